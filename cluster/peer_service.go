@@ -13,6 +13,7 @@ import (
 
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/packets"
 )
 
 // Path is where the service between members is found; everything below it is the service's.
@@ -55,8 +56,8 @@ type Service struct {
 func NewService(member Answerer, id Identity, log *slog.Logger) *Service {
 	s := &Service{member: member, door: newDoor(id, member.Now, log), routes: http.NewServeMux()}
 	options := connect.WithHandlerOptions(connect.WithCodec(frames{}), connect.WithReadMaxBytes(mostRead), connect.WithCompression("gzip", nil, nil))
-	s.routes.Handle(deliverPath, connect.NewBidiStreamHandler(deliverPath, s.deliver, options))
-	s.routes.Handle(watchPath, connect.NewServerStreamHandler(watchPath, s.watch, options))
+	s.routes.Handle(deliverPath, packets.Answers(connect.NewBidiStreamHandler(deliverPath, s.deliver, options)))
+	s.routes.Handle(watchPath, packets.Answers(connect.NewServerStreamHandler(watchPath, s.watch, options)))
 	return s
 }
 

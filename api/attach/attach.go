@@ -13,6 +13,7 @@ import (
 	"github.com/troupe-engine/troupe/api/stream"
 	wire "github.com/troupe-engine/troupe/api/wire/attach"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/packets"
 )
 
 // Stream is a worker's stream.
@@ -44,7 +45,7 @@ func (f Workers) Mount(s *api.Server) {
 	path, serve := wire.NewWorkersHandler(f,
 		connect.WithReadMaxBytes(int(f.MaxMessage)),
 		connect.WithCompression("gzip", nil, nil)) // it would take more time than it saves
-	s.MountStream("POST "+path, f.staying(serve))
+	s.MountStream("POST "+path, f.staying(packets.Answers(serve)))
 }
 
 type hangUpKey struct{}

@@ -73,7 +73,7 @@ var table = []row{
 	{"api/pgflow", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "flow/show", "api/wire"}}, // its clients are told how a flow differs from theirs
 	{"api/ork", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "flow/expr", "flow/ork", "flow/schedule", "api/wire"}},
 	{"api/v1", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "flow/expr", "flow/hook", "flow/schedule", "flow/show", "flow/stats", "flow/trace", "flow/types", "api/wire", "internal/bounded"}},
-	{"api/attach", []string{"api", "api/stream", "api/wire/attach", "flow"}},
+	{"api/attach", []string{"api", "api/stream", "api/wire/attach", "flow", "internal/packets"}},
 	{"api/blackbox", nil}, // tests only
 	{"api/internal/printer", nil},
 	{"api/ui", nil},
