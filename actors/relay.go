@@ -53,6 +53,8 @@ type ferry struct {
 	relay Relay
 	tell  func() // the sessions, that jobs are done with
 
+	aboard []Passage // that have not sailed; the sessions' own
+
 	mu      sync.Mutex
 	running int
 	shut    bool
@@ -85,14 +87,25 @@ func (s *sessions) ways() []way {
 
 func (w *ferry) add(flights []*flight) {
 	w.m.ready.Add(int64(len(flights)))
-	jobs := make([]Passage, len(flights))
-	for i, f := range flights {
-		jobs[i] = f
+	for _, f := range flights {
+		w.aboard = append(w.aboard, f)
 	}
-	w.relay.Send(jobs)
 }
 
-func (w *ferry) withdrawn(f *flight) { w.relay.CallOff(f) }
+// sail sends what is aboard.
+func (w *ferry) sail() {
+	if len(w.aboard) == 0 {
+		return
+	}
+	w.relay.Send(w.aboard)
+	clear(w.aboard)
+	w.aboard = w.aboard[:0]
+}
+
+func (w *ferry) withdrawn(f *flight) {
+	w.sail()
+	w.relay.CallOff(f)
+}
 
 func (w *ferry) takeDone() []*flight {
 	w.mu.Lock()

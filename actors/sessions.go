@@ -28,6 +28,8 @@ type (
 	// drain is done when nothing is carried out on this member any more; nothing new begins.
 	drain   struct{ done func() }
 	dropAll struct{ done func() }
+	// sail has the jobs go that the ferry has aboard, as any message but an errand has.
+	sail struct{}
 	// carryOn has jobs of other members' tasks carried out, or let go of, unless whoever brought them has given up by then.
 	carryOn struct {
 		errands engine.Errands
@@ -48,6 +50,7 @@ type sessions struct {
 	m        *Member
 	pools    map[flow.ExecType]*pool
 	ferry    *ferry // nil = there is no relay
+	sails    bool   // a message to itself says so
 	flights  map[jobKey]*flight
 	tasks    map[string]*flight // the newest flight of each; the others follow it
 	queue    *queue
@@ -85,9 +88,19 @@ func newSessions(m *Member) *sessions {
 }
 
 func (s *sessions) Receive(c actor.Context) {
-	switch m := c.Message().(type) {
-	case errand:
+	if m, ok := c.Message().(errand); ok {
 		s.run(c, m)
+		s.sailLater(c)
+	} else {
+		s.sail()
+		s.handle(c)
+		s.sail()
+	}
+	s.queue.tellOthers()
+}
+
+func (s *sessions) handle(c actor.Context) {
+	switch m := c.Message().(type) {
 	case only:
 		s.only(m)
 	case carried:
@@ -131,7 +144,22 @@ func (s *sessions) Receive(c actor.Context) {
 	case *actor.Stopped:
 		s.m.carried.Store(&s.flights)
 	}
-	s.queue.tellOthers()
+}
+
+// sailLater has the ferry sail behind the errands that wait already. Those of one commit's tasks come together, so their jobs go
+// in one piece: that is one message for a worker instead of many.
+func (s *sessions) sailLater(c actor.Context) {
+	if s.ferry != nil && len(s.ferry.aboard) > 0 && !s.sails {
+		s.sails = true
+		s.m.tell(c.Self(), sail{})
+	}
+}
+
+func (s *sessions) sail() {
+	s.sails = false
+	if s.ferry != nil {
+		s.ferry.sail()
+	}
 }
 
 // run does an errand. Of a step that is over meanwhile nothing is dispatched any more.
