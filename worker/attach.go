@@ -25,12 +25,11 @@ type attachment struct {
 	jobs     context.Context // of the handlers
 	line     *line           // to the members
 	wake     chan struct{}
-	hands    chan *attached // to goroutines that have nothing to do
-	over     chan struct{}  // closed when the worker has ended
 
 	connected atomic.Bool // there is a stream
 
 	mu       sync.Mutex
+	hands    hands
 	session  string        // "" = there is none to go on with
 	grace    time.Duration // for which it waits when the stream breaks
 	most     int           // bytes of a message
@@ -75,8 +74,9 @@ func (w *Worker) runAttached(ctx context.Context, services []string) error {
 	streams, hangUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer hangUp()
 	a := &attachment{worker: w, services: services, servers: w.cfg.servers(), jobs: jobs, line: to,
-		wake: make(chan struct{}, 1), hands: make(chan *attached), over: make(chan struct{}), held: map[uint64]*attached{}, tickets: map[uint64]ticket{}, finished: map[uint64]*attach.Result{}, idle: make(chan struct{})}
-	defer close(a.over)
+		wake: make(chan struct{}, 1), held: map[uint64]*attached{}, tickets: map[uint64]ticket{}, finished: map[uint64]*attach.Result{}, idle: make(chan struct{})}
+	a.hands.turn.L = &a.mu
+	defer a.dismiss()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	detached := make(chan struct{})
@@ -227,27 +227,9 @@ func (a *attachment) take(jobs []*attach.Job) {
 			a.tickets[job.GetNumber()] = ticket{job.GetId(), job.GetTicket()}
 		}
 		a.worker.load.Add(1)
-		select {
-		case a.hands <- j:
-		default:
-			go a.work(j)
-		}
+		a.hands.jobs = append(a.hands.jobs, j)
 	}
-}
-
-// work is a goroutine that carries out one job after the other: handlers need deep stacks, and growing a new one each time
-// costs more than a short job. There are as many as there were jobs at once.
-func (a *attachment) work(j *attached) {
-	for {
-		a.carryOut(j)
-		j.cancel(nil)
-		a.worker.load.Add(-1)
-		select {
-		case j = <-a.hands:
-		case <-a.over:
-			return
-		}
-	}
+	a.rouse()
 }
 
 // begin is asked before a job's handler is called: not for one that is canceled or given back.

@@ -191,8 +191,12 @@ func (w *Worker) handler(service string) Handler {
 func (w *Worker) takeSlot(ctx context.Context) bool {
 	select {
 	case w.slots <- struct{}{}:
-	case <-ctx.Done():
-		return false
+	default: // as it seldom is: a context's channel is made when it is asked for
+		select {
+		case w.slots <- struct{}{}:
+		case <-ctx.Done():
+			return false
+		}
 	}
 	if ctx.Err() != nil {
 		w.freeSlot()
