@@ -267,6 +267,38 @@ func printed(text string) string {
 	return string(binary.BigEndian.AppendUint32([]byte{1, 0, 0, 0}, uint32(len(text)))) + text
 }
 
+func TestWhatIsFollowedPastItsEndIsReadAnew(t *testing.T) {
+	h := &fakeHost{}
+	s := h.on(t, Options{Store: "s"})
+	job := flow.JobID("t", flow.Address{Node: "a", Visit: 1, Attempt: 1})
+	at := "/containers/" + s.name(job)
+	var state atomic.Value
+	state.Store("running")
+	h.answer(map[string]http.HandlerFunc{
+		"GET " + at + "/json": func(w http.ResponseWriter, r *http.Request) {
+			says(http.StatusOK, `{"State":{"Status":"`+state.Load().(string)+`"}}`)(w, r)
+		},
+		"GET " + at + "/logs": func(w http.ResponseWriter, r *http.Request) {
+			_, _ = w.Write([]byte(printed("ORK_OUTPUT:[1,2]\n")))
+			if r.URL.Query().Get("follow") == "1" {
+				_ = http.NewResponseController(w).Flush()
+				<-r.Context().Done() // its end was missed
+			}
+		},
+	})
+	x := flow.External{Service: Name, ID: s.name(job), Job: job, Task: "t", Data: (&note{}).written()}
+	for _, is := range []string{"running", "exited"} {
+		state.Store(is)
+		status, err := s.Poll(t.Context(), x)
+		require.NoError(t, err)
+		require.False(t, status.Ended, "%s: not all is read", is)
+	}
+	status, err := s.Poll(t.Context(), x)
+	require.NoError(t, err)
+	require.True(t, status.Ended)
+	require.JSONEq(t, "[1,2]", string(status.Output))
+}
+
 func TestDetailsAndMetricsOfContainersAreKept(t *testing.T) {
 	h, counted := &fakeHost{}, &programs.Told{}
 	s := h.on(t, Options{Store: "s", Told: counted})

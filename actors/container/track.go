@@ -55,7 +55,7 @@ func (s *Service) poll(ctx context.Context, x flow.External) (status flow.Extern
 	}
 	n := &note{}
 	n.read(x)
-	w, err := s.watched(x, n)
+	w, err := s.watched(x, n, over(&there.Container))
 	if err != nil {
 		return status, err
 	}
@@ -67,10 +67,8 @@ func (s *Service) poll(ctx context.Context, x flow.External) (status flow.Extern
 		}
 		return status, nil
 	}
-	select {
-	case <-w.done:
-	case <-ctx.Done():
-		return status, nil // there is much to read
+	if !s.complete(ctx, w) {
+		return status, nil
 	}
 	if w.err != nil {
 		return status, fmt.Errorf("what it has printed cannot be read: %w", w.err)
@@ -155,7 +153,7 @@ func (s *Service) Cancel(ctx context.Context, x flow.External) error {
 	}
 	n := &note{}
 	n.read(x)
-	w, err := s.watched(x, n) // so that its last words are heard
+	w, err := s.watched(x, n, false) // so that its last words are heard
 	seconds := n.seconds()
 	if _, err := s.client.ContainerStop(ctx, x.ID, client.ContainerStopOptions{Timeout: &seconds}); err != nil && !cerrdefs.IsNotFound(err) {
 		return s.words(err)

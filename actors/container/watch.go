@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/moby/moby/api/pkg/stdcopy"
@@ -22,6 +23,7 @@ type watch struct {
 	end     context.CancelFunc
 	touched time.Time     // when somebody asked for it; the service's lock is held
 	done    chan struct{} // closed when all is read
+	bytes   atomic.Int64  // that were read
 
 	// When done is closed:
 	heard *program.Listener
@@ -39,8 +41,8 @@ const unasked = 2 * time.Minute
 // sourceOf numbers the lines of containers' logs. They are numbered alike whoever reads them, from the first one on, so each line is stored once.
 const sourceOf = "container"
 
-// watched follows the container of external work, or goes on doing so.
-func (s *Service) watched(x flow.External, n *note) (*watch, error) {
+// watched follows the container of external work, or goes on doing so. What has ended is not followed, but read.
+func (s *Service) watched(x flow.External, n *note, ended bool) (*watch, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if w := s.watches[x.ID]; w != nil && !w.failed() {
@@ -57,7 +59,7 @@ func (s *Service) watched(x flow.External, n *note) (*watch, error) {
 	s.watches[x.ID] = w
 	s.work.Go(func() {
 		defer close(w.done)
-		w.err = s.follow(ctx, w)
+		w.err = s.read(ctx, w, !ended)
 	})
 	return w, nil
 }
@@ -72,17 +74,45 @@ func (w *watch) failed() bool {
 	}
 }
 
-// follow reads until the container has ended.
-func (s *Service) follow(ctx context.Context, w *watch) error {
-	printed, err := s.client.ContainerLogs(ctx, w.of.ID, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Follow: true})
+// read reads what the container has printed, or prints until it has ended.
+func (s *Service) read(ctx context.Context, w *watch, follow bool) error {
+	printed, err := s.client.ContainerLogs(ctx, w.of.ID, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Follow: follow})
 	if err != nil {
 		return err
 	}
 	defer printed.Close()
 	out, complaints := w.hide.Writer(w.log.Stream(lines.Stdout)), w.hide.Writer(io.MultiWriter(w.heard.Stderr(), w.log.Stream(lines.Stderr)))
-	_, err = stdcopy.StdCopy(io.MultiWriter(w.heard.Stdout(), out), complaints, printed)
+	_, err = stdcopy.StdCopy(io.MultiWriter(w.heard.Stdout(), out), complaints, io.TeeReader(printed, w))
 	_, _ = out.Close(), complaints.Close() // who only listens never fails
 	return err
+}
+
+// Write counts what is read.
+func (w *watch) Write(p []byte) (int, error) {
+	w.bytes.Add(int64(len(p)))
+	return len(p), nil
+}
+
+// silence is how long nothing may come of a container that has ended until it is read anew.
+const silence = 2 * time.Second
+
+// complete waits until all is read that a container has printed which has ended, and says whether it is. Podman may miss the end of a container that it
+// follows, and then goes on for ever: such a reading is ended, and the next look begins another one, which does not follow.
+func (s *Service) complete(ctx context.Context, w *watch) bool {
+	for {
+		before := w.bytes.Load()
+		select {
+		case <-w.done:
+			return true
+		case <-ctx.Done():
+			return false // there is much to read
+		case <-time.After(silence):
+		}
+		if w.bytes.Load() == before {
+			s.unwatch(w.of.ID)
+			return false
+		}
+	}
 }
 
 // unwatch ends the following of a container.

@@ -128,6 +128,11 @@ func (m *member) end(task, state string) *wire.Task {
 	ctx, cancel := context.WithTimeout(m.Context(), patience)
 	defer cancel()
 	ended, err := m.Client.Wait(ctx, task)
+	if err != nil {
+		stuck, _ := m.Task(m.Context(), task)
+		told, _ := json.Marshal(stuck)
+		m.Logf("the task: %s\nits containers: %+v", told, ours(m.T, task))
+	}
 	require.NoError(m, err, "%s", m.Said())
 	require.Equal(m, state, ended.State, "%s", ended.Error)
 	return ended
