@@ -9,11 +9,15 @@ import (
 // Wait says what a task is waiting for, in words a person can act on.
 type Wait struct {
 	Address
-	For   string // job, claim, outside, retry, timer, signal, approval, delay, resume, permit
-	Text  string
-	Key   string // of a permit
-	Since int64
-	Until int64 // 0 = no end
+	For  string // job, claim, outside, retry, timer, signal, approval, delay, resume, permit
+	Text string
+	Key  string // of a permit
+
+	// Of a job that a worker has to poll for:
+	Service string
+	Labels  []string
+	Since   int64
+	Until   int64 // 0 = no end
 }
 
 // Waiting answers "why is it waiting?". Of a step with many units it names the first ones.
@@ -112,7 +116,8 @@ func (st *Step) unitWait(i int) (Wait, bool) {
 	case st.exec(i).Type == ExecDirect:
 		w.For, w.Text, w.Until = "completion", "somebody has to complete it", u.Live.Due
 	case st.exec(i).Type == ExecQueue:
-		w.For, w.Text, w.Until = "job", fmt.Sprintf("a worker has to poll for service %s%s", st.exec(i).Service, withLabels(st.exec(i).Labels)), u.Live.Due
+		w.Service, w.Labels = st.exec(i).Service, st.exec(i).Labels
+		w.For, w.Text, w.Until = "job", fmt.Sprintf("a worker has to poll for service %s%s", w.Service, withLabels(w.Labels)), u.Live.Due
 	default:
 		w.For, w.Text, w.Until = "job", st.exec(i).underWay(), u.Live.Due
 	}

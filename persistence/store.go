@@ -275,6 +275,8 @@ type Queue interface {
 	QueueRows(ctx context.Context, services []string, afterAt int64, afterTurn string, limit int) ([]QueueRow, error)
 	// QueueFor lists waiting rows of a service in the same order that a poller of some kind may have.
 	QueueFor(ctx context.Context, f QueueFilter, afterAt int64, afterTurn string, limit int) ([]QueueRow, error)
+	// QueueBefore counts the rows of the same service that are before a task's job, up to most. ErrNotFound when it does not wait.
+	QueueBefore(ctx context.Context, task, job string, most int) (int, error)
 	// QueueServices lists the services that have waiting rows, in order of name.
 	QueueServices(ctx context.Context) ([]string, error)
 	// QueueDepth counts waiting rows and tells the oldest, by service.

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// inLine says of those who wait for a permit how many wait before them. Only the store knows.
+// inLine says of those who wait for a permit, or for a worker, how many wait before them. Only the store knows.
 func (s *service) inLine(ctx context.Context, task string, waits []wire.Wait) error {
 	all := make([]*wire.Wait, len(waits))
 	for i := range waits {
@@ -31,6 +31,9 @@ func (s *service) stepsInLine(ctx context.Context, task string, steps []wire.Ste
 }
 
 func (s *service) placed(ctx context.Context, task string, waits []*wire.Wait) error {
+	if err := s.queued(ctx, task, waits); err != nil {
+		return err
+	}
 	if !slices.ContainsFunc(waits, func(w *wire.Wait) bool { return w.For == flow.WaitsForPermit }) {
 		return nil
 	}

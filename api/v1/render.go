@@ -109,7 +109,8 @@ func toUnit(u *flow.UnitView) wire.Unit {
 }
 
 func toWait(task string, w *flow.Wait) wire.Wait {
-	wait := wire.Wait{Place: toPlace(w.Address), For: w.For, Text: w.Text, Key: w.Key, Since: wire.Millis(w.Since), Until: wire.Millis(w.Until)}
+	wait := wire.Wait{Place: toPlace(w.Address), For: w.For, Text: w.Text, Key: w.Key, Since: wire.Millis(w.Since), Until: wire.Millis(w.Until),
+		Service: w.Service, Labels: w.Labels}
 	if w.For == "job" || w.For == "claim" {
 		wait.Job = flow.JobID(task, w.Address)
 	}

@@ -40,3 +40,31 @@ func TestTasksAreListedByWhatTheyWaitFor(t *testing.T) {
 		require.NotContains(t, s.get("/v1/tasks/"+asks), "waits")
 	})
 }
+
+func TestAJobThatWaitsForAWorkerTellsItsPlaceAndWhoCouldTakeIt(t *testing.T) {
+	onBothStores(t, func(s *server) {
+		flow := s.publish(`{"start":"a","nodes":{"a":{"exec_type":"queue","service":"q","labels":["gpu"]}}}`)
+		wait := func(before float64) obj {
+			id := s.call(201, "POST", "/v1/tasks", obj{"flow": flow})["id"].(string)
+			var told obj
+			s.until("/v1/tasks/"+id+"/waiting", func(v obj) bool {
+				for _, w := range v["waits"].([]any) {
+					told = w.(obj)
+				}
+				return told["before"] == before
+			})
+			return told
+		}
+		first := wait(0)
+		require.Equal(t, "job", first["for"])
+		require.Equal(t, "q", first["service"])
+		require.Equal(t, []any{"gpu"}, first["labels"])
+		require.Equal(t, 0.0, first["workers"], "nobody could take it")
+
+		s.call(200, "PUT", "/v1/workers/plain", obj{"services": []string{"q"}})
+		s.call(200, "PUT", "/v1/workers/other", obj{"services": []string{"r"}, "labels": []string{"gpu"}})
+		require.Equal(t, 0.0, wait(1)["workers"])
+		s.call(200, "PUT", "/v1/workers/able", obj{"services": []string{"r", "q"}, "labels": []string{"fast", "gpu"}})
+		require.Equal(t, 1.0, wait(2)["workers"])
+	})
+}

@@ -116,10 +116,15 @@ func (s *service) toWorker(k *persistence.Worker) wire.KnownWorker {
 	if w.Services == nil {
 		w.Services = []string{}
 	}
-	if s.Engine.Now().Sub(time.UnixMilli(k.LastHeartbeat)) > s.WorkerTTL {
+	if !s.online(k) {
 		w.State = "offline"
 	}
 	return w
+}
+
+// online says whether a worker was heard of lately.
+func (s *service) online(k *persistence.Worker) bool {
+	return s.Engine.Now().Sub(time.UnixMilli(k.LastHeartbeat)) <= s.WorkerTTL
 }
 
 func (s *service) worker(ctx context.Context, in *WorkerPath) (*body[wire.KnownWorker], error) {

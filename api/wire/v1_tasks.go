@@ -338,9 +338,13 @@ type Wait struct {
 	Text   string `json:"text"`
 	Job    string `json:"job,omitempty"`
 	Key    string `json:"key,omitempty" doc:"that it waits for a permit of"`
-	Before *int   `json:"before,omitempty" doc:"how many wait for the same key before it, at least; of a permit"`
+	Before *int   `json:"before,omitempty" doc:"how many wait for the same key, or the same service, before it, at least; of a permit, and of a job that a worker has to poll for, where those count that workers have"`
 	Since  Time   `json:"since,omitzero"`
 	Until  Time   `json:"until,omitzero" doc:"absent = no end"`
+
+	Service string   `json:"service,omitempty" doc:"that a worker has to poll for"`
+	Labels  []string `json:"labels,omitempty" doc:"that it has to have"`
+	Workers *int     `json:"workers,omitempty" doc:"how many workers that are online and registered offer the service and have the labels; 0 = it waits for somebody who starts one"`
 }
 
 // Waiting answers "why is it waiting?".

@@ -255,5 +255,22 @@ func waitLine(w *wire.Wait) string {
 	if w.Node != "" {
 		line = nodeID{w.Scope, w.Node}.String() + ": " + line
 	}
+	if w.Workers != nil {
+		line += inQueue(w)
+	}
 	return line + after(", until ", moment(w.Until))
+}
+
+// inQueue says how a job stands for which a worker has to poll.
+func inQueue(w *wire.Wait) (text string) {
+	if w.Before != nil {
+		text = fmt.Sprintf(", %d before it", *w.Before)
+	}
+	switch *w.Workers {
+	case 0:
+		return text + ", and no worker is there that could take it"
+	case 1:
+		return text + ", one worker could take it"
+	}
+	return fmt.Sprintf("%s, %d workers could take it", text, *w.Workers)
 }

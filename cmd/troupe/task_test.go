@@ -150,6 +150,16 @@ edges: [{from: charge, action: default, to: ship}]
 	require.NotContains(t, got.stdout, "followed")
 }
 
+func TestATaskTellsHowItsJobStandsInTheQueue(t *testing.T) {
+	at := server(t)
+	cmd := func(args ...string) result { return call(t, append(args, at...)...) }
+	file := write(t, "w.yaml", "start: a\nnodes:\n  a: {exec_type: queue, service: rare}\n")
+	require.Zero(t, cmd("flow", "apply", file).code)
+	cmd("task", "start", "w")
+	id := strings.TrimSpace(cmd("task", "start", "w").stdout)
+	require.Contains(t, cmd("task", "show", id).stdout, "Waits: a: a worker has to poll for service rare, 1 before it, and no worker is there that could take it")
+}
+
 func TestATaskIsPausedResumedAndSignaled(t *testing.T) {
 	at := server(t)
 	cmd := func(args ...string) result { return call(t, append(args, at...)...) }

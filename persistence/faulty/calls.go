@@ -107,6 +107,10 @@ func (s *store) PutSchedule(ctx context.Context, sc persistence.Schedule) error 
 	return err
 }
 
+func (s *store) QueueBefore(ctx context.Context, task, job string, most int) (int, error) {
+	return call(ctx, s, "QueueBefore", func() (int, error) { return s.Store.QueueBefore(ctx, task, job, most) })
+}
+
 func (s *store) QueueServices(ctx context.Context) ([]string, error) {
 	return call(ctx, s, "QueueServices", func() ([]string, error) { return s.Store.QueueServices(ctx) })
 }

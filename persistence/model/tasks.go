@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -300,6 +301,26 @@ func (s *store) queued(afterAt int64, afterTurn string, limit int, wanted func(*
 	}
 	slices.SortFunc(list, order)
 	return first(list, limit)
+}
+
+func (s *store) QueueBefore(ctx context.Context, of, job string, most int) (int, error) {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer leave()
+	t := s.tasks[of]
+	if t == nil {
+		return 0, persistence.ErrNotFound
+	}
+	j, waits := t.jobs[job]
+	if !waits {
+		return 0, persistence.ErrNotFound
+	}
+	before := func(_ *task, q *persistence.QueueRow) bool {
+		return q.Service == j.Service && cmp.Or(cmp.Compare(q.EnqueuedAt, j.EnqueuedAt), cmp.Compare(q.Turn, j.Turn)) < 0
+	}
+	return len(s.queued(math.MinInt64, "", most, before)), nil
 }
 
 func (s *store) QueueServices(ctx context.Context) ([]string, error) {

@@ -50,6 +50,16 @@ func (s *store) QueueServices(ctx context.Context) ([]string, error) {
 		SELECT service FROM s WHERE service IS NOT NULL`)
 }
 
+func (s *store) QueueBefore(ctx context.Context, task, job string, most int) (int, error) {
+	n, err := first(ctx, s.readers.db, "count the queue", listing.ScanValue[int], `SELECT (SELECT count(*) FROM (SELECT 1 FROM task_queue q
+			WHERE q.service = j.service AND (q.enqueued_at, q.turn) < (j.enqueued_at, j.turn) LIMIT ?3))
+		FROM task_queue j WHERE j.task = ?1 AND j.job_id = ?2`, task, job, most)
+	if err != nil {
+		return 0, err
+	}
+	return *n, nil
+}
+
 func (s *store) QueueDepth(ctx context.Context) (map[string]persistence.QueueStat, error) {
 	list, err := read(ctx, &s.readers, "count the queue", listing.ScanDepth, "SELECT service, count(*), min(enqueued_at) FROM task_queue GROUP BY service")
 	depth := map[string]persistence.QueueStat{}

@@ -125,6 +125,21 @@ var queue = []behavior{
 		require.NoError(w, err)
 		require.Equal(w, []string{"s", "t"}, services)
 	}},
+	{"it is known how many are before a job", func(w *world) {
+		w.enqueued(job("c", "s", 2), job("b", "t", 1), job("a", "s", 2), job("d", "s", 3))
+		for id, want := range map[string]int{"a": 0, "b": 0, "c": 1, "d": 2} {
+			n, err := w.QueueBefore(w.ctx(), "a", id, 9)
+			require.NoError(w, err)
+			require.Equal(w, want, n, id)
+		}
+		n, err := w.QueueBefore(w.ctx(), "a", "d", 1)
+		require.NoError(w, err)
+		require.Equal(w, 1, n, "no more are counted than are asked for")
+		for task, id := range map[string]string{"a": "x", "x": "a"} {
+			_, err := w.QueueBefore(w.ctx(), task, id, 9)
+			require.ErrorIs(w, err, persistence.ErrNotFound)
+		}
+	}},
 	{"its depth is known by service", func(w *world) {
 		w.enqueued(job("a", "s", 3), job("b", "s", 2), job("c", "t", 5))
 		depth, err := w.QueueDepth(w.ctx())

@@ -1769,15 +1769,19 @@ export interface VisitTold {
 
 export interface Wait {
   attempt?: number
-  /** how many wait for the same key before it, at least; of a permit */
+  /** how many wait for the same key, or the same service, before it, at least; of a permit, and of a job that a worker has to poll for, where those count that workers have */
   before?: number
   for: "job" | "claim" | "outside" | "retry" | "timer" | "signal" | "approval" | "completion" | "delay" | "resume" | "permit"
   job?: string
   /** that it waits for a permit of */
   key?: string
+  /** that it has to have */
+  labels?: string[]
   node?: string
   /** absent = the task's root, else a path such as order#1/ship#2 */
   scope?: string
+  /** that a worker has to poll for */
+  service?: string
   since?: string
   text: string
   /** absent = 0: the first one, and the only one of most steps */
@@ -1785,6 +1789,8 @@ export interface Wait {
   /** absent = no end */
   until?: string
   visit?: number
+  /** how many workers that are online and registered offer the service and have the labels; 0 = it waits for somebody who starts one */
+  workers?: number
 }
 
 export interface Waiting {

@@ -75,7 +75,7 @@ export function rests(w: Wait): boolean {
 
 /** Whether a job is in a queue and nobody has it. */
 export function unclaimed(w: Wait): boolean {
-  return w.for === 'job' && w.text.startsWith('a worker has to poll')
+  return w.for === 'job' && w.service !== undefined
 }
 
 function time(base: number, ms: number): number | undefined {

@@ -1,3 +1,4 @@
+import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { useAct } from '../data/acts'
 import { rests, type Wait } from '../data/digest'
@@ -21,6 +22,7 @@ export function Waits({ task, waits, select }: { task: string; waits: Wait[]; se
           {w.node && <button className="link" onClick={() => select(w)}>{w.scope ? `${w.scope}/` : ''}{w.node}</button>}
           <span>{w.text}</span>
           {w.before !== undefined && <span className="faint">{w.before} before it</span>}
+          {w.workers !== undefined && <Able workers={w.workers} />}
           {w.since && <span className="faint">since <When at={w.since} /></span>}
           {w.until && <span className="faint">until <When at={w.until} /></span>}
           <Help task={task} wait={w} />
@@ -28,6 +30,15 @@ export function Waits({ task, waits, select }: { task: string; waits: Wait[]; se
       ))}
       {!all && real.length > shown && <button className="quiet" onClick={() => setAll(true)}>and {real.length - shown} more</button>}
     </section>
+  )
+}
+
+/** How many workers could take a job. */
+function Able({ workers }: { workers: number }) {
+  return (
+    <Link to="/workers" className={workers > 0 ? 'faint' : 'state tone-failed'}>
+      {workers > 0 ? `${workers} ${workers === 1 ? 'worker' : 'workers'} could take it` : <><Icon name="alert" size={14} />no worker is there that could take it</>}
+    </Link>
   )
 }
 

@@ -123,6 +123,7 @@ onPage('a task is paused, goes on, and is canceled', () => `/ui/tasks/${tasks.pa
 
 onPage('what is inside a node opens in its place, and stays in the address', () => `/ui/tasks/${tasks.queued}`, async page => {
   await page.getByText('a worker has to poll for service gpu-upload').waitFor()
+  await page.getByText('no worker is there that could take it').first().waitFor()
   await node(page, 'pack').dblclick()
   await node(page, 'weigh').waitFor()
   await page.waitForURL('**open=pack**')

@@ -31,7 +31,7 @@ test('a digest follows its changes', async () => {
   const { changed, nodeNow, planned } = await import('../../src/data/digest')
   const digest = {
     task: 't', flow: 'f', version: 1, version_id: 'v', mode: 'dag' as const, created_at: '', updated_at: '', base: 1000, seq: 1, state: 'running' as const, paused: false,
-    waits: [{ node: 'b', for: 'job' as const, text: 'a worker has to poll for service gpu' }],
+    waits: [{ node: 'b', for: 'job' as const, text: 'a worker has to poll for service gpu', service: 'gpu' }],
     scopes: [{ scope: '', mode: 'dag' as const, nodes: ['a', 'b'], state: [2, 1], visit: [1, 1], entered: [0, 5], ended: [4, -1], total: [1, 10], done: [1, 3] }],
   }
   expect(nodeNow(digest, digest.scopes[0], 1)).toMatchObject({ state: 'started', waits: true, total: 10, done: 3, entered: 1005, ended: undefined })

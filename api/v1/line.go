@@ -1,0 +1,48 @@
+package v1
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// queued says of jobs that workers have to poll for how many are before them, and how many workers could take them.
+func (s *service) queued(ctx context.Context, task string, waits []*wire.Wait) error {
+	if !slices.ContainsFunc(waits, func(w *wire.Wait) bool { return w.Service != "" }) {
+		return nil
+	}
+	known, err := s.Registry.List(ctx)
+	if err != nil {
+		return err
+	}
+	for _, w := range waits {
+		if w.Service == "" {
+			continue
+		}
+		fit := s.fitting(known, w.Service, w.Labels)
+		w.Workers = &fit
+		before, err := s.Store.QueueBefore(ctx, task, w.Job, persistence.MostBefore)
+		switch {
+		case err == nil:
+			w.Before = &before
+		case !errors.Is(err, persistence.ErrNotFound): // it has ended, or has not come there yet
+			return err
+		}
+	}
+	return nil
+}
+
+// fitting counts the workers that are online and may take the jobs of a service that ask for labels.
+func (s *service) fitting(known []persistence.Worker, service string, labels []string) (n int) {
+	for i := range known {
+		w := &known[i]
+		lacks := func(label string) bool { return !slices.Contains(w.Labels, label) }
+		if s.online(w) && slices.Contains(w.Services, service) && !slices.ContainsFunc(labels, lacks) {
+			n++
+		}
+	}
+	return n
+}
