@@ -27,6 +27,12 @@ func Stream(log io.Writer, name string) io.Writer { return job.Stream(log, name)
 // Progress says in a few words how far the job of a handler's context is: whoever looks at the task sees the last of them.
 func Progress(ctx context.Context, text string) { job.Progress(ctx, text) }
 
+// Count tells a number of the job of a handler's context, such as how many rows it has read. All of a name and the same labels are added up; they are
+// kept with the attempt, whatever becomes of it, and counted by name (`troupe_job_metric`). Of a job up to 100 different ones are kept.
+func Count(ctx context.Context, name string, value float64, labels map[string]string) {
+	job.Count(ctx, name, value, labels)
+}
+
 // Fatal marks an error: trying again is of no use.
 func Fatal(err error) error { return job.Fatal(err) }
 

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -158,9 +159,26 @@ func TestMetricsTellOfACluster(t *testing.T) {
 	})
 }
 
+func TestMetricsTellWhatFunctionsTellOfThemselves(t *testing.T) {
+	e := serving(t, Config{Store: "sqlite:" + t.TempDir() + "/troupe.db"})
+	Handle(e, "read", func(ctx context.Context, _ any) (any, error) {
+		for n := range 3 {
+			Count(ctx, "rows", float64(n), map[string]string{"table": "orders"})
+		}
+		return nil, errors.New("no more")
+	})
+	require.NoError(t, e.Publish(t.Context(), "f", []byte(`{"start": "a", "nodes": {"a": {"exec_type": "local_func", "func": "read"}}}`)))
+	id, err := e.Start(t.Context(), "f", nil)
+	require.NoError(t, err)
+	_, err = e.Wait(t.Context(), id)
+	require.NoError(t, err)
+	told := e.scrape(t)
+	require.Equal(t, []float64{3, 3}, []float64{told[`troupe_job_metric_count{name="rows"}`], told[`troupe_job_metric_sum{name="rows"}`]})
+}
+
 func TestMetricsTellWhatProgramsTellOfThemselves(t *testing.T) {
 	e := serving(t, Config{Store: "sqlite:" + t.TempDir() + "/troupe.db", AllowScripts: true})
-	require.NotContains(t, e.scrape(t), `troupe_program_metric_count{name="rows"}`)
+	require.NotContains(t, e.scrape(t), `troupe_job_metric_count{name="rows"}`)
 	require.NoError(t, e.Publish(t.Context(), "f", []byte(`{"nodes": {"a": {"retry": {"max_attempts": 2},
 		"exec": {"type": "process", "command": "echo 'ORK_METRIC:{\"name\": \"rows\", \"value\": 1.5, \"labels\": {\"try\": '$ORK_ATTEMPT'}}'; test $ORK_ATTEMPT = 2"}}}}`)))
 	id, err := e.Start(t.Context(), "f", nil)
@@ -168,7 +186,7 @@ func TestMetricsTellWhatProgramsTellOfThemselves(t *testing.T) {
 	_, err = e.Wait(t.Context(), id)
 	require.NoError(t, err)
 	told := e.scrape(t)
-	require.Equal(t, []float64{2, 3}, []float64{told[`troupe_program_metric_count{name="rows"}`], told[`troupe_program_metric_sum{name="rows"}`]})
+	require.Equal(t, []float64{2, 3}, []float64{told[`troupe_job_metric_count{name="rows"}`], told[`troupe_job_metric_sum{name="rows"}`]})
 }
 
 func TestAMemberOfAStoreWithRoomForOneTellsNothingOfACluster(t *testing.T) {

@@ -67,7 +67,6 @@ type Engine struct {
 	objects    *external.Objects
 	files      *withFiles        // nil without an object store
 	programs   *programs.Carrier // nil before the first life
-	numbers    programs.Told     // that programs and containers have told
 	tls        *api.Certificates
 	client     *client.Client // of the member in this process
 	begins     begins
@@ -227,7 +226,7 @@ func (e *Engine) ask(whom engine.Engine) { e.asked.Store(&whom) }
 // actors is how the member works that has no company yet.
 func (e *Engine) actors() actors.Config {
 	if e.programs == nil { // those of a life before go on with what they keep
-		e.programs = programs.New(programs.Options{Allow: e.cfg.AllowScripts, Logs: e.logs, Told: &e.numbers, Files: e.objects,
+		e.programs = programs.New(programs.Options{Allow: e.cfg.AllowScripts, Logs: e.logs, Files: e.objects,
 			Options: program.Options{Dir: e.cfg.ScriptDir, Env: e.cfg.ChildEnv, MaxOutput: e.cfg.Limits.OrDefault().Value, Secrets: e.secrets, Logger: e.cfg.Logger}})
 	}
 	return actors.Config{

@@ -14,6 +14,7 @@ type metrics struct {
 	latency prometheus.Histogram
 	gauges  []prometheus.Collector
 	tallies *tallies
+	numbers numbers
 }
 
 func newMetrics(m *Member) *metrics {
@@ -58,5 +59,5 @@ func (x *metrics) dispatched(service string, ms int64) {
 // Collectors are the member's metrics for Prometheus.
 func (m *Member) Collectors() []prometheus.Collector {
 	x := m.metrics
-	return slices.Concat([]prometheus.Collector{x.batch, x.latency}, x.tallies.collectors(), x.gauges)
+	return slices.Concat([]prometheus.Collector{x.batch, x.latency}, x.tallies.collectors(), []prometheus.Collector{&x.numbers}, x.gauges)
 }

@@ -109,6 +109,7 @@ func (x *metrics) stored(t *task, p *draft) {
 	for _, e := range p.effects {
 		switch e := e.(type) {
 		case flow.Over:
+			x.numbers.add(e.End.Metrics)
 			if e.End.Exec != nil {
 				x.tallies.attempt(&e.End)
 			}

@@ -245,7 +245,7 @@ func (d *decider) settle(st *Step, u *Unit, c Report) {
 func (d *decider) over(st *Step, u *Unit, e *Event) Over {
 	x := st.exec(e.Unit)
 	took := max(d.env.Now-max(u.Live.StartedAt, u.Live.ClaimedAt), 0)
-	return Over{e.Address(), x.Type == ExecQueue, End{Exec: x, Status: AttemptStatus(e.Status), TookMS: took, Again: e.Due > 0}}
+	return Over{e.Address(), x.Type == ExecQueue, End{Exec: x, Status: AttemptStatus(e.Status), TookMS: took, Again: e.Due > 0, Metrics: e.Metrics}}
 }
 
 // detailsOf are those of a report, with the text of its error, which says so where they cannot be kept.

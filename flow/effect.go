@@ -64,6 +64,8 @@ type End struct {
 	Status AttemptStatus
 	TookMS int64 // since it was started, or claimed
 	Again  bool  // its unit is tried again
+	// Metrics are numbers that were told of it, a list as in Report; also of one that goes on outside, which has no Exec here.
+	Metrics json.RawMessage
 }
 
 // AlarmKind says why an alarm was set.

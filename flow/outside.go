@@ -265,7 +265,7 @@ func (s *State) appendTrack(effects []Effect, e *Event) []Effect {
 	for i, x := range list {
 		t.Jobs[i] = External{Task: s.Task, Job: JobID(s.Task, e.Address()), Index: i, Service: x.Service, ID: x.ID, Data: x.Data, StartedAt: e.At}
 	}
-	return append(effects, Over{e.Address(), st.exec(e.Unit).Type == ExecQueue, End{}}, t)
+	return append(effects, Over{e.Address(), st.exec(e.Unit).Type == ExecQueue, End{Metrics: e.Metrics}}, t)
 }
 
 // wait tells what an attempt waits for outside.

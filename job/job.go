@@ -79,6 +79,7 @@ type calling struct {
 	context.Context
 	job      Job
 	progress func(ctx context.Context, j Job, text string)
+	told     told
 }
 
 func (c *calling) Value(key any) any {
@@ -90,7 +91,7 @@ func (c *calling) Value(key any) any {
 
 // With is the context that a handler is called with. progress passes on what the handler says of itself, with ctx; nil = nobody hears it.
 func With(ctx context.Context, j Job, progress func(ctx context.Context, j Job, text string)) context.Context {
-	return &calling{ctx, j, progress}
+	return &calling{Context: ctx, job: j, progress: progress}
 }
 
 // From is the job that a handler is called for, whose context ctx is or was made of. Elsewhere it is a Job without anything.

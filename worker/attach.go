@@ -269,6 +269,7 @@ func (a *attachment) handle(j *attached, result *attach.Result) {
 		h = func(context.Context, Job) (any, error) { return nil, errors.New("unknown service: " + j.GetService()) }
 	}
 	answer := a.worker.call(j.ctx, h, j.job(), func(_ context.Context, _ Job, text string) { a.tell(j, text) })
+	result.Metrics = answer.Metrics
 	switch {
 	case j.ctx.Err() != nil:
 	case answer.Error != "":
@@ -308,7 +309,7 @@ func (a *attachment) fit(r *attach.Result) {
 
 // resultBytes is about how many bytes a result has.
 func resultBytes(r *attach.Result) int {
-	return len(r.GetOutput()) + len(r.GetError()) + len(r.GetDetails())
+	return len(r.GetOutput()) + len(r.GetError()) + len(r.GetDetails()) + len(r.GetMetrics())
 }
 
 // finish keeps a result until the engine has it. The lock is held.

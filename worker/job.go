@@ -28,6 +28,12 @@ func JobFrom(ctx context.Context) Job { return job.From(ctx) }
 // worker have nobody to tell.
 func Progress(ctx context.Context, text string) { job.Progress(ctx, text) }
 
+// Count tells a number of the job of a handler's context, such as how many rows it has read. All of a name and the same labels are added up; they are
+// kept with the attempt (`metrics`), whatever becomes of it, and members count them by name (`troupe_job_metric`). Of a job up to 100 different ones are kept.
+func Count(ctx context.Context, name string, value float64, labels map[string]string) {
+	job.Count(ctx, name, value, labels)
+}
+
 // Stream is where to write what a program prints to "stdout" or "stderr" with a job whose Log is given, so that its log tells them apart.
 func Stream(log io.Writer, name string) io.Writer { return job.Stream(log, name) }
 
@@ -46,7 +52,9 @@ func (w *Worker) call(ctx context.Context, h Handler, j Job, progress func(conte
 			answer = wire.ExecAnswer{Error: fmt.Sprintf("handler panicked: %.200v", p)}
 		}
 	}()
-	result, err := h(job.With(ctx, j, progress), j)
+	ctx = job.With(ctx, j, progress)
+	defer func() { answer.Metrics = job.Told(ctx) }()
+	result, err := h(ctx, j)
 	if err != nil {
 		return failure(err)
 	}

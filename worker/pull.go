@@ -117,7 +117,7 @@ func (w *Worker) carryOut(ctx context.Context, c *claim) {
 		// It was canceled, or it is given up at the end of the grace: then it is not ours to fail.
 		return
 	}
-	w.complete(ctx, wire.Report{Job: c.ID, Token: c.token, Output: answer.Result, Error: answer.Error, Details: answer.Details, Fatal: answer.Fatal, Said: c.printed.rest()})
+	w.complete(ctx, wire.Report{Job: c.ID, Token: c.token, Output: answer.Result, Error: answer.Error, Details: answer.Details, Fatal: answer.Fatal, Numbers: wire.Numbers{Metrics: answer.Metrics}, Said: c.printed.rest()})
 }
 
 // complete delivers a result until the engine has answered or ctx ends.

@@ -84,7 +84,7 @@ func (r *reporter) gather(first *delivery) []*delivery {
 }
 
 func (d *delivery) size() int {
-	size := len(d.report.Output) + len(d.report.Error) + len(d.report.Details)
+	size := len(d.report.Output) + len(d.report.Error) + len(d.report.Details) + len(d.report.Metrics)
 	for _, l := range d.report.Lines {
 		size += len(l.Text)
 	}

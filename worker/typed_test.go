@@ -3,6 +3,7 @@ package worker_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -44,6 +45,23 @@ func TestAFunctionWithTypesIsRegisteredOnce(t *testing.T) {
 	require.PanicsWithValue(t, `worker: the function "f": its output cannot be written as JSON: it is a chan int`, func() {
 		worker.Handle(w, "f", func(context.Context, int) (chan int, error) { return nil, nil })
 	})
+}
+
+func TestNumbersThatAHandlerTellsAreReportedWhateverBecomesOfIt(t *testing.T) {
+	e := newEngine(t)
+	w := worker.New(config(e))
+	w.Handle("s", func(ctx context.Context, j worker.Job) (any, error) {
+		worker.Count(ctx, "rows", 2, nil)
+		if j.ID == "2" {
+			return nil, errors.New("no")
+		}
+		return nil, nil
+	})
+	run(t, w)
+	for _, id := range []string{"1", "2"} {
+		e.queue <- job(id, "s")
+		require.JSONEq(t, `[{"name":"rows","count":1,"sum":2,"last":2}]`, string((<-e.completed).Metrics))
+	}
 }
 
 func TestWhatAHandlerSaysOfItselfIsTold(t *testing.T) {

@@ -52,7 +52,7 @@ func (g *grant) keep(r *attach.Result) {
 }
 
 func bytesOf(r *attach.Result) int {
-	return len(r.GetOutput()) + len(r.GetError()) + len(r.GetDetails())
+	return len(r.GetOutput()) + len(r.GetError()) + len(r.GetDetails()) + len(r.GetMetrics())
 }
 
 // unbring ends that a job is one that was brought along.

@@ -282,7 +282,7 @@ func (ses *session) result(r *attach.Result) (landing, bool) {
 
 // report of a result. What a worker that leaves gives back is not lost.
 func (ses *session) report(r *attach.Result) flow.Report {
-	report := flow.Report{Worker: ses.worker, URL: "attached"}
+	report := flow.Report{Worker: ses.worker, URL: "attached", Metrics: r.GetMetrics()}
 	switch r.GetOutcome() {
 	case attach.Outcome_OUTCOME_COMPLETED:
 		report.Output = r.GetOutput()

@@ -12,7 +12,6 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/troupe-engine/troupe/actors/logs"
-	"github.com/troupe-engine/troupe/actors/programs"
 	"github.com/troupe-engine/troupe/internal/secrets"
 )
 
@@ -37,8 +36,6 @@ type Options struct {
 	Most int
 	// Logs keeps what containers print, while they do. nil = nobody does.
 	Logs *logs.Book
-	// Told counts what containers tell of themselves. nil = nobody does.
-	Told *programs.Told
 	// Secrets are those that containers may be given; nil = none.
 	Secrets *secrets.Store
 	// Member is who began a container, for whoever looks at the container host.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/internal/program"
+	"github.com/troupe-engine/troupe/job"
 )
 
 // Pauses between two looks at a container: the first, then each twice as long as the one before, up to the last.
@@ -98,10 +99,9 @@ func (s *Service) result(ctx context.Context, name string, n *note, w *watch, st
 	if err != nil {
 		return flow.ExternalStatus{}, err
 	}
-	metrics := program.HideMetrics(res.Metrics, w.hide)
-	s.opts.Told.Add(metrics)
+	metrics := job.NumbersJSON(program.HideMetrics(res.Metrics, w.hide))
 	w.told = &flow.ExternalStatus{Ended: true, Output: w.hide.JSON(res.Output), Error: w.hide.Text(res.Error), Details: w.hide.JSON(res.Details),
-		Metrics: program.MetricsJSON(metrics)}
+		Metrics: metrics}
 	return *w.told, nil
 }
 

@@ -89,8 +89,9 @@ func (r *Registry) Carry(ctx context.Context, j flow.Job) flow.Report {
 	told := jobOf(&j)
 	log := r.opts.Logs.Open(j.Task, told.ID)
 	told.Log = log
-	rep := try(job.With(ctx, told, r.progress), fn.call, told, j.Exec)
-	rep.Worker, rep.URL = fn.worker, "local"
+	ctx = job.With(ctx, told, r.progress)
+	rep := try(ctx, fn.call, told, j.Exec)
+	rep.Worker, rep.URL, rep.Metrics = fn.worker, "local", job.Told(ctx)
 	rep.Log = log.Close()
 	return rep
 }

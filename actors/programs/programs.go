@@ -11,6 +11,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/internal/lines"
 	"github.com/troupe-engine/troupe/internal/program"
+	jobs "github.com/troupe-engine/troupe/job"
 )
 
 // Options of a Carrier. The zero value starts nothing.
@@ -19,8 +20,6 @@ type Options struct {
 	Allow bool
 	// Logs keeps what programs print, while they do. nil = nobody does.
 	Logs *logs.Book
-	// Told counts what programs tell of themselves. nil = nobody does.
-	Told *Told
 	// Files are how programs with report: object_store do so.
 	Files Files
 
@@ -69,8 +68,7 @@ func (c *Carrier) Carry(ctx context.Context, job flow.Job) flow.Report {
 	} else {
 		res = c.runner.Run(ctx, p)
 	}
-	c.opts.Told.Add(res.Metrics)
-	rep := flow.Report{Output: res.Output, Error: res.Error, Details: res.Details, Metrics: program.MetricsJSON(res.Metrics), Fatal: res.Fatal, URL: "local", Log: log.Close()}
+	rep := flow.Report{Output: res.Output, Error: res.Error, Details: res.Details, Metrics: jobs.NumbersJSON(res.Metrics), Fatal: res.Fatal, URL: "local", Log: log.Close()}
 	if res.PID > 0 {
 		rep.Worker = string(job.Exec.Type) + ":" + strconv.Itoa(res.PID)
 	}

@@ -120,6 +120,7 @@ func readAnswer(rep *flow.Report, resp *http.Response, body []byte) error {
 		Result  json.RawMessage `json:"result"`
 		Error   string          `json:"error"`
 		Details json.RawMessage `json:"details"`
+		Metrics json.RawMessage `json:"metrics"`
 		Fatal   bool            `json:"fatal"`
 	}
 	redirect := resp.StatusCode >= 300 && resp.StatusCode < 400
@@ -129,6 +130,7 @@ func readAnswer(rep *flow.Report, resp *http.Response, body []byte) error {
 	if err := json.Unmarshal(body, &answer); err != nil {
 		return fmt.Errorf("%w: status %s: %w", errNoAnswer, resp.Status, err)
 	}
+	rep.Metrics = answer.Metrics
 	switch {
 	case answer.Error != "":
 		rep.Error, rep.Details, rep.Fatal = answer.Error, answer.Details, answer.Fatal

@@ -35,7 +35,7 @@ type completeJobInput struct {
 }
 
 func (s *service) completeJob(ctx context.Context, in *completeJobInput) (*body[wire.Reported], error) {
-	return s.reportJob(ctx, in.Body.Worker, wire.Report{Job: in.Job, Token: in.Body.Token, Output: in.Body.Output, Log: in.Body.Log, Said: in.Body.Said})
+	return s.reportJob(ctx, in.Body.Worker, wire.Report{Job: in.Job, Token: in.Body.Token, Output: in.Body.Output, Log: in.Body.Log, Said: in.Body.Said, Numbers: in.Body.Numbers})
 }
 
 type failJobInput struct {
@@ -44,7 +44,7 @@ type failJobInput struct {
 }
 
 func (s *service) failJob(ctx context.Context, in *failJobInput) (*body[wire.Reported], error) {
-	return s.reportJob(ctx, in.Body.Worker, wire.Report{Job: in.Job, Token: in.Body.Token, Error: in.Body.Error, Details: in.Body.Details, Fatal: in.Body.Fatal, Log: in.Body.Log, Said: in.Body.Said})
+	return s.reportJob(ctx, in.Body.Worker, wire.Report{Job: in.Job, Token: in.Body.Token, Error: in.Body.Error, Details: in.Body.Details, Fatal: in.Body.Fatal, Log: in.Body.Log, Said: in.Body.Said, Numbers: in.Body.Numbers})
 }
 
 func (s *service) reportJob(ctx context.Context, worker string, r wire.Report) (*body[wire.Reported], error) {
@@ -120,7 +120,7 @@ func (s *service) ordersFor(ctx context.Context, worker string, reports []wire.R
 			continue
 		}
 		r := &reports[i]
-		report := flow.Report{Output: r.Output, Error: r.Error, Details: r.Details, Fatal: r.Fatal, Token: r.Token, Worker: worker, Log: kept[i]}
+		report := flow.Report{Output: r.Output, Error: r.Error, Details: r.Details, Metrics: r.Metrics, Fatal: r.Fatal, Token: r.Token, Worker: worker, Log: kept[i]}
 		orders[i], errs[i] = engine.Completing(strings.TrimPrefix(r.Job, api.QueuePrefix), report)
 	}
 	return orders, errs

@@ -93,12 +93,18 @@ type JobParams struct {
 	RunInput json.RawMessage `json:"run_input" doc:"what the task was started with"`
 }
 
+// Numbers are what jobs tell of themselves.
+type Numbers struct {
+	Metrics json.RawMessage `json:"metrics,omitempty" doc:"numbers that the job tells of itself, kept with the attempt whatever becomes of it: a list of {name, labels, count, sum, last}"`
+}
+
 // JobOutput ends a job that went well.
 type JobOutput struct {
 	Worker string          `json:"worker,omitempty" maxLength:"256" doc:"who has carried it out"`
 	Token  string          `json:"token" minLength:"1" maxLength:"256" doc:"of the claim"`
 	Output json.RawMessage `json:"output,omitempty" doc:"any JSON; absent = null"`
 	Log    string          `json:"log,omitempty" doc:"what the worker has to say about it beside that, as one text"`
+	Numbers
 	Said
 }
 
@@ -110,6 +116,7 @@ type JobFailure struct {
 	Details json.RawMessage `json:"details,omitempty" doc:"of the error: any JSON, kept with the attempt"`
 	Fatal   bool            `json:"fatal,omitempty" doc:"trying again is of no use"`
 	Log     string          `json:"log,omitempty" doc:"what the worker has to say about it beside that, as one text"`
+	Numbers
 	Said
 }
 
@@ -122,6 +129,7 @@ type Report struct {
 	Details json.RawMessage `json:"details,omitempty" doc:"with an error: any JSON, kept with the attempt"`
 	Fatal   bool            `json:"fatal,omitempty" doc:"with an error: trying again is of no use"`
 	Log     string          `json:"log,omitempty" doc:"what the worker has to say about it beside that, as one text"`
+	Numbers
 	Said
 }
 

@@ -37,5 +37,6 @@ type ExecAnswer struct {
 	Result  json.RawMessage `json:"result"`
 	Error   string          `json:"error,omitempty"`
 	Details json.RawMessage `json:"details,omitempty"` // of the error: any JSON
+	Metrics json.RawMessage `json:"metrics,omitempty"` // numbers that the job tells of itself: a list of {name, labels, count, sum, last}
 	Fatal   bool            `json:"fatal,omitempty"`   // with an error: trying again is of no use
 }

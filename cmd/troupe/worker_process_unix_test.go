@@ -22,7 +22,7 @@ func TestAWorkerStartsProgramsAsAMemberDoes(t *testing.T) {
 		path := write(t, "far-"+mode+".yaml", "profile: ork\ndefaults: {route: "+route+"}\nnodes:\n"+
 			"  shell: {exec: {type: process, service: "+mode+", root: in, command: 'read -r x; echo \"ORK_OUTPUT:[$ORK_INPUT_JSON, $x, $ORK_ATTEMPT]\"; pwd >&2'}}\n"+
 			"  python: {exec: {type: python, service: "+mode+", root: in, file: f.py}}\n"+
-			"  why: {exec: {type: process, service: "+mode+", command: 'echo ''ORK_ERROR:{\"message\":\"m\",\"details\":{\"k\":1}}''; exit 1'}}\n"+
+			"  why: {exec: {type: process, service: "+mode+", command: 'echo ''ORK_METRIC:{\"name\":\"rows\",\"value\":7}''; echo ''ORK_ERROR:{\"message\":\"m\",\"details\":{\"k\":1}}''; exit 1'}}\n"+
 			"  out: {exec: {type: process, service: "+mode+", root: .., command: pwd}, depends_on: [shell, python]}\n")
 		require.Equal(t, 0, call(t, "flow", "apply", path, "--server", url).code)
 		_, _ = background(t, "worker", "--server", url, "--log-level", "error", "--mode", mode, "--process", "--services", mode, "--script-dir", dir)
@@ -32,6 +32,7 @@ func TestAWorkerStartsProgramsAsAMemberDoes(t *testing.T) {
 		require.Regexp(t, `\[{"n":1}, ?{"n":1}, ?1\]`, runs)
 		require.Regexp(t, `\[2, ?"python"\]`, runs)
 		require.JSONEq(t, `{"k":1}`, string(detailsOf(t, url, id, "why")), mode)
+		require.Regexp(t, `"name": ?"rows"`, call(t, "task", "history", id, "--runs", "-o", "json", "--server", url).stdout, mode)
 		require.Contains(t, runs, "is outside of the folder that programs may ru")
 	}
 }

@@ -116,7 +116,7 @@ func (h *hearing) result(err error) Result {
 	h.out.end()
 	h.err.end()
 	res := h.ended(err)
-	res.Metrics = h.metrics.list
+	res.Metrics = h.metrics.List()
 	return res
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/internal/program"
+	"github.com/troupe-engine/troupe/job"
 )
 
 func TestMetricsAreCountedWhateverBecomesOfTheProgram(t *testing.T) {
@@ -24,7 +25,7 @@ echo 'ORK_METRIC:{"name": "", "value": 1}'
 echo 'ORK_METRIC:{"name": "huge", "value": 1e999}'
 ` + command}})
 		require.Equal(t, code, res.Error)
-		require.Equal(t, []program.Metric{
+		require.Equal(t, []job.Number{
 			{Name: "rows", Labels: map[string]string{"table": "a"}, Count: 2, Sum: 7.5, Last: 4.5},
 			{Name: "rows", Labels: map[string]string{"table": "b", "shard": "2"}, Count: 1, Sum: -1, Last: -1},
 		}, res.Metrics)
@@ -37,7 +38,7 @@ func TestMetricsHaveNoSecretInThem(t *testing.T) {
 echo "ORK_METRIC:{\"name\": \"a $PASSWORD\", \"value\": 1}"
 echo "ORK_METRIC:{\"name\": \"rows\", \"value\": 1, \"labels\": {\"by\": \"me:$PASSWORD\"}}"`}})
 	require.Empty(t, res.Error)
-	require.Equal(t, []program.Metric{{Name: "rows", Labels: map[string]string{"by": "me:***"}, Count: 1, Sum: 1, Last: 1}}, res.Metrics)
+	require.Equal(t, []job.Number{{Name: "rows", Labels: map[string]string{"by": "me:***"}, Count: 1, Sum: 1, Last: 1}}, res.Metrics)
 }
 
 func TestMetricsAreBounded(t *testing.T) {
@@ -53,5 +54,5 @@ func TestMetricsAreBounded(t *testing.T) {
 	for i := range 100 {
 		fmt.Fprintf(heard.Stdout(), "ORK_METRIC:{\"name\": \"%d%s\", \"value\": 1}\n", i, strings.Repeat("x", 3000))
 	}
-	require.Less(t, len(program.MetricsJSON(heard.Result("").Metrics)), 40<<10)
+	require.Less(t, len(job.NumbersJSON(heard.Result("").Metrics)), 40<<10)
 }

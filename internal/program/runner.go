@@ -17,6 +17,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/child"
 	"github.com/troupe-engine/troupe/internal/redact"
 	"github.com/troupe-engine/troupe/internal/secrets"
+	"github.com/troupe-engine/troupe/job"
 )
 
 // Options of a Runner.
@@ -73,7 +74,7 @@ type Result struct {
 	Output  json.RawMessage
 	Error   string
 	Details json.RawMessage // what the program itself says of its error
-	Metrics []Metric        // that it has told, whatever became of it
+	Metrics []job.Number    // that it has told, whatever became of it
 	Fatal   bool            // trying again is of no use
 	PID     int             // 0 = it was never started
 

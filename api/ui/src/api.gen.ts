@@ -665,6 +665,8 @@ export interface JobFailure {
   lines_from?: number
   /** what the worker has to say about it beside that, as one text */
   log?: string
+  /** numbers that the job tells of itself, kept with the attempt whatever becomes of it: a list of {name, labels, count, sum, last} */
+  metrics?: unknown
   /** of the claim */
   token: string
   /** who has tried it */
@@ -678,6 +680,8 @@ export interface JobOutput {
   lines_from?: number
   /** what the worker has to say about it beside that, as one text */
   log?: string
+  /** numbers that the job tells of itself, kept with the attempt whatever becomes of it: a list of {name, labels, count, sum, last} */
+  metrics?: unknown
   /** any JSON; absent = null */
   output?: unknown
   /** of the claim */
@@ -1050,6 +1054,8 @@ export interface Report {
   lines_from?: number
   /** what the worker has to say about it beside that, as one text */
   log?: string
+  /** numbers that the job tells of itself, kept with the attempt whatever becomes of it: a list of {name, labels, count, sum, last} */
+  metrics?: unknown
   /** any JSON; absent = null */
   output?: unknown
   /** of the claim */

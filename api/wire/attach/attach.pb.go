@@ -355,7 +355,9 @@ type Result struct {
 	// fatal says that trying again is of no use.
 	Fatal bool `protobuf:"varint,5,opt,name=fatal,proto3" json:"fatal,omitempty"`
 	// details of the error, JSON, are kept with the attempt; empty = none.
-	Details       []byte `protobuf:"bytes,6,opt,name=details,proto3" json:"details,omitempty"`
+	Details []byte `protobuf:"bytes,6,opt,name=details,proto3" json:"details,omitempty"`
+	// metrics are numbers that the job tells of itself, JSON, a list of {name, labels, count, sum, last}; empty = none.
+	Metrics       []byte `protobuf:"bytes,7,opt,name=metrics,proto3" json:"metrics,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -428,6 +430,13 @@ func (x *Result) GetFatal() bool {
 func (x *Result) GetDetails() []byte {
 	if x != nil {
 		return x.Details
+	}
+	return nil
+}
+
+func (x *Result) GetMetrics() []byte {
+	if x != nil {
+		return x.Metrics
 	}
 	return nil
 }
@@ -929,14 +938,15 @@ const file_api_wire_attach_attach_proto_rawDesc = "" +
 	"\aBrought\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x16\n" +
-	"\x06ticket\x18\x03 \x01(\fR\x06ticket\"\xb3\x01\n" +
+	"\x06ticket\x18\x03 \x01(\fR\x06ticket\"\xcd\x01\n" +
 	"\x06Result\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x123\n" +
 	"\aoutcome\x18\x02 \x01(\x0e2\x19.troupe.attach.v1.OutcomeR\aoutcome\x12\x16\n" +
 	"\x06output\x18\x03 \x01(\fR\x06output\x12\x14\n" +
 	"\x05error\x18\x04 \x01(\tR\x05error\x12\x14\n" +
 	"\x05fatal\x18\x05 \x01(\bR\x05fatal\x12\x18\n" +
-	"\adetails\x18\x06 \x01(\fR\adetails\"v\n" +
+	"\adetails\x18\x06 \x01(\fR\adetails\x12\x18\n" +
+	"\ametrics\x18\a \x01(\fR\ametrics\"v\n" +
 	"\bProgress\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x12\n" +
 	"\x04note\x18\x02 \x01(\tR\x04note\x12\x10\n" +

@@ -1,0 +1,77 @@
+package actors
+
+import (
+	"encoding/json"
+	"math"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// maxNames is of how many names numbers are told apart: names are whatever jobs say. The others are told as one.
+const maxNames = 1000
+
+const otherNames = "other"
+
+// numbers are those that jobs have told of themselves, by name, since this member began. The zero value has none; all methods are safe for
+// concurrent use.
+type numbers struct {
+	mu    sync.Mutex
+	names map[string]*total
+}
+
+type total struct {
+	count uint64
+	sum   float64
+}
+
+// add counts a list as it is stored. What is no such list, which any worker may send, counts nothing.
+func (t *numbers) add(list json.RawMessage) {
+	if len(list) == 0 {
+		return
+	}
+	var told []struct {
+		Name  string  `json:"name"`
+		Count int64   `json:"count"`
+		Sum   float64 `json:"sum"`
+	}
+	if json.Unmarshal(list, &told) != nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.names == nil {
+		t.names = map[string]*total{}
+	}
+	for _, n := range told {
+		if of := t.of(n.Name); n.Count > 0 && !math.IsInf(of.sum+n.Sum, 0) {
+			of.count += uint64(n.Count)
+			of.sum += n.Sum
+		}
+	}
+}
+
+// of is the total of a name. The lock is held.
+func (t *numbers) of(name string) *total {
+	if t.names[name] == nil && len(t.names) >= maxNames {
+		name = otherNames
+	}
+	if t.names[name] == nil {
+		t.names[name] = &total{}
+	}
+	return t.names[name]
+}
+
+var toldDesc = prometheus.NewDesc("troupe_job_metric", "Numbers that jobs have told of themselves, by their name: how many, and their sum.", []string{"name"}, nil)
+
+// Describe is a part of prometheus.Collector.
+func (t *numbers) Describe(ch chan<- *prometheus.Desc) { ch <- toldDesc }
+
+// Collect is a part of prometheus.Collector.
+func (t *numbers) Collect(ch chan<- prometheus.Metric) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for name, of := range t.names {
+		ch <- prometheus.MustNewConstSummary(toldDesc, of.count, of.sum, nil, name)
+	}
+}
