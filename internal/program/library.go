@@ -2,29 +2,33 @@ package program
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// library is how the function of a shared library is called: by a runner of ours, in a process of its own, so that a library that crashes
-// ends nobody but its own attempt.
+// library is how the function of a shared library is called: by a program of its own, so that a library that crashes ends nobody but its own
+// attempt. That is our runner in Python, or troupe-library where there is no Python.
 func (r *Runner) library(ctx context.Context, p *flow.Program, root string) (argv []string, vars map[string]string, err error) {
 	file, err := below(p.File, root)
 	if err != nil {
 		return nil, nil, err
 	}
+	vars = map[string]string{"ORK_LIBRARY": file}
+	python, err := anyPython()
+	if err != nil {
+		loader, err := libraryLoader()
+		return []string{loader}, vars, err
+	}
 	dir, err := unpacked()
 	if err != nil {
 		return nil, nil, fmt.Errorf("unpacking the runner of libraries: %w", err)
 	}
-	python, err := anyPython()
-	if err != nil {
-		return nil, nil, fmt.Errorf("a library is loaded by Python: %w", err)
-	}
-	return append(r.itself(ctx, []string{python}, root), "-u", filepath.Join(dir, "run_library.py")), map[string]string{"ORK_LIBRARY": file}, nil
+	return append(r.itself(ctx, []string{python}, root), "-u", filepath.Join(dir, "run_library.py")), vars, nil
 }
 
 // anyPython is an interpreter on the search path.
@@ -34,5 +38,19 @@ func anyPython() (string, error) {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("there is no python3 on the search path")
+	return "", errors.New("there is no python3 on the search path")
+}
+
+// libraryLoader is troupe-library beside this program, or on the search path.
+func libraryLoader() (string, error) {
+	const name = "troupe-library"
+	if self, err := os.Executable(); err == nil {
+		if path, err := exec.LookPath(filepath.Join(filepath.Dir(self), name)); err == nil {
+			return path, nil
+		}
+	}
+	if path, err := exec.LookPath(name); err == nil {
+		return path, nil
+	}
+	return "", errors.New("a library is loaded by Python, or by " + name + " beside this program: there is no python3 on the search path, and no " + name)
 }

@@ -3,6 +3,7 @@ package program_test
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -40,6 +41,40 @@ func needsC(t *testing.T) {
 
 func TestLibraries(t *testing.T) {
 	needsC(t)
+	t.Run("loaded by Python", libraries)
+	t.Run("loaded by a program of ours", func(t *testing.T) {
+		withoutPython(t)
+		libraries(t)
+	})
+}
+
+// withoutPython has a test go on with troupe-library, and without Python.
+func withoutPython(t *testing.T) {
+	t.Helper()
+	dir := t.TempDir()
+	out, err := exec.Command("go", "build", "-o", filepath.Join(dir, "troupe-library"), "../../cmd/troupe-library").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	cc, err := exec.LookPath("cc")
+	require.NoError(t, err)
+	real, err := filepath.EvalSymlinks(cc)
+	require.NoError(t, err)
+	for name, program := range map[string]string{"cc": real, "as": "as", "ld": "ld"} {
+		path, err := exec.LookPath(program)
+		require.NoError(t, err)
+		require.NoError(t, os.Symlink(path, filepath.Join(dir, name)))
+	}
+	t.Setenv("PATH", dir)
+}
+
+func TestWithoutPythonALibrarySaysWhatIsMissing(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "x.so"), "", 0o600)
+	t.Setenv("PATH", dir)
+	res := runIn(t, dir, program.Job{Type: flow.ExecLibrary, Program: &flow.Program{File: "x.so"}})
+	require.Equal(t, "a library is loaded by Python, or by troupe-library beside this program: there is no python3 on the search path, and no troupe-library", res.Error)
+}
+
+func libraries(t *testing.T) {
 	dir := t.TempDir()
 	for name, tt := range map[string]struct{ does, returns, output, failure string }{
 		"its input":         {"", `strdup(input)`, `{"n":1}`, ""},

@@ -1,0 +1,151 @@
+//go:build linux || darwin
+
+// troupe-library calls the function of a shared library, on hosts without Python: members and workers find it beside their own program, or on
+// the search path. It is a program of its own because who loads libraries has to be linked dynamically, which troupe is not.
+//
+// It takes the library's path from ORK_LIBRARY and the input from ORK_INPUT_FILE or ORK_INPUT_JSON, and says what came of it by ORK_OUTPUT or ORK_ERROR, as
+// run_library.py of internal/program does.
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	mark        = "ORK_OUTPUT:"
+	nullPointer = "Task returned null pointer" // Ork's words
+)
+
+func main() {
+	runtime.LockOSThread()
+	said, err := apart()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "troupe-library:", err)
+		os.Exit(1)
+	}
+	line, code := called(os.Getenv("ORK_LIBRARY"))
+	if _, err := said.WriteString(line + "\n"); err != nil {
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// apart is where the result goes. What the library itself prints cannot be taken for it: that goes to the standard error.
+func apart() (*os.File, error) {
+	fmt.Println("Loading library: " + os.Getenv("ORK_LIBRARY"))
+	copied, err := unix.Dup(1)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(copied), "result"), unix.Dup2(2, 1)
+}
+
+// called is what is said of a call, and the exit code.
+func called(path string) (line string, code int) {
+	told, err := call(path)
+	var output string
+	if err == nil {
+		output, err = outputOf(told)
+	}
+	if err != nil {
+		text, _ := json.Marshal(map[string]string{"message": err.Error()}) // a text is always marshaled
+		return "ORK_ERROR:" + string(text), 1
+	}
+	return mark + output, 0
+}
+
+func input() ([]byte, error) {
+	if path := os.Getenv("ORK_INPUT_FILE"); path != "" {
+		return os.ReadFile(path)
+	}
+	if text := os.Getenv("ORK_INPUT_JSON"); text != "" {
+		return []byte(text), nil
+	}
+	return []byte("null"), nil
+}
+
+// call loads a library and calls its function with the input.
+func call(path string) ([]byte, error) {
+	in, err := input()
+	if err != nil {
+		return nil, err
+	}
+	library, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	if err != nil {
+		return nil, err
+	}
+	run, err := purego.Dlsym(library, "ork_task_run")
+	if err != nil {
+		return nil, err
+	}
+	free, err := purego.Dlsym(library, "ork_task_free")
+	if err != nil {
+		return nil, err
+	}
+	crashAsOthers()
+	in = append(in, 0)
+	told, _, _ := purego.SyscallN(run, uintptr(unsafe.Pointer(&in[0])))
+	runtime.KeepAlive(in)
+	if told == 0 {
+		return nil, errors.New(nullPointer)
+	}
+	defer purego.SyscallN(free, told)
+	return text(told), nil
+}
+
+// text copies a text of C.
+func text(at uintptr) []byte {
+	start := *(*unsafe.Pointer)(unsafe.Pointer(&at)) // memory of C, which the collector knows nothing of
+	n := 0
+	for *(*byte)(unsafe.Add(start, n)) != 0 {
+		n++
+	}
+	return bytes.Clone(unsafe.Slice((*byte)(start), n))
+}
+
+// crashAsOthers has a library that crashes end this program by the signal, as it ends others. Go would tell its goroutines and exit with 2.
+func crashAsOthers() {
+	set, err := purego.Dlsym(purego.RTLD_DEFAULT, "signal")
+	if err != nil {
+		return
+	}
+	for _, s := range []unix.Signal{unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGILL, unix.SIGABRT} {
+		purego.SyscallN(set, uintptr(s), 0)
+	}
+}
+
+// outputOf is the JSON that a library has returned, in one line. An object with nothing but an error, and without the mark, tells that it failed.
+func outputOf(told []byte) (string, error) {
+	said := strings.TrimSpace(strings.ToValidUTF8(string(told), "\uFFFD"))
+	output, marked := strings.CutPrefix(said, mark)
+	output = strings.TrimSpace(output)
+	if !json.Valid([]byte(output)) {
+		return "", fmt.Errorf("the library returned what is no JSON: %s", cut(output, 200))
+	}
+	var fields map[string]json.RawMessage
+	if !marked && json.Unmarshal([]byte(output), &fields) == nil && len(fields) == 1 && fields["error"] != nil {
+		var failure string
+		if json.Unmarshal(fields["error"], &failure) != nil {
+			failure = string(fields["error"])
+		}
+		return "", errors.New(failure)
+	}
+	return strings.NewReplacer("\n", " ", "\r", " ").Replace(output), nil
+}
+
+func cut(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "")
+}
