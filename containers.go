@@ -14,7 +14,7 @@ import (
 // mark that follows from the store's secret, and does not tell it.
 func (e *Engine) newContainers(ctx context.Context) (*container.Service, error) {
 	o := container.Options{Allow: e.cfg.AllowContainers, Host: e.cfg.ContainerHost, Logins: e.cfg.RegistryAuthFile, Networks: e.cfg.ContainerNetworks, Dir: e.cfg.ScriptDir, Most: e.cfg.Containers, MaxOutput: e.cfg.Limits.OrDefault().Value,
-		Logs: e.logs, Secrets: e.secrets, Member: e.cfg.Name, Live: e.waitedFor, Logger: e.cfg.Logger}
+		Files: e.objects, Now: e.now, Logs: e.logs, Secrets: e.secrets, Member: e.cfg.Name, Live: e.waitedFor, Logger: e.cfg.Logger}
 	if o.Allow {
 		secret, err := e.store.Secret(ctx)
 		if err != nil {

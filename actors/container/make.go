@@ -1,6 +1,7 @@
 package container
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -57,10 +58,11 @@ type note struct {
 	Memory   int64                  `json:"memory,omitempty"`
 	GraceMS  int64                  `json:"grace_ms,omitempty"`
 	Secrets  map[string]flow.Secret `json:"secrets,omitempty"` // their names
+	Files    *files                 `json:"files,omitempty"`   // that say what came of it; nil = its end and what it prints do
 }
 
 // plan says what to make of a job. An error of a kind will stay, whoever tries again.
-func (s *Service) plan(job *flow.Job) (*plan, error) {
+func (s *Service) plan(ctx context.Context, job *flow.Job) (*plan, error) {
 	p := job.Exec.Program
 	if p == nil || p.Container == nil {
 		return nil, flow.Errorf(flow.Invalid, "the job names no image")
@@ -80,6 +82,9 @@ func (s *Service) plan(job *flow.Job) (*plan, error) {
 	of.Name = s.name(job.ID())
 	s.describe(of, job, with)
 	of.HostConfig.Mounts = mounts
+	if p.Report == flow.ObjectStore {
+		return of, s.report(ctx, of, job)
+	}
 	return of, nil
 }
 

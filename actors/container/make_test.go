@@ -30,7 +30,7 @@ func TestAContainerIsNamedAfterItsAttemptAndItsStore(t *testing.T) {
 
 func TestAContainerIsMadeAsItsNodeSays(t *testing.T) {
 	s := &Service{opts: Options{Store: "s", Member: "m"}}
-	p, err := s.plan(jobOf(flow.Program{Args: []string{"ls", "-l"}, Env: map[string]string{"A": "1"}},
+	p, err := s.plan(t.Context(), jobOf(flow.Program{Args: []string{"ls", "-l"}, Env: map[string]string{"A": "1"}},
 		flow.Container{Image: "x", User: "7", Network: "none", CPUs: 500, Memory: 1 << 20, ToFile: "/in"}))
 	require.NoError(t, err)
 	require.Equal(t, []string{"ls", "-l"}, p.Config.Cmd)
@@ -49,7 +49,7 @@ func TestAContainerIsMadeAsItsNodeSays(t *testing.T) {
 
 	large := jobOf(flow.Program{Command: "ls -l | wc"}, flow.Container{Image: "x"})
 	large.Input = []byte(`"` + strings.Repeat("x", 200_000) + `"`)
-	p, err = s.plan(large)
+	p, err = s.plan(t.Context(), large)
 	require.NoError(t, err)
 	require.Equal(t, []string{"/bin/sh", "-c"}, p.Config.Entrypoint)
 	require.Equal(t, []string{"ls -l | wc"}, p.Config.Cmd)
@@ -59,7 +59,7 @@ func TestAContainerIsMadeAsItsNodeSays(t *testing.T) {
 
 func TestAContainerThatReadsItsInputIsGivenItByAShell(t *testing.T) {
 	s := &Service{}
-	p, err := s.plan(jobOf(flow.Program{Args: []string{"wc", "-c"}, StdinMode: flow.StdinJSON}, flow.Container{Image: "x", GPUs: flow.AllGPUs}))
+	p, err := s.plan(t.Context(), jobOf(flow.Program{Args: []string{"wc", "-c"}, StdinMode: flow.StdinJSON}, flow.Container{Image: "x", GPUs: flow.AllGPUs}))
 	require.NoError(t, err)
 	require.Equal(t, []string{"/bin/sh", "-c", `exec "$@" < /ork/input.json`, "sh"}, p.Config.Entrypoint)
 	require.Equal(t, []string{"wc", "-c"}, p.Config.Cmd)
@@ -67,7 +67,7 @@ func TestAContainerThatReadsItsInputIsGivenItByAShell(t *testing.T) {
 	require.Contains(t, p.Config.Env, `ORK_INPUT_JSON={"x":1}`)
 	require.Equal(t, []container.DeviceRequest{{Count: -1, Capabilities: [][]string{{"gpu"}}}}, p.HostConfig.DeviceRequests)
 
-	p, err = s.plan(jobOf(flow.Program{Command: "wc -c", StdinMode: flow.StdinJSON}, flow.Container{Image: "x"}))
+	p, err = s.plan(t.Context(), jobOf(flow.Program{Command: "wc -c", StdinMode: flow.StdinJSON}, flow.Container{Image: "x"}))
 	require.NoError(t, err)
 	require.Equal(t, []string{"/bin/sh", "-c"}, p.Config.Entrypoint)
 	require.Equal(t, []string{"exec < /ork/input.json\nwc -c"}, p.Config.Cmd)
@@ -92,7 +92,7 @@ func TestMountsStayInTheFolderOfPrograms(t *testing.T) {
 		"/etc":                                 "outside of the folder that programs may run in (--script-dir)",
 		"none":                                 "no such file or directory",
 	} {
-		p, err := s.plan(jobOf(flow.Program{Root: "root"}, flow.Container{Image: "x", Mounts: []flow.Mount{{From: from, To: "/x", ReadOnly: true}}}))
+		p, err := s.plan(t.Context(), jobOf(flow.Program{Root: "root"}, flow.Container{Image: "x", Mounts: []flow.Mount{{From: from, To: "/x", ReadOnly: true}}}))
 		if want != "" {
 			require.ErrorContains(t, err, want, from)
 			continue
@@ -101,7 +101,7 @@ func TestMountsStayInTheFolderOfPrograms(t *testing.T) {
 		require.True(t, strings.HasPrefix(p.HostConfig.Mounts[0].Source, allowed), from)
 		require.True(t, p.HostConfig.Mounts[0].ReadOnly)
 	}
-	_, err = (&Service{}).plan(jobOf(flow.Program{}, flow.Container{Image: "x", Mounts: []flow.Mount{{From: "/etc", To: "/x"}}}))
+	_, err = (&Service{}).plan(t.Context(), jobOf(flow.Program{}, flow.Container{Image: "x", Mounts: []flow.Mount{{From: "/etc", To: "/x"}}}))
 	require.ErrorContains(t, err, "needs a folder that it is in")
 	require.Equal(t, flow.Denied, flow.ErrorKindOf(err))
 }

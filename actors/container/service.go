@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/moby/moby/client"
 
@@ -34,6 +35,10 @@ type Options struct {
 	MaxOutput int
 	// Most is how many containers of this store may run on the container host at once, whoever began them; 0 = 64. Others wait.
 	Most int
+	// Files are how containers report that do so by an object store; nil = none may.
+	Files Files
+	// Now is the time in Unix milliseconds; nil = this host's clock.
+	Now func() int64
 	// Logs keeps what containers print, while they do. nil = nobody does.
 	Logs *logs.Book
 	// Secrets are those that containers may be given; nil = none.
@@ -68,6 +73,9 @@ type Service struct {
 // New makes a service. It is to be closed.
 func New(o Options) (*Service, error) {
 	o.Logger, o.Most = cmp.Or(o.Logger, slog.Default()), cmp.Or(o.Most, defaultMost)
+	if o.Now == nil {
+		o.Now = func() int64 { return time.Now().UnixMilli() }
+	}
 	s := &Service{opts: o, watches: map[string]*watch{}, hidden: map[string]concealed{}, sweep: make(chan struct{}, 1), looking: make(chan struct{}, 1)}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	if !o.Allow {

@@ -24,7 +24,7 @@ func (s *Service) Carry(ctx context.Context, job flow.Job) flow.Report {
 	if s.client == nil {
 		return flow.Report{Fatal: true, Error: refusal}
 	}
-	p, err := s.plan(&job)
+	p, err := s.plan(ctx, &job)
 	if err == nil {
 		s.hide(p.Name, p.hide)
 		err = s.begin(ctx, p, job.ID(), s.opts.Logs.Open(job.Task, job.ID()))

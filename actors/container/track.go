@@ -60,6 +60,9 @@ func (s *Service) poll(ctx context.Context, x flow.External) (status flow.Extern
 	if err != nil {
 		return status, err
 	}
+	if n.Files != nil {
+		return s.reported(ctx, x, n, w, over(&there.Container))
+	}
 	if !over(&there.Container) {
 		select {
 		case <-w.done: // the container host went away in between
@@ -160,6 +163,9 @@ func (s *Service) Cancel(ctx context.Context, x flow.External) error {
 	}
 	if err == nil {
 		w.lastWords(ctx)
+	}
+	if n.Files != nil {
+		_ = s.opts.Files.Cancel(ctx, n.Files.of(x, &seen{})) // for what it may have started elsewhere
 	}
 	err = s.remove(ctx, x.ID)
 	s.forget(x.ID)

@@ -21,7 +21,6 @@ func strangeToContainers(e *define.ExecOf) []idle {
 	const image = "is for programs without an image: a container is given a command"
 	return []idle{{"file", e.File != "", image}, {"module", e.Module != "", image}, {"function", e.Function != "", image}, {"python", e.Python != "", image}, {"warm", e.Warm != 0, image},
 		{"url", e.URL != "", "is for type: worker"}, {"executor", e.Executor != "", "is for type: worker"},
-		{"report", e.Report != "", "is for programs without an image: what a container prints, its files and its exit say how it is"},
 		{"service", e.Service != "", "is for programs that workers start: it is members who have containers run"}}
 }
 
@@ -53,6 +52,9 @@ func (c *checker) container(e *define.ExecOf, at *define.Place) {
 	}
 	c.inContainer(e.ToFile, at.Key("to_file"))
 	c.inContainer(e.FromFile, at.Key("from_file"))
+	if e.Report == flow.ObjectStore && e.FromFile != "" {
+		c.Errorf(at.Key("from_file"), "is for containers whose end says what came of them: with report: object_store the output is output.json, beside the file that TASK_SPEC_PATH names")
+	}
 	if e.Grace.MS > maxContainerGrace {
 		c.Errorf(at.Key("grace"), "is more than the 20s that a container may take to end")
 	}

@@ -71,6 +71,8 @@ func TestRulesOfContainers(t *testing.T) {
 		"{type: container, image: x, resources: {cpu: much}}":                `nodes.a.exec.resources.cpu: must be processors, such as 2, 0.5 or 500m, is "much"`,
 		"{type: container, image: x, resources: {cpu: -1}}":                  "nodes.a.exec.resources.cpu: must be processors",
 		"{type: container, image: x, resources: {memory: 512MB}}":            `nodes.a.exec.resources.memory: must be an amount of memory, such as 512Mi or 4Gi, is "512MB"`,
+		"{type: container, image: x, from_file: /o, report: object_store}":   "nodes.a.exec.from_file: is for containers whose end says what came of them",
+		"{type: container, image: x, report: files}":                         `nodes.a.exec.report: unknown word "files": write exit or object_store`,
 		"{type: container, image: x, grace: 1m}":                             "nodes.a.exec.grace: is more than the 20s that a container may take to end",
 		"{type: container, image: x, file: y}":                               "nodes.a.exec.file: is for programs without an image: a container is given a command",
 		"{type: container, image: x, service: y}":                            "nodes.a.exec.service: is for programs that workers start: it is members who have containers run",

@@ -34,7 +34,7 @@ func TestAProgramIsANodesWorkInBothModes(t *testing.T) {
 
 func TestWorkersThatReportByFilesHaveTimes(t *testing.T) {
 	for _, start := range []string{"", "start: a\n"} {
-		for _, who := range []string{"exec: {type: process, command: x, report: object_store}", "exec_type: outside, service: object_store"} {
+		for _, who := range []string{"exec: {type: process, command: x, report: object_store}", "exec: {type: container, image: x, report: object_store}", "exec_type: outside, service: object_store"} {
 			plan, problems := compile.Text([]byte(start+"nodes: {a: {"+who+", start_timeout: 2s, heartbeat_timeout: 3s}}"), flow.Limits{})
 			require.Empty(t, problems, start+who)
 			x := plan.Root.Nodes["a"].Exec

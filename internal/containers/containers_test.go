@@ -81,6 +81,35 @@ func orNull(raw json.RawMessage) string {
 	return string(raw)
 }
 
+func TestC8ContainersReportByFiles(t *testing.T) { everywhere(t, reportByFiles) }
+
+func reportByFiles(t *testing.T, m *member) {
+	const say = `cd "$(dirname "$TASK_SPEC_PATH")" && grep -q '"task_name": *"a"' spec.json || exit 9; say() { echo "$1" > .s; mv .s status.json; }; `
+	for name, tt := range map[string]struct{ does, output, fails string }{
+		"well":     {does: `echo '{"n":1}' > output.json; say '{"status":"success"}'`, output: `{"n":1}`},
+		"badly":    {does: `echo 'ORK_OUTPUT:1'; say '{"status":"failed","error":"no such table"}'`, fails: "no such table"},
+		"wordless": {does: `echo 'ORK_OUTPUT:1'`, fails: "exited without a status"},
+		"silent":   {does: `say '{"status":"running","heartbeat":"x"}'; sleep 600`, fails: "heartbeat timeout"},
+		"staying":  {does: `say '{"status":"success"}'; sleep 600`, output: `null`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, state := m.in(t), "completed"
+			if tt.fails != "" {
+				state = "failed"
+			}
+			task := m.runs("  a: {heartbeat_timeout: 3s, exec: {type: container, image: "+image+", network: none, pull: never, report: object_store, "+line(say+tt.does)+"}}\n", nil, state)
+			all := m.attempts(task.ID, "a")
+			require.Len(t, all, 1)
+			if tt.fails != "" {
+				require.Equal(t, tt.fails, all[0].Error)
+			} else {
+				require.JSONEq(t, tt.output, orNull(all[0].Output))
+			}
+			m.nothingLeft(task.ID)
+		})
+	}
+}
+
 func TestC11AContainerThatTakesTooLongIsEnded(t *testing.T) { everywhere(t, takesTooLong) }
 
 func takesTooLong(t *testing.T, m *member) {

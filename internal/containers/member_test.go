@@ -78,7 +78,9 @@ func (s *stage) member(name string, more ...string) *member {
 }
 
 // allowed is a member that may have containers run.
-func (s *stage) allowed(name string) *member { return s.member(name, "--allow-containers") }
+func (s *stage) allowed(name string) *member {
+	return s.member(name, "--allow-containers", "--object-store", "file://"+filepath.Join(s.folder, "objects"))
+}
 
 // everywhere has a check carried out by a member with a store of its own, and by three that share one and are asked in turn.
 func everywhere(t *testing.T, check func(*testing.T, *member)) {
