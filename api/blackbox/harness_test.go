@@ -38,6 +38,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 	stored "github.com/troupe-engine/troupe/internal/objects"
 	"github.com/troupe-engine/troupe/internal/pgtest"
+	"github.com/troupe-engine/troupe/internal/program"
+	"github.com/troupe-engine/troupe/internal/secrets"
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/postgres"
 	"github.com/troupe-engine/troupe/persistence/sqlite"
@@ -135,6 +137,9 @@ const (
 	patientLease = 5 * time.Minute
 )
 
+// exampleSecrets are those that the examples of workflow files name.
+const exampleSecrets = "../../examples/ork/secrets"
+
 // thisHost is where the systems of the checks are whose jobs members ask about.
 var thisHost = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 
@@ -159,7 +164,11 @@ func startMember(ctx context.Context, kind storeKind, place string, lease time.D
 		return nil, err
 	}
 	files := external.NewObjects(external.ObjectsOptions{Bucket: bucket})
-	started := programs.New(programs.Options{Allow: true, Logs: m.logs, Files: files})
+	known, err := secrets.Open(secrets.Options{Dir: exampleSecrets})
+	if err != nil {
+		return nil, err
+	}
+	started := programs.New(programs.Options{Allow: true, Logs: m.logs, Files: files, Options: program.Options{Secrets: known}})
 	m.engine, err = actors.Start(ctx, actors.Config{Store: store, Reader: reader, Name: "blackbox", Logger: log,
 		Lease: lease, Workers: m.registry,
 		Trackers: map[string]actors.Tracker{endlessService: endless, flow.ObjectStore: files, external.CustomHTTP: external.NewHTTP(external.Options{Networks: thisHost, Mock: true})},
@@ -173,11 +182,11 @@ func startMember(ctx context.Context, kind storeKind, place string, lease time.D
 	}
 	m.timed = schedule.Start(schedule.Options{Store: opened, Engine: m.engine, Shards: m.engine.Shards, Logger: log})
 	store.Changed = func(context.Context, string) { m.timed.Look() }
-	return m, m.serve(reader, started, log)
+	return m, m.serve(reader, started, known, log)
 }
 
-func (m *member) serve(reader *persistence.Reader, started *programs.Carrier, log *slog.Logger) error {
-	from := api.Member{Engine: m.engine, Store: m.store, Reader: reader, Registry: m.registry, Logs: m.logs, Logger: log}
+func (m *member) serve(reader *persistence.Reader, started *programs.Carrier, known *secrets.Store, log *slog.Logger) error {
+	from := api.Member{Engine: m.engine, Store: m.store, Reader: reader, Registry: m.registry, Logs: m.logs, Secret: known.Listed, Logger: log}
 	typed, err := v1.New(v1.Config{Member: from, Version: "1.2.3", StoreKind: "any", Name: "blackbox",
 		Channels: map[string]v1.Channel{"pgflow:run": pgflow.Runs{Engine: m.engine, Store: m.store, Reader: reader}.Tell}})
 	if err != nil {
