@@ -249,6 +249,7 @@ type TaskFilter struct {
 	LastedFrom, LastedTo        int64             // the same of the milliseconds from creation to end, which they have
 	Paused                      *bool
 	Waits                       flow.WaitKinds // for any of them
+	Queued                      string         // a service: only tasks with jobs in its queue
 	Before                      Spot           // only tasks behind this place in the order of the list; a task need not be there any more
 	ByUpdate                    bool           // newest update first instead of newest creation first
 	ByEnd                       bool           // newest end first: of those that have ended
@@ -302,6 +303,7 @@ type QueueFilter struct {
 // QueueStat is what metrics say of a service's queue.
 type QueueStat struct {
 	Waiting int
+	Tasks   int // whose jobs they are
 	Oldest  int64
 }
 

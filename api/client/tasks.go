@@ -49,6 +49,7 @@ type TaskQuery struct {
 	Node                   string            // graph mode: where the cursor is
 	States                 []string          // any of them; paused only alone
 	Waits                  []string          // approval, event, timer, manual: any of them
+	Queued                 string            // a service: only those with jobs in its queue
 	Labels                 map[string]string // all of them
 	CreatedFrom, CreatedTo time.Time         // from inclusive, to exclusive
 	EndedFrom, EndedTo     time.Time
@@ -66,6 +67,7 @@ func (t TaskQuery) query() url.Values {
 	set(q, "q", t.Text)
 	set(q, "error", t.Failure)
 	set(q, "node", t.Node)
+	set(q, "queued", t.Queued)
 	set(q, "sort", t.Sort)
 	for name, n := range map[string]int64{"version": int64(t.Version), "duration_min": t.Shortest.Milliseconds(), "duration_max": t.Longest.Milliseconds()} {
 		if n > 0 {

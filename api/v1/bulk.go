@@ -91,7 +91,7 @@ func bulkCommand(b *wire.Bulk) flow.Command {
 // bulkFilter is what a list with the same parameters asks the store for.
 func (s *service) bulkFilter(ctx context.Context, b *wire.Bulk) (persistence.TaskFilter, error) {
 	w := b.Filter
-	f, err := s.filterOf(ctx, &TaskPick{Flow: w.Flow, Version: w.Version, ID: w.IDPrefix, Text: w.Text, State: w.State, Failure: w.Failure, Waits: w.Waits, Node: w.Node, Label: w.Label,
+	f, err := s.filterOf(ctx, &TaskPick{Flow: w.Flow, Version: w.Version, ID: w.IDPrefix, Text: w.Text, State: w.State, Failure: w.Failure, Waits: w.Waits, Queued: w.Queued, Node: w.Node, Label: w.Label,
 		From: w.CreatedFrom.Time, To: w.CreatedTo.Time, EndedFrom: w.EndedFrom.Time, EndedTo: w.EndedTo.Time, Shortest: w.DurationMin, Longest: w.DurationMax})
 	if err != nil {
 		return f, inBody(err, "filter.")

@@ -207,26 +207,3 @@ func serviceOf(r *flow.NodeRun) string {
 	}
 	return orElse(exec.Service, exec.Func)
 }
-
-func (s *service) queues(ctx context.Context, in *struct{ Paging }) (*body[wire.Page[wire.Queue]], error) {
-	at, _, err := in.position()
-	if err != nil {
-		return nil, err
-	}
-	depth, err := s.Store.QueueDepth(ctx)
-	if err != nil {
-		return nil, err
-	}
-	services := slices.Sorted(maps.Keys(depth))
-	services = slices.DeleteFunc(services, func(service string) bool { return service <= at.name })
-	services, more := cut(services, in.Limit)
-	page := wire.Page[wire.Queue]{Items: make([]wire.Queue, len(services))}
-	for i, service := range services {
-		d := depth[service]
-		page.Items[i] = wire.Queue{Service: service, Waiting: d.Waiting, Oldest: wire.Millis(d.Oldest)}
-	}
-	if more {
-		page.Next = cursor{name: services[len(services)-1]}.String()
-	}
-	return &body[wire.Page[wire.Queue]]{page}, nil
-}

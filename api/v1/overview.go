@@ -171,28 +171,16 @@ func (s *service) queuesServed(ctx context.Context, o *wire.Overview) error {
 	if err != nil {
 		return err
 	}
-	known, err := s.Registry.List(ctx)
+	serving, workers, err := s.serving(ctx)
 	if err != nil {
 		return err
 	}
-	serving := map[string]int{}
-	for i := range known {
-		if s.toWorker(&known[i]).State != "online" {
-			o.Workers.Offline++
-			continue
-		}
-		o.Workers.Online++
-		for _, service := range slices.Compact(slices.Sorted(slices.Values(known[i].Services))) {
-			serving[service]++
-		}
-	}
-	o.Services, o.Queues = len(depth), []wire.ServedQueue{}
+	o.Workers, o.Services, o.Queues = workers, len(depth), []wire.Queue{}
 	names := slices.SortedFunc(maps.Keys(depth), func(a, b string) int {
 		return cmp.Or(cmp.Compare(depth[a].Oldest, depth[b].Oldest), cmp.Compare(a, b))
 	})
 	for _, service := range names[:min(len(names), overviewRows)] {
-		q := wire.Queue{Service: service, Waiting: depth[service].Waiting, Oldest: wire.Millis(depth[service].Oldest)}
-		o.Queues = append(o.Queues, wire.ServedQueue{Queue: q, Workers: serving[service]})
+		o.Queues = append(o.Queues, toQueue(service, depth[service], serving[service]))
 	}
 	return nil
 }

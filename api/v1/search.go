@@ -29,6 +29,7 @@ type TaskPick struct {
 	EndedTo   time.Time `query:"ended_to" doc:"ended before"`
 	Longest   int64     `query:"duration_max" minimum:"0" doc:"milliseconds from creation to end, of those that have ended: less than so many; 0 = any"`
 	Waits     []string  `query:"waits,explode" maxItems:"20" doc:"what they wait for: approval, event, timer, or manual (somebody who completes a direct unit); several = any of them"`
+	Queued    string    `query:"queued" maxLength:"256" doc:"a service: only those with jobs in its queue, claimed ones included; how many these are /v1/queues tells" example:"email"`
 	Shortest  int64     `query:"duration_min" minimum:"0" doc:"the same: so many or more"`
 }
 
@@ -159,7 +160,7 @@ func (s *service) filterOf(ctx context.Context, in *TaskPick) (f persistence.Tas
 	if len(f.FlowIDs) == 1 {
 		f.FlowID, f.FlowIDs = f.FlowIDs[0], nil
 	}
-	f.Failure = in.Failure
+	f.Failure, f.Queued = in.Failure, in.Queued
 	f.IDPrefix, f.Version, f.Text, f.Node, f.LastedFrom, f.LastedTo = in.ID, in.Version, in.Text, in.Node, in.Shortest, in.Longest
 	if f.Statuses, f.Paused, err = statesOf(in.State); err != nil {
 		return f, err

@@ -2,6 +2,7 @@ package v1_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -66,5 +67,33 @@ func TestAJobThatWaitsForAWorkerTellsItsPlaceAndWhoCouldTakeIt(t *testing.T) {
 		require.Equal(t, 0.0, wait(1)["workers"])
 		s.call(200, "PUT", "/v1/workers/able", obj{"services": []string{"r", "q"}, "labels": []string{"fast", "gpu"}})
 		require.Equal(t, 1.0, wait(2)["workers"])
+	})
+}
+
+func TestAQueueTellsOfAsManyTasksAsAreListed(t *testing.T) {
+	onBothStores(t, func(s *server) {
+		wide := s.publish(`{"nodes":{"a":{"each":{"items":"$run.list"},"route":"queue","service":"q"}}}`)
+		plain := s.publish(`{"start":"a","nodes":{"a":{"exec_type":"queue","service":"q"}}}`)
+		other := s.publish(`{"start":"a","nodes":{"a":{"exec_type":"queue","service":"r"}}}`)
+		begin := func(flow string) string { return s.call(201, "POST", "/v1/tasks", obj{"flow": flow, "params": obj{"list": []int{1, 2, 3}}})["id"].(string) }
+		one, two := begin(wide), begin(plain)
+		begin(other)
+		queue := func() (found obj) {
+			for _, q := range s.get("/v1/queues")["items"].([]any) {
+				if q.(obj)["service"] == "q" {
+					found = q.(obj)
+				}
+			}
+			return found
+		}
+		require.Eventually(t, func() bool { return queue()["waiting"] == 4.0 }, deadline, 10*time.Millisecond)
+		require.Equal(t, []any{2.0, 0.0}, []any{queue()["tasks"], queue()["workers"]})
+		require.Equal(t, 2.0, s.get("/v1/tasks/count?queued=q")["count"])
+		require.Equal(t, []any{two, one}, values(s.get("/v1/tasks?queued=q"), "id"))
+		require.Equal(t, []any{one}, values(s.get("/v1/tasks?queued=q&sort=created&limit=1"), "id"))
+		s.call(200, "PUT", "/v1/workers/w", obj{"services": []string{"q", "s", "q"}})
+		require.Equal(t, 1.0, queue()["workers"])
+		bulk := s.call(200, "POST", "/v1/tasks/bulk", obj{"action": "cancel", "filter": obj{"queued": "q"}, "dry_run": true})
+		require.Equal(t, 2.0, bulk["tasks"])
 	})
 }

@@ -20,6 +20,7 @@ type TaskFilter struct {
 	State       []string `json:"state,omitempty" maxItems:"20" nullable:"false" doc:"any of them; paused alone"`
 	Failure     string   `json:"error,omitempty" maxLength:"200" doc:"how they failed: the beginning of their error, 200 characters, with # in place of each number behind the name of the node"`
 	Waits       []string `json:"waits,omitempty" maxItems:"20" nullable:"false" doc:"what they wait for: approval, event, timer or manual; any of them"`
+	Queued      string   `json:"queued,omitempty" maxLength:"256" doc:"a service: only those with jobs in its queue"`
 	Node        string   `json:"node,omitempty" maxLength:"1000" doc:"graph mode: where the cursor is"`
 	Label       []string `json:"label,omitempty" maxItems:"20" nullable:"false" doc:"name:text; all of them"`
 	CreatedFrom Time     `json:"created_from,omitzero"`

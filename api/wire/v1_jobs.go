@@ -69,6 +69,8 @@ type WaitingJob struct {
 type Queue struct {
 	Service string `json:"service"`
 	Waiting int    `json:"waiting"`
+	Tasks   int    `json:"tasks" doc:"whose jobs they are: how many GET /v1/tasks?queued=SERVICE lists"`
+	Workers int    `json:"workers" doc:"that are online and offer the service"`
 	Oldest  Time   `json:"oldest" doc:"since when the first one waits"`
 }
 

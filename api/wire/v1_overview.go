@@ -6,7 +6,7 @@ type Overview struct {
 	States   []StateTasks  `json:"states" doc:"all tasks by their state; never null"`
 	Recent   []RecentTasks `json:"recent" doc:"of the last hour and of the last day; never null"`
 	Failing  Failing       `json:"failing"`
-	Queues   []ServedQueue `json:"queues" doc:"those that are not empty, the one with the oldest job first; the first 50; never null"`
+	Queues   []Queue       `json:"queues" doc:"those that are not empty, the one with the oldest job first; the first 50; never null"`
 	Services int           `json:"services" doc:"how many queues there are that are not empty"`
 	Workers  WorkerCount   `json:"workers"`
 	Members  *MemberCount  `json:"members,omitempty" doc:"absent where there is no cluster to tell of"`
@@ -50,12 +50,6 @@ type FailureGroup struct {
 	Newest string `json:"newest" doc:"id of the one that failed last"`
 	At     Time   `json:"at" doc:"when that was"`
 	Query  string `json:"query" doc:"GET /v1/tasks with this query lists them"`
-}
-
-// ServedQueue is a queue and who serves it.
-type ServedQueue struct {
-	Queue
-	Workers int `json:"workers" doc:"workers online that offer the service"`
 }
 
 // WorkerCount counts workers by their state.

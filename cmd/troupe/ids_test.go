@@ -76,7 +76,7 @@ func TestWorkersQueuesAndJobsAreListed(t *testing.T) {
 	require.Equal(t, 0, cmd("flow", "apply", path).code)
 	task := strings.TrimSpace(cmd("task", "start", "ship").stdout)
 	require.Eventually(t, func() bool { return strings.Contains(cmd("queue", "list").stdout, "ship") }, time.Minute, 10*time.Millisecond)
-	require.Regexp(t, `(?m)^SERVICE +JOBS +OLDEST +AGE\nship +1 +20`, cmd("queue", "list").stdout)
+	require.Regexp(t, `(?m)^SERVICE +JOBS +TASKS +WORKERS +OLDEST +AGE\nship +1 +1 +0 +20`, cmd("queue", "list").stdout)
 	require.Regexp(t, `(?m)^`+task+` +ship +pending`, cmd("job", "list", "--service", "ship").stdout)
 	require.NotContains(t, cmd("job", "list", "--service", "other").stdout, task)
 

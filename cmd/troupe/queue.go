@@ -27,8 +27,8 @@ func (c *queueListCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	p := &wire.Page[wire.Queue]{Items: queues}
-	return printPage(a, c.outputFlag, p, table{header: []string{"SERVICE", "JOBS", "OLDEST", "AGE"}}, func(q *wire.Queue) []string {
-		return []string{q.Service, strconv.Itoa(q.Waiting), moment(q.Oldest), span(time.Since(q.Oldest.Time))}
+	return printPage(a, c.outputFlag, p, table{header: []string{"SERVICE", "JOBS", "TASKS", "WORKERS", "OLDEST", "AGE"}}, func(q *wire.Queue) []string {
+		return []string{q.Service, strconv.Itoa(q.Waiting), strconv.Itoa(q.Tasks), strconv.Itoa(q.Workers), moment(q.Oldest), span(time.Since(q.Oldest.Time))}
 	})
 }
 

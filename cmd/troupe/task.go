@@ -91,11 +91,12 @@ func printEnded(a *app, t *wire.Task) error {
 type taskListCmd struct {
 	remote
 	pagingFlags
-	Flow  string   `complete:"flow" help:"Only those of this flow."`
-	State []string `complete:"state" help:"Only those in this state: pending, running, completed, failed, canceling, canceled, or paused. May be repeated."`
-	Label []string `sep:"none" placeholder:"NAME=TEXT" help:"Only those with this label. May be repeated."`
-	Waits []string `help:"Only those that wait for this: approval, event, timer, or manual (somebody who completes a unit). May be repeated."`
-	Since string   `placeholder:"WHEN" help:"Only those started since: 90m, 36h, 30d, 2026-01-31 or a time as in RFC 3339."`
+	Flow   string   `complete:"flow" help:"Only those of this flow."`
+	State  []string `complete:"state" help:"Only those in this state: pending, running, completed, failed, canceling, canceled, or paused. May be repeated."`
+	Label  []string `sep:"none" placeholder:"NAME=TEXT" help:"Only those with this label. May be repeated."`
+	Waits  []string `help:"Only those that wait for this: approval, event, timer, or manual (somebody who completes a unit). May be repeated."`
+	Queued string   `complete:"service" placeholder:"SERVICE" help:"Only those with jobs in the queue of this service."`
+	Since  string   `placeholder:"WHEN" help:"Only those started since: 90m, 36h, 30d, 2026-01-31 or a time as in RFC 3339."`
 }
 
 func (c *taskListCmd) Run(ctx context.Context, a *app) error {
@@ -121,7 +122,7 @@ func (c *taskListCmd) Run(ctx context.Context, a *app) error {
 }
 
 func (c *taskListCmd) filter(ctx context.Context, server *client.Client) (q client.TaskQuery, err error) {
-	q.States, q.Waits = c.State, c.Waits
+	q.States, q.Waits, q.Queued = c.State, c.Waits, c.Queued
 	if q.Labels, err = pairs("--label", c.Label); err != nil {
 		return q, err
 	}

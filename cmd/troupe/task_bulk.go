@@ -54,7 +54,7 @@ func (c *manyArg) pick() (*wire.TaskFilter, error) {
 // setFilter adds a parameter of a list of tasks.
 func setFilter(f *wire.TaskFilter, name, value string) (err error) {
 	lists := map[string]*[]string{"flow": &f.Flow, "state": &f.State, "label": &f.Label, "waits": &f.Waits}
-	texts := map[string]*string{"id_prefix": &f.IDPrefix, "q": &f.Text, "error": &f.Failure, "node": &f.Node}
+	texts := map[string]*string{"id_prefix": &f.IDPrefix, "q": &f.Text, "error": &f.Failure, "node": &f.Node, "queued": &f.Queued}
 	numbers := map[string]*int64{"duration_min": &f.DurationMin, "duration_max": &f.DurationMax}
 	times := map[string]*wire.Time{"since": &f.CreatedFrom, "created_from": &f.CreatedFrom, "created_to": &f.CreatedTo, "ended_from": &f.EndedFrom, "ended_to": &f.EndedTo}
 	switch {
@@ -78,7 +78,7 @@ func setFilter(f *wire.TaskFilter, name, value string) (err error) {
 }
 
 func unknownFilter(name string) error {
-	near := flow.Nearest(name, []string{"flow", "version", "state", "label", "error", "waits", "node", "q", "id_prefix", "since", "created_from", "created_to", "ended_from", "ended_to", "duration_min", "duration_max"})
+	near := flow.Nearest(name, []string{"flow", "version", "state", "label", "error", "waits", "queued", "node", "q", "id_prefix", "since", "created_from", "created_to", "ended_from", "ended_to", "duration_min", "duration_max"})
 	if near == "" {
 		return usagef("--filter: there is no filter %q", name)
 	}

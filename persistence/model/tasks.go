@@ -123,11 +123,21 @@ func (s *store) pick(f persistence.TaskFilter) []persistence.TaskRow {
 	var list []persistence.TaskRow
 	for _, t := range s.tasks {
 		row := s.row(t)
-		if matches(row, f) && (f.Before.ID == "" || order(f, at(f), row) < 0) {
+		if matches(row, f) && (f.Queued == "" || t.queued(f.Queued)) && (f.Before.ID == "" || order(f, at(f), row) < 0) {
 			list = append(list, row)
 		}
 	}
 	return list
+}
+
+// queued says whether a task has jobs in the queue of a service.
+func (t *task) queued(service string) bool {
+	for _, q := range t.jobs {
+		if q.Service == service {
+			return true
+		}
+	}
+	return false
 }
 
 func matches(t persistence.TaskRow, f persistence.TaskFilter) bool {
@@ -339,12 +349,17 @@ func (s *store) QueueDepth(ctx context.Context) (map[string]persistence.QueueSta
 	defer leave()
 	depth := map[string]persistence.QueueStat{}
 	for _, t := range s.tasks {
+		had := map[string]bool{}
 		for _, q := range t.jobs {
 			stat, seen := depth[q.Service]
 			if !seen || q.EnqueuedAt < stat.Oldest {
 				stat.Oldest = q.EnqueuedAt
 			}
 			stat.Waiting++
+			if !had[q.Service] {
+				had[q.Service] = true
+				stat.Tasks++
+			}
 			depth[q.Service] = stat
 		}
 	}

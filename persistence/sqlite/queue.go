@@ -61,7 +61,7 @@ func (s *store) QueueBefore(ctx context.Context, task, job string, most int) (in
 }
 
 func (s *store) QueueDepth(ctx context.Context) (map[string]persistence.QueueStat, error) {
-	list, err := read(ctx, &s.readers, "count the queue", listing.ScanDepth, "SELECT service, count(*), min(enqueued_at) FROM task_queue GROUP BY service")
+	list, err := read(ctx, &s.readers, "count the queue", listing.ScanDepth, "SELECT service, count(*), count(DISTINCT task), min(enqueued_at) FROM task_queue GROUP BY service")
 	depth := map[string]persistence.QueueStat{}
 	for _, q := range list {
 		depth[q.Service] = q.QueueStat

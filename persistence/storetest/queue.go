@@ -144,6 +144,6 @@ var queue = []behavior{
 		w.enqueued(job("a", "s", 3), job("b", "s", 2), job("c", "t", 5))
 		depth, err := w.QueueDepth(w.ctx())
 		require.NoError(w, err)
-		require.Equal(w, map[string]persistence.QueueStat{"s": {Waiting: 2, Oldest: 2}, "t": {Waiting: 1, Oldest: 5}}, depth)
+		require.Equal(w, map[string]persistence.QueueStat{"s": {Waiting: 2, Tasks: 1, Oldest: 2}, "t": {Waiting: 1, Tasks: 1, Oldest: 5}}, depth)
 	}},
 }

@@ -35,7 +35,8 @@ func (w *world) listed() {
 	}
 	w.must(persistence.Commit{Task: "t4", Seq: 1, At: 20, Columns: &persistence.Columns{Status: "failed", EndedAt: 70, Error: "p2: Card 100% refused", Cursor: "pay"}},
 		persistence.Commit{Task: "t2", Seq: 1, At: 20, Columns: &persistence.Columns{Status: "completed", EndedAt: 50}},
-		persistence.Commit{Task: "t3", Seq: 1, At: 20, Rest: &persistence.Rest{Resting: true}, Columns: &persistence.Columns{Status: "running", Paused: true, Waits: flow.WaitEvent}},
+		persistence.Commit{Task: "t5", Seq: 1, At: 30, Enqueue: []persistence.QueueRow{{JobID: "j1", Task: "t5", Service: "s", EnqueuedAt: 30}, {JobID: "j2", Task: "t5", Service: "s", EnqueuedAt: 30, Turn: "2"}}},
+		persistence.Commit{Task: "t3", Seq: 1, At: 20, Enqueue: []persistence.QueueRow{{JobID: "j3", Task: "t3", Service: "s", EnqueuedAt: 20}}, Rest: &persistence.Rest{Resting: true}, Columns: &persistence.Columns{Status: "running", Paused: true, Waits: flow.WaitEvent}},
 		persistence.Commit{Task: "t1", Seq: 1, At: 40, Columns: &persistence.Columns{Status: "running", Waits: flow.WaitApproval | flow.WaitTimer, Wait: firstWait}})
 }
 
@@ -102,6 +103,9 @@ var filters = map[string]struct {
 	"what waits for some of it":   {persistence.TaskFilter{Waits: flow.WaitTimer | flow.WaitEvent}, []string{"t3", "t1"}},
 	"what waits, oldest first":    {persistence.TaskFilter{Waits: flow.WaitEvent | flow.WaitApproval, Oldest: true, Limit: 5}, []string{"t1", "t3"}},
 	"what waits for an approval":  {persistence.TaskFilter{Waits: flow.WaitApproval, FlowID: "f1", Statuses: []string{"running", "failed"}, Limit: 5}, []string{"t1"}},
+	"what is in a queue":          {persistence.TaskFilter{Queued: "s"}, []string{"t5", "t3"}},
+	"what is in it, a page":       {persistence.TaskFilter{Queued: "s", Statuses: []string{"running", "pending"}, Oldest: true, Limit: 1}, []string{"t3"}},
+	"what is in no queue":         {persistence.TaskFilter{Queued: "t"}, []string{}},
 	"what waits for somebody":     {persistence.TaskFilter{Waits: flow.WaitManual}, []string{}},
 	"behind all":                  {persistence.TaskFilter{Before: persistence.Spot{CreatedAt: 1, ID: "t0"}}, []string{}},
 	"a page":                      {persistence.TaskFilter{Offset: 1, Limit: 2}, []string{"t4", "t3"}},

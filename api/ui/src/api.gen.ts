@@ -851,7 +851,7 @@ export interface Overview {
   /** the store's time of that moment */
   now: string
   /** those that are not empty, the one with the oldest job first; the first 50; never null */
-  queues: ServedQueue[]
+  queues: Queue[]
   /** of the last hour and of the last day; never null */
   recent: RecentTasks[]
   /** how many queues there are that are not empty */
@@ -1007,7 +1007,11 @@ export interface Queue {
   /** since when the first one waits */
   oldest: string
   service: string
+  /** whose jobs they are: how many GET /v1/tasks?queued=SERVICE lists */
+  tasks: number
   waiting: number
+  /** that are online and offer the service */
+  workers: number
 }
 
 export interface RecentTasks {
@@ -1246,15 +1250,6 @@ export interface ScopeDigest {
 export interface ScopeSpans {
   scope: SpanScope
   spans: Span[]
-}
-
-export interface ServedQueue {
-  /** since when the first one waits */
-  oldest: string
-  service: string
-  waiting: number
-  /** workers online that offer the service */
-  workers: number
 }
 
 export interface SetHook {
@@ -1600,6 +1595,8 @@ export interface TaskFilter {
   node?: string
   /** what the ids begin with, or what a label says, or what is in the error */
   q?: string
+  /** a service: only those with jobs in its queue */
+  queued?: string
   /** any of them; paused alone */
   state?: string[]
   /** number of their version; 0 = any */
@@ -2249,6 +2246,8 @@ export interface Routes {
       duration_max?: number
       /** what they wait for: approval, event, timer, or manual (somebody who completes a direct unit); several = any of them */
       waits?: string[]
+      /** a service: only those with jobs in its queue, claimed ones included; how many these are /v1/queues tells */
+      queued?: string
       /** the same: so many or more */
       duration_min?: number
       /** - = the newest first; by end: those that have ended */
@@ -2307,6 +2306,8 @@ export interface Routes {
       duration_max?: number
       /** what they wait for: approval, event, timer, or manual (somebody who completes a direct unit); several = any of them */
       waits?: string[]
+      /** a service: only those with jobs in its queue, claimed ones included; how many these are /v1/queues tells */
+      queued?: string
       /** the same: so many or more */
       duration_min?: number
       /** state, flow, or label:NAME: also how many there are of each */

@@ -268,6 +268,10 @@ func (q *Query) conditions(d Dialect, f persistence.TaskFilter, by string) {
 		q.And("t.waits & ", int64(f.Waits))
 		q.Add(" <> 0")
 	}
+	if f.Queued != "" {
+		q.And("EXISTS (SELECT 1 FROM "+d.Schema+"task_queue q WHERE q.task = t.id AND q.service = ", f.Queued)
+		q.Add(")")
+	}
 	q.ends(f)
 	created, id := "t.created_at", "t.id"
 	switch {

@@ -145,8 +145,8 @@ type Depth struct {
 	persistence.QueueStat
 }
 
-// ScanDepth reads service, number of jobs and the oldest one's time.
-func ScanDepth(row Row, d *Depth) error { return row.Scan(&d.Service, &d.Waiting, &d.Oldest) }
+// ScanDepth reads service, number of jobs, of their tasks, and the oldest one's time.
+func ScanDepth(row Row, d *Depth) error { return row.Scan(&d.Service, &d.Waiting, &d.Tasks, &d.Oldest) }
 
 // StatusCount is how many tasks have a status.
 type StatusCount struct {

@@ -38,11 +38,11 @@ export function number(v: unknown): number | undefined {
   return text(v) === undefined || Number.isNaN(n) ? undefined : n
 }
 
-export interface TaskFilter { state?: string[]; flow?: string; version?: number; label?: string[]; since?: string; q?: string; error?: string; created_from?: string; ended_from?: string; sort?: Sort }
+export interface TaskFilter { state?: string[]; waits?: string[]; queued?: string; flow?: string; version?: number; label?: string[]; since?: string; q?: string; error?: string; created_from?: string; ended_from?: string; sort?: Sort }
 export type Sort = 'created' | 'ended' | '-ended'
 
 export function taskFilter(s: Sent): TaskFilter {
-  return { state: list(s.state), flow: text(s.flow), version: number(s.version), label: list(s.label), since: text(s.since), q: text(s.q), error: text(s.error), created_from: text(s.created_from), ended_from: text(s.ended_from), sort: (['created', 'ended', '-ended'] as const).find(one => one === s.sort) }
+  return { state: list(s.state), waits: list(s.waits), queued: text(s.queued), flow: text(s.flow), version: number(s.version), label: list(s.label), since: text(s.since), q: text(s.q), error: text(s.error), created_from: text(s.created_from), ended_from: text(s.ended_from), sort: (['created', 'ended', '-ended'] as const).find(one => one === s.sort) }
 }
 
 /** The filter of the list that a number of the API leads to. */

@@ -11,7 +11,7 @@ const size = 100, mostPages = 20
 /** What the API is asked for a filter of the page. */
 export function asked(f: TaskFilter) {
   const since = f.since ? millis(f.since) : undefined
-  return { state: f.state, flow: f.flow ? [f.flow] : undefined, version: f.version, label: f.label, q: f.q, error: f.error, ended_from: f.ended_from, created_from: since ? new Date(now() - since).toISOString() : f.created_from }
+  return { state: f.state, waits: f.waits, queued: f.queued, flow: f.flow ? [f.flow] : undefined, version: f.version, label: f.label, q: f.q, error: f.error, ended_from: f.ended_from, created_from: since ? new Date(now() - since).toISOString() : f.created_from }
 }
 
 /** A list of tasks that stays where it is while things happen: rows change in place, and new ones wait until they are asked for. */

@@ -1,10 +1,10 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import type { FailureGroup, ListedTasks, Overview as Told, ServedQueue } from '../api.gen'
+import type { FailureGroup, ListedTasks, Overview as Told, Queue } from '../api.gen'
 import { call } from '../data/call'
 import { usePrefs } from '../data/prefs'
 import { filterOf } from '../data/search'
-import { Icon } from '../parts/Icon'
+import { QueueTable } from '../parts/QueueTable'
 import { Sign } from '../parts/State'
 import { Empty, Loading, Trouble } from '../parts/Told'
 import { useTick, When } from '../parts/When'
@@ -90,28 +90,11 @@ function Failure({ of: g }: { of: FailureGroup }) {
   )
 }
 
-function Queues({ queues, services }: { queues: ServedQueue[]; services: number }) {
+function Queues({ queues, services }: { queues: Queue[]; services: number }) {
   return (
     <section className="section" aria-label="Queues">
       <h2>Queues <span className="faint">{services.toLocaleString('en')}</span></h2>
-      {queues.length === 0 ? <div className="panel"><Empty title="Nothing waits for a worker" /></div>
-        : (
-          <div className="panel table-box">
-            <table>
-              <thead><tr><th>Service</th><th className="number">Waiting</th><th>Oldest since</th><th>Workers that are there</th></tr></thead>
-              <tbody>
-                {queues.map(q => (
-                  <tr key={q.service}>
-                    <td className="strong"><Link to="/workers">{q.service}</Link></td>
-                    <td className="number">{q.waiting.toLocaleString('en')}</td>
-                    <td className="time"><When at={q.oldest} /></td>
-                    <td>{q.workers > 0 ? q.workers : <span className="state tone-failed"><Icon name="alert" size={14} />nobody serves this</span>}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
-        )}
+      {queues.length === 0 ? <div className="panel"><Empty title="Nothing waits for a worker" /></div> : <QueueTable queues={queues} />}
     </section>
   )
 }

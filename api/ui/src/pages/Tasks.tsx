@@ -59,6 +59,8 @@ function Chips({ filter }: { filter: TaskFilter }) {
   return (
     <div className="chips" role="group" aria-label="Filters">
       {filter.state && chip('state', filter.state.join(' or '), { ...filter, state: undefined })}
+      {filter.waits && chip('waits for', filter.waits.join(' or '), { ...filter, waits: undefined })}
+      {filter.queued && chip('in the queue of', filter.queued, { ...filter, queued: undefined })}
       {filter.flow && chip('flow', filter.flow, { ...filter, flow: undefined })}
       {filter.label?.map(l => chip('label', l, { ...filter, label: filter.label!.filter(other => other !== l) }))}
       {filter.since && chip('begun in the last', times[filter.since] ?? filter.since, { ...filter, since: undefined })}

@@ -5,7 +5,7 @@ import { note } from '../data/acts'
 import { call } from '../data/call'
 import { usePrefs } from '../data/prefs'
 import { Ask } from '../parts/Ask'
-import { Icon } from '../parts/Icon'
+import { QueueTable } from '../parts/QueueTable'
 import { State } from '../parts/State'
 import { Empty, Loading, Trouble } from '../parts/Told'
 import { useTick, When } from '../parts/When'
@@ -23,7 +23,7 @@ export function Workers() {
   return (
     <div className="page">
       <div className="head"><h1>Workers and queues</h1></div>
-      <Queues queues={queues.data.items} workers={workers.data.items} />
+      <Queues queues={queues.data.items} />
       <section className="section" aria-label="Workers">
         <h2>Workers <span className="faint">{workers.data.items.length}</span></h2>
         {workers.data.items.length === 0 ? <div className="panel"><Empty title="No worker has registered yet">Start one: <code>troupe worker --exec 'resize=./resize.sh'</code></Empty></div>
@@ -40,30 +40,12 @@ export function Workers() {
   )
 }
 
-function Queues({ queues, workers }: { queues: Queue[]; workers: KnownWorker[] }) {
-  const servers = (service: string) => workers.filter(w => w.state === 'online' && w.services.includes(service)).length
-  const sorted = [...queues].sort((a, b) => Number(servers(a.service) > 0) - Number(servers(b.service) > 0) || b.waiting - a.waiting)
+function Queues({ queues }: { queues: Queue[] }) {
+  const sorted = [...queues].sort((a, b) => Number(a.workers > 0) - Number(b.workers > 0) || b.waiting - a.waiting)
   return (
     <section className="section" aria-label="Queues">
       <h2>Queues <span className="faint">{queues.length}</span></h2>
-      {queues.length === 0 ? <div className="panel"><Empty title="Nothing waits for a worker" /></div>
-        : (
-          <div className="panel table-box">
-            <table>
-              <thead><tr><th>Service</th><th className="number">Waiting</th><th>Oldest since</th><th>Workers that are there</th></tr></thead>
-              <tbody>
-                {sorted.map(q => (
-                  <tr key={q.service}>
-                    <td className="strong">{q.service}</td>
-                    <td className="number">{q.waiting.toLocaleString('en')}</td>
-                    <td className="time"><When at={q.oldest} /></td>
-                    <td>{servers(q.service) > 0 ? servers(q.service) : <span className="state tone-failed"><Icon name="alert" size={14} />nobody serves this</span>}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
-        )}
+      {queues.length === 0 ? <div className="panel"><Empty title="Nothing waits for a worker" /></div> : <QueueTable queues={sorted} />}
     </section>
   )
 }
