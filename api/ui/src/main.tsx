@@ -4,7 +4,7 @@ import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 import { Refused } from './data/call'
 import { paint } from './data/prefs'
-import { compareView, flowView, parse, print, taskFilter, taskView } from './data/search'
+import { compareView, flowView, parse, print, taskFilter, taskView, workersView } from './data/search'
 import { Tasks } from './pages/Tasks'
 import { Missing, Shell } from './parts/Shell'
 import './style.css'
@@ -20,7 +20,7 @@ const routes = [
   createRoute({ getParentRoute: () => root, path: '/flows', component: lazyRouteComponent(() => import('./pages/Flows'), 'Flows') }),
   createRoute({ getParentRoute: () => root, path: '/flows/$flow', component: lazyRouteComponent(() => import('./pages/Flow'), 'Flow'), validateSearch: flowView }),
   createRoute({ getParentRoute: () => root, path: '/approvals', component: lazyRouteComponent(() => import('./pages/Approvals'), 'Approvals') }),
-  createRoute({ getParentRoute: () => root, path: '/workers', component: lazyRouteComponent(() => import('./pages/Workers'), 'Workers') }),
+  createRoute({ getParentRoute: () => root, path: '/workers', component: lazyRouteComponent(() => import('./pages/Workers'), 'Workers'), validateSearch: workersView }),
   createRoute({ getParentRoute: () => root, path: '/schedules', component: lazyRouteComponent(() => import('./pages/Schedules'), 'Schedules') }),
   createRoute({ getParentRoute: () => root, path: '/cluster', component: lazyRouteComponent(() => import('./pages/Cluster'), 'Cluster') }),
 ]

@@ -60,6 +60,12 @@ export function flowView(s: Sent): FlowView {
   return { tab: text(s.tab), v: number(s.v), heat, window, scope: text(s.scope), node: text(s.node), open: list(s.open) }
 }
 
+export interface WorkersView { queue?: string }
+
+export function workersView(s: Sent): WorkersView {
+  return { queue: text(s.queue) }
+}
+
 export interface CompareView { a?: string; b?: string; different?: boolean }
 
 export function compareView(s: Sent): CompareView {

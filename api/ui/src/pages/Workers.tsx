@@ -1,4 +1,5 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { getRouteApi } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { KnownWorker, Queue } from '../api.gen'
 import { note } from '../data/acts'
@@ -9,6 +10,8 @@ import { QueueTable } from '../parts/QueueTable'
 import { State } from '../parts/State'
 import { Empty, Loading, Trouble } from '../parts/Told'
 import { useTick, When } from '../parts/When'
+
+const route = getRouteApi('/workers')
 
 /** Who offers what, and how much waits for whom: what nobody serves comes first. */
 export function Workers() {
@@ -41,11 +44,14 @@ export function Workers() {
 }
 
 function Queues({ queues }: { queues: Queue[] }) {
-  const sorted = [...queues].sort((a, b) => Number(a.workers > 0) - Number(b.workers > 0) || b.waiting - a.waiting)
+  const { queue: meant } = route.useSearch()
+  const first = (q: Queue) => Number(q.service === meant)
+  const sorted = [...queues].sort((a, b) => first(b) - first(a) || Number(a.workers > 0) - Number(b.workers > 0) || b.waiting - a.waiting)
   return (
     <section className="section" aria-label="Queues">
       <h2>Queues <span className="faint">{queues.length}</span></h2>
-      {queues.length === 0 ? <div className="panel"><Empty title="Nothing waits for a worker" /></div> : <QueueTable queues={sorted} />}
+      {meant && !queues.some(q => q.service === meant) && <p className="facts">Nothing waits in the queue of {meant} any longer.</p>}
+      {queues.length === 0 ? <div className="panel"><Empty title="Nothing waits for a worker" /></div> : <QueueTable queues={sorted} meant={meant} />}
     </section>
   )
 }

@@ -9,12 +9,12 @@ import { chromium } from 'playwright-core'
 const here = new URL('..', import.meta.url).pathname
 
 /** Starts `troupe dev` with the flows beside these tests, in a folder that is gone afterwards. */
-export async function startMember({ token } = {}) {
+export async function startMember({ token, flags = [] } = {}) {
   const program = process.env.TROUPE
   if (!program) throw new Error('TROUPE has to name the program; scripts/ui.sh builds it')
   const dir = mkdtempSync(join(tmpdir(), 'troupe-ui-'))
   cpSync(join(here, 'flows'), join(dir, 'flows'), { recursive: true })
-  const member = spawn(program, ['dev', '--listen', '127.0.0.1:0', ...(token ? ['--token', token] : [])], { cwd: dir, stdio: ['ignore', 'pipe', 'pipe'] })
+  const member = spawn(program, ['dev', '--listen', '127.0.0.1:0', ...(token ? ['--token', token] : []), ...flags], { cwd: dir, stdio: ['ignore', 'pipe', 'pipe'] })
   let said = ''
   const url = await new Promise((found, failed) => {
     const hear = chunk => {
