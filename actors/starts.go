@@ -82,7 +82,7 @@ func (m *Member) startOf(ctx context.Context, n engine.NewTask) (flow.Start, err
 	if err != nil {
 		return flow.Start{}, notFound(err, n.Fork)
 	}
-	return plan.Start(n.VersionID, n.Params), nil
+	return plan.Start(n.VersionID, n.Params, n.Shared), nil
 }
 
 // anew is how a task begins that does again what another one does.
@@ -115,6 +115,9 @@ func bodyHash(n engine.NewTask) string {
 	fmt.Fprintf(h, "%s\n", n.Params)
 	if n.Fork != "" {
 		fmt.Fprintf(h, "%q %q %d %t\n", n.Fork, n.ForkNode, n.ForkRow, n.Anew)
+		for _, k := range slices.Sorted(maps.Keys(n.Shared)) {
+			fmt.Fprintf(h, "%q: %s\n", k, n.Shared[k])
+		}
 	}
 	for _, k := range slices.Sorted(maps.Keys(n.Labels)) {
 		fmt.Fprintf(h, "%q=%q\n", k, n.Labels[k])

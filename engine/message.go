@@ -88,6 +88,7 @@ func (t *NewTask) code(c *codec.Codec) {
 	codec.Text(c, &t.ForkNode)
 	c.Int64(&t.ForkRow)
 	c.Bool(&t.Anew)
+	codec.Map(c, &t.Shared, (*codec.Codec).Raw)
 }
 
 func (s *Started) code(c *codec.Codec) {

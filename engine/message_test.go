@@ -78,7 +78,9 @@ func (f filler) fillKind(v reflect.Value) {
 			if v.IsNil() {
 				v.Set(reflect.MakeMap(v.Type()))
 			}
-			v.SetMapIndex(reflect.ValueOf(f.text()), reflect.ValueOf(f.text()))
+			value := reflect.New(v.Type().Elem()).Elem()
+			f.fill(value)
+			v.SetMapIndex(reflect.ValueOf(f.text()), value)
 		}
 	case reflect.Pointer:
 		if f.IntN(2) == 0 {

@@ -26,6 +26,8 @@ type NewTask struct {
 	// Fork is the task whose history this one goes on from, as far as it is the same in the version; see flow.PlanFork. ForkNode, if given, is the node
 	// that is done again with all that follows. Without Params the new task has those of the other one.
 	Fork, ForkNode string
+	// Shared are values that it has in place of those of the other one, by their keys.
+	Shared map[string]json.RawMessage
 	// ForkRow is the last row of that history that counts; 0 = all do, and the task has to have ended.
 	ForkRow int64
 	// Anew says that the task has nothing of the history of Fork, and begins at the beginning. That one need not have ended.

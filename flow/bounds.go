@@ -148,6 +148,11 @@ func (c Start) Fit(p *Plan, l Limits) (Start, error) {
 	if err := l.checkValue("params", c.params()); err != nil {
 		return c, err
 	}
+	if c.Fork != nil {
+		if err := c.Fork.Fit(p, l); err != nil {
+			return c, err
+		}
+	}
 	if p.Root.Inputs != nil {
 		filled, problems := p.Root.Inputs.Check(c.params())
 		if len(problems) > 0 {

@@ -3,6 +3,7 @@ package flow
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 )
 
@@ -11,6 +12,8 @@ type Fork struct {
 	Task   string          // whose history it is
 	Began  json.RawMessage // the params that one began with
 	Events []Event         // that are shared, but for the first one
+	// Shared are values that the new task has in place of those it would share, by their keys. A dag has none.
+	Shared map[string]json.RawMessage
 }
 
 // ForkPlan says what a fork keeps of a history, and what it does again.
@@ -21,11 +24,12 @@ type ForkPlan struct {
 	Again  []ForkStep      // steps that are done again, those that have not ended among them
 }
 
-// Start is how the new task begins. Without params it has those of the other one.
-func (p *ForkPlan) Start(version string, params json.RawMessage) Start {
+// Start is how the new task begins. Without params it has those of the other one, and so it has the values of shared that are not given.
+func (p *ForkPlan) Start(version string, params json.RawMessage, shared map[string]json.RawMessage) Start {
 	if len(params) == 0 {
 		params = p.Params
 	}
+	p.Shared = shared
 	return Start{Version: version, Params: params, Fork: &p.Fork}
 }
 
@@ -293,4 +297,34 @@ func (d *decider) goOnFrom(f *Fork) {
 		d.events = append(d.events, f.Events[i])
 		Evolve(d.s, &f.Events[i])
 	}
+	for _, key := range slices.Sorted(maps.Keys(f.Shared)) {
+		d.emit(Event{Type: SignalReceived, Key: key, Output: orNull(f.Shared[key]), By: byFork})
+	}
+}
+
+// byFork is who sets the values of shared that a fork is given.
+const byFork = "fork"
+
+// Fit says what is wrong with the values of shared that a fork is given.
+func (f *Fork) Fit(p *Plan, l Limits) error {
+	size := 0
+	for key, v := range f.Shared {
+		if p.Root.Mode() == ModeDag {
+			return Errorf(Invalid, "a dag has no shared values: give other params, or go on from an earlier node")
+		}
+		if err := checkSharedKey(key); err != nil {
+			return err
+		}
+		if err := CheckJSON(v); err != nil {
+			return Errorf(Invalid, "%s: %v", key, err)
+		}
+		if err := l.checkValue("the value of "+key, v); err != nil {
+			return err
+		}
+		size += len(key) + len(v)
+	}
+	if size > l.Shared {
+		return l.sharedFull(size)
+	}
+	return nil
 }

@@ -274,6 +274,10 @@ func TestAnyForkComesToItsEnd(t *testing.T) {
 		}
 		next := newTable(rt, plan)
 		next.env = tb.env
+		sets := plan.Root.Mode() == flow.ModeGraph && flowtest.Chance(d, 30)
+		if sets {
+			fork.Shared = map[string]json.RawMessage{"set": json.RawMessage("[1]"), "a": json.RawMessage("7")}
+		}
 		_, err = next.do(flow.Start{Version: "v2", Params: paramsFor(plan), Fork: &fork.Fork})
 		if err != nil {
 			require.Equal(rt, flow.Invalid, flow.ErrorKindOf(err))
@@ -281,7 +285,10 @@ func TestAnyForkComesToItsEnd(t *testing.T) {
 		}
 		require.True(rt, next.drain(), "the fork is stuck: %s", stateText(next.state))
 		require.NoError(rt, orderedEvents(next.events))
-		if plan != tb.state.Plan || from != "" || at.Part || tb.state.Status != flow.TaskFailed || tb.state.Closing != nil {
+		if sets {
+			require.JSONEq(rt, "[1]", string(next.state.Root.Shared["set"]))
+		}
+		if sets || plan != tb.state.Plan || from != "" || at.Part || tb.state.Status != flow.TaskFailed || tb.state.Closing != nil {
 			return
 		}
 		_, err = tb.do(flow.RetryTask{})

@@ -39,15 +39,22 @@ func (s *service) fork(ctx context.Context, in *forkInput) (*answer[wire.Forked]
 	if err != nil {
 		return nil, forkProblem(in, err)
 	}
-	slug := orElse(row.FlowSlug, row.FlowID)
-	if err := s.fits(ctx, plan.Start(v.ID, params)); err != nil {
+	slug, start := orElse(row.FlowSlug, row.FlowID), plan.Start(v.ID, params, in.Body.Shared)
+	of, err := s.Reader.Plan(ctx, v.ID)
+	if err != nil {
+		return nil, err
+	}
+	if err := start.Fork.Fit(of, s.Limits.OrDefault()); err != nil {
+		return nil, at("body.shared", err)
+	}
+	if _, err := start.Fit(of, s.Limits.OrDefault()); err != nil {
 		return nil, startProblem(err, "body.params", slug)
 	}
 	forked := wire.Forked{From: in.Task, Version: v.Number, Keeps: forkSteps(plan.Keeps), Again: forkSteps(plan.Again), KeptSteps: len(plan.Keeps), AgainSteps: len(plan.Again)}
 	if in.Body.DryRun {
 		return &answer[wire.Forked]{http.StatusOK, forked}, nil
 	}
-	started, err := s.Engine.StartTask(ctx, engine.NewTask{VersionID: v.ID, Newest: in.Body.Newest, Params: params, Labels: schedule.Apart(row.Labels), Key: orElse(in.Body.IdempotencyKey, in.IdempotencyKey), Fork: in.Task, ForkNode: in.Body.From, ForkRow: in.Body.At})
+	started, err := s.Engine.StartTask(ctx, engine.NewTask{VersionID: v.ID, Newest: in.Body.Newest, Params: params, Shared: in.Body.Shared, Labels: schedule.Apart(row.Labels), Key: orElse(in.Body.IdempotencyKey, in.IdempotencyKey), Fork: in.Task, ForkNode: in.Body.From, ForkRow: in.Body.At})
 	if err != nil {
 		return nil, startProblem(err, "body.params", slug)
 	}

@@ -51,6 +51,14 @@ func TestATaskGoesOnInANewOneWithTheVersionThatMendsIt(t *testing.T) {
 		require.Equal(s, []any{"reserve", "charge"}, values(s.get("/v1/tasks/"+next+"/runs"), "node"))
 		require.Equal(s, "failed", s.get(path)["state"], "the other one stays as it was")
 
+		moved := s.call(201, "POST", path+"/fork", obj{"newest": true, "shared": obj{"reserved": "shelf 9", "note": []int{1}}})["id"].(string)
+		s.report("charge", flow.Report{Output: []byte(`true`)})
+		require.Equal(s, obj{"reserved": "shelf 9", "note": []any{1.0}, "paid": true}, s.ended(moved, "completed")["result"])
+		told := s.get("/v1/tasks/" + moved + "/events?type=signal_received")
+		require.Equal(s, []any{"note", "reserved"}, values(told, "key"), "what was set is a part of its history")
+		require.Equal(s, []any{"fork", "fork"}, values(told, "by"))
+
+		s.refused(400, "body.shared", "POST", path+"/fork", obj{"newest": true, "shared": obj{"_rt": 1}})
 		s.refused(404, "body.version", "POST", path+"/fork", obj{"version": 9})
 		s.refused(400, "body.newest", "POST", path+"/fork", obj{"version": 1, "newest": true})
 		s.refused(400, "body.from", "POST", path+"/fork", obj{"from": "nowhere"})

@@ -75,7 +75,9 @@ func TestAQueueTellsOfAsManyTasksAsAreListed(t *testing.T) {
 		wide := s.publish(`{"nodes":{"a":{"each":{"items":"$run.list"},"route":"queue","service":"q"}}}`)
 		plain := s.publish(`{"start":"a","nodes":{"a":{"exec_type":"queue","service":"q"}}}`)
 		other := s.publish(`{"start":"a","nodes":{"a":{"exec_type":"queue","service":"r"}}}`)
-		begin := func(flow string) string { return s.call(201, "POST", "/v1/tasks", obj{"flow": flow, "params": obj{"list": []int{1, 2, 3}}})["id"].(string) }
+		begin := func(flow string) string {
+			return s.call(201, "POST", "/v1/tasks", obj{"flow": flow, "params": obj{"list": []int{1, 2, 3}}})["id"].(string)
+		}
 		one, two := begin(wide), begin(plain)
 		begin(other)
 		queue := func() (found obj) {

@@ -22,13 +22,14 @@ type Started struct {
 
 // Fork asks for a task that goes on from the history of another one, which has ended.
 type Fork struct {
-	Version        int             `json:"version,omitempty" minimum:"0" doc:"number of the flow's version that the new task runs; 0 = the one of the other task"`
-	Newest         bool            `json:"newest,omitempty" doc:"the newest published version"`
-	From           string          `json:"from,omitempty" maxLength:"200" doc:"a node at the top of the flow that is done again, with all that follows from it"`
-	At             int64           `json:"at,omitempty" minimum:"0" doc:"seq of an event: the new task goes on from what the other one was when that was stored, and that one need not have ended. Not beside from"`
-	Params         json.RawMessage `json:"params,omitempty" doc:"with which what is left is done; those of the other task when absent"`
-	IdempotencyKey string          `json:"idempotency_key,omitempty" maxLength:"200" doc:"the same key for the same flow is the same task"`
-	DryRun         bool            `json:"dry_run,omitempty" doc:"answers with the plan and starts nothing"`
+	Version        int                        `json:"version,omitempty" minimum:"0" doc:"number of the flow's version that the new task runs; 0 = the one of the other task"`
+	Newest         bool                       `json:"newest,omitempty" doc:"the newest published version"`
+	From           string                     `json:"from,omitempty" maxLength:"200" doc:"a node at the top of the flow that is done again, with all that follows from it"`
+	At             int64                      `json:"at,omitempty" minimum:"0" doc:"seq of an event: the new task goes on from what the other one was when that was stored, and that one need not have ended. Not beside from"`
+	Params         json.RawMessage            `json:"params,omitempty" doc:"with which what is left is done; those of the other task when absent"`
+	Shared         map[string]json.RawMessage `json:"shared,omitempty" doc:"graph mode: values of shared with which it goes on, by their keys; the others are those of the other task"`
+	IdempotencyKey string                     `json:"idempotency_key,omitempty" maxLength:"200" doc:"the same key for the same flow is the same task"`
+	DryRun         bool                       `json:"dry_run,omitempty" doc:"answers with the plan and starts nothing"`
 }
 
 // Forked answers a Fork: what the new task keeps of the other one, and what it does again.

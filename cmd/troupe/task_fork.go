@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/troupe-engine/troupe/api/client"
 	"github.com/troupe-engine/troupe/api/wire"
@@ -13,7 +15,8 @@ type forkFlags struct {
 	Version string `placeholder:"N|newest" help:"Go on in a new task that runs this version of the flow: steps whose nodes are the same keep their results."`
 	From    string `placeholder:"NODE" help:"Go on in a new task from this node, which is done again with all that follows."`
 	anewFlags
-	DryRun bool `help:"Show what a new task would keep and do again, and start none."`
+	Set    []string `sep:"none" placeholder:"shared.KEY=JSON" help:"Go on with this value in shared, in place of that of the other task; a text need not be quoted. May be repeated."`
+	DryRun bool     `help:"Show what a new task would keep and do again, and start none."`
 }
 
 // fork has a task go on behind a row of its history, 0 = where it ended.
@@ -25,7 +28,26 @@ func (c *forkFlags) fork(ctx context.Context, server *client.Client, id string, 
 	if f.Params, err = c.params(ctx, server, id, f.Version, f.Newest); err != nil {
 		return nil, err
 	}
+	if f.Shared, err = sharedOf(c.Set); err != nil {
+		return nil, err
+	}
 	return server.Fork(ctx, id, f)
+}
+
+// sharedOf reads values of shared.
+func sharedOf(set []string) (map[string]json.RawMessage, error) {
+	shared := map[string]json.RawMessage{}
+	for _, text := range set {
+		name, value, ok := strings.Cut(text, "=")
+		key, named := strings.CutPrefix(name, "shared.")
+		if !ok || !named || key == "" {
+			return nil, usagef("--set %q: write shared.KEY=JSON, such as shared.customer='{\"id\": 7}'", text)
+		}
+		if shared[key] = json.RawMessage(value); !json.Valid(shared[key]) {
+			shared[key], _ = json.Marshal(value) // a text is always marshaled
+		}
+	}
+	return shared, nil
 }
 
 type taskForkCmd struct {

@@ -22,7 +22,7 @@ type anewFlags struct {
 }
 
 func (c *taskRetryCmd) Run(ctx context.Context, a *app) error {
-	anew := c.Version != "" || c.From != "" || c.Params != "" || len(c.Param) > 0 || c.DryRun
+	anew := c.Version != "" || c.From != "" || c.Params != "" || len(c.Param) > 0 || len(c.Set) > 0 || c.DryRun
 	picked, err := c.picked()
 	switch {
 	case err != nil:

@@ -396,6 +396,8 @@ export interface Fork {
   newest?: boolean
   /** with which what is left is done; those of the other task when absent */
   params?: unknown
+  /** graph mode: values of shared with which it goes on, by their keys; the others are those of the other task */
+  shared?: { [key: string]: unknown }
   /** number of the flow's version that the new task runs; 0 = the one of the other task */
   version?: number
 }
