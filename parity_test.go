@@ -23,7 +23,7 @@ var methods = map[string]string{
 	"start-task": "Start", "list-tasks": "Tasks", "count-tasks": "CountTasks", "get-task": "Task", "cancel-task": "Cancel", "pause-task": "Pause", "resume-task": "Resume",
 	"hold-step": "HoldStep", "release-step": "ReleaseStep", "retry-task": "Retry", "fork-task": "Fork", "rerun-task": "Rerun", "compare-tasks": "Compare", "bulk-tasks": "Bulk", "append-units": "Append", "complete-unit": "Complete", "signal-task": "Signal", "list-steps": "Steps", "list-units": "Units", "list-unit-states": "UnitStates",
 
-	"list-events": "Events", "list-runs": "Runs", "get-waiting": "Waiting", "get-digest": "Digest", "get-trace": "Trace", "get-value": "Value", "stream-events": "Watch", "stream-socket": "Watch",
+	"list-events": "Events", "list-runs": "Runs", "get-waiting": "Waiting", "get-digest": "Digest", "get-trace": "Trace", "get-timeline": "Timeline", "get-value": "Value", "stream-events": "Watch", "stream-socket": "Watch",
 
 	"list-logs": "Logs", "stream-logs": "FollowLogs",
 

@@ -58,6 +58,7 @@ var routes = []string{
 	"GET /v1/tasks/{task}/runs",
 	"GET /v1/tasks/{task}/steps",
 	"GET /v1/tasks/{task}/stream",
+	"GET /v1/tasks/{task}/timeline",
 	"GET /v1/tasks/{task}/trace",
 	"GET /v1/tasks/{task}/units",
 	"GET /v1/tasks/{task}/units/states",

@@ -64,12 +64,13 @@ type service struct {
 	huma   huma.API
 	values userValues
 
-	lookups  *semaphore.Weighted // of subscriptions
-	told     bounded.Once        // why deliveries were refused
-	hooks    compiledHooks
-	overview *fresh[wire.Overview]
-	stats    *keptStats
-	shell    *api.Server // that it is mounted in; nil = none
+	lookups   *semaphore.Weighted // of subscriptions
+	told      bounded.Once        // why deliveries were refused
+	hooks     compiledHooks
+	overview  *fresh[wire.Overview]
+	stats     *keptStats
+	timelines *timelines
+	shell     *api.Server // that it is mounted in; nil = none
 }
 
 // Routes are everything below /v1/.
@@ -87,7 +88,7 @@ func New(cfg Config) (Routes, error) {
 }
 
 func newService(cfg Config) *service {
-	s := &service{Config: cfg.orDefault(), mux: http.NewServeMux(), lookups: semaphore.NewWeighted(lookupsAtOnce), values: userValues{}, overview: newFresh[wire.Overview](), stats: newKeptStats()}
+	s := &service{Config: cfg.orDefault(), mux: http.NewServeMux(), lookups: semaphore.NewWeighted(lookupsAtOnce), values: userValues{}, overview: newFresh[wire.Overview](), stats: newKeptStats(), timelines: newTimelines()}
 	s.huma = humago.New(s.mux, describe(s.values))
 	s.huma.UseMiddleware(knowRefusals)
 	s.flowRoutes()
@@ -101,6 +102,7 @@ func newService(cfg Config) *service {
 	s.valueRoutes()
 	s.historyRoutes()
 	s.traceRoutes()
+	s.timelineRoutes()
 	s.logRoutes()
 	s.socketRoute()
 	s.jobRoutes()

@@ -1652,6 +1652,83 @@ export interface TaskWait {
   visit: number
 }
 
+export interface Timeline {
+  /** Unix milliseconds that times count from: when the task was created */
+  base: number
+  /** when the scope did */
+  begun: number
+  /** indexes of lanes: those that the end waited for, in their order; never null */
+  critical: number[]
+  /** -1 = it goes on */
+  ended: number
+  /** what is told begins here */
+  from: number
+  /** visits in the order in which they began; never null */
+  lanes: TimelineLane[]
+  /** lanes that are in this time and not told: ask for less of it */
+  left_out?: number
+  /** in which the task was paused; never null */
+  pauses: TimelineWait[]
+  /** empty = the task's root */
+  scope: string
+  /** of the last row of the journal in this */
+  seq: number
+  task: string
+  /** and ends here; of what goes on now */
+  to: number
+}
+
+export interface TimelineAttempt {
+  attempt: number
+  /** when a worker claimed it */
+  begun?: number
+  /** -1 = it goes on */
+  end: number
+  start: number
+  state: "running" | "ok" | "error" | "timeout" | "canceled"
+  unit: number
+}
+
+export interface TimelineBin {
+  /** attempts that failed in it */
+  failed?: number
+  /** attempts that were under way in it */
+  running: number
+  /** when it begins */
+  t: number
+}
+
+export interface TimelineLane {
+  /** at most 200, and fewer when there are many lanes; of more there are bins */
+  attempts?: TimelineAttempt[]
+  /** attempts that are told nowhere, since the task has too many */
+  attempts_cut?: number
+  /** how long each bin is */
+  bin_ms?: number
+  /** those in which there is something */
+  bins?: TimelineBin[]
+  /** -1 = it goes on */
+  ended: number
+  entered: number
+  /** attempts */
+  failed?: number
+  /** there is a scope inside of it, with a timeline of its own */
+  inside?: boolean
+  node: string
+  state: "running" | "completed" | "failed" | "skipped" | "canceled"
+  units?: number
+  visit: number
+  /** times in which nothing was done; of many the first 100 */
+  waits?: TimelineWait[]
+}
+
+export interface TimelineWait {
+  /** -1 = it goes on */
+  end: number
+  for: "approval" | "signal" | "timer" | "manual" | "worker" | "outside" | "retry" | "permit" | "delay" | "resume"
+  start: number
+}
+
 export interface Times {
   max_ms: number
   /** half took no longer */
@@ -2374,6 +2451,8 @@ export interface Routes {
     query?: {
       /** below of the step it is inside, / = the task's root; several = all of them; absent = the root, and where the task undoes and cleans up as soon as it does */
       scope?: string[]
+      /** number of a row of the journal: the task as it was when that had been written, which the events of that seq belong to; 0 = as it is now */
+      at?: number
     }
     answer: Digest
   }
@@ -2628,6 +2707,24 @@ export interface Routes {
       'Last-Event-ID'?: string
     }
     answer: void
+  }
+  /** See when what was under way */
+  'GET /v1/tasks/{task}/timeline': {
+    path: {
+      /** id of the task */
+      task: string
+    }
+    query?: {
+      /** below of the step it is inside; absent or / = the task's root */
+      scope?: string
+      /** what ended before is left out */
+      from?: string
+      /** what began later is left out */
+      to?: string
+      /** in which many attempts of a visit are counted, at most */
+      bins?: number
+    }
+    answer: Timeline
   }
   /** Read a task as a trace */
   'GET /v1/tasks/{task}/trace': {
