@@ -15,7 +15,7 @@ import (
 // calls all, and a function of the program needs none.
 var methods = map[string]string{
 	"publish-flow": "Apply", "publish-named-flow": "Apply", "validate-definition": "Validate", "list-flows": "Flows", "get-flow": "Flow",
-	"list-versions": "Versions", "get-version": "Version", "get-graph": "Graph", "get-flow-openapi": "FlowOpenAPI", "delete-flow": "DeleteFlow", "get-worker": "Worker",
+	"list-versions": "Versions", "get-version": "Version", "get-graph": "Graph", "diff-versions": "Diff", "get-flow-openapi": "FlowOpenAPI", "delete-flow": "DeleteFlow", "get-worker": "Worker",
 
 	"list-schedules": "Schedules", "get-schedule": "Schedule", "set-schedule": "SetSchedule", "delete-schedule": "DeleteSchedule", "enable-schedule": "EnableSchedule",
 	"disable-schedule": "DisableSchedule", "next-slots": "NextSlots", "preview-schedule": "PreviewSchedule", "trigger-schedule": "TriggerSchedule", "backfill-schedule": "BackfillSchedule",

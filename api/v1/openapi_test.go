@@ -29,6 +29,7 @@ var routes = []string{
 	"GET /v1/cluster/shards",
 	"GET /v1/flows",
 	"GET /v1/flows/{flow}",
+	"GET /v1/flows/{flow}/diff",
 	"GET /v1/flows/{flow}/stats",
 	"GET /v1/flows/{flow}/versions",
 	"GET /v1/flows/{flow}/versions/{version}",

@@ -97,6 +97,7 @@ func newService(cfg Config) *service {
 	s.bulkRoutes()
 	s.rerunRoutes()
 	s.compareRoutes()
+	s.diffRoutes()
 	s.stepRoutes()
 	s.digestRoutes()
 	s.valueRoutes()

@@ -353,6 +353,30 @@ export interface Flow {
   slug?: string
 }
 
+export interface FlowChange {
+  /** of an edge its action, or after; of an input its name; absent when the whole node is meant */
+  field?: string
+  how: "added" | "removed" | "changed"
+  new?: string
+  /** of an edge the one that it leads from, or the one that waits */
+  node?: string
+  old?: string
+  /** the keys of the nodes that it is inside of; ~ is where a task undoes and cleans up */
+  scope?: string
+  what: "flow" | "input" | "node" | "edge"
+}
+
+export interface FlowDiff {
+  /** the flow first, then what it takes, its nodes, and what leads from one to another; never null */
+  changes: FlowChange[]
+  flow: string
+  /** number of the older version */
+  from: number
+  to: number
+  /** tasks that go on with the older version */
+  under_way: ListedTasks
+}
+
 export interface FlowStats {
   /** of the sampled tasks, from creation to end */
   duration: Times
@@ -1969,6 +1993,20 @@ export interface Routes {
       tasks?: boolean
     }
     answer: DeletedFlow
+  }
+  /** See how two versions of a flow differ */
+  'GET /v1/flows/{flow}/diff': {
+    path: {
+      /** slug of the flow, or its id */
+      flow: string
+    }
+    query?: {
+      /** number of a version; 0 = the one before the other */
+      from?: number
+      /** number of a version; 0 = the newest published one */
+      to?: number
+    }
+    answer: FlowDiff
   }
   /** See how the tasks of a flow go */
   'GET /v1/flows/{flow}/stats': {
