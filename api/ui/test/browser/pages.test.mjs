@@ -90,7 +90,7 @@ onPage('a failed task is retried, and fails again', () => `/ui/tasks/${tasks.fai
   await page.getByRole('button', { name: 'Retry', exact: true }).click()
   await page.getByText('the task goes on where it failed').waitFor()
   await page.getByRole('link', { name: 'Events' }).click()
-  await page.getByText('task retried').waitFor()
+  await page.getByRole('cell', { name: 'task retried' }).waitFor()
 })
 
 test('an approval is given on the page of its task, and what follows is seen as it happens', { timeout: 30_000 }, async () => {
