@@ -7,7 +7,8 @@ export type Span = [from: number, to: number]
 /** Where times are, from 0 at the left to 1 at the right. Long times in which everybody waits may be folded. */
 export interface Axis { from: number; to: number; folded: Span[]; at: (ms: number) => number; back: (x: number) => number }
 
-const longest = 0.1, narrow = 0.03 // of the whole: what is folded, and how wide it becomes
+const longest = 0.1 // of the whole: what is folded
+const narrow = 0.06 // of the rest: how wide it becomes
 
 /** Spans put together where they touch, in order. */
 export function joined(spans: Span[]): Span[] {
@@ -49,6 +50,7 @@ export function idle(lanes: TimelineLane[], from: number, to: number, now: numbe
 export function axisOf(lanes: TimelineLane[], from: number, to: number, now: number, fold: boolean): Axis {
   const whole = Math.max(1, to - from)
   const folded = fold ? idle(lanes, from, to, now).filter(([a, b]) => b - a > longest * whole) : []
+  const rest = Math.max(1, whole - folded.reduce((sum, [a, b]) => sum + b - a, 0))
   // Pieces of the time, each with the width that it has.
   const cut: { from: number; to: number; width: number }[] = []
   const cutTo = (end: number, width: (ms: number) => number) => {
@@ -57,7 +59,7 @@ export function axisOf(lanes: TimelineLane[], from: number, to: number, now: num
   }
   for (const [a, b] of folded) {
     cutTo(a, ms => ms)
-    cutTo(b, () => narrow * whole)
+    cutTo(b, ms => Math.min(ms, narrow * rest))
   }
   cutTo(Math.max(to, from + 1), ms => ms)
   const total = cut.reduce((sum, c) => sum + c.width, 0)

@@ -30,8 +30,8 @@ export function EventsTab({ digest, view, set: select }: { digest: Digest; view:
   return (
     <div className="table-box">
       <div className="table-tools">
-        <label className="inline">what<select value={view.type ?? ''} onChange={e => select({ type: e.target.value || undefined })}><option value="">all</option>{types.map(t => <option key={t} value={t}>{t.replaceAll('_', ' ')}</option>)}</select></label>
-        <label className="inline">where<select value={view.of ?? ''} onChange={e => select({ of: e.target.value || undefined })}><option value="">anywhere</option>{view.of && !nodes.includes(view.of) && <option>{view.of}</option>}{nodes.map(n => <option key={n}>{n}</option>)}</select></label>
+        <label className="inline">what<select aria-label="Only events of this kind" value={view.type ?? ''} onChange={e => select({ type: e.target.value || undefined })}><option value="">all</option>{types.map(t => <option key={t} value={t}>{t.replaceAll('_', ' ')}</option>)}</select></label>
+        <label className="inline">where<select aria-label="Only events of this node" value={view.of ?? ''} onChange={e => select({ of: e.target.value || undefined })}><option value="">anywhere</option>{view.of && !nodes.includes(view.of) && <option>{view.of}</option>}{nodes.map(n => <option key={n}>{n}</option>)}</select></label>
         <input type="search" value={written} onChange={e => setWord(e.target.value)} onBlur={() => select({ word: written || undefined })} placeholder="Only with this text" aria-label="Only events with this text" /><span className="faint">{rows.length.toLocaleString('en')}{events.hasNextPage && '+'} events</span>
       </div>
       <table>

@@ -17,10 +17,10 @@ export function Replay({ task, last, at, set }: { task: string; last: number; at
   const told = (events.data?.items ?? []).filter(e => e.seq === here).reverse()
   return (
     <div className="replay" role="group" aria-label="Replay">
-      <button className="quiet" disabled={here <= 1} onClick={() => go(1)} aria-label="To the beginning" title="To the beginning">⏮</button>
-      <button className="quiet" disabled={here <= 1} onClick={() => go(here - 1)} aria-label="A step back" title="A step back (,)">◀</button>
+      <button className="quiet" disabled={here <= 1} onClick={() => go(1)} aria-label="To the beginning" title="To the beginning">«</button>
+      <button className="quiet" disabled={here <= 1} onClick={() => go(here - 1)} aria-label="A step back" title="A step back (,)">‹</button>
       <input type="range" min={1} max={Math.max(1, last)} value={here} onChange={e => go(Number(e.target.value))} aria-label="Replay" aria-valuetext={at === undefined ? 'now' : `step ${here} of ${last}`} />
-      <button className="quiet" disabled={at === undefined} onClick={() => go(here + 1)} aria-label="A step forward" title="A step forward (.)">▶</button>
+      <button className="quiet" disabled={at === undefined} onClick={() => go(here + 1)} aria-label="A step forward" title="A step forward (.)">›</button>
       <button disabled={at === undefined} onClick={() => set({ at: undefined })}><Icon name="play" size={12} /> now</button>
       <span className="faint replay-told" role="status">{at === undefined ? 'as it is' : <>
         step {here.toLocaleString('en')} of {last.toLocaleString('en')}{told[0] && `, ${exact(told[0].at)}: `}

@@ -1,4 +1,4 @@
-import { keepPreviousData, useQueries } from '@tanstack/react-query'
+import { useQueries } from '@tanstack/react-query'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { useMemo, useRef, useState, type KeyboardEvent, type PointerEvent } from 'react'
 import type { Timeline } from '../api.gen'
@@ -24,7 +24,15 @@ export function TimelineTab({ digest, view, set }: { digest: Digest; view: TaskV
   const closing = digest.scopes.find(s => s.scope.startsWith('~'))?.scope
   const scopes = ['', ...(closing ? [closing] : []), ...(view.open ?? [])]
   const told = useTimelines(digest, scopes, zoom)
-  const known = useMemo(() => new Map(told.flatMap((q, i) => (q.data ? [[scopes[i], q.data] as const] : []))), [told.map(q => q.dataUpdatedAt).join(), scopes.join('\n'), view.zoom])
+  const last = useRef(new Map<string, Timeline>()) // another part of the time takes a moment, and the page stays as it is
+  const known = useMemo(() => {
+    const now = new Map(scopes.flatMap((scope, i) => {
+      const t = told[i].data ?? last.current.get(scope)
+      return t?.task === digest.task ? [[scope, t] as const] : []
+    }))
+    last.current = now
+    return now
+  }, [told.map(q => q.dataUpdatedAt).join(), scopes.join('\n'), view.zoom, digest.task])
   const root = known.get('')
   const rows = useMemo(() => [...rowsOf(known), ...(closing ? rowsOf(known, closing) : [])], [known, closing])
   if (!root) return told[0].isError ? <Trouble error={told[0].error} again={() => void told[0].refetch()} /> : <Loading />
@@ -56,7 +64,7 @@ function useTimelines(digest: Digest, scopes: string[], zoom: Span | undefined) 
   const when = (ms: number) => new Date(digest.base + ms).toISOString()
   return useQueries({
     queries: scopes.map(scope => ({
-      queryKey: ['task', digest.task, 'timeline', scope, zoom?.join()], placeholderData: keepPreviousData<Timeline>, retry: false,
+      queryKey: ['task', digest.task, 'timeline', scope, zoom?.join()], retry: false,
       queryFn: ({ signal }: { signal: AbortSignal }) => call('GET /v1/tasks/{task}/timeline', { path: { task: digest.task }, query: { scope: scope || undefined, bins: 400, ...(zoom && { from: when(zoom[0]), to: when(zoom[1]) }) } }, signal),
     })),
   })
