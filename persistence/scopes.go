@@ -39,6 +39,9 @@ func (r *Reader) ViewAt(ctx context.Context, task string, row int64) (*View, err
 	if err := r.Walk(ctx, task, row, w); err != nil {
 		return nil, err
 	}
+	if w.Seq == 0 { // there is nothing behind the last checkpoint
+		return r.View(ctx, task)
+	}
 	v := &View{TaskRow: *now, State: w.State, Seq: w.Seq}
 	return v.begun()
 }

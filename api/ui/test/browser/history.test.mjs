@@ -1,11 +1,8 @@
 // How a task came to be what it is: its timeline, its replay, its logs, and the versions of its flow.
 import assert from 'node:assert/strict'
-import { createRequire } from 'node:module'
-import { readFileSync } from 'node:fs'
 import { after, before, test } from 'node:test'
-import { openPage, startBrowser, startMember, until } from './harness.mjs'
+import { axeFindsNothing, onPageOf, startBrowser, startMember, until } from './harness.mjs'
 
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 let member, browser
 const tasks = {}
 
@@ -35,17 +32,7 @@ after(async () => {
 })
 
 function onPage(name, path, act) {
-  test(name, { timeout: 40_000 }, async () => {
-    const { page, complaints, close } = await openPage(browser)
-    page.setDefaultTimeout(10_000)
-    try {
-      await page.goto(member.url + path())
-      await act(page)
-      assert.deepEqual(complaints, [])
-    } finally {
-      await close()
-    }
-  })
+  test(name, { timeout: 30_000 }, () => onPageOf(browser, member.url + path(), act))
 }
 
 const row = (page, id) => page.getByRole('row').filter({ has: page.locator(`[title="${id}"]`) })
@@ -173,16 +160,4 @@ const looked = {
   'timeline, zoomed': () => `/ui/tasks/${tasks.nightly}?tab=timeline&open=pack%231`, replay: () => `/ui/tasks/${tasks.order}?at=3`, 'events picked': () => `/ui/tasks/${tasks.order}?tab=events&type=step_ended`,
   versions: () => '/ui/flows/bill?tab=versions', 'tasks of a version': () => '/ui/flows/bill?tab=tasks&of=1', log: () => `/ui/tasks/${tasks.printed}?tab=logs`,
 }
-for (const [name, path] of Object.entries(looked)) {
-  onPage(`axe finds nothing in light and dark: ${name}`, path, async page => {
-    await page.getByRole('heading', { level: 1 }).waitFor()
-    await page.waitForFunction(() => !document.querySelector('.loading'))
-    await page.waitForTimeout(500)
-    await page.evaluate(axe)
-    for (const colorScheme of ['light', 'dark']) {
-      await page.emulateMedia({ colorScheme })
-      const found = await page.evaluate(() => axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'] }))
-      assert.deepEqual(found.violations.map(v => `${v.id}: ${v.nodes.slice(0, 3).map(n => n.html.slice(0, 160) + ' ' + (n.any[0]?.message ?? '')).join(' | ')}`), [], colorScheme)
-    }
-  })
-}
+for (const [name, path] of Object.entries(looked)) onPage(`axe finds nothing in light and dark: ${name}`, path, axeFindsNothing)
