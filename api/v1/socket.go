@@ -164,7 +164,7 @@ func (s *service) channel(req *wire.Subscribe) (teller, error) {
 		if len(req.Scopes) > 0 || req.After != "" {
 			return nil, invalid("subscribe", "leave out scopes and after", "channel tasks tells what happens from now on")
 		}
-		return s.tellTasks(req.Filter), nil
+		return s.tellTasks(req.Filter)
 	}
 	if req.Filter != nil {
 		return nil, invalid("subscribe.filter", "leave it out", "only channel tasks has a filter")

@@ -3,6 +3,7 @@ package v1
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -32,13 +33,21 @@ type tasksFeed struct {
 	known  map[string]bool // that the filter picked when they were heard of last
 }
 
-// tellTasks checks a filter, and answers with who tells.
-func (s *service) tellTasks(sent *wire.TaskFilter) teller {
+// tellTasks answers with who tells of the tasks of a filter. The bounds are those of lists.
+func (s *service) tellTasks(sent *wire.TaskFilter) (teller, error) {
 	if sent == nil {
 		sent = &wire.TaskFilter{}
 	}
+	for name, list := range map[string]struct {
+		sent []string
+		most int
+	}{"flow": {sent.Flow, 50}, "state": {sent.State, 20}, "waits": {sent.Waits, 20}, "label": {sent.Label, 20}} {
+		if len(list.sent) > list.most {
+			return nil, invalid("subscribe.filter."+name, fmt.Sprintf("send at most %d", list.most), "there are %d of them", len(list.sent))
+		}
+	}
 	f := &tasksFeed{s: s, pick: pickOf(sent)}
-	return f.tell
+	return f.tell, nil
 }
 
 func (f *tasksFeed) tell(ctx context.Context, to stream.Listener) error {

@@ -3,6 +3,7 @@ package v1_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -63,12 +64,13 @@ func TestAWrongFilterOfTasksIsRefused(t *testing.T) {
 	s := start(t)
 	k := s.socket()
 	for sent, where := range map[string]string{
-		`{"channel": "tasks", "filter": {"flow": ["no"]}}`:         "subscribe.filter.flow",
-		`{"channel": "tasks", "filter": {"state": ["no"]}}`:        "subscribe.filter.state",
-		`{"channel": "tasks", "after": "1"}`:                       "subscribe",
-		`{"channel": "task:x", "filter": {"state": ["running"]}}`:  "subscribe.filter",
-		`{"channel": "tasks", "scopes": ["/"]}`:                    "subscribe",
-		`{"channel": "tasksof", "filter": {"state": ["running"]}}`: "subscribe.filter",
+		`{"channel": "tasks", "filter": {"flow": ["no"]}}`:                                       "subscribe.filter.flow",
+		`{"channel": "tasks", "filter": {"state": ["no"]}}`:                                      "subscribe.filter.state",
+		`{"channel": "tasks", "filter": {"label": [` + strings.Repeat(`"a:b",`, 20) + `"c:d"]}}`: "subscribe.filter.label",
+		`{"channel": "tasks", "after": "1"}`:                                                     "subscribe",
+		`{"channel": "task:x", "filter": {"state": ["running"]}}`:                                "subscribe.filter",
+		`{"channel": "tasks", "scopes": ["/"]}`:                                                  "subscribe",
+		`{"channel": "tasksof", "filter": {"state": ["running"]}}`:                               "subscribe.filter",
 	} {
 		k.send(`{"subscribe": ` + sent + `}`)
 		m := k.next()

@@ -108,17 +108,12 @@ func (n *tasksNews) begin() {
 	n.stop, n.ended = stop, ended
 	go func() {
 		defer close(ended)
-		defer func() {
-			if p := recover(); p != nil {
-				n.log(fmt.Errorf("looking for changed tasks panicked: %v\n%s", p, debug.Stack()))
-			}
-		}()
-		n.look(ctx)
+		n.follow(ctx)
 	}()
 }
 
-// look looks again and again.
-func (n *tasksNews) look(ctx context.Context) {
+// follow looks again and again.
+func (n *tasksNews) follow(ctx context.Context) {
 	seen := &newsSeen{}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -129,17 +124,24 @@ func (n *tasksNews) look(ctx context.Context) {
 			return
 		}
 		began := time.Now()
-		list, err := n.store.ListTasks(ctx, persistence.TaskFilter{ByUpdate: true, Limit: newsRows})
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil: // it is looked again, and what came in between is told then
-		default:
-			rows, gap := seen.news(list)
-			n.tell(ctx, rows, gap)
-		}
+		n.look(ctx, seen)
 		timer.Reset(max(newsPace, newsShare*time.Since(began)))
 	}
+}
+
+// look looks once. What it cannot read, or panics at, the next look tells.
+func (n *tasksNews) look(ctx context.Context, seen *newsSeen) {
+	defer func() {
+		if p := recover(); p != nil {
+			n.log(fmt.Errorf("looking for changed tasks panicked: %v\n%s", p, debug.Stack()))
+		}
+	}()
+	list, err := n.store.ListTasks(ctx, persistence.TaskFilter{ByUpdate: true, Limit: newsRows})
+	if err != nil {
+		return
+	}
+	rows, gap := seen.news(list)
+	n.tell(ctx, rows, gap)
 }
 
 // tell gives news to all, and lets those begin who have come since the look before.

@@ -50,7 +50,7 @@ func (k *timelines) of(key timelineKey, plan *flow.Plan) *keptTimeline {
 	if kept := k.all[key]; kept != nil {
 		return kept
 	}
-	if len(k.all) >= timelinesKept || k.bytes > timelineBytes {
+	if len(k.all) >= timelinesKept {
 		clear(k.all)
 		k.bytes = 0
 	}
@@ -59,7 +59,7 @@ func (k *timelines) of(key timelineKey, plan *flow.Plan) *keptTimeline {
 	return kept
 }
 
-// use has one go at a timeline at a time.
+// use has one go at a timeline at a time. Where all take too much memory the others are forgotten.
 func (k *timelines) use(ctx context.Context, kept *keptTimeline, what func() error) error {
 	select {
 	case kept.turn <- struct{}{}:
@@ -74,9 +74,14 @@ func (k *timelines) use(ctx context.Context, kept *keptTimeline, what func() err
 	err := what()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.all[kept.key] == kept {
-		k.bytes += kept.t.Bytes() - kept.bytes
-		kept.bytes = kept.t.Bytes()
+	if k.all[kept.key] != kept {
+		return err
+	}
+	k.bytes += kept.t.Bytes() - kept.bytes
+	kept.bytes = kept.t.Bytes()
+	if k.bytes > timelineBytes && len(k.all) > 1 {
+		clear(k.all)
+		k.all[kept.key], k.bytes = kept, kept.bytes
 	}
 	return err
 }

@@ -90,7 +90,7 @@ func New(cfg Config) (Routes, error) {
 
 func newService(cfg Config) *service {
 	s := &service{Config: cfg.orDefault(), mux: http.NewServeMux(), lookups: semaphore.NewWeighted(lookupsAtOnce), values: userValues{}, overview: newFresh[wire.Overview](), stats: newKeptStats(), timelines: newTimelines()}
-	s.news = &tasksNews{store: s.Store, listeners: map[*newsListener]bool{}, log: func(err error) { s.Logger.Error("tasks are not told any more", "error", err) }}
+	s.news = &tasksNews{store: s.Store, listeners: map[*newsListener]bool{}, log: func(err error) { s.Logger.Error("changed tasks are told late", "error", err) }}
 	s.huma = humago.New(s.mux, describe(s.values))
 	s.huma.UseMiddleware(knowRefusals)
 	s.flowRoutes()

@@ -107,7 +107,7 @@ function Lanes({ rows, axis, now, goesOn, view, set, show }: { rows: TimelineRow
     <div className="timeline-box" ref={box} tabIndex={0} role="region" aria-label="Timeline: plus and minus zoom, the arrows move, zero shows all" onPointerDown={down} onPointerMove={e => brush && setBrush([brush[0], part(e)])} onPointerUp={up} onPointerCancel={() => setBrush(undefined)}>
       <div className="timeline-axis" aria-hidden="true">{[0, 0.25, 0.5, 0.75, 1].map(f => <span key={f} style={{ left: `${100 * f}%` }}>{span(axis.back(f)) || '0'}</span>)}</div>
       <div className="timeline-over" ref={tracks} aria-hidden="true">
-        {axis.folded.map(([a]) => <i key={a} className="timeline-fold" style={place(axis, a, axis.folded.find(f => f[0] === a)![1])} />)}
+        {axis.folded.map(([a, b]) => <i key={a} className="timeline-fold" style={place(axis, a, b)} />)}
         {goesOn && now <= axis.to && <i className="timeline-now" style={{ left: `${100 * axis.at(now)}%` }} />}
         {brush && <i className="timeline-brush" style={{ left: `${100 * Math.min(...brush)}%`, width: `${100 * Math.abs(brush[1] - brush[0])}%` }} />}
       </div>
