@@ -22,7 +22,7 @@ export function Versions({ flow, known, more, view, set }: Props) {
   )
   return (
     <div className="table-box versions" tabIndex={0} role="region" aria-label="Versions">
-      <div className="heat-bar"><span>Compare {pick('from', from)} with {pick('to', to)}</span></div>
+      <div className="heat-bar"><label className="inline">compare {pick('from', from)}</label><label className="inline">with {pick('to', to)}</label></div>
       {from === undefined ? <p className="faint pad">There is no other version to compare it with.</p> : <Diff flow={flow} from={from} to={to} />}
       <table>
         <thead><tr><th>Version</th><th>State</th><th>Published</th><th>Hash</th><th>Differences</th></tr></thead>
