@@ -16,6 +16,7 @@ type (
 	Flow        = wire.Flow
 	FlowVersion = wire.Version
 	FlowGraph   = wire.Graph
+	FlowDiff    = wire.FlowDiff
 	DeletedFlow = wire.DeletedFlow
 )
 
@@ -104,6 +105,12 @@ func (e *Engine) Version(ctx context.Context, flow string, number int) (*FlowVer
 // number 0 = the newest published one.
 func (e *Engine) Graph(ctx context.Context, flow string, number int) (*FlowGraph, error) {
 	return answered(e.client.Graph(ctx, flow, number))
+}
+
+// Diff tells how two versions of a flow differ, and how many tasks go on with the older one; to 0 = the newest published one, from 0 = the one
+// before the other.
+func (e *Engine) Diff(ctx context.Context, flow string, from, to int) (*FlowDiff, error) {
+	return answered(e.client.Diff(ctx, flow, from, to))
 }
 
 // FlowOpenAPI describes how tasks of a version are started over HTTP, as an OpenAPI document with its declared inputs; number 0 = the newest

@@ -15,7 +15,7 @@ import (
 // calls all, and a function of the program needs none.
 var methods = map[string]string{
 	"publish-flow": "Apply", "publish-named-flow": "Apply", "validate-definition": "Validate", "list-flows": "Flows", "get-flow": "Flow",
-	"list-versions": "Versions", "get-version": "Version", "get-graph": "Graph", "get-flow-openapi": "FlowOpenAPI", "delete-flow": "DeleteFlow", "get-worker": "Worker",
+	"list-versions": "Versions", "get-version": "Version", "get-graph": "Graph", "diff-versions": "Diff", "get-flow-openapi": "FlowOpenAPI", "delete-flow": "DeleteFlow", "get-worker": "Worker",
 
 	"list-schedules": "Schedules", "get-schedule": "Schedule", "set-schedule": "SetSchedule", "delete-schedule": "DeleteSchedule", "enable-schedule": "EnableSchedule",
 	"disable-schedule": "DisableSchedule", "next-slots": "NextSlots", "preview-schedule": "PreviewSchedule", "trigger-schedule": "TriggerSchedule", "backfill-schedule": "BackfillSchedule",
@@ -23,7 +23,7 @@ var methods = map[string]string{
 	"start-task": "Start", "list-tasks": "Tasks", "count-tasks": "CountTasks", "get-task": "Task", "cancel-task": "Cancel", "pause-task": "Pause", "resume-task": "Resume",
 	"hold-step": "HoldStep", "release-step": "ReleaseStep", "retry-task": "Retry", "fork-task": "Fork", "rerun-task": "Rerun", "compare-tasks": "Compare", "bulk-tasks": "Bulk", "append-units": "Append", "complete-unit": "Complete", "signal-task": "Signal", "list-steps": "Steps", "list-units": "Units", "list-unit-states": "UnitStates",
 
-	"list-events": "Events", "list-runs": "Runs", "get-waiting": "Waiting", "get-digest": "Digest", "get-trace": "Trace", "get-value": "Value", "stream-events": "Watch", "stream-socket": "Watch",
+	"list-events": "Events", "list-runs": "Runs", "get-waiting": "Waiting", "get-digest": "Digest", "get-trace": "Trace", "get-timeline": "Timeline", "get-value": "Value", "stream-events": "Watch", "stream-socket": "Watch",
 
 	"list-logs": "Logs", "stream-logs": "FollowLogs",
 

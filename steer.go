@@ -29,6 +29,7 @@ type (
 	Fork        = wire.Fork
 	Forked      = wire.Forked
 	Comparison  = wire.Comparison
+	Timeline    = wire.Timeline
 	Rerun       = wire.Rerun
 	Reran       = wire.Reran
 	Bulk        = wire.Bulk
@@ -45,6 +46,8 @@ type (
 	// TaskQuery picks tasks, StepQuery steps of a task. Zero fields do not filter.
 	TaskQuery = client.TaskQuery
 	StepQuery = client.StepQuery
+	// TimelineQuery picks what is told of a timeline. The zero value is all of the task's root.
+	TimelineQuery = client.TimelineQuery
 	// ValueQuery says where a value is. The zero value is the task itself.
 	ValueQuery = client.ValueQuery
 )
@@ -113,6 +116,16 @@ func (e *Engine) UnitStates(ctx context.Context, task, scope, step string, visit
 // Digest tells how far the nodes of a task's scopes are, without values; none = its root, and where it undoes and cleans up.
 func (e *Engine) Digest(ctx context.Context, task string, scopes ...string) (*Digest, error) {
 	return answered(e.client.Digest(ctx, task, scopes...))
+}
+
+// DigestAt is Digest of a task as it was when a row of its journal had been written: that of the events with that Seq.
+func (e *Engine) DigestAt(ctx context.Context, task string, row int64, scopes ...string) (*Digest, error) {
+	return answered(e.client.DigestAt(ctx, task, row, scopes...))
+}
+
+// Timeline tells when the visits of a scope were under way, what they waited for, and which of them its end waited for.
+func (e *Engine) Timeline(ctx context.Context, task string, q TimelineQuery) (*Timeline, error) {
+	return answered(e.client.Timeline(ctx, task, q))
 }
 
 // Compare puts what two tasks did beside each other, node by node.

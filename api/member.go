@@ -81,6 +81,8 @@ type Reader interface {
 	Units(ctx context.Context, task string, at flow.Address) (*flow.UnitList, error)
 	// Sight finds a scope of a task that has been read, also when it is over.
 	Sight(ctx context.Context, v *persistence.View, scope string) (persistence.Sight, error)
+	// ViewAt reads a task as it was when a row of its journal had been written.
+	ViewAt(ctx context.Context, task string, row int64) (*persistence.View, error)
 	Plan(ctx context.Context, version string) (*flow.Plan, error)
 	// Fork plans a task that goes on from the history of another one.
 	Fork(ctx context.Context, task, version string, at persistence.ForkAt) (flow.ForkPlan, error)

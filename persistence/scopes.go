@@ -27,3 +27,21 @@ func (r *Reader) Sight(ctx context.Context, v *View, path string) (Sight, error)
 	}
 	return Sight{w.State, w.Scope}, nil
 }
+
+// ViewAt reads a task as it was when a row of its journal had been written; of one that is not there yet, as it is. What the
+// task's own row says is that of now.
+func (r *Reader) ViewAt(ctx context.Context, task string, row int64) (*View, error) {
+	now, err := r.store.Task(ctx, task)
+	if err != nil {
+		return nil, err
+	}
+	w := flow.NewRewind(row)
+	if err := r.Walk(ctx, task, row, w); err != nil {
+		return nil, err
+	}
+	if w.Seq == 0 { // there is nothing behind the last checkpoint
+		return r.View(ctx, task)
+	}
+	v := &View{TaskRow: *now, State: w.State, Seq: w.Seq}
+	return v.begun()
+}

@@ -72,6 +72,11 @@ func (s *longTask) Checkpoint(ctx context.Context, _ string, seq int64) ([]byte,
 	return flow.EncodeSnapshot(state), nil
 }
 
+func (s *longTask) Load(ctx context.Context, _ []string) ([]*persistence.Record, error) {
+	snapshot, err := s.Checkpoint(ctx, "t", s.rows)
+	return []*persistence.Record{{TaskRow: s.row, Snapshot: snapshot, SnapshotSeq: s.rows}}, err
+}
+
 // turn is a step that is entered, carried out and left.
 func turn(n int64) []flow.Event {
 	events := []flow.Event{

@@ -149,6 +149,17 @@ func (c *Client) Graph(ctx context.Context, flow string, number int) (*wire.Grap
 	return get[wire.Graph](ctx, c, versionPath(flow, number)+"/graph", nil)
 }
 
+// Diff tells how two versions of a flow differ; to 0 = the newest published one, from 0 = the one before the other.
+func (c *Client) Diff(ctx context.Context, flow string, from, to int) (*wire.FlowDiff, error) {
+	q := url.Values{}
+	for name, number := range map[string]int{"from": from, "to": to} {
+		if number > 0 {
+			q.Set(name, strconv.Itoa(number))
+		}
+	}
+	return get[wire.FlowDiff](ctx, c, "/v1/flows/"+url.PathEscape(flow)+"/diff", q)
+}
+
 // FlowOpenAPI describes how tasks of a version are started, and what follows, as an OpenAPI document; number 0 = the newest published one.
 func (c *Client) FlowOpenAPI(ctx context.Context, flow string, number int) (json.RawMessage, error) {
 	text, err := get[json.RawMessage](ctx, c, versionPath(flow, number)+"/openapi", nil)

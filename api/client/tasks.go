@@ -310,6 +310,37 @@ func (c *Client) Digest(ctx context.Context, id string, scopes ...string) (*wire
 	return get[wire.Digest](ctx, c, taskPath(id, "/digest"), url.Values{"scope": scopes})
 }
 
+// DigestAt is Digest of a task as it was when a row of its journal had been written: that of the events with that Seq.
+func (c *Client) DigestAt(ctx context.Context, id string, row int64, scopes ...string) (*wire.Digest, error) {
+	return get[wire.Digest](ctx, c, taskPath(id, "/digest"), url.Values{"scope": scopes, "at": {strconv.FormatInt(row, 10)}})
+}
+
+// TimelineQuery picks what is told of a timeline. Zero fields pick all.
+type TimelineQuery struct {
+	Scope    string // below of the step it is inside; "" = the task's root
+	From, To time.Time
+	Bins     int
+}
+
+func (q TimelineQuery) query() url.Values {
+	values := url.Values{}
+	set(values, "scope", q.Scope)
+	for name, at := range map[string]time.Time{"from": q.From, "to": q.To} {
+		if !at.IsZero() {
+			values.Set(name, at.UTC().Format(time.RFC3339Nano))
+		}
+	}
+	if q.Bins > 0 {
+		values.Set("bins", strconv.Itoa(q.Bins))
+	}
+	return values
+}
+
+// Timeline tells when the visits of a scope were under way.
+func (c *Client) Timeline(ctx context.Context, id string, q TimelineQuery) (*wire.Timeline, error) {
+	return get[wire.Timeline](ctx, c, taskPath(id, "/timeline"), q.query())
+}
+
 // Value reads one value of a task as it is: of says which, such as params, shared, result, or output of a step.
 func (c *Client) Value(ctx context.Context, id, of string, at ValueQuery) (json.RawMessage, error) {
 	q := at.query()

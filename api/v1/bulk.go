@@ -90,9 +90,7 @@ func bulkCommand(b *wire.Bulk) flow.Command {
 
 // bulkFilter is what a list with the same parameters asks the store for.
 func (s *service) bulkFilter(ctx context.Context, b *wire.Bulk) (persistence.TaskFilter, error) {
-	w := b.Filter
-	f, err := s.filterOf(ctx, &TaskPick{Flow: w.Flow, Version: w.Version, ID: w.IDPrefix, Text: w.Text, State: w.State, Failure: w.Failure, Waits: w.Waits, Queued: w.Queued, Node: w.Node, Label: w.Label,
-		From: w.CreatedFrom.Time, To: w.CreatedTo.Time, EndedFrom: w.EndedFrom.Time, EndedTo: w.EndedTo.Time, Shortest: w.DurationMin, Longest: w.DurationMax})
+	f, err := s.filterOf(ctx, pickOf(b.Filter))
 	if err != nil {
 		return f, inBody(err, "filter.")
 	}
@@ -100,6 +98,12 @@ func (s *service) bulkFilter(ctx context.Context, b *wire.Bulk) (persistence.Tas
 		f.Statuses, f.Paused = actsOn(b)
 	}
 	return f, nil
+}
+
+// pickOf is a filter as the parameters of a list.
+func pickOf(w *wire.TaskFilter) *TaskPick {
+	return &TaskPick{Flow: w.Flow, Version: w.Version, ID: w.IDPrefix, Text: w.Text, State: w.State, Failure: w.Failure, Waits: w.Waits, Queued: w.Queued, Node: w.Node, Label: w.Label,
+		From: w.CreatedFrom.Time, To: w.CreatedTo.Time, EndedFrom: w.EndedFrom.Time, EndedTo: w.EndedTo.Time, Shortest: w.DurationMin, Longest: w.DurationMax}
 }
 
 // actsOn are the tasks that an action is for.
@@ -120,12 +124,17 @@ func actsOn(b *wire.Bulk) (statuses []string, paused *bool) {
 }
 
 // inBody has an error about a parameter say where that is in the body.
-func inBody(err error, below string) error {
+func inBody(err error, below string) error { return inside(err, "body."+below) }
+
+// inSubscribe does so for the filter of a subscription.
+func inSubscribe(err error) error { return inside(err, "subscribe.filter.") }
+
+func inside(err error, what string) error {
 	var l *located
 	if !errors.As(err, &l) {
 		return err
 	}
-	return &located{where: "body." + below + strings.TrimPrefix(l.where, "query."), hint: l.hint, err: l.err}
+	return &located{where: what + strings.TrimPrefix(l.where, "query."), hint: l.hint, err: l.err}
 }
 
 func (s *service) countBulk(ctx context.Context, b *wire.Bulk, done *wire.BulkDone) error {

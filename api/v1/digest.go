@@ -21,16 +21,17 @@ func (s *service) digestRoutes() {
 type digestInput struct {
 	TaskPath
 	Scope []string `query:"scope,explode" maxItems:"50" maxLength:"4000" doc:"below of the step it is inside, / = the task's root; several = all of them; absent = the root, and where the task undoes and cleans up as soon as it does"`
+	At    int64    `query:"at" minimum:"0" doc:"number of a row of the journal: the task as it was when that had been written, which the events of that seq belong to; 0 = as it is now"`
 }
 
 func (s *service) digest(ctx context.Context, in *digestInput) (*body[wire.Digest], error) {
-	view, err := s.Reader.View(ctx, in.Task)
+	view, err := s.viewAt(ctx, in.Task, in.At)
 	if err != nil {
 		return nil, noTask(in.Task, err)
 	}
 	d := digester{view: view, asked: in.Scope}
 	for _, path := range d.paths() {
-		at, err := s.Reader.Sight(ctx, view, path)
+		at, err := s.sight(ctx, view, path, in.At)
 		if flow.ErrorKindOf(err) == flow.NotFound {
 			return nil, missing("query.scope", "send below of a step that has begun", "%s", err.Error())
 		}
@@ -40,10 +41,29 @@ func (s *service) digest(ctx context.Context, in *digestInput) (*body[wire.Diges
 		d.see(path, at)
 	}
 	answer := d.whole()
+	if in.At > 0 {
+		return &body[wire.Digest]{answer}, nil
+	}
 	if err := s.inLine(ctx, in.Task, answer.Waits); err != nil {
 		return nil, err
 	}
 	return &body[wire.Digest]{answer}, nil
+}
+
+// viewAt reads a task as it was behind a row of its journal; 0 = as it is.
+func (s *service) viewAt(ctx context.Context, task string, row int64) (*persistence.View, error) {
+	if row == 0 {
+		return s.Reader.View(ctx, task)
+	}
+	return s.Reader.ViewAt(ctx, task, row)
+}
+
+// sight finds a scope, unless it had not begun by then.
+func (s *service) sight(ctx context.Context, view *persistence.View, path string, row int64) (persistence.Sight, error) {
+	if row > 0 && !view.State.HasBegun(path) {
+		return persistence.Sight{}, flow.Errorf(flow.NotFound, "nothing had begun in the scope %.200q", path)
+	}
+	return s.Reader.Sight(ctx, view, path)
 }
 
 // digester tells how far the nodes of some scopes are, and what of that has changed since it was told.

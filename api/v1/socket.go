@@ -35,6 +35,7 @@ func (s *service) socketRoute() {
 			"`{\"unsubscribe\": {\"channel\": \"task:ID\"}}`; `after` is the id of the last message it knows. The server answers with " +
 			"`{\"channel\": …, \"event\": …, \"id\": …, \"data\": …}`: `subscribed`; then on `task:ID` what the stream of the task tells, as `event` and `end`, " +
 			"on `digest:ID` a `digest` of the task (subscribe with `scopes` for other ones than its root), then `changes` with the nodes that have changed, at most five a second, and `end`, " +
+			"on `tasks` (subscribe with `filter`, as that of POST /v1/tasks/bulk; `tasks:NAME` for several) which tasks of the list have changed and how many of them are new, as `tasks`, at most four times a second, or `stale` when that is too much and the list is to be read again, " +
 			"and on `pgflow:run:ID` what that of the run tells; at last `closed` with a reason: `ended`, `unsubscribed`, or `interrupted`, after which there may be more. " +
 			"`refused` has a problem as its data. A connection has at most 100 subscriptions. One that is read too slowly is closed (1008), as are all when the server leaves (1001): " +
 			"connect again and subscribe behind the last ids.",
@@ -159,10 +160,19 @@ func (s *service) channel(req *wire.Subscribe) (teller, error) {
 			}, nil
 		}
 	}
+	if isTasks(req.Channel) {
+		if len(req.Scopes) > 0 || req.After != "" {
+			return nil, invalid("subscribe", "leave out scopes and after", "channel tasks tells what happens from now on")
+		}
+		return s.tellTasks(req.Filter)
+	}
+	if req.Filter != nil {
+		return nil, invalid("subscribe.filter", "leave it out", "only channel tasks has a filter")
+	}
 	digest, isDigest := strings.CutPrefix(req.Channel, digestChannel)
 	task, isTask := strings.CutPrefix(req.Channel, taskChannel)
 	if !isTask && !isDigest {
-		return nil, missing("subscribe.channel", "channels are task:ID, digest:ID and pgflow:run:ID", "there is no channel %.80q", req.Channel)
+		return nil, missing("subscribe.channel", "channels are task:ID, digest:ID, tasks and pgflow:run:ID", "there is no channel %.80q", req.Channel)
 	}
 	if len(req.Scopes) > 0 && !isDigest {
 		return nil, invalid("subscribe.scopes", "leave them out", "only channels digest:ID have scopes")

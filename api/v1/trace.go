@@ -44,25 +44,8 @@ func (s *service) trace(ctx context.Context, in *TaskPath) (*body[wire.Trace], e
 
 // tell reads a whole journal, a part at a time.
 func (s *service) tell(ctx context.Context, task string, event func(*flow.Event)) error {
-	for after := int64(0); ; {
-		rows, err := s.Store.Rows(ctx, task, after, part)
-		if err != nil {
-			return err
-		}
-		for _, row := range rows {
-			events, err := flow.DecodeEvents(row.Events)
-			if err != nil {
-				return err
-			}
-			for i := range events {
-				event(&events[i])
-			}
-			after = row.Seq
-		}
-		if !part.Full(rows) {
-			return nil
-		}
-	}
+	_, err := s.tellBehind(ctx, task, 0, event)
+	return err
 }
 
 func toSpan(task, flowName string, version int, x *trace.Span) wire.Span {

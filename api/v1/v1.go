@@ -64,12 +64,14 @@ type service struct {
 	huma   huma.API
 	values userValues
 
-	lookups  *semaphore.Weighted // of subscriptions
-	told     bounded.Once        // why deliveries were refused
-	hooks    compiledHooks
-	overview *fresh[wire.Overview]
-	stats    *keptStats
-	shell    *api.Server // that it is mounted in; nil = none
+	lookups   *semaphore.Weighted // of subscriptions
+	told      bounded.Once        // why deliveries were refused
+	hooks     compiledHooks
+	overview  *fresh[wire.Overview]
+	stats     *keptStats
+	timelines *timelines
+	news      *tasksNews
+	shell     *api.Server // that it is mounted in; nil = none
 }
 
 // Routes are everything below /v1/.
@@ -87,7 +89,8 @@ func New(cfg Config) (Routes, error) {
 }
 
 func newService(cfg Config) *service {
-	s := &service{Config: cfg.orDefault(), mux: http.NewServeMux(), lookups: semaphore.NewWeighted(lookupsAtOnce), values: userValues{}, overview: newFresh[wire.Overview](), stats: newKeptStats()}
+	s := &service{Config: cfg.orDefault(), mux: http.NewServeMux(), lookups: semaphore.NewWeighted(lookupsAtOnce), values: userValues{}, overview: newFresh[wire.Overview](), stats: newKeptStats(), timelines: newTimelines()}
+	s.news = &tasksNews{store: s.Store, listeners: map[*newsListener]bool{}, log: func(err error) { s.Logger.Error("changed tasks are told late", "error", err) }}
 	s.huma = humago.New(s.mux, describe(s.values))
 	s.huma.UseMiddleware(knowRefusals)
 	s.flowRoutes()
@@ -96,11 +99,13 @@ func newService(cfg Config) *service {
 	s.bulkRoutes()
 	s.rerunRoutes()
 	s.compareRoutes()
+	s.diffRoutes()
 	s.stepRoutes()
 	s.digestRoutes()
 	s.valueRoutes()
 	s.historyRoutes()
 	s.traceRoutes()
+	s.timelineRoutes()
 	s.logRoutes()
 	s.socketRoute()
 	s.jobRoutes()

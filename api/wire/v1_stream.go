@@ -9,11 +9,13 @@ type StreamRequest struct {
 }
 
 // Subscribe asks for what happens on a channel: task:{id of a task}, which has the events of /v1, digest:{id of a task},
-// which has a Digest and then DigestChanges, or pgflow:run:{id of a run}, which has the events of pgflow's clients.
+// which has a Digest and then DigestChanges, tasks, which has TaskNews of those that a filter picks (tasks:{any text} where there are several filters), or pgflow:run:{id of a run}, which has the events of pgflow's clients.
 type Subscribe struct {
 	Channel string   `json:"channel"`
 	After   string   `json:"after,omitempty"`  // id of the last message that is known; of a digest its seq
 	Scopes  []string `json:"scopes,omitempty"` // of a digest: other ones than the root, which is / here
+
+	Filter *TaskFilter `json:"filter,omitempty"` // of tasks: which ones; absent = all
 }
 
 // Unsubscribe asks for no more of a channel.
@@ -42,6 +44,9 @@ const (
 
 	StreamDigest  = "digest"
 	StreamChanges = "changes"
+
+	StreamTasks = "tasks" // data is a TaskNews
+	StreamStale = "stale" // more has happened than is told: read the list again
 )
 
 // Closed says why a channel has nothing more to say.

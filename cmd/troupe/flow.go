@@ -29,6 +29,7 @@ type flowCmd struct {
 	List     flowListCmd     `cmd:"" help:"List the flows."`
 	Run      flowRunCmd      `cmd:"" help:"Publish a definition, start a task of it and follow that to its end."`
 	Show     flowShowCmd     `cmd:"" help:"Show a flow, its versions and its definition, or its plan."`
+	Diff     flowDiffCmd     `cmd:"" help:"Tell how two versions of a flow differ, and how many tasks go on with the older one."`
 	Delete   flowDeleteCmd   `cmd:"" help:"Delete flows with their versions and tasks."`
 	Schema   flowSchemaCmd   `cmd:"" help:"Print the JSON Schema of definitions, or of files of cases, for editors."`
 }

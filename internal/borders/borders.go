@@ -32,6 +32,7 @@ var table = []row{
 	{"flow/hook", []string{"flow", "flow/expr", "flow/types"}},
 	{"flow/schedule", nil},
 	{"flow/trace", []string{"flow"}},
+	{"flow/timeline", []string{"flow"}},
 	{"flow/stats", []string{"flow"}},
 	{"flow/define", []string{"flow", "flow/expr", "flow/schedule", "flow/types"}},
 	{"flow/compile", []string{"flow", "flow/define", "flow/expr", "flow/schedule", "flow/types"}},
@@ -72,7 +73,7 @@ var table = []row{
 	{"api/graph", []string{"api", "engine", "persistence", "flow", "flow/define", "api/wire"}},
 	{"api/pgflow", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "flow/show", "api/wire"}}, // its clients are told how a flow differs from theirs
 	{"api/ork", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "flow/expr", "flow/ork", "flow/schedule", "api/wire"}},
-	{"api/v1", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "flow/expr", "flow/hook", "flow/schedule", "flow/show", "flow/stats", "flow/trace", "flow/types", "api/wire", "internal/bounded"}},
+	{"api/v1", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "flow/expr", "flow/hook", "flow/schedule", "flow/show", "flow/stats", "flow/timeline", "flow/trace", "flow/types", "api/wire", "internal/bounded"}},
 	{"api/attach", []string{"api", "api/stream", "api/wire/attach", "flow", "internal/packets"}},
 	{"api/blackbox", nil}, // tests only
 	{"api/internal/printer", nil},

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -123,7 +122,7 @@ func (s *store) pick(f persistence.TaskFilter) []persistence.TaskRow {
 	var list []persistence.TaskRow
 	for _, t := range s.tasks {
 		row := s.row(t)
-		if matches(row, f) && (f.Queued == "" || t.queued(f.Queued)) && (f.Before.ID == "" || order(f, at(f), row) < 0) {
+		if f.Match(&row) && (f.Queued == "" || t.queued(f.Queued)) && (f.Before.ID == "" || order(f, at(f), row) < 0) {
 			list = append(list, row)
 		}
 	}
@@ -138,43 +137,6 @@ func (t *task) queued(service string) bool {
 		}
 	}
 	return false
-}
-
-func matches(t persistence.TaskRow, f persistence.TaskFilter) bool {
-	for key, value := range f.Labels {
-		if has, ok := t.Labels[key]; !ok || has != value {
-			return false
-		}
-	}
-	lasted := t.EndedAt - t.CreatedAt
-	return (len(f.FlowIDs) == 0 || slices.Contains(f.FlowIDs, t.FlowID)) &&
-		(f.Version == 0 || f.Version == t.VersionNumber) &&
-		(f.Node == "" || f.Node == t.Cursor) &&
-		(f.Text == "" || says(t, f.Text)) &&
-		(f.Failure == "" || f.Failure == persistence.Failure(t.Error)) &&
-		(!f.ByEnd && max(f.EndedFrom, f.EndedTo, f.LastedFrom, f.LastedTo) == 0 || t.EndedAt > 0) &&
-		(f.EndedFrom == 0 || t.EndedAt >= f.EndedFrom) &&
-		(f.EndedTo == 0 || t.EndedAt < f.EndedTo) &&
-		(f.LastedFrom == 0 || lasted >= f.LastedFrom) &&
-		(f.LastedTo == 0 || lasted < f.LastedTo) &&
-		(f.FlowID == "" || f.FlowID == t.FlowID) &&
-		(f.FlowSlug == "" || f.FlowSlug == t.FlowSlug) &&
-		(f.Waits == 0 || f.Waits&t.Waits != 0) &&
-		(f.VersionID == "" || f.VersionID == t.VersionID) &&
-		strings.HasPrefix(t.ID, f.IDPrefix) &&
-		(len(f.Statuses) == 0 || slices.Contains(f.Statuses, t.Status)) &&
-		(f.CreatedFrom == 0 || t.CreatedAt >= f.CreatedFrom) &&
-		(f.CreatedTo == 0 || t.CreatedAt < f.CreatedTo) &&
-		(f.Paused == nil || *f.Paused == t.Paused)
-}
-
-func says(t persistence.TaskRow, text string) bool {
-	for _, value := range t.Labels {
-		if value == text {
-			return true
-		}
-	}
-	return strings.HasPrefix(t.ID, text) || strings.Contains(strings.ToLower(t.Error), strings.ToLower(text))
 }
 
 func (s *store) CountByStatus(ctx context.Context) (map[string]int, error) {

@@ -353,6 +353,30 @@ export interface Flow {
   slug?: string
 }
 
+export interface FlowChange {
+  /** of an edge its action, or after; of an input its name; absent when the whole node is meant */
+  field?: string
+  how: "added" | "removed" | "changed"
+  new?: string
+  /** of an edge the one that it leads from, or the one that waits */
+  node?: string
+  old?: string
+  /** the keys of the nodes that it is inside of; ~ is where a task undoes and cleans up */
+  scope?: string
+  what: "flow" | "input" | "node" | "edge"
+}
+
+export interface FlowDiff {
+  /** the flow first, then what it takes, its nodes, and what leads from one to another; never null */
+  changes: FlowChange[]
+  flow: string
+  /** number of the older version */
+  from: number
+  to: number
+  /** tasks that go on with the older version */
+  under_way: ListedTasks
+}
+
 export interface FlowStats {
   /** of the sampled tasks, from creation to end */
   duration: Times
@@ -1657,6 +1681,83 @@ export interface TaskWait {
   visit: number
 }
 
+export interface Timeline {
+  /** Unix milliseconds that times count from: when the task was created */
+  base: number
+  /** when the scope did */
+  begun: number
+  /** indexes of lanes: those that the end waited for, in their order; never null */
+  critical: number[]
+  /** -1 = it goes on */
+  ended: number
+  /** what is told begins here */
+  from: number
+  /** visits in the order in which they began; never null */
+  lanes: TimelineLane[]
+  /** lanes that are in this time and not told: ask for less of it */
+  left_out?: number
+  /** in which the task was paused; never null */
+  pauses: TimelineWait[]
+  /** empty = the task's root */
+  scope: string
+  /** of the last row of the journal in this */
+  seq: number
+  task: string
+  /** and ends here; of what goes on now */
+  to: number
+}
+
+export interface TimelineAttempt {
+  attempt: number
+  /** when a worker claimed it */
+  begun?: number
+  /** -1 = it goes on */
+  end: number
+  start: number
+  state: "running" | "ok" | "error" | "timeout" | "canceled"
+  unit: number
+}
+
+export interface TimelineBin {
+  /** attempts that failed in it */
+  failed?: number
+  /** attempts that were under way in it */
+  running: number
+  /** when it begins */
+  t: number
+}
+
+export interface TimelineLane {
+  /** at most 200, and fewer when there are many lanes; of more there are bins */
+  attempts?: TimelineAttempt[]
+  /** attempts that are told nowhere, since the task has too many */
+  attempts_cut?: number
+  /** how long each bin is */
+  bin_ms?: number
+  /** those in which there is something */
+  bins?: TimelineBin[]
+  /** -1 = it goes on */
+  ended: number
+  entered: number
+  /** attempts */
+  failed?: number
+  /** there is a scope inside of it, with a timeline of its own */
+  inside?: boolean
+  node: string
+  state: "running" | "completed" | "failed" | "skipped" | "canceled"
+  units?: number
+  visit: number
+  /** times in which nothing was done; of many the first 100 */
+  waits?: TimelineWait[]
+}
+
+export interface TimelineWait {
+  /** -1 = it goes on */
+  end: number
+  for: "approval" | "signal" | "timer" | "manual" | "worker" | "outside" | "retry" | "permit" | "delay" | "resume"
+  start: number
+}
+
 export interface Times {
   max_ms: number
   /** half took no longer */
@@ -1903,6 +2004,20 @@ export interface Routes {
       tasks?: boolean
     }
     answer: DeletedFlow
+  }
+  /** See how two versions of a flow differ */
+  'GET /v1/flows/{flow}/diff': {
+    path: {
+      /** slug of the flow, or its id */
+      flow: string
+    }
+    query?: {
+      /** number of a version; 0 = the one before the other */
+      from?: number
+      /** number of a version; 0 = the newest published one */
+      to?: number
+    }
+    answer: FlowDiff
   }
   /** See how the tasks of a flow go */
   'GET /v1/flows/{flow}/stats': {
@@ -2389,6 +2504,8 @@ export interface Routes {
     query?: {
       /** below of the step it is inside, / = the task's root; several = all of them; absent = the root, and where the task undoes and cleans up as soon as it does */
       scope?: string[]
+      /** number of a row of the journal: the task as it was when that had been written, which the events of that seq belong to; 0 = as it is now */
+      at?: number
     }
     answer: Digest
   }
@@ -2643,6 +2760,24 @@ export interface Routes {
       'Last-Event-ID'?: string
     }
     answer: void
+  }
+  /** See when what was under way */
+  'GET /v1/tasks/{task}/timeline': {
+    path: {
+      /** id of the task */
+      task: string
+    }
+    query?: {
+      /** below of the step it is inside; absent or / = the task's root */
+      scope?: string
+      /** what ended before is left out */
+      from?: string
+      /** what began later is left out */
+      to?: string
+      /** in which many attempts of a visit are counted, at most */
+      bins?: number
+    }
+    answer: Timeline
   }
   /** Read a task as a trace */
   'GET /v1/tasks/{task}/trace': {

@@ -53,11 +53,11 @@ export function filterOf(query: string): TaskFilter {
 export type Heat = 'failures' | 'p95'
 export type Window = '1h' | '24h' | '7d'
 
-export interface FlowView { tab?: string; v?: number; heat?: Heat; window?: Window; scope?: string; node?: string; open?: string[] }
+export interface FlowView { tab?: string; v?: number; heat?: Heat; window?: Window; scope?: string; node?: string; open?: string[]; from?: number; to?: number; of?: number }
 
 export function flowView(s: Sent): FlowView {
   const heat = (['failures', 'p95'] as const).find(one => one === s.heat), window = (['1h', '24h', '7d'] as const).find(one => one === s.window)
-  return { tab: text(s.tab), v: number(s.v), heat, window, scope: text(s.scope), node: text(s.node), open: list(s.open) }
+  return { tab: text(s.tab), v: number(s.v), heat, window, scope: text(s.scope), node: text(s.node), open: list(s.open), from: number(s.from), to: number(s.to), of: number(s.of) }
 }
 
 export interface WorkersView { queue?: string }
@@ -72,8 +72,8 @@ export function compareView(s: Sent): CompareView {
   return { a: text(s.a), b: text(s.b), different: text(s.different) === 'true' || undefined }
 }
 
-export interface TaskView { tab?: string; scope?: string; node?: string; visit?: number; unit?: number; open?: string[]; made?: string }
+export interface TaskView { tab?: string; scope?: string; node?: string; visit?: number; unit?: number; open?: string[]; made?: string; zoom?: string; at?: number; type?: string; word?: string; of?: string }
 
 export function taskView(s: Sent): TaskView {
-  return { tab: text(s.tab), scope: text(s.scope), node: text(s.node), visit: number(s.visit), unit: number(s.unit), open: list(s.open), made: text(s.made) }
+  return { tab: text(s.tab), scope: text(s.scope), node: text(s.node), visit: number(s.visit), unit: number(s.unit), open: list(s.open), made: text(s.made), zoom: text(s.zoom), at: number(s.at), type: text(s.type), word: text(s.word), of: text(s.of) }
 }

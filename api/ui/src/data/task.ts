@@ -52,12 +52,20 @@ export function useDigest(id: string, open: string[]) {
   return query
 }
 
+/** A task as it was when a row of its journal had been written. */
+export function useDigestAt(id: string, open: string[], at: number | undefined) {
+  return useQuery<Digest>({
+    queryKey: ['task', id, 'digest', open.join('\n'), at], enabled: at !== undefined, staleTime: Infinity, placeholderData: old => (old?.task === id ? old : undefined),
+    queryFn: ({ signal }) => readDigest(id, open, signal, at),
+  })
+}
+
 /** The root, where the task undoes and cleans up as soon as it does, and the scopes that are open. One that has not begun is left out. */
-async function readDigest(id: string, open: string[], signal: AbortSignal): Promise<Digest> {
+async function readDigest(id: string, open: string[], signal: AbortSignal, at?: number): Promise<Digest> {
   const path = { task: id }
   const [outer, ...inner] = await Promise.all([
-    call('GET /v1/tasks/{task}/digest', { path }, signal),
-    ...open.map(scope => call('GET /v1/tasks/{task}/digest', { path, query: { scope: [scope] } }, signal).catch((problem: unknown) => {
+    call('GET /v1/tasks/{task}/digest', { path, query: { at } }, signal),
+    ...open.map(scope => call('GET /v1/tasks/{task}/digest', { path, query: { scope: [scope], at } }, signal).catch((problem: unknown) => {
       if (problem instanceof Refused && problem.problem.status === 404) return undefined
       throw problem
     })),
@@ -103,13 +111,6 @@ export function useUnits(id: string, scope: string, step: string, state: Unit['s
   return useQuery({
     queryKey: ['task', id, 'units', scope, step, state, from], placeholderData: keepPreviousData,
     queryFn: ({ signal }) => call('GET /v1/tasks/{task}/units', { path: { task: id }, query: { scope: scope || undefined, step, state: state && [state], from, limit: 50, values: 'preview' } }, signal),
-  })
-}
-
-export function useLogs(id: string, node: string, unit: number | undefined, wanted: boolean) {
-  return useQuery({
-    queryKey: ['task', id, 'logs', node, unit], enabled: wanted,
-    queryFn: ({ signal }) => call('GET /v1/tasks/{task}/logs', { path: { task: id }, query: { node, unit, limit: 500 } }, signal),
   })
 }
 

@@ -1,9 +1,11 @@
 import { keepPreviousData, useInfiniteQuery, useQuery, useQueryClient, type InfiniteData } from '@tanstack/react-query'
-import { useMemo } from 'react'
-import type { PageTaskSummary, TaskSummary } from '../api.gen'
+import { useEffect, useMemo, useState } from 'react'
+import type { PageTaskSummary } from '../api.gen'
 import { call } from './call'
+import { heard, merged, newsOf, silence, type News } from './news'
 import { usePrefs } from './prefs'
 import type { TaskFilter } from './search'
+import { subscribe, useLive } from './socket'
 import { millis, now } from './time'
 
 const size = 100, mostPages = 20
@@ -18,23 +20,42 @@ export function asked(f: TaskFilter) {
 export function useTasks(filter: TaskFilter) {
   const queries = useQueryClient()
   const { live } = usePrefs()
+  const connected = useLive().state === 'live'
+  const name = JSON.stringify(filter)
   const key = ['tasks', filter]
+  const query = useMemo(() => asked(filter), [name])
   const pages = useInfiniteQuery({
     queryKey: key, initialPageParam: '', maxPages: mostPages, staleTime: Infinity, gcTime: 60_000,
-    queryFn: ({ pageParam, signal }) => call('GET /v1/tasks', { query: { ...asked(filter), sort: filter.sort, limit: size, cursor: pageParam || undefined } }, signal),
+    queryFn: ({ pageParam, signal }) => call('GET /v1/tasks', { query: { ...query, sort: filter.sort, limit: size, cursor: pageParam || undefined } }, signal),
     getNextPageParam: (page: PageTaskSummary) => page.next || undefined,
   })
+  const known = useMemo(() => pages.data?.pages.flatMap(p => p.items) ?? [], [pages.data])
+  const [told, setTold] = useState({ name, heard: silence })
+  const hear = (news: News) => setTold(old => ({ name, heard: heard(old.name === name ? old.heard : silence, news) }))
+
+  // The list is read again where nobody tells what happens, and whenever more has happened than is told.
   const head = useQuery({
-    queryKey: ['tasks-head', filter], enabled: live && pages.isSuccess && !filter.sort, refetchInterval: 2000, // in another order new ones may be anywhere
-    placeholderData: keepPreviousData,
-    queryFn: ({ signal }) => call('GET /v1/tasks', { query: { ...asked(filter), limit: size } }, signal),
+    queryKey: ['tasks-head', filter], enabled: live && pages.isSuccess && !filter.sort, refetchInterval: connected ? false : 2000, // in another order new ones may be anywhere
+    queryFn: ({ signal }) => call('GET /v1/tasks', { query: { ...query, limit: size } }, signal),
   })
-  const found = useMemo(() => merged(pages.data, head.data), [pages.data, head.data])
+  useEffect(() => {
+    if (head.data) hear(newsOf(known, head.data))
+  }, [head.data])
+  useEffect(() => {
+    if (!live || !pages.isSuccess) return
+    return subscribe('tasks', undefined, m => {
+      if (m.event === 'tasks') hear(m.data as News)
+      else if (m.event === 'subscribed' || m.event === 'stale') void queries.invalidateQueries({ queryKey: ['tasks-head', filter] })
+    }, { filter: query })
+  }, [name, live, pages.isSuccess])
+
+  const found = useMemo(() => merged(known, told.name === name ? told.heard : silence), [known, told, name])
+  const fresh = filter.sort ? [] : found.fresh
   const takeIn = () => {
-    if (found.fresh.length === 0) return
-    queries.setQueryData<InfiniteData<PageTaskSummary>>(key, old => old && { ...old, pages: old.pages.map((p, i) => (i === 0 ? { ...p, items: [...found.fresh, ...p.items] } : p)) })
+    if (fresh.length === 0) return
+    queries.setQueryData<InfiniteData<PageTaskSummary>>(key, old => old && { ...old, pages: old.pages.map((p, i) => (i === 0 ? { ...p, items: [...fresh, ...p.items] } : p)) })
   }
-  return { ...found, pages, takeIn, error: pages.error ?? head.error }
+  return { rows: found.rows, fresh, pages, takeIn, error: pages.error ?? head.error }
 }
 
 /** How many tasks the filter finds in each state, whichever states it asks for. */
@@ -45,19 +66,4 @@ export function useCounts(filter: TaskFilter) {
     queryKey: ['task-counts', rest], refetchInterval: live && 3000, placeholderData: keepPreviousData,
     queryFn: ({ signal }) => call('GET /v1/tasks/count', { query: { ...asked(rest), group_by: 'state' } }, signal),
   })
-}
-
-export interface Row extends TaskSummary { left?: boolean }
-
-/** Rows as they are now. What the newest page lacks although it reaches that far is not found by the filter any longer. */
-export function merged(data: InfiniteData<PageTaskSummary> | undefined, head: PageTaskSummary | undefined): { rows: Row[]; fresh: TaskSummary[] } {
-  const known = data?.pages.flatMap(p => p.items) ?? []
-  if (!head || !data) return { rows: known, fresh: [] }
-  const newest = new Map(head.items.map(t => [t.id, t]))
-  const oldest = head.items.at(-1)
-  const reached = (t: TaskSummary) => !head.next || (oldest !== undefined && t.created_at > oldest.created_at)
-  const rows = known.map(t => newest.get(t.id) ?? (reached(t) ? { ...t, left: true } : t))
-  const ids = new Set(known.map(t => t.id))
-  const first = known[0]
-  return { rows, fresh: head.items.filter(t => !ids.has(t.id) && (!first || t.created_at >= first.created_at)) }
 }

@@ -1,22 +1,30 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
+import type { Version } from '../api.gen'
 import { call } from '../data/call'
 import { usePrefs } from '../data/prefs'
+import type { FlowView } from '../data/search'
 import { between, span } from '../data/time'
 import { short } from '../parts/short'
 import { State, stateOf } from '../parts/State'
 import { Empty, Loading, Trouble } from '../parts/Told'
 import { When } from '../parts/When'
 
-/** The latest tasks of a flow. */
-export function TaskTable({ flow }: { flow: string }) {
+/** The latest tasks of a flow, or of one version. */
+export function TaskTable({ flow, known, version, set }: { flow: string; known: Version[]; version?: number; set: (v: Partial<FlowView>) => void }) {
   const { live } = usePrefs()
-  const tasks = useQuery({ queryKey: ['tasks-of', flow], refetchInterval: live && 3000, queryFn: ({ signal }) => call('GET /v1/tasks', { query: { flow: [flow], limit: 50 } }, signal) })
+  const tasks = useQuery({ queryKey: ['tasks-of', flow, version], refetchInterval: live && 3000, queryFn: ({ signal }) => call('GET /v1/tasks', { query: { flow: [flow], version, limit: 50 } }, signal) })
   if (tasks.isError) return <Trouble error={tasks.error} again={() => void tasks.refetch()} />
   if (!tasks.data) return <Loading />
-  if (tasks.data.items.length === 0) return <Empty title="It has no task yet"><Link to="/flows/$flow" params={{ flow }} search={{ tab: 'start' }}>Start one</Link></Empty>
+  if (tasks.data.items.length === 0 && version === undefined) return <Empty title="It has no task yet"><Link to="/flows/$flow" params={{ flow }} search={{ tab: 'start' }}>Start one</Link></Empty>
   return (
     <div className="table-box">
+      <div className="table-tools">
+        <label className="inline">of version
+          <select value={version ?? ''} onChange={e => set({ of: Number(e.target.value) || undefined })}><option value="">any</option>{known.map(v => <option key={v.id} value={v.number}>v{v.number}</option>)}</select>
+        </label>
+        {tasks.data.items.length === 0 && <span className="faint">v{version} has no task</span>}
+      </div>
       <table>
         <thead><tr><th>State</th><th>Task</th><th>Version</th><th>What</th><th>Begun</th><th className="number">Took</th></tr></thead>
         <tbody>
@@ -29,7 +37,7 @@ export function TaskTable({ flow }: { flow: string }) {
           ))}
         </tbody>
       </table>
-      {tasks.data.next && <p className="table-tools"><Link to="/tasks" search={{ flow }}>All of its tasks</Link></p>}
+      {tasks.data.next && <p className="table-tools"><Link to="/tasks" search={{ flow, version }}>All of its tasks</Link></p>}
     </div>
   )
 }

@@ -8,10 +8,10 @@ import { FlowGraph } from '../flow/FlowGraph'
 import { StartForm } from '../flow/StartForm'
 import { Stats } from '../flow/Stats'
 import { TaskTable } from '../flow/TaskTable'
+import { Versions } from '../flow/Versions'
 import { usePageKeys } from '../parts/keys'
 import { Loading, Trouble } from '../parts/Told'
 import { Value } from '../parts/Value'
-import { When } from '../parts/When'
 
 const route = getRouteApi('/flows/$flow')
 const tabs = { graph: 'Graph', stats: 'Statistics', tasks: 'Tasks', versions: 'Versions', definition: 'Definition', start: 'Start' } as const
@@ -58,18 +58,10 @@ export function Flow() {
           {number === undefined ? <p className="loading">It has no version yet.</p>
             : tab === 'graph' ? (graph.data ? <FlowGraph graph={graph.data} view={view} set={set} /> : graph.isError ? <Trouble error={graph.error} /> : <Loading />)
             : tab === 'stats' ? <Stats flow={flow} version={number} view={view} set={set} />
-            : tab === 'tasks' ? <TaskTable flow={flow} />
+            : tab === 'tasks' ? <TaskTable flow={flow} known={known} version={view.of} set={set} />
             : tab === 'definition' ? <Definition flow={flow} version={number} />
             : tab === 'start' ? <StartForm key={number} flow={flow} version={number} newest={number === known[0]?.number} />
-            : (
-              <div className="table-box">
-                <table>
-                  <thead><tr><th>Version</th><th>State</th><th>Published</th><th>Hash</th></tr></thead>
-                  <tbody>{known.map(v => <tr key={v.id}><td><Link to="/flows/$flow" params={{ flow }} search={{ v: v.number }}>v{v.number}</Link></td><td>{v.status}</td><td className="time"><When at={v.created_at} /></td><td className="mono faint">{v.hash?.slice(0, 16)}</td></tr>)}</tbody>
-                </table>
-                {versions.hasNextPage && <button onClick={() => void versions.fetchNextPage()}>Older versions</button>}
-              </div>
-            )}
+            : <Versions flow={flow} known={known} more={versions.hasNextPage ? () => void versions.fetchNextPage() : undefined} view={view} set={set} />}
         </div>
       </div>
     </div>

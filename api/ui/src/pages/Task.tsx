@@ -1,12 +1,14 @@
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { useEffect } from 'react'
-import { isOver, useDigest, useGraph, useWaiting } from '../data/task'
+import { isOver, useDigest, useDigestAt, useGraph, useWaiting } from '../data/task'
 import type { TaskView } from '../data/search'
 import { usePageKeys } from '../parts/keys'
 import { Loading, Trouble } from '../parts/Told'
 import { EventsTab } from '../task/Events'
 import { Head } from '../task/Head'
 import { Inspector } from '../task/Inspector'
+import { LogView } from '../task/Logs'
+import { Replay } from '../task/Replay'
 import { StepsTab } from '../task/Steps'
 import { TaskGraph } from '../task/TaskGraph'
 import { TimelineTab } from '../task/Timeline'
@@ -14,7 +16,7 @@ import { ValuesTab } from '../task/Values'
 import { Waits } from '../task/Waits'
 
 const route = getRouteApi('/tasks/$task')
-const tabs = { graph: 'Graph', timeline: 'Timeline', steps: 'Steps', events: 'Events', values: 'Values' } as const
+const tabs = { graph: 'Graph', timeline: 'Timeline', steps: 'Steps', events: 'Events', values: 'Values', logs: 'Logs' } as const
 type Tab = keyof typeof tabs
 
 /** One task: its whole plan by state, what it waits for, and every part of it one click away. All of that is in the address. */
@@ -26,6 +28,7 @@ export function Task() {
   const digest = useDigest(task, open)
   const graph = useGraph(digest.data?.flow, digest.data?.version)
   const ended = isOver(digest.data?.state)
+  const then = useDigestAt(task, open, view.at)
   const waiting = useWaiting(task, digest.isSuccess && !ended)
   const tab = (view.tab && view.tab in tabs ? view.tab : 'graph') as Tab
   const set = (change: Partial<TaskView>) => void go({ to: '/tasks/$task', params: { task }, search: { ...view, ...change }, replace: true })
@@ -39,7 +42,7 @@ export function Task() {
 
   if (digest.isError && !digest.data) return <div className="page"><Trouble error={digest.error} again={() => void digest.refetch()} /></div>
   if (!digest.data) return <Loading />
-  const d = digest.data
+  const d = digest.data, shown = view.at === undefined ? d : (then.data ?? d)
   return (
     <div className="page task">
       <Head digest={d} />
@@ -51,11 +54,12 @@ export function Task() {
       </nav>
       <div className={view.node !== undefined ? 'split with-side' : 'split'}>
         <div className="split-main panel">
-          {tab === 'graph' && (graph.data ? <TaskGraph digest={d} graph={graph.data} view={view} set={set} /> : graph.isError ? <Trouble error={graph.error} again={() => void graph.refetch()} /> : <Loading />)}
+          {tab === 'graph' && (graph.data ? <div className="with-replay"><div className="replayed"><TaskGraph digest={shown} until={view.at === undefined ? undefined : Date.parse(shown.updated_at)} graph={graph.data} view={view} set={set} /></div><Replay task={task} last={d.seq} at={view.at} set={set} /></div> : graph.isError ? <Trouble error={graph.error} again={() => void graph.refetch()} /> : <Loading />)}
           {tab === 'timeline' && <TimelineTab digest={d} view={view} set={set} />}
           {tab === 'steps' && <StepsTab digest={d} graph={graph.data} view={view} set={set} />}
-          {tab === 'events' && <EventsTab task={task} select={set} />}
+          {tab === 'events' && <EventsTab digest={d} view={view} set={set} />}
           {tab === 'values' && <ValuesTab task={task} />}
+          {tab === 'logs' && <LogView task={task} tall />}
         </div>
         {view.node !== undefined && <Inspector digest={d} graph={graph.data} scope={view.scope ?? ''} node={view.node} unit={view.unit} set={set} />}
       </div>

@@ -4,7 +4,8 @@ import { useVirtualizer } from '@tanstack/react-virtual'
 import { useEffect, useRef, useState } from 'react'
 import { call } from '../data/call'
 import type { TaskFilter } from '../data/search'
-import { useCounts, useTasks, type Row } from '../data/tasks'
+import type { Row } from '../data/news'
+import { useCounts, useTasks } from '../data/tasks'
 import { between, exact, span } from '../data/time'
 import { Icon } from '../parts/Icon'
 import { Many } from '../task/Many'
@@ -150,7 +151,7 @@ function Rows({ found }: { found: ReturnType<typeof useTasks> }) {
         </label>
         <Many filter={filter} />
         {filter.sort && <button className="quiet" onClick={() => void pages.refetch()}><Icon name="retry" size={13} /> read again</button>}
-        {fresh.length > 0 && <button className="pill" onClick={() => { takeIn(); virtual.scrollToIndex(0) }}>{fresh.length}{fresh.length === 100 ? '+' : ''} new</button>}
+        {fresh.length > 0 && <button className="pill" onClick={() => { takeIn(); virtual.scrollToIndex(0) }}>{fresh.length.toLocaleString('en')} new</button>}
       </div>
       <div className="rows panel" ref={box} onPointerEnter={() => (over.current = true)} onPointerLeave={() => (over.current = false)} role="table" aria-label="Tasks" aria-rowcount={more ? -1 : rows.length + 1} tabIndex={0}>
         <div className="row row-head" role="row" aria-rowindex={1}>

@@ -128,7 +128,7 @@ function SignIn() {
 function Keys({ close }: { close: () => void }) {
   const prefs = usePrefs()
   const rows: [string, string][] = [
-    ['?', 'these keys'], ['/', 'search'], ...places.map((p): [string, string] => [`g ${p.key}`, p.name]), ['j / k', 'next and previous row'], ['Enter', 'open'], ['1 … 6', 'tabs'],
+    ['?', 'these keys'], ['/', 'search'], ...places.map((p): [string, string] => [`g ${p.key}`, p.name]), ['j / k', 'next and previous row'], ['Enter', 'open'], ['1 … 6', 'tabs'], [', / .', 'replay: a step back, forward'], ['+ / -', 'timeline: zoom'],
     ['arrows o z + −', 'in a graph: along its edges, open what is inside, all of it, nearer and farther'], ['l', 'live on or off'], ['t', 'colors'], ['u', 'UTC'], ['Esc', 'close'],
   ]
   return (

@@ -2,6 +2,7 @@ import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query'
 import { useDeferredValue, useState } from 'react'
 import type { Event, PageEvent } from '../api.gen'
 import { call } from '../data/call'
+import type { Digest } from '../data/digest'
 import type { TaskView } from '../data/search'
 import { exact } from '../data/time'
 import { State } from '../parts/State'
@@ -9,14 +10,18 @@ import { Loading, Trouble } from '../parts/Told'
 import type { Wrapped } from '../parts/Value'
 import { ForkAsk } from './ForkAsk'
 
+const types = ['task_created', 'task_paused', 'task_resumed', 'cancel_asked', 'task_closing', 'task_retried', 'task_ended', 'scope_retried', 'signal_received', 'step_entered', 'step_ended', 'step_held', 'step_released', 'units_appended', 'attempts_started', 'permit_granted', 'attempt_claimed', 'attempt_begun', 'attempt_extended', 'attempt_noted', 'attempt_returned', 'attempt_passed', 'attempt_deferred', 'external_ended', 'attempt_ended']
+
 /** What happened, newest first. */
-export function EventsTab({ task, select }: { task: string; select: (v: Partial<TaskView>) => void }) {
-  const [written, setWord] = useState('')
+export function EventsTab({ digest, view, set: select }: { digest: Digest; view: TaskView; set: (v: Partial<TaskView>) => void }) {
+  const task = digest.task
+  const [written, setWord] = useState(view.word ?? '')
   const word = useDeferredValue(written)
+  const nodes = [...new Set(digest.scopes.flatMap(s => s.nodes))].sort()
   const [fork, setFork] = useState<number>()
   const events = useInfiniteQuery({
-    queryKey: ['task', task, 'events', word], placeholderData: keepPreviousData, initialPageParam: '',
-    queryFn: ({ pageParam, signal }) => call('GET /v1/tasks/{task}/events', { path: { task }, query: { order: 'desc', before: pageParam || undefined, q: word, limit: 200, values: 'preview' } }, signal),
+    queryKey: ['task', task, 'events', word, view.type, view.of], placeholderData: keepPreviousData, initialPageParam: '',
+    queryFn: ({ pageParam, signal }) => call('GET /v1/tasks/{task}/events', { path: { task }, query: { order: 'desc', before: pageParam || undefined, q: word, type: view.type ? [view.type] : undefined, node: view.of, limit: 200, values: 'preview' } }, signal),
     getNextPageParam: (page: PageEvent) => page.next || undefined,
   })
   if (events.isError) return <Trouble error={events.error} again={() => void events.refetch()} />
@@ -24,14 +29,18 @@ export function EventsTab({ task, select }: { task: string; select: (v: Partial<
   const rows = events.data.pages.flatMap(p => p.items)
   return (
     <div className="table-box">
-      <div className="table-tools"><input type="search" value={written} onChange={e => setWord(e.target.value)} placeholder="Only with this text" aria-label="Only events with this text" /><span className="faint">{rows.length.toLocaleString('en')}{events.hasNextPage && '+'} events</span></div>
+      <div className="table-tools">
+        <label className="inline">what<select aria-label="Only events of this kind" value={view.type ?? ''} onChange={e => select({ type: e.target.value || undefined })}><option value="">all</option>{types.map(t => <option key={t} value={t}>{t.replaceAll('_', ' ')}</option>)}</select></label>
+        <label className="inline">where<select aria-label="Only events of this node" value={view.of ?? ''} onChange={e => select({ of: e.target.value || undefined })}><option value="">anywhere</option>{view.of && !nodes.includes(view.of) && <option>{view.of}</option>}{nodes.map(n => <option key={n}>{n}</option>)}</select></label>
+        <input type="search" value={written} onChange={e => setWord(e.target.value)} onBlur={() => select({ word: written || undefined })} placeholder="Only with this text" aria-label="Only events with this text" /><span className="faint">{rows.length.toLocaleString('en')}{events.hasNextPage && '+'} events</span>
+      </div>
       <table>
         <thead><tr><th>Id</th><th>Time</th><th>What</th><th>Where</th><th>More</th></tr></thead>
         <tbody>
           {rows.map(e => (
             <tr key={e.id}>
               <td className="mono faint"><button className="link" onClick={() => setFork(e.seq)} title="Go on from here in a new task" aria-label={`Go on from ${e.id} in a new task`}>{e.id}</button></td>
-              <td className="time">{exact(e.at)}</td>
+              <td className="time"><button className="link" onClick={() => select({ tab: undefined, at: e.seq })} title="See the graph as it was then">{exact(e.at)}</button></td>
               <td className="time">{e.type.replaceAll('_', ' ')} {e.state && <State state={e.state} />}</td>
               <td>{e.node && <button className="link" onClick={() => select({ node: e.node, scope: e.scope })}>{e.scope && `${e.scope}/`}{e.node}{(e.visit ?? 1) > 1 && ` ×${e.visit}`}{e.unit ? ` [${e.unit}]` : ''}</button>}{e.attempt && e.attempt > 1 ? <span className="faint"> attempt {e.attempt}</span> : null}</td>
               <td className="more"><span className="tone-failed">{e.error}</span> {e.action && <span className="faint">{e.action} → {e.next || 'the end'}</span>} {e.key && <code>{e.key}</code>} {brief(e)} {e.worker && <span className="faint">by {e.worker}</span>}</td>

@@ -4,13 +4,14 @@ import { useAct } from '../data/acts'
 import { nodeNow, planned, type Digest } from '../data/digest'
 import type { Graph } from '../data/plan'
 import type { TaskView } from '../data/search'
-import { isOver, useLogs, useStep, useUnits, useUnitStates, valueAt } from '../data/task'
+import { isOver, useStep, useUnits, useUnitStates, valueAt } from '../data/task'
 import { exact, now, span } from '../data/time'
 import { Icon } from '../parts/Icon'
 import { State, stateOf } from '../parts/State'
 import { Loading, Trouble } from '../parts/Told'
 import { Part } from '../parts/Value'
 import { useTick } from '../parts/When'
+import { LogView } from './Logs'
 import { wordNow } from './TaskGraph'
 import { UnitMap } from './UnitMap'
 
@@ -54,7 +55,7 @@ export function Inspector({ digest, graph, scope, node, unit, set }: Props) {
         : <>
           {step.data?.output !== undefined && <section><h3>Output</h3><Part of={step.data.output} label="output" all={valueAt(digest.task, { of: 'output', scope, step: node })} /></section>}
           <Units task={digest.task} scope={scope} node={node} error={step.data?.error} total={here?.total ?? 0} failed={here?.failed ?? 0} chosen={unit} set={set} />
-          <Logs task={digest.task} scope={scope} node={node} unit={unit} />
+          <LogView task={digest.task} node={[...planned(scope).split('/').filter(Boolean), node].join('/')} unit={unit} />
         </>}
     </aside>
   )
@@ -116,18 +117,5 @@ function UnitFacts({ task, scope, step, unit: u, told }: { task: string; scope: 
       {u.input !== undefined && <><h3>Input</h3><Part of={u.input} label="input" all={all('input')} /></>}
       {u.output !== undefined && <><h3>Output</h3><Part of={u.output} label="output" all={all('output')} /></>}
     </div>
-  )
-}
-
-function Logs({ task, scope, node, unit }: { task: string; scope: string; node: string; unit?: number }) {
-  const path = [...planned(scope).split('/').filter(Boolean), node].join('/')
-  const logs = useLogs(task, path, unit, true)
-  const lines = logs.data?.items ?? []
-  if (lines.length === 0) return null
-  return (
-    <section>
-      <h3>Log <span className="faint">{lines.length}{logs.data?.next ? '+' : ''} lines</span></h3>
-      <pre className="log" tabIndex={0} aria-label="log">{lines.map(l => <span key={l.id} className={l.stream === 'stderr' ? 'tone-failed' : undefined} title={exact(l.at)}>{l.text}{'\n'}</span>)}</pre>
-    </section>
   )
 }

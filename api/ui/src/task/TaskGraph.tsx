@@ -36,7 +36,7 @@ export function wordNow(n: NodeNow | undefined): string {
   return n.state
 }
 
-export function TaskGraph({ digest, graph, view, set }: { digest: Digest; graph: Graph; view: TaskView; set: (v: Partial<TaskView>) => void }) {
+export function TaskGraph({ digest, graph, until, view, set }: { digest: Digest; graph: Graph; until?: number; view: TaskView; set: (v: Partial<TaskView>) => void }) {
   const [ghosts, setGhosts] = useState(false)
   const here = useMemo(() => placed(digest, graph), [digest, graph])
   const open = useMemo(() => (view.open ?? []).map(planned), [view.open])
@@ -57,7 +57,7 @@ export function TaskGraph({ digest, graph, view, set }: { digest: Digest; graph:
     const isOpen = list.some(p => planned(p) === n.inside)
     set({ open: isOpen ? list.filter(p => planned(p) !== n.inside && !planned(p).startsWith(n.inside + '/')) : [...list, path] })
   }
-  const card = useCallback((d: Drawn) => <Card graph={graph} drawn={d} now={here.get(d.i)?.now} toggle={toggle} />, [graph, here, view])
+  const card = useCallback((d: Drawn) => <Card graph={graph} drawn={d} now={here.get(d.i)?.now} until={until} toggle={toggle} />, [graph, here, view, until])
   if (!drawing) return <Loading />
   return (
     <GraphView
@@ -70,7 +70,7 @@ export function TaskGraph({ digest, graph, view, set }: { digest: Digest; graph:
   )
 }
 
-function Card({ graph, drawn, now: n, toggle }: { graph: Graph; drawn: Drawn; now?: NodeNow; toggle: (i: number) => void }) {
+function Card({ graph, drawn, now: n, until, toggle }: { graph: Graph; drawn: Drawn; now?: NodeNow; until?: number; toggle: (i: number) => void }) {
   const node = graph.nodes[drawn.i]
   const { word, icon } = kindOf(node)
   const many = n && n.total > 1
@@ -87,7 +87,7 @@ function Card({ graph, drawn, now: n, toggle }: { graph: Graph; drawn: Drawn; no
         <span className="node-sub">
           {many ? <span className={n.failed > 0 ? 'tone-failed ellipsis' : 'ellipsis'}>{n.done.toLocaleString('en')}/{n.total.toLocaleString('en')}{n.failed > 0 && `, ${n.failed.toLocaleString('en')} failed`}</span>
             : <span className="ellipsis"><Icon name={icon} size={12} /> {n?.error || n?.reason || word}</span>}
-          <span className="took">{n?.entered !== undefined ? span((n.ended ?? now()) - n.entered) : ''}</span>
+          <span className="took">{n?.entered !== undefined ? span((n.ended ?? until ?? now()) - n.entered) : ''}</span>
         </span>
       )}
       {many && <span className="progress"><i style={{ width: `${(100 * (n.done - n.failed)) / n.total}%` }} /><i className="bad" style={{ width: `${(100 * n.failed) / n.total}%` }} /></span>}

@@ -1,6 +1,8 @@
 // A member of our own, and a browser that looks at it.
+import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { cpSync, mkdtempSync, rmSync } from 'node:fs'
+import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -89,4 +91,32 @@ export async function openPage(browser, options = {}) {
   page.on('pageerror', e => complaints.push(`error: ${e.message}`))
   page.on('console', m => { if (m.type() === 'error') complaints.push(`console: ${m.text()}`) })
   return { page, complaints, close: () => context.close() }
+}
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+/** Looks for what keeps people off a page, in light and dark. */
+export async function axeFindsNothing(page) {
+  await page.getByRole('heading', { level: 1 }).waitFor()
+  await page.waitForFunction(() => !document.querySelector('.loading'))
+  await page.waitForTimeout(300)
+  await page.evaluate(axe)
+  for (const colorScheme of ['light', 'dark']) {
+    await page.emulateMedia({ colorScheme })
+    const found = await page.evaluate(() => axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'] }))
+    assert.deepEqual(found.violations.map(v => `${v.id}: ${v.nodes.slice(0, 3).map(n => n.html.slice(0, 160) + ' ' + (n.any[0]?.message ?? '')).join(' | ')}`), [], colorScheme)
+  }
+}
+
+/** Does something on a page, of which the browser must not complain. */
+export async function onPageOf(browser, address, act, options) {
+  const { page, complaints, close } = await openPage(browser, options)
+  page.setDefaultTimeout(8000)
+  try {
+    await page.goto(address)
+    await act(page)
+    assert.deepEqual(complaints, [])
+  } finally {
+    await close()
+  }
 }

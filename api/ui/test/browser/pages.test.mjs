@@ -1,11 +1,8 @@
 // What people do on the pages, in a real browser on a real member.
 import assert from 'node:assert/strict'
-import { createRequire } from 'node:module'
-import { readFileSync } from 'node:fs'
 import { after, before, test } from 'node:test'
-import { openPage, seed, startBrowser, startMember, until } from './harness.mjs'
+import { axeFindsNothing, onPageOf, openPage, seed, startBrowser, startMember, until } from './harness.mjs'
 
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 let member, browser, tasks
 
 before(async () => {
@@ -21,17 +18,7 @@ after(async () => {
 
 /** Does something on a page, of which the browser must not complain. */
 function onPage(name, path, act, options) {
-  test(name, { timeout: 30_000 }, async () => {
-    const { page, complaints, close } = await openPage(browser, options)
-    page.setDefaultTimeout(8000)
-    try {
-      await page.goto(member.url + (typeof path === 'function' ? path() : path))
-      await act(page)
-      assert.deepEqual(complaints, [])
-    } finally {
-      await close()
-    }
-  })
+  test(name, { timeout: 30_000 }, () => onPageOf(browser, member.url + (typeof path === 'function' ? path() : path), act, options))
 }
 
 const row = (page, id) => page.getByRole('row').filter({ has: page.locator(`[title="${id}"]`) })
@@ -90,7 +77,7 @@ onPage('a failed task is retried, and fails again', () => `/ui/tasks/${tasks.fai
   await page.getByRole('button', { name: 'Retry', exact: true }).click()
   await page.getByText('the task goes on where it failed').waitFor()
   await page.getByRole('link', { name: 'Events' }).click()
-  await page.getByText('task retried').waitFor()
+  await page.getByRole('cell', { name: 'task retried' }).waitFor()
 })
 
 test('an approval is given on the page of its task, and what follows is seen as it happens', { timeout: 30_000 }, async () => {
@@ -327,16 +314,4 @@ const looked = {
   'list of tasks': () => '/ui/tasks', 'filtered list': () => '/ui/tasks?state=failed&label=customer:ada&since=24h', 'failed task': () => `/ui/tasks/${tasks.failed[0]}`,
   'waiting task': () => `/ui/tasks/${tasks.waiting}?node=approve`, steps: () => `/ui/tasks/${tasks.refused}?tab=steps`, events: () => `/ui/tasks/${tasks.refused}?tab=events`, values: () => `/ui/tasks/${tasks.refused}?tab=values`,
 }
-for (const [name, path] of Object.entries(looked)) {
-  onPage(`axe finds nothing in light and dark: ${name}`, path, async page => {
-    await page.getByRole('heading', { level: 1 }).waitFor()
-    await page.waitForFunction(() => !document.querySelector('.loading'))
-    await page.waitForTimeout(300)
-    await page.evaluate(axe)
-    for (const colorScheme of ['light', 'dark']) {
-      await page.emulateMedia({ colorScheme })
-      const found = await page.evaluate(() => axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'] }))
-      assert.deepEqual(found.violations.map(v => `${v.id}: ${v.nodes.slice(0, 3).map(n => n.html.slice(0, 160) + ' ' + (n.any[0]?.message ?? '')).join(' | ')}`), [], colorScheme)
-    }
-  })
-}
+for (const [name, path] of Object.entries(looked)) onPage(`axe finds nothing in light and dark: ${name}`, path, axeFindsNothing)

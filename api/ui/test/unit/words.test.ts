@@ -18,15 +18,6 @@ test('times are told shortly', async () => {
   expect([millis('15m'), millis('7d'), millis('soon')]).toEqual([900_000, 604_800_000, undefined])
 })
 
-test('new tasks are told apart from those that are shown, and those that are found no longer stay', async () => {
-  const { merged } = await import('../../src/data/tasks')
-  const task = (id: string, created_at: string, state = 'running') => ({ id, created_at, updated_at: created_at, state, flow: 'f', version: 1, version_id: 'v', paused: false, steps: 0 }) as never
-  const shown = { pageParams: [''], pages: [{ items: [task('b', '2026-01-02'), task('a', '2026-01-01')] }] }
-  const now = merged(shown, { items: [task('c', '2026-01-03'), task('b', '2026-01-02', 'completed')] })
-  expect(now.fresh.map(t => t.id)).toEqual(['c'])
-  expect(now.rows.map(t => [t.id, t.state, t.left])).toEqual([['b', 'completed', undefined], ['a', 'running', true]])
-})
-
 test('a digest follows its changes', async () => {
   const { changed, nodeNow, planned } = await import('../../src/data/digest')
   const digest = {

@@ -1,0 +1,74 @@
+// What the attempts of a task print, kept while somebody looks.
+
+import { useEffect, useRef, useState } from 'react'
+import type { LogEntry } from '../api.gen'
+
+export const most = 25_000 // lines that are kept
+
+export interface Log { lines: LogEntry[]; dropped: number }
+
+/** A log with more lines behind it; of too many the oldest are dropped. One that is there already comes again where a connection was replaced. */
+export function appended(log: Log, more: LogEntry[]): Log {
+  const last = log.lines.at(-1)
+  const fresh = last ? more.filter(l => later(l.id, last.id)) : more
+  const lines = [...log.lines, ...fresh], over = Math.max(0, lines.length - most)
+  return { lines: over ? lines.slice(over) : lines, dropped: log.dropped + over }
+}
+
+function later(a: string, b: string): boolean {
+  const [as, ai] = a.split('.').map(Number), [bs, bi] = b.split('.').map(Number)
+  return as > bs || (as === bs && (ai ?? 0) > (bi ?? 0))
+}
+
+/** The lines in which a text is, in letters of either case. */
+export function withText(lines: LogEntry[], text: string): LogEntry[] {
+  const word = text.toLowerCase()
+  return word === '' ? lines : lines.filter(l => l.text.toLowerCase().includes(word))
+}
+
+/** A text in the parts that a search finds and those that it does not. */
+export function marked(text: string, word: string): { text: string; hit: boolean }[] {
+  if (!word) return [{ text, hit: false }]
+  const parts: { text: string; hit: boolean }[] = [], low = text.toLowerCase(), w = word.toLowerCase()
+  let at = 0
+  for (let i = low.indexOf(w); i >= 0; i = low.indexOf(w, at)) {
+    if (i > at) parts.push({ text: text.slice(at, i), hit: false })
+    parts.push({ text: text.slice(i, i + w.length), hit: true })
+    at = i + w.length
+  }
+  if (at < text.length) parts.push({ text: text.slice(at), hit: false })
+  return parts
+}
+
+/** Follows a log: all that was printed, and then what is. Lines that come together are shown together. */
+export function useLog(task: string, pick: { node?: string; unit?: number; stream?: string }): Log & { state: 'following' | 'over' | 'broken' } {
+  const [log, setLog] = useState<Log>({ lines: [], dropped: 0 })
+  const [state, setState] = useState<'following' | 'over' | 'broken'>('following')
+  const waiting = useRef<LogEntry[]>([])
+  const name = `${task}\n${pick.node}\n${pick.unit}\n${pick.stream}`
+  useEffect(() => {
+    setLog({ lines: [], dropped: 0 })
+    setState('following')
+    waiting.current = []
+    const sent = Object.entries(pick).filter(([, v]) => v !== undefined && v !== '')
+    const source = new EventSource(`/v1/tasks/${encodeURIComponent(task)}/logs/stream?${new URLSearchParams(sent.map(([k, v]) => [k, String(v)]))}`)
+    const flush = setInterval(() => {
+      const more = waiting.current
+      if (more.length === 0) return
+      waiting.current = []
+      setLog(old => appended(old, more))
+    }, 100)
+    source.onopen = () => setState('following')
+    source.onmessage = e => waiting.current.push(JSON.parse(e.data as string) as LogEntry)
+    source.onerror = () => setState('broken') // the browser tries again, behind the last line
+    source.addEventListener('end', () => {
+      setState('over')
+      source.close()
+    })
+    return () => {
+      source.close()
+      clearInterval(flush)
+    }
+  }, [name])
+  return { ...log, state }
+}

@@ -1,0 +1,119 @@
+// When what was under way, as lines on a screen.
+
+import type { Timeline, TimelineLane, TimelineWait } from '../api.gen'
+
+export type Span = [from: number, to: number]
+
+/** Where times are, from 0 at the left to 1 at the right. Long times in which everybody waits may be folded. */
+export interface Axis { from: number; to: number; folded: Span[]; at: (ms: number) => number; back: (x: number) => number }
+
+const longest = 0.1 // of the whole: what is folded
+const narrow = 0.06 // of the rest: how wide it becomes
+
+/** Spans put together where they touch, in order. */
+export function joined(spans: Span[]): Span[] {
+  const all: Span[] = []
+  for (const [from, to] of spans.slice().sort((a, b) => a[0] - b[0])) {
+    const last = all.at(-1)
+    if (last && from <= last[1]) last[1] = Math.max(last[1], to)
+    else all.push([from, to])
+  }
+  return all
+}
+
+/** What of a span none of the others has. */
+export function without(span: Span, others: Span[]): Span[] {
+  const left: Span[] = []
+  let at = span[0]
+  for (const [from, to] of joined(others)) {
+    if (to <= at || from >= span[1]) continue
+    if (from > at) left.push([at, from])
+    at = Math.max(at, to)
+  }
+  if (at < span[1]) left.push([at, span[1]])
+  return left
+}
+
+function waitsOf(lane: TimelineLane, now: number): Span[] {
+  return (lane.waits ?? []).map((w: TimelineWait): Span => [w.start, w.end < 0 ? now : w.end])
+}
+
+/** The times in which nothing is done in any lane. */
+export function idle(lanes: TimelineLane[], from: number, to: number, now: number): Span[] {
+  const busy = lanes.flatMap(l => {
+    const whole: Span = [l.entered, Math.max(l.entered + 1, l.ended < 0 ? now : l.ended)]
+    return l.bins ? [whole] : without(whole, waitsOf(l, now))
+  })
+  return without([from, to], busy)
+}
+
+export function axisOf(lanes: TimelineLane[], from: number, to: number, now: number, fold: boolean): Axis {
+  const whole = Math.max(1, to - from)
+  const folded = fold ? idle(lanes, from, to, now).filter(([a, b]) => b - a > longest * whole) : []
+  const rest = Math.max(1, whole - folded.reduce((sum, [a, b]) => sum + b - a, 0))
+  // Pieces of the time, each with the width that it has.
+  const cut: { from: number; to: number; width: number }[] = []
+  const cutTo = (end: number, width: (ms: number) => number) => {
+    const begin = cut.at(-1)?.to ?? from
+    if (end > begin) cut.push({ from: begin, to: end, width: width(end - begin) })
+  }
+  for (const [a, b] of folded) {
+    cutTo(a, ms => ms)
+    cutTo(b, ms => Math.min(ms, narrow * rest))
+  }
+  cutTo(Math.max(to, from + 1), ms => ms)
+  const total = cut.reduce((sum, c) => sum + c.width, 0)
+  let x = 0
+  const pieces = cut.map(c => ({ ...c, x: (x += c.width) / total - c.width / total, w: c.width / total }))
+  const at = (ms: number) => {
+    const p = pieces.find(p => ms <= p.to) ?? pieces[pieces.length - 1]
+    return Math.min(1, Math.max(0, p.x + (p.w * (ms - p.from)) / (p.to - p.from)))
+  }
+  const back = (f: number) => {
+    const p = pieces.find(p => f <= p.x + p.w) ?? pieces[pieces.length - 1]
+    return Math.min(p.to, Math.max(p.from, p.from + ((f - p.x) / p.w) * (p.to - p.from)))
+  }
+  return { from, to, folded, at, back }
+}
+
+/** A part of the time as an address has it: milliseconds after the task was created. */
+export function zoomOf(text: string | undefined): Span | undefined {
+  const found = /^(\d+)-(\d+)$/.exec(text ?? '')
+  return found && Number(found[2]) > Number(found[1]) ? [Number(found[1]), Number(found[2])] : undefined
+}
+
+/** A window that shows more or less, around its middle, or moved by a part of itself. It stays within what there is. */
+export function zoomed(at: Span, within: Span, factor: number, move = 0): Span | undefined {
+  const size = Math.max(1, Math.min(within[1] - within[0], (at[1] - at[0]) * factor))
+  const middle = (at[0] + at[1]) / 2 + move * (at[1] - at[0])
+  const from = Math.max(within[0], Math.min(within[1] - size, middle - size / 2))
+  return size >= within[1] - within[0] ? undefined : [Math.floor(from), Math.ceil(from + size)]
+}
+
+/** A lane in its place: below the one that it is inside of. */
+export interface TimelineRow { lane: TimelineLane; scope: string; depth: number; critical: boolean; inside?: string; open: boolean }
+
+/** How a visit names the scope inside of it. */
+export function insideOf(scope: string, lane: TimelineLane): string {
+  const name = lane.node.replace(/%/g, '%25').replace(/\//g, '%2F').replace(/#/g, '%23') + '#' + lane.visit
+  return scope ? `${scope}/${name}` : name
+}
+
+export function rowsOf(scopes: Map<string, Timeline>, scope = '', depth = 0): TimelineRow[] {
+  const told = scopes.get(scope)
+  if (!told) return []
+  const critical = new Set(told.critical)
+  return told.lanes.flatMap((lane, i) => {
+    const inside = lane.inside ? insideOf(scope, lane) : undefined
+    const open = inside !== undefined && scopes.has(inside)
+    const row: TimelineRow = { lane, scope, depth, critical: critical.has(i), inside, open }
+    return open ? [row, ...rowsOf(scopes, inside, depth + 1)] : [row]
+  })
+}
+
+/** What a lane waited for, in words, and how long for each. */
+export function waitedFor(lane: TimelineLane, now: number): [what: string, ms: number][] {
+  const sums = new Map<string, number>()
+  for (const w of lane.waits ?? []) sums.set(w.for, (sums.get(w.for) ?? 0) + (w.end < 0 ? now : w.end) - w.start)
+  return [...sums].sort((a, b) => b[1] - a[1])
+}

@@ -1,0 +1,61 @@
+import { useVirtualizer } from '@tanstack/react-virtual'
+import { useDeferredValue, useEffect, useMemo, useRef, useState } from 'react'
+import type { LogEntry } from '../api.gen'
+import { marked, useLog, withText } from '../data/log'
+import { exact } from '../data/time'
+import { Icon } from '../parts/Icon'
+
+/** What attempts have printed and print, the newest below. It stays at the end until somebody scrolls up. */
+export function LogView({ task, node, unit, tall }: { task: string; node?: string; unit?: number; tall?: boolean }) {
+  const [written, setWritten] = useState(''), [wrap, setWrap] = useState(true), [stream, setStream] = useState('')
+  const word = useDeferredValue(written)
+  const log = useLog(task, { node, unit, stream: stream || undefined })
+  const lines = useMemo(() => withText(log.lines, word), [log.lines, word])
+  if (log.lines.length === 0 && !stream && !tall) return null
+  const copy = () => void navigator.clipboard?.writeText(lines.map(l => l.text).join('\n'))
+  return (
+    <section className={tall ? 'log-view tall' : 'log-view'}>
+      {!tall && <h3>Log</h3>}
+      <div className="table-tools">
+        <input type="search" value={written} onChange={e => setWritten(e.target.value)} placeholder="Find in the log" aria-label="Only lines with this text" />
+        <label className="inline">from<select value={stream} onChange={e => setStream(e.target.value)} aria-label="Only lines from"><option value="">all</option><option>stdout</option><option>stderr</option><option>log</option></select></label>
+        <button aria-pressed={wrap} onClick={() => setWrap(!wrap)}>wrap</button>
+        <button className="quiet" onClick={copy} title="Copy these lines" aria-label="Copy these lines"><Icon name="copy" size={14} /></button>
+        <span className="faint">{lines.length.toLocaleString('en')}{word && ` of ${log.lines.length.toLocaleString('en')}`} {lines.length === 1 ? 'line' : 'lines'}{log.dropped > 0 && `, ${log.dropped.toLocaleString('en')} older ones are not shown`}{log.state === 'broken' && ', connecting again'}</span>
+      </div>
+      {lines.length > 0 ? <Lines lines={lines} word={word} wrap={wrap} named={node === undefined} /> : <p className="faint log-none">{word ? 'No line has this text.' : log.state === 'over' ? 'Nothing was printed.' : 'Nothing has been printed yet.'}</p>}
+    </section>
+  )
+}
+
+const tones: Record<string, string> = { stderr: 'tone-failed', log: 'tone-running' }
+
+function Lines({ lines, word, wrap, named }: { lines: LogEntry[]; word: string; wrap: boolean; named: boolean }) {
+  const box = useRef<HTMLDivElement>(null)
+  const atEnd = useRef(true)
+  const virtual = useVirtualizer({ count: lines.length, getScrollElement: () => box.current, estimateSize: () => 19, overscan: 20, getItemKey: i => lines[i].id })
+  useEffect(() => {
+    if (atEnd.current) virtual.scrollToIndex(lines.length - 1, { align: 'end' })
+  }, [lines.length, wrap])
+  useEffect(() => virtual.measure(), [wrap])
+  const scrolled = () => {
+    const b = box.current!
+    atEnd.current = b.scrollHeight - b.scrollTop - b.clientHeight < 30
+  }
+  return (
+    <div className={`log${wrap ? '' : ' straight'}`} ref={box} onScroll={scrolled} onWheel={e => e.deltaY < 0 && (atEnd.current = false)} tabIndex={0} role="log" aria-live="off" aria-label="log">
+      <div style={{ height: virtual.getTotalSize(), position: 'relative' }}>
+        {virtual.getVirtualItems().map(v => {
+          const l = lines[v.index]
+          return (
+            <div key={v.key} ref={virtual.measureElement} data-index={v.index} className={`log-line ${tones[l.stream ?? ''] ?? ''}`} style={{ transform: `translateY(${v.start}px)` }} title={`${exact(l.at)} ${l.stream ?? ''}`}>
+              {named && <span className="faint">{l.node}{l.unit ? `[${l.unit}]` : ''} </span>}
+              {l.missing && <span className="faint">… {l.missing.lines.toLocaleString('en')} lines are not kept … </span>}
+              {marked(l.text, word).map((p, i) => (p.hit ? <mark key={i}>{p.text}</mark> : p.text))}{l.text === '' && '\u00a0'}
+            </div>
+          )
+        })}
+      </div>
+    </div>
+  )
+}

@@ -1,0 +1,40 @@
+import { expect, test } from 'vitest'
+import { heard, merged, newsOf, silence } from '../../src/data/news'
+
+const task = (id: string, minute: number, more = {}) => ({ id, created_at: `2026-01-01T00:0${minute}:00Z`, updated_at: `2026-01-01T00:0${minute}:30Z`, state: 'running', ...more }) as never
+const ids = (list: { id: string }[]) => list.map(t => t.id)
+
+test('rows change where they are, and new ones wait beside them, the newest first', () => {
+  const known = [task('b', 2), task('a', 1)]
+  const now = heard(heard(silence, { changed: [task('a', 1, { state: 'failed', updated_at: '2026-01-01T00:05:00Z' }), task('c', 3)], new: 1 }), { changed: [task('d', 4)], new: 1 })
+  const { rows, fresh } = merged(known, now)
+  expect(rows.map(t => [t.id, t.state])).toEqual([['b', 'running'], ['a', 'failed']])
+  expect(ids(fresh)).toEqual(['d', 'c'])
+  expect(merged([...fresh, ...rows], now).fresh).toEqual([])
+})
+
+test('a row that is told late does not undo a newer one', () => {
+  const newer = task('a', 1, { state: 'completed', updated_at: '2026-01-01T00:09:00Z' })
+  const now = heard(heard(silence, { changed: [newer], new: 0 }), { changed: [task('a', 1)], new: 0 })
+  expect(merged([task('a', 1)], now).rows[0].state).toBe('completed')
+  expect(merged([newer], heard(silence, { changed: [task('a', 1)], new: 0 })).rows[0].state).toBe('completed')
+})
+
+test('what the filter finds no longer stays, marked, and comes back when it is found again', () => {
+  const known = [task('b', 2), task('a', 1)]
+  const left = heard(silence, { changed: [], new: 0, left: ['a', 'x'] })
+  expect(merged(known, left).rows.map(t => t.left)).toEqual([undefined, true])
+  expect(merged(known, heard(left, { changed: [task('a', 1)], new: 0 })).rows[1].left).toBeUndefined()
+  expect(merged([], heard(left, { changed: [task('x', 3)], new: 1 })).fresh).toHaveLength(1)
+})
+
+test('a list that is read again tells what it lacks, as far as it reaches', () => {
+  const known = [task('c', 3), task('b', 2), task('a', 1)]
+  expect(newsOf(known, { items: [task('b', 2)], next: 'more' } as never).left).toEqual(['c'])
+  expect(newsOf(known, { items: [task('b', 2)] } as never).left).toEqual(['c', 'a'])
+})
+
+test('what is remembered is bounded', () => {
+  const many = Array.from({ length: 3000 }, (_, i) => task(`t${i}`, 1))
+  expect(heard(silence, { changed: many, new: 3000 }).now.size).toBe(2000)
+})

@@ -1,0 +1,57 @@
+package v1
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow/show"
+)
+
+func (s *service) diffRoutes() {
+	serve(s, operation{id: "diff-versions", method: http.MethodGet, path: "/v1/flows/{flow}/diff", tag: "flows",
+		summary: "See how two versions of a flow differ",
+		text:    "In what it is compiled to, so the order of keys and other ways to write the same make no difference. Tells how many tasks go on with the older version, too."}, s.diff)
+}
+
+type diffInput struct {
+	FlowPath
+	From int `query:"from" minimum:"0" doc:"number of a version; 0 = the one before the other"`
+	To   int `query:"to" minimum:"0" doc:"number of a version; 0 = the newest published one"`
+}
+
+func (s *service) diff(ctx context.Context, in *diffInput) (*body[wire.FlowDiff], error) {
+	f, err := s.flowBy(ctx, "path.flow", in.Flow)
+	if err != nil {
+		return nil, err
+	}
+	to, err := s.version(ctx, "query.to", f, in.To)
+	if err != nil {
+		return nil, err
+	}
+	number := in.From
+	if number == 0 {
+		if number = to.Number - 1; number == 0 {
+			return nil, missing("query.from", "publish another version first", "flow %s has no version before %d", nameOf(f), to.Number)
+		}
+	}
+	from, err := s.version(ctx, "query.from", f, number)
+	if err != nil {
+		return nil, err
+	}
+	old, err := s.Reader.Plan(ctx, from.ID)
+	if err != nil {
+		return nil, err
+	}
+	now, err := s.Reader.Plan(ctx, to.ID)
+	if err != nil {
+		return nil, err
+	}
+	answer := wire.FlowDiff{Flow: nameOf(f), From: from.Number, To: to.Number, Changes: []wire.FlowChange{}}
+	for _, c := range show.Diff(old, now) {
+		answer.Changes = append(answer.Changes, wire.FlowChange(c))
+	}
+	older := min(from.Number, to.Number)
+	answer.UnderWay, err = s.listed(ctx, TaskPick{Flow: []string{nameOf(f)}, Version: older, State: []string{"pending", "running", "canceling"}})
+	return &body[wire.FlowDiff]{answer}, err
+}

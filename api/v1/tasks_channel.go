@@ -1,0 +1,152 @@
+package v1
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/troupe-engine/troupe/api/stream"
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+const tasksChannel = "tasks"
+
+const (
+	newsTold  = 200         // tasks in a message; beyond that everything is stale
+	stalePace = time.Second // how far apart a listener is told to read the list again, at least
+	newsKnown = 2000        // ids that a listener is known to have heard of
+)
+
+// isTasks says whether a channel is about tasks that a filter picks. What is behind a colon tells those of one connection apart.
+func isTasks(channel string) bool {
+	return channel == tasksChannel || strings.HasPrefix(channel, tasksChannel+":")
+}
+
+// tasksFeed tells what has become of the tasks that a filter picks.
+type tasksFeed struct {
+	s      *service
+	pick   *TaskPick
+	filter persistence.TaskFilter
+	known  map[string]bool // that the filter picked when they were heard of last
+}
+
+// tellTasks answers with who tells of the tasks of a filter. The bounds are those of lists.
+func (s *service) tellTasks(sent *wire.TaskFilter) (teller, error) {
+	if sent == nil {
+		sent = &wire.TaskFilter{}
+	}
+	for name, list := range map[string]struct {
+		sent []string
+		most int
+	}{"flow": {sent.Flow, 50}, "state": {sent.State, 20}, "waits": {sent.Waits, 20}, "label": {sent.Label, 20}} {
+		if len(list.sent) > list.most {
+			return nil, invalid("subscribe.filter."+name, fmt.Sprintf("send at most %d", list.most), "there are %d of them", len(list.sent))
+		}
+	}
+	f := &tasksFeed{s: s, pick: pickOf(sent)}
+	return f.tell, nil
+}
+
+func (f *tasksFeed) tell(ctx context.Context, to stream.Listener) error {
+	l, leave := f.s.news.listen()
+	defer leave()
+	select {
+	case <-l.begun:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if err := f.begin(ctx); err != nil {
+		return err
+	}
+	if err := to.Open(); err != nil {
+		return err
+	}
+	for {
+		select {
+		case <-l.moved:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		rows, gap := l.take()
+		if err := f.tellNews(ctx, to, rows, gap); err != nil {
+			return err
+		}
+	}
+}
+
+// begin finds out what the filter means.
+func (f *tasksFeed) begin(ctx context.Context) error {
+	if err := f.s.lookups.Acquire(ctx, 1); err != nil {
+		return err
+	}
+	defer f.s.lookups.Release(1)
+	filter, err := f.s.filterOf(ctx, f.pick)
+	if err != nil {
+		return inSubscribe(err)
+	}
+	f.filter = filter
+	return f.remember(ctx)
+}
+
+// remember reads the beginning of the list, which the listener reads after it has heard of it.
+func (f *tasksFeed) remember(ctx context.Context) error {
+	head := f.filter
+	head.Limit = newsRows
+	rows, err := f.s.Store.ListTasks(ctx, head)
+	f.known = make(map[string]bool, len(rows))
+	for i := range rows {
+		f.known[rows[i].ID] = true
+	}
+	return err
+}
+
+func (f *tasksFeed) tellNews(ctx context.Context, to stream.Listener, rows []*persistence.TaskRow, gap bool) error {
+	news := wire.TaskNews{Changed: []wire.TaskSummary{}}
+	for _, row := range rows {
+		switch known := f.known[row.ID]; {
+		case f.filter.Match(row):
+			news.Changed = append(news.Changed, toSummary(row))
+			if !known {
+				news.New++
+				f.known[row.ID] = true
+			}
+		case known:
+			news.Left = append(news.Left, row.ID)
+			delete(f.known, row.ID)
+		}
+	}
+	told := len(news.Changed) + len(news.Left)
+	switch {
+	case gap || f.filter.Queued != "" && len(rows) > 0 || told > newsTold || len(f.known) > newsKnown:
+		return f.stale(ctx, to)
+	case told == 0:
+		return nil
+	}
+	return to.Send([]stream.Message{{Event: wire.StreamTasks, Data: line(&news)}})
+}
+
+// stale has the listener read the list again, and begins anew with it. What comes meanwhile is told afterwards.
+func (f *tasksFeed) stale(ctx context.Context, to stream.Listener) error {
+	if err := f.remember(ctx); err != nil {
+		return err
+	}
+	if err := to.Send([]stream.Message{{Event: wire.StreamStale, Data: line(struct{}{})}}); err != nil {
+		return err
+	}
+	rest := time.NewTimer(stalePace)
+	defer rest.Stop()
+	select {
+	case <-rest.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// newestFirst is the order of lists.
+func newestFirst(a, b *persistence.TaskRow) int {
+	return cmp.Or(cmp.Compare(b.CreatedAt, a.CreatedAt), cmp.Compare(b.ID, a.ID))
+}

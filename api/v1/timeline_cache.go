@@ -1,0 +1,87 @@
+package v1
+
+import (
+	"context"
+	"sync"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/timeline"
+)
+
+const (
+	timelineBytes = 64 << 20 // that are kept
+	timelinesKept = 100
+	timelinesRead = 2 // journals at once
+)
+
+type timelineKey struct {
+	task    string
+	created int64 // another task may have the id later
+	scope   string
+}
+
+// keptTimeline is one that has been read up to a row, and goes on from there.
+type keptTimeline struct {
+	key   timelineKey
+	turn  chan struct{}
+	t     *timeline.Timeline
+	seq   int64
+	bytes int // that the cache counts for it
+}
+
+// timelines are those that were read last.
+type timelines struct {
+	mu    sync.Mutex
+	all   map[timelineKey]*keptTimeline
+	bytes int
+	turns *semaphore.Weighted
+}
+
+func newTimelines() *timelines {
+	return &timelines{all: map[timelineKey]*keptTimeline{}, turns: semaphore.NewWeighted(timelinesRead)}
+}
+
+// of is where one is kept. When there are too many all are forgotten: who looks at one still pays for reading it once more.
+func (k *timelines) of(key timelineKey, plan *flow.Plan) *keptTimeline {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if kept := k.all[key]; kept != nil {
+		return kept
+	}
+	if len(k.all) >= timelinesKept {
+		clear(k.all)
+		k.bytes = 0
+	}
+	kept := &keptTimeline{key: key, turn: make(chan struct{}, 1), t: timeline.New(plan, key.scope)}
+	k.all[key] = kept
+	return kept
+}
+
+// use has one go at a timeline at a time. Where all take too much memory the others are forgotten.
+func (k *timelines) use(ctx context.Context, kept *keptTimeline, what func() error) error {
+	select {
+	case kept.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-kept.turn }()
+	if err := k.turns.Acquire(ctx, 1); err != nil {
+		return err
+	}
+	defer k.turns.Release(1)
+	err := what()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.all[kept.key] != kept {
+		return err
+	}
+	k.bytes += kept.t.Bytes() - kept.bytes
+	kept.bytes = kept.t.Bytes()
+	if k.bytes > timelineBytes && len(k.all) > 1 {
+		clear(k.all)
+		k.all[kept.key], k.bytes = kept, kept.bytes
+	}
+	return err
+}

@@ -1,0 +1,193 @@
+package timeline
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// Window is what is to be told.
+type Window struct {
+	From, To int64 // Unix milliseconds; 0 = from the beginning, to the end
+	Now      int64 // when what goes on is looked at
+	Bins     int   // in which the attempts of a lane are counted that has more than are told, at most
+}
+
+const (
+	// MaxLanes is how many are told, and manyAttempts and manyBins how many of all lanes together.
+	MaxLanes     = 2000
+	attemptsOf   = 200 // a lane, at most
+	manyAttempts = 20_000
+	manyBins     = 20_000
+)
+
+// Told is a scope in a window.
+type Told struct {
+	From, To int64 // that are told
+	Lanes    []LaneTold
+	Critical []int // indexes of lanes: those that the end waited for, in their order
+	Pauses   []Wait
+	LeftOut  int // lanes
+}
+
+// LaneTold has the attempts of a lane, or how many there were when.
+type LaneTold struct {
+	*Lane
+	Attempts []Attempt
+	Bins     []Bin
+	BinMS    int64
+}
+
+// Bin is a part of the time: how many attempts were under way in it, and how many failed.
+type Bin struct {
+	At              int64
+	Running, Failed int
+}
+
+// Tell tells what there is in a window. Lanes must not be kept beyond the next Add.
+func (t *Timeline) Tell(w Window) Told {
+	end := cmp.Or(t.Ended, max(w.Now, t.Begun))
+	told := Told{From: max(w.From, t.Begun), To: end, LeftOut: t.leftOut, Lanes: []LaneTold{}, Critical: []int{}, Pauses: t.within(w, end)}
+	if w.To > 0 {
+		told.To = min(w.To, end)
+	}
+	told.To = max(told.To, told.From)
+	critical := t.critical(end)
+	for _, l := range t.lanes {
+		switch {
+		case l.Entered > told.To || cmp.Or(l.Ended, end) < told.From:
+		case len(told.Lanes) == MaxLanes:
+			told.LeftOut++
+		default:
+			if critical[l] {
+				told.Critical = append(told.Critical, len(told.Lanes))
+			}
+			told.Lanes = append(told.Lanes, LaneTold{Lane: l})
+		}
+	}
+	t.fill(&told, w.Bins, end)
+	return told
+}
+
+// within are the pauses in a window.
+func (t *Timeline) within(w Window, end int64) []Wait {
+	list := []Wait{}
+	for _, p := range t.pauses {
+		if cmp.Or(p.End, end) >= max(w.From, t.Begun) && (w.To == 0 || p.Start <= w.To) {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// fill adds the attempts, or the bins of lanes with many.
+func (t *Timeline) fill(told *Told, bins int, end int64) {
+	if len(told.Lanes) == 0 {
+		return
+	}
+	most, many := min(attemptsOf, max(manyAttempts/len(told.Lanes), 1)), 0
+	for i := range told.Lanes {
+		l := &told.Lanes[i]
+		for j := range l.attempts {
+			if a := &l.attempts[j]; a.Start <= told.To && cmp.Or(a.End, end) >= told.From {
+				if l.Attempts = append(l.Attempts, *a); len(l.Attempts) > most {
+					l.Attempts = nil
+					l.Bins = []Bin{}
+					many++
+					break
+				}
+			}
+		}
+	}
+	for i := range told.Lanes {
+		if l := &told.Lanes[i]; l.Bins != nil {
+			l.binned(told, max(min(bins, manyBins/many), 1), end)
+		}
+	}
+}
+
+// binned counts the attempts of a lane in equal parts of what is told of it. Parts without any are left out.
+func (l *LaneTold) binned(told *Told, bins int, end int64) {
+	from, to := max(l.Entered, told.From), min(cmp.Or(l.Ended, end), told.To)
+	width := max((to-from+int64(bins))/int64(bins), 1)
+	running, failed := make([]int, bins+1), make([]int, bins)
+	in := func(at int64) int { return int(min(max((at-from)/width, 0), int64(bins-1))) }
+	for i := range l.attempts {
+		a := &l.attempts[i]
+		ended := cmp.Or(a.End, end)
+		if a.Start > to || ended < from {
+			continue
+		}
+		running[in(a.Start)]++
+		running[in(ended)+1]--
+		if a.End > 0 && a.End <= to && a.State != flow.AttemptOK && a.State != flow.AttemptCanceled {
+			failed[in(a.End)]++
+		}
+	}
+	l.BinMS = width
+	under := 0
+	for i := range failed {
+		if under += running[i]; under > 0 || failed[i] > 0 {
+			l.Bins = append(l.Bins, Bin{At: from + int64(i)*width, Running: under, Failed: failed[i]})
+		}
+	}
+}
+
+// critical are the lanes that the end of the scope waited for: the last one, what had to end last before it could begin, and so on.
+func (t *Timeline) critical(end int64) map[*Lane]bool {
+	path := map[*Lane]bool{}
+	visits := map[string][]*Lane{}
+	var last *Lane
+	for _, l := range t.lanes {
+		visits[l.Node] = append(visits[l.Node], l)
+		if last == nil || cmp.Or(l.Ended, end) > cmp.Or(last.Ended, end) {
+			last = l
+		}
+	}
+	if last == nil {
+		return path
+	}
+	if t.plan == nil || t.plan.Mode() == flow.ModeGraph {
+		for _, l := range t.lanes { // one follows upon the other
+			path[l] = true
+		}
+		return path
+	}
+	for l := last; l != nil && !path[l]; {
+		path[l] = true
+		l = t.before(l.Node, l.Entered, visits, map[string]bool{})
+	}
+	return path
+}
+
+// before is the lane that a node waited for longest. Where that is one that never began, it is what this one waited for.
+func (t *Timeline) before(node string, entered int64, visits map[string][]*Lane, seen map[string]bool) *Lane {
+	n := t.plan.Nodes[node]
+	if n == nil || n.Dag == nil || seen[node] {
+		return nil
+	}
+	seen[node] = true
+	var latest *Lane
+	for _, i := range n.Dag.Deps {
+		key := t.plan.Dag.List[i].Key
+		found := lastBefore(visits[key], entered)
+		if found == nil && t.decided[key] > 0 {
+			found = t.before(key, entered, visits, seen)
+		}
+		if found != nil && (latest == nil || found.Ended > latest.Ended) {
+			latest = found
+		}
+	}
+	return latest
+}
+
+// lastBefore is the last visit that had ended by some time.
+func lastBefore(visits []*Lane, at int64) *Lane {
+	for _, l := range slices.Backward(visits) {
+		if l.Ended > 0 && l.Ended <= at {
+			return l
+		}
+	}
+	return nil
+}
