@@ -53,6 +53,9 @@ var readers = map[string]func(s *flow.State){
 	"State.Scope": func(s *flow.State) {
 		eachScope(s, func(sc *flow.Scope) { s.Scope(sc.Path) })
 	},
+	"State.HasBegun": func(s *flow.State) {
+		eachScope(s, func(sc *flow.Scope) { s.HasBegun(sc.Path) })
+	},
 	"State.Waits":  func(s *flow.State) { s.Waits() },
 	"State.Active": func(s *flow.State) { s.Active() },
 	"State.Holds": func(s *flow.State) {
