@@ -32,15 +32,17 @@ const tones: Record<string, string> = { stderr: 'tone-failed', log: 'tone-runnin
 
 function Lines({ lines, word, wrap, named }: { lines: LogEntry[]; word: string; wrap: boolean; named: boolean }) {
   const box = useRef<HTMLDivElement>(null)
-  const atEnd = useRef(true)
+  const atEnd = useRef(true), top = useRef(0)
   const virtual = useVirtualizer({ count: lines.length, getScrollElement: () => box.current, estimateSize: () => 19, overscan: 20, getItemKey: i => lines[i].id })
   useEffect(() => {
     if (atEnd.current) virtual.scrollToIndex(lines.length - 1, { align: 'end' })
   }, [lines.length, wrap])
   useEffect(() => virtual.measure(), [wrap])
-  const scrolled = () => {
+  const scrolled = () => { // by somebody, or by us: then lines may have come meanwhile, and the end is further down
     const b = box.current!
-    atEnd.current = b.scrollHeight - b.scrollTop - b.clientHeight < 30
+    if (b.scrollHeight - b.scrollTop - b.clientHeight < 30) atEnd.current = true
+    else if (b.scrollTop < top.current) atEnd.current = false
+    top.current = b.scrollTop
   }
   return (
     <div className={`log${wrap ? '' : ' straight'}`} ref={box} onScroll={scrolled} onWheel={e => e.deltaY < 0 && (atEnd.current = false)} tabIndex={0} role="log" aria-live="off" aria-label="log">
