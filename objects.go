@@ -125,12 +125,13 @@ func (s withFiles) nextEnded(ctx context.Context, from, before int64) (ends []pe
 	}
 }
 
-// chores are what a member does about files.
+// chores are what becomes of what nobody published, and of files.
 func (e *Engine) chores() []actors.Chore {
-	if e.files == nil || e.cfg.ObjectStoreKeep == 0 {
-		return nil
+	all := []actors.Chore{{Name: "tried definitions", Age: triedFor, Do: e.forgetTried}}
+	if e.files != nil && e.cfg.ObjectStoreKeep != 0 {
+		all = append(all, actors.Chore{Name: "files of ended tasks", Age: e.cfg.ObjectStoreKeep, Do: e.files.sweep})
 	}
-	return []actors.Chore{{Name: "files of ended tasks", Age: e.cfg.ObjectStoreKeep, Do: e.files.sweep}}
+	return all
 }
 
 // starters are the program's, and those that come with every member.

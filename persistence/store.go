@@ -312,8 +312,10 @@ type Flows interface {
 	CreateFlow(ctx context.Context, f Flow) error // ErrDuplicate for a slug in use
 	Flow(ctx context.Context, id string) (*Flow, error)
 	FlowBySlug(ctx context.Context, slug string) (*Flow, error)
-	// ListFlows: newest first; limit 0 = all.
+	// ListFlows: newest first, without those that are only tried; limit 0 = all.
 	ListFlows(ctx context.Context, offset, limit int) ([]Flow, int, error)
+	// ListTried: the flows that are only tried, of before a time, oldest first.
+	ListTried(ctx context.Context, before int64, limit int) ([]Flow, error)
 	// CreateVersion: number 0 = the highest of the flow plus 1; numbers may repeat. ErrNotFound when there is no such flow.
 	CreateVersion(ctx context.Context, v Version) error
 	Version(ctx context.Context, id string) (*Version, error)
@@ -330,6 +332,7 @@ type Flows interface {
 type Flow struct {
 	ID, Slug, Name, Description string // Slug may be ""
 	CreatedAt                   int64
+	Tried                       bool // it is for a task of a definition that was not published
 }
 
 // MaxVersion is the highest number that a version can have.

@@ -3,7 +3,9 @@ package client
 import (
 	"bytes"
 	"context"
+	crand "crypto/rand"
 	"encoding/json"
+	"fmt"
 	"iter"
 	"net/http"
 	"net/url"
@@ -101,6 +103,29 @@ func (c *Client) Publish(ctx context.Context, slug string, definition []byte, op
 		r.method, r.path = http.MethodPost, "/v1/flows"
 	}
 	return do[wire.Published](ctx, c, r)
+}
+
+// After has a publication refused (409) unless this is the number of the newest version; 0 = there is none.
+func After(version int) CheckOption {
+	return func(q url.Values) { q.Set("after", strconv.Itoa(version)) }
+}
+
+// Try starts a task of a definition (JSON or YAML) that stays unpublished. Without an idempotency key it gets one of its own, so that it may be sent again and begins one task.
+func (c *Client) Try(ctx context.Context, definition []byte, t wire.Try) (*wire.Tried, error) {
+	t.Definition, _ = json.Marshal(string(definition)) // a text can always be written
+	own := t.IdempotencyKey == ""
+	if own {
+		t.IdempotencyKey = crand.Text()
+	}
+	body, err := encode(t)
+	if err != nil {
+		return nil, fmt.Errorf("trying a definition: %w", err)
+	}
+	tried, err := do[wire.Tried](ctx, c, call{method: http.MethodPost, path: "/v1/try", body: body, kind: "application/json", again: true})
+	if err == nil && own {
+		tried.Created = true // whichever of its tries it was
+	}
+	return tried, err
 }
 
 // Validate tells all problems of a definition. Nothing is kept.

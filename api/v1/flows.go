@@ -113,11 +113,11 @@ func (s *service) getFlow(ctx context.Context, in *struct{ FlowPath }) (*body[wi
 	v, err := s.Store.FindVersion(ctx, f.ID, 0)
 	switch {
 	case api.Missing(err): // no task of it can be started
+		return &body[wire.Flow]{answer}, nil
 	case err != nil:
 		return nil, err
-	default:
-		answer.Inputs, err = s.inputsOf(ctx, v)
 	}
+	answer.Inputs, err = s.inputsOf(ctx, v)
 	return &body[wire.Flow]{answer}, err
 }
 
@@ -274,7 +274,7 @@ func orElse(text, other string) string {
 }
 
 func toFlow(f *persistence.Flow) wire.Flow {
-	return wire.Flow{Slug: f.Slug, ID: f.ID, Name: f.Name, Description: f.Description, CreatedAt: wire.Millis(f.CreatedAt)}
+	return wire.Flow{Slug: f.Slug, ID: f.ID, Name: f.Name, Description: f.Description, CreatedAt: wire.Millis(f.CreatedAt), Tried: f.Tried}
 }
 
 func toVersion(f *persistence.Flow, v *persistence.Version) wire.Version {

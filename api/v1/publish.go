@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"mime"
 	"strings"
 
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/define"
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -20,6 +22,7 @@ type Strictness struct {
 type publishAsInput struct {
 	FlowPath
 	Strictness
+	After   int    `query:"after" default:"-1" minimum:"-1" doc:"number of the newest version that is known, 0 = there is none: a conflict (409) when there is another one; absent = whatever is there"`
 	RawBody []byte `contentType:"application/yaml"`
 }
 
@@ -46,6 +49,9 @@ func (s *service) publishAs(ctx context.Context, in *publishAsInput) (*publishAn
 		return nil, invalid("body.slug", "leave it out, or send the same one", "the path says %.140q, the body %.140q", in.Flow, d.slug)
 	}
 	d.slug, d.strict = in.Flow, in.Strict
+	if in.After >= 0 {
+		d.after = &in.After
+	}
 	return s.publishDefinition(ctx, "path.flow", d)
 }
 
@@ -81,8 +87,11 @@ func (s *service) publishDefinition(ctx context.Context, where string, d *defini
 		return nil, at(where, err)
 	}
 	v, created, err := persistence.Publish(ctx, s.Store, persistence.Publication{
-		Slug: d.slug, Definition: d.text, Now: s.Engine.Now().UnixMilli(), Limits: s.Limits, Secret: s.Secret, Strict: d.strict,
+		Slug: d.slug, Definition: d.text, Now: s.Engine.Now().UnixMilli(), Limits: s.Limits, Secret: s.Secret, Strict: d.strict, After: d.after,
 	})
+	if errors.Is(err, persistence.ErrOvertaken) {
+		return nil, &located{where: "query.after", hint: "look at what was published, and publish after that", err: flow.Errorf(flow.Conflict, "version %d of %s is no longer the newest one", *d.after, d.slug)}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -132,6 +141,7 @@ type definition struct {
 	slug   string
 	text   []byte
 	strict bool
+	after  *int // of the newest version that is known; nil = whatever is there
 }
 
 // readDefinition takes the body for the definition, or for a wire.Publish when it has the field
@@ -158,13 +168,9 @@ func openEnvelope(fields map[string]json.RawMessage) (*definition, error) {
 			return nil, invalid("body", "known are: slug, definition", "there is no field %.80q beside definition", name)
 		}
 	}
-	d := &definition{text: fields["definition"]}
+	d := &definition{text: definitionText(fields["definition"])}
 	if raw := fields["slug"]; raw != nil && json.Unmarshal(raw, &d.slug) != nil {
 		return nil, invalid("body.slug", "send a text", "the slug is no text")
-	}
-	var text string
-	if json.Unmarshal(d.text, &text) == nil {
-		d.text = []byte(text)
 	}
 	return d, nil
 }

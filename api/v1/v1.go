@@ -94,6 +94,7 @@ func newService(cfg Config) *service {
 	s.huma = humago.New(s.mux, describe(s.values))
 	s.huma.UseMiddleware(knowRefusals)
 	s.flowRoutes()
+	s.tryRoutes()
 	s.scheduleRoutes()
 	s.taskRoutes()
 	s.bulkRoutes()
@@ -131,7 +132,7 @@ func (s *service) Mount(shell *api.Server) {
 	for _, way := range []string{"POST ", "DELETE "} {
 		shell.MountOpen(way+sessionPath, api.ForPages(shell.FromOutside(s, maxSession)))
 	}
-	shell.TakesDefinitions("/v1/validate", "/v1/flows", "/v1/flows/")
+	shell.TakesDefinitions("/v1/validate", "/v1/try", "/v1/flows", "/v1/flows/")
 	for _, page := range []string{"GET /v1/docs", "GET /v1/openapi.json", "GET /v1/openapi.yaml", "GET /v1/schema/flow.json"} {
 		shell.MountOpen(page, api.ForPages(s))
 	}

@@ -9,6 +9,7 @@ type Flow struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
 	CreatedAt   Time   `json:"created_at"`
+	Tried       bool   `json:"tried,omitempty" doc:"it is for a task of a definition that was not published: no list has it"`
 
 	Inputs json.RawMessage `json:"inputs,omitempty" doc:"what tasks of the newest version are started with, as a JSON Schema (2020-12) of an object; absent where nothing is declared, and in lists"`
 }
@@ -38,6 +39,24 @@ type Published struct {
 	Created  bool                `json:"created" doc:"false when the newest version had this very content"`
 	Flow     Flow                `json:"flow"`
 	Version  Version             `json:"version"`
+	Warnings []DefinitionProblem `json:"warnings,omitempty"`
+}
+
+// Try asks for a task of a definition that is not published.
+type Try struct {
+	Definition     json.RawMessage   `json:"definition" doc:"an object, or a text that holds JSON or YAML"`
+	Slug           string            `json:"slug,omitempty" doc:"of the flow that it may once be a version of"`
+	Params         json.RawMessage   `json:"params,omitempty" doc:"JSON object, for a flow of dag mode any JSON; absent = {}"`
+	Labels         map[string]string `json:"labels,omitempty" maxProperties:"63" nullable:"true" doc:"marks to find the task by, beside troupe:try"`
+	IdempotencyKey string            `json:"idempotency_key,omitempty" maxLength:"200" doc:"the same key for the same slug is the same task; may be sent as the header Idempotency-Key instead"`
+}
+
+// Tried answers a try.
+type Tried struct {
+	ID       string              `json:"id" doc:"of the task"`
+	Created  bool                `json:"created" doc:"false when a task with this idempotency key had been started before"`
+	Flow     string              `json:"flow" doc:"id of what the task is of; no list has it"`
+	Version  int                 `json:"version"`
 	Warnings []DefinitionProblem `json:"warnings,omitempty"`
 }
 

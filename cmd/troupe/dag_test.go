@@ -113,6 +113,21 @@ func TestAFlowIsRunFromItsFile(t *testing.T) {
 	require.Equal(t, 2, cmd("flow", "run", "-").code)
 }
 
+func TestADefinitionIsTriedWithoutBeingPublished(t *testing.T) {
+	at := []string{"--server", startServe(t)}
+	cmd := func(args ...string) result { return call(t, append(args, at...)...) }
+	path := write(t, "double.yaml", double)
+	got := cmd("flow", "try", path, "-p", "n=21")
+	require.Equal(t, 0, got.code, got.stderr)
+	require.Contains(t, got.stdout, "Result: 42")
+	task := parse[wire.Task](t, cmd("flow", "try", path, "--input", `{"n":4}`, "--label", "by=me", "-o", "json").stdout)
+	require.Equal(t, []string{"8", "try", "me"}, []string{string(task.Result), task.Labels["troupe"], task.Labels["by"]})
+	require.NotContains(t, cmd("flow", "list").stdout, "double")
+	got = cmd("flow", "try", write(t, "wrong.yaml", "start: x\nnodes: {}\n"))
+	require.Equal(t, 1, got.code)
+	require.Contains(t, got.stderr, `wrong.yaml:1:8: error: start: unknown node "x"`)
+}
+
 func TestTheSchemaIsPrinted(t *testing.T) {
 	require.Equal(t, result{0, string(define.Schema), ""}, call(t, "flow", "schema"))
 	require.Equal(t, result{0, string(cases.Schema), ""}, call(t, "flow", "schema", "--tests"))

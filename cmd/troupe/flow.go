@@ -28,6 +28,7 @@ type flowCmd struct {
 	Test     flowTestCmd     `cmd:"" help:"Play the cases of flows, in virtual time and without a server."`
 	List     flowListCmd     `cmd:"" help:"List the flows."`
 	Run      flowRunCmd      `cmd:"" help:"Publish a definition, start a task of it and follow that to its end."`
+	Try      flowTryCmd      `cmd:"" help:"Start a task of a definition without publishing it, and follow that to its end."`
 	Show     flowShowCmd     `cmd:"" help:"Show a flow, its versions and its definition, or its plan."`
 	Diff     flowDiffCmd     `cmd:"" help:"Tell how two versions of a flow differ, and how many tasks go on with the older one."`
 	Delete   flowDeleteCmd   `cmd:"" help:"Delete flows with their versions and tasks."`

@@ -7,9 +7,11 @@ import (
 	"time"
 
 	"github.com/troupe-engine/troupe/api/client"
+	"github.com/troupe-engine/troupe/api/wire"
 )
 
-type flowRunCmd struct {
+// onceFlags are for a definition that a task is started of, and followed.
+type onceFlags struct {
 	remote
 	inputFlags
 	rootFlag
@@ -18,6 +20,8 @@ type flowRunCmd struct {
 	Timeout time.Duration `placeholder:"300s" help:"Follow it for so long at most. A task that has not ended by then goes on."`
 }
 
+type flowRunCmd struct{ onceFlags }
+
 // Help says how it ends.
 func (flowRunCmd) Help() string {
 	return "Publishes the definition, starts a task of it and follows that to its end. Exits with 0 when the task has completed, " +
@@ -25,6 +29,22 @@ func (flowRunCmd) Help() string {
 }
 
 func (c *flowRunCmd) Run(ctx context.Context, a *app) error {
+	return c.once(ctx, a, func(server *client.Client, text []byte, start wire.Start) (*wire.Started, []wire.DefinitionProblem, error) {
+		published, err := server.Publish(ctx, start.Flow, text)
+		if err != nil {
+			return nil, nil, about{c.File, err}
+		}
+		start.Version = published.Version.Number
+		started, err := server.Start(ctx, start)
+		return started, published.Warnings, inputHint(start.Flow, err)
+	})
+}
+
+// beginner begins a task of a definition, and tells the warnings about that.
+type beginner func(server *client.Client, text []byte, start wire.Start) (*wire.Started, []wire.DefinitionProblem, error)
+
+// once has a task begin and follows it to its end.
+func (c *onceFlags) once(ctx context.Context, a *app, begin beginner) error {
 	if problems := noFlow(c.File); problems != nil {
 		printProblems(a.stderr, c.File, problems)
 		return errFailed
@@ -52,25 +72,20 @@ func (c *flowRunCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	published, err := server.Publish(ctx, slug, r.text)
+	started, warnings, err := begin(server, r.text, start)
 	if problems := problemsOf(err); problems != nil {
 		printProblems(a.stderr, c.File, r.told(problems))
 		return errFailed
 	}
+	printProblems(a.stderr, c.File, r.told(warnings))
 	if err != nil {
-		return about{c.File, err}
-	}
-	printProblems(a.stderr, c.File, r.told(published.Warnings))
-	start.Version = published.Version.Number
-	started, err := server.Start(ctx, start)
-	if err != nil {
-		return inputHint(slug, err)
+		return err
 	}
 	return c.within(ctx, started.ID, func(ctx context.Context) error { return c.follow(ctx, a, server, started.ID) })
 }
 
 // within has somebody follow a task for --timeout at most.
-func (c *flowRunCmd) within(ctx context.Context, id string, follow func(context.Context) error) error {
+func (c *onceFlags) within(ctx context.Context, id string, follow func(context.Context) error) error {
 	if c.Timeout == 0 {
 		return follow(ctx)
 	}
@@ -83,7 +98,7 @@ func (c *flowRunCmd) within(ctx context.Context, id string, follow func(context.
 	return err
 }
 
-func (c *flowRunCmd) follow(ctx context.Context, a *app, server *client.Client, id string) error {
+func (c *onceFlags) follow(ctx context.Context, a *app, server *client.Client, id string) error {
 	if c.json() {
 		return c.waitFor(ctx, a, server, id)
 	}

@@ -52,8 +52,12 @@ func (s *store) ListFlows(ctx context.Context, offset, limit int) ([]persistence
 		return nil, 0, err
 	}
 	defer leave()
-	list := append([]persistence.Flow{}, s.flows...)
-	slices.Reverse(list)
+	list := []persistence.Flow{}
+	for _, f := range slices.Backward(s.flows) {
+		if !f.Tried {
+			list = append(list, f)
+		}
+	}
 	slices.SortStableFunc(list, func(a, b persistence.Flow) int { return cmp.Compare(b.CreatedAt, a.CreatedAt) })
 	total := len(list)
 	list = list[min(offset, total):]
@@ -61,6 +65,22 @@ func (s *store) ListFlows(ctx context.Context, offset, limit int) ([]persistence
 		list = first(list, limit)
 	}
 	return list, total, nil
+}
+
+func (s *store) ListTried(ctx context.Context, before int64, limit int) ([]persistence.Flow, error) {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	list := []persistence.Flow{}
+	for _, f := range s.flows {
+		if f.Tried && f.CreatedAt < before {
+			list = append(list, f)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b persistence.Flow) int { return cmp.Compare(a.CreatedAt, b.CreatedAt) })
+	return first(list, limit), nil
 }
 
 func (s *store) CreateVersion(ctx context.Context, v persistence.Version) error {

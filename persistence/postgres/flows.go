@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	flowQuery    = "SELECT id, coalesce(slug, ''), name, description, created_at FROM troupe.flows "
+	flowQuery    = "SELECT id, coalesce(slug, ''), name, description, created_at, tried FROM troupe.flows "
 	versionQuery = "SELECT id, flow_id, number, definition, status, hash, created_at FROM troupe.flow_versions "
 	// versionsQuery reads many: definitions may be large.
 	versionsQuery = "SELECT id, flow_id, number, NULL, status, hash, created_at FROM troupe.flow_versions "
 )
 
 func (s *store) CreateFlow(ctx context.Context, f persistence.Flow) error {
-	_, err := s.exec(ctx, "create a flow", "INSERT INTO troupe.flows (id, slug, name, description, created_at) VALUES ($1, nullif($2, ''), $3, $4, $5)",
-		f.ID, f.Slug, f.Name, f.Description, f.CreatedAt)
+	_, err := s.exec(ctx, "create a flow", "INSERT INTO troupe.flows (id, slug, name, description, created_at, tried) VALUES ($1, nullif($2, ''), $3, $4, $5, $6)",
+		f.ID, f.Slug, f.Name, f.Description, f.CreatedAt, f.Tried)
 	return err
 }
 
@@ -32,13 +32,17 @@ func (s *store) FlowBySlug(ctx context.Context, slug string) (*persistence.Flow,
 }
 
 func (s *store) ListFlows(ctx context.Context, offset, limit int) ([]persistence.Flow, int, error) {
-	total, err := first(ctx, s, "count flows", listing.ScanValue[int], "SELECT count(*) FROM troupe.flows")
+	total, err := first(ctx, s, "count flows", listing.ScanValue[int], "SELECT count(*) FROM troupe.flows WHERE NOT tried")
 	if err != nil {
 		return nil, 0, err
 	}
 	list, err := read(ctx, s, "list flows", listing.ScanFlow,
-		flowQuery+"ORDER BY created_at DESC, n DESC LIMIT nullif($1::bigint, 0) OFFSET $2", limit, offset)
+		flowQuery+"WHERE NOT tried ORDER BY created_at DESC, n DESC LIMIT nullif($1::bigint, 0) OFFSET $2", limit, offset)
 	return list, *total, err
+}
+
+func (s *store) ListTried(ctx context.Context, before int64, limit int) ([]persistence.Flow, error) {
+	return read(ctx, s, "list tried flows", listing.ScanFlow, flowQuery+"WHERE tried AND created_at < $1 ORDER BY created_at, n LIMIT $2", before, limit)
 }
 
 // lockVersions is held by whoever publishes a version of a flow, or deletes it.

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	flowQuery    = "SELECT id, coalesce(slug, ''), name, description, created_at FROM flows "
+	flowQuery    = "SELECT id, coalesce(slug, ''), name, description, created_at, tried FROM flows "
 	versionQuery = "SELECT id, flow_id, number, definition, status, hash, created_at FROM flow_versions "
 	// versionsQuery reads many: definitions may be large.
 	versionsQuery = "SELECT id, flow_id, number, NULL, status, hash, created_at FROM flow_versions "
@@ -20,8 +20,8 @@ const (
 
 func (s *store) CreateFlow(ctx context.Context, f persistence.Flow) error {
 	return s.write(ctx, "create a flow", func(t tx) error {
-		_, err := t.exec("INSERT INTO flows (id, slug, name, description, created_at) VALUES (?, nullif(?, ''), ?, ?, ?)",
-			f.ID, f.Slug, f.Name, f.Description, f.CreatedAt)
+		_, err := t.exec("INSERT INTO flows (id, slug, name, description, created_at, tried) VALUES (?, nullif(?, ''), ?, ?, ?, ?)",
+			f.ID, f.Slug, f.Name, f.Description, f.CreatedAt, f.Tried)
 		return duplicate(err)
 	})
 }
@@ -38,12 +38,16 @@ func (s *store) ListFlows(ctx context.Context, offset, limit int) ([]persistence
 	if limit == 0 {
 		limit = -1
 	}
-	total, err := first(ctx, &s.readers, "count flows", listing.ScanValue[int], "SELECT count(*) FROM flows")
+	total, err := first(ctx, &s.readers, "count flows", listing.ScanValue[int], "SELECT count(*) FROM flows WHERE tried = 0")
 	if err != nil {
 		return nil, 0, err
 	}
-	list, err := read(ctx, &s.readers, "list flows", listing.ScanFlow, flowQuery+"ORDER BY created_at DESC, n DESC LIMIT ? OFFSET ?", limit, offset)
+	list, err := read(ctx, &s.readers, "list flows", listing.ScanFlow, flowQuery+"WHERE tried = 0 ORDER BY created_at DESC, n DESC LIMIT ? OFFSET ?", limit, offset)
 	return list, *total, err
+}
+
+func (s *store) ListTried(ctx context.Context, before int64, limit int) ([]persistence.Flow, error) {
+	return read(ctx, &s.readers, "list tried flows", listing.ScanFlow, flowQuery+"WHERE tried <> 0 AND created_at < ? ORDER BY created_at, n LIMIT ?", before, limit)
 }
 
 func (s *store) CreateVersion(ctx context.Context, v persistence.Version) error {

@@ -98,6 +98,25 @@ var flows = []behavior{
 			require.NotNil(w, list)
 		}
 	}},
+	{"a flow that is only tried is in no list, but found", func(w *world) {
+		for _, f := range []persistence.Flow{{ID: "a", CreatedAt: 1}, {ID: "late", CreatedAt: 9, Tried: true}, {ID: "c", CreatedAt: 3, Tried: true}, {ID: "b", CreatedAt: 2, Tried: true}} {
+			require.NoError(w, w.CreateFlow(w.ctx(), f))
+			found, err := w.Flow(w.ctx(), f.ID)
+			require.NoError(w, err)
+			require.Equal(w, &f, found)
+		}
+		list, total, err := w.ListFlows(w.ctx(), 0, 0)
+		require.NoError(w, err)
+		require.Equal(w, []any{1, []persistence.Flow{{ID: "a", CreatedAt: 1}}}, []any{total, list})
+		tried := func(before int64, limit int) string {
+			ids := ""
+			for _, f := range got[persistence.Flow](w)(w.ListTried(w.ctx(), before, limit)) {
+				ids += f.ID + " "
+			}
+			return ids
+		}
+		require.Equal(w, []string{"b c ", "b ", "", "b c late "}, []string{tried(9, 5), tried(9, 1), tried(2, 5), tried(10, 5)})
+	}},
 	{"a version comes back as it was given", func(w *world) {
 		w.flows("f")
 		for name, definition := range odd {

@@ -351,6 +351,8 @@ export interface Flow {
   name: string
   /** what the flow is addressed by; absent for flows of other API families, which are addressed by id */
   slug?: string
+  /** it is for a task of a definition that was not published: no list has it */
+  tried?: boolean
 }
 
 export interface FlowChange {
@@ -1770,11 +1772,35 @@ export interface Trace {
   resourceSpans: ResourceSpans[]
 }
 
+export interface Tried {
+  /** false when a task with this idempotency key had been started before */
+  created: boolean
+  /** id of what the task is of; no list has it */
+  flow: string
+  /** of the task */
+  id: string
+  version: number
+  warnings?: DefinitionProblem[]
+}
+
 export interface Trigger {
   /** the same key for the same flow is the same task */
   idempotency_key?: string
   /** in place of those of the schedule */
   params?: unknown
+}
+
+export interface Try {
+  /** an object, or a text that holds JSON or YAML */
+  definition: unknown
+  /** the same key for the same slug is the same task; may be sent as the header Idempotency-Key instead */
+  idempotency_key?: string
+  /** marks to find the task by, beside troupe:try */
+  labels?: { [key: string]: string } | null
+  /** JSON object, for a flow of dag mode any JSON; absent = {} */
+  params?: unknown
+  /** of the flow that it may once be a version of */
+  slug?: string
 }
 
 export interface Unit {
@@ -1989,6 +2015,8 @@ export interface Routes {
     query?: {
       /** true: warnings are errors, too */
       strict?: boolean
+      /** number of the newest version that is known, 0 = there is none: a conflict (409) when there is another one; absent = whatever is there */
+      after?: number
     }
     body: { [key: string]: unknown } | Publish
     answer: Published
@@ -2862,6 +2890,15 @@ export interface Routes {
       task: string
     }
     answer: Waiting
+  }
+  /** Start a task of a definition without publishing it */
+  'POST /v1/try': {
+    header?: {
+      /** another name of idempotency_key */
+      'Idempotency-Key'?: string
+    }
+    body: Try
+    answer: Tried
   }
   /** Check a definition */
   'POST /v1/validate': {

@@ -64,9 +64,9 @@ func Counts(list []Counted, err error) (map[string]int, error) {
 	return counts, err
 }
 
-// ScanFlow reads id, slug, name, description and creation.
+// ScanFlow reads id, slug, name, description, creation, and whether it is only tried.
 func ScanFlow(row Row, f *persistence.Flow) error {
-	return row.Scan(&f.ID, &f.Slug, &f.Name, &f.Description, &f.CreatedAt)
+	return row.Scan(&f.ID, &f.Slug, &f.Name, &f.Description, &f.CreatedAt, &f.Tried)
 }
 
 // ScanVersion reads id, flow, number, definition, status, hash and creation.

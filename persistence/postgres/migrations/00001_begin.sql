@@ -55,8 +55,10 @@ CREATE TABLE troupe.flows (
 	slug        text COLLATE "C" UNIQUE,
 	name        text   NOT NULL,
 	description text   NOT NULL,
-	created_at  bigint NOT NULL
+	created_at  bigint NOT NULL,
+	tried       boolean NOT NULL DEFAULT false -- of a definition that is only tried: no list has it
 );
+CREATE INDEX flows_tried ON troupe.flows (created_at, n) WHERE tried;
 
 CREATE TABLE troupe.flow_versions (
 	n          bigint GENERATED ALWAYS AS IDENTITY,

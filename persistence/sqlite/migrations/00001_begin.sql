@@ -28,8 +28,10 @@ CREATE TABLE flows (
 	slug        TEXT    UNIQUE,
 	name        TEXT    NOT NULL,
 	description TEXT    NOT NULL,
-	created_at  INTEGER NOT NULL
+	created_at  INTEGER NOT NULL,
+	tried       INTEGER NOT NULL DEFAULT 0 -- 1 = of a definition that is only tried: no list has it
 ) STRICT;
+CREATE INDEX flows_tried ON flows (created_at, n) WHERE tried <> 0;
 
 CREATE TABLE flow_versions (
 	n          INTEGER PRIMARY KEY,

@@ -1,0 +1,60 @@
+package persistence
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/define"
+)
+
+// statusTried is that of a version which nobody has published. Its flow is its own, and no list has it.
+const statusTried = "tried"
+
+// Try compiles a definition as Publish does, and keeps it for one task: as the only version of a flow that is only tried. What belongs to a
+// flow that people see stays as it is, its schedule among it. The same key is the same flow; another definition with it is a conflict, "" is
+// a key of its own.
+func Try(ctx context.Context, store Flows, p Publication, key string) (v *Version, warnings define.Problems, err error) {
+	ready, problems, err := Prepare(ctx, store, p)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case ready == nil:
+		return nil, nil, problems
+	}
+	f := Flow{ID: triedID(p.Slug, cmp.Or(key, rand.Text())), Name: cmp.Or(ready.Definition.Name, p.Slug, "tried"), Description: ready.Definition.Description, CreatedAt: p.Now, Tried: true}
+	if err := f.Check(); err != nil {
+		return nil, nil, err
+	}
+	if err := store.CreateFlow(ctx, f); err != nil && !errors.Is(err, ErrDuplicate) {
+		return nil, nil, fmt.Errorf("trying %s: %w", f.ID, err)
+	}
+	v = &Version{ID: "ver-" + uuid.NewSHA1(versionSpace, []byte(f.ID)).String(), FlowID: f.ID, Number: 1, Definition: ready.Text, Status: statusTried, Hash: hashOf(ready.Text), CreatedAt: p.Now}
+	err = store.CreateVersion(ctx, *v)
+	if errors.Is(err, ErrDuplicate) {
+		v, err = sameTry(ctx, store, v)
+	}
+	return v, problems, err
+}
+
+// triedID is the id of a flow that is tried: to be recognized by people, too.
+func triedID(slug, key string) string {
+	sum := sha256.Sum256([]byte(slug + "\n" + key))
+	return fmt.Sprintf("try-%s-%s", cmp.Or(slug[:min(len(slug), 64)], "flow"), hex.EncodeToString(sum[:8]))
+}
+
+// sameTry is the version that was tried before by the same key, if it has the same definition.
+func sameTry(ctx context.Context, store Flows, v *Version) (*Version, error) {
+	before, err := store.Version(ctx, v.ID)
+	if err == nil && before.Hash != v.Hash {
+		return nil, flow.Errorf(flow.Conflict, "another definition was tried with this key before")
+	}
+	return before, err
+}

@@ -1,0 +1,33 @@
+package troupe
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/troupe-engine/troupe/api"
+)
+
+// How long a definition that is only tried is kept with its task, and how many are deleted at once.
+const (
+	triedFor    = 24 * time.Hour
+	triesAtOnce = 20
+)
+
+// forgetTried deletes definitions that were tried before a time, with their tasks, whatever those are doing. One that cannot be deleted keeps no other.
+func (e *Engine) forgetTried(ctx context.Context, before int64) (more bool, err error) {
+	asked := e.asked.Load()
+	if asked == nil {
+		return false, nil
+	}
+	flows, err := e.store.ListTried(ctx, before, triesAtOnce)
+	if err != nil {
+		return false, err
+	}
+	var failed error
+	for i := range flows {
+		_, err := api.DeleteFlow(ctx, *asked, e.store, flows[i].ID)
+		failed = errors.Join(failed, err)
+	}
+	return len(flows) == triesAtOnce, failed
+}
