@@ -10,6 +10,7 @@ const names = { entryFileNames: 'assets/[name].js', chunkFileNames: (c: { name: 
 const vendors = [
   { name: 'react', test: /node_modules\/(react|react-dom|scheduler)\// },
   { name: 'tanstack', test: /node_modules\/@tanstack\// },
+  { name: 'codemirror', test: /node_modules\/(@codemirror|@lezer|@marijn|style-mod|w3c-keyname|crelt)\// },
   { name: 'd3', test: /node_modules\/d3-/ },
 ]
 

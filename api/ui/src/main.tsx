@@ -19,6 +19,8 @@ const routes = [
   createRoute({ getParentRoute: () => root, path: '/compare', component: lazyRouteComponent(() => import('./pages/Compare'), 'Compare'), validateSearch: compareView }),
   createRoute({ getParentRoute: () => root, path: '/flows', component: lazyRouteComponent(() => import('./pages/Flows'), 'Flows') }),
   createRoute({ getParentRoute: () => root, path: '/flows/$flow', component: lazyRouteComponent(() => import('./pages/Flow'), 'Flow'), validateSearch: flowView }),
+  createRoute({ getParentRoute: () => root, path: '/edit', component: lazyRouteComponent(() => import('./pages/Edit'), 'EditNew') }),
+  createRoute({ getParentRoute: () => root, path: '/edit/$flow', component: lazyRouteComponent(() => import('./pages/Edit'), 'Edit') }),
   createRoute({ getParentRoute: () => root, path: '/approvals', component: lazyRouteComponent(() => import('./pages/Approvals'), 'Approvals') }),
   createRoute({ getParentRoute: () => root, path: '/workers', component: lazyRouteComponent(() => import('./pages/Workers'), 'Workers'), validateSearch: workersView }),
   createRoute({ getParentRoute: () => root, path: '/schedules', component: lazyRouteComponent(() => import('./pages/Schedules'), 'Schedules') }),

@@ -12,6 +12,12 @@ type Loose = { path?: Record<string, unknown>; query?: Record<string, unknown>; 
 
 /** Asks a route of the API. What it takes and answers is known by its name. */
 export async function call<K extends keyof Routes>(route: K, input: Takes<Routes[K]>, signal?: AbortSignal): Promise<Routes[K]['answer']> {
+  const response = await ask(route, input, signal)
+  return (response.status === 204 ? undefined : await response.json()) as Routes[K]['answer']
+}
+
+/** The same for who wants to read the answer himself, as it was sent. */
+export async function ask<K extends keyof Routes>(route: K, input: Takes<Routes[K]>, signal?: AbortSignal): Promise<Response> {
   const { path, query, header, body } = input as Loose
   const [method, pattern] = route.split(' ')
   const address = pattern.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(path?.[name])))
@@ -20,7 +26,7 @@ export async function call<K extends keyof Routes>(route: K, input: Takes<Routes
     headers: { Accept: 'application/json', ...(body === undefined ? {} : { 'Content-Type': 'application/json' }), ...header },
   })
   if (!response.ok) throw new Refused(await problemOf(response))
-  return (response.status === 204 ? undefined : await response.json()) as Routes[K]['answer']
+  return response
 }
 
 function queryOf(query: Record<string, unknown> = {}): string {

@@ -9,6 +9,7 @@ import { StartForm } from '../flow/StartForm'
 import { Stats } from '../flow/Stats'
 import { TaskTable } from '../flow/TaskTable'
 import { Versions } from '../flow/Versions'
+import { Icon } from '../parts/Icon'
 import { usePageKeys } from '../parts/keys'
 import { Loading, Trouble } from '../parts/Told'
 import { Value } from '../parts/Value'
@@ -45,6 +46,7 @@ export function Flow() {
           <label className="inline">version
             <select value={number ?? ''} onChange={e => set({ v: Number(e.target.value), node: undefined })}>{known.map(v => <option key={v.id} value={v.number}>{v.number}{v.status === 'published' ? '' : ` (${v.status})`}</option>)}</select>
           </label>
+          {about.data.slug && <Link to="/edit/$flow" params={{ flow: about.data.slug }} className="button"><Icon name="edit" size={14} /> Edit</Link>}
         </div>
         {about.data.description && <p className="faint">{about.data.description}</p>}
       </header>

@@ -21,11 +21,12 @@ export function Flows() {
     <div className="page">
       <div className="head">
         <h1>Flows</h1>
+        <Link to="/edit" className="button"><Icon name="plus" size={14} /> New</Link>
         <input type="search" className="narrow right" value={word} onChange={e => setWord(e.target.value)} placeholder="Only with this text" aria-label="Only flows with this text" />
       </div>
       {flows.isError && all.length === 0 ? <Trouble error={flows.error} again={() => void flows.refetch()} />
         : flows.isPending ? <Loading />
-        : all.length === 0 ? <Empty title="There is no flow yet">Publish one: <code>troupe flow apply examples/flows/11-local-function.yaml</code></Empty>
+        : all.length === 0 ? <Empty title="There is no flow yet">Publish one: <code>troupe flow apply examples/flows/11-local-function.yaml</code>, or <Link to="/edit">write one here</Link>.</Empty>
         : found.length === 0 ? <Empty title={`No flow has the text “${word}”`}><button onClick={() => setWord('')}>Show all {all.length}</button></Empty>
         : (
           <div className="panel table-box">

@@ -40,11 +40,12 @@ function Acts({ digest: d }: { digest: Digest }) {
   const act = useAct(d.task)
   const go = useNavigate()
   const [asks, setAsks] = useState<'cancel' | 'signal'>()
+  const tried = useTask(d.task, 'none').data?.labels?.troupe === 'try' // nothing newer is published of what is only tried
   const over = isOver(d.state), busy = act.isPending
   const again = async () => {
     try {
-      const made = await call('POST /v1/tasks/{task}/rerun', { path: { task: d.task }, body: { newest: true, idempotency_key: requestID() } })
-      note({ text: 'a new task has begun with the same params and the newest version', task: made.id })
+      const made = await call('POST /v1/tasks/{task}/rerun', { path: { task: d.task }, body: { newest: !tried, idempotency_key: requestID() } })
+      note({ text: `a new task has begun with the same params and the ${tried ? 'same' : 'newest'} version`, task: made.id })
       void go({ to: '/tasks/$task', params: { task: made.id } })
     } catch (problem) {
       note({ text: (problem as Error).message, bad: true })
@@ -57,7 +58,7 @@ function Acts({ digest: d }: { digest: Digest }) {
       {!over && d.paused && <button className="primary" disabled={busy} onClick={() => act.mutate({ act: 'resume', did: 'the task goes on' })}><Icon name="play" /> Resume</button>}
       {(!over || d.state === 'failed') && <button disabled={busy} onClick={() => setAsks('signal')}><Icon name="signal" /> Signal</button>}
       {!over && <button disabled={busy} onClick={() => setAsks('cancel')}><Icon name="stop" /> Cancel</button>}
-      {over && <button onClick={() => void again()} title="A new task with the same params and the newest version"><Icon name="play" /> Run again</button>}
+      {over && <button onClick={() => void again()} title={`A new task with the same params and the ${tried ? 'same' : 'newest'} version`}><Icon name="play" /> Run again</button>}
       {asks === 'cancel' && <CancelAsk close={() => setAsks(undefined)} cancel={body => act.mutate({ act: 'cancel', did: 'the task is being canceled', body })} />}
       {asks === 'signal' && <SignalAsk close={() => setAsks(undefined)} send={body => act.mutate({ act: 'signal', did: `the signal ${body.key} was taken`, body })} />}
     </div>

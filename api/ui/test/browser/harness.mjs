@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { chromium } from 'playwright-core'
 
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const here = new URL('..', import.meta.url).pathname
 
 /** Starts `troupe dev` with the flows beside these tests, in a folder that is gone afterwards. */
@@ -93,19 +94,24 @@ export async function openPage(browser, options = {}) {
   return { page, complaints, close: () => context.close() }
 }
 
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+/** What axe finds on a page, in light and in dark: nothing has to be. */
+export async function axeFinds(page) {
+  await page.evaluate(axe)
+  const all = []
+  for (const colorScheme of ['light', 'dark']) {
+    await page.emulateMedia({ colorScheme })
+    const found = await page.evaluate(() => axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'] }))
+    all.push(...found.violations.map(v => `${colorScheme}: ${v.id}: ${v.nodes.slice(0, 3).map(n => n.html.slice(0, 160) + ' ' + (n.any[0]?.message ?? '')).join(' | ')}`))
+  }
+  return all
+}
 
-/** Looks for what keeps people off a page, in light and dark. */
+/** Looks for what keeps people off a page, once it is there. */
 export async function axeFindsNothing(page) {
   await page.getByRole('heading', { level: 1 }).waitFor()
   await page.waitForFunction(() => !document.querySelector('.loading'))
   await page.waitForTimeout(300)
-  await page.evaluate(axe)
-  for (const colorScheme of ['light', 'dark']) {
-    await page.emulateMedia({ colorScheme })
-    const found = await page.evaluate(() => axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'] }))
-    assert.deepEqual(found.violations.map(v => `${v.id}: ${v.nodes.slice(0, 3).map(n => n.html.slice(0, 160) + ' ' + (n.any[0]?.message ?? '')).join(' | ')}`), [], colorScheme)
-  }
+  assert.deepEqual(await axeFinds(page), [])
 }
 
 /** Does something on a page, of which the browser must not complain. */

@@ -1,0 +1,23 @@
+import type { DefinitionProblem } from '../api.gen'
+import { Icon } from '../parts/Icon'
+import { Trouble } from '../parts/Told'
+
+/** All that is wrong with a definition, each a way to its place. */
+export function Problems({ list, current, error, go }: { list: DefinitionProblem[]; current: boolean; error: unknown; go: (p: DefinitionProblem) => void }) {
+  const errors = list.filter(p => p.severity === 'error').length
+  return (
+    <div className="problems">
+      <p role="status" className="faint">{!current ? 'Checking …' : list.length === 0 ? 'No problem' : `${count(errors, 'error')}, ${count(list.length - errors, 'warning')}`}</p>
+      {error ? <Trouble error={error} /> : null}
+      <ul>
+        {list.map((p, i) => (
+          <li key={i}><button className={`link tone-${p.severity === 'error' ? 'failed' : 'waiting'}`} onClick={() => go(p)}><Icon name="alert" size={14} /><span><span className="mono">{p.line}:{p.column}</span> {p.path && <code>{p.path}</code>} {p.msg}</span></button></li>
+        ))}
+      </ul>
+    </div>
+  )
+}
+
+function count(n: number, what: string): string {
+  return `${n} ${what}${n === 1 ? '' : 's'}`
+}

@@ -1,0 +1,38 @@
+// What the palette puts in: nodes that are whole, for somebody to change.
+
+export const snippets: Record<string, string> = {
+  'Job of a service': 'work:\n  service: my-service\n  max_retries: 3\n  timeout: 30s\n',
+  'Job of a queue': 'job:\n  exec_type: queue\n  service: my-queue\n',
+  'Every item of a list': 'each_item:\n  service: my-service\n  each: {items: $params.items}\n',
+  'Function of the member': 'call:\n  exec_type: local_func\n  func: my_function\n',
+  'Approval': 'approve:\n  kind: approval\n  params: {approval_key: $shared.decision}\n',
+  'Wait for a time': 'pause:\n  kind: timer\n  params: {delay_ms: 5000}\n',
+  'Wait for a signal': 'paid:\n  kind: wait_event\n  params: {signal_key: $shared.paid}\n',
+}
+
+/** Where a node is put into a text in YAML, and what: behind the node that a line is in, or behind the last one. A key that is taken gets a number. */
+export function inserted(text: string, line: number, snippet: string): { at: number; insert: string; select: number } {
+  const lines = text.split('\n')
+  const begin = lines.findIndex(l => /^nodes:\s*(#.*)?$/.test(l))
+  const head = begin < 0 ? `${text === '' || text.endsWith('\n') ? '' : '\n'}nodes:\n` : ''
+  const over = begin < 0 ? lines.length : ends(lines, begin + 1, l => /^\S/.test(l))
+  const indent = /^(\s+)\S/.exec(lines.slice(begin + 1, over).find(l => /^\s+[^\s#]/.test(l)) ?? '  x')![1]
+  const inNodes = line - 1 > begin && line - 1 < over
+  let end = inNodes ? ends(lines, line, l => l.startsWith(indent) && /^\S/.test(l.slice(indent.length))) : over
+  end = Math.min(end, over)
+  while (begin >= 0 && end - 1 > begin && !lines[end - 1].trim()) end--
+  const key = snippet.slice(0, snippet.indexOf(':'))
+  const taken = (k: string) => lines.some(l => l.trimStart().startsWith(`${k}:`))
+  let name = key
+  for (let n = 2; taken(name); n++) name = `${key}_${n}`
+  const body = (name + snippet.slice(key.length)).trimEnd().split('\n').map(l => indent + l).join('\n') + '\n'
+  const at = begin < 0 ? text.length : Math.min(text.length, lines.slice(0, end).join('\n').length + 1)
+  const gap = begin >= 0 && at === text.length && !text.endsWith('\n') ? '\n' : ''
+  return { at, insert: gap + head + body, select: at + (gap + head + indent).length }
+}
+
+/** The first line from one on that is of another part, or how many lines there are. */
+function ends(lines: string[], from: number, other: (line: string) => boolean): number {
+  const found = lines.findIndex((l, i) => i >= from && l.trim() !== '' && other(l))
+  return found < 0 ? lines.length : found
+}

@@ -1,0 +1,34 @@
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { note, requestID } from '../data/acts'
+import { call, Refused } from '../data/call'
+
+/** Starts a task of a text that is not published. */
+export function useTry() {
+  return useMutation({
+    mutationFn: (t: { text: string; slug: string; input: string }) => {
+      let params: unknown
+      try {
+        params = t.input.trim() === '' ? {} : JSON.parse(t.input)
+      } catch (e) {
+        throw new Error(`The input is no JSON: ${(e as Error).message}`)
+      }
+      return call('POST /v1/try', { body: { definition: t.text, ...(t.slug ? { slug: t.slug } : {}), params, idempotency_key: requestID() } })
+    },
+  })
+}
+
+/** Publishes a text after the version that it began with. When another one came meanwhile, that is looked for. */
+export function usePublish(overtaken: () => void, done: (version: number) => void) {
+  const queries = useQueryClient()
+  return useMutation({
+    mutationFn: (p: { slug: string; text: string; after: number }) => call('PUT /v1/flows/{flow}', { path: { flow: p.slug }, query: { after: p.after }, body: { definition: p.text } }),
+    onSuccess: (made, p) => {
+      note({ text: made.created ? `version ${made.version.number} of ${p.slug} is published` : `this is version ${made.version.number} of ${p.slug}, unchanged` })
+      for (const key of ['latest', 'flow', 'flows', 'versions']) void queries.invalidateQueries({ queryKey: [key] })
+      done(made.version.number)
+    },
+    onError: problem => {
+      if (problem instanceof Refused && problem.problem.where === 'query.after') overtaken()
+    },
+  })
+}
