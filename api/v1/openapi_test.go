@@ -94,6 +94,7 @@ var routes = []string{
 	"POST /v1/tasks/{task}/resume",
 	"POST /v1/tasks/{task}/retry",
 	"POST /v1/tasks/{task}/signal",
+	"POST /v1/try",
 	"POST /v1/validate",
 	"POST /v1/workers/{worker}/heartbeat",
 	"POST /v1/workers/{worker}/poll",

@@ -21,10 +21,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const (
-	mark        = "ORK_OUTPUT:"
-	nullPointer = "Task returned null pointer" // Ork's words
-)
+const mark = "ORK_OUTPUT:"
+
+// words are a failure in Ork's words.
+type words string
+
+func (w words) Error() string { return string(w) }
+
+const nullPointer = words("Task returned null pointer")
 
 func main() {
 	runtime.LockOSThread()
@@ -97,7 +101,7 @@ func call(path string) ([]byte, error) {
 	told, _, _ := purego.SyscallN(run, uintptr(unsafe.Pointer(&in[0])))
 	runtime.KeepAlive(in)
 	if told == 0 {
-		return nil, errors.New(nullPointer)
+		return nil, nullPointer
 	}
 	defer purego.SyscallN(free, told)
 	return text(told), nil
