@@ -32,6 +32,8 @@ type (
 	Timeline    = wire.Timeline
 	Rerun       = wire.Rerun
 	Reran       = wire.Reran
+	Try         = wire.Try
+	Tried       = wire.Tried
 	Bulk        = wire.Bulk
 	TaskFilter  = wire.TaskFilter
 	BulkDone    = wire.BulkDone
@@ -242,6 +244,11 @@ func (e *Engine) Fork(ctx context.Context, task string, f Fork) (*Forked, error)
 // Rerun starts a task that does again what another one does, from the beginning: with its params and its version, or with others.
 func (e *Engine) Rerun(ctx context.Context, task string, r Rerun) (*Reran, error) {
 	return answered(e.client.Rerun(ctx, task, r))
+}
+
+// Try starts a task of a definition that stays unpublished: a day later both are deleted. It is checked as by Publish.
+func (e *Engine) Try(ctx context.Context, definition []byte, t Try) (*Tried, error) {
+	return answered(e.client.Try(ctx, definition, t))
 }
 
 // Bulk retries, cancels, pauses or resumes many tasks, up to 1,000 at once. Each takes the command or refuses it by itself; the answer says why. With the

@@ -176,3 +176,16 @@ func TestWhoWatchesHearsThatTheEngineWasClosed(t *testing.T) {
 	require.NoError(t, e.Close())
 	require.EqualError(t, <-ended, "the engine was closed")
 }
+
+func TestADefinitionIsTriedWithoutBeingPublished(t *testing.T) {
+	e := opened(t)
+	troupe.Handle(e, "twice", func(_ context.Context, in struct{ N int }) (int, error) { return 2 * in.N, nil })
+	made, err := e.Try(t.Context(), []byte("nodes: {a: {func: twice, prep: {input_map: {n: $run.n}}}}"), troupe.Try{Params: json.RawMessage(`{"n": 21}`)})
+	require.NoError(t, err)
+	task, err := e.Wait(t.Context(), made.ID)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"a": 42}`, string(task.Value))
+	flows, err := e.Flows(t.Context(), troupe.Paging{})
+	require.NoError(t, err)
+	require.Empty(t, flows.Items)
+}
