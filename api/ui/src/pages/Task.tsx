@@ -1,5 +1,5 @@
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
-import { useEffect } from 'react'
+import { useEffect, useRef } from 'react'
 import { isOver, useDigest, useDigestAt, useGraph, useWaiting } from '../data/task'
 import type { TaskView } from '../data/search'
 import { usePageKeys } from '../parts/keys'
@@ -36,9 +36,12 @@ export function Task() {
 
   const failed = digest.data?.state === 'failed' ? firstFailed(digest.data) : undefined
   const untouched = view.node === undefined && view.tab === undefined
-  useEffect(() => { // who comes to a failed task wants to see where
-    if (failed && untouched) set({ node: failed.node, scope: failed.scope || undefined })
-  }, [failed?.node, failed?.scope, untouched])
+  const led = useRef<string>(undefined)
+  useEffect(() => { // who comes to a failed task wants to see where: once, since the address is empty for a moment when somebody leaves, too
+    if (!failed || led.current === task) return
+    led.current = task
+    if (untouched) set({ node: failed.node, scope: failed.scope || undefined })
+  }, [task, failed?.node, failed?.scope, untouched])
 
   if (digest.isError && !digest.data) return <div className="page"><Trouble error={digest.error} again={() => void digest.refetch()} /></div>
   if (!digest.data) return <Loading />

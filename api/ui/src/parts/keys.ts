@@ -60,6 +60,8 @@ export function usePageKeys(keys: Record<string, () => void>) {
   }, [])
 }
 
+/** Whether a key is for a field. Boxes that are ticked take no letters, and one of a dialog keeps the focus for a moment after that was closed. */
 function writing(target: EventTarget | null): boolean {
-  return target instanceof HTMLElement && (target.isContentEditable || ['INPUT', 'TEXTAREA', 'SELECT'].includes(target.tagName))
+  if (target instanceof HTMLInputElement) return !['checkbox', 'radio', 'button', 'submit'].includes(target.type)
+  return target instanceof HTMLElement && (target.isContentEditable || ['TEXTAREA', 'SELECT'].includes(target.tagName))
 }
