@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// clock is how the log writes times.
+const clock = "15:04:05.000"
+
 // chronicle is the log of faults.
 type chronicle struct{ file *os.File }
 
@@ -16,5 +19,5 @@ func newChronicle(path string) (*chronicle, error) {
 
 // write adds a line. It may be called by several at once.
 func (c *chronicle) write(format string, args ...any) {
-	fmt.Fprintf(c.file, "%s %s\n", time.Now().Format("15:04:05.000"), fmt.Sprintf(format, args...))
+	fmt.Fprintf(c.file, "%s %s\n", time.Now().Format(clock), fmt.Sprintf(format, args...))
 }

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -68,16 +69,32 @@ func (b beats) since(moment time.Time) (last time.Duration) {
 	return last
 }
 
-// longest is the longest pause of any task that touches a span of time.
-func (b beats) longest(from, to time.Time) (pause time.Duration) {
-	for _, times := range b {
+// stall is a time in which a task did not move.
+type stall struct {
+	task     string
+	from, to time.Time
+}
+
+func (p stall) length() time.Duration { return p.to.Sub(p.from) }
+
+func (p stall) String() string {
+	return fmt.Sprintf("task %s paused %d ms, from %s to %s", p.task, p.length().Milliseconds(), p.from.Format(clock), p.to.Format(clock))
+}
+
+// longest is the longest pause of each task that touches a span of time, the longest of all first.
+func (b beats) longest(from, to time.Time) []stall {
+	var pauses []stall
+	for task, times := range b {
+		most := stall{task: task}
 		for i := 1; i < len(times); i++ {
-			if times[i].After(from) && times[i-1].Before(to) {
-				pause = max(pause, times[i].Sub(times[i-1]))
+			if p := (stall{task, times[i-1], times[i]}); p.to.After(from) && p.from.Before(to) && p.length() > most.length() {
+				most = p
 			}
 		}
+		pauses = append(pauses, most)
 	}
-	return pause
+	slices.SortFunc(pauses, func(a, b stall) int { return cmp.Compare(b.length(), a.length()) })
+	return pauses
 }
 
 // lengths are how many rows the journals of tasks have.
