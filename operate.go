@@ -20,7 +20,11 @@ type (
 	Info        = wire.Info
 	Overview    = wire.Overview
 	FlowStats   = wire.FlowStats
+	StatsSeries = wire.StatsSeries
 )
+
+// StatsOf says which statistics are meant.
+type StatsOf = client.StatsOf
 
 // Job reads a job, also long after it ended.
 func (e *Engine) Job(ctx context.Context, id string) (*JobState, error) {
@@ -82,9 +86,14 @@ func (e *Engine) Overview(ctx context.Context) (*Overview, error) {
 	return answered(e.client.Overview(ctx))
 }
 
-// FlowStats tells how the tasks of a flow go that ended in a window of 1h, 24h or 7d; of one version, or of all for 0.
-func (e *Engine) FlowStats(ctx context.Context, flow, window string, version int) (*FlowStats, error) {
-	return answered(e.client.FlowStats(ctx, flow, window, version))
+// FlowStats tells how the tasks of a flow, and its nodes, have gone.
+func (e *Engine) FlowStats(ctx context.Context, flow string, of StatsOf) (*FlowStats, error) {
+	return answered(e.client.FlowStats(ctx, flow, of))
+}
+
+// StatsSeries tells how tasks, or a node, have gone from time to time.
+func (e *Engine) StatsSeries(ctx context.Context, of StatsOf) (*StatsSeries, error) {
+	return answered(e.client.StatsSeries(ctx, of))
 }
 
 // Info tells which member this is.

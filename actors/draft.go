@@ -10,6 +10,7 @@ type draft struct {
 	row     flow.Row
 	ended   flow.TaskStatus // "" when the task goes on: it did not end, or was retried at once
 	effects []flow.Effect
+	tallies []flow.Tally
 	answers []pending
 	asked   int // how many of them carry a request id
 }
@@ -27,6 +28,11 @@ func (p *draft) add(d flow.Decision, cmd *command, a answer) {
 		p.effects = d.Effects
 	} else {
 		p.effects = append(p.effects, d.Effects...)
+	}
+	if p.tallies == nil {
+		p.tallies = d.Tallies
+	} else {
+		p.tallies = append(p.tallies, d.Tallies...)
 	}
 	p.answers = append(p.answers, pending{cmd, a})
 	if cmd.request != "" {

@@ -117,6 +117,7 @@ type Member struct {
 	hub       *hub
 	lease     *lease
 	metrics   *metrics
+	census    *census
 	crew      *crew
 	mill      *mill
 	envoy     *envoy
@@ -171,7 +172,7 @@ func Start(ctx context.Context, cfg Config) (*Member, error) {
 	m.envoy, m.abroad = newEnvoy(m), newAbroad(m)
 	m.limiter = newLimiter(m)
 	m.externals = newExternals(m)
-	m.metrics = newMetrics(m)
+	m.metrics, m.census = newMetrics(m), newCensus(m)
 	m.post = &post{m: m, lines: map[string]*postLine{}}
 	m.spawnActors()
 	m.lease.keep()
@@ -183,6 +184,7 @@ func Start(ctx context.Context, cfg Config) (*Member, error) {
 	m.externals.look()
 	m.lookForWakes()
 	m.doChores()
+	m.census.keep()
 	m.forgetDeliveries()
 	return m, nil
 }
@@ -319,7 +321,8 @@ func (m *Member) Stop(ctx context.Context) error {
 	defer cancel()
 	m.wait(resting, rested)
 	m.wait(resting, dropped)
-	for !(m.limiter.quiet() && m.envoy.empty()) && resting.Err() == nil && m.pause(restAgain) {
+	m.census.send()
+	for !(m.limiter.quiet() && m.envoy.empty() && m.census.sending.Load() == 0) && resting.Err() == nil && m.pause(restAgain) {
 	}
 	m.lease.leave()
 	leaving, cancel := m.within(ctx, m.cfg.Lease) // then it has run out by itself

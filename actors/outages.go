@@ -26,6 +26,7 @@ const (
 	externalsNotWritten = "how far work outside is could not be written"
 	jobsNotRead         = "queue jobs could not be read from the store"
 	servicesNotRead     = "the services with queue jobs could not be read from the store"
+	notCounted          = "statistics could not be written: those of some seconds are lost"
 )
 
 // outage is over when all works that has failed.

@@ -3,6 +3,8 @@ package actors
 import (
 	"context"
 	"time"
+
+	"github.com/troupe-engine/troupe/persistence"
 )
 
 // Chore is what becomes of things that have reached an age.
@@ -33,9 +35,25 @@ func (m *Member) doChores() {
 	if m.cfg.Retention >= 0 {
 		m.repeat(Chore{Name: "ended tasks", Age: m.cfg.Retention, Do: m.deleteEnded})
 	}
+	m.repeat(m.oldStats("statistics by minute", persistence.StatsMinute, minutesKept))
+	m.repeat(m.oldStats("statistics by hour", persistence.StatsHour, hoursKept))
 	for _, c := range m.cfg.Chores {
 		m.repeat(c)
 	}
+}
+
+// How long statistics are kept.
+const (
+	minutesKept = 48 * time.Hour
+	hoursKept   = 90 * 24 * time.Hour
+)
+
+// oldStats deletes statistics by buckets of a width that are older.
+func (m *Member) oldStats(name string, width int64, age time.Duration) Chore {
+	return Chore{Name: name, Age: age, Do: func(ctx context.Context, before int64) (more bool, err error) {
+		n, err := m.store.DeleteStats(ctx, width, before, retentionBatch)
+		return n == retentionBatch, err
+	}}
 }
 
 // deleteEnded deletes tasks that ended longer than Retention ago, in small batches, so that nobody notices.

@@ -46,8 +46,9 @@ type task struct {
 	snapshot  int // bytes of the last one
 	columns   persistence.Columns
 	columnsAt int64
-	crashes   int  // of earlier actors of this task
-	broken    bool // this actor has crashed
+	counted   *censusPart // of the census
+	crashes   int         // of earlier actors of this task
+	broken    bool        // this actor has crashed
 }
 
 type (
@@ -339,6 +340,7 @@ func (t *task) written(c actor.Context, w written) {
 		return
 	}
 	t.m.metrics.stored(t, p)
+	t.m.census.stored(t, p)
 	t.inflight, t.create, t.asleep, t.refusals = nil, nil, false, 0
 	t.perform(c, p.effects)
 	if t.untidy() {

@@ -64,6 +64,7 @@ type Store interface {
 	persistence.Logs
 	persistence.Hooks
 	Rows(ctx context.Context, task string, after int64, p persistence.Part) ([]persistence.Row, error)
+	ReadStats(ctx context.Context, f persistence.StatsFilter) ([]persistence.StatsRow, error)
 	Ping(ctx context.Context) error
 }
 

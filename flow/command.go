@@ -249,7 +249,8 @@ func (FailStep) command()    {}
 type Decision struct {
 	Events  []Event
 	Effects []Effect
-	Effort  int // that conditions and expressions took, in units of work; see expr.Budget
+	Tallies []Tally // what the events tell about nodes
+	Effort  int     // that conditions and expressions took, in units of work; see expr.Budget
 	// More is the command that goes on: there is more to do than one decision may hold. nil = nothing.
 	More Command
 }

@@ -21,7 +21,8 @@ type decider struct {
 	effort   int       // of conditions and expressions
 	todo     []work    // where something may be able to start
 	unfilled []Address // attempts to be failed, because their variables cannot be filled in
-	rest     Command   // goes on with what this decision has no room for
+	tallies  []Tally
+	rest     Command // goes on with what this decision has no room for
 }
 
 // work is a step whose units may start, or a scope in which a step may.
@@ -51,7 +52,7 @@ func Decide(s *State, c Command, env Env) (Decision, error) {
 	if more && d.rest == nil {
 		d.rest = Proceed{}
 	}
-	return Decision{Events: d.events, Effects: d.effects, Effort: d.effort, More: d.rest}, nil
+	return Decision{Events: d.events, Effects: d.effects, Tallies: d.tallies, Effort: d.effort, More: d.rest}, nil
 }
 
 // handle decides about the command itself. What may start because of that is started by advance.
@@ -142,6 +143,7 @@ func (d *decider) emit(e Event) {
 	now := &d.events[len(d.events)-1]
 	Evolve(d.s, now)
 	d.effects = appendEffects(d.effects, d.s, now)
+	d.tally(now)
 	d.noteVars(now)
 }
 

@@ -52,6 +52,7 @@ type Store interface {
 	Schedules
 	Workers
 	Logs
+	Stats
 	Hooks
 
 	// Ping says whether the store can be reached.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/url"
 	"strconv"
+	"time"
 
 	"github.com/troupe-engine/troupe/api/wire"
 )
@@ -13,12 +14,38 @@ func (c *Client) Overview(ctx context.Context) (*wire.Overview, error) {
 	return get[wire.Overview](ctx, c, "/v1/overview", nil)
 }
 
-// FlowStats tells how the tasks of a flow go that ended in a window of 1h, 24h or 7d, "" = 24h; of one version, or of all for 0.
-func (c *Client) FlowStats(ctx context.Context, flow, window string, version int) (*wire.FlowStats, error) {
+// StatsOf says which statistics are meant. The zero value is those of the last 24 hours, of all flows and versions.
+type StatsOf struct {
+	Window   string    // 1h, 24h or 7d up to now; in place of From
+	From, To time.Time // To zero = now
+	Version  int       // number of the only version that is meant; of FlowStats
+
+	Flow, Scope, Node string // of StatsSeries: the only flow, or the node of it, that is meant
+	Step              string // of StatsSeries: 1m, 5m, 15m, 1h, 6h or 24h; "" = what suits the time
+}
+
+func (o StatsOf) query() url.Values {
 	q := url.Values{}
-	set(q, "window", window)
-	if version > 0 {
-		q.Set("version", strconv.Itoa(version))
+	for name, value := range map[string]string{"window": o.Window, "flow": o.Flow, "scope": o.Scope, "node": o.Node, "step": o.Step} {
+		set(q, name, value)
 	}
-	return get[wire.FlowStats](ctx, c, "/v1/flows/"+url.PathEscape(flow)+"/stats", q)
+	for name, at := range map[string]time.Time{"from": o.From, "to": o.To} {
+		if !at.IsZero() {
+			q.Set(name, at.UTC().Format(time.RFC3339Nano))
+		}
+	}
+	if o.Version > 0 {
+		q.Set("version", strconv.Itoa(o.Version))
+	}
+	return q
+}
+
+// FlowStats tells how the tasks of a flow, and its nodes, have gone.
+func (c *Client) FlowStats(ctx context.Context, flow string, of StatsOf) (*wire.FlowStats, error) {
+	return get[wire.FlowStats](ctx, c, "/v1/flows/"+url.PathEscape(flow)+"/stats", of.query())
+}
+
+// StatsSeries tells how tasks, or a node, have gone from time to time.
+func (c *Client) StatsSeries(ctx context.Context, of StatsOf) (*wire.StatsSeries, error) {
+	return get[wire.StatsSeries](ctx, c, "/v1/stats", of.query())
 }

@@ -42,9 +42,6 @@ func (s *service) flowRoutes() {
 	serve(s, operation{id: "get-flow-openapi", method: http.MethodGet, path: "/v1/flows/{flow}/versions/{version}/openapi", tag: "flows",
 		summary: "Read how tasks of a version are started, as an OpenAPI document",
 		text:    "The part of this description that a client of one flow needs, with the inputs that the version declares as the schema of params: for those who have clients made."}, s.getOpenAPI)
-	serve(s, operation{id: "get-stats", method: http.MethodGet, path: "/v1/flows/{flow}/stats", tag: "flows",
-		summary: "See how the tasks of a flow go",
-		text:    "Those that ended in some time are counted by how; the newest of them tell how long tasks take, and what the nodes do. The answer may be five seconds old."}, s.getStats)
 }
 
 // definitionBody describes the two forms of publishing.

@@ -1,57 +1,97 @@
 package v1
 
 import (
+	"cmp"
 	"context"
-	"errors"
-	"sync"
+	"net/http"
+	"slices"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/troupe-engine/troupe/api/wire"
-	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/stats"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-const (
-	statsAge    = 5 * time.Second // how old an answer may be
-	statsTasks  = 200             // whose journals are read
-	statsTime   = time.Second     // for reading them
-	statsKept   = 200             // answers
-	statsAtOnce = 2               // answers are made
-)
+func (s *service) statsRoutes() {
+	serve(s, operation{id: "get-stats", method: http.MethodGet, path: "/v1/flows/{flow}/stats", tag: "flows",
+		summary: "See how the tasks of a flow go",
+		text:    "How many began and ended, how long they took, and the same of each node. What happened in the last five seconds may be missing, and what a member had counted in such a time before it crashed."}, s.getStats)
+	serve(s, operation{id: "get-series", method: http.MethodGet, path: "/v1/stats", tag: "flows",
+		summary: "See how tasks go from time to time",
+		text:    "Those of all flows, those of one, or a node: the numbers of GET /v1/flows/{flow}/stats, step by step. By minutes for two days, by hours for ninety."}, s.getSeries)
+}
+
+// StatsTime says which time statistics are of.
+type StatsTime struct {
+	Window string    `query:"window" enum:"1h,24h,7d" default:"24h" doc:"the time up to now, where from is absent"`
+	From   time.Time `query:"from" doc:"begins at the minute, or the hour, that this is in"`
+	To     time.Time `query:"to" doc:"absent = now"`
+}
 
 var windows = map[string]time.Duration{"1h": time.Hour, "24h": 24 * time.Hour, "7d": 7 * 24 * time.Hour}
 
+// shortTime is the longest of which all is read by minutes; of a longer one whole hours are. Minutes are there for two days, and a
+// little less is relied on.
+const (
+	shortTime   = 3 * int64(time.Hour/time.Millisecond)
+	minutesKept = 47 * int64(time.Hour/time.Millisecond)
+	longestTime = 92 * 24 * time.Hour
+)
+
+// span is a time in two parts, of which the first is counted by minutes, the second by hours.
+type span struct{ from, hours, to int64 }
+
+func (in *StatsTime) span(now time.Time) (span, error) {
+	to, from := in.To, in.From
+	if to.IsZero() || to.After(now) {
+		to = now
+	}
+	if from.IsZero() {
+		from = to.Add(-windows[in.Window])
+	}
+	switch {
+	case !from.Before(to):
+		return span{}, invalid("query.from", "send a time before to, and before now", "there is no time between from and to")
+	case to.Sub(from) > longestTime:
+		return span{}, invalid("query.from", "send a later one: statistics are kept for 90 days", "from is too long before to")
+	}
+	return spanOf(from.UnixMilli(), to.UnixMilli(), now.UnixMilli()), nil
+}
+
+func spanOf(from, to, now int64) span {
+	from, hour := from-from%persistence.StatsMinute, from-from%persistence.StatsHour
+	switch {
+	case now-from > minutesKept:
+		return span{hour, hour, to}
+	case to-from <= shortTime:
+		return span{from, to, to}
+	case hour < from:
+		hour += persistence.StatsHour
+	}
+	return span{from, hour, to}
+}
+
+// counted reads what was counted in a time. An hour that is not over at its end is read as a whole.
+func (s *service) countedIn(ctx context.Context, f persistence.StatsFilter, at span) ([]persistence.StatsRow, error) {
+	var all []persistence.StatsRow
+	for _, part := range []struct{ width, from, to int64 }{{persistence.StatsMinute, at.from, at.hours}, {persistence.StatsHour, at.hours, at.to}} {
+		if part.from >= part.to {
+			continue
+		}
+		f.Width, f.From, f.To = part.width, part.from, part.to
+		rows, err := s.Store.ReadStats(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, rows...)
+	}
+	return all, nil
+}
+
 type statsInput struct {
 	FlowPath
-	Window  string `query:"window" enum:"1h,24h,7d" default:"24h" doc:"tasks that ended in this time"`
-	Version int    `query:"version" minimum:"0" doc:"number of their version; 0 = any"`
-}
-
-// keptStats are answers by what was asked.
-type keptStats struct {
-	mu    sync.Mutex
-	all   map[statsInput]*fresh[wire.FlowStats]
-	turns *semaphore.Weighted
-}
-
-func newKeptStats() *keptStats {
-	return &keptStats{all: map[statsInput]*fresh[wire.FlowStats]{}, turns: semaphore.NewWeighted(statsAtOnce)}
-}
-
-// of is where the answer is kept. When there are too many all are forgotten: they are of seconds ago.
-func (k *keptStats) of(in statsInput) *fresh[wire.FlowStats] {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.all[in] == nil {
-		if len(k.all) >= statsKept {
-			clear(k.all)
-		}
-		k.all[in] = newFresh[wire.FlowStats]()
-	}
-	return k.all[in]
+	StatsTime
+	Version int `query:"version" minimum:"0" doc:"number of their version; 0 = any"`
 }
 
 func (s *service) getStats(ctx context.Context, in *statsInput) (*body[wire.FlowStats], error) {
@@ -59,70 +99,81 @@ func (s *service) getStats(ctx context.Context, in *statsInput) (*body[wire.Flow
 	if err != nil {
 		return nil, err
 	}
-	in.Flow = nameOf(f)
-	return only(s.stats.of(*in).get(ctx, s.Engine.Now(), statsAge, func(ctx context.Context) (*wire.FlowStats, error) {
-		return s.measure(ctx, in)
-	}))
-}
-
-// measure counts the tasks that ended and reads the newest of them.
-func (s *service) measure(ctx context.Context, in *statsInput) (*wire.FlowStats, error) {
-	if err := s.stats.turns.Acquire(ctx, 1); err != nil {
+	at, err := in.span(s.Engine.Now())
+	if err != nil {
 		return nil, err
 	}
-	defer s.stats.turns.Release(1)
-	since := s.Engine.Now().Add(-windows[in.Window])
-	answer := &wire.FlowStats{Flow: in.Flow, Version: in.Version, Window: in.Window, Since: wire.Time{Time: since}}
-	for _, state := range []flow.TaskStatus{flow.TaskCompleted, flow.TaskFailed, flow.TaskCanceled} {
-		n, err := s.listed(ctx, TaskPick{Flow: []string{in.Flow}, Version: in.Version, State: []string{string(state)}, EndedFrom: since})
+	filter := persistence.StatsFilter{Flows: []string{f.ID}}
+	if in.Version > 0 {
+		v, err := s.version(ctx, "query.version", f, in.Version)
 		if err != nil {
 			return nil, err
 		}
-		answer.States = append(answer.States, wire.StateTasks{State: string(state), ListedTasks: n})
-		answer.Of += n.Count
+		filter.Version = v.ID
 	}
-	f, err := s.filterOf(ctx, &TaskPick{Flow: []string{in.Flow}, Version: in.Version, EndedFrom: since})
+	tasks, err := s.countedIn(ctx, filter, at)
 	if err != nil {
 		return nil, err
 	}
-	f.ByEnd, f.Limit = true, statsTasks
-	rows, err := s.Store.ListTasks(ctx, f)
+	filter.Nodes = true
+	nodes, err := s.countedIn(ctx, filter, at)
 	if err != nil {
 		return nil, err
 	}
-	sample, err := s.sample(ctx, rows)
-	if err != nil {
-		return nil, err
-	}
-	toStats(answer, sample)
-	return answer, nil
+	return &body[wire.FlowStats]{wire.FlowStats{Flow: nameOf(f), Version: in.Version, Since: wire.Millis(at.from), Until: wire.Millis(at.to),
+		Tasks: toTaskStats(sumOf(tasks)), Nodes: toNodes(nodes, at)}}, nil
 }
 
-// sample reads the journals of tasks for as long as there is time. One that cannot be read, or goes on again, is not in it.
-func (s *service) sample(ctx context.Context, rows []persistence.TaskRow) (*stats.Stats, error) {
-	sample := stats.New()
-	timed, cancel := context.WithTimeout(ctx, statsTime)
-	defer cancel()
+func sumOf(rows []persistence.StatsRow) *stats.Counts {
+	sum := &stats.Counts{}
 	for i := range rows {
-		task := stats.NewTask(rows[i].ID)
-		switch err := s.tell(timed, rows[i].ID, task.Event); {
-		case err == nil:
-			sample.Add(task)
-		case ctx.Err() != nil:
-			return nil, ctx.Err()
-		case timed.Err() != nil:
-			return sample, nil
-		case errors.Is(err, persistence.ErrUnavailable):
-			return nil, err
-		}
+		sum.Add(&rows[i].Counts)
 	}
-	return sample, nil
+	return sum
 }
 
-func toStats(to *wire.FlowStats, s *stats.Stats) {
-	n, times := s.Tasks()
-	to.Sampled, to.Duration, to.Nodes = n, wire.Times(times), []wire.NodeStats{}
-	for _, n := range s.Nodes() {
-		to.Nodes = append(to.Nodes, wire.NodeStats{Scope: n.Scope, Key: n.Key, Visits: n.Visits, Failures: n.Failures, Retries: n.Retries, Duration: wire.Times(n.Times), LastFailed: n.LastFailed})
+func toTaskStats(c *stats.Counts) wire.TaskStats {
+	return wire.TaskStats{Started: c.Began, Completed: c.Completed, Failed: c.Failed, Canceled: c.Canceled, Duration: toTimes(&c.Took), LastFailed: c.LastFailed}
+}
+
+func toTimes(s *stats.Sketch) wire.Times { return wire.Times(s.Times()) }
+
+// trendParts are the parts of a time whose p95 is told.
+const trendParts = 12
+
+// nodeSum is a node's counts of a time, and of each part of it.
+type nodeSum struct {
+	all   stats.Counts
+	parts [trendParts]stats.Sketch
+}
+
+// toNodes adds up the versions of each node.
+func toNodes(rows []persistence.StatsRow, at span) []wire.NodeStats {
+	sums := map[[2]string]*nodeSum{}
+	for i := range rows {
+		r := &rows[i]
+		key := [2]string{r.Scope, r.Node}
+		if sums[key] == nil {
+			sums[key] = &nodeSum{}
+		}
+		sums[key].all.Add(&r.Counts)
+		part := (max(r.Bucket, at.from) - at.from) * trendParts / max(at.to-at.from, 1)
+		sums[key].parts[min(part, trendParts-1)].Add(&r.Counts.Took)
 	}
+	nodes := make([]wire.NodeStats, 0, len(sums))
+	for key, sum := range sums {
+		c := &sum.all
+		n := wire.NodeStats{Scope: key[0], Key: key[1], Count: c.Ended(), Failed: c.Failed, Retried: c.Retried, Skipped: c.Skipped, Units: c.Units,
+			Duration: toTimes(&c.Took), LastFailed: c.LastFailed, Trend: make([]int64, trendParts)}
+		if c.Wait.N() > 0 {
+			wait := toTimes(&c.Wait)
+			n.Wait = &wait
+		}
+		for i := range sum.parts {
+			n.Trend[i] = sum.parts[i].Quantile(95)
+		}
+		nodes = append(nodes, n)
+	}
+	slices.SortFunc(nodes, func(a, b wire.NodeStats) int { return cmp.Or(cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Key, b.Key)) })
+	return nodes
 }

@@ -68,7 +68,6 @@ type service struct {
 	told      bounded.Once        // why deliveries were refused
 	hooks     compiledHooks
 	overview  *fresh[wire.Overview]
-	stats     *keptStats
 	timelines *timelines
 	news      *tasksNews
 	shell     *api.Server // that it is mounted in; nil = none
@@ -89,7 +88,7 @@ func New(cfg Config) (Routes, error) {
 }
 
 func newService(cfg Config) *service {
-	s := &service{Config: cfg.orDefault(), mux: http.NewServeMux(), lookups: semaphore.NewWeighted(lookupsAtOnce), values: userValues{}, overview: newFresh[wire.Overview](), stats: newKeptStats(), timelines: newTimelines()}
+	s := &service{Config: cfg.orDefault(), mux: http.NewServeMux(), lookups: semaphore.NewWeighted(lookupsAtOnce), values: userValues{}, overview: newFresh[wire.Overview](), timelines: newTimelines()}
 	s.news = &tasksNews{store: s.Store, listeners: map[*newsListener]bool{}, log: func(err error) { s.Logger.Error("changed tasks are told late", "error", err) }}
 	s.huma = humago.New(s.mux, describe(s.values))
 	s.huma.UseMiddleware(knowRefusals)
@@ -115,6 +114,7 @@ func newService(cfg Config) *service {
 	s.hookRoutes()
 	s.memberRoutes()
 	s.overviewRoutes()
+	s.statsRoutes()
 	s.sessionRoutes()
 	s.clusterRoutes()
 	neverNull(s.huma.OpenAPI())

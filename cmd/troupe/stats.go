@@ -14,7 +14,9 @@ import (
 type statsCmd struct {
 	remote
 	Flow    string `arg:"" optional:"" complete:"flow" help:"Slug or id of a flow: how its tasks go, node by node. Without one: tasks by state, and what fails."`
-	Window  string `enum:"1h,24h,7d" default:"24h" help:"Of a flow: tasks that ended in the last 1h, 24h or 7d (${default})."`
+	Window  string `enum:"1h,24h,7d" default:"24h" help:"Of a flow: what happened in the last 1h, 24h or 7d (${default})."`
+	From    string `placeholder:"WHEN" help:"Of a flow, in place of --window: what happened since 90m, 36h, 30d, 2026-01-31 or a time as in RFC 3339."`
+	To      string `placeholder:"WHEN" help:"Of a flow: until when, likewise."`
 	Version int    `help:"Of a flow: number of the only version that is meant; 0 = all."`
 }
 
@@ -26,20 +28,34 @@ func (c *statsCmd) Run(ctx context.Context, a *app) error {
 	case c.Flow == "":
 		return c.overview(ctx, a, server)
 	}
-	st, err := server.FlowStats(ctx, c.Flow, c.Window, c.Version)
+	return c.flow(ctx, a, server)
+}
+
+func (c *statsCmd) flow(ctx context.Context, a *app, server *client.Client) error {
+	of := client.StatsOf{Window: c.Window, Version: c.Version}
+	for text, to := range map[*string]*time.Time{&c.From: &of.From, &c.To: &of.To} {
+		var err error
+		if *to, err = since(*text, time.Now()); err != nil {
+			return err
+		}
+	}
+	st, err := server.FlowStats(ctx, c.Flow, of)
 	switch {
 	case err != nil:
 		return err
 	case c.json():
 		return printJSON(a.stdout, st)
 	}
-	fields := []string{"Flow", st.Flow, "Ended since", moment(st.Since)}
-	for _, n := range st.States {
-		fields = append(fields, n.State, tally(n.ListedTasks))
+	t := st.Tasks
+	fields := []string{"Flow", st.Flow, "Since", moment(st.Since), "Until", moment(st.Until)}
+	for _, n := range []struct {
+		name  string
+		count int64
+	}{{"Started", t.Started}, {"Completed", t.Completed}, {"Failed", t.Failed}, {"Canceled", t.Canceled}} {
+		fields = append(fields, n.name, strconv.FormatInt(n.count, 10))
 	}
-	fields = append(fields, "Read", fmt.Sprintf("%d of %d", st.Sampled, st.Of))
-	if st.Sampled > 0 {
-		fields = append(fields, "Took", fmt.Sprintf("half %s, 95%% %s, 99%% %s", millis(st.Duration.P50), millis(st.Duration.P95), millis(st.Duration.P99)))
+	if t.Completed+t.Failed+t.Canceled > 0 {
+		fields = append(fields, "Took", fmt.Sprintf("half %s, 95%% %s, 99%% %s", millis(t.Duration.P50), millis(t.Duration.P95), millis(t.Duration.P99)))
 	}
 	if err := printFields(a.stdout, fields...); err != nil || len(st.Nodes) == 0 {
 		return err
@@ -49,13 +65,20 @@ func (c *statsCmd) Run(ctx context.Context, a *app) error {
 }
 
 func nodeTable(nodes []wire.NodeStats) table {
-	t := table{header: []string{"NODE", "VISITS", "FAILED", "RETRIED", "P50", "P95", "LAST FAILED"}, spare: []string{"LAST FAILED"}}
+	t := table{header: []string{"NODE", "COUNT", "FAILED", "RETRIED", "SKIPPED", "P50", "P95", "P99", "WAIT P95", "LAST FAILED"}, spare: []string{"LAST FAILED", "SKIPPED", "P99"}}
 	for _, n := range nodes {
-		name := n.Key
+		name, wait := n.Key, ""
 		if n.Scope != "" {
 			name = n.Scope + "/" + n.Key
 		}
-		t.rows = append(t.rows, []string{name, strconv.Itoa(n.Visits), strconv.Itoa(n.Failures), strconv.Itoa(n.Retries), millis(n.Duration.P50), millis(n.Duration.P95), n.LastFailed})
+		if n.Wait != nil {
+			wait = millis(n.Wait.P95)
+		}
+		row := []string{name}
+		for _, count := range []int64{n.Count, n.Failed, n.Retried, n.Skipped} {
+			row = append(row, strconv.FormatInt(count, 10))
+		}
+		t.rows = append(t.rows, append(row, millis(n.Duration.P50), millis(n.Duration.P95), millis(n.Duration.P99), wait, n.LastFailed))
 	}
 	return t
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -20,10 +21,14 @@ func TestStatisticsTellHowEverythingIsAndHowAFlowGoes(t *testing.T) {
 	require.Regexp(t, `broken +1 +boom: no worker for service nobody#`, got.stdout)
 	require.Equal(t, 1, told[wire.Overview](t, "stats", "--server", server).Failing.Groups[0].Count)
 
-	got = call(t, "stats", "broken", "--window", "1h", "--server", server)
-	require.Zero(t, got.code, got.stderr)
-	require.Regexp(t, `Read: +1 of 1`, got.stdout)
-	require.Regexp(t, `boom +1 +1 +0 `, got.stdout)
+	require.Eventually(t, func() bool { return told[wire.FlowStats](t, "stats", "broken", "--server", server).Tasks.Failed == 1 }, 30*time.Second, 100*time.Millisecond)
+	for _, when := range [][]string{{"--window", "1h"}, {"--from", "2h"}, {"--version", "1"}} {
+		got = call(t, append([]string{"stats", "broken", "--server", server}, when...)...)
+		require.Zero(t, got.code, got.stderr)
+		require.Regexp(t, `Failed: +1\n`, got.stdout)
+		require.Regexp(t, `boom +1 +1 +0 +0 `, got.stdout)
+	}
 	require.Equal(t, "boom", told[wire.FlowStats](t, "stats", "broken", "--server", server).Nodes[0].Key)
 	require.Equal(t, 2, call(t, "stats", "broken", "--window", "2h", "--server", server).code)
+	require.Equal(t, 2, call(t, "stats", "broken", "--from", "soon", "--server", server).code)
 }

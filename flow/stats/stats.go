@@ -1,165 +1,143 @@
-// Package stats tells how tasks of a flow go, from their journals: how long they take, and what their nodes do.
+// Package stats tells how tasks go: how many begin and end, how long they take, and what their nodes do.
 //
-// It reads events and keeps numbers, so a journal may be longer than memory. A journal counts once it has been read to its end.
+// Members add up what they have stored (Counts), by what it is of (Key). Counts can be added in whatever order, so those of
+// several members, and of a time in pieces, come to the same as if one had counted all of it.
 package stats
 
 import (
-	"cmp"
-	"slices"
+	"encoding/binary"
 	"strings"
 
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Times are quantiles of durations, in milliseconds: each is one that has been measured.
-type Times struct{ P50, P95, P99, Max int64 }
+// Key says what was counted. Without a Node it is the tasks themselves; without a Flow it is those of all flows.
+type Key struct {
+	Flow    string // id
+	Version string // id; "" of all flows
+	Scope   string // of the plan: without visits
+	Node    string
+}
 
-// TimesOf are those of durations, which it sorts.
-func TimesOf(ms []int64) Times {
-	if len(ms) == 0 {
-		return Times{}
+// Other is the node of those that are too many to be told apart.
+const Other = "(other)"
+
+// Counts are of a node, or of tasks.
+type Counts struct {
+	Began     int64 // tasks only: a node counts once it ended
+	Completed int64
+	Failed    int64
+	Skipped   int64 // nodes only
+	Canceled  int64 // tasks only
+	Retried   int64 // attempts after the first one, and tries of the whole step
+	Units     int64 // of what ended
+
+	Took Sketch // from beginning to end, of what did begin
+	Wait Sketch // of attempts until somebody claimed them, where they have to be
+
+	LastFailed   string // task that failed last, or in which the node did
+	LastFailedAt int64
+}
+
+// Ended is how many ended in whatever way.
+func (c *Counts) Ended() int64 { return c.Completed + c.Failed + c.Skipped + c.Canceled }
+
+// Empty says whether nothing was counted.
+func (c *Counts) Empty() bool { return c.Began+c.Ended()+c.Retried+c.Wait.N() == 0 }
+
+// Add adds others.
+func (c *Counts) Add(o *Counts) {
+	mine := c.numbers()
+	for i, n := range o.numbers() {
+		*mine[i] += *n
 	}
-	slices.Sort(ms)
-	rank := func(percent int) int64 { return ms[(len(ms)*percent+99)/100-1] }
-	return Times{rank(50), rank(95), rank(99), ms[len(ms)-1]}
-}
-
-// Node is how a node of a flow has gone.
-type Node struct {
-	Scope, Key string // as in the graph of its plan
-	Visits     int    // that began
-	Failures   int    // visits that failed
-	Retries    int    // attempts after the first one, and tries of the whole step
-	Times      Times  // of its visits, from beginning to end
-	LastFailed string // the first task that was added in which it failed
-}
-
-// Stats are of all tasks that were added.
-type Stats struct {
-	nodes map[place]*node
-	tasks []int64
-}
-
-type place struct{ scope, key string }
-
-type node struct {
-	visits, failures, retries int
-	ms                        []int64
-	lastFailed                string
-}
-
-// New has no task yet.
-func New() *Stats { return &Stats{nodes: map[place]*node{}} }
-
-// Tasks is how many were added, and how long they took.
-func (s *Stats) Tasks() (int, Times) { return len(s.tasks), TimesOf(slices.Clone(s.tasks)) }
-
-// Nodes are those that were there in some task, in order of scope and key.
-func (s *Stats) Nodes() []Node {
-	list := make([]Node, 0, len(s.nodes))
-	for at, n := range s.nodes {
-		list = append(list, Node{at.scope, at.key, n.visits, n.failures, n.retries, TimesOf(slices.Clone(n.ms)), n.lastFailed})
-	}
-	slices.SortFunc(list, func(a, b Node) int { return cmp.Or(cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Key, b.Key)) })
-	return list
-}
-
-// Add adds a task whose journal has been read. One that has not ended is not added.
-func (s *Stats) Add(t *Task) bool {
-	if t.ended == 0 {
-		return false
-	}
-	s.tasks = append(s.tasks, t.ended-t.begun)
-	for at, n := range t.nodes {
-		all := s.nodes[at]
-		if all == nil {
-			all = &node{}
-			s.nodes[at] = all
-		}
-		all.visits, all.failures, all.retries = all.visits+n.visits, all.failures+n.failures, all.retries+n.retries
-		all.ms = append(all.ms, n.ms...)
-		if n.failures > 0 {
-			all.lastFailed = cmp.Or(all.lastFailed, t.id)
-		}
-	}
-	return true
-}
-
-// Task is what the journal of one tells.
-type Task struct {
-	id           string
-	begun, ended int64
-	nodes        map[place]*node
-	open         map[flow.Address]int64 // steps by when they were entered
-	scopes       map[string]string      // of the plan, by those of the task
-}
-
-// NewTask begins before the first event of a journal.
-func NewTask(id string) *Task {
-	return &Task{id: id, nodes: map[place]*node{}, open: map[flow.Address]int64{}, scopes: map[string]string{}}
-}
-
-// Event adds an event of the journal, in its turn.
-func (t *Task) Event(e *flow.Event) {
-	switch e.Type {
-	case flow.TaskCreated:
-		t.begun = e.At
-	case flow.TaskRetried:
-		t.ended = 0
-	case flow.TaskEnded:
-		t.ended = e.At
-	case flow.StepEntered:
-		t.open[stepOf(e)] = e.At
-		t.node(e).visits++
-	case flow.StepEnded:
-		t.stepEnded(e)
-	case flow.AttemptsStarted:
-		if e.Attempt > 1 {
-			t.node(e).retries += e.Total
-		}
+	c.Took.Add(&o.Took)
+	c.Wait.Add(&o.Wait)
+	if o.LastFailedAt > c.LastFailedAt {
+		c.LastFailed, c.LastFailedAt = o.LastFailed, o.LastFailedAt
 	}
 }
 
-func (t *Task) stepEnded(e *flow.Event) {
-	if failed := e.Error != "" || e.Status == string(flow.StepFailed); failed {
-		t.node(e).failures++
+func (c *Counts) numbers() [7]*int64 {
+	return [7]*int64{&c.Began, &c.Completed, &c.Failed, &c.Skipped, &c.Canceled, &c.Retried, &c.Units}
+}
+
+// form is the first byte of what is stored.
+const form = 1
+
+// Append adds their stored form, which Decode reads.
+func (c *Counts) Append(b []byte) []byte {
+	b = append(b, form)
+	for _, n := range c.numbers() {
+		b = binary.AppendUvarint(b, uint64(*n))
 	}
-	if e.Attempt > 0 {
-		t.node(e).retries++
+	b = c.Wait.append(c.Took.append(b))
+	return append(binary.AppendUvarint(b, uint64(c.LastFailedAt)), c.LastFailed...)
+}
+
+// Decode reads what Append has written.
+func Decode(b []byte) (c Counts, err error) {
+	if len(b) == 0 || b[0] != form {
+		return Counts{}, errCoded
 	}
-	if at, entered := t.open[stepOf(e)]; entered {
-		n := t.node(e)
-		n.ms = append(n.ms, e.At-at)
-		delete(t.open, stepOf(e))
+	r := &reader{b: b[1:]}
+	for _, n := range c.numbers() {
+		*n = r.number()
+	}
+	c.Took, c.Wait, c.LastFailedAt = r.sketch(), r.sketch(), r.number()
+	if r.bad {
+		return Counts{}, errCoded
+	}
+	c.LastFailed = string(r.b)
+	return c, nil
+}
+
+// Tally adds what a decision of a task tells of a node.
+func (c *Counts) Tally(t *flow.Tally, task string, at int64) {
+	switch t.What {
+	case flow.TallyRetried:
+		c.Retried += int64(t.N)
+		return
+	case flow.TallyClaimed:
+		c.Wait.Observe(t.MS)
+		return
+	case flow.TallyCompleted:
+		c.Completed++
+	case flow.TallySkipped:
+		c.Skipped++
+	case flow.TallyFailed:
+		c.Failed++
+		c.LastFailed, c.LastFailedAt = task, at
+	}
+	c.Units += int64(t.N)
+	if t.MS >= 0 {
+		c.Took.Observe(t.MS)
 	}
 }
 
-func stepOf(e *flow.Event) flow.Address {
-	return flow.Address{Scope: e.Scope, Node: e.Node, Visit: e.Visit}
-}
-
-func (t *Task) node(e *flow.Event) *node {
-	scope, known := t.scopes[e.Scope]
-	if !known {
-		scope = planScope(e.Scope)
-		t.scopes[e.Scope] = scope
+// End adds that a task has ended.
+func (c *Counts) End(status flow.TaskStatus, task string, at, ms int64) {
+	switch status {
+	case flow.TaskCompleted:
+		c.Completed++
+	case flow.TaskCanceled:
+		c.Canceled++
+	default:
+		c.Failed++
+		c.LastFailed, c.LastFailedAt = task, at
 	}
-	at := place{scope, e.Node}
-	if t.nodes[at] == nil {
-		t.nodes[at] = &node{}
-	}
-	return t.nodes[at]
+	c.Took.Observe(ms)
 }
 
 // closing is where a task undoes and cleans up, whichever time.
 const closing = "~"
 
-// planScope is a task's scope as the plan has it: without visits.
-func planScope(scope string) string {
+// PlanScope is a task's scope as the plan has it: without visits.
+func PlanScope(scope string) string {
 	at, inside := flow.ParentOf(scope)
 	switch {
 	case inside:
-		return flow.ScopeKey(planScope(at.Scope), at.Node)
+		return flow.ScopeKey(PlanScope(at.Scope), at.Node)
 	case strings.HasPrefix(scope, closing):
 		return closing
 	}

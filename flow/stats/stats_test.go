@@ -1,6 +1,9 @@
 package stats_test
 
 import (
+	"math"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,47 +12,93 @@ import (
 	"github.com/troupe-engine/troupe/flow/stats"
 )
 
-func TestQuantilesAreDurationsThatWereMeasured(t *testing.T) {
-	require.Equal(t, stats.Times{}, stats.TimesOf(nil))
-	require.Equal(t, stats.Times{P50: 7, P95: 7, P99: 7, Max: 7}, stats.TimesOf([]int64{7}))
-	hundred := make([]int64, 100)
-	for i := range hundred {
-		hundred[i] = int64(100 - i)
+// durations of all lengths, from none to years.
+func durations(rng *rand.Rand) []int64 {
+	list := make([]int64, 1+rng.IntN(400))
+	widest := 1 + rng.IntN(40)
+	for i := range list {
+		list[i] = rng.Int64N(1 << rng.IntN(widest))
 	}
-	require.Equal(t, stats.Times{P50: 50, P95: 95, P99: 99, Max: 100}, stats.TimesOf(hundred))
+	return list
 }
 
-func read(id string, events ...flow.Event) *stats.Task {
-	task := stats.NewTask(id)
-	for i := range events {
-		task.Event(&events[i])
+func sketchOf(list ...int64) *stats.Sketch {
+	s := &stats.Sketch{}
+	for _, ms := range list {
+		s.Observe(ms)
 	}
-	return task
+	return s
 }
 
-func entered(ms int64, scope, node string, visit int) flow.Event {
-	return flow.Event{Type: flow.StepEntered, At: ms, Scope: scope, Node: node, Visit: visit, Total: 1}
+func TestQuantilesAreWrongByNinePercentAtMost(t *testing.T) {
+	for seed := range uint64(500) {
+		list := durations(rand.New(rand.NewPCG(seed, 0)))
+		s := sketchOf(list...)
+		slices.Sort(list)
+		for _, percent := range []int{1, 50, 95, 99, 100} {
+			exact := list[(len(list)*percent+99)/100-1]
+			require.InDelta(t, exact, s.Quantile(percent), 0.09*float64(exact)+0.5, "seed %d, %d %% of %v", seed, percent, list)
+		}
+		require.Equal(t, list[len(list)-1], s.Max())
+	}
+	require.Equal(t, stats.Times{}, sketchOf().Times())
+	require.Equal(t, stats.Times{P50: 7, P95: 7, P99: 7, Max: 7}, sketchOf(7).Times())
+	require.Equal(t, int64(math.MaxInt64), sketchOf(-5, math.MaxInt64).Max())
 }
 
-func TestNodesAreCountedBesideEachOtherInAllVisitsOfTheirScope(t *testing.T) {
-	created, over := flow.Event{Type: flow.TaskCreated, At: 1}, flow.Event{Type: flow.TaskEnded, At: 101, Status: "failed"}
-	s := stats.New()
-	require.False(t, s.Add(read("on", created)), "what goes on has no duration")
-	require.True(t, s.Add(read("t1", created,
-		entered(1, "", "sub", 1), entered(2, "sub#1", "pay", 1),
-		flow.Event{Type: flow.AttemptsStarted, At: 2, Scope: "sub#1", Node: "pay", Visit: 1, Attempt: 1, Total: 3},
-		flow.Event{Type: flow.AttemptsStarted, At: 5, Scope: "sub#1", Node: "pay", Visit: 1, Attempt: 2, Total: 2},
-		flow.Event{Type: flow.StepEnded, At: 12, Scope: "sub#1", Node: "pay", Visit: 1},
-		entered(20, "sub#2", "pay", 1), flow.Event{Type: flow.StepEnded, At: 60, Scope: "sub#2", Node: "pay", Visit: 1, Error: "no", Attempt: 1, Due: 99},
-		flow.Event{Type: flow.StepEnded, At: 61, Node: "after", Status: "skipped"},
-		entered(62, "~2", "refund", 1), over)))
-	require.True(t, s.Add(read("t2", created, entered(1, "", "sub", 1), over)))
-	n, times := s.Tasks()
-	require.Equal(t, 2, n)
-	require.Equal(t, int64(100), times.P50)
-	require.Equal(t, []stats.Node{
-		{Key: "sub", Visits: 2},
-		{Scope: "sub", Key: "pay", Visits: 2, Failures: 1, Retries: 3, Times: stats.Times{P50: 10, P95: 40, P99: 40, Max: 40}, LastFailed: "t1"},
-		{Scope: "~", Key: "refund", Visits: 1},
-	}, s.Nodes())
+func countsOf(rng *rand.Rand) *stats.Counts {
+	c := &stats.Counts{Began: rng.Int64N(9), Skipped: rng.Int64N(9), LastFailed: "t", LastFailedAt: rng.Int64N(1 << 40)}
+	for _, ms := range durations(rng) {
+		c.End([]flow.TaskStatus{flow.TaskCompleted, flow.TaskFailed, flow.TaskCanceled}[rng.IntN(3)], "task", rng.Int64N(1<<41), ms)
+	}
+	for _, ms := range durations(rng) {
+		c.Tally(&flow.Tally{What: flow.TallyClaimed, MS: ms}, "task", 0)
+	}
+	return c
+}
+
+// same are counts as they are stored, which tells all of them.
+func same(t *testing.T, c *stats.Counts) []byte {
+	b := c.Append(nil)
+	read, err := stats.Decode(b)
+	require.NoError(t, err)
+	require.Equal(t, b, read.Append(nil))
+	return b
+}
+
+func TestCountsComeToTheSameInWhateverOrderTheyAreAdded(t *testing.T) {
+	for seed := range uint64(200) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		parts := []*stats.Counts{countsOf(rng), countsOf(rng), countsOf(rng), {}}
+		var there, back, tree stats.Counts
+		for i := range parts {
+			there.Add(parts[i])
+			back.Add(parts[len(parts)-1-i])
+		}
+		pair := stats.Counts{}
+		pair.Add(parts[1])
+		pair.Add(parts[2])
+		tree.Add(parts[0])
+		tree.Add(&pair)
+		// Where a sketch begins depends on what came first; what it has does not.
+		require.Equal(t, there.Took.Times(), back.Took.Times(), "seed %d", seed)
+		require.Equal(t, same(t, &there), same(t, &back), "seed %d", seed)
+		require.Equal(t, same(t, &there), same(t, &tree), "seed %d", seed)
+	}
+}
+
+func TestWhatAreNoStatisticsIsRefused(t *testing.T) {
+	whole := countsOf(rand.New(rand.NewPCG(1, 1))).Append(nil)
+	for n := range len(whole) / 2 {
+		_, err := stats.Decode(whole[:n])
+		require.Error(t, err, "the first %d bytes", n)
+	}
+	_, err := stats.Decode(append([]byte{9}, whole[1:]...))
+	require.Error(t, err, "of another form")
+}
+
+func TestVisitsAreNoPartOfAScopeOfThePlan(t *testing.T) {
+	for scope, of := range map[string]string{"": "", "sub#1": "sub", "a#2/b#3": flow.ScopeKey("a", "b"), "~2": "~"} {
+		require.Equal(t, of, stats.PlanScope(scope), scope)
+	}
 }

@@ -191,6 +191,10 @@ func (m *model) EndedBetween(context.Context, int64, int64, int) ([]persistence.
 }
 func (m *model) DeleteEnded(context.Context, int64, int) (int, error) { return 0, nil }
 
+func (m *model) AddStats(context.Context, []persistence.StatsRow) error { return nil }
+
+func (m *model) DeleteStats(context.Context, int64, int64, int) (int, error) { return 0, nil }
+
 func (m *model) ForgetDeliveries(context.Context, int64, int) (int, error) { return 0, nil }
 
 func (m *model) QueueRows(_ context.Context, services []string, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {

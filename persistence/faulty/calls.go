@@ -126,6 +126,11 @@ func (s *store) AppendLog(ctx context.Context, chunks []persistence.LogChunk, ke
 	return err
 }
 
+func (s *store) AddStats(ctx context.Context, rows []persistence.StatsRow) error {
+	_, err := call(ctx, s, "AddStats", func() (bool, error) { return true, s.Store.AddStats(ctx, rows) })
+	return err
+}
+
 func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {
 	return call(ctx, s, "QueueRows", func() ([]persistence.QueueRow, error) {
 		return s.Store.QueueRows(ctx, services, afterAt, afterTurn, limit)

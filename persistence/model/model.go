@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/troupe-engine/troupe/flow/stats"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -32,6 +33,7 @@ type store struct {
 	moves      []persistence.Move
 	tasks      map[string]*task
 	logs       map[string][]persistence.LogRow // by task
+	stats      map[persistence.StatsSpot]stats.Counts
 	permits    *Permits
 	externals  *Externals
 	flows      []persistence.Flow // in order of insertion
@@ -57,7 +59,7 @@ func New(o Options) persistence.Store {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &store{options: o, tasks: map[string]*task{}, logs: map[string][]persistence.LogRow{}, permits: NewPermits(), externals: NewExternals(),
+	return &store{options: o, tasks: map[string]*task{}, logs: map[string][]persistence.LogRow{}, stats: map[persistence.StatsSpot]stats.Counts{}, permits: NewPermits(), externals: NewExternals(),
 		hooks: map[string]persistence.Hook{}, deliveries: map[[2]string]persistence.Delivery{}}
 }
 

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/troupe-engine/troupe/flow/stats"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -228,6 +229,7 @@ func (s *store) DeleteFlow(ctx context.Context, id string, limit int) (int, erro
 	list = first(list, limit)
 	s.drop(list)
 	if all < limit {
+		maps.DeleteFunc(s.stats, func(at persistence.StatsSpot, _ stats.Counts) bool { return at.Flow == id })
 		s.flows = slices.DeleteFunc(s.flows, func(f persistence.Flow) bool { return f.ID == id })
 		s.versions = slices.DeleteFunc(s.versions, func(v persistence.Version) bool { return v.FlowID == id })
 	}

@@ -119,6 +119,7 @@ func (s *store) DeleteFlow(ctx context.Context, id string, limit int) (n int, er
 	batch.Queue(`WITH gone AS MATERIALIZED (
 			DELETE FROM troupe.tasks WHERE id IN (SELECT id FROM troupe.tasks WHERE flow_id = $1 ORDER BY created_at DESC, id DESC LIMIT $2) RETURNING id),`+deleteGone+`,
 		versions AS (DELETE FROM troupe.flow_versions WHERE flow_id = $1 AND (SELECT count(*) FROM gone) < $2),
+		stats AS (DELETE FROM troupe.stats WHERE flow = $1 AND (SELECT count(*) FROM gone) < $2),
 		flow AS (DELETE FROM troupe.flows WHERE id = $1 AND (SELECT count(*) FROM gone) < $2)
 		SELECT count(*) FROM gone`, id, limit).QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
 	batch.Queue("DELETE FROM troupe.schedules WHERE flow_id = $1", id) // also one that was put while the flow was waited for

@@ -135,6 +135,9 @@ func (s *store) DeleteFlow(ctx context.Context, id string, limit int) (int, erro
 		if _, err := t.exec("DELETE FROM flow_versions WHERE flow_id = ?", id); err != nil {
 			return err
 		}
+		if _, err := t.exec("DELETE FROM stats WHERE flow = ?", id); err != nil {
+			return err
+		}
 		_, err := t.exec("DELETE FROM flows WHERE id = ?", id)
 		return err
 	})

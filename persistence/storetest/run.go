@@ -47,6 +47,7 @@ func Run(t *testing.T, open func(*testing.T) persistence.Store) {
 		{"schedules", schedules, true},
 		{"workers", workers, true},
 		{"logs", logs, true},
+		{"stats", statistics, true},
 		{"hooks", hooks, false},
 	} {
 		t.Run(group.name, func(t *testing.T) {

@@ -380,22 +380,16 @@ export interface FlowDiff {
 }
 
 export interface FlowStats {
-  /** of the sampled tasks, from creation to end */
-  duration: Times
   /** slug of the flow, or its id when it has none */
   flow: string
-  /** that the sampled tasks came to, by scope and key; never null */
+  /** that tasks came to, by scope and key; never null */
   nodes: NodeStats[]
-  /** how many ended since then; exact as the states are */
-  of: number
-  /** of so many tasks, those that ended last, the times and the nodes tell: at most 200, and as many as can be read in a second */
-  sampled: number
+  /** the beginning of a minute, or of an hour where only hours are kept */
   since: string
-  /** those that ended since then, by how; never null */
-  states: StateTasks[]
+  tasks: TaskStats
+  until: string
   /** number of the only version that is meant; absent = all */
   version?: number
-  window: "1h" | "24h" | "7d"
 }
 
 export interface FollowedError {
@@ -852,19 +846,27 @@ export interface Move {
 }
 
 export interface NodeStats {
+  /** visits that ended, those that were skipped among them */
+  count: number
   /** of visits from beginning to end, waiting included */
   duration: Times
   /** visits that failed */
-  failures: number
+  failed: number
+  /** (other): nodes beyond those that are told apart */
   key: string
-  /** id of the task that ended last of those in which it failed */
+  /** id of the last task in which it failed */
   last_failed?: string
   /** attempts after the first one, and tries of the whole step */
-  retries: number
+  retried: number
   /** as in the graph of the flow */
   scope?: string
-  /** that began */
-  visits: number
+  skipped: number
+  /** p95 in milliseconds of each of 12 equal parts of the time, the oldest first; 0 = nothing ended; never null */
+  trend: number[]
+  /** of those visits */
+  units: number
+  /** of attempts until somebody claimed them; absent where nobody has to */
+  wait?: Times
 }
 
 export interface OpenSession {
@@ -1478,6 +1480,36 @@ export interface StateTasks {
   state: "pending" | "running" | "canceling" | "paused" | "completed" | "failed" | "canceled"
 }
 
+export interface StatsPoint {
+  at: string
+  /** tasks; 0 of a node */
+  canceled: number
+  completed: number
+  duration: Times
+  failed: number
+  /** of a node; 0 of tasks */
+  retried: number
+  /** visits of a node; 0 of tasks */
+  skipped: number
+  /** tasks; 0 of a node */
+  started: number
+  wait: Times
+}
+
+export interface StatsSeries {
+  /** slug of the flow, or its id; absent = all flows */
+  flow?: string
+  /** absent = the tasks themselves */
+  node?: string
+  /** one after the other without a gap, the oldest first; never null */
+  points: StatsPoint[]
+  scope?: string
+  since: string
+  /** how long each point is */
+  step_ms: number
+  until: string
+}
+
 export interface Step {
   /** graph mode: the action it ended with */
   action?: string
@@ -1637,6 +1669,17 @@ export interface TaskGroup {
   count: number
   /** state, slug of a flow, or what a label says; empty = without that label */
   key: string
+}
+
+export interface TaskStats {
+  canceled: number
+  completed: number
+  /** of those that ended, from creation to end */
+  duration: Times
+  failed: number
+  /** id of the task that failed last */
+  last_failed?: string
+  started: number
 }
 
 export interface TaskSummary {
@@ -2054,8 +2097,12 @@ export interface Routes {
       flow: string
     }
     query?: {
-      /** tasks that ended in this time */
+      /** the time up to now, where from is absent */
       window?: "1h" | "24h" | "7d"
+      /** begins at the minute, or the hour, that this is in */
+      from?: string
+      /** absent = now */
+      to?: string
       /** number of their version; 0 = any */
       version?: number
     }
@@ -2355,6 +2402,26 @@ export interface Routes {
   /** Sign a browser out */
   'DELETE /v1/session': {
     answer: Me
+  }
+  /** See how tasks go from time to time */
+  'GET /v1/stats': {
+    query?: {
+      /** the time up to now, where from is absent */
+      window?: "1h" | "24h" | "7d"
+      /** begins at the minute, or the hour, that this is in */
+      from?: string
+      /** absent = now */
+      to?: string
+      /** slug of the only flow that is meant, or its id */
+      flow?: string
+      /** key of a node of that flow; absent = the tasks themselves */
+      node?: string
+      /** of the node, as in the graph of the flow */
+      scope?: string
+      /** how long each point is; absent = what suits the time. Steps shorter than an hour are there for the last two days */
+      step?: "1m" | "5m" | "15m" | "1h" | "6h" | "24h"
+    }
+    answer: StatsSeries
   }
   /** Search tasks, newest first */
   'GET /v1/tasks': {

@@ -277,6 +277,20 @@ CREATE TABLE troupe.task_logs (
 );
 CREATE INDEX task_logs_job ON troupe.task_logs (job, n);
 
+-- How tasks have gone, by minutes and by hours. The same rows are written again and again.
+CREATE TABLE troupe.stats (
+	flow     text COLLATE "C" NOT NULL, -- '' = all of them together
+	of_nodes boolean NOT NULL, -- false = of tasks: node and scope are ''
+	width    bigint  NOT NULL, -- of the bucket, in milliseconds
+	bucket   bigint  NOT NULL, -- when it begins
+	scope    text COLLATE "C" NOT NULL,
+	node     text COLLATE "C" NOT NULL,
+	version  text COLLATE "C" NOT NULL,
+	counts   bytea   NOT NULL,
+	PRIMARY KEY (flow, of_nodes, width, bucket, scope, node, version)
+) WITH (fillfactor = 70);
+CREATE INDEX stats_age ON troupe.stats (width, bucket);
+
 -- What starts tasks, or signals them, when somebody outside delivers a message.
 CREATE TABLE troupe.hooks (
 	name       text COLLATE "C" PRIMARY KEY,

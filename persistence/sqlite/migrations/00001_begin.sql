@@ -225,6 +225,20 @@ CREATE TABLE task_logs (
 ) STRICT;
 CREATE INDEX task_logs_job ON task_logs (job, n);
 
+-- How tasks have gone, by minutes and by hours.
+CREATE TABLE stats (
+	flow     TEXT    NOT NULL, -- '' = all of them together
+	of_nodes INTEGER NOT NULL, -- 0 = of tasks: node and scope are ''
+	width    INTEGER NOT NULL, -- of the bucket, in milliseconds
+	bucket   INTEGER NOT NULL, -- when it begins
+	scope    TEXT    NOT NULL,
+	node     TEXT    NOT NULL,
+	version  TEXT    NOT NULL,
+	counts   BLOB    NOT NULL,
+	PRIMARY KEY (flow, of_nodes, width, bucket, scope, node, version)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX stats_age ON stats (width, bucket);
+
 -- What starts tasks, or signals them, when somebody outside delivers a message.
 CREATE TABLE hooks (
 	name       TEXT PRIMARY KEY,

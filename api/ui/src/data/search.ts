@@ -50,13 +50,13 @@ export function filterOf(query: string): TaskFilter {
   return taskFilter(parse(query))
 }
 
-export type Heat = 'failures' | 'p95'
+export type Heat = 'failures' | 'retries' | 'p95' | 'wait'
 export type Window = '1h' | '24h' | '7d'
 
 export interface FlowView { tab?: string; v?: number; heat?: Heat; window?: Window; scope?: string; node?: string; open?: string[]; from?: number; to?: number; of?: number }
 
 export function flowView(s: Sent): FlowView {
-  const heat = (['failures', 'p95'] as const).find(one => one === s.heat), window = (['1h', '24h', '7d'] as const).find(one => one === s.window)
+  const heat = (['failures', 'retries', 'p95', 'wait'] as const).find(one => one === s.heat), window = (['1h', '24h', '7d'] as const).find(one => one === s.window)
   return { tab: text(s.tab), v: number(s.v), heat, window, scope: text(s.scope), node: text(s.node), open: list(s.open), from: number(s.from), to: number(s.to), of: number(s.of) }
 }
 

@@ -8,8 +8,8 @@ import { GraphView } from '../graph/GraphView'
 import { useDrawing } from '../graph/useDrawing'
 import { Icon } from '../parts/Icon'
 import { Loading } from '../parts/Told'
-import { byPlace, heatOf, legend, placeOf } from './heat'
-import { Sampled, useStats, WindowOf } from './Stats'
+import { byPlace, heatOf, legend, placeOf, slowness } from './heat'
+import { Ended, useStats, WindowOf } from './Stats'
 
 const tones: Record<string, string> = { approval: 'waiting', timer: 'paused', delay: 'paused', wait_event: 'waiting', choice: 'idle', subflow: 'running', branch: 'running' }
 
@@ -25,7 +25,7 @@ export function FlowGraph({ graph, view, set }: { graph: Graph; view: FlowView; 
     set({ open: open.includes(inside) ? open.filter(p => p !== inside && !p.startsWith(inside + '/')) : [...open, inside] })
   }
   const stats = useStats(graph.flow ?? '', graph.version, view.window ?? '24h', view.heat !== undefined)
-  const heat = useMemo(() => ({ nodes: byPlace(stats.data), slowest: Math.max(0, ...(stats.data?.nodes ?? []).map(n => n.duration.p95_ms)), by: view.heat }), [stats.data, view.heat])
+  const heat = useMemo(() => ({ nodes: byPlace(stats.data), slowest: Math.max(0, ...(stats.data?.nodes ?? []).map(n => slowness(n, view.heat))), by: view.heat }), [stats.data, view.heat])
   const numbers = useCallback((i: number) => (heat.by ? heat.nodes.get(placeOf(graph.nodes[i])) : undefined), [graph, heat])
   const tone = useCallback((i: number) => (heat.by ? heatOf(numbers(i), heat.by, heat.slowest) : (tones[graph.nodes[i].kind] ?? 'completed')), [graph, heat, numbers])
   const card = useCallback((d: Drawn) => <Card graph={graph} drawn={d} toggle={toggle} numbers={heat.by && (numbers(d.i) ?? 'none')} />, [graph, open, heat, numbers])
@@ -35,10 +35,10 @@ export function FlowGraph({ graph, view, set }: { graph: Graph; view: FlowView; 
     <>
       <div className="graph-heat panel heat-bar" role="group" aria-label="Heat">
         <label className="inline">colors
-          <select value={view.heat ?? ''} onChange={e => set({ heat: (e.target.value || undefined) as FlowView['heat'] })}><option value="">kinds</option><option value="failures">failures</option><option value="p95">p95 of duration</option></select>
+          <select value={view.heat ?? ''} onChange={e => set({ heat: (e.target.value || undefined) as FlowView['heat'] })}><option value="">kinds</option><option value="failures">failures</option><option value="retries">retries</option><option value="p95">p95 of duration</option><option value="wait">p95 of waiting</option></select>
         </label>
         {view.heat && <WindowOf view={view} set={set} />}
-        {view.heat && stats.data && <Sampled of={stats.data} />}
+        {view.heat && stats.data && <Ended of={stats.data} />}
         {view.heat && <span className="faint">{stats.isError ? stats.error.message : legend[view.heat]}</span>}
       </div>
       <GraphView
@@ -62,7 +62,7 @@ export function FlowGraph({ graph, view, set }: { graph: Graph; view: FlowView; 
 /** What a node did, in as few words as its card has room for. */
 function told(n: NodeStats | 'none'): string {
   if (n === 'none') return 'not visited'
-  return [`${n.visits}×`, n.failures > 0 && `${n.failures} failed`, n.visits > 0 && `p95 ${span(n.duration.p95_ms)}`].filter(Boolean).join(' · ')
+  return [`${n.count.toLocaleString('en')}×`, n.failed > 0 && `${n.failed} failed`, n.count > 0 && `p95 ${span(n.duration.p95_ms)}`].filter(Boolean).join(' · ')
 }
 
 function Card({ graph, drawn, toggle, numbers }: { graph: Graph; drawn: Drawn; toggle: (i: number) => void; numbers?: NodeStats | 'none' }) {

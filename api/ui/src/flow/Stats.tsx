@@ -1,13 +1,16 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
+import { useState } from 'react'
 import type { FlowStats, NodeStats } from '../api.gen'
 import { call } from '../data/call'
 import { usePrefs } from '../data/prefs'
-import { filterOf, type FlowView, type Window } from '../data/search'
+import type { FlowView, Window } from '../data/search'
 import { span } from '../data/time'
+import { Trend } from '../parts/Chart'
 import { short } from '../parts/short'
 import { Sign } from '../parts/State'
 import { Loading, Trouble } from '../parts/Told'
+import { placeOf, share } from './heat'
 
 export function useStats(flow: string, version: number | undefined, window: Window, wanted: boolean) {
   const { live } = usePrefs()
@@ -19,15 +22,16 @@ export function useStats(flow: string, version: number | undefined, window: Wind
 
 export function WindowOf({ view, set }: { view: FlowView; set: (v: Partial<FlowView>) => void }) {
   return (
-    <label className="inline">ended in the last
+    <label className="inline">of the last
       <select value={view.window ?? '24h'} onChange={e => set({ window: e.target.value as Window })}><option value="1h">hour</option><option value="24h">24 hours</option><option value="7d">7 days</option></select>
     </label>
   )
 }
 
-/** How much of what there is has been read. */
-export function Sampled({ of: s }: { of: FlowStats }) {
-  return <span className="faint">{s.of === 0 ? 'no task has ended' : s.sampled === s.of ? `all ${s.of.toLocaleString('en')} tasks` : `the newest ${s.sampled} of ${s.of.toLocaleString('en')} tasks`}</span>
+/** Of how many tasks the numbers are. */
+export function Ended({ of: { tasks } }: { of: FlowStats }) {
+  const n = tasks.completed + tasks.failed + tasks.canceled
+  return <span className="faint">{n === 0 ? 'no task has ended' : `${n.toLocaleString('en')} ${n === 1 ? 'task has' : 'tasks have'} ended`}</span>
 }
 
 /** How the tasks of a version go, and what each node does. */
@@ -35,36 +39,64 @@ export function Stats({ flow, version, view, set }: { flow: string; version: num
   const found = useStats(flow, version, view.window ?? '24h', true)
   if (!found.data) return found.isError ? <Trouble error={found.error} again={() => void found.refetch()} /> : <Loading />
   const s = found.data
-  const times = s.duration
+  const times = s.tasks.duration
+  const ended = s.tasks.completed + s.tasks.failed + s.tasks.canceled
   return (
     <div className="stats" tabIndex={0} role="region" aria-label="Statistics">
-      <div className="heat-bar"><WindowOf view={view} set={set} /><Sampled of={s} /></div>
+      <div className="heat-bar"><WindowOf view={view} set={set} /><Ended of={s} /></div>
       <ul className="tiles" aria-label="Tasks that ended">
-        {s.states.map(n => <li key={n.state}><Link to="/tasks" search={filterOf(n.query)} className={`tile panel${n.count === 0 ? ' none' : ''}`}><b>{n.count.toLocaleString('en')}{n.exact ? '' : '+'}</b><span><Sign state={n.state} size={14} />{n.state}</span></Link></li>)}
-        {s.sampled > 0 && ([['half', times.p50_ms], ['95 %', times.p95_ms], ['99 %', times.p99_ms]] as const).map(([name, ms]) => <li key={name} className="tile panel"><b>{span(ms)}</b><span>{name} took no longer</span></li>)}
+        {(['completed', 'failed', 'canceled'] as const).map(state => (
+          <li key={state}>
+            <Link to="/tasks" search={{ flow, state: [state], version, ended_from: s.since }} className={`tile panel${s.tasks[state] === 0 ? ' none' : ''}`}><b>{s.tasks[state].toLocaleString('en')}</b><span><Sign state={state} size={14} />{state}</span></Link>
+          </li>
+        ))}
+        {ended > 0 && ([['half', times.p50_ms], ['95 %', times.p95_ms], ['99 %', times.p99_ms]] as const).map(([name, ms]) => <li key={name} className="tile panel"><b>{span(ms)}</b><span>{name} took no longer</span></li>)}
       </ul>
-      {s.nodes.length > 0 && (
-        <div className="panel table-box">
-          <table>
-            <thead><tr><th>Node</th><th className="number">Visits</th><th className="number">Failed</th><th className="number">Retried</th><th className="number">p50</th><th className="number">p95</th><th className="number">Longest</th><th>Failed last</th></tr></thead>
-            <tbody>{s.nodes.map(n => <NodeRow key={`${n.scope}/${n.key}`} node={n} />)}</tbody>
-          </table>
-        </div>
-      )}
+      {s.nodes.length > 0 && <Nodes nodes={s.nodes} />}
     </div>
   )
+}
+
+const columns: [name: string, of: (n: NodeStats) => number | string][] = [
+  ['Node', placeOf], ['Count', n => n.count], ['Failed', n => share(n.failed, n.count)], ['Retried', n => share(n.retried, n.units)], ['Skipped', n => share(n.skipped, n.count)],
+  ['p50', n => n.duration.p50_ms], ['p95', n => n.duration.p95_ms], ['p99', n => n.duration.p99_ms], ['Wait p95', n => n.wait?.p95_ms ?? -1],
+]
+
+/** What each node does, in the order of a column: names from the first on, numbers from the largest on. */
+function Nodes({ nodes }: { nodes: NodeStats[] }) {
+  const [by, setBy] = useState(0)
+  const value = columns[by][1]
+  const sorted = by === 0 ? nodes : nodes.toSorted((a, b) => Number(value(b)) - Number(value(a)))
+  return (
+    <div className="panel table-box">
+      <table>
+        <thead><tr>
+          {columns.map(([name], i) => <th key={name} className={i > 0 ? 'number' : ''} aria-sort={i !== by ? 'none' : i === 0 ? 'ascending' : 'descending'}><button className="quiet sort" onClick={() => setBy(i)}>{name}{i === by && <span aria-hidden="true"> {i === 0 ? '↑' : '↓'}</span>}</button></th>)}
+          <th>p95 over time</th><th>Failed last</th>
+        </tr></thead>
+        <tbody>{sorted.map(n => <NodeRow key={placeOf(n)} node={n} />)}</tbody>
+      </table>
+    </div>
+  )
+}
+
+function percent(n: number, of: number): string {
+  return n === 0 ? '0' : `${(100 * share(n, of)).toFixed(1)} %`
 }
 
 function NodeRow({ node: n }: { node: NodeStats }) {
   return (
     <tr>
       <td className="strong">{n.scope && <span className="faint">{n.scope}/</span>}{n.key}</td>
-      <td className="number">{n.visits}</td>
-      <td className={`number${n.failures > 0 ? ' tone-failed' : ''}`}>{n.failures}</td>
-      <td className="number">{n.retries}</td>
+      <td className="number">{n.count.toLocaleString('en')}</td>
+      <td className={`number${n.failed > 0 ? ' tone-failed' : ''}`} title={`${n.failed} of ${n.count}`}>{percent(n.failed, n.count)}</td>
+      <td className="number" title={`${n.retried} beside ${n.units} units`}>{percent(n.retried, n.units)}</td>
+      <td className="number" title={`${n.skipped} of ${n.count}`}>{percent(n.skipped, n.count)}</td>
       <td className="number">{span(n.duration.p50_ms)}</td>
       <td className="number">{span(n.duration.p95_ms)}</td>
-      <td className="number">{span(n.duration.max_ms)}</td>
+      <td className="number">{span(n.duration.p99_ms)}</td>
+      <td className="number">{n.wait ? span(n.wait.p95_ms) : '—'}</td>
+      <td><Trend values={n.trend} label={`p95 of ${n.key}, from ${span(Math.min(...n.trend.filter(v => v > 0), n.duration.max_ms))} to ${span(Math.max(...n.trend))}`} /></td>
       <td>{n.last_failed && <Link to="/tasks/$task" params={{ task: n.last_failed }} className="mono">{short(n.last_failed)}</Link>}</td>
     </tr>
   )

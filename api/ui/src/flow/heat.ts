@@ -10,15 +10,32 @@ export function byPlace(stats: FlowStats | undefined): Map<string, NodeStats> {
   return new Map(stats?.nodes.map(n => [placeOf(n), n]))
 }
 
-/** How hot a node is, as a tone: by the share of its visits that failed, or by how slow it is beside the slowest one. */
-export function heatOf(n: NodeStats | undefined, by: Heat, slowest: number): 'idle' | 'completed' | 'waiting' | 'failed' {
-  if (!n || n.visits + n.failures === 0) return 'idle'
-  if (by === 'failures') return n.failures === 0 ? 'completed' : n.failures < 0.05 * n.visits ? 'waiting' : 'failed'
-  return n.duration.p95_ms >= 0.5 * slowest && slowest > 0 ? 'failed' : n.duration.p95_ms >= 0.1 * slowest && slowest > 0 ? 'waiting' : 'completed'
+export function share(n: number, of: number): number {
+  return of > 0 ? n / of : 0
 }
+
+/** How slow a node is, by what is slow. */
+export function slowness(n: NodeStats, by: Heat | undefined): number {
+  return by === 'wait' ? (n.wait?.p95_ms ?? 0) : n.duration.p95_ms
+}
+
+/** How hot a node is, as a tone: by the share of its visits that failed, of attempts that were retried, or by how slow it is beside the slowest one. */
+export function heatOf(n: NodeStats | undefined, by: Heat, slowest: number): 'idle' | 'completed' | 'waiting' | 'failed' {
+  if (!n || n.count === 0) return 'idle'
+  if (by === 'failures' || by === 'retries') {
+    const part = by === 'failures' ? share(n.failed, n.count) : share(n.retried, n.units)
+    return part === 0 ? 'completed' : part < 0.05 ? 'waiting' : 'failed'
+  }
+  const slow = slowness(n, by)
+  return slow >= 0.5 * slowest && slowest > 0 ? 'failed' : slow >= 0.1 * slowest && slowest > 0 ? 'waiting' : 'completed'
+}
+
+const slow = 'red: half as slow as the slowest node or slower, amber: a tenth, green: faster'
 
 /** What the colors mean, from cool to hot. */
 export const legend: Record<Heat, string> = {
   failures: 'green: none failed, amber: below 5 % of visits, red: 5 % or more',
-  p95: 'red: half as slow as the slowest node or slower, amber: a tenth, green: faster',
+  retries: 'green: none was retried, amber: below 5 % of units, red: 5 % or more',
+  p95: slow,
+  wait: slow,
 }

@@ -1,0 +1,24 @@
+package listing
+
+import (
+	"fmt"
+
+	"github.com/troupe-engine/troupe/flow/stats"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// StatsColumns are those that ScanStats reads.
+const StatsColumns = "flow, version, scope, node, width, bucket, counts"
+
+// ScanStats reads what was counted in one bucket.
+func ScanStats(row Row, r *persistence.StatsRow) error {
+	var counts []byte
+	if err := row.Scan(&r.Flow, &r.Version, &r.Scope, &r.Node, &r.Width, &r.Bucket, &counts); err != nil {
+		return err
+	}
+	var err error
+	if r.Counts, err = stats.Decode(counts); err != nil {
+		return fmt.Errorf("statistics of flow %q, node %q at %d: %w", r.Flow, r.Node, r.Bucket, err)
+	}
+	return nil
+}
