@@ -189,6 +189,8 @@ type Tasks interface {
 	CountTasks(ctx context.Context, f TaskFilter) (int, error)      // ignores order and paging
 	// CountTasksBy counts them by their status, or by something else. It ignores order and paging.
 	CountTasksBy(ctx context.Context, f TaskFilter, by By) (map[string]int, error)
+	// NewestOf tells the newest tasks of each of some flows, so many of each at most, the flows in order of their ids.
+	NewestOf(ctx context.Context, flows []string, each int) ([]TaskMark, error)
 	// CountByStatus counts all tasks by status, for metrics.
 	CountByStatus(ctx context.Context) (map[string]int, error)
 	// CountByShard counts the tasks that have not ended, in shards that have some. It looks at each of them.
@@ -197,6 +199,12 @@ type Tasks interface {
 	EndedBetween(ctx context.Context, from, before int64, limit int) ([]TaskEnd, error)
 	// DeleteEnded deletes up to limit tasks that ended before a time, with everything of theirs.
 	DeleteEnded(ctx context.Context, before int64, limit int) (int, error)
+}
+
+// TaskMark is a task as a dot in a row of them.
+type TaskMark struct {
+	Flow, ID, Status string
+	CreatedAt        int64
 }
 
 // TaskEnd is when a task ended.

@@ -151,7 +151,28 @@ func kindOfText(definition []byte) string {
 
 // Flows lists flows, newest first.
 func (c *Client) Flows(ctx context.Context, p Paging) (*wire.Page[wire.Flow], error) {
-	return get[wire.Page[wire.Flow]](ctx, c, "/v1/flows", p.query())
+	return c.FindFlows(ctx, FlowQuery{Paging: p})
+}
+
+// FlowQuery picks flows and says what is told of them.
+type FlowQuery struct {
+	Paging
+	Text    string // in their slug, name or description
+	ByName  bool   // by slug; otherwise the newest first
+	Summary bool   // tell of each how it goes
+}
+
+// FindFlows lists some flows.
+func (c *Client) FindFlows(ctx context.Context, f FlowQuery) (*wire.Page[wire.Flow], error) {
+	q := f.query()
+	set(q, "q", f.Text)
+	if f.ByName {
+		q.Set("sort", "name")
+	}
+	if f.Summary {
+		q.Set("with", "summary")
+	}
+	return get[wire.Page[wire.Flow]](ctx, c, "/v1/flows", q)
 }
 
 // Flow reads a flow by its slug or id.

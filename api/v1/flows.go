@@ -26,7 +26,8 @@ func (s *service) flowRoutes() {
 	serve(s, operation{id: "validate-definition", method: http.MethodPost, path: "/v1/validate", tag: "flows", body: s.definitionBody(),
 		summary: "Check a definition", text: "Tells all its problems, with their places. Nothing is kept."}, s.validate)
 	serve(s, operation{id: "list-flows", method: http.MethodGet, path: "/v1/flows", tag: "flows",
-		summary: "List flows, newest first"}, s.listFlows)
+		summary: "List flows, newest first",
+		text:    "With a summary: how many tasks of each began and ended in the last day, how long they took, the last ones, and when a schedule begins the next."}, s.listFlows)
 	serve(s, operation{id: "get-flow", method: http.MethodGet, path: "/v1/flows/{flow}", tag: "flows",
 		summary: "Read a flow"}, s.getFlow)
 	serve(s, operation{id: "delete-flow", method: http.MethodDelete, path: "/v1/flows/{flow}", tag: "flows",
@@ -71,34 +72,6 @@ func (s *service) flowBy(ctx context.Context, where, name string) (*persistence.
 		return nil, missing(where, "publish it first, or look for its name at /v1/flows", "there is no flow %.140q", name)
 	}
 	return f, err
-}
-
-// listFlows counts from the end of the list, because new flows are put before its beginning.
-func (s *service) listFlows(ctx context.Context, in *struct{ Paging }) (*body[wire.Page[wire.Flow]], error) {
-	at, continued, err := in.position()
-	if err != nil {
-		return nil, err
-	}
-	offset := 0
-	if continued {
-		_, total, err := s.Store.ListFlows(ctx, 0, 1)
-		if err != nil {
-			return nil, err
-		}
-		offset = max(total-int(at.at), 0)
-	}
-	flows, total, err := s.Store.ListFlows(ctx, offset, in.Limit)
-	if err != nil {
-		return nil, err
-	}
-	page := wire.Page[wire.Flow]{Items: make([]wire.Flow, len(flows))}
-	for i := range flows {
-		page.Items[i] = toFlow(&flows[i])
-	}
-	if left := total - offset - len(flows); left > 0 {
-		page.Next = cursor{at: int64(left)}.String()
-	}
-	return &body[wire.Page[wire.Flow]]{page}, nil
 }
 
 func (s *service) getFlow(ctx context.Context, in *struct{ FlowPath }) (*body[wire.Flow], error) {

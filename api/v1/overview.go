@@ -35,7 +35,11 @@ func (s *service) getOverview(ctx context.Context, _ *struct{}) (*body[wire.Over
 // look makes an overview.
 func (s *service) look(ctx context.Context) (*wire.Overview, error) {
 	now := s.Engine.Now()
-	o := &wire.Overview{Now: wire.Time{Time: now}}
+	slow, err := s.slow.get(ctx, now, slowAge, s.slowFlows)
+	if err != nil {
+		return nil, err
+	}
+	o := &wire.Overview{Now: wire.Time{Time: now}, Slow: *slow}
 	for _, part := range []func(context.Context, *wire.Overview) error{s.byState, s.recently, s.failing, s.queuesServed, s.crew} {
 		if err := part(ctx, o); err != nil {
 			return nil, err

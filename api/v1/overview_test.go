@@ -101,3 +101,22 @@ func TestManyFailuresAreToldByTheNewestOfThem(t *testing.T) {
 	require.EqualValues(t, 498, s.get("/v1/tasks/count?" + group["query"].(string))["count"])
 	require.Equal(t, "f599", group["newest"])
 }
+
+func TestTheOverviewTellsFlowsThatHaveBecomeSlow(t *testing.T) {
+	onBothStores(t, func(s *server) {
+		const definition = `{"start":"a","nodes":{"a":{"exec_type":"queue","service":"x"}}}`
+		slow, steady := s.publish(definition), s.publish(definition)
+		now := time.Now()
+		for range 10 {
+			s.counted(s.get("/v1/flows/" + slow)["id"].(string), "v", now.Add(-48*time.Hour), 12_000)
+			s.counted(s.get("/v1/flows/" + slow)["id"].(string), "v", now.Add(-time.Hour), 41_000)
+			s.counted(s.get("/v1/flows/" + steady)["id"].(string), "w", now.Add(-48*time.Hour), 12_000)
+			s.counted(s.get("/v1/flows/" + steady)["id"].(string), "w", now.Add(-time.Hour), 13_000)
+		}
+		told := s.get("/v1/overview")["slow"].([]any)
+		require.Len(t, told, 1)
+		require.Equal(t, slow, told[0].(obj)["flow"])
+		require.InEpsilon(t, 41_000, told[0].(obj)["p99_ms"], 0.09)
+		require.InEpsilon(t, 12_000, told[0].(obj)["before_ms"], 0.09)
+	})
+}

@@ -68,6 +68,7 @@ type service struct {
 	told      bounded.Once        // why deliveries were refused
 	hooks     compiledHooks
 	overview  *fresh[wire.Overview]
+	slow      *fresh[[]wire.SlowFlow]
 	timelines *timelines
 	news      *tasksNews
 	shell     *api.Server // that it is mounted in; nil = none
@@ -88,7 +89,7 @@ func New(cfg Config) (Routes, error) {
 }
 
 func newService(cfg Config) *service {
-	s := &service{Config: cfg.orDefault(), mux: http.NewServeMux(), lookups: semaphore.NewWeighted(lookupsAtOnce), values: userValues{}, overview: newFresh[wire.Overview](), timelines: newTimelines()}
+	s := &service{Config: cfg.orDefault(), mux: http.NewServeMux(), lookups: semaphore.NewWeighted(lookupsAtOnce), values: userValues{}, overview: newFresh[wire.Overview](), slow: newFresh[[]wire.SlowFlow](), timelines: newTimelines()}
 	s.news = &tasksNews{store: s.Store, listeners: map[*newsListener]bool{}, log: func(err error) { s.Logger.Error("changed tasks are told late", "error", err) }}
 	s.huma = humago.New(s.mux, describe(s.values))
 	s.huma.UseMiddleware(knowRefusals)

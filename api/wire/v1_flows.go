@@ -11,7 +11,24 @@ type Flow struct {
 	CreatedAt   Time   `json:"created_at"`
 	Tried       bool   `json:"tried,omitempty" doc:"it is for a task of a definition that was not published: no list has it"`
 
+	Summary *FlowSummary `json:"summary,omitempty" doc:"in lists that are asked for with=summary"`
+
 	Inputs json.RawMessage `json:"inputs,omitempty" doc:"what tasks of the newest version are started with, as a JSON Schema (2020-12) of an object; absent where nothing is declared, and in lists"`
+}
+
+// FlowSummary is how a flow goes.
+type FlowSummary struct {
+	Since  Time        `json:"since" doc:"tasks are counted since then: the last 24 hours, and what has passed of the hour before"`
+	Tasks  TaskStats   `json:"tasks"`
+	Newest []TaskState `json:"newest" doc:"the last 20 tasks that began, the newest first; never null"`
+	Next   Time        `json:"next,omitzero" doc:"when a schedule begins a task next; absent when none does"`
+}
+
+// TaskState is a task and its state.
+type TaskState struct {
+	ID        string `json:"id"`
+	State     string `json:"state" enum:"pending,running,canceling,completed,failed,canceled"`
+	CreatedAt Time   `json:"created_at"`
 }
 
 // Version is one immutable state of a flow.

@@ -6,6 +6,7 @@ type Overview struct {
 	States   []StateTasks  `json:"states" doc:"all tasks by their state; never null"`
 	Recent   []RecentTasks `json:"recent" doc:"of the last hour and of the last day; never null"`
 	Failing  Failing       `json:"failing"`
+	Slow     []SlowFlow    `json:"slow" doc:"flows of which 99 % of tasks took half as long again as the week before, or longer, the slowest in comparison first; at most 5, of the 500 newest flows; may be a minute old; never null"`
 	Queues   []Queue       `json:"queues" doc:"those that are not empty, the one with the oldest job first; the first 50; never null"`
 	Services int           `json:"services" doc:"how many queues there are that are not empty"`
 	Workers  WorkerCount   `json:"workers"`
@@ -50,6 +51,13 @@ type FailureGroup struct {
 	Newest string `json:"newest" doc:"id of the one that failed last"`
 	At     Time   `json:"at" doc:"when that was"`
 	Query  string `json:"query" doc:"GET /v1/tasks with this query lists them"`
+}
+
+// SlowFlow is a flow whose tasks take longer than they did.
+type SlowFlow struct {
+	Flow   string `json:"flow" doc:"slug of the flow, or its id when it has none"`
+	P99    int64  `json:"p99_ms" doc:"of tasks of the last 24 hours"`
+	Before int64  `json:"before_ms" doc:"the same of the 7 days before"`
 }
 
 // WorkerCount counts workers by their state.

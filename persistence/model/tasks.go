@@ -140,6 +140,20 @@ func (t *task) queued(service string) bool {
 	return false
 }
 
+func (s *store) NewestOf(ctx context.Context, flows []string, each int) ([]persistence.TaskMark, error) {
+	var list []persistence.TaskMark
+	for _, id := range slices.Compact(slices.Sorted(slices.Values(flows))) {
+		rows, err := s.ListTasks(ctx, persistence.TaskFilter{FlowID: id, Limit: each})
+		if err != nil {
+			return nil, err
+		}
+		for i := range rows {
+			list = append(list, persistence.TaskMark{Flow: id, ID: rows[i].ID, Status: rows[i].Status, CreatedAt: rows[i].CreatedAt})
+		}
+	}
+	return list, nil
+}
+
 func (s *store) CountByStatus(ctx context.Context) (map[string]int, error) {
 	leave, err := s.enter(ctx)
 	if err != nil {

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
@@ -55,6 +57,13 @@ func (s *store) CountTasks(ctx context.Context, f persistence.TaskFilter) (int, 
 func (s *store) CountTasksBy(ctx context.Context, f persistence.TaskFilter, by persistence.By) (map[string]int, error) {
 	q := listing.CountBy(dialect, f, by)
 	return listing.Counts(read(ctx, s, "count tasks", listing.ScanCounted, q.String(), q.Args...))
+}
+
+func (s *store) NewestOf(ctx context.Context, flows []string, each int) ([]persistence.TaskMark, error) {
+	flows = slices.DeleteFunc(slices.Clone(flows), func(id string) bool { return !flow.IsText(id) })
+	return read(ctx, s, "list the newest tasks", listing.ScanTaskMark, `SELECT t.* FROM (SELECT DISTINCT id COLLATE "C" FROM unnest($1::text[]) d (id)) f (id),
+			LATERAL (SELECT flow_id, id, status, created_at FROM troupe.tasks WHERE flow_id = f.id ORDER BY created_at DESC, id DESC LIMIT $2) t
+		ORDER BY t.flow_id, t.created_at DESC, t.id DESC`, flows, each)
 }
 
 func (s *store) CountByStatus(ctx context.Context) (map[string]int, error) {

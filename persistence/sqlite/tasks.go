@@ -61,6 +61,19 @@ func (s *store) CountTasksBy(ctx context.Context, f persistence.TaskFilter, by p
 	return listing.Counts(read(ctx, s.readers.db, "count tasks", listing.ScanCounted, q.String(), q.Args...))
 }
 
+func (s *store) NewestOf(ctx context.Context, flows []string, each int) ([]persistence.TaskMark, error) {
+	var all []persistence.TaskMark
+	for _, id := range slices.Compact(slices.Sorted(slices.Values(flows))) {
+		list, err := read(ctx, &s.readers, "list the newest tasks", listing.ScanTaskMark,
+			"SELECT flow_id, id, status, created_at FROM tasks WHERE flow_id = ? ORDER BY created_at DESC, id DESC LIMIT ?", id, each)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, list...)
+	}
+	return all, nil
+}
+
 func (s *store) CountByStatus(ctx context.Context) (map[string]int, error) {
 	list, err := read(ctx, &s.readers, "count tasks", listing.ScanStatusCount, "SELECT status, count(*) FROM tasks GROUP BY status")
 	counts := map[string]int{}

@@ -115,6 +115,12 @@ var filters = map[string]struct {
 }
 
 var tasks = []behavior{
+	{"the newest tasks of each flow are told by its id", func(w *world) {
+		w.listed()
+		marks := got[persistence.TaskMark](w)(w.NewestOf(w.ctx(), []string{"f2", "f1", "none", "no\x00text", "f1"}, 2))
+		require.Equal(w, []persistence.TaskMark{{Flow: "f1", ID: "t3", Status: "running", CreatedAt: 20}, {Flow: "f1", ID: "t2", Status: "completed", CreatedAt: 20}, {Flow: "f2", ID: "t4", Status: "failed", CreatedAt: 20}}, marks)
+		require.Empty(w, got[persistence.TaskMark](w)(w.NewestOf(w.ctx(), nil, 2)))
+	}},
 	{"a filter picks tasks", func(w *world) {
 		w.listed()
 		for name, tt := range filters {

@@ -351,6 +351,8 @@ export interface Flow {
   name: string
   /** what the flow is addressed by; absent for flows of other API families, which are addressed by id */
   slug?: string
+  /** in lists that are asked for with=summary */
+  summary?: FlowSummary
   /** it is for a task of a definition that was not published: no list has it */
   tried?: boolean
 }
@@ -390,6 +392,16 @@ export interface FlowStats {
   until: string
   /** number of the only version that is meant; absent = all */
   version?: number
+}
+
+export interface FlowSummary {
+  /** the last 20 tasks that began, the newest first; never null */
+  newest: TaskState[]
+  /** when a schedule begins a task next; absent when none does */
+  next?: string
+  /** tasks are counted since then: the last 24 hours, and what has passed of the hour before */
+  since: string
+  tasks: TaskStats
 }
 
 export interface FollowedError {
@@ -886,6 +898,8 @@ export interface Overview {
   recent: RecentTasks[]
   /** how many queues there are that are not empty */
   services: number
+  /** flows of which 99 % of tasks took half as long again as the week before, or longer, the slowest in comparison first; at most 5, of the 500 newest flows; may be a minute old; never null */
+  slow: SlowFlow[]
   /** all tasks by their state; never null */
   states: StateTasks[]
   workers: WorkerCount
@@ -1401,6 +1415,15 @@ export interface Slots {
   items: Slot[]
 }
 
+export interface SlowFlow {
+  /** the same of the 7 days before */
+  before_ms: number
+  /** slug of the flow, or its id when it has none */
+  flow: string
+  /** of tasks of the last 24 hours */
+  p99_ms: number
+}
+
 export interface Span {
   attributes: SpanAttribute[]
   /** of what goes on: now */
@@ -1669,6 +1692,12 @@ export interface TaskGroup {
   count: number
   /** state, slug of a flow, or what a label says; empty = without that label */
   key: string
+}
+
+export interface TaskState {
+  created_at: string
+  id: string
+  state: "pending" | "running" | "canceling" | "completed" | "failed" | "canceled"
 }
 
 export interface TaskStats {
@@ -2027,6 +2056,12 @@ export interface Routes {
       cursor?: string
       /** how many items at most */
       limit?: number
+      /** only flows with this text in their slug, name or description, in letters of either case */
+      q?: string
+      /** the newest first, or by slug */
+      sort?: "-created" | "name"
+      /** tell of each flow how it goes */
+      with?: "summary"
     }
     answer: PageFlow
   }

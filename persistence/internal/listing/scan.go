@@ -157,6 +157,11 @@ type StatusCount struct {
 // ScanStatusCount reads a status and a number.
 func ScanStatusCount(row Row, c *StatusCount) error { return row.Scan(&c.Status, &c.Count) }
 
+// ScanTaskMark reads the flow, the id, the status and the creation of a task.
+func ScanTaskMark(row Row, m *persistence.TaskMark) error {
+	return row.Scan(&m.Flow, &m.ID, &m.Status, &m.CreatedAt)
+}
+
 // ScanTaskEnd reads an id and a time.
 func ScanTaskEnd(row Row, e *persistence.TaskEnd) error { return row.Scan(&e.ID, &e.EndedAt) }
 

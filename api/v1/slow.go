@@ -1,0 +1,71 @@
+package v1
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow/stats"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+const (
+	slowAge   = time.Minute // how old an answer may be
+	slowMost  = 5           // that are told
+	slowAmong = 500         // flows that are looked at, the newest
+	slowTasks = 10          // that have to have ended, or it says nothing
+	slowLeast = 100         // milliseconds; what is faster is not slow
+)
+
+// slowFlows compares the last day with the week before.
+func (s *service) slowFlows(ctx context.Context) (*[]wire.SlowFlow, error) {
+	flows, _, err := s.Store.ListFlows(ctx, 0, slowAmong)
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]string, len(flows))
+	for i := range flows {
+		ids[i] = flows[i].ID
+	}
+	now := s.Engine.Now().UnixMilli()
+	day := now - 24*persistence.StatsHour
+	lately, err := s.tookByFlow(ctx, ids, day, now+1)
+	if err != nil {
+		return nil, err
+	}
+	ids = slices.DeleteFunc(ids, func(id string) bool {
+		return lately[id] == nil || lately[id].N() < slowTasks || lately[id].Quantile(99) < slowLeast
+	})
+	before, err := s.tookByFlow(ctx, ids, day-7*24*persistence.StatsHour, day)
+	if err != nil {
+		return nil, err
+	}
+	slow := []wire.SlowFlow{}
+	for i := range flows {
+		now, then := lately[flows[i].ID], before[flows[i].ID]
+		if now == nil || then == nil || then.N() < slowTasks || 2*now.Quantile(99) < 3*then.Quantile(99) {
+			continue
+		}
+		slow = append(slow, wire.SlowFlow{Flow: nameOf(&flows[i]), P99: now.Quantile(99), Before: then.Quantile(99)})
+	}
+	slices.SortStableFunc(slow, func(a, b wire.SlowFlow) int {
+		return cmp.Compare(float64(b.P99)/float64(max(b.Before, 1)), float64(a.P99)/float64(max(a.Before, 1)))
+	})
+	slow = slow[:min(len(slow), slowMost)]
+	return &slow, nil
+}
+
+// tookByFlow is how long tasks of flows took that ended in some hours.
+func (s *service) tookByFlow(ctx context.Context, ids []string, from, to int64) (map[string]*stats.Sketch, error) {
+	rows, err := s.Store.ReadStats(ctx, persistence.StatsFilter{Flows: ids, Width: persistence.StatsHour, From: from, To: to})
+	took := map[string]*stats.Sketch{}
+	for i := range rows {
+		if took[rows[i].Flow] == nil {
+			took[rows[i].Flow] = &stats.Sketch{}
+		}
+		took[rows[i].Flow].Add(&rows[i].Counts.Took)
+	}
+	return took, err
+}
