@@ -181,15 +181,16 @@ func (c *company) routes() map[string]http.Handler {
 const leaveGrace = 5 * time.Second
 
 // leave hands over what the member owns while it still answers, so that nobody hears that it goes.
-func (c *company) leave() {
+func (c *company) leave() (handedOver bool) {
 	if c == nil {
-		return
+		return false
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), leaveGrace)
 	defer cancel()
 	if err := c.keeper.Leave(ctx); err != nil {
 		c.log.Warn("not everything was handed over: the others take it when they see that this member has gone", "error", err)
 	}
+	return c.keeper.OwnsNothing()
 }
 
 // close ends it. The member has gone.

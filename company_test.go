@@ -182,3 +182,49 @@ func TestMembersWithoutASecretOfTheirOwnHaveThatOfTheirStore(t *testing.T) {
 	require.ErrorIs(t, err, persistence.ErrStranger)
 	require.NoError(t, other.Close())
 }
+
+func TestAMemberThatLeavesAnswersUntilItsJobsHaveFinished(t *testing.T) {
+	cfg := Config{Store: pgtest.DSN(t), Listen: freeAddress(t)}
+	a, b := join(t, cfg), join(t, Config{Store: cfg.Store})
+	began, finish := make(chan string, 100), make(chan struct{})
+	for _, e := range []*Engine{a, b} {
+		e.HandleJSON("stay", func(_ context.Context, j Job) (json.RawMessage, error) {
+			began <- j.ID
+			<-finish
+			return nil, nil
+		})
+	}
+	require.NoError(t, a.Publish(t.Context(), "f", []byte(`{"start":"s","nodes":{"s":{"exec_type":"local_func","func":"stay"}}}`)))
+	shared(t, a, b)
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- a.Serve(ctx, nil) }()
+	var tasks []string
+	for range 16 {
+		id, err := b.Start(t.Context(), "f", nil)
+		require.NoError(t, err)
+		tasks = append(tasks, id)
+	}
+	for range tasks {
+		<-began
+	}
+	cancel()
+	shared(t, b)
+	select {
+	case <-served:
+		require.Fail(t, "it does not answer any more, and has jobs under way")
+	case <-time.After(300 * time.Millisecond):
+	}
+	answer, err := http.Get("http://" + cfg.Listen + "/healthz")
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	require.Equal(t, http.StatusOK, answer.StatusCode)
+	close(finish)
+	require.NoError(t, <-served)
+	for _, id := range tasks {
+		result, err := b.Wait(t.Context(), id)
+		require.NoError(t, err)
+		require.EqualValues(t, "completed", result.Status)
+	}
+	require.Empty(t, began, "no job is carried out twice")
+}

@@ -17,7 +17,7 @@ import (
 )
 
 // Serve answers the HTTP API until ctx ends; l may be nil to listen where the Config says. A member of a cluster hands over
-// what it owns before it stops to answer, and takes nothing any more: what is left for it is Close. One that is fenced stops to
+// what it owns and lets its jobs finish before it stops to answer, and takes nothing any more: what is left for it is Close. One that is fenced stops to
 // answer with an error.
 func (e *Engine) Serve(ctx context.Context, l net.Listener) error {
 	l, err := e.listen(l)
@@ -41,7 +41,9 @@ func (e *Engine) Serve(ctx context.Context, l net.Listener) error {
 		select {
 		case <-ctx.Done():
 			e.cfg.Logger.Info("the member is asked to stop: it takes nothing new, and hands over what it owns where there are others")
-			e.company.leave()
+			if e.company.leave() {
+				e.settle()
+			}
 		case <-e.member.Lost():
 		case <-serving.Done():
 		}

@@ -70,6 +70,7 @@ type Engine struct {
 	tls        *api.Certificates
 	client     *client.Client // of the member in this process
 	begins     begins
+	settled    atomic.Int64 // for how long jobs have been let finish while the API still answered
 
 	mu     sync.Mutex
 	serves bool // the API listens, and answers soon
@@ -315,6 +316,16 @@ func (e *Engine) lives() bool {
 	return e.member != nil
 }
 
+// settle lets the jobs on this member finish, whose tasks others have by now. As long as that takes the API answers: workers and
+// callers may know no other member.
+func (e *Engine) settle() {
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
+	defer cancel()
+	e.member.Settle(ctx)
+	e.settled.Store(int64(time.Since(began)))
+}
+
 // leave has the member go.
 func (e *Engine) leave() error {
 	e.mu.Lock()
@@ -322,7 +333,7 @@ func (e *Engine) leave() error {
 	if e.member != nil {
 		e.company.leave()
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
+	ctx, cancel := context.WithTimeout(context.Background(), closeGrace-time.Duration(e.settled.Load()))
 	defer cancel()
 	return e.stop(ctx)
 }

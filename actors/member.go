@@ -302,6 +302,14 @@ func (m *Member) Lost() <-chan struct{} { return m.lease.lost() }
 // restGrace bounds how long tasks may take to go to rest when the member stops.
 const restGrace = 5 * time.Second
 
+// Settle waits until none of the jobs that this member carries out is under way, or ctx ends. A member that has handed over its tasks
+// waits like that while it still answers for the others; one that has not may wait in vain.
+func (m *Member) Settle(ctx context.Context) {
+	settled := make(chan struct{})
+	m.tell(m.sessions, settle{done: func() { close(settled) }})
+	m.wait(ctx, settled)
+}
+
 // Stop takes no more work, lets what is committing finish, puts every task to rest and leaves.
 // ctx bounds how long jobs on this member may take to finish; what does not is carried out again
 // after the next start.

@@ -28,6 +28,8 @@ type (
 	// drain is done when nothing is carried out on this member any more; nothing new begins.
 	drain   struct{ done func() }
 	dropAll struct{ done func() }
+	// settle is done when nothing is carried out on this member at some moment, claims by pollers aside; more may begin.
+	settle struct{ done func() }
 	// sail has the jobs go that the ferry has aboard, as any message but an errand has.
 	sail struct{}
 	// carryOn has jobs of other members' tasks carried out, or let go of, unless whoever brought them has given up by then.
@@ -56,6 +58,7 @@ type sessions struct {
 	queue    *queue
 	abroad   *basket // where jobs of other members' tasks land
 	draining func()
+	settling func()
 	stopped  bool
 }
 
@@ -132,6 +135,9 @@ func (s *sessions) handle(c actor.Context) {
 		s.queue.lookAgain(m)
 	case drain:
 		s.drain(c, m.done)
+	case settle:
+		s.settling = m.done
+		s.settled()
 	case dropAll:
 		s.dropAll()
 		m.done()
@@ -287,6 +293,7 @@ func (s *sessions) carried(w way) {
 		}
 		s.forget(f)
 	}
+	s.settled()
 	s.drained()
 }
 
@@ -319,16 +326,28 @@ func (s *sessions) drain(c actor.Context, done func()) {
 
 // drained says so when nothing is under way, nor any claim: what is claimed for nobody is given back.
 func (s *sessions) drained() {
-	if s.draining == nil || len(s.queue.claims) > 0 {
+	if s.draining == nil || len(s.queue.claims) > 0 || !s.idle() {
 		return
-	}
-	for _, w := range s.ways() {
-		if !w.idle() {
-			return
-		}
 	}
 	s.draining()
 	s.draining = func() {}
+}
+
+// settled says so when nothing is under way.
+func (s *sessions) settled() {
+	if s.settling != nil && s.idle() {
+		s.settling()
+		s.settling = nil
+	}
+}
+
+func (s *sessions) idle() bool {
+	for _, w := range s.ways() {
+		if !w.idle() {
+			return false
+		}
+	}
+	return true
 }
 
 // dropAll lets go of what did not finish in time: it is carried out again after the next start, or by the members that have

@@ -139,6 +139,9 @@ func (k *Keeper) drain(ctx context.Context) error {
 	return nil
 }
 
+// OwnsNothing says whether the member has no shard, as of the last look at the store.
+func (k *Keeper) OwnsNothing() bool { return len(k.Current().Shards(k.me)) == 0 }
+
 // empty says whether nothing can be handed over any more.
 func (k *Keeper) empty(v *View) bool {
 	me, _ := v.Member(k.me)
