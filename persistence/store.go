@@ -260,11 +260,23 @@ type TaskFilter struct {
 	Waits                       flow.WaitKinds // for any of them
 	Queued                      string         // a service: only tasks with jobs in its queue
 	Before                      Spot           // only tasks behind this place in the order of the list; a task need not be there any more
+	Through                     Spot           // only tasks at this place or before it in that order; not by update
 	ByUpdate                    bool           // newest update first instead of newest creation first
 	ByEnd                       bool           // newest end first: of those that have ended
 	Oldest                      bool           // the oldest first instead; not by update
 	Offset, Limit               int
 	Most                        int // counting ends there; 0 = all are counted
+}
+
+// Indexed is the filter without the conditions that no index answers: each task that it picks has to be looked at for them. False: there
+// are none. Whoever lists by such conditions bounds how many are looked at by Through.
+func (f TaskFilter) Indexed() (wider TaskFilter, searches bool) {
+	wider = f
+	if f.LastedFrom > 0 || f.LastedTo > 0 {
+		wider.EndedFrom = max(f.EndedFrom, 1)
+	}
+	wider.Text, wider.Failure, wider.Node, wider.Version, wider.LastedFrom, wider.LastedTo = "", "", "", 0, 0, 0
+	return wider, f.Text != "" || f.Failure != "" || f.Node != "" || f.Version > 0 || f.LastedFrom > 0 || f.LastedTo > 0
 }
 
 // Spot is where a task is among all of them in the order of a list.

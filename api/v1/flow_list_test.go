@@ -18,16 +18,16 @@ func slugs(page obj) (list []string) {
 
 func TestFlowsAreFoundAndSortedPageByPage(t *testing.T) {
 	onBothStores(t, func(s *server) {
-		for _, slug := range []string{"b-one", "C-two", "a-one", "d-one"} {
+		for _, slug := range []string{"b-one", "c-two", "a-one", "d-one"} {
 			s.call(201, "PUT", "/v1/flows/"+slug, obj{"start": "x", "nodes": obj{"x": obj{"exec_type": "queue", "service": "x"}}})
 		}
 		for query, want := range map[string][]string{
-			"sort=name":       {"a-one", "b-one", "C-two", "d-one"},
+			"sort=name":       {"a-one", "b-one", "c-two", "d-one"},
 			"q=ONE":           {"d-one", "a-one", "b-one"},
 			"q=one&sort=name": {"a-one", "b-one", "d-one"},
-			"sort=-created":   {"d-one", "a-one", "C-two", "b-one"},
+			"sort=-created":   {"d-one", "a-one", "c-two", "b-one"},
 			"q=nothing":       nil,
-			"q=C-t&sort=name": {"C-two"},
+			"q=C-T&sort=name": {"c-two"},
 		} {
 			var found []string
 			for next := ""; ; {

@@ -54,6 +54,9 @@ func (s *service) listTasks(ctx context.Context, in *listTasksInput) (*body[wire
 	if continued {
 		f.Before = persistence.Spot{CreatedAt: at.at, ID: at.name}
 	}
+	if f.Through, err = s.searchedThrough(ctx, f); err != nil {
+		return nil, err
+	}
 	rows, err := s.Store.ListTasks(ctx, f)
 	if err != nil {
 		return nil, err
@@ -62,16 +65,41 @@ func (s *service) listTasks(ctx context.Context, in *listTasksInput) (*body[wire
 	for i := range rows {
 		page.Items = append(page.Items, toSummary(&rows[i]))
 	}
-	if more {
-		last := rows[len(rows)-1]
-		next := cursor{last.CreatedAt, last.ID}
-		if f.ByEnd {
-			next.at = last.EndedAt
-		}
-		page.Next = next.String()
+	switch {
+	case more:
+		page.Next = cursorOf(spotOf(f, &rows[len(rows)-1]))
+	case f.Through.ID != "":
+		page.Next, page.Searched = cursorOf(f.Through), wire.Millis(f.Through.CreatedAt)
 	}
 	return &body[wire.Page[wire.TaskSummary]]{page}, nil
 }
+
+// searchedTasks is how many tasks are looked at for one answer, where no index has what is asked for.
+const searchedTasks = 10_000
+
+// searchedThrough is the last of the tasks that are looked at; nowhere when all that are left are.
+func (s *service) searchedThrough(ctx context.Context, f persistence.TaskFilter) (persistence.Spot, error) {
+	wider, searches := f.Indexed()
+	if !searches {
+		return persistence.Spot{}, nil
+	}
+	wider.Limit, wider.Offset = 1, searchedTasks-1
+	rows, err := s.Store.ListTasks(ctx, wider)
+	if err != nil || len(rows) == 0 {
+		return persistence.Spot{}, err
+	}
+	return spotOf(f, &rows[0]), nil
+}
+
+// spotOf is where a task is in a list.
+func spotOf(f persistence.TaskFilter, t *persistence.TaskRow) persistence.Spot {
+	if f.ByEnd {
+		return persistence.Spot{CreatedAt: t.EndedAt, ID: t.ID}
+	}
+	return persistence.Spot{CreatedAt: t.CreatedAt, ID: t.ID}
+}
+
+func cursorOf(at persistence.Spot) string { return cursor{at.CreatedAt, at.ID}.String() }
 
 type countTasksInput struct {
 	TaskPick
@@ -105,7 +133,11 @@ func (s *service) countTasks(ctx context.Context, in *countTasksInput) (*body[wi
 }
 
 func (s *service) counted(ctx context.Context, f persistence.TaskFilter, by persistence.By) (*wire.TaskCount, error) {
-	f.Most = countedTasks + 1
+	through, err := s.searchedThrough(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	f.Through, f.Most = through, countedTasks+1
 	counts, err := s.Store.CountTasksBy(ctx, f, by)
 	if err != nil {
 		return nil, err
@@ -115,9 +147,8 @@ func (s *service) counted(ctx context.Context, f persistence.TaskFilter, by pers
 		answer.Count += counts[key]
 		answer.Groups = append(answer.Groups, wire.TaskGroup{Key: key, Count: counts[key]})
 	}
-	if answer.Exact = answer.Count <= countedTasks; !answer.Exact {
-		answer.Count = countedTasks
-	}
+	answer.Exact = answer.Count <= countedTasks && through.ID == ""
+	answer.Count = min(answer.Count, countedTasks)
 	return answer, nil
 }
 
@@ -164,6 +195,9 @@ func (s *service) filterOf(ctx context.Context, in *TaskPick) (f persistence.Tas
 	f.IDPrefix, f.Version, f.Text, f.Node, f.LastedFrom, f.LastedTo = in.ID, in.Version, in.Text, in.Node, in.Shortest, in.Longest
 	if f.Statuses, f.Paused, err = statesOf(in.State); err != nil {
 		return f, err
+	}
+	if f.Failure != "" && len(f.Statuses) == 0 {
+		f.Statuses = []string{string(flow.TaskFailed)}
 	}
 	if f.Waits, err = waitsOf(in.Waits); err != nil {
 		return f, err

@@ -95,6 +95,11 @@ func (f *tasksFeed) begin(ctx context.Context) error {
 func (f *tasksFeed) remember(ctx context.Context) error {
 	head := f.filter
 	head.Limit = newsRows
+	through, err := f.s.searchedThrough(ctx, head)
+	if err != nil {
+		return err
+	}
+	head.Through = through
 	rows, err := f.s.Store.ListTasks(ctx, head)
 	f.known = make(map[string]bool, len(rows))
 	for i := range rows {

@@ -120,7 +120,7 @@ type Task struct {
 // TaskCount is how many tasks there are.
 type TaskCount struct {
 	Count  int         `json:"count" doc:"at most 10,000"`
-	Exact  bool        `json:"exact" doc:"false: there are more, and groups are of the first of them"`
+	Exact  bool        `json:"exact" doc:"false: there are more, or may be, and groups are of the first of them"`
 	Groups []TaskGroup `json:"groups" doc:"where group_by was sent; never null"`
 }
 

@@ -77,9 +77,9 @@ func order(f persistence.TaskFilter, a, b persistence.TaskRow) int {
 }
 
 // at is a row at a place of a list.
-func at(f persistence.TaskFilter) persistence.TaskRow {
-	row := persistence.TaskRow{ID: f.Before.ID, CreatedAt: f.Before.CreatedAt}
-	row.EndedAt = f.Before.CreatedAt
+func at(spot persistence.Spot) persistence.TaskRow {
+	row := persistence.TaskRow{ID: spot.ID, CreatedAt: spot.CreatedAt}
+	row.EndedAt = spot.CreatedAt
 	return row
 }
 
@@ -123,7 +123,7 @@ func (s *store) pick(f persistence.TaskFilter) []persistence.TaskRow {
 	var list []persistence.TaskRow
 	for _, t := range s.tasks {
 		row := s.row(t)
-		if f.Match(&row) && (f.Queued == "" || t.queued(f.Queued)) && (f.Before.ID == "" || order(f, at(f), row) < 0) {
+		if f.Match(&row) && (f.Queued == "" || t.queued(f.Queued)) && (f.Before.ID == "" || order(f, at(f.Before), row) < 0) && (f.Through.ID == "" || order(f, at(f.Through), row) >= 0) {
 			list = append(list, row)
 		}
 	}

@@ -910,6 +910,8 @@ export interface PageEvent {
   items: Event[]
   /** cursor of the next page; absent at the end */
   next?: string
+  /** of tasks that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
+  searched_to?: string
 }
 
 export interface PageFlow {
@@ -917,6 +919,8 @@ export interface PageFlow {
   items: Flow[]
   /** cursor of the next page; absent at the end */
   next?: string
+  /** of tasks that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
+  searched_to?: string
 }
 
 export interface PageHook {
@@ -924,6 +928,8 @@ export interface PageHook {
   items: Hook[]
   /** cursor of the next page; absent at the end */
   next?: string
+  /** of tasks that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
+  searched_to?: string
 }
 
 export interface PageKnownWorker {
@@ -931,6 +937,8 @@ export interface PageKnownWorker {
   items: KnownWorker[]
   /** cursor of the next page; absent at the end */
   next?: string
+  /** of tasks that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
+  searched_to?: string
 }
 
 export interface PageLogEntry {
@@ -938,6 +946,8 @@ export interface PageLogEntry {
   items: LogEntry[]
   /** cursor of the next page; absent at the end */
   next?: string
+  /** of tasks that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
+  searched_to?: string
 }
 
 export interface PageQueue {
@@ -945,6 +955,8 @@ export interface PageQueue {
   items: Queue[]
   /** cursor of the next page; absent at the end */
   next?: string
+  /** of tasks that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
+  searched_to?: string
 }
 
 export interface PageRun {
@@ -952,6 +964,8 @@ export interface PageRun {
   items: Run[]
   /** cursor of the next page; absent at the end */
   next?: string
+  /** of tasks that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
+  searched_to?: string
 }
 
 export interface PageSchedule {
@@ -959,6 +973,8 @@ export interface PageSchedule {
   items: Schedule[]
   /** cursor of the next page; absent at the end */
   next?: string
+  /** of tasks that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
+  searched_to?: string
 }
 
 export interface PageStep {
@@ -966,6 +982,8 @@ export interface PageStep {
   items: Step[]
   /** cursor of the next page; absent at the end */
   next?: string
+  /** of tasks that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
+  searched_to?: string
 }
 
 export interface PageTaskSummary {
@@ -973,6 +991,8 @@ export interface PageTaskSummary {
   items: TaskSummary[]
   /** cursor of the next page; absent at the end */
   next?: string
+  /** of tasks that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
+  searched_to?: string
 }
 
 export interface PageUnit {
@@ -980,6 +1000,8 @@ export interface PageUnit {
   items: Unit[]
   /** cursor of the next page; absent at the end */
   next?: string
+  /** of tasks that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
+  searched_to?: string
 }
 
 export interface PageVersion {
@@ -987,6 +1009,8 @@ export interface PageVersion {
   items: Version[]
   /** cursor of the next page; absent at the end */
   next?: string
+  /** of tasks that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
+  searched_to?: string
 }
 
 export interface PageWaitingJob {
@@ -994,6 +1018,8 @@ export interface PageWaitingJob {
   items: WaitingJob[]
   /** cursor of the next page; absent at the end */
   next?: string
+  /** of tasks that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
+  searched_to?: string
 }
 
 export interface Poll {
@@ -1651,7 +1677,7 @@ export interface Task {
 export interface TaskCount {
   /** at most 10,000 */
   count: number
-  /** false: there are more, and groups are of the first of them */
+  /** false: there are more, or may be, and groups are of the first of them */
   exact: boolean
   /** where group_by was sent; never null */
   groups: TaskGroup[]

@@ -269,6 +269,7 @@ func (q *Query) conditions(d Dialect, f persistence.TaskFilter, by string) {
 		q.Add(" <> 0")
 	}
 	if f.Queued != "" {
+		q.And(d.Open) // a task that has ended has no jobs
 		q.And("EXISTS (SELECT 1 FROM "+d.Schema+"task_queue q WHERE q.task = t.id AND q.service = ", f.Queued)
 		q.Add(")")
 	}
@@ -280,13 +281,18 @@ func (q *Query) conditions(d Dialect, f persistence.TaskFilter, by string) {
 	case by != "":
 		created, id = "l.created_at", "l.task"
 	}
-	if f.Before.ID != "" {
-		behind := ") < ("
-		if f.Oldest {
-			behind = ") > ("
+	behind, through := ") < (", ") >= ("
+	if f.Oldest {
+		behind, through = ") > (", ") <= ("
+	}
+	for _, bound := range []struct {
+		is string
+		at persistence.Spot
+	}{{behind, f.Before}, {through, f.Through}} {
+		if bound.at.ID != "" {
+			q.And("("+created+", "+id+bound.is, bound.at.CreatedAt, bound.at.ID)
+			q.Add(")")
 		}
-		q.And("("+created+", "+id+behind, f.Before.CreatedAt, f.Before.ID)
-		q.Add(")")
 	}
 	if len(f.Labels) > 0 {
 		q.labels(d, f.Labels, by)
