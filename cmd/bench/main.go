@@ -9,7 +9,8 @@
 // fanout (units at once, then a join), latency (3 steps, one task at a time), parked (tasks that wait
 // for an approval: what they cost in memory), timers (all due in the same second), signals (of 0.8 MB and
 // tiny ones to a parked task that has such a value, and reading it), scripts (5 parallel
-// scripts a task, beside a bare loop that starts the same ones) and raw (the rows of chain written by the cheapest
+// scripts a task, beside a bare loop that starts the same ones), lists (what the pages ask for, with -n tasks in the store: the median of each
+// route, which "liststable" prints) and raw (the rows of chain written by the cheapest
 // statement without any engine: the limit to compare with). Of a cluster: members (chain on -members members, each a process with callers of its
 // own, beside one alone), idle (the statements it sends when nothing happens) and failover (attached workers that are killed: when somebody else has
 // their job). Of programs, on `troupe serve` in a process of its own, asked over HTTP: ork-a to ork-d (the profiles of Ork's own performance test, and of programs
@@ -52,7 +53,7 @@ type options struct {
 
 func main() {
 	var o options
-	flag.StringVar(&o.workload, "workload", "chain", "chain, keyed, keyfull, fanout, latency, dagchain, diamond, dagfanout, parked, timers, signals, scripts, raw, members, idle, failover, ork-a, ork-b, ork-c, ork-d, python; peer, table, figures or orktable")
+	flag.StringVar(&o.workload, "workload", "chain", "chain, keyed, keyfull, fanout, latency, dagchain, diamond, dagfanout, parked, timers, signals, scripts, lists, raw, members, idle, failover, ork-a, ork-b, ork-c, ork-d, python; peer, table, figures, orktable or liststable")
 	flag.StringVar(&o.store, "store", "sqlite", `"sqlite", "postgres" (throwaway servers), "sqlite:PATH" or "postgres://…"`)
 	flag.StringVar(&o.worker, "worker", "func", "func, push, pull or attach: who carries out the steps")
 	flag.IntVar(&o.concurrency, "concurrency", 0, "tasks in flight; 0 = the workload's own")
@@ -62,7 +63,7 @@ func main() {
 	flag.DurationVar(&o.settle, "settle", 30*time.Second, "parked, idle: when it is measured, after the last start")
 	flag.DurationVar(&o.watch, "watch", 0, "parked, idle: for how long CPU and statements are counted; 0 = of parked not, of idle 30 s")
 	flag.IntVar(&o.members, "members", 3, "members, idle: how many there are")
-	flag.IntVar(&o.rounds, "rounds", 3, "members, ork-…, python: how often each is measured, in turn with what it is compared with")
+	flag.IntVar(&o.rounds, "rounds", 3, "members, ork-…, python: how often each is measured, in turn with what it is compared with; lists: how often each route is asked")
 	flag.StringVar(&o.troupe, "troupe", "", "ork-…, python: the program troupe; \"\" = it is built")
 	flag.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of the measured part to this file")
 	flag.Parse()
@@ -88,6 +89,8 @@ func do(ctx context.Context, o options) error {
 		return figures(os.Stdin, os.Stdout)
 	case "orktable":
 		return profilesTable(os.Stdin, os.Stdout)
+	case "liststable":
+		return listsTable(os.Stdin, os.Stdout)
 	case "hand":
 		return carry(ctx, o.worker)
 	}
@@ -115,6 +118,7 @@ var workloads = map[string]struct {
 	"timers":    {10_000, 64, 0, 0, (*bench).timers},
 	"signals":   {20, 1, 0, 0, (*bench).signals},
 	"scripts":   {100, 100, 0, 0, (*bench).scripts},
+	"lists":     {1_000_000, 64, 0, 0, (*bench).lists},
 	"raw":       {200_000, 64, 0, 0, (*bench).raw},
 	"members":   {2000, 64, 10, 0, (*bench).members},
 	"member":    {0, 64, 10, 0, (*bench).member},

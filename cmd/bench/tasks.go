@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/troupe-engine/troupe"
 	"github.com/troupe-engine/troupe/flow"
 )
 
@@ -101,9 +102,9 @@ func (b *bench) each(n, concurrency int, f func(i int) error) error {
 }
 
 // start starts a task; a member that is busy is asked again, as any client would.
-func (b *bench) start(slug string, params any) (id string, err error) {
+func (b *bench) start(slug string, params any, options ...troupe.Option) (id string, err error) {
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		id, err = b.engine.Start(b.ctx, slug, params)
+		id, err = b.engine.Start(b.ctx, slug, params, options...)
 		if flow.ErrorKindOf(err) != flow.Busy {
 			return id, err
 		}

@@ -1,0 +1,149 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	listDeep  = 100 // pages of 500 in front of a deep one
+	listAfter = 500 * time.Millisecond
+)
+
+// lists fills the store with many tasks, most of which have ended, and asks for what the pages show of them, one question at a time:
+// how long each route takes.
+func (b *bench) lists() error {
+	if err := b.fill(); err != nil {
+		return err
+	}
+	if err := b.serve(b.ctx); err != nil {
+		return err
+	}
+	if err := b.ready(); err != nil {
+		return err
+	}
+	deep, err := b.deepPage("/v1/tasks?limit=500")
+	if err != nil {
+		return err
+	}
+	b.result.Extra = map[string]float64{}
+	for _, q := range append(listQueries(time.Now()), deep) {
+		took, err := b.medianOf(q)
+		if err != nil {
+			return err
+		}
+		b.result.Extra[q] = took
+	}
+	return nil
+}
+
+// listQueries are what the pages ask for where there are many tasks.
+func listQueries(now time.Time) []string {
+	day, week := now.Add(-24*time.Hour), now.Add(-7*24*time.Hour)
+	at := func(t time.Time) string { return url.QueryEscape(t.UTC().Format(time.RFC3339)) }
+	list := []string{
+		"/v1/overview", "/v1/stats", "/v1/stats?window=7d", "/v1/flows/flow-0/stats?window=7d", "/v1/flows?with=summary", "/v1/flows?q=flow-1&sort=name&with=summary",
+		"/v1/queues", "/v1/workers", "/v1/tasks/count?group_by=state", "/v1/tasks/count?group_by=flow", "/v1/tasks/count?group_by=label:region",
+		"/v1/tasks?sort=-ended", "/v1/tasks?sort=ended",
+	}
+	for _, filter := range []string{
+		"", "state=failed", "state=completed", "state=canceled", "state=running", "flow=flow-0", "flow=flow-150", "flow=flow-0&state=failed", "flow=flow-150&state=failed",
+		"label=customer:customer-77", "label=region:north", "label=customer:customer-77&state=failed", "q=task-019", "q=customer-77", "q=refused", "error=" + url.QueryEscape("failed: refused # of kind aa"),
+		"waits=approval", "waits=event", "queued=service-1", "id_prefix=task-0193", "version=1&flow=flow-1", "node=failed&state=failed",
+		"created_from=" + at(day), "created_from=" + at(week) + "&created_to=" + at(day), "ended_from=" + at(day), "duration_min=5000", "duration_max=100&flow=flow-3",
+	} {
+		list = append(list, "/v1/tasks?"+filter, "/v1/tasks/count?"+filter)
+	}
+	return list
+}
+
+// deepPage is the address of a page far from the first one.
+func (b *bench) deepPage(first string) (string, error) {
+	page := first
+	for range listDeep {
+		var told struct{ Next string }
+		if err := b.ask(page, &told); err != nil {
+			return "", err
+		}
+		if told.Next == "" {
+			break
+		}
+		page = first + "&cursor=" + url.QueryEscape(told.Next)
+	}
+	return page, nil
+}
+
+// medianOf is the median of a question, in milliseconds.
+func (b *bench) medianOf(path string) (float64, error) {
+	took := make([]float64, b.o.rounds)
+	for i := range took {
+		began := time.Now()
+		if err := b.ask(path, nil); err != nil {
+			return 0, err
+		}
+		took[i] = float64(time.Since(began).Microseconds()) / 1000
+	}
+	slices.Sort(took)
+	return median(took), nil
+}
+
+func (b *bench) ask(path string, to any) error {
+	req, err := http.NewRequestWithContext(b.ctx, http.MethodGet, b.url+path, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	switch {
+	case err != nil:
+		return err
+	case resp.StatusCode != http.StatusOK:
+		return fmt.Errorf("GET %s: %d: %.300s", path, resp.StatusCode, answer)
+	case to == nil:
+		return nil
+	}
+	return json.Unmarshal(answer, to)
+}
+
+// ready waits until the member answers.
+func (b *bench) ready() (err error) {
+	for range 60 {
+		if err = b.ask("/readyz", nil); err == nil {
+			return nil
+		}
+		time.Sleep(listAfter)
+	}
+	return err
+}
+
+// listsTable prints the medians of lists, one line a route.
+func listsTable(in io.Reader, out io.Writer) error {
+	lines, err := results(in)
+	if err != nil {
+		return err
+	}
+	for _, r := range lines["lists"] {
+		fmt.Fprintf(out, "%d tasks, %s\n\n| route | median |\n|---|---|\n", r.N, r.Store)
+		for _, route := range slices.Sorted(maps.Keys(r.Extra)) {
+			shown, _, _ := strings.Cut(route, "&cursor=")
+			if shown != route {
+				shown += ", page 101"
+			}
+			fmt.Fprintf(out, "| `%s` | %.1f ms |\n", shown, r.Extra[route])
+		}
+	}
+	return nil
+}
