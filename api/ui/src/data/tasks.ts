@@ -55,7 +55,8 @@ export function useTasks(filter: TaskFilter) {
     if (fresh.length === 0) return
     queries.setQueryData<InfiniteData<PageTaskSummary>>(key, old => old && { ...old, pages: old.pages.map((p, i) => (i === 0 ? { ...p, items: [...fresh, ...p.items] } : p)) })
   }
-  return { rows: found.rows, fresh, pages, takeIn, error: pages.error ?? head.error }
+  const searched = pages.data?.pages.at(-1)?.searched_to // the server looks at so many at once, and goes on when it is asked to
+  return { rows: found.rows, fresh, pages, takeIn, searched, error: pages.error ?? head.error }
 }
 
 /** How many tasks the filter finds in each state, whichever states it asks for. */

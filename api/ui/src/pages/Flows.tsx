@@ -1,55 +1,76 @@
-import { useInfiniteQuery } from '@tanstack/react-query'
+import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { useState } from 'react'
-import type { PageFlow } from '../api.gen'
+import { useDeferredValue, useState } from 'react'
+import type { Flow, FlowSummary, PageFlow } from '../api.gen'
 import { call } from '../data/call'
+import { usePrefs } from '../data/prefs'
+import { span } from '../data/time'
 import { Icon } from '../parts/Icon'
+import { Sign } from '../parts/State'
 import { Empty, Loading, Trouble } from '../parts/Told'
 import { When } from '../parts/When'
 
-/** All flows, newest first. */
+/** Flows and how they go, newest first. */
 export function Flows() {
+  const { live } = usePrefs()
   const [word, setWord] = useState('')
+  const q = useDeferredValue(word.trim()) || undefined
   const flows = useInfiniteQuery({
-    queryKey: ['flows'], initialPageParam: '', refetchInterval: 10_000,
-    queryFn: ({ pageParam, signal }) => call('GET /v1/flows', { query: { limit: 200, cursor: pageParam || undefined } }, signal),
+    queryKey: ['flows', q], initialPageParam: '', refetchInterval: live && 10_000, placeholderData: keepPreviousData,
+    queryFn: ({ pageParam, signal }) => call('GET /v1/flows', { query: { limit: 50, cursor: pageParam || undefined, q, with: 'summary' } }, signal),
     getNextPageParam: (page: PageFlow) => page.next || undefined,
   })
-  const all = flows.data?.pages.flatMap(p => p.items) ?? []
-  const found = all.filter(f => `${f.slug} ${f.name} ${f.description}`.toLowerCase().includes(word.toLowerCase()))
+  const found = flows.data?.pages.flatMap(p => p.items) ?? []
   return (
     <div className="page">
       <div className="head">
         <h1>Flows</h1>
         <Link to="/edit" className="button"><Icon name="plus" size={14} /> New</Link>
-        <input type="search" className="narrow right" value={word} onChange={e => setWord(e.target.value)} placeholder="Only with this text" aria-label="Only flows with this text" />
+        <input type="search" className="narrow right" value={word} onChange={e => setWord(e.target.value)} placeholder="Only with this text" aria-label="Only flows with this text" maxLength={200} />
       </div>
-      {flows.isError && all.length === 0 ? <Trouble error={flows.error} again={() => void flows.refetch()} />
+      {flows.isError && found.length === 0 ? <Trouble error={flows.error} again={() => void flows.refetch()} />
         : flows.isPending ? <Loading />
-        : all.length === 0 ? <Empty title="There is no flow yet">Publish one: <code>troupe flow apply examples/flows/11-local-function.yaml</code>, or <Link to="/edit">write one here</Link>.</Empty>
-        : found.length === 0 ? <Empty title={`No flow has the text “${word}”`}><button onClick={() => setWord('')}>Show all {all.length}</button></Empty>
-        : (
-          <div className="panel table-box">
-            <table>
-              <thead><tr><th>Flow</th><th>What it is for</th><th>First published</th><th>Tasks</th><th><span className="unseen">Do</span></th></tr></thead>
-              <tbody>
-                {found.map(f => (
-                  <tr key={f.id}>
-                    <td><Link to="/flows/$flow" params={{ flow: f.slug ?? f.id }} className="strong">{f.slug ?? f.name}</Link>{f.slug && f.name !== f.slug && <span className="faint"> {f.name}</span>}</td>
-                    <td className="faint">{f.description}</td>
-                    <td className="time"><When at={f.created_at} /></td>
-                    <td className="time">
-                      {['running', 'failed'].map(s => <Link key={s} to="/tasks" search={{ flow: f.slug ?? f.id, state: [s] }} className="label">{s}</Link>)}
-                      <Link to="/tasks" search={{ flow: f.slug ?? f.id }} className="label">all</Link>
-                    </td>
-                    <td className="number"><Link to="/flows/$flow" params={{ flow: f.slug ?? f.id }} search={{ tab: 'start' }} className="button"><Icon name="play" size={13} /> Start<span className="unseen"> {f.slug}</span></Link></td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-            {flows.hasNextPage && <button onClick={() => void flows.fetchNextPage()}>More flows</button>}
-          </div>
-        )}
+        : found.length > 0 ? <Table flows={found} more={flows.hasNextPage ? () => void flows.fetchNextPage() : undefined} />
+        : q ? <Empty title={`No flow has the text “${word}”`}><button onClick={() => setWord('')}>Show all</button></Empty>
+        : <Empty title="There is no flow yet">Publish one: <code>troupe flow apply examples/flows/11-local-function.yaml</code>, or <Link to="/edit">write one here</Link>.</Empty>}
     </div>
+  )
+}
+
+function Table({ flows, more }: { flows: Flow[]; more?: () => void }) {
+  return (
+    <div className="panel table-box" tabIndex={0} role="region" aria-label="Flows">
+      <table>
+        <thead><tr><th>Flow</th><th>Last tasks</th><th className="number">Begun in a day</th><th className="number">Failed</th><th className="number">Half took</th><th className="number">95 % took</th><th>Next by the clock</th><th><span className="unseen">Do</span></th></tr></thead>
+        <tbody>{flows.map(f => <Row key={f.id} flow={f} />)}</tbody>
+      </table>
+      {more && <button onClick={more}>More flows</button>}
+    </div>
+  )
+}
+
+function Row({ flow: f }: { flow: Flow }) {
+  const name = f.slug ?? f.id, s = f.summary
+  const since = s?.since, ended = s && s.tasks.completed + s.tasks.failed + s.tasks.canceled > 0
+  return (
+    <tr>
+      <td><Link to="/flows/$flow" params={{ flow: name }} className="strong">{f.slug ?? f.name}</Link>{f.slug && f.name !== f.slug && <span className="faint"> {f.name}</span>}{f.description && <div className="faint">{f.description}</div>}</td>
+      <td>{s && <Newest of={s} />}</td>
+      <td className="number"><Link to="/tasks" search={{ flow: name, created_from: since }}>{s?.tasks.started.toLocaleString('en')}</Link></td>
+      <td className="number"><Link to="/tasks" search={{ flow: name, state: ['failed'], ended_from: since }} className={s?.tasks.failed ? 'tone-failed strong' : ''}>{s?.tasks.failed.toLocaleString('en')}</Link></td>
+      <td className="number">{ended && span(s.tasks.duration.p50_ms)}</td>
+      <td className="number">{ended && span(s.tasks.duration.p95_ms)}</td>
+      <td className="time">{s?.next && <When at={s.next} />}</td>
+      <td className="number"><Link to="/flows/$flow" params={{ flow: name }} search={{ tab: 'start' }} className="button"><Icon name="play" size={13} /> Start<span className="unseen"> {f.slug}</span></Link></td>
+    </tr>
+  )
+}
+
+/** The last tasks as signs of their states, the newest at the right. */
+function Newest({ of }: { of: FlowSummary }) {
+  return (
+    <span className="newest">
+      {of.newest.slice(0, 10).reverse().map(t => <Link key={t.id} to="/tasks/$task" params={{ task: t.id }} title={`${t.id}: ${t.state}`}><Sign state={t.state} size={12} /><span className="unseen">{t.state}</span></Link>)}
+    </span>
   )
 }

@@ -4,6 +4,7 @@ import type { FailureGroup, ListedTasks, Overview as Told, Queue } from '../api.
 import { call } from '../data/call'
 import { usePrefs } from '../data/prefs'
 import { filterOf } from '../data/search'
+import { span } from '../data/time'
 import { QueueTable } from '../parts/QueueTable'
 import { Sign } from '../parts/State'
 import { Empty, Loading, Trouble } from '../parts/Told'
@@ -25,6 +26,7 @@ export function Overview() {
       <ul className="tiles" aria-label="Tasks by state">{o.states.map(s => <li key={s.state}><Tile state={s.state} of={s} name={s.state} /></li>)}</ul>
       <Recent of={o.recent} />
       <Failing of={o.failing} />
+      <Slow of={o.slow} />
       <Queues queues={o.queues} services={o.services} />
       <Crew of={o} />
     </div>
@@ -87,6 +89,29 @@ function Failure({ of: g }: { of: FailureGroup }) {
       <td className="number"><Link to="/tasks" search={filterOf(g.query)}>{g.count.toLocaleString('en')}</Link></td>
       <td className="time"><Link to="/tasks/$task" params={{ task: g.newest }}><When at={g.at} /></Link></td>
     </tr>
+  )
+}
+
+function Slow({ of }: { of: Told['slow'] }) {
+  if (of.length === 0) return null
+  return (
+    <section className="section" aria-label="Slower than before">
+      <h2>Slower than before <span className="faint">99 % of tasks of the last day, and of the week before</span></h2>
+      <div className="panel table-box">
+        <table>
+          <thead><tr><th>Flow</th><th className="number">Took</th><th className="number">Took before</th></tr></thead>
+          <tbody>
+            {of.map(f => (
+              <tr key={f.flow}>
+                <td className="strong"><Link to="/flows/$flow" params={{ flow: f.flow }} search={{ tab: 'stats', window: '7d' }}>{f.flow}</Link></td>
+                <td className="number">{span(f.p99_ms)}</td>
+                <td className="number">{span(f.before_ms)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
   )
 }
 

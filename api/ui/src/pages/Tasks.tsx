@@ -32,7 +32,7 @@ export function Tasks() {
       <Chips filter={filter} />
       {found.error && found.rows.length === 0 ? <Trouble error={found.error} again={() => void found.pages.refetch()} />
         : found.pages.isPending ? <Loading />
-        : found.rows.length === 0 && found.fresh.length === 0 ? <Nothing filter={filter} />
+        : found.rows.length === 0 && found.fresh.length === 0 ? found.pages.hasNextPage ? <NotYet found={found} /> : <Nothing filter={filter} />
         : <Rows key={JSON.stringify(filter)} found={found} />}
     </div>
   )
@@ -110,12 +110,22 @@ function Nothing({ filter }: { filter: TaskFilter }) {
   )
 }
 
+/** Nothing among the tasks that were looked at, and there are older ones. */
+function NotYet({ found: { pages, searched } }: { found: ReturnType<typeof useTasks> }) {
+  return (
+    <Empty title="No task is found yet by these filters">
+      {searched && <>Among those <When at={searched} /> or later there is none. </>}
+      <button className="primary" disabled={pages.isFetchingNextPage} onClick={() => void pages.fetchNextPage()}>{pages.isFetchingNextPage ? 'Searching …' : 'Search older ones'}</button>
+    </Empty>
+  )
+}
+
 const rowHeight = 44
 
 function Rows({ found }: { found: ReturnType<typeof useTasks> }) {
   useTick()
   const go = useNavigate()
-  const { rows, fresh, pages, takeIn } = found
+  const { rows, fresh, pages, takeIn, searched } = found
   const filter = route.useSearch()
   const box = useRef<HTMLDivElement>(null)
   const over = useRef(false)
@@ -125,8 +135,8 @@ function Rows({ found }: { found: ReturnType<typeof useTasks> }) {
   const items = virtual.getVirtualItems()
   const last = items.at(-1)?.index ?? 0
   useEffect(() => {
-    if (more && last >= rows.length - 20 && !pages.isFetchingNextPage && !pages.isError) void pages.fetchNextPage()
-  }, [last, more, rows.length, pages])
+    if (more && !searched && last >= rows.length - 20 && !pages.isFetchingNextPage && !pages.isError) void pages.fetchNextPage()
+  }, [last, more, searched, rows.length, pages])
   useEffect(() => { // rows never move under somebody's cursor
     if (fresh.length > 0 && !over.current && at < 0 && (box.current?.scrollTop ?? 0) < rowHeight) takeIn()
   })
@@ -160,7 +170,9 @@ function Rows({ found }: { found: ReturnType<typeof useTasks> }) {
         <div className="row-space" style={{ height: virtual.getTotalSize() }} role="rowgroup">
           {items.map(v => rows[v.index]
             ? <TaskRow key={rows[v.index].id} task={rows[v.index]} top={v.start} index={v.index} chosen={v.index === at} />
-            : <div key="more" className="row" role="row" style={{ transform: `translateY(${v.start}px)` }}><span role="cell" className="faint">Loading more …</span></div>)}
+            : <div key="more" className="row" role="row" style={{ transform: `translateY(${v.start}px)` }}><span role="cell" className="faint">
+                {searched && !pages.isFetchingNextPage ? <button className="quiet" onClick={() => void pages.fetchNextPage()}>Search before <When at={searched} /></button> : 'Loading more …'}
+              </span></div>)}
         </div>
       </div>
     </>
