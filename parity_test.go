@@ -29,7 +29,7 @@ var methods = map[string]string{
 
 	"open-session": ofBrowsers, "close-session": ofBrowsers, "get-me": ofBrowsers,
 
-	"get-job": "Job", "get-log": "Log", "list-jobs": "Jobs", "list-queues": "Queues", "list-workers": "Workers", "get-info": "Info", "get-overview": "Overview", "get-stats": "FlowStats",
+	"get-job": "Job", "get-log": "Log", "list-jobs": "Jobs", "list-queues": "Queues", "list-workers": "Workers", "get-info": "Info", "get-overview": "Overview", "get-stats": "FlowStats", "get-series": "StatsSeries",
 	"list-members": "Members", "list-shards": "Shards", "drain-member": "Drain", "undrain-member": "Undrain",
 
 	"list-hooks": "Hooks", "get-hook": "Hook", "set-hook": "SetHook", "delete-hook": "DeleteHook", "deliver": "Deliver",

@@ -284,6 +284,9 @@ func (e *Engine) note(ctx context.Context, task string, n flow.Note) error {
 // closeGrace is how long jobs on this member may take to finish when it closes.
 const closeGrace = 10 * time.Second
 
+// stopGrace is what is left of it at least, when the API has stopped to answer: what members keep of workers is written then.
+const stopGrace = 2 * time.Second
+
 // Close stops taking work, hands over what the member owns, lets running jobs finish for a while, puts tasks to rest and
 // closes the store.
 func (e *Engine) Close() error {
@@ -333,7 +336,7 @@ func (e *Engine) leave() error {
 	if e.member != nil {
 		e.company.leave()
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), closeGrace-time.Duration(e.settled.Load()))
+	ctx, cancel := context.WithTimeout(context.Background(), max(closeGrace-time.Duration(e.settled.Load()), stopGrace))
 	defer cancel()
 	return e.stop(ctx)
 }

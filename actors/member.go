@@ -302,7 +302,7 @@ func (m *Member) Lost() <-chan struct{} { return m.lease.lost() }
 // restGrace bounds how long tasks may take to go to rest when the member stops.
 const restGrace = 5 * time.Second
 
-// Settle waits until none of the jobs that this member carries out is under way, or ctx ends. A member that has handed over its tasks
+// Settle waits until none of the jobs that this member itself carries out is under way, or ctx ends. A member that has handed over its tasks
 // waits like that while it still answers for the others; one that has not may wait in vain.
 func (m *Member) Settle(ctx context.Context) {
 	settled := make(chan struct{})

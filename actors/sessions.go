@@ -28,7 +28,8 @@ type (
 	// drain is done when nothing is carried out on this member any more; nothing new begins.
 	drain   struct{ done func() }
 	dropAll struct{ done func() }
-	// settle is done when nothing is carried out on this member at some moment, claims by pollers aside; more may begin.
+	// settle is done when this member itself carries nothing out at some moment; more may begin. What an attached worker is at it takes
+	// along to another member.
 	settle struct{ done func() }
 	// sail has the jobs go that the ferry has aboard, as any message but an errand has.
 	sail struct{}
@@ -326,28 +327,30 @@ func (s *sessions) drain(c actor.Context, done func()) {
 
 // drained says so when nothing is under way, nor any claim: what is claimed for nobody is given back.
 func (s *sessions) drained() {
-	if s.draining == nil || len(s.queue.claims) > 0 || !s.idle() {
+	if s.draining == nil || len(s.queue.claims) > 0 {
 		return
+	}
+	for _, w := range s.ways() {
+		if !w.idle() {
+			return
+		}
 	}
 	s.draining()
 	s.draining = func() {}
 }
 
-// settled says so when nothing is under way.
+// settled says so when nothing is under way on this member itself.
 func (s *sessions) settled() {
-	if s.settling != nil && s.idle() {
-		s.settling()
-		s.settling = nil
+	if s.settling == nil {
+		return
 	}
-}
-
-func (s *sessions) idle() bool {
-	for _, w := range s.ways() {
-		if !w.idle() {
-			return false
+	for _, p := range s.pools {
+		if !p.idle() {
+			return
 		}
 	}
-	return true
+	s.settling()
+	s.settling = nil
 }
 
 // dropAll lets go of what did not finish in time: it is carried out again after the next start, or by the members that have
