@@ -96,9 +96,10 @@ func (f *memberFlags) config(a *app) (troupe.Config, error) {
 	}, nil
 }
 
-// idleSettings are the variables of Ork's settings that are set: nothing is polled for here, and what is bounded is bounded by flags.
+// idleSettings are the variables of Ork's settings that are set: nothing is polled for here, what is bounded is bounded by flags, and a task names its worker itself.
 func idleSettings() []string {
-	all := []string{"POLL_INTERVAL_SECS", "MAX_TASKS_PER_BATCH", "MAX_CONCURRENT_DISPATCHES", "MAX_CONCURRENT_STATUS_CHECKS", "DB_POOL_SIZE", "ENABLE_TRIGGERER"}
+	all := []string{"POLL_INTERVAL_SECS", "MAX_TASKS_PER_BATCH", "MAX_CONCURRENT_DISPATCHES", "MAX_CONCURRENT_STATUS_CHECKS", "DB_POOL_SIZE", "ENABLE_TRIGGERER",
+		"ORK_WORKERS_CONFIG", "ORK_LOCATIONS_CONFIG", "ORK_STATE_STORE"}
 	return slices.DeleteFunc(all, func(name string) bool { return os.Getenv(name) == "" })
 }
 
