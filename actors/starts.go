@@ -2,6 +2,7 @@ package actors
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -19,6 +20,7 @@ import (
 
 // StartTask begins a task. It answers when the task is stored.
 func (m *Member) StartTask(ctx context.Context, n engine.NewTask) (engine.Started, error) {
+	n.Traced = cmp.Or(n.Traced, engine.TracedOf(ctx))
 	msg, err := m.newTask(ctx, n)
 	if err != nil {
 		return engine.Started{}, m.passed(err)
@@ -57,6 +59,7 @@ func (m *Member) newTask(ctx context.Context, n engine.NewTask) (*create, error)
 	if start, err = start.Fit(plan, m.cfg.Limits); err != nil { // refused later it would leave an actor without a task
 		return nil, err
 	}
+	start.Traced = n.Traced
 	id, err := n.TaskID(plan.FlowID)
 	if err != nil {
 		return nil, err

@@ -49,10 +49,13 @@ func (s *service) tell(ctx context.Context, task string, event func(*flow.Event)
 }
 
 func toSpan(task, flowName string, version int, x *trace.Span) wire.Span {
-	span := wire.Span{TraceID: trace.IDOf(task).String(), SpanID: x.ID.String(), Name: x.Name, Kind: int(x.Kind),
+	span := wire.Span{TraceID: x.Trace.String(), SpanID: x.ID.String(), Name: x.Name, Kind: int(x.Kind),
 		Start: nanos(x.Start), End: nanos(x.End), Attributes: spanAttributes(task, flowName, version, x)}
 	if x.Parent != (trace.SpanID{}) {
 		span.ParentSpanID = x.Parent.String()
+	}
+	if x.Link != (trace.Link{}) {
+		span.Links = []wire.SpanLink{{TraceID: x.Link.Trace.String(), SpanID: x.Link.Span.String(), TraceState: x.Link.State}}
 	}
 	if x.Failed {
 		span.Status = wire.SpanStatus{Code: 2, Message: brief(x.Error)}

@@ -56,7 +56,7 @@ var table = []row{
 	{"actors/logs", []string{"persistence", "internal/lines"}},
 	{"actors/script", []string{"flow", "actors/logs", "internal/child", "internal/lines"}},
 	{"actors/schedule", []string{"engine", "persistence", "flow", "flow/schedule", "internal/host"}},
-	{"actors/attached", []string{"flow", "engine", "persistence", "api/wire/attach", "internal/host", "internal/lines", "internal/series"}},
+	{"actors/attached", []string{"flow", "flow/trace", "engine", "persistence", "api/wire/attach", "internal/host", "internal/lines", "internal/series"}},
 	{"actors/workers", []string{"flow", "flow/trace", "persistence", "internal/bounded", "internal/series"}},
 	{"actors/external", []string{"flow", "internal/objects", "internal/redact"}},
 	{"actors/programs", []string{"flow", "actors/logs", "internal/lines", "internal/program", "job"}},

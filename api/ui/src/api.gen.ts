@@ -1430,6 +1430,7 @@ export interface Span {
   endTimeUnixNano: string
   /** 1 internal, 3 client (somebody is called, or attached), 4 producer (it waits in a queue) */
   kind: 1 | 3 | 4
+  links?: SpanLink[]
   name: string
   parentSpanId?: string
   /** 8 bytes, in hexadecimal */
@@ -1450,6 +1451,12 @@ export interface SpanAttrValue {
 export interface SpanAttribute {
   key: string
   value: SpanAttrValue
+}
+
+export interface SpanLink {
+  spanId: string
+  traceId: string
+  traceState?: string
 }
 
 export interface SpanResource {
