@@ -37,6 +37,7 @@ import (
 	"github.com/troupe-engine/troupe/actors/programs"
 	"github.com/troupe-engine/troupe/actors/schedule"
 	"github.com/troupe-engine/troupe/actors/script"
+	"github.com/troupe-engine/troupe/actors/spans"
 	"github.com/troupe-engine/troupe/actors/workers"
 	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/client"
@@ -70,6 +71,7 @@ type Engine struct {
 	tls        *api.Certificates
 	client     *client.Client // of the member in this process
 	begins     begins
+	spans      *spans.Teller // nil = nobody takes any
 
 	mu     sync.Mutex
 	serves bool // the API listens, and answers soon
@@ -130,6 +132,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, errors.Join(err, e.closeLogs(), store.Close())
 	}
+	e.tellSpans()
 	return e, nil
 }
 
@@ -247,7 +250,7 @@ func (e *Engine) actors() actors.Config {
 		Trackers:    e.trackers(),
 		Gained:      e.lookAtSchedules,
 		Concurrency: map[flow.ExecType]int{flow.ExecFunc: e.cfg.Functions, flow.ExecScript: e.cfg.Scripts, flow.ExecProcess: e.cfg.Scripts, flow.ExecPython: e.cfg.Scripts, flow.ExecLibrary: e.cfg.Scripts, flow.ExecHTTP: e.cfg.Calls, flow.ExecWorker: e.cfg.Calls},
-		Visibility:  e.cfg.Visibility, IdleAfter: e.cfg.IdleAfter, Retention: e.cfg.Retention, Chores: e.chores(), Logger: e.cfg.Logger,
+		Visibility:  e.cfg.Visibility, IdleAfter: e.cfg.IdleAfter, Retention: e.cfg.Retention, Chores: e.chores(), Tracing: e.tracing(), Logger: e.cfg.Logger,
 	}
 }
 
@@ -290,6 +293,7 @@ func (e *Engine) Close() error {
 	began, lived := time.Now(), e.lives()
 	err := e.leave()
 	e.work.Wait()
+	e.spans.Close()
 	e.programs.Close()
 	err = errors.Join(err, e.closeContainers(), e.closeLogs(), e.store.Close())
 	switch {

@@ -59,11 +59,11 @@ func (m *Member) newTask(ctx context.Context, n engine.NewTask) (*create, error)
 	if start, err = start.Fit(plan, m.cfg.Limits); err != nil { // refused later it would leave an actor without a task
 		return nil, err
 	}
-	start.Traced = n.Traced
 	id, err := n.TaskID(plan.FlowID)
 	if err != nil {
 		return nil, err
 	}
+	start.Traced = m.cfg.Tracing.Sampling.Of(id, n.Traced)
 	return &create{
 		task: id, plan: plan, newest: n.Newest, start: start,
 		create: &persistence.Create{

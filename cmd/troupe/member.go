@@ -65,6 +65,8 @@ type memberFlags struct {
 	MaxLog        int            `env:"TROUPE_MAX_LOG" group:"Limits" placeholder:"CHARS" help:"How much is kept of what an attempt prints, the newest (2000000)."`
 	Retention     time.Duration  `env:"TROUPE_RETENTION" group:"Limits" help:"How long ended tasks are kept (720h); negative = for ever."`
 
+	TraceMode string `env:"TROUPE_TRACE_MODE" enum:"parent,link" default:"parent" group:"Traces" help:"Whether a task belongs to the trace of whoever starts it (parent), or has its own with a link there (link). Where spans go is said by OpenTelemetry's variables, such as OTEL_EXPORTER_OTLP_ENDPOINT."`
+
 	logFlags
 }
 
@@ -81,7 +83,7 @@ func (f *memberFlags) config(a *app) (troupe.Config, error) {
 	if names := idleSettings(); len(names) > 0 {
 		log.Info("settings of Ork that mean nothing here", "variables", strings.Join(names, " "))
 	}
-	return troupe.Config{
+	cfg := troupe.Config{
 		Store: f.store(), Schema: f.Schema, Name: f.Name, Listen: f.Listen, UI: ui.Handler(),
 		Tokens: tokens, Insecure: f.Insecure, AllowOrigins: f.AllowOrigin, AllowHosts: f.AllowHost, WorkerNetworks: f.WorkerNetwork,
 		PollNetworks: f.PollNetwork, AllowMock: f.AllowMock, ObjectStore: f.ObjectStore, ObjectStoreKeep: f.ObjectStoreKeep,
@@ -93,7 +95,8 @@ func (f *memberFlags) config(a *app) (troupe.Config, error) {
 		WorkerTTL:     cmp.Or(f.WorkerTTL, seconds("WORKER_OFFLINE_TTL_SEC")),
 		WorkerRefresh: cmp.Or(f.WorkerSave, seconds("WORKER_REFRESH_INTERVAL_SEC")),
 		Logger:        log,
-	}, nil
+	}
+	return cfg, f.tracing(&cfg)
 }
 
 // idleSettings are the variables of Ork's settings that are set: nothing is polled for here, and what is bounded is bounded by flags.

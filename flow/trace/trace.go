@@ -72,8 +72,9 @@ type Trace struct {
 	status  string
 	err     string
 	steps   map[flow.Address]*step // that have not ended
-	spans   []Span                 // that have
+	spans   []Span                 // that have, and were not taken
 	leftOut int
+	taken   taken
 }
 
 // step is one that has not ended.
@@ -95,7 +96,7 @@ func (t *Trace) Add(e *flow.Event) {
 	case flow.TaskCreated:
 		t.begun, t.traced, t.id = e.At, e.Traced, IDOf(t.task, e.Traced)
 	case flow.TaskRetried:
-		t.ended, t.status, t.err = 0, "", ""
+		t.ended, t.status, t.err, t.taken.whole = 0, "", "", false
 	case flow.TaskEnded:
 		t.cut("", e.At)
 		t.ended, t.status, t.err = e.At, e.Status, e.Error
