@@ -143,6 +143,9 @@ type Config struct {
 	SpanRatioAlone bool
 	// TraceLinks gives every task a trace of its own, which points to that of whoever started it.
 	TraceLinks bool
+	// TraceURL and LogURL are where people see the trace and the log lines of a task: URLs with {trace_id} and {task}, which the pages make links
+	// of. "" = nowhere.
+	TraceURL, LogURL string
 
 	// Logger hears what happens, never what is in it. Default: nobody does.
 	Logger *slog.Logger

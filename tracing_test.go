@@ -127,3 +127,17 @@ func metricsOf(t require.TestingT, e *Engine) string {
 	require.NoError(t, err)
 	return string(text)
 }
+
+func TestPagesAreToldWhereTracesAndLogsAre(t *testing.T) {
+	at := Config{Store: "sqlite:" + t.TempDir() + "/troupe.db", TraceURL: "https://tempo.example/trace/{trace_id}", LogURL: "http://logs.example/?task={task}"}
+	resp, err := http.Get("http://" + serving(t, at).cfg.Listen + "/v1/info")
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.Contains(t, string(text), `"trace_url":"https://tempo.example/trace/{trace_id}","log_url":"http://logs.example/?task={task}"`)
+	for _, wrong := range []string{"javascript:alert(1)", "tempo.example/{trace_id}", "http://", "https://%zz"} {
+		_, err := Open(t.Context(), Config{Store: "sqlite:" + t.TempDir() + "/troupe.db", TraceURL: wrong})
+		require.ErrorContains(t, err, "the URL of traces", wrong)
+	}
+}

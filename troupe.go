@@ -93,7 +93,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	if err := errors.Join(cfg.checkScriptDir(), cfg.checkCluster(storeKind(cfg.Store) == "sqlite")); err != nil {
+	if err := errors.Join(cfg.checkScriptDir(), cfg.checkPatterns(), cfg.checkCluster(storeKind(cfg.Store) == "sqlite")); err != nil {
 		return nil, err
 	}
 	known, err := secrets.Open(secrets.Options{Env: cfg.SecretEnv, Dir: cfg.SecretDir, Seen: cfg.ChildEnv})

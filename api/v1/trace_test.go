@@ -93,6 +93,7 @@ func TestATaskBelongsToTheTraceOfWhoeverStartsIt(t *testing.T) {
 		}
 	}
 	require.Equal(t, callersSpan, spans[0]["parentSpanId"])
+	require.Equal(t, callersTrace, s.get("/v1/tasks/" + id)["trace_id"])
 
 	again := s.startIn("/v1/tasks/"+id+"/rerun", caller, obj{})
 	require.Equal(t, callersTrace, s.spans(again)[0]["traceId"], "every route that starts a task looks at the header")

@@ -66,6 +66,8 @@ type memberFlags struct {
 	Retention     time.Duration  `env:"TROUPE_RETENTION" group:"Limits" help:"How long ended tasks are kept (720h); negative = for ever."`
 
 	TraceMode string `env:"TROUPE_TRACE_MODE" enum:"parent,link" default:"parent" group:"Traces" help:"Whether a task belongs to the trace of whoever starts it (parent), or has its own with a link there (link). Where spans go is said by OpenTelemetry's variables, such as OTEL_EXPORTER_OTLP_ENDPOINT."`
+	TraceURL  string `env:"TROUPE_TRACE_URL" placeholder:"URL" group:"Traces" help:"Where people see the trace of a task, with {trace_id} or {task} in it; pages have a link there."`
+	LogURL    string `env:"TROUPE_LOG_URL" placeholder:"URL" group:"Traces" help:"Where people see the log lines of a task, with {trace_id} or {task} in it; likewise."`
 
 	logFlags
 }
@@ -94,7 +96,7 @@ func (f *memberFlags) config(a *app) (troupe.Config, error) {
 		Visibility: f.Visibility, IdleAfter: f.IdleAfter, MaxLog: f.MaxLog, Retention: f.Retention, ResumeGrace: f.resumeGrace(),
 		WorkerTTL:     cmp.Or(f.WorkerTTL, seconds("WORKER_OFFLINE_TTL_SEC")),
 		WorkerRefresh: cmp.Or(f.WorkerSave, seconds("WORKER_REFRESH_INTERVAL_SEC")),
-		Logger:        log,
+		TraceURL:      f.TraceURL, LogURL: f.LogURL, Logger: log,
 	}
 	return cfg, f.tracing(&cfg)
 }

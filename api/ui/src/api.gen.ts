@@ -646,12 +646,16 @@ export interface HookSet {
 }
 
 export interface Info {
+  /** where people see the log lines of a task, likewise */
+  log_url?: string
   /** name of the member that answers */
   member: string
   /** the store's time */
   now: string
   /** where everything is kept */
   store: string
+  /** where people see the trace of a task: a URL with {trace_id} and {task} in it */
+  trace_url?: string
   /** of Troupe */
   version: string
 }
@@ -1643,6 +1647,8 @@ export interface Task {
   state: "pending" | "running" | "completed" | "failed" | "canceling" | "canceled"
   /** that have ended */
   steps: number
+  /** of the trace that it belongs to, in hexadecimal */
+  trace_id: string
   updated_at: string
   /** number of the version it runs */
   version: number
