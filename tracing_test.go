@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -140,4 +141,36 @@ func TestPagesAreToldWhereTracesAndLogsAre(t *testing.T) {
 		_, err := Open(t.Context(), Config{Store: "sqlite:" + t.TempDir() + "/troupe.db", TraceURL: wrong})
 		require.ErrorContains(t, err, "the URL of traces", wrong)
 	}
+}
+
+func TestALineAboutARequestTellsItsTrace(t *testing.T) {
+	var said lines
+	e := serving(t, Config{Store: "sqlite:" + t.TempDir() + "/troupe.db", Logger: slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+e.cfg.Listen+"/v1/info", nil)
+	require.NoError(t, err)
+	req.Header.Set("Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.Eventually(t, func() bool {
+		return strings.Contains(said.String(), "trace_id=0af7651916cd43dd8448eb211c80319c span_id=b7ad6b7169203331")
+	}, 20*time.Second, time.Millisecond)
+}
+
+// lines are what is logged, by whoever does.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }

@@ -1,12 +1,14 @@
 package api
 
 import (
+	"log/slog"
 	"net/http"
 	"strings"
 
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/logids"
 )
 
 // traced tells of the trace that a request belongs to. Headers that say it wrongly say nothing.
@@ -17,7 +19,11 @@ func traced(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		of := r.WithContext(engine.WithTraced(r.Context(), t))
+		ctx := logids.With(engine.WithTraced(r.Context(), t), func() []slog.Attr {
+			trace, span := t.Linked()
+			return []slog.Attr{slog.String("trace_id", trace), slog.String("span_id", span)}
+		})
+		of := r.WithContext(ctx)
 		defer func() { r.Pattern = of.Pattern }() // as timed does
 		next.ServeHTTP(w, of)
 	})
