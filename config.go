@@ -135,6 +135,18 @@ type Config struct {
 	// Retention is how long ended tasks are kept. Default 30 days; negative = for ever.
 	Retention time.Duration
 
+	// Spans take what tasks have done as spans, see package flow/trace, once it is stored. Default: nobody does. SpanRatio is of how many traces they
+	// are told, by the ids of the traces: default 1, negative = of none. Those of a task that is started in a trace are told if that is sampled, unless
+	// SpanRatioAlone says that the ratio counts for it, too; those of a task that fails are told anyway.
+	Spans          Spans
+	SpanRatio      float64
+	SpanRatioAlone bool
+	// TraceLinks gives every task a trace of its own, which points to that of whoever started it.
+	TraceLinks bool
+	// TraceURL and LogURL are where people see the trace and the log lines of a task: URLs with {trace_id} and {task}, which the pages make links
+	// of. "" = nowhere.
+	TraceURL, LogURL string
+
 	// Logger hears what happens, never what is in it. Default: nobody does.
 	Logger *slog.Logger
 }

@@ -115,5 +115,5 @@ func (e *Engine) started() ork.Programs {
 
 // collectors are all metrics of this life of the member.
 func (e *Engine) collectors() []prometheus.Collector {
-	return slices.Concat(e.member.Collectors(), e.attached.Collectors(), e.workers.Collectors(), e.company.collectors())
+	return slices.Concat(e.member.Collectors(), e.attached.Collectors(), e.workers.Collectors(), e.company.collectors(), e.spans.Collectors())
 }

@@ -37,12 +37,14 @@ import (
 	"github.com/troupe-engine/troupe/actors/programs"
 	"github.com/troupe-engine/troupe/actors/schedule"
 	"github.com/troupe-engine/troupe/actors/script"
+	"github.com/troupe-engine/troupe/actors/spans"
 	"github.com/troupe-engine/troupe/actors/workers"
 	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/client"
 	"github.com/troupe-engine/troupe/cluster"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/logids"
 	"github.com/troupe-engine/troupe/internal/program"
 	"github.com/troupe-engine/troupe/internal/secrets"
 	"github.com/troupe-engine/troupe/persistence"
@@ -70,7 +72,8 @@ type Engine struct {
 	tls        *api.Certificates
 	client     *client.Client // of the member in this process
 	begins     begins
-	settled    atomic.Int64 // for how long jobs have been let finish while the API still answered
+	settled    atomic.Int64  // for how long jobs have been let finish while the API still answered
+	spans      *spans.Teller // nil = nobody takes any
 
 	mu     sync.Mutex
 	serves bool // the API listens, and answers soon
@@ -92,7 +95,8 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	if err := errors.Join(cfg.checkScriptDir(), cfg.checkCluster(storeKind(cfg.Store) == "sqlite")); err != nil {
+	cfg.Logger = slog.New(logids.Handler(cfg.Logger.Handler()))
+	if err := errors.Join(cfg.checkScriptDir(), cfg.checkPatterns(), cfg.checkCluster(storeKind(cfg.Store) == "sqlite")); err != nil {
 		return nil, err
 	}
 	known, err := secrets.Open(secrets.Options{Env: cfg.SecretEnv, Dir: cfg.SecretDir, Seen: cfg.ChildEnv})
@@ -131,6 +135,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, errors.Join(err, e.closeLogs(), store.Close())
 	}
+	e.tellSpans()
 	return e, nil
 }
 
@@ -248,7 +253,7 @@ func (e *Engine) actors() actors.Config {
 		Trackers:    e.trackers(),
 		Gained:      e.lookAtSchedules,
 		Concurrency: map[flow.ExecType]int{flow.ExecFunc: e.cfg.Functions, flow.ExecScript: e.cfg.Scripts, flow.ExecProcess: e.cfg.Scripts, flow.ExecPython: e.cfg.Scripts, flow.ExecLibrary: e.cfg.Scripts, flow.ExecHTTP: e.cfg.Calls, flow.ExecWorker: e.cfg.Calls},
-		Visibility:  e.cfg.Visibility, IdleAfter: e.cfg.IdleAfter, Retention: e.cfg.Retention, Chores: e.chores(), Logger: e.cfg.Logger,
+		Visibility:  e.cfg.Visibility, IdleAfter: e.cfg.IdleAfter, Retention: e.cfg.Retention, Chores: e.chores(), Tracing: e.tracing(), Logger: e.cfg.Logger,
 	}
 }
 
@@ -294,6 +299,7 @@ func (e *Engine) Close() error {
 	began, lived := time.Now(), e.lives()
 	err := e.leave()
 	e.work.Wait()
+	e.spans.Close()
 	e.programs.Close()
 	err = errors.Join(err, e.closeContainers(), e.closeLogs(), e.store.Close())
 	switch {

@@ -8,6 +8,7 @@ import (
 // draft is the next row of a journal, and what is heard once it is written.
 type draft struct {
 	row     flow.Row
+	stored  []byte          // the row, once it is sent
 	ended   flow.TaskStatus // "" when the task goes on: it did not end, or was retried at once
 	effects []flow.Effect
 	tallies []flow.Tally
@@ -83,6 +84,7 @@ const (
 // commit makes the store's form of a draft. The state is the one after it.
 func (t *task) commit(p *draft) persistence.Commit {
 	c := persistence.Commit{Task: t.id, Create: t.create, Seq: t.seq, Events: p.row.Bytes(), At: t.state.UpdatedAt}
+	p.stored = c.Events
 	t.journal += len(c.Events)
 	t.addColumns(&c)
 	if t.asleep {

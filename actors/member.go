@@ -67,6 +67,7 @@ type Config struct {
 	MaxUncommitted, MaxReady int
 	// MaxWaiting bounds the bytes of the values in requests that wait for their answers, likewise. Default 256 MiB.
 	MaxWaiting int
+	Tracing    Tracing
 	Logger     *slog.Logger
 	Host       Host
 }

@@ -171,7 +171,7 @@ func (t *task) loadAgain(c actor.Context, err error) {
 	if t.m.ctx.Err() != nil {
 		return
 	}
-	t.m.log.Warn("a task could not be loaded", "task", t.id, "try", t.tries, "error", err)
+	t.m.log.WarnContext(t.logging(), "a task could not be loaded", "task", t.id, "try", t.tries, "error", err)
 	if kind := flow.ErrorKindOf(err); kind != "" {
 		for _, cmd := range t.waiting {
 			cmd.answer(answer{err: err})
@@ -206,7 +206,7 @@ func (t *task) forget(c actor.Context, err error) {
 		// Somebody with the same id was first, perhaps this very request whose answer got lost.
 		t.m.log.Info("a task with this id exists", "task", t.id)
 	case !errors.Is(err, persistence.ErrStale) && !errors.Is(err, persistence.ErrUnknown) && !errors.Is(err, persistence.ErrNoVersion):
-		t.m.log.Warn("a commit failed", "task", t.id, "error", err)
+		t.m.log.WarnContext(t.logging(), "a commit failed", "task", t.id, "error", err)
 	}
 	again := append(sent, gathered...)
 	if created {
@@ -289,7 +289,7 @@ func (t *task) blame(cmd *command, err error) []*command {
 	case cmd.reply != nil:
 		cmd.answer(answer{err: flow.Errorf(flow.Invalid, "the store refused a value of this request: %v", err)})
 	default:
-		t.m.log.Error("the store refuses what a task leads to", "task", t.id, "command", fmt.Sprintf("%T", cmd.cmd), "error", err)
+		t.m.log.ErrorContext(t.logging(), "the store refuses what a task leads to", "task", t.id, "command", fmt.Sprintf("%T", cmd.cmd), "error", err)
 		t.refusals++
 	}
 	return nil

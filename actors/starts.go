@@ -2,6 +2,7 @@ package actors
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -19,6 +20,7 @@ import (
 
 // StartTask begins a task. It answers when the task is stored.
 func (m *Member) StartTask(ctx context.Context, n engine.NewTask) (engine.Started, error) {
+	n.Traced = cmp.Or(n.Traced, engine.TracedOf(ctx))
 	msg, err := m.newTask(ctx, n)
 	if err != nil {
 		return engine.Started{}, m.passed(err)
@@ -61,6 +63,7 @@ func (m *Member) newTask(ctx context.Context, n engine.NewTask) (*create, error)
 	if err != nil {
 		return nil, err
 	}
+	start.Traced = m.cfg.Tracing.Sampling.Of(id, n.Traced)
 	return &create{
 		task: id, plan: plan, newest: n.Newest, start: start,
 		create: &persistence.Create{

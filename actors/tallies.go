@@ -106,25 +106,29 @@ func (x *metrics) stored(t *task, p *draft) {
 	if t.create != nil {
 		x.tallies.flow(t.state.Plan).started.Inc()
 	}
+	var exemplar prometheus.Labels
 	for _, e := range p.effects {
 		switch e := e.(type) {
 		case flow.Over:
 			x.numbers.add(e.End.Metrics)
 			if e.End.Exec != nil {
-				x.tallies.attempt(&e.End)
+				if exemplar == nil {
+					exemplar = t.exemplar()
+				}
+				x.tallies.attempt(&e.End, exemplar)
 			}
 		case flow.Lost:
 			x.tallies.lost(&e)
 		}
 	}
 	if p.ended != "" {
-		x.tallies.task(t.state, p.ended)
+		x.tallies.task(t.state, p.ended, t.exemplar())
 	}
 }
 
-func (x *tallies) attempt(end *flow.End) {
+func (x *tallies) attempt(end *flow.End, exemplar prometheus.Labels) {
 	s := x.service(serviceOf(end.Exec))
-	s.took().Observe(float64(end.TookMS) / 1000)
+	observe(s.took(), float64(end.TookMS)/1000, exemplar)
 	if end.Again {
 		s.retries.Inc()
 	}
@@ -139,10 +143,10 @@ func (x *tallies) lost(e *flow.Lost) {
 	}
 }
 
-func (x *tallies) task(s *flow.State, status flow.TaskStatus) {
+func (x *tallies) task(s *flow.State, status flow.TaskStatus, exemplar prometheus.Labels) {
 	t, i := x.flow(s.Plan), index(taskEnds[:], string(status))
 	t.ended[i].Inc()
-	t.took[i]().Observe(float64(max(cmp.Or(s.EndedAt, s.UpdatedAt)-s.CreatedAt, 0)) / 1000)
+	observe(t.took[i](), float64(max(cmp.Or(s.EndedAt, s.UpdatedAt)-s.CreatedAt, 0))/1000, exemplar)
 }
 
 // index of a word among others; those that are not told apart count as the second, which is a failure.

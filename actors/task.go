@@ -341,6 +341,7 @@ func (t *task) written(c actor.Context, w written) {
 	}
 	t.m.metrics.stored(t, p)
 	t.m.census.stored(t, p)
+	t.tell(p)
 	t.inflight, t.create, t.asleep, t.refusals = nil, nil, false, 0
 	t.perform(c, p.effects)
 	if t.untidy() {

@@ -50,7 +50,7 @@ func newMetrics(cfg Config) (*metrics, error) {
 func (s *Server) Collectors() []prometheus.Collector { return s.metrics.all }
 
 func (m *metrics) handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError, EnableOpenMetrics: true})
 }
 
 // request counts an answer. A method is whatever a client says, so unknown ones are counted as one.

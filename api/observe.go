@@ -69,7 +69,7 @@ func (s *Server) observed(next http.Handler) http.Handler {
 }
 
 func (s *Server) panicked(w *recorder, r *http.Request, p any) {
-	s.log.Error("a handler panicked", "panic", p, "request", RequestID(r.Context()), "stack", string(debug.Stack()))
+	s.log.ErrorContext(r.Context(), "a handler panicked", "panic", p, "request", RequestID(r.Context()), "stack", string(debug.Stack()))
 	if w.status == 0 {
 		refuse(w, r, wire.Problem{Status: http.StatusInternalServerError, Kind: "internal",
 			What: "internal error", Hint: "the server's log has more under this request's id"})

@@ -102,7 +102,7 @@ func (s *Server) routes() {
 
 // Handler is everything together, for a listener of the caller's.
 func (s *Server) Handler() http.Handler {
-	return s.apart(s.observed(s.timed(s.bounded(s.known(legible(s.mux))))))
+	return s.apart(traced(s.observed(s.timed(s.bounded(s.known(legible(s.mux)))))))
 }
 
 // apart serves what is not for people beside everything else.

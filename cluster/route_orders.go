@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -13,6 +14,7 @@ import (
 
 // StartTask begins a task at the member that owns its shard.
 func (r *Router) StartTask(ctx context.Context, n engine.NewTask) (engine.Started, error) {
+	n.Traced = cmp.Or(n.Traced, engine.TracedOf(ctx))
 	p, err := r.here(ctx)
 	if err != nil {
 		return engine.Started{}, err

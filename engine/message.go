@@ -88,6 +88,7 @@ func (t *NewTask) code(c *codec.Codec) {
 	codec.Text(c, &t.ForkNode)
 	c.Int64(&t.ForkRow)
 	c.Bool(&t.Anew)
+	codec.Pointer(c, &t.Traced, flow.CodeTraced)
 	codec.Map(c, &t.Shared, (*codec.Codec).Raw)
 }
 
@@ -168,6 +169,7 @@ func codeJob(c *codec.Codec, j *Job) {
 	codec.Text(c, &j.Task)
 	codeAddress(c, &j.Address)
 	codec.Text(c, &j.Flow)
+	codec.Pointer(c, &j.Traced, flow.CodeTraced)
 	codec.Text(c, &j.Service)
 	c.Raw(&j.Input)
 	c.Raw(&j.Params)

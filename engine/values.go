@@ -34,6 +34,8 @@ type NewTask struct {
 	Anew bool
 	// Task is the id that whoever may have to ask again has made for it with TaskID. Only members say it.
 	Task string
+	// Traced says to which trace it belongs; nil = to the one that the context tells, or to its own.
+	Traced *flow.Traced
 }
 
 // Started answers a NewTask.
@@ -82,7 +84,8 @@ type Poll struct {
 type Job struct {
 	Task string
 	flow.Address
-	Flow       string // slug of the task's flow; "" when it has none
+	Flow       string       // slug of the task's flow; "" when it has none
+	Traced     *flow.Traced // of its task
 	Service    string
 	Input      json.RawMessage
 	Params     json.RawMessage
@@ -101,7 +104,7 @@ func (j *Job) ID() string { return flow.JobID(j.Task, j.Address) }
 
 // JobOf is a job as pollers are told of it.
 func JobOf(j *flow.Job) Job {
-	known := Job{Task: j.Task, Address: j.Address, Service: j.Exec.Service, Input: j.Input, Params: j.Params, Run: j.Run,
+	known := Job{Task: j.Task, Address: j.Address, Traced: j.Traced, Service: j.Exec.Service, Input: j.Input, Params: j.Params, Run: j.Run,
 		RunApart: j.RunApart(), Branch: j.Branch, Units: j.Units, TimeoutMS: j.TimeoutMS, EnqueuedAt: j.EnqueuedAt, Deliveries: j.Deliveries}
 	if j.Plan != nil {
 		known.Flow = j.Plan.FlowSlug
@@ -224,7 +227,7 @@ func ErrandOf(j *flow.Job) Errand {
 // ForRelay is the job as the member takes it that is to carry it out.
 func (e *Errand) ForRelay() flow.Job {
 	j := &e.Job
-	return flow.Job{Task: j.Task, Address: j.Address, Exec: &flow.Exec{Type: e.Type, Service: j.Service, Labels: e.Labels}, Plan: &flow.Plan{FlowSlug: j.Flow},
+	return flow.Job{Task: j.Task, Address: j.Address, Exec: &flow.Exec{Type: e.Type, Service: j.Service, Labels: e.Labels}, Plan: &flow.Plan{FlowSlug: j.Flow}, Traced: j.Traced,
 		Input: j.Input, Params: j.Params, Units: j.Units, Branch: j.Branch, TimeoutMS: j.TimeoutMS, EnqueuedAt: j.EnqueuedAt,
 		Deliveries: j.Deliveries, Given: e.Given, Again: e.Again}
 }

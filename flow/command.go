@@ -23,6 +23,7 @@ type (
 		Params  json.RawMessage // object, or nil
 		Fork    *Fork           // nil = from the beginning
 		Origin  string          // "" = none
+		Traced  *Traced         // nil = it has a trace of its own
 
 		fits bool // Fit has said so
 	}

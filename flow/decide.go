@@ -238,9 +238,9 @@ func (d *decider) start(c Start) error {
 		return err
 	}
 	if c.Fork == nil {
-		d.emit(Event{Type: TaskCreated, Version: c.Version, Params: c.params(), Origin: c.Origin, Permits: d.s.Plan.permits(c.params())})
+		d.emit(Event{Type: TaskCreated, Version: c.Version, Params: c.params(), Origin: c.Origin, Traced: c.Traced, Permits: d.s.Plan.permits(c.params())})
 	} else {
-		d.emit(Event{Type: TaskCreated, Version: c.Version, Params: c.Fork.Began, Origin: c.Fork.Task})
+		d.emit(Event{Type: TaskCreated, Version: c.Version, Params: c.Fork.Began, Origin: c.Fork.Task, Traced: c.Traced})
 		d.goOnFrom(c.Fork)
 		d.emit(Event{Type: TaskRetried, Params: c.params(), Permits: d.s.Plan.permits(c.params())})
 	}

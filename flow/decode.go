@@ -121,8 +121,16 @@ func (d *rowDecoder) event(events []Event) {
 	d.value("pa", &e.Params)
 	d.value("pm", &e.Permits)
 	d.text("og", &e.Origin, before.Origin)
+	d.traced(&e.Traced)
 	d.text("rq", &e.Request, before.Request)
 	d.word("}")
+}
+
+func (d *rowDecoder) traced(t **Traced) {
+	var v json.RawMessage
+	if d.value("tr", &v); v != nil {
+		d.bad = d.bad || json.Unmarshal(v, t) != nil
+	}
 }
 
 // field moves behind the name of a field if it is next.

@@ -102,6 +102,7 @@ type Job struct {
 	Address
 	Exec       *Exec
 	Plan       *Plan           // of its task
+	Traced     *Traced         // of its task
 	Run        json.RawMessage // what its task was started with
 	Input      json.RawMessage
 	Params     json.RawMessage

@@ -112,8 +112,18 @@ func appendEvent(b []byte, e *Event, at int64) []byte {
 	b = appendRaw(b, "pa", e.Params)
 	b = appendRaw(b, "pm", e.Permits)
 	b = appendText(b, "og", e.Origin)
+	b = appendTraced(b, e.Traced)
 	b = appendText(b, "rq", e.Request)
 	return append(b, '}')
+}
+
+// appendTraced is only at the beginning of some tasks, so it need not be quick.
+func appendTraced(b []byte, t *Traced) []byte {
+	if t == nil {
+		return b
+	}
+	text, _ := json.Marshal(t) // texts and truths
+	return append(appendName(b, "tr"), text...)
 }
 
 func appendName(b []byte, name string) []byte {

@@ -8,7 +8,7 @@ type EventType string
 // The facts of a task. Their names and the JSON names of Event's fields are kept in stores: a name
 // is never given another meaning.
 const (
-	TaskCreated     EventType = "task_created"     // Version, Params, At; Permits that it asks for; Origin when it goes on from another task
+	TaskCreated     EventType = "task_created"     // Version, Params, At; Permits that it asks for; Origin when it goes on from another task; Traced
 	TaskPaused      EventType = "task_paused"      //
 	TaskResumed     EventType = "task_resumed"     //
 	CancelAsked     EventType = "cancel_asked"     // nothing new starts; what is in flight goes on
@@ -77,6 +77,8 @@ type Event struct {
 	Params  json.RawMessage `json:"pa,omitempty"`
 	Permits json.RawMessage `json:"pm,omitempty"` // a list of Permit
 	Origin  string          `json:"og,omitempty"` // the task that this one goes on from: what follows up to the commit's task_retried is that one's history; without one it does all again
+
+	Traced *Traced `json:"tr,omitempty"`
 
 	Request string `json:"rq,omitempty"` // of the command this is the first event of
 }

@@ -44,6 +44,7 @@ func codeState(c *codec.Codec, s *State) {
 	codec.Text(c, &s.Task)
 	codec.Text(c, &s.Version)
 	codec.Text(c, &s.Origin)
+	codec.Pointer(c, &s.Traced, CodeTraced)
 	codec.Text(c, &s.Status)
 	codec.Text(c, &s.Error)
 	c.Raw(&s.Params)

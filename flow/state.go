@@ -11,8 +11,9 @@ import (
 // the rest (see link.go).
 type State struct {
 	Task    string
-	Version string // of the flow; Plan is its compiled form
-	Origin  string // the task that this one goes on from, or does again; "" = none
+	Version string  // of the flow; Plan is its compiled form
+	Origin  string  // the task that this one goes on from, or does again; "" = none
+	Traced  *Traced // nil = it has a trace of its own
 	Plan    *Plan
 	Status  TaskStatus
 	Error   string // why it failed

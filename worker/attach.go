@@ -283,7 +283,7 @@ func (a *attachment) handle(j *attached, result *attach.Result) {
 // job is what its handler is told.
 func (j *attached) job() Job {
 	return Job{ID: j.GetId(), Service: j.GetService(), Input: orJSON(j.GetInput(), "null"), Params: orJSON(j.GetParams(), "{}"), Task: j.GetTask(), Flow: j.GetFlow(),
-		Step: j.GetStep(), Unit: int(j.GetUnit()), Units: max(int(j.GetUnits()), 1), Attempt: int(j.GetAttempt()), Log: &j.log}
+		Step: j.GetStep(), Unit: int(j.GetUnit()), Units: max(int(j.GetUnits()), 1), Attempt: int(j.GetAttempt()), Trace: j.GetTrace(), Log: &j.log}
 }
 
 func orJSON(raw []byte, empty string) []byte {

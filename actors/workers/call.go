@@ -67,8 +67,11 @@ func header(job *flow.Job) http.Header {
 	h := http.Header{
 		"Content-Type": {"application/json"}, "Idempotency-Key": {job.ID()},
 		"Troupe-Task": {job.Task}, "Troupe-Step": {headerText(job.Step())}, "Troupe-Attempt": {strconv.Itoa(job.Attempt)},
-		"Traceparent": {trace.Parent(job.Task, job.Address)},
+		"Traceparent": {trace.Parent(job.Task, job.Traced, job.Address)},
 		"Troupe-Unit": {strconv.Itoa(job.Unit)}, "Troupe-Units": {strconv.Itoa(max(job.Units, 1))},
+	}
+	if state := trace.State(job.Traced); state != "" {
+		h.Set("Tracestate", state)
 	}
 	if job.Plan != nil && job.Plan.FlowSlug != "" {
 		h.Set("Troupe-Flow", headerText(job.Plan.FlowSlug))

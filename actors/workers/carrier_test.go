@@ -68,7 +68,7 @@ func TestACallSaysWhatTheJobIs(t *testing.T) {
 	require.Equal(t, "/exec/a/b c", got.URL.Path)
 	require.Equal(t, "application/json", got.Header.Get("Content-Type"))
 	require.Equal(t, j.ID(), got.Header.Get("Idempotency-Key"))
-	require.Equal(t, trace.Parent("t1", j.Address), got.Header.Get("traceparent"))
+	require.Equal(t, trace.Parent("t1", nil, j.Address), got.Header.Get("traceparent"))
 	require.Equal(t, `{"input":[1],"params":{"p":2}}`, body)
 	headers := func(names ...string) (values []string) {
 		for _, name := range names {

@@ -13,5 +13,6 @@ func (s *service) memberRoutes() {
 }
 
 func (s *service) info(context.Context, *struct{}) (*body[wire.Info], error) {
-	return &body[wire.Info]{wire.Info{Version: s.Version, Store: s.StoreKind, Member: s.Name, Now: wire.Time{Time: s.Engine.Now()}}}, nil
+	return &body[wire.Info]{wire.Info{Version: s.Version, Store: s.StoreKind, Member: s.Name, Now: wire.Time{Time: s.Engine.Now()},
+		TraceURL: s.TraceURL, LogURL: s.LogURL}}, nil
 }

@@ -87,7 +87,7 @@ func (s *service) problem(ctx context.Context, err error) *problem {
 		p.Faults = hookFaults(settings)
 	}
 	if v.Log && ctx.Err() == nil { // or else the client has gone
-		s.Logger.Error("a request failed", "error", err, "request", p.Request)
+		s.Logger.ErrorContext(ctx, "a request failed", "error", err, "request", p.Request)
 	}
 	if v.Denied {
 		api.NoteRefusal(ctx, v.What)

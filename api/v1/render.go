@@ -5,6 +5,7 @@ import (
 
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/trace"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -39,7 +40,7 @@ func toTask(v *persistence.View) wire.Task {
 	}
 	t.Node, t.LastAction = state.Root.Cursor, state.Root.LastAction
 	t.UpdatedAt, t.EndedAt = wire.Millis(state.UpdatedAt), wire.Millis(state.EndedAt)
-	t.Forked = state.Origin
+	t.Forked, t.TraceID = state.Origin, trace.IDOf(v.ID, state.Traced).String()
 	t.Params, t.Shared = state.Params, orEmpty(state.Root.Shared)
 	if state.Status == flow.TaskCompleted {
 		t.Result = state.Result()

@@ -57,7 +57,7 @@ func (s *service) startOf(ctx context.Context, name string) (*persistence.Schedu
 	if err != nil {
 		return nil, engine.NewTask{}, err
 	}
-	return found, engine.NewTask{VersionID: v.ID, Newest: true, Params: found.Params}, nil
+	return found, engine.NewTask{VersionID: v.ID, Newest: true, Params: found.Params, Traced: engine.AsLink(engine.TracedOf(ctx))}, nil
 }
 
 type backfillInput struct {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"strconv"
-	"unicode/utf8"
 
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/flow"
@@ -49,67 +48,36 @@ func (s *service) tell(ctx context.Context, task string, event func(*flow.Event)
 }
 
 func toSpan(task, flowName string, version int, x *trace.Span) wire.Span {
-	span := wire.Span{TraceID: trace.IDOf(task).String(), SpanID: x.ID.String(), Name: x.Name, Kind: int(x.Kind),
+	span := wire.Span{TraceID: x.Trace.String(), SpanID: x.ID.String(), Name: x.Name, Kind: int(x.Kind),
 		Start: nanos(x.Start), End: nanos(x.End), Attributes: spanAttributes(task, flowName, version, x)}
 	if x.Parent != (trace.SpanID{}) {
 		span.ParentSpanID = x.Parent.String()
 	}
+	if x.Link != (trace.Link{}) {
+		span.Links = []wire.SpanLink{{TraceID: x.Link.Trace.String(), SpanID: x.Link.Span.String(), TraceState: x.Link.State}}
+	}
 	if x.Failed {
-		span.Status = wire.SpanStatus{Code: 2, Message: brief(x.Error)}
+		span.Status = wire.SpanStatus{Code: 2, Message: x.Message()}
 	}
 	return span
 }
 
 func nanos(ms int64) string { return strconv.FormatInt(ms, 10) + "000000" }
 
-// maxSpanText is how many bytes of an error a span has.
-const maxSpanText = 200
-
-func brief(text string) string {
-	if len(text) <= maxSpanText {
-		return text
-	}
-	end := maxSpanText
-	for !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end]
-}
-
-func spanAttributes(task, flowName string, version int, x *trace.Span) []wire.SpanAttribute {
-	all := []wire.SpanAttribute{textOf("troupe.task.id", task), textOf("troupe.flow", flowName), numberOf("troupe.version", version)}
-	for _, a := range []struct{ key, value string }{
-		{"troupe.scope", x.At.Scope}, {"troupe.node", x.At.Node}, {"troupe.service", x.Service}, {"troupe.worker", x.Worker}, {"troupe.member", x.Member},
-		{"troupe.state", x.State}, {"troupe.reason", x.Reason},
-	} {
-		if a.value != "" {
-			all = append(all, textOf(a.key, a.value))
+func spanAttributes(task, flowName string, version int, x *trace.Span) (all []wire.SpanAttribute) {
+	for _, a := range x.Attributes(task, flowName, version) {
+		switch v := a.Value.(type) {
+		case string:
+			all = append(all, textOf(a.Key, v))
+		case int:
+			all = append(all, wire.SpanAttribute{Key: a.Key, Value: wire.SpanAttrValue{Number: strconv.Itoa(v)}})
+		case bool:
+			all = append(all, wire.SpanAttribute{Key: a.Key, Value: wire.SpanAttrValue{True: v}})
 		}
-	}
-	if x.Failed {
-		all = append(all, textOf("error.type", orElse(x.Reason, "error")))
-	}
-	if x.At.Attempt > 0 {
-		all = append(all, numberOf("troupe.unit", x.At.Unit), numberOf("troupe.attempt", x.At.Attempt))
-	}
-	for _, n := range []struct {
-		key   string
-		value int
-	}{{"troupe.visit", x.At.Visit}, {"troupe.units", x.Units}, {"troupe.units.failed", x.Failures}, {"troupe.spans.left_out", x.LeftOut}} {
-		if n.value > 0 {
-			all = append(all, numberOf(n.key, n.value))
-		}
-	}
-	if x.Open {
-		all = append(all, wire.SpanAttribute{Key: "troupe.open", Value: wire.SpanAttrValue{True: true}})
 	}
 	return all
 }
 
 func textOf(key, value string) wire.SpanAttribute {
 	return wire.SpanAttribute{Key: key, Value: wire.SpanAttrValue{Text: value}}
-}
-
-func numberOf(key string, value int) wire.SpanAttribute {
-	return wire.SpanAttribute{Key: key, Value: wire.SpanAttrValue{Number: strconv.Itoa(value)}}
 }

@@ -44,7 +44,7 @@ func TestATaskIsReadAsATrace(t *testing.T) {
 	require.NotContains(t, spans[0], "parentSpanId")
 	for i, span := range spans {
 		require.Equal(t, before[i]["spanId"], span["spanId"])
-		require.Equal(t, trace.IDOf(id).String(), span["traceId"])
+		require.Equal(t, trace.IDOf(id, nil).String(), span["traceId"])
 		require.Equal(t, id, attributesOf(span)["troupe.task.id"])
 		if i > 0 {
 			require.Equal(t, spans[0]["spanId"], span["parentSpanId"])
@@ -69,4 +69,37 @@ func TestAFailedAttemptIsAFailedSpan(t *testing.T) {
 		}
 	}
 	t.Fatal("the attempt is not told")
+}
+
+// caller is a traceparent, of a trace and a span.
+const caller, callersTrace, callersSpan = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+
+// startIn starts a task with headers of a trace.
+func (s *server) startIn(path, parent string, body any) string {
+	s.Helper()
+	return s.call(201, "POST", path, body, "Traceparent", parent, "Tracestate", "a=1")["id"].(string)
+}
+
+func TestATaskBelongsToTheTraceOfWhoeverStartsIt(t *testing.T) {
+	s := start(t)
+	flow := s.publish(waits)
+	id := s.startIn("/v1/tasks", caller, obj{"flow": flow})
+	spans := s.spans(id)
+	for i, span := range spans {
+		require.Equal(t, callersTrace, span["traceId"])
+		require.NotContains(t, span, "links")
+		if i > 0 {
+			require.Equal(t, spans[0]["spanId"], span["parentSpanId"])
+		}
+	}
+	require.Equal(t, callersSpan, spans[0]["parentSpanId"])
+	require.Equal(t, callersTrace, s.get("/v1/tasks/" + id)["trace_id"])
+
+	again := s.startIn("/v1/tasks/"+id+"/rerun", caller, obj{})
+	require.Equal(t, callersTrace, s.spans(again)[0]["traceId"], "every route that starts a task looks at the header")
+	for _, wrong := range []string{"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331", "ff" + caller[2:], strings.ToUpper(caller)} {
+		own := s.spans(s.startIn("/v1/tasks", wrong, obj{"flow": flow}))[0]
+		require.NotContains(t, own, "parentSpanId", wrong)
+		require.NotEqual(t, callersTrace, own["traceId"])
+	}
 }

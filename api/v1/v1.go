@@ -36,6 +36,8 @@ type Config struct {
 	StoreKind string // sqlite, postgres
 	Name      string // the member's
 
+	TraceURL, LogURL string // where people see the trace and the log lines of a task, with {trace_id} and {task}; "" = nowhere
+
 	// Cluster is asked for those who operate one; nil = there are no routes about it.
 	Cluster Cluster
 

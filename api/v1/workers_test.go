@@ -79,7 +79,7 @@ func TestAPollClaimsJobs(t *testing.T) {
 	job := s.job("paint")
 	for name, want := range map[string]any{"task": id, "step": "q", "node": "q", "visit": 1.0, "attempt": 1.0, "units": 1.0, "service": "paint",
 		"input": "red", "params": obj{"color": "red"}, "run_input": obj{"color": "red"}, "lease_ms": 60000.0,
-		"trace": trace.Parent(id, flow.Address{Node: "q", Visit: 1, Attempt: 1})} {
+		"trace": trace.Parent(id, nil, flow.Address{Node: "q", Visit: 1, Attempt: 1})} {
 		require.Equal(t, want, job[name], name)
 	}
 	until, err := time.Parse(time.RFC3339, job["lease_until"].(string))

@@ -44,6 +44,9 @@ type Info struct {
 	Store   string `json:"store" doc:"where everything is kept" example:"sqlite"`
 	Member  string `json:"member" doc:"name of the member that answers"`
 	Now     Time   `json:"now" doc:"the store's time"`
+
+	TraceURL string `json:"trace_url,omitempty" doc:"where people see the trace of a task: a URL with {trace_id} and {task} in it" example:"https://tempo.example/trace/{trace_id}"`
+	LogURL   string `json:"log_url,omitempty" doc:"where people see the log lines of a task, likewise"`
 }
 
 // Problem is every answer that is no success: application/problem+json (RFC 9457) with what is

@@ -108,6 +108,7 @@ type Task struct {
 	Mode           string                     `json:"mode" enum:"graph,dag"`
 	PausedAt       Time                       `json:"paused_at,omitzero" doc:"only while it is paused"`
 	Forked         string                     `json:"forked_from,omitempty" doc:"the task whose history this one went on from, or that it does again"`
+	TraceID        string                     `json:"trace_id" doc:"of the trace that it belongs to, in hexadecimal"`
 	Params         json.RawMessage            `json:"params"`
 	Shared         map[string]json.RawMessage `json:"shared" doc:"what its nodes share"`
 	Result         json.RawMessage            `json:"result,omitempty" doc:"once it is completed: the key of shared that the flow names as its result, else all of shared; in dag mode the output"`

@@ -38,7 +38,15 @@ type Span struct {
 	Start        string          `json:"startTimeUnixNano" example:"1763918400000000000"`
 	End          string          `json:"endTimeUnixNano" doc:"of what goes on: now"`
 	Attributes   []SpanAttribute `json:"attributes"`
+	Links        []SpanLink      `json:"links,omitempty"`
 	Status       SpanStatus      `json:"status"`
+}
+
+// SpanLink points to a span of another trace: that of whoever started the task, where it has a trace of its own.
+type SpanLink struct {
+	TraceID    string `json:"traceId"`
+	SpanID     string `json:"spanId"`
+	TraceState string `json:"traceState,omitempty"`
 }
 
 // SpanStatus says whether a span has failed.

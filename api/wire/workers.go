@@ -26,10 +26,12 @@ const (
 	HeaderTask    = "Troupe-Task"
 	HeaderFlow    = "Troupe-Flow" // slug; absent when the flow has none
 	HeaderStep    = "Troupe-Step"
-	HeaderTrace   = "Traceparent"
 	HeaderUnit    = "Troupe-Unit"  // of the step, from 0
 	HeaderUnits   = "Troupe-Units" // how many it had when the job was given out
 	HeaderAttempt = "Troupe-Attempt"
+
+	HeaderTrace      = "Traceparent" // of W3C Trace Context, also of requests to members
+	HeaderTraceState = "Tracestate"
 )
 
 // ExecAnswer is a push worker's answer, whatever its HTTP status.

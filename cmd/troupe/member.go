@@ -65,6 +65,10 @@ type memberFlags struct {
 	MaxLog        int            `env:"TROUPE_MAX_LOG" group:"Limits" placeholder:"CHARS" help:"How much is kept of what an attempt prints, the newest (2000000)."`
 	Retention     time.Duration  `env:"TROUPE_RETENTION" group:"Limits" help:"How long ended tasks are kept (720h); negative = for ever."`
 
+	TraceMode string `env:"TROUPE_TRACE_MODE" enum:"parent,link" default:"parent" group:"Traces" help:"Whether a task belongs to the trace of whoever starts it (parent), or has its own with a link there (link). Where spans go is said by OpenTelemetry's variables, such as OTEL_EXPORTER_OTLP_ENDPOINT."`
+	TraceURL  string `env:"TROUPE_TRACE_URL" placeholder:"URL" group:"Traces" help:"Where people see the trace of a task, with {trace_id} or {task} in it; pages have a link there."`
+	LogURL    string `env:"TROUPE_LOG_URL" placeholder:"URL" group:"Traces" help:"Where people see the log lines of a task, with {trace_id} or {task} in it; likewise."`
+
 	logFlags
 }
 
@@ -81,7 +85,7 @@ func (f *memberFlags) config(a *app) (troupe.Config, error) {
 	if names := idleSettings(); len(names) > 0 {
 		log.Info("settings of Ork that mean nothing here", "variables", strings.Join(names, " "))
 	}
-	return troupe.Config{
+	cfg := troupe.Config{
 		Store: f.store(), Schema: f.Schema, Name: f.Name, Listen: f.Listen, UI: ui.Handler(),
 		Tokens: tokens, Insecure: f.Insecure, AllowOrigins: f.AllowOrigin, AllowHosts: f.AllowHost, WorkerNetworks: f.WorkerNetwork,
 		PollNetworks: f.PollNetwork, AllowMock: f.AllowMock, ObjectStore: f.ObjectStore, ObjectStoreKeep: f.ObjectStoreKeep,
@@ -92,8 +96,9 @@ func (f *memberFlags) config(a *app) (troupe.Config, error) {
 		Visibility: f.Visibility, IdleAfter: f.IdleAfter, MaxLog: f.MaxLog, Retention: f.Retention, ResumeGrace: f.resumeGrace(),
 		WorkerTTL:     cmp.Or(f.WorkerTTL, seconds("WORKER_OFFLINE_TTL_SEC")),
 		WorkerRefresh: cmp.Or(f.WorkerSave, seconds("WORKER_REFRESH_INTERVAL_SEC")),
-		Logger:        log,
-	}, nil
+		TraceURL:      f.TraceURL, LogURL: f.LogURL, Logger: log,
+	}
+	return cfg, f.tracing(&cfg)
 }
 
 // idleSettings are the variables of Ork's settings that are set: nothing is polled for here, what is bounded is bounded by flags, and a task names its worker itself.

@@ -16,10 +16,23 @@ type (
 func (id ID) String() string     { return hex.EncodeToString(id[:]) }
 func (id SpanID) String() string { return hex.EncodeToString(id[:]) }
 
-// IDOf is the trace of a task.
-func IDOf(task string) (id ID) {
+// IDOf is the trace of a task: the one that it was started in, or its own.
+func IDOf(task string, t *flow.Traced) (id ID) {
+	if above, _ := t.Above(); above != "" {
+		return idOf(above)
+	}
 	h := sha256.Sum256([]byte(task))
 	copy(id[:], h[:])
+	return id
+}
+
+func idOf(text string) (id ID) {
+	_, _ = hex.Decode(id[:], []byte(text)) // it was looked at when it was read
+	return id
+}
+
+func spanOf(text string) (id SpanID) {
+	_, _ = hex.Decode(id[:], []byte(text))
 	return id
 }
 
@@ -35,6 +48,18 @@ func startOf(task string) SpanID { return SpanOf(task, flow.Address{Visit: -1}) 
 
 // Parent is what whoever carries out an attempt is told of its span, as the header traceparent of W3C Trace Context: what it
 // traces is below the attempt.
-func Parent(task string, a flow.Address) string {
-	return "00-" + IDOf(task).String() + "-" + SpanOf(task, a).String() + "-01"
+func Parent(task string, t *flow.Traced, a flow.Address) string {
+	flags := "-01"
+	if !t.Sampled() {
+		flags = "-00"
+	}
+	return "00-" + IDOf(task, t).String() + "-" + SpanOf(task, a).String() + flags
+}
+
+// State is the tracestate that goes with Parent. It belongs to the trace of whoever told it.
+func State(t *flow.Traced) string {
+	if t == nil || t.Link {
+		return ""
+	}
+	return t.State
 }

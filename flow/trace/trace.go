@@ -34,7 +34,9 @@ const (
 
 // Span is something that took its time. Texts of users are not in it, but for names and the text of an error.
 type Span struct {
-	ID, Parent SpanID // Parent is zero for the first one
+	ID, Parent SpanID // Parent is zero for the first one of a trace
+	Trace      ID
+	Link       Link // of the first one of a task
 	Name       string
 	Kind       Kind
 	Start, End int64 // Unix milliseconds
@@ -52,17 +54,27 @@ type Span struct {
 	LeftOut    int // of the task: spans that there would be beyond MaxSpans
 }
 
+// Link points to a span of another trace; that is zero for none.
+type Link struct {
+	Trace ID
+	Span  SpanID
+	State string // its tracestate
+}
+
 // Trace folds a journal into spans.
 type Trace struct {
 	task    string
 	plan    *flow.Plan
+	id      ID
+	traced  *flow.Traced
 	begun   int64
 	ended   int64
 	status  string
 	err     string
 	steps   map[flow.Address]*step // that have not ended
-	spans   []Span                 // that have
+	spans   []Span                 // that have, and were not taken
 	leftOut int
+	taken   taken
 }
 
 // step is one that has not ended.
@@ -82,9 +94,9 @@ func New(task string, plan *flow.Plan) *Trace {
 func (t *Trace) Add(e *flow.Event) {
 	switch e.Type {
 	case flow.TaskCreated:
-		t.begun = e.At
+		t.begun, t.traced, t.id = e.At, e.Traced, IDOf(t.task, e.Traced)
 	case flow.TaskRetried:
-		t.ended, t.status, t.err = 0, "", ""
+		t.ended, t.status, t.err, t.taken.whole = 0, "", "", false
 	case flow.TaskEnded:
 		t.cut("", e.At)
 		t.ended, t.status, t.err = e.At, e.Status, e.Error
@@ -120,7 +132,7 @@ func (t *Trace) entered(e *flow.Event) {
 var waits = map[flow.Kind]string{flow.KindApproval: "wait approval", flow.KindWaitEvent: "wait signal", flow.KindTimer: "wait timer"}
 
 func (t *Trace) stepSpan(a flow.Address, at int64) Span {
-	s := Span{ID: SpanOf(t.task, a), Parent: startOf(t.task), Name: "step " + a.Node, Kind: Internal, Start: at, At: a}
+	s := Span{Trace: t.id, ID: SpanOf(t.task, a), Parent: startOf(t.task), Name: "step " + a.Node, Kind: Internal, Start: at, At: a}
 	if n := t.node(a); n != nil && waits[n.Kind] != "" {
 		s.Name = waits[n.Kind]
 	}
@@ -216,7 +228,7 @@ func (t *Trace) attempt(e *flow.Event) {
 
 func (t *Trace) attemptSpan(e *flow.Event, unit int) *Span {
 	a := flow.Address{Scope: e.Scope, Node: e.Node, Visit: e.Visit, Unit: unit, Attempt: e.Attempt}
-	s := &Span{ID: SpanOf(t.task, a), Parent: startOf(t.task), Name: "attempt " + e.Node, Kind: Internal, Start: e.At, At: a, Member: e.Carrier}
+	s := &Span{Trace: t.id, ID: SpanOf(t.task, a), Parent: startOf(t.task), Name: "attempt " + e.Node, Kind: Internal, Start: e.At, At: a, Member: e.Carrier}
 	if n := t.node(a); n != nil {
 		x := execOf(n, unit)
 		s.Service = x.Service
@@ -319,12 +331,20 @@ func open(s Span, now int64) Span {
 
 // start is the span that is told first.
 func (t *Trace) start() Span {
-	return Span{ID: startOf(t.task), Name: "start " + t.flow(), Kind: Internal, Start: t.begun, End: t.begun}
+	s := Span{Trace: t.id, ID: startOf(t.task), Name: "start " + t.flow(), Kind: Internal, Start: t.begun, End: t.begun}
+	if above, span := t.traced.Linked(); above == "" {
+		return s
+	} else if t.traced.Link {
+		s.Link = Link{idOf(above), spanOf(span), t.traced.State}
+	} else {
+		s.Parent = spanOf(span)
+	}
+	return s
 }
 
 // whole is that of the whole task.
 func (t *Trace) whole(now int64, leftOut int) Span {
-	s := Span{ID: SpanOf(t.task, flow.Address{}), Parent: startOf(t.task), Name: "task " + t.flow(), Kind: Internal, Start: t.begun, LeftOut: leftOut}
+	s := Span{Trace: t.id, ID: SpanOf(t.task, flow.Address{}), Parent: startOf(t.task), Name: "task " + t.flow(), Kind: Internal, Start: t.begun, LeftOut: leftOut}
 	if t.ended == 0 {
 		return open(s, now)
 	}

@@ -77,7 +77,7 @@ func TestIdsAreTheSameWheneverTheyAreTold(t *testing.T) {
 		others[trace.SpanOf("t", b)] = true
 	}
 	require.NotEqual(t, trace.SpanOf("u", a), trace.SpanOf("t", a))
-	require.Regexp(t, regexp.MustCompile(`^00-[0-9a-f]{32}-[0-9a-f]{16}-01$`), trace.Parent("t", a))
+	require.Regexp(t, regexp.MustCompile(`^00-[0-9a-f]{32}-[0-9a-f]{16}-01$`), trace.Parent("t", nil, a))
 }
 
 func TestOfManyUnitsTheFailedAndTheSlowestAreTold(t *testing.T) {

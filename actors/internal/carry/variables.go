@@ -12,7 +12,10 @@ func Variables(job *flow.Job) map[string]string {
 	own := map[string]string{
 		"TROUPE_JOB": job.ID(), "TROUPE_TASK": job.Task, "TROUPE_NODE": job.Step(), "TROUPE_ATTEMPT": strconv.Itoa(job.Attempt),
 		"TROUPE_UNIT": strconv.Itoa(job.Unit), "TROUPE_UNITS": strconv.Itoa(max(job.Units, 1)),
-		"TRACEPARENT": trace.Parent(job.Task, job.Address),
+		"TRACEPARENT": trace.Parent(job.Task, job.Traced, job.Address),
+	}
+	if state := trace.State(job.Traced); state != "" {
+		own["TRACESTATE"] = state
 	}
 	if job.Plan != nil {
 		own["TROUPE_FLOW"] = job.Plan.FlowSlug

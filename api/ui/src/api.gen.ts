@@ -646,12 +646,16 @@ export interface HookSet {
 }
 
 export interface Info {
+  /** where people see the log lines of a task, likewise */
+  log_url?: string
   /** name of the member that answers */
   member: string
   /** the store's time */
   now: string
   /** where everything is kept */
   store: string
+  /** where people see the trace of a task: a URL with {trace_id} and {task} in it */
+  trace_url?: string
   /** of Troupe */
   version: string
 }
@@ -1456,6 +1460,7 @@ export interface Span {
   endTimeUnixNano: string
   /** 1 internal, 3 client (somebody is called, or attached), 4 producer (it waits in a queue) */
   kind: 1 | 3 | 4
+  links?: SpanLink[]
   name: string
   parentSpanId?: string
   /** 8 bytes, in hexadecimal */
@@ -1476,6 +1481,12 @@ export interface SpanAttrValue {
 export interface SpanAttribute {
   key: string
   value: SpanAttrValue
+}
+
+export interface SpanLink {
+  spanId: string
+  traceId: string
+  traceState?: string
 }
 
 export interface SpanResource {
@@ -1662,6 +1673,8 @@ export interface Task {
   state: "pending" | "running" | "completed" | "failed" | "canceling" | "canceled"
   /** that have ended */
   steps: number
+  /** of the trace that it belongs to, in hexadecimal */
+  trace_id: string
   updated_at: string
   /** number of the version it runs */
   version: number

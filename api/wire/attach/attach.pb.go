@@ -788,7 +788,9 @@ type Job struct {
 	Ticket []byte `protobuf:"bytes,13,opt,name=ticket,proto3" json:"ticket,omitempty"`
 	// timeout_ms is how long the attempt may take, counted from before the worker got it; 0 = no limit. The member cancels
 	// it then.
-	TimeoutMs     int64 `protobuf:"varint,12,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
+	TimeoutMs int64 `protobuf:"varint,12,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
+	// trace is the attempt's span, as the header traceparent of W3C Trace Context: what is traced of the job belongs below it.
+	Trace         string `protobuf:"bytes,14,opt,name=trace,proto3" json:"trace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -914,6 +916,13 @@ func (x *Job) GetTimeoutMs() int64 {
 	return 0
 }
 
+func (x *Job) GetTrace() string {
+	if x != nil {
+		return x.Trace
+	}
+	return ""
+}
+
 var File_api_wire_attach_attach_proto protoreflect.FileDescriptor
 
 const file_api_wire_attach_attach_proto_rawDesc = "" +
@@ -970,7 +979,7 @@ const file_api_wire_attach_attach_proto_rawDesc = "" +
 	"\fheartbeat_ms\x18\x04 \x01(\rR\vheartbeatMs\x12\x19\n" +
 	"\bgrace_ms\x18\x05 \x01(\rR\agraceMs\x12\x1d\n" +
 	"\n" +
-	"most_bytes\x18\x06 \x01(\x04R\tmostBytes\"\xac\x02\n" +
+	"most_bytes\x18\x06 \x01(\x04R\tmostBytes\"\xc2\x02\n" +
 	"\x03Job\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x18\n" +
@@ -986,7 +995,8 @@ const file_api_wire_attach_attach_proto_rawDesc = "" +
 	"\aattempt\x18\v \x01(\rR\aattempt\x12\x16\n" +
 	"\x06ticket\x18\r \x01(\fR\x06ticket\x12\x1d\n" +
 	"\n" +
-	"timeout_ms\x18\f \x01(\x03R\ttimeoutMs*y\n" +
+	"timeout_ms\x18\f \x01(\x03R\ttimeoutMs\x12\x14\n" +
+	"\x05trace\x18\x0e \x01(\tR\x05trace*y\n" +
 	"\aOutcome\x12\x17\n" +
 	"\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11OUTCOME_COMPLETED\x10\x01\x12\x12\n" +

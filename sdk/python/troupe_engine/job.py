@@ -36,6 +36,7 @@ class Job:
         self.attempt: int = told.get("attempt") or 0  # which try, from 1
         self.deliveries: int = told.get("deliveries") or 0  # how often it was handed out before and lost
         self.timeout: Optional[float] = told["timeout_ms"] / 1000 if told.get("timeout_ms") else None  # seconds for the attempt
+        self.trace: str = told.get("trace") or ""  # the attempt's span, as the header traceparent of W3C Trace Context
         self._canceled = threading.Event()
         self._noted: Optional[Callable[[str], None]] = None
         self._log = _Log()

@@ -291,7 +291,7 @@ export class AttachedWorker {
     const text = (bytes: Uint8Array, or: string): string => (bytes.length === 0 ? or : Buffer.from(bytes).toString());
     const [input, params] = [text(sent.input, "null"), text(sent.params, "{}")];
     const told = {
-      id: sent.id, task: sent.task, flow: sent.flow, step: sent.step, unit: sent.unit, units: sent.units, attempt: sent.attempt, service: sent.service,
+      id: sent.id, task: sent.task, flow: sent.flow, step: sent.step, unit: sent.unit, units: sent.units, attempt: sent.attempt, service: sent.service, trace: sent.trace,
       input: JSON.parse(input), params: JSON.parse(params), token: "", ...(sent.timeoutMs > 0n ? { timeout_ms: Number(sent.timeoutMs) } : {}),
     };
     const job = new Job(told, () => `{"input":${input},"params":${params}}`, (note) => {

@@ -25,6 +25,7 @@ export interface ToldJob {
   params?: any;
   params_key?: string;
   timeout_ms?: number;
+  trace?: string;
   deliveries?: number;
   token: string;
   lease_ms?: number;
@@ -53,6 +54,8 @@ export class Job<I = any> {
   readonly deliveries: number;
   /** How long the attempt may take; undefined = any time. */
   readonly timeoutMs: number | undefined;
+  /** The attempt's span, as the header traceparent of W3C Trace Context: what is traced of the job belongs below it. */
+  readonly trace: string;
   /** Is aborted when nobody waits for the job any longer. */
   readonly signal: AbortSignal;
 
@@ -78,6 +81,7 @@ export class Job<I = any> {
     this.attempt = told.attempt ?? 0;
     this.deliveries = told.deliveries ?? 0;
     this.timeoutMs = told.timeout_ms;
+    this.trace = told.trace ?? "";
     this.signal = this.#canceling.signal;
     this.#text = text;
     this.#noted = noted;

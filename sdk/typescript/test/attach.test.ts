@@ -69,6 +69,7 @@ describe("an attached worker", () => {
     const text = '{"z":12345678901234567890123}';
     const { id: task } = await client.start(service, { params: new RawJson(`{"it":${text}}`) });
     const first = await told.take();
+    assert.match(first.trace, /^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/);
     assert.deepEqual([first.task, first.flow, first.service, first.step, first.unit, first.units, first.attempt], [task, service, service, "a", 0, 1, 1]);
     assert.equal(first.params.color, "red");
     assert.equal(textOf(await ended(task), "result"), text);

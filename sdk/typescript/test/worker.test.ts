@@ -95,6 +95,7 @@ result: total
     work((job) => told.put(job));
     const task = await start({ z: 1 });
     const job = await told.take();
+    assert.match(job.trace, /^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/);
     assert.deepEqual([job.task, job.flow, job.service, job.step, job.unit, job.units, job.attempt, job.deliveries], [task, service, service, "a", 0, 1, 1, 0]);
     assert.deepEqual(job.input, { z: 1 });
     assert.equal(job.params.color, "red");

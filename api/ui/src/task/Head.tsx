@@ -1,8 +1,10 @@
+import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { note, requestID, useAct } from '../data/acts'
 import { call } from '../data/call'
 import type { Digest } from '../data/digest'
+import { elsewhere } from '../data/elsewhere'
 import { isOver, useTask } from '../data/task'
 import { between, exact, span } from '../data/time'
 import { Icon } from '../parts/Icon'
@@ -29,10 +31,23 @@ export function Head({ digest: d }: { digest: Digest }) {
         <span>begun <When at={d.created_at} /> <span className="faint">({exact(d.created_at)})</span></span>
         {task.data?.forked_from && <span>goes on from <Link to="/tasks/$task" params={{ task: task.data.forked_from }}>{task.data.forked_from}</Link></span>}
         <Link to="/compare" search={task.data?.forked_from ? { a: task.data.forked_from, b: d.task } : { a: d.task }}>compare with {task.data?.forked_from ? 'that one' : '…'}</Link>
+        <Elsewhere task={d.task} trace={task.data?.trace_id} />
         {Object.entries(task.data?.labels ?? {}).map(([k, v]) => <Link key={k} to="/tasks" search={{ label: [`${k}:${v}`] }} className="label">{k}:{v}</Link>)}
       </p>
       {error && <p className="failure"><Icon name="alert" /> <span>{error}</span></p>}
     </header>
+  )
+}
+
+/** Links to where others show the task's trace and its log lines. */
+function Elsewhere({ task, trace }: { task: string; trace?: string }) {
+  const info = useQuery({ queryKey: ['info'], queryFn: ({ signal }) => call('GET /v1/info', {}, signal), staleTime: Infinity }).data
+  const [traceURL, logURL] = [info?.trace_url, info?.log_url].map(pattern => elsewhere(pattern, { task, trace_id: trace }))
+  return (
+    <>
+      {traceURL && <a href={traceURL} target="_blank" rel="noreferrer">trace</a>}
+      {logURL && <a href={logURL} target="_blank" rel="noreferrer">log lines</a>}
+    </>
   )
 }
 

@@ -1,0 +1,20 @@
+package actors
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+
+	"github.com/troupe-engine/troupe/flow/trace"
+	"github.com/troupe-engine/troupe/internal/logids"
+)
+
+// logging is the context of what is logged about the task: the line tells where it belongs.
+func (t *task) logging() context.Context {
+	return logids.With(t.m.ctx, func() []slog.Attr {
+		if t.state == nil {
+			return nil
+		}
+		return []slog.Attr{slog.String("flow", cmp.Or(t.state.Plan.FlowSlug, t.state.Plan.FlowID)), slog.String("trace_id", trace.IDOf(t.id, t.state.Traced).String())}
+	})
+}

@@ -1,0 +1,175 @@
+package spans
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/trace"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// known is a task whose journal was followed up to a row.
+type known struct {
+	trace   *trace.Trace
+	seq     int64
+	flow    string
+	version int
+}
+
+// remembered are the tasks that are followed: the newest, in two halves, of which the older one is forgotten when the other is full. What
+// was forgotten is read again.
+type remembered struct{ newer, older map[string]*known }
+
+const half = 4096
+
+func (r *remembered) of(task string) *known {
+	k := r.newer[task]
+	if k == nil {
+		if k = r.older[task]; k != nil {
+			r.put(task, k)
+		}
+	}
+	return k
+}
+
+func (r *remembered) put(task string, k *known) {
+	if len(r.newer) >= half {
+		r.newer, r.older = nil, r.newer
+	}
+	if r.newer == nil {
+		r.newer = map[string]*known{}
+	}
+	r.newer[task] = k
+}
+
+func (r *remembered) forget(task string) {
+	delete(r.newer, task)
+	delete(r.older, task)
+}
+
+// folder makes spans of rows.
+type folder struct {
+	store    persistence.Store
+	tasks    remembered
+	versions map[string]int // numbers by ids
+}
+
+// fold takes rows in the order in which they were stored.
+func (t *Teller) fold() {
+	defer close(t.folded)
+	f := &folder{store: t.opts.Store, versions: map[string]int{}}
+	for row, ok := t.next(); ok; row, ok = t.next() {
+		t.bytes.Add(-int64(len(row.Events)))
+		k, err := f.add(&row)
+		if err != nil {
+			f.tasks.forget(row.Task)
+			t.dropped.Inc()
+			t.opts.Logger.Debug("a row is not told as spans", "task", row.Task, "row", row.Seq, "error", err)
+			continue
+		}
+		for _, s := range k.trace.Take() {
+			t.pass(Span{Span: s, Task: row.Task, Flow: k.flow, Version: k.version})
+		}
+		if row.Ended {
+			f.tasks.forget(row.Task)
+		}
+	}
+}
+
+// next is the next row; there is none when the teller is closed and has told what was there.
+func (t *Teller) next() (row actors.StoredRow, ok bool) {
+	select {
+	case row = <-t.rows:
+		return row, true
+	case <-t.done:
+	}
+	select {
+	case row = <-t.rows:
+		return row, true
+	default:
+		return row, false
+	}
+}
+
+// add follows a task up to a row.
+func (f *folder) add(row *actors.StoredRow) (*known, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	k := f.tasks.of(row.Task)
+	if k == nil {
+		k = &known{trace: trace.New(row.Task, row.Plan), flow: cmp.Or(row.Plan.FlowSlug, row.Plan.FlowID), version: f.numberOf(ctx, row.Version)}
+		if err := f.read(ctx, row.Task, k, row.Seq-1); err != nil {
+			return nil, err
+		}
+		if !row.Whole {
+			k.trace.Pass()
+		}
+		f.tasks.put(row.Task, k)
+	}
+	switch {
+	case row.Seq <= k.seq: // it was read already
+		return k, nil
+	case row.Seq > k.seq+1 || row.Events == nil:
+		return k, f.read(ctx, row.Task, k, row.Seq)
+	}
+	return k, k.add(row.Seq, row.Events)
+}
+
+func (k *known) add(seq int64, row []byte) error {
+	events, err := flow.DecodeEvents(row)
+	if err != nil {
+		return err
+	}
+	for i := range events {
+		k.trace.Add(&events[i])
+	}
+	k.seq = seq
+	return nil
+}
+
+// part is how much of a journal is read at once.
+var part = persistence.Part{Rows: 1000, Bytes: 1 << 20}
+
+// read follows the journal in the store up to a row.
+func (f *folder) read(ctx context.Context, task string, k *known, until int64) error {
+	for k.seq < until {
+		rows, err := f.store.Rows(ctx, task, k.seq, part)
+		if err != nil {
+			return fmt.Errorf("reading the journal: %w", err)
+		}
+		for _, r := range rows {
+			if r.Seq > until {
+				return nil
+			}
+			if err := k.add(r.Seq, r.Events); err != nil {
+				return err
+			}
+		}
+		if !part.Full(rows) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// mostVersions is how many numbers are remembered.
+const mostVersions = 1000
+
+// numberOf is the number of a version; without one spans are told all the same.
+func (f *folder) numberOf(ctx context.Context, version string) int {
+	if n, ok := f.versions[version]; ok {
+		return n
+	}
+	v, err := f.store.Version(ctx, version)
+	if err != nil {
+		return 0
+	}
+	if len(f.versions) >= mostVersions {
+		clear(f.versions)
+	}
+	f.versions[version] = v.Number
+	return v.Number
+}

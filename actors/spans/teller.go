@@ -1,0 +1,152 @@
+// Package spans tells what is stored of tasks as spans, to whoever passes them on.
+//
+// What it promises: nobody waits for it. A row comes to it behind its commit, and what it cannot keep up with is dropped and counted. A
+// task's spans are the same whoever tells them, since they follow from its journal: where rows are missing, because another member
+// wrote them or too many came at once, it reads them in the store. A member that takes a task over tells its start once more, for
+// who created it may have died before; so no parent is ever missing.
+package spans
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/flow/trace"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// Span is that of a task.
+type Span struct {
+	trace.Span
+	Task, Flow string // the task's id, and its flow's slug
+	Version    int    // number, 0 = it is not known
+}
+
+// Sink takes spans, in batches. What it refuses is lost.
+type Sink interface {
+	Tell(ctx context.Context, spans []Span) error
+}
+
+// Options of a Teller.
+type Options struct {
+	Store  persistence.Store
+	Sink   Sink
+	Logger *slog.Logger
+}
+
+const (
+	most      = 8192     // rows that wait to be told, and spans that wait to be passed on
+	mostBytes = 32 << 20 // of these rows; of more the journal is read
+	batch     = 512
+	every     = time.Second
+	patience  = 10 * time.Second // of a batch, and of the last ones
+)
+
+// Teller is an actors.Teller.
+type Teller struct {
+	opts    Options
+	rows    chan actors.StoredRow
+	bytes   atomic.Int64 // of rows
+	spans   chan Span
+	dropped prometheus.Counter
+	done    chan struct{} // is closed when no more rows come
+	folded  chan struct{} // is closed when no more spans come
+	sent    chan struct{} // and when the last ones are passed on
+}
+
+// Start has spans told until Close.
+func Start(opts Options) *Teller {
+	t := &Teller{opts: opts, rows: make(chan actors.StoredRow, most), spans: make(chan Span, most), done: make(chan struct{}), folded: make(chan struct{}), sent: make(chan struct{}),
+		dropped: prometheus.NewCounter(prometheus.CounterOpts{Name: "troupe_spans_dropped_total", Help: "Spans, and rows of tasks with spans, that were not told because too many came or nobody took them."})}
+	go t.fold()
+	go t.send()
+	return t
+}
+
+// Collectors are its metrics.
+func (t *Teller) Collectors() []prometheus.Collector {
+	if t == nil {
+		return nil
+	}
+	return []prometheus.Collector{t.dropped}
+}
+
+// Stored takes a row. A large one is read again when its turn comes.
+func (t *Teller) Stored(row actors.StoredRow) {
+	if n := int64(len(row.Events)); t.bytes.Add(n) > mostBytes {
+		t.bytes.Add(-n)
+		row.Events = nil
+	}
+	select {
+	case t.rows <- row:
+	default:
+		t.bytes.Add(-int64(len(row.Events)))
+		t.dropped.Inc()
+	}
+}
+
+// Close passes on what is there; what comes later is not told.
+func (t *Teller) Close() {
+	if t == nil {
+		return
+	}
+	close(t.done)
+	<-t.folded
+	close(t.spans)
+	<-t.sent
+}
+
+// pass has a span passed on soon.
+func (t *Teller) pass(s Span) {
+	select {
+	case t.spans <- s:
+	default:
+		t.dropped.Inc()
+	}
+}
+
+// send passes spans on, in batches.
+func (t *Teller) send() {
+	defer close(t.sent)
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	var list []Span
+	failing := false
+	for open := true; open; {
+		full := false
+		select {
+		case s, ok := <-t.spans:
+			if open = ok; ok {
+				list = append(list, s)
+			}
+			full = len(list) >= batch
+		case <-tick.C:
+			full = true
+		}
+		if len(list) > 0 && (full || !open) {
+			failing = t.tell(list, failing)
+			list = nil
+		}
+	}
+}
+
+// tell passes a batch on. That nobody takes them is logged once, and once when it is over.
+func (t *Teller) tell(list []Span, failing bool) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	err := t.opts.Sink.Tell(ctx, list)
+	switch {
+	case err != nil:
+		t.dropped.Add(float64(len(list)))
+		if !failing {
+			t.opts.Logger.Warn("spans are not taken: they are dropped", "error", err)
+		}
+	case failing:
+		t.opts.Logger.Info("spans are taken again")
+	}
+	return err != nil
+}

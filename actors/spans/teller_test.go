@@ -1,0 +1,85 @@
+package spans_test
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/actors/spans"
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/sqlite"
+)
+
+// sieve lets some rows of a task through.
+type sieve struct {
+	to    *spans.Teller
+	lets  func(actors.StoredRow) bool
+	ended chan struct{}
+}
+
+func (s *sieve) Stored(row actors.StoredRow) {
+	if s.lets(row) {
+		s.to.Stored(row)
+	}
+	if row.Ended {
+		close(s.ended)
+	}
+}
+
+type list []spans.Span
+
+func (l *list) Tell(_ context.Context, more []spans.Span) error {
+	*l = append(*l, more...)
+	return nil
+}
+
+func fine(context.Context, flow.Job) flow.Report { return flow.Report{} }
+
+type carry func(context.Context, flow.Job) flow.Report
+
+func (f carry) Carry(ctx context.Context, j flow.Job) flow.Report { return f(ctx, j) }
+
+// toldOf runs a task of two nodes and answers with the names of its spans when its teller gets some rows only.
+func toldOf(t *testing.T, lets func(actors.StoredRow) bool) (names []string) {
+	t.Helper()
+	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), sqlite.Options{})
+	require.NoError(t, err)
+	defer store.Close()
+	require.NoError(t, store.CreateFlow(t.Context(), persistence.Flow{ID: "f", Slug: "two", Name: "two"}))
+	require.NoError(t, store.CreateVersion(t.Context(), persistence.Version{ID: "v", FlowID: "f", Number: 7, Status: "published",
+		Definition: []byte(`{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"x"},"b":{"exec_type":"local_func","func":"x"}},"edges":[{"from":"a","action":"default","to":"b"}]}`)}))
+	var all list
+	s := &sieve{to: spans.Start(spans.Options{Store: store, Sink: &all, Logger: slog.New(slog.DiscardHandler)}), lets: lets, ended: make(chan struct{})}
+	m, err := actors.Start(t.Context(), actors.Config{Store: store, Lease: time.Hour, Tracing: actors.Tracing{Teller: s},
+		Carriers: map[flow.ExecType]actors.Carrier{flow.ExecFunc: carry(fine)}})
+	require.NoError(t, err)
+	started, err := m.StartTask(t.Context(), engine.NewTask{VersionID: "v"})
+	require.NoError(t, err)
+	<-s.ended
+	s.to.Close()
+	m.Kill()
+	for _, span := range all {
+		require.Equal(t, []any{started.Task, "two", 7}, []any{span.Task, span.Flow, span.Version})
+		names = append(names, span.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func TestRowsThatTheTellerHasNotGotAreReadInTheStore(t *testing.T) {
+	all := []string{"attempt a", "attempt b", "start two", "step a", "step b", "task two"}
+	require.Equal(t, all, toldOf(t, func(actors.StoredRow) bool { return true }))
+	require.Equal(t, all, toldOf(t, func(row actors.StoredRow) bool { return row.Seq == 1 || row.Ended }))
+}
+
+func TestWhatAnotherMemberHasToldIsNotToldAgainButTheStart(t *testing.T) {
+	require.Equal(t, []string{"attempt b", "start two", "step b", "task two"}, toldOf(t, func(row actors.StoredRow) bool { return row.Ended }))
+}

@@ -1,0 +1,57 @@
+// Package logids puts the ids of what a context is about into log lines, so that whoever logs with a context need not know them.
+//
+// Promises: ids are made only for lines that are written; what a line says itself goes before what its context says.
+package logids
+
+import (
+	"context"
+	"log/slog"
+)
+
+type key struct{}
+
+// with is a context with ids, beside those of the one around it.
+type with struct {
+	ids    func() []slog.Attr
+	around *with
+}
+
+// With has lines that are logged with the context tell ids.
+func With(ctx context.Context, ids func() []slog.Attr) context.Context {
+	around, _ := ctx.Value(key{}).(*with)
+	return context.WithValue(ctx, key{}, &with{ids, around})
+}
+
+// Handler adds the ids to what another one handles.
+func Handler(next slog.Handler) slog.Handler { return handler{next} }
+
+type handler struct{ next slog.Handler }
+
+func (h handler) Enabled(ctx context.Context, level slog.Level) bool {
+	return h.next.Enabled(ctx, level)
+}
+
+func (h handler) Handle(ctx context.Context, r slog.Record) error {
+	w, _ := ctx.Value(key{}).(*with)
+	if w == nil {
+		return h.next.Handle(ctx, r)
+	}
+	said := map[string]bool{}
+	r.Attrs(func(a slog.Attr) bool {
+		said[a.Key] = true
+		return true
+	})
+	r = r.Clone()
+	for ; w != nil; w = w.around {
+		for _, a := range w.ids() {
+			if !said[a.Key] {
+				said[a.Key] = true
+				r.AddAttrs(a)
+			}
+		}
+	}
+	return h.next.Handle(ctx, r)
+}
+
+func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler { return handler{h.next.WithAttrs(attrs)} }
+func (h handler) WithGroup(name string) slog.Handler       { return handler{h.next.WithGroup(name)} }
