@@ -1,6 +1,8 @@
 package troupe
 
 import (
+	"context"
+
 	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/actors/spans"
 	"github.com/troupe-engine/troupe/flow/trace"
@@ -32,4 +34,11 @@ func (e *Engine) tracing() actors.Tracing {
 		t.Teller = e.spans
 	}
 	return t
+}
+
+// closeSpans tells the last ones. A collector that is away holds nobody up for long.
+func (e *Engine) closeSpans() {
+	ctx, cancel := context.WithTimeout(context.Background(), closeGrace/2)
+	defer cancel()
+	e.spans.Close(ctx)
 }

@@ -299,7 +299,7 @@ func (e *Engine) Close() error {
 	began, lived := time.Now(), e.lives()
 	err := e.leave()
 	e.work.Wait()
-	e.spans.Close()
+	e.closeSpans()
 	e.programs.Close()
 	err = errors.Join(err, e.closeContainers(), e.closeLogs(), e.store.Close())
 	switch {

@@ -49,9 +49,9 @@ func (t *task) exemplar() prometheus.Labels {
 
 // observe notes a duration in seconds, with its exemplar if it has one.
 func observe(in prometheus.Observer, seconds float64, exemplar prometheus.Labels) {
-	if to, ok := in.(prometheus.ExemplarObserver); ok && exemplar != nil {
-		to.ObserveWithExemplar(seconds, exemplar)
+	if exemplar == nil {
+		in.Observe(seconds)
 		return
 	}
-	in.Observe(seconds)
+	in.(prometheus.ExemplarObserver).ObserveWithExemplar(seconds, exemplar) // every histogram is one
 }

@@ -43,12 +43,14 @@ const (
 	mostBytes = 32 << 20 // of these rows; of more the journal is read
 	batch     = 512
 	every     = time.Second
-	patience  = 10 * time.Second // of a batch, and of the last ones
+	patience  = 10 * time.Second // with whoever takes a batch
 )
 
 // Teller is an actors.Teller.
 type Teller struct {
 	opts    Options
+	ctx     context.Context // of passing spans on
+	cut     context.CancelFunc
 	rows    chan actors.StoredRow
 	bytes   atomic.Int64 // of rows
 	spans   chan Span
@@ -62,6 +64,7 @@ type Teller struct {
 func Start(opts Options) *Teller {
 	t := &Teller{opts: opts, rows: make(chan actors.StoredRow, most), spans: make(chan Span, most), done: make(chan struct{}), folded: make(chan struct{}), sent: make(chan struct{}),
 		dropped: prometheus.NewCounter(prometheus.CounterOpts{Name: "troupe_spans_dropped_total", Help: "Spans, and rows of tasks with spans, that were not told because too many came or nobody took them."})}
+	t.ctx, t.cut = context.WithCancel(context.Background())
 	go t.fold()
 	go t.send()
 	return t
@@ -89,11 +92,13 @@ func (t *Teller) Stored(row actors.StoredRow) {
 	}
 }
 
-// Close passes on what is there; what comes later is not told.
-func (t *Teller) Close() {
+// Close passes on what is there, as long as ctx lasts; what comes later is not told.
+func (t *Teller) Close(ctx context.Context) {
 	if t == nil {
 		return
 	}
+	defer context.AfterFunc(ctx, t.cut)()
+	defer t.cut()
 	close(t.done)
 	<-t.folded
 	close(t.spans)
@@ -136,7 +141,7 @@ func (t *Teller) send() {
 
 // tell passes a batch on. That nobody takes them is logged once, and once when it is over.
 func (t *Teller) tell(list []Span, failing bool) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(t.ctx, patience)
 	defer cancel()
 	err := t.opts.Sink.Tell(ctx, list)
 	switch {

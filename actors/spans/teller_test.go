@@ -2,6 +2,7 @@ package spans_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -64,7 +65,7 @@ func toldOf(t *testing.T, lets func(actors.StoredRow) bool) (names []string) {
 	started, err := m.StartTask(t.Context(), engine.NewTask{VersionID: "v"})
 	require.NoError(t, err)
 	<-s.ended
-	s.to.Close()
+	s.to.Close(t.Context())
 	m.Kill()
 	for _, span := range all {
 		require.Equal(t, []any{started.Task, "two", 7}, []any{span.Task, span.Flow, span.Version})
@@ -82,4 +83,27 @@ func TestRowsThatTheTellerHasNotGotAreReadInTheStore(t *testing.T) {
 
 func TestWhatAnotherMemberHasToldIsNotToldAgainButTheStart(t *testing.T) {
 	require.Equal(t, []string{"attempt b", "start two", "step b", "task two"}, toldOf(t, func(row actors.StoredRow) bool { return row.Ended }))
+}
+
+// stuck takes nothing as long as it may.
+type stuck struct{}
+
+func (stuck) Tell(ctx context.Context, _ []spans.Span) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func TestNobodyWaitsForLongForWhoDoesNotTakeTheLastSpans(t *testing.T) {
+	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), sqlite.Options{})
+	require.NoError(t, err)
+	defer store.Close()
+	teller := spans.Start(spans.Options{Store: store, Sink: stuck{}, Logger: slog.New(slog.DiscardHandler)})
+	for n := range 5000 {
+		teller.Stored(actors.StoredRow{Task: fmt.Sprint(n), Plan: &flow.Plan{FlowSlug: "f"}, Seq: 1, Events: flow.AppendEvents(nil, []flow.Event{{Type: flow.TaskCreated, At: 1}})})
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	begun := time.Now()
+	teller.Close(ctx)
+	require.Less(t, time.Since(begun), 8*time.Second, "which is less than it waits for one batch")
 }

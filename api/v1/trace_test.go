@@ -103,3 +103,14 @@ func TestATaskBelongsToTheTraceOfWhoeverStartsIt(t *testing.T) {
 		require.NotEqual(t, callersTrace, own["traceId"])
 	}
 }
+
+func TestATaskOfAScheduleHasATraceOfItsOwn(t *testing.T) {
+	s := start(t)
+	name := s.unique("nightly")
+	s.call(201, "PUT", "/v1/schedules/"+name, obj{"flow": s.publish(waits), "every": "10h"})
+	id := s.startIn("/v1/schedules/"+name+"/trigger", caller, obj{})
+	begin := s.spans(id)[0]
+	require.Equal(t, trace.IDOf(id, nil).String(), begin["traceId"])
+	require.NotContains(t, begin, "parentSpanId")
+	require.Equal(t, []any{obj{"traceId": callersTrace, "spanId": callersSpan, "traceState": "a=1"}}, begin["links"], "it points to whoever asked for it")
+}
