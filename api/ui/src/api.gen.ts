@@ -189,6 +189,15 @@ export interface Completed {
   task: TaskSummary
 }
 
+export interface CreateToken {
+  /** how long it is good; 0 = until it is deleted */
+  expires_in_ms?: number
+  /** who has it, or what for; up to 64 of A-Z, a-z, 0-9, '@', '.', '_' and '-' */
+  name: string
+  /** viewer sees; approver answers approvals, too; operator steers tasks, too; author publishes, too; admin does everything; worker carries out jobs and nothing else */
+  role: "viewer" | "approver" | "operator" | "author" | "admin" | "worker"
+}
+
 export interface DefinitionProblem {
   /** from 1 */
   column?: number
@@ -800,10 +809,12 @@ export interface LogMissing {
 }
 
 export interface Me {
+  /** of the token; flag = one that the server was started with; absent where no token is needed */
+  name?: string
   /** false: everybody who reaches the server may do everything */
   needs_token: boolean
-  /** what who asks may do: an admin may do everything */
-  role: "admin"
+  /** what who asks may do: see x-roles of each operation in the description */
+  role: "viewer" | "approver" | "operator" | "author" | "admin" | "worker"
 }
 
 export interface Member {
@@ -882,7 +893,7 @@ export interface NodeStats {
 }
 
 export interface OpenSession {
-  /** one of those that the server was started with */
+  /** one that the server was started with, or that an admin has made */
   token: string
 }
 
@@ -971,6 +982,13 @@ export interface PageStep {
 export interface PageTaskSummary {
   /** never null */
   items: TaskSummary[]
+  /** cursor of the next page; absent at the end */
+  next?: string
+}
+
+export interface PageToken {
+  /** never null */
+  items: Token[]
   /** cursor of the next page; absent at the end */
   next?: string
 }
@@ -1395,7 +1413,7 @@ export interface Shards {
 }
 
 export interface Signal {
-  /** who sends it, for the task's history: nobody checks it */
+  /** who sends it, for the task's history: nobody checks it, but the name of a token that an admin has made comes before it */
   by?: string
   key: string
   /** any JSON; absent = null */
@@ -1838,6 +1856,36 @@ export interface Times {
   p50_ms: number
   p95_ms: number
   p99_ms: number
+}
+
+export interface Token {
+  created_at: string
+  /** name of the token by which it was made; flag = one that a member was started with */
+  created_by?: string
+  /** when it is good no longer; absent = never */
+  expires_at?: string
+  id: string
+  /** to the minute; absent = never */
+  last_used_at?: string
+  name: string
+  /** what who has it may do */
+  role: "viewer" | "approver" | "operator" | "author" | "admin" | "worker"
+}
+
+export interface TokenCreated {
+  created_at: string
+  /** name of the token by which it was made; flag = one that a member was started with */
+  created_by?: string
+  /** when it is good no longer; absent = never */
+  expires_at?: string
+  id: string
+  /** to the minute; absent = never */
+  last_used_at?: string
+  name: string
+  /** what who has it may do */
+  role: "viewer" | "approver" | "operator" | "author" | "admin" | "worker"
+  /** the token itself: it is shown this once */
+  secret: string
 }
 
 export interface Trace {
@@ -2436,7 +2484,7 @@ export interface Routes {
   }
   /** Sign a browser out */
   'DELETE /v1/session': {
-    answer: Me
+    answer: void
   }
   /** See how tasks go from time to time */
   'GET /v1/stats': {
@@ -2992,6 +3040,23 @@ export interface Routes {
       task: string
     }
     answer: Waiting
+  }
+  /** List the tokens of the store, in order of name */
+  'GET /v1/tokens': {
+    answer: PageToken
+  }
+  /** Make a token with a role */
+  'POST /v1/tokens': {
+    body: CreateToken
+    answer: TokenCreated
+  }
+  /** Delete a token, and tell what it was */
+  'DELETE /v1/tokens/{token}': {
+    path: {
+      /** id or name of the token */
+      token: string
+    }
+    answer: Token
   }
   /** Start a task of a definition without publishing it */
   'POST /v1/try': {
