@@ -49,6 +49,7 @@ var routes = []string{
 	"GET /v1/schedules",
 	"GET /v1/schedules/{schedule}",
 	"GET /v1/schedules/{schedule}/next",
+	"GET /v1/settings",
 	"GET /v1/stats",
 	"GET /v1/tasks",
 	"GET /v1/tasks/count",

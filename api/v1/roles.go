@@ -14,6 +14,7 @@ var roles = map[string]api.Need{
 	"get-me":   api.ForAll,
 	"get-info": api.ForAll,
 
+	"get-settings": api.ForViewers,
 	"get-overview": api.ForViewers,
 	"get-series":   api.ForViewers,
 

@@ -1390,6 +1390,25 @@ export interface SetSchedule {
   warning?: string
 }
 
+export interface Settings {
+  /** names the server is called by, besides its address; * = all */
+  allow_hosts: string[]
+  /** origins of web pages that may call, besides this computer's; * = all */
+  allow_origins: string[]
+  /** how long requests may go on when the server leaves */
+  grace_ms: number
+  /** of a connection between two requests */
+  idle_timeout_ms: number
+  /** bytes of a request */
+  max_body: number
+  /** for one whole request, and for each part of its answer to be read */
+  read_timeout_ms: number
+  /** whether the server proves itself with a certificate or asks for one */
+  tls: boolean
+  /** how many tokens the server was started with; 0: everybody who reaches it may do everything */
+  tokens: number
+}
+
 export interface Shard {
   /** tasks that its owner has in memory */
   active: number
@@ -2486,6 +2505,10 @@ export interface Routes {
   'DELETE /v1/session': {
     answer: void
   }
+  /** What was this member configured with? */
+  'GET /v1/settings': {
+    answer: Settings
+  }
   /** See how tasks go from time to time */
   'GET /v1/stats': {
     query?: {
@@ -3159,4 +3182,95 @@ export interface Routes {
   'GET /v1/ws': {
     answer: void
   }
+}
+
+/** The roles that may call an operation; one that is not here is for everybody. */
+export const roles: Partial<Record<keyof Routes, string>> = {
+  'GET /v1/cluster/members': 'viewer approver operator author admin',
+  'POST /v1/cluster/members/{member}/drain': 'operator author admin',
+  'DELETE /v1/cluster/members/{member}/drain': 'operator author admin',
+  'GET /v1/cluster/shards': 'viewer approver operator author admin',
+  'GET /v1/flows': 'viewer approver operator author admin',
+  'POST /v1/flows': 'author admin',
+  'GET /v1/flows/{flow}': 'viewer approver operator author admin',
+  'PUT /v1/flows/{flow}': 'author admin',
+  'DELETE /v1/flows/{flow}': 'author admin',
+  'GET /v1/flows/{flow}/diff': 'viewer approver operator author admin',
+  'GET /v1/flows/{flow}/stats': 'viewer approver operator author admin',
+  'GET /v1/flows/{flow}/versions': 'viewer approver operator author admin',
+  'GET /v1/flows/{flow}/versions/{version}': 'viewer approver operator author admin',
+  'GET /v1/flows/{flow}/versions/{version}/graph': 'viewer approver operator author admin',
+  'GET /v1/flows/{flow}/versions/{version}/openapi': 'viewer approver operator author admin',
+  'GET /v1/hooks': 'viewer approver operator author admin',
+  'GET /v1/hooks/{hook}': 'viewer approver operator author admin',
+  'PUT /v1/hooks/{hook}': 'author admin',
+  'DELETE /v1/hooks/{hook}': 'author admin',
+  'GET /v1/info': 'viewer approver operator author worker admin',
+  'GET /v1/jobs': 'viewer approver operator author admin',
+  'GET /v1/jobs/{job}': 'viewer approver operator author admin',
+  'POST /v1/jobs/{job}/claim': 'worker admin',
+  'POST /v1/jobs/{job}/complete': 'operator author worker admin',
+  'POST /v1/jobs/{job}/fail': 'operator author worker admin',
+  'GET /v1/jobs/{job}/log': 'viewer approver operator author admin',
+  'GET /v1/jobs/{job}/params': 'operator author worker admin',
+  'POST /v1/jobs/{job}/release': 'worker admin',
+  'GET /v1/me': 'viewer approver operator author worker admin',
+  'GET /v1/overview': 'viewer approver operator author admin',
+  'GET /v1/queues': 'viewer approver operator author admin',
+  'GET /v1/schedules': 'viewer approver operator author admin',
+  'POST /v1/schedules-preview': 'viewer approver operator author admin',
+  'GET /v1/schedules/{schedule}': 'viewer approver operator author admin',
+  'PUT /v1/schedules/{schedule}': 'author admin',
+  'DELETE /v1/schedules/{schedule}': 'author admin',
+  'POST /v1/schedules/{schedule}/backfill': 'operator author admin',
+  'POST /v1/schedules/{schedule}/disable': 'operator author admin',
+  'POST /v1/schedules/{schedule}/enable': 'operator author admin',
+  'GET /v1/schedules/{schedule}/next': 'viewer approver operator author admin',
+  'POST /v1/schedules/{schedule}/trigger': 'operator author admin',
+  'GET /v1/settings': 'viewer approver operator author admin',
+  'GET /v1/stats': 'viewer approver operator author admin',
+  'GET /v1/tasks': 'viewer approver operator author admin',
+  'POST /v1/tasks': 'operator author admin',
+  'POST /v1/tasks/bulk': 'operator author admin',
+  'GET /v1/tasks/count': 'viewer approver operator author admin',
+  'GET /v1/tasks/{task}': 'viewer approver operator author admin',
+  'POST /v1/tasks/{task}/append': 'operator author admin',
+  'POST /v1/tasks/{task}/cancel': 'operator author admin',
+  'GET /v1/tasks/{task}/compare/{other}': 'viewer approver operator author admin',
+  'POST /v1/tasks/{task}/complete': 'operator author admin',
+  'GET /v1/tasks/{task}/digest': 'viewer approver operator author admin',
+  'GET /v1/tasks/{task}/events': 'viewer approver operator author admin',
+  'POST /v1/tasks/{task}/fork': 'operator author admin',
+  'POST /v1/tasks/{task}/hold': 'operator author admin',
+  'GET /v1/tasks/{task}/logs': 'viewer approver operator author admin',
+  'GET /v1/tasks/{task}/logs/stream': 'viewer approver operator author admin',
+  'POST /v1/tasks/{task}/pause': 'operator author admin',
+  'POST /v1/tasks/{task}/release': 'operator author admin',
+  'POST /v1/tasks/{task}/rerun': 'operator author admin',
+  'POST /v1/tasks/{task}/resume': 'operator author admin',
+  'POST /v1/tasks/{task}/retry': 'operator author admin',
+  'GET /v1/tasks/{task}/runs': 'viewer approver operator author admin',
+  'POST /v1/tasks/{task}/signal': 'approver operator author admin',
+  'GET /v1/tasks/{task}/steps': 'viewer approver operator author admin',
+  'GET /v1/tasks/{task}/stream': 'viewer approver operator author admin',
+  'GET /v1/tasks/{task}/timeline': 'viewer approver operator author admin',
+  'GET /v1/tasks/{task}/trace': 'viewer approver operator author admin',
+  'GET /v1/tasks/{task}/units': 'viewer approver operator author admin',
+  'GET /v1/tasks/{task}/units/states': 'viewer approver operator author admin',
+  'GET /v1/tasks/{task}/value': 'viewer approver operator author admin',
+  'GET /v1/tasks/{task}/waiting': 'viewer approver operator author admin',
+  'GET /v1/tokens': 'admin',
+  'POST /v1/tokens': 'admin',
+  'DELETE /v1/tokens/{token}': 'admin',
+  'POST /v1/try': 'author admin',
+  'POST /v1/validate': 'viewer approver operator author admin',
+  'GET /v1/workers': 'viewer approver operator author admin',
+  'GET /v1/workers/{worker}': 'viewer approver operator author admin',
+  'PUT /v1/workers/{worker}': 'worker admin',
+  'DELETE /v1/workers/{worker}': 'operator author worker admin',
+  'POST /v1/workers/{worker}/heartbeat': 'worker admin',
+  'POST /v1/workers/{worker}/poll': 'worker admin',
+  'POST /v1/workers/{worker}/release': 'worker admin',
+  'POST /v1/workers/{worker}/reports': 'worker admin',
+  'GET /v1/ws': 'viewer approver operator author admin',
 }
