@@ -39,3 +39,6 @@ func PathOf(pattern string) string { return pathOf(pattern) }
 
 // MemberOf is what a server is served from.
 func MemberOf(s *Server) Member { return s.cfg.Member }
+
+// TokensAge is how old a server's list of tokens may be.
+func TokensAge(s *Server, d time.Duration) { s.guard.stored.age = d }

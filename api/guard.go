@@ -118,11 +118,11 @@ func (g *guard) identify(r *http.Request) (Identity, *wire.Problem) {
 	if g.knowsToken(token) {
 		return starter, nil
 	}
-	who, err := g.inSession, error(nil)
+	look := g.inSession
 	if token != "" {
-		who = g.holder
+		look = g.holder
 	}
-	found, err := who(r)
+	found, err := look(r)
 	switch {
 	case err != nil:
 		return Identity{}, unknowable(err)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/api"
@@ -18,23 +19,38 @@ import (
 	"github.com/troupe-engine/troupe/api/ork"
 	apiv1 "github.com/troupe-engine/troupe/api/v1"
 	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/worker"
 )
 
-// nobody is where no worker attaches.
-type nobody struct{}
+// nobody is where workers attach and hear nothing. It tells when a stream has begun, and when it has ended.
+type nobody struct{ told chan string }
 
-func (nobody) Serve(context.Context, attach.Stream) error { return nil }
-func (nobody) Leave()                                     {}
-func (nobody) Return()                                    {}
+func (n nobody) Serve(_ context.Context, s attach.Stream) error {
+	for told := "begun"; ; told = "" {
+		if _, err := s.Receive(); err != nil {
+			n.told <- "ended"
+			return err
+		}
+		if told != "" {
+			n.told <- told
+		}
+	}
+}
+func (nobody) Leave()  {}
+func (nobody) Return() {}
 
 // serveAll is a server with every family of routes, and a token "of ROLE" for each role.
-func serveAll(t *testing.T) *serving {
+func serveAll(t *testing.T) *serving { return serveAttached(t, make(chan string, 100)) }
+
+// serveAttached is one that tells how streams of workers begin and end.
+func serveAttached(t *testing.T, told chan string) *serving {
 	t.Helper()
 	s := serve(t, api.Config{Tokens: []string{"of the start"}}, func(s *api.Server) {
+		api.TokensAge(s, 100*time.Millisecond)
 		from := api.MemberOf(s)
 		typed, err := apiv1.New(apiv1.Config{Member: from, Cluster: none{}})
 		require.NoError(t, err)
-		for _, f := range []api.Family{ork.New(from, "", nil), typed, attach.Workers{Sessions: nobody{}, MaxMessage: 1 << 20}} {
+		for _, f := range []api.Family{ork.New(from, "", nil), typed, attach.Workers{Sessions: nobody{told}, MaxMessage: 1 << 20}} {
 			f.Mount(s)
 		}
 	})
@@ -194,4 +210,25 @@ func TestTokensOfTheStoreComeAndGo(t *testing.T) {
 			require.Zero(t, token.LastUsedAt)
 		}
 	}
+}
+
+func TestStreamsEndWithTheirTokens(t *testing.T) {
+	told := make(chan string, 100)
+	s := serveAttached(t, told)
+	conn, _, err := websocket.Dial(t.Context(), s.url+"/v1/ws", &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer of viewer"}}})
+	require.NoError(t, err)
+	defer conn.CloseNow()
+	w := worker.New(worker.Config{Server: s.url, Token: "of worker", Attach: true})
+	w.Handle("x", func(context.Context, worker.Job) (any, error) { return nil, nil })
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(t.Context()) }()
+	require.Equal(t, "begun", <-told)
+
+	require.NoError(t, s.DeleteToken(t.Context(), "id-viewer"))
+	_, _, err = conn.Read(t.Context())
+	require.Error(t, err)
+	require.Empty(t, told, "others go on")
+	require.NoError(t, s.DeleteToken(t.Context(), "id-worker"))
+	require.Equal(t, "ended", <-told)
+	require.ErrorIs(t, <-ended, worker.ErrDenied)
 }

@@ -196,7 +196,11 @@ func (s *Server) needToken(next http.Handler) http.Handler {
 		who, why := s.guard.identify(r)
 		if why == nil {
 			noteWho(r.Context(), who)
-			next.ServeHTTP(w, r)
+			if who.Token != "" {
+				s.guard.stored.whileGood(next, w, r, who.Token)
+			} else {
+				next.ServeHTTP(w, r)
+			}
 			return
 		}
 		if why.Status == http.StatusUnauthorized {

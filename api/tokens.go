@@ -5,9 +5,12 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/troupe-engine/troupe/api/stream"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -22,6 +25,7 @@ const (
 // storedTokens are those of the store, as they were when this member last looked.
 type storedTokens struct {
 	store persistence.Tokens
+	age   time.Duration // how old the list may be
 	turn  chan struct{} // whose turn it is to look, or to change something
 	last  atomic.Pointer[tokenList]
 }
@@ -39,7 +43,7 @@ type storedToken struct {
 }
 
 func newStoredTokens(store persistence.Tokens) *storedTokens {
-	return &storedTokens{store: store, turn: make(chan struct{}, 1)}
+	return &storedTokens{store: store, age: tokensAge, turn: make(chan struct{}, 1)}
 }
 
 // NewToken makes a token and its hash. Its text begins with letters by which those who search for secrets that were given away know it.
@@ -52,7 +56,7 @@ func NewToken() (text string, hash []byte) {
 }
 
 func (s *storedTokens) list(ctx context.Context) (*tokenList, error) {
-	if l := s.last.Load(); l.fresh() {
+	if l := s.last.Load(); s.fresh(l) {
 		return l, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, tokensWait)
@@ -63,7 +67,7 @@ func (s *storedTokens) list(ctx context.Context) (*tokenList, error) {
 		return nil, ctx.Err()
 	}
 	defer func() { <-s.turn }()
-	if l := s.last.Load(); l.fresh() {
+	if l := s.last.Load(); s.fresh(l) {
 		return l, nil
 	}
 	l := &tokenList{at: time.Now(), byHash: map[[sha256.Size]byte]*storedToken{}, byID: map[string]*storedToken{}}
@@ -72,6 +76,9 @@ func (s *storedTokens) list(ctx context.Context) (*tokenList, error) {
 		return nil, err
 	}
 	for _, row := range rows {
+		if len(row.Hash) != sha256.Size {
+			continue // nobody of us has written it
+		}
 		t := &storedToken{Token: row}
 		t.noted.Store(row.LastUsedAt)
 		l.byHash[[sha256.Size]byte(row.Hash)], l.byID[row.ID] = t, t
@@ -80,7 +87,7 @@ func (s *storedTokens) list(ctx context.Context) (*tokenList, error) {
 	return l, nil
 }
 
-func (l *tokenList) fresh() bool { return l != nil && time.Since(l.at) < tokensAge }
+func (s *storedTokens) fresh(l *tokenList) bool { return l != nil && time.Since(l.at) < s.age }
 
 // change writes to the store what is to count here at once: nobody who looked before keeps a list from before.
 func (s *storedTokens) change(ctx context.Context, write func(persistence.Tokens) error) error {
@@ -101,11 +108,46 @@ func (s *storedTokens) find(ctx context.Context, in func(*tokenList) *storedToke
 		return nil, err
 	}
 	t, now := in(l), time.Now().UnixMilli()
-	if t == nil || t.ExpiresAt > 0 && now >= t.ExpiresAt {
+	if !t.good(now) {
 		return nil, nil
 	}
 	s.note(ctx, t, now)
 	return t, nil
+}
+
+func (t *storedToken) good(now int64) bool {
+	return t != nil && (t.ExpiresAt == 0 || now < t.ExpiresAt)
+}
+
+// whileGood serves a request of who has a token of the store. One that stays, a stream say, is ended when its token is good no longer.
+func (s *storedTokens) whileGood(next http.Handler, w http.ResponseWriter, r *http.Request, id string) {
+	ctx, cancel := context.WithCancel(r.Context())
+	var watching sync.WaitGroup
+	defer watching.Wait() // nobody may touch w when this has returned
+	defer cancel()
+	watch := sync.OnceFunc(func() { watching.Go(func() { s.watch(ctx, cancel, w, id) }) })
+	serveWith(stream.OnStay(ctx, watch), next, w, r)
+}
+
+func (s *storedTokens) watch(ctx context.Context, cancel context.CancelFunc, w http.ResponseWriter, id string) {
+	tick := time.NewTicker(s.age)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		l, err := s.list(ctx)
+		if err != nil || l.byID[id].good(time.Now().UnixMilli()) {
+			continue // without the store nobody can tell
+		}
+		cancel()
+		conn := http.NewResponseController(w) // who reads what a client sends does not look at the context
+		_ = conn.SetReadDeadline(time.Unix(1, 0))
+		_ = conn.SetWriteDeadline(time.Unix(1, 0)) // a WebSocket's connection is no longer the server's: it ends with the context
+		return
+	}
 }
 
 // note writes down that a token was used, unless that was done a short while ago.

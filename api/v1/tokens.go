@@ -27,7 +27,7 @@ func (s *service) tokenRoutes() {
 		text:    "The token is answered this once: only its hash is kept. It is good with the member that answers at once, with others within five seconds."}, s.createToken)
 	serve(s, operation{id: "delete-token", method: http.MethodDelete, path: tokensPath + "/{token}", tag: "member",
 		summary: "Delete a token, and tell what it was",
-		text:    "It is good no longer with the member that answers at once, with others within five seconds, and neither are cookies for it. A stream that it has opened goes on until it ends."}, s.deleteToken)
+		text:    "It is good no longer with the member that answers at once, with others within five seconds, and neither are cookies for it. Streams that it has opened end within ten seconds."}, s.deleteToken)
 }
 
 func (s *service) listTokens(ctx context.Context, _ *struct{}) (*body[wire.Page[wire.Token]], error) {
