@@ -1,6 +1,8 @@
 package api
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -22,3 +24,21 @@ func Instead(s *Server, of func(engine.Engine) engine.Engine) { s.cfg.Engine = o
 
 // LookAlways has files read for every connection.
 func LookAlways(c *Certificates) { c.every = 0 }
+
+// Routed are the patterns of a server: true = by role.
+func Routed(s *Server) map[string]bool { return s.routed }
+
+// RoleRoutes are the paths beside /v1 of which it is said who may call them.
+func RoleRoutes() []string { return slices.Collect(maps.Keys(routeRoles)) }
+
+// NeedOf is who may call the route of a pattern.
+func NeedOf(pattern, method string) Need { return routeRoles[pathOf(pattern)].need(method) }
+
+// PathOf is a pattern as that table has it.
+func PathOf(pattern string) string { return pathOf(pattern) }
+
+// MemberOf is what a server is served from.
+func MemberOf(s *Server) Member { return s.cfg.Member }
+
+// TokensAge is how old a server's list of tokens may be.
+func TokensAge(s *Server, d time.Duration) { s.guard.stored.age = d }

@@ -19,10 +19,11 @@ type guard struct {
 	origins []string
 	hosts   []string
 	certs   *Certificates
+	stored  *storedTokens
 }
 
 func newGuard(cfg Config) *guard {
-	g := &guard{origins: lower(cfg.AllowOrigins), hosts: lower(cfg.AllowHosts), certs: cfg.TLS}
+	g := &guard{origins: lower(cfg.AllowOrigins), hosts: lower(cfg.AllowHosts), certs: cfg.TLS, stored: newStoredTokens(cfg.Store)}
 	for _, t := range cfg.Tokens {
 		g.tokens = append(g.tokens, sha256.Sum256([]byte(t)))
 	}
@@ -102,18 +103,65 @@ func (g *guard) knowsSite(r *http.Request) bool {
 	return false
 }
 
-// tokenless says why a request lacks the token that it needs, nil when it has one.
-func (g *guard) tokenless(r *http.Request) *wire.Problem {
+// Who comes in without a token of the store may do everything: with one that the server was started with, or where none is needed.
+var (
+	anybody = Identity{Role: Admin}
+	starter = Identity{Name: "flag", Role: Admin}
+)
+
+// identify says who a request is of, or why it may not come in.
+func (g *guard) identify(r *http.Request) (Identity, *wire.Problem) {
 	token := bearer(r)
-	if len(g.tokens) == 0 || g.knowsToken(token) || token == "" && g.inSession(r) {
-		return nil
+	if len(g.tokens) == 0 {
+		return anybody, nil
 	}
+	if g.knowsToken(token) {
+		return starter, nil
+	}
+	look := g.inSession
+	if token != "" {
+		look = g.holder
+	}
+	found, err := look(r)
+	switch {
+	case err != nil:
+		return Identity{}, unknowable(err)
+	case found != nil:
+		return *found, nil
+	}
+	return Identity{}, tokenless(token)
+}
+
+// tokenless says what is wrong with the token of a request.
+func tokenless(token string) *wire.Problem {
 	why := problemOf(flow.Denied, "header.Authorization", "a bearer token is needed", "send Authorization: Bearer <token>")
 	if token != "" {
-		why.What, why.Hint = "the bearer token is wrong: it is none of this server's", "send one of those that the server was started with (--token, --token-file)"
+		why.What, why.Hint = "the bearer token is wrong: it is none of this server's, or its time is over", "send one that the server was started with (--token, --token-file), or that an admin has made (troupe token create)"
 	}
 	why.Status = http.StatusUnauthorized // it may come in with another one
 	return &why
+}
+
+// unknowable says that it cannot be found out whose a token is.
+func unknowable(err error) *wire.Problem {
+	v := Judge(err)
+	why := problemOf(v.Kind, "", "the tokens cannot be looked up: "+v.What, v.Hint)
+	why.Status = http.StatusServiceUnavailable
+	return &why
+}
+
+// holder is who has the token of a request, by the store.
+func (g *guard) holder(r *http.Request) (*Identity, error) {
+	return g.known(r, byHash(bearer(r)))
+}
+
+func (g *guard) known(r *http.Request, in func(*tokenList) *storedToken) (*Identity, error) {
+	t, err := g.stored.find(r.Context(), in)
+	if t == nil || err != nil {
+		return nil, err
+	}
+	who := t.identity()
+	return &who, nil
 }
 
 // knowsToken compares with every token, in a time that tells nothing about them.

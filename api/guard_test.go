@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/persistence/model"
 )
 
 func TestStrangersAreRefused(t *testing.T) {
@@ -87,21 +89,24 @@ func TestGETsOfForeignPagesAreRefused(t *testing.T) {
 }
 
 func TestTokensAreCompared(t *testing.T) {
-	g := newGuard(Config{Tokens: []string{"first", "second"}})
-	const none, wrong = "a bearer token is needed", "the bearer token is wrong: it is none of this server's"
+	g := newGuard(Config{Tokens: []string{"first", "second"}, Member: Member{Store: model.New(model.Options{})}})
+	const none, wrong = "a bearer token is needed", "the bearer token is wrong: it is none of this server's, or its time is over"
 	for header, want := range map[string]string{
 		"Bearer first": "", "bearer second": "", "Bearer third": wrong, "Bearer firs": wrong, "Bearer ": none,
 		"": none, "Basic first": none, "first": none,
 	} {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.Header.Set("Authorization", header)
-		why := g.tokenless(r)
+		who, why := g.identify(r)
 		if want == "" {
 			require.Nil(t, why, header)
+			require.Equal(t, Admin, who.Role, header)
 			continue
 		}
 		require.NotNil(t, why, header)
 		require.Equal(t, []any{want, 401}, []any{why.What, why.Status}, header)
 	}
-	require.Nil(t, newGuard(Config{}).tokenless(httptest.NewRequest("GET", "/", nil)))
+	who, why := newGuard(Config{}).identify(httptest.NewRequest("GET", "/", nil))
+	require.Nil(t, why)
+	require.Equal(t, Identity{Role: Admin}, who)
 }

@@ -22,6 +22,14 @@ type requestNotes struct {
 	id      string
 	err     error
 	refused string // why who asks may not; "" = it may
+	who     Identity
+}
+
+// noteWho says who asks.
+func noteWho(ctx context.Context, who Identity) {
+	if n, ok := ctx.Value(requestKey{}).(*requestNotes); ok {
+		n.who = who
+	}
 }
 
 // RequestID of the request that a context belongs to, "" outside of requests.

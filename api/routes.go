@@ -40,34 +40,37 @@ func (o On) Allowed() string {
 	return strings.Join(append(slices.Sorted(maps.Keys(o)), http.MethodOptions), ",")
 }
 
-// Mount adds a family of routes behind the tokens.
+// Mount adds a route behind the tokens, for those whose role may call it.
 func (s *Server) Mount(pattern string, h http.Handler) {
-	s.mux.Handle(pattern, s.NeedToken(h))
+	s.mount(pattern, true, s.NeedToken(s.only(pattern, h)))
 }
 
 // MountStream adds a route behind the tokens whose requests are streams: what they send has no end, and no turn to wait for.
 // Whoever serves them bounds each message, and stays (stream.Stay).
 func (s *Server) MountStream(pattern string, h http.Handler) {
-	s.MountOpen(pattern, s.needToken(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s.mount(pattern, true, s.needToken(s.only(pattern, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if b, ok := r.Body.(*boundedBody); ok {
 			r.Body = b.unbounded
 		}
 		h.ServeHTTP(w, r)
-	})))
+	}))))
 }
 
-// MountOpen adds routes that need no token: pages, and services that check credentials themselves.
-func (s *Server) MountOpen(pattern string, h http.Handler) {
+// MountOpen adds routes that need no token: pages, and services that check themselves who comes and what that may do.
+func (s *Server) MountOpen(pattern string, h http.Handler) { s.mount(pattern, false, h) }
+
+func (s *Server) mount(pattern string, byRole bool, h http.Handler) {
 	s.mux.Handle(pattern, h)
+	s.routed[pattern] = byRole
 }
 
 // MountCompatible serves a route behind the tokens as clients of the original know it: under /api and, for those without
 // that prefix, bare. Pages share some bare paths, so a GET that asks for HTML is led to the page. Browsers are told of
 // the methods.
 func (s *Server) MountCompatible(path, methods string, h http.Handler) {
-	served := compatible(methods, s.NeedToken(h))
-	s.MountOpen("/api"+path, served)
-	s.MountOpen(path, s.pageFirst(served))
+	served := compatible(methods, s.NeedToken(s.only(path, h)))
+	s.mount("/api"+path, true, served)
+	s.mount(path, true, s.pageFirst(served))
 }
 
 // unknownRoute answers in the dialect of the original: what is no route has the headers for OPTIONS alone.

@@ -68,6 +68,7 @@ type Server struct {
 	ready   readiness
 	mux     *http.ServeMux
 	claims  map[string][]claim // by path
+	routed  map[string]bool    // patterns; true = only roles may call them, or else whoever serves them says who may
 }
 
 // New wires the routes. Nothing listens yet.
@@ -77,7 +78,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	cfg = cfg.orDefault()
 	s := &Server{
-		cfg: cfg, log: cfg.Logger, mux: http.NewServeMux(), claims: map[string][]claim{},
+		cfg: cfg, log: cfg.Logger, mux: http.NewServeMux(), claims: map[string][]claim{}, routed: map[string]bool{},
 		guard: newGuard(cfg), refused: newRefusals(cfg.Logger), turns: newAdmission(cfg.ReadTimeout, largeMemory), outside: newAdmission(cfg.ReadTimeout, outsideMemory),
 	}
 	var err error
@@ -89,8 +90,8 @@ func New(cfg Config) (*Server, error) {
 }
 
 func (s *Server) routes() {
-	s.mux.HandleFunc("GET /healthz", s.healthz)
-	s.mux.HandleFunc("GET /readyz", s.readyz)
+	s.MountOpen("GET /healthz", http.HandlerFunc(s.healthz))
+	s.MountOpen("GET /readyz", http.HandlerFunc(s.readyz))
 	s.Mount("GET /metrics", s.metrics.handler())
 	s.MountOpen("/api/", http.HandlerFunc(s.unknownRoute))
 	s.MountOpen(everything, s.needToken(http.HandlerFunc(s.unknownPath)))
@@ -192,16 +193,24 @@ func (s *Server) FromOutside(next http.Handler, most int64) http.Handler {
 
 func (s *Server) needToken(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		why := s.guard.tokenless(r)
+		who, why := s.guard.identify(r)
 		if why == nil {
-			next.ServeHTTP(w, r)
+			noteWho(r.Context(), who)
+			if who.Token != "" {
+				s.guard.stored.whileGood(next, w, r, who.Token)
+			} else {
+				next.ServeHTTP(w, r)
+			}
 			return
 		}
-		NoteRefusal(r.Context(), why.What)
-		w.Header().Set("WWW-Authenticate", "Bearer")
-		if bearer(r) != "" {
-			w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
+		if why.Status == http.StatusUnauthorized {
+			NoteRefusal(r.Context(), why.What)
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			if bearer(r) != "" {
+				w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
+			}
 		}
+		SayWhen(w.Header(), why.Status)
 		refuse(w, r, *why)
 	})
 }

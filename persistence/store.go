@@ -54,6 +54,7 @@ type Store interface {
 	Logs
 	Stats
 	Hooks
+	Tokens
 
 	// Ping says whether the store can be reached.
 	Ping(ctx context.Context) error

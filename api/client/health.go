@@ -3,6 +3,8 @@ package client
 import (
 	"context"
 	"net/http"
+
+	"github.com/troupe-engine/troupe/api/wire"
 )
 
 // Ready asks whether the server can do its work; what keeps it from that is the error.
@@ -14,4 +16,9 @@ func (c *Client) Alive(ctx context.Context) error { return c.probe(ctx, "/health
 func (c *Client) probe(ctx context.Context, path string) error {
 	_, err := do[struct{ Status string }](ctx, c, call{method: http.MethodGet, path: path})
 	return err
+}
+
+// Settings are what the member that answers was configured with, without secrets.
+func (c *Client) Settings(ctx context.Context) (*wire.Settings, error) {
+	return get[wire.Settings](ctx, c, "/v1/settings", nil)
 }

@@ -56,6 +56,7 @@ func (s *service) bulk(ctx context.Context, in *bulkInput) (*body[wire.BulkDone]
 	if err := s.giveAll(ctx, ids, bulkCommand(&in.Body), orElse(request, in.Body.Action+":"+crand.Text()), &done); err != nil {
 		return nil, err
 	}
+	s.Logger.Info("many tasks were given a command", "action", done.Action, "tasks", len(ids), "by", api.Who(ctx).Name)
 	return &body[wire.BulkDone]{done}, nil
 }
 

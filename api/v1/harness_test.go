@@ -84,10 +84,10 @@ func (set *settings) open(t *testing.T) (persistence.Store, error) {
 }
 
 // onBothStores is for what a store may get wrong.
-func onBothStores(t *testing.T, test func(*server)) {
+func onBothStores(t *testing.T, test func(*server), with ...func(*settings)) {
 	for name, postgres := range map[string]bool{"sqlite": false, "postgres": true} {
 		t.Run(name, func(t *testing.T) {
-			test(start(t, func(set *settings) { set.postgres = postgres }))
+			test(start(t, append(with, func(set *settings) { set.postgres = postgres })...))
 		})
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/api/wire"
 )
 
 func TestTheEventsOfATaskAreReadInPages(t *testing.T) {
@@ -136,6 +138,25 @@ func TestAPageOfLargeValuesIsShort(t *testing.T) {
 		count += len(items(page))
 	}
 	require.Equal(t, 14, count)
+}
+
+func TestTheHistoryTellsWhoseTokenSentASignal(t *testing.T) {
+	s := start(t, func(set *settings) { set.Tokens = []string{"root"} })
+	made, err := s.as("root").CreateToken(t.Context(), wire.CreateToken{Name: "ada", Role: "approver"})
+	require.NoError(t, err)
+	auth := []string{"Authorization", "Bearer root"}
+	s.call(201, "PUT", "/v1/flows/asks", waits, auth...)
+	for by, want := range map[string]string{"": "ada", "ada": "ada", "bob": "ada for bob", strings.Repeat("ü", 128): "ada for " + strings.Repeat("ü", 124)} {
+		id := s.call(201, "POST", "/v1/tasks", obj{"flow": "asks"}, auth...)["id"].(string)
+		s.call(200, "POST", "/v1/tasks/"+id+"/signal", obj{"key": "go", "value": true, "by": by}, "Authorization", "Bearer "+made.Secret)
+		var told []any
+		for _, e := range items(s.call(200, "GET", "/v1/tasks/"+id+"/events", nil, auth...)) {
+			if e["type"] == "signal_received" {
+				told = append(told, e["by"])
+			}
+		}
+		require.Equal(t, []any{want}, told)
+	}
 }
 
 func TestTheHistoryTellsWhoSentASignal(t *testing.T) {

@@ -33,29 +33,41 @@ type signed struct {
 func (s *service) openSession(ctx context.Context, in *struct{ Body wire.OpenSession }) (*signed, error) {
 	x := ctx.Value(exchangeKey{}).(exchange)
 	if s.shell == nil || !s.shell.NeedsToken() {
-		return &signed{Body: s.who()}, nil
+		return &signed{Body: s.toMe(api.Identity{Role: api.Admin})}, nil
 	}
-	cookie := s.shell.OpenSession(x.r, in.Body.Token)
+	cookie, who, err := s.shell.OpenSession(x.r, in.Body.Token)
+	if err != nil {
+		return nil, err
+	}
 	if cookie == nil {
 		api.NoteRefusal(ctx, "a browser's token is wrong")
-		return nil, &located{where: "body.token", hint: "send one of those that the server was started with (--token, --token-file)",
-			err: &api.Refusal{Status: http.StatusUnauthorized, Kind: flow.Denied, Text: "the token is wrong: it is none of this server's"}}
+		return nil, &located{where: "body.token", hint: "send one that the server was started with (--token, --token-file), or that an admin has made (troupe token create)",
+			err: &api.Refusal{Status: http.StatusUnauthorized, Kind: flow.Denied, Text: "the token is wrong: it is none of this server's, or its time is over"}}
 	}
-	return &signed{Cookie: cookie.String(), Body: s.who()}, nil
+	return &signed{Cookie: cookie.String(), Body: s.toMe(who)}, nil
 }
 
-func (s *service) closeSession(ctx context.Context, _ *struct{}) (*signed, error) {
+// forgotten is an answer that has a browser forget a cookie.
+type forgotten struct {
+	Cookie string `header:"Set-Cookie"`
+}
+
+func (s *service) closeSession(ctx context.Context, _ *struct{}) (*forgotten, error) {
 	x := ctx.Value(exchangeKey{}).(exchange)
 	if s.shell == nil {
-		return &signed{Body: s.who()}, nil
+		return &forgotten{}, nil
 	}
-	return &signed{Cookie: s.shell.CloseSession(x.r).String(), Body: s.who()}, nil
+	return &forgotten{Cookie: s.shell.CloseSession(x.r).String()}, nil
 }
 
-func (s *service) me(context.Context, *struct{}) (*body[wire.Me], error) {
-	return &body[wire.Me]{s.who()}, nil
+func (s *service) me(ctx context.Context, _ *struct{}) (*body[wire.Me], error) {
+	who := api.Identity{Role: api.Admin}
+	if s.shell != nil {
+		who = api.Who(ctx)
+	}
+	return &body[wire.Me]{s.toMe(who)}, nil
 }
 
-func (s *service) who() wire.Me {
-	return wire.Me{Role: "admin", NeedsToken: s.shell != nil && s.shell.NeedsToken()}
+func (s *service) toMe(who api.Identity) wire.Me {
+	return wire.Me{Name: who.Name, Role: string(who.Role), NeedsToken: s.shell != nil && s.shell.NeedsToken()}
 }

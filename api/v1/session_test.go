@@ -21,7 +21,7 @@ func TestABrowserSignsIn(t *testing.T) {
 	require.Contains(t, set, "HttpOnly; SameSite=Strict")
 	require.NotContains(t, set, "secret")
 	cookie, _, _ := strings.Cut(set, ";")
-	require.JSONEq(t, `{"role":"admin","needs_token":true}`, string(s.send("GET", "/v1/me", nil, "Cookie", cookie).body))
+	require.JSONEq(t, `{"name":"flag","role":"admin","needs_token":true}`, string(s.send("GET", "/v1/me", nil, "Cookie", cookie).body))
 
 	own := http.Header{"Cookie": {cookie}, "Origin": {s.base}}
 	conn, _, err := websocket.Dial(t.Context(), s.base+"/v1/ws", &websocket.DialOptions{HTTPHeader: own})
@@ -36,7 +36,7 @@ func TestABrowserSignsIn(t *testing.T) {
 	}
 	name, value, _ := strings.Cut(cookie, "=")
 	until, mac, _ := strings.Cut(value, ".")
-	for _, forged := range []string{"9" + until + "." + mac, until + ".", until, "0." + mac, ""} {
+	for _, forged := range []string{"9" + until + "." + mac, until + ".", until, "0." + mac, until + ".other" + mac, until + ".." + mac, ""} {
 		require.Equal(t, 401, s.send("GET", "/v1/me", nil, "Cookie", name+"="+forged).status, forged)
 	}
 	require.Equal(t, 401, s.send("GET", "/v1/me", nil, "Cookie", cookie, "Authorization", "Bearer wrong").status, "a token that is sent counts")

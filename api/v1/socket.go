@@ -28,7 +28,7 @@ const socketPath = "/v1/ws"
 
 func (s *service) socketRoute() {
 	s.mux.HandleFunc("GET "+socketPath, s.serveSocket)
-	s.huma.OpenAPI().AddOperation(&huma.Operation{
+	o := huma.Operation{
 		OperationID: "stream-socket", Method: http.MethodGet, Path: socketPath, Tags: []string{"history"},
 		Summary: "Follow many tasks over one WebSocket",
 		Description: "Messages are JSON texts. A client sends `{\"subscribe\": {\"channel\": \"task:ID\", \"after\": \"12.0\"}}` and " +
@@ -43,11 +43,17 @@ func (s *service) socketRoute() {
 			Description: "Switching Protocols; each message of the server is a StreamMessage",
 			Content:     map[string]*huma.MediaType{"application/json": {Schema: refTo[wire.StreamMessage](s.huma.OpenAPI().Components.Schemas)}},
 		}},
-	})
+	}
+	s.restrict(&o)
+	s.huma.OpenAPI().AddOperation(&o)
 }
 
 // serveSocket upgrades a request. The guard in front of this API has looked at its Origin, Host and token.
 func (s *service) serveSocket(w http.ResponseWriter, r *http.Request) {
+	if why := s.forbidden(r.Context(), roles["stream-socket"]); why != nil {
+		why.write(w)
+		return
+	}
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") || r.ProtoMajor != 1 {
 		w.Header().Set("Connection", "Upgrade")
 		w.Header().Set("Upgrade", "websocket")

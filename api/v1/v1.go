@@ -119,6 +119,7 @@ func newService(cfg Config) *service {
 	s.overviewRoutes()
 	s.statsRoutes()
 	s.sessionRoutes()
+	s.tokenRoutes()
 	s.clusterRoutes()
 	neverNull(s.huma.OpenAPI())
 	s.pages()
@@ -183,6 +184,7 @@ func serve[I, O any](s *service, op operation, handle func(context.Context, *I) 
 		BodyReadTimeout: bodyTimeout, RequestBody: op.body, SkipValidateBody: op.body != nil,
 		Responses: map[string]*huma.Response{"default": s.problemResponse()},
 	}
+	s.restrict(&o)
 	s.values.note(reflect.TypeFor[I]())
 	huma.Register(s.huma, o, func(ctx context.Context, in *I) (*O, error) {
 		out, err := handle(ctx, in)

@@ -2,11 +2,12 @@ package wire
 
 // OpenSession is a browser's token.
 type OpenSession struct {
-	Token string `json:"token" maxLength:"4000" doc:"one of those that the server was started with"`
+	Token string `json:"token" maxLength:"4000" doc:"one that the server was started with, or that an admin has made"`
 }
 
 // Me is who asks.
 type Me struct {
-	Role       string `json:"role" enum:"admin" doc:"what who asks may do: an admin may do everything"`
+	Name       string `json:"name,omitempty" doc:"of the token; flag = one that the server was started with; absent where no token is needed" example:"ada"`
+	Role       string `json:"role" enum:"viewer,approver,operator,author,admin,worker" doc:"what who asks may do: see x-roles of each operation in the description"`
 	NeedsToken bool   `json:"needs_token" doc:"false: everybody who reaches the server may do everything"`
 }

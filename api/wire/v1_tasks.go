@@ -261,7 +261,7 @@ type Retry struct {
 type Signal struct {
 	Key   string          `json:"key" minLength:"1" maxLength:"256"`
 	Value json.RawMessage `json:"value,omitempty" doc:"any JSON; absent = null"`
-	By    string          `json:"by,omitempty" maxLength:"256" doc:"who sends it, for the task's history: nobody checks it" example:"ada"`
+	By    string          `json:"by,omitempty" maxLength:"256" doc:"who sends it, for the task's history: nobody checks it, but the name of a token that an admin has made comes before it" example:"ada"`
 }
 
 // Place names a place in a task. Fields that do not apply are absent; Unit counts from 0.

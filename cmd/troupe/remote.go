@@ -91,7 +91,7 @@ func explain(err error) string {
 	return err.Error()
 }
 
-const tokenHint = "name one that the server was started with by --token or TROUPE_TOKEN"
+const tokenHint = "name one that the server was started with, or that an admin has made, by --token or TROUPE_TOKEN"
 
 // origin is scheme and host of an address.
 func origin(address string) string {

@@ -44,6 +44,7 @@ type cli struct {
 	Task       taskCmd       `cmd:"" help:"Start, follow and steer tasks."`
 	Approval   approvalCmd   `cmd:"" help:"See who waits for an approval, and answer."`
 	Stats      statsCmd      `cmd:"" help:"See how everything is, or how the tasks of a flow go."`
+	Token      tokenCmd      `cmd:"" help:"Let others in, each with a role."`
 	Hook       hookCmd       `cmd:"" help:"Have others start and signal tasks by signed deliveries over HTTP."`
 	Schedule   scheduleCmd   `cmd:"" help:"Have tasks begin by the clock."`
 	Cluster    clusterCmd    `cmd:"" help:"Look at the members of a cluster, and have one hand its tasks over."`

@@ -17,6 +17,7 @@ type operation struct {
 	Parameters  []parameter
 	RequestBody *content
 	Responses   map[string]*content
+	Roles       []string `json:"x-roles"`
 }
 
 type parameter struct {

@@ -3,7 +3,7 @@
 //	go run ./internal/apigen openapi.json api.gen.ts
 //
 // An interface for each schema, and one called Routes with a row for each operation, by "METHOD path": what it takes in its path, query and
-// headers, its body, and its answer. They are types alone: nothing of them is left in a program.
+// headers, its body, and its answer. They are types alone: nothing of them is left in a program, but for the table of the roles that may call each.
 package main
 
 import (

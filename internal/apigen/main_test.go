@@ -83,3 +83,11 @@ func TestWhatCannotBeReadIsSaid(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte(`{"paths": {"/x": {"get": {}}}}`), 0o600))
 	require.ErrorContains(t, run([]string{file, filepath.Join(dir, "out.ts")}), "get /x: it has no responses")
 }
+
+func TestWhoMayCallAnOperationIsInATable(t *testing.T) {
+	text := written(t, `{"paths": {"/v1/flows": {"get": {"x-roles": ["viewer", "admin"], "responses": {"200": {}}}, "post": {"responses": {"200": {}}}}}}`)
+	require.Contains(t, text, `export const roles: Partial<Record<keyof Routes, string>> = {
+  'GET /v1/flows': 'viewer admin',
+}
+`)
+}

@@ -41,7 +41,22 @@ func (d *document) write(out io.Writer) error {
 		}
 	}
 	w.line(0, "}")
+	w.roles(d)
 	return w.err
+}
+
+// roles are the only thing that is more than a type: who may call which operation.
+func (w *writer) roles(d *document) {
+	w.line(0, "\n/** The roles that may call an operation; one that is not here is for everybody. */")
+	w.line(0, "export const roles: Partial<Record<keyof Routes, string>> = {")
+	for _, path := range slices.Sorted(maps.Keys(d.Paths)) {
+		for _, method := range methods {
+			if o := d.Paths[path][method]; o != nil && len(o.Roles) > 0 {
+				w.line(1, "%s: %s,", quoted(strings.ToUpper(method)+" "+path), quoted(strings.Join(o.Roles, " ")))
+			}
+		}
+	}
+	w.line(0, "}")
 }
 
 type writer struct {

@@ -41,6 +41,7 @@ type store struct {
 	workers    []persistence.Worker
 	hooks      map[string]persistence.Hook
 	deliveries map[[2]string]persistence.Delivery // by hook and id
+	tokens     []persistence.Token                // in order of name
 	schedules  Schedules
 }
 

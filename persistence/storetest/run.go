@@ -49,6 +49,7 @@ func Run(t *testing.T, open func(*testing.T) persistence.Store) {
 		{"logs", logs, true},
 		{"stats", statistics, true},
 		{"hooks", hooks, false},
+		{"tokens", tokens, false},
 	} {
 		t.Run(group.name, func(t *testing.T) {
 			for _, b := range group.list {

@@ -189,6 +189,15 @@ export interface Completed {
   task: TaskSummary
 }
 
+export interface CreateToken {
+  /** how long it is good; 0 = until it is deleted */
+  expires_in_ms?: number
+  /** who has it, or what for; up to 64 of A-Z, a-z, 0-9, '@', '.', '_' and '-' */
+  name: string
+  /** viewer sees; approver answers approvals, too; operator steers tasks, too; author publishes, too; admin does everything; worker carries out jobs and nothing else */
+  role: "viewer" | "approver" | "operator" | "author" | "admin" | "worker"
+}
+
 export interface DefinitionProblem {
   /** from 1 */
   column?: number
@@ -804,10 +813,12 @@ export interface LogMissing {
 }
 
 export interface Me {
+  /** of the token; flag = one that the server was started with; absent where no token is needed */
+  name?: string
   /** false: everybody who reaches the server may do everything */
   needs_token: boolean
-  /** what who asks may do: an admin may do everything */
-  role: "admin"
+  /** what who asks may do: see x-roles of each operation in the description */
+  role: "viewer" | "approver" | "operator" | "author" | "admin" | "worker"
 }
 
 export interface Member {
@@ -886,7 +897,7 @@ export interface NodeStats {
 }
 
 export interface OpenSession {
-  /** one of those that the server was started with */
+  /** one that the server was started with, or that an admin has made */
   token: string
 }
 
@@ -993,6 +1004,15 @@ export interface PageStep {
 export interface PageTaskSummary {
   /** never null */
   items: TaskSummary[]
+  /** cursor of the next page; absent at the end */
+  next?: string
+  /** of tasks that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
+  searched_to?: string
+}
+
+export interface PageToken {
+  /** never null */
+  items: Token[]
   /** cursor of the next page; absent at the end */
   next?: string
   /** of tasks that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
@@ -1402,6 +1422,25 @@ export interface SetSchedule {
   warning?: string
 }
 
+export interface Settings {
+  /** names the server is called by, besides its address; * = all */
+  allow_hosts: string[]
+  /** origins of web pages that may call, besides this computer's; * = all */
+  allow_origins: string[]
+  /** how long requests may go on when the server leaves */
+  grace_ms: number
+  /** of a connection between two requests */
+  idle_timeout_ms: number
+  /** bytes of a request */
+  max_body: number
+  /** for one whole request, and for each part of its answer to be read */
+  read_timeout_ms: number
+  /** whether the server proves itself with a certificate or asks for one */
+  tls: boolean
+  /** how many tokens the server was started with; 0: everybody who reaches it may do everything */
+  tokens: number
+}
+
 export interface Shard {
   /** tasks that its owner has in memory */
   active: number
@@ -1425,7 +1464,7 @@ export interface Shards {
 }
 
 export interface Signal {
-  /** who sends it, for the task's history: nobody checks it */
+  /** who sends it, for the task's history: nobody checks it, but the name of a token that an admin has made comes before it */
   by?: string
   key: string
   /** any JSON; absent = null */
@@ -1877,6 +1916,36 @@ export interface Times {
   p50_ms: number
   p95_ms: number
   p99_ms: number
+}
+
+export interface Token {
+  created_at: string
+  /** name of the token by which it was made; flag = one that a member was started with */
+  created_by?: string
+  /** when it is good no longer; absent = never */
+  expires_at?: string
+  id: string
+  /** to the minute; absent = never */
+  last_used_at?: string
+  name: string
+  /** what who has it may do */
+  role: "viewer" | "approver" | "operator" | "author" | "admin" | "worker"
+}
+
+export interface TokenCreated {
+  created_at: string
+  /** name of the token by which it was made; flag = one that a member was started with */
+  created_by?: string
+  /** when it is good no longer; absent = never */
+  expires_at?: string
+  id: string
+  /** to the minute; absent = never */
+  last_used_at?: string
+  name: string
+  /** what who has it may do */
+  role: "viewer" | "approver" | "operator" | "author" | "admin" | "worker"
+  /** the token itself: it is shown this once */
+  secret: string
 }
 
 export interface Trace {
@@ -2475,7 +2544,11 @@ export interface Routes {
   }
   /** Sign a browser out */
   'DELETE /v1/session': {
-    answer: Me
+    answer: void
+  }
+  /** What was this member configured with? */
+  'GET /v1/settings': {
+    answer: Settings
   }
   /** See how tasks go from time to time */
   'GET /v1/stats': {
@@ -3032,6 +3105,23 @@ export interface Routes {
     }
     answer: Waiting
   }
+  /** List the tokens of the store, in order of name */
+  'GET /v1/tokens': {
+    answer: PageToken
+  }
+  /** Make a token with a role */
+  'POST /v1/tokens': {
+    body: CreateToken
+    answer: TokenCreated
+  }
+  /** Delete a token, and tell what it was */
+  'DELETE /v1/tokens/{token}': {
+    path: {
+      /** id or name of the token */
+      token: string
+    }
+    answer: Token
+  }
   /** Start a task of a definition without publishing it */
   'POST /v1/try': {
     header?: {
@@ -3133,4 +3223,95 @@ export interface Routes {
   'GET /v1/ws': {
     answer: void
   }
+}
+
+/** The roles that may call an operation; one that is not here is for everybody. */
+export const roles: Partial<Record<keyof Routes, string>> = {
+  'GET /v1/cluster/members': 'viewer approver operator author admin',
+  'POST /v1/cluster/members/{member}/drain': 'operator author admin',
+  'DELETE /v1/cluster/members/{member}/drain': 'operator author admin',
+  'GET /v1/cluster/shards': 'viewer approver operator author admin',
+  'GET /v1/flows': 'viewer approver operator author admin',
+  'POST /v1/flows': 'author admin',
+  'GET /v1/flows/{flow}': 'viewer approver operator author admin',
+  'PUT /v1/flows/{flow}': 'author admin',
+  'DELETE /v1/flows/{flow}': 'author admin',
+  'GET /v1/flows/{flow}/diff': 'viewer approver operator author admin',
+  'GET /v1/flows/{flow}/stats': 'viewer approver operator author admin',
+  'GET /v1/flows/{flow}/versions': 'viewer approver operator author admin',
+  'GET /v1/flows/{flow}/versions/{version}': 'viewer approver operator author admin',
+  'GET /v1/flows/{flow}/versions/{version}/graph': 'viewer approver operator author admin',
+  'GET /v1/flows/{flow}/versions/{version}/openapi': 'viewer approver operator author admin',
+  'GET /v1/hooks': 'viewer approver operator author admin',
+  'GET /v1/hooks/{hook}': 'viewer approver operator author admin',
+  'PUT /v1/hooks/{hook}': 'author admin',
+  'DELETE /v1/hooks/{hook}': 'author admin',
+  'GET /v1/info': 'viewer approver operator author worker admin',
+  'GET /v1/jobs': 'viewer approver operator author admin',
+  'GET /v1/jobs/{job}': 'viewer approver operator author admin',
+  'POST /v1/jobs/{job}/claim': 'worker admin',
+  'POST /v1/jobs/{job}/complete': 'operator author worker admin',
+  'POST /v1/jobs/{job}/fail': 'operator author worker admin',
+  'GET /v1/jobs/{job}/log': 'viewer approver operator author admin',
+  'GET /v1/jobs/{job}/params': 'operator author worker admin',
+  'POST /v1/jobs/{job}/release': 'worker admin',
+  'GET /v1/me': 'viewer approver operator author worker admin',
+  'GET /v1/overview': 'viewer approver operator author admin',
+  'GET /v1/queues': 'viewer approver operator author admin',
+  'GET /v1/schedules': 'viewer approver operator author admin',
+  'POST /v1/schedules-preview': 'viewer approver operator author admin',
+  'GET /v1/schedules/{schedule}': 'viewer approver operator author admin',
+  'PUT /v1/schedules/{schedule}': 'author admin',
+  'DELETE /v1/schedules/{schedule}': 'author admin',
+  'POST /v1/schedules/{schedule}/backfill': 'operator author admin',
+  'POST /v1/schedules/{schedule}/disable': 'operator author admin',
+  'POST /v1/schedules/{schedule}/enable': 'operator author admin',
+  'GET /v1/schedules/{schedule}/next': 'viewer approver operator author admin',
+  'POST /v1/schedules/{schedule}/trigger': 'operator author admin',
+  'GET /v1/settings': 'viewer approver operator author admin',
+  'GET /v1/stats': 'viewer approver operator author admin',
+  'GET /v1/tasks': 'viewer approver operator author admin',
+  'POST /v1/tasks': 'operator author admin',
+  'POST /v1/tasks/bulk': 'operator author admin',
+  'GET /v1/tasks/count': 'viewer approver operator author admin',
+  'GET /v1/tasks/{task}': 'viewer approver operator author admin',
+  'POST /v1/tasks/{task}/append': 'operator author admin',
+  'POST /v1/tasks/{task}/cancel': 'operator author admin',
+  'GET /v1/tasks/{task}/compare/{other}': 'viewer approver operator author admin',
+  'POST /v1/tasks/{task}/complete': 'operator author admin',
+  'GET /v1/tasks/{task}/digest': 'viewer approver operator author admin',
+  'GET /v1/tasks/{task}/events': 'viewer approver operator author admin',
+  'POST /v1/tasks/{task}/fork': 'operator author admin',
+  'POST /v1/tasks/{task}/hold': 'operator author admin',
+  'GET /v1/tasks/{task}/logs': 'viewer approver operator author admin',
+  'GET /v1/tasks/{task}/logs/stream': 'viewer approver operator author admin',
+  'POST /v1/tasks/{task}/pause': 'operator author admin',
+  'POST /v1/tasks/{task}/release': 'operator author admin',
+  'POST /v1/tasks/{task}/rerun': 'operator author admin',
+  'POST /v1/tasks/{task}/resume': 'operator author admin',
+  'POST /v1/tasks/{task}/retry': 'operator author admin',
+  'GET /v1/tasks/{task}/runs': 'viewer approver operator author admin',
+  'POST /v1/tasks/{task}/signal': 'approver operator author admin',
+  'GET /v1/tasks/{task}/steps': 'viewer approver operator author admin',
+  'GET /v1/tasks/{task}/stream': 'viewer approver operator author admin',
+  'GET /v1/tasks/{task}/timeline': 'viewer approver operator author admin',
+  'GET /v1/tasks/{task}/trace': 'viewer approver operator author admin',
+  'GET /v1/tasks/{task}/units': 'viewer approver operator author admin',
+  'GET /v1/tasks/{task}/units/states': 'viewer approver operator author admin',
+  'GET /v1/tasks/{task}/value': 'viewer approver operator author admin',
+  'GET /v1/tasks/{task}/waiting': 'viewer approver operator author admin',
+  'GET /v1/tokens': 'admin',
+  'POST /v1/tokens': 'admin',
+  'DELETE /v1/tokens/{token}': 'admin',
+  'POST /v1/try': 'author admin',
+  'POST /v1/validate': 'viewer approver operator author admin',
+  'GET /v1/workers': 'viewer approver operator author admin',
+  'GET /v1/workers/{worker}': 'viewer approver operator author admin',
+  'PUT /v1/workers/{worker}': 'worker admin',
+  'DELETE /v1/workers/{worker}': 'operator author worker admin',
+  'POST /v1/workers/{worker}/heartbeat': 'worker admin',
+  'POST /v1/workers/{worker}/poll': 'worker admin',
+  'POST /v1/workers/{worker}/release': 'worker admin',
+  'POST /v1/workers/{worker}/reports': 'worker admin',
+  'GET /v1/ws': 'viewer approver operator author admin',
 }

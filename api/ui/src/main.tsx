@@ -25,6 +25,7 @@ const routes = [
   createRoute({ getParentRoute: () => root, path: '/workers', component: lazyRouteComponent(() => import('./pages/Workers'), 'Workers'), validateSearch: workersView }),
   createRoute({ getParentRoute: () => root, path: '/schedules', component: lazyRouteComponent(() => import('./pages/Schedules'), 'Schedules') }),
   createRoute({ getParentRoute: () => root, path: '/cluster', component: lazyRouteComponent(() => import('./pages/Cluster'), 'Cluster') }),
+  createRoute({ getParentRoute: () => root, path: '/settings', component: lazyRouteComponent(() => import('./pages/Settings'), 'Settings') }),
 ]
 
 const router = createRouter({ routeTree: root.addChildren(routes), basepath: '/ui', parseSearch: parse, stringifySearch: print, scrollRestoration: true, defaultPreload: 'intent' })

@@ -314,6 +314,18 @@ CREATE TABLE troupe.deliveries (
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX deliveries_until ON troupe.deliveries (until);
 
+-- Who may come in, beside those whom the members' settings let in.
+CREATE TABLE troupe.tokens (
+	id           text COLLATE "C" PRIMARY KEY,
+	name         text COLLATE "C" NOT NULL UNIQUE,
+	role         text   NOT NULL,
+	hash         bytea  NOT NULL UNIQUE, -- SHA-256 of the token
+	created_at   bigint NOT NULL,
+	created_by   text   NOT NULL,
+	expires_at   bigint NOT NULL, -- 0 = never
+	last_used_at bigint NOT NULL  -- 0 = it was not used
+);
+
 -- What is large is compressed by lz4 where the server has it: the server's own method takes several times as long, which
 -- for the rows of a step with many units is longer than all else that the server does.
 DO $$

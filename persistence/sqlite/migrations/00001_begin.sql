@@ -261,3 +261,15 @@ CREATE TABLE deliveries (
 	PRIMARY KEY (hook, id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX deliveries_until ON deliveries (until);
+
+-- Who may come in, beside those whom the member's settings let in.
+CREATE TABLE tokens (
+	id           TEXT PRIMARY KEY,
+	name         TEXT    NOT NULL UNIQUE,
+	role         TEXT    NOT NULL,
+	hash         BLOB    NOT NULL UNIQUE, -- SHA-256 of the token
+	created_at   INTEGER NOT NULL,
+	created_by   TEXT    NOT NULL,
+	expires_at   INTEGER NOT NULL, -- 0 = never
+	last_used_at INTEGER NOT NULL  -- 0 = it was not used
+) STRICT, WITHOUT ROWID;

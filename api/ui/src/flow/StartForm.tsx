@@ -3,6 +3,7 @@ import { useNavigate } from '@tanstack/react-router'
 import { useMemo, useState } from 'react'
 import { note, requestID } from '../data/acts'
 import { call } from '../data/call'
+import { May } from '../data/me'
 import { useVersion } from '../data/task'
 import { Loading, Trouble } from '../parts/Told'
 import { When } from '../parts/When'
@@ -52,7 +53,7 @@ function Form({ flow, version, fields, keys, recent }: { flow: string; version?:
         </details>
         {sent.wrong && <p className="failure">{sent.wrong}</p>}
         {start.isError && <Trouble error={start.error} />}
-        <div className="buttons left"><button className="primary" disabled={Boolean(sent.wrong) || start.isPending}>Start</button></div>
+        <div className="buttons left"><May call="POST /v1/tasks"><button className="primary" disabled={Boolean(sent.wrong) || start.isPending}>Start</button></May></div>
         <details><summary>The same with curl</summary><pre className="log" tabIndex={0}>{curl}</pre></details>
       </div>
       {recent.length > 0 && (

@@ -3,6 +3,7 @@ import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { TaskSummary } from '../api.gen'
 import { useAct } from '../data/acts'
+import { useMay } from '../data/me'
 import { call } from '../data/call'
 import { usePrefs } from '../data/prefs'
 import { ValuesTab } from '../task/Values'
@@ -40,6 +41,7 @@ export function Approvals() {
 function Approval({ task: t, wait: w, by }: { task: TaskSummary; wait: NonNullable<TaskSummary['wait']>; by: string }) {
   const queries = useQueryClient()
   const act = useAct(t.id)
+  const may = useMay()
   const [open, setOpen] = useState(false)
   const where = w.scope ? `${w.scope}/${w.node}` : w.node
   const send = (value: boolean, did: string) => act.mutate({ act: 'signal', did, body: { key: w.key, value, by: by || undefined } }, { onSettled: () => void queries.invalidateQueries({ queryKey: ['approvals'] }) })
@@ -54,8 +56,10 @@ function Approval({ task: t, wait: w, by }: { task: TaskSummary; wait: NonNullab
         {w.until && <span className="faint">until <When at={w.until} /></span>}
       </div>
       <div className="answers">
-        <button className="primary" disabled={act.isPending || !w.key} onClick={() => send(true, `${where} is approved`)}><Icon name="check" size={14} /> Approve</button>
-        <button disabled={act.isPending || !w.key} onClick={() => send(false, `${where} is rejected`)}><Icon name="cross" size={14} /> Reject</button>
+        {may('POST /v1/tasks/{task}/signal') && <>
+          <button className="primary" disabled={act.isPending || !w.key} onClick={() => send(true, `${where} is approved`)}><Icon name="check" size={14} /> Approve</button>
+          <button disabled={act.isPending || !w.key} onClick={() => send(false, `${where} is rejected`)}><Icon name="cross" size={14} /> Reject</button>
+        </>}
         <button className="quiet" aria-expanded={open} onClick={() => setOpen(!open)}><Icon name={open ? 'down' : 'open'} size={12} /> What it is about</button>
       </div>
       {open && <ValuesTab task={t.id} />}

@@ -12,6 +12,7 @@ import { Tried } from '../edit/Tried'
 import { latestOf, publishedAs, useCheck, useDraft, useSchema, type Latest } from '../edit/useDraft'
 import { usePublish, useTry } from '../edit/useOrders'
 import { referred } from '../flow/inputs'
+import { May } from '../data/me'
 import { Icon } from '../parts/Icon'
 import { Loading, Trouble } from '../parts/Told'
 
@@ -86,8 +87,8 @@ function Editing({ flow, latest, again }: { flow: string; latest: Latest; again:
           </select>
           {latest.number > 0 && <button aria-pressed={diff} onClick={() => setDiff(!diff)} title="What is changed, compared with what is published">Diff</button>}
           {changed && latest.number > 0 && <button onClick={() => replace(publishedAs({ ...draft, text: '' }, latest))} title="Back to what is published; Ctrl+Z takes that back">Discard</button>}
-          <button disabled={tryIt.isPending} onClick={tried} title="Start a task of this without publishing it (Ctrl+Enter)"><Icon name="play" /> Try</button>
-          <button className="primary" disabled={!slug || !changed || !current || check.data?.valid === false || publish.isPending} onClick={() => publish.mutate({ slug, text: draft.text, after: draft.after })}>Publish v{latest.number + 1}</button>
+          <May call="POST /v1/try"><button disabled={tryIt.isPending} onClick={tried} title="Start a task of this without publishing it (Ctrl+Enter)"><Icon name="play" /> Try</button></May>
+          <May call="PUT /v1/flows/{flow}"><button className="primary" disabled={!slug || !changed || !current || check.data?.valid === false || publish.isPending} onClick={() => publish.mutate({ slug, text: draft.text, after: draft.after })}>Publish v{latest.number + 1}</button></May>
         </div>
       </div>
       {overtaken && (

@@ -4,6 +4,7 @@ import { useState } from 'react'
 import type { Schedule } from '../api.gen'
 import { note, requestID } from '../data/acts'
 import { call } from '../data/call'
+import { May } from '../data/me'
 import { usePrefs } from '../data/prefs'
 import { exact } from '../data/time'
 import { Icon } from '../parts/Icon'
@@ -60,10 +61,10 @@ function Row({ schedule: s }: { schedule: Schedule }) {
         <td>{s.last_task ? <Link to="/tasks/$task" params={{ task: s.last_task }}><When at={s.last_slot} /></Link> : <span className="faint">none</span>}{s.error && <p className="tone-failed">{s.error}</p>}</td>
         <td className="number"><Link to="/tasks" search={{ label: [`schedule:${s.name}`] }}>{s.begun.toLocaleString('en')}</Link></td>
         <td className="number">{s.skipped.toLocaleString('en')}</td>
-        <td className="number"><span className="acts">
+        <td className="number"><May call="POST /v1/schedules/{schedule}/trigger"><span className="acts">
           <button disabled={trigger.isPending} onClick={() => trigger.mutate()}><Icon name="play" size={13} /> Now<span className="unseen"> {s.name}</span></button>
           <button disabled={turn.isPending} onClick={() => turn.mutate()}>{s.enabled ? 'Turn off' : 'Turn on'}<span className="unseen"> {s.name}</span></button>
-        </span></td>
+        </span></May></td>
       </tr>
       {open && <tr><td colSpan={9}><Next schedule={s} /></td></tr>}
     </>

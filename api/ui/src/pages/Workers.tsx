@@ -4,6 +4,7 @@ import { useState } from 'react'
 import type { KnownWorker, Queue } from '../api.gen'
 import { note } from '../data/acts'
 import { call } from '../data/call'
+import { May } from '../data/me'
 import { usePrefs } from '../data/prefs'
 import { Ask } from '../parts/Ask'
 import { QueueTable } from '../parts/QueueTable'
@@ -74,7 +75,7 @@ function WorkerRow({ worker: w }: { worker: KnownWorker }) {
       <td className="number">{w.load}</td>
       <td className="time"><When at={w.last_heartbeat} /></td>
       <td className="number">
-        <button className="quiet" disabled={forget.isPending} onClick={() => (w.state === 'offline' ? forget.mutate() : setAsks(true))}>Forget<span className="unseen"> {w.id}</span></button>
+        <May call="DELETE /v1/workers/{worker}"><button className="quiet" disabled={forget.isPending} onClick={() => (w.state === 'offline' ? forget.mutate() : setAsks(true))}>Forget<span className="unseen"> {w.id}</span></button></May>
         {asks && (
           <Ask title={`Forget ${w.id}?`} close={() => setAsks(false)}>
             <p>It is online. What it holds is given to others when its claims run out; it may register again at any time.</p>

@@ -117,7 +117,7 @@ function SignIn() {
   return (
     <form className="sign-in panel" onSubmit={e => { e.preventDefault(); open.mutate() }}>
       <h1>Sign in</h1>
-      <p>This server lets in who has one of its tokens (<code>--token</code>, <code>--token-file</code>).</p>
+      <p>This server lets in who has a token: one that it was started with (<code>--token</code>, <code>--token-file</code>), or one that an admin has made.</p>
       <label>Token<input type="password" value={token} onChange={e => setToken(e.target.value)} autoComplete="current-password" required /></label>
       {open.isError && <Trouble error={open.error} />}
       <button className="primary" disabled={open.isPending}>Sign in</button>

@@ -12,6 +12,7 @@ export const places = [
   { to: '/workers', name: 'Workers', icon: 'workers', key: 'w' },
   { to: '/schedules', name: 'Schedules', icon: 'schedules', key: 's' },
   { to: '/cluster', name: 'Cluster', icon: 'cluster', key: 'c' },
+  { to: '/settings', name: 'Settings', icon: 'settings', key: 'm' },
 ] as const
 
 interface Does { help: () => void; search: () => void }

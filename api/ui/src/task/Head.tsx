@@ -5,6 +5,7 @@ import { note, requestID, useAct } from '../data/acts'
 import { call } from '../data/call'
 import type { Digest } from '../data/digest'
 import { elsewhere } from '../data/elsewhere'
+import { useMay } from '../data/me'
 import { isOver, useTask } from '../data/task'
 import { between, exact, span } from '../data/time'
 import { Icon } from '../parts/Icon'
@@ -54,6 +55,7 @@ function Elsewhere({ task, trace }: { task: string; trace?: string }) {
 function Acts({ digest: d }: { digest: Digest }) {
   const act = useAct(d.task)
   const go = useNavigate()
+  const may = useMay()
   const [asks, setAsks] = useState<'cancel' | 'signal'>()
   const tried = useTask(d.task, 'none').data?.labels?.troupe === 'try' // nothing newer is published of what is only tried
   const over = isOver(d.state), busy = act.isPending
@@ -68,12 +70,12 @@ function Acts({ digest: d }: { digest: Digest }) {
   }
   return (
     <div className="acts" role="group" aria-label="What can be done">
-      {d.state === 'failed' && <button className="primary" disabled={busy} onClick={() => act.mutate({ act: 'retry', did: 'the task goes on where it failed' })}><Icon name="retry" /> Retry</button>}
-      {!over && !d.paused && <button disabled={busy} onClick={() => act.mutate({ act: 'pause', did: 'the task is paused: nothing new starts' })}><Icon name="pause" /> Pause</button>}
-      {!over && d.paused && <button className="primary" disabled={busy} onClick={() => act.mutate({ act: 'resume', did: 'the task goes on' })}><Icon name="play" /> Resume</button>}
-      {(!over || d.state === 'failed') && <button disabled={busy} onClick={() => setAsks('signal')}><Icon name="signal" /> Signal</button>}
-      {!over && <button disabled={busy} onClick={() => setAsks('cancel')}><Icon name="stop" /> Cancel</button>}
-      {over && <button onClick={() => void again()} title={`A new task with the same params and the ${tried ? 'same' : 'newest'} version`}><Icon name="play" /> Run again</button>}
+      {d.state === 'failed' && may('POST /v1/tasks/{task}/retry') && <button className="primary" disabled={busy} onClick={() => act.mutate({ act: 'retry', did: 'the task goes on where it failed' })}><Icon name="retry" /> Retry</button>}
+      {!over && !d.paused && may('POST /v1/tasks/{task}/pause') && <button disabled={busy} onClick={() => act.mutate({ act: 'pause', did: 'the task is paused: nothing new starts' })}><Icon name="pause" /> Pause</button>}
+      {!over && d.paused && may('POST /v1/tasks/{task}/resume') && <button className="primary" disabled={busy} onClick={() => act.mutate({ act: 'resume', did: 'the task goes on' })}><Icon name="play" /> Resume</button>}
+      {(!over || d.state === 'failed') && may('POST /v1/tasks/{task}/signal') && <button disabled={busy} onClick={() => setAsks('signal')}><Icon name="signal" /> Signal</button>}
+      {!over && may('POST /v1/tasks/{task}/cancel') && <button disabled={busy} onClick={() => setAsks('cancel')}><Icon name="stop" /> Cancel</button>}
+      {over && may('POST /v1/tasks/{task}/rerun') && <button onClick={() => void again()} title={`A new task with the same params and the ${tried ? 'same' : 'newest'} version`}><Icon name="play" /> Run again</button>}
       {asks === 'cancel' && <CancelAsk close={() => setAsks(undefined)} cancel={body => act.mutate({ act: 'cancel', did: 'the task is being canceled', body })} />}
       {asks === 'signal' && <SignalAsk close={() => setAsks(undefined)} send={body => act.mutate({ act: 'signal', did: `the signal ${body.key} was taken`, body })} />}
     </div>

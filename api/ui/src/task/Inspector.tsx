@@ -1,6 +1,7 @@
 import { useState } from 'react'
 import type { Unit } from '../api.gen'
 import { useAct } from '../data/acts'
+import { useMay } from '../data/me'
 import { nodeNow, planned, type Digest } from '../data/digest'
 import type { Graph } from '../data/plan'
 import type { TaskView } from '../data/search'
@@ -63,8 +64,10 @@ export function Inspector({ digest, graph, scope, node, unit, set }: Props) {
 
 function StepActs({ digest, scope, node, failed, held, begun }: { digest: Digest; scope: string; node: string; failed: boolean; held: boolean; begun: boolean }) {
   const act = useAct(digest.task)
+  const may = useMay()
   const body = { step: node, scope: scope || undefined }
   const dag = digest.mode === 'dag' && !scope
+  if (!may('POST /v1/tasks/{task}/hold')) return null
   return (
     <div className="acts">
       {dag && failed && digest.state === 'failed' && <button disabled={act.isPending} onClick={() => act.mutate({ act: 'retry', did: `${node} is tried again`, body: { step: node } })}><Icon name="retry" size={14} /> Retry this step</button>}

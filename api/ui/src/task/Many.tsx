@@ -3,6 +3,7 @@ import { useState } from 'react'
 import type { Bulk, BulkRefusal } from '../api.gen'
 import { note, requestID } from '../data/acts'
 import { call } from '../data/call'
+import { useMay } from '../data/me'
 import type { TaskFilter } from '../data/search'
 import { asked } from '../data/tasks'
 import { Ask } from '../parts/Ask'
@@ -17,7 +18,8 @@ const words: Record<Action, { does: string; did: string }> = {
 export function Many({ filter }: { filter: TaskFilter }) {
   const [action, setAction] = useState<Action>()
   const { sort: _, ...narrow } = filter
-  if (Object.values(narrow).every(v => v === undefined)) return null
+  const may = useMay()
+  if (!may('POST /v1/tasks/bulk') || Object.values(narrow).every(v => v === undefined)) return null
   return (
     <>
       <label className="inline">all of these

@@ -1,6 +1,7 @@
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { useAct } from '../data/acts'
+import { useMay } from '../data/me'
 import { rests, type Wait } from '../data/digest'
 import { Icon } from '../parts/Icon'
 import { When } from '../parts/When'
@@ -51,6 +52,8 @@ function Help({ task, wait: w }: { task: string; wait: Wait }) {
   const act = useAct(task)
   const [asks, setAsks] = useState(false)
   const key = keyOf(w)
+  const may = useMay()
+  if (!may(w.for === 'resume' ? 'POST /v1/tasks/{task}/resume' : w.for === 'completion' ? 'POST /v1/tasks/{task}/complete' : 'POST /v1/tasks/{task}/signal')) return null
   const send = (value: unknown, did: string) => act.mutate({ act: 'signal', did, body: { key, value } })
   if (w.for === 'resume') return <button className="primary" disabled={act.isPending} onClick={() => act.mutate({ act: 'resume', did: 'the task goes on' })}>Resume</button>
   if (w.for === 'approval' && key) {

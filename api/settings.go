@@ -1,0 +1,17 @@
+package api
+
+import (
+	"slices"
+
+	"github.com/troupe-engine/troupe/api/wire"
+)
+
+// Settings are what the server was configured with, as it holds, without anything secret: how many tokens there are, and not which.
+func (s *Server) Settings() wire.Settings {
+	return wire.Settings{
+		Tokens: len(s.guard.tokens), TLS: s.cfg.TLS != nil,
+		AllowOrigins: slices.Clone(s.guard.origins), AllowHosts: slices.Clone(s.guard.hosts),
+		MaxBody:       s.cfg.MaxBody,
+		ReadTimeoutMS: s.cfg.ReadTimeout.Milliseconds(), IdleTimeoutMS: s.cfg.IdleTimeout.Milliseconds(), GraceMS: s.cfg.Grace.Milliseconds(),
+	}
+}

@@ -1,0 +1,96 @@
+// Tokens and roles, as an admin makes them and as others find the pages with theirs.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { axeFindsNothing, onPageOf, openPage, startBrowser, startMember, until } from './harness.mjs'
+
+let member, browser, waiting
+
+before(async () => {
+  member = await startMember({ token: 'root of all' })
+  browser = await startBrowser()
+  waiting = await member.start('order', { order: 'A-1', amount: 12, lines: [1] })
+  await until(async () => (await member.api('GET', `/v1/tasks/${waiting}/waiting`)).waits.some(w => w.for === 'approval'), 'an approval is asked for')
+}, { timeout: 60_000 })
+
+after(async () => {
+  await browser?.close()
+  await member?.stop()
+})
+
+/** Does something on a page, signed in with a token. */
+function signedIn(name, token, path, act) {
+  test(name, { timeout: 30_000 }, () => onPageOf(browser, 'about:blank', async page => {
+    const answer = await page.context().request.post(member.url + '/v1/session', { data: { token: await token() } })
+    assert.equal(answer.status(), 200)
+    await page.goto(member.url + path())
+    await act(page)
+  }))
+}
+
+const make = async (name, role) => (await member.api('POST', '/v1/tokens', { name, role })).secret
+const root = () => 'root of all'
+
+signedIn('an admin makes a token by keyboard alone, sees it once and takes it back', root, () => '/ui/', async page => {
+  await page.getByRole('heading', { level: 1 }).waitFor()
+  await page.keyboard.press('g')
+  await page.keyboard.press('m')
+  await page.getByRole('heading', { level: 1, name: 'Settings' }).waitFor()
+  await page.getByText('an admin, by a token that the server was started with').waitFor()
+  await page.getByText('Nobody has a token of his own').waitFor()
+  await page.getByLabel('Name').focus()
+  await page.keyboard.type('ada')
+  await page.keyboard.press('Tab')
+  await page.keyboard.type('op')
+  await page.keyboard.press('Tab')
+  await page.keyboard.press('Tab')
+  await page.keyboard.press('Enter')
+  const shown = page.getByRole('status').filter({ hasText: 'is shown this once' })
+  await shown.waitFor()
+  const secret = await shown.locator('code').textContent()
+  assert.match(secret, /^trp_[0-9a-f]{64}$/)
+  const ada = page.getByRole('row').filter({ hasText: 'ada' })
+  await ada.getByText('operator', { exact: true }).waitFor()
+  assert.equal((await fetch(member.url + '/v1/tasks', { headers: { Authorization: `Bearer ${secret}` } })).status, 200)
+  await axeFindsNothing(page)
+
+  await ada.getByRole('button', { name: 'Delete ada' }).focus()
+  await page.keyboard.press('Enter')
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete it' }).focus()
+  await page.keyboard.press('Enter')
+  await ada.waitFor({ state: 'detached' })
+  assert.equal((await fetch(member.url + '/v1/tasks', { headers: { Authorization: `Bearer ${secret}` } })).status, 401)
+  await page.reload()
+  await page.getByRole('heading', { level: 1 }).waitFor()
+  assert.equal(await page.getByText('trp_').count(), 0)
+})
+
+signedIn('a viewer sees a task and nothing that it could do', () => make('viewer', 'viewer'), () => `/ui/tasks/${waiting}`, async page => {
+  await page.getByText('approval').first().waitFor()
+  await page.waitForFunction(() => !document.querySelector('.loading'))
+  for (const name of ['Pause', 'Signal', 'Cancel', 'Approve']) await page.getByRole('button', { name, exact: true }).waitFor({ state: 'detached' })
+  await page.getByRole('link', { name: 'Settings' }).click()
+  await page.getByText('viewer, viewer').waitFor()
+  assert.equal(await page.getByRole('heading', { name: 'Tokens' }).count(), 0)
+  await axeFindsNothing(page)
+})
+
+signedIn('an approver answers, and steers nothing', () => make('grace', 'approver'), () => `/ui/tasks/${waiting}`, async page => {
+  await page.getByRole('button', { name: 'Pause', exact: true }).waitFor({ state: 'detached' })
+  await page.getByRole('button', { name: 'Approve', exact: true }).click()
+  await page.getByText('approved').first().waitFor()
+  await until(async () => (await member.api('GET', `/v1/tasks/${waiting}/events?limit=500`)).items.some(e => e.type === 'signal_received' && e.by === 'grace'), 'the history says who')
+})
+
+// The refusals that follow are told in the browser's console, as is wanted here.
+test('who signs out is asked for a token', { timeout: 30_000 }, async () => {
+  const { page, close } = await openPage(browser)
+  try {
+    await page.context().request.post(member.url + '/v1/session', { data: { token: await make('bob', 'author') } })
+    await page.goto(member.url + '/ui/settings')
+    await page.getByText('bob, author').waitFor()
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+  } finally {
+    await close()
+  }
+})

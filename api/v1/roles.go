@@ -1,0 +1,147 @@
+package v1
+
+import (
+	"context"
+	"slices"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/troupe-engine/troupe/api"
+)
+
+// roles say who may call an operation, by its id. One that is not here is for admins.
+var roles = map[string]api.Need{
+	"get-me":   api.ForAll,
+	"get-info": api.ForAll,
+
+	"get-settings": api.ForViewers,
+	"get-overview": api.ForViewers,
+	"get-series":   api.ForViewers,
+
+	"list-members":   api.ForViewers,
+	"list-shards":    api.ForViewers,
+	"drain-member":   api.ForOperators,
+	"undrain-member": api.ForOperators,
+
+	"list-flows":          api.ForViewers,
+	"get-flow":            api.ForViewers,
+	"list-versions":       api.ForViewers,
+	"get-version":         api.ForViewers,
+	"get-graph":           api.ForViewers,
+	"get-flow-openapi":    api.ForViewers,
+	"get-stats":           api.ForViewers,
+	"diff-versions":       api.ForViewers,
+	"validate-definition": api.ForViewers,
+	"publish-named-flow":  api.ForAuthors,
+	"publish-flow":        api.ForAuthors,
+	"delete-flow":         api.ForAuthors,
+	"try-definition":      api.ForAuthors, // it runs what nobody has published
+
+	"list-schedules":    api.ForViewers,
+	"get-schedule":      api.ForViewers,
+	"next-slots":        api.ForViewers,
+	"preview-schedule":  api.ForViewers,
+	"trigger-schedule":  api.ForOperators,
+	"backfill-schedule": api.ForOperators,
+	"disable-schedule":  api.ForOperators,
+	"enable-schedule":   api.ForOperators,
+	"set-schedule":      api.ForAuthors,
+	"delete-schedule":   api.ForAuthors,
+
+	"list-hooks":  api.ForViewers,
+	"get-hook":    api.ForViewers,
+	"set-hook":    api.ForAuthors,
+	"delete-hook": api.ForAuthors,
+
+	"list-tasks":       api.ForViewers,
+	"count-tasks":      api.ForViewers,
+	"get-task":         api.ForViewers,
+	"get-digest":       api.ForViewers,
+	"get-timeline":     api.ForViewers,
+	"get-trace":        api.ForViewers,
+	"get-value":        api.ForViewers,
+	"get-waiting":      api.ForViewers,
+	"compare-tasks":    api.ForViewers,
+	"list-events":      api.ForViewers,
+	"list-logs":        api.ForViewers,
+	"list-runs":        api.ForViewers,
+	"list-steps":       api.ForViewers,
+	"list-units":       api.ForViewers,
+	"list-unit-states": api.ForViewers,
+	"stream-events":    api.ForViewers,
+	"stream-logs":      api.ForViewers,
+	"stream-socket":    api.ForViewers,
+
+	"signal-task":   api.ForApprovers, // an answer to an approval is a signal
+	"start-task":    api.ForOperators,
+	"append-units":  api.ForOperators,
+	"bulk-tasks":    api.ForOperators,
+	"cancel-task":   api.ForOperators,
+	"complete-unit": api.ForOperators,
+	"fork-task":     api.ForOperators,
+	"hold-step":     api.ForOperators,
+	"pause-task":    api.ForOperators,
+	"release-step":  api.ForOperators,
+	"rerun-task":    api.ForOperators,
+	"resume-task":   api.ForOperators,
+	"retry-task":    api.ForOperators,
+
+	"list-queues":  api.ForViewers,
+	"list-jobs":    api.ForViewers,
+	"get-job":      api.ForViewers,
+	"get-log":      api.ForViewers,
+	"job-params":   api.ForOperatorsOrWorkers,
+	"complete-job": api.ForOperatorsOrWorkers,
+	"fail-job":     api.ForOperatorsOrWorkers,
+	"release-job":  api.ForWorkers,
+	"claim-job":    api.ForWorkers,
+
+	"list-workers":     api.ForViewers,
+	"get-worker":       api.ForViewers,
+	"forget-worker":    api.ForOperatorsOrWorkers,
+	"register-worker":  api.ForWorkers,
+	"worker-heartbeat": api.ForWorkers,
+	"poll-jobs":        api.ForWorkers,
+	"release-jobs":     api.ForWorkers,
+	"report-jobs":      api.ForWorkers,
+
+	"list-tokens":  api.ForAdmins,
+	"create-token": api.ForAdmins,
+	"delete-token": api.ForAdmins,
+}
+
+// open are the operations for which no token is needed: they check otherwise who comes.
+var open = []string{"open-session", "close-session", "deliver"}
+
+// saysRoles are words of the description, for programs: the roles that may call an operation.
+const saysRoles = "x-roles"
+
+// restrict has an operation be carried out for those whose role may call it, and says which ones those are.
+func (s *service) restrict(o *huma.Operation) {
+	if slices.Contains(open, o.OperationID) {
+		return
+	}
+	need := roles[o.OperationID]
+	o.Extensions = map[string]any{saysRoles: append(slices.Clone(need), api.Admin)}
+	o.Middlewares = append(o.Middlewares, func(ctx huma.Context, next func(huma.Context)) {
+		if why := s.forbidden(ctx.Context(), need); why != nil {
+			why.write(ctx.Context().Value(exchangeKey{}).(exchange).w)
+			return
+		}
+		next(ctx)
+	})
+}
+
+// forbidden says why who asks may not, nil when it may. Routes that nobody guards are for everybody.
+func (s *service) forbidden(ctx context.Context, need api.Need) *problem {
+	if s.shell == nil {
+		return nil
+	}
+	why := api.Forbidden(ctx, need)
+	if why == nil {
+		return nil
+	}
+	p := &problem{*why}
+	p.Request = api.RequestID(ctx)
+	return p.complete()
+}
