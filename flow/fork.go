@@ -144,7 +144,7 @@ func (f *forker) look(e Event) {
 	switch e.Type {
 	case TaskPaused, TaskResumed, StepHeld, StepReleased, CancelAsked, TaskEnded, PermitGranted:
 	case TaskCreated, TaskRetried, SignalReceived:
-		if !f.over[""] {
+		if f.s.scopes[e.Scope] != nil && !f.over[e.Scope] || e.Type == TaskCreated {
 			f.share(e)
 		}
 	case ScopeRetried:
@@ -293,10 +293,13 @@ func (f *forker) unfinished(sc *Scope) {
 
 // goOnFrom makes the history of another task this one's. What it did is done, so it has no effects.
 func (d *decider) goOnFrom(f *Fork) {
+	d.s.waits.log = nil // what was decided in the other task is told of that one
 	for i := range f.Events {
 		d.events = append(d.events, f.Events[i])
 		Evolve(d.s, &f.Events[i])
 	}
+	d.asked.changes = d.s.Approvals()
+	d.s.waits.log = &d.asked
 	for _, key := range slices.Sorted(maps.Keys(f.Shared)) {
 		d.emit(Event{Type: SignalReceived, Key: key, Output: orNull(f.Shared[key]), By: byFork})
 	}
