@@ -131,6 +131,9 @@ func (d *decider) answer(c Answer) error {
 		return err
 	}
 	key, placed := st.Placed(value)
+	if strings.ContainsAny(st.AwaitedKey(), "$[") {
+		return Errorf(Invalid, "the approval waits for %s, which no answer can set", st.AwaitedKey())
+	}
 	if err := checkSharedKey(key); err != nil {
 		return err
 	}

@@ -102,6 +102,14 @@ nodes:
 	require.Equal(t, flow.ApprovalOver, d.Approvals[0].State, "nobody decided about the other one")
 }
 
+func TestWhatNoAnswerCanSetIsNotAnswered(t *testing.T) {
+	tb := newTable(t, flowtest.Plan(t, "start: ask\nnodes: {ask: {kind: approval, params: {approval_key: $params.ok}}}"))
+	_, err := tb.do(flow.Start{})
+	require.NoError(t, err)
+	_, err = tb.do(flow.Answer{Address: flow.Address{Node: "ask", Visit: 1}, Action: "approved"})
+	require.ErrorContains(t, err, "waits for $params.ok, which no answer can set")
+}
+
 func TestAnApprovalsIDIsReadAgain(t *testing.T) {
 	at := flow.Address{Scope: "order#1/ship%2F#2", Node: "ask me", Visit: 3}
 	id := flow.ApprovalID("task-1", at)
