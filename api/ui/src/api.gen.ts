@@ -104,7 +104,8 @@ export interface BackfilledSlot {
 }
 
 export interface Bulk {
-  action: "retry" | "cancel" | "pause" | "resume"
+  /** rerun and fork start a new task for each: one that does all again, or one that goes on from its history */
+  action: "retry" | "cancel" | "pause" | "resume" | "rerun" | "fork"
   /** next of the answer before */
   cursor?: string
   /** answers how many tasks there are, and does nothing */
@@ -113,12 +114,18 @@ export interface Bulk {
   filter?: TaskFilter
   /** also ends compensations and finally, when the task is at them */
   force?: boolean
+  /** fork: the node that is done again, with all that follows; absent = where the task failed */
+  from?: string
   /** what is in flight goes on, and the task ends when it is done; nothing new starts */
   gently?: boolean
   /** in place of a filter */
   ids?: string[]
   /** how many tasks of a filter at most; 0 = 1,000 */
   limit?: number
+  /** rerun, fork: the newest version */
+  newest?: boolean
+  /** rerun, fork: of the flow; 0 = that of each task */
+  version?: number
 }
 
 export interface BulkDone {
@@ -133,6 +140,8 @@ export interface BulkDone {
   refusals: BulkRefusal[]
   /** that refused it, or could not be asked */
   refused: number
+  /** the new tasks of rerun and fork, those too that this request has started before */
+  started?: BulkStarted[]
   /** that the command was given to; after a dry run those that there are, of a filter at most 10,000 */
   tasks: number
   /** that stay as they were: they had ended, or had been given this request before */
@@ -144,6 +153,12 @@ export interface BulkRefusal {
   kind: string
   task: string
   what: string
+}
+
+export interface BulkStarted {
+  id: string
+  /** the other one */
+  task: string
 }
 
 export interface Cancel {
@@ -2709,7 +2724,7 @@ export interface Routes {
     body: Start
     answer: Started
   }
-  /** Retry, cancel, pause or resume many tasks */
+  /** Retry, cancel, pause, resume, rerun or fork many tasks */
   'POST /v1/tasks/bulk': {
     header?: {
       /** the same id again has no second effect */
