@@ -515,6 +515,9 @@ export interface Fork {
 
 export interface ForkStep {
   node: string
+  /** of a step that is kept: JSON that is recorded, or the beginning of it */
+  output?: string
+  output_bytes?: number
   scope?: string
   visit: number
   /** changed: the node does something else now, or is no more; after: what it follows is done again, or leads elsewhere; asked: it is from; undone: it was compensated; failed; unended: it was under way */
