@@ -314,6 +314,7 @@ onPage('two tasks are compared node by node', () => `/ui/tasks/${tasks.failed[0]
   await page.getByRole('button', { name: 'Compare' }).click()
   await page.waitForURL(url => url.searchParams.get('b') === tasks.waiting)
   await page.getByText(/^\d+ the same, \d+ different, \d+ only in A, \d+ only in B$/).waitFor()
+  await page.locator('.merged [data-node$=", the first that differs"]').waitFor()
   const all = await page.getByRole('row').count()
   assert.ok(all > 1)
   await page.getByLabel('only what is not the same').check()
