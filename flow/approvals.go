@@ -89,16 +89,25 @@ func (l *approvalLog) ended(st *Step, at int64) {
 	l.put(a)
 }
 
-func (l *approvalLog) put(a Approval) { l.changes = MergeApprovals(l.changes, a) }
+func (l *approvalLog) put(a Approval) { l.changes = append(l.changes, a) }
 
 // MergeApprovals adds changes to those before that are stored with them: of each approval the last one counts.
 func MergeApprovals(list []Approval, changes ...Approval) []Approval {
+	if len(changes) == 0 {
+		return list
+	}
+	at := make(map[Address]int, len(list)+len(changes))
+	for i := range list {
+		at[list[i].Address] = i
+	}
 	for _, a := range changes {
-		if i := slices.IndexFunc(list, func(b Approval) bool { return a.Address == b.Address }); i >= 0 {
-			list[i] = a
-		} else {
+		i, there := at[a.Address]
+		if !there {
+			at[a.Address] = len(list)
 			list = append(list, a)
+			continue
 		}
+		list[i] = a
 	}
 	return list
 }

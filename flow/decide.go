@@ -55,7 +55,7 @@ func Decide(s *State, c Command, env Env) (Decision, error) {
 	if more && d.rest == nil {
 		d.rest = Proceed{}
 	}
-	return Decision{Events: d.events, Effects: d.effects, Tallies: d.tallies, Approvals: d.asked.changes, Effort: d.effort, More: d.rest}, nil
+	return Decision{Events: d.events, Effects: d.effects, Tallies: d.tallies, Approvals: MergeApprovals(nil, d.asked.changes...), Effort: d.effort, More: d.rest}, nil
 }
 
 // handle decides about the command itself. What may start because of that is started by advance.
