@@ -59,6 +59,8 @@ func bytesOf(cmd flow.Command) int {
 		return len(c.Params)
 	case flow.Signal:
 		return len(c.Value)
+	case flow.Answer:
+		return len(c.Value)
 	case flow.Report:
 		return len(c.Output) + len(c.Error)
 	case flow.Append:

@@ -7,13 +7,14 @@ import (
 
 // draft is the next row of a journal, and what is heard once it is written.
 type draft struct {
-	row     flow.Row
-	stored  []byte          // the row, once it is sent
-	ended   flow.TaskStatus // "" when the task goes on: it did not end, or was retried at once
-	effects []flow.Effect
-	tallies []flow.Tally
-	answers []pending
-	asked   int // how many of them carry a request id
+	row       flow.Row
+	stored    []byte          // the row, once it is sent
+	ended     flow.TaskStatus // "" when the task goes on: it did not end, or was retried at once
+	effects   []flow.Effect
+	tallies   []flow.Tally
+	approvals []flow.Approval // that begin or end
+	answers   []pending
+	asked     int // how many of them carry a request id
 }
 
 type pending struct {
@@ -35,6 +36,7 @@ func (p *draft) add(d flow.Decision, cmd *command, a answer) {
 	} else {
 		p.tallies = append(p.tallies, d.Tallies...)
 	}
+	p.approvals = flow.MergeApprovals(p.approvals, d.Approvals...)
 	p.answers = append(p.answers, pending{cmd, a})
 	if cmd.request != "" {
 		p.asked++
@@ -91,6 +93,9 @@ func (t *task) commit(p *draft) persistence.Commit {
 		c.Rest = &persistence.Rest{}
 	}
 	t.addQueue(&c, p.effects)
+	if len(p.approvals) > 0 {
+		c.Approvals = persistence.ApprovalRows(t.state, p.approvals)
+	}
 	if persistence.CheckpointDue(t.journal, t.snapshot) {
 		t.takeSnapshot(&c)
 		c.Checkpoint = true

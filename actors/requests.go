@@ -275,6 +275,10 @@ func checkCommand(cmd flow.Command) error {
 		if !utf8.ValidString(c.Key) || containsControl(c.Key) {
 			return flow.Errorf(flow.Invalid, "key must be printable text")
 		}
+	case flow.Answer:
+		if v, what = c.Value, "the answer"; len(v) == 0 {
+			return nil
+		}
 	case flow.Report:
 		v, what = c.Output, "the result"
 	case flow.Append:

@@ -64,6 +64,8 @@ type Store interface {
 	persistence.Logs
 	persistence.Hooks
 	persistence.Tokens
+	persistence.Approvals
+	Secret(ctx context.Context) (string, error)
 	Rows(ctx context.Context, task string, after int64, p persistence.Part) ([]persistence.Row, error)
 	ReadStats(ctx context.Context, f persistence.StatsFilter) ([]persistence.StatsRow, error)
 	Ping(ctx context.Context) error

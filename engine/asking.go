@@ -15,7 +15,7 @@ func (o Order) Named() Order {
 		return o
 	}
 	switch o.Command.(type) {
-	case flow.Signal, flow.Pause, flow.Resume, flow.Append, flow.RetryTask:
+	case flow.Signal, flow.Answer, flow.Pause, flow.Resume, flow.Append, flow.RetryTask:
 		o.Request = uuid.NewString()
 	}
 	return o

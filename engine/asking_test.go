@@ -12,7 +12,7 @@ func TestAnOrderHasANameWhereItWouldHaveASecondEffect(t *testing.T) {
 	for _, cmd := range travel {
 		o := Order{Task: "t", Command: cmd}.Named()
 		switch cmd.(type) {
-		case flow.Signal, flow.Append, flow.Pause, flow.Resume, flow.RetryTask:
+		case flow.Signal, flow.Answer, flow.Append, flow.Pause, flow.Resume, flow.RetryTask:
 			require.NotEmpty(t, o.Request, "%T", cmd)
 			require.Equal(t, o, o.Named(), "sent again it is the same order")
 			require.NotEqual(t, o.Request, Order{Task: "t", Command: cmd}.Named().Request)

@@ -29,6 +29,7 @@ const (
 	aRetryOf
 	aHold
 	aRelease
+	anAnswer
 )
 
 // codeCommand reads or writes a command with the byte in front that says which.
@@ -40,6 +41,8 @@ func codeCommand(c *codec.Codec, cmd *flow.Command) {
 	switch v := (*cmd).(type) {
 	case flow.Signal:
 		write(c, aSignal, v, codeSignal)
+	case flow.Answer:
+		write(c, anAnswer, v, codeAnswer)
 	case flow.Cancel:
 		write(c, aCancel, v, codeCancel)
 	case flow.RetryTask:
@@ -94,6 +97,8 @@ func readCommand(c *codec.Codec) flow.Command {
 	switch which {
 	case aSignal:
 		return value(c, codeSignal)
+	case anAnswer:
+		return value(c, codeAnswer)
 	case aCancel:
 		return value(c, codeCancel)
 	case aRetry:
@@ -155,6 +160,14 @@ func codeSignal(c *codec.Codec, v *flow.Signal) {
 	c.Raw(&v.Value)
 	codec.Text(c, &v.By)
 	c.Bool(&v.Alive)
+}
+
+func codeAnswer(c *codec.Codec, v *flow.Answer) {
+	codeAddress(c, &v.Address)
+	codec.Text(c, &v.Action)
+	c.Raw(&v.Value)
+	codec.Text(c, &v.By)
+	codec.Text(c, &v.Comment)
 }
 
 func codeRetry(c *codec.Codec, v *flow.RetryTask) { codec.Text(c, &v.Node) }

@@ -24,7 +24,7 @@ import (
 
 // travel are the commands that other members may send.
 var travel = []flow.Command{
-	flow.Signal{}, flow.Cancel{}, flow.RetryTask{}, flow.Append{}, flow.Pause{}, flow.Resume{}, flow.HoldStep{}, flow.ReleaseStep{},
+	flow.Signal{}, flow.Answer{}, flow.Cancel{}, flow.RetryTask{}, flow.Append{}, flow.Pause{}, flow.Resume{}, flow.HoldStep{}, flow.ReleaseStep{},
 	flow.Claim{}, flow.Extend{}, flow.GiveBack{}, flow.Note{}, flow.Report{}, flow.Begin{}, flow.Granted{}, flow.Evict{}, flow.Inquire{}, flow.Bring{},
 }
 

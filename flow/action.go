@@ -86,13 +86,16 @@ func (st *Step) approvalAction(value json.RawMessage) string {
 	text, isText := expr.String(value)
 	switch {
 	case p.ActionKey != "" && p.ActionKey != "approval":
+		if _, form := expr.Field(st.Node.Params, "form"); form {
+			return textField(value, p.ActionKey)
+		}
 		return ""
 	case isText && text != "":
 		return text
 	case expr.KindOf(value) == expr.KindBool && string(value) == "true":
-		return "approved"
+		return approved
 	case expr.KindOf(value) == expr.KindBool:
-		return "rejected"
+		return rejected
 	case p.ActionKey != "":
 		return ""
 	default:

@@ -35,6 +35,14 @@ type (
 		By    string // who sends it, as it calls itself; "" = it does not say
 		Alive bool
 	}
+	// Answer decides an approval that waits, and no other one. An Action stands for a value; with a form the Value has to fit it.
+	Answer struct {
+		Address
+		Action  string
+		Value   json.RawMessage
+		By      string // who answers
+		Comment string
+	}
 	// Cancel ends a task. Canceling a task that has ended changes nothing. A gentle one lets what is in
 	// flight go on and keeps anything new from starting. Force also cuts short what compensates.
 	Cancel struct{ Gently, Force bool }
@@ -221,6 +229,7 @@ type (
 
 func (Start) command()       {}
 func (Signal) command()      {}
+func (Answer) command()      {}
 func (Cancel) command()      {}
 func (RetryTask) command()   {}
 func (HoldStep) command()    {}
@@ -251,7 +260,9 @@ type Decision struct {
 	Events  []Event
 	Effects []Effect
 	Tallies []Tally // what the events tell about nodes
-	Effort  int     // that conditions and expressions took, in units of work; see expr.Budget
+	// Approvals are those that begin or end to wait for somebody.
+	Approvals []Approval
+	Effort    int // that conditions and expressions took, in units of work; see expr.Budget
 	// More is the command that goes on: there is more to do than one decision may hold. nil = nothing.
 	More Command
 }

@@ -22,6 +22,7 @@ type decider struct {
 	todo     []work    // where something may be able to start
 	unfilled []Address // attempts to be failed, because their variables cannot be filled in
 	tallies  []Tally
+	asked    approvalLog
 	rest     Command // goes on with what this decision has no room for
 }
 
@@ -41,6 +42,8 @@ func Decide(s *State, c Command, env Env) (Decision, error) {
 		return Decision{}, nil
 	}
 	d := &decider{s: s, env: env, limits: env.Limits.OrDefault(), events: env.Room[:0], expected: 2}
+	s.waits.log = &d.asked
+	defer func() { s.waits.log = nil }()
 	if err := d.handle(c); err != nil {
 		return Decision{}, err
 	}
@@ -52,7 +55,7 @@ func Decide(s *State, c Command, env Env) (Decision, error) {
 	if more && d.rest == nil {
 		d.rest = Proceed{}
 	}
-	return Decision{Events: d.events, Effects: d.effects, Tallies: d.tallies, Effort: d.effort, More: d.rest}, nil
+	return Decision{Events: d.events, Effects: d.effects, Tallies: d.tallies, Approvals: MergeApprovals(nil, d.asked.changes...), Effort: d.effort, More: d.rest}, nil
 }
 
 // handle decides about the command itself. What may start because of that is started by advance.
@@ -66,6 +69,8 @@ func (d *decider) handle(c Command) error {
 	switch c := c.(type) {
 	case Signal:
 		return d.signal(c)
+	case Answer:
+		return d.answer(c)
 	case Cancel:
 		return d.cancel(c)
 	case RetryTask:
@@ -268,6 +273,7 @@ func (d *decider) signal(c Signal) error {
 	if err := d.checkRoom(c.Key, orNull(c.Value)); err != nil {
 		return err
 	}
+	d.asked.by = c.By
 	d.emit(Event{Type: SignalReceived, Key: c.Key, Output: orNull(c.Value), By: c.By})
 	d.wake()
 	return nil

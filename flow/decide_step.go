@@ -179,7 +179,9 @@ func (d *decider) awake(st *Step) {
 	case st.Node.Kind == KindWaitEvent && present(value):
 		d.finish(st, ending{post: true, output: value, action: st.Node.Post.action(fieldOf("signal", value))})
 	case st.Node.Kind == KindApproval && decides(value):
-		d.finish(st, ending{post: true, output: value, action: st.approvalAction(value)})
+		action := st.approvalAction(value)
+		d.asked.answered, d.asked.action = st, action
+		d.finish(st, ending{post: true, output: value, action: action})
 	}
 }
 

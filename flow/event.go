@@ -16,7 +16,7 @@ const (
 	TaskRetried     EventType = "task_retried"     // a failed task goes on where it failed; Permits; Params when it does so with others
 	TaskEnded       EventType = "task_ended"       // Status, Error
 	ScopeRetried    EventType = "scope_retried"    // Scope, of dag mode, Attempt, Due: what failed in it is tried again
-	SignalReceived  EventType = "signal_received"  // Key, Output = the value, By
+	SignalReceived  EventType = "signal_received"  // Key, Output = the value, By; Scope when only that one hears it; of the answer to an approval Node, Visit, and the comment as its Note
 	StepEntered     EventType = "step_entered"     // step; Input or InputRef, Total units, Kept, Due, Until = when they may start
 	StepEnded       EventType = "step_ended"       // step; Status, Action, Next, Post, Output, Error, Reason; Due and Attempt when Next waits for another try
 	StepHeld        EventType = "step_held"        // node: it does not begin

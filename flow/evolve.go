@@ -44,8 +44,14 @@ func Evolve(s *State, e *Event) {
 	case ScopeRetried:
 		s.reopenScope(e)
 	case SignalReceived:
-		s.Root.set(e.Key, e.Output)
-		s.Root.LastAction = ""
+		sc := s.Root
+		if e.Scope != "" {
+			sc = s.scopes[e.Scope]
+		}
+		if sc != nil {
+			sc.set(e.Key, e.Output)
+			sc.LastAction = ""
+		}
 	case StepEntered:
 		s.enter(e)
 	case StepEnded:
@@ -118,7 +124,7 @@ func (s *State) create(e *Event) {
 func (s *State) end(e *Event) {
 	s.Status, s.Error, s.EndedAt = TaskStatus(e.Status), e.Error, e.At
 	s.waiting = nil
-	s.waits.end()
+	s.waits.end(e.At)
 	if s.Status == TaskCanceled {
 		s.Root.Cursor, s.Root.LastAction = "", "canceled"
 	}
@@ -201,7 +207,7 @@ func (s *State) forget(st *Step, at int64) {
 	if i := slices.Index(s.waiting, st); i >= 0 {
 		s.waiting = slices.Delete(s.waiting, i, i+1)
 	}
-	s.waits.drop(st)
+	s.waits.drop(st, at)
 	if st.Child != nil {
 		s.forgetScope(st.Child, at)
 	}

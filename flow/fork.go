@@ -36,7 +36,8 @@ func (p *ForkPlan) Start(version string, params json.RawMessage, shared map[stri
 // ForkStep is a step of the history.
 type ForkStep struct {
 	Address
-	Why ForkReason // it is done again; "" for one that is kept
+	Why    ForkReason // it is done again; "" for one that is kept
+	Output Glimpse    // that is recorded of one that is kept; of the first ones only
 }
 
 // ForkReason says why a step is done again.
@@ -144,7 +145,7 @@ func (f *forker) look(e Event) {
 	switch e.Type {
 	case TaskPaused, TaskResumed, StepHeld, StepReleased, CancelAsked, TaskEnded, PermitGranted:
 	case TaskCreated, TaskRetried, SignalReceived:
-		if !f.over[""] {
+		if f.s.scopes[e.Scope] != nil && !f.over[e.Scope] || e.Type == TaskCreated {
 			f.share(e)
 		}
 	case ScopeRetried:
@@ -232,7 +233,7 @@ func (f *forker) again(e *Event, why ForkReason) {
 
 func (f *forker) redo(at Address, why ForkReason) {
 	f.redone[at] = true
-	f.plan.Again = append(f.plan.Again, ForkStep{at, why})
+	f.plan.Again = append(f.plan.Again, ForkStep{Address: at, Why: why})
 }
 
 // ended shares the end of a step.
@@ -258,13 +259,20 @@ func (f *forker) ended(e Event) {
 	if sc.Plan.Dag == nil {
 		f.redirect(sc, st, &e)
 	}
+	var output Glimpse
+	if st != nil && e.Status == string(StepCompleted) && len(f.plan.Keeps) < toldOutputs {
+		output = glimpse(st.result(&e))
+	}
 	f.share(e)
 	if e.Status == string(StepFailed) && e.Next == "" {
 		f.redo(e.stepAddress(), ForkFailed)
 		return
 	}
-	f.plan.Keeps = append(f.plan.Keeps, ForkStep{Address: e.stepAddress()})
+	f.plan.Keeps = append(f.plan.Keeps, ForkStep{Address: e.stepAddress(), Output: output})
 }
+
+// toldOutputs bounds of how many steps a plan tells what they came to.
+const toldOutputs = 1000
 
 // redirect has a step of a graph lead where the edges of the plan do. What ended the scope by failing is tried again.
 func (f *forker) redirect(sc *Scope, st *Step, e *Event) {
@@ -293,10 +301,13 @@ func (f *forker) unfinished(sc *Scope) {
 
 // goOnFrom makes the history of another task this one's. What it did is done, so it has no effects.
 func (d *decider) goOnFrom(f *Fork) {
+	d.s.waits.log = nil // what was decided in the other task is told of that one
 	for i := range f.Events {
 		d.events = append(d.events, f.Events[i])
 		Evolve(d.s, &f.Events[i])
 	}
+	d.asked.changes = d.s.Approvals()
+	d.s.waits.log = &d.asked
 	for _, key := range slices.Sorted(maps.Keys(f.Shared)) {
 		d.emit(Event{Type: SignalReceived, Key: key, Output: orNull(f.Shared[key]), By: byFork})
 	}

@@ -56,7 +56,13 @@ var readers = map[string]func(s *flow.State){
 	"State.HasBegun": func(s *flow.State) {
 		eachScope(s, func(sc *flow.Scope) { s.HasBegun(sc.Path) })
 	},
-	"State.Waits":  func(s *flow.State) { s.Waits() },
+	"State.Waits":     func(s *flow.State) { s.Waits() },
+	"State.Approvals": func(s *flow.State) { s.Approvals() },
+	"State.Question": func(s *flow.State) {
+		for _, a := range s.Approvals() {
+			s.Question(a.Address)
+		}
+	},
 	"State.Active": func(s *flow.State) { s.Active() },
 	"State.Holds": func(s *flow.State) {
 		eachAttempt(s, func(a flow.Address) { s.Holds(a, "t1") })
@@ -93,6 +99,7 @@ var readers = map[string]func(s *flow.State){
 	"Step.Scope":      func(s *flow.State) { eachStep(s, func(st *flow.Step) { st.Scope() }) },
 	"Step.Left":       func(s *flow.State) { eachStep(s, func(st *flow.Step) { st.Left() }) },
 	"Step.AwaitedKey": func(s *flow.State) { eachStep(s, func(st *flow.Step) { st.AwaitedKey() }) },
+	"Step.Placed":     func(s *flow.State) { eachStep(s, func(st *flow.Step) { st.Placed(nil) }) },
 	"Step.UnitName":   func(s *flow.State) { eachStep(s, func(st *flow.Step) { st.UnitName(0) }) },
 
 	"Waiting":        func(s *flow.State) { flow.Waiting(s) },

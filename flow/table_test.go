@@ -31,16 +31,17 @@ type table struct {
 	jobs    map[flow.Address]flow.Job
 	claimed map[flow.Address]bool
 	alarms  []flow.Alarm
-	asks    []flow.Ask            // that have not been answered
-	held    []flow.Held           // permits
-	carried map[flow.Address]bool // steps with an actor of their own
-	ended   map[flow.Address]bool // attempts
-	over    int                   // times that Ended was said
+	asks    []flow.Ask                     // that have not been answered
+	held    []flow.Held                    // permits
+	carried map[flow.Address]bool          // steps with an actor of their own
+	ended   map[flow.Address]bool          // attempts
+	asked   map[flow.Address]flow.Approval // told of by decisions
+	over    int                            // times that Ended was said
 }
 
 func newTable(t require.TestingT, plan *flow.Plan) *table {
 	return &table{t: t, state: flow.NewState("task-1", plan), shadow: flow.NewState("task-1", plan), env: flow.Env{Now: epoch, Member: "m1"}, hands: carryOut,
-		jobs: map[flow.Address]flow.Job{}, claimed: map[flow.Address]bool{}, carried: map[flow.Address]bool{}, ended: map[flow.Address]bool{}}
+		jobs: map[flow.Address]flow.Job{}, claimed: map[flow.Address]bool{}, carried: map[flow.Address]bool{}, ended: map[flow.Address]bool{}, asked: map[flow.Address]flow.Approval{}}
 }
 
 // do decides a command and all that it leaves to proceed with.
@@ -98,11 +99,27 @@ func (tb *table) keep(d flow.Decision) {
 	for _, e := range d.Effects {
 		tb.note(e)
 	}
+	tb.keepApprovals(d.Approvals)
 	if d.More == nil {
 		tb.checkOwed()
 		tb.checkDags(tb.state.Root)
 		sameWaits(tb.t, tb.state)
 	}
+}
+
+// keepApprovals holds what decisions tell of approvals against those that the state has.
+func (tb *table) keepApprovals(changes []flow.Approval) {
+	for _, a := range changes {
+		delete(tb.asked, a.Address)
+		if a.State == flow.ApprovalOpen {
+			tb.asked[a.Address] = a
+		}
+	}
+	now := map[flow.Address]flow.Approval{}
+	for _, a := range tb.state.Approvals() {
+		now[a.Address] = a
+	}
+	require.Equal(tb.t, now, tb.asked)
 }
 
 func (tb *table) note(e flow.Effect) {

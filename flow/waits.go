@@ -57,6 +57,8 @@ type waits struct {
 	steps []*Step // approvals first, then events, and so on; of each kind the one that has waited longest first
 	count [len(waitWords)]int
 	first *Awaited // another one whenever another step is the first
+
+	log *approvalLog // of the decision that is being made; nil = nobody wants to know
 }
 
 // Waits are the kinds of what a task waits for, and the step that tells most about it: one that waits for somebody's approval before
@@ -95,7 +97,7 @@ func (s *State) byHand(st *Step) {
 	case st.manual > 0 && st.waitsFor == 0:
 		s.waits.add(st, WaitManual)
 	case st.manual == 0 && st.waitsFor == WaitManual:
-		s.waits.drop(st)
+		s.waits.drop(st, s.UpdatedAt)
 	}
 }
 
@@ -107,11 +109,17 @@ func (w *waits) add(st *Step, kind WaitKinds) {
 	if i == 0 {
 		w.first = st.awaited()
 	}
+	if kind == WaitApproval {
+		w.log.began(st)
+	}
 }
 
-func (w *waits) drop(st *Step) {
+func (w *waits) drop(st *Step, at int64) {
 	if st.waitsFor == 0 {
 		return
+	}
+	if st.waitsFor == WaitApproval {
+		w.log.ended(st, at)
 	}
 	i, _ := slices.BinarySearchFunc(w.steps, st, earlier)
 	w.steps = slices.Delete(w.steps, i, i+1)
@@ -126,11 +134,14 @@ func (w *waits) drop(st *Step) {
 }
 
 // end has nothing wait any longer.
-func (w *waits) end() {
+func (w *waits) end(at int64) {
 	for _, st := range w.steps {
+		if st.waitsFor == WaitApproval {
+			w.log.ended(st, at)
+		}
 		st.waitsFor = 0
 	}
-	*w = waits{}
+	*w = waits{log: w.log}
 }
 
 // earlier orders steps by what they wait for, and since when. It depends on nothing that a snapshot does not keep, so that the same state tells the same

@@ -48,6 +48,7 @@ type Store interface {
 	Queue
 	Permits
 	Externals
+	Approvals
 	Flows
 	Schedules
 	Workers
@@ -110,6 +111,7 @@ type Commit struct {
 	Permits *PermitChanges // nil = none
 
 	Externals *ExternalChanges // nil = none
+	Approvals []ApprovalRow    // that begin or end; each at most once
 }
 
 // CheckpointDue says whether a journal of so many bytes since the last snapshot, which had so many, is worth a

@@ -1,6 +1,7 @@
 package v1
 
 import (
+	"cmp"
 	"context"
 	crand "crypto/rand"
 	"errors"
@@ -17,9 +18,9 @@ import (
 )
 
 func (s *service) bulkRoutes() {
-	serve(s, operation{id: "bulk-tasks", method: http.MethodPost, path: "/v1/tasks/bulk", tag: "tasks", summary: "Retry, cancel, pause or resume many tasks",
+	serve(s, operation{id: "bulk-tasks", method: http.MethodPost, path: "/v1/tasks/bulk", tag: "tasks", summary: "Retry, cancel, pause, resume, rerun or fork many tasks",
 		text: "Up to 1,000 at once; next says whether there are more. Each task takes the command or refuses it by itself, as it would alone, and refusals say why. " +
-			"A request with an id may be sent again: it has its effect once on each task."}, s.bulk)
+			"A request with an id may be sent again: it has its effect once on each task. Rerun and fork take up to 100 at once, and a filter with created_to, so that the tasks they start are none of those it picks."}, s.bulk)
 }
 
 type bulkInput struct {
@@ -28,8 +29,9 @@ type bulkInput struct {
 }
 
 const (
-	bulkTasks = 1000             // given a command at once
-	bulkTime  = 20 * time.Second // in which they answer; it is below what a request may take
+	bulkTasks  = 1000             // given a command at once
+	bulkStarts = 100              // started at once
+	bulkTime   = 20 * time.Second // in which they answer; it is below what a request may take
 )
 
 func (s *service) bulk(ctx context.Context, in *bulkInput) (*body[wire.BulkDone], error) {
@@ -53,7 +55,13 @@ func (s *service) bulk(ctx context.Context, in *bulkInput) (*body[wire.BulkDone]
 	if err != nil || in.Body.DryRun {
 		return &body[wire.BulkDone]{done}, err
 	}
-	if err := s.giveAll(ctx, ids, bulkCommand(&in.Body), orElse(request, in.Body.Action+":"+crand.Text()), &done); err != nil {
+	request = orElse(request, in.Body.Action+":"+crand.Text())
+	if startsAnew(&in.Body) {
+		err = s.startAnew(ctx, ids, &in.Body, request, &done)
+	} else {
+		err = s.giveAll(ctx, ids, bulkCommand(&in.Body), request, &done)
+	}
+	if err != nil {
 		return nil, err
 	}
 	s.Logger.Info("many tasks were given a command", "action", done.Action, "tasks", len(ids), "by", api.Who(ctx).Name)
@@ -71,6 +79,12 @@ func checkBulk(b *wire.Bulk) error {
 		return invalid("body.cursor", "send the other ids", "a cursor goes on behind tasks of a filter")
 	case b.Action != "cancel" && (b.Gently || b.Force):
 		return invalid("body.action", "leave out gently and force", "they say how tasks are canceled")
+	case b.From != "" && b.Action != "fork":
+		return invalid("body.from", "leave it out, or send the action fork", "only a fork goes on from a node")
+	case !startsAnew(b) && (b.Version > 0 || b.Newest):
+		return invalid("body.version", "leave out version and newest, or send the action rerun or fork", "a task keeps the version it began with")
+	case startsAnew(b) && b.Filter != nil && b.Filter.CreatedTo.IsZero():
+		return invalid("body.filter.created_to", "send the present time", "the filter has to say until when tasks were created, or it would pick those that are started for them")
 	case b.Gently && b.Force:
 		return invalid("body.force", "send one of them", "a task cannot be canceled gently and by force")
 	}
@@ -112,6 +126,8 @@ func actsOn(b *wire.Bulk) (statuses []string, paused *bool) {
 	yes, no := true, false
 	under := []string{string(flow.TaskPending), string(flow.TaskRunning)}
 	switch {
+	case startsAnew(b):
+		return []string{string(flow.TaskCompleted), string(flow.TaskFailed), string(flow.TaskCanceled)}, nil
 	case b.Action == "retry":
 		return []string{string(flow.TaskFailed)}, nil
 	case b.Action == "pause":
@@ -164,10 +180,11 @@ func (s *service) pickBulk(ctx context.Context, b *wire.Bulk) (ids []string, nex
 	if err != nil {
 		return nil, "", err
 	}
-	limit := b.Limit
-	if limit == 0 {
-		limit = bulkTasks
+	most := bulkTasks
+	if startsAnew(b) {
+		most = bulkStarts
 	}
+	limit := min(cmp.Or(b.Limit, most), most)
 	f.Limit = limit + 1
 	if continued {
 		f.Before = persistence.Spot{CreatedAt: at.at, ID: at.name}

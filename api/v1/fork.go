@@ -104,7 +104,7 @@ const listedSteps = 1000
 func forkSteps(steps []flow.ForkStep) []wire.ForkStep {
 	list := []wire.ForkStep{}
 	for _, st := range steps[:min(len(steps), listedSteps)] {
-		list = append(list, wire.ForkStep{Scope: st.Scope, Node: st.Node, Visit: st.Visit, Why: string(st.Why)})
+		list = append(list, wire.ForkStep{Scope: st.Scope, Node: st.Node, Visit: st.Visit, Why: string(st.Why), Output: st.Output.Begin, OutputBytes: st.Output.Bytes})
 	}
 	return list
 }

@@ -35,6 +35,7 @@ func TestATaskGoesOnInANewOneWithTheVersionThatMendsIt(t *testing.T) {
 
 		plan := s.call(200, "POST", path+"/fork", obj{"newest": true, "dry_run": true})
 		require.Equal(s, []any{"reserve"}, values(obj{"items": plan["keeps"]}, "node"))
+		require.Equal(s, []any{`"shelf 4"`}, values(obj{"items": plan["keeps"]}, "output"), "what is recorded is answered")
 		require.Equal(s, []any{"changed"}, values(obj{"items": plan["again"]}, "why"))
 		require.NotContains(s, plan, "id")
 		require.Len(s, items(s.get("/v1/tasks?flow="+slug)), 1, "a dry run starts nothing")

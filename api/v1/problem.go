@@ -75,6 +75,10 @@ func (s *service) problem(ctx context.Context, err error) *problem {
 	if errors.As(err, &bad) {
 		p.What, p.Faults = "the inputs are not what the flow declares", toFaults(bad.Problems)
 	}
+	var answer *badAnswer
+	if errors.As(err, &answer) {
+		p.What, p.Faults = "the answer does not fit the form", answer.faults()
+	}
 	var problems define.Problems
 	if errors.As(err, &problems) {
 		p.What = "the definition cannot be used"

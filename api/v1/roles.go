@@ -72,7 +72,12 @@ var roles = map[string]api.Need{
 	"stream-logs":      api.ForViewers,
 	"stream-socket":    api.ForViewers,
 
-	"signal-task":   api.ForApprovers, // an answer to an approval is a signal
+	"list-approvals":  api.ForViewers,
+	"get-approval":    api.ForViewers,
+	"answer-approval": api.ForApprovers,
+	"link-approval":   api.ForApprovers, // whoever may answer may have somebody else answer
+
+	"signal-task":   api.ForApprovers, // where a flow has no approval of its own, an answer is a signal
 	"start-task":    api.ForOperators,
 	"append-units":  api.ForOperators,
 	"bulk-tasks":    api.ForOperators,
@@ -111,7 +116,7 @@ var roles = map[string]api.Need{
 }
 
 // open are the operations for which no token is needed: they check otherwise who comes.
-var open = []string{"open-session", "close-session", "deliver"}
+var open = []string{"open-session", "close-session", "deliver", "get-linked-approval", "answer-linked-approval"}
 
 // saysRoles are words of the description, for programs: the roles that may call an operation.
 const saysRoles = "x-roles"

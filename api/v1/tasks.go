@@ -261,7 +261,7 @@ type signalInput struct {
 	Body wire.Signal
 }
 
-// signer is who sends a signal: whose token it is, of those that have names, and who that says it is for.
+// signer is who sends a signal or gives an answer: whose token it is, of those that have names, and who that says it is for.
 func signer(ctx context.Context, by string) string {
 	who := api.Who(ctx)
 	switch {

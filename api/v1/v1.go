@@ -99,6 +99,7 @@ func newService(cfg Config) *service {
 	s.tryRoutes()
 	s.scheduleRoutes()
 	s.taskRoutes()
+	s.approvalRoutes()
 	s.bulkRoutes()
 	s.rerunRoutes()
 	s.compareRoutes()
@@ -132,6 +133,7 @@ func newService(cfg Config) *service {
 func (s *service) Mount(shell *api.Server) {
 	shell.MountOpen("/v1/", api.ForPages(api.Compressed(shell.NeedToken(s))))
 	shell.MountOpen("POST "+deliveryPath, shell.FromOutside(s, maxDelivery))
+	s.mountLinks(shell)
 	s.shell = shell
 	for _, way := range []string{"POST ", "DELETE "} {
 		shell.MountOpen(way+sessionPath, api.ForPages(shell.FromOutside(s, maxSession)))
@@ -159,7 +161,7 @@ func describe(values userValues) huma.Config {
 		{URL: "/", Description: "the member that this description was asked for"},
 		{URL: "http://127.0.0.1:8070", Description: "a member that was started without settings"},
 	}
-	config.Tags = []*huma.Tag{{Name: "flows"}, {Name: "schedules"}, {Name: "tasks"}, {Name: "history"}, {Name: "jobs"}, {Name: "workers"}, {Name: "hooks"}, {Name: "member"}, {Name: "cluster"}}
+	config.Tags = []*huma.Tag{{Name: "flows"}, {Name: "schedules"}, {Name: "tasks"}, {Name: "approvals"}, {Name: "history"}, {Name: "jobs"}, {Name: "workers"}, {Name: "hooks"}, {Name: "member"}, {Name: "cluster"}}
 	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[wire.Time](), reflect.TypeFor[time.Time]())
 	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[huma.ErrorModel](), reflect.TypeFor[problem]())
 	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[wire.Problem](), reflect.TypeFor[problem]())

@@ -1,13 +1,16 @@
 package wire
 
-// Bulk gives one command to many tasks.
+// Bulk gives one command to many tasks, or starts a task for each.
 type Bulk struct {
-	Action string      `json:"action" enum:"retry,cancel,pause,resume"`
-	Filter *TaskFilter `json:"filter,omitempty" doc:"the tasks that a list with these parameters has, the newest first; without state those that the action is for"`
-	IDs    []string    `json:"ids,omitempty" maxItems:"1000" uniqueItems:"true" doc:"in place of a filter" nullable:"false"`
-	Limit  int         `json:"limit,omitempty" minimum:"0" maximum:"1000" doc:"how many tasks of a filter at most; 0 = 1,000"`
-	Cursor string      `json:"cursor,omitempty" maxLength:"1000" doc:"next of the answer before"`
-	DryRun bool        `json:"dry_run,omitempty" doc:"answers how many tasks there are, and does nothing"`
+	Action  string      `json:"action" enum:"retry,cancel,pause,resume,rerun,fork" doc:"rerun and fork start a new task for each: one that does all again, or one that goes on from its history"`
+	Filter  *TaskFilter `json:"filter,omitempty" doc:"the tasks that a list with these parameters has, the newest first; without state those that the action is for"`
+	IDs     []string    `json:"ids,omitempty" maxItems:"1000" uniqueItems:"true" doc:"in place of a filter" nullable:"false"`
+	Limit   int         `json:"limit,omitempty" minimum:"0" maximum:"1000" doc:"how many tasks of a filter at most; 0 = 1,000"`
+	Cursor  string      `json:"cursor,omitempty" maxLength:"1000" doc:"next of the answer before"`
+	DryRun  bool        `json:"dry_run,omitempty" doc:"answers how many tasks there are, and does nothing"`
+	From    string      `json:"from,omitempty" maxLength:"200" doc:"fork: the node that is done again, with all that follows; absent = where the task failed"`
+	Version int         `json:"version,omitempty" minimum:"0" doc:"rerun, fork: of the flow; 0 = that of each task"`
+	Newest  bool        `json:"newest,omitempty" doc:"rerun, fork: the newest version"`
 	Cancel
 }
 
@@ -40,7 +43,14 @@ type BulkDone struct {
 	Unchanged int           `json:"unchanged" doc:"that stay as they were: they had ended, or had been given this request before"`
 	Refused   int           `json:"refused" doc:"that refused it, or could not be asked"`
 	Refusals  []BulkRefusal `json:"refusals" doc:"why, in the order of the tasks; never null"`
+	Started   []BulkStarted `json:"started,omitempty" nullable:"false" doc:"the new tasks of rerun and fork, those too that this request has started before"`
 	Next      string        `json:"next,omitempty" doc:"send it as cursor to go on; absent when there is no more"`
+}
+
+// BulkStarted is a task that was started for another one.
+type BulkStarted struct {
+	Task string `json:"task" doc:"the other one"`
+	ID   string `json:"id"`
 }
 
 // BulkRefusal is a task that was not given a command, and why.

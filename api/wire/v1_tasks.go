@@ -62,10 +62,12 @@ type Reran struct {
 
 // ForkStep is a step of the history that a task goes on from.
 type ForkStep struct {
-	Scope string `json:"scope,omitempty"`
-	Node  string `json:"node"`
-	Visit int    `json:"visit"`
-	Why   string `json:"why,omitempty" enum:"changed,after,asked,undone,failed,unended" doc:"changed: the node does something else now, or is no more; after: what it follows is done again, or leads elsewhere; asked: it is from; undone: it was compensated; failed; unended: it was under way"`
+	Scope       string `json:"scope,omitempty"`
+	Node        string `json:"node"`
+	Visit       int    `json:"visit"`
+	Output      string `json:"output,omitempty" doc:"of a step that is kept: JSON that is recorded, or the beginning of it"`
+	OutputBytes int    `json:"output_bytes,omitempty"`
+	Why         string `json:"why,omitempty" enum:"changed,after,asked,undone,failed,unended" doc:"changed: the node does something else now, or is no more; after: what it follows is done again, or leads elsewhere; asked: it is from; undone: it was compensated; failed; unended: it was under way"`
 }
 
 // TaskSummary is a task in a list. Its node, last action and steps may be a second old while it runs.

@@ -1,22 +1,28 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
 
 	"github.com/troupe-engine/troupe/api/client"
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
 type approvalCmd struct {
-	List   approvalListCmd   `cmd:"" help:"List the tasks that wait for somebody's approval, those first that began first."`
-	Answer approvalAnswerCmd `cmd:"" help:"Approve or reject what a task waits for."`
+	List   approvalListCmd   `cmd:"" help:"List what tasks ask people for, that first which has waited longest."`
+	Answer approvalAnswerCmd `cmd:"" help:"Approve or reject what a task asks for."`
+	Link   approvalLinkCmd   `cmd:"" help:"Make a link by which somebody without a token may answer."`
 }
 
 type approvalListCmd struct {
 	remote
 	pagingFlags
-	Flow string `complete:"flow" help:"Only those of this flow."`
+	Flow  string `complete:"flow" help:"Only those of this flow."`
+	State string `enum:"open,answered,over" default:"open" help:"open, answered, or over: nobody decided."`
+	Text  string `name:"q" help:"What the title says, or the id of the task begins with."`
 }
 
 func (c *approvalListCmd) Run(ctx context.Context, a *app) error {
@@ -24,83 +30,131 @@ func (c *approvalListCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	q := client.TaskQuery{Waits: []string{waitsForApproval}, Sort: "created"}
+	q := client.ApprovalQuery{State: c.State, Text: c.Text}
 	if q.Flow, err = flowNamed(ctx, server, c.Flow); err != nil {
 		return err
 	}
-	tasks, err := page(c.pagingFlags, func(p client.Paging) (*wire.Page[wire.TaskSummary], error) {
+	list, err := page(c.pagingFlags, func(p client.Paging) (*wire.Page[wire.Approval], error) {
 		q.Paging = p
-		return server.Tasks(ctx, q)
+		return server.Approvals(ctx, q)
 	})
 	if err != nil {
 		return err
 	}
-	t := table{header: []string{"TASK", "FLOW", "NODE", "KEY", "SINCE", "UNTIL"}, spare: []string{"UNTIL", "KEY"}}
-	return printPage(a, c.outputFlag, tasks, t, func(t *wire.TaskSummary) []string {
-		if t.Wait == nil {
-			return []string{t.ID, t.Flow, "", "", "", ""}
+	t := table{header: []string{"ID", "FLOW", "NODE", "TITLE", "SINCE", "UNTIL", "ANSWER", "BY"}, spare: []string{"UNTIL", "ANSWER", "BY", "TITLE"}}
+	return printPage(a, c.outputFlag, list, t, func(w *wire.Approval) []string {
+		node := w.Node
+		if w.Scope != "" {
+			node = w.Scope + "/" + node
 		}
-		return []string{t.ID, t.Flow, pathOf(t.Wait), t.Wait.Key, moment(t.Wait.Since), moment(t.Wait.Until)}
+		answer := w.Action
+		if answer == "" && w.State != "open" {
+			answer = w.State
+		}
+		return []string{w.ID, w.Flow, node, w.Title, moment(w.Since), moment(w.Until), answer, w.By}
 	})
 }
 
-// waitsForApproval is the word for it.
-const waitsForApproval = "approval"
+// approvalArg names an approval.
+type approvalArg struct {
+	Approval string `arg:"" complete:"task" help:"Id of the approval, or of a task that asks for one (or what that begins with)."`
+	Key      string `help:"Key of the approval, of a task that asks for several."`
+}
 
-// pathOf is the node that waits, with the step that it is inside.
-func pathOf(w *wire.TaskWait) string {
-	if w.Scope == "" {
-		return w.Node
+// find is the id of the approval that is meant.
+func (c *approvalArg) find(ctx context.Context, server *client.Client) (string, error) {
+	if strings.Count(c.Approval, ".") == 2 {
+		return c.Approval, nil
 	}
-	return w.Scope + "/" + w.Node
+	task, err := taskID(ctx, server, c.Approval)
+	if err != nil {
+		return "", err
+	}
+	open, err := server.Approvals(ctx, client.ApprovalQuery{Text: task})
+	if err != nil {
+		return "", err
+	}
+	var ids []string
+	for _, w := range open.Items {
+		if w.Task == task && (c.Key == "" || w.Key == c.Key) {
+			ids = append(ids, w.ID)
+		}
+	}
+	switch len(ids) {
+	case 0:
+		return "", usagef("the task %s waits for nobody's approval: troupe task show %s tells what it waits for", task, task)
+	case 1:
+		return ids[0], nil
+	}
+	return "", usagef("the task %s asks for several: say which, by its id: %s", task, strings.Join(ids, ", "))
 }
 
 type approvalAnswerCmd struct {
 	remote
 	senderFlag
-	Task   string `arg:"" complete:"task" help:"Id of the task, or what it begins with."`
-	Answer string `arg:"" enum:"approve,reject" help:"approve or reject."`
-	Key    string `help:"Key of the approval, if the task waits for another one than the first that approval list tells."`
-	Value  string `placeholder:"JSON" help:"What the task is told instead of true or false: JSON, or else text."`
+	approvalArg
+	Answer  string `arg:"" optional:"" help:"approve, reject, or another action that follows from it. Absent with --value."`
+	Value   string `placeholder:"JSON" help:"What fits the form of the approval, or what the task is told instead of true or false: JSON, or else text."`
+	Comment string `help:"What is kept with the answer."`
 }
 
 func (c *approvalAnswerCmd) Run(ctx context.Context, a *app) error {
-	c.by = c.sender()
 	server, err := c.client()
 	if err != nil {
 		return err
 	}
-	id, err := taskID(ctx, server, c.Task)
-	if err != nil {
-		return err
-	}
-	if c.Key == "" {
-		if c.Key, err = approvalKey(ctx, server, id); err != nil {
-			return err
-		}
-	}
-	value := json.RawMessage("false")
+	answer := wire.Answer{Action: c.Answer, Comment: c.Comment, By: c.sender()}
 	switch {
+	case (c.Value == "") == (c.Answer == ""):
+		return usagef("say approve, reject or another action, or --value: one of them")
 	case c.Value != "":
-		value = jsonOrText(c.Value)
-	case c.Answer == "approve":
-		value = json.RawMessage("true")
+		answer.Value = jsonOrText(c.Value)
 	}
-	task, err := server.Signal(ctx, id, c.Key, value)
+	id, err := c.find(ctx, server)
 	if err != nil {
 		return err
 	}
-	return c.showSummary(a, task)
+	told, err := server.AnswerApproval(ctx, id, answer)
+	if err != nil {
+		return err
+	}
+	if !told.Counts {
+		return fmt.Errorf("%s answered before, at %s, and that counts", cmp.Or(told.By, "somebody"), moment(told.EndedAt))
+	}
+	return c.showAnswered(a, told)
 }
 
-// approvalKey is the key of the approval that a task waits for.
-func approvalKey(ctx context.Context, server *client.Client, id string) (string, error) {
-	task, err := server.Task(ctx, id)
+func (c *approvalAnswerCmd) showAnswered(a *app, told *wire.Answered) error {
+	if c.json() {
+		return printJSON(a.stdout, told)
+	}
+	_, err := fmt.Fprintf(a.stdout, "%s: %s\n", clean(told.ID), clean(cmp.Or(told.Action, told.State)))
+	return err
+}
+
+type approvalLinkCmd struct {
+	remote
+	approvalArg
+	Name    string        `required:"" help:"Who is to answer: it is kept with the answer."`
+	Expires time.Duration `default:"24h" help:"For how long the link is good, at most 2160h."`
+}
+
+func (c *approvalLinkCmd) Run(ctx context.Context, a *app) error {
+	server, err := c.client()
 	if err != nil {
-		return "", err
+		return err
 	}
-	if task.Wait == nil || task.Wait.For != waitsForApproval {
-		return "", usagef("the task %s waits for nobody's approval: troupe task show %s tells what it waits for", id, id)
+	id, err := c.find(ctx, server)
+	if err != nil {
+		return err
 	}
-	return task.Wait.Key, nil
+	link, err := server.LinkApproval(ctx, id, wire.NewLink{Name: c.Name, ExpiresIn: int64(c.Expires / time.Second)})
+	if err != nil {
+		return err
+	}
+	if c.json() {
+		return printJSON(a.stdout, link)
+	}
+	_, err = fmt.Fprintln(a.stdout, c.addresses()[0]+clean(link.Path))
+	return err
 }

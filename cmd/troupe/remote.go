@@ -23,14 +23,19 @@ type remote struct {
 	by string // who gives commands
 }
 
-// client speaks to the server. SCHEDULER_BASE ends in the /api of the routes it was meant for.
-func (r *remote) client() (*client.Client, error) {
+// addresses are those of the servers. SCHEDULER_BASE ends in the /api of the routes it was meant for.
+func (r *remote) addresses() []string {
 	servers := strings.Split(r.Server, ",")
 	for i, server := range servers {
 		servers[i] = strings.TrimSuffix(strings.TrimRight(strings.TrimSpace(server), "/"), "/api")
 	}
+	return servers
+}
+
+// client speaks to the servers.
+func (r *remote) client() (*client.Client, error) {
 	// Somebody sits and waits: a server that is not there is to be told within a second.
-	c, err := client.New(strings.Join(servers, ","), client.Options{Token: r.Token, By: r.by, Retries: 3, Trust: r.trust()})
+	c, err := client.New(strings.Join(r.addresses(), ","), client.Options{Token: r.Token, By: r.by, Retries: 3, Trust: r.trust()})
 	if err != nil {
 		return nil, usageError{err}
 	}

@@ -106,11 +106,28 @@ func (c *manyArg) bulk(ctx context.Context, a *app, b wire.Bulk) error {
 			return fmt.Errorf("after %s: %w", bulkText(&all), err)
 		}
 		all.Tasks, all.Changed, all.Unchanged, all.Refused = all.Tasks+done.Tasks, all.Changed+done.Changed, all.Unchanged+done.Unchanged, all.Refused+done.Refused
-		all.Refusals = append(all.Refusals, done.Refusals...)
+		all.Refusals, all.Started = append(all.Refusals, done.Refusals...), append(all.Started, done.Started...)
 		if b.Cursor = done.Next; b.Cursor == "" {
 			return c.showBulk(a, &all)
 		}
 	}
+}
+
+// bulkAnew starts a task for each of those that --filter picks and that there are by now, or the new ones were among them.
+func (c *manyArg) bulkAnew(ctx context.Context, a *app, b wire.Bulk, version string) (err error) {
+	if b.Version, b.Newest, err = versionFlag(version); err != nil {
+		return err
+	}
+	server, err := c.client()
+	if err != nil {
+		return err
+	}
+	info, err := server.Info(ctx)
+	if err != nil {
+		return err
+	}
+	c.Filter = append([]string{url.Values{"created_to": {info.Now.UTC().Format(time.RFC3339Nano)}}.Encode()}, c.Filter...)
+	return c.bulk(ctx, a, b)
 }
 
 // confirmBulk tells how many tasks there are, and asks whoever sits there.
@@ -178,7 +195,7 @@ func printRefusals(a *app, refusals []wire.BulkRefusal) error {
 }
 
 // bulkDid are actions that were taken, in words.
-var bulkDid = map[string]string{"retry": "retried", "cancel": "canceled", "pause": "paused", "resume": "resumed"}
+var bulkDid = map[string]string{"retry": "retried", "cancel": "canceled", "pause": "paused", "resume": "resumed", "rerun": "done again", "fork": "gone on from"}
 
 func bulkText(done *wire.BulkDone) string {
 	text := fmt.Sprintf("%s: %d %s", counted(done.Tasks, "task"), done.Changed, bulkDid[done.Action])

@@ -36,10 +36,15 @@ func TestManyTasksArePickedByAFilter(t *testing.T) {
 	done := parse[wire.BulkDone](t, cmd("task", "resume", "--filter", "flow=approve", "-y", "-o", "json").stdout)
 	require.Equal(t, []int{3, 3, 0}, []int{done.Tasks, done.Changed, done.Refused})
 	require.Equal(t, "3 tasks: 3 canceled\n", cmd("task", "cancel", "--force", "--filter", "flow=approve", "--yes").stdout)
+	done = parse[wire.BulkDone](t, cmd("task", "rerun", "--filter", "flow=approve&label=customer:7", "-y", "-o", "json").stdout)
+	require.Equal(t, []int{2, 2, 0}, []int{done.Tasks, done.Changed, done.Refused})
+	require.Len(t, done.Started, 2)
+	require.Equal(t, "3 tasks: 3 gone on from\n", cmd("task", "retry", "--from", "ask", "--filter", "flow=approve", "-y").stdout)
+	require.Equal(t, "5 tasks: 5 canceled\n", cmd("task", "cancel", "--force", "--filter", "flow=approve", "--yes").stdout)
 	got = cmd("task", "retry", "--filter", "flow=approve")
 	require.Equal(t, result{0, "", "There is no task to retry.\n"}, got)
 
-	for _, args := range [][]string{{"cancel"}, {"cancel", "x", "--filter", "flow=approve"}, {"pause", "--node", "ask", "--filter", "flow=approve"}, {"retry", "--filter", "flow=approve", "--version", "newest"},
+	for _, args := range [][]string{{"cancel"}, {"cancel", "x", "--filter", "flow=approve"}, {"pause", "--node", "ask", "--filter", "flow=approve"}, {"retry", "--filter", "flow=approve", "--version", "newest"}, {"rerun", "--filter", "flow=approve", "--wait"}, {"rerun"},
 		{"retry", "--filter", "version=new"}, {"retry", "--filter", "since=once"}} {
 		require.Equal(t, exitUsage, cmd(append([]string{"task"}, args...)...).code, args)
 	}

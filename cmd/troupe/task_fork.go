@@ -90,12 +90,12 @@ func (o outputFlag) showFork(a *app, f *wire.Forked) error {
 	fmt.Fprintf(a.stdout, "A new task of version %d would go on from %s: %s kept, %s done again\n", f.Version, clean(f.From), steps(f.KeptSteps), steps(f.AgainSteps))
 	var rows [][]string
 	for _, s := range f.Keeps {
-		rows = append(rows, []string{stepOf(&s), "kept", ""})
+		rows = append(rows, []string{stepOf(&s), "kept", "", s.Output})
 	}
 	for _, s := range f.Again {
-		rows = append(rows, []string{stepOf(&s), "again", whyAgain[s.Why]})
+		rows = append(rows, []string{stepOf(&s), "again", whyAgain[s.Why], ""})
 	}
-	return printTable(a.stdout, []string{"STEP", "RESULT", "WHY"}, rows)
+	return printTable(a.stdout, []string{"STEP", "RESULT", "WHY", "OUTPUT"}, rows)
 }
 
 // whyAgain are reasons in words.

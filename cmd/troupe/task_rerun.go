@@ -4,26 +4,31 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/troupe-engine/troupe/api/client"
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
 type taskRerunCmd struct {
-	remote
-	Task    string `arg:"" complete:"task" help:"Id of the task, or what it begins with."`
+	manyArg
 	Version string `placeholder:"N|newest" help:"Version of the flow that the new task runs; without, that of the old one."`
 	anewFlags
 	Wait bool `help:"Wait for the end; exit with 1 if the task does not complete."`
 }
 
 func (c *taskRerunCmd) Run(ctx context.Context, a *app) error {
-	server, err := c.client()
-	if err != nil {
+	picked, err := c.picked()
+	switch {
+	case err != nil:
 		return err
+	case picked && (c.Wait || c.Params != "" || len(c.Param) > 0):
+		return usagef("--filter has tasks done again as they were begun: params and --wait are for tasks that are named by their ids")
+	case picked:
+		return c.bulkAnew(ctx, a, wire.Bulk{Action: "rerun"}, c.Version)
 	}
-	id, err := taskID(ctx, server, c.Task)
-	if err != nil {
-		return err
-	}
+	return c.eachID(ctx, func(server *client.Client, id string) error { return c.rerun(ctx, a, server, id) })
+}
+
+func (c *taskRerunCmd) rerun(ctx context.Context, a *app, server *client.Client, id string) (err error) {
 	var ask wire.Rerun
 	if ask.Version, ask.Newest, err = versionFlag(c.Version); err != nil {
 		return err

@@ -27,8 +27,10 @@ func (c *taskRetryCmd) Run(ctx context.Context, a *app) error {
 	switch {
 	case err != nil:
 		return err
-	case picked && (anew || c.Node != ""):
-		return usagef("--filter has tasks go on where they failed: the other flags are for tasks that are named by their ids")
+	case picked && (c.Params != "" || len(c.Param)+len(c.Set) > 0 || c.DryRun || c.Node != ""):
+		return usagef("--filter has tasks go on where they failed, with --version or --from in new ones: the other flags are for tasks that are named by their ids")
+	case picked && anew:
+		return c.bulkAnew(ctx, a, wire.Bulk{Action: "fork", From: c.From}, c.Version)
 	case picked:
 		return c.bulk(ctx, a, wire.Bulk{Action: "retry"})
 	case c.Node != "" && anew:

@@ -189,6 +189,20 @@ func (c *checker) waits(p *flow.PlanNode, at *define.Place) {
 		c.numberParam("timeout_ms", p.Params, at)
 	case flow.KindApproval:
 		c.waitKey("approval_key", p.Params, at)
+		c.question(p.Params, at.Key("params"))
+	}
+}
+
+// question checks what an approval asks.
+func (c *checker) question(params []byte, at *define.Place) {
+	_, faults := flow.ReadQuestion(params)
+	for _, f := range faults {
+		place := at.Below(f.Path)
+		if f.Warning {
+			c.Warnf(place, "%s", f.Msg)
+		} else {
+			c.Errorf(place, "%s", f.Msg)
+		}
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 var ownParams = map[flow.Kind][]string{
 	flow.KindTimer:     {"delay_ms"},
 	flow.KindWaitEvent: {"signal_key", "timeout_ms"},
-	flow.KindApproval:  {"approval_key"},
+	flow.KindApproval:  append([]string{"approval_key"}, flow.QuestionParams...),
 }
 
 // misspelled warns of a param that is probably meant to be one of those that the kind reads.

@@ -3,7 +3,6 @@ package rehearse
 import (
 	"encoding/json"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/troupe-engine/troupe/flow"
@@ -122,13 +121,7 @@ func (r *player) reply(a *Act, v json.RawMessage) error {
 	if st.Node.Kind != flow.KindWaitEvent && st.Node.Kind != flow.KindApproval {
 		return r.do(flow.Report{Address: target{step: st}.at(a.Unit), Output: v, Direct: true})
 	}
-	key, rest, nested := strings.Cut(st.AwaitedKey(), ".")
-	if nested {
-		fields := strings.Split(rest, ".")
-		for i := len(fields) - 1; i >= 0; i-- {
-			v = append(append(append(expr.AppendQuote([]byte{'{'}, fields[i]), ':'), v...), '}')
-		}
-	}
+	key, v := st.Placed(v)
 	return r.do(flow.Signal{Key: key, Value: v})
 }
 

@@ -81,6 +81,7 @@ func (s *store) commit(c persistence.Commit) {
 	}
 	s.permits.Commit(c.Task, c.Permits)
 	s.externals.Commit(c.Task, c.Externals)
+	s.keepApprovals(c.Approvals)
 }
 
 func created(c persistence.Commit) *task {

@@ -36,7 +36,8 @@ type store struct {
 	stats      map[persistence.StatsSpot]stats.Counts
 	permits    *Permits
 	externals  *Externals
-	flows      []persistence.Flow // in order of insertion
+	approvals  map[string]persistence.ApprovalRow // by id
+	flows      []persistence.Flow                 // in order of insertion
 	versions   []persistence.Version
 	workers    []persistence.Worker
 	hooks      map[string]persistence.Hook
@@ -60,7 +61,7 @@ func New(o Options) persistence.Store {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &store{options: o, tasks: map[string]*task{}, logs: map[string][]persistence.LogRow{}, stats: map[persistence.StatsSpot]stats.Counts{}, permits: NewPermits(), externals: NewExternals(),
+	return &store{options: o, tasks: map[string]*task{}, logs: map[string][]persistence.LogRow{}, stats: map[persistence.StatsSpot]stats.Counts{}, permits: NewPermits(), externals: NewExternals(), approvals: map[string]persistence.ApprovalRow{},
 		hooks: map[string]persistence.Hook{}, deliveries: map[[2]string]persistence.Delivery{}}
 }
 

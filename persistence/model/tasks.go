@@ -221,6 +221,7 @@ func (s *store) drop(list []*task) {
 		delete(s.tasks, t.ID)
 		s.permits.Drop(t.ID)
 		s.externals.Drop(t.ID)
+		s.dropApprovals(t.ID)
 		delete(s.logs, t.ID)
 	}
 }

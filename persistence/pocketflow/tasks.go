@@ -71,6 +71,7 @@ func (i *importer) add(ctx context.Context, v *persistence.Version, t *tell.Task
 		Create:  &persistence.Create{FlowID: v.FlowID, VersionID: v.ID, Params: said.Params, CreatedAt: s.CreatedAt},
 		Columns: new(persistence.Columns)}
 	*c.Columns = persistence.ColumnsOf(s)
+	c.Approvals = persistence.ApprovalRows(s, s.Approvals())
 	if !s.Status.Ended() { // whoever serves the store finds it, also if that one is there already
 		c.Rest = &persistence.Rest{Resting: true, Due: max(i.now, 1)}
 	}

@@ -93,6 +93,9 @@ func (p *parcel) add(c *persistence.Commit, m *memory) {
 	if c.Externals != nil {
 		p.addExternals(c)
 	}
+	for i := range c.Approvals {
+		p.lists[approvals].approval(c, &c.Approvals[i])
+	}
 }
 
 // addLast adds which row of the task must be its last one.

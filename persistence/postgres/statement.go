@@ -93,6 +93,12 @@ const (
 	recall = `recalling AS (
 	UPDATE troupe.externals e SET recalled = true, next_at = 0, failures = 0 FROM %s x WHERE e.task = x.task AND e.job = x.job AND e.n = x.n)`
 
+	approve = `approving AS (
+	INSERT INTO troupe.approvals (task, id, flow_id, state, since, due, key, title, ended_at, answered_by, comment, action)
+	SELECT x.task, x.id, x.flow_id, x.state, x.since, x.due, x.key, x.title, x.ended_at, x.answered_by, x.comment, x.action FROM %s x%s
+	ON CONFLICT (task, id) DO UPDATE SET state = excluded.state, since = excluded.since, due = excluded.due, ended_at = excluded.ended_at,
+		answered_by = excluded.answered_by, comment = excluded.comment, action = excluded.action)`
+
 	dequeue = `dequeued AS (
 	DELETE FROM troupe.task_queue q USING %s x WHERE q.task = x.task AND q.job_id = x.job_id)`
 )
@@ -107,24 +113,25 @@ const (
 
 // kinds are what a batch can have, in the order of its parameters.
 var kinds = [...]struct{ name, part, repeated string }{
-	lasts:    {name: "troupe.batch_last"},    // a part of the fence
-	versions: {name: "troupe.batch_version"}, // another one
-	tasks:    {"troupe.batch_task", createTasks, unlessThere},
-	rows:     {"troupe.batch_row", appendRows, ifBegunRow},
-	columns:  {"troupe.batch_change", showColumns, ""},
-	changes:  {"troupe.batch_change", changeTasks, ""},
-	sleeps:   {"troupe.batch_wake", putToSleep, ifBegun},
-	wakeups:  {"troupe.batch_wake", wakeUp, ""},
-	enqueued: {"troupe.batch_job", enqueue, ifBegun},
-	dequeued: {"troupe.batch_job", dequeue, ""},
-	checks:   {"troupe.batch_checkpoint", addCheckpoints, ifBegunRow},
-	asked:    {"troupe.batch_permit", ask, ifBegun},
-	holds:    {"troupe.batch_permit_id", hold, ""},
-	releases: {"troupe.batch_permit_id", release, ""},
-	goingOn:  {name: "troupe.batch_version"}, // ids of tasks; another part of the fence
-	tracked:  {"troupe.batch_external", track, ifBegun},
-	untracks: {"troupe.batch_external_id", untrack, ""},
-	recalls:  {"troupe.batch_external_id", recall, ""},
+	lasts:     {name: "troupe.batch_last"},    // a part of the fence
+	versions:  {name: "troupe.batch_version"}, // another one
+	tasks:     {"troupe.batch_task", createTasks, unlessThere},
+	rows:      {"troupe.batch_row", appendRows, ifBegunRow},
+	columns:   {"troupe.batch_change", showColumns, ""},
+	changes:   {"troupe.batch_change", changeTasks, ""},
+	sleeps:    {"troupe.batch_wake", putToSleep, ifBegun},
+	wakeups:   {"troupe.batch_wake", wakeUp, ""},
+	enqueued:  {"troupe.batch_job", enqueue, ifBegun},
+	dequeued:  {"troupe.batch_job", dequeue, ""},
+	checks:    {"troupe.batch_checkpoint", addCheckpoints, ifBegunRow},
+	asked:     {"troupe.batch_permit", ask, ifBegun},
+	holds:     {"troupe.batch_permit_id", hold, ""},
+	releases:  {"troupe.batch_permit_id", release, ""},
+	goingOn:   {name: "troupe.batch_version"}, // ids of tasks; another part of the fence
+	tracked:   {"troupe.batch_external", track, ifBegun},
+	untracks:  {"troupe.batch_external_id", untrack, ""},
+	recalls:   {"troupe.batch_external_id", recall, ""},
+	approvals: {"troupe.batch_approval", approve, ifBegun},
 }
 
 const (
@@ -146,6 +153,7 @@ const (
 	tracked
 	untracks
 	recalls
+	approvals
 )
 
 // shape says which kinds a batch has: a bit for each, and one for repeated. A statement has only the parts that its

@@ -92,6 +92,7 @@ const deleteGone = `
 		wakes AS (DELETE FROM troupe.wakes WHERE task IN (SELECT id FROM gone)),
 		permits AS (DELETE FROM troupe.permits WHERE task IN (SELECT id FROM gone)),
 		outside AS (DELETE FROM troupe.externals WHERE task IN (SELECT id FROM gone)),
+		asking AS (DELETE FROM troupe.approvals WHERE task IN (SELECT id FROM gone)),
 		queue AS (DELETE FROM troupe.task_queue WHERE task IN (SELECT id FROM gone)),
 		logs AS (DELETE FROM troupe.task_logs WHERE task IN (SELECT id FROM gone))`
 

@@ -63,6 +63,9 @@ func (t tx) commit(c *persistence.Commit) error {
 			return err
 		}
 	}
+	if err := t.approvals(c.Approvals); err != nil {
+		return err
+	}
 	return t.queue(c)
 }
 

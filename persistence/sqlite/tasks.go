@@ -167,6 +167,7 @@ func (t tx) deleteRest(task string) error {
 		"DELETE FROM task_queue WHERE task = ?",
 		"DELETE FROM permits WHERE task = ?",
 		"DELETE FROM externals WHERE task = ?",
+		"DELETE FROM approvals WHERE task = ?",
 		"DELETE FROM task_logs WHERE task = ?",
 	} {
 		if _, err := t.exec(query, task); err != nil {

@@ -41,6 +41,7 @@ func Run(t *testing.T, open func(*testing.T) persistence.Store) {
 		{"queue", queue, true},
 		{"permits", permits, true},
 		{"externals", externals, true},
+		{"approvals", approvals, true},
 		{"tasks", tasks, true},
 		{"retention", retention, true},
 		{"flows", flows, false},

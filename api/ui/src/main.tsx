@@ -6,12 +6,12 @@ import { Refused } from './data/call'
 import { paint } from './data/prefs'
 import { compareView, flowView, parse, print, taskFilter, taskView, workersView } from './data/search'
 import { Tasks } from './pages/Tasks'
-import { Missing, Shell } from './parts/Shell'
+import { Frame, Missing } from './parts/Shell'
 import './style.css'
 
 paint()
 
-const root = createRootRoute({ component: Shell, notFoundComponent: Missing })
+const root = createRootRoute({ component: Frame, notFoundComponent: Missing })
 const routes = [
   createRoute({ getParentRoute: () => root, path: '/', component: lazyRouteComponent(() => import('./pages/Overview'), 'Overview') }),
   createRoute({ getParentRoute: () => root, path: '/tasks', component: Tasks, validateSearch: taskFilter }),
@@ -22,6 +22,8 @@ const routes = [
   createRoute({ getParentRoute: () => root, path: '/edit', component: lazyRouteComponent(() => import('./pages/Edit'), 'EditNew') }),
   createRoute({ getParentRoute: () => root, path: '/edit/$flow', component: lazyRouteComponent(() => import('./pages/Edit'), 'Edit') }),
   createRoute({ getParentRoute: () => root, path: '/approvals', component: lazyRouteComponent(() => import('./pages/Approvals'), 'Approvals') }),
+  createRoute({ getParentRoute: () => root, path: '/approvals/$approval', component: lazyRouteComponent(() => import('./pages/Approval'), 'Approval') }),
+  createRoute({ getParentRoute: () => root, path: '/approve/$approval', component: lazyRouteComponent(() => import('./pages/Approval'), 'Linked') }),
   createRoute({ getParentRoute: () => root, path: '/workers', component: lazyRouteComponent(() => import('./pages/Workers'), 'Workers'), validateSearch: workersView }),
   createRoute({ getParentRoute: () => root, path: '/schedules', component: lazyRouteComponent(() => import('./pages/Schedules'), 'Schedules') }),
   createRoute({ getParentRoute: () => root, path: '/cluster', component: lazyRouteComponent(() => import('./pages/Cluster'), 'Cluster') }),

@@ -200,6 +200,25 @@ CREATE TABLE troupe.externals (
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX externals_next ON troupe.externals (next_at, task, job, n);
 
+-- What tasks ask people for.
+CREATE TABLE troupe.approvals (
+	task        text COLLATE "C" NOT NULL,
+	id          text COLLATE "C" NOT NULL, -- begins with the task
+	flow_id     text COLLATE "C" NOT NULL,
+	state       text COLLATE "C" NOT NULL, -- open, answered, over
+	since       bigint NOT NULL,
+	due         bigint NOT NULL, -- 0 = never
+	key         text   NOT NULL, -- that an answer sets
+	title       text   NOT NULL,
+	ended_at    bigint NOT NULL, -- 0 = it is open
+	answered_by text   NOT NULL,
+	comment     text   NOT NULL,
+	action      text   NOT NULL,
+	PRIMARY KEY (task, id)
+);
+CREATE INDEX approvals_since ON troupe.approvals (state, since, id);
+CREATE INDEX approvals_of_flow ON troupe.approvals (flow_id, state, since, id);
+
 -- What is remembered of keys beside that. Whoever decides about a key locks its row.
 CREATE TABLE troupe.permit_keys (
 	key     text COLLATE "C" PRIMARY KEY,
@@ -232,6 +251,9 @@ CREATE TYPE troupe.batch_permit_id AS (task text, holder text, key text);
 CREATE TYPE troupe.batch_external AS (
 	task text, begins boolean, job text, n bigint, shard bigint, service text, id text, data bytea, started_at bigint, next_at bigint, recalled boolean);
 CREATE TYPE troupe.batch_external_id AS (task text, job text, n bigint);
+CREATE TYPE troupe.batch_approval AS (
+	task text, begins boolean, id text, flow_id text, state text, since bigint, due bigint, key text, title text,
+	ended_at bigint, answered_by text, comment text, action text);
 
 -- When tasks are begun by the clock. What is decided about the next slots is in the body.
 CREATE TABLE troupe.schedules (

@@ -173,6 +173,25 @@ CREATE TABLE externals (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX externals_next ON externals (next_at, task, job, n);
 
+-- What tasks ask people for.
+CREATE TABLE approvals (
+	task        TEXT    NOT NULL,
+	id          TEXT    NOT NULL, -- begins with the task
+	flow_id     TEXT    NOT NULL,
+	state       TEXT    NOT NULL, -- open, answered, over
+	since       INTEGER NOT NULL,
+	due         INTEGER NOT NULL, -- 0 = never
+	key         TEXT    NOT NULL, -- that an answer sets
+	title       TEXT    NOT NULL,
+	ended_at    INTEGER NOT NULL, -- 0 = it is open
+	answered_by TEXT    NOT NULL,
+	comment     TEXT    NOT NULL,
+	action      TEXT    NOT NULL,
+	PRIMARY KEY (task, id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX approvals_since ON approvals (state, since, id);
+CREATE INDEX approvals_of_flow ON approvals (flow_id, state, since, id);
+
 -- What is remembered of keys beside that.
 CREATE TABLE permit_keys (
 	key     TEXT PRIMARY KEY,

@@ -7,6 +7,7 @@ import { May } from '../data/me'
 import { useVersion } from '../data/task'
 import { Loading, Trouble } from '../parts/Told'
 import { When } from '../parts/When'
+import { Fields } from './Fields'
 import { fieldsOf, paramsOf, referred, type Field } from './inputs'
 
 /** Starts a task: by a form where the flow declares what it takes, else with JSON that begins with what its plan refers to. */
@@ -45,7 +46,7 @@ function Form({ flow, version, fields, keys, recent }: { flow: string; version?:
   return (
     <form className="start" onSubmit={e => { e.preventDefault(); if (!sent.wrong) start.mutate() }}>
       <div className="start-form">
-        {fields ? fields.map(f => <Input key={f.name} field={f} value={form[f.name] ?? ''} set={v => setForm({ ...form, [f.name]: v })} />)
+        {fields ? <Fields fields={fields} form={form} set={setForm} />
           : <label>Params, as JSON<textarea rows={10} value={text} onChange={e => setText(e.target.value)} spellCheck={false} /></label>}
         <details><summary>Labels, key</summary>
           <label>Labels, as name:value with commas between them<input value={labels} onChange={e => setLabels(e.target.value)} placeholder="customer:7, region:north" spellCheck={false} /></label>
@@ -68,18 +69,5 @@ function Form({ flow, version, fields, keys, recent }: { flow: string; version?:
         </section>
       )}
     </form>
-  )
-}
-
-function Input({ field: f, value, set }: { field: Field; value: string; set: (v: string) => void }) {
-  const name = <span><b>{f.name}</b> <span className="faint">{f.kind}{f.required ? '' : ', may be left out'}</span></span>
-  return (
-    <label>{name}
-      {f.choices ? <select value={value} onChange={e => set(e.target.value)} required={f.required}>{!f.required && <option value="" />}{f.choices.map(c => <option key={c}>{c}</option>)}</select>
-        : f.kind === 'boolean' ? <select value={value} onChange={e => set(e.target.value)}>{!f.required && <option value="" />}<option>true</option><option>false</option></select>
-        : f.json ? <textarea rows={3} value={value} onChange={e => set(e.target.value)} required={f.required} spellCheck={false} />
-        : <input value={value} onChange={e => set(e.target.value)} required={f.required} inputMode={f.kind === 'integer' || f.kind === 'number' ? 'decimal' : undefined} pattern={f.pattern} />}
-      {f.description && <span className="faint">{f.description}</span>}
-    </label>
   )
 }

@@ -7,6 +7,7 @@ import type { CompareView } from '../data/search'
 import { between, span } from '../data/time'
 import { State, stateOf } from '../parts/State'
 import { Empty, Loading, Trouble } from '../parts/Told'
+import { MergedGraph } from './MergedGraph'
 
 const route = getRouteApi('/compare')
 
@@ -53,6 +54,7 @@ function Told({ told, view }: { told: Comparison; view: CompareView }) {
         <label><input type="checkbox" checked={Boolean(view.different)} onChange={e => void go({ to: '/compare', search: { ...view, different: e.target.checked || undefined }, replace: true })} /> only what is not the same</label>
         {told.cut && <span>Only the first visits of each are compared.</span>}
       </p>
+      {told.visits.length > 0 && <MergedGraph told={told} />}
       {shown.length === 0 ? <div className="panel"><Empty title={told.visits.length === 0 ? 'Neither has begun' : 'Both did the same'} /></div>
         : (
           <div className="panel table-box">

@@ -12,8 +12,14 @@ import { Notes } from './Notes'
 import { Empty, Trouble } from './Told'
 import { useTick } from './When'
 
+/** Whoever has a link to an approval sees that alone. */
+export function Frame() {
+  const linked = useRouterState({ select: s => /\/approve\//.test(s.location.pathname) })
+  return linked ? <Outlet /> : <Shell />
+}
+
 /** What is around every page: where one may go, what is searched, and whether it is live. */
-export function Shell() {
+function Shell() {
   const [help, setHelp] = useState(false)
   const prefs = usePrefs()
   const search = useRef<HTMLInputElement>(null)

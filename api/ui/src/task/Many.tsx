@@ -6,12 +6,14 @@ import { call } from '../data/call'
 import { useMay } from '../data/me'
 import type { TaskFilter } from '../data/search'
 import { asked } from '../data/tasks'
+import { now } from '../data/time'
 import { Ask } from '../parts/Ask'
 import { Loading, Trouble } from '../parts/Told'
 
-type Action = Bulk['action']
+type Action = Exclude<Bulk['action'], 'fork'>
 const words: Record<Action, { does: string; did: string }> = {
   retry: { does: 'Retry', did: 'retried' }, cancel: { does: 'Cancel', did: 'canceled' }, pause: { does: 'Pause', did: 'paused' }, resume: { does: 'Resume', did: 'resumed' },
+  rerun: { does: 'Rerun', did: 'done again in new ones' },
 }
 
 /** Gives one command to all tasks that the filters find. Without a filter there is none: nobody means all tasks there are. */
@@ -37,7 +39,8 @@ interface Came { changed: number; unchanged: number; refused: number; refusals: 
 
 function ManyAsk({ action, filter, close }: { action: Action; filter: TaskFilter; close: () => void }) {
   const queries = useQueryClient()
-  const body = (more: Partial<Bulk>): Bulk => ({ action, filter: asked(filter), ...more })
+  const [until] = useState(() => new Date(now()).toISOString()) // or those that a rerun starts would be picked, too
+  const body = (more: Partial<Bulk>): Bulk => ({ action, filter: { ...(action === 'rerun' ? { created_to: until } : {}), ...asked(filter) }, ...more })
   const found = useQuery({ queryKey: ['bulk', action, filter], gcTime: 0, queryFn: ({ signal }) => call('POST /v1/tasks/bulk', { body: body({ dry_run: true }) }, signal) })
   const [request] = useState(requestID)
   const give = useMutation({

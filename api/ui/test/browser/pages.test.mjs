@@ -179,16 +179,42 @@ onPage('all tasks that the filters find are canceled at once, after being counte
 
 onPage('an approval is answered on a phone, and who did is kept', '/ui/approvals', async page => {
   const id = await member.start('order', { order: 'A-9', amount: 108, lines: [1] }, { labels: { customer: 'phone' } })
-  const card = page.getByRole('listitem').filter({ hasText: 'customer: phone' })
-  await card.waitFor()
-  assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth), true)
+  await until(async () => (await member.api('GET', `/v1/approvals?q=${id}`)).items.length === 1, 'the approval is there')
+  const fits = async () => assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth), true)
+  await page.getByLabel('Find').first().fill(id)
+  await fits()
+  await page.getByRole('listitem').filter({ has: page.locator(`a[href$="${id}"]`) }).getByRole('link', { name: 'Ship the order?' }).click()
+  await page.getByText('Both checks are done.').waitFor()
+  await page.getByRole('region', { name: 'order' }).getByText('A-9').waitFor()
+  await fits()
+  await page.getByLabel('Comment').fill('too late')
   await page.getByLabel('Answer as').fill('Grace')
-  await card.getByRole('button', { name: 'What it is about' }).click()
-  await card.getByText('A-9').first().waitFor()
-  await card.getByRole('button', { name: 'Reject' }).click()
-  await card.waitFor({ state: 'detached' })
-  await until(async () => (await member.api('GET', `/v1/tasks/${id}/events?type=signal_received`)).items.some(e => JSON.stringify(e).includes('Grace')), 'the answer is kept')
+  await page.getByRole('button', { name: 'Reject' }).click()
+  await page.getByRole('status').getByText('rejected by Grace').waitFor()
+  await until(async () => (await member.api('GET', `/v1/tasks/${id}/events?type=signal_received`)).items.some(e => e.by === 'Grace' && e.note === 'too late'), 'the answer is kept')
 }, { viewport: { width: 360, height: 740 } })
+
+test('whoever has a link answers one approval, and is told when somebody else was quicker', { timeout: 30_000 }, async () => {
+  const id = await member.start('order', { order: 'A-10', amount: 120, lines: [1] })
+  await until(async () => (await member.api('GET', `/v1/approvals?q=${id}`)).items.length === 1, 'the approval is there')
+  const approval = (await member.api('GET', `/v1/approvals?q=${id}`)).items[0].id
+  const { path } = await member.api('POST', `/v1/approvals/${approval}/link`, { name: 'Bo' })
+  const { page, complaints, close } = await openPage(browser, { viewport: { width: 360, height: 740 } })
+  try {
+    await page.goto(member.url + path)
+    await page.getByText('You answer as Bo.').waitFor()
+    assert.equal(await page.getByRole('navigation').count(), 0)
+    await axeFindsNothing(page)
+    await page.getByRole('button', { name: 'Approve' }).click()
+    await page.getByRole('status').getByText('approved by Bo').waitFor()
+    assert.deepEqual(complaints, [])
+    await page.goto(member.url + path.slice(0, -3) + 'AAA')
+    await page.reload()
+    await page.getByText('the link is not one of this server').waitFor()
+  } finally {
+    await close()
+  }
+})
 
 onPage('a schedule is turned off and on, and fires when it is told to', '/ui/schedules', async page => {
   await page.getByRole('button', { name: 'pay', exact: true }).click()
@@ -288,6 +314,7 @@ onPage('two tasks are compared node by node', () => `/ui/tasks/${tasks.failed[0]
   await page.getByRole('button', { name: 'Compare' }).click()
   await page.waitForURL(url => url.searchParams.get('b') === tasks.waiting)
   await page.getByText(/^\d+ the same, \d+ different, \d+ only in A, \d+ only in B$/).waitFor()
+  await page.locator('.merged [data-node$=", the first that differs"]').waitFor()
   const all = await page.getByRole('row').count()
   assert.ok(all > 1)
   await page.getByLabel('only what is not the same').check()

@@ -1,0 +1,167 @@
+package v1
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/troupe-engine/troupe/api"
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// Links let somebody answer one approval who has no token. What a link may do stands in it, signed with a key that follows from the store's secret,
+// so that every member knows it again and nobody keeps a list.
+
+const (
+	linkedPath = "/v1/approve/{approval}"
+	maxLinked  = 1 << 20 // bytes of an answer
+	linkLasts  = 24 * time.Hour
+)
+
+func (s *service) approvalLinkRoutes() {
+	serve(s, operation{id: "link-approval", method: http.MethodPost, path: "/v1/approvals/{approval}/link", tag: "approvals",
+		summary: "Make a link by which somebody may answer an approval", text: "Whoever has the link may read and answer this one approval until it expires, with the name it was made for, and nothing else."}, s.linkApproval)
+	serve(s, operation{id: "get-linked-approval", method: http.MethodGet, path: linkedPath, tag: "approvals",
+		summary: "Read an approval by a link", text: "No token is needed: the header Troupe-Link has that of the link."}, s.getLinked)
+	serve(s, operation{id: "answer-linked-approval", method: http.MethodPost, path: linkedPath, tag: "approvals",
+		summary: "Answer an approval by a link", text: "As answer-approval does, with the name of the link."}, s.answerLinked)
+}
+
+// mountLinks lets in who has a link in place of a token.
+func (s *service) mountLinks(shell *api.Server) {
+	for _, way := range []string{"GET ", "POST "} {
+		shell.MountOpen(way+linkedPath, api.ForPages(shell.FromOutside(s, maxLinked)))
+	}
+}
+
+// linkTerms are what a link says.
+type linkTerms struct {
+	Approval string `json:"a"`
+	Name     string `json:"n"`
+	Until    int64  `json:"u"` // Unix milliseconds
+}
+
+// linkKey is what links are signed with.
+func (s *service) linkKey(ctx context.Context) ([]byte, error) {
+	secret, err := s.Store.Secret(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return sum([]byte(secret), "links to approvals"), nil
+}
+
+func sum(key []byte, text string) []byte {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(text))
+	return mac.Sum(nil)
+}
+
+func signLink(key []byte, t linkTerms) (string, error) {
+	text, err := json.Marshal(t)
+	terms := base64.RawURLEncoding.EncodeToString(text)
+	return terms + "." + base64.RawURLEncoding.EncodeToString(sum(key, terms)), err
+}
+
+// readLink is what a token says that we have signed.
+func readLink(key []byte, token string) (t linkTerms, ok bool) {
+	terms, signed, _ := strings.Cut(token, ".")
+	mac, err := base64.RawURLEncoding.DecodeString(signed)
+	if err != nil || !hmac.Equal(mac, sum(key, terms)) {
+		return t, false
+	}
+	text, err := base64.RawURLEncoding.DecodeString(terms)
+	return t, err == nil && json.Unmarshal(text, &t) == nil
+}
+
+type linkApprovalInput struct {
+	ApprovalPath
+	Body wire.NewLink
+}
+
+func (s *service) linkApproval(ctx context.Context, in *linkApprovalInput) (*body[wire.Link], error) {
+	row, err := s.approvalRow(ctx, in.Approval)
+	if err != nil {
+		return nil, err
+	}
+	if row.State != flow.ApprovalOpen {
+		return nil, at("path.approval", flow.Errorf(flow.Conflict, "nobody waits for this decision any longer"))
+	}
+	if err := flow.CheckText("name", in.Body.Name); err != nil {
+		return nil, at("body.name", err)
+	}
+	lasts := time.Duration(in.Body.ExpiresIn) * time.Second
+	if lasts == 0 {
+		lasts = linkLasts
+	}
+	key, err := s.linkKey(ctx)
+	if err != nil {
+		return nil, err
+	}
+	until := time.Now().Add(lasts).UnixMilli()
+	token, err := signLink(key, linkTerms{row.ID(), in.Body.Name, until})
+	return &body[wire.Link]{wire.Link{Path: "/ui/approve/" + row.ID() + "#" + token, Token: token, ExpiresAt: wire.Millis(until)}}, err
+}
+
+// linked says who may answer an approval by a link.
+func (s *service) linked(ctx context.Context, approval, token string) (name string, err error) {
+	key, err := s.linkKey(ctx)
+	if err != nil {
+		return "", err
+	}
+	t, ok := readLink(key, token)
+	why := ""
+	switch {
+	case !ok || t.Approval != approval:
+		why = "the link is not one of this server's, or is for another approval"
+	case time.Now().UnixMilli() >= t.Until:
+		why = "the link has expired"
+	default:
+		return t.Name, nil
+	}
+	api.NoteRefusal(ctx, why)
+	return "", &located{where: "header.Troupe-Link", hint: "ask whoever sent the link for a new one", err: &api.Refusal{Status: http.StatusUnauthorized, Kind: flow.Denied, Text: why}}
+}
+
+// LinkHeader has the token of a link.
+type LinkHeader struct {
+	Link string `header:"Troupe-Link" maxLength:"8000" doc:"token of the link"`
+}
+
+type getLinkedInput struct {
+	ApprovalPath
+	LinkHeader
+	Values
+}
+
+func (s *service) getLinked(ctx context.Context, in *getLinkedInput) (*body[wire.Question], error) {
+	name, err := s.linked(ctx, in.Approval, in.Link)
+	if err != nil {
+		return nil, err
+	}
+	q, err := s.getApproval(ctx, &getApprovalInput{in.ApprovalPath, in.Values})
+	if err == nil {
+		q.Body.Name = name
+	}
+	return q, err
+}
+
+type answerLinkedInput struct {
+	ApprovalPath
+	LinkHeader
+	Body wire.Answer
+}
+
+func (s *service) answerLinked(ctx context.Context, in *answerLinkedInput) (*body[wire.Answered], error) {
+	name, err := s.linked(ctx, in.Approval, in.Link)
+	if err != nil {
+		return nil, err
+	}
+	in.Body.By = name
+	return s.answerOf(ctx, in.Approval, &in.Body)
+}

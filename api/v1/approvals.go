@@ -1,0 +1,218 @@
+package v1
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/troupe-engine/troupe/api"
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/types"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+func (s *service) approvalRoutes() {
+	serve(s, operation{id: "list-approvals", method: http.MethodGet, path: "/v1/approvals", tag: "approvals",
+		summary: "List what tasks ask people for", text: "Of the open ones those first that have waited longest, of others those that began last. A task that asks several people has several."}, s.listApprovals)
+	serve(s, operation{id: "get-approval", method: http.MethodGet, path: "/v1/approvals/{approval}", tag: "approvals",
+		summary: "Read an approval, with what whoever decides has to know"}, s.getApproval)
+	serve(s, operation{id: "answer-approval", method: http.MethodPost, path: "/v1/approvals/{approval}", tag: "approvals",
+		summary: "Answer an approval", text: "The first answer counts. Every later one is told who gave that, and changes nothing, so a request may be sent again."}, s.answerApproval)
+	s.approvalLinkRoutes()
+}
+
+// ApprovalPath names an approval.
+type ApprovalPath struct {
+	Approval string `path:"approval" minLength:"1" maxLength:"4000" doc:"id of the approval, as lists tell it"`
+}
+
+type listApprovalsInput struct {
+	Paging
+	State string `query:"state" enum:"open,answered,over" default:"open" doc:"open: somebody is asked; answered: somebody has decided; over: nobody did, and nobody is asked any longer"`
+	Flow  string `query:"flow" maxLength:"256" doc:"slug or id"`
+	Text  string `query:"q" maxLength:"256" doc:"what the title says, or the id of the task begins with"`
+}
+
+func (s *service) listApprovals(ctx context.Context, in *listApprovalsInput) (*body[wire.Page[wire.Approval]], error) {
+	at, continued, err := in.position()
+	if err != nil {
+		return nil, err
+	}
+	f := persistence.ApprovalFilter{State: flow.ApprovalState(in.State), Text: in.Text, Newest: in.State != string(flow.ApprovalOpen), Limit: in.Limit + 1}
+	if continued {
+		f.After = persistence.Spot{CreatedAt: at.at, ID: at.name}
+	}
+	if in.Flow != "" {
+		of, err := s.flowBy(ctx, "query.flow", in.Flow)
+		if err != nil {
+			return nil, err
+		}
+		f.FlowID = of.ID
+	}
+	rows, err := s.Store.ListApprovals(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	rows, more := cut(rows, in.Limit)
+	page := wire.Page[wire.Approval]{Items: make([]wire.Approval, len(rows))}
+	slugs := map[string]string{}
+	for i := range rows {
+		if page.Items[i], err = s.toApproval(ctx, &rows[i], slugs); err != nil {
+			return nil, err
+		}
+	}
+	if more {
+		last := &rows[len(rows)-1]
+		page.Next = cursor{last.Since, last.ID()}.String()
+	}
+	return &body[wire.Page[wire.Approval]]{page}, nil
+}
+
+// toApproval looks up what its flow is called, unless it is known.
+func (s *service) toApproval(ctx context.Context, r *persistence.ApprovalRow, slugs map[string]string) (wire.Approval, error) {
+	if slugs[r.FlowID] == "" {
+		f, err := s.Store.Flow(ctx, r.FlowID)
+		switch {
+		case api.Missing(err): // it is just being deleted
+			slugs[r.FlowID] = r.FlowID
+		case err != nil:
+			return wire.Approval{}, err
+		default:
+			slugs[r.FlowID] = orElse(f.Slug, f.ID)
+		}
+	}
+	return wire.Approval{ID: r.ID(), Task: r.Task, Flow: slugs[r.FlowID], Scope: r.Scope, Node: r.Node, Visit: r.Visit, Key: r.Key, Title: r.Title, State: string(r.State),
+		Since: wire.Millis(r.Since), Until: wire.Millis(r.Due), EndedAt: wire.Millis(r.EndedAt), By: r.By, Comment: r.Comment, Action: r.Action}, nil
+}
+
+func (s *service) approvalRow(ctx context.Context, id string) (*persistence.ApprovalRow, error) {
+	row, err := s.Store.Approval(ctx, id)
+	if errors.Is(err, persistence.ErrNotFound) {
+		return nil, missing("path.approval", "GET /v1/approvals lists those that are open; they go with their task", "there is no approval %.300q", id)
+	}
+	return row, err
+}
+
+type getApprovalInput struct {
+	ApprovalPath
+	Values
+}
+
+func (s *service) getApproval(ctx context.Context, in *getApprovalInput) (*body[wire.Question], error) {
+	row, err := s.approvalRow(ctx, in.Approval)
+	if err != nil {
+		return nil, err
+	}
+	q, err := s.question(ctx, row, &in.Values)
+	if err != nil {
+		return nil, err
+	}
+	return &body[wire.Question]{*q}, nil
+}
+
+// question tells of an approval what whoever decides has to know.
+func (s *service) question(ctx context.Context, row *persistence.ApprovalRow, values *Values) (*wire.Question, error) {
+	told, err := s.toApproval(ctx, row, map[string]string{})
+	if err != nil || row.State != flow.ApprovalOpen {
+		return &wire.Question{Approval: told}, err
+	}
+	view, err := s.Reader.View(ctx, row.Task)
+	if err != nil {
+		return nil, noTask(row.Task, err)
+	}
+	open, _ := view.State.Question(row.Address) // none = it has just ended, which the next one to look is told
+	q := wire.Question{Approval: told, Text: open.Text, Form: open.Form.Schema(), Assignees: open.Assignees, Actions: open.Actions}
+	for _, v := range open.Show {
+		values.cut(&v.Value)
+		q.Show = append(q.Show, wire.ShownValue{Name: v.Name, Ref: v.Ref, Value: v.Value})
+	}
+	return &q, nil
+}
+
+type answerApprovalInput struct {
+	ApprovalPath
+	Body wire.Answer
+}
+
+func (s *service) answerApproval(ctx context.Context, in *answerApprovalInput) (*body[wire.Answered], error) {
+	in.Body.By = signer(ctx, in.Body.By)
+	return s.answerOf(ctx, in.Approval, &in.Body)
+}
+
+// answerOf gives an answer, unless somebody did before.
+func (s *service) answerOf(ctx context.Context, id string, a *wire.Answer) (*body[wire.Answered], error) {
+	row, err := s.approvalRow(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	counts := false
+	if row.State == flow.ApprovalOpen {
+		if err := s.fitsForm(ctx, row, a); err != nil {
+			return nil, err
+		}
+		_, err := s.Engine.Do(ctx, engine.Order{Task: row.Task, Command: flow.Answer{Address: row.Address, Action: a.Action, Value: a.Value, By: a.By, Comment: a.Comment}})
+		if err != nil && flow.ErrorKindOf(err) != flow.Conflict {
+			return nil, answerProblem(row.Task, err)
+		}
+		counts = err == nil
+		if row, err = s.approvalRow(ctx, id); err != nil {
+			return nil, err
+		}
+	}
+	if row.State != flow.ApprovalAnswered {
+		return nil, &located{where: "path.approval", hint: "GET /v1/tasks/" + row.Task + " tells what became of the task", err: flow.Errorf(flow.Conflict, "nobody waits for this decision any longer, and nobody has made it")}
+	}
+	told, err := s.toApproval(ctx, row, map[string]string{})
+	return &body[wire.Answered]{wire.Answered{Approval: told, Counts: counts || sameAnswer(row, a)}}, err
+}
+
+func answerProblem(task string, err error) error {
+	switch {
+	case api.Missing(err):
+		return noTask(task, err)
+	case flow.ErrorKindOf(err) == flow.Invalid:
+		return at("body", err)
+	}
+	return err
+}
+
+// sameAnswer says of an answer that came before whether it is this one, sent again, as far as what is kept of it tells.
+func sameAnswer(row *persistence.ApprovalRow, a *wire.Answer) bool {
+	action := map[string]string{"approve": "approved", "reject": "rejected"}[a.Action]
+	return row.By == a.By && row.Comment == a.Comment && (a.Action == "" || row.Action == orElse(action, a.Action))
+}
+
+// badAnswer refuses a value that does not fit the form, and says where.
+type badAnswer struct{ problems types.Problems }
+
+func (e *badAnswer) Error() string { return e.problems.Error() }
+
+func (e *badAnswer) faults() (list []wire.Fault) {
+	for _, p := range e.problems {
+		list = append(list, wire.Fault{What: p.Msg, Where: strings.Replace(p.Where(), "$params", "body.value", 1)})
+	}
+	return list
+}
+
+// fitsForm looks at a value before its task does, to tell everything that is wrong by place.
+func (s *service) fitsForm(ctx context.Context, row *persistence.ApprovalRow, a *wire.Answer) error {
+	if a.Action != "" {
+		return nil
+	}
+	view, err := s.Reader.View(ctx, row.Task)
+	if err != nil {
+		return noTask(row.Task, err)
+	}
+	open, ok := view.State.Question(row.Address)
+	if !ok || open.Form == nil {
+		return nil
+	}
+	if problems := open.Form.Check(api.OrNull(a.Value)); len(problems) > 0 {
+		bad := &badAnswer{problems}
+		return &located{where: bad.faults()[0].Where, hint: "GET /v1/approvals/" + row.ID() + " has the form", err: errors.Join(flow.Errorf(flow.Invalid, "%s", "the answer does not fit the form: "+problems.Below("value")), bad)}
+	}
+	return nil
+}

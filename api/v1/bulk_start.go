@@ -1,0 +1,52 @@
+package v1
+
+import (
+	"context"
+
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// startsAnew says whether an action starts a new task for each.
+func startsAnew(b *wire.Bulk) bool { return b.Action == "rerun" || b.Action == "fork" }
+
+// startAnew starts a task for each. Its key follows from the request and the other task, so the same request makes no second one, also after a
+// restart. What there is no time for is refused as busy: the same request goes on with it.
+func (s *service) startAnew(ctx context.Context, ids []string, b *wire.Bulk, request string, done *wire.BulkDone) error {
+	ctx, cancel := context.WithTimeout(ctx, bulkTime)
+	defer cancel()
+	done.Tasks = len(ids)
+	for _, id := range ids {
+		made, created, err := "", false, error(flow.Errorf(flow.Busy, "there was no time left for it: send the same request again"))
+		if ctx.Err() == nil {
+			made, created, err = s.startFor(ctx, id, b, request+":"+id)
+		}
+		switch {
+		case err != nil:
+			refuse(done, id, noTask(id, err))
+			continue
+		case created:
+			done.Changed++
+		default:
+			done.Unchanged++
+		}
+		done.Started = append(done.Started, wire.BulkStarted{Task: id, ID: made})
+	}
+	return nil
+}
+
+func (s *service) startFor(ctx context.Context, id string, b *wire.Bulk, key string) (made string, created bool, err error) {
+	of := TaskPath{Task: id}
+	if b.Action == "fork" {
+		forked, err := s.fork(ctx, &forkInput{TaskPath: of, Body: wire.Fork{From: b.From, Version: b.Version, Newest: b.Newest, IdempotencyKey: key}})
+		if err != nil {
+			return "", false, err
+		}
+		return forked.Body.ID, forked.Body.Created, nil
+	}
+	reran, err := s.rerun(ctx, &rerunInput{TaskPath: of, Body: &wire.Rerun{Version: b.Version, Newest: b.Newest, IdempotencyKey: key}})
+	if err != nil {
+		return "", false, err
+	}
+	return reran.Body.ID, reran.Body.Created, nil
+}

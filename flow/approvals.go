@@ -1,0 +1,170 @@
+package flow
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// ApprovalState says what has become of an approval.
+type ApprovalState string
+
+// States of an approval.
+const (
+	ApprovalOpen     ApprovalState = "open"
+	ApprovalAnswered ApprovalState = "answered"
+	ApprovalOver     ApprovalState = "over" // nobody decided: its time ran out, or the task ended or went another way
+)
+
+// Approval is a decision that a task asks somebody for. A task may ask for several at once.
+type Approval struct {
+	Address        // of the step
+	Key     string // that an answer sets
+	Title   string
+	Since   int64
+	Due     int64 // 0 = no end
+	State   ApprovalState
+
+	EndedAt int64 // 0 while it is open
+	By      string
+	Comment string
+	Action  string // that it was answered with; "" = with a value that is none
+}
+
+// MaxComment bounds what somebody says to an answer, in bytes.
+const MaxComment = 2000
+
+// ApprovalID names an approval across tasks, in characters that are safe in a URL.
+func ApprovalID(task string, at Address) string {
+	return task + "." + strconv.Itoa(at.Visit) + "." + base64.RawURLEncoding.EncodeToString([]byte(at.Scope+"\n"+at.Node))
+}
+
+// ParseApprovalID is the inverse of ApprovalID.
+func ParseApprovalID(id string) (task string, at Address, err error) {
+	parts := strings.Split(id, ".")
+	if len(parts) == 3 {
+		names, bad := base64.RawURLEncoding.DecodeString(parts[2])
+		visit, wrong := strconv.Atoi(parts[1])
+		if scope, node, ok := strings.Cut(string(names), "\n"); ok && bad == nil && wrong == nil {
+			at = Address{Scope: scope, Node: node, Visit: visit}
+		}
+	}
+	if parts[0] == "" || ApprovalID(parts[0], at) != id { // also another spelling of the same
+		return "", Address{}, Errorf(NotFound, "there is no approval %.80q", id)
+	}
+	return parts[0], at, nil
+}
+
+// approvalLog notes which approvals begin and end by one decision.
+type approvalLog struct {
+	changes  []Approval
+	answered *Step // the one that just ends by an answer
+	by       string
+	comment  string
+	action   string
+}
+
+// began notes one that waits from now on.
+func (l *approvalLog) began(st *Step) {
+	if l != nil {
+		q, _ := ReadQuestion(st.Node.Params)
+		l.put(Approval{Address: st.Address(), Key: st.AwaitedKey(), Title: q.Title, Since: st.waitsSince(), Due: st.Due, State: ApprovalOpen})
+	}
+}
+
+// ended notes one that waits no longer.
+func (l *approvalLog) ended(st *Step, at int64) {
+	if l == nil {
+		return
+	}
+	q, _ := ReadQuestion(st.Node.Params)
+	a := Approval{Address: st.Address(), Key: st.AwaitedKey(), Title: q.Title, Since: st.waitsSince(), Due: st.Due, State: ApprovalOver, EndedAt: at}
+	if l.answered == st {
+		a.State, a.By, a.Comment, a.Action = ApprovalAnswered, l.by, l.comment, l.action
+	}
+	l.put(a)
+}
+
+func (l *approvalLog) put(a Approval) { l.changes = append(l.changes, a) }
+
+// MergeApprovals adds changes to those before that are stored with them: of each approval the last one counts.
+func MergeApprovals(list []Approval, changes ...Approval) []Approval {
+	if len(changes) == 0 {
+		return list
+	}
+	at := make(map[Address]int, len(list)+len(changes))
+	for i := range list {
+		at[list[i].Address] = i
+	}
+	for _, a := range changes {
+		i, there := at[a.Address]
+		if !there {
+			at[a.Address] = len(list)
+			list = append(list, a)
+			continue
+		}
+		list[i] = a
+	}
+	return list
+}
+
+// Approvals are those that a task waits for.
+func (s *State) Approvals() (list []Approval) {
+	l := approvalLog{}
+	for _, st := range s.waits.steps {
+		if st.waitsFor == WaitApproval {
+			l.began(st)
+		}
+	}
+	return l.changes
+}
+
+// answer answers one approval, and no other that waits for the same key elsewhere: it sets the key in the scope that asks.
+func (d *decider) answer(c Answer) error {
+	st := d.s.step(c.Address)
+	if st == nil || st.waitsFor != WaitApproval {
+		return Errorf(Conflict, "nobody waits for this decision any longer")
+	}
+	switch {
+	case len(c.By) > MaxName || !IsText(c.By):
+		return Errorf(Invalid, "who answers is UTF-8 text of at most %d bytes", MaxName)
+	case len(c.Comment) > MaxComment || !IsText(c.Comment):
+		return Errorf(Invalid, "a comment is UTF-8 text of at most %d bytes", MaxComment)
+	}
+	value, err := st.Node.decision(c)
+	if err != nil {
+		return err
+	}
+	key, placed := st.Placed(value)
+	if strings.ContainsAny(st.AwaitedKey(), "$[") {
+		return Errorf(Invalid, "the approval waits for %s, which no answer can set", st.AwaitedKey())
+	}
+	if err := checkSharedKey(key); err != nil {
+		return err
+	}
+	if err := d.limits.checkValue("the answer", placed); err != nil {
+		return err
+	}
+	d.asked.by, d.asked.comment = c.By, c.Comment
+	d.emit(Event{Type: SignalReceived, Scope: c.Scope, Node: c.Node, Visit: c.Visit, Key: key, Output: placed, By: c.By, Note: c.Comment})
+	d.awake(st)
+	d.wake()
+	return nil
+}
+
+// Placed is what to signal so that a step finds a value where it looks for it: the key, and the value or an object around it.
+func (st *Step) Placed(v json.RawMessage) (key string, placed json.RawMessage) {
+	key, rest, nested := strings.Cut(st.AwaitedKey(), ".")
+	if !nested {
+		return key, v
+	}
+	fields := strings.Split(rest, ".")
+	for _, field := range slices.Backward(fields) {
+		v = append(append(append(expr.AppendQuote([]byte{'{'}, field), ':'), v...), '}')
+	}
+	return key, v
+}

@@ -1,0 +1,243 @@
+package flow
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow/expr"
+	"github.com/troupe-engine/troupe/flow/types"
+)
+
+// Question is what an approval asks, as the params of its node say.
+type Question struct {
+	Title, Text string
+	Form        *types.Form // of the answer; nil = it is an action or any value
+	Show        []Shown     // what whoever decides sees of the task
+	Assignees   []string    // who is meant to decide; anybody may
+}
+
+// Shown is a value of the task, and what it is called.
+type Shown struct {
+	Name  string
+	Ref   string
+	Value json.RawMessage // once it has been looked up
+}
+
+// QuestionFault is what is wrong with a question, and where in the params.
+type QuestionFault struct {
+	Path []string
+	types.Problem
+}
+
+// QuestionParams are the params of an approval that say what it asks.
+var QuestionParams = []string{"title", "text", "form", "show", "assignees"}
+
+const (
+	maxTitle     = 200
+	maxQuestion  = 10_000
+	maxShown     = 50
+	maxAssignees = 100
+)
+
+// ReadQuestion reads what an approval asks. What is wrong is left out of it.
+func ReadQuestion(params json.RawMessage) (q Question, faults []QuestionFault) {
+	r := questionReader{params: params}
+	q.Title = r.text("title", maxTitle)
+	q.Text = r.text("text", maxQuestion)
+	q.Form = r.form()
+	q.Show = r.show()
+	for i, v := range r.list("assignees", maxAssignees) {
+		if name, ok := r.name(v, "assignees", inList(i)); ok {
+			q.Assignees = append(q.Assignees, name)
+		}
+	}
+	return q, r.faults
+}
+
+type questionReader struct {
+	params json.RawMessage
+	faults []QuestionFault
+}
+
+func inList(i int) string { return fmt.Sprintf("[%d]", i) }
+
+func (r *questionReader) fault(path []string, format string, args ...any) {
+	r.faults = append(r.faults, QuestionFault{path, types.Problem{Msg: fmt.Sprintf(format, args...)}})
+}
+
+// text is a param that is a text of so many bytes at most.
+func (r *questionReader) text(name string, most int) string {
+	raw, there := expr.Field(r.params, name)
+	if !there {
+		return ""
+	}
+	text, ok := expr.String(raw)
+	switch {
+	case !ok:
+		r.fault([]string{name}, "must be a string, is %s", expr.KindOf(raw))
+		return ""
+	case len(text) > most || !IsText(text):
+		r.fault([]string{name}, "must be UTF-8 text of at most %d bytes", most)
+		return ""
+	}
+	return text
+}
+
+func (r *questionReader) form() *types.Form {
+	raw, _ := expr.Field(r.params, "form")
+	form, problems := types.ReadForm(raw)
+	for _, p := range problems {
+		r.faults = append(r.faults, QuestionFault{append([]string{"form"}, p.Path...), p})
+	}
+	return form
+}
+
+func (r *questionReader) list(name string, most int) []json.RawMessage {
+	raw, there := expr.Field(r.params, name)
+	if !there {
+		return nil
+	}
+	list, ok := expr.Elements(raw)
+	switch {
+	case !ok:
+		r.fault([]string{name}, "must be a list, is %s", expr.KindOf(raw))
+	case len(list) > most:
+		r.fault([]string{name}, "has %d elements, more than %d", len(list), most)
+		return nil
+	}
+	return list
+}
+
+func (r *questionReader) name(raw json.RawMessage, path ...string) (string, bool) {
+	name, ok := expr.String(raw)
+	if !ok || name == "" || len(name) > MaxName || !IsText(name) {
+		r.fault(path, "must be a text of 1 to %d bytes", MaxName)
+		return "", false
+	}
+	return name, true
+}
+
+// show is a list of references, or an object of them by the names they are shown with.
+func (r *questionReader) show() (list []Shown) {
+	raw, there := expr.Field(r.params, "show")
+	if there && expr.KindOf(raw) == expr.KindObject {
+		members, _ := expr.Members(raw)
+		if len(members) > maxShown {
+			r.fault([]string{"show"}, "has %d members, more than %d", len(members), maxShown)
+			return nil
+		}
+		for _, m := range members {
+			if ref, ok := r.reference(m.Value, m.Key); ok {
+				list = append(list, Shown{Name: m.Key, Ref: ref})
+			}
+		}
+		return list
+	}
+	for i, v := range r.list("show", maxShown) {
+		if ref, ok := r.reference(v, inList(i)); ok {
+			_, name, _ := strings.Cut(ref, ".")
+			if name == "" {
+				name = strings.TrimPrefix(ref, "$")
+			}
+			list = append(list, Shown{Name: name, Ref: ref})
+		}
+	}
+	return list
+}
+
+// reference reads one; a word without `$` is a key of shared.
+func (r *questionReader) reference(raw json.RawMessage, at string) (string, bool) {
+	ref, ok := r.name(raw, "show", at)
+	if !ok {
+		return "", false
+	}
+	if !strings.HasPrefix(ref, "$") {
+		ref = "$shared." + ref
+	}
+	if expr.ParseRef(ref).Literal() {
+		r.fault([]string{"show", at}, "%.80q is no reference: write $shared.KEY, $params.KEY or $input.KEY", ref)
+		return "", false
+	}
+	return ref, true
+}
+
+// OpenQuestion is an approval that waits, with all that whoever decides is told.
+type OpenQuestion struct {
+	Question
+	Actions []string // that lead somewhere of their own, approved and rejected first; with a form there are none
+}
+
+// Question tells of an approval that waits; false when none does there.
+func (s *State) Question(at Address) (OpenQuestion, bool) {
+	st := s.step(at)
+	if st == nil || st.Node.Kind != KindApproval || s.Status.Ended() {
+		return OpenQuestion{}, false
+	}
+	q, _ := ReadQuestion(st.Node.Params)
+	env := st.scope.env(st.Params, st.stepInput())
+	for i := range q.Show {
+		q.Show[i].Value = orNull(expr.ParseRef(q.Show[i].Ref).Resolve(env))
+	}
+	a := OpenQuestion{Question: q}
+	if q.Form == nil {
+		a.Actions = st.Node.decisions()
+	}
+	return a, true
+}
+
+const (
+	approved = "approved"
+	rejected = "rejected"
+)
+
+// decisions are the actions that somebody can choose.
+func (n *PlanNode) decisions() []string {
+	list := []string{approved, rejected}
+	for _, action := range slices.Sorted(maps.Keys(n.Edges)) {
+		if !slices.Contains([]string{approved, rejected, "default", "error"}, action) {
+			list = append(list, action)
+		}
+	}
+	return list
+}
+
+// decision is the value that an answer sets, or why it is none.
+func (n *PlanNode) decision(c Answer) (json.RawMessage, error) {
+	q, _ := ReadQuestion(n.Params)
+	switch {
+	case c.Action != "" && len(c.Value) > 0:
+		return nil, Errorf(Invalid, "an answer is an action or a value, not both")
+	case q.Form != nil && c.Action != "":
+		return nil, Errorf(Invalid, "the approval is answered by a form: send a value that fits it")
+	case q.Form != nil:
+		if problems := q.Form.Check(orNull(c.Value)); len(problems) > 0 {
+			return nil, Errorf(Invalid, "the answer does not fit the form: %s", problems.Below("value"))
+		}
+		if !decides(c.Value) {
+			return nil, Errorf(Invalid, "the answer decides nothing: send another value than null or an empty text")
+		}
+		return c.Value, nil
+	case c.Action != "":
+		return n.chosen(c.Action)
+	case !decides(c.Value):
+		return nil, Errorf(Invalid, "the answer decides nothing: send an action such as approved or rejected, or a value")
+	}
+	return c.Value, nil
+}
+
+// chosen is the value that an action stands for.
+func (n *PlanNode) chosen(action string) (json.RawMessage, error) {
+	switch action {
+	case approved, "approve":
+		return json.RawMessage("true"), nil
+	case rejected, "reject":
+		return json.RawMessage("false"), nil
+	}
+	if list := n.decisions(); !slices.Contains(list, action) {
+		return nil, Errorf(Invalid, "nothing follows from the action %.80q: it is one of %s", action, strings.Join(list, ", "))
+	}
+	return expr.Quote(action), nil
+}

@@ -1,0 +1,45 @@
+package listing
+
+import (
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// ApprovalColumns are those that ScanApproval reads.
+const ApprovalColumns = "id, flow_id, state, since, due, key, title, ended_at, answered_by, comment, action"
+
+// ScanApproval reads ApprovalColumns.
+func ScanApproval(row Row, r *persistence.ApprovalRow) error {
+	var id string
+	err := row.Scan(&id, &r.FlowID, &r.State, &r.Since, &r.Due, &r.Key, &r.Title, &r.EndedAt, &r.By, &r.Comment, &r.Action)
+	if err == nil {
+		r.Task, r.Address, err = flow.ParseApprovalID(id)
+	}
+	return err
+}
+
+// Approvals asks for those of a filter.
+func Approvals(d Dialect, f persistence.ApprovalFilter) *Query {
+	q := &Query{mark: d.Mark, open: " WHERE ", asc: !f.Newest}
+	q.Add("SELECT " + ApprovalColumns + " FROM " + d.Schema + "approvals")
+	q.And("state = ", string(f.State))
+	if f.FlowID != "" {
+		q.And("flow_id = ", f.FlowID)
+	}
+	if f.Text != "" {
+		q.And("(title "+d.Like+" ", "%"+likeEscaper.Replace(f.Text)+"%")
+		q.Add(` ESCAPE '\' OR task >= `, f.Text)
+		q.Add(" AND task < ", f.Text+"\U0010FFFF")
+		q.Add(")")
+	}
+	if f.After.ID != "" {
+		behind := "(since, id) > ("
+		if f.Newest {
+			behind = "(since, id) < ("
+		}
+		q.And(behind, f.After.CreatedAt, f.After.ID)
+		q.Add(")")
+	}
+	q.order("since", "id", f.Limit, 0)
+	return q
+}

@@ -1,0 +1,60 @@
+package model
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+func (s *store) keepApprovals(rows []persistence.ApprovalRow) {
+	for _, r := range rows {
+		s.approvals[r.ID()] = r
+	}
+}
+
+// dropApprovals forgets those of a task.
+func (s *store) dropApprovals(task string) {
+	maps.DeleteFunc(s.approvals, func(_ string, r persistence.ApprovalRow) bool { return r.Task == task })
+}
+
+func (s *store) ListApprovals(ctx context.Context, f persistence.ApprovalFilter) ([]persistence.ApprovalRow, error) {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	order := func(since int64, id string, r *persistence.ApprovalRow) int {
+		c := cmp.Or(cmp.Compare(r.Since, since), cmp.Compare(r.ID(), id))
+		if f.Newest {
+			return -c
+		}
+		return c
+	}
+	list := []persistence.ApprovalRow{}
+	for _, r := range s.approvals {
+		said := strings.Contains(strings.ToLower(r.Title), strings.ToLower(f.Text)) || strings.HasPrefix(r.Task, f.Text)
+		if r.State == f.State && (f.FlowID == "" || r.FlowID == f.FlowID) && said && (f.After.ID == "" || order(f.After.CreatedAt, f.After.ID, &r) > 0) {
+			list = append(list, r)
+		}
+	}
+	slices.SortFunc(list, func(a, b persistence.ApprovalRow) int { return order(b.Since, b.ID(), &a) })
+	return first(list, f.Limit), nil
+}
+
+func (s *store) Approval(ctx context.Context, id string) (*persistence.ApprovalRow, error) {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	r, ok := s.approvals[id]
+	if !ok {
+		return nil, fmt.Errorf("read an approval: %w", persistence.ErrNotFound)
+	}
+	return &r, nil
+}

@@ -1,0 +1,38 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/internal/listing"
+)
+
+// approvals makes the changes of a commit.
+func (t tx) approvals(rows []persistence.ApprovalRow) error {
+	for i := range rows {
+		r := &rows[i]
+		_, err := t.exec(`INSERT INTO approvals (task, id, flow_id, state, since, due, key, title, ended_at, answered_by, comment, action) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+			ON CONFLICT (task, id) DO UPDATE SET state = excluded.state, since = excluded.since, due = excluded.due, ended_at = excluded.ended_at,
+				answered_by = excluded.answered_by, comment = excluded.comment, action = excluded.action`,
+			r.Task, r.ID(), r.FlowID, string(r.State), r.Since, r.Due, listing.Text(r.Key), listing.Text(r.Title), r.EndedAt, listing.Text(r.By), listing.Text(r.Comment), listing.Text(r.Action))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *store) ListApprovals(ctx context.Context, f persistence.ApprovalFilter) ([]persistence.ApprovalRow, error) {
+	q := listing.Approvals(dialect, f)
+	return read(ctx, &s.readers, "list approvals", listing.ScanApproval, q.String(), q.Args...)
+}
+
+func (s *store) Approval(ctx context.Context, id string) (*persistence.ApprovalRow, error) {
+	task, _, err := flow.ParseApprovalID(id)
+	if err != nil {
+		return nil, fmt.Errorf("read an approval: %w", persistence.ErrNotFound)
+	}
+	return first(ctx, &s.readers, "read an approval", listing.ScanApproval, "SELECT "+listing.ApprovalColumns+" FROM approvals WHERE task = ? AND id = ?", task, id)
+}

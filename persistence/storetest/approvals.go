@@ -1,0 +1,96 @@
+package storetest
+
+import (
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// approval is one of a task that is open since a time.
+func approval(task, node string, since int64) persistence.ApprovalRow {
+	return persistence.ApprovalRow{Task: task, FlowID: "flow", Approval: flow.Approval{Address: flow.Address{Scope: "in#1", Node: node, Visit: 2}, Key: "$shared.ok",
+		Title: "Ship " + node + "_100%?", Since: since, Due: since + 9, State: flow.ApprovalOpen}}
+}
+
+// approving makes a task that asks for approvals.
+func (w *world) approving(task string, rows ...persistence.ApprovalRow) {
+	w.Helper()
+	w.must(with(created(task), func(c *persistence.Commit) { c.Approvals = rows[:1] }))
+	w.must(with(appended(task, 2), func(c *persistence.Commit) { c.Approvals = rows[1:] }))
+}
+
+// asked are the nodes of the approvals that a filter picks.
+func (w *world) asked(f persistence.ApprovalFilter) []string {
+	w.Helper()
+	if f.State == "" {
+		f.State = flow.ApprovalOpen
+	}
+	f.Limit = max(f.Limit, 1)
+	nodes := []string{}
+	for {
+		page := got[persistence.ApprovalRow](w)(w.ListApprovals(w.ctx(), f))
+		for i := range page {
+			nodes = append(nodes, page[i].Node)
+			f.After = persistence.Spot{CreatedAt: page[i].Since, ID: page[i].ID()}
+		}
+		if len(page) < f.Limit {
+			return nodes
+		}
+	}
+}
+
+var approvals = []behavior{
+	{"what tasks ask for is listed by time, page by page, and read as it was written", func(w *world) {
+		x, y, z := approval("a", "x", 7), approval("a", "y", 3), approval("b", "z", 7)
+		w.approving("a", x, y)
+		w.approving("b", z)
+		require.Equal(w, []string{"y", "x", "z"}, w.asked(persistence.ApprovalFilter{}))
+		require.Equal(w, []string{"y", "x", "z"}, w.asked(persistence.ApprovalFilter{Limit: 2}))
+		require.Equal(w, []string{"z", "x", "y"}, w.asked(persistence.ApprovalFilter{Newest: true}))
+		one, err := w.Approval(w.ctx(), x.ID())
+		require.NoError(w, err)
+		require.Equal(w, x, *one)
+		for _, id := range []string{"", "a", "nul\x00", approval("c", "x", 1).ID()} {
+			_, err = w.Approval(w.ctx(), id)
+			require.ErrorIs(w, err, persistence.ErrNotFound)
+		}
+	}},
+	{"they are found by flow, by what the title says, and by their task", func(w *world) {
+		Publish(w, w.Store, "other", "version-2")
+		x, y := approval("a", "x", 1), approval("a", "Y", 2)
+		y.FlowID = "other"
+		w.approving("a", x, y)
+		require.Equal(w, []string{"x"}, w.asked(persistence.ApprovalFilter{FlowID: "flow"}))
+		require.Equal(w, []string{"Y"}, w.asked(persistence.ApprovalFilter{FlowID: "other"}))
+		require.Empty(w, w.asked(persistence.ApprovalFilter{FlowID: "nul\x00"}))
+		require.Equal(w, []string{"Y"}, w.asked(persistence.ApprovalFilter{Text: "ship y_100%"}))
+		require.Empty(w, w.asked(persistence.ApprovalFilter{Text: "%y__"}))
+		require.Equal(w, []string{"x", "Y"}, w.asked(persistence.ApprovalFilter{Text: "a"}))
+		require.Empty(w, w.asked(persistence.ApprovalFilter{Text: "b"}))
+	}},
+	{"an answer is kept with who gave it, and what is asked again is open again", func(w *world) {
+		x := approval("a", "x", 1)
+		w.approving("a", x, approval("a", "y", 2))
+		x.State, x.EndedAt, x.By, x.Comment, x.Action = flow.ApprovalAnswered, 5, "ada", "why not?", "approved"
+		w.must(with(appended("a", 3), func(c *persistence.Commit) { c.Approvals = []persistence.ApprovalRow{x} }))
+		require.Equal(w, []string{"y"}, w.asked(persistence.ApprovalFilter{}))
+		require.Equal(w, []persistence.ApprovalRow{x}, got[persistence.ApprovalRow](w)(w.ListApprovals(w.ctx(), persistence.ApprovalFilter{State: flow.ApprovalAnswered, Limit: 9})))
+		again := approval("a", "x", 9)
+		w.must(with(appended("a", 4), func(c *persistence.Commit) { c.Approvals = []persistence.ApprovalRow{again} }))
+		one, err := w.Approval(w.ctx(), x.ID())
+		require.NoError(w, err)
+		require.Equal(w, again, *one)
+	}},
+	{"they go with their task", func(w *world) {
+		x := approval("a", "x", 1)
+		w.approving("a", x, approval("a", "y", 2))
+		w.must(with(appended("a", 3), func(c *persistence.Commit) { c.Columns = &persistence.Columns{Status: "completed", EndedAt: 3} }))
+		n, err := w.DeleteEnded(w.ctx(), 10, 9)
+		require.NoError(w, err)
+		require.Equal(w, 1, n)
+		require.Empty(w, w.asked(persistence.ApprovalFilter{}))
+		_, err = w.Approval(w.ctx(), x.ID())
+		require.ErrorIs(w, err, persistence.ErrNotFound)
+	}},
+}
