@@ -124,8 +124,11 @@ func (a *attachment) stay(ctx context.Context) error {
 		if ctx.Err() != nil || a.gone() {
 			return nil
 		}
-		if connect.CodeOf(err) == connect.CodeUnauthenticated {
+		switch connect.CodeOf(err) {
+		case connect.CodeUnauthenticated:
 			return a.worker.server.denied(&statusError{status: http.StatusUnauthorized})
+		case connect.CodePermissionDenied:
+			return fmt.Errorf("%w: %w", ErrDenied, err)
 		}
 		if member.welcome {
 			pause = backoff{}

@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"cmp"
 	"context"
 	"testing"
 
@@ -14,16 +15,18 @@ func TestAWorkerThatIsDeniedEndsInPlaceOfTryingForEver(t *testing.T) {
 		route, token string // where it is denied, and the token that it has
 		push         bool
 		want         string
+		status       int // 0 = 401
 	}{
-		"at the registration":           {"register", "wrong", false, "the token is wrong"},
-		"a push worker":                 {"register", "wrong", true, "the token is wrong"},
-		"without a token":               {"register", "", false, "it wants a token, and there is none"},
-		"at a poll":                     {"poll", "wrong", false, "the token is wrong"},
-		"at a sign of life, much later": {"heartbeat", "outdated", true, "the token is wrong"},
+		"at the registration":           {"register", "wrong", false, "the token is wrong", 0},
+		"a push worker":                 {"register", "wrong", true, "the token is wrong", 0},
+		"without a token":               {"register", "", false, "it wants a token, and there is none", 0},
+		"at a poll":                     {"poll", "wrong", false, "the token is wrong", 0},
+		"at a sign of life, much later": {"heartbeat", "outdated", true, "the token is wrong", 0},
+		"with a token of another role":  {"register", "of a viewer", false, "403 Forbidden", 403},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
-			e.first(tt.route, status(401))
+			e.first(tt.route, status(cmp.Or(tt.status, 401)))
 			cfg := config(e)
 			cfg.Token, cfg.Push, cfg.Pull, cfg.URL = tt.token, tt.push, !tt.push, "http://127.0.0.1:0"
 			w := worker.New(cfg)

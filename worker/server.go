@@ -59,13 +59,15 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("the engine answered %d %s: %s", e.status, http.StatusText(e.status), e.text)
 }
 
-// ErrDenied is how Run ends when the engine does not take the worker's token, or wants one: trying on would be of no use.
+// ErrDenied is how Run ends when the engine does not take the worker's token, wants one, or wants one of another role: trying on would be of no use.
 var ErrDenied = errors.New("worker: the engine does not let this worker in")
 
 // denied says whether the engine does not take the token, and then how the worker is to end.
 func (s *server) denied(err error) error {
-	switch {
-	case statusOf(err) != http.StatusUnauthorized:
+	switch status := statusOf(err); {
+	case status == http.StatusForbidden:
+		return fmt.Errorf("%w: %w", ErrDenied, err)
+	case status != http.StatusUnauthorized:
 		return nil
 	case s.token == "":
 		return fmt.Errorf("%w: it wants a token, and there is none", ErrDenied)
