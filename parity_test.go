@@ -30,7 +30,7 @@ var methods = map[string]string{
 	"list-logs": "Logs", "stream-logs": "FollowLogs",
 
 	"open-session": ofBrowsers, "close-session": ofBrowsers, "get-me": ofBrowsers,
-	"get-settings": ofAdmins, "list-tokens": ofAdmins, "create-token": ofAdmins, "delete-token": ofAdmins,
+	"get-settings": ofAdmins, "list-tokens": ofAdmins, "list-views": ofBrowsers, "set-view": ofBrowsers, "delete-view": ofBrowsers, "create-token": ofAdmins, "delete-token": ofAdmins,
 
 	"get-job": "Job", "get-log": "Log", "list-jobs": "Jobs", "list-queues": "Queues", "list-workers": "Workers", "get-info": "Info", "get-overview": "Overview", "get-stats": "FlowStats", "get-series": "StatsSeries",
 	"list-members": "Members", "list-shards": "Shards", "drain-member": "Drain", "undrain-member": "Undrain",

@@ -64,6 +64,7 @@ type Store interface {
 	persistence.Logs
 	persistence.Hooks
 	persistence.Tokens
+	persistence.Views
 	persistence.Approvals
 	Secret(ctx context.Context) (string, error)
 	Rows(ctx context.Context, task string, after int64, p persistence.Part) ([]persistence.Row, error)

@@ -56,6 +56,7 @@ type Store interface {
 	Stats
 	Hooks
 	Tokens
+	Views
 
 	// Ping says whether the store can be reached.
 	Ping(ctx context.Context) error

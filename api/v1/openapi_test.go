@@ -25,6 +25,7 @@ var routes = []string{
 	"DELETE /v1/schedules/{schedule}",
 	"DELETE /v1/session",
 	"DELETE /v1/tokens/{token}",
+	"DELETE /v1/views/{view}",
 	"DELETE /v1/workers/{worker}",
 	"GET /v1/approvals",
 	"GET /v1/approvals/{approval}",
@@ -72,6 +73,7 @@ var routes = []string{
 	"GET /v1/tasks/{task}/value",
 	"GET /v1/tasks/{task}/waiting",
 	"GET /v1/tokens",
+	"GET /v1/views",
 	"GET /v1/workers",
 	"GET /v1/workers/{worker}",
 	"GET /v1/ws",
@@ -114,6 +116,7 @@ var routes = []string{
 	"PUT /v1/flows/{flow}",
 	"PUT /v1/hooks/{hook}",
 	"PUT /v1/schedules/{schedule}",
+	"PUT /v1/views/{view}",
 	"PUT /v1/workers/{worker}",
 }
 

@@ -53,6 +53,10 @@ var roles = map[string]api.Need{
 	"set-hook":    api.ForAuthors,
 	"delete-hook": api.ForAuthors,
 
+	"list-views":  api.ForViewers,
+	"set-view":    api.ForOperators,
+	"delete-view": api.ForOperators,
+
 	"list-tasks":       api.ForViewers,
 	"count-tasks":      api.ForViewers,
 	"get-task":         api.ForViewers,

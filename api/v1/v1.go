@@ -121,6 +121,7 @@ func newService(cfg Config) *service {
 	s.statsRoutes()
 	s.sessionRoutes()
 	s.tokenRoutes()
+	s.viewRoutes()
 	s.clusterRoutes()
 	neverNull(s.huma.OpenAPI())
 	s.pages()

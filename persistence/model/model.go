@@ -42,7 +42,8 @@ type store struct {
 	workers    []persistence.Worker
 	hooks      map[string]persistence.Hook
 	deliveries map[[2]string]persistence.Delivery // by hook and id
-	tokens     []persistence.Token                // in order of name
+	views      map[string]persistence.SavedView
+	tokens     []persistence.Token // in order of name
 	schedules  Schedules
 }
 
@@ -61,7 +62,7 @@ func New(o Options) persistence.Store {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &store{options: o, tasks: map[string]*task{}, logs: map[string][]persistence.LogRow{}, stats: map[persistence.StatsSpot]stats.Counts{}, permits: NewPermits(), externals: NewExternals(), approvals: map[string]persistence.ApprovalRow{},
+	return &store{options: o, tasks: map[string]*task{}, logs: map[string][]persistence.LogRow{}, stats: map[persistence.StatsSpot]stats.Counts{}, views: map[string]persistence.SavedView{}, permits: NewPermits(), externals: NewExternals(), approvals: map[string]persistence.ApprovalRow{},
 		hooks: map[string]persistence.Hook{}, deliveries: map[[2]string]persistence.Delivery{}}
 }
 

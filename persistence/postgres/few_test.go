@@ -101,7 +101,7 @@ func TestAMemberWaitsForAConnectionAtItsStart(t *testing.T) {
 		require.NoError(t, err)
 		others = append(others, conn)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	_, err := postgres.Open(ctx, server.DSN("empty"), postgres.Options{})
 	cancel()
 	require.ErrorContains(t, err, "too many clients")

@@ -51,6 +51,7 @@ func Run(t *testing.T, open func(*testing.T) persistence.Store) {
 		{"stats", statistics, true},
 		{"hooks", hooks, false},
 		{"tokens", tokens, false},
+		{"views", views, false},
 	} {
 		t.Run(group.name, func(t *testing.T) {
 			for _, b := range group.list {

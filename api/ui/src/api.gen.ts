@@ -1143,6 +1143,15 @@ export interface PageVersion {
   searched_to?: string
 }
 
+export interface PageView {
+  /** never null */
+  items: View[]
+  /** cursor of the next page; absent at the end */
+  next?: string
+  /** of tasks that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
+  searched_to?: string
+}
+
 export interface PageWaitingJob {
   /** never null */
   items: WaitingJob[]
@@ -1563,6 +1572,11 @@ export interface SetSchedule {
   waiting?: string
   /** what may not be what was meant */
   warning?: string
+}
+
+export interface SetView {
+  /** of the page of tasks: /ui/tasks?QUERY */
+  query: string
 }
 
 export interface Settings {
@@ -2197,6 +2211,15 @@ export interface Version {
   number: number
   /** only published versions are the newest one */
   status: string
+}
+
+export interface View {
+  name: string
+  /** of the page of tasks: /ui/tasks?QUERY */
+  query: string
+  updated_at: string
+  /** name of the token by which it was set */
+  updated_by?: string
 }
 
 export interface VisitPair {
@@ -3366,6 +3389,27 @@ export interface Routes {
     body: { [key: string]: unknown } | Publish
     answer: Validation
   }
+  /** List the lists of tasks that people have given names, in order of name */
+  'GET /v1/views': {
+    answer: PageView
+  }
+  /** Give a list of tasks a name */
+  'PUT /v1/views/{view}': {
+    path: {
+      /** name of the view */
+      view: string
+    }
+    body: SetView
+    answer: View
+  }
+  /** Delete a list of tasks with a name, and tell what it was */
+  'DELETE /v1/views/{view}': {
+    path: {
+      /** name of the view */
+      view: string
+    }
+    answer: View
+  }
   /** List the workers in order of their first registration */
   'GET /v1/workers': {
     query?: {
@@ -3533,6 +3577,9 @@ export const roles: Partial<Record<keyof Routes, string>> = {
   'DELETE /v1/tokens/{token}': 'admin',
   'POST /v1/try': 'author admin',
   'POST /v1/validate': 'viewer approver operator author admin',
+  'GET /v1/views': 'viewer approver operator author admin',
+  'PUT /v1/views/{view}': 'operator author admin',
+  'DELETE /v1/views/{view}': 'operator author admin',
   'GET /v1/workers': 'viewer approver operator author admin',
   'GET /v1/workers/{worker}': 'viewer approver operator author admin',
   'PUT /v1/workers/{worker}': 'worker admin',

@@ -336,6 +336,14 @@ CREATE TABLE troupe.deliveries (
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX deliveries_until ON troupe.deliveries (until);
 
+-- Lists of tasks that people have given names.
+CREATE TABLE troupe.views (
+	name       text COLLATE "C" PRIMARY KEY,
+	query      text   NOT NULL, -- of the page of tasks
+	updated_at bigint NOT NULL,
+	updated_by text   NOT NULL
+);
+
 -- Who may come in, beside those whom the members' settings let in.
 CREATE TABLE troupe.tokens (
 	id           text COLLATE "C" PRIMARY KEY,
@@ -359,7 +367,7 @@ BEGIN
 		FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
 		WHERE c.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'troupe.tasks'::regclass) AND c.relkind = 'r' AND a.atttypid = 'bytea'::regtype
 			AND a.attnum > 0 AND NOT a.attisdropped
-			AND c.relname IN ('flow_versions', 'schedules', 'tasks', 'task_events', 'checkpoints', 'task_logs', 'externals', 'hooks', 'deliveries')
+			AND c.relname IN ('flow_versions', 'schedules', 'tasks', 'task_events', 'checkpoints', 'task_logs', 'externals', 'hooks', 'deliveries', 'stats', 'tokens')
 	LOOP
 		EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET COMPRESSION lz4', large.table_name, large.column_name);
 	END LOOP;

@@ -281,6 +281,14 @@ CREATE TABLE deliveries (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX deliveries_until ON deliveries (until);
 
+-- Lists of tasks that people have given names.
+CREATE TABLE views (
+	name       TEXT    NOT NULL PRIMARY KEY,
+	query      TEXT    NOT NULL, -- of the page of tasks
+	updated_at INTEGER NOT NULL,
+	updated_by TEXT    NOT NULL
+) STRICT, WITHOUT ROWID;
+
 -- Who may come in, beside those whom the member's settings let in.
 CREATE TABLE tokens (
 	id           TEXT PRIMARY KEY,

@@ -1,0 +1,105 @@
+package v1
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/troupe-engine/troupe/api"
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+const viewPath = "/v1/views/{view}"
+
+// maxViews is how many people can find their way among.
+const maxViews = 200
+
+func (s *service) viewRoutes() {
+	serve(s, operation{id: "list-views", method: http.MethodGet, path: "/v1/views", tag: "tasks",
+		summary: "List the lists of tasks that people have given names, in order of name"}, s.listViews)
+	serve(s, operation{id: "set-view", method: http.MethodPut, path: viewPath, tag: "tasks",
+		summary: "Give a list of tasks a name", text: "In place of the one that has that name, if there is one."}, s.setView)
+	serve(s, operation{id: "delete-view", method: http.MethodDelete, path: viewPath, tag: "tasks",
+		summary: "Delete a list of tasks with a name, and tell what it was"}, s.deleteView)
+}
+
+// ViewPath names a view.
+type ViewPath struct {
+	View string `path:"view" minLength:"1" maxLength:"80" doc:"name of the view"`
+}
+
+func (s *service) listViews(ctx context.Context, _ *struct{}) (*body[wire.Page[wire.View]], error) {
+	views, err := s.Store.ListViews(ctx)
+	if err != nil {
+		return nil, err
+	}
+	page := wire.Page[wire.View]{Items: make([]wire.View, len(views))}
+	for i := range views {
+		page.Items[i] = toView(&views[i])
+	}
+	return &body[wire.Page[wire.View]]{page}, nil
+}
+
+func toView(v *persistence.SavedView) wire.View {
+	return wire.View{Name: v.Name, Query: v.Query, UpdatedAt: wire.Millis(v.UpdatedAt), UpdatedBy: v.UpdatedBy}
+}
+
+type setViewInput struct {
+	ViewPath
+	Body wire.SetView
+}
+
+func (s *service) setView(ctx context.Context, in *setViewInput) (*body[wire.View], error) {
+	if err := flow.CheckText("name", in.View); err != nil {
+		return nil, at("path.view", err)
+	}
+	if strings.TrimSpace(in.View) != in.View {
+		return nil, invalid("path.view", "leave out the spaces around it", "a name of a view begins and ends with no space")
+	}
+	if _, err := url.ParseQuery(in.Body.Query); err != nil {
+		return nil, invalid("body.query", "send what stands behind the ? of the page of tasks", "%.80q is no query: %v", in.Body.Query, err)
+	}
+	if err := s.roomForView(ctx, in.View); err != nil {
+		return nil, err
+	}
+	v := persistence.SavedView{Name: in.View, Query: in.Body.Query, UpdatedAt: s.Engine.Now().UnixMilli(), UpdatedBy: api.Who(ctx).Name}
+	if err := s.Store.SetView(ctx, v); err != nil {
+		return nil, err
+	}
+	return &body[wire.View]{toView(&v)}, nil
+}
+
+func (s *service) roomForView(ctx context.Context, name string) error {
+	views, err := s.Store.ListViews(ctx)
+	if err == nil && len(views) >= maxViews && viewBy(views, name) == nil {
+		return &located{where: "path.view", hint: "delete those that nobody needs", err: flow.Errorf(flow.Limit, "there are %d views already", maxViews)}
+	}
+	return err
+}
+
+func viewBy(views []persistence.SavedView, name string) *persistence.SavedView {
+	for i := range views {
+		if views[i].Name == name {
+			return &views[i]
+		}
+	}
+	return nil
+}
+
+func (s *service) deleteView(ctx context.Context, in *struct{ ViewPath }) (*body[wire.View], error) {
+	views, err := s.Store.ListViews(ctx)
+	if err != nil {
+		return nil, err
+	}
+	v := viewBy(views, in.View)
+	if v == nil {
+		return nil, missing("path.view", "GET /v1/views lists them", "there is no view %.80q", in.View)
+	}
+	if err := s.Store.DeleteView(ctx, v.Name); err != nil && !api.Missing(err) {
+		return nil, err
+	}
+	return &body[wire.View]{toView(v)}, nil
+}
