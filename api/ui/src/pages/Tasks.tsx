@@ -9,6 +9,7 @@ import { useCounts, useTasks } from '../data/tasks'
 import { between, exact, span } from '../data/time'
 import { Icon } from '../parts/Icon'
 import { Many } from '../task/Many'
+import { Views } from '../task/Views'
 import { usePageKeys } from '../parts/keys'
 import { short } from '../parts/short'
 import { Sign, State, stateOf } from '../parts/State'
@@ -29,6 +30,7 @@ export function Tasks() {
         <h1>Tasks</h1>
         <StateLinks filter={filter} />
       </div>
+      <Views filter={filter} />
       <Chips filter={filter} />
       {found.error && found.rows.length === 0 ? <Trouble error={found.error} again={() => void found.pages.refetch()} />
         : found.pages.isPending ? <Loading />

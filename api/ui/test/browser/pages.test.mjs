@@ -58,6 +58,20 @@ onPage('every filter is in the address, and a chip that can be taken off', '/ui/
   await page.waitForURL('**/tasks')
 })
 
+onPage('a list is given a name, which all see, and loses it again', '/ui/tasks?state=failed', async page => {
+  await page.getByRole('button', { name: 'name this list' }).click()
+  await page.getByLabel('name', { exact: true }).fill('what failed')
+  await page.keyboard.press('Enter')
+  const named = page.getByRole('link', { name: 'what failed', exact: true })
+  await named.waitFor()
+  await page.goto(`${member.url}/ui/tasks`)
+  await named.click()
+  await page.waitForURL('**/tasks?state=failed')
+  await axeFindsNothing(page)
+  await page.getByRole('button', { name: 'Forget “what failed”' }).click()
+  await named.waitFor({ state: 'detached' })
+})
+
 onPage('what no task fits says so', '/ui/tasks?label=customer:nobody', async page => {
   await page.getByText('No task is found by these filters').waitFor()
   await page.getByRole('link', { name: 'Take all filters off' }).click()
