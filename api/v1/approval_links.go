@@ -104,7 +104,7 @@ func (s *service) linkApproval(ctx context.Context, in *linkApprovalInput) (*bod
 		return nil, err
 	}
 	until := time.Now().Add(lasts).UnixMilli()
-	token, err := signLink(key, linkTerms{row.ID(), in.Body.Name, until})
+	token, err := signLink(key, linkTerms{row.ID(), signer(ctx, in.Body.Name), until})
 	return &body[wire.Link]{wire.Link{Path: "/ui/approve/" + row.ID() + "#" + token, Token: token, ExpiresAt: wire.Millis(until)}}, err
 }
 
