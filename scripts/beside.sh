@@ -2,11 +2,13 @@
 # beside.sh REV ROUNDS [FLAG…]
 #
 # Measures this tree beside revision REV, in turn, ROUNDS times, each run in a fresh database of one throwaway
-# PostgreSQL server, and prints the medians and their ratio: of steps per second (more is better; below
-# 1.00 this tree is slower) and of the 50th and 99th percentile and the memory (less is better).
-# Flags are for cmd/bench and go before the workloads' own: -n 20 -width 100 is a quick look.
+# PostgreSQL server, and prints the medians, their ratio, and the least and the most of the rounds' own ratios: of steps
+# per second (more is better; below 1.00 this tree is slower) and of the 50th and 99th percentile, the memory, and the CPU
+# of the member per step (less is better). Flags are for cmd/bench and go before the workloads' own: -n 20 -width 100 is a quick look.
+# QUICK=1 runs each workload for a few seconds only. BEYOND=1.15 fails when the CPU per step is more than 1.15 times as much: noise
+# moves that little, and a wall clock much.
 set -euo pipefail
-[ $# -ge 2 ] || [ -n "${BESIDE_DIR:-}" ] || { sed -n '2,7p' "$0" | sed 's/^# \{0,1\}//' >&2; exit 2; }
+[ $# -ge 2 ] || [ -n "${BESIDE_DIR:-}" ] || { sed -n '2,10p' "$0" | sed 's/^# \{0,1\}//' >&2; exit 2; }
 cd "$(dirname "$0")/.."
 
 # The second time the server is there, and so are the programs.
@@ -24,7 +26,15 @@ if [ -n "${BESIDE_DIR:-}" ]; then
   for round in $(seq "$rounds"); do
     # Who goes first finds the server in another state, so they take turns in that, too.
     trees=$([ $((round % 2)) -eq 1 ] && echo "other this" || echo "this other")
-    for worker in func push pull; do
+    if [ -n "${QUICK:-}" ]; then
+      both "chain by func" -workload chain -n 2000 "$@"
+      both "chain by push" -workload chain -worker push -n 500 "$@"
+      both "chain by pull" -workload chain -worker pull -n 300 "$@"
+      both "fan-out of 1,000" -workload fanout -width 1000 -n 40 "$@"
+      both "latency" -workload latency -n 500 "$@"
+      continue
+    fi
+    for worker in func push pull attach; do
       both "chain by $worker" -workload chain -worker "$worker" "$@"
     done
     both "fan-out of 1,000" -workload fanout -width 1000 -n 200 "$@"
@@ -44,7 +54,7 @@ go build -o "$dir/this" ./cmd/bench
 BESIDE_DIR=$dir "$dir/this" -workload peer -- "$PWD/scripts/beside.sh" "$rounds" "$@" | tee /dev/stderr >"$dir/lines"
 
 echo
-awk -v rev="$rev" '
+awk -v rev="$rev" -v beyond="${BEYOND:-0}" '
   function field(key,   at) {
     at = match($0, "\"" key "\":(\"[^\"]*\"|[0-9.e+-]+)")
     if (!at) return ""
@@ -59,13 +69,25 @@ awk -v rev="$rev" '
   {
     name = field("name"); tree = field("tree")
     if (!(name in known)) { known[name]; order[++names] = name }
-    for (i = 1; i <= 4; i++) seen[tree, name, i] = seen[tree, name, i] " " field(metric[i])
+    for (i = 1; i <= 5; i++) seen[tree, name, i] = seen[tree, name, i] " " field(metric[i])
   }
-  BEGIN { split("steps_per_s p50_ms p99_ms peak_rss_mb", metric, " ") }
-  END {
-    printf "%-20s %-12s %12s %12s %8s\n", "", "", "this tree", substr(rev, 1, 12), "ratio"
-    for (n = 1; n <= names; n++) for (i = 1; i <= 4; i++) {
-      a = median(seen["this", order[n], i]); b = median(seen["other", order[n], i])
-      printf "%-20s %-12s %12.2f %12.2f %8.2f\n", i == 1 ? order[n] : "", metric[i], a, b, b ? a / b : 0
+  # spread is the least and the most of what the rounds say.
+  function spread(a, b,   va, vb, n, i, r, least, most) {
+    n = split(a, va, " "); split(b, vb, " ")
+    for (i = 1; i <= n; i++) if (vb[i] + 0) {
+      r = va[i] / vb[i]
+      if (!least || r < least) least = r
+      if (r > most) most = r
     }
+    return sprintf("%.2f–%.2f", least, most)
+  }
+  BEGIN { split("steps_per_s p50_ms p99_ms peak_rss_mb cpu_us_per_step", metric, " ") }
+  END {
+    printf "%-20s %-15s %12s %12s %8s  %s\n", "", "", "this tree", substr(rev, 1, 12), "ratio", "of the rounds"
+    for (n = 1; n <= names; n++) for (i = 1; i <= 5; i++) {
+      a = median(seen["this", order[n], i]); b = median(seen["other", order[n], i])
+      printf "%-20s %-15s %12.2f %12.2f %8.2f  %s\n", i == 1 ? order[n] : "", metric[i], a, b, b ? a / b : 0, spread(seen["this", order[n], i], seen["other", order[n], i])
+      if (i == 5 && beyond && b && a / b > beyond) { worse = worse "\n" order[n] " takes " sprintf("%.2f", a / b) " times as much CPU per step" }
+    }
+    if (worse) { print worse > "/dev/stderr"; exit 1 }
   }' "$dir/lines"
