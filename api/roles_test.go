@@ -69,7 +69,7 @@ var openRoutes = []string{
 	"/", "/api/", // what is no route
 	"GET /healthz", "GET /readyz",
 	"/v1/", // has a table of its own
-	"POST /v1/hooks/{hook}", "POST /v1/session", "DELETE /v1/session",
+	"POST /v1/hooks/{hook}", "POST /v1/session", "GET /v1/approve/{approval}", "POST /v1/approve/{approval}", "DELETE /v1/session",
 	"GET /v1/docs", "GET /v1/openapi.json", "GET /v1/openapi.yaml", "GET /v1/schema/flow.json",
 }
 
@@ -93,7 +93,7 @@ func TestEveryRouteSaysWhoMayCallIt(t *testing.T) {
 			require.Contains(t, []string{"list-tokens", "create-token", "delete-token"}, id, "it has no row, or is one for admins that this test does not know")
 		}
 		if len(o.Roles) == 0 {
-			require.Contains(t, []string{"open-session", "close-session", "deliver"}, id)
+			require.Contains(t, []string{"open-session", "close-session", "deliver", "get-linked-approval", "answer-linked-approval"}, id)
 		}
 	}
 	require.Greater(t, len(described), 80)
