@@ -276,7 +276,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		"no server":       {[]string{"flow", "list", "--server", "http://127.0.0.1:1"}, "no server answers at http://127.0.0.1:1 "},
 		"no server watch": {[]string{"task", "watch", "x", "--server", "http://127.0.0.1:1"}, "hint: start one with troupe serve"},
 		"no token":        {[]string{"flow", "list", "--server", url}, "a bearer token is needed\nhint: name one that the server was started with, or that an admin has made, by --token or TROUPE_TOKEN"},
-		"a wrong token":   {[]string{"flow", "list", "--server", url, "--token", "guessed"}, "the bearer token is wrong: it is none of this server's\nhint: name one"},
+		"a wrong token":   {[]string{"flow", "list", "--server", url, "--token", "guessed"}, "the bearer token is wrong: it is none of this server's, or its time is over\nhint: name one"},
 		"no task":         {[]string{"task", "show", "x", "--server", url, "--token", "secret"}, "there is no task \"x\"\nhint: check the id"},
 		"no flow":         {[]string{"task", "start", "x", "--server", url, "--token", "secret"}, "hint: publish it first"},
 		"a folder":        {[]string{"flow", "apply", t.TempDir(), "--server", url, "--token", "secret"}, "is a folder: name its files"},
