@@ -276,9 +276,6 @@ type TaskFilter struct {
 // are none. Whoever lists by such conditions bounds how many are looked at by Through.
 func (f TaskFilter) Indexed() (wider TaskFilter, searches bool) {
 	wider = f
-	if f.LastedFrom > 0 || f.LastedTo > 0 {
-		wider.EndedFrom = max(f.EndedFrom, 1)
-	}
 	wider.Text, wider.Failure, wider.Node, wider.Version, wider.LastedFrom, wider.LastedTo = "", "", "", 0, 0, 0
 	return wider, f.Text != "" || f.Failure != "" || f.Node != "" || f.Version > 0 || f.LastedFrom > 0 || f.LastedTo > 0
 }

@@ -143,7 +143,11 @@ func (b *bench) copyEnded(ends map[string]string) error {
 		return err
 	}
 	defer store.Close()
-	mine, err := store.Join(b.ctx, persistence.Joining{Name: "fill", Cluster: "troupe", Format: flow.Format, TTL: time.Hour})
+	joining := persistence.Joining{Name: "fill", Format: flow.Format, TTL: time.Hour}
+	if b.dsn != "" {
+		joining.Cluster = "troupe" // as members over PostgreSQL call it; SQLite has no cluster
+	}
+	mine, err := store.Join(b.ctx, joining)
 	if err != nil {
 		return err
 	}

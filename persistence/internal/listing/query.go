@@ -26,6 +26,8 @@ type Dialect struct {
 	Like string
 	// Failure is what persistence.Failure tells of a task's error.
 	Failure string
+	// Aside keeps the database from going by the index of the column that it stands before, "" where it decides well by itself.
+	Aside string
 	// LabelTable: labels have a table of their own, task_labels.
 	LabelTable bool
 	// ByUpdate are disjoint parts of all tasks, each of which has an index or is small, when there
@@ -273,7 +275,7 @@ func (q *Query) conditions(d Dialect, f persistence.TaskFilter, by string) {
 		q.And("EXISTS (SELECT 1 FROM "+d.Schema+"task_queue q WHERE q.task = t.id AND q.service = ", f.Queued)
 		q.Add(")")
 	}
-	q.ends(f)
+	q.ends(d, f)
 	created, id := "t.created_at", "t.id"
 	switch {
 	case f.ByEnd:
@@ -299,10 +301,14 @@ func (q *Query) conditions(d Dialect, f persistence.TaskFilter, by string) {
 	}
 }
 
-// ends has the conditions about the end of a task.
-func (q *Query) ends(f persistence.TaskFilter) {
+// ends has the conditions about the end of a task. Nearly all tasks have one: that alone is nothing to go by.
+func (q *Query) ends(d Dialect, f persistence.TaskFilter) {
 	if f.ByEnd || max(f.EndedFrom, f.EndedTo, f.LastedFrom, f.LastedTo) > 0 {
-		q.And("t.ended_at > 0")
+		aside := d.Aside
+		if f.ByEnd || max(f.EndedFrom, f.EndedTo) > 0 {
+			aside = ""
+		}
+		q.And(aside + "t.ended_at > 0")
 	}
 	for _, bound := range []struct {
 		text string
