@@ -3,7 +3,6 @@ package flow
 import (
 	"encoding/base64"
 	"encoding/json"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -153,18 +152,25 @@ func (d *decider) answer(c Answer) error {
 	d.emit(Event{Type: SignalReceived, Scope: c.Scope, Node: c.Node, Visit: c.Visit, Key: key, Output: placed, By: c.By, Note: c.Comment})
 	d.awake(st)
 	d.wake()
+	d.asked.by, d.asked.comment = "", "" // an approval that is asked for behind this one is not this answer's
 	return nil
 }
 
-// Placed is what to signal so that a step finds a value where it looks for it: the key, and the value or an object around it.
+// Placed is what to signal so that a step finds a value where it looks for it: the key, and the value or what is there with the value in its
+// place.
 func (st *Step) Placed(v json.RawMessage) (key string, placed json.RawMessage) {
 	key, rest, nested := strings.Cut(st.AwaitedKey(), ".")
 	if !nested {
 		return key, v
 	}
-	fields := strings.Split(rest, ".")
-	for _, field := range slices.Backward(fields) {
-		v = append(append(append(expr.AppendQuote([]byte{'{'}, field), ':'), v...), '}')
+	return key, within(st.scope.Shared[key], strings.Split(rest, "."), v)
+}
+
+// within is an object with a field of it, or of an object in it, set. What is no object gives way to one.
+func within(obj json.RawMessage, fields []string, v json.RawMessage) json.RawMessage {
+	if len(fields) > 1 {
+		inner, _ := expr.Field(obj, fields[0])
+		v = within(inner, fields[1:], v)
 	}
-	return key, v
+	return expr.Merge(obj, append(append(append(expr.AppendQuote([]byte{'{'}, fields[0]), ':'), v...), '}'))
 }

@@ -122,3 +122,36 @@ func TestAnApprovalsIDIsReadAgain(t *testing.T) {
 		require.Equal(t, flow.NotFound, flow.ErrorKindOf(err), wrong)
 	}
 }
+
+func TestAnAnswerKeepsWhatStandsBesideItsKey(t *testing.T) {
+	tb := newTable(t, flowtest.Plan(t, `mode: dag
+nodes:
+  legal: {kind: approval, params: {approval_key: $shared.review.legal}}
+  tech: {kind: approval, params: {approval_key: $shared.review.of.tech}}`))
+	_, err := tb.do(flow.Start{})
+	require.NoError(t, err)
+	_, err = tb.do(flow.Signal{Key: "review", Value: json.RawMessage(`{"by":"Bo","of":7}`)})
+	require.NoError(t, err)
+	for _, open := range tb.state.Approvals() {
+		_, err = tb.do(flow.Answer{Address: open.Address, Action: "approved"})
+		require.NoError(t, err)
+	}
+	require.JSONEq(t, `{"by":"Bo","of":{"tech":true},"legal":true}`, string(tb.state.Root.Shared["review"]))
+}
+
+func TestWhoAnswersHasNotAnsweredWhatIsAskedNext(t *testing.T) {
+	tb := newTable(t, flowtest.Plan(t, `start: a
+nodes:
+  a: {kind: approval, params: {approval_key: $shared.a}}
+  b: {kind: approval, params: {approval_key: $shared.b}}
+edges: [{from: a, action: approved, to: b}]`))
+	_, err := tb.do(flow.Start{})
+	require.NoError(t, err)
+	_, err = tb.do(flow.Signal{Key: "b", Value: json.RawMessage("true"), By: "alice"})
+	require.NoError(t, err)
+	d, err := tb.do(flow.Answer{Address: flow.Address{Node: "a", Visit: 1}, Action: "approved", By: "bob", Comment: "only about a"})
+	require.NoError(t, err)
+	require.Len(t, d.Approvals, 2)
+	require.Equal(t, []string{"a", "bob", "only about a"}, []string{d.Approvals[0].Node, d.Approvals[0].By, d.Approvals[0].Comment})
+	require.Equal(t, []string{"b", "", ""}, []string{d.Approvals[1].Node, d.Approvals[1].By, d.Approvals[1].Comment})
+}

@@ -276,6 +276,7 @@ func (d *decider) signal(c Signal) error {
 	d.asked.by = c.By
 	d.emit(Event{Type: SignalReceived, Key: c.Key, Output: orNull(c.Value), By: c.By})
 	d.wake()
+	d.asked.by = ""
 	return nil
 }
 
