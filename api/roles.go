@@ -70,6 +70,25 @@ func Who(ctx context.Context) Identity {
 	return Identity{}
 }
 
+// Signer is who sends a signal or gives an answer: whose token it is, of those that have names, and who that says it is for.
+func Signer(ctx context.Context, by string) string {
+	who := Who(ctx)
+	switch {
+	case who.Token == "" || by == who.Name:
+		return by
+	case by == "":
+		return who.Name
+	}
+	both := who.Name + " for " + by
+	return strings.ToValidUTF8(both[:min(len(both), flow.MaxName)], "")
+}
+
+// KnowsToken says whether a token of the store is good still.
+func (s *Server) KnowsToken(ctx context.Context, id string) (bool, error) {
+	t, err := s.guard.stored.find(ctx, byID(id))
+	return t != nil, err
+}
+
 // Forbidden says why who asks may not call a route, nil when it may.
 func Forbidden(ctx context.Context, need Need) *wire.Problem {
 	who := Who(ctx)

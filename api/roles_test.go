@@ -232,3 +232,17 @@ func TestStreamsEndWithTheirTokens(t *testing.T) {
 	require.Equal(t, "ended", <-told)
 	require.ErrorIs(t, <-ended, worker.ErrDenied)
 }
+
+func TestASignalOfAnyRouteTellsWhoseTokenItCameBy(t *testing.T) {
+	s := serveAll(t)
+	admin, approver := []string{"Authorization", "Bearer of admin"}, []string{"Authorization", "Bearer of approver"}
+	resp, text := s.do(t, "PUT", "/v1/flows/asks", `{"start":"a","nodes":{"a":{"kind":"approval","params":{"approval_key":"$shared.ok"}}}}`, append(admin, "Content-Type", "application/json")...)
+	require.Equal(t, http.StatusCreated, resp.StatusCode, text)
+	_, text = s.do(t, "POST", "/v1/tasks", `{"flow":"asks"}`, append(admin, "Content-Type", "application/json")...)
+	var task struct{ ID string }
+	require.NoError(t, json.Unmarshal([]byte(text), &task))
+	resp, text = s.do(t, "POST", "/api/tasks/signal", `{"task_id":"`+task.ID+`","key":"ok","value":true,"by":"the head of sales"}`, append(approver, "Content-Type", "application/json")...)
+	require.Equal(t, http.StatusOK, resp.StatusCode, text)
+	_, text = s.do(t, "GET", "/v1/tasks/"+task.ID+"/events", "", admin...)
+	require.Contains(t, text, `"by":"the-approver for the head of sales"`)
+}

@@ -159,7 +159,7 @@ func (g *graph) signal(w http.ResponseWriter, r *http.Request) error {
 	if b.Bad || task == "" || key == "" {
 		return badRequest("bad request")
 	}
-	err = g.order(r, task, flow.Signal{Key: key, Value: api.OrNull(b.Raw("value")), By: by})
+	err = g.order(r, task, flow.Signal{Key: key, Value: api.OrNull(b.Raw("value")), By: api.Signer(r.Context(), by)})
 	if api.Missing(err) {
 		return notFound("not found")
 	}

@@ -44,16 +44,22 @@ func (s *service) mountLinks(shell *api.Server) {
 type linkTerms struct {
 	Approval string `json:"a"`
 	Name     string `json:"n"`
-	Until    int64  `json:"u"` // Unix milliseconds
+	Token    string `json:"t,omitempty"` // of the store, by which it was made: it is good as long as that
+	Until    int64  `json:"u"`           // Unix milliseconds
 }
 
 // linkKey is what links are signed with.
 func (s *service) linkKey(ctx context.Context) ([]byte, error) {
-	secret, err := s.Store.Secret(ctx)
+	if key := s.links.Load(); key != nil {
+		return *key, nil
+	}
+	secret, err := s.Store.Secret(ctx) // which never changes, and takes a turn at the store: strangers must not be able to ask for it at will
 	if err != nil {
 		return nil, err
 	}
-	return sum([]byte(secret), "links to approvals"), nil
+	key := sum([]byte(secret), "links to approvals")
+	s.links.Store(&key)
+	return key, nil
 }
 
 func sum(key []byte, text string) []byte {
@@ -104,7 +110,7 @@ func (s *service) linkApproval(ctx context.Context, in *linkApprovalInput) (*bod
 		return nil, err
 	}
 	until := time.Now().Add(lasts).UnixMilli()
-	token, err := signLink(key, linkTerms{row.ID(), signer(ctx, in.Body.Name), until})
+	token, err := signLink(key, linkTerms{row.ID(), api.Signer(ctx, in.Body.Name), api.Who(ctx).Token, until})
 	return &body[wire.Link]{wire.Link{Path: "/ui/approve/" + row.ID() + "#" + token, Token: token, ExpiresAt: wire.Millis(until)}}, err
 }
 
@@ -122,10 +128,20 @@ func (s *service) linked(ctx context.Context, approval, token string) (name stri
 	case time.Now().UnixMilli() >= t.Until:
 		why = "the link has expired"
 	default:
-		return t.Name, nil
+		if good, err := s.goodToken(ctx, t.Token); good || err != nil {
+			return t.Name, err
+		}
+		why = "the token by which the link was made is good no longer"
 	}
 	api.NoteRefusal(ctx, why)
 	return "", &located{where: "header.Troupe-Link", hint: "ask whoever sent the link for a new one", err: &api.Refusal{Status: http.StatusUnauthorized, Kind: flow.Denied, Text: why}}
+}
+
+func (s *service) goodToken(ctx context.Context, id string) (bool, error) {
+	if id == "" || s.shell == nil {
+		return true, nil
+	}
+	return s.shell.KnowsToken(ctx, id)
 }
 
 // LinkHeader has the token of a link.

@@ -2,7 +2,10 @@ package v1
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -138,35 +141,43 @@ type answerApprovalInput struct {
 }
 
 func (s *service) answerApproval(ctx context.Context, in *answerApprovalInput) (*body[wire.Answered], error) {
-	in.Body.By = signer(ctx, in.Body.By)
+	in.Body.By = api.Signer(ctx, in.Body.By)
 	return s.answerOf(ctx, in.Approval, &in.Body)
 }
 
-// answerOf gives an answer, unless somebody did before.
+// answerOf gives an answer, unless somebody did before. The task knows again what it has taken, so the same one may be sent twice.
 func (s *service) answerOf(ctx context.Context, id string, a *wire.Answer) (*body[wire.Answered], error) {
 	row, err := s.approvalRow(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	counts := false
 	if row.State == flow.ApprovalOpen {
 		if err := s.fitsForm(ctx, row, a); err != nil {
 			return nil, err
 		}
-		_, err := s.Engine.Do(ctx, engine.Order{Task: row.Task, Command: flow.Answer{Address: row.Address, Action: a.Action, Value: a.Value, By: a.By, Comment: a.Comment}})
-		if err != nil && flow.ErrorKindOf(err) != flow.Conflict {
-			return nil, answerProblem(row.Task, err)
-		}
-		counts = err == nil
-		if row, err = s.approvalRow(ctx, id); err != nil {
-			return nil, err
-		}
+	}
+	_, refused := s.Engine.Do(ctx, engine.Order{Task: row.Task, Request: answerID(row, a),
+		Command: flow.Answer{Address: row.Address, Action: a.Action, Value: a.Value, By: a.By, Comment: a.Comment}})
+	if refused != nil && flow.ErrorKindOf(refused) != flow.Conflict {
+		return nil, answerProblem(row.Task, refused)
+	}
+	if row, err = s.approvalRow(ctx, id); err != nil {
+		return nil, err
 	}
 	if row.State != flow.ApprovalAnswered {
 		return nil, &located{where: "path.approval", hint: "GET /v1/tasks/" + row.Task + " tells what became of the task", err: flow.Errorf(flow.Conflict, "nobody waits for this decision any longer, and nobody has made it")}
 	}
 	told, err := s.toApproval(ctx, row, map[string]string{})
-	return &body[wire.Answered]{wire.Answered{Approval: told, Counts: counts || sameAnswer(row, a)}}, err
+	return &body[wire.Answered]{wire.Answered{Approval: told, Counts: refused == nil}}, err
+}
+
+// answerID is the same for the same answer of the same person.
+func answerID(row *persistence.ApprovalRow, a *wire.Answer) string {
+	h := sha256.New()
+	for _, part := range []string{row.ID(), a.Action, string(a.Value), a.By, a.Comment} {
+		fmt.Fprintf(h, "%d %s", len(part), part)
+	}
+	return "answer:" + base64.RawURLEncoding.EncodeToString(h.Sum(nil))
 }
 
 func answerProblem(task string, err error) error {
@@ -177,12 +188,6 @@ func answerProblem(task string, err error) error {
 		return at("body", err)
 	}
 	return err
-}
-
-// sameAnswer says of an answer that came before whether it is this one, sent again, as far as what is kept of it tells.
-func sameAnswer(row *persistence.ApprovalRow, a *wire.Answer) bool {
-	action := map[string]string{"approve": "approved", "reject": "rejected"}[a.Action]
-	return row.By == a.By && row.Comment == a.Comment && (a.Action == "" || row.Action == orElse(action, a.Action))
 }
 
 // badAnswer refuses a value that does not fit the form, and says where.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/api/wire"
 )
 
 const twoAsk = `{"mode":"dag","nodes":{
@@ -54,6 +56,8 @@ func TestApprovalsAreListedReadAndAnsweredOneByOne(t *testing.T) {
 		got := s.call(200, "POST", at, answer)
 		require.Equal(t, []any{"answered", "ada", "carefully", true}, []any{got["state"], got["by"], got["comment"], got["counts"]})
 		require.Equal(t, true, s.call(200, "POST", at, answer)["counts"], "the same request may be sent again")
+		differs := obj{"value": obj{"crates": 4}, "by": "ada", "comment": "carefully"}
+		require.Equal(t, false, s.call(200, "POST", at, differs)["counts"], "that is another answer")
 		later := s.call(200, "POST", at, obj{"value": obj{"crates": 4}, "by": "bo"})
 		require.Equal(t, []any{"ada", got["ended_at"], false}, []any{later["by"], later["ended_at"], later["counts"]})
 		require.Equal(t, []any{first["id"]}, values(s.get("/v1/approvals?q="+task), "id"), "the other one waits on")
@@ -119,6 +123,24 @@ func TestALinkLetsAnybodyAnswerOneApprovalUntilItExpires(t *testing.T) {
 	require.Equal(t, []any{"Bo", "open"}, []any{q["name"], q["state"]})
 	got := s.call(200, "POST", at, obj{"action": "approved", "by": "somebody else"}, "Troupe-Link", token)
 	require.Equal(t, "Bo", got["by"], "who answers by a link is who it was made for")
+}
+
+func TestALinkIsGoodAsLongAsTheTokenThatMadeIt(t *testing.T) {
+	s := start(t, func(set *settings) { set.Tokens = []string{"secret"} })
+	admin := s.as("secret")
+	ada, err := admin.CreateToken(t.Context(), wire.CreateToken{Name: "ada", Role: "approver"})
+	require.NoError(t, err)
+	s.http.Transport = withToken{s.http.Transport}
+	_, open := s.asked()
+	s.http.Transport = s.http.Transport.(withToken).RoundTripper
+	id := open["Ship the first?"]["id"].(string)
+	link, err := s.as(ada.Secret).LinkApproval(t.Context(), id, wire.NewLink{Name: "Bo"})
+	require.NoError(t, err)
+	q := s.call(200, "GET", "/v1/approve/"+id, nil, "Troupe-Link", link.Token)
+	require.Equal(t, "ada for Bo", q["name"])
+	_, err = admin.DeleteToken(t.Context(), "ada")
+	require.NoError(t, err)
+	s.refused(401, "header.Troupe-Link", "POST", "/v1/approve/"+id, obj{"action": "approved"}, "Troupe-Link", link.Token)
 }
 
 // withToken is a client that is let in.

@@ -261,21 +261,8 @@ type signalInput struct {
 	Body wire.Signal
 }
 
-// signer is who sends a signal or gives an answer: whose token it is, of those that have names, and who that says it is for.
-func signer(ctx context.Context, by string) string {
-	who := api.Who(ctx)
-	switch {
-	case who.Token == "" || by == who.Name:
-		return by
-	case by == "":
-		return who.Name
-	}
-	both := who.Name + " for " + by
-	return strings.ToValidUTF8(both[:min(len(both), flow.MaxName)], "")
-}
-
 func (s *service) signal(ctx context.Context, in *signalInput) (*body[wire.TaskSummary], error) {
-	given, err := s.give(ctx, "signal", flow.Signal{Key: in.Body.Key, Value: api.OrNull(in.Body.Value), By: signer(ctx, in.Body.By), Alive: true}, &in.CommandInput)
+	given, err := s.give(ctx, "signal", flow.Signal{Key: in.Body.Key, Value: api.OrNull(in.Body.Value), By: api.Signer(ctx, in.Body.By), Alive: true}, &in.CommandInput)
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	"mime"
 	"net/http"
 	"reflect"
+	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -73,7 +74,8 @@ type service struct {
 	slow      *fresh[[]wire.SlowFlow]
 	timelines *timelines
 	news      *tasksNews
-	shell     *api.Server // that it is mounted in; nil = none
+	links     atomic.Pointer[[]byte] // what links to approvals are signed with; nil = nobody has needed it yet
+	shell     *api.Server            // that it is mounted in; nil = none
 }
 
 // Routes are everything below /v1/.
