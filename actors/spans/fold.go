@@ -13,7 +13,7 @@ import (
 
 // known is a task whose journal was followed up to a row.
 type known struct {
-	trace   *trace.Trace
+	trace   *trace.Trace // nil = its journal could not be read
 	seq     int64
 	flow    string
 	version int
@@ -61,21 +61,29 @@ type folder struct {
 func (t *Teller) fold() {
 	defer close(t.folded)
 	f := &folder{store: t.opts.Store, versions: map[string]int{}}
-	for row, ok := t.next(); ok; row, ok = t.next() {
+	for row, ok := t.next(); ok && t.ctx.Err() == nil; row, ok = t.next() {
 		t.bytes.Add(-int64(len(row.Events)))
-		k, err := f.add(&row)
-		if err != nil {
-			f.tasks.forget(row.Task)
-			t.dropped.Inc()
-			t.opts.Logger.Debug("a row is not told as spans", "task", row.Task, "row", row.Seq, "error", err)
-			continue
+		k, err := f.add(t.ctx, &row)
+		if err != nil { // reading it again with each row would hold up all other tasks
+			k = &known{}
+			f.tasks.put(row.Task, k)
+			t.opts.Logger.Debug("a task is not told as spans any further", "task", row.Task, "row", row.Seq, "error", err)
 		}
-		for _, s := range k.trace.Take() {
-			t.pass(Span{Span: s, Task: row.Task, Flow: k.flow, Version: k.version})
-		}
+		t.take(k, &row)
 		if row.Ended {
 			f.tasks.forget(row.Task)
 		}
+	}
+}
+
+// take has told what has ended by a row.
+func (t *Teller) take(k *known, row *actors.StoredRow) {
+	if k.trace == nil {
+		t.dropped.Inc()
+		return
+	}
+	for _, s := range k.trace.Take() {
+		t.pass(Span{Span: s, Task: row.Task, Flow: k.flow, Version: k.version})
 	}
 }
 
@@ -95,8 +103,8 @@ func (t *Teller) next() (row actors.StoredRow, ok bool) {
 }
 
 // add follows a task up to a row.
-func (f *folder) add(row *actors.StoredRow) (*known, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+func (f *folder) add(ctx context.Context, row *actors.StoredRow) (*known, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	k := f.tasks.of(row.Task)
 	if k == nil {
@@ -110,7 +118,7 @@ func (f *folder) add(row *actors.StoredRow) (*known, error) {
 		f.tasks.put(row.Task, k)
 	}
 	switch {
-	case row.Seq <= k.seq: // it was read already
+	case k.trace == nil, row.Seq <= k.seq: // or it was read already
 		return k, nil
 	case row.Seq > k.seq+1 || row.Events == nil:
 		return k, f.read(ctx, row.Task, k, row.Seq)

@@ -107,3 +107,30 @@ func TestNobodyWaitsForLongForWhoDoesNotTakeTheLastSpans(t *testing.T) {
 	teller.Close(ctx)
 	require.Less(t, time.Since(begun), 8*time.Second, "which is less than it waits for one batch")
 }
+
+// away is a store that is not heard as long as anybody waits.
+type away struct{ persistence.Store }
+
+func (away) Version(ctx context.Context, _ string) (*persistence.Version, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func (away) Rows(ctx context.Context, _ string, _ int64, _ persistence.Part) ([]persistence.Row, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func TestNobodyWaitsForLongForAStoreThatIsNotHeard(t *testing.T) {
+	var all list
+	teller := spans.Start(spans.Options{Store: away{}, Sink: &all, Logger: slog.New(slog.DiscardHandler)})
+	for n := range 100 {
+		teller.Stored(actors.StoredRow{Task: fmt.Sprint(n), Version: fmt.Sprint(n), Plan: &flow.Plan{FlowSlug: "f"}, Seq: 9})
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	begun := time.Now()
+	teller.Close(ctx)
+	require.Less(t, time.Since(begun), 8*time.Second, "which is less than it waits for one of them")
+	require.Empty(t, all)
+}

@@ -98,7 +98,8 @@ func (f *memberFlags) config(a *app) (troupe.Config, error) {
 		WorkerRefresh: cmp.Or(f.WorkerSave, seconds("WORKER_REFRESH_INTERVAL_SEC")),
 		TraceURL:      f.TraceURL, LogURL: f.LogURL, Logger: log,
 	}
-	return cfg, f.tracing(&cfg)
+	err = f.tracing(&cfg)
+	return cfg, err
 }
 
 // idleSettings are the variables of Ork's settings that are set: nothing is polled for here, what is bounded is bounded by flags, and a task names its worker itself.

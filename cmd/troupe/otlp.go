@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -28,16 +29,15 @@ type collector struct {
 // tracing sets how tasks are traced, as OpenTelemetry's own variables say.
 func (f *memberFlags) tracing(cfg *troupe.Config) (err error) {
 	cfg.TraceLinks = f.TraceMode == "link"
-	if cfg.SpanRatio, cfg.SpanRatioAlone, err = sampler(os.Getenv("OTEL_TRACES_SAMPLER"), os.Getenv("OTEL_TRACES_SAMPLER_ARG")); err != nil {
-		return err
-	}
 	if !exports() {
 		return nil
 	}
-	for _, name := range []string{"OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"} {
-		if p := os.Getenv(name); p != "" && p != "http/protobuf" {
-			return usagef("%s is %s, but spans are told by http/protobuf only: name that, and the collector's port for it, mostly 4318", name, p)
-		}
+	if cfg.SpanRatio, cfg.SpanRatioAlone, err = sampler(os.Getenv("OTEL_TRACES_SAMPLER"), os.Getenv("OTEL_TRACES_SAMPLER_ARG")); err != nil {
+		return err
+	}
+	const own, general = "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"
+	if p := cmp.Or(os.Getenv(own), os.Getenv(general), "http/protobuf"); p != "http/protobuf" {
+		return usagef("the protocol of the collector is %s, but spans are told by http/protobuf only: set %s to that, and name the collector's port for it, mostly 4318", p, own)
 	}
 	c := &collector{client: otlptracehttp.NewClient(), resource: describe(cfg.Name)}
 	if err := c.client.Start(context.Background()); err != nil {

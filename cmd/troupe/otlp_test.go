@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe"
 )
 
 func TestWhichTracesAreToldIsReadAsOpenTelemetryDoes(t *testing.T) {
@@ -47,4 +49,17 @@ func TestATaskHasTheAttributesThatTheEnvironmentNames(t *testing.T) {
 	require.Equal(t, "orders", told["service.name"])
 	require.Equal(t, "a", told["zone"])
 	require.Equal(t, "m", told["service.instance.id"])
+}
+
+func TestTheProtocolOfTracesGoesBeforeThatOfAll(t *testing.T) {
+	t.Setenv("OTEL_TRACES_SAMPLER", "sometimes")
+	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+	var f memberFlags
+	require.NoError(t, f.tracing(&troupe.Config{}), "nothing is told")
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
+	require.ErrorContains(t, f.tracing(&troupe.Config{}), "OTEL_TRACES_SAMPLER")
+	t.Setenv("OTEL_TRACES_SAMPLER", "")
+	require.ErrorContains(t, f.tracing(&troupe.Config{}), "the protocol of the collector is grpc")
+	t.Setenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/protobuf")
+	require.NoError(t, f.tracing(&troupe.Config{}))
 }

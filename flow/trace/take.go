@@ -8,6 +8,9 @@ type taken struct {
 	others       int
 }
 
+// kept are the places of a task that only failures get, so that the last ones of many spans are told, too.
+const kept = 100
+
 // Take are the spans that have ended since it was asked before: each is told once, but that of a task that is retried. Of a
 // trace that is taken from Spans does not tell everything any longer.
 func (t *Trace) Take() []Span {
@@ -18,8 +21,9 @@ func (t *Trace) Take() []Span {
 	if !t.taken.start {
 		list = append(list, t.start())
 	}
-	slices.SortFunc(t.spans, inTime)
-	fit := min(len(t.spans), MaxSpans-2-t.taken.others)
+	slices.SortFunc(t.spans, byWorth)
+	fit := t.fitting()
+	slices.SortFunc(t.spans[:fit], inTime)
 	list = append(list, t.spans[:fit]...)
 	t.leftOut += len(t.spans) - fit
 	t.taken.others += fit
@@ -30,6 +34,16 @@ func (t *Trace) Take() []Span {
 	}
 	t.taken.start, t.taken.whole = true, t.ended != 0
 	return list
+}
+
+// fitting is how many of the spans, the most worthy first, may still be told.
+func (t *Trace) fitting() int {
+	failed := 0
+	for failed < len(t.spans) && t.spans[failed].Failed {
+		failed++
+	}
+	left := MaxSpans - 2 - t.taken.others
+	return max(min(failed, left), min(len(t.spans), left-kept), 0)
 }
 
 // Pass takes what has ended by now as told by somebody else, but the span of the start: he may have died before he told it, and all

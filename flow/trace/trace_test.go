@@ -128,3 +128,32 @@ func TestWhatIsInsideOfAStepEndsWithIt(t *testing.T) {
 		at(9, flow.StepEnded, "sub", 0, func(e *flow.Event) { e.Error = "timeout" }))
 	require.Equal(t, []string{"start  1-1  ", "task  1-99 running ", "step sub 2-9 failed timeout", "step a 3-9 canceled ", "attempt a 4-9 canceled "}, lines)
 }
+
+func TestFailuresAreTakenHoweverManySpansThereWere(t *testing.T) {
+	tr := trace.New("t", nil)
+	tr.Add(&flow.Event{Type: flow.TaskCreated, At: 1})
+	step := func(i int, how ...func(*flow.Event)) {
+		node := fmt.Sprint("n", i)
+		for _, e := range []flow.Event{at(int64(i), flow.StepEntered, node, 0, total(1)), at(int64(i), flow.StepEnded, node, 0, how...)} {
+			tr.Add(&e)
+		}
+	}
+	all, failures := 0, 0
+	take := func() {
+		for _, s := range tr.Take() {
+			if all++; s.Failed {
+				failures++
+			}
+		}
+	}
+	for i := range 1500 {
+		if step(i + 2); i%500 == 0 {
+			take()
+		}
+	}
+	step(2000, failed("no"))
+	take()
+	require.Equal(t, 1, failures)
+	require.LessOrEqual(t, all, trace.MaxSpans)
+	require.Greater(t, all, trace.MaxSpans/2)
+}
