@@ -144,7 +144,12 @@ func (f *forker) wasThere() bool {
 func (f *forker) look(e Event) {
 	switch e.Type {
 	case TaskPaused, TaskResumed, StepHeld, StepReleased, CancelAsked, TaskEnded, PermitGranted:
-	case TaskCreated, TaskRetried, SignalReceived:
+	case SignalReceived:
+		if e.Node != "" && f.redone[e.stepAddress()] { // the answer to what is asked again
+			return
+		}
+		fallthrough
+	case TaskCreated, TaskRetried:
 		if f.s.scopes[e.Scope] != nil && !f.over[e.Scope] || e.Type == TaskCreated {
 			f.share(e)
 		}

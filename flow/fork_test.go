@@ -298,3 +298,21 @@ func TestAnyForkComesToItsEnd(t *testing.T) {
 		require.JSONEq(rt, string(tb.state.Result()), string(next.state.Result()))
 	})
 }
+
+func TestAForkFromAnApprovalAsksAgain(t *testing.T) {
+	for mode, definition := range map[string]string{
+		"graph": `{start: a, nodes: {a: {kind: approval, params: {approval_key: $shared.ok}}, b: {kind: timer, params: {delay_ms: 900000}}}, edges: [{from: a, action: approved, to: b}]}`,
+		"dag":   `{mode: dag, nodes: {a: {kind: approval, params: {approval_key: $shared.ok}}, b: {kind: timer, params: {delay_ms: 900000}, depends_on: [a]}}}`,
+	} {
+		tb := newTable(t, planOf(t, definition))
+		_, err := tb.do(flow.Start{Version: "v1"})
+		require.NoError(t, err)
+		_, err = tb.do(flow.Answer{Address: tb.state.Approvals()[0].Address, Action: "approved", By: "ada"})
+		require.NoError(t, err)
+		require.Empty(t, tb.state.Approvals())
+		_, err = tb.do(flow.Cancel{})
+		require.NoError(t, err)
+		next, _ := tb.forked(t, tb.state.Plan, "a", "")
+		require.Len(t, next.state.Approvals(), 1, mode)
+	}
+}
