@@ -70,8 +70,7 @@ type approvalLog struct {
 // began notes one that waits from now on.
 func (l *approvalLog) began(st *Step) {
 	if l != nil {
-		q, _ := ReadQuestion(st.Node.Params)
-		l.put(Approval{Address: st.Address(), Key: st.AwaitedKey(), Title: q.Title, Since: st.waitsSince(), Due: st.Due, State: ApprovalOpen})
+		l.put(Approval{Address: st.Address(), Key: st.AwaitedKey(), Title: titleOf(st.Node.Params), Since: st.waitsSince(), Due: st.Due, State: ApprovalOpen})
 	}
 }
 
@@ -80,8 +79,7 @@ func (l *approvalLog) ended(st *Step, at int64) {
 	if l == nil {
 		return
 	}
-	q, _ := ReadQuestion(st.Node.Params)
-	a := Approval{Address: st.Address(), Key: st.AwaitedKey(), Title: q.Title, Since: st.waitsSince(), Due: st.Due, State: ApprovalOver, EndedAt: at}
+	a := Approval{Address: st.Address(), Key: st.AwaitedKey(), Title: titleOf(st.Node.Params), Since: st.waitsSince(), Due: st.Due, State: ApprovalOver, EndedAt: at}
 	if l.answered == st {
 		a.State, a.By, a.Comment, a.Action = ApprovalAnswered, l.by, l.comment, l.action
 	}

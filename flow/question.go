@@ -57,6 +57,12 @@ func ReadQuestion(params json.RawMessage) (q Question, faults []QuestionFault) {
 	return q, r.faults
 }
 
+// titleOf is the title alone: a decision needs no more of the question.
+func titleOf(params json.RawMessage) string {
+	r := questionReader{params: params}
+	return r.text("title", maxTitle)
+}
+
 type questionReader struct {
 	params json.RawMessage
 	faults []QuestionFault
