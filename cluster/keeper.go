@@ -69,6 +69,7 @@ type Keeper struct {
 	handing *handing     // what is being handed over; nil = nothing
 	lost    []int        // shards that were handed over, to be released …
 	began   time.Time    // … and when that began
+	portion int          // how many are handed over at once
 	gone    map[string]bool
 	fenced  map[string]bool // by this member
 	looked  time.Time
@@ -91,7 +92,7 @@ func NewKeeper(cfg KeeperConfig) *Keeper {
 	k := &Keeper{
 		cfg: cfg, me: cfg.Local.Incarnation(),
 		wake: make(chan struct{}, 1), asked: make(chan struct{}, 1), ended: make(chan struct{}), newer: make(chan struct{}),
-		held: map[int]bool{}, gone: map[string]bool{}, fenced: map[string]bool{}, metrics: newKeeperMetrics(), told: cfg.Host.Now(),
+		held: map[int]bool{}, gone: map[string]bool{}, fenced: map[string]bool{}, metrics: newKeeperMetrics(), told: cfg.Host.Now(), portion: leastPortion,
 	}
 	k.work.Host = &k.cfg.Host
 	k.view.Store(noView())
@@ -149,24 +150,23 @@ func (k *Keeper) look(ctx context.Context) (again time.Duration, err error) {
 // handed over is released before the store is read, so that it is not taken for this member's; the member hears who has gone, and how,
 // before the view lacks them, and the view is there before it gains anything; what was claimed is gained with the next one. Fencing comes last: it may have to wait.
 func (k *Keeper) step(ctx context.Context) (changed bool, again time.Duration, err error) {
-	released, err := k.release(ctx)
-	if err != nil {
+	if err := k.release(ctx); err != nil {
 		return false, 0, err
 	}
 	v, err := k.read(ctx)
 	if err != nil {
-		return released, 0, err
+		return false, 0, err
 	}
 	k.gain(v.Shards(k.me))
 	foreign := k.foreign(v)
 	steps := Decide(v, Self{k.me, k.cfg.TTL, k.steady()})
 	claimed, err := k.claim(ctx, steps.Claim)
 	if err != nil {
-		return released, 0, err
+		return false, 0, err
 	}
 	k.hand(ctx, append(steps.Hand, foreign...))
 	fenced, err := k.fence(ctx, v, steps.Fence)
-	return released || claimed || fenced, steps.Again, err
+	return claimed || fenced, steps.Again, err
 }
 
 // steady says whether the member has held its lease for a full time to live, by a clock of the store that ran evenly: whoever did

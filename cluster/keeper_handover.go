@@ -10,8 +10,25 @@ import (
 	"github.com/troupe-engine/troupe/internal/host"
 )
 
-// portion is how many shards are handed over at once: their tasks wait until the next owner has them.
-const portion = 64
+// The tasks of the shards that are handed over at once wait for the slowest of them, and until the next owners have them all. So a
+// portion is small, becomes larger when its tasks came to rest quickly, and smaller again when they took long.
+const (
+	leastPortion, mostPortion = 16, 128
+
+	quickRest = 50 * time.Millisecond
+	slowRest  = 200 * time.Millisecond
+)
+
+// nextPortion is how many shards to hand over at once when the tasks of as many took so long to rest.
+func nextPortion(portion int, took time.Duration) int {
+	switch {
+	case took < quickRest:
+		return min(2*portion, mostPortion)
+	case took > slowRest:
+		return max(portion/2, leastPortion)
+	}
+	return portion
+}
 
 // handing is a handover under way.
 type handing struct {
@@ -33,20 +50,22 @@ func (k *Keeper) over(h *handing) {
 		}
 	} else {
 		k.lost, k.began = h.shards, h.began
+		k.portion = nextPortion(k.portion, k.cfg.Host.Now().Sub(h.began))
 	}
 	k.handing = nil
 }
 
-// release gives back what was handed over.
-func (k *Keeper) release(ctx context.Context) (bool, error) {
+// release gives back what was handed over, and tells the others at once: tasks wait for one of them.
+func (k *Keeper) release(ctx context.Context) error {
 	if len(k.lost) == 0 {
-		return false, nil
+		return nil
 	}
 	ctx, cancel := k.cfg.Host.Within(ctx, k.cfg.TTL)
 	defer cancel()
 	if err := k.cfg.Store.Release(ctx, k.me, k.lost); err != nil {
-		return false, fmt.Errorf("release %d shards: %w", len(k.lost), err)
+		return fmt.Errorf("release %d shards: %w", len(k.lost), err)
 	}
+	k.cfg.Announce()
 	k.cfg.Log.Info("shards were handed over", "shards", len(k.lost))
 	k.metrics.handover.Observe(k.cfg.Host.Now().Sub(k.began).Seconds())
 	k.metrics.handing.Set(0)
@@ -54,7 +73,7 @@ func (k *Keeper) release(ctx context.Context) (bool, error) {
 		delete(k.held, shard)
 	}
 	k.lost = nil
-	return true, nil
+	return nil
 }
 
 // foreign are shards that the member holds though the store says that they are not its. That must not be; the store
@@ -75,7 +94,7 @@ func (k *Keeper) hand(ctx context.Context, shards []int) {
 	if len(shards) == 0 || k.handing != nil || len(k.lost) > 0 || k.cfg.Host.Now().Sub(k.refused) < unsettled {
 		return
 	}
-	h := &handing{shards: slices.Clone(shards[:min(portion, len(shards))]), began: k.cfg.Host.Now(), done: make(chan struct{})}
+	h := &handing{shards: slices.Clone(shards[:min(k.portion, len(shards))]), began: k.cfg.Host.Now(), done: make(chan struct{})}
 	k.handing = h
 	k.metrics.handing.Set(float64(len(h.shards)))
 	k.work.Run(func() {

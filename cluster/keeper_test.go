@@ -319,3 +319,15 @@ func TestTheViewIsThereForOthers(t *testing.T) {
 		<-a.keeper.Changed(v.Generation)
 	})
 }
+
+func TestAPortionIsAsLargeAsItsTasksComeToRestQuickly(t *testing.T) {
+	quick, neither, slow := 10*time.Millisecond, 100*time.Millisecond, time.Second
+	portion := leastPortion
+	for _, step := range []struct {
+		took time.Duration
+		next int
+	}{{slow, 16}, {quick, 32}, {neither, 32}, {quick, 64}, {quick, 128}, {quick, 128}, {slow, 64}, {slow, 32}} {
+		portion = nextPortion(portion, step.took)
+		require.Equal(t, step.next, portion)
+	}
+}

@@ -37,7 +37,7 @@ func (s *service) start(ctx context.Context, in *startInput) (*startAnswer, erro
 	}
 	started := wire.Started{ID: task.Task, Created: task.Created}
 	if in.Body.WaitMS > 0 {
-		if err := s.waitFor(ctx, task.Task, 0, in.Body.WaitMS); err != nil {
+		if err := s.waitFor(ctx, task.Task, in.Body.WaitMS); err != nil {
 			return nil, err
 		}
 		view, err := s.Reader.View(ctx, task.Task)

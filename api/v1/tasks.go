@@ -306,7 +306,7 @@ func (s *service) getTask(ctx context.Context, in *getTaskInput) (*body[wire.Tas
 		return nil, noTask(in.Task, err)
 	}
 	if in.WaitMS > 0 && !view.State.Status.Ended() {
-		if err := s.waitFor(ctx, in.Task, view.Seq, in.WaitMS); err != nil {
+		if err := s.waitFor(ctx, in.Task, in.WaitMS); err != nil {
 			return nil, noTask(in.Task, err)
 		}
 		if view, err = s.Reader.View(ctx, in.Task); err != nil {
@@ -321,16 +321,14 @@ func (s *service) getTask(ctx context.Context, in *getTaskInput) (*body[wire.Tas
 	return &body[wire.Task]{task}, nil
 }
 
-// waitFor waits for the end of a task whose journal is known up to a row, but not longer than ms.
-func (s *service) waitFor(ctx context.Context, task string, after, ms int64) error {
+// waitFor waits for the end of a task, but not longer than ms.
+func (s *service) waitFor(ctx context.Context, task string, ms int64) error {
 	waiting, leave := stay(ctx)
 	defer leave()
 	waiting, cancel := context.WithTimeout(waiting, time.Duration(ms)*time.Millisecond)
 	defer cancel()
-	for _, err := range s.Engine.Watch(waiting, task, after) {
-		if err != nil && waiting.Err() == nil {
-			return err
-		}
+	if _, err := s.Engine.Await(waiting, task); err != nil && waiting.Err() == nil {
+		return err
 	}
 	return ctx.Err()
 }

@@ -1,14 +1,19 @@
 package v1_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/faulty"
 )
 
 func TestATaskIsStartedAndRead(t *testing.T) {
@@ -57,6 +62,29 @@ func TestAStartMayWaitForTheEnd(t *testing.T) {
 		answer = s.call(201, "POST", "/v1/tasks", obj{"flow": s.publish(atOnce), "wait_ms": 300_000})
 		require.Equal(t, "completed", answer["task"].(obj)["state"])
 	}
+}
+
+func TestWhoWaitsForTheEndReadsNothingMeanwhile(t *testing.T) {
+	var reads atomic.Int64
+	s := start(t, func(set *settings) {
+		set.wrap = func(store persistence.Store) persistence.Store {
+			return faulty.Wrap(store, faulty.Hooks{Call: func(_ context.Context, name string) error {
+				if name == "Rows" {
+					reads.Add(1)
+				}
+				return nil
+			}})
+		}
+	})
+	task := s.task(waits)
+	ended := make(chan obj, 1)
+	go func() { ended <- s.get("/v1/tasks/" + task + "?wait_ms=60000") }()
+	for range 100 {
+		s.call(200, "POST", "/v1/tasks/"+task+"/signal", obj{"key": "note", "value": 1})
+	}
+	s.call(200, "POST", "/v1/tasks/"+task+"/signal", obj{"key": "go", "value": 1})
+	require.Equal(t, "completed", (<-ended)["state"])
+	require.Less(t, reads.Load(), int64(20), "the journal has grown by 100 rows")
 }
 
 func TestValuesComeBackAsTheyWereSent(t *testing.T) {
