@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -37,19 +38,20 @@ func isAnswer(err error) bool {
 }
 
 func (t tx) commit(c *persistence.Commit) error {
-	if err := t.row(c); err != nil {
+	n, err := t.row(c)
+	if err != nil {
 		return err
 	}
 	if c.Columns != nil {
-		if err := t.columns(c); err != nil {
+		if err := t.columns(n, c); err != nil {
 			return err
 		}
 	}
-	if err := t.snapshot(c); err != nil {
+	if err := t.snapshot(n, c); err != nil {
 		return err
 	}
 	if c.Rest != nil {
-		if err := t.rest(c.Task, *c.Rest); err != nil {
+		if err := t.rest(n, c.Task, *c.Rest); err != nil {
 			return err
 		}
 	}
@@ -69,59 +71,63 @@ func (t tx) commit(c *persistence.Commit) error {
 	return t.queue(c)
 }
 
-func (t tx) snapshot(c *persistence.Commit) (err error) {
+func (t tx) snapshot(n int64, c *persistence.Commit) (err error) {
 	switch {
 	case c.Checkpoint:
 		_, err = t.exec("INSERT INTO checkpoints (task, seq, snapshot) VALUES (?, ?, ?)", c.Task, c.Seq, c.Snapshot)
 	case c.Snapshot != nil:
-		_, err = t.exec("UPDATE tasks SET snapshot = ?1, snapshot_seq = ?2 WHERE id = ?3 AND snapshot_seq <= ?2", c.Snapshot, c.Seq, c.Task)
+		_, err = t.exec("UPDATE tasks SET snapshot = ?1, snapshot_seq = ?2 WHERE n = ?3 AND snapshot_seq <= ?2", c.Snapshot, c.Seq, n)
 	}
 	return err
 }
 
-// row writes the journal's row, or finds why it cannot.
-func (t tx) row(c *persistence.Commit) error {
-	switch {
-	case c.Create != nil:
+// row writes the journal's row, or finds why it cannot. It tells the task's number.
+func (t tx) row(c *persistence.Commit) (int64, error) {
+	if c.Create != nil {
 		return t.create(c)
+	}
+	j, err := t.journal(c.Task)
+	switch {
+	case err != nil:
+		return 0, err
+	case c.Events == nil && j.last != c.Seq, c.Events != nil && j.last != c.Seq-1:
+		return 0, persistence.ErrStale
 	case c.Events == nil:
-		return t.atEnd(c.Task, c.Seq)
+		return j.n, nil
 	}
-	n, err := t.exec(`INSERT INTO task_events (task, seq, at, events)
-		SELECT ?1, ?2, ?3, ?4 WHERE (SELECT max(seq) FROM task_events WHERE task = ?1) = ?2 - 1`,
-		c.Task, c.Seq, c.At, c.Events)
-	if err != nil || n == 1 {
-		return err
-	}
-	if err := t.atEnd(c.Task, c.Seq-1); err != nil {
-		return err
-	}
-	return persistence.ErrStale
+	_, err = t.exec("INSERT INTO task_events (task, seq, at, events) VALUES (?, ?, ?, ?)", j.n, c.Seq, c.At, c.Events)
+	j.last = c.Seq // or all is rolled back, and forgotten
+	return j.n, err
 }
 
-func (t tx) create(c *persistence.Commit) error {
+func (t tx) create(c *persistence.Commit) (int64, error) {
 	if c.Seq != 1 || c.Events == nil {
-		return persistence.ErrStale
+		return 0, persistence.ErrStale
 	}
-	n, err := t.exec(`INSERT INTO tasks (id, flow_id, version_id, status, cursor, last_action, error, paused, steps, followed,
+	result, err := t.do(`INSERT INTO tasks (id, flow_id, version_id, status, cursor, last_action, error, paused, steps, followed,
 			created_at, updated_at, ended_at, resting, body_hash, labels, snapshot_seq, params)
 		SELECT ?1, ?2, ?3, 'pending', '', '', '', 0, 0, 0, ?4, ?5, 0, 0, ?6, ?7, 0, ?8
 		WHERE EXISTS (SELECT 1 FROM flow_versions WHERE id = ?3) ON CONFLICT (id) DO NOTHING`,
 		c.Task, c.Create.FlowID, c.Create.VersionID, c.Create.CreatedAt, c.At, c.Create.BodyHash, listing.Labels(c.Create.Labels), blob(c.Create.Params))
 	if err != nil {
-		return err
+		return 0, err
 	}
-	if n == 0 {
-		return t.notCreated(c.Task)
+	if written, err := result.RowsAffected(); err != nil || written == 0 {
+		return 0, cmp.Or(err, t.notCreated(c.Task))
+	}
+	n, err := result.LastInsertId()
+	if err != nil {
+		return 0, err
 	}
 	for key, value := range c.Create.Labels {
 		_, err := t.exec("INSERT INTO task_labels (key, value, created_at, task) VALUES (?, ?, ?, ?)", key, value, c.Create.CreatedAt, c.Task)
 		if err != nil {
-			return err
+			return 0, err
 		}
 	}
-	_, err = t.exec("INSERT INTO task_events (task, seq, at, events) VALUES (?, 1, ?, ?)", c.Task, c.At, c.Events)
-	return err
+	_, err = t.exec("INSERT INTO task_events (task, seq, at, events) VALUES (?, 1, ?, ?)", n, c.At, c.Events)
+	t.note(c.Task, &journal{n, 1})
+	return n, err
 }
 
 // notCreated says why a task could not begin.
@@ -137,30 +143,15 @@ func (t tx) notCreated(task string) error {
 	return persistence.ErrExists
 }
 
-// atEnd says whether a task's journal ends with a sequence number.
-func (t tx) atEnd(task string, seq int64) error {
-	var last *int64
-	if err := t.one("SELECT max(seq) FROM task_events WHERE task = ?", []any{task}, &last); err != nil {
-		return err
-	}
-	switch {
-	case last == nil:
-		return persistence.ErrUnknown
-	case *last != seq:
-		return persistence.ErrStale
-	}
-	return nil
-}
-
-func (t tx) columns(c *persistence.Commit) error {
+func (t tx) columns(n int64, c *persistence.Commit) error {
 	_, err := t.exec(`UPDATE tasks SET status = ?, cursor = ?, last_action = ?, error = ?, paused = ?, steps = ?, followed = ?, ended_at = ?, updated_at = ?,
-		waits = ?, wait = ? WHERE id = ?`, c.Columns.Status, listing.Text(c.Columns.Cursor), listing.Text(c.Columns.LastAction), listing.Text(c.Columns.Error),
-		c.Columns.Paused, c.Columns.Steps, c.Columns.Followed, c.Columns.EndedAt, c.At, int64(c.Columns.Waits), listing.Wait(c.Columns.Wait), c.Task)
+		waits = ?, wait = ? WHERE n = ?`, c.Columns.Status, listing.Text(c.Columns.Cursor), listing.Text(c.Columns.LastAction), listing.Text(c.Columns.Error),
+		c.Columns.Paused, c.Columns.Steps, c.Columns.Followed, c.Columns.EndedAt, c.At, int64(c.Columns.Waits), listing.Wait(c.Columns.Wait), n)
 	return err
 }
 
-func (t tx) rest(task string, r persistence.Rest) error {
-	if _, err := t.exec("UPDATE tasks SET resting = ? WHERE id = ?", r.Resting, task); err != nil {
+func (t tx) rest(n int64, task string, r persistence.Rest) error {
+	if _, err := t.exec("UPDATE tasks SET resting = ? WHERE n = ?", r.Resting, n); err != nil {
 		return err
 	}
 	var err error

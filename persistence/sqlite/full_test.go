@@ -1,9 +1,12 @@
 package sqlite
 
 import (
+	"bytes"
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -14,17 +17,22 @@ func TestAStoreWithoutRoomIsNotAvailable(t *testing.T) {
 	opened, err := Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), Options{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, opened.Close()) }()
-	room := func(pages string) {
-		require.NoError(t, opened.(*store).write(t.Context(), "room", func(t tx) error {
-			_, err := t.lane.conn.ExecContext(t.ctx, "PRAGMA max_page_count = "+pages)
-			return err
-		}))
-	}
+	room := roomFor(t, opened.(*store))
 	room("1") // no more than there is
 	large := persistence.Flow{ID: "f", Description: strings.Repeat("x", 1<<20)}
 	require.ErrorIs(t, opened.CreateFlow(t.Context(), large), persistence.ErrUnavailable)
 	room("10000")
 	require.NoError(t, opened.CreateFlow(t.Context(), large))
+}
+
+// roomFor limits how many pages a store may have.
+func roomFor(t *testing.T, s *store) func(pages string) {
+	return func(pages string) {
+		require.NoError(t, s.write(t.Context(), "room", func(t tx) error {
+			_, err := t.lane.conn.ExecContext(t.ctx, "PRAGMA max_page_count = "+pages)
+			return err
+		}))
+	}
 }
 
 func TestAFileThatCannotBeOpenedIsNotAvailable(t *testing.T) {
@@ -43,4 +51,27 @@ func TestAFileThatCannotBeOpenedIsNotAvailable(t *testing.T) {
 	} {
 		require.ErrorIs(t, read(), persistence.ErrUnavailable, what)
 	}
+}
+
+func TestWhatWasRolledBackIsNotTakenForWritten(t *testing.T) {
+	opened, err := Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), Options{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, opened.Close()) }()
+	me, err := opened.Join(t.Context(), persistence.Joining{Name: "a", TTL: time.Hour})
+	require.NoError(t, err)
+	require.NoError(t, opened.CreateFlow(t.Context(), persistence.Flow{ID: "flow"}))
+	require.NoError(t, opened.CreateVersion(t.Context(), persistence.Version{ID: "version", FlowID: "flow", Number: 1}))
+	commit := func(batch ...persistence.Commit) error {
+		answers, err := opened.Commit(t.Context(), me, batch)
+		return errors.Join(append(answers, err)...)
+	}
+	begin := persistence.Commit{Task: "a", Create: &persistence.Create{FlowID: "flow", VersionID: "version"}, Seq: 1, Events: []byte("[]")}
+	next := persistence.Commit{Task: "a", Seq: 2, Events: []byte("[]")}
+	tooMuch := persistence.Commit{Task: "a", Seq: 3, Events: bytes.Repeat([]byte("x"), 1<<20)}
+	require.NoError(t, commit(begin))
+	room := roomFor(t, opened.(*store))
+	room("1")
+	require.ErrorIs(t, commit(next, tooMuch), persistence.ErrUnavailable)
+	room("10000")
+	require.NoError(t, commit(next, tooMuch))
 }

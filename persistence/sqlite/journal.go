@@ -32,7 +32,7 @@ var loadQuery = "SELECT " + listing.Columns + ", CASE WHEN c.seq IS NULL THEN t.
 
 const (
 	newestCheckpoint = " LEFT JOIN checkpoints c ON c.task = t.id AND c.seq = (SELECT max(seq) FROM checkpoints WHERE task = t.id AND seq > t.snapshot_seq)"
-	rowsQuery        = "SELECT seq, at, events FROM task_events WHERE task = ? AND seq > ? ORDER BY seq LIMIT ?"
+	rowsQuery        = "SELECT seq, at, events FROM task_events WHERE task = (SELECT n FROM tasks WHERE id = ?) AND seq > ? ORDER BY seq LIMIT ?"
 )
 
 func load(ctx context.Context, t querier, id string) (*persistence.Record, error) {
@@ -76,7 +76,7 @@ func (s *store) Sizes(ctx context.Context, ids []string) ([]int64, error) {
 
 // sizeQuery measures columns: the length of anything else would be found by reading it.
 const sizeQuery = "SELECT coalesce(CASE WHEN c.seq IS NULL THEN length(t.snapshot) ELSE length(c.snapshot) END, 0)" +
-	" + coalesce((SELECT sum(length(events)) FROM task_events WHERE task = t.id AND seq > coalesce(c.seq, t.snapshot_seq)), 0)" +
+	" + coalesce((SELECT sum(length(events)) FROM task_events WHERE task = t.n AND seq > coalesce(c.seq, t.snapshot_seq)), 0)" +
 	" FROM tasks t" + newestCheckpoint + " WHERE t.id = ?"
 
 func (s *store) Checkpoints(ctx context.Context, task string) ([]int64, error) {

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+
+	"github.com/troupe-engine/troupe/persistence/internal/lru"
 )
 
 // lane is the one connection that writes. Its statements are prepared once.
@@ -12,13 +14,14 @@ type lane struct {
 	turn  chan struct{} // has room while nobody writes
 	conn  *sql.Conn
 	stmts map[string]*sql.Stmt
+	ends  *lru.Cache[*journal] // by task
 }
 
 var errClosed = errors.New("the store is closed")
 
 func openLane(ctx context.Context, db *sql.DB) (lane, error) {
 	conn, err := db.Conn(ctx)
-	return lane{turn: make(chan struct{}, 1), conn: conn, stmts: map[string]*sql.Stmt{}}, err
+	return lane{turn: make(chan struct{}, 1), conn: conn, stmts: map[string]*sql.Stmt{}, ends: lru.New[*journal](endsBytes)}, err
 }
 
 // write runs f in a transaction of its own. The context ends the wait for a turn; what has begun is
@@ -49,6 +52,7 @@ func (l *lane) transaction(t tx, f func(tx) error) error {
 	if err == nil {
 		return nil
 	}
+	t.lane.ends.Clear()
 	// After some failures SQLite has rolled back by itself and refuses to do it again.
 	_, _ = t.exec("ROLLBACK")
 	return err
@@ -90,13 +94,17 @@ func (t tx) prepared(query string) (*sql.Stmt, error) {
 	return stmt, nil
 }
 
-// exec tells how many rows were written.
-func (t tx) exec(query string, args ...any) (int64, error) {
+func (t tx) do(query string, args ...any) (sql.Result, error) {
 	stmt, err := t.prepared(query)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	result, err := stmt.ExecContext(t.ctx, args...)
+	return stmt.ExecContext(t.ctx, args...)
+}
+
+// exec tells how many rows were written.
+func (t tx) exec(query string, args ...any) (int64, error) {
+	result, err := t.do(query, args...)
 	if err != nil {
 		return 0, err
 	}

@@ -13,7 +13,13 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-var dialect = listing.Dialect{Mark: "?", Open: "t.status IN ('pending', 'running', 'canceling')", Ended: "t.status", LabelTable: true, Labels: func(q *listing.Query, labels map[string]string) {
+// byUpdate are the tasks under way, which are few, and all others, whose index no step of a task has to change.
+var byUpdate = []listing.Part{
+	{Where: "t.ended_at = 0 AND t.resting = 0", Order: "t.updated_at"},
+	{Where: "(t.ended_at > 0 OR t.resting <> 0)", Order: "t.updated_at"},
+}
+
+var dialect = listing.Dialect{Mark: "?", Open: "t.status IN ('pending', 'running', 'canceling')", Ended: "t.status", LabelTable: true, ByUpdate: byUpdate, Labels: func(q *listing.Query, labels map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		q.And("EXISTS (SELECT 1 FROM task_labels WHERE key = ", key)
 		q.Add(" AND value = ", labels[key])
@@ -104,15 +110,16 @@ func (s *store) DeleteEnded(ctx context.Context, before int64, limit int) (int, 
 	err := s.write(ctx, "delete ended tasks", func(t tx) error {
 		for deleted < limit {
 			var id string
-			err := t.one("DELETE FROM tasks WHERE n = (SELECT n FROM tasks WHERE ended_at > 0 AND ended_at < ? ORDER BY ended_at, n LIMIT 1) RETURNING id",
-				[]any{before}, &id)
+			var n int64
+			err := t.one("DELETE FROM tasks WHERE n = (SELECT n FROM tasks WHERE ended_at > 0 AND ended_at < ? ORDER BY ended_at, n LIMIT 1) RETURNING id, n",
+				[]any{before}, &id, &n)
 			if isNone(err) {
 				return nil
 			}
 			if err != nil {
 				return err
 			}
-			if err := t.deleteRest(id); err != nil {
+			if err := t.deleteRest(id, n); err != nil {
 				return err
 			}
 			deleted++
@@ -130,14 +137,15 @@ func (s *store) DeleteFlow(ctx context.Context, id string, limit int) (int, erro
 		}
 		for deleted < limit {
 			var task string
-			err := t.one("DELETE FROM tasks WHERE n = (SELECT n FROM tasks WHERE flow_id = ? ORDER BY created_at DESC, id DESC LIMIT 1) RETURNING id", []any{id}, &task)
+			var n int64
+			err := t.one("DELETE FROM tasks WHERE n = (SELECT n FROM tasks WHERE flow_id = ? ORDER BY created_at DESC, id DESC LIMIT 1) RETURNING id, n", []any{id}, &task, &n)
 			if isNone(err) {
 				break
 			}
 			if err != nil {
 				return err
 			}
-			if err := t.deleteRest(task); err != nil {
+			if err := t.deleteRest(task, n); err != nil {
 				return err
 			}
 			deleted++
@@ -158,9 +166,12 @@ func (s *store) DeleteFlow(ctx context.Context, id string, limit int) (int, erro
 }
 
 // deleteRest deletes what belongs to a deleted task.
-func (t tx) deleteRest(task string) error {
+func (t tx) deleteRest(task string, n int64) error {
+	t.lane.ends.Drop(task)
+	if _, err := t.exec("DELETE FROM task_events WHERE task = ?", n); err != nil {
+		return err
+	}
 	for _, query := range []string{
-		"DELETE FROM task_events WHERE task = ?",
 		"DELETE FROM checkpoints WHERE task = ?",
 		"DELETE FROM task_labels WHERE task = ?",
 		"DELETE FROM wakes WHERE task = ?",

@@ -72,7 +72,7 @@ CREATE TABLE tasks (
 ) STRICT;
 CREATE INDEX tasks_created ON tasks (created_at, id);
 CREATE INDEX tasks_of_flow ON tasks (flow_id, created_at, id);
-CREATE INDEX tasks_updated ON tasks (updated_at, id);
+CREATE INDEX tasks_settled ON tasks (updated_at, id) WHERE ended_at > 0 OR resting <> 0; -- a task under way is never in it
 CREATE INDEX tasks_unfinished ON tasks (id) WHERE ended_at = 0 AND resting = 0;
 CREATE INDEX tasks_ended ON tasks (ended_at) WHERE ended_at > 0;
 -- A state that is asked for has an index of its own. A task is put into that of its end once; the condition is
@@ -95,8 +95,9 @@ CREATE TABLE task_labels (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX task_labels_task ON task_labels (task);
 
+-- By the number of the task and not its id: what tasks under way write stands together, on few pages.
 CREATE TABLE task_events (
-	task   TEXT    NOT NULL,
+	task   INTEGER NOT NULL, -- tasks.n
 	seq    INTEGER NOT NULL,
 	at     INTEGER NOT NULL,
 	events BLOB    NOT NULL,
