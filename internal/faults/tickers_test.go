@@ -50,7 +50,7 @@ func (c *company) readBeats(ctx context.Context, tasks []string) beats {
 	b := beats{}
 	var task string
 	var at int64
-	require.NoError(c.t, c.query(ctx, "SELECT task, at FROM troupe.task_events WHERE task = ANY($1) ORDER BY task, seq", tasks, []any{&task, &at}, func() {
+	require.NoError(c.t, c.query(ctx, "SELECT t.id, e.at FROM troupe.tasks t JOIN troupe.task_events e ON e.task = troupe.journal_key(t.id) WHERE t.id = ANY($1) ORDER BY t.id, e.seq", tasks, []any{&task, &at}, func() {
 		b[task] = append(b[task], time.UnixMilli(at))
 	}))
 	return b
@@ -102,7 +102,7 @@ func (c *company) lengths(ctx context.Context, tasks []string) (map[string]int64
 	lengths := map[string]int64{}
 	var task string
 	var length int64
-	err := c.query(ctx, "SELECT task, max(seq) FROM troupe.task_events WHERE task = ANY($1) GROUP BY task", tasks, []any{&task, &length}, func() {
+	err := c.query(ctx, "SELECT t.id, max(e.seq) FROM troupe.tasks t JOIN troupe.task_events e ON e.task = troupe.journal_key(t.id) WHERE t.id = ANY($1) GROUP BY t.id", tasks, []any{&task, &length}, func() {
 		lengths[task] = length
 	})
 	return lengths, err

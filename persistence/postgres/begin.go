@@ -18,7 +18,7 @@ created AS (
 	INSERT INTO troupe.tasks (id, flow_id, version_id, created_at, updated_at, settled_at, resting, shard, status, cursor, body_hash, labels, params)
 	SELECT $1::text, $3::text, id, $4::bigint, $4::bigint, $4::bigint, true, $5::smallint, $6::text, $7::text, $8::text, $9::jsonb, $10::bytea FROM version
 	ON CONFLICT (id) DO NOTHING RETURNING id),
-appended AS (INSERT INTO troupe.task_events (task, seq, at, events) SELECT id, 1, $4::bigint, $11::bytea FROM created),
+appended AS (INSERT INTO troupe.task_events (task, seq, at, events) SELECT troupe.journal_key(id), 1, $4::bigint, $11::bytea FROM created),
 slept AS (INSERT INTO troupe.wakes (task, due, shard) SELECT id, $4::bigint, $5::smallint FROM created)
 SELECT EXISTS (SELECT FROM version), EXISTS (SELECT FROM created)`
 

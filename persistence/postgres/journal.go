@@ -2,7 +2,11 @@ package postgres
 
 import (
 	"context"
+	"crypto/md5"
 	"slices"
+	"strings"
+
+	"github.com/google/uuid"
 
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
@@ -29,7 +33,7 @@ func (s *store) Load(ctx context.Context, ids []string) ([]*persistence.Record, 
 	for i := range found {
 		byID[found[i].ID] = &found[i]
 	}
-	if err := s.loadRows(ctx, found, byID); err != nil {
+	if err := s.loadRows(ctx, found); err != nil {
 		return nil, err
 	}
 	records := make([]*persistence.Record, len(ids))
@@ -45,25 +49,24 @@ func (s *store) Load(ctx context.Context, ids []string) ([]*persistence.Record, 
 const newestCheckpoint = `
 		LEFT JOIN LATERAL (SELECT seq, snapshot FROM troupe.checkpoints WHERE task = t.id AND seq > t.snapshot_seq ORDER BY seq DESC LIMIT 1) c ON true`
 
-func (s *store) loadRows(ctx context.Context, found []persistence.Record, byID map[string]*persistence.Record) error {
+func (s *store) loadRows(ctx context.Context, found []persistence.Record) error {
 	if len(found) == 0 {
 		return nil
 	}
-	ids, after := make([]string, len(found)), make([]int64, len(found))
+	keys, after := make([][16]byte, len(found)), make([]int64, len(found))
 	for i := range found {
-		ids[i], after[i] = found[i].ID, found[i].SnapshotSeq
+		keys[i], after[i] = journalKey(found[i].ID), found[i].SnapshotSeq
 	}
 	type row struct {
-		task string
+		n int // of its task, from 1
 		persistence.Row
 	}
-	scan := func(from listing.Row, r *row) error { return from.Scan(&r.task, &r.Seq, &r.At, &r.Events) }
-	rows, err := read(ctx, s, "load", scan, `SELECT e.task, e.seq, e.at, e.events FROM unnest($1::text[], $2::bigint[]) AS d (task, after)
+	scan := func(from listing.Row, r *row) error { return from.Scan(&r.n, &r.Seq, &r.At, &r.Events) }
+	rows, err := read(ctx, s, "load", scan, `SELECT d.n, e.seq, e.at, e.events FROM unnest($1::uuid[], $2::bigint[]) WITH ORDINALITY AS d (task, after, n)
 		CROSS JOIN LATERAL (SELECT * FROM troupe.task_events e WHERE e.task = d.task AND e.seq > d.after ORDER BY e.seq) e
-		ORDER BY e.task, e.seq`, ids, after)
+		ORDER BY d.n, e.seq`, keys, after)
 	for _, r := range rows {
-		record := byID[r.task]
-		record.Rows = append(record.Rows, r.Row)
+		found[r.n-1].Rows = append(found[r.n-1].Rows, r.Row)
 	}
 	return err
 }
@@ -72,7 +75,7 @@ func (s *store) Rows(ctx context.Context, task string, after int64, p persistenc
 	return read(ctx, s, "read a journal", listing.ScanRow, `SELECT seq, at, events FROM (
 			SELECT seq, at, events, sum(octet_length(events)) OVER (ORDER BY seq ROWS UNBOUNDED PRECEDING) - octet_length(events) AS before
 			FROM troupe.task_events WHERE task = $1 AND seq > $2 ORDER BY seq LIMIT $3) e
-		WHERE before < $4 OR before = 0 ORDER BY seq`, task, after, p.Rows, p.Bytes)
+		WHERE before < $4 OR before = 0 ORDER BY seq`, journalKey(task), after, p.Rows, p.Bytes)
 }
 
 func (s *store) Sizes(ctx context.Context, ids []string) ([]int64, error) {
@@ -82,7 +85,7 @@ func (s *store) Sizes(ctx context.Context, ids []string) ([]int64, error) {
 	}
 	scan := func(row listing.Row, n *size) error { return row.Scan(&n.task, &n.bytes) }
 	found, err := read(ctx, s, "measure tasks", scan, `SELECT t.id, coalesce(octet_length(CASE WHEN c.seq IS NULL THEN t.snapshot ELSE c.snapshot END), 0)
-		+ coalesce((SELECT sum(octet_length(events)) FROM troupe.task_events WHERE task = t.id AND seq > coalesce(c.seq, t.snapshot_seq)), 0)
+		+ coalesce((SELECT sum(octet_length(events)) FROM troupe.task_events WHERE task = troupe.journal_key(t.id) AND seq > coalesce(c.seq, t.snapshot_seq)), 0)
 		FROM troupe.tasks t`+newestCheckpoint+` WHERE t.id = ANY($1)`, slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !flow.IsText(id) }))
 	if err != nil {
 		return nil, err
@@ -135,4 +138,14 @@ func (s *store) Unfinished(ctx context.Context, shards persistence.ShardSet, aft
 func (s *store) DueWakes(ctx context.Context, shards persistence.ShardSet, before int64, limit int) ([]persistence.Wake, error) {
 	return read(ctx, s, "list due tasks", listing.ScanWake,
 		"SELECT task, due FROM troupe.wakes WHERE"+ofShards+"AND due <= $2 ORDER BY due, task LIMIT $3", bits(shards), before, limit)
+}
+
+// journalKey is what the journal calls a task, as the function journal_key of the database says, too.
+func journalKey(task string) [16]byte {
+	if text, ok := strings.CutPrefix(task, "task-"); ok && len(text) == 36 && strings.ToLower(text) == text {
+		if id, err := uuid.Parse(text); err == nil {
+			return id
+		}
+	}
+	return md5.Sum([]byte(task))
 }

@@ -53,6 +53,11 @@ func (l *list) text(s string) {
 // words is a text for people.
 func (l *list) words(s string) { l.text(listing.Text(s)) }
 
+func (l *list) uuid(id [16]byte) {
+	l.head(pgtype.UUIDOID, len(id))
+	l.buf = append(l.buf, id[:]...)
+}
+
 func (l *list) number(n int64) {
 	l.head(pgtype.Int8OID, 8)
 	l.buf = order.AppendUint64(l.buf, uint64(n))

@@ -71,7 +71,7 @@ func (p *parcel) add(c *persistence.Commit, m *memory) {
 	if c.Events != nil {
 		l := &p.lists[rows]
 		l.begin(4)
-		l.text(c.Task)
+		l.uuid(journalKey(c.Task))
 		l.number(c.Seq)
 		l.number(c.At)
 		l.bytea(c.Events)
@@ -102,7 +102,7 @@ func (p *parcel) add(c *persistence.Commit, m *memory) {
 func (p *parcel) addLast(c *persistence.Commit) {
 	l := &p.lists[lasts]
 	l.begin(2)
-	l.text(c.Task)
+	l.uuid(journalKey(c.Task))
 	if c.Events != nil {
 		l.number(c.Seq - 1)
 	} else {

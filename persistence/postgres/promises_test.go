@@ -83,7 +83,7 @@ func TestATakeoverWaitsForABatch(t *testing.T) {
 	other := connect(t, dsn)
 	tx, err := other.Begin(ctx)
 	require.NoError(t, err)
-	_, err = tx.Exec(ctx, "INSERT INTO task_events (task, seq, at, events) VALUES ('a', 2, 0, '')")
+	_, err = tx.Exec(ctx, "INSERT INTO task_events (task, seq, at, events) VALUES (journal_key('a'), 2, 0, '')")
 	require.NoError(t, err)
 	var calls sync.WaitGroup
 	calls.Go(func() {
@@ -122,7 +122,7 @@ func TestNoPlanReadsAWholeTable(t *testing.T) {
 			commit(batch...)
 		}
 	}
-	_, err := admin.Exec(ctx, `INSERT INTO task_events SELECT 't' || n, 1, 0, '' FROM generate_series(1, 20000) n;
+	_, err := admin.Exec(ctx, `INSERT INTO task_events SELECT journal_key('t' || n), 1, 0, '' FROM generate_series(1, 20000) n;
 		INSERT INTO tasks (id, flow_id, version_id, created_at, updated_at, body_hash, shard) SELECT 't' || n, '', '', 0, 0, '', 0 FROM generate_series(1, 20000) n;
 		INSERT INTO task_queue SELECT 't' || n, 'j', '', 0 FROM generate_series(1, 20000) n;
 		INSERT INTO wakes SELECT 't' || n, 5, 0 FROM generate_series(1, 20000) n`)
@@ -264,7 +264,7 @@ func TestATaskThatIsBeingDeletedDoesNotGoOn(t *testing.T) {
 	answers, err := s.Commit(ctx, me, []persistence.Commit{ended})
 	require.NoError(t, err)
 	require.NoError(t, answers[0])
-	let := held(t, dsn, "SELECT FROM task_events WHERE task = 'a' FOR UPDATE")
+	let := held(t, dsn, "SELECT FROM task_events WHERE task = journal_key('a') FOR UPDATE")
 	var calls sync.WaitGroup
 	calls.Go(func() {
 		n, err := s.DeleteEnded(ctx, 10, 10)
@@ -294,7 +294,7 @@ func TestATaskThatGoesOnIsNotDeleted(t *testing.T) {
 	answers, err := s.Commit(ctx, me, []persistence.Commit{ended})
 	require.NoError(t, err)
 	require.NoError(t, answers[0])
-	let := held(t, dsn, "INSERT INTO task_events (task, seq, at, events) VALUES ('a', 3, 0, '')")
+	let := held(t, dsn, "INSERT INTO task_events (task, seq, at, events) VALUES (journal_key('a'), 3, 0, '')")
 	var calls sync.WaitGroup
 	calls.Go(func() {
 		answers, err := s.Commit(ctx, me, []persistence.Commit{goesOn})

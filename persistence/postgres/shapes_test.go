@@ -15,7 +15,7 @@ import (
 // A statement that appends, put together from what each promise of the store adds to it. $1 to $4 are
 // columns of task_events, $5 is the incarnation.
 const (
-	from     = ` FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::%s[]) AS d (task, seq, at, events)`
+	from     = ` FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::%s[]) AS d (task, seq, at, events)`
 	into     = `INSERT INTO task_events (task, seq, at, events) SELECT d.*` + from
 	fenced   = `WITH fence AS MATERIALIZED (SELECT FROM members WHERE incarnation = $5 AND fenced_at = 0 AND era = 0 FOR SHARE) ` + into + `, fence`
 	follows  = ` WHERE (SELECT true FROM task_events p WHERE p.task = d.task AND p.seq = d.seq - 1)`
@@ -77,9 +77,9 @@ func (b *bench) append(conn *pgx.Conn, statement string, lane, size int, left *a
 	ctx := context.Background()
 	ids, seqs, values, texts := make([]string, size), make([]int64, size), make([][]byte, size), make([]string, size)
 	for i := range ids {
-		ids[i], values[i], texts[i] = taskID(lane, i), events, string(events)
+		ids[i], values[i], texts[i] = strings.TrimPrefix(taskID(lane, i), "task-"), events, string(events)
 	}
-	_, err := conn.Exec(ctx, "INSERT INTO task_events SELECT id, 0, 0, '[]' FROM unnest($1::text[]) AS id", ids)
+	_, err := conn.Exec(ctx, "INSERT INTO task_events SELECT id, 0, 0, '[]' FROM unnest($1::uuid[]) AS id", ids)
 	require.NoError(b, err)
 	for left.Add(-int64(size)) > -int64(size) {
 		for i := range seqs {

@@ -108,7 +108,8 @@ const (
 const (
 	unlessThere = ` ON CONFLICT DO NOTHING RETURNING id`
 	ifBegun     = ` WHERE CASE WHEN x.begins THEN x.task IN (SELECT id FROM created) ELSE true END`
-	ifBegunRow  = ` WHERE CASE WHEN x.seq = 1 THEN x.task IN (SELECT id FROM created) ELSE true END`
+	ifBegunRow  = ` WHERE CASE WHEN x.seq = 1 THEN x.task IN (SELECT troupe.journal_key(id) FROM created) ELSE true END`
+	ifBegunMark = ` WHERE CASE WHEN x.seq = 1 THEN x.task IN (SELECT id FROM created) ELSE true END`
 )
 
 // kinds are what a batch can have, in the order of its parameters.
@@ -123,7 +124,7 @@ var kinds = [...]struct{ name, part, repeated string }{
 	wakeups:   {"troupe.batch_wake", wakeUp, ""},
 	enqueued:  {"troupe.batch_job", enqueue, ifBegun},
 	dequeued:  {"troupe.batch_job", dequeue, ""},
-	checks:    {"troupe.batch_checkpoint", addCheckpoints, ifBegunRow},
+	checks:    {"troupe.batch_checkpoint", addCheckpoints, ifBegunMark},
 	asked:     {"troupe.batch_permit", ask, ifBegun},
 	holds:     {"troupe.batch_permit_id", hold, ""},
 	releases:  {"troupe.batch_permit_id", release, ""},

@@ -87,7 +87,7 @@ func (s *store) CountByShard(ctx context.Context) (map[int]persistence.ShardTask
 
 // deleteGone is what a statement does with the tasks that its part gone has deleted.
 const deleteGone = `
-		events AS (DELETE FROM troupe.task_events WHERE task IN (SELECT id FROM gone)),
+		events AS (DELETE FROM troupe.task_events WHERE task IN (SELECT troupe.journal_key(id) FROM gone)),
 		checks AS (DELETE FROM troupe.checkpoints WHERE task IN (SELECT id FROM gone)),
 		wakes AS (DELETE FROM troupe.wakes WHERE task IN (SELECT id FROM gone)),
 		permits AS (DELETE FROM troupe.permits WHERE task IN (SELECT id FROM gone)),
