@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,14 +23,18 @@ import (
 
 // bench is one run: a store, a member on it, and whoever carries out its steps.
 type bench struct {
-	o       options
-	ctx     context.Context
-	stop    context.CancelFunc
-	dir     string
-	store   string
-	dsn     string // of Postgres
-	server  *pgtest.Server
+	o      options
+	ctx    context.Context
+	stop   context.CancelFunc
+	dir    string
+	store  string
+	dsn    string // of Postgres
+	server *pgtest.Server
+
+	serverPid int // whose CPU is Postgres's; 0 = nobody knows
+
 	engine  *troupe.Engine
+	crew    *crew // members elsewhere whose cost is measured
 	url     string
 	work    sync.WaitGroup
 	refused atomic.Int64 // starts that the member was too busy for
@@ -39,7 +44,7 @@ type bench struct {
 }
 
 // elsewhere are the workloads that have no member in this process.
-var elsewhere = []string{"raw", "members", "idle", "ork-a", "ork-b", "ork-c", "ork-d", "python"}
+var elsewhere = []string{"raw", "members", "together", "idle", "ork-a", "ork-b", "ork-c", "ork-d", "python"}
 
 func open(ctx context.Context, o options) (*bench, error) {
 	b := &bench{o: o, result: result{Workload: o.workload, Store: storeName(o.store), Worker: o.worker, N: o.n, Concurrency: o.concurrency}}
@@ -77,12 +82,13 @@ func (b *bench) openStore() error {
 		if err != nil {
 			return err
 		}
-		b.server, b.dsn = server, server.DSN("postgres")
+		b.server, b.dsn, b.serverPid = server, server.DSN("postgres"), server.Pid()
 		b.store = b.dsn
 	default:
 		b.store = b.o.store
 		if strings.HasPrefix(b.store, "postgres") {
 			b.dsn = b.store
+			b.serverPid, _ = strconv.Atoi(os.Getenv("BENCH_PG_PID")) // of whoever started it for us; see peer
 		}
 	}
 	return nil
@@ -95,6 +101,7 @@ func (b *bench) openEngine() error {
 	}
 	b.engine = engine
 	engine.HandleJSON("noop", func(_ context.Context, job troupe.Job) (json.RawMessage, error) { return noop(job.Input) })
+	engine.HandleJSON("echo", func(_ context.Context, job troupe.Job) (json.RawMessage, error) { return job.Input, nil })
 	engine.HandleJSON("nothing", func(context.Context, troupe.Job) (json.RawMessage, error) { return nil, nil })
 	if b.o.worker == "func" {
 		return nil

@@ -10,13 +10,13 @@
 // for an approval: what they cost in memory), timers (all due in the same second), signals (of 0.8 MB and
 // tiny ones to a parked task that has such a value, and reading it), scripts (5 parallel
 // scripts a task, beside a bare loop that starts the same ones), lists (what the pages ask for, with -n tasks in the store: the median of each
-// route, which "liststable" prints) and raw (the rows of chain written by the cheapest
+// route, which "liststable" prints), history (a chain in tasks that have -history units behind them) and raw (the rows of chain written by the cheapest
 // statement without any engine: the limit to compare with). Of a cluster: members (chain on -members members, each a process with callers of its
-// own, beside one alone), idle (the statements it sends when nothing happens) and failover (attached workers that are killed: when somebody else has
+// own, beside one alone), together (the same, and what all of them cost), idle (the statements it sends when nothing happens) and failover (attached workers that are killed: when somebody else has
 // their job). Of programs, on `troupe serve` in a process of its own, asked over HTTP: ork-a to ork-d (the profiles of Ork's own performance test, and of programs
 // that do nothing, beside a bare loop that starts the same programs, and ork-d beside functions of Go) and python (functions of Python by warm interpreters, beside
 // one started for each); "orktable" prints their lines beside Ork's figures. Beside them, "peer" runs another engine's benchmark on
-// a server like ours (-workload peer -- COMMAND …) "table" prints the medians of lines on its input, and "figures" those of a cluster beside what they are to be.
+// a server like ours (-workload peer -- COMMAND …), "table" prints the medians of lines on its input, and "figures" those of a cluster beside what they are to be.
 //
 // The store is "sqlite" or "postgres" (a throwaway one with stock settings), or a setting that troupe
 // takes. Latency is from the request that starts a task until its end is durable and known to the client.
@@ -49,11 +49,13 @@ type options struct {
 	rounds      int
 	troupe      string
 	profile     string
+	payload     int
+	history     int
 }
 
 func main() {
 	var o options
-	flag.StringVar(&o.workload, "workload", "chain", "chain, keyed, keyfull, fanout, latency, dagchain, diamond, dagfanout, parked, timers, signals, scripts, lists, raw, members, idle, failover, ork-a, ork-b, ork-c, ork-d, python; peer, table, figures, orktable or liststable")
+	flag.StringVar(&o.workload, "workload", "chain", "chain, keyed, keyfull, fanout, latency, dagchain, diamond, dagfanout, parked, timers, signals, scripts, lists, raw, history, members, together, idle, failover, ork-a, ork-b, ork-c, ork-d, python; peer, table, figures, orktable or liststable")
 	flag.StringVar(&o.store, "store", "sqlite", `"sqlite", "postgres" (throwaway servers), "sqlite:PATH" or "postgres://…"`)
 	flag.StringVar(&o.worker, "worker", "func", "func, push, pull or attach: who carries out the steps")
 	flag.IntVar(&o.concurrency, "concurrency", 0, "tasks in flight; 0 = the workload's own")
@@ -62,10 +64,12 @@ func main() {
 	flag.IntVar(&o.width, "width", 0, "units of a fan-out, tasks of a run of Ork; 0 = 1,000, of a dag 10,000, of Ork 5 and 10")
 	flag.DurationVar(&o.settle, "settle", 30*time.Second, "parked, idle: when it is measured, after the last start")
 	flag.DurationVar(&o.watch, "watch", 0, "parked, idle: for how long CPU and statements are counted; 0 = of parked not, of idle 30 s")
-	flag.IntVar(&o.members, "members", 3, "members, idle: how many there are")
+	flag.IntVar(&o.members, "members", 3, "members, together, idle: how many there are")
 	flag.IntVar(&o.rounds, "rounds", 3, "members, ork-…, python: how often each is measured, in turn with what it is compared with; lists: how often each route is asked")
 	flag.StringVar(&o.troupe, "troupe", "", "ork-…, python: the program troupe; \"\" = it is built")
 	flag.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of the measured part to this file")
+	flag.IntVar(&o.payload, "payload", 0, "chain: bytes that each step takes and returns, which nobody looks into; 0 = a small value that each step decodes and encodes")
+	flag.IntVar(&o.history, "history", 10, "history: units that each task has behind it")
 	flag.Parse()
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(200) // as the command troupe does
@@ -121,6 +125,8 @@ var workloads = map[string]struct {
 	"lists":     {1_000_000, 64, 0, 0, (*bench).lists},
 	"raw":       {200_000, 64, 0, 0, (*bench).raw},
 	"members":   {2000, 64, 10, 0, (*bench).members},
+	"together":  {1000, 64, 10, 0, (*bench).together},
+	"history":   {0, 4, 1000, 0, (*bench).history},
 	"member":    {0, 64, 10, 0, (*bench).member},
 	"idle":      {0, 0, 0, 0, (*bench).idle},
 	"failover":  {20, 1, 0, 0, (*bench).failover},

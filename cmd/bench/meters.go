@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/troupe-engine/troupe/internal/pgtest"
 )
 
 // result is one JSON line.
@@ -38,6 +40,8 @@ type result struct {
 	CPUPerStep   float64 `json:"cpu_us_per_step,omitempty"`
 	TxPerStep    float64 `json:"statements_per_step,omitempty"` // every write is a statement and transaction of its own
 	WALPerStep   float64 `json:"wal_bytes_per_step,omitempty"`
+	JournalStep  float64 `json:"journal_bytes_per_step,omitempty"` // of the rows of journals
+	StoreStep    float64 `json:"store_bytes_per_step,omitempty"`   // by which all tables have grown, with their indexes
 
 	Extra      map[string]float64 `json:"extra,omitempty"`
 	Statements map[string]float64 `json:"statements_per_s,omitempty"` // of an idle cluster, by how they begin
@@ -73,7 +77,7 @@ type meter struct {
 	b       *bench
 	began   time.Time
 	cpu, pg time.Duration
-	tx, wal int64
+	before  counters
 	stop    chan struct{}
 	done    sync.WaitGroup
 	peak    float64
@@ -83,7 +87,7 @@ type meter struct {
 func (b *bench) measure() (*meter, error) {
 	m := &meter{b: b, stop: make(chan struct{})}
 	var err error
-	if m.tx, m.wal, err = b.counters(); err != nil {
+	if m.before, err = b.counters(); err != nil {
 		return nil, err
 	}
 	if b.o.profile != "" {
@@ -94,7 +98,7 @@ func (b *bench) measure() (*meter, error) {
 			return nil, err
 		}
 	}
-	m.pg, m.cpu, m.began = b.postgresCPU(), ownCPU(), time.Now()
+	m.pg, m.cpu, m.began = b.postgresCPU(), b.memberCPU(), time.Now()
 	m.done.Add(1)
 	go m.watch()
 	return m, nil
@@ -104,7 +108,7 @@ func (b *bench) measure() (*meter, error) {
 func (m *meter) watch() {
 	defer m.done.Done()
 	for {
-		m.peak = max(m.peak, rssMB())
+		m.peak = max(m.peak, m.b.memberRSS())
 		select {
 		case <-m.stop:
 			return
@@ -116,14 +120,14 @@ func (m *meter) watch() {
 // end fills in a result for so many steps.
 func (m *meter) end(tasks, steps int) error {
 	wall := time.Since(m.began)
-	cpu, pg := ownCPU()-m.cpu, m.b.postgresCPU()-m.pg
+	cpu, pg := m.b.memberCPU()-m.cpu, m.b.postgresCPU()-m.pg
 	if m.profile != nil {
 		pprof.StopCPUProfile()
 		m.profile.Close()
 	}
 	close(m.stop)
 	m.done.Wait()
-	tx, wal, err := m.b.counters()
+	after, err := m.b.counters()
 	if err != nil {
 		return err
 	}
@@ -135,9 +139,25 @@ func (m *meter) end(tasks, steps int) error {
 	r.ClientCores = cpu.Seconds() / r.WallS
 	r.PostgresCore = pg.Seconds() / r.WallS
 	r.CPUPerStep = float64((cpu + pg).Microseconds()) / float64(steps)
-	r.TxPerStep = float64(tx-m.tx) / float64(steps)
-	r.WALPerStep = float64(wal-m.wal) / float64(steps)
+	each := func(after, before int64) float64 { return float64(after-before) / float64(steps) }
+	r.TxPerStep, r.WALPerStep = each(after.tx, m.before.tx), each(after.wal, m.before.wal)
+	r.JournalStep, r.StoreStep = each(after.journal, m.before.journal), each(after.store, m.before.store)
 	return nil
+}
+
+// memberCPU is that of the members that are measured: the one in this process, or a crew.
+func (b *bench) memberCPU() time.Duration {
+	if b.crew != nil {
+		return b.crew.cpu()
+	}
+	return ownCPU()
+}
+
+func (b *bench) memberRSS() float64 {
+	if b.crew != nil {
+		return b.crew.rssMB()
+	}
+	return rssMB()
 }
 
 func ownCPU() time.Duration {
@@ -165,27 +185,37 @@ func rssOf(process string) float64 {
 }
 
 func (b *bench) postgresCPU() time.Duration {
-	if b.server == nil {
+	if b.serverPid == 0 {
 		return 0
 	}
-	d, _ := b.server.StatProcesses() // a server that is gone shows in the run itself
+	d, _ := pgtest.CPUOf(b.serverPid) // a server that is gone shows in the run itself
 	return d
 }
 
-// counters are Postgres's own: transactions and bytes of WAL.
-func (b *bench) counters() (tx, wal int64, err error) {
+// counters are Postgres's own: transactions, and bytes of WAL, of the rows of journals and of all tables with their indexes.
+type counters struct {
+	tx, wal, journal, store int64
+	journaled               bool // there are journals
+}
+
+func (b *bench) counters() (n counters, err error) {
 	if b.dsn == "" {
-		return 0, 0, nil
+		return n, nil
 	}
 	ctx := context.Background()
 	c, err := pgx.Connect(ctx, b.dsn)
 	if err != nil {
-		return 0, 0, fmt.Errorf("reading Postgres's counters: %w", err)
+		return n, fmt.Errorf("reading Postgres's counters: %w", err)
 	}
 	defer c.Close(ctx)
 	// The statistics of other sessions arrive with a delay of up to a second.
 	time.Sleep(1100 * time.Millisecond)
 	err = c.QueryRow(ctx, `SELECT (SELECT sum(xact_commit) FROM pg_stat_database WHERE datname = current_database())::bigint,
-		(pg_current_wal_insert_lsn() - '0/0')::bigint`).Scan(&tx, &wal)
-	return tx, wal, err
+		(pg_current_wal_insert_lsn() - '0/0')::bigint,
+		(SELECT coalesce(sum(pg_total_relation_size(oid)), 0) FROM pg_class WHERE relkind = 'r' AND relnamespace = to_regnamespace('troupe'))::bigint,
+		to_regclass('troupe.task_events') IS NOT NULL`).Scan(&n.tx, &n.wal, &n.store, &n.journaled)
+	if err != nil || !n.journaled {
+		return n, err
+	}
+	return n, c.QueryRow(ctx, `SELECT coalesce(sum(pg_column_size(e.*)), 0)::bigint FROM troupe.task_events e`).Scan(&n.journal)
 }

@@ -3,8 +3,10 @@
 package main
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -165,10 +167,29 @@ func (b *bench) measured(slug string, steps int, params func(i int) any) error {
 }
 
 func (b *bench) chain() error {
+	if b.o.payload > 0 {
+		return b.echoes()
+	}
 	if err := b.publish("chain", chainOf(b.o.steps, b.exec())); err != nil {
 		return err
 	}
 	return b.measured("chain", b.o.steps, func(i int) any { return map[string]any{"p": newPayload(fmt.Sprint("c", i))} })
+}
+
+// echoes is chain with values of -payload bytes, that nobody looks into and that do not get smaller by compression.
+func (b *bench) echoes() error {
+	if err := b.publish("echoes", chainOf(b.o.steps, `exec_type: local_func, func: echo`)); err != nil {
+		return err
+	}
+	b.result.Extra = map[string]float64{"payload": float64(b.o.payload)}
+	return b.measured("echoes", b.o.steps, func(i int) any { return map[string]any{"p": noise(i, b.o.payload)} })
+}
+
+// noise is a text that is so many bytes of JSON.
+func noise(seed, bytes int) string {
+	raw := make([]byte, bytes)
+	_, _ = rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8), byte(seed >> 16)}).Read(raw) // never fails
+	return base64.RawStdEncoding.EncodeToString(raw)[:max(bytes-2, 0)]
 }
 
 // keyed is chain with a key for each step that always has room: callers have as many keys as there are tasks at once.

@@ -176,11 +176,16 @@ func (s *Server) StatProcesses() (time.Duration, error) {
 	if pid == 0 {
 		return 0, errors.New("pgtest: the server is down")
 	}
-	postmaster, err := readProcess(pid)
+	return CPUOf(pid)
+}
+
+// CPUOf returns the CPU time that a process has used, and that its children and those that it has waited for have.
+func CPUOf(pid int) (time.Duration, error) {
+	first, err := readProcess(pid)
 	if err != nil {
-		return 0, fmt.Errorf("pgtest: CPU time of the server: %w", err)
+		return 0, fmt.Errorf("pgtest: CPU time of a process: %w", err)
 	}
-	cpu := postmaster.own + postmaster.reaped
+	cpu := first.own + first.reaped
 	for _, child := range childrenOf(pid) {
 		cpu += child.own + child.reaped
 	}

@@ -1,0 +1,115 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/troupe-engine/troupe"
+)
+
+// historyVisit is how many units a task does at once while its history grows.
+const historyVisit = 1000
+
+// history measures a chain of -steps in tasks that have -history units behind them, all of them at once. They grow first, in visits of up to a
+// thousand units; what they cost is measured from when the last of them has.
+func (b *bench) history() error {
+	b.o.n = b.o.concurrency // nobody would open the gate for those that come later
+	width := min(b.o.history, historyVisit)
+	if err := b.publish("history", historyOf(b.o.steps)); err != nil {
+		return err
+	}
+	g := b.gate()
+	var seen latencies
+	work, failed := sync.WaitGroup{}, make(chan error, b.o.n)
+	params := map[string]any{"list": make([]int, width), "visits": b.o.history / width, "p": newPayload("h")}
+	for range b.o.n {
+		work.Go(func() {
+			err := b.run("history", params)
+			seen.add(time.Since(g.opened))
+			if err != nil {
+				failed <- err
+			}
+		})
+	}
+	select {
+	case <-g.full:
+	case err := <-failed:
+		return err
+	}
+	m, err := b.measure()
+	if err != nil {
+		return err
+	}
+	g.open()
+	work.Wait()
+	if err := m.end(b.o.n, b.o.n*b.o.steps); err != nil {
+		return err
+	}
+	seen.fill(&b.result)
+	b.result.Extra = map[string]float64{"history": float64(b.o.history)}
+	close(failed)
+	return <-failed
+}
+
+// gate is where tasks wait for each other.
+type gate struct {
+	full   chan struct{} // closed when all are there
+	let    chan struct{} // closed when they may go on
+	opened time.Time
+}
+
+func (g *gate) open() {
+	g.opened = time.Now()
+	close(g.let)
+}
+
+// gate adds the functions of a growing task: "gate", and "count" for its visits.
+func (b *bench) gate() *gate {
+	g := &gate{full: make(chan struct{}), let: make(chan struct{})}
+	var missing sync.WaitGroup
+	missing.Add(b.o.n)
+	go func() { missing.Wait(); close(g.full) }()
+	b.engine.HandleJSON("gate", func(ctx context.Context, job troupe.Job) (json.RawMessage, error) {
+		missing.Done()
+		select {
+		case <-g.let:
+			return nil, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	})
+	b.engine.HandleJSON("count", func(_ context.Context, job troupe.Job) (json.RawMessage, error) {
+		var visits int
+		if err := json.Unmarshal(job.Input, &visits); err != nil { // null at the first visit
+			return nil, err
+		}
+		return json.Marshal(visits + 1)
+	})
+	return g
+}
+
+// historyOf is a loop that grows a history, the gate, and a chain.
+func historyOf(steps int) string {
+	grow := `start: each
+nodes:
+  each: {kind: foreach, exec_type: local_func, func: nothing, parallel_mode: concurrent, prep: {input_key: $params.list}, post: {action_static: next}}
+  count: {exec_type: local_func, func: count, prep: {input_key: visits}, post: {output_key: visits, action_static: next}}
+  more: {kind: choice, choice_cases: [{action: again, expr: {gt: [$params.visits, $shared.visits]}}], default_action: enough}
+  gate: {exec_type: local_func, func: gate, post: {action_static: next}}
+`
+	edges := `edges:
+  - {from: each, action: next, to: count}
+  - {from: count, action: next, to: more}
+  - {from: more, action: again, to: each}
+  - {from: more, action: enough, to: gate}
+  - {from: gate, action: next, to: s1}
+`
+	chain := chainOf(steps, `exec_type: local_func, func: noop`)
+	chain = strings.Replace(chain, "start: s1\nnodes:\n", grow, 1)
+	return strings.Replace(chain, "edges:\n", edges, 1)
+}

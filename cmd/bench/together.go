@@ -1,0 +1,60 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/troupe-engine/troupe/internal/pgtest"
+)
+
+// together measures chain on -members members, each a process with -concurrency callers of its own: what all of them cost.
+func (b *bench) together() error {
+	c, err := b.newCrew(b.o.members)
+	if err != nil {
+		return err
+	}
+	err = b.chainTogether(c)
+	if left := c.leave(); err == nil {
+		err = left
+	}
+	return err
+}
+
+func (b *bench) chainTogether(c *crew) error {
+	if err := c.mates[0].ask("publish"); err != nil {
+		return err
+	}
+	if err := c.all(fmt.Sprintf("run %d %d", max(b.o.n/10, 1), b.o.concurrency)); err != nil {
+		return err
+	}
+	b.dsn, b.crew = c.dsn, c // the counters and the CPU are theirs
+	m, err := b.measure()
+	if err != nil {
+		return err
+	}
+	if err := c.all(fmt.Sprintf("run %d %d", b.o.n, b.o.concurrency)); err != nil {
+		return err
+	}
+	b.result.Extra = map[string]float64{"members": float64(b.o.members)}
+	return m.end(b.o.members*b.o.n, b.o.members*b.o.n*b.o.steps)
+}
+
+// cpu is what all members have used. One that is gone shows in the run itself.
+func (c *crew) cpu() (total time.Duration) {
+	for _, m := range c.mates {
+		d, _ := pgtest.CPUOf(m.cmd.Process.Pid)
+		total += d
+	}
+	return total
+}
+
+// rssMB is the resident memory of all members.
+func (c *crew) rssMB() (total float64) {
+	for _, m := range c.mates {
+		total += rssOf(strconv.Itoa(m.cmd.Process.Pid))
+	}
+	return total
+}
