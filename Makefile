@@ -13,7 +13,7 @@ ROUNDS ?= 3
 QUICK ?=
 BEYOND ?= 1.15
 
-.PHONY: test race lint cross vuln generate generated fuzz sim crash faults attack bench bench-compare release deploy postgres containers ui ui-check ui-shots ui-bench
+.PHONY: test race lint cross vuln generate generated fuzz sim crash faults attack bench bench-compare bench-guard release deploy postgres containers ui ui-check ui-shots ui-bench
 
 ## The whole suite, on both stores. It starts a PostgreSQL server of its own.
 test: postgres
@@ -106,10 +106,14 @@ bench: postgres
 	@if [ -d cmd/bench ]; then go run ./cmd/bench $(BENCHFLAGS); else echo "There is no cmd/bench yet."; fi
 
 ## This tree beside another one, in turn: BASE is a commit, ROUNDS how often, QUICK=1 a look of some minutes. It fails when a step takes
-## more than BEYOND times as much CPU.
+## more than BEYOND times as much CPU, of the member or of PostgreSQL.
 bench-compare: postgres
 	@[ -n "$(BASE)" ] || { echo "Which commit is it to be compared with? make bench-compare BASE=HEAD~1"; exit 2; }
 	@QUICK=$(QUICK) BEYOND=$(BEYOND) scripts/beside.sh $(BASE) $(ROUNDS)
+
+## The same in some two minutes beside the commit that this tree comes from, if there is one.
+bench-guard: postgres
+	@base=$${BASE:-$$(scripts/base.sh)}; [ -z "$$base" ] || QUICK=1 BEYOND=$(BEYOND) scripts/beside.sh "$$base" $(ROUNDS)
 
 postgres:
 	@scripts/postgres.sh

@@ -16,7 +16,8 @@
 // their job). Of programs, on `troupe serve` in a process of its own, asked over HTTP: ork-a to ork-d (the profiles of Ork's own performance test, and of programs
 // that do nothing, beside a bare loop that starts the same programs, and ork-d beside functions of Go) and python (functions of Python by warm interpreters, beside
 // one started for each); "orktable" prints their lines beside Ork's figures. Beside them, "peer" runs another engine's benchmark on
-// a server like ours (-workload peer -- COMMAND …), "table" prints the medians of lines on its input, and "figures" those of a cluster beside what they are to be.
+// a server like ours (-workload peer -- COMMAND …), "table" prints the medians of lines on its input, "beside" those of two trees and their
+// ratios, and "figures" those of a cluster beside what they are to be.
 //
 // The store is "sqlite" or "postgres" (a throwaway one with stock settings), or a setting that troupe
 // takes. Latency is from the request that starts a task until its end is durable and known to the client.
@@ -49,13 +50,14 @@ type options struct {
 	rounds      int
 	troupe      string
 	profile     string
+	beyond      float64
 	payload     int
 	history     int
 }
 
 func main() {
 	var o options
-	flag.StringVar(&o.workload, "workload", "chain", "chain, keyed, keyfull, fanout, latency, dagchain, diamond, dagfanout, parked, timers, signals, scripts, lists, raw, history, members, together, idle, failover, ork-a, ork-b, ork-c, ork-d, python; peer, table, figures, orktable or liststable")
+	flag.StringVar(&o.workload, "workload", "chain", "chain, keyed, keyfull, fanout, latency, dagchain, diamond, dagfanout, parked, timers, signals, scripts, lists, raw, history, members, together, idle, failover, ork-a, ork-b, ork-c, ork-d, python; peer, table, beside, figures, orktable or liststable")
 	flag.StringVar(&o.store, "store", "sqlite", `"sqlite", "postgres" (throwaway servers), "sqlite:PATH" or "postgres://…"`)
 	flag.StringVar(&o.worker, "worker", "func", "func, push, pull or attach: who carries out the steps")
 	flag.IntVar(&o.concurrency, "concurrency", 0, "tasks in flight; 0 = the workload's own")
@@ -68,6 +70,7 @@ func main() {
 	flag.IntVar(&o.rounds, "rounds", 3, "members, ork-…, python: how often each is measured, in turn with what it is compared with; lists: how often each route is asked")
 	flag.StringVar(&o.troupe, "troupe", "", "ork-…, python: the program troupe; \"\" = it is built")
 	flag.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of the measured part to this file")
+	flag.Float64Var(&o.beyond, "beyond", 0, "beside: name the workloads whose step takes more than so many times as much CPU; 0 = none")
 	flag.IntVar(&o.payload, "payload", 0, "chain: bytes that each step takes and returns, which nobody looks into; 0 = a small value that each step decodes and encodes")
 	flag.IntVar(&o.history, "history", 10, "history: units that each task has behind it")
 	flag.Parse()
@@ -95,6 +98,8 @@ func do(ctx context.Context, o options) error {
 		return profilesTable(os.Stdin, os.Stdout)
 	case "liststable":
 		return listsTable(os.Stdin, os.Stdout)
+	case "beside":
+		return beside(os.Stdin, os.Stdout, os.Stderr, o.beyond)
 	case "hand":
 		return carry(ctx, o.worker)
 	}

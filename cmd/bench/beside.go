@@ -1,0 +1,107 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// besideLine is a run of one of two trees: scripts/beside.sh puts before our own fields which of them, "this" or "other", and what was run.
+type besideLine struct {
+	Tree string `json:"tree"`
+	Name string `json:"name"`
+	result
+}
+
+// besideMetrics are what two trees are compared by. The guarded ones move little with what else a machine does.
+var besideMetrics = []struct {
+	name    string
+	guarded bool
+	of      func(result) float64
+}{
+	{"steps/s", false, func(r result) float64 { return r.StepsPerS }},
+	{"p50 ms", false, func(r result) float64 { return r.P50MS }},
+	{"p99 ms", false, func(r result) float64 { return r.P99MS }},
+	{"peak RSS MB", false, func(r result) float64 { return r.PeakRSSMB }},
+	{"member µs/step", true, func(r result) float64 { return perStep(r, r.ClientCores) }},
+	{"postgres µs/step", true, func(r result) float64 { return perStep(r, r.PostgresCore) }},
+	{"WAL bytes/step", false, func(r result) float64 { return r.WALPerStep }},
+}
+
+// perStep is the CPU of a step in microseconds, of so many cores that were busy.
+func perStep(r result, cores float64) float64 {
+	if r.StepsPerS == 0 {
+		return 0
+	}
+	return 1e6 * cores / r.StepsPerS
+}
+
+// compared is one metric of one workload in both trees.
+type compared struct {
+	this, other         float64 // medians
+	ratio, lowest, most float64 // of the rounds' own ratios; the median, and their spread
+}
+
+// compare has 0 for what was not measured. Rounds are compared with themselves first, because a machine that is slow for a while
+// is slow for both trees.
+func compare(this, other []float64) compared {
+	var ratios []float64
+	for i := range min(len(this), len(other)) {
+		if this[i] > 0 && other[i] > 0 {
+			ratios = append(ratios, this[i]/other[i])
+		}
+	}
+	if len(ratios) == 0 {
+		return compared{}
+	}
+	slices.Sort(ratios)
+	return compared{median(slices.Sorted(slices.Values(this))), median(slices.Sorted(slices.Values(other))), median(ratios), ratios[0], ratios[len(ratios)-1]}
+}
+
+// beside prints how this tree does beside another one, and on worse the names of workloads that take more than beyond times as much
+// CPU per step, a line each.
+func beside(in io.Reader, out, worse io.Writer, beyond float64) error {
+	runs := map[string]map[string][]result{}
+	var order []string
+	s := bufio.NewScanner(in)
+	for s.Buffer(nil, 1<<20); s.Scan(); {
+		var l besideLine
+		if err := json.Unmarshal(s.Bytes(), &l); err != nil {
+			return fmt.Errorf("%.80s: %w", s.Text(), err)
+		}
+		if runs[l.Name] == nil {
+			runs[l.Name] = map[string][]result{}
+			order = append(order, l.Name)
+		}
+		runs[l.Name][l.Tree] = append(runs[l.Name][l.Tree], l.result)
+	}
+	fmt.Fprintf(out, "%-20s %-16s %12s %12s %7s  %s\n", "", "", "this tree", "the other", "ratio", "of the rounds")
+	for _, name := range order {
+		heading, more := name, false
+		for _, m := range besideMetrics {
+			c := compare(each(runs[name]["this"], m.of), each(runs[name]["other"], m.of))
+			if c.ratio == 0 {
+				continue
+			}
+			fmt.Fprintf(out, "%-20s %-16s %12.2f %12.2f %7.2f  %.2f–%.2f\n", heading, m.name, c.this, c.other, c.ratio, c.lowest, c.most)
+			heading = strings.Repeat(" ", 20)
+			more = more || m.guarded && beyond > 0 && c.ratio > beyond
+		}
+		if more {
+			fmt.Fprintln(worse, name)
+		}
+	}
+	return s.Err()
+}
+
+func each(runs []result, of func(result) float64) (values []float64) {
+	for _, r := range runs {
+		values = append(values, of(r))
+	}
+	return values
+}
