@@ -1,0 +1,84 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/troupe-engine/troupe/internal/plot"
+)
+
+// curves are the pictures: what grows, by the name that scripts/curves.sh gives its lines.
+var curves = []struct {
+	name, title, x string
+	few            bool // values that stand beside each other, instead of factors
+}{
+	{"in-flight", "Chains: tasks in flight", "tasks in flight", false},
+	{"nodes", "A dag of nodes in sequence: its size", "nodes", false},
+	{"diamond", "A dag of nodes at once: its size", "nodes", false},
+	{"units", "A fan-out: its width", "units", false},
+	{"payload", "Chains: what each step takes and returns", "bytes", false},
+	{"history", "Chains in tasks that have a history", "units behind each task", false},
+	{"members", "Chains on several members over one PostgreSQL", "members", true},
+}
+
+// curveLine is a run at one place of a curve.
+type curveLine struct {
+	Curve string  `json:"curve"`
+	X     float64 `json:"x"`
+	result
+}
+
+// drawCurves draws the lines of scripts/curves.sh as pictures in a folder, one for each curve that they have.
+func drawCurves(in io.Reader, folder string) error {
+	runs := map[string]map[float64][]result{}
+	s := bufio.NewScanner(in)
+	for s.Buffer(nil, 1<<20); s.Scan(); {
+		var l curveLine
+		if err := json.Unmarshal(s.Bytes(), &l); err != nil {
+			return fmt.Errorf("%.80s: %w", s.Text(), err)
+		}
+		if runs[l.Curve] == nil {
+			runs[l.Curve] = map[float64][]result{}
+		}
+		runs[l.Curve][l.X] = append(runs[l.Curve][l.X], l.result)
+	}
+	for _, c := range curves {
+		if runs[c.name] == nil {
+			continue
+		}
+		f := plot.Figure{Title: c.title, X: c.x, Log: !c.few, Panels: panels(runs[c.name])}
+		if err := os.WriteFile(filepath.Join(folder, c.name+".svg"), f.SVG(), 0o644); err != nil {
+			return err
+		}
+	}
+	return s.Err()
+}
+
+// panels are the rate, the CPU and the bytes of a step; the medians, where something was measured several times.
+func panels(runs map[float64][]result) []plot.Panel {
+	line := func(name string, of func(result) float64) plot.Line {
+		l := plot.Line{Name: name}
+		for x, list := range runs {
+			l.Points = append(l.Points, plot.Point{X: x, Y: middle(list, of)})
+		}
+		slices.SortFunc(l.Points, func(a, b plot.Point) int { return cmp.Compare(a.X, b.X) })
+		return l
+	}
+	return []plot.Panel{
+		{Y: "steps/s", Lines: []plot.Line{line("", func(r result) float64 { return r.StepsPerS })}},
+		{Y: "CPU of a step, µs", Lines: []plot.Line{
+			line("member", func(r result) float64 { return perStep(r, r.ClientCores) }),
+			line("PostgreSQL", func(r result) float64 { return perStep(r, r.PostgresCore) })}},
+		{Y: "bytes of a step", Lines: []plot.Line{
+			line("WAL", func(r result) float64 { return r.WALPerStep }),
+			line("journal", func(r result) float64 { return r.JournalStep })}},
+	}
+}
