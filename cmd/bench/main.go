@@ -17,7 +17,7 @@
 // that do nothing, beside a bare loop that starts the same programs, and ork-d beside functions of Go) and python (functions of Python by warm interpreters, beside
 // one started for each); "orktable" prints their lines beside Ork's figures. Beside them, "peer" runs another engine's benchmark on
 // a server like ours (-workload peer -- COMMAND …), "table" prints the medians of lines on its input, "beside" those of two trees and their
-// ratios, and "figures" those of a cluster beside what they are to be; "curves FOLDER" draws lines of scripts/curves.sh.
+// ratios, and "figures" those of a cluster beside what they are to be; "curves FOLDER" draws lines of scripts/curves.sh, and "where" tells in which areas the time of CPU profiles goes.
 //
 // The store is "sqlite" or "postgres" (a throwaway one with stock settings), or a setting that troupe
 // takes. Latency is from the request that starts a task until its end is durable and known to the client.
@@ -57,7 +57,7 @@ type options struct {
 
 func main() {
 	var o options
-	flag.StringVar(&o.workload, "workload", "chain", "chain, keyed, keyfull, fanout, latency, dagchain, diamond, dagfanout, parked, timers, signals, scripts, lists, raw, history, members, together, idle, failover, ork-a, ork-b, ork-c, ork-d, python; peer, table, beside, curves, figures, orktable or liststable")
+	flag.StringVar(&o.workload, "workload", "chain", "chain, keyed, keyfull, fanout, latency, dagchain, diamond, dagfanout, parked, timers, signals, scripts, lists, raw, history, members, together, idle, failover, ork-a, ork-b, ork-c, ork-d, python; peer, table, beside, curves, where, figures, orktable or liststable")
 	flag.StringVar(&o.store, "store", "sqlite", `"sqlite", "postgres" (throwaway servers), "sqlite:PATH" or "postgres://…"`)
 	flag.StringVar(&o.worker, "worker", "func", "func, push, pull or attach: who carries out the steps")
 	flag.IntVar(&o.concurrency, "concurrency", 0, "tasks in flight; 0 = the workload's own")
@@ -102,6 +102,8 @@ func do(ctx context.Context, o options) error {
 		return beside(os.Stdin, os.Stdout, os.Stderr, o.beyond)
 	case "curves":
 		return drawCurves(os.Stdin, flag.Arg(0))
+	case "where":
+		return where(flag.Args(), os.Stdout)
 	case "hand":
 		return carry(ctx, o.worker)
 	}
