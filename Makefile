@@ -13,7 +13,7 @@ ROUNDS ?= 3
 QUICK ?=
 BEYOND ?= 1.15
 
-.PHONY: test race lint cross vuln generate generated fuzz sim crash faults attack bench bench-compare bench-guard release deploy postgres containers ui ui-check ui-shots ui-bench
+.PHONY: test race lint cross vuln generate generated fuzz sim crash faults attack bench bench-compare bench-guard curves where release deploy postgres containers ui ui-check ui-shots ui-bench
 
 ## The whole suite, on both stores. It starts a PostgreSQL server of its own.
 test: postgres
@@ -114,6 +114,14 @@ bench-compare: postgres
 ## The same in some two minutes beside the commit that this tree comes from, if there is one.
 bench-guard: postgres
 	@base=$${BASE:-$$(scripts/base.sh)}; [ -z "$$base" ] || QUICK=1 BEYOND=$(BEYOND) scripts/beside.sh "$$base" $(ROUNDS)
+
+## What a step costs as work grows, measured and drawn in docs/performance in a quarter of an hour; QUICK=1 takes some two minutes.
+curves: postgres
+	@QUICK=$(QUICK) scripts/curves.sh
+
+## Where each microsecond of a step goes, as the tables of docs/performance.md.
+where: postgres
+	@QUICK=$(QUICK) scripts/where.sh
 
 postgres:
 	@scripts/postgres.sh

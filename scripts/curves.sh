@@ -3,7 +3,8 @@
 #
 # What a step costs as work grows: over tasks in flight, nodes, units, bytes, history and members, each run on a throwaway PostgreSQL of its
 # own. Leaves the lines of cmd/bench in FOLDER/curves.jsonl and draws them as pictures beside it; FOLDER is docs/performance if nothing is said. QUICK=1 takes
-# some two minutes, else it is a quarter of an hour. CURVES="in-flight payload" measures those alone and keeps the lines of the others.
+# some two minutes, else it is a quarter of an hour. PART=5 does a fifth of the work at each place. CURVES="in-flight payload" measures those alone and keeps the
+# lines of the others.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 folder=${1:-docs/performance}
@@ -22,7 +23,7 @@ least() { echo $(($1 < $2 ? $1 : $2)); }
 
 # few has a quick look leave out what takes long.
 few() { [ -z "${QUICK:-}" ] && echo "$1 $2" || echo "$1"; }
-part=${QUICK:+5}; part=${part:-1} # of the work of the whole form
+part=${PART:-${QUICK:+5}}; part=${part:-1}
 
 in_flight() { for x in $(few "1 16 256" "4 64 1024 4096 10000"); do at "$x" -workload chain -concurrency "$x" -n "$(least $(($(most 300 $((x * 40))) / part)) $(most 6000 $((2 * x))))"; done; }
 nodes() { for x in $(few "10 100 1000" "10000"); do at "$x" -workload dagchain -steps "$x" -n "$(most 16 $((60000 / x / part)))" -concurrency 16; done; }

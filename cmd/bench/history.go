@@ -19,6 +19,7 @@ const historyVisit = 1000
 // thousand units; what they cost is measured from when the last of them has.
 func (b *bench) history() error {
 	b.o.n = b.o.concurrency // nobody would open the gate for those that come later
+	b.result.N = b.o.n
 	width := min(b.o.history, historyVisit)
 	if err := b.publish("history", historyOf(b.o.steps)); err != nil {
 		return err
