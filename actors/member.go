@@ -112,6 +112,7 @@ type Member struct {
 
 	tasks     *actor.PID
 	sessions  *actor.PID
+	queue     atomic.Pointer[queue] // of the sessions
 	lanes     *lanes
 	timers    *timers
 	loader    *loader

@@ -3,6 +3,7 @@ package actors
 import (
 	"container/list"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -18,6 +19,7 @@ import (
 // from where a page at a time is fetched before a service runs out.
 type queue struct {
 	m        *Member
+	mu       sync.Mutex          // of all below: tasks hand new jobs to those who wait
 	ready    map[string][]*shelf // by service, those that nobody has jobs of left out
 	shelves  int                 // how many there are
 	refs     map[jobKey]*ref
@@ -159,15 +161,34 @@ func (q *queue) grant(c actor.Context, p *poller) {
 
 // claim asks the task for the job. Its answer comes after the commit.
 func (q *queue) claim(c actor.Context, p *poller, r *ref) {
-	p.take(r)
 	q.withdraw(r.key)
-	now := q.m.now()
-	visibility := q.m.cfg.Visibility.Milliseconds()
-	claim := flow.Claim{Address: r.key.at, Worker: p.Worker, Token: uuid.NewString(), Since: max(now, q.m.joined(p.Worker)), Until: now + visibility}
+	claim, answered := q.promise(p, r)
+	q.ask(c, r, claim, answered)
+}
+
+// promise is the claim on a job for a poller, and who hears what becomes of it.
+func (q *queue) promise(p *poller, r *ref) (claim flow.Claim, answered func(engine.Outcome)) {
+	p.take(r)
+	m, now := q.m, q.m.now()
+	claim = flow.Claim{Address: r.key.at, Worker: p.Worker, Token: uuid.NewString(), Since: max(now, m.joined(p.Worker)), Until: now + m.cfg.Visibility.Milliseconds()}
 	q.shun(r.key, claim.Until)
 	q.claims[r.key] = nil
-	self, m := c.Self(), q.m
-	q.ask(c, r, claim, func(o engine.Outcome) { m.tell(self, claimAnswered{p, r, claim, now, o}) })
+	return claim, func(o engine.Outcome) { m.tell(m.sessions, claimAnswered{p, r, claim, now, o}) }
+}
+
+// handOut claims a job for one who waits when it has just come to be, by a decision that is not stored yet: so its beginning and the claim
+// are one row. nil = nobody waits.
+func (q *queue) handOut(job *flow.Job) *command {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	r := refOf(job)
+	p := q.waiter(r)
+	if p == nil || q.underClaim(r) {
+		return nil
+	}
+	claim, answered := q.promise(p, r)
+	now := q.m.now()
+	return &command{task: job.Task, cmd: claim, reply: func(a answer) { answered(outcomeOf(claim, a, now)) }}
 }
 
 // answered gives a claimed job to its poller, or back when that was answered meanwhile. Those that somebody else has, or nobody wants

@@ -110,6 +110,35 @@ func TestAPollerThatWaitsGetsItsJobAlsoWhenMemoryIsFull(t *testing.T) {
 	}
 }
 
+func TestAJobThatAPollerWaitsForIsClaimedInTheRowItBeginsIn(t *testing.T) {
+	const wait = patience + time.Millisecond // nobody else waits for just so long
+	clock := newNoting(wait)
+	th := start(t, actors.Config{Host: actors.Host{Clock: clock}})
+	version := th.publish(t, queueOf("x"))
+	got := make(chan []engine.Claimed, 1)
+	go func() {
+		claimed, _ := th.Poll(t.Context(), engine.Poll{Worker: "w", Services: []string{"x"}, Max: 1, Wait: wait})
+		got <- claimed
+	}()
+	<-clock.begun
+	require.Empty(t, th.poll(t, 0, 1, "y")) // so the sessions have heard of the first one
+	first, second := th.begin(t, version, `{}`), th.begin(t, version, `{}`)
+	claimed := <-got
+	require.Len(t, claimed, 1, "no more than it has room for")
+	require.Equal(t, first, claimed[0].Job.Task)
+	require.Equal(t, 1, th.events(t, first, flow.AttemptClaimed))
+	require.Equal(t, 1, th.rows(t, first))
+	require.Equal(t, second, th.poll(t, patience, 1, "x")[0].Job.Task)
+	require.Equal(t, 2, th.rows(t, second), "nobody waited for it")
+	for _, id := range []string{first, second} {
+		require.NoError(t, th.Complete(t.Context(), flow.JobID(id, flow.Address{Node: "a", Visit: 1, Attempt: 1}), flow.Report{}))
+		th.ended(t, id)
+	}
+	jobs, err := th.store.QueueFor(t.Context(), persistence.QueueFilter{Service: "x"}, 0, "", 10)
+	require.NoError(t, err)
+	require.Empty(t, jobs)
+}
+
 // again stops a member and starts another one on the same store.
 func (th *theatre) again(t *testing.T, cfg actors.Config) *theatre {
 	t.Helper()

@@ -88,10 +88,13 @@ func newSessions(m *Member) *sessions {
 		}
 	}
 	s.queue = newQueue(m)
+	m.queue.Store(s.queue)
 	return s
 }
 
 func (s *sessions) Receive(c actor.Context) {
+	s.queue.mu.Lock()
+	defer s.queue.mu.Unlock()
 	if m, ok := c.Message().(errand); ok {
 		s.run(c, m)
 		s.sailLater(c)
@@ -247,8 +250,8 @@ func giveBack(at flow.Address, given int) flow.Report {
 // while its task was another member's is over here.
 func (s *sessions) dispatch(c actor.Context, e flow.Dispatch, b *basket) *flight {
 	key := jobKey{e.Job.Task, e.Job.Address}
-	if j := &e.Job; j.Exec.Type == flow.ExecQueue {
-		s.queue.offer(c, &ref{key: key, service: j.Exec.Service, flow: j.Plan.FlowID, labels: j.Exec.Labels, at: j.EnqueuedAt, turn: j.Turn, size: j.Size()})
+	if e.Job.Exec.Type == flow.ExecQueue {
+		s.queue.offer(c, refOf(&e.Job))
 		return nil
 	}
 	if known := s.known(key, e.Job.Given); known != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
 )
 
 // kind says which jobs of a service a poller may have.
@@ -51,6 +52,10 @@ type ref struct {
 	refused int      // how often its task could not answer a claim
 	gone    bool     // withdrawn or claimed meanwhile
 	on      []*shelf // where it is, until it is gone
+}
+
+func refOf(j *flow.Job) *ref {
+	return &ref{key: jobKey{j.Task, j.Address}, service: j.Exec.Service, flow: j.Plan.FlowID, labels: j.Exec.Labels, at: j.EnqueuedAt, turn: j.Turn, size: j.Size()}
 }
 
 // before says whether a job is handed out before another one: the one that has waited longer is.

@@ -23,6 +23,7 @@ type task struct {
 	unread  *unread    // set when the task cannot be read; it stays loading then
 	waiting []*command // what arrived while loading, or while commands are tried alone
 	turn    []*command // what is being decided, one after the other
+	handing []*command // likewise: claims on jobs that have just come to be
 	gen     int        // of the state; answers to an older one are void
 	tries   int        // of loading
 
@@ -169,14 +170,14 @@ func (t *task) answerOnPanic(c actor.Context) {
 		return
 	}
 	t.broken = true
-	all := slices.Concat(t.inflight.commands(), t.open.commands(), t.turn, t.waiting, t.alone)
+	all := slices.Concat(t.inflight.commands(), t.open.commands(), t.handing, t.turn, t.waiting, t.alone)
 	if cmd, ok := c.Message().(*command); ok {
 		all = append(all, cmd)
 	}
 	if t.basket != nil {
 		t.basket.orphan(func(landed []*flight) { all = append(all, reportsOf(t.id, landed)) })
 	}
-	t.inflight, t.open, t.turn, t.waiting, t.alone = nil, nil, nil, nil, nil
+	t.inflight, t.open, t.handing, t.turn, t.waiting, t.alone = nil, nil, nil, nil, nil, nil
 	t.leave(all)
 	panic(reason)
 }
@@ -264,7 +265,27 @@ func (t *task) decide(c actor.Context, cmd *command) {
 	}
 	p.add(d, cmd, a)
 	r.leave(len(d.Events))
+	t.handOut(p, d.Effects)
 	t.flush(c)
+}
+
+// handOut claims the new jobs of a decision for pollers who wait for them, in the row that the jobs begin in.
+func (t *task) handOut(p *draft, effects []flow.Effect) {
+	if p != t.open {
+		return
+	}
+	for _, e := range effects {
+		if d, ok := e.(flow.Dispatch); ok && d.Job.Exec.Type == flow.ExecQueue {
+			if claim := t.m.queue.Load().handOut(&d.Job); claim != nil {
+				t.handing = append(t.handing, claim)
+			}
+		}
+	}
+	for ; len(t.handing) > 0; t.handing = t.handing[1:] {
+		claim := t.handing[0]
+		d, err := flow.Decide(t.state, claim.cmd, flow.Env{Now: t.now(), Member: t.m.incarnation, Limits: t.m.cfg.Limits})
+		p.add(d, claim, t.answerTo(claim, err))
+	}
 }
 
 // answerTo is what is answered to a command that has just been decided.

@@ -124,13 +124,13 @@ func TestPlantedDefectsAreCaught(t *testing.T) {
 		"planned moves that repeat work": func(uint64) Options { return Options{Cluster: true, Planned: true, Oblivious: true} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			for seed := range uint64(200) {
+			for seed := range uint64(400) {
 				if r := Run(seed, plant(seed)); r.Err != nil {
 					t.Logf("caught by seed %d: %.300v", seed, r.Err)
 					return
 				}
 			}
-			require.Fail(t, "200 seeds did not notice")
+			require.Fail(t, "400 seeds did not notice")
 		})
 	}
 }
