@@ -91,6 +91,7 @@ func (p *pushServer) close() { _ = p.http.Close() }
 func (w *Worker) mux() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /exec/{service...}", w.exec)
+	mux.HandleFunc("POST /exec", w.execTogether)
 	return mux
 }
 
@@ -98,18 +99,14 @@ func (w *Worker) mux() http.Handler {
 func (w *Worker) exec(rw http.ResponseWriter, r *http.Request) {
 	service := r.PathValue("service")
 	h := w.handler(service)
-	switch {
-	case r.Header.Get("Origin") != "":
-		// Engines send none. Without this any web page could have jobs done by a local worker.
-		http.Error(rw, "requests of web pages are refused", http.StatusForbidden)
+	if !w.welcomes(rw, r) {
 		return
-	case !w.knows(r.Header.Get("Authorization")):
-		http.Error(rw, "only the engine that this worker registered with has its secret", http.StatusUnauthorized)
-		return
-	case h == nil:
+	}
+	if h == nil {
 		http.NotFound(rw, r)
 		return
 	}
+	rw.Header().Set(wire.HeaderBatch, "1")
 	var req wire.ExecRequest
 	body, err := io.ReadAll(http.MaxBytesReader(rw, r.Body, maxRequest))
 	if err != nil || json.Unmarshal(body, &req) != nil {
@@ -125,6 +122,20 @@ func (w *Worker) exec(rw http.ResponseWriter, r *http.Request) {
 	job := pushed(r.Header)
 	job.Service, job.Input, job.Params, job.Log = service, req.Input, req.Params, io.Discard
 	answer(rw, w.call(r.Context(), h, job, nil))
+}
+
+// welcomes refuses all but the engine.
+func (w *Worker) welcomes(rw http.ResponseWriter, r *http.Request) bool {
+	switch {
+	case r.Header.Get("Origin") != "":
+		// Engines send none. Without this any web page could have jobs done by a local worker.
+		http.Error(rw, "requests of web pages are refused", http.StatusForbidden)
+		return false
+	case !w.knows(r.Header.Get("Authorization")):
+		http.Error(rw, "only the engine that this worker registered with has its secret", http.StatusUnauthorized)
+		return false
+	}
+	return true
 }
 
 // knows says whether a caller has the secret.

@@ -48,15 +48,14 @@ func newClient(networks reach.Networks, trust func() *tls.Config) *http.Client {
 
 // call is a job on its way from worker to worker.
 type call struct {
-	job     string // its id
-	header  http.Header
+	job     *flow.Job
 	path    string // of the service
 	body    []byte
 	timeout time.Duration
 }
 
 func newCall(job *flow.Job) *call {
-	return &call{job: job.ID(), header: header(job), path: url.PathEscape(job.Exec.Service), body: carry.Body(job),
+	return &call{job: job, path: url.PathEscape(job.Exec.Service), body: carry.Body(job),
 		timeout: flow.Milliseconds(job.TimeoutMS)}
 }
 
@@ -73,8 +72,8 @@ func header(job *flow.Job) http.Header {
 	if state := trace.State(job.Traced); state != "" {
 		h.Set("Tracestate", state)
 	}
-	if job.Plan != nil && job.Plan.FlowSlug != "" {
-		h.Set("Troupe-Flow", headerText(job.Plan.FlowSlug))
+	if slug := slugOf(job); slug != "" {
+		h.Set("Troupe-Flow", headerText(slug))
 	}
 	return h
 }
@@ -91,11 +90,21 @@ func (r *Registry) call(ctx context.Context, w *worker, c *call) (flow.Report, e
 	defer w.calls.Add(-1)
 	ctx, cancel := context.WithTimeout(ctx, max(c.timeout, r.opts.CallTimeout))
 	defer cancel()
+	if w.several.Load() && len(c.body) <= largeCall {
+		rep, err := r.callTogether(ctx, w, c)
+		if !errors.Is(err, errAlone) {
+			return rep, err
+		}
+	}
+	return r.callAlone(ctx, w, c)
+}
+
+func (r *Registry) callAlone(ctx context.Context, w *worker, c *call) (flow.Report, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.endpoint()+c.path, bytes.NewReader(c.body))
 	if err != nil {
 		return flow.Report{}, err
 	}
-	req.Header = c.header.Clone()
+	req.Header = header(c.job)
 	if w.Secret != "" {
 		req.Header.Set("Authorization", "Bearer "+w.Secret)
 	}
@@ -104,6 +113,9 @@ func (r *Registry) call(ctx context.Context, w *worker, c *call) (flow.Report, e
 		return flow.Report{}, err
 	}
 	defer resp.Body.Close()
+	if resp.Header.Get(headerBatch) != "" {
+		w.several.Store(true)
+	}
 	buf := bodies.Get().(*bytes.Buffer)
 	defer giveBody(buf)
 	if _, err := buf.ReadFrom(io.LimitReader(resp.Body, int64(r.opts.MaxAnswer)+1)); err != nil {
@@ -111,10 +123,14 @@ func (r *Registry) call(ctx context.Context, w *worker, c *call) (flow.Report, e
 	}
 	rep := flow.Report{Worker: w.ID, URL: w.URL}
 	if buf.Len() > r.opts.MaxAnswer {
-		rep.Error = fmt.Sprintf("the worker's answer is larger than %d bytes", r.opts.MaxAnswer)
+		rep.Error = tooLarge(r.opts.MaxAnswer)
 		return rep, nil
 	}
 	return rep, readAnswer(&rep, resp, buf.Bytes())
+}
+
+func tooLarge(most int) string {
+	return fmt.Sprintf("the worker's answer is larger than %d bytes", most)
 }
 
 // readAnswer fills in what a worker said. It counts whatever its HTTP status is.

@@ -67,7 +67,7 @@ func (r *Registry) tellSilence(ctx context.Context, w *worker, c *call, err erro
 	if ctx.Err() == nil && w.silent.CompareAndSwap(false, true) { // else the job is not wanted any longer
 		level = slog.LevelWarn
 	}
-	r.opts.Logger.Log(ctx, level, "a worker did not answer", "job", c.job, "worker", w.ID, "url", w.URL, "error", err)
+	r.opts.Logger.Log(ctx, level, "a worker did not answer", "job", c.job.ID(), "worker", w.ID, "url", w.URL, "error", err)
 }
 
 func neverReached(err error) bool {

@@ -107,6 +107,7 @@ type Registry struct {
 type worker struct {
 	persistence.Worker
 	ordinal int // in order of first registration
+	line    line
 	*pulse
 }
 
@@ -119,6 +120,7 @@ type pulse struct {
 	polled  atomic.Int64 // its last poll, as far as it is known
 	heard   atomic.Bool  // by this registry; what came before is from the store
 	unsaved atomic.Bool
+	several atomic.Bool // it takes several jobs with one request
 	silent  atomic.Bool // its last call got no answer
 	missed  atomic.Bool // the log was told that it is offline
 }

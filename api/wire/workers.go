@@ -34,6 +34,26 @@ const (
 	HeaderTraceState = "Tracestate"
 )
 
+// HeaderBatch is in the answers of a worker that takes several jobs at once, posted to <worker url>/exec as one ExecJob behind the other. In
+// such a request it names the batch. The answer has a line for each job as soon as it has ended: its place in the request, a blank, and its ExecAnswer.
+const HeaderBatch = "Troupe-Batch"
+
+// ExecJob is one of several jobs, or says that nobody waits any longer for the one at a place of an earlier request with the same name.
+type ExecJob struct {
+	Job       string `json:"job"` // its id
+	Service   string `json:"service"`
+	Task      string `json:"task"`
+	Flow      string `json:"flow,omitempty"`
+	Step      string `json:"step"`
+	Unit      int    `json:"unit"`
+	Units     int    `json:"units"`
+	Attempt   int    `json:"attempt"`
+	Trace     string `json:"trace"`
+	State     string `json:"trace_state,omitempty"`
+	Withdrawn *int   `json:"withdrawn,omitempty"`
+	ExecRequest
+}
+
 // ExecAnswer is a push worker's answer, whatever its HTTP status.
 type ExecAnswer struct {
 	Result  json.RawMessage `json:"result"`

@@ -1,0 +1,103 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"runtime"
+	"strconv"
+
+	"github.com/troupe-engine/troupe/api/wire"
+)
+
+// place is that of a job among those that came with one request.
+type place struct {
+	batch string
+	n     int
+}
+
+// execTogether carries out several pushed jobs. Each is answered as soon as it has ended, by a line: its place, a blank, and the answer.
+func (w *Worker) execTogether(rw http.ResponseWriter, r *http.Request) {
+	if !w.welcomes(rw, r) {
+		return
+	}
+	rw.Header().Set(wire.HeaderBatch, "1")
+	rw.Header().Set("X-Accel-Buffering", "no") // a proxy that keeps answers back would have each job wait for the slowest
+	batch := r.Header.Get(wire.HeaderBatch)
+	body, err := io.ReadAll(http.MaxBytesReader(rw, r.Body, maxRequest))
+	var jobs []wire.ExecJob
+	if err == nil {
+		jobs, err = readJobs(body)
+	}
+	if err != nil {
+		http.Error(rw, "bad request", http.StatusBadRequest)
+		return
+	}
+	ended, begun := make(chan []byte, len(jobs)), 0
+	for n := range jobs {
+		if gone := jobs[n].Withdrawn; gone != nil {
+			w.withdraw(place{batch, *gone})
+			continue
+		}
+		at := place{batch, n}
+		ctx, stop := context.WithCancel(r.Context())
+		w.pushed.Store(at, stop)
+		begun++
+		go func() {
+			defer stop()
+			defer w.pushed.Delete(at)
+			ended <- w.execOne(ctx, n, &jobs[n])
+		}()
+	}
+	w.answerEach(rw, ended, begun)
+}
+
+func readJobs(body []byte) (jobs []wire.ExecJob, err error) {
+	for dec := json.NewDecoder(bytes.NewReader(body)); ; {
+		var job wire.ExecJob
+		if err := dec.Decode(&job); err == io.EOF {
+			return jobs, nil
+		} else if err != nil {
+			return nil, err
+		}
+		jobs = append(jobs, job)
+	}
+}
+
+// answerEach sends what so many jobs have come to, those together that end together.
+func (w *Worker) answerEach(rw http.ResponseWriter, ended <-chan []byte, jobs int) {
+	for ; jobs > 0; jobs-- {
+		_, _ = rw.Write(<-ended) // a caller that is gone does not want it
+		if len(ended) == 0 {
+			runtime.Gosched() // what is about to end goes along
+		}
+		if len(ended) == 0 {
+			_ = http.NewResponseController(rw).Flush()
+		}
+	}
+}
+
+// execOne is the line that answers a job. Without an answer in it the engine asks another worker.
+func (w *Worker) execOne(ctx context.Context, n int, req *wire.ExecJob) []byte {
+	line := append(strconv.AppendInt(nil, int64(n), 10), ' ')
+	w.load.Add(1)
+	defer w.load.Add(-1)
+	h := w.handler(req.Service)
+	if h == nil || !w.takeSlot(ctx) {
+		return append(line, '\n')
+	}
+	defer w.freeSlot()
+	said := w.call(ctx, h, Job{ID: req.Job, Service: req.Service, Input: req.Input, Params: req.Params, Task: req.Task, Flow: req.Flow, Step: req.Step,
+		Trace: req.Trace, Unit: req.Unit, Units: max(req.Units, 1), Attempt: req.Attempt, Log: io.Discard}, nil)
+	text, _ := json.Marshal(said)
+	return append(append(line, text...), '\n')
+}
+
+// withdraw stops a job that nobody waits for any longer.
+func (w *Worker) withdraw(at place) {
+	if stop, ok := w.pushed.Load(at); ok {
+		stop.(context.CancelFunc)()
+	}
+}
