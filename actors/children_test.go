@@ -152,7 +152,7 @@ func TestAStepActorThatKeepsCrashingFailsItsStepAlone(t *testing.T) {
 	require.Eventually(t, func() bool { return calledOff.Load() == 19 }, patience, time.Millisecond)
 	close(g.open["two"])
 	state := th.ended(t, id).State
-	require.Contains(t, state.Root.Nodes[0].Error, "internal: the step's actor keeps crashing")
+	require.Contains(t, state.Root.Nodes[0].Rare().Error, "internal: the step's actor keeps crashing")
 	require.Equal(t, flow.StepCompleted, state.Root.Nodes[1].Status)
 	require.EqualValues(t, 1, began.task.Load())
 	jobs, again := g.counts()

@@ -38,9 +38,9 @@ func (d *decider) guarded(sc *Scope, n *PlanNode) bool {
 	for _, i := range n.Dag.Guards {
 		switch g := &sc.Nodes[i]; {
 		case g.Status == StepFailed:
-			d.failNode(sc, n, g.Reason, g.Error)
+			d.failNode(sc, n, g.Rare().Reason, g.Rare().Error)
 			return true
-		case g.Status == StepSkipped && g.Reason == ReasonUnmet:
+		case g.Status == StepSkipped && g.Rare().Reason == ReasonUnmet:
 			reason := ReasonUnmet
 			if n.Kind == KindJoin || n.Kind == KindSubflow {
 				reason = ReasonDependency
@@ -48,7 +48,7 @@ func (d *decider) guarded(sc *Scope, n *PlanNode) bool {
 			d.skip(sc, n, n.Dag.Mode, reason, "")
 			return true
 		case g.Status == StepSkipped:
-			d.skip(sc, n, SkipPropagate, g.Reason, "")
+			d.skip(sc, n, SkipPropagate, g.Rare().Reason, "")
 			return true
 		}
 	}
@@ -58,7 +58,7 @@ func (d *decider) guarded(sc *Scope, n *PlanNode) bool {
 // doom is why a node cannot run.
 func (sc *Scope) doom(n *PlanNode) string {
 	for _, i := range n.Dag.Deps {
-		if sc.Nodes[i].Status == StepFailed || sc.Nodes[i].Reason == ReasonDependencyFailed {
+		if sc.Nodes[i].Status == StepFailed || sc.Nodes[i].Rare().Reason == ReasonDependencyFailed {
 			return ReasonDependencyFailed
 		}
 	}
@@ -70,7 +70,7 @@ func (sc *Scope) doom(n *PlanNode) string {
 func (sc *Scope) failedInside(join *PlanNode) bool {
 	return slices.ContainsFunc(join.Dag.Deps, func(i int) bool {
 		inner := &sc.Nodes[i]
-		return inner.Status == StepFailed || sc.Plan.Dag.List[i].Kind == KindJoin && inner.Reason == ReasonDependencyFailed
+		return inner.Status == StepFailed || sc.Plan.Dag.List[i].Kind == KindJoin && inner.Rare().Reason == ReasonDependencyFailed
 	})
 }
 
@@ -177,7 +177,7 @@ func (d *decider) enterEach(sc *Scope, n *PlanNode) {
 	switch {
 	case err != nil:
 		d.failNode(sc, n, ReasonPreprocessing, err.Error())
-	case total+len(sc.node(n).Extra) == 0:
+	case total+len(sc.node(n).Rare().Extra) == 0:
 		d.complete(sc, n, nil)
 	default:
 		d.enterNode(sc, n, total)
@@ -186,7 +186,7 @@ func (d *decider) enterEach(sc *Scope, n *PlanNode) {
 
 // enterNode begins a visit of a node with so many units.
 func (d *decider) enterNode(sc *Scope, n *PlanNode, total int) {
-	e := Event{Type: StepEntered, Scope: sc.Path, Node: n.Key, Visit: sc.node(n).Visit + 1, Total: total}
+	e := Event{Type: StepEntered, Scope: sc.Path, Node: n.Key, Visit: int(sc.node(n).Visit) + 1, Total: total}
 	if n.Single {
 		e.Total = 1
 	}
@@ -211,7 +211,7 @@ func (d *decider) enterNode(sc *Scope, n *PlanNode, total int) {
 		e.Until = d.in(n.Dag.StartDelayMS)
 	}
 	e.Kept = sc.keeps(n, &e)
-	extra := sc.node(n).Extra
+	extra := sc.node(n).Rare().Extra
 	d.emit(e)
 	st := sc.node(n).Step
 	if len(extra) > 0 {
@@ -225,7 +225,7 @@ func (d *decider) enterNode(sc *Scope, n *PlanNode, total int) {
 
 // nodeEvent is an event of a type about a node that may not have begun.
 func (sc *Scope) nodeEvent(t EventType, n *PlanNode) Event {
-	visit := sc.node(n).Visit
+	visit := int(sc.node(n).Visit)
 	if sc.node(n).Step == nil {
 		visit++
 	}
@@ -323,7 +323,7 @@ func (d *decider) reopenDag(sc *Scope) bool {
 func (sc *Scope) inVain() bool {
 	return !slices.ContainsFunc(sc.Plan.Dag.List, func(n *PlanNode) bool {
 		is := sc.node(n)
-		return is.Status == StepFailed && (is.Reason != ReasonCondition || n.Kind == KindCond || slices.ContainsFunc(n.Dag.Guards, func(i int) bool { return sc.Nodes[i].Status == StepFailed }))
+		return is.Status == StepFailed && (is.Rare().Reason != ReasonCondition || n.Kind == KindCond || slices.ContainsFunc(n.Dag.Guards, func(i int) bool { return sc.Nodes[i].Status == StepFailed }))
 	})
 }
 

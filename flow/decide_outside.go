@@ -80,8 +80,8 @@ func (d *decider) directOver(sc *Scope, n *PlanNode, c Report) error {
 	status := StepCreated
 	if state := sc.mode.node(sc, n); state != nil {
 		if state.Status == StepCompleted {
-			if c.Unit < 0 || c.Unit >= state.Total {
-				return errNoUnit(c, state.Total)
+			if total := int(state.Total); c.Unit < 0 || c.Unit >= total {
+				return errNoUnit(c, total)
 			}
 			return nil
 		}

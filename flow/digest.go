@@ -78,9 +78,9 @@ func (s *State) digestOfStep(st *Step) NodeDigest {
 }
 
 func (s *State) digestOfNode(n *NodeState) NodeDigest {
-	d := NodeDigest{Status: n.Status, Reason: n.Reason, Error: text(n.Error, maxPastText), Held: n.Held && n.Status == "", Visit: n.Visit,
-		StartedAt: n.StartedAt, EndedAt: n.EndedAt,
-		Units: UnitCount{Total: n.Total, Initial: n.Initial, Done: n.Total - n.Left + n.Failures, Failed: n.Failures}}
+	rare := n.Rare()
+	d := NodeDigest{Status: n.Status, Reason: rare.Reason, Error: text(rare.Error, maxPastText), Held: n.Held && n.Status == "", Visit: int(n.Visit),
+		StartedAt: n.StartedAt, EndedAt: n.EndedAt, Units: n.units()}
 	switch {
 	case n.Status == "":
 		d.Status = StepCreated

@@ -76,7 +76,7 @@ func TestADirectStepTimesOut(t *testing.T) {
 			require.Equal(t, flow.TaskRunning, tb.state.Status)
 			tb.wait(1)
 			require.Equal(t, flow.TaskFailed, tb.state.Status)
-			require.Equal(t, flow.ReasonTaskTimeout, tb.rootNode("b").Reason)
+			require.Equal(t, flow.ReasonTaskTimeout, tb.rootNode("b").Rare().Reason)
 		})
 	}
 	tb := played(t, `{"mode":"dag","profile":"pgflow","defaults":{"timeout":3},"nodes":{"b":{"route":"direct"}}}`, `{}`)

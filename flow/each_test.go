@@ -43,7 +43,7 @@ func TestWhatWasSkippedHasNoItems(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tb := played(t, fmt.Sprintf(`{"mode":"dag","profile":"pgflow","nodes":{%s}}`, tc.nodes), `{}`)
-			require.Equal(t, flow.StepCompleted, tb.rootNode(tc.of).Status, tb.rootNode(tc.of).Error)
+			require.Equal(t, flow.StepCompleted, tb.rootNode(tc.of).Status, tb.rootNode(tc.of).Rare().Error)
 			require.JSONEq(t, `[]`, string(tb.rootNode(tc.of).Output))
 			require.Equal(t, flow.TaskCompleted, tb.state.Status)
 		})
@@ -53,7 +53,7 @@ func TestWhatWasSkippedHasNoItems(t *testing.T) {
 func TestWhatFailedOrIsNoListStillHasNoItemsToOffer(t *testing.T) {
 	tb := played(t, `{"mode":"dag","nodes":{"p":{"service":"boom"},"m":{"kind":"map","depends_on":["p"],"run_on":"always","service":"echo"}}}`, `{}`)
 	require.Equal(t, flow.StepFailed, tb.rootNode("m").Status)
-	require.Contains(t, tb.rootNode("m").Error, "must be an array")
+	require.Contains(t, tb.rootNode("m").Rare().Error, "must be an array")
 }
 
 func TestNumbersOfUnitsAreChecked(t *testing.T) {
@@ -73,9 +73,9 @@ func TestNumbersOfUnitsAreChecked(t *testing.T) {
 			input := fmt.Sprintf(`{"list":%s,"n":%s}`, tc.items, tc.count)
 			tb := played(t, `{"mode":"dag","nodes":{"f":{"each":{"items":"$run.list","count":"$run.n"},"service":"echo"}}}`, input)
 			require.Equal(t, flow.StepFailed, tb.rootNode("f").Status)
-			require.Contains(t, tb.rootNode("f").Error, tc.says)
+			require.Contains(t, tb.rootNode("f").Rare().Error, tc.says)
 			if tc.says[0] != 'm' {
-				require.Contains(t, tb.rootNode("f").Error, "more than the 100000 units a step may have")
+				require.Contains(t, tb.rootNode("f").Rare().Error, "more than the 100000 units a step may have")
 			}
 
 			if tc.count == "50001" { // so many may be
@@ -93,13 +93,13 @@ func TestNumbersOfUnitsAreChecked(t *testing.T) {
 
 func TestAFixedNumberForEachItemIsCheckedToo(t *testing.T) {
 	tb := played(t, `{"mode":"dag","nodes":{"f":{"each":{"items":"$run","count":100000},"service":"echo"}}}`, `[1,2]`)
-	require.Contains(t, tb.rootNode("f").Error, "2 items × 100000 units each are more than the 100000 units a step may have")
+	require.Contains(t, tb.rootNode("f").Rare().Error, "2 items × 100000 units each are more than the 100000 units a step may have")
 }
 
 func TestAnUnmetConditionIsToldInTheWordsOfPgflow(t *testing.T) {
 	for _, when := range []string{`{"if":{"run":{"go":1}}}`, `{"if_not":{"run":{}}}`, `{"expr":"run.go == 1"}`, `{"cond":{"service":"yes"}}`} {
 		tb := played(t, fmt.Sprintf(`{"mode":"dag","profile":"pgflow","nodes":{"p":{"service":"echo","when":%s,"skip_mode":"fail"}}}`, when), `{"go":2}`)
-		require.Equal(t, []any{flow.StepFailed, flow.ReasonSkipped, "Condition not met"}, []any{tb.rootNode("p").Status, tb.rootNode("p").Reason, tb.rootNode("p").Error}, when)
+		require.Equal(t, []any{flow.StepFailed, flow.ReasonSkipped, "Condition not met"}, []any{tb.rootNode("p").Status, tb.rootNode("p").Rare().Reason, tb.rootNode("p").Rare().Error}, when)
 		require.Contains(t, tb.state.Error, "p: Condition not met")
 	}
 }

@@ -38,7 +38,7 @@ func (dagMode) begin(sc *Scope) {
 	list := sc.Plan.Dag.List
 	sc.Nodes = make([]NodeState, len(list))
 	for i, n := range list {
-		sc.Nodes[i].Waits = len(n.Dag.Deps)
+		sc.Nodes[i].Waits = int32(len(n.Dag.Deps))
 	}
 	sc.linkDag()
 }
@@ -65,8 +65,8 @@ func (dagMode) hold(sc *Scope, st *Step) {
 	if n.Step != nil { // an event that does not fit
 		sc.deactivate(n.Step)
 	}
-	n.Status, n.Visit, n.StartedAt, n.Step = StepStarted, st.Visit, st.EnteredAt, st
-	n.Initial, n.Extra, n.Kept = st.Initial, nil, nil
+	n.Status, n.Visit, n.StartedAt, n.Step = StepStarted, int32(st.Visit), st.EnteredAt, st
+	n.Initial, n.Aside, n.Kept = int32(st.Initial), nil, nil
 	sc.EnterAt = 0
 	sc.activate(st)
 }
@@ -90,11 +90,13 @@ func (dagMode) ended(s *State, sc *Scope, e *Event) {
 	}
 	sc.unready(node.Dag.Index)
 	st := n.Step
-	n.Status, n.Visit, n.Reason, n.Error, n.EndedAt = StepStatus(e.Status), e.Visit, e.Reason, e.Error, e.At
-	n.Details = st.details()
+	n.Status, n.Visit, n.EndedAt = StepStatus(e.Status), int32(e.Visit), e.At
+	rare := NodeRare{Reason: e.Reason, Error: e.Error, Details: st.details(), Extra: n.Rare().Extra}
+	if n.Status == StepSkipped {
+		rare.Mode = SkipMode(e.Action)
+	}
+	n.setRare(rare)
 	switch n.Status {
-	case StepSkipped:
-		n.Mode = SkipMode(e.Action)
 	case StepCompleted:
 		n.Output = sc.outputOf(node, st, e)
 	case StepFailed:
@@ -137,7 +139,10 @@ func (sc *Scope) failAt(st *Step, e *Event) {
 func (dagMode) drop(sc *Scope, st *Step, at int64) {
 	sc.deactivate(st)
 	n := sc.node(st.Node)
-	n.Total, n.Left, n.Failures, n.Extra, n.EndedAt, n.Step = len(st.Units), st.Left(), st.Failures, st.Extra, at, nil
+	n.Total, n.Left, n.Failures, n.EndedAt, n.Step = int32(len(st.Units)), int32(st.Left()), int32(st.Failures), at, nil
+	rare := n.Rare()
+	rare.Extra = st.Extra
+	n.setRare(rare)
 }
 
 // inputOf is what a node worked on. A branch that is laid out in its scope has none of its own.
@@ -191,7 +196,7 @@ func (sc *Scope) release(n *PlanNode) {
 // passes says whether a node that is over lets another one run.
 func (sc *Scope) passes(index int, dependent *PlanNode) bool {
 	n := &sc.Nodes[index]
-	return n.Status == StepCompleted || dependent.Dag.Always && index != dependent.Dag.Entry || n.Status == StepSkipped && n.Mode == SkipOptional
+	return n.Status == StepCompleted || dependent.Dag.Always && index != dependent.Dag.Entry || n.Status == StepSkipped && n.Rare().Mode == SkipOptional
 }
 
 // branchRun is what `run` means inside a branch that has a scope of its own.
@@ -208,7 +213,7 @@ func (dagMode) reopen(sc *Scope, undone map[string]bool) {
 	list := sc.Plan.Dag.List
 	sc.renewThose(func(i int) bool {
 		n := &sc.Nodes[i]
-		return !(n.Status == StepCompleted && !undone[list[i].Key] || n.Status == StepSkipped && (n.Reason == ReasonUnmet || n.Reason == ReasonHandlerFailed))
+		return !(n.Status == StepCompleted && !undone[list[i].Key] || n.Status == StepSkipped && (n.Rare().Reason == ReasonUnmet || n.Rare().Reason == ReasonHandlerFailed))
 	})
 }
 
@@ -243,16 +248,23 @@ func (sc *Scope) renewThose(which func(index int) bool) {
 // would work on something else.
 func (sc *Scope) renew(index int) {
 	n := &sc.Nodes[index]
-	*n = NodeState{Visit: n.Visit, Extra: n.Extra, Kept: n.Kept}
+	n.again(n.Kept)
 	list := sc.Plan.Dag.List
 	for todo := slices.Clone(list[index].Dag.Dependents); len(todo) > 0; {
 		i := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
 		if n := &sc.Nodes[i]; n.Status != "" || n.Kept != nil {
-			*n = NodeState{Visit: n.Visit, Extra: n.Extra}
+			n.again(nil)
 			todo = append(todo, list[i].Dag.Dependents...)
 		}
 	}
+}
+
+// again is a node that has yet to begin, with what it has left to its next visit.
+func (n *NodeState) again(kept *Kept) {
+	extra := n.Rare().Extra
+	*n = NodeState{Visit: n.Visit, Kept: kept}
+	n.setRare(NodeRare{Extra: extra})
 }
 
 // linkDag restores what follows from the nodes.

@@ -47,7 +47,7 @@ func (dagMode) step(sc *Scope, node string) *Step {
 
 func (dagMode) node(sc *Scope, n *PlanNode) *NodeState { return sc.node(n) }
 
-func (dagMode) visits(sc *Scope, n *PlanNode) int { return sc.node(n).Visit }
+func (dagMode) visits(sc *Scope, n *PlanNode) int { return int(sc.node(n).Visit) }
 
 func (dagMode) kept(sc *Scope, n *PlanNode) **Kept { return &sc.node(n).Kept }
 

@@ -45,7 +45,7 @@ func (sc *Scope) reopenNode(key string) {
 	sc.Failed, sc.FailedAt, sc.EnterAt, sc.Retries = "", "", 0, 0
 	for i, n := range sc.Plan.Dag.List {
 		if is := &sc.Nodes[i]; is.Status == StepFailed && sc.Failed == "" {
-			sc.Failed, sc.FailedAt = n.Key+": "+cmp.Or(is.Error, "failed"), n.Key
+			sc.Failed, sc.FailedAt = n.Key+": "+cmp.Or(is.Rare().Error, "failed"), n.Key
 		}
 	}
 }

@@ -34,8 +34,8 @@ func TestOneNodeIsRetriedWithWhatFollowsFromIt(t *testing.T) {
 		"x": flow.StepFailed, "y": flow.StepSkipped, "ok": flow.StepCompleted}, statuses(tb))
 	require.Equal(t, flow.TaskFailed, tb.state.Status, "x has still failed")
 	require.Equal(t, "x: boom", tb.state.Error)
-	require.Equal(t, 2, tb.rootNode("n").Visit, "it had run with nothing of a")
-	require.Equal(t, 1, tb.rootNode("ok").Visit)
+	require.EqualValues(t, 2, tb.rootNode("n").Visit, "it had run with nothing of a")
+	require.EqualValues(t, 1, tb.rootNode("ok").Visit)
 
 	_, err = tb.do(flow.RetryTask{Node: "x"})
 	require.NoError(t, err)

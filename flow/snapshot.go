@@ -19,6 +19,9 @@ func (s *State) roomForSnapshot() int {
 	for key, v := range s.Root.Shared {
 		n += len(key) + len(v) + 8
 	}
+	for i := range s.Root.Nodes {
+		n += 40 + len(s.Root.Nodes[i].Output)
+	}
 	for _, st := range s.Root.Active() {
 		n += 16*len(st.Units) + st.size
 	}
@@ -126,11 +129,7 @@ func codeUnit(c *codec.Codec, u *Unit) {
 		}
 	}
 	if has&unitAttempt != 0 {
-		attempt := int(u.Attempt)
-		c.Int(&attempt)
-		if c.Reading() {
-			u.Attempt = int32(attempt)
-		}
+		codeInt32(c, &u.Attempt)
 	}
 	if has&unitRetries != 0 {
 		c.Int64(&u.RetryAt)
@@ -210,25 +209,37 @@ func flagIf(bit byte, there bool) byte {
 }
 
 func codeNode(c *codec.Codec, n *NodeState) {
+	rare := n.Rare()
 	codec.Text(c, &n.Status)
-	c.Int(&n.Waits)
+	codeInt32(c, &n.Waits)
 	c.Bool(&n.Doomed)
 	c.Bool(&n.Held)
-	c.Int(&n.Visit)
-	codec.Text(c, &n.Reason)
-	codec.Text(c, &n.Mode)
-	codec.Text(c, &n.Error)
-	c.Raw(&n.Details)
+	codeInt32(c, &n.Visit)
+	codec.Text(c, &rare.Reason)
+	codec.Text(c, &rare.Mode)
+	codec.Text(c, &rare.Error)
+	c.Raw(&rare.Details)
 	c.Raw(&n.Output)
-	c.Int(&n.Total)
-	c.Int(&n.Initial)
-	c.Int(&n.Left)
-	c.Int(&n.Failures)
+	codeInt32(c, &n.Total)
+	codeInt32(c, &n.Initial)
+	codeInt32(c, &n.Left)
+	codeInt32(c, &n.Failures)
 	c.Int64(&n.StartedAt)
 	c.Int64(&n.EndedAt)
 	codec.Pointer(c, &n.Step, codeStep)
 	codec.Pointer(c, &n.Kept, codeKept)
-	codec.List(c, &n.Extra, (*codec.Codec).Raw)
+	codec.List(c, &rare.Extra, (*codec.Codec).Raw)
+	if c.Reading() {
+		n.setRare(rare)
+	}
+}
+
+func codeInt32(c *codec.Codec, v *int32) {
+	n := int64(*v)
+	c.Int64(&n)
+	if c.Reading() { // others may be looking at what is written
+		*v = int32(n)
+	}
 }
 
 func codeKept(c *codec.Codec, k *Kept) {

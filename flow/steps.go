@@ -52,9 +52,10 @@ func (s *State) viewOfNode(sc *Scope, i int) StepView {
 	if n.Step != nil {
 		return s.viewOf(n.Step)
 	}
-	v := StepView{Address: Address{Scope: sc.Path, Node: node.Key, Visit: n.Visit}, Node: node, Status: n.Status, Reason: n.Reason, Mode: n.Mode,
-		Error: n.Error, Details: n.Details, Output: n.Output, Held: n.Held && n.Status == "", For: sc.madeFor(node), StartedAt: n.StartedAt, EndedAt: n.EndedAt,
-		Units: UnitCount{Total: n.Total, Initial: n.Initial, Done: n.Total - n.Left + n.Failures, Failed: n.Failures}}
+	rare := n.Rare()
+	v := StepView{Address: Address{Scope: sc.Path, Node: node.Key, Visit: int(n.Visit)}, Node: node, Status: n.Status, Reason: rare.Reason, Mode: rare.Mode,
+		Error: rare.Error, Details: rare.Details, Output: n.Output, Held: n.Held && n.Status == "", For: sc.madeFor(node), StartedAt: n.StartedAt, EndedAt: n.EndedAt,
+		Units: n.units()}
 	switch v.Status {
 	case "":
 		v.Status = StepCreated

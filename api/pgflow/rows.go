@@ -119,8 +119,8 @@ func toSteps(s *flow.State) []pgStep {
 
 func toStep(s *flow.State, index int) pgStep {
 	n, plan := &s.Root.Nodes[index], s.Root.Plan.Dag.List[index]
-	r := pgStep{StepSlug: plan.Key, StepIndex: index, StepType: "single", Kind: plan.Kind, Status: string(n.Status), RemainingDeps: n.Waits,
-		Output: json.RawMessage("null"), ErrorMessage: textOrNull(n.Error), CreatedAt: moment(s.CreatedAt), StartedAt: moment(n.StartedAt)}
+	r := pgStep{StepSlug: plan.Key, StepIndex: index, StepType: "single", Kind: plan.Kind, Status: string(n.Status), RemainingDeps: int(n.Waits),
+		Output: json.RawMessage("null"), ErrorMessage: textOrNull(n.Rare().Error), CreatedAt: moment(s.CreatedAt), StartedAt: moment(n.StartedAt)}
 	if plan.Kind == flow.KindFanout {
 		r.StepType = "fanout"
 	}
@@ -136,9 +136,9 @@ func toStep(s *flow.State, index int) pgStep {
 		r.Output, r.CompletedAt = api.OrNull(n.Output), moment(n.EndedAt)
 		r.StartedAt = moment(cmp.Or(n.StartedAt, n.EndedAt)) // one without tasks starts and ends at once
 	case flow.StepFailed:
-		r.FailureReason, r.FailedAt = textOrNull(n.Reason), moment(n.EndedAt)
+		r.FailureReason, r.FailedAt = textOrNull(n.Rare().Reason), moment(n.EndedAt)
 	case flow.StepSkipped:
-		r.SkipReason, r.SkippedAt = textOrNull(n.Reason), moment(n.EndedAt)
+		r.SkipReason, r.SkippedAt = textOrNull(n.Rare().Reason), moment(n.EndedAt)
 	}
 	return r
 }
@@ -149,10 +149,9 @@ func taskCounts(n *flow.NodeState, plan *flow.PlanNode) (initial, remaining *int
 	case n.Step != nil:
 		left := n.Step.Left()
 		return &n.Step.Initial, &left
-	case n.StartedAt != 0:
-		return &n.Initial, &n.Left
-	case n.Status == flow.StepCompleted:
-		return &n.Initial, &n.Left // both 0: there was nothing to do
+	case n.StartedAt != 0 || n.Status == flow.StepCompleted: // without a start both are 0: there was nothing to do
+		begun, left := int(n.Initial), int(n.Left)
+		return &begun, &left
 	case plan.Single:
 		one := 1
 		return &one, nil
