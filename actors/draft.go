@@ -15,6 +15,7 @@ type draft struct {
 	approvals []flow.Approval // that begin or end
 	answers   []pending
 	asked     int // how many of them carry a request id
+	started   int // attempts
 }
 
 type pending struct {
@@ -26,6 +27,7 @@ type pending struct {
 func (p *draft) add(d flow.Decision, cmd *command, a answer) {
 	p.row.Add(d.Events)
 	p.note(d.Events)
+	p.started += d.Started
 	if p.effects == nil {
 		p.effects = d.Effects
 	} else {

@@ -153,6 +153,7 @@ type Member struct {
 	messages     atomic.Int64 // requests without an answer …
 	waitingBytes atomic.Int64 // … and what their values have
 	uncommitted  atomic.Int64
+	coming       atomic.Int64 // attempts that were decided upon and are not stored
 	recoveries   atomic.Int64 // tasks that are being taken up because they were under way
 	rested       atomic.Int64
 }

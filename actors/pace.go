@@ -51,10 +51,14 @@ func (t *task) goOnLater(c actor.Context) {
 	if len(t.more) == 0 || t.going {
 		return
 	}
-	t.going = true
+	t.going, t.cutAt = true, t.m.now()
+	t.goOnAfter(c, t.pace.wait(t.cutAt))
+}
+
+func (t *task) goOnAfter(c actor.Context, wait time.Duration) {
 	m, self, gen := t.m, c.Self(), t.gen
 	send := func() { m.tell(self, proceed{gen}) }
-	if wait := t.pace.wait(m.now()); wait > 0 {
+	if wait > 0 {
 		m.cfg.Host.Clock.AfterFunc(wait, send)
 		return
 	}
@@ -63,6 +67,10 @@ func (t *task) goOnLater(c actor.Context) {
 
 func (t *task) proceed(c actor.Context, m proceed) {
 	if m.gen != t.gen || t.loading || !t.going {
+		return
+	}
+	if t.heldBack() {
+		t.goOnAfter(c, crowdAgain)
 		return
 	}
 	more := t.more

@@ -196,6 +196,7 @@ func (t *task) forget(c actor.Context, err error) {
 	sent, gathered := t.inflight.commands(), t.open.commands()
 	created := t.create != nil
 	t.inflight, t.open, t.more, t.going = nil, nil, nil, false
+	t.come(-t.coming)
 	t.gen++
 	t.letGoOfAll(c)
 	switch {

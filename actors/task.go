@@ -34,7 +34,9 @@ type task struct {
 	inflight *draft
 	open     *draft         // gathers while one is in flight
 	more     []flow.Command // what goes on with decisions that were cut
-	going    bool           // it is under way
+	going    bool           // it is under way …
+	cutAt    int64          // … since then
+	coming   int            // attempts in inflight and open
 	pace     pace
 	// unfinished says that what goes on is left to the next one who loads the task.
 	unfinished bool
@@ -122,6 +124,7 @@ func (t *task) end(message any) {
 		t.close()
 	case *actor.Stopped:
 		t.isUp()
+		t.come(-t.coming)
 		t.m.taskActors.Add(-1)
 		if t.moved {
 			t.m.tell(t.m.tasks, departed{t})
@@ -247,7 +250,7 @@ func (t *task) decide(c actor.Context, cmd *command) {
 	before := t.state.Steps
 	r := roomFor(cmd)
 	d, err := flow.Decide(t.state, t.withSigns(cmd.cmd), flow.Env{
-		Now: t.now(), Member: t.m.incarnation, Request: cmd.request, Limits: t.m.cfg.Limits, Room: r.events(),
+		Now: t.now(), Member: t.m.incarnation, Request: cmd.request, Limits: t.m.cfg.Limits, Room: r.events(), Most: t.most(cmd.cmd),
 	})
 	t.m.steps.Add(int64(t.state.Steps - before))
 	a := t.answerTo(cmd, err)
@@ -264,6 +267,7 @@ func (t *task) decide(c actor.Context, cmd *command) {
 		return
 	}
 	p.add(d, cmd, a)
+	t.come(d.Started)
 	r.leave(len(d.Events))
 	t.handOut(p, d.Effects)
 	t.flush(c)
@@ -363,6 +367,7 @@ func (t *task) written(c actor.Context, w written) {
 	t.m.metrics.stored(t, p)
 	t.m.census.stored(t, p)
 	t.tell(p)
+	t.come(-p.started)
 	t.inflight, t.create, t.asleep, t.refusals = nil, nil, false, 0
 	t.perform(c, p.effects)
 	if t.untidy() {

@@ -12,6 +12,7 @@ type Env struct {
 	Request string // id of the request; the same id twice has one effect. "" = none
 	Limits  Limits
 	Room    []Event // memory that the decision's events may take
+	Most    int     // attempts after which it begins no more nodes of a dag, which Proceed does then; 0 = any number
 }
 
 // Commands of users.
@@ -260,6 +261,7 @@ type Decision struct {
 	Events  []Event
 	Effects []Effect
 	Tallies []Tally // what the events tell about nodes
+	Started int     // attempts
 	// Approvals are those that begin or end to wait for somebody.
 	Approvals []Approval
 	Effort    int // that conditions and expressions took, in units of work; see expr.Budget

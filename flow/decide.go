@@ -23,6 +23,8 @@ type decider struct {
 	unfilled []Address // attempts to be failed, because their variables cannot be filled in
 	tallies  []Tally
 	asked    approvalLog
+	started  int     // attempts
+	held     bool    // a dag has nodes that were not begun because of that
 	rest     Command // goes on with what this decision has no room for
 }
 
@@ -52,10 +54,10 @@ func Decide(s *State, c Command, env Env) (Decision, error) {
 		d.afterCancel()
 		more = d.advance()
 	}
-	if more && d.rest == nil {
+	if (more || d.held) && d.rest == nil {
 		d.rest = Proceed{}
 	}
-	return Decision{Events: d.events, Effects: d.effects, Tallies: d.tallies, Approvals: MergeApprovals(nil, d.asked.changes...), Effort: d.effort, More: d.rest}, nil
+	return Decision{Events: d.events, Effects: d.effects, Tallies: d.tallies, Started: d.started, Approvals: MergeApprovals(nil, d.asked.changes...), Effort: d.effort, More: d.rest}, nil
 }
 
 // handle decides about the command itself. What may start because of that is started by advance.
@@ -148,6 +150,9 @@ func (d *decider) emit(e Event) {
 	now := &d.events[len(d.events)-1]
 	Evolve(d.s, now)
 	d.effects = appendEffects(d.effects, d.s, now)
+	if e.Type == AttemptsStarted {
+		d.started += e.Total
+	}
 	d.tally(now)
 	d.noteVars(now)
 }
@@ -163,6 +168,8 @@ func (d *decider) advance() (more bool) {
 		d.todo = d.todo[:len(d.todo)-1]
 		switch {
 		case d.stays(w):
+		case w.st == nil && w.sc.Plan.Dag != nil && d.enough():
+			d.held = d.held || len(w.sc.dag.ready) > 0
 		case w.st == nil:
 			d.next(w.sc)
 		case d.s.step(w.st.Address()) == w.st:
@@ -187,6 +194,9 @@ const maxEffort = expr.Budget / 3
 
 // full says that the decision is long enough.
 func (d *decider) full() bool { return len(d.events) >= d.limits.Events || d.effort >= maxEffort }
+
+// enough says that the decision has begun as many attempts as it is to.
+func (d *decider) enough() bool { return d.env.Most > 0 && d.started >= d.env.Most }
 
 // next begins what is next in a scope: the node at its cursor, or the first node of a dag that nothing holds back. While
 // the task is being canceled gently nothing new begins.

@@ -1,0 +1,60 @@
+package actors
+
+import (
+	"slices"
+	"time"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// A crowd is many jobs that nobody has come to: they wait for a carrier of this member, or for what they follow from to be stored. More
+// of them would not be done sooner and only take memory. So while there is one, a task of a dag with many nodes that could begin has few
+// of them under way: as many begin as end.
+const (
+	crowd      = 1000 // jobs, of all tasks
+	ownCrowd   = 256  // attempts of one task under way, which it may always have
+	crowdAgain = 5 * time.Millisecond
+)
+
+// waitingJobs is how many jobs nobody has come to.
+func (m *Member) waitingJobs() int64 { return m.ready.Load() + m.coming.Load() }
+
+// come counts attempts that this task has decided upon, and forgets those that are stored.
+func (t *task) come(n int) {
+	t.coming += n
+	t.m.coming.Add(int64(n))
+}
+
+// under is how many attempts of the task's plain steps are under way, as far as this member carries them.
+func (t *task) under() int {
+	t.basket.mu.Lock()
+	defer t.basket.mu.Unlock()
+	return t.basket.flying + t.coming
+}
+
+// most is how many attempts a decision about a command begins at most of nodes of a dag: until there is a crowd, or what the task may
+// always have.
+func (t *task) most(cmd flow.Command) int {
+	room := crowd - int(t.m.waitingJobs())
+	if room >= ownCrowd {
+		return room
+	}
+	least := 1
+	switch c := cmd.(type) {
+	case flow.Reports:
+		least = len(c) // as many as end
+	case flow.Proceed:
+		least = ownCrowd // it was held back long enough
+	}
+	return max(least, room, ownCrowd-t.under())
+}
+
+// heldBack says whether what was cut is not to go on yet. Each job that waits holds it back for a millisecond at most: those may be
+// long ones, and what was cut may be for others than those who are busy.
+func (t *task) heldBack() bool {
+	line := t.m.waitingJobs()
+	if line < crowd || t.m.now()-t.cutAt >= line || t.under() < ownCrowd {
+		return false
+	}
+	return !slices.ContainsFunc(t.more, func(cmd flow.Command) bool { return cmd != flow.Command(flow.Proceed{}) })
+}

@@ -1,0 +1,56 @@
+package flow_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/flowtest"
+)
+
+// wide is a dag of so many nodes that wait for nothing.
+func wide(nodes int) string {
+	var list []string
+	for i := range nodes {
+		list = append(list, fmt.Sprintf(`"n%d":{"service":"echo"}`, i))
+	}
+	return `{"mode":"dag","nodes":{` + strings.Join(list, ",") + `}}`
+}
+
+func TestADecisionBeginsNoMoreNodesThanItIsTo(t *testing.T) {
+	tb := newTable(t, flowtest.Plan(t, wide(10)))
+	tb.env.Most = 3
+	d, err := tb.decide("", flow.Start{Version: "v", Params: json.RawMessage(`{}`)})
+	require.NoError(t, err)
+	require.Len(t, jobsOf(d), 3)
+	require.Equal(t, 3, d.Started)
+	require.Equal(t, flow.Proceed{}, d.More, "the others are not forgotten")
+
+	tb.env.Most = 1
+	d, err = tb.decide("", tb.hands(jobsOf(d)[0]))
+	require.NoError(t, err)
+	require.Len(t, jobsOf(d), 1, "as many as end")
+	require.Equal(t, flow.Proceed{}, d.More)
+
+	tb.env.Most = 0
+	d, err = tb.decide("", d.More)
+	require.NoError(t, err)
+	require.Len(t, jobsOf(d), 6)
+	require.Nil(t, d.More)
+	tb.work()
+	require.Equal(t, flow.TaskCompleted, tb.state.Status)
+}
+
+func TestAGraphGoesOnHoweverManyAttemptsADecisionIsToBegin(t *testing.T) {
+	tb := newTable(t, flowtest.Plan(t, `{"start":"a","nodes":{"a":{"service":"echo"},"b":{"service":"echo"}},"edges":[{"from":"a","action":"default","to":"b"}]}`))
+	tb.env.Most = 1
+	d, err := tb.decide("", flow.Start{Version: "v", Params: json.RawMessage(`{}`)})
+	require.NoError(t, err)
+	require.Nil(t, d.More)
+	tb.work()
+	require.Equal(t, flow.TaskCompleted, tb.state.Status)
+}
