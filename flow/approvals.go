@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"strconv"
@@ -37,25 +38,25 @@ type Approval struct {
 // MaxComment bounds what somebody says to an answer, in bytes.
 const MaxComment = 2000
 
-// ApprovalID names an approval across tasks, in characters that are safe in a URL.
+// spelledPlace is how many bytes of a place an approval's id spells out.
+const spelledPlace = 150
+
+// ApprovalID names an approval across tasks, in characters that are safe in a URL. Of a long place it has the hash: scopes lie deep in each other,
+// and an id has to fit into an index.
 func ApprovalID(task string, at Address) string {
-	return task + "." + strconv.Itoa(at.Visit) + "." + base64.RawURLEncoding.EncodeToString([]byte(at.Scope+"\n"+at.Node))
+	place := []byte(at.Scope + "\n" + at.Node)
+	told := base64.RawURLEncoding.EncodeToString(place)
+	if len(place) > spelledPlace {
+		sum := sha256.Sum256(place)
+		told = "~" + base64.RawURLEncoding.EncodeToString(sum[:])
+	}
+	return task + "." + strconv.Itoa(at.Visit) + "." + told
 }
 
-// ParseApprovalID is the inverse of ApprovalID.
-func ParseApprovalID(id string) (task string, at Address, err error) {
-	parts := strings.Split(id, ".")
-	if len(parts) == 3 {
-		names, bad := base64.RawURLEncoding.DecodeString(parts[2])
-		visit, wrong := strconv.Atoi(parts[1])
-		if scope, node, ok := strings.Cut(string(names), "\n"); ok && bad == nil && wrong == nil {
-			at = Address{Scope: scope, Node: node, Visit: visit}
-		}
-	}
-	if parts[0] == "" || ApprovalID(parts[0], at) != id { // also another spelling of the same
-		return "", Address{}, Errorf(NotFound, "there is no approval %.80q", id)
-	}
-	return parts[0], at, nil
+// ApprovalTask is the task of the approval that an id names.
+func ApprovalTask(id string) string {
+	task, _, _ := strings.Cut(id, ".")
+	return task
 }
 
 // approvalLog notes which approvals begin and end by one decision.

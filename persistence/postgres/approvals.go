@@ -10,10 +10,13 @@ import (
 )
 
 func (l *list) approval(c *persistence.Commit, r *persistence.ApprovalRow) {
-	l.begin(13)
+	l.begin(16)
 	l.text(r.Task)
 	l.boolean(c.Create != nil)
 	l.text(r.ID())
+	l.bytea([]byte(r.Scope))
+	l.bytea([]byte(r.Node))
+	l.number(int64(r.Visit))
 	l.text(r.FlowID)
 	l.text(string(r.State))
 	l.number(r.Since)
@@ -36,9 +39,8 @@ func (s *store) ListApprovals(ctx context.Context, f persistence.ApprovalFilter)
 }
 
 func (s *store) Approval(ctx context.Context, id string) (*persistence.ApprovalRow, error) {
-	task, _, err := flow.ParseApprovalID(id)
-	if err != nil {
+	if !flow.IsText(id) {
 		return nil, fmt.Errorf("read an approval: %w", persistence.ErrNotFound)
 	}
-	return find(ctx, s, "read an approval", listing.ScanApproval, "SELECT "+listing.ApprovalColumns+" FROM troupe.approvals WHERE task = $1 AND id = $2", task, id)
+	return find(ctx, s, "read an approval", listing.ScanApproval, "SELECT "+listing.ApprovalColumns+" FROM troupe.approvals WHERE task = $1 AND id = $2", flow.ApprovalTask(id), id)
 }

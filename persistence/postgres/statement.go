@@ -94,8 +94,8 @@ const (
 	UPDATE troupe.externals e SET recalled = true, next_at = 0, failures = 0 FROM %s x WHERE e.task = x.task AND e.job = x.job AND e.n = x.n)`
 
 	approve = `approving AS (
-	INSERT INTO troupe.approvals (task, id, flow_id, state, since, due, key, title, ended_at, answered_by, comment, action)
-	SELECT x.task, x.id, x.flow_id, x.state, x.since, x.due, x.key, x.title, x.ended_at, x.answered_by, x.comment, x.action FROM %s x%s
+	INSERT INTO troupe.approvals (task, id, scope, node, visit, flow_id, state, since, due, key, title, ended_at, answered_by, comment, action)
+	SELECT x.task, x.id, x.scope, x.node, x.visit, x.flow_id, x.state, x.since, x.due, x.key, x.title, x.ended_at, x.answered_by, x.comment, x.action FROM %s x%s
 	ON CONFLICT (task, id) DO UPDATE SET state = excluded.state, since = excluded.since, due = excluded.due, ended_at = excluded.ended_at,
 		answered_by = excluded.answered_by, comment = excluded.comment, action = excluded.action)`
 

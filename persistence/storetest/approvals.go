@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"math/rand/v2"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/flow"
@@ -40,6 +42,15 @@ func (w *world) asked(f persistence.ApprovalFilter) []string {
 	}
 }
 
+// noise is a text that does not become shorter when it is packed.
+func noise(rng *rand.Rand) string {
+	text := make([]byte, 200)
+	for i := range text {
+		text[i] = byte('0' + rng.IntN(75))
+	}
+	return string(text)
+}
+
 var approvals = []behavior{
 	{"what tasks ask for is listed by time, page by page, and read as it was written", func(w *world) {
 		x, y, z := approval("a", "x", 7), approval("a", "y", 3), approval("b", "z", 7)
@@ -54,6 +65,22 @@ var approvals = []behavior{
 		for _, id := range []string{"", "a", "nul\x00", approval("c", "x", 1).ID()} {
 			_, err = w.Approval(w.ctx(), id)
 			require.ErrorIs(w, err, persistence.ErrNotFound)
+		}
+	}},
+	{"those of scopes within scopes, however long their paths and whatever is in them, are kept", func(w *world) {
+		rng, deep := rand.New(rand.NewPCG(1, 1)), approval("a", "x\n\x00y", 3)
+		for n := range 16 {
+			deep.Scope = flow.ChildScope(flow.Address{Scope: deep.Scope, Node: noise(rng) + "\n", Visit: n + 1})
+		}
+		deep.Title = "deep"
+		beside, root := deep, approval("a", "r", 5)
+		beside.Node, beside.Since, root.Scope = "z", 4, ""
+		w.approving("a", deep, beside, root)
+		require.Equal(w, []string{deep.Node, "z", "r"}, w.asked(persistence.ApprovalFilter{Limit: 1}))
+		for _, r := range []persistence.ApprovalRow{deep, beside, root} {
+			one, err := w.Approval(w.ctx(), r.ID())
+			require.NoError(w, err)
+			require.Equal(w, r, *one)
 		}
 	}},
 	{"they are found by flow, by what the title says, and by their task", func(w *world) {

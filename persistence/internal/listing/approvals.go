@@ -1,20 +1,17 @@
 package listing
 
 import (
-	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
 // ApprovalColumns are those that ScanApproval reads.
-const ApprovalColumns = "id, flow_id, state, since, due, key, title, ended_at, answered_by, comment, action"
+const ApprovalColumns = "task, scope, node, visit, flow_id, state, since, due, key, title, ended_at, answered_by, comment, action"
 
 // ScanApproval reads ApprovalColumns.
 func ScanApproval(row Row, r *persistence.ApprovalRow) error {
-	var id string
-	err := row.Scan(&id, &r.FlowID, &r.State, &r.Since, &r.Due, &r.Key, &r.Title, &r.EndedAt, &r.By, &r.Comment, &r.Action)
-	if err == nil {
-		r.Task, r.Address, err = flow.ParseApprovalID(id)
-	}
+	var scope, node []byte
+	err := row.Scan(&r.Task, &scope, &node, &r.Visit, &r.FlowID, &r.State, &r.Since, &r.Due, &r.Key, &r.Title, &r.EndedAt, &r.By, &r.Comment, &r.Action)
+	r.Scope, r.Node = string(scope), string(node)
 	return err
 }
 

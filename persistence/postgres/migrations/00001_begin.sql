@@ -210,6 +210,9 @@ CREATE INDEX externals_next ON troupe.externals (next_at, task, job, n);
 CREATE TABLE troupe.approvals (
 	task        text COLLATE "C" NOT NULL,
 	id          text COLLATE "C" NOT NULL, -- begins with the task
+	scope       bytea  NOT NULL, -- of the step; names of nodes may have any character in them
+	node        bytea  NOT NULL,
+	visit       bigint NOT NULL,
 	flow_id     text COLLATE "C" NOT NULL,
 	state       text COLLATE "C" NOT NULL, -- open, answered, over
 	since       bigint NOT NULL,
@@ -258,7 +261,7 @@ CREATE TYPE troupe.batch_external AS (
 	task text, begins boolean, job text, n bigint, shard bigint, service text, id text, data bytea, started_at bigint, next_at bigint, recalled boolean);
 CREATE TYPE troupe.batch_external_id AS (task text, job text, n bigint);
 CREATE TYPE troupe.batch_approval AS (
-	task text, begins boolean, id text, flow_id text, state text, since bigint, due bigint, key text, title text,
+	task text, begins boolean, id text, scope bytea, node bytea, visit bigint, flow_id text, state text, since bigint, due bigint, key text, title text,
 	ended_at bigint, answered_by text, comment text, action text);
 
 -- When tasks are begun by the clock. What is decided about the next slots is in the body.

@@ -178,6 +178,9 @@ CREATE INDEX externals_next ON externals (next_at, task, job, n);
 CREATE TABLE approvals (
 	task        TEXT    NOT NULL,
 	id          TEXT    NOT NULL, -- begins with the task
+	scope       BLOB    NOT NULL, -- of the step; names of nodes may have any character in them
+	node        BLOB    NOT NULL,
+	visit       INTEGER NOT NULL,
 	flow_id     TEXT    NOT NULL,
 	state       TEXT    NOT NULL, -- open, answered, over
 	since       INTEGER NOT NULL,
