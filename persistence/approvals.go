@@ -27,11 +27,17 @@ func (r ApprovalRow) ID() string { return flow.ApprovalID(r.Task, r.Address) }
 type ApprovalFilter struct {
 	State  flow.ApprovalState
 	FlowID string // "" = any
-	Text   string // what the title says, in letters of either case, or the id of the task begins with; "" = any
+	Task   string // id; "" = any
+	Text   string // what the title says, in letters of either case, or the id of the task begins with; "" = any. No index answers it
 	Newest bool   // the one that began last comes first
-	After  Spot   // of the last one of the page before, by Since and ID; zero = the first page
-	Limit  int
+
+	After         Spot // of the last one of the page before, by Since and ID; zero = the first page
+	Through       Spot // only those at this place or before it in the order of the list; zero = all
+	Offset, Limit int
 }
+
+// Spot is where an approval is in a list.
+func (r *ApprovalRow) Spot() Spot { return Spot{CreatedAt: r.Since, ID: r.ID()} }
 
 // ApprovalRows are approvals of a task as a commit has them.
 func ApprovalRows(s *flow.State, list []flow.Approval) []ApprovalRow {

@@ -13,6 +13,7 @@ type ApprovalQuery struct {
 	Paging
 	State string // open, answered, over; "" = open
 	Flow  string // slug or id
+	Task  string // id
 	Text  string // what the title says, or the id of the task begins with
 }
 
@@ -21,6 +22,7 @@ func (c *Client) Approvals(ctx context.Context, a ApprovalQuery) (*wire.Page[wir
 	q := a.Paging.query()
 	set(q, "state", a.State)
 	set(q, "flow", a.Flow)
+	set(q, "task", a.Task)
 	set(q, "q", a.Text)
 	return get[wire.Page[wire.Approval]](ctx, c, "/v1/approvals", q)
 }

@@ -36,6 +36,7 @@ type listApprovalsInput struct {
 	Paging
 	State string `query:"state" enum:"open,answered,over" default:"open" doc:"open: somebody is asked; answered: somebody has decided; over: nobody did, and nobody is asked any longer"`
 	Flow  string `query:"flow" maxLength:"256" doc:"slug or id"`
+	Task  string `query:"task" maxLength:"256" doc:"id of the task"`
 	Text  string `query:"q" maxLength:"256" doc:"what the title says, or the id of the task begins with"`
 }
 
@@ -44,7 +45,7 @@ func (s *service) listApprovals(ctx context.Context, in *listApprovalsInput) (*b
 	if err != nil {
 		return nil, err
 	}
-	f := persistence.ApprovalFilter{State: flow.ApprovalState(in.State), Text: in.Text, Newest: in.State != string(flow.ApprovalOpen), Limit: in.Limit + 1}
+	f := persistence.ApprovalFilter{State: flow.ApprovalState(in.State), Task: in.Task, Text: in.Text, Newest: in.State != string(flow.ApprovalOpen), Limit: in.Limit + 1}
 	if continued {
 		f.After = persistence.Spot{CreatedAt: at.at, ID: at.name}
 	}
@@ -54,6 +55,9 @@ func (s *service) listApprovals(ctx context.Context, in *listApprovalsInput) (*b
 			return nil, err
 		}
 		f.FlowID = of.ID
+	}
+	if f.Through, err = s.askedThrough(ctx, f); err != nil {
+		return nil, err
 	}
 	rows, err := s.Store.ListApprovals(ctx, f)
 	if err != nil {
@@ -67,11 +71,26 @@ func (s *service) listApprovals(ctx context.Context, in *listApprovalsInput) (*b
 			return nil, err
 		}
 	}
-	if more {
-		last := &rows[len(rows)-1]
-		page.Next = cursor{last.Since, last.ID()}.String()
+	switch {
+	case more:
+		page.Next = cursorOf(rows[len(rows)-1].Spot())
+	case f.Through.ID != "":
+		page.Next, page.Searched = cursorOf(f.Through), wire.Millis(f.Through.CreatedAt)
 	}
 	return &body[wire.Page[wire.Approval]]{page}, nil
+}
+
+// askedThrough is the last of the approvals that are looked at for a text; nowhere when all that are left are.
+func (s *service) askedThrough(ctx context.Context, f persistence.ApprovalFilter) (persistence.Spot, error) {
+	if f.Text == "" || f.Task != "" {
+		return persistence.Spot{}, nil
+	}
+	f.Text, f.Limit, f.Offset = "", 1, searchedTasks-1
+	rows, err := s.Store.ListApprovals(ctx, f)
+	if err != nil || len(rows) == 0 {
+		return persistence.Spot{}, err
+	}
+	return rows[0].Spot(), nil
 }
 
 // toApproval looks up what its flow is called, unless it is known.

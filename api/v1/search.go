@@ -74,7 +74,7 @@ func (s *service) listTasks(ctx context.Context, in *listTasksInput) (*body[wire
 	return &body[wire.Page[wire.TaskSummary]]{page}, nil
 }
 
-// searchedTasks is how many tasks are looked at for one answer, where no index has what is asked for.
+// searchedTasks is how many tasks, or approvals, are looked at for one answer, where no index has what is asked for.
 const searchedTasks = 4_000
 
 // searchedThrough is the last of the tasks that are looked at; nowhere when all that are left are.

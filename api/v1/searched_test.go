@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -28,27 +29,11 @@ func TestASearchLooksAtSoManyTasksAtOnceAndGoesOn(t *testing.T) {
 				commits[i] = persistence.Commit{Task: fmt.Sprintf("t%05d", n), Seq: 1, At: now, Events: []byte("[]"), Columns: failed,
 					Create: &persistence.Create{FlowID: row.FlowID, VersionID: row.VersionID, CreatedAt: now - many + int64(n)}}
 			}
-			results, err := s.store.Commit(s.Context(), s.engine.Incarnation(), commits)
-			require.NoError(s, err)
-			for _, err := range results {
-				require.NoError(s, err)
-			}
+			s.commit(commits...)
 		}
 		for _, search := range []string{"q=needle", "error=" + url.QueryEscape("a: a Needle")} {
-			var found []string
-			pages := 0
-			for path := "/v1/tasks?" + search; path != ""; pages++ {
-				page := s.get(path)
-				for _, item := range page["items"].([]any) {
-					found = append(found, item.(obj)["id"].(string))
-				}
-				next, more := page["next"].(string)
-				require.Equal(s, more, page["searched_to"] != nil, "%s, page %d", search, pages)
-				if path = ""; more {
-					path = "/v1/tasks?" + search + "&cursor=" + url.QueryEscape(next)
-				}
-			}
-			require.Equal(s, []string{"t20400", "t00100"}, found, search)
+			found, pages := s.searched("/v1/tasks?"+search, "id")
+			require.Equal(s, []any{"t20400", "t00100"}, found, search)
 			require.Equal(s, 6, pages, search)
 			count := s.get("/v1/tasks/count?" + search)
 			require.EqualValues(s, 1, count["count"], search)
@@ -56,5 +41,57 @@ func TestASearchLooksAtSoManyTasksAtOnceAndGoesOn(t *testing.T) {
 		}
 		all := s.get("/v1/tasks?state=failed")
 		require.NotContains(s, all, "searched_to", "an index has them")
+	})
+}
+
+// commit stores rows as a member does.
+func (s *server) commit(rows ...persistence.Commit) {
+	s.Helper()
+	results, err := s.store.Commit(s.Context(), s.engine.Incarnation(), rows)
+	require.NoError(s, err)
+	for _, err := range results {
+		require.NoError(s, err)
+	}
+}
+
+// searched reads all pages of a search of which each may have found nothing.
+func (s *server) searched(path, field string) (found []any, pages int) {
+	for from := path; from != ""; pages++ {
+		page := s.get(from)
+		found = append(found, values(page, field)...)
+		next, more := page["next"].(string)
+		require.Equal(s, more, page["searched_to"] != nil, "%s, page %d", path, pages)
+		if from = ""; more {
+			from = path + "&cursor=" + url.QueryEscape(next)
+		}
+	}
+	return found, pages
+}
+
+func TestASearchForApprovalsLooksAtSoManyAtOnceAndGoesOn(t *testing.T) {
+	onBothStores(t, func(s *server) {
+		slug := s.publish(`{"start":"a","nodes":{"a":{"exec_type":"queue","service":"q"}}}`)
+		row, err := s.store.Task(s.Context(), s.call(201, "POST", "/v1/tasks", obj{"flow": slug})["id"].(string))
+		require.NoError(s, err)
+		const many, batch = 9_000, 500 // twice as many as are looked at at once, and more
+		for from := 0; from < many; from += batch {
+			c := persistence.Commit{Task: fmt.Sprintf("t%05d", from), Seq: 1, At: 1, Events: []byte("[]"), Columns: &persistence.Columns{Status: "completed", EndedAt: 1},
+				Create: &persistence.Create{FlowID: row.FlowID, VersionID: row.VersionID, CreatedAt: 1}}
+			for n := from; n < from+batch; n++ {
+				a := flow.Approval{Address: flow.Address{Node: fmt.Sprint(n), Visit: 1}, Title: "usual", Since: int64(1 + n/3), EndedAt: 5, State: flow.ApprovalAnswered}
+				if n == 100 || n == many-100 {
+					a.Title = "a Needle"
+				}
+				c.Approvals = append(c.Approvals, persistence.ApprovalRow{Approval: a, Task: c.Task, FlowID: row.FlowID})
+			}
+			s.commit(c)
+		}
+		for _, search := range []string{"q=needle", "q=needle&flow=" + slug} {
+			found, pages := s.searched("/v1/approvals?state=answered&"+search, "node")
+			require.Equal(s, []any{"8900", "100"}, found, search)
+			require.Equal(s, 3, pages, search)
+		}
+		require.NotContains(s, s.get("/v1/approvals?state=answered"), "searched_to", "an index has them")
+		require.Equal(s, []any{"100"}, values(s.get("/v1/approvals?state=answered&q=needle&task=t00000"), "node"))
 	})
 }

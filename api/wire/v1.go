@@ -35,7 +35,7 @@ type Page[T any] struct {
 	Items []T    `json:"items" doc:"never null"`
 	Next  string `json:"next,omitempty" doc:"cursor of the next page; absent at the end"`
 
-	Searched Time `json:"searched_to,omitzero" doc:"of tasks that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there"`
+	Searched Time `json:"searched_to,omitzero" doc:"of tasks and approvals that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there"`
 }
 
 // Info tells with whom one speaks.

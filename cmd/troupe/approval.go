@@ -70,13 +70,13 @@ func (c *approvalArg) find(ctx context.Context, server *client.Client) (string, 
 	if err != nil {
 		return "", err
 	}
-	open, err := server.Approvals(ctx, client.ApprovalQuery{Text: task})
+	open, err := server.Approvals(ctx, client.ApprovalQuery{Task: task, Paging: client.Paging{Limit: pageSize}})
 	if err != nil {
 		return "", err
 	}
 	var ids []string
 	for _, w := range open.Items {
-		if w.Task == task && (c.Key == "" || w.Key == c.Key) {
+		if c.Key == "" || w.Key == c.Key {
 			ids = append(ids, w.ID)
 		}
 	}

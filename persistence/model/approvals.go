@@ -28,8 +28,8 @@ func (s *store) ListApprovals(ctx context.Context, f persistence.ApprovalFilter)
 		return nil, err
 	}
 	defer leave()
-	order := func(since int64, id string, r *persistence.ApprovalRow) int {
-		c := cmp.Or(cmp.Compare(r.Since, since), cmp.Compare(r.ID(), id))
+	order := func(a, b persistence.Spot) int {
+		c := cmp.Or(cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))
 		if f.Newest {
 			return -c
 		}
@@ -38,11 +38,13 @@ func (s *store) ListApprovals(ctx context.Context, f persistence.ApprovalFilter)
 	list := []persistence.ApprovalRow{}
 	for _, r := range s.approvals {
 		said := strings.Contains(strings.ToLower(r.Title), strings.ToLower(f.Text)) || strings.HasPrefix(r.Task, f.Text)
-		if r.State == f.State && (f.FlowID == "" || r.FlowID == f.FlowID) && said && (f.After.ID == "" || order(f.After.CreatedAt, f.After.ID, &r) > 0) {
+		placed := (f.After.ID == "" || order(r.Spot(), f.After) > 0) && (f.Through.ID == "" || order(r.Spot(), f.Through) <= 0)
+		if r.State == f.State && (f.FlowID == "" || r.FlowID == f.FlowID) && (f.Task == "" || r.Task == f.Task) && said && placed {
 			list = append(list, r)
 		}
 	}
-	slices.SortFunc(list, func(a, b persistence.ApprovalRow) int { return order(b.Since, b.ID(), &a) })
+	slices.SortFunc(list, func(a, b persistence.ApprovalRow) int { return order(a.Spot(), b.Spot()) })
+	list = list[min(f.Offset, len(list)):]
 	return first(list, f.Limit), nil
 }
 

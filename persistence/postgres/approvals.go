@@ -31,7 +31,7 @@ func (l *list) approval(c *persistence.Commit, r *persistence.ApprovalRow) {
 }
 
 func (s *store) ListApprovals(ctx context.Context, f persistence.ApprovalFilter) ([]persistence.ApprovalRow, error) {
-	if !flow.IsText(f.FlowID) || !flow.IsText(f.Text) {
+	if !flow.IsText(f.FlowID) || !flow.IsText(f.Task) || !flow.IsText(f.Text) {
 		return nil, nil
 	}
 	q := listing.Approvals(dialect, f)

@@ -34,7 +34,7 @@ func (w *world) asked(f persistence.ApprovalFilter) []string {
 		page := got[persistence.ApprovalRow](w)(w.ListApprovals(w.ctx(), f))
 		for i := range page {
 			nodes = append(nodes, page[i].Node)
-			f.After = persistence.Spot{CreatedAt: page[i].Since, ID: page[i].ID()}
+			f.After = page[i].Spot()
 		}
 		if len(page) < f.Limit {
 			return nodes
@@ -59,6 +59,13 @@ var approvals = []behavior{
 		require.Equal(w, []string{"y", "x", "z"}, w.asked(persistence.ApprovalFilter{}))
 		require.Equal(w, []string{"y", "x", "z"}, w.asked(persistence.ApprovalFilter{Limit: 2}))
 		require.Equal(w, []string{"z", "x", "y"}, w.asked(persistence.ApprovalFilter{Newest: true}))
+		require.Equal(w, []string{"y", "x"}, w.asked(persistence.ApprovalFilter{Through: x.Spot()}))
+		require.Equal(w, []string{"z", "x"}, w.asked(persistence.ApprovalFilter{Newest: true, Through: x.Spot()}))
+		require.Equal(w, []string{"x"}, w.asked(persistence.ApprovalFilter{After: y.Spot(), Through: x.Spot()}))
+		for newest, want := range map[bool]string{false: "z", true: "y"} {
+			list := got[persistence.ApprovalRow](w)(w.ListApprovals(w.ctx(), persistence.ApprovalFilter{State: flow.ApprovalOpen, Newest: newest, Offset: 2, Limit: 1}))
+			require.Equal(w, want, list[0].Node)
+		}
 		one, err := w.Approval(w.ctx(), x.ID())
 		require.NoError(w, err)
 		require.Equal(w, x, *one)
@@ -91,6 +98,9 @@ var approvals = []behavior{
 		require.Equal(w, []string{"x"}, w.asked(persistence.ApprovalFilter{FlowID: "flow"}))
 		require.Equal(w, []string{"Y"}, w.asked(persistence.ApprovalFilter{FlowID: "other"}))
 		require.Empty(w, w.asked(persistence.ApprovalFilter{FlowID: "nul\x00"}))
+		require.Equal(w, []string{"x", "Y"}, w.asked(persistence.ApprovalFilter{Task: "a"}))
+		require.Empty(w, w.asked(persistence.ApprovalFilter{Task: "nul\x00"}))
+		require.Empty(w, w.asked(persistence.ApprovalFilter{Task: "b"}))
 		require.Equal(w, []string{"Y"}, w.asked(persistence.ApprovalFilter{Text: "ship y_100%"}))
 		require.Empty(w, w.asked(persistence.ApprovalFilter{Text: "%y__"}))
 		require.Equal(w, []string{"x", "Y"}, w.asked(persistence.ApprovalFilter{Text: "a"}))

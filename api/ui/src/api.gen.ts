@@ -1022,7 +1022,7 @@ export interface PageApproval {
   items: Approval[]
   /** cursor of the next page; absent at the end */
   next?: string
-  /** of tasks that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
+  /** of tasks and approvals that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
   searched_to?: string
 }
 
@@ -1031,7 +1031,7 @@ export interface PageEvent {
   items: Event[]
   /** cursor of the next page; absent at the end */
   next?: string
-  /** of tasks that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
+  /** of tasks and approvals that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
   searched_to?: string
 }
 
@@ -1040,7 +1040,7 @@ export interface PageFlow {
   items: Flow[]
   /** cursor of the next page; absent at the end */
   next?: string
-  /** of tasks that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
+  /** of tasks and approvals that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
   searched_to?: string
 }
 
@@ -1049,7 +1049,7 @@ export interface PageHook {
   items: Hook[]
   /** cursor of the next page; absent at the end */
   next?: string
-  /** of tasks that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
+  /** of tasks and approvals that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
   searched_to?: string
 }
 
@@ -1058,7 +1058,7 @@ export interface PageKnownWorker {
   items: KnownWorker[]
   /** cursor of the next page; absent at the end */
   next?: string
-  /** of tasks that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
+  /** of tasks and approvals that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
   searched_to?: string
 }
 
@@ -1067,7 +1067,7 @@ export interface PageLogEntry {
   items: LogEntry[]
   /** cursor of the next page; absent at the end */
   next?: string
-  /** of tasks that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
+  /** of tasks and approvals that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
   searched_to?: string
 }
 
@@ -1076,7 +1076,7 @@ export interface PageQueue {
   items: Queue[]
   /** cursor of the next page; absent at the end */
   next?: string
-  /** of tasks that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
+  /** of tasks and approvals that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
   searched_to?: string
 }
 
@@ -1085,7 +1085,7 @@ export interface PageRun {
   items: Run[]
   /** cursor of the next page; absent at the end */
   next?: string
-  /** of tasks that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
+  /** of tasks and approvals that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
   searched_to?: string
 }
 
@@ -1094,7 +1094,7 @@ export interface PageSchedule {
   items: Schedule[]
   /** cursor of the next page; absent at the end */
   next?: string
-  /** of tasks that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
+  /** of tasks and approvals that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
   searched_to?: string
 }
 
@@ -1103,7 +1103,7 @@ export interface PageStep {
   items: Step[]
   /** cursor of the next page; absent at the end */
   next?: string
-  /** of tasks that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
+  /** of tasks and approvals that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
   searched_to?: string
 }
 
@@ -1112,7 +1112,7 @@ export interface PageTaskSummary {
   items: TaskSummary[]
   /** cursor of the next page; absent at the end */
   next?: string
-  /** of tasks that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
+  /** of tasks and approvals that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
   searched_to?: string
 }
 
@@ -1121,7 +1121,7 @@ export interface PageToken {
   items: Token[]
   /** cursor of the next page; absent at the end */
   next?: string
-  /** of tasks that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
+  /** of tasks and approvals that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
   searched_to?: string
 }
 
@@ -1130,7 +1130,7 @@ export interface PageUnit {
   items: Unit[]
   /** cursor of the next page; absent at the end */
   next?: string
-  /** of tasks that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
+  /** of tasks and approvals that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
   searched_to?: string
 }
 
@@ -1139,7 +1139,7 @@ export interface PageVersion {
   items: Version[]
   /** cursor of the next page; absent at the end */
   next?: string
-  /** of tasks that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
+  /** of tasks and approvals that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
   searched_to?: string
 }
 
@@ -1148,7 +1148,7 @@ export interface PageView {
   items: View[]
   /** cursor of the next page; absent at the end */
   next?: string
-  /** of tasks that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
+  /** of tasks and approvals that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
   searched_to?: string
 }
 
@@ -1157,7 +1157,7 @@ export interface PageWaitingJob {
   items: WaitingJob[]
   /** cursor of the next page; absent at the end */
   next?: string
-  /** of tasks that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
+  /** of tasks and approvals that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there */
   searched_to?: string
 }
 
@@ -2312,6 +2312,8 @@ export interface Routes {
       state?: "open" | "answered" | "over"
       /** slug or id */
       flow?: string
+      /** id of the task */
+      task?: string
       /** what the title says, or the id of the task begins with */
       q?: string
     }

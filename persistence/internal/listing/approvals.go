@@ -19,9 +19,16 @@ func ScanApproval(row Row, r *persistence.ApprovalRow) error {
 func Approvals(d Dialect, f persistence.ApprovalFilter) *Query {
 	q := &Query{mark: d.Mark, open: " WHERE ", asc: !f.Newest}
 	q.Add("SELECT " + ApprovalColumns + " FROM " + d.Schema + "approvals")
-	q.And("state = ", string(f.State))
+	aside := d.Aside
+	if f.Task == "" {
+		aside = ""
+	}
+	q.And(aside+"state = ", string(f.State))
 	if f.FlowID != "" {
 		q.And("flow_id = ", f.FlowID)
+	}
+	if f.Task != "" {
+		q.And("task = ", f.Task)
 	}
 	if f.Text != "" {
 		q.And("(title "+d.Like+" ", "%"+likeEscaper.Replace(f.Text)+"%")
@@ -29,14 +36,7 @@ func Approvals(d Dialect, f persistence.ApprovalFilter) *Query {
 		q.Add(" AND task < ", f.Text+"\U0010FFFF")
 		q.Add(")")
 	}
-	if f.After.ID != "" {
-		behind := "(since, id) > ("
-		if f.Newest {
-			behind = "(since, id) < ("
-		}
-		q.And(behind, f.After.CreatedAt, f.After.ID)
-		q.Add(")")
-	}
-	q.order("since", "id", f.Limit, 0)
+	q.between("since", "id", f.After, f.Through)
+	q.order("since", "id", f.Limit, f.Offset)
 	return q
 }

@@ -152,7 +152,7 @@ func (q *Query) order(column, id string, limit, offset int) {
 
 // Count asks how many tasks a filter picks.
 func Count(d Dialect, f persistence.TaskFilter) *Query {
-	q := &Query{mark: d.Mark}
+	q := &Query{mark: d.Mark, asc: f.Oldest}
 	q.Add("SELECT count(*) FROM (SELECT 1")
 	q.picked(d, f)
 	return q
@@ -160,7 +160,7 @@ func Count(d Dialect, f persistence.TaskFilter) *Query {
 
 // CountBy asks how many of them there are by something.
 func CountBy(d Dialect, f persistence.TaskFilter, by persistence.By) *Query {
-	q := &Query{mark: d.Mark}
+	q := &Query{mark: d.Mark, asc: f.Oldest}
 	q.Add("SELECT what, count(*) FROM (SELECT ")
 	switch {
 	case by.Label != "":
@@ -283,21 +283,26 @@ func (q *Query) conditions(d Dialect, f persistence.TaskFilter, by string) {
 	case by != "":
 		created, id = "l.created_at", "l.task"
 	}
-	behind, through := ") < (", ") >= ("
-	if f.Oldest {
-		behind, through = ") > (", ") <= ("
+	q.between(created, id, f.Before, f.Through)
+	if len(f.Labels) > 0 {
+		q.labels(d, f.Labels, by)
+	}
+}
+
+// between asks for what is behind a place in the order of the list, and not behind another.
+func (q *Query) between(column, id string, after, through persistence.Spot) {
+	behind, until := ") < (", ") >= ("
+	if q.asc {
+		behind, until = ") > (", ") <= ("
 	}
 	for _, bound := range []struct {
 		is string
 		at persistence.Spot
-	}{{behind, f.Before}, {through, f.Through}} {
+	}{{behind, after}, {until, through}} {
 		if bound.at.ID != "" {
-			q.And("("+created+", "+id+bound.is, bound.at.CreatedAt, bound.at.ID)
+			q.And("("+column+", "+id+bound.is, bound.at.CreatedAt, bound.at.ID)
 			q.Add(")")
 		}
-	}
-	if len(f.Labels) > 0 {
-		q.labels(d, f.Labels, by)
 	}
 }
 

@@ -1,4 +1,4 @@
-import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { Approval } from '../api.gen'
@@ -14,12 +14,14 @@ export function Approvals() {
   useTick()
   const { live } = usePrefs()
   const [state, setState] = useState<Approval['state']>('open'), [q, setQ] = useState('')
-  const found = useQuery({
-    queryKey: ['approvals', state, q], refetchInterval: live && 2000, placeholderData: keepPreviousData,
-    queryFn: ({ signal }) => call('GET /v1/approvals', { query: { state, q, limit: most } }, signal),
+  const found = useInfiniteQuery({
+    queryKey: ['approvals', state, q], refetchInterval: live && 2000, placeholderData: keepPreviousData, initialPageParam: '',
+    queryFn: ({ signal, pageParam: cursor }) => call('GET /v1/approvals', { query: { state, q, limit: most, ...(cursor && { cursor }) } }, signal),
+    getNextPageParam: page => page.searched_to && page.next, // the server looks at so many at once, and goes on when it is asked to
   })
   if (found.isError && !found.data) return <div className="page"><Trouble error={found.error} again={() => void found.refetch()} /></div>
   if (!found.data) return <Loading />
+  const list = found.data.pages.flatMap(page => page.items), last = found.data.pages.at(-1)
   return (
     <div className="page approvals">
       <div className="head">
@@ -27,9 +29,10 @@ export function Approvals() {
         <label className="as">Find <input type="search" value={q} onChange={e => setQ(e.target.value)} placeholder="title, id of the task" maxLength={256} /></label>
         <label>State <select value={state} onChange={e => setState(e.target.value as Approval['state'])}><option>open</option><option>answered</option><option>over</option></select></label>
       </div>
-      {found.data.items.length === 0 && <div className="panel"><Empty title={state === 'open' && !q ? 'Nothing waits for an approval' : 'There is none'} /></div>}
-      <ul>{found.data.items.map(a => <Row key={a.id} of={a} />)}</ul>
-      {found.data.items.length === most && <p className="faint">{state === 'open' ? 'These have waited longest' : 'These began last'}; there are more.</p>}
+      {list.length === 0 && !found.hasNextPage && <div className="panel"><Empty title={state === 'open' && !q ? 'Nothing waits for an approval' : 'There is none'} /></div>}
+      <ul>{list.map(a => <Row key={a.id} of={a} />)}</ul>
+      {last?.searched_to && <button className="quiet" disabled={found.isFetchingNextPage} onClick={() => void found.fetchNextPage()}>Search {state === 'open' ? 'after' : 'before'} <When at={last.searched_to} /></button>}
+      {last?.next && !last.searched_to && <p className="faint">{state === 'open' ? 'These have waited longest' : 'These began last'}; there are more.</p>}
     </div>
   )
 }
