@@ -31,9 +31,6 @@ func Routed(s *Server) map[string]bool { return s.routed }
 // RoleRoutes are the paths beside /v1 of which it is said who may call them.
 func RoleRoutes() []string { return slices.Collect(maps.Keys(routeRoles)) }
 
-// NeedOf is who may call the route of a pattern.
-func NeedOf(pattern, method string) Need { return routeRoles[pathOf(pattern)].need(method) }
-
 // PathOf is a pattern as that table has it.
 func PathOf(pattern string) string { return pathOf(pattern) }
 

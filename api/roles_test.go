@@ -136,9 +136,43 @@ func (s *serving) refusedByRole(t *testing.T, method, path string, role api.Role
 	return refused
 }
 
+var (
+	ofWorkers = regexp.MustCompile(`^/troupe\.attach\.|^/queue/|^(/workers)?/(register|heartbeat)$`)
+	ofBoth    = regexp.MustCompile(`^/queue/complete$|^/workers/deregister$|^/runs/.*/(complete|fail)$`)
+	asks      = regexp.MustCompile(`^/(metrics|tasks/(get|runs|logs)|flows/version/get|(workers/)?(list|allocate))$`)
+	publishes = regexp.MustCompile(`^/(flows|workflows)(/.*)?$`)
+	starts    = regexp.MustCompile(`/runs$`)
+)
+
+// promised is who may do what on a route beside /v1 by what docs/access.md says: here it follows from what the path is called, and from nothing
+// that the server goes by.
+func promised(method, path string) api.Need {
+	reads := method == "GET" || method == "HEAD"
+	switch {
+	case ofBoth.MatchString(path) && (!reads || !strings.HasPrefix(path, "/runs/")):
+		return api.ForOperatorsOrWorkers
+	case ofWorkers.MatchString(path):
+		return api.ForWorkers
+	case reads, asks.MatchString(path):
+		return api.ForViewers
+	case path == "/tasks/signal":
+		return api.ForApprovers
+	case publishes.MatchString(path) && !starts.MatchString(path):
+		return api.ForAuthors
+	}
+	return api.ForOperators
+}
+
+// answers says whether a route does anything for a method.
+func (s *serving) answers(t *testing.T, method, path string) bool {
+	resp, text := s.do(t, method, placeholder.ReplaceAllString(path, "x"), "", "Authorization", "Bearer of admin")
+	return resp.StatusCode != http.StatusMethodNotAllowed && !strings.Contains(text, "there is no such route")
+}
+
 // Whoever may not is refused, whoever may is not, on each route: what else is wrong with these requests does not matter.
-func TestRolesMayDoWhatTheTablesSayAndNothingElse(t *testing.T) {
+func TestRolesMayDoWhatIsPromisedAndNothingElse(t *testing.T) {
 	s := serveAll(t)
+	asked := 0
 	for pattern, byRole := range api.Routed(s.Server) {
 		if !byRole {
 			continue
@@ -149,11 +183,16 @@ func TestRolesMayDoWhatTheTablesSayAndNothingElse(t *testing.T) {
 			methods, path = []string{"GET", "POST", "PUT", "PATCH", "DELETE"}, pattern
 		}
 		for _, method := range methods {
+			if !s.answers(t, method, path) {
+				continue
+			}
+			asked++
 			for _, role := range api.Roles {
-				require.Equal(t, !api.NeedOf(pattern, method).May(role), s.refusedByRole(t, method, path, role), "%s %s as %s", method, path, role)
+				require.Equal(t, !promised(method, api.PathOf(path)).May(role), s.refusedByRole(t, method, path, role), "%s %s as %s", method, path, role)
 			}
 		}
 	}
+	require.Greater(t, asked, 80)
 	for id, o := range s.operations(t) {
 		if len(o.Roles) == 0 || id == "list-members" || id == "list-shards" { // the cluster of this test is none
 			continue
