@@ -160,10 +160,7 @@ func (s *service) countBulk(ctx context.Context, b *wire.Bulk, done *wire.BulkDo
 		return err
 	}
 	f.Most = countedTasks + 1
-	counts, err := s.Store.CountTasksBy(ctx, f, persistence.By{})
-	for _, n := range counts {
-		done.Tasks += n
-	}
+	done.Tasks, err = s.Store.CountTasks(ctx, f)
 	if done.Tasks > countedTasks {
 		done.Tasks, done.Exact = countedTasks, false
 	}

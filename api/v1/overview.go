@@ -54,7 +54,7 @@ func (s *service) listed(ctx context.Context, pick TaskPick) (wire.ListedTasks, 
 	if err != nil {
 		return wire.ListedTasks{}, err
 	}
-	n, err := s.counted(ctx, f, persistence.By{})
+	n, err := s.counted(ctx, f, nil)
 	if err != nil {
 		return wire.ListedTasks{}, err
 	}

@@ -122,9 +122,7 @@ func (s *service) countTasks(ctx context.Context, in *countTasksInput) (*body[wi
 	switch {
 	case err != nil:
 		return nil, err
-	case in.By == "":
-		answer.Groups = []wire.TaskGroup{}
-	case by.Flow:
+	case by != nil && by.Flow:
 		if err := s.nameFlows(ctx, answer.Groups); err != nil {
 			return nil, err
 		}
@@ -132,17 +130,23 @@ func (s *service) countTasks(ctx context.Context, in *countTasksInput) (*body[wi
 	return &body[wire.TaskCount]{*answer}, nil
 }
 
-func (s *service) counted(ctx context.Context, f persistence.TaskFilter, by persistence.By) (*wire.TaskCount, error) {
+// counted counts tasks, and by something if that is asked for: then each of them is read.
+func (s *service) counted(ctx context.Context, f persistence.TaskFilter, by *persistence.By) (*wire.TaskCount, error) {
 	through, err := s.searchedThrough(ctx, f)
 	if err != nil {
 		return nil, err
 	}
 	f.Through, f.Most = through, countedTasks+1
-	counts, err := s.Store.CountTasksBy(ctx, f, by)
+	answer := &wire.TaskCount{Groups: []wire.TaskGroup{}}
+	var counts map[string]int
+	if by == nil {
+		answer.Count, err = s.Store.CountTasks(ctx, f)
+	} else {
+		counts, err = s.Store.CountTasksBy(ctx, f, *by)
+	}
 	if err != nil {
 		return nil, err
 	}
-	answer := &wire.TaskCount{Groups: []wire.TaskGroup{}}
 	for _, key := range slices.Sorted(maps.Keys(counts)) {
 		answer.Count += counts[key]
 		answer.Groups = append(answer.Groups, wire.TaskGroup{Key: key, Count: counts[key]})
@@ -152,17 +156,20 @@ func (s *service) counted(ctx context.Context, f persistence.TaskFilter, by pers
 	return answer, nil
 }
 
-func byOf(text string) (by persistence.By, err error) {
+// byOf is nil for nothing.
+func byOf(text string) (*persistence.By, error) {
 	switch name, ok := strings.CutPrefix(text, "label:"); {
-	case text == "", text == "state":
+	case text == "":
+		return nil, nil
+	case text == "state":
+		return &persistence.By{}, nil
 	case text == "flow":
-		by.Flow = true
+		return &persistence.By{Flow: true}, nil
 	case ok && name != "":
-		by.Label = name
+		return &persistence.By{Label: name}, nil
 	default:
-		return by, invalid("query.group_by", "send state, flow or label:NAME", "tasks are not counted by %.80q", text)
+		return nil, invalid("query.group_by", "send state, flow or label:NAME", "tasks are not counted by %.80q", text)
 	}
-	return by, nil
 }
 
 // nameFlows has groups say the slugs of flows. One that is deleted keeps its id.

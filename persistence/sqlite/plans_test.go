@@ -38,6 +38,11 @@ func TestAPageIsReadFromAnIndexInItsOrder(t *testing.T) {
 		"labels and a state":  {persistence.TaskFilter{Labels: map[string]string{"team": "blue", "env": "test"}, Statuses: []string{"failed"}}, []string{"SEARCH l USING PRIMARY KEY (key=? AND value=?)"}},
 		"waits":               {persistence.TaskFilter{Waits: flow.WaitApproval, Oldest: true}, []string{"t USING INDEX tasks_waiting"}},
 		"newest update first": {persistence.TaskFilter{ByUpdate: true}, []string{"t USING INDEX tasks_unfinished", "SCAN t USING INDEX tasks_settled"}},
+		"failed of a flow":    {persistence.TaskFilter{FlowID: "f", Statuses: []string{"failed"}, Before: before}, []string{"SEARCH t USING INDEX tasks_failed_of_flow (flow_id=? AND (created_at,id)<(?,?))"}},
+		"open of a flow":      {persistence.TaskFilter{FlowID: "f", Statuses: []string{"running"}}, []string{"t USING INDEX tasks_open"}},
+		"waiting of a flow":   {persistence.TaskFilter{FlowID: "f", Waits: flow.WaitApproval}, []string{"t USING INDEX tasks_waiting"}},
+		"by end":              {persistence.TaskFilter{ByEnd: true, Before: before}, []string{"SEARCH t USING INDEX tasks_ended"}},
+		"in a long queue":     {persistence.TaskFilter{Queued: "s"}, []string{"t USING INDEX tasks_open", "SEARCH q EXISTS USING PRIMARY KEY (task=?)"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt.filter.Limit = 50
@@ -49,6 +54,69 @@ func TestAPageIsReadFromAnIndexInItsOrder(t *testing.T) {
 				require.NotContains(t, plan, "TEMP B-TREE")
 			}
 			require.NotContains(t, strings.ReplaceAll(plan, "SCAN t USING", ""), "SCAN t\n")
+		})
+	}
+}
+
+// TestWhatHasEndedInATimeIsReadFromThere: of whatever flow, the tasks that ended in it are sorted within an index, and only those of the page are read.
+func TestWhatHasEndedInATimeIsReadFromThere(t *testing.T) {
+	opened, err := Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), Options{})
+	require.NoError(t, err)
+	defer opened.Close()
+	s := opened.(*store)
+	for _, f := range []persistence.TaskFilter{{EndedFrom: 5, Limit: 50}, {EndedFrom: 5, EndedTo: 9, FlowID: "f", Limit: 50}} {
+		q := listing.List(dialect, f)
+		require.Contains(t, explained(t, s, q), "SEARCH t USING COVERING INDEX tasks_ended (ended_at>?")
+		seeks := opcodes(t, s, q)
+		require.Contains(t, seeks, "SeekGE", "it begins at the time, and not at the first task that has ended")
+		require.NotContains(t, seeks, "SeekGT")
+	}
+}
+
+// opcodes are those of a statement's program.
+func opcodes(t *testing.T, s *store, q *listing.Query) (codes []string) {
+	t.Helper()
+	rows, err := s.readers.db.QueryContext(t.Context(), "EXPLAIN "+q.String(), q.Args...)
+	require.NoError(t, err)
+	defer rows.Close()
+	for rows.Next() {
+		var code string
+		var unused any
+		require.NoError(t, rows.Scan(&unused, &code, &unused, &unused, &unused, &unused, &unused, &unused))
+		codes = append(codes, code)
+	}
+	require.NoError(t, rows.Err())
+	return codes
+}
+
+// TestCountingReadsNoTaskThatAnIndexTellsOf looks at counts of very many.
+func TestCountingReadsNoTaskThatAnIndexTellsOf(t *testing.T) {
+	opened, err := Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), Options{})
+	require.NoError(t, err)
+	defer opened.Close()
+	s := opened.(*store)
+	few := dialect
+	few.ByJobs = true
+	for name, tt := range map[string]struct {
+		dialect listing.Dialect
+		filter  persistence.TaskFilter
+		want    []string
+	}{
+		"a flow":             {dialect, persistence.TaskFilter{FlowID: "f"}, []string{"COVERING INDEX tasks_of_flow"}},
+		"a time":             {dialect, persistence.TaskFilter{CreatedFrom: 1, CreatedTo: 5}, []string{"COVERING INDEX tasks_created (created_at>? AND created_at<?)"}},
+		"an end":             {dialect, persistence.TaskFilter{EndedFrom: 1, FlowID: "f"}, []string{"COVERING INDEX tasks_ended (ended_at>?)"}},
+		"failed of a flow":   {dialect, persistence.TaskFilter{FlowID: "f", Statuses: []string{"failed"}}, []string{"COVERING INDEX tasks_failed_of_flow"}},
+		"ends of a flow":     {dialect, persistence.TaskFilter{FlowID: "f", Statuses: []string{"failed", "canceled"}}, []string{"COVERING INDEX tasks_failed_of_flow", "COVERING INDEX tasks_canceled_of_flow"}},
+		"a label":            {dialect, persistence.TaskFilter{Labels: map[string]string{"team": "blue"}, CreatedFrom: 5}, []string{"SEARCH l USING PRIMARY KEY (key=? AND value=? AND created_at>?)"}},
+		"in a queue of few":  {few, persistence.TaskFilter{Queued: "s"}, []string{"SEARCH q USING COVERING INDEX task_queue_order (service=?)"}},
+		"in a queue of many": {dialect, persistence.TaskFilter{Queued: "s"}, []string{"SEARCH q EXISTS USING PRIMARY KEY (task=?)"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt.filter.Most = 100
+			plan := explained(t, s, listing.Count(tt.dialect, tt.filter))
+			for _, step := range tt.want {
+				require.Contains(t, plan, step)
+			}
 		})
 	}
 }

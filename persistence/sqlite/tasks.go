@@ -25,7 +25,7 @@ var dialect = listing.Dialect{Mark: "?", Open: "t.status IN ('pending', 'running
 		q.Add(" AND value = ", labels[key])
 		q.Add(" AND created_at = t.created_at AND task = t.id)")
 	}
-}, Like: "LIKE", Failure: "troupe_failure(t.error)", Aside: "+", LabelSays: func(q *listing.Query, text string) {
+}, Like: "LIKE", Failure: "troupe_failure(t.error)", Aside: "+", Narrow: true, LabelSays: func(q *listing.Query, text string) {
 	q.Add("EXISTS (SELECT 1 FROM task_labels x WHERE x.task = t.id AND x.value = ", text)
 	q.Add(")")
 }, LabelOf: func(q *listing.Query, name string) {
@@ -48,13 +48,38 @@ func (s *store) Task(ctx context.Context, id string) (*persistence.TaskRow, erro
 	return first(ctx, &s.readers, "read a task", listing.ScanTask, "SELECT "+listing.Columns+dialect.From()+" WHERE t.id = ?", id)
 }
 
+// fewJobs is how many jobs of a queue are looked up one by one rather than asking each open task whether it has one there.
+const fewJobs = 2_000
+
+// dialect knows whether the queue that a filter names is short.
+func (s *store) dialect(ctx context.Context, f persistence.TaskFilter) (listing.Dialect, error) {
+	d := dialect
+	if f.Queued == "" {
+		return d, nil
+	}
+	n, err := first(ctx, &s.readers, "count jobs", listing.ScanValue[int], "SELECT count(*) FROM (SELECT 1 FROM task_queue WHERE service = ? LIMIT ?)", f.Queued, fewJobs)
+	if err != nil {
+		return d, err
+	}
+	d.ByJobs = *n < fewJobs
+	return d, nil
+}
+
 func (s *store) ListTasks(ctx context.Context, f persistence.TaskFilter) ([]persistence.TaskRow, error) {
-	q := listing.List(dialect, f)
+	d, err := s.dialect(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	q := listing.List(d, f)
 	return read(ctx, s.readers.db, "list tasks", listing.ScanTask, q.String(), q.Args...)
 }
 
 func (s *store) CountTasks(ctx context.Context, f persistence.TaskFilter) (int, error) {
-	q := listing.Count(dialect, f)
+	d, err := s.dialect(ctx, f)
+	if err != nil {
+		return 0, err
+	}
+	q := listing.Count(d, f)
 	n, err := first(ctx, s.readers.db, "count tasks", listing.ScanValue[int], q.String(), q.Args...)
 	if err != nil {
 		return 0, err
@@ -63,7 +88,11 @@ func (s *store) CountTasks(ctx context.Context, f persistence.TaskFilter) (int, 
 }
 
 func (s *store) CountTasksBy(ctx context.Context, f persistence.TaskFilter, by persistence.By) (map[string]int, error) {
-	q := listing.CountBy(dialect, f, by)
+	d, err := s.dialect(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	q := listing.CountBy(d, f, by)
 	return listing.Counts(read(ctx, s.readers.db, "count tasks", listing.ScanCounted, q.String(), q.Args...))
 }
 
@@ -102,7 +131,7 @@ func (s *store) CountByShard(ctx context.Context) (map[int]persistence.ShardTask
 
 func (s *store) EndedBetween(ctx context.Context, from, before int64, limit int) ([]persistence.TaskEnd, error) {
 	return read(ctx, &s.readers, "list ended tasks", listing.ScanTaskEnd,
-		"SELECT id, ended_at FROM tasks WHERE ended_at > 0 AND ended_at >= ? AND ended_at < ? ORDER BY ended_at, n LIMIT ?", from, before, limit)
+		"SELECT id, ended_at FROM tasks WHERE ended_at >= ? AND ended_at < ? AND ended_at > 0 ORDER BY ended_at, id LIMIT ?", from, before, limit)
 }
 
 func (s *store) DeleteEnded(ctx context.Context, before int64, limit int) (int, error) {
@@ -111,7 +140,7 @@ func (s *store) DeleteEnded(ctx context.Context, before int64, limit int) (int, 
 		for deleted < limit {
 			var id string
 			var n int64
-			err := t.one("DELETE FROM tasks WHERE n = (SELECT n FROM tasks WHERE ended_at > 0 AND ended_at < ? ORDER BY ended_at, n LIMIT 1) RETURNING id, n",
+			err := t.one("DELETE FROM tasks WHERE n = (SELECT n FROM tasks WHERE ended_at > 0 AND ended_at < ? ORDER BY ended_at, id LIMIT 1) RETURNING id, n",
 				[]any{before}, &id, &n)
 			if isNone(err) {
 				return nil

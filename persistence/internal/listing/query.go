@@ -30,9 +30,14 @@ type Dialect struct {
 	Aside string
 	// LabelTable: labels have a table of their own, task_labels.
 	LabelTable bool
+	// Narrow: the database sorts whole rows if it has to sort, so it is asked first which tasks a page has.
+	Narrow bool
+	// ByJobs: tasks with jobs in a queue are found by these jobs, which are few.
+	ByJobs bool
 	// ByUpdate are disjoint parts of all tasks, each of which has an index or is small, when there
 	// is no index on the time of the last update.
 	ByUpdate []Part
+	aside    bool // the flow of tasks is nothing to go by
 }
 
 // Part is some of all tasks, and the column that they are listed by.
@@ -94,6 +99,12 @@ func List(d Dialect, f persistence.TaskFilter) *Query {
 		created, id = "l.created_at", "l.task"
 		q.Add(d.byLabel() + d.joins())
 		q.where(d, f, "l.")
+	case d.Narrow && f.Limit > 0 && !f.ByEnd && f.EndedFrom > 0:
+		q.Add(" FROM (SELECT t.id AS picked FROM " + d.Schema + "tasks t")
+		q.where(d, f, "")
+		q.order(created, id, f.Limit, f.Offset)
+		q.Add(") CROSS JOIN " + d.Schema + "tasks t ON t.id = picked" + d.joins())
+		f.Limit, f.Offset = 0, 0
 	default:
 		q.Add(d.From())
 		q.where(d, f, "")
@@ -121,13 +132,7 @@ func (d Dialect) parts(f persistence.TaskFilter) []Part {
 func (q *Query) merge(d Dialect, f persistence.TaskFilter, parts []Part) {
 	for i, part := range parts {
 		q.Add([]string{" FROM (", " UNION ALL "}[min(i, 1)] + "SELECT * FROM (SELECT * FROM " + d.Schema + "tasks t")
-		q.open = " WHERE "
-		q.And(part.Where)
-		picked := f
-		if part.state {
-			picked.Statuses = nil
-		}
-		q.conditions(d, picked, "")
+		q.part(d, f, part)
 		q.order(part.Order, "t.id", f.Limit+f.Offset, 0)
 		q.Add(") p" + strconv.Itoa(i))
 	}
@@ -148,49 +153,6 @@ func (q *Query) order(column, id string, limit, offset int) {
 	if offset > 0 {
 		q.Add(" OFFSET ", offset)
 	}
-}
-
-// Count asks how many tasks a filter picks.
-func Count(d Dialect, f persistence.TaskFilter) *Query {
-	q := &Query{mark: d.Mark, asc: f.Oldest}
-	q.Add("SELECT count(*) FROM (SELECT 1")
-	q.picked(d, f)
-	return q
-}
-
-// CountBy asks how many of them there are by something.
-func CountBy(d Dialect, f persistence.TaskFilter, by persistence.By) *Query {
-	q := &Query{mark: d.Mark, asc: f.Oldest}
-	q.Add("SELECT what, count(*) FROM (SELECT ")
-	switch {
-	case by.Label != "":
-		q.Add("coalesce(")
-		d.LabelOf(q, by.Label)
-		q.Add(", '')")
-	case by.Flow:
-		q.Add("t.flow_id")
-	default:
-		q.Add("t.status")
-	}
-	q.Add(" AS what")
-	q.picked(d, f)
-	q.Add(" GROUP BY what")
-	return q
-}
-
-// picked ends a part that reads of each task that a filter picks, up to as many as are counted.
-func (q *Query) picked(d Dialect, f persistence.TaskFilter) {
-	if d.LabelTable && len(f.Labels) > 0 {
-		q.Add(d.byLabel())
-		q.where(d, f, "l.")
-	} else {
-		q.Add(" FROM " + d.Schema + "tasks t")
-		q.where(d, f, "")
-	}
-	if f.Most > 0 {
-		q.Add(" LIMIT ", f.Most)
-	}
-	q.Add(") counted")
 }
 
 // Add appends a text and, when there are values, a parameter for each, separated by commas.
@@ -215,25 +177,53 @@ func (q *Query) And(text string, values ...any) {
 // String is the text of the statement.
 func (q *Query) String() string { return q.text.String() }
 
+// part has the conditions of a part of what a filter picks.
+func (q *Query) part(d Dialect, f persistence.TaskFilter, part Part) {
+	q.open = " WHERE "
+	q.And(part.Where)
+	if part.state {
+		f.Statuses = nil
+		d.aside = d.Aside != "" && strings.HasPrefix(part.Where, d.Open)
+	}
+	q.conditions(d, f, "")
+}
+
 // where has the conditions of a filter. By is "l." when the first of the labels leads to the tasks.
 func (q *Query) where(d Dialect, f persistence.TaskFilter, by string) {
 	q.open = " WHERE "
+	d.aside = d.narrowed(f)
 	q.conditions(d, f, by)
 }
 
+// narrowed says that there are few of the tasks that a filter picks, of whatever flow they are: its flow is nothing to go by.
+func (d Dialect) narrowed(f persistence.TaskFilter) bool {
+	if len(f.Statuses) == 0 {
+		return f.EndedFrom > 0 || f.Waits != 0 || f.Queued != "" || f.Paused != nil && *f.Paused
+	}
+	states := d.states(f.Statuses)
+	return len(states) == 1 && strings.HasPrefix(states[0], d.Open)
+}
+
 func (q *Query) conditions(d Dialect, f persistence.TaskFilter, by string) {
+	created, id, flow := "t.created_at", "t.id", "t.flow_id"
+	if by != "" {
+		created, id = "l.created_at", "l.task"
+	}
+	if d.aside {
+		flow = d.Aside + flow
+	}
 	if f.FlowID != "" {
-		q.And("t.flow_id = ", f.FlowID)
+		q.And(flow+" = ", f.FlowID)
 	}
 	if f.FlowSlug != "" {
-		q.And("t.flow_id = (SELECT id FROM "+d.Schema+"flows WHERE slug = ", f.FlowSlug)
+		q.And(flow+" = (SELECT id FROM "+d.Schema+"flows WHERE slug = ", f.FlowSlug)
 		q.Add(")")
 	}
 	if f.VersionID != "" {
 		q.And("t.version_id = ", f.VersionID)
 	}
 	if len(f.FlowIDs) > 0 {
-		q.And("t.flow_id IN (", toAny(f.FlowIDs)...)
+		q.And(flow+" IN (", toAny(f.FlowIDs)...)
 		q.Add(")")
 	}
 	if f.Version > 0 {
@@ -257,10 +247,10 @@ func (q *Query) conditions(d Dialect, f persistence.TaskFilter, by string) {
 		q.status(d, f.Statuses)
 	}
 	if f.CreatedFrom != 0 {
-		q.And("t.created_at >= ", f.CreatedFrom)
+		q.And(created+" >= ", f.CreatedFrom)
 	}
 	if f.CreatedTo != 0 {
-		q.And("t.created_at < ", f.CreatedTo)
+		q.And(created+" < ", f.CreatedTo)
 	}
 	if f.Paused != nil {
 		q.And("t.paused = " + strconv.FormatBool(*f.Paused)) // no parameter: there is an index on those that are
@@ -271,17 +261,11 @@ func (q *Query) conditions(d Dialect, f persistence.TaskFilter, by string) {
 		q.Add(" <> 0")
 	}
 	if f.Queued != "" {
-		q.And(d.Open) // a task that has ended has no jobs
-		q.And("EXISTS (SELECT 1 FROM "+d.Schema+"task_queue q WHERE q.task = t.id AND q.service = ", f.Queued)
-		q.Add(")")
+		q.queued(d, f.Queued)
 	}
 	q.ends(d, f)
-	created, id := "t.created_at", "t.id"
-	switch {
-	case f.ByEnd:
-		created = "t.ended_at"
-	case by != "":
-		created, id = "l.created_at", "l.task"
+	if f.ByEnd {
+		created, id = "t.ended_at", "t.id"
 	}
 	q.between(created, id, f.Before, f.Through)
 	if len(f.Labels) > 0 {
@@ -306,15 +290,20 @@ func (q *Query) between(column, id string, after, through persistence.Spot) {
 	}
 }
 
-// ends has the conditions about the end of a task. Nearly all tasks have one: that alone is nothing to go by.
-func (q *Query) ends(d Dialect, f persistence.TaskFilter) {
-	if f.ByEnd || max(f.EndedFrom, f.EndedTo, f.LastedFrom, f.LastedTo) > 0 {
-		aside := d.Aside
-		if f.ByEnd || max(f.EndedFrom, f.EndedTo) > 0 {
-			aside = ""
-		}
-		q.And(aside + "t.ended_at > 0")
+// queued asks for tasks with jobs in a queue.
+func (q *Query) queued(d Dialect, service string) {
+	q.And(d.Open) // a task that has ended has no jobs
+	if d.ByJobs {
+		q.And("t.id IN (SELECT q.task FROM "+d.Schema+"task_queue q WHERE q.service = ", service)
+	} else {
+		q.And("EXISTS (SELECT 1 FROM "+d.Schema+"task_queue q WHERE q.task = t.id AND "+d.Aside+"q.service = ", service)
 	}
+	q.Add(")")
+}
+
+// ends has the conditions about the end of a task. Nearly all tasks have one: that alone is nothing to go by, and comes last, because a
+// database that reads from the first bound would read nearly all.
+func (q *Query) ends(d Dialect, f persistence.TaskFilter) {
 	for _, bound := range []struct {
 		text string
 		at   int64
@@ -322,6 +311,12 @@ func (q *Query) ends(d Dialect, f persistence.TaskFilter) {
 		if bound.at > 0 {
 			q.And(bound.text, bound.at)
 		}
+	}
+	switch {
+	case f.ByEnd || max(f.EndedFrom, f.EndedTo) > 0:
+		q.And("t.ended_at > 0")
+	case max(f.LastedFrom, f.LastedTo) > 0:
+		q.And(d.Aside + "t.ended_at > 0")
 	}
 }
 
