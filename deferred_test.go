@@ -1,8 +1,11 @@
 package troupe_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"log/slog"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
@@ -24,12 +27,15 @@ type gate struct {
 	ended          atomic.Int64  // ends that are stored
 	polled         chan struct{} // one at the first poll
 	again          time.Duration // when it wants to be asked again
+	stumbles       bool          // the first poll fails
 }
 
 func newGate() *gate { return &gate{polled: make(chan struct{}, 1), again: time.Millisecond} }
 
 func (g *gate) Poll(_ context.Context, x troupe.External) (troupe.ExternalStatus, error) {
-	g.polls.Add(1)
+	if g.polls.Add(1) == 1 && g.stumbles {
+		return troupe.ExternalStatus{Again: g.again}, errors.New("it is away")
+	}
 	select {
 	case g.polled <- struct{}{}:
 	default:
@@ -43,6 +49,26 @@ func (g *gate) Ended(context.Context, troupe.External) { g.ended.Add(1) }
 func (g *gate) Cancel(context.Context, troupe.External) error {
 	g.cancels.Add(1)
 	return nil
+}
+
+func TestLinesAboutWorkOutsideTellTheIdsOfItsJob(t *testing.T) {
+	var said bytes.Buffer
+	g := newGate()
+	g.stumbles = true
+	g.open.Store(true)
+	cfg := troupe.Config{Store: "sqlite:" + filepath.Join(t.TempDir(), "troupe.db"), Logger: slog.New(slog.NewTextHandler(&said, nil)), Trackers: map[string]troupe.Tracker{"gate": g}}
+	e, err := troupe.Open(t.Context(), cfg)
+	require.NoError(t, err)
+	troupe.Handle(e, "begin", func(context.Context, json.RawMessage) (map[string]any, error) {
+		return map[string]any{"deferred": []map[string]any{{"service_type": "gate", "job_id": "1"}}}, nil
+	})
+	require.NoError(t, e.Publish(t.Context(), "work", []byte(defers)))
+	id, err := e.Start(t.Context(), "work", nil)
+	require.NoError(t, err)
+	_, err = e.Wait(t.Context(), id)
+	require.NoError(t, err)
+	require.NoError(t, e.Close())
+	require.Regexp(t, `could not be looked at.*task=`+id+` node=work unit=0 attempt=1`, said.String())
 }
 
 // deferring is an engine with that flow, whose function begins some jobs; begun counts them.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/logids"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -71,9 +72,15 @@ func (x *externals) lookAt(row persistence.ExternalRow) bool {
 	return true
 }
 
+// logging is the context of what is logged about a piece of work. Its tracker is given one like it.
+func (x *externals) logging(external flow.External) context.Context {
+	return logids.JobID(x.m.ctx, external.Job)
+}
+
 func (x *externals) poll(tracker Tracker, external flow.External) (status flow.ExternalStatus, err error) {
 	ctx, cancel := x.m.bounded(trackerStays)
 	defer cancel()
+	ctx = logids.JobID(ctx, external.Job)
 	defer func() {
 		if reason := recover(); reason != nil {
 			err = fmt.Errorf("the tracker of %s panicked: %v", external.Service, reason)
@@ -95,7 +102,7 @@ func (x *externals) failed(row persistence.ExternalRow, note persistence.Externa
 	note.Failures, note.FailingAt = row.Failures+1, row.FailingAt
 	if row.Failures == 0 {
 		note.FailingAt = x.m.now()
-		x.m.log.Warn("work outside could not be looked at: trying on", "task", row.Task, "service", row.Service, "id", row.ID, "error", err)
+		x.m.log.WarnContext(x.logging(row.External), "work outside could not be looked at: trying on", "service", row.Service, "id", row.ID, "error", err)
 	}
 	note.NextAt = x.m.now() + max(pauseOf(row.External, row.Failures), again.Milliseconds())
 	x.note(note)
@@ -150,9 +157,10 @@ func (x *externals) ended(external flow.External) {
 	x.m.background(func() {
 		ctx, cancel := x.m.bounded(trackerStays)
 		defer cancel()
+		ctx = logids.JobID(ctx, external.Job)
 		defer func() {
 			if reason := recover(); reason != nil {
-				x.m.log.Error("a tracker panicked when it was told that an end is stored", "service", external.Service, "reason", reason)
+				x.m.log.ErrorContext(ctx, "a tracker panicked when it was told that an end is stored", "service", external.Service, "reason", reason)
 			}
 		}()
 		keeper.Ended(ctx, external)
@@ -171,7 +179,7 @@ func (x *externals) callOff(tracker Tracker, row persistence.ExternalRow, note p
 	note.Polls, note.Failures, note.NextAt = row.Polls, row.Failures+1, x.m.now()+pauseOf(row.External, row.Failures)
 	note.Gone = err == nil || note.Failures >= maxRecalls
 	if err != nil {
-		x.m.log.Warn("work outside that nobody waits for any longer could not be called off", "task", row.Task, "service", row.Service, "id", row.ID, "given_up", note.Gone, "error", err)
+		x.m.log.WarnContext(x.logging(row.External), "work outside that nobody waits for any longer could not be called off", "service", row.Service, "id", row.ID, "given_up", note.Gone, "error", err)
 	}
 	x.note(note)
 }
@@ -179,6 +187,7 @@ func (x *externals) callOff(tracker Tracker, row persistence.ExternalRow, note p
 func (x *externals) cancel(tracker Tracker, external flow.External) (err error) {
 	ctx, cancel := x.m.bounded(trackerStays)
 	defer cancel()
+	ctx = logids.JobID(ctx, external.Job)
 	defer func() {
 		if reason := recover(); reason != nil {
 			err = fmt.Errorf("the tracker of %s panicked: %v", external.Service, reason)

@@ -8,6 +8,7 @@ import (
 	"github.com/troupe-engine/troupe/api/wire/attach"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/internal/lines"
+	"github.com/troupe-engine/troupe/internal/logids"
 )
 
 // maxNotes is how many notes may wait to be stored. Further ones are dropped: they are for whoever watches.
@@ -46,7 +47,7 @@ func (s *Sessions) keepNotes() {
 				return
 			}
 			if err := s.opts.Note(s.ctx, n.task, n.note); err != nil && s.ctx.Err() == nil {
-				s.opts.Logger.Debug("a worker's note was not kept", "task", n.task, "error", err)
+				s.opts.Logger.DebugContext(logids.Attempt(s.ctx, n.task, n.note.Address), "a worker's note was not kept", "error", err)
 			}
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/moby/moby/client"
+
+	"github.com/troupe-engine/troupe/internal/logids"
 )
 
 // What is left over is looked for every sweepEvery, and each such container is asked about for as long as askStays.
@@ -67,6 +69,6 @@ func (s *Service) sweepOne(id, job string) error {
 	if live, err := s.opts.Live(ctx, job); err != nil || live {
 		return err
 	}
-	s.opts.Logger.Info("a container was left over and is removed", "container", s.name(job), "job", job)
+	s.opts.Logger.InfoContext(logids.JobID(ctx, job), "a container was left over and is removed", "container", s.name(job), "job", job)
 	return s.remove(ctx, id)
 }

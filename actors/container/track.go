@@ -188,7 +188,7 @@ func (s *Service) Ended(ctx context.Context, x flow.External) {
 		return
 	}
 	if err := s.remove(ctx, x.ID); err != nil {
-		s.opts.Logger.Warn("a container that has ended cannot be removed; it is tried again", "container", x.ID, "task", x.Task, "error", err)
+		s.opts.Logger.WarnContext(ctx, "a container that has ended cannot be removed; it is tried again", "container", x.ID, "error", err)
 	}
 	s.forget(x.ID)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/troupe-engine/troupe/actors/internal/carry"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/logids"
 )
 
 // Carry calls the workers that offer the job's service and have the labels it asks for, one after the
@@ -67,7 +68,7 @@ func (r *Registry) tellSilence(ctx context.Context, w *worker, c *call, err erro
 	if ctx.Err() == nil && w.silent.CompareAndSwap(false, true) { // else the job is not wanted any longer
 		level = slog.LevelWarn
 	}
-	r.opts.Logger.Log(ctx, level, "a worker did not answer", "job", c.job.ID(), "worker", w.ID, "url", w.URL, "error", err)
+	r.opts.Logger.Log(logids.Job(ctx, c.job), level, "a worker did not answer", "job", c.job.ID(), "worker", w.ID, "url", w.URL, "error", err)
 }
 
 func neverReached(err error) bool {

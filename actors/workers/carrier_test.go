@@ -23,6 +23,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/trace"
 	"github.com/troupe-engine/troupe/internal/certtest"
+	"github.com/troupe-engine/troupe/internal/logids"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -369,7 +370,7 @@ func TestAJobThatAsksForLabelsGoesToThoseWhoHaveThemAll(t *testing.T) {
 
 func TestAWorkerThatDoesNotAnswerIsLoggedOnceUntilItDoes(t *testing.T) {
 	var log bytes.Buffer
-	r := open(t, newStore(t), workers.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	r := open(t, newStore(t), workers.Options{Logger: slog.New(logids.Handler(slog.NewTextHandler(&log, nil)))})
 	var answer atomic.Value
 	answer.Store("no JSON")
 	serve(t, r, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer.Load().(string)) })
@@ -381,6 +382,7 @@ func TestAWorkerThatDoesNotAnswerIsLoggedOnceUntilItDoes(t *testing.T) {
 	require.Contains(t, log.String(), "level=WARN")
 	require.Contains(t, log.String(), "status 200 OK without a JSON object")
 	require.Contains(t, log.String(), "worker=w1")
+	require.Regexp(t, "task=t1 node=n unit=0 attempt=1 trace_id=[0-9a-f]{32} span_id=[0-9a-f]{16}", log.String())
 }
 
 func TestAnAttachedWorkerIsListedWhileItGivesSignsOfLife(t *testing.T) {

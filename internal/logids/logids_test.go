@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/trace"
 	"github.com/troupe-engine/troupe/internal/logids"
 )
 
@@ -44,4 +46,26 @@ func TestNoIdsAreMadeForLinesThatNobodyWrites(t *testing.T) {
 		t.Error("they were made")
 		return nil
 	}), "quiet")
+}
+
+func TestLinesTellTheJobThatTheyAreAbout(t *testing.T) {
+	var said bytes.Buffer
+	log := slog.New(logids.Handler(slog.NewTextHandler(&said, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}})))
+	at := flow.Address{Scope: "order#1", Node: "pay", Visit: 1, Unit: 17, Attempt: 2}
+	traced := flow.ReadTraced("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "")
+	job := &flow.Job{Task: "t", Address: at, Traced: traced, Plan: &flow.Plan{FlowSlug: "shop"}}
+	log.InfoContext(logids.Job(t.Context(), job), "a")
+	log.InfoContext(logids.Attempt(t.Context(), "t", at), "b")
+	log.InfoContext(logids.JobID(t.Context(), flow.JobID("t", at)), "c")
+	log.InfoContext(logids.JobID(t.Context(), "nonsense"), "d")
+	require.Equal(t, `level=INFO msg=a task=t node=pay unit=17 attempt=2 scope=order#1 flow=shop trace_id=0af7651916cd43dd8448eb211c80319c span_id=`+trace.SpanOf("t", at).String()+`
+level=INFO msg=b task=t node=pay unit=17 attempt=2 scope=order#1
+level=INFO msg=c task=t node=pay unit=17 attempt=2 scope=order#1
+level=INFO msg=d
+`, said.String())
 }
