@@ -2,6 +2,7 @@ package troupe
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -45,6 +46,18 @@ func (s *sink) names(task string) (names []string) {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// spanOf is the id of the span of a task with a name.
+func (s *sink) spanOf(task, name string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, span := range s.spans {
+		if span.Task == task && span.Name == name {
+			return span.ID.String()
+		}
+	}
+	return "none"
 }
 
 const goodOrBad = `
@@ -98,6 +111,42 @@ func TestSpansOfATaskAreToldOnceItIsStored(t *testing.T) {
 	good, bad = tellTwo(t, Config{Spans: s, TraceLinks: true, SpanRatio: -1})
 	require.Empty(t, s.names(good))
 	require.Equal(t, all, s.names(bad))
+}
+
+func TestFunctionsOfTheMemberAreToldTheSpansOfTheirAttempts(t *testing.T) {
+	const caller = "0af7651916cd43dd8448eb211c80319c"
+	for name, tt := range map[string]struct {
+		spans  Spans
+		traced bool
+		want   string
+	}{
+		"below a caller":               {nil, true, "^00-" + caller + "-[0-9a-f]{16}-01$"},
+		"below a caller, with spans":   {&sink{}, true, "^00-" + caller + "-[0-9a-f]{16}-01$"},
+		"where the member tells spans": {&sink{}, false, "^00-[0-9a-f]{32}-[0-9a-f]{16}-01$"},
+		"where nobody traces":          {nil, false, "^$"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, err := Open(t.Context(), Config{Store: "sqlite:" + t.TempDir() + "/troupe.db", Spans: tt.spans})
+			require.NoError(t, err)
+			e.HandleJSON("trace", func(_ context.Context, j Job) (json.RawMessage, error) { return json.Marshal(j.Trace) })
+			require.NoError(t, e.Publish(t.Context(), "one", []byte("nodes: {a: {func: trace}}\n")))
+			var how []Option
+			if tt.traced {
+				how = append(how, WithTrace("00-"+caller+"-b7ad6b7169203331-01", ""))
+			}
+			id, err := e.Start(t.Context(), "one", nil, how...)
+			require.NoError(t, err)
+			end, err := e.Wait(t.Context(), id)
+			require.NoError(t, err)
+			require.NoError(t, e.Close())
+			var out struct{ A string }
+			require.NoError(t, json.Unmarshal(end.Value, &out))
+			require.Regexp(t, tt.want, out.A)
+			if s, ok := tt.spans.(*sink); ok {
+				require.Contains(t, out.A, "-"+s.spanOf(id, "attempt a")+"-", "what it traces is below the attempt")
+			}
+		})
+	}
 }
 
 func TestDurationsHaveExemplarsWhereSpansAreTold(t *testing.T) {

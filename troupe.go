@@ -125,7 +125,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	e := &Engine{cfg: cfg, store: newest, newest: newest, files: files, secrets: known, serves: cfg.Listener != nil, reader: persistence.NewReader(newest, cfg.Limits), tls: certificates}
 	e.objects = e.newObjects(bucket)
 	e.logs = logs.New(logs.Options{Store: newest, Keep: cfg.MaxLog, Logger: cfg.Logger})
-	e.functions = funcs.New(funcs.Options{Logs: e.logs, Note: e.note})
+	e.functions = funcs.New(funcs.Options{Logs: e.logs, Note: e.note, Traced: e.cfg.Spans != nil})
 	newest.Changed = e.flowChanged
 	e.ctx, e.end = context.WithCancel(context.Background())
 	funcs.RegisterDemo(e.functions)

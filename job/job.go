@@ -42,7 +42,7 @@ type Job struct {
 	// Attempt says which try it is, from 1; 0 when the engine does not tell.
 	Attempt int
 	// Trace is the attempt's span, as the header traceparent of W3C Trace Context: what is traced of the job belongs below it. "" where
-	// the engine does not tell, as to functions of its own program.
+	// the engine does not tell: to functions of its own program, if neither does it tell spans nor was the task started with one.
 	Trace string
 
 	// Log keeps what is written to it with the job, line by line, while the job goes on; writing never waits and never fails. With the jobs of

@@ -26,6 +26,8 @@ type Options struct {
 	Logs *logs.Book
 	// Note is told what functions say of how far they are. nil = nobody is.
 	Note func(ctx context.Context, task string, n flow.Note) error
+	// Traced: functions are told the spans of all attempts, and not only where whoever started the task has told one.
+	Traced bool
 }
 
 // Registry holds the functions of a member by name and carries out their jobs.
@@ -86,7 +88,7 @@ func (r *Registry) Carry(ctx context.Context, j flow.Job) flow.Report {
 		return flow.Report{Error: r.unknown(j.Exec.Func), Fatal: true}
 	}
 	fn := found.(*known)
-	told := jobOf(&j)
+	told := jobOf(&j, r.opts.Traced)
 	log := r.opts.Logs.Open(j.Task, told.ID)
 	told.Log = log
 	ctx = job.With(ctx, told, r.progress)
