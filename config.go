@@ -147,6 +147,9 @@ type Config struct {
 	// of. "" = nowhere.
 	TraceURL, LogURL string
 
+	// NodeMetrics has metrics tell attempts by node, too: of the first 500 nodes that a member comes across, of all flows together.
+	NodeMetrics bool
+
 	// Logger hears what happens, never what is in it. Default: nobody does.
 	Logger *slog.Logger
 }

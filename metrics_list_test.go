@@ -23,7 +23,7 @@ const listed = "deploy/observability/metrics.txt"
 
 func TestWhatAMemberRegistersIsListed(t *testing.T) {
 	own := certtest.New(t).Issue(t)
-	e := join(t, Config{Store: pgtest.DSN(t), Name: "a", Listen: freeAddress(t), TLSCert: own.Cert, TLSKey: own.Key, Spans: &sink{}})
+	e := join(t, Config{Store: pgtest.DSN(t), Name: "a", Listen: freeAddress(t), TLSCert: own.Cert, TLSKey: own.Key, Spans: &sink{}, NodeMetrics: true})
 	asked, err := e.Member(t.Context())
 	require.NoError(t, err)
 	server, err := e.server(asked)

@@ -46,4 +46,4 @@ func (m *Member) Waiting(carrier, task string) bool {
 }
 
 // Tally counts the end of an attempt, as the actor of its task does.
-func (m *Member) Tally(end *flow.End) { m.metrics.tallies.attempt(end, nil) }
+func (m *Member) Tally(end *flow.End) { m.metrics.tallies.attempt(nil, &flow.Over{End: *end}, nil) }

@@ -68,8 +68,10 @@ type Config struct {
 	// MaxWaiting bounds the bytes of the values in requests that wait for their answers, likewise. Default 256 MiB.
 	MaxWaiting int
 	Tracing    Tracing
-	Logger     *slog.Logger
-	Host       Host
+	// NodeMetrics: attempts are also counted by the nodes that they were of.
+	NodeMetrics bool
+	Logger      *slog.Logger
+	Host        Host
 }
 
 func (c Config) orDefault() Config {

@@ -25,7 +25,7 @@ func newMetrics(m *Member) *metrics {
 		return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(value.Load()) })
 	}
 	return &metrics{
-		tallies: newTallies(),
+		tallies: newTallies(m.cfg.NodeMetrics),
 		batch: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "troupe_commit_batch_tasks",
 			Help: "Tasks written by one batch.", Buckets: []float64{1, 2, 5, 10, 20, 50, 100, 200, 500}}),
 		latency: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "troupe_commit_seconds",

@@ -14,10 +14,11 @@ import (
 )
 
 // tallies count what is stored of tasks, by flow, and of attempts, by service. Whoever counts finds his counters without a
-// lock; a name is written down once, and those beyond series.Most are counted together as others.
+// lock; a name is written down once, and those beyond a bound are counted together as others.
 type tallies struct {
 	flows    named[flowTally]
 	services named[serviceTally]
+	nodes    *nodeTallies // nil = they are not told apart
 
 	started, ended, attempts, retries, expired *prometheus.CounterVec
 	took, attemptTook, attemptWait             *prometheus.HistogramVec
@@ -43,9 +44,11 @@ var (
 	attemptEnds = [...]string{"ok", "error", "timeout", "lost"}
 )
 
+var shortTimes = []float64{.001, .005, .02, .1, .5, 2, 10, 60, 300, 1800, 7200}
+
 const lost = len(attemptEnds) - 1
 
-func newTallies() *tallies {
+func newTallies(ofNodes bool) *tallies {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "troupe_" + name, Help: help}, labels)
 	}
@@ -53,23 +56,29 @@ func newTallies() *tallies {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "troupe_" + name, Help: help, Buckets: buckets}, labels)
 	}
 	long := []float64{.005, .02, .1, .5, 2, 10, 60, 300, 1800, 7200, 43200, 259200, 2592000}
-	short := []float64{.001, .005, .02, .1, .5, 2, 10, 60, 300, 1800, 7200}
 	x := &tallies{
 		started:     counter("tasks_started_total", "Tasks that this member has started.", "flow"),
 		ended:       counter("tasks_ended_total", "Tasks that have ended at this member; one that is retried may do so again.", "flow", "state"),
 		took:        histogram("task_duration_seconds", "Time from a task's creation to its end.", long, "flow", "state"),
 		attempts:    counter("attempts_total", "Attempts that have ended, and how; lost are those whose carrier is gone: they go to another one.", "service", "outcome"),
-		attemptTook: histogram("attempt_duration_seconds", "Time from an attempt's start, or claim, to its end.", short, "service"),
-		attemptWait: histogram("attempt_wait_seconds", "Time from a job being ready to somebody carrying it out.", short, "service"),
+		attemptTook: histogram("attempt_duration_seconds", "Time from an attempt's start, or claim, to its end.", shortTimes, "service"),
+		attemptWait: histogram("attempt_wait_seconds", "Time from a job being ready to somebody carrying it out.", shortTimes, "service"),
 		retries:     counter("retries_total", "Attempts after which their unit is tried again.", "service"),
 		expired:     counter("claims_expired_total", "Claims of jobs that ran out.", "service"),
 	}
 	x.flows.make, x.services.make = x.newFlow, x.newService
+	if ofNodes {
+		x.nodes = newNodeTallies()
+	}
 	return x
 }
 
 func (x *tallies) collectors() []prometheus.Collector {
-	return []prometheus.Collector{x.started, x.ended, x.took, x.attempts, x.attemptTook, x.attemptWait, x.retries, x.expired}
+	all := []prometheus.Collector{x.started, x.ended, x.took, x.attempts, x.attemptTook, x.attemptWait, x.retries, x.expired}
+	if x.nodes != nil {
+		all = append(all, x.nodes.collectors()...)
+	}
+	return all
 }
 
 func (x *tallies) newFlow(name string) *flowTally {
@@ -115,7 +124,7 @@ func (x *metrics) stored(t *task, p *draft) {
 				if exemplar == nil {
 					exemplar = t.exemplar()
 				}
-				x.tallies.attempt(&e.End, exemplar)
+				x.tallies.attempt(t.state.Plan, &e, exemplar)
 			}
 		case flow.Lost:
 			x.tallies.lost(&e)
@@ -126,7 +135,11 @@ func (x *metrics) stored(t *task, p *draft) {
 	}
 }
 
-func (x *tallies) attempt(end *flow.End, exemplar prometheus.Labels) {
+func (x *tallies) attempt(p *flow.Plan, over *flow.Over, exemplar prometheus.Labels) {
+	end := &over.End
+	if x.nodes != nil {
+		x.nodes.attempt(p, over, exemplar)
+	}
 	s := x.service(serviceOf(end.Exec))
 	observe(s.took(), float64(end.TookMS)/1000, exemplar)
 	if end.Again {
@@ -159,9 +172,10 @@ func index(words []string, word string) int {
 	return 1
 }
 
-// named finds something by its name, and makes it for the first series.Most of them.
+// named finds something by its name, and makes it for the first ones of them.
 type named[T any] struct {
 	make  func(name string) *T
+	most  int        // 0 = series.Most
 	mu    sync.Mutex // held by who adds
 	known atomic.Pointer[map[string]*T]
 	other atomic.Pointer[T]
@@ -189,7 +203,7 @@ func (n *named[T]) add(name string) *T {
 	if x := all[name]; x != nil {
 		return x
 	}
-	if len(all) >= series.Most {
+	if len(all) >= cmp.Or(n.most, series.Most) {
 		if n.other.Load() == nil {
 			n.other.Store(n.make(series.Other))
 		}

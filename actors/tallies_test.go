@@ -48,6 +48,42 @@ func (th *theatre) named(t *testing.T, slug, definition string) string {
 	return v.ID
 }
 
+func TestAttemptsAreCountedByNodeWhereThatIsAskedFor(t *testing.T) {
+	const two = `{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"f","post":{"action_static":"on"}},"b":{"exec_type":"local_func","func":"f"}},"edges":[{"from":"a","action":"on","to":"b"}]}`
+	for _, asked := range []bool{false, true} {
+		cfg := withFunc(func(context.Context, flow.Job) flow.Report { return flow.Report{} })
+		cfg.NodeMetrics = asked
+		th := start(t, cfg)
+		require.Equal(t, "completed", th.run(t, th.named(t, "order", two), `{}`).Status)
+		told := th.scrape(t)
+		require.EqualValues(t, 2, told["troupe_attempts_total ok local_func"])
+		if !asked {
+			require.NotContains(t, told, "troupe_node_attempts_total order a ok")
+			continue
+		}
+		require.Subset(t, told, map[string]float64{
+			"troupe_node_attempts_total order a ok":        1,
+			"troupe_node_attempts_total order b ok":        1,
+			"troupe_node_attempts_total order b error":     0,
+			"troupe_node_attempt_duration_seconds order a": 1,
+		})
+		for i := range 3 { // of 200 nodes each
+			nodes, edges := []string{}, []string{}
+			for n := range 200 {
+				nodes = append(nodes, fmt.Sprintf(`"n%d":{"exec_type":"local_func","func":"f","post":{"action_static":"on"}}`, n))
+				if n > 0 {
+					edges = append(edges, fmt.Sprintf(`{"from":"n%d","action":"on","to":"n%d"}`, n-1, n))
+				}
+			}
+			v := th.named(t, fmt.Sprintf("long-%d", i), `{"start":"n0","nodes":{`+strings.Join(nodes, ",")+`},"edges":[`+strings.Join(edges, ",")+`]}`)
+			require.Equal(t, "completed", th.run(t, v, `{}`).Status)
+		}
+		told = th.scrape(t)
+		require.EqualValues(t, 102, told["troupe_node_attempts_total other other ok"], "500 have series of their own")
+		require.EqualValues(t, 602, told["troupe_attempts_total ok local_func"])
+	}
+}
+
 func TestTasksAndAttemptsAreCountedByFlowAndService(t *testing.T) {
 	tries := 0
 	th := start(t, withFunc(func(_ context.Context, j flow.Job) flow.Report {

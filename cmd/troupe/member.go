@@ -69,6 +69,8 @@ type memberFlags struct {
 	TraceURL  string `env:"TROUPE_TRACE_URL" placeholder:"URL" group:"Traces" help:"Where people see the trace of a task, with {trace_id} or {task} in it; pages have a link there."`
 	LogURL    string `env:"TROUPE_LOG_URL" placeholder:"URL" group:"Traces" help:"Where people see the log lines of a task, with {trace_id} or {task} in it; likewise."`
 
+	MetricsDetail string `env:"TROUPE_METRICS_DETAIL" enum:"service,node" default:"service" group:"Metrics" help:"How finely attempts are told apart in /metrics: by service, or also (node) by the node that they were of, of the first 500 nodes that the member comes across."`
+
 	logFlags
 }
 
@@ -93,7 +95,7 @@ func (f *memberFlags) config(a *app) (troupe.Config, error) {
 		AllowScripts: f.AllowScripts, ScriptDir: f.ScriptDir, ChildEnv: f.ChildEnv, SecretEnv: f.SecretEnv, SecretDir: f.SecretDir,
 		Limits:    flow.Limits{Depth: f.MaxDepth, Units: f.MaxUnits, Steps: f.MaxSteps, Window: f.MaxWindow, Value: f.MaxValue, Shared: f.MaxShared},
 		Functions: f.MaxFunctions, Scripts: f.MaxScripts, Calls: f.MaxCalls,
-		Visibility: f.Visibility, IdleAfter: f.IdleAfter, MaxLog: f.MaxLog, Retention: f.Retention, ResumeGrace: f.resumeGrace(),
+		Visibility: f.Visibility, IdleAfter: f.IdleAfter, MaxLog: f.MaxLog, Retention: f.Retention, NodeMetrics: f.MetricsDetail == "node", ResumeGrace: f.resumeGrace(),
 		WorkerTTL:     cmp.Or(f.WorkerTTL, seconds("WORKER_OFFLINE_TTL_SEC")),
 		WorkerRefresh: cmp.Or(f.WorkerSave, seconds("WORKER_REFRESH_INTERVAL_SEC")),
 		TraceURL:      f.TraceURL, LogURL: f.LogURL, Logger: log,

@@ -1,0 +1,63 @@
+package actors
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/series"
+)
+
+// nodeTallies count attempts by the node that they were of, where that is asked for: a flow has many nodes. The first mostNodes have series
+// of their own, all others one together.
+type nodeTallies struct {
+	nodes    named[nodeTally]
+	attempts *prometheus.CounterVec
+	took     *prometheus.HistogramVec
+}
+
+type nodeTally struct {
+	ended [len(attemptEnds)]prometheus.Counter
+	took  func() prometheus.Observer
+}
+
+// mostNodes is how many nodes, of all flows together, have series of their own.
+const mostNodes = 500
+
+func newNodeTallies() *nodeTallies {
+	x := &nodeTallies{
+		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "troupe_node_attempts_total",
+			Help: "Attempts that have ended, and how, by node."}, []string{"flow", "node", "outcome"}),
+		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "troupe_node_attempt_duration_seconds",
+			Help: "Time from an attempt's start, or claim, to its end, by node.", Buckets: shortTimes}, []string{"flow", "node"}),
+	}
+	x.nodes.make, x.nodes.most = x.newNode, mostNodes
+	return x
+}
+
+func (x *nodeTallies) collectors() []prometheus.Collector {
+	return []prometheus.Collector{x.attempts, x.took}
+}
+
+// newNode is that of a flow and a node with a line break between them, or of all others.
+func (x *nodeTallies) newNode(name string) *nodeTally {
+	flow, node, _ := strings.Cut(name, "\n")
+	node = cmp.Or(node, series.Other)
+	t := &nodeTally{took: once(x.took, flow, node)}
+	for i, outcome := range attemptEnds {
+		t.ended[i] = x.attempts.WithLabelValues(flow, node, outcome)
+	}
+	return t
+}
+
+func (x *nodeTallies) of(p *flow.Plan, a flow.Address) *nodeTally {
+	return x.nodes.of(cmp.Or(p.FlowSlug, p.FlowID) + "\n" + a.Step())
+}
+
+func (x *nodeTallies) attempt(p *flow.Plan, over *flow.Over, exemplar prometheus.Labels) {
+	t := x.of(p, over.Address)
+	observe(t.took(), float64(over.End.TookMS)/1000, exemplar)
+	t.ended[index(attemptEnds[:], string(over.End.Status))].Inc()
+}
