@@ -1,9 +1,10 @@
 import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { useState } from 'react'
+import { useRef, useState } from 'react'
 import type { Approval } from '../api.gen'
 import { call } from '../data/call'
 import { usePrefs } from '../data/prefs'
+import { usePageKeys } from '../parts/keys'
 import { Empty, Loading, Trouble } from '../parts/Told'
 import { useTick, When } from '../parts/When'
 
@@ -19,6 +20,12 @@ export function Approvals() {
     queryFn: ({ signal, pageParam: cursor }) => call('GET /v1/approvals', { query: { state, q, limit: most, ...(cursor && { cursor }) } }, signal),
     getNextPageParam: page => page.searched_to && page.next, // the server looks at so many at once, and goes on when it is asked to
   })
+  const rows = useRef<HTMLUListElement>(null)
+  const step = (by: number) => { // the keyboard's place is the row's: Enter opens it, and it stays there when others come
+    const links = [...(rows.current?.querySelectorAll<HTMLElement>('strong a') ?? [])]
+    links[Math.max(0, Math.min(links.length - 1, links.findIndex(a => a === document.activeElement) + by))]?.focus()
+  }
+  usePageKeys({ j: () => step(1), k: () => step(-1), Escape: () => (document.activeElement as HTMLElement | null)?.blur() })
   if (found.isError && !found.data) return <div className="page"><Trouble error={found.error} again={() => void found.refetch()} /></div>
   if (!found.data) return <Loading />
   const list = found.data.pages.flatMap(page => page.items), last = found.data.pages.at(-1)
@@ -30,7 +37,7 @@ export function Approvals() {
         <label>State <select value={state} onChange={e => setState(e.target.value as Approval['state'])}><option>open</option><option>answered</option><option>over</option></select></label>
       </div>
       {list.length === 0 && !found.hasNextPage && <div className="panel"><Empty title={state === 'open' && !q ? 'Nothing waits for an approval' : 'There is none'} /></div>}
-      <ul>{list.map(a => <Row key={a.id} of={a} />)}</ul>
+      <ul ref={rows}>{list.map(a => <Row key={a.id} of={a} />)}</ul>
       {last?.searched_to && <button className="quiet" disabled={found.isFetchingNextPage} onClick={() => void found.fetchNextPage()}>Search {state === 'open' ? 'after' : 'before'} <When at={last.searched_to} /></button>}
       {last?.next && !last.searched_to && <p className="faint">{state === 'open' ? 'These have waited longest' : 'These began last'}; there are more.</p>}
     </div>

@@ -52,13 +52,18 @@ export function usePageKeys(keys: Record<string, () => void>) {
     const pressed = (e: KeyboardEvent) => {
       if (!getPrefs().keys || e.ctrlKey || e.metaKey || e.altKey || writing(e.target) || document.querySelector('dialog[open]')) return
       const act = latest.current[e.key]
-      if (!act) return
+      if (!act || (e.key === 'Enter' && acts(e.target))) return
       act()
       e.preventDefault()
     }
     addEventListener('keydown', pressed)
     return () => removeEventListener('keydown', pressed)
   }, [])
+}
+
+/** Whether Enter does something of its own there. */
+function acts(target: EventTarget | null): boolean {
+  return target instanceof Element && target.closest('a, button, summary') !== null
 }
 
 /** Whether a key is for a field. Boxes that are ticked take no letters, and one of a dialog keeps the focus for a moment after that was closed. */

@@ -208,6 +208,30 @@ onPage('an approval is answered on a phone, and who did is kept', '/ui/approvals
   await until(async () => (await member.api('GET', `/v1/tasks/${id}/events?type=signal_received`)).items.some(e => e.by === 'Grace' && e.note === 'too late'), 'the answer is kept')
 }, { viewport: { width: 360, height: 740 } })
 
+onPage('approvals are gone through and opened by keys alone', '/ui/approvals', async page => {
+  const rows = page.getByRole('listitem').locator('strong a')
+  await rows.nth(1).waitFor()
+  const chosen = () => rows.evaluateAll(all => all.indexOf(document.activeElement))
+  for (const [key, at] of [['k', 0], ['j', 1], ['k', 0], ['k', 0], ['j', 1], ['Escape', -1], ['j', 0]]) {
+    await page.keyboard.press(key)
+    assert.equal(await chosen(), at, `after ${key}`)
+  }
+  assert.notEqual(await page.evaluate(() => getComputedStyle(document.activeElement).outlineStyle), 'none')
+  await page.keyboard.press('Enter')
+  await page.waitForURL('**/ui/approvals/task-**')
+})
+
+onPage('Enter is for what has the focus, and for a row that was chosen otherwise', '/ui/tasks', async page => {
+  await page.getByRole('link', { name: /^failed/ }).focus()
+  await page.keyboard.press('Enter')
+  await page.waitForURL('**state=**')
+  await page.evaluate(() => document.activeElement.blur())
+  await page.locator('.row a.cover').first().waitFor()
+  await page.keyboard.press('j')
+  await page.keyboard.press('Enter')
+  await page.waitForURL('**/ui/tasks/task-**')
+})
+
 test('whoever has a link answers one approval, and is told when somebody else was quicker', { timeout: 30_000 }, async () => {
   const id = await member.start('order', { order: 'A-10', amount: 120, lines: [1] })
   await until(async () => (await member.api('GET', `/v1/approvals?q=${id}`)).items.length === 1, 'the approval is there')
