@@ -6,9 +6,10 @@
 # percentile, the memory, the CPU per step of the member and of PostgreSQL and the WAL (less is better); and the ratio: the median, the least
 # and the most of the rounds' own. Flags are for cmd/bench and go before the workloads' own: -n 20 -width 100 is a quick look.
 # QUICK=1 runs each workload for a few seconds only. BEYOND=1.15 fails when the CPU per step is more than 1.15 times as much, of the
-# member or of PostgreSQL: noise moves that little, and a wall clock much. A workload that is beyond is measured once more, and fails only if it is again.
+# member or of PostgreSQL, by the ratio and by the best rounds of both: noise moves that little, and a wall clock much. A workload that is beyond is measured
+# once more, and fails only if it is again.
 set -euo pipefail
-[ $# -ge 2 ] || [ -n "${BESIDE_DIR:-}" ] || { sed -n '2,11p' "$0" | sed 's/^# \{0,1\}//' >&2; exit 2; }
+[ $# -ge 2 ] || [ -n "${BESIDE_DIR:-}" ] || { sed -n '2,12p' "$0" | sed 's/^# \{0,1\}//' >&2; exit 2; }
 cd "$(dirname "$0")/.."
 
 # The second time the server is there, and so are the programs.

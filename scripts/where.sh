@@ -16,6 +16,7 @@ if [ -n "${WHERE_DIR:-}" ]; then
     # Processes that the server starts later are seen, too.
     perf record -q -e cpu-clock -F 499 -o "$WHERE_DIR/$name.data" -p "$(echo "$BENCH_PG_PID" $(pgrep -P "$BENCH_PG_PID") | tr ' ' ,)" >/dev/null 2>&1 &
     perf=$!
+    sleep 1 # what began before perf looks is without names
   fi
   "$WHERE_DIR/bench" -store "${DATABASE_URL%/*}/bench?sslmode=disable" -cpuprofile "$WHERE_DIR/$name.profile" "$@" >"$WHERE_DIR/$name.json"
   [ -z "$perf" ] || { kill -INT "$perf"; wait "$perf" || true; }

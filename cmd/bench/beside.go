@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 )
@@ -45,22 +46,34 @@ func perStep(r result, cores float64) float64 {
 type compared struct {
 	this, other         float64 // medians
 	ratio, lowest, most float64 // of the rounds' own ratios; the median, and their spread
+	best                float64 // the ratio of the least that either has in any round
 }
 
 // compare has 0 for what was not measured. Rounds are compared with themselves first, because a machine that is slow for a while
 // is slow for both trees.
 func compare(this, other []float64) compared {
 	var ratios []float64
+	leastThis, leastOther := math.Inf(1), math.Inf(1)
 	for i := range min(len(this), len(other)) {
 		if this[i] > 0 && other[i] > 0 {
 			ratios = append(ratios, this[i]/other[i])
+			leastThis, leastOther = min(leastThis, this[i]), min(leastOther, other[i])
 		}
 	}
 	if len(ratios) == 0 {
 		return compared{}
 	}
 	slices.Sort(ratios)
-	return compared{median(slices.Sorted(slices.Values(this))), median(slices.Sorted(slices.Values(other))), median(ratios), ratios[0], ratios[len(ratios)-1]}
+	return compared{
+		this: median(slices.Sorted(slices.Values(this))), other: median(slices.Sorted(slices.Values(other))),
+		ratio: median(ratios), lowest: ratios[0], most: ratios[len(ratios)-1], best: leastThis / leastOther,
+	}
+}
+
+// beyond is whether this tree takes more than so many times as much, as far as one can tell: a busy machine only ever adds, so both trees'
+// best rounds have to say so, too.
+func (c compared) beyond(times float64) bool {
+	return times > 0 && c.ratio > times && c.best > times
 }
 
 // beside prints how this tree does beside another one, and on worse the names of workloads that take more than beyond times as much
@@ -90,7 +103,7 @@ func beside(in io.Reader, out, worse io.Writer, beyond float64) error {
 			}
 			fmt.Fprintf(out, "%-20s %-16s %12.2f %12.2f %7.2f  %.2f–%.2f\n", heading, m.name, c.this, c.other, c.ratio, c.lowest, c.most)
 			heading = strings.Repeat(" ", 20)
-			more = more || m.guarded && beyond > 0 && c.ratio > beyond
+			more = more || m.guarded && c.beyond(beyond)
 		}
 		if more {
 			fmt.Fprintln(worse, name)

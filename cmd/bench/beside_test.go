@@ -19,12 +19,12 @@ func TestRoundsAreComparedWithThemselves(t *testing.T) {
 		this, other []float64
 		want        compared
 	}{
-		"the same":                          {[]float64{10, 12, 11}, []float64{10, 12, 11}, compared{11, 11, 1, 1, 1}},
-		"a slow round is slow for both":     {[]float64{10, 40, 10}, []float64{10, 40, 10}, compared{10, 10, 1, 1, 1}},
-		"the median, not the worst":         {[]float64{11, 30, 11}, []float64{10, 10, 10}, compared{11, 10, 1.1, 1.1, 3}},
-		"an even number of rounds":          {[]float64{10, 12}, []float64{10, 10}, compared{11, 10, 1.1, 1, 1.2}},
+		"the same":                          {[]float64{10, 12, 11}, []float64{10, 12, 11}, compared{11, 11, 1, 1, 1, 1}},
+		"a slow round is slow for both":     {[]float64{10, 40, 10}, []float64{10, 40, 10}, compared{10, 10, 1, 1, 1, 1}},
+		"the median, not the worst":         {[]float64{11, 30, 11}, []float64{10, 10, 10}, compared{11, 10, 1.1, 1.1, 3, 1.1}},
+		"an even number of rounds":          {[]float64{10, 12}, []float64{10, 10}, compared{11, 10, 1.1, 1, 1.2, 1}},
 		"not measured by the other tree":    {[]float64{10, 12}, []float64{0, 0}, compared{}},
-		"a round that was not measured":     {[]float64{0, 12, 24}, []float64{10, 12, 12}, compared{12, 12, 1.5, 1, 2}},
+		"a round that was not measured":     {[]float64{0, 12, 24}, []float64{10, 12, 12}, compared{12, 12, 1.5, 1, 2, 1}},
 		"the other tree has not run at all": {[]float64{10}, nil, compared{}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -34,6 +34,7 @@ func TestRoundsAreComparedWithThemselves(t *testing.T) {
 			require.InDelta(t, tt.want.ratio, got.ratio, 1e-9)
 			require.InDelta(t, tt.want.lowest, got.lowest, 1e-9)
 			require.InDelta(t, tt.want.most, got.most, 1e-9)
+			require.InDelta(t, tt.want.best, got.best, 1e-9)
 		})
 	}
 }
@@ -53,12 +54,13 @@ func linesOf(t *testing.T, name string, rounds ...[4]float64) string {
 
 func TestMoreCPUIsNamedAndSlownessIsNot(t *testing.T) {
 	same := linesOf(t, "chain", [4]float64{40, 30, 40, 30}, [4]float64{60, 30, 40, 30}, [4]float64{41, 31, 40, 30})
-	member := linesOf(t, "fan-out of 1,000", [4]float64{47, 30, 40, 30}, [4]float64{60, 30, 40, 30}, [4]float64{40, 30, 40, 30})
-	server := linesOf(t, "latency", [4]float64{40, 36, 40, 30}, [4]float64{40, 37, 40, 30}, [4]float64{40, 35, 40, 30})
+	member := linesOf(t, "fan-out of 1,000", [4]float64{47, 30, 40, 30}, [4]float64{60, 30, 40, 30}, [4]float64{46.9, 30, 40, 30})
+	busy := linesOf(t, "chain by pull", [4]float64{60, 30, 40, 30}, [4]float64{60, 30, 40, 30}, [4]float64{41, 30, 40, 30})
+	server := linesOf(t, "latency", [4]float64{40, 36, 40, 30}, [4]float64{40, 37, 40, 30}, [4]float64{40, 35.9, 40, 30})
 	untold := linesOf(t, "chain by push", [4]float64{40, 99, 40, 0})
 	for beyond, want := range map[float64]string{1.15: "fan-out of 1,000\nlatency\n", 1.18: "latency\n", 0: ""} {
 		var out, worse strings.Builder
-		require.NoError(t, beside(strings.NewReader(same+member+server+untold), &out, &worse, beyond))
+		require.NoError(t, beside(strings.NewReader(same+member+busy+server+untold), &out, &worse, beyond))
 		require.Equal(t, want, worse.String())
 		require.Contains(t, out.String(), "chain                steps/s               1000.00      2000.00    0.50  0.50–0.50\n")
 		require.Contains(t, out.String(), "member µs/step          41.00        40.00    1.02  1.00–1.50\n")
