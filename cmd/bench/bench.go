@@ -23,22 +23,20 @@ import (
 
 // bench is one run: a store, a member on it, and whoever carries out its steps.
 type bench struct {
-	o      options
-	ctx    context.Context
-	stop   context.CancelFunc
-	dir    string
-	store  string
-	dsn    string // of Postgres
-	server *pgtest.Server
-
+	o         options
+	ctx       context.Context
+	stop      context.CancelFunc
+	dir       string
+	store     string
+	dsn       string // of Postgres
+	server    *pgtest.Server
 	serverPid int // whose CPU is Postgres's; 0 = nobody knows
-
-	engine  *troupe.Engine
-	crew    *crew // members elsewhere whose cost is measured
-	url     string
-	work    sync.WaitGroup
-	refused atomic.Int64 // starts that the member was too busy for
-	result  result
+	engine    *troupe.Engine
+	crew      *crew // members elsewhere whose cost is measured
+	url       string
+	work      sync.WaitGroup
+	refused   atomic.Int64 // starts that the member was too busy for
+	result    result
 
 	databases int // that were made on our server
 }
