@@ -3,8 +3,6 @@
 package main
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -81,17 +79,15 @@ func (c compared) beyond(times float64) bool {
 func beside(in io.Reader, out, worse io.Writer, beyond float64) error {
 	runs := map[string]map[string][]result{}
 	var order []string
-	s := bufio.NewScanner(in)
-	for s.Buffer(nil, 1<<20); s.Scan(); {
-		var l besideLine
-		if err := json.Unmarshal(s.Bytes(), &l); err != nil {
-			return fmt.Errorf("%.80s: %w", s.Text(), err)
-		}
+	err := decodeLines(in, func(l besideLine) {
 		if runs[l.Name] == nil {
 			runs[l.Name] = map[string][]result{}
 			order = append(order, l.Name)
 		}
 		runs[l.Name][l.Tree] = append(runs[l.Name][l.Tree], l.result)
+	})
+	if err != nil {
+		return err
 	}
 	fmt.Fprintf(out, "%-20s %-16s %12s %12s %7s  %s\n", "", "", "this tree", "the other", "ratio", "of the rounds")
 	for _, name := range order {
@@ -109,7 +105,7 @@ func beside(in io.Reader, out, worse io.Writer, beyond float64) error {
 			fmt.Fprintln(worse, name)
 		}
 	}
-	return s.Err()
+	return nil
 }
 
 func each(runs []result, of func(result) float64) (values []float64) {

@@ -3,10 +3,7 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
-	"encoding/json"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -39,16 +36,14 @@ type curveLine struct {
 // drawCurves draws the lines of scripts/curves.sh as pictures in a folder, one for each curve that they have.
 func drawCurves(in io.Reader, folder string) error {
 	runs := map[string]map[float64][]result{}
-	s := bufio.NewScanner(in)
-	for s.Buffer(nil, 1<<20); s.Scan(); {
-		var l curveLine
-		if err := json.Unmarshal(s.Bytes(), &l); err != nil {
-			return fmt.Errorf("%.80s: %w", s.Text(), err)
-		}
+	err := decodeLines(in, func(l curveLine) {
 		if runs[l.Curve] == nil {
 			runs[l.Curve] = map[float64][]result{}
 		}
 		runs[l.Curve][l.X] = append(runs[l.Curve][l.X], l.result)
+	})
+	if err != nil {
+		return err
 	}
 	for _, c := range curves {
 		if runs[c.name] == nil {
@@ -59,7 +54,7 @@ func drawCurves(in io.Reader, folder string) error {
 			return err
 		}
 	}
-	return s.Err()
+	return nil
 }
 
 // panels are the rate, the CPU and the bytes of a step; the medians, where something was measured several times.

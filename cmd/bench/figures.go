@@ -41,15 +41,21 @@ func figures(in io.Reader, out io.Writer) error {
 // results reads lines of JSON, by workload.
 func results(in io.Reader) (map[string][]result, error) {
 	lines := map[string][]result{}
+	err := decodeLines(in, func(r result) { lines[r.Workload] = append(lines[r.Workload], r) })
+	return lines, err
+}
+
+// decodeLines calls f with each line of JSON.
+func decodeLines[T any](in io.Reader, f func(T)) error {
 	s := bufio.NewScanner(in)
 	for s.Buffer(nil, 1<<20); s.Scan(); {
-		var r result
-		if err := json.Unmarshal(s.Bytes(), &r); err != nil {
-			return nil, fmt.Errorf("%.80s: %w", s.Text(), err)
+		var line T
+		if err := json.Unmarshal(s.Bytes(), &line); err != nil {
+			return fmt.Errorf("%.80s: %w", s.Text(), err)
 		}
-		lines[r.Workload] = append(lines[r.Workload], r)
+		f(line)
 	}
-	return lines, s.Err()
+	return s.Err()
 }
 
 // middle is the median of what lines say.
