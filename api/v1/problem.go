@@ -147,6 +147,7 @@ func (s *service) noRoute(w http.ResponseWriter, r *http.Request) {
 // write is for what is answered without the framework.
 func (p *problem) write(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", problemType)
+	api.SayWhen(w.Header(), p.Status)
 	w.WriteHeader(p.Status)
 	_ = json.NewEncoder(w).Encode(p) // a client that is gone needs no answer
 }

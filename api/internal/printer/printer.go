@@ -14,6 +14,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // ErrGone: the reader takes no more of the answer. It also says why.
@@ -47,8 +48,12 @@ type printer struct {
 
 const bufferSize = 16 << 10
 
+// buffers are for printers: of a short answer one would cost more than all else.
+var buffers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, bufferSize) }}
+
 func newPrinter(w io.Writer) *printer {
-	p := &printer{to: bufio.NewWriterSize(w, bufferSize)}
+	p := &printer{to: buffers.Get().(*bufio.Writer)}
+	p.to.Reset(w)
 	p.leaf = json.NewEncoder(unbroken{p.to})
 	p.leaf.SetEscapeHTML(false)
 	return p
@@ -64,10 +69,14 @@ func (u unbroken) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// end is the last that is asked of a printer.
 func (p *printer) end() error {
 	if p.err == nil {
 		p.err = p.to.Flush()
 	}
+	p.to.Reset(nil)
+	buffers.Put(p.to)
+	p.to = nil
 	return p.err
 }
 

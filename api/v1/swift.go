@@ -1,0 +1,96 @@
+package v1
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+
+	experimental "github.com/go-json-experiment/json"
+)
+
+// Starts, polls and reports come by the thousand in a second, and the framework decodes each body twice: once to compare it with its
+// description. So what is plainly right is carried out without it. Whatever is not goes to the framework, which tells what is wrong with it.
+
+// swiftBody is how large a body may be that is read here.
+const swiftBody = 256 << 10
+
+// asDescribed reads a body as strictly as its description: no names but those, in no other case.
+var asDescribed = experimental.JoinOptions(asEncodingJSON, experimental.RejectUnknownMembers(true), experimental.MatchCaseInsensitiveNames(false))
+
+// swift adds a route beside that of the framework. Read makes an input of a request and its body, and says whether it is all that it is described to be.
+func swift[I, O any](s *service, pattern, id string, read func(*http.Request, []byte, *I) bool, handle func(context.Context, *I) (*O, error), answer func(*O) (status int, body any)) {
+	need := roles[id]
+	s.swift.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		if !plain(r) || s.forbidden(r.Context(), need) != nil {
+			s.mux.ServeHTTP(w, r)
+			return
+		}
+		body, err := io.ReadAll(r.Body)
+		in := new(I)
+		if err != nil || bytes.Contains(body, []byte("null")) || !read(r, body, in) { // null is no value of most fields
+			r.Body = struct {
+				io.Reader
+				io.Closer
+			}{io.MultiReader(bytes.NewReader(body), r.Body), r.Body} // an error comes again
+			s.mux.ServeHTTP(w, r)
+			return
+		}
+		out, err := handle(r.Context(), in)
+		if err != nil {
+			s.problem(r.Context(), err).write(w)
+			return
+		}
+		status, told := answer(out)
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_ = marshal(w, told) // a client that is gone needs no answer
+	})
+}
+
+// plain says whether there is nothing special about a request: its body is JSON, and so may the answer be.
+func plain(r *http.Request) bool {
+	kind, takes := r.Header.Get("Content-Type"), r.Header.Get("Accept")
+	return r.ContentLength > 0 && r.ContentLength <= swiftBody && r.URL.RawQuery == "" && (kind == "" || kind == "application/json") &&
+		(takes == "" || takes == "*/*" || takes == "application/json")
+}
+
+func (s *service) swiftRoutes() {
+	s.swift.Handle("/", s.mux)
+	swift(s, "POST /v1/tasks", "start-task", readStart, s.start, func(o *startAnswer) (int, any) { return o.Status, o.Body })
+	swift(s, "POST /v1/workers/{worker}/poll", "poll-jobs", readPoll, s.poll, bodyOf)
+	swift(s, "POST /v1/workers/{worker}/reports", "report-jobs", readReports, s.reportJobs, bodyOf)
+}
+
+func bodyOf[T any](o *body[T]) (int, any) { return http.StatusOK, o.Body }
+
+func readStart(r *http.Request, body []byte, in *startInput) bool {
+	b := &in.Body
+	in.IdempotencyKey = r.Header.Get("Idempotency-Key")
+	return experimental.Unmarshal(body, b, asDescribed) == nil && b.Flow != "" && b.Version >= 0 && len(b.Labels) <= 64 &&
+		len(b.IdempotencyKey) <= 200 && len(in.IdempotencyKey) <= 200 && b.WaitMS >= 0 && b.WaitMS <= 300_000
+}
+
+func readPoll(r *http.Request, body []byte, in *pollInput) bool {
+	b := &in.Body
+	return readWorker(r, &in.WorkerPath) && experimental.Unmarshal(body, b, asDescribed) == nil && len(b.Services) >= 1 && len(b.Services) <= 1000 &&
+		len(b.Labels) <= 1000 && len(b.Flow) <= 128 && b.Max >= 1 && b.Max <= 1000 && b.WaitMS >= 0 && b.WaitMS <= 60_000
+}
+
+func readReports(r *http.Request, body []byte, in *reportsInput) bool {
+	all := &in.Body.Reports
+	if !readWorker(r, &in.WorkerPath) || experimental.Unmarshal(body, &in.Body, asDescribed) != nil || len(*all) == 0 || len(*all) > 1000 {
+		return false
+	}
+	for i := range *all { // lines have defaults, which the framework fills in
+		if b := &(*all)[i]; b.Job == "" || len(b.Job) > 4000 || b.Token == "" || len(b.Token) > 256 || len(b.Lines) > 0 || b.LinesFrom < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func readWorker(r *http.Request, in *WorkerPath) bool {
+	in.Worker = r.PathValue("worker")
+	return in.Worker != "" && len(in.Worker) <= 256
+}
