@@ -37,12 +37,13 @@ type bench struct {
 	work      sync.WaitGroup
 	refused   atomic.Int64 // starts that the member was too busy for
 	result    result
+	moves     *moves // of tasks whose member was killed
 
 	databases int // that were made on our server
 }
 
 // elsewhere are the workloads that have no member in this process.
-var elsewhere = []string{"raw", "members", "together", "idle", "ork-a", "ork-b", "ork-c", "ork-d", "python"}
+var elsewhere = []string{"raw", "members", "together", "idle", "killed", "ork-a", "ork-b", "ork-c", "ork-d", "python"}
 
 func open(ctx context.Context, o options) (*bench, error) {
 	b := &bench{o: o, result: result{Workload: o.workload, Store: storeName(o.store), Worker: o.worker, N: o.n, Concurrency: o.concurrency}}
@@ -101,6 +102,7 @@ func (b *bench) openEngine() error {
 	engine.HandleJSON("noop", func(_ context.Context, job troupe.Job) (json.RawMessage, error) { return noop(job.Input) })
 	engine.HandleJSON("echo", func(_ context.Context, job troupe.Job) (json.RawMessage, error) { return job.Input, nil })
 	engine.HandleJSON("nothing", func(context.Context, troupe.Job) (json.RawMessage, error) { return nil, nil })
+	engine.HandleJSON("hold", b.hold)
 	if b.o.worker == "func" {
 		return nil
 	}

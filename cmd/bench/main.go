@@ -7,7 +7,8 @@
 // Workloads: chain (10 no-op steps in sequence, each taking and returning a 200-byte JSON payload), keyed and keyfull (the same with
 // a concurrency key for each step: of 64 that are never full, and one that always is),
 // fanout (units at once, then a join), latency (3 steps, one task at a time), parked (tasks that wait
-// for an approval: what they cost in memory), timers (all due in the same second), signals (of 0.8 MB and
+// for an approval: what they cost in memory), timers (all due in the same second), killed (tasks under way when their
+// member is killed: when the last one goes on after a restart, and in how much memory), signals (of 0.8 MB and
 // tiny ones to a parked task that has such a value, and reading it), scripts (5 parallel
 // scripts a task, beside a bare loop that starts the same ones), lists (what the pages ask for, with -n tasks in the store: the median of each
 // route, which "liststable" prints), history (a chain in tasks that have -history units behind them) and raw (the rows of chain written by the cheapest
@@ -53,11 +54,12 @@ type options struct {
 	beyond      float64
 	payload     int
 	history     int
+	heap        string
 }
 
 func main() {
 	var o options
-	flag.StringVar(&o.workload, "workload", "chain", "chain, keyed, keyfull, fanout, latency, dagchain, diamond, dagfanout, parked, timers, signals, scripts, lists, raw, history, members, together, idle, failover, ork-a, ork-b, ork-c, ork-d, python; peer, table, beside, curves, where, figures, orktable or liststable")
+	flag.StringVar(&o.workload, "workload", "chain", "chain, keyed, keyfull, fanout, latency, dagchain, diamond, dagfanout, parked, timers, killed, signals, scripts, lists, raw, history, members, together, idle, failover, ork-a, ork-b, ork-c, ork-d, python; peer, table, beside, curves, where, figures, orktable or liststable")
 	flag.StringVar(&o.store, "store", "sqlite", `"sqlite", "postgres" (throwaway servers), "sqlite:PATH" or "postgres://…"`)
 	flag.StringVar(&o.worker, "worker", "func", "func, push, pull or attach: who carries out the steps")
 	flag.IntVar(&o.concurrency, "concurrency", 0, "tasks in flight; 0 = the workload's own")
@@ -73,6 +75,7 @@ func main() {
 	flag.Float64Var(&o.beyond, "beyond", 0, "beside: name the workloads whose step takes more than so many times as much CPU; 0 = none")
 	flag.IntVar(&o.payload, "payload", 0, "chain: bytes that each step takes and returns, which nobody looks into; 0 = a small value that each step decodes and encodes")
 	flag.IntVar(&o.history, "history", 10, "history: units that each task has behind it")
+	flag.StringVar(&o.heap, "heapprofile", "", "write what is in memory to this file: when it is most, or, of parked, when all tasks wait")
 	flag.Parse()
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(200) // as the command troupe does
@@ -129,6 +132,7 @@ var workloads = map[string]struct {
 	"dagfanout": {8, 1, 0, 10_000, (*bench).dagFanout},
 	"parked":    {100_000, 64, 0, 0, (*bench).parked},
 	"timers":    {10_000, 64, 0, 0, (*bench).timers},
+	"killed":    {100_000, 64, 0, 0, (*bench).memberKilled},
 	"signals":   {20, 1, 0, 0, (*bench).signals},
 	"scripts":   {100, 100, 0, 0, (*bench).scripts},
 	"lists":     {1_000_000, 64, 0, 0, (*bench).lists},

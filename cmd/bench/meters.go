@@ -104,11 +104,16 @@ func (b *bench) measure() (*meter, error) {
 	return m, nil
 }
 
-// watch samples resident memory.
+// watch samples resident memory, and keeps what is in it when it is most.
 func (m *meter) watch() {
 	defer m.done.Done()
+	told := 0.0
 	for {
 		m.peak = max(m.peak, m.b.memberRSS())
+		if m.peak > told*1.05 {
+			told = m.peak
+			_ = m.b.heapProfile() // only a look
+		}
 		select {
 		case <-m.stop:
 			return

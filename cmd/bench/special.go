@@ -181,12 +181,12 @@ func (b *bench) bareLoop(argv []string, n, atOnce int) (perSecond float64, err e
 	return float64(n) / time.Since(began).Seconds(), err
 }
 
-// heapProfile writes what is in memory, beside the CPU profile.
+// heapProfile writes what is in memory.
 func (b *bench) heapProfile() error {
-	if b.o.profile == "" {
+	if b.o.heap == "" {
 		return nil
 	}
-	f, err := os.Create(b.o.profile + ".heap")
+	f, err := os.Create(b.o.heap)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,100 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/troupe-engine/troupe"
+)
+
+// moves counts the tasks that have gone on after their member was killed.
+type moves struct {
+	tasks sync.Map
+	count atomic.Int64
+	most  int64
+	all   chan struct{} // closed when so many have
+}
+
+func (m *moves) moved(task string) {
+	if _, again := m.tasks.LoadOrStore(task, nil); !again && m.count.Add(1) == m.most {
+		close(m.all)
+	}
+}
+
+// hold is a job that lasts as long as its member, in a process that is killed; in the one after it the job only counts.
+func (b *bench) hold(ctx context.Context, job troupe.Job) (json.RawMessage, error) {
+	if b.moves == nil {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	b.moves.moved(job.Task)
+	return nil, nil
+}
+
+// memberKilled has tasks under way on a member in a process of its own, kills that, opens another one on its store, and tells how long it takes
+// until the last task has gone on, and in how much memory.
+func (b *bench) memberKilled() error {
+	store, err := b.ownStore()
+	if err != nil {
+		return err
+	}
+	if err := b.underWay(store); err != nil {
+		return err
+	}
+	b.store, b.moves = store, &moves{most: int64(b.o.n), all: make(chan struct{})}
+	before := settledRSS()
+	m, err := b.measure()
+	if err != nil {
+		return err
+	}
+	if err := b.openEngine(); err != nil {
+		return err
+	}
+	if _, err := b.engine.Member(b.ctx); err != nil {
+		return err
+	}
+	select {
+	case <-b.moves.all:
+	case <-b.ctx.Done():
+		return b.ctx.Err()
+	case <-time.After(5 * time.Minute):
+		return fmt.Errorf("%d of %d tasks went on", b.moves.count.Load(), b.o.n)
+	}
+	last := time.Since(m.began)
+	if err := m.end(b.o.n, b.o.n); err != nil {
+		return err
+	}
+	b.result.Extra = map[string]float64{"last_moved_after_s": last.Seconds(), "rss_before_mb": before}
+	return nil
+}
+
+// underWay starts the tasks on a member that is killed as soon as all of them are stored.
+func (b *bench) underWay(store string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	s, err := b.startServed(self, "-workload", "functions", "-store", store)
+	if err != nil {
+		return err
+	}
+	err = s.publishFlow(b.ctx, "held", chainOf(1, "exec_type: local_func, func: hold"))
+	if err == nil {
+		err = b.each(b.o.n, b.o.concurrency, func(int) error {
+			return s.ask(b.ctx, http.MethodPost, "/v1/tasks", "application/json", []byte(`{"flow":"held","params":{"p":1}}`), &struct{}{})
+		})
+	}
+	killed := s.cmd.Process.Kill()
+	s.rest.Wait()
+	_ = s.cmd.Wait() // "signal: killed" is what was asked for
+	return errors.Join(err, killed)
+}
