@@ -31,9 +31,10 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 	"time"
+
+	"github.com/troupe-engine/troupe/internal/garbage"
 )
 
 // options of one run.
@@ -77,9 +78,7 @@ func main() {
 	flag.IntVar(&o.history, "history", 10, "history: units that each task has behind it")
 	flag.StringVar(&o.heap, "heapprofile", "", "write what is in memory to this file: when it is most, or, of parked, when all tasks wait")
 	flag.Parse()
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(200) // as the command troupe does
-	}
+	garbage.Bound() // as the command troupe does
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := do(ctx, o); err != nil {

@@ -13,11 +13,9 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"syscall"
-)
 
-// A member's heap is small and its garbage plentiful: collecting it half as often costs a few tens of
-// megabytes and saves a tenth of the CPU of a busy member. GOGC, when set, goes before it.
-const gcPercent = 200
+	"github.com/troupe-engine/troupe/internal/garbage"
+)
 
 // Large requests make the heap, and thereby the garbage that may gather, large for a while. From this size on garbage is
 // collected more often instead. It is no bound: what is in use may be larger. GOMEMLIMIT, when set, goes before it.
@@ -25,9 +23,7 @@ const softMemory = 736 << 20
 
 // tuneCollector sets what the environment leaves open.
 func tuneCollector() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
+	garbage.Bound()
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(softMemory)
 	}
