@@ -54,7 +54,7 @@ func Decide(s *State, c Command, env Env) (Decision, error) {
 		d.afterCancel()
 		more = d.advance()
 	}
-	if (more || d.held) && d.rest == nil {
+	if (more || d.held && !s.Status.Ended()) && d.rest == nil {
 		d.rest = Proceed{}
 	}
 	return Decision{Events: d.events, Effects: d.effects, Tallies: d.tallies, Started: d.started, Approvals: MergeApprovals(nil, d.asked.changes...), Effort: d.effort, More: d.rest}, nil
@@ -168,8 +168,8 @@ func (d *decider) advance() (more bool) {
 		d.todo = d.todo[:len(d.todo)-1]
 		switch {
 		case d.stays(w):
-		case w.st == nil && w.sc.Plan.Dag != nil && d.enough():
-			d.held = d.held || len(w.sc.dag.ready) > 0
+		case w.st == nil && len(w.sc.dag.ready) > 0 && d.enough():
+			d.held = true
 		case w.st == nil:
 			d.next(w.sc)
 		case d.s.step(w.st.Address()) == w.st:

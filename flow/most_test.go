@@ -54,3 +54,17 @@ func TestAGraphGoesOnHoweverManyAttemptsADecisionIsToBegin(t *testing.T) {
 	tb.work()
 	require.Equal(t, flow.TaskCompleted, tb.state.Status)
 }
+
+func TestATaskThatEndsLeavesNothingToGoOnWith(t *testing.T) {
+	tb := newTable(t, flowtest.Plan(t, strings.Replace(wide(4), `"mode":"dag"`, `"mode":"dag","on_error":"fail_fast"`, 1)))
+	tb.env.Most = 2
+	d, err := tb.decide("", flow.Start{Version: "v", Params: json.RawMessage(`{}`)})
+	require.NoError(t, err)
+	jobs := jobsOf(d)
+	tb.env.Most = 1
+	d, err = tb.decide("", flow.Reports{tb.hands(jobs[0]), {Address: jobs[1].Address, Error: "no", Fatal: true}})
+	require.NoError(t, err)
+	require.Equal(t, flow.TaskFailed, tb.state.Status)
+	require.Equal(t, 1, d.Started, "the first one that ends had another one begin")
+	require.Nil(t, d.More)
+}
