@@ -11,67 +11,32 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// known is a task whose journal was followed up to a row.
-type known struct {
-	trace   *trace.Trace // nil = its journal could not be read
-	seq     int64
-	flow    string
-	version int
-}
-
-// remembered are the tasks that are followed: the newest, in two halves, of which the older one is forgotten when the other is full. What
-// was forgotten is read again.
-type remembered struct{ newer, older map[string]*known }
-
-const half = 4096
-
-func (r *remembered) of(task string) *known {
-	k := r.newer[task]
-	if k == nil {
-		if k = r.older[task]; k != nil {
-			r.put(task, k)
-		}
-	}
-	return k
-}
-
-func (r *remembered) put(task string, k *known) {
-	if len(r.newer) >= half {
-		r.newer, r.older = nil, r.newer
-	}
-	if r.newer == nil {
-		r.newer = map[string]*known{}
-	}
-	r.newer[task] = k
-}
-
-func (r *remembered) forget(task string) {
-	delete(r.newer, task)
-	delete(r.older, task)
-}
-
 // folder makes spans of rows.
 type folder struct {
 	store    persistence.Store
-	tasks    remembered
+	tasks    memory
 	versions map[string]int // numbers by ids
 }
 
 // fold takes rows in the order in which they were stored.
 func (t *Teller) fold() {
 	defer close(t.folded)
-	f := &folder{store: t.opts.Store, versions: map[string]int{}}
+	f := &folder{store: t.opts.Store, tasks: newMemory(), versions: map[string]int{}}
 	for row, ok := t.next(); ok && t.ctx.Err() == nil; row, ok = t.next() {
 		t.bytes.Add(-int64(len(row.Events)))
 		k, err := f.add(t.ctx, &row)
 		if err != nil { // reading it again with each row would hold up all other tasks
 			k = &known{}
-			f.tasks.put(row.Task, k)
 			t.opts.Logger.Debug("a task is not told as spans any further", "task", row.Task, "row", row.Seq, "error", err)
+		}
+		if k == nil {
+			continue
 		}
 		t.take(k, &row)
 		if row.Ended {
-			f.tasks.forget(row.Task)
+			f.tasks.drop(row.Task)
+		} else {
+			f.tasks.keep(row.Task, k)
 		}
 	}
 }
@@ -85,6 +50,7 @@ func (t *Teller) take(k *known, row *actors.StoredRow) {
 	for _, s := range k.trace.Take() {
 		t.pass(Span{Span: s, Task: row.Task, Flow: k.flow, Version: k.version})
 	}
+	k.trace.Follow(nil)
 }
 
 // next is the next row; there is none when the teller is closed and has told what was there.
@@ -102,28 +68,48 @@ func (t *Teller) next() (row actors.StoredRow, ok bool) {
 	}
 }
 
-// add follows a task up to a row.
+// add follows a task up to a row. It is nil when nothing is told of the task before its end.
 func (f *folder) add(ctx context.Context, row *actors.StoredRow) (*known, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	k := f.tasks.of(row.Task)
 	if k == nil {
-		k = &known{trace: trace.New(row.Task, row.Plan), flow: cmp.Or(row.Plan.FlowSlug, row.Plan.FlowID), version: f.numberOf(ctx, row.Version)}
-		if err := f.read(ctx, row.Task, k, row.Seq-1); err != nil {
+		told, forgotten := f.tasks.forgotten(row.Task)
+		if forgotten && !row.Ended {
+			return nil, nil
+		}
+		var err error
+		if k, err = f.begin(ctx, row, told); err != nil {
 			return nil, err
 		}
-		if !row.Whole {
-			k.trace.Pass()
-		}
-		f.tasks.put(row.Task, k)
 	}
-	switch {
-	case k.trace == nil, row.Seq <= k.seq: // or it was read already
+	if k.trace == nil || row.Seq <= k.seq { // or it was read already
 		return k, nil
-	case row.Seq > k.seq+1 || row.Events == nil:
+	}
+	k.trace.Follow(row.Plan)
+	if row.Seq > k.seq+1 || row.Events == nil {
 		return k, f.read(ctx, row.Task, k, row.Seq)
 	}
 	return k, k.add(row.Seq, row.Events)
+}
+
+// begin follows a task that is not known, or not any longer, from its first row. Nothing is told again that was told up to a row.
+func (f *folder) begin(ctx context.Context, row *actors.StoredRow, told int64) (*known, error) {
+	k := &known{trace: trace.New(row.Task, row.Plan), flow: cmp.Or(row.Plan.FlowSlug, row.Plan.FlowID), version: f.numberOf(ctx, row.Version)}
+	until := row.Seq - 1
+	if told > 0 {
+		until = told
+	}
+	if err := f.read(ctx, row.Task, k, until); err != nil {
+		return nil, err
+	}
+	switch {
+	case told > 0:
+		k.trace.Take()
+	case !row.Whole:
+		k.trace.Pass()
+	}
+	return k, nil
 }
 
 func (k *known) add(seq int64, row []byte) error {

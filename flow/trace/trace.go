@@ -20,6 +20,8 @@ const (
 	// manyUnits is how many units a step may have for all their attempts to be told; of more the slowOnes are.
 	manyUnits = 100
 	slowOnes  = 20
+	// mostHeld is how many spans of what goes on are held; of more nothing is told.
+	mostHeld = 32 * MaxSpans
 )
 
 // Kind is that of OpenTelemetry.
@@ -73,6 +75,7 @@ type Trace struct {
 	err     string
 	steps   map[flow.Address]*step // that have not ended
 	spans   []Span                 // that have, and were not taken
+	held    int                    // steps, and attempts below them
 	leftOut int
 	taken   taken
 }
@@ -121,12 +124,42 @@ func stepOf(e *flow.Event) flow.Address {
 
 func (t *Trace) entered(e *flow.Event) {
 	a := stepOf(e)
+	if old := t.steps[a]; old != nil {
+		t.held -= 1 + len(old.live) + len(old.attempts)
+	}
+	if t.full() {
+		return
+	}
+	t.held++
 	t.steps[a] = &step{span: t.stepSpan(a, e.At), live: map[int]*Span{}}
 	t.steps[a].span.Units = e.Total
 	if parent, ok := flow.ParentOf(a.Scope); ok && t.steps[parent] != nil {
-		t.steps[parent].inside = append(t.steps[parent].inside, a)
+		t.steps[parent].holds(a, t.steps)
 	}
 }
+
+// holds notes a step inside. Now and then it forgets those that have ended.
+func (st *step) holds(a flow.Address, steps map[flow.Address]*step) {
+	if len(st.inside) > 2*len(steps) {
+		st.inside = slices.DeleteFunc(st.inside, func(a flow.Address) bool { return steps[a] == nil })
+	}
+	st.inside = append(st.inside, a)
+}
+
+// full says, and notes, that one more span cannot be held.
+func (t *Trace) full() bool {
+	if t.held < mostHeld {
+		return false
+	}
+	t.leftOut++
+	return true
+}
+
+// Held is how many spans of what goes on are held.
+func (t *Trace) Held() int { return t.held }
+
+// Follow says whose nodes those of the next events are. What a trace that waits for events need not hold is its plan.
+func (t *Trace) Follow(plan *flow.Plan) { t.plan = plan }
 
 // waits are what steps are called that wait for something.
 var waits = map[flow.Kind]string{flow.KindApproval: "wait approval", flow.KindWaitEvent: "wait signal", flow.KindTimer: "wait timer"}
@@ -170,7 +203,10 @@ func (t *Trace) stepEnded(e *flow.Event) {
 
 // end tells a step and the attempts in flight, and steps, below it.
 func (t *Trace) end(st *step, at int64) {
-	delete(t.steps, st.span.At)
+	if t.steps[st.span.At] == st {
+		t.held--
+		delete(t.steps, st.span.At)
+	}
 	for _, a := range st.inside {
 		if below := t.steps[a]; below != nil {
 			below.span.State = "canceled"
@@ -181,6 +217,7 @@ func (t *Trace) end(st *step, at int64) {
 		t.attemptEnded(st, unit, at, "canceled")
 	}
 	st.span.End = at
+	t.held -= len(st.attempts)
 	t.spans = append(append(t.spans, fewer(st.attempts)...), st.span)
 	if len(t.spans) > 4*MaxSpans {
 		t.prune()
@@ -204,6 +241,12 @@ func (t *Trace) attempt(e *flow.Event) {
 	}
 	if e.Type == flow.AttemptsStarted {
 		for unit := e.Unit; unit < e.Unit+e.Total; unit++ {
+			if st.live[unit] == nil {
+				if t.full() {
+					continue
+				}
+				t.held++
+			}
 			st.live[unit] = t.attemptSpan(e, unit)
 		}
 		return
@@ -253,6 +296,7 @@ func execOf(n *flow.PlanNode, unit int) *flow.Exec {
 func (t *Trace) attemptEnded(st *step, unit int, at int64, state string) {
 	s := *st.live[unit]
 	delete(st.live, unit)
+	t.held--
 	s.End, s.State = at, state
 	if s.Failed {
 		st.span.Failures++
@@ -261,8 +305,11 @@ func (t *Trace) attemptEnded(st *step, unit int, at int64, state string) {
 		t.spans = append(t.spans, s)
 		return
 	}
+	t.held++
 	if st.attempts = append(st.attempts, s); len(st.attempts) > 4*MaxSpans {
+		t.held -= len(st.attempts)
 		st.attempts = fewer(st.attempts)
+		t.held += len(st.attempts)
 	}
 }
 

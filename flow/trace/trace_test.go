@@ -157,3 +157,26 @@ func TestFailuresAreTakenHoweverManySpansThereWere(t *testing.T) {
 	require.LessOrEqual(t, all, trace.MaxSpans)
 	require.Greater(t, all, trace.MaxSpans/2)
 }
+
+func TestWhatGoesOnIsHeldUpToABound(t *testing.T) {
+	tr := trace.New("t", flowtest.Plan(t, order))
+	add := func(list ...flow.Event) {
+		for i := range list {
+			tr.Add(&list[i])
+		}
+	}
+	add(at(10, flow.TaskCreated, "", 0), at(11, flow.StepEntered, "pay", 0, total(1_000_000)))
+	for n := range 100 {
+		add(at(12, flow.AttemptsStarted, "pay", 1, unit(10_000*n), total(10_000)))
+		require.LessOrEqual(t, tr.Held(), 32*trace.MaxSpans)
+	}
+	for n := range 50_000 {
+		add(at(13, flow.AttemptEnded, "pay", 1, status("ok"), unit(n)))
+	}
+	require.Less(t, tr.Held(), 5*trace.MaxSpans)
+	add(at(14, flow.StepEnded, "pay", 0), at(15, flow.TaskEnded, "", 0, status("completed")))
+	require.Zero(t, tr.Held())
+	list := tr.Take()
+	require.Equal(t, "task ", list[len(list)-1].Name)
+	require.Greater(t, list[len(list)-1].LeftOut, 900_000)
+}
