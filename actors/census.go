@@ -107,7 +107,7 @@ func (p *censusPart) node(of *planCensus, t *flow.Tally) *stats.Counts {
 	if n := of.nodes[t.Node]; n != nil {
 		return &n.counts
 	}
-	if p.known >= censusMost {
+	if p.known >= censusMost || len(t.Scope) > persistence.StatsScope {
 		return &of.others
 	}
 	p.known++

@@ -3,6 +3,8 @@ package actors_test
 import (
 	"context"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -101,4 +103,30 @@ func TestACrashLosesNoMoreThanTheLastSecondsOfStatistics(t *testing.T) {
 	all, err := store.CountTasks(t.Context(), persistence.TaskFilter{Statuses: []string{"completed"}})
 	require.NoError(t, err)
 	require.Equal(t, 5, all, "tasks are counted exactly all the same")
+}
+
+func TestNodesOfScopesTooLongForAnIndexAreCountedTogether(t *testing.T) {
+	store := openStore(t, filepath.Join(t.TempDir(), "troupe.db"))
+	t.Cleanup(func() { store.Close() })
+	cfg := withFunc(func(context.Context, flow.Job) flow.Report { return flow.Report{} })
+	cfg.Store = store
+	th := start(t, cfg)
+	definition := `{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"f"}}}`
+	for n := range 10 {
+		name := strings.Repeat(strconv.Itoa(n), 250)
+		definition = `{"start":"` + name + `","nodes":{"` + name + `":{"kind":"subflow","subflow":` + definition + `}}}`
+	}
+	version := th.publish(t, definition)
+	require.Equal(t, flow.TaskCompleted, th.run(t, version, `{}`).State.Status)
+	require.NoError(t, th.Stop(t.Context()))
+	v, err := store.Version(t.Context(), version)
+	require.NoError(t, err)
+	other, ended := stats.Key{Flow: v.FlowID, Version: version, Node: stats.Other}, int64(0)
+	nodes := sums(t, store, []string{v.FlowID}, true, persistence.StatsHour)
+	for at, counts := range nodes {
+		require.LessOrEqual(t, len(at.Scope), persistence.StatsScope)
+		ended += counts.Completed
+	}
+	require.EqualValues(t, 11, ended)
+	require.EqualValues(t, 5, nodes[other].Completed)
 }

@@ -10,7 +10,8 @@ import (
 
 // Stats keeps how tasks have gone, counted by minutes and by hours. What is counted twice, or not, does no harm but to these numbers.
 type Stats interface {
-	// AddStats adds to what is there, in one transaction. Whoever adds at the same time adds to the same. A spot is named once.
+	// AddStats adds to what is there, in one transaction. Whoever adds at the same time adds to the same. A spot is named once, and its scope has
+	// StatsScope bytes at most.
 	AddStats(ctx context.Context, rows []StatsRow) error
 	// ReadStats lists rows in the order of their spots.
 	ReadStats(ctx context.Context, f StatsFilter) ([]StatsRow, error)
@@ -23,6 +24,9 @@ const (
 	StatsMinute int64 = 60_000
 	StatsHour         = 60 * StatsMinute
 )
+
+// StatsScope is how long the scope of a spot may be: spots have to fit into an index.
+const StatsScope = 1500
 
 // StatsRow is what was counted in one bucket.
 type StatsRow struct {

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"math/rand/v2"
 	"sync"
 
 	"github.com/stretchr/testify/require"
@@ -52,6 +53,19 @@ func spotsOf(rows []persistence.StatsRow) (spots []persistence.StatsSpot) {
 }
 
 var statistics = []behavior{
+	{"a node with a long name, in a scope as long as may be, is counted", func(w *world) {
+		rng, scope := rand.New(rand.NewPCG(1, 1)), ""
+		for len(scope) < persistence.StatsScope {
+			scope += noise(rng)
+		}
+		long := nodeOf("f", scope[:persistence.StatsScope], (noise(rng) + noise(rng))[:256], 60_000)
+		w.add(long, nodeOf("f", "", "pay", 60_000))
+		w.add(long)
+		rows := w.counted(persistence.StatsFilter{Flows: []string{"f"}, Nodes: true})
+		require.Len(w, rows, 2)
+		require.Equal(w, long.StatsSpot, rows[1].StatsSpot)
+		require.EqualValues(w, 2, rows[1].Counts.Failed)
+	}},
 	{"what is added to a spot adds up, whoever adds", func(w *world) {
 		w.add(tasksOf("f", "v", 60_000, 10, 20), nodeOf("f", "", "pay", 60_000))
 		w.add(tasksOf("f", "v", 60_000, 30), nodeOf("f", "", "pay", 60_000), tasksOf("f", "v", 120_000, 5))
