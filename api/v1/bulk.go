@@ -159,12 +159,12 @@ func (s *service) countBulk(ctx context.Context, b *wire.Bulk, done *wire.BulkDo
 	if err != nil {
 		return err
 	}
-	f.Most = countedTasks + 1
-	done.Tasks, err = s.Store.CountTasks(ctx, f)
-	if done.Tasks > countedTasks {
-		done.Tasks, done.Exact = countedTasks, false
+	found, err := s.counted(ctx, f, nil)
+	if err != nil {
+		return err
 	}
-	return err
+	done.Tasks, done.Exact = found.Count, found.Exact
+	return nil
 }
 
 // pickBulk finds the tasks of a call, and where the next one goes on.
@@ -186,6 +186,9 @@ func (s *service) pickBulk(ctx context.Context, b *wire.Bulk) (ids []string, nex
 	if continued {
 		f.Before = persistence.Spot{CreatedAt: at.at, ID: at.name}
 	}
+	if f.Through, err = s.searchedThrough(ctx, f); err != nil {
+		return nil, "", err
+	}
 	rows, err := s.Store.ListTasks(ctx, f)
 	if err != nil {
 		return nil, "", err
@@ -194,9 +197,11 @@ func (s *service) pickBulk(ctx context.Context, b *wire.Bulk) (ids []string, nex
 	for i := range rows {
 		ids = append(ids, rows[i].ID)
 	}
-	if more {
-		last := rows[len(rows)-1]
-		next = cursor{last.CreatedAt, last.ID}.String()
+	switch {
+	case more:
+		next = cursorOf(spotOf(f, &rows[len(rows)-1]))
+	case f.Through.ID != "":
+		next = cursorOf(f.Through)
 	}
 	return ids, next, nil
 }

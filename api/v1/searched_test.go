@@ -39,6 +39,10 @@ func TestASearchLooksAtSoManyTasksAtOnceAndGoesOn(t *testing.T) {
 			require.EqualValues(s, 1, count["count"], search)
 			require.Equal(s, false, count["exact"], search)
 		}
+		dry := s.call(200, "POST", "/v1/tasks/bulk", obj{"action": "retry", "dry_run": true, "filter": obj{"q": "needle"}})
+		require.Equal(s, []any{1.0, false}, []any{dry["tasks"], dry["exact"]}, "a command looks at no more")
+		first := s.call(200, "POST", "/v1/tasks/bulk", obj{"action": "pause", "filter": obj{"q": "needle", "state": []string{"failed"}}})
+		require.Equal(s, []any{1.0, s.get("/v1/tasks?state=failed&q=needle")["next"]}, []any{first["tasks"], first["next"]})
 		all := s.get("/v1/tasks?state=failed")
 		require.NotContains(s, all, "searched_to", "an index has them")
 	})

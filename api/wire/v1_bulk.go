@@ -38,7 +38,7 @@ type TaskFilter struct {
 type BulkDone struct {
 	Action    string        `json:"action"`
 	Tasks     int           `json:"tasks" doc:"that the command was given to; after a dry run those that there are, of a filter at most 10,000"`
-	Exact     bool          `json:"exact" doc:"false: a dry run has found more"`
+	Exact     bool          `json:"exact" doc:"false: there are more, or may be, where a dry run has not looked at all"`
 	Changed   int           `json:"changed" doc:"that it had an effect on"`
 	Unchanged int           `json:"unchanged" doc:"that stay as they were: they had ended, or had been given this request before"`
 	Refused   int           `json:"refused" doc:"that refused it, or could not be asked"`

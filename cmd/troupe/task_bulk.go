@@ -138,10 +138,12 @@ func confirmBulk(ctx context.Context, a *app, server *client.Client, b wire.Bulk
 		return false, err
 	}
 	many := counted(there.Tasks, "task")
-	if !there.Exact {
-		many = "more than " + many
-	}
-	if there.Tasks == 0 {
+	switch {
+	case !there.Exact && there.Tasks == 0: // not all were looked at
+		many = "all tasks that are found"
+	case !there.Exact:
+		many = "at least " + many
+	case there.Tasks == 0:
 		fmt.Fprintf(a.stderr, "There is no task to %s.\n", b.Action)
 		return false, nil
 	}

@@ -132,7 +132,7 @@ export interface BulkDone {
   action: string
   /** that it had an effect on */
   changed: number
-  /** false: a dry run has found more */
+  /** false: there are more, or may be, where a dry run has not looked at all */
   exact: boolean
   /** send it as cursor to go on; absent when there is no more */
   next?: string

@@ -64,16 +64,16 @@ function ManyAsk({ action, filter, close }: { action: Action; filter: TaskFilter
       for (const key of ['tasks', 'tasks-head', 'task-counts']) void queries.invalidateQueries({ queryKey: [key] })
     },
   })
-  const came = give.data
+  const came = give.data, none = found.data?.tasks === 0
   return (
     <Ask title={`${words[action].does} all of these?`} close={close}>
       {found.isError ? <Trouble error={found.error} /> : !found.data ? <Loading />
-        : <p>{found.data.tasks === 0 ? 'Of these tasks there is none that this is for.' : `${counted(found.data.tasks)}${found.data.exact ? '' : ' or more'} will be ${words[action].did}.`}</p>}
+        : <p>{none && !found.data.exact ? `All that are found will be ${words[action].did}: among those looked at by now there is none.` : none ? 'Of these tasks there is none that this is for.' : `${counted(found.data.tasks)}${found.data.exact ? '' : ' or more'} will be ${words[action].did}.`}</p>}
       {give.isError && <Trouble error={give.error} />}
       {came && came.refused > 0 && <div role="alert"><p className="tone-failed">{counted(came.refused)} refused:</p><ul>{came.refusals.map(r => <li key={r.task}><code>{r.task}</code> {r.what}</li>)}</ul></div>}
       <div className="buttons">
         <button type="button" onClick={e => e.currentTarget.closest('dialog')?.close()}>{came ? 'Close' : 'Leave them'}</button>
-        {!came && <button type="button" className={action === 'cancel' ? 'danger' : 'primary'} disabled={!found.data?.tasks || give.isPending} onClick={() => give.mutate()}>{words[action].does}{found.data?.tasks ? ` ${counted(found.data.tasks)}` : ''}</button>}
+        {!came && <button type="button" className={action === 'cancel' ? 'danger' : 'primary'} disabled={!found.data || (none && found.data.exact) || give.isPending} onClick={() => give.mutate()}>{words[action].does}{found.data?.tasks ? ` ${counted(found.data.tasks)}` : ''}</button>}
       </div>
     </Ask>
   )
