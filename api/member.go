@@ -91,6 +91,7 @@ type Reader interface {
 	Plan(ctx context.Context, version string) (*flow.Plan, error)
 	// Fork plans a task that goes on from the history of another one.
 	Fork(ctx context.Context, task, version string, at persistence.ForkAt) (flow.ForkPlan, error)
+	Foresee(ctx context.Context, task string, start flow.Start, env flow.Env) (flow.Foresight, error)
 	// Permits are the keys that a task waits for or has, by the store.
 	Permits(ctx context.Context, task string) ([]persistence.PermitRow, error)
 }

@@ -32,6 +32,28 @@ func (r *Reader) Fork(ctx context.Context, task, version string, at ForkAt) (pla
 	return flow.PlanFork(task, history, before, after, flow.ForkPoint{Node: at.Node, Part: at.Row > 0})
 }
 
+// Foresee says what a task that starts so would do, where what another one of the same flow did counts as far as it is the same; see flow.Foresee. A history
+// that is too long to be looked at counts for nothing.
+func (r *Reader) Foresee(ctx context.Context, task string, start flow.Start, env flow.Env) (told flow.Foresight, err error) {
+	row, err := r.store.Task(ctx, task)
+	if err != nil {
+		return told, err
+	}
+	before, err := r.Plan(ctx, row.VersionID)
+	if err != nil {
+		return told, err
+	}
+	after, err := r.Plan(ctx, start.Version)
+	if err != nil {
+		return told, err
+	}
+	history, err := r.historyUntil(ctx, task, 0)
+	if err != nil && flow.ErrorKindOf(err) != flow.Limit {
+		return told, err
+	}
+	return flow.Foresee(after, start, history, before, env)
+}
+
 // ForkAt says where in the history of a task another one goes on: at its end, unless it says more.
 type ForkAt struct {
 	Node string // as in flow.ForkPoint

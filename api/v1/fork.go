@@ -3,6 +3,7 @@ package v1
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/wire"
@@ -52,6 +53,9 @@ func (s *service) fork(ctx context.Context, in *forkInput) (*answer[wire.Forked]
 	}
 	forked := wire.Forked{From: in.Task, Version: v.Number, Keeps: forkSteps(plan.Keeps), Again: forkSteps(plan.Again), KeptSteps: len(plan.Keeps), AgainSteps: len(plan.Again)}
 	if in.Body.DryRun {
+		if forked.Foresight, err = s.foresee(ctx, in.Task, start); err != nil {
+			return nil, startProblem(err, "body.params", slug)
+		}
 		return &answer[wire.Forked]{http.StatusOK, forked}, nil
 	}
 	started, err := s.Engine.StartTask(ctx, engine.NewTask{VersionID: v.ID, Newest: in.Body.Newest, Params: params, Shared: in.Body.Shared, Labels: schedule.Apart(row.Labels), Key: orElse(in.Body.IdempotencyKey, in.IdempotencyKey), Fork: in.Task, ForkNode: in.Body.From, ForkRow: in.Body.At})
@@ -60,6 +64,20 @@ func (s *service) fork(ctx context.Context, in *forkInput) (*answer[wire.Forked]
 	}
 	forked.ID, forked.Created = started.Task, started.Created
 	return &answer[wire.Forked]{statusOf(started.Created), forked}, nil
+}
+
+// foresee says what a task would do that starts so, after another one.
+func (s *service) foresee(ctx context.Context, task string, start flow.Start) (*wire.Foresight, error) {
+	told, err := s.Reader.Foresee(ctx, task, start, flow.Env{Now: time.Now().UnixMilli(), Limits: s.Limits.OrDefault()})
+	if err != nil {
+		return nil, err
+	}
+	f := &wire.Foresight{Steps: []wire.ForeseenStep{}, State: string(told.Status), More: told.More}
+	for _, st := range told.Steps {
+		f.Steps = append(f.Steps, wire.ForeseenStep{Scope: st.Scope, Node: st.Node, Visit: st.Visit, How: string(st.How), Service: st.Service, Calls: st.Calls, Next: st.Next,
+			Output: st.Output.Begin, OutputBytes: st.Output.Bytes})
+	}
+	return f, nil
 }
 
 // fits says whether a task can begin so, as the member will that is to have it.

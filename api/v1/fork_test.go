@@ -38,6 +38,11 @@ func TestATaskGoesOnInANewOneWithTheVersionThatMendsIt(t *testing.T) {
 		require.Equal(s, []any{`"shelf 4"`}, values(obj{"items": plan["keeps"]}, "output"), "what is recorded is answered")
 		require.Equal(s, []any{"changed"}, values(obj{"items": plan["again"]}, "why"))
 		require.NotContains(s, plan, "id")
+		told := plan["foresight"].(obj)
+		require.Equal(s, []any{"charge"}, values(obj{"items": told["steps"]}, "node"))
+		require.Equal(s, []any{"called"}, values(obj{"items": told["steps"]}, "how"))
+		require.Equal(s, []any{"charge"}, values(obj{"items": told["steps"]}, "service"))
+		require.NotContains(s, told, "state", "nobody knows how it would end")
 		require.Len(s, items(s.get("/v1/tasks?flow="+slug)), 1, "a dry run starts nothing")
 
 		forked := s.call(201, "POST", path+"/fork", obj{"newest": true, "params": obj{"sku": "tea", "amount": 7}, "idempotency_key": "again"})
@@ -55,7 +60,7 @@ func TestATaskGoesOnInANewOneWithTheVersionThatMendsIt(t *testing.T) {
 		moved := s.call(201, "POST", path+"/fork", obj{"newest": true, "shared": obj{"reserved": "shelf 9", "note": []int{1}}})["id"].(string)
 		s.report("charge", flow.Report{Output: []byte(`true`)})
 		require.Equal(s, obj{"reserved": "shelf 9", "note": []any{1.0}, "paid": true}, s.ended(moved, "completed")["result"])
-		told := s.get("/v1/tasks/" + moved + "/events?type=signal_received")
+		told = s.get("/v1/tasks/" + moved + "/events?type=signal_received")
 		require.Equal(s, []any{"note", "reserved"}, values(told, "key"), "what was set is a part of its history")
 		require.Equal(s, []any{"fork", "fork"}, values(told, "by"))
 

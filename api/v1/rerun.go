@@ -6,7 +6,9 @@ import (
 
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/schedule"
+	"github.com/troupe-engine/troupe/persistence"
 )
 
 func (s *service) rerunRoutes() {
@@ -38,9 +40,24 @@ func (s *service) rerun(ctx context.Context, in *rerunInput) (*answer[wire.Reran
 	if err != nil {
 		return nil, err
 	}
+	if ask.DryRun {
+		return s.rerunDry(ctx, in, row, v, params)
+	}
 	started, err := s.Engine.StartTask(ctx, engine.NewTask{VersionID: v.ID, Newest: ask.Newest, Params: params, Labels: schedule.Apart(row.Labels), Key: orElse(ask.IdempotencyKey, in.IdempotencyKey), Fork: in.Task, Anew: true})
 	if err != nil {
 		return nil, startProblem(err, "body.params", orElse(row.FlowSlug, row.FlowID))
 	}
 	return &answer[wire.Reran]{statusOf(started.Created), wire.Reran{ID: started.Task, Created: started.Created, From: in.Task, Version: v.Number}}, nil
+}
+
+// rerunDry says what the new task would do.
+func (s *service) rerunDry(ctx context.Context, in *rerunInput, row *persistence.TaskRow, v *persistence.Version, params []byte) (*answer[wire.Reran], error) {
+	if len(params) == 0 {
+		params = row.Params
+	}
+	told, err := s.foresee(ctx, in.Task, flow.Start{Version: v.ID, Params: params})
+	if err != nil {
+		return nil, startProblem(err, "body.params", orElse(row.FlowSlug, row.FlowID))
+	}
+	return &answer[wire.Reran]{http.StatusOK, wire.Reran{From: in.Task, Version: v.Number, Foresight: told}}, nil
 }

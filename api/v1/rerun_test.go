@@ -28,6 +28,16 @@ func TestATaskIsDoneAgainFromTheBeginning(t *testing.T) {
 		s.ended(next, "completed")
 		require.Equal(s, []any{"charge"}, values(s.get("/v1/tasks/"+next+"/runs"), "node"), "nothing of the other one's history is shared")
 
+		dry := s.call(200, "POST", path+"/rerun", obj{"dry_run": true})
+		require.NotContains(s, dry, "id")
+		foreseen := dry["foresight"].(obj)
+		require.Equal(s, []any{"recorded"}, values(obj{"items": foreseen["steps"]}, "how"), "it was done with the same input")
+		require.Contains(s, []any{"1", "2"}, values(obj{"items": foreseen["steps"]}, "output")[0])
+		require.Equal(s, "completed", foreseen["state"])
+		other := s.call(200, "POST", path+"/rerun", obj{"dry_run": true, "params": obj{"amount": 4}})["foresight"].(obj)
+		require.Equal(s, []any{"called"}, values(obj{"items": other["steps"]}, "how"))
+		require.Len(s, items(s.get("/v1/tasks?flow="+slug)), 2, "nothing was started")
+
 		s.call(201, "PUT", "/v1/flows/"+slug, strings.ReplaceAll(definition, "note: optional", "tip: optional"), "Content-Type", "application/yaml")
 		ask := obj{"newest": true, "params": obj{"amount": 9, "tip": "x"}, "idempotency_key": "again"}
 		third := s.call(201, "POST", path+"/rerun", ask)

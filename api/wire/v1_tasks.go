@@ -42,6 +42,27 @@ type Forked struct {
 	Again      []ForkStep `json:"again" doc:"steps that are done again, those that had not ended among them; the first 1,000; never null"`
 	KeptSteps  int        `json:"kept_steps" doc:"how many are kept"`
 	AgainSteps int        `json:"again_steps" doc:"how many are done again"`
+	Foresight  *Foresight `json:"foresight,omitempty" doc:"of a dry run: what the new task would do"`
+}
+
+// Foresight is what a task would do that is not started.
+type Foresight struct {
+	Steps []ForeseenStep `json:"steps" doc:"in the order in which they would begin; never null"`
+	State string         `json:"state,omitempty" doc:"in which it would end; absent when that depends on what is called or waited for"`
+	More  bool           `json:"more" doc:"there would be more than 1,000 steps, or 2,000 decisions"`
+}
+
+// ForeseenStep is one of its steps.
+type ForeseenStep struct {
+	Scope       string `json:"scope,omitempty"`
+	Node        string `json:"node"`
+	Visit       int    `json:"visit"`
+	How         string `json:"how" enum:"decided,recorded,called,waits,skipped" doc:"decided: it ends without anybody; recorded: its work was done before, by the same node with the same input, and what came of it counts; called: somebody would be called, and what follows is not known; waits: for a signal, an approval, or what goes on inside of it"`
+	Service     string `json:"service,omitempty" doc:"of one that is called: the service, function or kind of program"`
+	Calls       int    `json:"calls,omitempty" doc:"for how many units"`
+	Next        string `json:"next,omitempty" doc:"where a step of a graph leads"`
+	Output      string `json:"output,omitempty" doc:"that is recorded, of a step with one unit: JSON, or the beginning of it"`
+	OutputBytes int    `json:"output_bytes,omitempty"`
 }
 
 // Rerun asks for a task that does again what another one does, or did, from the beginning.
@@ -50,14 +71,16 @@ type Rerun struct {
 	Newest         bool            `json:"newest,omitempty" doc:"the newest published version"`
 	Params         json.RawMessage `json:"params,omitempty" doc:"those of the other task when absent"`
 	IdempotencyKey string          `json:"idempotency_key,omitempty" maxLength:"200" doc:"the same key for the same flow is the same task"`
+	DryRun         bool            `json:"dry_run,omitempty" doc:"answers with what the task would do, and starts nothing"`
 }
 
 // Reran answers a Rerun.
 type Reran struct {
-	ID      string `json:"id" doc:"of the new task"`
-	Created bool   `json:"created" doc:"false when a task with this idempotency key had been started before"`
-	From    string `json:"forked_from" doc:"id of the other task"`
-	Version int    `json:"version" doc:"number of the version that the new task runs"`
+	ID        string     `json:"id,omitempty" doc:"of the new task; absent after a dry run"`
+	Created   bool       `json:"created" doc:"false after a dry run, and when a task with this idempotency key had been started before"`
+	From      string     `json:"forked_from" doc:"id of the other task"`
+	Version   int        `json:"version" doc:"number of the version that the new task runs"`
+	Foresight *Foresight `json:"foresight,omitempty" doc:"of a dry run: what the new task would do"`
 }
 
 // ForkStep is a step of the history that a task goes on from.

@@ -95,7 +95,35 @@ func (o outputFlag) showFork(a *app, f *wire.Forked) error {
 	for _, s := range f.Again {
 		rows = append(rows, []string{stepOf(&s), "again", whyAgain[s.Why], ""})
 	}
-	return printTable(a.stdout, []string{"STEP", "RESULT", "WHY", "OUTPUT"}, rows)
+	if err := printTable(a.stdout, []string{"STEP", "RESULT", "WHY", "OUTPUT"}, rows); err != nil {
+		return err
+	}
+	fmt.Fprintln(a.stdout, "\nIt would do this:")
+	return showForesight(a, f.Foresight)
+}
+
+// showForesight shows what a task would do.
+func showForesight(a *app, f *wire.Foresight) error {
+	var rows [][]string
+	for _, s := range f.Steps {
+		who := s.Service
+		if s.Calls > 1 {
+			who += fmt.Sprintf(" ×%d", s.Calls)
+		}
+		rows = append(rows, []string{stepOf(&wire.ForkStep{Scope: s.Scope, Node: s.Node, Visit: s.Visit}), s.How, who, s.Next, s.Output})
+	}
+	if err := printTable(a.stdout, []string{"STEP", "HOW", "WHO", "NEXT", "OUTPUT"}, rows); err != nil {
+		return err
+	}
+	end := "what comes then depends on what is called or waited for"
+	switch {
+	case f.State != "":
+		end = "it would be " + f.State
+	case f.More:
+		end = "and so on"
+	}
+	_, err := fmt.Fprintln(a.stdout, end)
+	return err
 }
 
 // whyAgain are reasons in words.

@@ -503,6 +503,32 @@ export interface FollowedError {
   visit: number
 }
 
+export interface ForeseenStep {
+  /** for how many units */
+  calls?: number
+  /** decided: it ends without anybody; recorded: its work was done before, by the same node with the same input, and what came of it counts; called: somebody would be called, and what follows is not known; waits: for a signal, an approval, or what goes on inside of it */
+  how: "decided" | "recorded" | "called" | "waits" | "skipped"
+  /** where a step of a graph leads */
+  next?: string
+  node: string
+  /** that is recorded, of a step with one unit: JSON, or the beginning of it */
+  output?: string
+  output_bytes?: number
+  scope?: string
+  /** of one that is called: the service, function or kind of program */
+  service?: string
+  visit: number
+}
+
+export interface Foresight {
+  /** there would be more than 1,000 steps, or 2,000 decisions */
+  more: boolean
+  /** in which it would end; absent when that depends on what is called or waited for */
+  state?: string
+  /** in the order in which they would begin; never null */
+  steps: ForeseenStep[]
+}
+
 export interface Fork {
   /** seq of an event: the new task goes on from what the other one was when that was stored, and that one need not have ended. Not beside from */
   at?: number
@@ -540,6 +566,8 @@ export interface Forked {
   again_steps: number
   /** false after a dry run, and when a task with this idempotency key had been started before */
   created: boolean
+  /** of a dry run: what the new task would do */
+  foresight?: Foresight
   /** id of the other task */
   forked_from: string
   /** of the new task; absent after a dry run */
@@ -1330,17 +1358,21 @@ export interface Reports {
 }
 
 export interface Reran {
-  /** false when a task with this idempotency key had been started before */
+  /** false after a dry run, and when a task with this idempotency key had been started before */
   created: boolean
+  /** of a dry run: what the new task would do */
+  foresight?: Foresight
   /** id of the other task */
   forked_from: string
-  /** of the new task */
-  id: string
+  /** of the new task; absent after a dry run */
+  id?: string
   /** number of the version that the new task runs */
   version: number
 }
 
 export interface Rerun {
+  /** answers with what the task would do, and starts nothing */
+  dry_run?: boolean
   /** the same key for the same flow is the same task */
   idempotency_key?: string
   /** the newest published version */
