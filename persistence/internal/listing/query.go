@@ -183,7 +183,7 @@ func (q *Query) part(d Dialect, f persistence.TaskFilter, part Part) {
 	q.And(part.Where)
 	if part.state {
 		f.Statuses = nil
-		d.aside = d.Aside != "" && strings.HasPrefix(part.Where, d.Open)
+		d.aside = d.few(part.Where)
 	}
 	q.conditions(d, f, "")
 }
@@ -201,8 +201,11 @@ func (d Dialect) narrowed(f persistence.TaskFilter) bool {
 		return f.EndedFrom > 0 || f.Waits != 0 || f.Queued != "" || f.Paused != nil && *f.Paused
 	}
 	states := d.states(f.Statuses)
-	return len(states) == 1 && strings.HasPrefix(states[0], d.Open)
+	return len(states) == 1 && d.few(states[0])
 }
+
+// few says of a condition of states that few tasks are in them: all but those that are completed. Their indexes tell the flow.
+func (d Dialect) few(state string) bool { return state != d.Ended+" = 'completed'" }
 
 func (q *Query) conditions(d Dialect, f persistence.TaskFilter, by string) {
 	created, id, flow := "t.created_at", "t.id", "t.flow_id"
