@@ -43,7 +43,7 @@ const now = 1_700_000_000_000
 // of is the model of one task.
 func (m core) of(task string) porcupine.Model {
 	s := flow.NewState(task, m.plan)
-	if status := m.decide(s, "", flow.Start{Params: json.RawMessage("{}")}); status != 200 {
+	if status := m.decide(s, flow.Start{Params: json.RawMessage("{}")}); status != 200 {
 		panic(fmt.Sprintf("e2e: the core does not begin the task: %d", status))
 	}
 	begin := string(flow.EncodeSnapshot(s))
@@ -72,7 +72,7 @@ func (m core) step(state, input, output any) []any {
 	case "claim":
 		return m.claim(state, s, in, out)
 	}
-	if m.decide(s, in.request, in.command()) != out.status {
+	if m.decide(s, in.command()) != out.status {
 		return nil
 	}
 	return []any{string(flow.EncodeSnapshot(s))}
@@ -99,7 +99,7 @@ func (m core) claim(state any, s *flow.State, in asked, out answered) []any {
 func (m core) claims(s *flow.State, job, worker, token string) bool {
 	task, at, err := flow.ParseJobID(job)
 	return err == nil && task == s.Task &&
-		m.decide(s, "", flow.Claim{Address: at, Worker: worker, Token: token, Until: now + 3_600_000}) == 200
+		m.decide(s, flow.Claim{Address: at, Worker: worker, Token: token, Until: now + 3_600_000}) == 200
 }
 
 func (in asked) command() flow.Command {
@@ -118,14 +118,16 @@ func (in asked) command() flow.Command {
 	panic("e2e: no command: " + in.what)
 }
 
-// decide is all that the core has to say to a command: the state is afterwards what it makes of it, and the answer a status of HTTP.
-func (m core) decide(s *flow.State, request string, cmd flow.Command) int {
+// decide is all that the core has to say to a command: the state is afterwards what it makes of it, and the answer a status of HTTP. Each
+// command of a history has its effect once, so the core need not remember requests: whatever the order of some signals was, those after which the
+// task is the same are one state, or there would be too many orders to try.
+func (m core) decide(s *flow.State, cmd flow.Command) int {
 	for cmd != nil {
-		d, err := flow.Decide(s, cmd, flow.Env{Now: now, Member: "m", Request: request, Limits: flow.DefaultLimits})
+		d, err := flow.Decide(s, cmd, flow.Env{Now: now, Member: "m", Limits: flow.DefaultLimits})
 		if err != nil {
 			return map[flow.ErrorKind]int{flow.Conflict: 409, flow.NotFound: 404, flow.Invalid: 400}[flow.ErrorKindOf(err)]
 		}
-		cmd, request = d.More, ""
+		cmd = d.More
 	}
 	return 200
 }
