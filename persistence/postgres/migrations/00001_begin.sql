@@ -376,7 +376,7 @@ BEGIN
 		FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
 		WHERE c.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'troupe.tasks'::regclass) AND c.relkind = 'r' AND a.atttypid = 'bytea'::regtype
 			AND a.attnum > 0 AND NOT a.attisdropped
-			AND c.relname IN ('flow_versions', 'schedules', 'tasks', 'task_events', 'checkpoints', 'task_logs', 'externals', 'hooks', 'deliveries', 'stats', 'tokens')
+			AND c.relname IN ('flow_versions', 'schedules', 'tasks', 'task_events', 'checkpoints', 'task_logs', 'externals', 'hooks', 'deliveries', 'stats', 'tokens', 'approvals')
 	LOOP
 		EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET COMPRESSION lz4', large.table_name, large.column_name);
 	END LOOP;
