@@ -26,7 +26,7 @@ func seeds(t *testing.T, few, share uint64) (first, n uint64) {
 	if os.Getenv("TROUPE_SIM_SEED") != "" {
 		return number("TROUPE_SIM_SEED", 0), 1
 	}
-	return 0, number("TROUPE_SIM_SEEDS", few*share) / share
+	return 0, number("TROUPE_SIM_SEEDS", max(few/fewer, 1)*share) / share
 }
 
 func report(t *testing.T, seed uint64, r Result) {

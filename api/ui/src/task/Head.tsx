@@ -63,7 +63,7 @@ function Acts({ digest: d }: { digest: Digest }) {
     try {
       const made = await call('POST /v1/tasks/{task}/rerun', { path: { task: d.task }, body: { newest: !tried, idempotency_key: requestID() } })
       note({ text: `a new task has begun with the same params and the ${tried ? 'same' : 'newest'} version`, task: made.id })
-      void go({ to: '/tasks/$task', params: { task: made.id } })
+      if (made.id) void go({ to: '/tasks/$task', params: { task: made.id } }) // absent after a dry run alone
     } catch (problem) {
       note({ text: (problem as Error).message, bad: true })
     }
