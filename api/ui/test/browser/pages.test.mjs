@@ -209,6 +209,7 @@ onPage('an approval is answered on a phone, and who did is kept', '/ui/approvals
 }, { viewport: { width: 360, height: 740 } })
 
 onPage('approvals are gone through and opened by keys alone', '/ui/approvals', async page => {
+  for (const order of ['B-1', 'B-2']) await member.start('order', { order, amount: 108, lines: [1] })
   const rows = page.getByRole('listitem').locator('strong a')
   await rows.nth(1).waitFor()
   const chosen = () => rows.evaluateAll(all => all.indexOf(document.activeElement))

@@ -1,0 +1,64 @@
+//go:build !race
+
+package sim
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// TestPlantedDefectsAreCaught proves that the simulator can fail.
+func TestPlantedDefectsAreCaught(t *testing.T) {
+	for name, plant := range map[string]func(seed uint64) Options{
+		"a store that loses what it says is written": func(seed uint64) Options {
+			rng := rand.New(rand.NewPCG(seed, 1))
+			return Options{Store: func(s persistence.Store) persistence.Store { return forgetful{s, rng} }}
+		},
+		"a store that forgets what is to be looked after": func(seed uint64) Options {
+			rng := rand.New(rand.NewPCG(seed, 1))
+			return Options{Store: func(s persistence.Store) persistence.Store { return careless{s, rng} }}
+		},
+		"work abroad that is begun once more without a word": func(uint64) Options { return Options{Unaware: true} },
+		"a store of schedules that heeds no revisions": func(uint64) Options {
+			return Options{Clock: true, Store: func(s persistence.Store) persistence.Store { return hurried{s} }}
+		},
+		"slots whose tasks have no keys": func(uint64) Options { return Options{Clock: true, Keyless: true} },
+		"a committer that speaks before the commit": func(uint64) Options {
+			later := new([]func())
+			return Options{Store: func(s persistence.Store) persistence.Store { return hasty{s, later} }}
+		},
+		"a counter that is never told of one end": func(uint64) Options {
+			return Options{Plan: func(p *flow.Plan) { forgetEdge(p, false) }}
+		},
+		"a counter that begins one too low": func(uint64) Options {
+			return Options{Plan: func(p *flow.Plan) { forgetEdge(p, true) }}
+		},
+		"tasks of flows that were deleted":                 func(uint64) Options { return Options{Orphans: true} },
+		"a limit that lets one too many in":                func(uint64) Options { return Options{Generous: true} },
+		"no fence against old incarnations":                func(uint64) Options { return Options{Unfenced: true} },
+		"a cluster without fences":                         func(uint64) Options { return Options{Cluster: true, Unfenced: true} },
+		"forwards without request ids":                     func(uint64) Options { return Options{Cluster: true, Nameless: true} },
+		"losses that leave out which time they are about":  func(uint64) Options { return Options{Cluster: true, Timeless: true} },
+		"sessions that go on while others have their jobs": func(uint64) Options { return Options{Fickle: true} },
+		"one job more than a worker takes":                 func(uint64) Options { return Options{Greedy: true} },
+		"jobs taken from whom gossip calls dead": func(uint64) Options {
+			return Options{Cluster: true, Planned: true, Gullible: true}
+		},
+		"planned moves that repeat work": func(uint64) Options { return Options{Cluster: true, Planned: true, Oblivious: true} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(400) {
+				if r := Run(seed, plant(seed)); r.Err != nil {
+					t.Logf("caught by seed %d: %.300v", seed, r.Err)
+					return
+				}
+			}
+			require.Fail(t, "400 seeds did not notice")
+		})
+	}
+}
