@@ -70,7 +70,7 @@ func (t *task) proceed(c actor.Context, m proceed) {
 		return
 	}
 	if t.heldBack() {
-		t.goOnAfter(c, crowdAgain)
+		t.goOnAfter(c, backlogAgain)
 		return
 	}
 	more := t.more

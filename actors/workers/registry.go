@@ -107,7 +107,7 @@ type Registry struct {
 type worker struct {
 	persistence.Worker
 	ordinal int // in order of first registration
-	line    line
+	batcher batcher
 	*pulse
 }
 

@@ -35,15 +35,15 @@ const (
 // errAlone: the worker takes no jobs together, although it said so before.
 var errAlone = errors.New("the worker takes one job at a time")
 
-// line is where calls of one worker wait to go along with others.
-type line struct {
+// batcher is where calls of one worker wait to go along with others.
+type batcher struct {
 	mu      sync.Mutex
-	waiting []*passenger
+	waiting []*batchedCall
 	called  bool // somebody is about to take them
 }
 
-// passenger is a call that goes along with others.
-type passenger struct {
+// batchedCall is a call that goes along with others.
+type batchedCall struct {
 	*call
 	ctx      context.Context
 	with     *batch // nil = it waits
@@ -59,7 +59,7 @@ type outcome struct {
 // batch is calls under way with one request.
 type batch struct {
 	id      string
-	all     []*passenger
+	all     []*batchedCall
 	ctx     context.Context
 	hangUp  context.CancelFunc
 	mu      sync.Mutex
@@ -68,15 +68,15 @@ type batch struct {
 
 // callTogether asks a worker along with other calls.
 func (r *Registry) callTogether(ctx context.Context, w *worker, c *call) (flow.Report, error) {
-	p := &passenger{call: c, ctx: ctx, answered: make(chan outcome, 1)}
-	if w.line.add(p) {
+	p := &batchedCall{call: c, ctx: ctx, answered: make(chan outcome, 1)}
+	if w.batcher.add(p) {
 		go r.sendAll(w)
 	}
 	select {
 	case o := <-p.answered:
 		return o.rep, o.err
 	case <-ctx.Done():
-		if b := w.line.leave(p); b != nil && p.tell(outcome{}) && b.done() > 0 {
+		if b := w.batcher.leave(p); b != nil && p.tell(outcome{}) && b.done() > 0 {
 			go r.withdraw(w, b, p)
 		}
 		return flow.Report{}, ctx.Err()
@@ -84,30 +84,30 @@ func (r *Registry) callTogether(ctx context.Context, w *worker, c *call) (flow.R
 }
 
 // add says whether nobody is about to take what waits.
-func (l *line) add(p *passenger) (first bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.waiting = append(l.waiting, p)
-	first = !l.called
-	l.called = true
+func (q *batcher) add(p *batchedCall) (first bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.waiting = append(q.waiting, p)
+	first = !q.called
+	q.called = true
 	return first
 }
 
-// leave is the batch that a passenger is with who has no use for it any longer; nil = it has not begun.
-func (l *line) leave(p *passenger) *batch {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// leave is the batch of a call that nobody waits for any longer; nil = it has not begun.
+func (q *batcher) leave(p *batchedCall) *batch {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	return p.with
 }
 
-// take makes a batch of what waits. Who has left is left out.
-func (l *line) take() (b *batch, more bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// take makes a batch of what waits. One that nobody waits for any longer is left out.
+func (q *batcher) take() (b *batch, more bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	b = &batch{id: rand.Text()}
 	n, bytes := 0, 0
-	for ; n < len(l.waiting) && len(b.all) < mostTogether && bytes < bytesTogether; n++ {
-		p := l.waiting[n]
+	for ; n < len(q.waiting) && len(b.all) < mostTogether && bytes < bytesTogether; n++ {
+		p := q.waiting[n]
 		if p.ctx.Err() != nil {
 			continue
 		}
@@ -115,13 +115,13 @@ func (l *line) take() (b *batch, more bool) {
 		b.all = append(b.all, p)
 		bytes += len(p.body)
 	}
-	if l.waiting = l.waiting[n:]; len(l.waiting) == 0 {
-		l.waiting = nil
+	if q.waiting = q.waiting[n:]; len(q.waiting) == 0 {
+		q.waiting = nil
 	}
-	l.called = len(l.waiting) > 0
+	q.called = len(q.waiting) > 0
 	b.waiting = len(b.all)
 	b.ctx, b.hangUp = context.WithCancel(context.Background()) // it ends with the last of its calls
-	return b, l.called
+	return b, q.called
 }
 
 // done notes that somebody waits no longer, and hangs up when nobody does.
@@ -137,7 +137,7 @@ func (b *batch) done() (left int) {
 func (r *Registry) sendAll(w *worker) {
 	runtime.Gosched() // what is about to be called as well goes along
 	for {
-		b, more := w.line.take()
+		b, more := w.batcher.take()
 		if !more {
 			r.send(w, b)
 			return
@@ -161,8 +161,8 @@ func (r *Registry) send(w *worker, b *batch) {
 	}
 }
 
-// tell is false for one that has been told something, or has left.
-func (p *passenger) tell(o outcome) bool {
+// tell is false for one that has been told something, or that nobody waits for.
+func (p *batchedCall) tell(o outcome) bool {
 	select {
 	case p.answered <- o:
 		return true
@@ -254,7 +254,7 @@ func (r *Registry) readLine(w *worker, resp *http.Response, in *bufio.Reader) (o
 }
 
 // withdraw tells a worker that nobody waits for a job any longer. It is not told twice: then it works in vain.
-func (r *Registry) withdraw(w *worker, b *batch, p *passenger) {
+func (r *Registry) withdraw(w *worker, b *batch, p *batchedCall) {
 	ctx, cancel := context.WithTimeout(b.ctx, r.opts.CallTimeout)
 	defer cancel()
 	resp, err := r.post(ctx, w, b, fmt.Appendf(nil, `{"withdrawn":%d}`, p.place))

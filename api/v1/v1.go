@@ -64,7 +64,7 @@ func (c Config) orDefault() Config {
 type service struct {
 	Config
 	mux    *http.ServeMux
-	swift  *http.ServeMux // what requests come to first
+	fast   *http.ServeMux // what requests come to first
 	huma   huma.API
 	values userValues
 
@@ -94,7 +94,7 @@ func New(cfg Config) (Routes, error) {
 }
 
 func newService(cfg Config) *service {
-	s := &service{Config: cfg.orDefault(), mux: http.NewServeMux(), swift: http.NewServeMux(), lookups: semaphore.NewWeighted(lookupsAtOnce), values: userValues{}, overview: newFresh[wire.Overview](), slow: newFresh[[]wire.SlowFlow](), timelines: newTimelines()}
+	s := &service{Config: cfg.orDefault(), mux: http.NewServeMux(), fast: http.NewServeMux(), lookups: semaphore.NewWeighted(lookupsAtOnce), values: userValues{}, overview: newFresh[wire.Overview](), slow: newFresh[[]wire.SlowFlow](), timelines: newTimelines()}
 	s.news = &tasksNews{store: s.Store, listeners: map[*newsListener]bool{}, log: func(err error) { s.Logger.Error("changed tasks are told late", "error", err) }}
 	s.huma = humago.New(s.mux, describe(s.values))
 	s.huma.UseMiddleware(knowRefusals)
@@ -129,7 +129,7 @@ func newService(cfg Config) *service {
 	neverNull(s.huma.OpenAPI())
 	s.pages()
 	s.mux.HandleFunc("/", s.noRoute)
-	s.swiftRoutes()
+	s.fastRoutes()
 	return s
 }
 
@@ -246,7 +246,7 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			r.Pattern = inner.Pattern
 		}
 	}()
-	s.swift.ServeHTTP(w, inner)
+	s.fast.ServeHTTP(w, inner)
 }
 
 // isForm says whether a body counts as a form. No route takes one: it is what curl -d says of any body, and

@@ -15,12 +15,12 @@ func TestATaskWithManyAttemptsUnderWayBeginsAsManyAsEndWhileOthersWait(t *testin
 		cmd    flow.Command
 		most   int
 	}{
-		"nobody waits":                     {0, 5000, flow.Report{}, crowd},
-		"there is nearly a crowd":          {crowd - 10, 5000, flow.Report{}, 10},
-		"it has few under way":             {crowd, 56, flow.Report{}, ownCrowd - 56},
-		"it has many, and one ends":        {crowd, 5000, flow.Report{}, 1},
-		"it has many, and some end":        {crowd, 5000, make(flow.Reports, 7), 7},
-		"it was held back for long enough": {crowd, 5000, flow.Proceed{}, ownCrowd},
+		"nobody waits":                     {0, 5000, flow.Report{}, backlog},
+		"there is nearly a backlog":        {backlog - 10, 5000, flow.Report{}, 10},
+		"it has few under way":             {backlog, 56, flow.Report{}, ownBacklog - 56},
+		"it has many, and one ends":        {backlog, 5000, flow.Report{}, 1},
+		"it has many, and some end":        {backlog, 5000, make(flow.Reports, 7), 7},
+		"it was held back for long enough": {backlog, 5000, flow.Proceed{}, ownBacklog},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := &task{hands: hands{m: &Member{}, basket: &basket{flying: c.flying}}}
@@ -30,11 +30,11 @@ func TestATaskWithManyAttemptsUnderWayBeginsAsManyAsEndWhileOthersWait(t *testin
 	}
 }
 
-func TestAttemptsThatWaitForTheStoreAreACrowdAndStopBeingOneWhenTheyAreStoredOrForgotten(t *testing.T) {
+func TestAttemptsThatWaitForTheStoreAreABacklogAndStopBeingOneWhenTheyAreStoredOrForgotten(t *testing.T) {
 	k := &task{hands: hands{m: &Member{}, basket: &basket{}}}
-	k.come(crowd)
+	k.come(backlog)
 	require.Equal(t, 1, k.most(flow.Report{}), "all of them are its own")
-	k.come(-crowd)
-	require.Equal(t, crowd, k.most(flow.Report{}))
+	k.come(-backlog)
+	require.Equal(t, backlog, k.most(flow.Report{}))
 	require.Zero(t, k.m.coming.Load())
 }

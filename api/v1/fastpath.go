@@ -12,16 +12,16 @@ import (
 // Starts, polls and reports come by the thousand in a second, and the framework decodes each body twice: once to compare it with its
 // description. So what is plainly right is carried out without it. Whatever is not goes to the framework, which tells what is wrong with it.
 
-// swiftBody is how large a body may be that is read here.
-const swiftBody = 256 << 10
+// fastBody is how large a body may be that is read here.
+const fastBody = 256 << 10
 
 // asDescribed reads a body as strictly as its description: no names but those, in no other case.
 var asDescribed = experimental.JoinOptions(asEncodingJSON, experimental.RejectUnknownMembers(true), experimental.MatchCaseInsensitiveNames(false))
 
-// swift adds a route beside that of the framework. Read makes an input of a request and its body, and says whether it is all that it is described to be.
-func swift[I, O any](s *service, pattern, id string, read func(*http.Request, []byte, *I) bool, handle func(context.Context, *I) (*O, error), answer func(*O) (status int, body any)) {
+// fast adds a route beside that of the framework. Read makes an input of a request and its body, and says whether it is all that it is described to be.
+func fast[I, O any](s *service, pattern, id string, read func(*http.Request, []byte, *I) bool, handle func(context.Context, *I) (*O, error), answer func(*O) (status int, body any)) {
 	need := roles[id]
-	s.swift.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+	s.fast.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		if !plain(r) || s.forbidden(r.Context(), need) != nil {
 			s.mux.ServeHTTP(w, r)
 			return
@@ -51,15 +51,15 @@ func swift[I, O any](s *service, pattern, id string, read func(*http.Request, []
 // plain says whether there is nothing special about a request: its body is JSON, and so may the answer be.
 func plain(r *http.Request) bool {
 	kind, takes := r.Header.Get("Content-Type"), r.Header.Get("Accept")
-	return r.ContentLength > 0 && r.ContentLength <= swiftBody && r.URL.RawQuery == "" && (kind == "" || kind == "application/json") &&
+	return r.ContentLength > 0 && r.ContentLength <= fastBody && r.URL.RawQuery == "" && (kind == "" || kind == "application/json") &&
 		(takes == "" || takes == "*/*" || takes == "application/json")
 }
 
-func (s *service) swiftRoutes() {
-	s.swift.Handle("/", s.mux)
-	swift(s, "POST /v1/tasks", "start-task", readStart, s.start, func(o *startAnswer) (int, any) { return o.Status, o.Body })
-	swift(s, "POST /v1/workers/{worker}/poll", "poll-jobs", readPoll, s.poll, bodyOf)
-	swift(s, "POST /v1/workers/{worker}/reports", "report-jobs", readReports, s.reportJobs, bodyOf)
+func (s *service) fastRoutes() {
+	s.fast.Handle("/", s.mux)
+	fast(s, "POST /v1/tasks", "start-task", readStart, s.start, func(o *startAnswer) (int, any) { return o.Status, o.Body })
+	fast(s, "POST /v1/workers/{worker}/poll", "poll-jobs", readPoll, s.poll, bodyOf)
+	fast(s, "POST /v1/workers/{worker}/reports", "report-jobs", readReports, s.reportJobs, bodyOf)
 }
 
 func bodyOf[T any](o *body[T]) (int, any) { return http.StatusOK, o.Body }

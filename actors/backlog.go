@@ -7,13 +7,13 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// A crowd is many jobs that nobody has come to: they wait for a carrier of this member, or for what they follow from to be stored. More
+// A backlog is many jobs that nobody has come to: they wait for a carrier of this member, or for what they follow from to be stored. More
 // of them would not be done sooner and only take memory. So while there is one, a task of a dag with many nodes that could begin has few
 // of them under way: as many begin as end.
 const (
-	crowd      = 1000 // jobs, of all tasks
-	ownCrowd   = 256  // attempts of one task under way, which it may always have
-	crowdAgain = 5 * time.Millisecond
+	backlog      = 1000 // jobs, of all tasks
+	ownBacklog   = 256  // attempts of one task under way, which it may always have
+	backlogAgain = 5 * time.Millisecond
 )
 
 // waitingJobs is how many jobs nobody has come to.
@@ -32,11 +32,11 @@ func (t *task) under() int {
 	return t.basket.flying + t.coming
 }
 
-// most is how many attempts a decision about a command begins at most of nodes of a dag: until there is a crowd, or what the task may
+// most is how many attempts a decision about a command begins at most of nodes of a dag: until there is a backlog, or what the task may
 // always have.
 func (t *task) most(cmd flow.Command) int {
-	room := crowd - int(t.m.waitingJobs())
-	if room >= ownCrowd {
+	room := backlog - int(t.m.waitingJobs())
+	if room >= ownBacklog {
 		return room
 	}
 	least := 1
@@ -44,16 +44,16 @@ func (t *task) most(cmd flow.Command) int {
 	case flow.Reports:
 		least = len(c) // as many as end
 	case flow.Proceed:
-		least = ownCrowd // it was held back long enough
+		least = ownBacklog // it was held back long enough
 	}
-	return max(least, room, ownCrowd-t.under())
+	return max(least, room, ownBacklog-t.under())
 }
 
 // heldBack says whether what was cut is not to go on yet. Each job that waits holds it back for a millisecond at most: those may be
 // long ones, and what was cut may be for others than those who are busy.
 func (t *task) heldBack() bool {
 	line := t.m.waitingJobs()
-	if line < crowd || t.m.now()-t.cutAt >= line || t.under() < ownCrowd {
+	if line < backlog || t.m.now()-t.cutAt >= line || t.under() < ownBacklog {
 		return false
 	}
 	return !slices.ContainsFunc(t.more, func(cmd flow.Command) bool { return cmd != flow.Command(flow.Proceed{}) })

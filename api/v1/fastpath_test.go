@@ -1,6 +1,8 @@
 package v1_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"regexp"
@@ -13,7 +15,7 @@ import (
 )
 
 // Whoever takes other answers than JSON, too, is served by the framework, whatever the request.
-func TestASwiftRouteAnswersAsTheFrameworkDoes(t *testing.T) {
+func TestAFastRouteAnswersAsTheFrameworkDoes(t *testing.T) {
 	s := start(t)
 	slug := s.publish(waits)
 	queue := s.publish(`{"start":"a","nodes":{"a":{"exec_type":"queue","service":"x"}}}`)
@@ -48,6 +50,8 @@ func TestASwiftRouteAnswersAsTheFrameworkDoes(t *testing.T) {
 		{tasks, `{"flow":"` + slug + `","version":7}`},
 		{tasks, `{"flow":"` + slug + `","version":"1"}`},
 		{tasks, `{"flow":"` + slug + `","wait_ms":300001}`},
+		{tasks, `{"flow":"` + slug + `","idempotency_key":"` + strings.Repeat("k", 201) + `"}`},
+		{tasks, `{"flow":"` + slug + `","labels":` + manyLabels(65) + `}`},
 		{tasks, `{"flow":"` + slug + `","params":[1]}`},
 		{tasks, `{"flow":"` + slug + `","labels":{"a:b":"c"}}`},
 		{tasks, `{"flow":"` + slug + `"} {}`},
@@ -61,11 +65,20 @@ func TestASwiftRouteAnswersAsTheFrameworkDoes(t *testing.T) {
 		{poll, `{"services":[],"max":1}`},
 		{poll, `{"services":["x"],"max":1001}`},
 		{poll, `{"services":["x"],"max":1,"flow":"nobody's"}`},
+		{poll, `{"services":["x"],"max":1,"flow":"` + strings.Repeat("f", 129) + `"}`},
+		{poll, `{"services":["x"],"max":1,"wait_ms":60001}`},
+		{poll, `{"services":` + many(1001) + `,"max":1}`},
+		{poll, `{"services":["x"],"labels":` + many(1001) + `,"max":1}`},
 		{poll, `{"services":"x","max":1}`},
 		{reports, `{"reports":[{"job":"t:a.1.0.1","token":"x","output":1}]}`},
 		{reports, `{"reports":[{"job":"no job","token":"x"},{"job":"t:a.1.0.1","token":"x","error":"e","details":{"a":1},"fatal":true}]}`},
 		{reports, `{"reports":[{"job":"j","token":""}]}`},
 		{reports, `{"reports":[{"job":"j","token":"x","lines":[{"text":"l"}]}]}`},
+		{reports, `{"reports":[{"job":"` + strings.Repeat("j", 4001) + `","token":"x"}]}`},
+		{reports, `{"reports":[{"job":"j","token":"` + strings.Repeat("x", 257) + `"}]}`},
+		{reports, `{"reports":[{"job":"j","token":"x","lines_from":-1}]}`},
+		{reports, `{"reports":[` + strings.TrimSuffix(strings.Repeat(`{"job":"j","token":"x"},`, 1001), ",") + `]}`},
+		{"/v1/workers/" + strings.Repeat("w", 257) + "/poll", `{"services":["x"],"max":1}`},
 		{reports, `{"reports":[]}`},
 		{reports, `{"reports":[{"token":"x"}]}`},
 	} {
@@ -74,16 +87,30 @@ func TestASwiftRouteAnswersAsTheFrameworkDoes(t *testing.T) {
 				s.call(201, "POST", tasks, obj{"flow": queue})
 			}
 		}
-		swift, framework := ask(c.path, c.body, "application/json"), ask(c.path, c.body, "application/json, text/html;q=0.1")
+		fast, framework := ask(c.path, c.body, "application/json"), ask(c.path, c.body, "application/json, text/html;q=0.1")
 		if strings.Contains(c.body, "idempotency_key") { // the second one is told that there is one
-			swift, framework = strings.Replace(swift, "201 Created", "200 OK", 1), strings.Replace(framework, `"created":false`, `"created":true`, 1)
+			fast, framework = strings.Replace(fast, "201 Created", "200 OK", 1), strings.Replace(framework, `"created":false`, `"created":true`, 1)
 		}
-		require.Equal(t, framework, swift, c.body)
+		require.Equal(t, framework, fast, c.body)
 	}
 	s.call(201, "POST", tasks, obj{"flow": slug, "params": obj{"large": strings.Repeat("x", 300<<10)}})
 }
 
-func TestASwiftRouteIsForThoseWhoseRoleMayCallIt(t *testing.T) {
+// many is a list of so many names.
+func many(n int) string {
+	return `[` + strings.TrimSuffix(strings.Repeat(`"x",`, n), ",") + `]`
+}
+
+func manyLabels(n int) string {
+	labels := map[string]string{}
+	for i := range n {
+		labels[fmt.Sprint("l", i)] = "v"
+	}
+	text, _ := json.Marshal(labels)
+	return string(text)
+}
+
+func TestAFastRouteIsForThoseWhoseRoleMayCallIt(t *testing.T) {
 	s := start(t, func(set *settings) { set.Tokens = []string{"root"} })
 	for role, want := range map[string][]int{"viewer": {403, 403, 403}, "operator": {404, 403, 403}, "worker": {403, 200, 200}} {
 		made, err := s.as("root").CreateToken(t.Context(), wire.CreateToken{Name: role, Role: role})
