@@ -186,3 +186,12 @@ func TestOfThoseOfOneFairFewAreReadForADecision(t *testing.T) {
 		return err
 	}))
 }
+
+// TestACountByStateComesToNoStateFirst: it ends after so many tasks, and would else tell of the others that there are none.
+func TestACountByStateComesToNoStateFirst(t *testing.T) {
+	opened, err := Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), Options{})
+	require.NoError(t, err)
+	defer opened.Close()
+	q := listing.CountBy(dialect, persistence.TaskFilter{Statuses: []string{"completed", "failed"}, Most: 10}, persistence.By{})
+	require.NotContains(t, explained(t, opened.(*store), q), "COMPOUND")
+}

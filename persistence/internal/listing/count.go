@@ -8,6 +8,7 @@ import (
 
 // Count asks how many tasks a filter picks.
 func Count(d Dialect, f persistence.TaskFilter) *Query {
+	f.ByUpdate = false
 	q := &Query{mark: d.Mark, asc: f.Oldest}
 	q.Add("SELECT count(*) FROM (")
 	if d.saidByLabel(f) {
@@ -16,7 +17,16 @@ func Count(d Dialect, f persistence.TaskFilter) *Query {
 		q.most(f)
 		return q
 	}
-	q.picked(d, f, func() { q.Add("1") })
+	parts := d.parts(f)
+	if len(parts) < 2 {
+		q.picked(d, f, func() { q.Add("1") })
+		return q
+	}
+	for i, part := range parts { // state by state, from the indexes of these
+		q.Add([]string{"", " UNION ALL "}[min(i, 1)] + "SELECT 1 FROM " + d.Schema + "tasks t")
+		q.part(d, f, part)
+	}
+	q.most(f)
 	return q
 }
 
@@ -48,25 +58,17 @@ func CountBy(d Dialect, f persistence.TaskFilter, by persistence.By) *Query {
 	return q
 }
 
-// picked ends a part that reads something of each task that a filter picks, up to as many as are counted. Tasks in several states are read state by
-// state, from the indexes of these.
+// picked ends a part that reads something of each task that a filter picks, up to as many as are counted: those of one state no sooner than
+// those of another.
 func (q *Query) picked(d Dialect, f persistence.TaskFilter, what func()) {
-	f.ByUpdate = false
 	from, by := " FROM "+d.Schema+"tasks t", ""
 	if d.LabelTable && len(f.Labels) > 0 {
 		from, by = d.byLabel(), "l."
 	}
-	parts := d.parts(f)
-	for i := range max(len(parts), 1) {
-		q.Add([]string{"SELECT ", " UNION ALL SELECT "}[min(i, 1)])
-		what()
-		q.Add(from)
-		if len(parts) > 1 {
-			q.part(d, f, parts[i])
-		} else {
-			q.where(d, f, by)
-		}
-	}
+	q.Add("SELECT ")
+	what()
+	q.Add(from)
+	q.where(d, f, by)
 	q.most(f)
 }
 
