@@ -2,7 +2,7 @@
 //
 // Every write, heartbeats too, goes through one connection, in turn; readers have a pool of their own
 // and never wait for it. What is answered is on the disk (WAL, synchronous=FULL). A lock on a file
-// beside the database keeps every other process out.
+// beside the database keeps every other process out, so what the writing connection knows of the ends of journals stays true.
 package sqlite
 
 import (
