@@ -55,14 +55,14 @@ func (k *Keeper) over(h *handing) {
 	k.handing = nil
 }
 
-// release gives back what was handed over, and tells the others at once: tasks wait for one of them.
+// release gives what was handed over to those for whom it is, and tells the others at once: tasks wait for one of them.
 func (k *Keeper) release(ctx context.Context) error {
 	if len(k.lost) == 0 {
 		return nil
 	}
 	ctx, cancel := k.cfg.Host.Within(ctx, k.cfg.TTL)
 	defer cancel()
-	if err := k.cfg.Store.Release(ctx, k.me, k.lost); err != nil {
+	if err := k.cfg.Store.Release(ctx, k.me, transfers(k.Current(), k.me, k.lost)); err != nil {
 		return fmt.Errorf("release %d shards: %w", len(k.lost), err)
 	}
 	k.cfg.Announce()

@@ -69,8 +69,8 @@ func (l *link) Claim(ctx context.Context, incarnation string, shards []int) ([]i
 	return through(ctx, l, "Claim", func() ([]int, error) { return l.Members.Claim(ctx, incarnation, shards) })
 }
 
-func (l *link) Release(ctx context.Context, incarnation string, shards []int) error {
-	_, err := through(ctx, l, "Release", func() (struct{}, error) { return struct{}{}, l.Members.Release(ctx, incarnation, shards) })
+func (l *link) Release(ctx context.Context, incarnation string, transfers []persistence.Transfer) error {
+	_, err := through(ctx, l, "Release", func() (struct{}, error) { return struct{}{}, l.Members.Release(ctx, incarnation, transfers) })
 	return err
 }
 

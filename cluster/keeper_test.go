@@ -153,7 +153,7 @@ func TestASuspicionMakesAKeeperLookAndTakesNothing(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		before, gains := a.link.count("Cluster"), w.gains
 		a.hint()
-		time.Sleep(time.Millisecond)
+		time.Sleep(2 * breath)
 		require.Equal(t, before+1, a.link.count("Cluster"), "it has looked")
 		time.Sleep(5 * time.Second)
 		require.Zero(t, a.link.count("Fence"))
@@ -256,9 +256,11 @@ func TestWhatTheStoreTakesAwayIsGivenUp(t *testing.T) {
 		a, b := members[0], members[1]
 		taken := w.look().Shards(a.incarnation)[:5]
 		b.link.down.Store(true)
-		require.NoError(t, w.store.Release(t.Context(), a.incarnation, taken))
-		_, err := w.store.Claim(t.Context(), b.incarnation, taken)
-		require.NoError(t, err)
+		var transfers []persistence.Transfer
+		for _, shard := range taken {
+			transfers = append(transfers, persistence.Transfer{Shard: shard, To: b.incarnation})
+		}
+		require.NoError(t, w.store.Release(t.Context(), a.incarnation, transfers))
 		w.within(time.Second, "a has given them up", func() bool {
 			w.mu.Lock()
 			defer w.mu.Unlock()

@@ -123,8 +123,8 @@ func (p *placement) claim(me string) []int {
 	return mine
 }
 
-// prefer is who gets a shard: of those with room the one whose hash with it is the largest. There always is one: the
-// shares of all are no less than all shards.
+// prefer is who gets a shard: of those with room the one whose hash with it is the largest. For a shard that nobody owns there always
+// is one: the shares of all are no less than all shards.
 func (p *placement) prefer(shard int) string {
 	var best string
 	var most uint64
@@ -137,6 +137,20 @@ func (p *placement) prefer(shard int) string {
 		}
 	}
 	return best
+}
+
+// transfers says who is to have what a member hands over: whoever would claim it, if his lease runs, so that he need not. Nobody gets
+// what none of them has room for.
+func transfers(v *View, me string, shards []int) []persistence.Transfer {
+	p := placing(v)
+	p.takers = slices.DeleteFunc(p.takers, func(t taker) bool { return t.Incarnation == me || over(v, t.MemberRow) })
+	given := make([]persistence.Transfer, len(shards))
+	for i, shard := range shards {
+		to := p.prefer(shard)
+		p.counts[to]++
+		given[i] = persistence.Transfer{Shard: shard, To: to}
+	}
+	return given
 }
 
 // hand is what a member has beyond its share, as far as others have room for it and a lease that runs. It keeps what

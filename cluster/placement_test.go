@@ -58,8 +58,9 @@ func (c *table) view() *View {
 	return NewView(&v)
 }
 
-// do carries out what a member decided, as far as the store lets it.
-func (c *table) do(me string, s Steps) {
+// do carries out what a member decides by a view, as far as the store lets it.
+func (c *table) do(me string, v *View) {
+	s := Decide(v, Self{me, ttl, true})
 	for _, name := range s.Fence {
 		c.fence(name)
 	}
@@ -68,9 +69,12 @@ func (c *table) do(me string, s Steps) {
 			c.give(me, shard)
 		}
 	}
-	for _, shard := range s.Hand {
-		if c.Owners[shard] == me {
-			c.give("", shard)
+	for _, given := range transfers(v, me, s.Hand) {
+		if c.Owners[given.Shard] != me {
+			continue
+		}
+		if c.give("", given.Shard); c.view().Lives(given.To) {
+			c.give(given.To, given.Shard)
 		}
 	}
 }
@@ -83,7 +87,7 @@ func (c *table) settle(t require.TestingT, rng *rand.Rand, stale int) (moves int
 		require.Less(t, len(views), 10_000, "it does not settle")
 		me := c.Members[rng.IntN(len(c.Members))].Incarnation
 		before := slices.Clone(c.Owners)
-		c.do(me, Decide(views[max(0, len(views)-1-rng.IntN(stale+1))], Self{me, ttl, true}))
+		c.do(me, views[max(0, len(views)-1-rng.IntN(stale+1))])
 		for shard, owner := range c.Owners {
 			if owner != before[shard] && owner != "" {
 				moves++
@@ -275,6 +279,40 @@ func TestWhatAMemberDoesAboutAView(t *testing.T) {
 			require.Equal(t, tt.want, Decide(c.view(), tt.self))
 		})
 	}
+}
+
+func TestWhatIsHandedOverIsForWhoWouldClaimIt(t *testing.T) {
+	c := newTable()
+	c.join(names(4)...)
+	c.settle(t, rand.New(rand.NewPCG(1, 1)), 0)
+	c.row("troupe-0").Draining = true
+	own := c.view().Shards("troupe-0")
+	given := transfers(c.view(), "troupe-0", own[:40])
+	for _, one := range given {
+		c.give("", one.Shard)
+	}
+	for _, name := range names(4)[1:] {
+		var his []int
+		for _, one := range given {
+			if one.To == name {
+				his = append(his, one.Shard)
+			}
+		}
+		require.NotEmpty(t, his)
+		require.Equal(t, his, Decide(c.view(), Self{name, ttl, true}).Claim, name)
+	}
+}
+
+func TestNothingIsGivenToALeaseThatHasRunOutNorWhereThereIsNoRoom(t *testing.T) {
+	c := newTable()
+	c.join("a", "b", "c")
+	c.give("a", persistence.AllShards()...)
+	c.row("b").Until = c.Now
+	counts := map[string]int{}
+	for _, one := range transfers(c.view(), "a", persistence.AllShards()) {
+		counts[one.To]++
+	}
+	require.Equal(t, map[string]int{"c": 342, "": 682}, counts)
 }
 
 func TestTheOwnerOfATask(t *testing.T) {

@@ -29,14 +29,14 @@ type Members interface {
 	// Claim takes shards that nobody owns, and tells in order which of those asked for the incarnation owns now: what somebody else
 	// owns stays his. Of two that claim a shard at once one gets it. ErrFenced when the incarnation may not write.
 	Claim(ctx context.Context, incarnation string, shards []int) (owned []int, err error)
-	// Release gives shards back, when nothing of the incarnation is under way that may still land; those that are not its own stay as
-	// they are. On a store that is Locked it does nothing.
-	Release(ctx context.Context, incarnation string, shards []int) error
+	// Release gives shards away, when nothing of the incarnation is under way that may still land; those that are not its own stay as
+	// they are. Whoever is to have one owns it from that moment on, if he lives, and else nobody does. On a store that is Locked it does nothing.
+	Release(ctx context.Context, incarnation string, transfers []Transfer) error
 	// Fence ends an incarnation whose lease has run out by the store's clock (MemberRow.Over): once it is answered nothing of that one
 	// lands any more, and nobody owns its shards. False: its lease runs. One that has ended already is true.
 	Fence(ctx context.Context, incarnation string) (bool, error)
-	// Moves tells, in order of time, which shards changed hands not longer than Remembered ago, those together that were claimed at once
-	// and had been one member's; no more than the last MostMoves. Whoever had a shard and claims it back has not moved it. On a store that
+	// Moves tells, in order of time, which shards changed hands not longer than Remembered ago, those together that went from one member
+	// to one other at once; no more than the last MostMoves. Whoever had a shard and claims it back has not moved it. On a store that
 	// is Locked there are none.
 	Moves(ctx context.Context) ([]Move, error)
 	// Secret is a random text that all who open the store are told, and that never changes: who asks first has it made.
@@ -51,6 +51,12 @@ const Remembered = 10 * time.Minute
 
 // MostMoves is how many moves are told at once.
 const MostMoves = 10_000
+
+// Transfer is a shard that is given to somebody.
+type Transfer struct {
+	Shard int
+	To    string // an incarnation; "" = nobody
+}
 
 // Move says that shards changed hands.
 type Move struct {

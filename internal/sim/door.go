@@ -114,8 +114,8 @@ func (d *door) Claim(ctx context.Context, incarnation string, shards []int) ([]i
 	return call(d, func() ([]int, error) { return d.Store.Claim(ctx, incarnation, shards) })
 }
 
-func (d *door) Release(ctx context.Context, incarnation string, shards []int) error {
-	_, err := call(d, func() (bool, error) { return true, d.Store.Release(ctx, incarnation, shards) })
+func (d *door) Release(ctx context.Context, incarnation string, transfers []persistence.Transfer) error {
+	_, err := call(d, func() (bool, error) { return true, d.Store.Release(ctx, incarnation, transfers) })
 	return err
 }
 

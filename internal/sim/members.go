@@ -112,7 +112,7 @@ func (m *model) Claim(_ context.Context, incarnation string, shards []int) ([]in
 	if m.member(incarnation) == nil {
 		return nil, persistence.ErrFenced
 	}
-	if n := m.pass(shards, "", incarnation); n > 0 {
+	if n := m.claim(shards, incarnation); n > 0 {
 		m.w.say("%s claims %d shards", incarnation, n)
 	}
 	owned := []int{}
@@ -125,21 +125,34 @@ func (m *model) Claim(_ context.Context, incarnation string, shards []int) ([]in
 	return owned, nil
 }
 
-func (m *model) Release(_ context.Context, incarnation string, shards []int) error {
+func (m *model) Release(_ context.Context, incarnation string, transfers []persistence.Transfer) error {
 	if m.member(incarnation) == nil {
 		return nil
 	}
-	if n := m.pass(shards, incarnation, ""); n > 0 {
-		m.w.say("%s releases %d shards", incarnation, n)
+	given, free := 0, 0
+	for _, t := range transfers {
+		if m.owners[t.Shard] != incarnation {
+			continue
+		}
+		if m.owners[t.Shard] = ""; m.member(t.To) != nil {
+			m.owners[t.Shard] = t.To
+			given++
+		} else {
+			free++
+		}
+	}
+	if given+free > 0 {
+		m.generation++
+		m.w.say("%s gives %d shards to others, and %d to nobody", incarnation, given, free)
 	}
 	return nil
 }
 
-// pass hands shards from one to another, and tells how many there were.
-func (m *model) pass(shards []int, from, to string) (n int) {
+// claim gives a member what nobody owns of shards, and tells how many those were.
+func (m *model) claim(shards []int, incarnation string) (n int) {
 	for _, shard := range shards {
-		if m.owners[shard] == from {
-			m.owners[shard] = to
+		if m.owners[shard] == "" {
+			m.owners[shard] = incarnation
 			n++
 		}
 	}

@@ -39,8 +39,8 @@ func (s *store) Claim(ctx context.Context, incarnation string, shards []int) ([]
 	return call(ctx, s, "Claim", func() ([]int, error) { return s.Store.Claim(ctx, incarnation, shards) })
 }
 
-func (s *store) Release(ctx context.Context, incarnation string, shards []int) error {
-	_, err := call(ctx, s, "Release", func() (bool, error) { return true, s.Store.Release(ctx, incarnation, shards) })
+func (s *store) Release(ctx context.Context, incarnation string, transfers []persistence.Transfer) error {
+	_, err := call(ctx, s, "Release", func() (bool, error) { return true, s.Store.Release(ctx, incarnation, transfers) })
 	return err
 }
 

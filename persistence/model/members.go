@@ -166,15 +166,31 @@ func (s *store) Claim(ctx context.Context, incarnation string, shards []int) ([]
 	return owned, nil
 }
 
-func (s *store) Release(ctx context.Context, incarnation string, shards []int) error {
+func (s *store) Release(ctx context.Context, incarnation string, transfers []persistence.Transfer) error {
 	leave, err := s.enter(ctx)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	if s.alive(incarnation) != nil && s.pass(shards, incarnation, "") {
+	if s.alive(incarnation) == nil {
+		return nil
+	}
+	counts := map[string]int{}
+	for _, t := range transfers {
+		to := t.To
+		if s.alive(to) == nil {
+			to = ""
+		}
+		if s.pass([]int{t.Shard}, incarnation, to) {
+			counts[to]++
+		}
+	}
+	if len(counts) > 0 {
 		s.generation++
 	}
+	delete(counts, "")
+	delete(counts, incarnation)
+	s.moved(counts, func(taker string, n int) persistence.Move { return persistence.Move{From: incarnation, To: taker, Shards: n} })
 	return nil
 }
 
@@ -197,8 +213,15 @@ func (s *store) note(shards []int, taker string) {
 			counts[s.had[shard]]++
 		}
 	}
-	for _, giver := range slices.Sorted(maps.Keys(counts)) {
-		s.moves = append(s.moves, persistence.Move{At: s.now(), From: giver, To: taker, Shards: counts[giver]})
+	s.moved(counts, func(giver string, n int) persistence.Move { return persistence.Move{From: giver, To: taker, Shards: n} })
+}
+
+// moved keeps moves to or from several members.
+func (s *store) moved(counts map[string]int, move func(other string, n int) persistence.Move) {
+	for _, other := range slices.Sorted(maps.Keys(counts)) {
+		m := move(other, counts[other])
+		m.At = s.now()
+		s.moves = append(s.moves, m)
 	}
 	s.moves = s.latest()
 }

@@ -144,7 +144,7 @@ func TestWhatIsInAShardThatWasGivenBackIsNotTakenForThere(t *testing.T) {
 	s, me := joined(t, dsn)
 	other, they := beside(t, dsn)
 	ctx := t.Context()
-	require.NoError(t, s.Release(ctx, me, []int{persistence.ShardOf("a")}))
+	require.NoError(t, s.Release(ctx, me, []persistence.Transfer{{Shard: persistence.ShardOf("a")}}))
 	answers, err := other.Commit(ctx, they, []persistence.Commit{{Task: "a", Seq: 1, Columns: &persistence.Columns{Status: "completed", EndedAt: 1}}})
 	require.NoError(t, err)
 	require.NoError(t, answers[0])

@@ -28,6 +28,7 @@ const (
 	lockMember   = "SELECT FROM troupe.members WHERE incarnation = $1 AND fenced_at = 0 FOR "
 	lockCluster  = "SELECT FROM troupe.cluster FOR UPDATE"
 	newlyChanged = "UPDATE troupe.cluster SET generation = generation + 1"
+	forgetMoves  = "DELETE FROM troupe.moves WHERE at <= " + now + " - $1::bigint"
 	// formatKnown has journals written in the newest format that all know who live. It comes when members have come or gone.
 	formatKnown = `UPDATE troupe.cluster SET format = known FROM (SELECT min(m.format) AS known FROM troupe.members m WHERE fenced_at = 0) AS living WHERE known > format`
 )
@@ -191,9 +192,9 @@ func (s *store) Claim(ctx context.Context, incarnation string, shards []int) ([]
 	batch.Queue(lockCluster)
 	batch.Queue(`WITH taken AS (UPDATE troupe.shards SET owner = $1 WHERE shard = ANY($2) AND owner = ''
 			AND EXISTS (SELECT FROM troupe.members WHERE incarnation = $1 AND fenced_at = 0) RETURNING had),
-		noted AS (INSERT INTO troupe.moves (at, giver, taker, shards) SELECT `+now+`, had, $1, count(*) FROM taken WHERE had <> $1 GROUP BY had ORDER BY had),
-		forgotten AS (DELETE FROM troupe.moves WHERE at <= `+now+` - $3::bigint)
-		`+newlyChanged+` WHERE EXISTS (SELECT FROM taken)`, incarnation, shards, persistence.Remembered.Milliseconds())
+		noted AS (INSERT INTO troupe.moves (at, giver, taker, shards) SELECT `+now+`, had, $1, count(*) FROM taken WHERE had <> $1 GROUP BY had ORDER BY had)
+		`+newlyChanged+` WHERE EXISTS (SELECT FROM taken)`, incarnation, shards)
+	batch.Queue(forgetMoves, persistence.Remembered.Milliseconds())
 	batch.Queue("SELECT shard FROM troupe.shards WHERE shard = ANY($2) AND owner = $1 ORDER BY shard", incarnation, shards).Query(func(rows pgx.Rows) (err error) {
 		owned, err = pgx.CollectRows(rows, pgx.RowTo[int])
 		return err
@@ -209,14 +210,22 @@ func (s *store) Claim(ctx context.Context, incarnation string, shards []int) ([]
 }
 
 // Release waits for batches of the member that are under way, also those whose answer nobody hears any more: nothing of it lands
-// when somebody else has the shards. It forgets what was written, because others may now write it and delete it.
-func (s *store) Release(ctx context.Context, incarnation string, shards []int) error {
+// when somebody else has the shards. Who leaves or is fenced holds the row of the cluster, so nobody is given any who has gone. It forgets what was written, because others may now write it and delete it.
+func (s *store) Release(ctx context.Context, incarnation string, transfers []persistence.Transfer) error {
 	defer s.memory.forget()
+	shards, takers := make([]int, len(transfers)), make([]string, len(transfers))
+	for i, t := range transfers {
+		shards[i], takers[i] = t.Shard, t.To
+	}
 	var batch pgx.Batch
 	batch.Queue(lockMember+"NO KEY UPDATE", incarnation)
 	batch.Queue(lockCluster)
-	batch.Queue(`WITH given AS (UPDATE troupe.shards SET owner = '', had = owner WHERE shard = ANY($2) AND owner = $1 RETURNING shard)
-		`+newlyChanged+` WHERE EXISTS (SELECT FROM given)`, incarnation, shards)
+	batch.Queue(`WITH given AS (UPDATE troupe.shards s SET owner = coalesce(m.incarnation, ''), had = owner
+			FROM unnest($2::int[], $3::text[]) AS t (shard, taker) LEFT JOIN troupe.members m ON m.incarnation = t.taker AND m.fenced_at = 0
+			WHERE s.shard = t.shard AND s.owner = $1 RETURNING s.owner),
+		noted AS (INSERT INTO troupe.moves (at, giver, taker, shards) SELECT `+now+`, $1, owner, count(*) FROM given WHERE owner NOT IN ('', $1) GROUP BY owner ORDER BY owner)
+		`+newlyChanged+` WHERE EXISTS (SELECT FROM given)`, incarnation, shards, takers)
+	batch.Queue(forgetMoves, persistence.Remembered.Milliseconds())
 	return wrap("release shards", s.inOne(ctx, s.keeper, &batch))
 }
 

@@ -208,7 +208,7 @@ func (s *store) Claim(ctx context.Context, incarnation string, shards []int) ([]
 }
 
 // Release: nobody else could claim them.
-func (s *store) Release(context.Context, string, []int) error { return nil }
+func (s *store) Release(context.Context, string, []persistence.Transfer) error { return nil }
 
 // Moves: there is nobody to move them to.
 func (s *store) Moves(context.Context) ([]persistence.Move, error) { return nil, nil }

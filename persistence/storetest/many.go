@@ -154,18 +154,34 @@ var many = []behavior{
 		require.Equal(w, []int{4, 6}, w.claim(other, 4, 5, 6))
 		require.Equal(w, []int{0, 5}, w.claim(w.me, 0, 4, 5), "its own and no other")
 		require.Empty(w, w.claim(w.me))
-		require.NoError(w, w.Release(w.ctx(), other, []int{5, 6, 7}), "what is not one's own is left alone")
+		require.NoError(w, w.Release(w.ctx(), other, to("", 5, 6, 7)), "what is not one's own is left alone")
 		c := w.cluster()
 		require.Equal(w, []string{w.me, "", other, w.me, "", "", w.me}, []string{c.Owners[0], c.Owners[1], c.Owners[4], c.Owners[5], c.Owners[6], c.Owners[7], c.Owners[1023]})
 		require.Equal(w, []int{6}, w.claim(w.me, 4, 6))
+	}},
+	{"a shard that is released for somebody is his from that moment on, if he lives", func(w *world) {
+		other, gone := w.join("other", time.Hour), w.join("gone", time.Hour)
+		require.NoError(w, w.Leave(w.ctx(), gone))
+		w.claim(w.me, 1, 2, 3, 4)
+		given := append(to(other, 1, 2, 7), append(to(gone, 3), to("", 4)...)...)
+		require.True(w, w.changes(func() { require.NoError(w, w.Release(w.ctx(), w.me, given)) }))
+		require.Equal(w, []string{other, other, "", ""}, w.cluster().Owners[1:5])
+		require.Empty(w, w.cluster().Owners[7], "what is not one's own is not given to anybody")
+		require.False(w, w.changes(func() { require.NoError(w, w.Release(w.ctx(), w.me, given)) }), "it is given once")
+		require.Equal(w, []int{3, 4}, w.claim(other, 3, 4), "nobody has what was for somebody who had gone")
+		moves := got[persistence.Move](w)(w.Moves(w.ctx()))
+		for i := range moves {
+			moves[i].At = 0
+		}
+		require.Equal(w, []persistence.Move{{To: w.me, Shards: 4}, {From: w.me, To: other, Shards: 2}, {From: w.me, To: other, Shards: 2}}, moves)
 	}},
 	{"what changes hands is told, by whom and to whom", func(w *world) {
 		other := w.join("other", time.Hour)
 		w.claim(w.me, 1, 2, 3, 4)
 		w.claim(other, 5)
-		require.NoError(w, w.Release(w.ctx(), w.me, []int{1, 2, 3}))
+		require.NoError(w, w.Release(w.ctx(), w.me, to("", 1, 2, 3)))
 		w.claim(w.me, 3) // it takes back what nobody wanted
-		require.NoError(w, w.Release(w.ctx(), other, []int{5}))
+		require.NoError(w, w.Release(w.ctx(), other, to("", 5)))
 		third := w.join("third", time.Hour)
 		w.claim(third, 1, 2, 5, 6)
 		require.NoError(w, w.Leave(w.ctx(), third))
@@ -222,7 +238,7 @@ var many = []behavior{
 					slices.Reverse(shards)
 				}
 				for range 10 {
-					require.NoError(w, w.Release(w.ctx(), m, w.claim(m, shards...)))
+					require.NoError(w, w.Release(w.ctx(), m, to("", w.claim(m, shards...)...)))
 				}
 			})
 		}
@@ -250,7 +266,7 @@ var many = []behavior{
 		require.ErrorIs(w, err, persistence.ErrFenced)
 		_, err = w.Claim(w.ctx(), old, []int{9})
 		require.ErrorIs(w, err, persistence.ErrFenced)
-		require.NoError(w, w.Release(w.ctx(), old, []int{1, 2, 3}))
+		require.NoError(w, w.Release(w.ctx(), old, to("", 1, 2, 3)))
 		require.NoError(w, w.Leave(w.ctx(), old))
 		c := w.cluster()
 		require.Equal(w, []string{w.me, w.me, w.me, ""}, []string{c.Owners[1], c.Owners[2], c.Owners[3], c.Owners[9]})
@@ -316,8 +332,8 @@ var many = []behavior{
 		require.True(w, w.changes(func() { w.claim(other, 1, 2) }))
 		require.False(w, w.changes(func() { w.claim(other, 1, 2) }), "they are its own already")
 		require.False(w, w.changes(func() { w.claim(w.me, 1) }), "it is somebody else's")
-		require.False(w, w.changes(func() { require.NoError(w, w.Release(w.ctx(), w.me, []int{1, 5})) }))
-		require.True(w, w.changes(func() { require.NoError(w, w.Release(w.ctx(), other, []int{1})) }))
+		require.False(w, w.changes(func() { require.NoError(w, w.Release(w.ctx(), w.me, to("", 1, 5))) }))
+		require.True(w, w.changes(func() { require.NoError(w, w.Release(w.ctx(), other, to("", 1))) }))
 		require.False(w, w.changes(func() { w.expire(other) }))
 		require.True(w, w.changes(func() { w.fence(other) }))
 		other = w.join("other", time.Hour)
@@ -325,4 +341,13 @@ var many = []behavior{
 		require.False(w, w.changes(func() { require.NoError(w, w.Leave(w.ctx(), other)) }))
 		require.False(w, w.changes(func() { w.must(created("a")) }))
 	}},
+}
+
+// to are transfers of shards to somebody.
+func to(member string, shards ...int) []persistence.Transfer {
+	transfers := make([]persistence.Transfer, len(shards))
+	for i, shard := range shards {
+		transfers[i] = persistence.Transfer{Shard: shard, To: member}
+	}
+	return transfers
 }

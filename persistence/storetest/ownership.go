@@ -99,9 +99,9 @@ func (o *ownership) claim(t *rapid.T) {
 }
 
 func (o *ownership) release(t *rapid.T) {
-	one, shards := o.one(t), o.shards(t)
-	require.NoError(t, o.store.Release(ctx, one.store, shards))
-	require.NoError(t, o.model.Release(ctx, one.model, shards))
+	one, next, shards := o.one(t), o.one(t), o.shards(t)
+	require.NoError(t, o.store.Release(ctx, one.store, to(next.store, shards...)))
+	require.NoError(t, o.model.Release(ctx, one.model, to(next.model, shards...)))
 }
 
 // same compares what the two tell of the cluster. The store may have had members before.

@@ -69,7 +69,7 @@ var single = []behavior{
 			c := w.cluster()
 			require.Equal(w, slices.Repeat([]string{w.me}, persistence.Shards), c.Owners)
 			require.Equal(w, []int{3, 7}, got[int](w)(w.Claim(w.ctx(), w.me, []int{7, 3})))
-			require.NoError(w, w.Release(w.ctx(), w.me, []int{3}))
+			require.NoError(w, w.Release(w.ctx(), w.me, to("", 3)))
 			require.Equal(w, c.Owners, w.cluster().Owners)
 			w.succeed()
 			require.Greater(w, w.cluster().Generation, c.Generation)
