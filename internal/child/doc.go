@@ -7,6 +7,8 @@
 // A Forker is a program that was started once and forks itself for jobs. What it forks is like what was started: in a process group and a
 // family of its own, which it joins before it does anything else.
 //
+// Programs stand back where the processors are busy (on Linux): they are nicer than we are by 10.
+//
 // A program may be held to so much memory for each of its processes (Command.Memory), on Linux.
 //
 // Files that programs are given are removed with their use, and those of a process that was killed by the next one that looks.

@@ -72,6 +72,7 @@ func Start(cmd Command) (*Process, error) {
 		if err == nil {
 			p.Pid = p.own.Pid
 			p.family.Adopt(p.Pid)
+			p.yield()
 		}
 		return err
 	})
