@@ -16,7 +16,7 @@ import (
 	"github.com/troupe-engine/troupe"
 )
 
-// moves counts the tasks that have gone on after their member was killed.
+// moves counts the tasks that have gone on, after their member was killed or their timer was due.
 type moves struct {
 	tasks sync.Map
 	count atomic.Int64
@@ -25,8 +25,27 @@ type moves struct {
 }
 
 func (m *moves) moved(task string) {
-	if _, again := m.tasks.LoadOrStore(task, nil); !again && m.count.Add(1) == m.most {
+	if _, again := m.tasks.LoadOrStore(task, time.Now()); !again && m.count.Add(1) == m.most {
 		close(m.all)
+	}
+}
+
+// of is when a task went on.
+func (m *moves) of(task string) time.Time {
+	at, _ := m.tasks.Load(task)
+	moved, _ := at.(time.Time)
+	return moved
+}
+
+// wait waits until all have.
+func (m *moves) wait(ctx context.Context) error {
+	select {
+	case <-m.all:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(5 * time.Minute):
+		return fmt.Errorf("%d of %d tasks went on", m.count.Load(), m.most)
 	}
 }
 
@@ -62,12 +81,8 @@ func (b *bench) memberKilled() error {
 	if _, err := b.engine.Member(b.ctx); err != nil {
 		return err
 	}
-	select {
-	case <-b.moves.all:
-	case <-b.ctx.Done():
-		return b.ctx.Err()
-	case <-time.After(5 * time.Minute):
-		return fmt.Errorf("%d of %d tasks went on", b.moves.count.Load(), b.o.n)
+	if err := b.moves.wait(b.ctx); err != nil {
+		return err
 	}
 	last := time.Since(m.began)
 	if err := m.end(b.o.n, b.o.n); err != nil {
