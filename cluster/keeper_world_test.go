@@ -106,7 +106,7 @@ func (w *world) look() *View {
 func (w *world) within(limit time.Duration, what string, so func() bool) time.Duration {
 	w.t.Helper()
 	begun := time.Now()
-	for ; !so(); time.Sleep(time.Millisecond) {
+	for ; !so(); time.Sleep(5 * time.Millisecond) {
 		if time.Since(begun) > limit {
 			v := w.look()
 			require.FailNow(w.t, "not so in time: "+what, "%v %+v", v.counts(), v.Members)
