@@ -91,7 +91,7 @@ func (t TaskQuery) query() url.Values {
 	return q
 }
 
-// CountTasks counts what Tasks lists, up to 10,000; by is state, flow, label:NAME or "".
+// CountTasks counts what Tasks lists, up to 10,000, by state up to so many of each; by is state, flow, label:NAME or "".
 func (c *Client) CountTasks(ctx context.Context, q TaskQuery, by string) (*wire.TaskCount, error) {
 	q.Paging, q.Sort = Paging{}, ""
 	query := q.query()

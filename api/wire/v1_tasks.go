@@ -145,8 +145,8 @@ type Task struct {
 
 // TaskCount is how many tasks there are.
 type TaskCount struct {
-	Count  int         `json:"count" doc:"at most 10,000"`
-	Exact  bool        `json:"exact" doc:"false: there are more, or may be, and groups are of the first of them"`
+	Count  int         `json:"count" doc:"at most 10,000; with group_by the sum of the groups"`
+	Exact  bool        `json:"exact" doc:"false: there are more, or may be"`
 	Groups []TaskGroup `json:"groups" doc:"where group_by was sent; never null"`
 }
 
@@ -156,6 +156,7 @@ type TaskGroup struct {
 	Count int    `json:"count"`
 }
 
+	More  bool   `json:"more,omitempty" doc:"there are more, or may be"`
 // FollowedError tells of failed steps of a node that its task went on after, because on_error says follow.
 type FollowedError struct {
 	Node  string `json:"node"`

@@ -120,7 +120,7 @@ func (t tx) create(c *persistence.Commit) (int64, error) {
 		return 0, err
 	}
 	for key, value := range c.Create.Labels {
-		_, err := t.exec("INSERT INTO task_labels (key, value, created_at, task) VALUES (?, ?, ?, ?)", key, value, c.Create.CreatedAt, c.Task)
+		_, err := t.exec("INSERT INTO task_labels (key, value, created_at, task, status) VALUES (?, ?, ?, ?, 'pending')", key, value, c.Create.CreatedAt, c.Task)
 		if err != nil {
 			return 0, err
 		}

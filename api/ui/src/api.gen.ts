@@ -1922,9 +1922,9 @@ export interface Task {
 }
 
 export interface TaskCount {
-  /** at most 10,000 */
+  /** at most 10,000; with group_by the sum of the groups */
   count: number
-  /** false: there are more, or may be, and groups are of the first of them */
+  /** false: there are more, or may be */
   exact: boolean
   /** where group_by was sent; never null */
   groups: TaskGroup[]
@@ -1970,6 +1970,8 @@ export interface TaskGroup {
 export interface TaskState {
   created_at: string
   id: string
+  /** there are more, or may be */
+  more?: boolean
   state: "pending" | "running" | "canceling" | "completed" | "failed" | "canceled"
 }
 
