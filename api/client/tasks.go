@@ -16,7 +16,7 @@ import (
 
 // Start begins a task. Without an idempotency key it gets one of its own, so that it may be sent again and begins one task.
 func (c *Client) Start(ctx context.Context, s wire.Start) (*wire.Started, error) {
-	own := s.IdempotencyKey == ""
+	own := s.IdempotencyKey == "" && !s.DryRun
 	if own {
 		s.IdempotencyKey = crand.Text()
 	}

@@ -18,7 +18,7 @@ import (
 func (s *service) taskRoutes() {
 	serve(s, operation{id: "start-task", method: http.MethodPost, path: "/v1/tasks", tag: "tasks", created: true,
 		summary: "Start a task",
-		text:    "When it is answered the task is stored. With an idempotency key the same request may be sent again: it is the same task. The same key with another version, params or labels is refused (409)."}, s.start)
+		text:    "When it is answered the task is stored. With an idempotency key the same request may be sent again: it is the same task. The same key with another version, params or labels is refused (409). A dry run is answered with what the task would do: choices and timers are decided, and whoever would be called or waited for is named; what follows from that is not known."}, s.start)
 	serve(s, operation{id: "list-tasks", method: http.MethodGet, path: "/v1/tasks", tag: "tasks",
 		summary: "Search tasks, newest first"}, s.listTasks)
 	serve(s, operation{id: "count-tasks", method: http.MethodGet, path: "/v1/tasks/count", tag: "tasks",
