@@ -97,11 +97,6 @@ CREATE TABLE task_labels (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX task_labels_task ON task_labels (task);
 CREATE INDEX task_labels_status ON task_labels (key, value, status, created_at, task);
--- +goose StatementBegin
-CREATE TRIGGER task_labels_follow AFTER UPDATE OF status ON tasks WHEN new.status <> old.status AND new.labels IS NOT NULL BEGIN
-	UPDATE task_labels SET status = new.status WHERE task = new.id;
-END;
--- +goose StatementEnd
 
 -- By the number of the task and not its id: what tasks under way write stands together, on few pages.
 CREATE TABLE task_events (
