@@ -29,7 +29,7 @@ function Steps({ told }: { told: Foresight }) {
           {told.steps.map((s, i) => (
             <tr key={i}>
               <td><code>{named(s)}</code></td>
-              <td>{becomes(s)}{s.output && <> <code>{s.output}</code>{(s.output_bytes ?? 0) > s.output.length && ' …'}</>}</td>
+              <td>{becomes(s)}{s.output && <> <code>{s.output}</code>{(s.output_bytes ?? 0) > new TextEncoder().encode(s.output).length && ' …'}</>}</td>
             </tr>
           ))}
         </tbody>
