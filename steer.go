@@ -80,7 +80,7 @@ func (e *Engine) Tasks(ctx context.Context, q TaskQuery) (*Page[TaskSummary], er
 	return answered(e.client.Tasks(ctx, q))
 }
 
-// CountTasks counts what Tasks lists, up to 10,000; by is state, flow, label:NAME or "".
+// CountTasks counts what Tasks lists, up to 10,000, by state up to so many of each; by is state, flow, label:NAME or "".
 func (e *Engine) CountTasks(ctx context.Context, q TaskQuery, by string) (*TaskCount, error) {
 	return answered(e.client.CountTasks(ctx, q, by))
 }

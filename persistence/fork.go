@@ -32,18 +32,21 @@ func (r *Reader) Fork(ctx context.Context, task, version string, at ForkAt) (pla
 	return flow.PlanFork(task, history, before, after, flow.ForkPoint{Node: at.Node, Part: at.Row > 0})
 }
 
-// Foresee says what a task that starts so would do, where what another one of the same flow did counts as far as it is the same; see flow.Foresee. A history
-// that is too long to be looked at counts for nothing.
+// Foresee says what a task that starts so would do, where what another one of the same flow did counts as far as it is the same; see flow.Foresee. Nothing counts of
+// no task, "", and of a history that is too long to be looked at.
 func (r *Reader) Foresee(ctx context.Context, task string, start flow.Start, env flow.Env) (told flow.Foresight, err error) {
+	after, err := r.Plan(ctx, start.Version)
+	switch {
+	case err != nil:
+		return told, err
+	case task == "":
+		return flow.Foresee(after, start, nil, after, env)
+	}
 	row, err := r.store.Task(ctx, task)
 	if err != nil {
 		return told, err
 	}
 	before, err := r.Plan(ctx, row.VersionID)
-	if err != nil {
-		return told, err
-	}
-	after, err := r.Plan(ctx, start.Version)
 	if err != nil {
 		return told, err
 	}

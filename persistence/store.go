@@ -191,8 +191,10 @@ type Tasks interface {
 	Task(ctx context.Context, id string) (*TaskRow, error)          // ErrNotFound
 	ListTasks(ctx context.Context, f TaskFilter) ([]TaskRow, error) // without their params
 	CountTasks(ctx context.Context, f TaskFilter) (int, error)      // ignores order and paging
-	// CountTasksBy counts them by their status, or by something else. It ignores order and paging.
-	CountTasksBy(ctx context.Context, f TaskFilter, by By) (map[string]int, error)
+	// CountTasksBy counts them by their status, or by something else. It ignores order and paging. By status, where a filter asks for nothing but
+	// flows, states and times of creation, each state in which tasks have ended is counted by itself up to Most, and those that have not ended are
+	// together; whatever else is asked, so many tasks in all. A group of which there are more, or may be, says so; one that has no task is missing.
+	CountTasksBy(ctx context.Context, f TaskFilter, by By) (map[string]Group, error)
 	// NewestOf tells the newest tasks of each of some flows, so many of each at most, the flows in order of their ids.
 	NewestOf(ctx context.Context, flows []string, each int) ([]TaskMark, error)
 	// CountByStatus counts all tasks by status, for metrics.
@@ -272,6 +274,9 @@ type TaskFilter struct {
 	Most                        int // counting ends there; 0 = all are counted
 }
 
+// OfFlows says that the filter names flows.
+func (f *TaskFilter) OfFlows() bool { return f.FlowID != "" || f.FlowSlug != "" || len(f.FlowIDs) > 0 }
+
 // Indexed is the filter without the conditions that no index answers: each task that it picks has to be looked at for them. False: there
 // are none. Whoever lists by such conditions bounds how many are looked at by Through.
 func (f TaskFilter) Indexed() (wider TaskFilter, searches bool) {
@@ -290,6 +295,12 @@ type Spot struct {
 type By struct {
 	Flow  bool   // the id of their flow
 	Label string // what a label of theirs says; "" = another. Those without it count as ""
+}
+
+// Group is how many tasks have something.
+type Group struct {
+	Count int
+	More  bool // there are more, or may be
 }
 
 // Queue is the store's side of jobs that wait for pollers: rows made and ended by commits.

@@ -16,7 +16,7 @@ import (
 
 // Start begins a task. Without an idempotency key it gets one of its own, so that it may be sent again and begins one task.
 func (c *Client) Start(ctx context.Context, s wire.Start) (*wire.Started, error) {
-	own := s.IdempotencyKey == ""
+	own := s.IdempotencyKey == "" && !s.DryRun
 	if own {
 		s.IdempotencyKey = crand.Text()
 	}
@@ -91,7 +91,7 @@ func (t TaskQuery) query() url.Values {
 	return q
 }
 
-// CountTasks counts what Tasks lists, up to 10,000; by is state, flow, label:NAME or "".
+// CountTasks counts what Tasks lists, up to 10,000, by state up to so many of each; by is state, flow, label:NAME or "".
 func (c *Client) CountTasks(ctx context.Context, q TaskQuery, by string) (*wire.TaskCount, error) {
 	q.Paging, q.Sort = Paging{}, ""
 	query := q.query()

@@ -66,7 +66,7 @@ func (s *service) fork(ctx context.Context, in *forkInput) (*answer[wire.Forked]
 	return &answer[wire.Forked]{statusOf(started.Created), forked}, nil
 }
 
-// foresee says what a task would do that starts so, after another one.
+// foresee says what a task would do that starts so, after another one or, "", none.
 func (s *service) foresee(ctx context.Context, task string, start flow.Start) (*wire.Foresight, error) {
 	told, err := s.Reader.Foresee(ctx, task, start, flow.Env{Now: time.Now().UnixMilli(), Limits: s.Limits.OrDefault()})
 	if err != nil {

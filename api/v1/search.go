@@ -106,7 +106,7 @@ type countTasksInput struct {
 	By string `query:"group_by" maxLength:"300" doc:"state, flow, or label:NAME: also how many there are of each" example:"label:customer"`
 }
 
-// countedTasks is how many are counted at most: nobody reads more than that from a number, and it bounds what it costs.
+// countedTasks is how many are counted at most, or of each state: nobody reads more than that from a number, and it bounds what it costs.
 const countedTasks = 10_000
 
 func (s *service) countTasks(ctx context.Context, in *countTasksInput) (*body[wire.TaskCount], error) {
@@ -130,30 +130,29 @@ func (s *service) countTasks(ctx context.Context, in *countTasksInput) (*body[wi
 	return &body[wire.TaskCount]{*answer}, nil
 }
 
-// counted counts tasks, and by something if that is asked for: then each of them is read.
+// counted counts tasks, and by something if that is asked for.
 func (s *service) counted(ctx context.Context, f persistence.TaskFilter, by *persistence.By) (*wire.TaskCount, error) {
 	through, err := s.searchedThrough(ctx, f)
 	if err != nil {
 		return nil, err
 	}
-	f.Through, f.Most = through, countedTasks+1
-	answer := &wire.TaskCount{Groups: []wire.TaskGroup{}}
-	var counts map[string]int
+	f.Through = through
+	answer := &wire.TaskCount{Groups: []wire.TaskGroup{}, Exact: through.ID == ""}
 	if by == nil {
-		answer.Count, err = s.Store.CountTasks(ctx, f)
-	} else {
-		counts, err = s.Store.CountTasksBy(ctx, f, *by)
+		f.Most = countedTasks + 1
+		n, err := s.Store.CountTasks(ctx, f)
+		answer.Count, answer.Exact = min(n, countedTasks), answer.Exact && n <= countedTasks
+		return answer, err
 	}
-	if err != nil {
-		return nil, err
+	f.Most = countedTasks
+	groups, err := s.Store.CountTasksBy(ctx, f, *by)
+	for _, key := range slices.Sorted(maps.Keys(groups)) {
+		group := wire.TaskGroup{Key: key, Count: groups[key].Count, More: groups[key].More || through.ID != ""}
+		answer.Count += group.Count
+		answer.Exact = answer.Exact && !group.More
+		answer.Groups = append(answer.Groups, group)
 	}
-	for _, key := range slices.Sorted(maps.Keys(counts)) {
-		answer.Count += counts[key]
-		answer.Groups = append(answer.Groups, wire.TaskGroup{Key: key, Count: counts[key]})
-	}
-	answer.Exact = answer.Count <= countedTasks && through.ID == ""
-	answer.Count = min(answer.Count, countedTasks)
-	return answer, nil
+	return answer, err
 }
 
 // byOf is nil for nothing.

@@ -39,6 +39,10 @@ func TestASearchLooksAtSoManyTasksAtOnceAndGoesOn(t *testing.T) {
 			require.EqualValues(s, 1, count["count"], search)
 			require.Equal(s, false, count["exact"], search)
 		}
+		for _, filter := range []string{"", "&flow=" + slug} {
+			require.Equal(s, obj{"count": 10_001.0, "exact": false, "groups": []any{obj{"key": "failed", "count": 10_000.0, "more": true}, obj{"key": "running", "count": 1.0}}},
+				s.get("/v1/tasks/count?group_by=state"+filter), "a state of few is counted beside one of very many")
+		}
 		dry := s.call(200, "POST", "/v1/tasks/bulk", obj{"action": "retry", "dry_run": true, "filter": obj{"q": "needle"}})
 		require.Equal(s, []any{1.0, false}, []any{dry["tasks"], dry["exact"]}, "a command looks at no more")
 		first := s.call(200, "POST", "/v1/tasks/bulk", obj{"action": "pause", "filter": obj{"q": "needle", "state": []string{"failed"}}})

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -27,27 +28,41 @@ func (s *service) start(ctx context.Context, in *startInput) (*startAnswer, erro
 	if err != nil {
 		return nil, err
 	}
+	where := "body.params"
+	if len(in.Body.Params) == 0 {
+		where = "body.input"
+	}
+	if in.Body.DryRun {
+		told, err := s.foresee(ctx, "", flow.Start{Version: n.VersionID, Params: n.Params})
+		if err != nil {
+			return nil, startProblem(err, where, in.Body.Flow)
+		}
+		return &startAnswer{http.StatusOK, wire.Started{Foresight: told}}, nil
+	}
 	task, err := s.Engine.StartTask(ctx, n)
 	if err != nil {
-		where := "body.params"
-		if len(in.Body.Params) == 0 {
-			where = "body.input"
-		}
 		return nil, startProblem(err, where, in.Body.Flow)
 	}
 	started := wire.Started{ID: task.Task, Created: task.Created}
 	if in.Body.WaitMS > 0 {
-		if err := s.waitFor(ctx, task.Task, in.Body.WaitMS); err != nil {
+		if started.Task, err = s.waitedFor(ctx, task.Task, in.Body.WaitMS); err != nil {
 			return nil, err
 		}
-		view, err := s.Reader.View(ctx, task.Task)
-		if err != nil {
-			return nil, err
-		}
-		shown := toTask(view)
-		started.Task = &shown
 	}
 	return &startAnswer{statusOf(task.Created), started}, nil
+}
+
+// waitedFor waits for the end of a task, but not longer than ms, and reads it.
+func (s *service) waitedFor(ctx context.Context, task string, ms int64) (*wire.Task, error) {
+	if err := s.waitFor(ctx, task, ms); err != nil {
+		return nil, err
+	}
+	view, err := s.Reader.View(ctx, task)
+	if err != nil {
+		return nil, err
+	}
+	shown := toTask(view)
+	return &shown, nil
 }
 
 // startProblem says what of a request keeps a task of a flow from being started. Its params are somewhere in it.
@@ -71,6 +86,9 @@ func (s *service) newTask(ctx context.Context, in *startInput) (engine.NewTask, 
 	n := engine.NewTask{Labels: in.Body.Labels, Key: orElse(in.Body.IdempotencyKey, in.IdempotencyKey)}
 	if in.IdempotencyKey != "" && in.IdempotencyKey != n.Key {
 		return n, invalid("body.idempotency_key", "send one of them", "the body and the header Idempotency-Key are different")
+	}
+	if in.Body.DryRun && in.Body.WaitMS > 0 {
+		return n, invalid("body.wait_ms", "send one of them", "a dry run starts no task to wait for")
 	}
 	if err := CheckLabels(n.Labels); err != nil {
 		return n, err

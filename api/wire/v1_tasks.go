@@ -11,13 +11,15 @@ type Start struct {
 	Labels         map[string]string `json:"labels,omitempty" maxProperties:"64" nullable:"true" doc:"marks to find the task by"`
 	IdempotencyKey string            `json:"idempotency_key,omitempty" maxLength:"200" doc:"the same key for the same flow is the same task; may be sent as the header Idempotency-Key instead"`
 	WaitMS         int64             `json:"wait_ms,omitempty" minimum:"0" maximum:"300000" doc:"wait this long for the task's end and answer with it; 0 = not at all"`
+	DryRun         bool              `json:"dry_run,omitempty" doc:"answers with what the task would do, and starts nothing"`
 }
 
 // Started answers a start.
 type Started struct {
-	ID      string `json:"id"`
-	Created bool   `json:"created" doc:"false when a task with this idempotency key had been started before"`
-	Task    *Task  `json:"task,omitempty" doc:"when wait_ms was sent: the task as it is then, ended or not"`
+	ID        string     `json:"id,omitempty" doc:"absent after a dry run"`
+	Created   bool       `json:"created" doc:"false after a dry run, and when a task with this idempotency key had been started before"`
+	Task      *Task      `json:"task,omitempty" doc:"when wait_ms was sent: the task as it is then, ended or not"`
+	Foresight *Foresight `json:"foresight,omitempty" doc:"of a dry run: what the task would do"`
 }
 
 // Fork asks for a task that goes on from the history of another one, which has ended.
@@ -145,8 +147,8 @@ type Task struct {
 
 // TaskCount is how many tasks there are.
 type TaskCount struct {
-	Count  int         `json:"count" doc:"at most 10,000"`
-	Exact  bool        `json:"exact" doc:"false: there are more, or may be, and groups are of the first of them"`
+	Count  int         `json:"count" doc:"at most 10,000; with group_by the sum of the groups"`
+	Exact  bool        `json:"exact" doc:"false: there are more, or may be"`
 	Groups []TaskGroup `json:"groups" doc:"where group_by was sent; never null"`
 }
 
@@ -154,6 +156,7 @@ type TaskCount struct {
 type TaskGroup struct {
 	Key   string `json:"key" doc:"state, slug of a flow, or what a label says; empty = without that label"`
 	Count int    `json:"count"`
+	More  bool   `json:"more,omitempty" doc:"there are more, or may be"`
 }
 
 // FollowedError tells of failed steps of a node that its task went on after, because on_error says follow.

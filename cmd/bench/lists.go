@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -52,12 +53,15 @@ func listQueries(now time.Time) []string {
 	at := func(t time.Time) string { return url.QueryEscape(t.UTC().Format(time.RFC3339)) }
 	list := []string{
 		"/v1/overview", "/v1/stats", "/v1/stats?window=7d", "/v1/flows/flow-0/stats?window=7d", "/v1/flows?with=summary", "/v1/flows?q=flow-1&sort=name&with=summary",
-		"/v1/queues", "/v1/workers", "/v1/tasks/count?group_by=state", "/v1/tasks/count?group_by=flow", "/v1/tasks/count?group_by=label:region",
+		"/v1/queues", "/v1/workers", "/v1/tasks/count?group_by=flow", "/v1/tasks/count?group_by=label:region",
 		"/v1/tasks?sort=-ended", "/v1/tasks?sort=ended",
+	}
+	for _, filter := range []string{"", "&flow=flow-0", "&flow=flow-150", "&label=region:north", "&label=customer:customer-77", "&label=region:north&flow=flow-0", "&ended_from=" + at(day), "&q=refused"} {
+		list = append(list, "/v1/tasks/count?group_by=state"+filter)
 	}
 	for _, filter := range []string{
 		"", "state=failed", "state=completed", "state=canceled", "state=running", "flow=flow-0", "flow=flow-150", "flow=flow-0&state=failed", "flow=flow-150&state=failed",
-		"label=customer:customer-77", "label=region:north", "label=customer:customer-77&state=failed", "q=task-019", "q=customer-77", "q=refused", "error=" + url.QueryEscape("failed: refused # of kind aa"),
+		"label=customer:customer-77", "label=region:north", "label=customer:customer-77&state=failed", "label=region:north&state=failed", "q=task-019", "q=customer-77", "q=refused", "error=" + url.QueryEscape("failed: refused # of kind aa"),
 		"waits=approval", "waits=event", "queued=service-1", "id_prefix=task-0193", "version=1&flow=flow-1", "node=failed&state=failed",
 		"created_from=" + at(day), "created_from=" + at(week) + "&created_to=" + at(day), "ended_from=" + at(day), "duration_min=5000", "duration_max=100&flow=flow-3",
 	} {
@@ -129,21 +133,42 @@ func (b *bench) ready() (err error) {
 	return err
 }
 
-// listsTable prints the medians of lists, one line a route.
+var saidTimes = regexp.MustCompile(`=\d{4}-[^&]*`)
+
+// shownRoute is a route without the times and places that are others each time.
+func shownRoute(route string) string {
+	shown, _, deep := strings.Cut(route, "&cursor=")
+	shown = "`" + strings.TrimSuffix(saidTimes.ReplaceAllString(shown, "=…"), "?") + "`"
+	if deep {
+		shown += fmt.Sprintf(", page %d", listDeep+1)
+	}
+	return shown
+}
+
+// listsTable prints the medians of lists in Markdown: a line for each route, and a column for each line that was measured.
 func listsTable(in io.Reader, out io.Writer) error {
 	lines, err := results(in)
 	if err != nil {
 		return err
 	}
-	for _, r := range lines["lists"] {
-		fmt.Fprintf(out, "%d tasks, %s\n\n| route | median |\n|---|---|\n", r.N, r.Store)
-		for _, route := range slices.Sorted(maps.Keys(r.Extra)) {
-			shown, _, _ := strings.Cut(route, "&cursor=")
-			if shown != route {
-				shown += ", page 101"
+	head, rule, rows := "| route |", "|---|", map[string][]string{}
+	for i, r := range lines["lists"] {
+		head += fmt.Sprintf(" %s, %d tasks |", r.Store, r.N)
+		rule += "--:|"
+		for route, took := range r.Extra {
+			row := shownRoute(route)
+			for len(rows[row]) < i {
+				rows[row] = append(rows[row], "–")
 			}
-			fmt.Fprintf(out, "| `%s` | %.1f ms |\n", shown, r.Extra[route])
+			rows[row] = append(rows[row], fmt.Sprintf("%.1f ms", took))
 		}
+	}
+	fmt.Fprintln(out, head+"\n"+rule)
+	for _, row := range slices.Sorted(maps.Keys(rows)) {
+		for len(rows[row]) < len(lines["lists"]) {
+			rows[row] = append(rows[row], "–")
+		}
+		fmt.Fprintf(out, "| %s | %s |\n", row, strings.Join(rows[row], " | "))
 	}
 	return nil
 }

@@ -34,10 +34,14 @@ type taskStartCmd struct {
 	Flow    string `arg:"" complete:"flow" help:"Slug or id of the flow."`
 	Version int    `help:"Number of the version; 0 = the newest."`
 	Key     string `help:"Idempotency key: the same key for the same flow is the same task."`
+	DryRun  bool   `help:"Show what the task would do, and start none."`
 	Wait    bool   `help:"Wait for the end; exit with 1 if the task does not complete."`
 }
 
 func (c *taskStartCmd) Run(ctx context.Context, a *app) error {
+	if c.Wait && c.DryRun {
+		return errDryWait
+	}
 	server, err := c.client()
 	if err != nil {
 		return err
@@ -49,7 +53,7 @@ func (c *taskStartCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	start.Version, start.IdempotencyKey = c.Version, c.Key
+	start.Version, start.IdempotencyKey, start.DryRun = c.Version, c.Key, c.DryRun
 	started, err := server.Start(ctx, start)
 	switch {
 	case err != nil:
@@ -58,6 +62,8 @@ func (c *taskStartCmd) Run(ctx context.Context, a *app) error {
 		return c.waitFor(ctx, a, server, started.ID)
 	case c.json():
 		return printJSON(a.stdout, started)
+	case c.DryRun:
+		return showForesight(a, started.Foresight)
 	}
 	fmt.Fprintln(a.stdout, clean(started.ID))
 	return nil

@@ -33,3 +33,16 @@ func TestATaskIsForkedAtAnyMoment(t *testing.T) {
 	require.Equal(t, exitUsage, cmd("task", "fork", id, "--at", "-1").code)
 	require.Contains(t, cmd("task", "fork", id, "--at", "99").stderr, "and none with the number 99")
 }
+
+func TestADryRunStartsNoTask(t *testing.T) {
+	at := []string{"--server", startServe(t)}
+	cmd := func(args ...string) result { return call(t, append(args, at...)...) }
+	require.Zero(t, cmd("flow", "apply", write(t, "approve.yaml", approve)).code)
+	got := cmd("task", "start", "approve", "--dry-run")
+	require.Zero(t, got.code, got.stderr)
+	require.Contains(t, got.stdout, "waits")
+	require.Contains(t, got.stdout, "what comes then depends on what is called or waited for")
+	require.NotEmpty(t, parse[wire.Started](t, cmd("task", "start", "approve", "--dry-run", "-o", "json").stdout).Foresight.Steps)
+	require.Equal(t, exitUsage, cmd("task", "start", "approve", "--dry-run", "--wait").code)
+	require.Empty(t, parse[wire.Page[wire.TaskSummary]](t, cmd("task", "list", "-o", "json").stdout).Items)
+}

@@ -8,6 +8,8 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
+var errDryWait = usagef("--dry-run starts no task to wait for: give one of --dry-run and --wait")
+
 type taskRerunCmd struct {
 	manyArg
 	Version string `placeholder:"N|newest" help:"Version of the flow that the new task runs; without, that of the old one."`
@@ -24,7 +26,7 @@ func (c *taskRerunCmd) Run(ctx context.Context, a *app) error {
 	case picked && (c.Wait || c.DryRun || c.Params != "" || len(c.Param) > 0):
 		return usagef("--filter has tasks done again as they were begun: params, --dry-run and --wait are for tasks that are named by their ids")
 	case c.Wait && c.DryRun:
-		return usagef("--dry-run starts no task to wait for: give one of --dry-run and --wait")
+		return errDryWait
 	case picked:
 		return c.bulkAnew(ctx, a, wire.Bulk{Action: "rerun"}, c.Version)
 	}

@@ -83,28 +83,37 @@ func at(spot persistence.Spot) persistence.TaskRow {
 	return row
 }
 
-func (s *store) CountTasksBy(ctx context.Context, f persistence.TaskFilter, by persistence.By) (map[string]int, error) {
+func (s *store) CountTasksBy(ctx context.Context, f persistence.TaskFilter, by persistence.By) (map[string]persistence.Group, error) {
 	leave, err := s.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	counts := map[string]int{}
-	list := s.pick(f)
-	if f.Most > 0 {
-		list = first(list, f.Most)
-	}
-	for _, t := range list {
+	what := func(t *persistence.TaskRow) string {
 		switch {
 		case by.Label != "":
-			counts[t.Labels[by.Label]]++
+			return t.Labels[by.Label]
 		case by.Flow:
-			counts[t.FlowID]++
-		default:
-			counts[t.Status]++
+			return t.FlowID
 		}
+		return t.Status
 	}
-	return counts, nil
+	list, cut := s.pick(f), false
+	if by != (persistence.By{}) && f.Most > 0 {
+		cut = len(list) > f.Most
+		list = first(list, f.Most)
+	}
+	groups := map[string]persistence.Group{}
+	for i := range list {
+		g := groups[what(&list[i])]
+		full := f.Most > 0 && g.Count == f.Most
+		if !full {
+			g.Count++
+		}
+		g.More = full || cut
+		groups[what(&list[i])] = g
+	}
+	return groups, nil
 }
 
 func (s *store) CountTasks(ctx context.Context, f persistence.TaskFilter) (int, error) {

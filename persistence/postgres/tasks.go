@@ -54,9 +54,10 @@ func (s *store) CountTasks(ctx context.Context, f persistence.TaskFilter) (int, 
 	return *n, nil
 }
 
-func (s *store) CountTasksBy(ctx context.Context, f persistence.TaskFilter, by persistence.By) (map[string]int, error) {
+func (s *store) CountTasksBy(ctx context.Context, f persistence.TaskFilter, by persistence.By) (map[string]persistence.Group, error) {
 	q := listing.CountBy(dialect, f, by)
-	return listing.Counts(read(ctx, s, "count tasks", listing.ScanCounted, q.String(), q.Args...))
+	rows, err := read(ctx, s, "count tasks", listing.ScanCounted, q.String(), q.Args...)
+	return listing.Groups(rows, f.Most), err
 }
 
 func (s *store) NewestOf(ctx context.Context, flows []string, each int) ([]persistence.TaskMark, error) {

@@ -38,20 +38,20 @@ func isAnswer(err error) bool {
 }
 
 func (t tx) commit(c *persistence.Commit) error {
-	n, err := t.row(c)
+	j, err := t.row(c)
 	if err != nil {
 		return err
 	}
 	if c.Columns != nil {
-		if err := t.columns(n, c); err != nil {
+		if err := t.columns(j, c); err != nil {
 			return err
 		}
 	}
-	if err := t.snapshot(n, c); err != nil {
+	if err := t.snapshot(j.n, c); err != nil {
 		return err
 	}
 	if c.Rest != nil {
-		if err := t.rest(n, c.Task, *c.Rest); err != nil {
+		if err := t.rest(j.n, c.Task, *c.Rest); err != nil {
 			return err
 		}
 	}
@@ -81,28 +81,28 @@ func (t tx) snapshot(n int64, c *persistence.Commit) (err error) {
 	return err
 }
 
-// row writes the journal's row, or finds why it cannot. It tells the task's number.
-func (t tx) row(c *persistence.Commit) (int64, error) {
+// row writes the journal's row, or finds why it cannot. It tells where the journal is.
+func (t tx) row(c *persistence.Commit) (*journal, error) {
 	if c.Create != nil {
 		return t.create(c)
 	}
 	j, err := t.journal(c.Task)
 	switch {
 	case err != nil:
-		return 0, err
+		return nil, err
 	case c.Events == nil && j.last != c.Seq, c.Events != nil && j.last != c.Seq-1:
-		return 0, persistence.ErrStale
+		return nil, persistence.ErrStale
 	case c.Events == nil:
-		return j.n, nil
+		return j, nil
 	}
 	_, err = t.exec("INSERT INTO task_events (task, seq, at, events) VALUES (?, ?, ?, ?)", j.n, c.Seq, c.At, c.Events)
 	j.last = c.Seq // or all is rolled back, and forgotten
-	return j.n, err
+	return j, err
 }
 
-func (t tx) create(c *persistence.Commit) (int64, error) {
+func (t tx) create(c *persistence.Commit) (*journal, error) {
 	if c.Seq != 1 || c.Events == nil {
-		return 0, persistence.ErrStale
+		return nil, persistence.ErrStale
 	}
 	result, err := t.do(`INSERT INTO tasks (id, flow_id, version_id, status, cursor, last_action, error, paused, steps, followed,
 			created_at, updated_at, ended_at, resting, body_hash, labels, snapshot_seq, params)
@@ -110,24 +110,37 @@ func (t tx) create(c *persistence.Commit) (int64, error) {
 		WHERE EXISTS (SELECT 1 FROM flow_versions WHERE id = ?3) ON CONFLICT (id) DO NOTHING`,
 		c.Task, c.Create.FlowID, c.Create.VersionID, c.Create.CreatedAt, c.At, c.Create.BodyHash, listing.Labels(c.Create.Labels), blob(c.Create.Params))
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	if written, err := result.RowsAffected(); err != nil || written == 0 {
-		return 0, cmp.Or(err, t.notCreated(c.Task))
+		return nil, cmp.Or(err, t.notCreated(c.Task))
 	}
 	n, err := result.LastInsertId()
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	for key, value := range c.Create.Labels {
-		_, err := t.exec("INSERT INTO task_labels (key, value, created_at, task) VALUES (?, ?, ?, ?)", key, value, c.Create.CreatedAt, c.Task)
-		if err != nil {
-			return 0, err
-		}
+	if err := t.label(c); err != nil {
+		return nil, err
 	}
 	_, err = t.exec("INSERT INTO task_events (task, seq, at, events) VALUES (?, 1, ?, ?)", n, c.At, c.Events)
-	t.note(c.Task, &journal{n, 1})
-	return n, err
+	j := &journal{n, 1, len(c.Create.Labels) > 0}
+	t.note(c.Task, j)
+	return j, err
+}
+
+// label writes the labels of a new task.
+func (t tx) label(c *persistence.Commit) error {
+	status := "pending"
+	if c.Columns != nil {
+		status = c.Columns.Status
+	}
+	for key, value := range c.Create.Labels {
+		_, err := t.exec("INSERT INTO task_labels (key, value, created_at, task, status) VALUES (?, ?, ?, ?, ?)", key, value, c.Create.CreatedAt, c.Task, status)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // notCreated says why a task could not begin.
@@ -143,10 +156,14 @@ func (t tx) notCreated(task string) error {
 	return persistence.ErrExists
 }
 
-func (t tx) columns(n int64, c *persistence.Commit) error {
+func (t tx) columns(j *journal, c *persistence.Commit) error {
 	_, err := t.exec(`UPDATE tasks SET status = ?, cursor = ?, last_action = ?, error = ?, paused = ?, steps = ?, followed = ?, ended_at = ?, updated_at = ?,
 		waits = ?, wait = ? WHERE n = ?`, c.Columns.Status, listing.Text(c.Columns.Cursor), listing.Text(c.Columns.LastAction), listing.Text(c.Columns.Error),
-		c.Columns.Paused, c.Columns.Steps, c.Columns.Followed, c.Columns.EndedAt, c.At, int64(c.Columns.Waits), listing.Wait(c.Columns.Wait), n)
+		c.Columns.Paused, c.Columns.Steps, c.Columns.Followed, c.Columns.EndedAt, c.At, int64(c.Columns.Waits), listing.Wait(c.Columns.Wait), j.n)
+	if err != nil || !j.labeled || c.Create != nil {
+		return err
+	}
+	_, err = t.exec("UPDATE task_labels SET status = ?1 WHERE task = ?2 AND status <> ?1", c.Columns.Status, c.Task)
 	return err
 }
 

@@ -4,8 +4,9 @@ import "github.com/troupe-engine/troupe/persistence"
 
 // journal is where a task's journal is, and its end.
 type journal struct {
-	n    int64 // the task's number
-	last int64 // the newest row's sequence number
+	n       int64 // the task's number
+	last    int64 // the newest row's sequence number
+	labeled bool  // the task has labels
 }
 
 // endsBytes is for about 12,000 tasks.
@@ -18,7 +19,7 @@ func (t tx) journal(task string) (*journal, error) {
 		return j, nil
 	}
 	j := &journal{}
-	err := t.one("SELECT n, (SELECT max(seq) FROM task_events WHERE task = n) FROM tasks WHERE id = ?", []any{task}, &j.n, &j.last)
+	err := t.one("SELECT n, (SELECT max(seq) FROM task_events WHERE task = n), labels IS NOT NULL FROM tasks WHERE id = ?", []any{task}, &j.n, &j.last, &j.labeled)
 	switch {
 	case isNone(err):
 		return nil, persistence.ErrUnknown

@@ -35,7 +35,8 @@ func TestAPageIsReadFromAnIndexInItsOrder(t *testing.T) {
 		"some states":         {persistence.TaskFilter{Statuses: []string{"running", "pending", "failed", "canceled"}, Before: before}, []string{"tasks_open", "tasks_failed", "tasks_canceled"}},
 		"a label":             {persistence.TaskFilter{Labels: map[string]string{"team": "blue"}}, []string{"SEARCH l USING PRIMARY KEY (key=? AND value=?)", "SEARCH t USING INDEX sqlite_autoindex_tasks_1 (id=?)"}},
 		"a label, after":      {persistence.TaskFilter{Labels: map[string]string{"team": "blue"}, Before: before}, []string{"SEARCH l USING PRIMARY KEY (key=? AND value=? AND (created_at,task)<(?,?))"}},
-		"labels and a state":  {persistence.TaskFilter{Labels: map[string]string{"team": "blue", "env": "test"}, Statuses: []string{"failed"}}, []string{"SEARCH l USING PRIMARY KEY (key=? AND value=?)"}},
+		"labels and a state":  {persistence.TaskFilter{Labels: map[string]string{"team": "blue", "env": "test"}, Statuses: []string{"failed"}, Before: before}, []string{"SEARCH l USING COVERING INDEX task_labels_status (key=? AND value=? AND status=? AND (created_at,task)<(?,?))"}},
+		"a label and states":  {persistence.TaskFilter{Labels: map[string]string{"team": "blue"}, Statuses: []string{"failed", "running"}}, []string{"SEARCH l USING PRIMARY KEY (key=? AND value=?)"}},
 		"waits":               {persistence.TaskFilter{Waits: flow.WaitApproval, Oldest: true}, []string{"t USING INDEX tasks_waiting"}},
 		"newest update first": {persistence.TaskFilter{ByUpdate: true}, []string{"t USING INDEX tasks_unfinished", "SCAN t USING INDEX tasks_settled"}},
 		"failed of a flow":    {persistence.TaskFilter{FlowID: "f", Statuses: []string{"failed"}, Before: before}, []string{"SEARCH t USING INDEX tasks_failed ((created_at,id)<(?,?))"}},
@@ -187,11 +188,35 @@ func TestOfThoseOfOneFairFewAreReadForADecision(t *testing.T) {
 	}))
 }
 
-// TestACountByStateComesToNoStateFirst: it ends after so many tasks, and would else tell of the others that there are none.
-func TestACountByStateComesToNoStateFirst(t *testing.T) {
+// TestACountByStateReadsNoTask: each state has an index that tells all that is asked.
+func TestACountByStateReadsNoTask(t *testing.T) {
 	opened, err := Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), Options{})
 	require.NoError(t, err)
 	defer opened.Close()
-	q := listing.CountBy(dialect, persistence.TaskFilter{Statuses: []string{"completed", "failed"}, Most: 10}, persistence.By{})
-	require.NotContains(t, explained(t, opened.(*store), q), "COMPOUND")
+	s := opened.(*store)
+	ofFlow := []string{"COVERING INDEX tasks_open", "COVERING INDEX tasks_ended_of_flow (flow_id=? AND status=?)"}
+	for name, tt := range map[string]struct {
+		filter persistence.TaskFilter
+		want   []string
+	}{
+		"all":         {persistence.TaskFilter{}, []string{"COVERING INDEX tasks_open", "COVERING INDEX tasks_completed", "COVERING INDEX tasks_fail", "COVERING INDEX tasks_canceled"}},
+		"a flow":      {persistence.TaskFilter{FlowID: "f"}, ofFlow},
+		"flows":       {persistence.TaskFilter{FlowIDs: []string{"f", "g"}}, ofFlow},
+		"a time":      {persistence.TaskFilter{CreatedFrom: 5}, []string{"COVERING INDEX tasks_open (created_at>?)", "COVERING INDEX tasks_completed (created_at>?)"}},
+		"a label":     {persistence.TaskFilter{Labels: map[string]string{"team": "blue"}}, []string{"SEARCH l USING COVERING INDEX task_labels_status (key=? AND value=? AND status=?)"}},
+		"ended later": {persistence.TaskFilter{EndedFrom: 5}, []string{"COVERING INDEX tasks_ended (ended_at>?)"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt.filter.Most = 100
+			plan := explained(t, s, listing.CountBy(dialect, tt.filter, persistence.By{}))
+			for _, step := range tt.want {
+				require.Contains(t, plan, step)
+			}
+			for line := range strings.Lines(plan) {
+				if strings.Contains(line, "SEARCH") || strings.Contains(line, "SCAN t") {
+					require.Contains(t, line, "COVERING INDEX", plan)
+				}
+			}
+		})
+	}
 }

@@ -19,7 +19,7 @@ var byUpdate = []listing.Part{
 	{Where: "(t.ended_at > 0 OR t.resting <> 0)", Order: "t.updated_at"},
 }
 
-var dialect = listing.Dialect{Mark: "?", Open: "t.status IN ('pending', 'running', 'canceling')", Ended: "t.status", LabelTable: true, ByUpdate: byUpdate, Labels: func(q *listing.Query, labels map[string]string) {
+var dialect = listing.Dialect{Mark: "?", Open: "t.status IN ('pending', 'running', 'canceling')", Ended: "t.status", EndedOfFlow: " AND t.status IN ('completed', 'failed', 'canceled')", LabelTable: true, ByUpdate: byUpdate, Labels: func(q *listing.Query, labels map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		q.And("EXISTS (SELECT 1 FROM task_labels WHERE key = ", key)
 		q.Add(" AND value = ", labels[key])
@@ -87,13 +87,14 @@ func (s *store) CountTasks(ctx context.Context, f persistence.TaskFilter) (int, 
 	return *n, nil
 }
 
-func (s *store) CountTasksBy(ctx context.Context, f persistence.TaskFilter, by persistence.By) (map[string]int, error) {
+func (s *store) CountTasksBy(ctx context.Context, f persistence.TaskFilter, by persistence.By) (map[string]persistence.Group, error) {
 	d, err := s.dialect(ctx, f)
 	if err != nil {
 		return nil, err
 	}
 	q := listing.CountBy(d, f, by)
-	return listing.Counts(read(ctx, s.readers.db, "count tasks", listing.ScanCounted, q.String(), q.Args...))
+	rows, err := read(ctx, s.readers.db, "count tasks", listing.ScanCounted, q.String(), q.Args...)
+	return listing.Groups(rows, f.Most), err
 }
 
 func (s *store) NewestOf(ctx context.Context, flows []string, each int) ([]persistence.TaskMark, error) {

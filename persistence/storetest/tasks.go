@@ -164,22 +164,74 @@ var tasks = []behavior{
 			by     persistence.By
 			want   map[string]int
 		}{
-			"status":             {persistence.TaskFilter{FlowID: "f1"}, persistence.By{}, map[string]int{"running": 2, "completed": 1}},
-			"flow":               {persistence.TaskFilter{}, persistence.By{Flow: true}, map[string]int{"f1": 3, "f2": 1, "flow": 1}},
-			"label":              {persistence.TaskFilter{}, persistence.By{Label: "team"}, map[string]int{"blue": 2, "red": 1, "": 2}},
-			"label of a label":   {persistence.TaskFilter{Labels: map[string]string{"team": "blue"}}, persistence.By{Label: "env"}, map[string]int{"test": 1, "": 1}},
-			"status of no tasks": {persistence.TaskFilter{FlowID: "no"}, persistence.By{}, map[string]int{}},
+			"status":                {persistence.TaskFilter{FlowID: "f1"}, persistence.By{}, map[string]int{"running": 2, "completed": 1}},
+			"status of all":         {persistence.TaskFilter{}, persistence.By{}, map[string]int{"running": 2, "completed": 1, "failed": 1, "pending": 1}},
+			"status of some":        {persistence.TaskFilter{Statuses: []string{"failed", "pending", "canceled"}}, persistence.By{}, map[string]int{"failed": 1, "pending": 1}},
+			"status of no status":   {persistence.TaskFilter{Statuses: []string{"nope"}}, persistence.By{}, map[string]int{}},
+			"status of flows":       {persistence.TaskFilter{FlowIDs: []string{"f1", "f2"}, CreatedFrom: 20}, persistence.By{}, map[string]int{"running": 1, "completed": 1, "failed": 1}},
+			"status of a slug":      {persistence.TaskFilter{FlowSlug: "one", CreatedTo: 20}, persistence.By{}, map[string]int{"running": 1}},
+			"status of a label":     {persistence.TaskFilter{Labels: map[string]string{"team": "blue"}}, persistence.By{}, map[string]int{"running": 1, "completed": 1}},
+			"status of labels":      {persistence.TaskFilter{Labels: map[string]string{"team": "blue", "env": "test"}}, persistence.By{}, map[string]int{"completed": 1}},
+			"a status of a label":   {persistence.TaskFilter{Labels: map[string]string{"team": "blue"}, Statuses: []string{"completed"}}, persistence.By{}, map[string]int{"completed": 1}},
+			"label and flow":        {persistence.TaskFilter{Labels: map[string]string{"team": "blue"}, FlowID: "f1"}, persistence.By{}, map[string]int{"running": 1, "completed": 1}},
+			"status of what waits":  {persistence.TaskFilter{Waits: flow.AllWaits}, persistence.By{}, map[string]int{"running": 2}},
+			"status of what ended":  {persistence.TaskFilter{EndedFrom: 50}, persistence.By{}, map[string]int{"completed": 1, "failed": 1}},
+			"status of what failed": {persistence.TaskFilter{Text: "refused"}, persistence.By{}, map[string]int{"failed": 1}},
+			"flow":                  {persistence.TaskFilter{}, persistence.By{Flow: true}, map[string]int{"f1": 3, "f2": 1, "flow": 1}},
+			"label":                 {persistence.TaskFilter{}, persistence.By{Label: "team"}, map[string]int{"blue": 2, "red": 1, "": 2}},
+			"label of a label":      {persistence.TaskFilter{Labels: map[string]string{"team": "blue"}}, persistence.By{Label: "env"}, map[string]int{"test": 1, "": 1}},
+			"status of no tasks":    {persistence.TaskFilter{FlowID: "no"}, persistence.By{}, map[string]int{}},
 		} {
-			counts, err := w.CountTasksBy(w.ctx(), tt.filter, tt.by)
-			require.NoError(w, err)
-			require.Equal(w, tt.want, counts, name)
+			for _, most := range []int{0, 5} { // no more than there are
+				tt.filter.Most = most
+				groups, err := w.CountTasksBy(w.ctx(), tt.filter, tt.by)
+				require.NoError(w, err)
+				want := map[string]persistence.Group{}
+				for what, n := range tt.want {
+					want[what] = persistence.Group{Count: n}
+				}
+				require.Equal(w, want, groups, name)
+			}
 		}
 		few, err := w.CountTasks(w.ctx(), persistence.TaskFilter{Most: 2})
 		require.NoError(w, err)
 		require.Equal(w, 2, few, "counting ends there")
 		one, err := w.CountTasksBy(w.ctx(), persistence.TaskFilter{Most: 1}, persistence.By{Flow: true})
 		require.NoError(w, err)
-		require.Len(w, one, 1)
+		require.NotEmpty(w, one)
+		for _, group := range one {
+			require.Equal(w, persistence.Group{Count: 1, More: true}, group)
+		}
+	}},
+	{"each state is counted up to a bound of its own", func(w *world) {
+		require.NoError(w, w.CreateFlow(w.ctx(), persistence.Flow{ID: "f1", Slug: "one"}))
+		w.version("v1", "f1", 1, "")
+		blue := map[string]string{"team": "blue"}
+		for i, status := range []string{"completed", "completed", "completed", "failed", "failed", "canceled", "running", "running", "running"} {
+			c := persistence.Columns{Status: status}
+			if status != "running" {
+				c.EndedAt = 50
+			}
+			w.must(persistence.Commit{Task: fmt.Sprintf("t%d", i), Seq: 1, Events: []byte("[]"), At: 50, Columns: &c, Create: &persistence.Create{FlowID: "f1", VersionID: "v1", CreatedAt: int64(i), Labels: blue}})
+		}
+		want := map[string]persistence.Group{"completed": {Count: 2, More: true}, "failed": {Count: 2}, "canceled": {Count: 1}, "running": {Count: 2, More: true}}
+		for _, f := range []persistence.TaskFilter{{Most: 2}, {Most: 2, FlowID: "f1"}, {Most: 2, FlowSlug: "one"}, {Most: 2, FlowIDs: []string{"f0", "f1"}}, {Most: 2, CreatedFrom: -1, CreatedTo: 9}} {
+			groups, err := w.CountTasksBy(w.ctx(), f, persistence.By{})
+			require.NoError(w, err)
+			require.Equal(w, want, groups, "%+v", f)
+		}
+		w.must(persistence.Commit{Task: "t3", Seq: 1, At: 60, Columns: &persistence.Columns{Status: "running"}}, // it is retried
+			persistence.Commit{Task: "t8", Seq: 1, At: 60, Columns: &persistence.Columns{Status: "failed", EndedAt: 60}})
+		groups, err := w.CountTasksBy(w.ctx(), persistence.TaskFilter{Most: 9, Labels: blue}, persistence.By{})
+		require.NoError(w, err)
+		require.Equal(w, map[string]persistence.Group{"completed": {Count: 3}, "failed": {Count: 2}, "canceled": {Count: 1}, "running": {Count: 3}}, groups, "labels follow the state")
+		few, err := w.CountTasksBy(w.ctx(), persistence.TaskFilter{Most: 2, Labels: blue}, persistence.By{})
+		require.NoError(w, err)
+		require.NotEmpty(w, few)
+		for status, group := range few {
+			require.LessOrEqual(w, group.Count, 2, status)
+			require.True(w, group.More || group.Count == groups[status].Count, status)
+		}
 	}},
 	{"tasks are counted by status", func(w *world) {
 		w.listed()

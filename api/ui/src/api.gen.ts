@@ -1739,6 +1739,8 @@ export interface SpanStatus {
 }
 
 export interface Start {
+  /** answers with what the task would do, and starts nothing */
+  dry_run?: boolean
   /** slug of the flow, or its id */
   flow: string
   /** the same key for the same flow is the same task; may be sent as the header Idempotency-Key instead */
@@ -1756,9 +1758,12 @@ export interface Start {
 }
 
 export interface Started {
-  /** false when a task with this idempotency key had been started before */
+  /** false after a dry run, and when a task with this idempotency key had been started before */
   created: boolean
-  id: string
+  /** of a dry run: what the task would do */
+  foresight?: Foresight
+  /** absent after a dry run */
+  id?: string
   /** when wait_ms was sent: the task as it is then, ended or not */
   task?: Task
 }
@@ -1922,9 +1927,9 @@ export interface Task {
 }
 
 export interface TaskCount {
-  /** at most 10,000 */
+  /** at most 10,000; with group_by the sum of the groups */
   count: number
-  /** false: there are more, or may be, and groups are of the first of them */
+  /** false: there are more, or may be */
   exact: boolean
   /** where group_by was sent; never null */
   groups: TaskGroup[]
@@ -1965,6 +1970,8 @@ export interface TaskGroup {
   count: number
   /** state, slug of a flow, or what a label says; empty = without that label */
   key: string
+  /** there are more, or may be */
+  more?: boolean
 }
 
 export interface TaskState {

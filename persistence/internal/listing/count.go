@@ -2,6 +2,7 @@ package listing
 
 import (
 	"reflect"
+	"strconv"
 
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -14,7 +15,7 @@ func Count(d Dialect, f persistence.TaskFilter) *Query {
 	if d.saidByLabel(f) {
 		q.Add("SELECT 1 FROM " + d.Schema + "task_labels l")
 		q.where(d, f, "l.")
-		q.most(f)
+		q.most(f.Most)
 		return q
 	}
 	parts := d.parts(f)
@@ -26,21 +27,42 @@ func Count(d Dialect, f persistence.TaskFilter) *Query {
 		q.Add([]string{"", " UNION ALL "}[min(i, 1)] + "SELECT 1 FROM " + d.Schema + "tasks t")
 		q.part(d, f, part)
 	}
-	q.most(f)
+	q.most(f.Most)
 	return q
 }
 
 // saidByLabel says that a filter asks for nothing that the row of a label does not tell.
 func (d Dialect) saidByLabel(f persistence.TaskFilter) bool {
-	rest := f
-	rest.Labels, rest.CreatedFrom, rest.CreatedTo, rest.Most = nil, 0, 0, 0
-	return d.LabelTable && len(f.Labels) == 1 && reflect.DeepEqual(rest, persistence.TaskFilter{})
+	return d.LabelTable && len(f.Labels) == 1 && asks(f, func(rest *persistence.TaskFilter) { rest.Labels = nil })
 }
 
-// CountBy asks how many of them there are by something.
+// saidByIndex says the same of the indexes on states.
+func saidByIndex(f persistence.TaskFilter) bool {
+	return asks(f, func(rest *persistence.TaskFilter) { rest.FlowID, rest.FlowIDs, rest.FlowSlug = "", nil, "" })
+}
+
+// asks says that a filter asks for states, times of creation, and else only for what without takes off.
+func asks(f persistence.TaskFilter, without func(*persistence.TaskFilter)) bool {
+	f.Statuses, f.CreatedFrom, f.CreatedTo, f.Most, f.Oldest = nil, 0, 0, 0, false
+	if len(f.Labels) == 0 {
+		f.Labels = nil
+	}
+	without(&f)
+	return reflect.DeepEqual(f, persistence.TaskFilter{})
+}
+
+// CountBy asks how many of them there are by something. Each row tells the number of a part of them, of what, and how many; Groups reads them.
+// Of a part one more is counted than of a group, which tells that there are more.
 func CountBy(d Dialect, f persistence.TaskFilter, by persistence.By) *Query {
+	f.ByUpdate = false
+	if f.Most > 0 {
+		f.Most++
+	}
 	q := &Query{mark: d.Mark, asc: f.Oldest}
-	q.Add("SELECT what, count(*) FROM (")
+	if by == (persistence.By{}) && q.byState(d, f) {
+		return q
+	}
+	q.Add("SELECT 0, what, count(*) FROM (")
 	q.picked(d, f, func() {
 		switch {
 		case by.Label != "":
@@ -58,6 +80,44 @@ func CountBy(d Dialect, f persistence.TaskFilter, by persistence.By) *Query {
 	return q
 }
 
+var everyState = []string{"pending", "running", "canceling", "completed", "failed", "canceled"}
+
+// byState counts each state of which an index tells all that is asked by itself, and those under way together; false: no index does.
+func (q *Query) byState(d Dialect, f persistence.TaskFilter) bool {
+	table, by := "tasks t", ""
+	switch {
+	case d.saidByLabel(f):
+		table, by = "task_labels l", "l."
+	case !saidByIndex(f):
+		return false
+	}
+	if len(f.Statuses) == 0 {
+		f.Statuses = everyState
+	}
+	parts := d.states(f.Statuses, by)
+	f.Statuses = nil
+	for i, part := range parts {
+		q.Add([]string{"", " UNION ALL "}[min(i, 1)] + "SELECT " + strconv.Itoa(i) + ", ")
+		if part.only != "" {
+			q.Add("'" + part.only + "', count(*) FROM (SELECT 1 FROM " + d.Schema + table)
+		} else {
+			q.Add("what, count(*) FROM (SELECT " + column("status", by) + " AS what FROM " + d.Schema + table)
+		}
+		q.open = " WHERE "
+		q.And(part.Where)
+		if part.only != "" && by == "" && f.OfFlows() {
+			q.Add(d.EndedOfFlow)
+		}
+		d.aside = part.only == "" && by == ""
+		q.conditions(d, f, by)
+		q.most(f.Most)
+		if part.only == "" {
+			q.Add(" GROUP BY what")
+		}
+	}
+	return len(parts) > 0
+}
+
 // picked ends a part that reads something of each task that a filter picks, up to as many as are counted: those of one state no sooner than
 // those of another.
 func (q *Query) picked(d Dialect, f persistence.TaskFilter, what func()) {
@@ -69,12 +129,30 @@ func (q *Query) picked(d Dialect, f persistence.TaskFilter, what func()) {
 	what()
 	q.Add(from)
 	q.where(d, f, by)
-	q.most(f)
+	q.most(f.Most)
 }
 
-func (q *Query) most(f persistence.TaskFilter) {
-	if f.Most > 0 {
-		q.Add(" LIMIT ", f.Most)
+func (q *Query) most(n int) {
+	if n > 0 {
+		q.Add(" LIMIT ", n)
 	}
 	q.Add(") counted")
+}
+
+// Groups are what CountBy has told, of a filter that counts so many.
+func Groups(rows []Counted, most int) map[string]persistence.Group {
+	of := map[int]int{}
+	for _, row := range rows {
+		of[row.Part] += row.Count
+	}
+	groups := map[string]persistence.Group{}
+	for _, row := range rows {
+		switch more := most > 0 && of[row.Part] > most; {
+		case more:
+			groups[row.What] = persistence.Group{Count: min(row.Count, most), More: true}
+		case row.Count > 0:
+			groups[row.What] = persistence.Group{Count: row.Count}
+		}
+	}
+	return groups
 }

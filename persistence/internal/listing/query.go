@@ -1,6 +1,7 @@
 package listing
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -20,6 +21,8 @@ type Dialect struct {
 	// Open is the condition of the index on tasks that have not ended, and Ended the column by whose values there is one
 	// on those that have.
 	Open, Ended string
+	// EndedOfFlow goes on with the condition of a state that tasks have ended in, where there is an index by flow and state on these alone.
+	EndedOfFlow string
 	// LabelSays writes the condition that a label of a task says a text, and LabelOf what the label with a name says.
 	LabelSays, LabelOf func(q *Query, text string)
 	// Like compares texts in letters of either case.
@@ -43,7 +46,8 @@ type Dialect struct {
 // Part is some of all tasks, and the column that they are listed by.
 type Part struct {
 	Where, Order string
-	state        bool // it says which states are meant
+	state        bool   // it says which states are meant
+	only         string // the one state that is; "" = several may be
 }
 
 // Columns are what Scan reads, in its order.
@@ -121,11 +125,7 @@ func (d Dialect) parts(f persistence.TaskFilter) []Part {
 	case len(f.Labels) > 0, f.ByEnd:
 		return nil
 	}
-	var parts []Part
-	for _, state := range d.states(f.Statuses) {
-		parts = append(parts, Part{Where: state, Order: "t.created_at", state: true})
-	}
-	return parts
+	return d.states(f.Statuses, "")
 }
 
 // merge reads from each part no more than could be in the answer.
@@ -183,7 +183,7 @@ func (q *Query) part(d Dialect, f persistence.TaskFilter, part Part) {
 	q.And(part.Where)
 	if part.state {
 		f.Statuses = nil
-		d.aside = d.few(part.Where)
+		d.aside = part.few()
 	}
 	q.conditions(d, f, "")
 }
@@ -200,12 +200,12 @@ func (d Dialect) narrowed(f persistence.TaskFilter) bool {
 	if len(f.Statuses) == 0 {
 		return f.EndedFrom > 0 || f.Waits != 0 || f.Queued != "" || f.Paused != nil && *f.Paused
 	}
-	states := d.states(f.Statuses)
-	return len(states) == 1 && d.few(states[0])
+	states := d.states(f.Statuses, "")
+	return len(states) == 1 && states[0].few()
 }
 
-// few says of a condition of states that few tasks are in them: all but those that are completed. Their indexes tell the flow.
-func (d Dialect) few(state string) bool { return state != d.Ended+" = 'completed'" }
+// few says of a part by states that few tasks are in them: all but those that are completed. Their indexes tell the flow.
+func (p *Part) few() bool { return p.only != "completed" }
 
 func (q *Query) conditions(d Dialect, f persistence.TaskFilter, by string) {
 	created, id, flow := "t.created_at", "t.id", "t.flow_id"
@@ -247,7 +247,7 @@ func (q *Query) conditions(d Dialect, f persistence.TaskFilter, by string) {
 		q.And("("+d.Failure+") = ", f.Failure)
 	}
 	if len(f.Statuses) > 0 {
-		q.status(d, f.Statuses)
+		q.status(d, f.Statuses, by)
 	}
 	if f.CreatedFrom != 0 {
 		q.And(created+" >= ", f.CreatedFrom)
@@ -350,23 +350,39 @@ func (q *Query) labels(d Dialect, labels map[string]string, by string) {
 	}
 }
 
-func (q *Query) status(d Dialect, statuses []string) {
-	if known := d.states(statuses); len(known) == 1 {
-		q.And(known[0])
-		return
+// status asks for states. Rows of a label tell theirs, and several states are found among them in the order of the list.
+func (q *Query) status(d Dialect, statuses []string, by string) {
+	known := d.states(statuses, by)
+	switch {
+	case by != "" && len(statuses) > 1:
+		q.And(d.Aside+by+"status IN (", toAny(statuses)...)
+		q.Add(")")
+	case len(known) == 1:
+		q.And(known[0].Where)
+	default:
+		q.And(column("status", by)+" IN (", toAny(statuses)...)
+		q.Add(")")
 	}
-	q.And("t.status IN (", toAny(statuses)...)
-	q.Add(")")
 }
 
-// states are conditions, each of which has an index, that together pick some states; none if there is a word among
-// them that is no state.
-func (d Dialect) states(statuses []string) (conditions []string) {
+// column is one of a task, or of the label that leads to it.
+func column(name, by string) string { return cmp.Or(by, "t.") + name }
+
+// states are parts, each of which has an index, that together have some states; none if there is a word among them that is no state. By is "l."
+// when it is labels that tell the states.
+func (d Dialect) states(statuses []string, by string) (parts []Part) {
+	part := func(where, only string) {
+		parts = append(parts, Part{Where: where, Order: "t.created_at", state: true, only: only})
+	}
+	ended, underWay := d.Ended, d.Open+" AND t.status"
+	if by != "" {
+		ended, underWay = by+"status", by+"status"
+	}
 	var open []string
 	for _, s := range slices.Compact(slices.Sorted(slices.Values(statuses))) {
 		switch s {
 		case "completed", "failed", "canceled":
-			conditions = append(conditions, d.Ended+" = '"+s+"'")
+			part(ended+" = '"+s+"'", s)
 		case "pending", "running", "canceling":
 			open = append(open, "'"+s+"'")
 		default:
@@ -374,9 +390,9 @@ func (d Dialect) states(statuses []string) (conditions []string) {
 		}
 	}
 	if len(open) > 0 {
-		conditions = append(conditions, d.Open+" AND t.status IN ("+strings.Join(open, ", ")+")")
+		part(underWay+" IN ("+strings.Join(open, ", ")+")", "")
 	}
-	return conditions
+	return parts
 }
 
 func toAny(list []string) []any {

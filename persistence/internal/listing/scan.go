@@ -46,23 +46,15 @@ func Scan(row Row, t *persistence.TaskRow, more ...any) error {
 	return nil
 }
 
-// Counted is how many there are of something.
+// Counted is how many there are of something in a part of what is counted.
 type Counted struct {
+	Part  int
 	What  string
 	Count int
 }
 
-// ScanCounted reads what there is and how many.
-func ScanCounted(row Row, c *Counted) error { return row.Scan(&c.What, &c.Count) }
-
-// Counts are they as a map.
-func Counts(list []Counted, err error) (map[string]int, error) {
-	counts := map[string]int{}
-	for _, c := range list {
-		counts[c.What] = c.Count
-	}
-	return counts, err
-}
+// ScanCounted reads a part, what there is in it, and how many.
+func ScanCounted(row Row, c *Counted) error { return row.Scan(&c.Part, &c.What, &c.Count) }
 
 // ScanFlow reads id, slug, name, description, creation, and whether it is only tried.
 func ScanFlow(row Row, f *persistence.Flow) error {

@@ -74,10 +74,11 @@ CREATE INDEX tasks_created ON tasks (created_at, id);
 CREATE INDEX tasks_of_flow ON tasks (flow_id, created_at, id);
 CREATE INDEX tasks_settled ON tasks (updated_at, id) WHERE ended_at > 0 OR resting <> 0; -- a task under way is never in it
 CREATE INDEX tasks_unfinished ON tasks (id) WHERE ended_at = 0 AND resting = 0;
-CREATE INDEX tasks_ended ON tasks (ended_at, id, created_at, flow_id) WHERE ended_at > 0; -- a list by creation of those that ended in a time is sorted in it
+CREATE INDEX tasks_ended ON tasks (ended_at, id, created_at, flow_id, status) WHERE ended_at > 0; -- a list by creation of those that ended in a time is sorted in it
+CREATE INDEX tasks_ended_of_flow ON tasks (flow_id, status, created_at) WHERE status IN ('completed', 'failed', 'canceled'); -- each state of a flow is counted in it
 -- A state that is asked for has an index of its own. A task is put into that of its end once; the condition is
 -- written in queries in the same words, so that the index is seen to fit.
-CREATE INDEX tasks_open ON tasks (created_at, id) WHERE status IN ('pending', 'running', 'canceling');
+CREATE INDEX tasks_open ON tasks (created_at, id, status, flow_id) WHERE status IN ('pending', 'running', 'canceling');
 CREATE INDEX tasks_completed ON tasks (created_at, id) WHERE status = 'completed';
 CREATE INDEX tasks_failed ON tasks (created_at, id, flow_id) WHERE status = 'failed'; -- those of a flow are found in it, too
 CREATE INDEX tasks_canceled ON tasks (created_at, id, flow_id) WHERE status = 'canceled';
@@ -85,15 +86,17 @@ CREATE INDEX tasks_failures ON tasks (ended_at, id) WHERE status = 'failed';
 CREATE INDEX tasks_paused ON tasks (created_at, id) WHERE paused = true;
 CREATE INDEX tasks_waiting ON tasks (created_at, id) WHERE waits <> 0; -- a task that waits for nothing is never in it
 
--- Labels as they are asked for; written with a task that has some, and never changed.
+-- Labels as they are asked for; written with a task that has some. Nothing of them ever changes but the status, which is that of the task.
 CREATE TABLE task_labels (
 	key        TEXT    NOT NULL,
 	value      TEXT    NOT NULL,
 	created_at INTEGER NOT NULL,
 	task       TEXT    NOT NULL,
+	status     TEXT    NOT NULL,
 	PRIMARY KEY (key, value, created_at, task)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX task_labels_task ON task_labels (task);
+CREATE INDEX task_labels_status ON task_labels (key, value, status, created_at, task);
 
 -- By the number of the task and not its id: what tasks under way write stands together, on few pages.
 CREATE TABLE task_events (

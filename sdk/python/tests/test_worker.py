@@ -201,6 +201,40 @@ result: total
         self.assertIn("never", ended["error"])
         self.assertEqual([1], attempts)
 
+    def test_numbers_that_a_job_tells_are_kept_with_its_attempt_whatever_becomes_of_it(self) -> None:
+        self.publish(", max_retries: 1, on_error: fail")
+
+        def handler(job: Job) -> None:
+            for rows in (3, 4.5, float("nan")):
+                job.count("rows", rows, {"table": "orders"})
+            job.count("files")
+            job.count("")
+            if job.attempt == 1:
+                raise Failed("no luck")
+
+        self.work(handler)
+        task = self.start()
+        self.assertEqual("completed", self.ended(task)["state"])
+        attempts = [r for r in self.client.runs(task) if r["kind"] == "attempt"]
+        want = [{"name": "rows", "labels": {"table": "orders"}, "count": 2, "sum": 7.5, "last": 4.5}, {"name": "files", "count": 1, "sum": 1, "last": 1}]
+        self.assertEqual([want, want], [r["metrics"] for r in attempts])
+
+    def test_what_is_more_numbers_than_a_member_takes_is_left_out(self) -> None:
+        self.publish()
+
+        def handler(job: Job) -> None:
+            for i in range(150):
+                job.count(f"n{i}")
+            for value in (1e308, 1e308, 10**400, "many"):
+                job.count("n0", value)  # type: ignore[arg-type]
+
+        self.work(handler)
+        task = self.start()
+        self.ended(task)
+        numbers = next(r for r in self.client.runs(task) if r["kind"] == "attempt")["metrics"]
+        self.assertEqual(100, len(numbers))
+        self.assertEqual({"name": "n0", "count": 2, "sum": 1e308, "last": 1e308}, numbers[0])
+
     def test_details_of_a_failure_are_kept_with_its_attempt(self) -> None:
         self.publish(", max_retries: 1, on_error: fail")
         details = [{"customer": 7, "tried": ["a", "\u00e9"]}, {1}]

@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 from ._transport import Backoff, Transport, encode, part
 from .errors import ProblemError, TroupeError, of_problem
-from .job import Job, failure_of, log_of
+from .job import Job, failure_of, told_by
 
 MOST_REPORTS = 200  # in one request, unless one alone has more bytes
 REPORT_BYTES = 1 << 20
@@ -30,17 +30,17 @@ class Delivery:
 
 def output_report(job: Job, token: str, output: Any, done: Callable[[], None]) -> Delivery:
     """The report of what a handler returned."""
-    report: Dict[str, Any] = {"job": job.id, "token": token, "output": output, **log_of(job)}
+    report: Dict[str, Any] = {"job": job.id, "token": token, "output": output, **told_by(job)}
     try:
         return Delivery(job.id, token, encode(report), False, done)
     except (TypeError, ValueError, RecursionError) as e:
-        report = {"job": job.id, "token": token, "error": f"the handler's result cannot be sent: {e}", "fatal": True, **log_of(job)}
+        report = {"job": job.id, "token": token, "error": f"the handler's result cannot be sent: {e}", "fatal": True, **told_by(job)}
         return Delivery(job.id, token, encode(report), True, done)
 
 
 def failure_report(job: Job, token: str, error: BaseException, done: Callable[[], None]) -> Delivery:
     """The report of what a handler raised."""
-    report = {"job": job.id, "token": token, **failure_of(job, error), **log_of(job)}
+    report = {"job": job.id, "token": token, **failure_of(job, error), **told_by(job)}
     return Delivery(job.id, token, encode(report), True, done)
 
 

@@ -7,6 +7,7 @@ import traceback
 from datetime import datetime, timezone
 from typing import Any, Awaitable, Callable, Dict, List, Mapping, Optional, Union
 
+from ._numbers import Numbers
 from ._transport import encode
 from .errors import Failed, Fatal, JobCanceled
 
@@ -40,6 +41,7 @@ class Job:
         self._canceled = threading.Event()
         self._noted: Optional[Callable[[str], None]] = None
         self._log = _Log()
+        self._numbers = Numbers()
 
     def note(self, text: str) -> None:
         """Tells whoever watches how far the job is, in a few words. Of notes in quick succession only the last one is told."""
@@ -49,6 +51,11 @@ class Job:
     def log(self, *values: object) -> None:
         """Keeps a line with the job, to be read while it goes on. It waits for nobody: what comes faster than it is sent is counted and told."""
         self._log.write(" ".join(str(v) for v in values))
+
+    def count(self, name: str, value: float = 1, labels: Optional[Mapping[str, str]] = None) -> None:
+        """Tells a number of the job, such as how many rows it has read. All of a name and the same labels are added up, and are kept with the attempt,
+        whatever becomes of it. Of a job up to 100 different ones are kept."""
+        self._numbers.add(name, value, labels)
 
     @property
     def canceled(self) -> bool:
@@ -122,8 +129,10 @@ def _now() -> str:
     return datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def log_of(job: Job) -> Dict[str, Any]:
-    return job._log.rest()
+def told_by(job: Job) -> Dict[str, Any]:
+    """What is reported of a job whatever became of it."""
+    numbers = job._numbers.told()
+    return {**({"metrics": numbers} if numbers else {}), **job._log.rest()}
 
 
 def cut(text: str, most: int) -> str:

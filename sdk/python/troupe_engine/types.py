@@ -159,7 +159,7 @@ class Unit(_Unit, total=False):
 
 
 class Metric(TypedDict, total=False):
-    """Numbers of one name that the program of an attempt has told."""
+    """Numbers of one name that the job of an attempt has told."""
 
     name: str
     labels: Dict[str, str]

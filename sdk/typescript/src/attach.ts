@@ -307,12 +307,14 @@ export class AttachedWorker {
   async #carryOut(number: bigint, held: Held, handler: Handler): Promise<void> {
     let result: Result;
     try {
-      result = this.#completed(await handler(held.job));
+      result = this.#completed(await handler(held.job), held.job);
     } catch (e) {
       const { error, fatal, details } = failureOf(held.job, e);
       result = { outcome: Outcome.FAILED, error, fatal, ...(details && { details: Buffer.from(details.text) }) };
     }
     if (held.canceled) result = { outcome: Outcome.CANCELED };
+    const numbers = numbersOf(held.job);
+    if (numbers.length > 0) result.metrics = numbers;
     this.#print(number, held);
     this.#deliver(number, held, result);
   }
@@ -327,10 +329,10 @@ export class AttachedWorker {
     }
   }
 
-  #completed(output: unknown): Result {
+  #completed(output: unknown, job: Job): Result {
     try {
       const bytes = Buffer.from(textAs(output));
-      if (bytes.length + 1024 <= this.#mostBytes) return { outcome: Outcome.COMPLETED, output: bytes };
+      if (bytes.length + numbersOf(job).length + 1024 <= this.#mostBytes) return { outcome: Outcome.COMPLETED, output: bytes };
       return { outcome: Outcome.FAILED, error: `the handler's result has ${bytes.length} bytes, more than a message may have (${this.#mostBytes})`, fatal: true };
     } catch (e) {
       return { outcome: Outcome.FAILED, error: cut(`the handler's result cannot be sent: ${e instanceof Error ? e.message : String(e)}`, 4096), fatal: true };
@@ -350,4 +352,10 @@ export class AttachedWorker {
     held.canceled = true;
     held.job.cancel();
   }
+}
+
+/** What a job has told of itself, as JSON; empty = nothing. */
+function numbersOf(job: Job): Uint8Array {
+  const told = job.numbers.told;
+  return Buffer.from(told === undefined ? "" : JSON.stringify(told));
 }

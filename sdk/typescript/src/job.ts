@@ -3,6 +3,7 @@
 import { format, inspect } from "node:util";
 
 import { FailedError, FatalError, JobCanceledError } from "./errors.js";
+import { Numbers } from "./numbers.js";
 import { Printed } from "./printed.js";
 import { membersOf, RawJson, textAs } from "./raw.js";
 
@@ -65,6 +66,8 @@ export class Job<I = any> {
   #paramsText: string | undefined;
   /** @internal What it has logged and the member does not have yet. */
   readonly printed = new Printed(mostLog);
+  /** @internal */
+  readonly numbers = new Numbers();
 
   /** @internal */
   constructor(told: ToldJob, text: () => string, noted: (text: string) => void) {
@@ -105,6 +108,14 @@ export class Job<I = any> {
   /** Keeps a line with the job, written as console.log does, to be read while it goes on. What comes faster than it is sent is counted and told. */
   log(...values: unknown[]): void {
     this.printed.add(cut(format(...values), mostLog));
+  }
+
+  /**
+   * Tells a number of the job, such as how many rows it has read. All of a name and the same labels are added up, and are kept with the attempt, whatever
+   * becomes of it. Of a job up to 100 different ones are kept.
+   */
+  count(name: string, value = 1, labels: Record<string, string> = {}): void {
+    this.numbers.add(name, value, labels);
   }
 
   /** @internal Params that did not come along. */

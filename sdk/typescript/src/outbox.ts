@@ -16,6 +16,7 @@ export interface Result {
   output?: Uint8Array;
   error?: string;
   details?: Uint8Array; // of the error, JSON
+  metrics?: Uint8Array; // that the job has told of itself, JSON
   fatal?: boolean;
 }
 
@@ -86,8 +87,8 @@ export class Outbox {
     }
     let count = 0;
     for (let size = 0; count < this.#results.length && count < mostResults && size < resultBytes; count++) {
-      const { output, details } = this.#results[count]?.result ?? {};
-      size += (output?.length ?? 0) + (details?.length ?? 0);
+      const { output, details, metrics } = this.#results[count]?.result ?? {};
+      size += (output?.length ?? 0) + (details?.length ?? 0) + (metrics?.length ?? 0);
     }
     const results = this.#results.splice(0, count).map(({ number, result }) => ({ number, ...result }));
     const leaving = this.#leaving;

@@ -27,7 +27,7 @@ interface Reported {
 
 /** The report of what a handler returned. */
 export function outputReport({ job, token }: Claim, output: unknown): Omit<Delivery, "done"> {
-  const said = job.printed.rest();
+  const said = { metrics: job.numbers.told, ...job.printed.rest() };
   try {
     return { job: job.id, token, failed: false, body: encode({ job: job.id, token, output: output ?? null, ...said }) };
   } catch (e) {
@@ -39,7 +39,7 @@ export function outputReport({ job, token }: Claim, output: unknown): Omit<Deliv
 /** The report of what a handler threw. */
 export function failureReport({ job, token }: Claim, error: unknown): Omit<Delivery, "done"> {
   const failure = failureOf(job, error);
-  return { job: job.id, token, failed: true, body: encode({ job: job.id, token, ...failure, ...job.printed.rest() }) };
+  return { job: job.id, token, failed: true, body: encode({ job: job.id, token, ...failure, metrics: job.numbers.told, ...job.printed.rest() }) };
 }
 
 /** Delivers reports until the member has answered or it is closed. */

@@ -144,7 +144,7 @@ export interface Unit {
   due?: string;
 }
 
-/** Numbers of one name that the program of an attempt has told. */
+/** Numbers of one name that the job of an attempt has told. */
 export interface Metric {
   name: string;
   labels?: Record<string, string>;

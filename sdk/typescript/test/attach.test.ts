@@ -135,6 +135,21 @@ describe("an attached worker", () => {
     assert.equal(calls, 1);
   });
 
+  test("tells numbers of a job, whatever becomes of it", async () => {
+    await publish(", max_retries: 1, on_error: fail");
+    work((job) => {
+      job.count("rows", 3, { table: "orders" });
+      job.count("rows", 4, { table: "orders" });
+      if (job.attempt === 1) throw new Error("no luck");
+      return "fine";
+    });
+    const task = await start();
+    assert.equal(await result(task), "fine");
+    const attempts = (await all(client.runs(task))).filter((r) => r.kind === "attempt");
+    const want = [{ name: "rows", labels: { table: "orders" }, count: 2, sum: 7, last: 4 }];
+    assert.deepEqual(attempts.map((r) => r.metrics), [want, want]);
+  });
+
   test("tells details of a failure", async () => {
     await publish(", on_error: fail");
     work(() => {

@@ -178,6 +178,35 @@ result: total
     assert.deepEqual(attempts, [1]);
   });
 
+  test("numbers that a job tells are kept with its attempt, whatever becomes of it", async () => {
+    await publish(", max_retries: 1, on_error: fail");
+    work((job) => {
+      for (const rows of [3, 4.5, NaN]) job.count("rows", rows, { table: "orders" });
+      job.count("files");
+      job.count("");
+      if (job.attempt === 1) throw new Error("no luck");
+    });
+    const task = await start();
+    assert.equal((await ended(task)).state, "completed");
+    const attempts = (await all(client.runs(task))).filter((r) => r.kind === "attempt");
+    const want = [{ name: "rows", labels: { table: "orders" }, count: 2, sum: 7.5, last: 4.5 }, { name: "files", count: 1, sum: 1, last: 1 }];
+    assert.deepEqual(attempts.map((r) => r.metrics), [want, want]);
+  });
+
+  test("what is more numbers than a member takes is left out", async () => {
+    await publish();
+    work((job) => {
+      for (let i = 0; i < 150; i++) job.count(`n${i}`);
+      job.count("n0", 1e308);
+      job.count("n0", 1e308);
+    });
+    const task = await start();
+    await ended(task);
+    const numbers = (await all(client.runs(task))).find((r) => r.kind === "attempt")?.metrics;
+    assert.equal(numbers?.length, 100);
+    assert.deepEqual(numbers?.[0], { name: "n0", count: 2, sum: 1e308, last: 1e308 });
+  });
+
   test("details of a failure are kept with its attempt", async () => {
     await publish(", max_retries: 1, on_error: fail");
     const details = { customer: 7, tried: ["a", "é"] };

@@ -5,6 +5,7 @@ import { note, requestID } from '../data/acts'
 import { call } from '../data/call'
 import { May } from '../data/me'
 import { useVersion } from '../data/task'
+import { useDryRun } from '../parts/DryRun'
 import { Loading, Trouble } from '../parts/Told'
 import { When } from '../parts/When'
 import { Fields } from './Fields'
@@ -35,11 +36,12 @@ function Form({ flow, version, fields, keys, recent }: { flow: string; version?:
   const sent = useMemo(() => paramsOf(fields, form, text), [fields, form, text])
   const marks = Object.fromEntries(labels.split(',').map(l => l.trim()).filter(l => l.includes(':')).map(l => [l.slice(0, l.indexOf(':')), l.slice(l.indexOf(':') + 1)]))
   const body = { flow, ...(version ? { version } : {}), params: sent.params, ...(Object.keys(marks).length > 0 ? { labels: marks } : {}) }
+  const dry = useDryRun({ version, params: sent.params }, async () => (await call('POST /v1/tasks', { body: { ...body, dry_run: true } })).foresight, Boolean(sent.wrong))
   const start = useMutation({
     mutationFn: () => call('POST /v1/tasks', { body: { ...body, idempotency_key: key || requestID() } }),
     onSuccess: made => {
       note({ text: made.created ? 'the task has begun' : 'there was a task with this key already: here it is', task: made.id })
-      void go({ to: '/tasks/$task', params: { task: made.id } })
+      if (made.id) void go({ to: '/tasks/$task', params: { task: made.id } })
     },
   })
   const curl = `curl -H 'Content-Type: application/json' -d '${JSON.stringify(body).replaceAll("'", "'\\''")}' ${location.origin}/v1/tasks`
@@ -54,7 +56,8 @@ function Form({ flow, version, fields, keys, recent }: { flow: string; version?:
         </details>
         {sent.wrong && <p className="failure">{sent.wrong}</p>}
         {start.isError && <Trouble error={start.error} />}
-        <div className="buttons left"><May call="POST /v1/tasks"><button className="primary" disabled={Boolean(sent.wrong) || start.isPending}>Start</button></May></div>
+        <div className="buttons left"><May call="POST /v1/tasks"><button className="primary" disabled={Boolean(sent.wrong) || start.isPending}>Start</button>{dry.button}</May></div>
+        {dry.told}
         <details><summary>The same with curl</summary><pre className="log" tabIndex={0}>{curl}</pre></details>
       </div>
       {recent.length > 0 && (

@@ -47,7 +47,7 @@ function Row({ schedule: s }: { schedule: Schedule }) {
   })
   const trigger = useMutation({
     mutationFn: () => call('POST /v1/schedules/{schedule}/trigger', { path, body: { idempotency_key: requestID() } }),
-    onSuccess: made => { note({ text: `a task of ${s.name} has begun`, task: made.id }); void go({ to: '/tasks/$task', params: { task: made.id } }) },
+    onSuccess: made => { note({ text: `a task of ${s.name} has begun`, task: made.id }); if (made.id) void go({ to: '/tasks/$task', params: { task: made.id } }) },
     onError: problem => note({ text: problem.message, bad: true }),
   })
   return (

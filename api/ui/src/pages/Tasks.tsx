@@ -43,13 +43,13 @@ export function Tasks() {
 function StateLinks({ filter }: { filter: TaskFilter }) {
   const only = filter.state?.length === 1 ? filter.state[0] : undefined
   const counts = useCounts(filter)
-  const count = (s: string) => counts.data?.groups.find(g => g.key === s)?.count
-  const more = counts.data && !counts.data.exact ? '+' : ''
+  const tally = (n: number, more?: boolean) => <b className="tally">{n.toLocaleString('en')}{more && '+'}</b>
+  const of = (s: string) => counts.data?.groups.find(g => g.key === s)
   return (
     <nav className="segments" aria-label="States">
-      <Link to="/tasks" search={{ ...filter, state: undefined }} className={filter.state ? '' : 'here'}>all{counts.data && <b className="tally">{counts.data.count.toLocaleString('en')}{more}</b>}</Link>
+      <Link to="/tasks" search={{ ...filter, state: undefined }} className={filter.state ? '' : 'here'}>all{counts.data && tally(counts.data.count, !counts.data.exact)}</Link>
       {states.map(s => (
-        <Link key={s} to="/tasks" search={{ ...filter, state: [s] }} className={only === s ? 'here' : ''}><Sign state={s} size={14} />{s}{count(s) !== undefined && <b className="tally">{count(s)!.toLocaleString('en')}{more}</b>}</Link>
+        <Link key={s} to="/tasks" search={{ ...filter, state: [s] }} className={only === s ? 'here' : ''}><Sign state={s} size={14} />{s}{of(s) && tally(of(s)!.count, of(s)!.more)}</Link>
       ))}
     </nav>
   )

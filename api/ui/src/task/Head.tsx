@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
-import { Link, useNavigate } from '@tanstack/react-router'
+import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
-import { note, requestID, useAct } from '../data/acts'
+import { useAct } from '../data/acts'
 import { call } from '../data/call'
 import type { Digest } from '../data/digest'
 import { elsewhere } from '../data/elsewhere'
@@ -12,6 +12,7 @@ import { Icon } from '../parts/Icon'
 import { State, stateOf } from '../parts/State'
 import { useTick, When } from '../parts/When'
 import { CancelAsk, SignalAsk } from './Asks'
+import { RerunAsk } from './RerunAsk'
 
 /** What a task is and how it is, in one line each, and all that can be done with it. */
 export function Head({ digest: d }: { digest: Digest }) {
@@ -54,20 +55,10 @@ function Elsewhere({ task, trace }: { task: string; trace?: string }) {
 
 function Acts({ digest: d }: { digest: Digest }) {
   const act = useAct(d.task)
-  const go = useNavigate()
   const may = useMay()
-  const [asks, setAsks] = useState<'cancel' | 'signal'>()
-  const tried = useTask(d.task, 'none').data?.labels?.troupe === 'try' // nothing newer is published of what is only tried
+  const [asks, setAsks] = useState<'cancel' | 'signal' | 'rerun'>()
+  const tried = useTask(d.task, 'none').data?.labels?.troupe === 'try'
   const over = isOver(d.state), busy = act.isPending
-  const again = async () => {
-    try {
-      const made = await call('POST /v1/tasks/{task}/rerun', { path: { task: d.task }, body: { newest: !tried, idempotency_key: requestID() } })
-      note({ text: `a new task has begun with the same params and the ${tried ? 'same' : 'newest'} version`, task: made.id })
-      if (made.id) void go({ to: '/tasks/$task', params: { task: made.id } }) // absent after a dry run alone
-    } catch (problem) {
-      note({ text: (problem as Error).message, bad: true })
-    }
-  }
   return (
     <div className="acts" role="group" aria-label="What can be done">
       {d.state === 'failed' && may('POST /v1/tasks/{task}/retry') && <button className="primary" disabled={busy} onClick={() => act.mutate({ act: 'retry', did: 'the task goes on where it failed' })}><Icon name="retry" /> Retry</button>}
@@ -75,8 +66,9 @@ function Acts({ digest: d }: { digest: Digest }) {
       {!over && d.paused && may('POST /v1/tasks/{task}/resume') && <button className="primary" disabled={busy} onClick={() => act.mutate({ act: 'resume', did: 'the task goes on' })}><Icon name="play" /> Resume</button>}
       {(!over || d.state === 'failed') && may('POST /v1/tasks/{task}/signal') && <button disabled={busy} onClick={() => setAsks('signal')}><Icon name="signal" /> Signal</button>}
       {!over && may('POST /v1/tasks/{task}/cancel') && <button disabled={busy} onClick={() => setAsks('cancel')}><Icon name="stop" /> Cancel</button>}
-      {over && may('POST /v1/tasks/{task}/rerun') && <button onClick={() => void again()} title={`A new task with the same params and the ${tried ? 'same' : 'newest'} version`}><Icon name="play" /> Run again</button>}
+      {over && may('POST /v1/tasks/{task}/rerun') && <button onClick={() => setAsks('rerun')}><Icon name="play" /> Run again</button>}
       {asks === 'cancel' && <CancelAsk close={() => setAsks(undefined)} cancel={body => act.mutate({ act: 'cancel', did: 'the task is being canceled', body })} />}
+      {asks === 'rerun' && <RerunAsk digest={d} tried={tried} close={() => setAsks(undefined)} />}
       {asks === 'signal' && <SignalAsk close={() => setAsks(undefined)} send={body => act.mutate({ act: 'signal', did: `the signal ${body.key} was taken`, body })} />}
     </div>
   )

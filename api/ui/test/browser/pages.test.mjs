@@ -174,6 +174,60 @@ onPage('a flow tells its plan, and a task of it is started by the form that its 
   await page.locator('.task-head').getByText('completed').waitFor()
 })
 
+const foreseen = page => page.getByRole('region', { name: 'What the task would do' })
+const begun = async flow => (await member.api('GET', `/v1/tasks/count?flow=${flow}`)).count
+
+onPage('a dry run tells, by keys alone, what a task of the form would do', '/ui/flows/order?tab=start', async page => {
+  const before = await begun('order')
+  await page.getByLabel('Params, as JSON').fill('{"order": "A-1", "amount": 3, "lines": [1, 2]}')
+  await page.getByRole('button', { name: 'Start', exact: true }).focus()
+  await page.keyboard.press('Tab')
+  await page.keyboard.press('Enter')
+  await foreseen(page).getByRole('row').filter({ hasText: 'price_lines' }).getByText('transform would be called for 2 units').waitFor()
+  await page.getByText(/^Nothing was started\. .*What follows depends on what is called or waited for\.$/).waitFor()
+  await page.keyboard.press('Tab')
+  assert.equal(await page.evaluate(() => document.activeElement.getAttribute('aria-label')), 'What the task would do')
+  await axeFindsNothing(page)
+  await page.getByLabel('Params, as JSON').fill('{"order": "A-1", "amount": 3, "lines": []}')
+  await foreseen(page).waitFor({ state: 'hidden' })
+  assert.equal(await begun('order'), before)
+})
+
+onPage('a task is run again with other params, after a dry run that counts what is recorded', () => `/ui/tasks/${tasks.done[0]}`, async page => {
+  const before = await begun('greet')
+  await page.getByRole('button', { name: 'Run again' }).click()
+  await page.getByRole('button', { name: 'Dry run' }).click()
+  await foreseen(page).getByText('was done before with the same input: what came of it counts "ADA"').waitFor()
+  await page.getByText('The task would be completed.').waitFor()
+  await axeFindsNothing(page)
+  await page.getByText('With other params').click()
+  await page.getByLabel('Params, as JSON').fill('{"name": "Zoe"}')
+  await foreseen(page).waitFor({ state: 'hidden' })
+  await page.getByRole('button', { name: 'Dry run' }).click()
+  await foreseen(page).getByText('upper would be called').waitFor()
+  assert.equal(await begun('greet'), before)
+  await page.getByRole('button', { name: 'Start the new task' }).click()
+  await page.waitForURL(url => url.pathname.includes('/tasks/task-') && !url.pathname.endsWith(tasks.done[0]))
+  await page.locator('.task-head').getByText('completed').waitFor()
+  const made = new URL(page.url()).pathname.split('/').at(-1)
+  assert.deepEqual((await member.api('GET', `/v1/tasks/${made}`)).params, { name: 'Zoe' })
+})
+
+test('a state of which there are very many tasks is told beside those that are counted', { timeout: 30_000 }, async () => {
+  const { page, complaints, close } = await openPage(browser)
+  page.setDefaultTimeout(8000)
+  try {
+    const groups = [{ key: 'completed', count: 10_000, more: true }, { key: 'failed', count: 12 }]
+    await page.route('**/v1/tasks/count?*', route => route.fulfill({ json: { count: 10_012, exact: false, groups } }))
+    await page.goto(`${member.url}/ui/tasks`)
+    const states = page.getByRole('navigation', { name: 'States' })
+    for (const [name, tally] of [['all', '10,012+'], ['completed', '10,000+'], ['failed', '12']]) await states.getByRole('link', { name }).getByText(tally, { exact: true }).waitFor()
+    assert.deepEqual(complaints, [])
+  } finally {
+    await close()
+  }
+})
+
 onPage('a queue that nobody serves is told first', '/ui/workers', async page => {
   await page.getByRole('row').filter({ hasText: 'gpu-upload' }).getByText('nobody serves this').waitFor()
   await page.getByRole('row').filter({ hasText: 'demo-push' }).getByText('online').waitFor()
@@ -360,6 +414,7 @@ onPage('two tasks are compared node by node', () => `/ui/tasks/${tasks.failed[0]
   await page.waitForURL('**different=true**')
   await page.getByRole('link', { name: tasks.failed[0] }).click()
   await page.getByRole('button', { name: 'Run again' }).click()
+  await page.getByRole('button', { name: 'Start the new task' }).click()
   await page.getByRole('link', { name: 'compare with that one' }).click()
   await page.waitForURL(url => url.searchParams.get('a') === tasks.failed[0])
 })
@@ -367,6 +422,9 @@ onPage('two tasks are compared node by node', () => `/ui/tasks/${tasks.failed[0]
 onPage('a new task goes on from any event of another one', () => `/ui/tasks/${tasks.failed[0]}?tab=events`, async page => {
   await page.getByRole('button', { name: 'Go on from 1.0 in a new task' }).click()
   await page.getByText('0 steps are kept').waitFor()
+  await page.getByRole('button', { name: 'Dry run' }).click()
+  await foreseen(page).getByRole('row').nth(1).waitFor()
+  await axeFindsNothing(page)
   await page.getByRole('button', { name: 'Start the new task' }).click()
   await page.waitForURL(url => /\/tasks\/task-/.test(url.pathname) && !url.pathname.endsWith(tasks.failed[0]))
   await page.getByRole('link', { name: tasks.failed[0] }).waitFor()
