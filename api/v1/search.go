@@ -106,8 +106,19 @@ type countTasksInput struct {
 	By string `query:"group_by" maxLength:"300" doc:"state, flow, or label:NAME: also how many there are of each" example:"label:customer"`
 }
 
-// countedTasks is how many are counted at most, or of each state: nobody reads more than that from a number, and it bounds what it costs.
-const countedTasks = 10_000
+// How many are counted at most, or of each state: nobody reads more than that from a number, and it bounds what it costs. Those of a label and
+// something else are looked at one by one.
+const (
+	countedTasks = 10_000
+	countedEach  = 2_000
+)
+
+func mostCounted(f *persistence.TaskFilter) int {
+	if len(f.Labels) > 1 || len(f.Labels) == 1 && (len(f.Statuses) > 0 || f.OfFlows()) {
+		return countedEach
+	}
+	return countedTasks
+}
 
 func (s *service) countTasks(ctx context.Context, in *countTasksInput) (*body[wire.TaskCount], error) {
 	f, err := s.filterOf(ctx, &in.TaskPick)
@@ -137,14 +148,15 @@ func (s *service) counted(ctx context.Context, f persistence.TaskFilter, by *per
 		return nil, err
 	}
 	f.Through = through
+	most := mostCounted(&f)
 	answer := &wire.TaskCount{Groups: []wire.TaskGroup{}, Exact: through.ID == ""}
 	if by == nil {
-		f.Most = countedTasks + 1
+		f.Most = most + 1
 		n, err := s.Store.CountTasks(ctx, f)
-		answer.Count, answer.Exact = min(n, countedTasks), answer.Exact && n <= countedTasks
+		answer.Count, answer.Exact = min(n, most), answer.Exact && n <= most
 		return answer, err
 	}
-	f.Most = countedTasks
+	f.Most = most
 	groups, err := s.Store.CountTasksBy(ctx, f, *by)
 	for _, key := range slices.Sorted(maps.Keys(groups)) {
 		group := wire.TaskGroup{Key: key, Count: groups[key].Count, More: groups[key].More || through.ID != ""}

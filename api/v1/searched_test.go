@@ -28,6 +28,9 @@ func TestASearchLooksAtSoManyTasksAtOnceAndGoesOn(t *testing.T) {
 				}
 				commits[i] = persistence.Commit{Task: fmt.Sprintf("t%05d", n), Seq: 1, At: now, Events: []byte("[]"), Columns: failed,
 					Create: &persistence.Create{FlowID: row.FlowID, VersionID: row.VersionID, CreatedAt: now - many + int64(n)}}
+				if n < 3000 {
+					commits[i].Create.Labels = map[string]string{"batch": "first"}
+				}
 			}
 			s.commit(commits...)
 		}
@@ -43,6 +46,9 @@ func TestASearchLooksAtSoManyTasksAtOnceAndGoesOn(t *testing.T) {
 			require.Equal(s, obj{"count": 10_001.0, "exact": false, "groups": []any{obj{"key": "failed", "count": 10_000.0, "more": true}, obj{"key": "running", "count": 1.0}}},
 				s.get("/v1/tasks/count?group_by=state"+filter), "a state of few is counted beside one of very many")
 		}
+		require.Equal(s, []any{3000.0, true}, s.count("label=batch:first"))
+		require.Equal(s, []any{2000.0, false}, s.count("label=batch:first&state=failed"), "those of a label that are something else, too, are looked at one by one")
+		require.Equal(s, []any{2000.0, false}, s.count("group_by=state&label=batch:first&flow="+slug))
 		dry := s.call(200, "POST", "/v1/tasks/bulk", obj{"action": "retry", "dry_run": true, "filter": obj{"q": "needle"}})
 		require.Equal(s, []any{1.0, false}, []any{dry["tasks"], dry["exact"]}, "a command looks at no more")
 		first := s.call(200, "POST", "/v1/tasks/bulk", obj{"action": "pause", "filter": obj{"q": "needle", "state": []string{"failed"}}})
@@ -50,6 +56,13 @@ func TestASearchLooksAtSoManyTasksAtOnceAndGoesOn(t *testing.T) {
 		all := s.get("/v1/tasks?state=failed")
 		require.NotContains(s, all, "searched_to", "an index has them")
 	})
+}
+
+// count is how many tasks a query counts, and whether that is exact.
+func (s *server) count(query string) []any {
+	s.Helper()
+	answer := s.get("/v1/tasks/count?" + query)
+	return []any{answer["count"], answer["exact"]}
 }
 
 // commit stores rows as a member does.
