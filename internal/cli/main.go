@@ -40,8 +40,8 @@ type Addition interface {
 // Main is the whole program of this name.
 func Main(name string, additions ...Addition) {
 	tuneCollector()
-	p := program{name, additions}
-	os.Exit(p.run(untilAsked(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	e := edition{name, additions}
+	os.Exit(e.run(untilAsked(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
 // untilAsked ends with the first signal to end. A second one ends the process as it is, whenever it comes behind what the

@@ -25,15 +25,15 @@ type usageError struct{ error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// program is what tells one program with this command line from another.
-type program struct {
+// edition is what tells one program with this command line from another.
+type edition struct {
 	name      string
 	additions []Addition
 }
 
 // app is what every command has to work with.
 type app struct {
-	program
+	edition
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	model          *kong.Application
@@ -64,9 +64,9 @@ type cli struct {
 }
 
 // commands are those of the program, with the flags of its additions.
-func (p program) commands() *cli {
+func (e edition) commands() *cli {
 	c := new(cli)
-	for _, add := range p.additions {
+	for _, add := range e.additions {
 		c.Serve.Plugins = append(c.Serve.Plugins, add)
 		c.Dev.Plugins = append(c.Dev.Plugins, add)
 	}
@@ -74,11 +74,11 @@ func (p program) commands() *cli {
 }
 
 // run is the whole command: it returns the exit code.
-func (p program) run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := &app{program: p, stdin: stdin, stdout: newDisplay(stdout), stderr: newDisplay(stderr)}
+func (e edition) run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	a := &app{edition: e, stdin: stdin, stdout: newDisplay(stdout), stderr: newDisplay(stderr)}
 	exited := false // kong has printed a help text
-	parser, err := kong.New(p.commands(), kong.Name(p.name),
-		kong.Description("Troupe is a durable workflow engine. Run \""+p.name+" demo\" to see it work."),
+	parser, err := kong.New(e.commands(), kong.Name(e.name),
+		kong.Description("Troupe is a durable workflow engine. Run \""+e.name+" demo\" to see it work."),
 		kong.Writers(stdout, stderr), kong.Exit(func(int) { exited = true }),
 		durations, kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(a))
