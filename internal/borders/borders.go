@@ -39,7 +39,7 @@ var table = []row{
 	{"flow/show", []string{"flow", "flow/expr", "flow/types"}}, // it compares values
 	{"flow/pocketflow", []string{"flow", "flow/expr"}},
 	{"flow/dbt", []string{"flow/define", "flow/expr"}},
-	{"flow/ork", []string{"flow", "flow/define", "flow/expr", "flow/types"}},
+	{"flow/ork", []string{"flow", "flow/dbt", "flow/define", "flow/expr", "flow/types"}},
 	{"persistence", []string{"flow", "flow/define", "flow/compile", "flow/schedule", "flow/stats", "internal/lines"}},
 	{"persistence/storetest", []string{"persistence", "persistence/faulty", "persistence/model", "flow", "flow/schedule", "flow/stats"}},
 	{"persistence/postgres", []string{"persistence", "flow"}},
