@@ -263,7 +263,7 @@ func printInputs(w io.Writer, schema json.RawMessage) error {
 // printProblems tells problems, one a line.
 func printProblems(w io.Writer, file string, problems []wire.DefinitionProblem) {
 	for _, p := range problems {
-		fmt.Fprintln(w, located(file, p.Line, p.Column, p.Severity, p.Path, p.Msg))
+		fmt.Fprintln(w, located(orElse(p.File, file), p.Line, p.Column, p.Severity, p.Path, p.Msg))
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/troupe-engine/troupe/api/client"
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow/ork"
 	"github.com/troupe-engine/troupe/internal/cases"
 )
 
@@ -115,6 +116,9 @@ func (f *folder) publishFile(ctx context.Context, path string) (told string, ok 
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return err.Error() + "\n", false
+	}
+	if ork.IsBeside(filepath.Base(path), text) {
+		return "", true
 	}
 	r, err := rootFlag{}.translate(path, text)
 	var b strings.Builder

@@ -40,3 +40,16 @@ func TestFilesThatNeedOthersArePublishedBehindThem(t *testing.T) {
 	require.True(t, published["x"])
 	require.False(t, published["late.test"], "cases are no flow")
 }
+
+func TestAFolderTakesFilesBesideWorkflowsForNoFlows(t *testing.T) {
+	dir := folderWith(t, map[string]string{"ork.yaml": "validation: {enabled: false}\n", "workers.yaml": "workers: {}\n", "locations.yaml": "locations: []\n", "w.yaml": orkWorkflow})
+	var told strings.Builder
+	var slugs []string
+	f := &folder{dir: dir, out: &told, publish: func(_ context.Context, slug string, _ []byte) (*wire.Published, error) {
+		slugs = append(slugs, slug)
+		return &wire.Published{}, nil
+	}}
+	f.look(t.Context())
+	require.Equal(t, []string{"nightly"}, slugs)
+	require.NotContains(t, told.String(), "ork.yaml")
+}

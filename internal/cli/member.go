@@ -41,6 +41,7 @@ type memberFlags struct {
 	ObjectStoreKeep time.Duration  `env:"TROUPE_OBJECT_STORE_KEEP" group:"Access" help:"How long these files stay when their task has ended; as long as the task otherwise."`
 	AllowScripts    bool           `env:"TROUPE_ALLOW_SCRIPTS" group:"Access" help:"Let flows start programs on this host, as this user."`
 	ScriptDir       string         `env:"TROUPE_SCRIPT_DIR" type:"path" group:"Access" help:"Folder that scripts and programs run in; they may not name a work_dir or root outside of it."`
+	OrkWorkers      string         `env:"ORK_WORKERS_CONFIG" type:"existingfile" placeholder:"FILE" group:"Access" help:"What tasks of Ork's workflows may use that name a worker, in place of the workers.yaml beside them."`
 	AllowContainers bool           `env:"TROUPE_ALLOW_CONTAINERS" group:"Access" help:"Let flows have programs run in containers."`
 	ContainerHost   string         `env:"TROUPE_CONTAINER_HOST" placeholder:"URL" group:"Access" help:"Who runs containers, such as unix:///run/podman/podman.sock; what DOCKER_HOST says otherwise, or Docker's own place."`
 	RegistryAuth    string         `name:"registry-auth-file" env:"TROUPE_REGISTRY_AUTH_FILE" type:"path" placeholder:"FILE" group:"Access" help:"As whom images of containers are fetched, by registry: a file like Docker's config.json; it is read anew for each image."`
@@ -95,7 +96,7 @@ func (f *memberFlags) config(a *app) (troupe.Config, error) {
 		Tokens: tokens, Insecure: f.Insecure, AllowOrigins: f.AllowOrigin, AllowHosts: f.AllowHost, WorkerNetworks: f.WorkerNetwork,
 		PollNetworks: f.PollNetwork, AllowMock: f.AllowMock, ObjectStore: f.ObjectStore, ObjectStoreKeep: f.ObjectStoreKeep,
 		AllowContainers: f.AllowContainers, ContainerHost: f.ContainerHost, RegistryAuthFile: f.RegistryAuth, ContainerNetworks: f.Networks, Containers: f.MaxContainers,
-		AllowScripts: f.AllowScripts, ScriptDir: f.ScriptDir, ChildEnv: f.ChildEnv, SecretEnv: f.SecretEnv, SecretDir: f.SecretDir,
+		AllowScripts: f.AllowScripts, ScriptDir: f.ScriptDir, OrkWorkers: f.OrkWorkers, ChildEnv: f.ChildEnv, SecretEnv: f.SecretEnv, SecretDir: f.SecretDir,
 		Limits:    flow.Limits{Depth: f.MaxDepth, Units: f.MaxUnits, Steps: f.MaxSteps, Window: f.MaxWindow, Value: f.MaxValue, Shared: f.MaxShared},
 		Functions: f.MaxFunctions, Scripts: f.MaxScripts, Calls: f.MaxCalls,
 		Visibility: f.Visibility, IdleAfter: f.IdleAfter, MaxLog: f.MaxLog, Retention: f.Retention, NodeMetrics: f.MetricsDetail == "node", ResumeGrace: f.resumeGrace(),
@@ -112,10 +113,10 @@ func (f *memberFlags) config(a *app) (troupe.Config, error) {
 	return cfg, err
 }
 
-// idleSettings are the variables of Ork's settings that are set: nothing is polled for here, what is bounded is bounded by flags, and a task names its worker itself.
+// idleSettings are the variables of Ork's settings that are set: nothing is polled for here, what is bounded is bounded by flags, and workflows are published.
 func idleSettings() []string {
 	all := []string{"POLL_INTERVAL_SECS", "MAX_TASKS_PER_BATCH", "MAX_CONCURRENT_DISPATCHES", "MAX_CONCURRENT_STATUS_CHECKS", "DB_POOL_SIZE", "ENABLE_TRIGGERER",
-		"ORK_WORKERS_CONFIG", "ORK_LOCATIONS_CONFIG", "ORK_STATE_STORE"}
+		"ORK_LOCATIONS_CONFIG", "ORK_STATE_STORE"}
 	return slices.DeleteFunc(all, func(name string) bool { return os.Getenv(name) == "" })
 }
 

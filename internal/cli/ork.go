@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -39,11 +40,41 @@ func (f rootFlag) translate(file string, text []byte) (written, error) {
 			return written{}, err
 		}
 	}
-	w, problems := ork.Translate(text, ork.Options{Root: root, Inspect: inspectHere})
-	if w == nil || w.Definition == nil {
-		return written{workflow: w, problems: toWire(problems)}, nil
+	o, err := orkOptions(root)
+	if err != nil {
+		return written{}, err
 	}
-	return written{w.Definition, w, toWire(problems)}, nil
+	w, problems := ork.Translate(text, o)
+	r := written{workflow: w, problems: toWire(beside(orElse(f.Root, filepath.Dir(file)), problems))}
+	if w != nil {
+		r.text = w.Definition
+	}
+	return r, nil
+}
+
+// orkOptions are those of a workflow whose files are here, below a root; "" = it has none.
+func orkOptions(root string) (o ork.Options, err error) {
+	o = ork.Options{Root: root, Inspect: inspectHere}
+	if root != "" {
+		o.Files = os.DirFS(root)
+	}
+	if file := os.Getenv("ORK_WORKERS_CONFIG"); file != "" {
+		o.Workers.Name = ork.WorkersFile
+		if o.Workers.Text, err = os.ReadFile(file); err != nil {
+			return o, fmt.Errorf("ORK_WORKERS_CONFIG: %w", err)
+		}
+	}
+	return o, nil
+}
+
+// beside are problems with the paths of other files as somebody here would write them.
+func beside(folder string, problems define.Problems) define.Problems {
+	for i, p := range problems {
+		if p.File != "" {
+			problems[i].File = filepath.Join(folder, filepath.FromSlash(p.File))
+		}
+	}
+	return problems
 }
 
 // folderOf is where a workflow file is, which its tasks take for their root; "" = it comes from stdin.
@@ -73,7 +104,12 @@ func inspectHere(p *flow.Program) (s ork.Signatures, err error) {
 // checkOrk tells everything that is wrong with a workflow file of Ork.
 func checkOrk(s source) define.Problems {
 	root, _ := folderOf(s.file) // of one that was read
-	w, problems := ork.Translate(s.text, ork.Options{Root: root, Inspect: inspectHere})
+	o, err := orkOptions(root)
+	if err != nil {
+		return define.Problems{{Severity: define.SeverityError, Msg: err.Error()}}
+	}
+	w, problems := ork.Translate(s.text, o)
+	problems = beside(filepath.Dir(s.file), problems)
 	if w == nil || w.Definition == nil {
 		return problems
 	}
@@ -98,7 +134,7 @@ func (r *written) slug(file string) string {
 func toWire(problems define.Problems) []wire.DefinitionProblem {
 	list := []wire.DefinitionProblem{}
 	for _, p := range problems {
-		list = append(list, wire.DefinitionProblem{Path: p.Path, Line: p.Line, Column: p.Column, Severity: string(p.Severity), Msg: p.Msg})
+		list = append(list, wire.DefinitionProblem{File: p.File, Path: p.Path, Line: p.Line, Column: p.Column, Severity: string(p.Severity), Msg: p.Msg})
 	}
 	return list
 }

@@ -60,10 +60,10 @@ func TestSettingsOfOrkThatMeanNothingAreToldOnce(t *testing.T) {
 	require.Empty(t, told.String())
 	t.Setenv("POLL_INTERVAL_SECS", "0.5")
 	t.Setenv("DB_POOL_SIZE", "20")
-	t.Setenv("ORK_WORKERS_CONFIG", "workers.yaml")
+	t.Setenv("ORK_LOCATIONS_CONFIG", "locations.yaml")
 	_, err = f.config(&app{stderr: &told})
 	require.NoError(t, err)
-	require.Regexp(t, `^\S+ level=INFO msg="settings of Ork that mean nothing here" variables="POLL_INTERVAL_SECS DB_POOL_SIZE ORK_WORKERS_CONFIG"\n$`, told.String())
+	require.Regexp(t, `^\S+ level=INFO msg="settings of Ork that mean nothing here" variables="POLL_INTERVAL_SECS DB_POOL_SIZE ORK_LOCATIONS_CONFIG"\n$`, told.String())
 }
 
 func TestFlagsAndVariablesConfigureAMember(t *testing.T) {

@@ -97,6 +97,9 @@ func (c *flowValidateCmd) checker(sources []source) (func(context.Context, sourc
 		return nil, err
 	}
 	return func(ctx context.Context, s source) (*wire.Validation, error) {
+		if s.beside() {
+			return c.here(s, sources), nil
+		}
 		r, err := rootFlag{}.translate(s.file, s.text)
 		if err != nil || r.text == nil {
 			return &wire.Validation{Problems: r.problems}, err
@@ -120,6 +123,9 @@ func (c *flowValidateCmd) here(s source, sources []source) *wire.Validation {
 }
 
 func checkHere(s source, sources []source) define.Problems {
+	if s.beside() {
+		return ork.CheckBeside(ork.Beside{Name: filepath.Base(s.file), Text: s.text})
+	}
 	if ork.Is(s.text) {
 		return checkOrk(s)
 	}
@@ -156,6 +162,9 @@ func noFlow(file string) []wire.DefinitionProblem {
 	}
 	return []wire.DefinitionProblem{{Severity: string(define.SeverityError), Msg: "this is a file of cases, which test a flow: play it with troupe flow test " + file}}
 }
+
+// beside says whether the file is none of a flow, but stands beside those of Ork.
+func (s source) beside() bool { return ork.IsBeside(filepath.Base(s.file), s.text) }
 
 // slug is what the flow would be published as.
 func (s source) slug() string {
@@ -204,7 +213,10 @@ func definitionsIn(dir string) (files []string, err error) {
 
 func (c *flowValidateCmd) show(a *app, s source, v *wire.Validation) error {
 	file, kind := s.file, ""
-	if ork.Is(s.text) {
+	switch {
+	case s.beside():
+		kind = " (beside workflows of Ork)"
+	case ork.Is(s.text):
 		kind = " (a workflow of Ork)"
 	}
 	if c.json() {

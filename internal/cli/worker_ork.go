@@ -139,7 +139,13 @@ func (w *orkWorker) compile(out http.ResponseWriter, r *http.Request) {
 		http.Error(out, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	workflow, problems := ork.Translate(text, ork.Options{Root: w.dir})
+	o, err := orkOptions(w.dir)
+	if err != nil {
+		http.Error(out, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	o.Inspect = nil
+	workflow, problems := ork.Translate(text, o)
 	if err := problems.Err(); err != nil {
 		http.Error(out, err.Error(), http.StatusBadRequest)
 		return
