@@ -40,6 +40,17 @@ func orkDbt(c *client) {
 	}
 }
 
+// orkDbtElsewhere registers a workflow of nothing but models from two folders.
+func orkDbtElsewhere(c *client) {
+	first, second := c.orkIn(c.TempDir()), c.orkIn(c.TempDir())
+	second.name = first.name
+	for _, f := range []*orkFlow{first, second} {
+		f.dbt("plain")
+		f.lead = "import: [{dbt: ./transform, models: [stg_orders]}]\n"
+	}
+	require.Equal(c, []any{"created", "unchanged"}, []any{first.register()["outcome"], second.register()["outcome"]})
+}
+
 func orkDbtWrong(c *client) {
 	f := c.orkIn(c.TempDir())
 	f.dbt("plain")

@@ -60,6 +60,7 @@ var orkChecks = []check{
 	{"C14 functions of libraries are tasks", orkLibrary},
 	{"C15 workers of Ork carry out tasks", orkByWorker},
 	{"C18 models of dbt are tasks", orkDbt},
+	{"C18 the same models from another folder are no other version", orkDbtElsewhere},
 	{"C18 what is wrong with a project of dbt is told with its place", orkDbtWrong},
 	{"10.5 classes of Python are executors", orkCustom},
 	{"10.5 workers have names", orkNamedWorkers},

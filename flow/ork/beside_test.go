@@ -64,6 +64,11 @@ func TestAWorkflowMayBeNothingButImports(t *testing.T) {
 	require.ErrorContains(t, problems.Err(), "2:16: import[0].dbt: projects are not read here: publish the workflow from a file, or on a server that starts programs (--allow-scripts)")
 }
 
+func TestWhereNoFilesAreReadThatIsSaid(t *testing.T) {
+	_, problems := ork.Translate([]byte("name: w\ntasks: {a: {executor: bigquery}}\n"), ork.Options{})
+	require.ErrorContains(t, problems.Err(), "Unknown executor type: bigquery; if ork.yaml names it, that is not read here")
+}
+
 func TestWorkersMayBeSaidElsewhere(t *testing.T) {
 	text := []byte("name: w\ntasks: {a: {executor: process, command: ls, worker: big}}\n")
 	beside := fstest.MapFS{"workers.yaml": {Data: []byte("workers: {big: {memory: 1Gi}}")}}

@@ -242,7 +242,11 @@ func (t *task) readKind(called string, named *executorOf) {
 			t.readCustom(called, named)
 			return
 		}
-		t.Errorf(t.at.Key("executor"), "Unknown executor type: %.80s%s", called, define.Guess{Word: called, Names: t.executorNames})
+		hint := define.Guess{Word: called, Names: t.executorNames}.String()
+		if hint == "" && t.Files == nil {
+			hint = "; if " + SettingsFile + " names it, that is not read here"
+		}
+		t.Errorf(t.at.Key("executor"), "Unknown executor type: %.80s%s", called, hint)
 	}
 }
 
