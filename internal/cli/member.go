@@ -41,7 +41,7 @@ type memberFlags struct {
 	ObjectStoreKeep time.Duration  `env:"TROUPE_OBJECT_STORE_KEEP" group:"Access" help:"How long these files stay when their task has ended; as long as the task otherwise."`
 	AllowScripts    bool           `env:"TROUPE_ALLOW_SCRIPTS" group:"Access" help:"Let flows start programs on this host, as this user."`
 	ScriptDir       string         `env:"TROUPE_SCRIPT_DIR" type:"path" group:"Access" help:"Folder that scripts and programs run in; they may not name a work_dir or root outside of it."`
-	OrkWorkers      string         `env:"ORK_WORKERS_CONFIG" type:"existingfile" placeholder:"FILE" group:"Access" help:"What tasks of Ork's workflows may use that name a worker, in place of the workers.yaml beside them."`
+	OrkWorkers      string         `env:"ORK_WORKERS_CONFIG" placeholder:"FILE" group:"Access" help:"What tasks of Ork's workflows may use that name a worker, in place of the workers.yaml beside them."`
 	AllowContainers bool           `env:"TROUPE_ALLOW_CONTAINERS" group:"Access" help:"Let flows have programs run in containers."`
 	ContainerHost   string         `env:"TROUPE_CONTAINER_HOST" placeholder:"URL" group:"Access" help:"Who runs containers, such as unix:///run/podman/podman.sock; what DOCKER_HOST says otherwise, or Docker's own place."`
 	RegistryAuth    string         `name:"registry-auth-file" env:"TROUPE_REGISTRY_AUTH_FILE" type:"path" placeholder:"FILE" group:"Access" help:"As whom images of containers are fetched, by registry: a file like Docker's config.json; it is read anew for each image."`
@@ -143,7 +143,7 @@ func (f *memberFlags) store() string {
 	return cmp.Or(f.Store, "sqlite:troupe.db")
 }
 
-// check refuses numbers that would silently mean the default.
+// check refuses numbers that would silently mean the default, and a file that is not there.
 func (f *memberFlags) check() error {
 	for _, n := range []struct {
 		flag  string
@@ -158,6 +158,9 @@ func (f *memberFlags) check() error {
 		if n.value < 0 {
 			return usagef("--%s is negative: give it a positive value, or leave it out for the default", n.flag)
 		}
+	}
+	if _, err := os.Stat(f.OrkWorkers); f.OrkWorkers != "" && err != nil {
+		return usagef("--ork-workers (ORK_WORKERS_CONFIG) %s is no file of this host: copy it here, or say nothing, and the workers.yaml beside each workflow counts", f.OrkWorkers)
 	}
 	return nil
 }

@@ -72,6 +72,13 @@ func TestWorkersOfOrkMayBeSaidByTheOperator(t *testing.T) {
 	require.Equal(t, http.StatusOK, answer.StatusCode)
 }
 
+func TestWorkersOfOrkThatAreElsewhereAreToldAtTheStart(t *testing.T) {
+	t.Setenv("ORK_WORKERS_CONFIG", "gs://bucket/workers.yaml")
+	got := call(t, "serve", "--listen", "127.0.0.1:0", "--store", "sqlite:"+filepath.Join(t.TempDir(), "t.db"))
+	require.Equal(t, exitUsage, got.code)
+	require.Contains(t, got.stderr, "--ork-workers (ORK_WORKERS_CONFIG) gs://bucket/workers.yaml is no file of this host: copy it here")
+}
+
 func TestAWorkflowFileOfOrkIsChecked(t *testing.T) {
 	got := call(t, "flow", "validate", write(t, "w.yaml", orkWorkflow))
 	require.Zero(t, got.code, got.stderr)
