@@ -89,7 +89,7 @@ func TestFilesBesideWorkflowsAreToldFromThem(t *testing.T) {
 
 func TestFilesBesideWorkflowsAreChecked(t *testing.T) {
 	for name, tt := range map[string]struct{ text, want string }{
-		"ork.yaml":       {"executors: {a: {type: x:Y}}\nenv_file: .env\n", "2:11: warning: env_file: is not read, since all of a flow can be seen by whoever sees the flow: start the member with these variables and --child-env, or keep them as secrets"},
+		"ork.yaml":       {"executors: {a: {type: x:Y}}\nenv_file: .env\n", "2:11: note: env_file: is read by troupe dev alone, since all of a flow can be seen by whoever sees the flow: start another member with these variables and --child-env, or keep them as secrets"},
 		"workers.yaml":   {"default: x\n", "1:10: default: there is no worker x"},
 		"locations.yaml": {"locations:\n  - {name: etl, refresh: x}\n", "1:1: warning: locations: images are not searched for workflows: take the files out of the image, and publish them with troupe flow apply\n2:5: locations[0]: has no image"},
 	} {

@@ -27,6 +27,7 @@ func (r *reader) readSettings(f Beside) {
 	}
 	p := r.open(f)
 	p.known("executors", "env_file", "api", "notifications", "validation")
+	p.text("env_file")
 	all, _ := p.below("executors")
 	members, _ := expr.Members(all.raw)
 	r.settings.executors = map[string]*executorOf{}
@@ -62,7 +63,7 @@ func (p part) executorOf(m expr.Member) *executorOf {
 // idleSettings tells of what somebody else does here.
 func (p part) idleSettings() {
 	if _, has := p.get("env_file"); has {
-		p.Warnf(define.At("env_file"), "is not read, since all of a flow can be seen by whoever sees the flow: start the member with these variables and --child-env, or keep them as secrets")
+		p.Notef(define.At("env_file"), "is read by troupe dev alone, since all of a flow can be seen by whoever sees the flow: start another member with these variables and --child-env, or keep them as secrets")
 	}
 	if _, has := p.get("notifications"); has {
 		p.Warnf(define.At("notifications"), "nobody is told because of this: troupe hook set tells of tasks that fail")
@@ -80,6 +81,14 @@ func (p part) idleSettings() {
 	if word := auth.text("type"); word != "api_key" {
 		auth.Errorf(auth.at.Key("type"), "unknown word %.80q: write api_key", word)
 	}
+}
+
+// EnvFile is the file with variables for development that a text of ork.yaml names, from where that is; "" = it names none.
+func EnvFile(text []byte) string {
+	raw, _ := define.Read(text)
+	named, _ := expr.Field(raw, "env_file")
+	file, _ := expr.String(named)
+	return file
 }
 
 // config is what the file says of an executor of ours by that one's own name.

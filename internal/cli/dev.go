@@ -39,6 +39,9 @@ func (c *devCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
+	if err := develop(&cfg, c.Dir); err != nil {
+		return err
+	}
 	cfg.AllowScripts, cfg.AllowMock = true, true
 	cfg.PollNetworks = append(cfg.PollNetworks, netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128"))
 	ctx, stop := context.WithCancel(ctx)
