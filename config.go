@@ -76,6 +76,9 @@ type Config struct {
 	// work_dir may not leave; "" = the folder this process runs in, and anywhere.
 	AllowScripts bool
 	ScriptDir    string
+	// OrkWorkers is a file that says what tasks of Ork's workflows may use that name a worker; it is read anew for each workflow. Default: the
+	// workers.yaml beside the workflow.
+	OrkWorkers string
 	// ChildEnv names the variables that scripts see of this process's environment, besides PATH, HOME, LANG,
 	// LC_*, TZ, TMPDIR and USER.
 	ChildEnv []string

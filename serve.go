@@ -99,18 +99,18 @@ func (e *Engine) server(asked engine.Engine) (*api.Server, error) {
 	}
 	from, streams := e.from(asked), attach.Workers{Sessions: e.attached, MaxMessage: api.BodyLimit(e.cfg.Limits)}
 	return api.New(api.Config{
-		Member: from, Families: []api.Family{graph.New(from), pgflow.New(from), ork.New(from, e.cfg.ScriptDir, e.started()), typed, streams},
+		Member: from, Families: []api.Family{graph.New(from), pgflow.New(from), ork.New(from, e.orkOptions()), typed, streams},
 		TLS: e.tls, Tokens: e.cfg.Tokens, AllowOrigins: e.cfg.AllowOrigins, AllowHosts: e.cfg.hosts(), Collectors: e.collectors(),
 		Apart: e.company.routes(), Pages: e.cfg.UI,
 	})
 }
 
-// started is who starts programs here; nil = nobody does.
-func (e *Engine) started() ork.Programs {
-	if !e.cfg.AllowScripts {
-		return nil
+func (e *Engine) orkOptions() ork.Options {
+	o := ork.Options{Root: e.cfg.ScriptDir, Workers: e.cfg.OrkWorkers}
+	if e.cfg.AllowScripts {
+		o.Programs = e.programs
 	}
-	return e.programs
+	return o
 }
 
 // collectors are all metrics of this life of the member.

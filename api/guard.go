@@ -174,9 +174,16 @@ func (g *guard) knowsToken(token string) bool {
 	return token != "" && found == 1
 }
 
+// apiKey is the header in which clients of Ork send their token.
+const apiKey = "X-API-Key"
+
 // bearer is the token that a request sends, "" = none.
 func bearer(r *http.Request) string {
-	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	said := r.Header.Get("Authorization")
+	if said == "" {
+		return r.Header.Get(apiKey)
+	}
+	scheme, token, _ := strings.Cut(said, " ")
 	if !strings.EqualFold(scheme, "bearer") {
 		return ""
 	}

@@ -106,6 +106,18 @@ func TestTokensAreCompared(t *testing.T) {
 		require.NotNil(t, why, header)
 		require.Equal(t, []any{want, 401}, []any{why.What, why.Status}, header)
 	}
+	for key, want := range map[string]string{"second": "", "third": wrong, "": none} {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Header.Set("X-API-Key", key)
+		if _, why := g.identify(r); want != "" {
+			require.Equal(t, want, why.What, key)
+		} else {
+			require.Nil(t, why, key)
+		}
+		r.Header.Set("Authorization", "Bearer third")
+		_, why := g.identify(r)
+		require.Equal(t, wrong, why.What, "what is said in the usual way counts")
+	}
 	who, why := newGuard(Config{}).identify(httptest.NewRequest("GET", "/", nil))
 	require.Nil(t, why)
 	require.Equal(t, Identity{Role: Admin}, who)

@@ -50,7 +50,7 @@ func serveAttached(t *testing.T, told chan string) *serving {
 		from := api.MemberOf(s)
 		typed, err := apiv1.New(apiv1.Config{Member: from, Cluster: none{}})
 		require.NoError(t, err)
-		for _, f := range []api.Family{ork.New(from, "", nil), typed, attach.Workers{Sessions: nobody{told}, MaxMessage: 1 << 20}} {
+		for _, f := range []api.Family{ork.New(from, ork.Options{}), typed, attach.Workers{Sessions: nobody{told}, MaxMessage: 1 << 20}} {
 			f.Mount(s)
 		}
 	})

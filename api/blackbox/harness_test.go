@@ -192,7 +192,7 @@ func (m *member) serve(reader *persistence.Reader, started *programs.Carrier, kn
 	if err != nil {
 		return err
 	}
-	server, err := api.New(api.Config{Member: from, Families: []api.Family{graph.New(from), ork.New(from, "", started), pgflow.New(from), typed}, Pages: ui.Handler(), Grace: time.Second})
+	server, err := api.New(api.Config{Member: from, Families: []api.Family{graph.New(from), ork.New(from, ork.Options{Programs: started}), pgflow.New(from), typed}, Pages: ui.Handler(), Grace: time.Second})
 	if err != nil {
 		return err
 	}

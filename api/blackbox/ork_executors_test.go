@@ -52,7 +52,7 @@ func orkByWorker(c *client) {
 	require.Equal(c, "worker", r.task("b")["executor"])
 	status, answer := c.orkIn(c.TempDir()).tryRegister("a: {executor: worker, worker: big, command: x}")
 	require.Equal(c, 400, status)
-	require.Contains(c, answer["message"], "workers have no names here")
+	require.Contains(c, answer["message"], "there is no worker big: name it in a workers.yaml beside the workflow")
 }
 
 func orkCloudRun(c *client) {

@@ -23,9 +23,15 @@ import (
 // dialect is thin handlers that decode, call and encode.
 type dialect struct {
 	api.Member
-	root     string   // that the roots of workflows have to be inside
-	programs Programs // nil = the member starts none
-	feed     *feed
+	Options
+	feed *feed
+}
+
+// Options say what a member does with workflow files.
+type Options struct {
+	Root     string   // that the roots of workflows have to be inside; "" = they may be anywhere
+	Programs Programs // nil = the member starts none, and looks at no files: whoever registers a workflow is not to learn which files its host has
+	Workers  string   // file in place of the workers.yaml beside workflows; "" = there is none
 }
 
 // Programs are started by the member.
@@ -34,10 +40,9 @@ type Programs interface {
 	Inspect(context.Context, *flow.Program) (json.RawMessage, error)
 }
 
-// New serves the dialect from a member. The roots of workflows have to be inside of a folder; "" = they may be anywhere. A member that starts no
-// programs looks at no files: whoever registers a workflow is not to learn which files its host has.
-func New(m api.Member, root string, programs Programs) api.Family {
-	d := &dialect{Member: m.OrDefault(), root: root, programs: programs}
+// New serves the dialect from a member.
+func New(m api.Member, o Options) api.Family {
+	d := &dialect{Member: m.OrDefault(), Options: o}
 	d.feed = &feed{d: d, listeners: map[*listener]bool{}}
 	return d
 }
@@ -130,7 +135,7 @@ func (s *refusal) name(problems define.Problems) {
 		if s.Path == "" && p.Severity == define.SeverityError {
 			s.Path = p.Path
 		}
-		s.Problems = append(s.Problems, wire.DefinitionProblem{Path: p.Path, Line: p.Line, Column: p.Column, Severity: string(p.Severity), Msg: p.Msg})
+		s.Problems = append(s.Problems, wire.DefinitionProblem{File: p.File, Path: p.Path, Line: p.Line, Column: p.Column, Severity: string(p.Severity), Msg: p.Msg})
 	}
 }
 

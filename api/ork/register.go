@@ -1,6 +1,7 @@
 package ork
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -43,7 +44,7 @@ func (d *dialect) register(ctx context.Context, p *publication, root string) (*r
 		return nil, flow.Errorf(flow.Conflict, "Workflow already exists; pass replace=true to update tasks.")
 	default:
 		answer.Outcome = replaced
-		if w, problems, err = d.sameElsewhere(ctx, f, p.text, w, problems); err != nil {
+		if w, problems, err = d.sameElsewhere(ctx, f, p.text, root, w, problems); err != nil {
 			return nil, err
 		}
 	}
@@ -65,7 +66,7 @@ func (d *dialect) register(ctx context.Context, p *publication, root string) (*r
 	}
 	answer.ID, answer.SnapshotID, answer.Version = trimID(v.FlowID), trimID(v.ID), v.Number
 	for _, p := range problems {
-		answer.Warnings = append(answer.Warnings, wire.DefinitionProblem{Path: p.Path, Line: p.Line, Column: p.Column, Severity: string(p.Severity), Msg: p.Msg})
+		answer.Warnings = append(answer.Warnings, wire.DefinitionProblem{File: p.File, Path: p.Path, Line: p.Line, Column: p.Column, Severity: string(p.Severity), Msg: p.Msg})
 	}
 	return answer, nil
 }
@@ -75,17 +76,35 @@ const inspecting = 30 * time.Second
 
 func (d *dialect) translate(ctx context.Context, text []byte, root string) (*ork.Workflow, define.Problems) {
 	o := ork.Options{Root: root}
-	if d.programs != nil {
+	var err error
+	if o.Workers, err = d.workersFile(); err != nil {
+		return nil, define.Problems{{File: ork.WorkersFile, Severity: define.SeverityError, Msg: "cannot be read: " + define.Reason(err).Error()}}
+	}
+	if d.Programs != nil {
+		if folder, err := os.OpenRoot(cmp.Or(root, ".")); err == nil {
+			defer folder.Close()
+			o.Files = folder.FS()
+		}
 		o.Exists = func(path string) bool { return fileIn(path, root) }
 		o.Inspect = func(p *flow.Program) (ork.Signatures, error) { return d.inspect(ctx, p) }
 	}
 	return ork.Translate(text, o)
 }
 
+// workersFile is what the server's operator says of workers, as it is now.
+func (d *dialect) workersFile() (f ork.Beside, err error) {
+	if d.Workers == "" {
+		return f, nil
+	}
+	f.Name = ork.WorkersFile
+	f.Text, err = os.ReadFile(d.Workers)
+	return f, err
+}
+
 func (d *dialect) inspect(ctx context.Context, p *flow.Program) (s ork.Signatures, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, inspecting, fmt.Errorf("importing it takes longer than %s", inspecting))
 	defer cancel()
-	said, err := d.programs.Inspect(ctx, p)
+	said, err := d.Programs.Inspect(ctx, p)
 	if err != nil {
 		return s, err
 	}
@@ -116,7 +135,7 @@ func below(path, folder string) bool {
 }
 
 // sameElsewhere is the workflow with the root of its newest version, if that makes it the same.
-func (d *dialect) sameElsewhere(ctx context.Context, f *persistence.Flow, text []byte, w *ork.Workflow, problems define.Problems) (*ork.Workflow, define.Problems, error) {
+func (d *dialect) sameElsewhere(ctx context.Context, f *persistence.Flow, text []byte, here string, w *ork.Workflow, problems define.Problems) (*ork.Workflow, define.Problems, error) {
 	v, err := d.Store.FindVersion(ctx, f.ID, 0)
 	if api.Missing(err) {
 		return w, problems, nil
@@ -124,7 +143,10 @@ func (d *dialect) sameElsewhere(ctx context.Context, f *persistence.Flow, text [
 		return nil, nil, err
 	}
 	root, has := rootIn(v.Definition)
-	if d.programs == nil {
+	if now, _ := rootIn(w.Definition); strings.HasPrefix(now, here) { // of a model it is a folder below the workflow's
+		root = strings.TrimSuffix(root, now[len(here):])
+	}
+	if d.Programs == nil {
 		return w, problems, nil
 	}
 	if info, err := os.Stat(root); !has || err != nil || !info.IsDir() {
@@ -136,7 +158,7 @@ func (d *dialect) sameElsewhere(ctx context.Context, f *persistence.Flow, text [
 	return w, problems, nil
 }
 
-// rootIn is the root that a definition was translated with.
+// rootIn is the root of the first program of a definition.
 func rootIn(definition []byte) (string, bool) {
 	nodes, _ := expr.Field(definition, "nodes")
 	members, _ := expr.Members(nodes)
@@ -150,10 +172,10 @@ func rootIn(definition []byte) (string, bool) {
 
 // rootOf is the folder of a workflow, which has to be inside the server's.
 func (d *dialect) rootOf(path string) (string, error) {
-	if d.programs == nil || d.root == "" && (path == "" || filepath.IsAbs(path)) { // it may be anywhere
+	if d.Programs == nil || d.Root == "" && (path == "" || filepath.IsAbs(path)) { // it may be anywhere
 		return path, nil
 	}
-	base, err := filepath.Abs(d.root)
+	base, err := filepath.Abs(d.Root)
 	if err != nil {
 		return "", err
 	}

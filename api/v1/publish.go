@@ -230,7 +230,7 @@ func definitionJSON(text []byte) json.RawMessage {
 func toProblems(problems define.Problems) []wire.DefinitionProblem {
 	var list []wire.DefinitionProblem
 	for _, p := range problems {
-		list = append(list, wire.DefinitionProblem{Path: p.Path, Line: p.Line, Column: p.Column, Severity: string(p.Severity), Msg: p.Msg})
+		list = append(list, wire.DefinitionProblem{File: p.File, Path: p.Path, Line: p.Line, Column: p.Column, Severity: string(p.Severity), Msg: p.Msg})
 	}
 	return list
 }

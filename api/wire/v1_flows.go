@@ -92,6 +92,7 @@ type Validation struct {
 
 // DefinitionProblem is something wrong with a definition, and where.
 type DefinitionProblem struct {
+	File     string `json:"file,omitempty" doc:"another file than that of the definition, which brings it in: path, line and column are in that"`
 	Path     string `json:"path,omitempty" example:"nodes.a.max_retries"`
 	Line     int    `json:"line,omitempty" doc:"from 1"`
 	Column   int    `json:"column,omitempty" doc:"from 1"`

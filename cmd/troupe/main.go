@@ -1,58 +1,7 @@
 // Command troupe runs a member of the workflow engine, its workers, and the commands that people use to
-// publish flows and to start and follow tasks.
-//
-// Promises: flow and task commands know nothing but a server's /v1, so they work against any member,
-// here or elsewhere, but for flow test, which needs none; the exit code is 0 when what was asked for is done, 1 when it failed (also when the
-// task that was waited for failed) and 2 when the command line was wrong, or a file that flow test was given; results go to stdout, all else
-// to stderr.
+// publish flows and to start and follow tasks. All of it is package internal/cli.
 package main
 
-import (
-	"context"
-	"os"
-	"os/signal"
-	"runtime/debug"
-	"syscall"
+import "github.com/troupe-engine/troupe/internal/cli"
 
-	"github.com/troupe-engine/troupe/internal/garbage"
-)
-
-// Large requests make the heap, and thereby the garbage that may gather, large for a while. From this size on garbage is
-// collected more often instead. It is no bound: what is in use may be larger. GOMEMLIMIT, when set, goes before it.
-const softMemory = 736 << 20
-
-// tuneCollector sets what the environment leaves open.
-func tuneCollector() {
-	garbage.Bound()
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(softMemory)
-	}
-}
-
-func main() {
-	tuneCollector()
-	os.Exit(run(untilAsked(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
-}
-
-// untilAsked ends with the first signal to end. A second one ends the process as it is, whenever it comes behind what the
-// first one did: nothing ends before signals are left to the system again.
-func untilAsked() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	asked := make(chan os.Signal, 1)
-	signal.Notify(asked, endings()...)
-	go func() { // ends with the process
-		<-asked
-		signal.Stop(asked)
-		cancel()
-	}()
-	return ctx
-}
-
-// endings are the signals that ask us to end. A terminal that closes is one, unless we were started to outlive it (nohup).
-func endings() []os.Signal {
-	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) {
-		signals = append(signals, syscall.SIGHUP)
-	}
-	return signals
-}
+func main() { cli.Main("troupe") }

@@ -22,8 +22,10 @@ const (
 )
 
 // Problem is something wrong with a definition, and where: a path such as nodes.a.max_retries, and
-// the line and column, from 1, if the definition was read from a text (else 0).
+// the line and column, from 1, if the definition was read from a text (else 0). A File is another one than that of the definition, which
+// brings it in: all of the place is in that.
 type Problem struct {
+	File     string   `json:"file,omitempty"`
 	Path     string   `json:"path"`
 	Line     int      `json:"line,omitempty"`
 	Column   int      `json:"column,omitempty"`
@@ -33,8 +35,14 @@ type Problem struct {
 
 func (p Problem) String() string {
 	var b strings.Builder
-	if p.Line > 0 {
+	if p.File != "" {
+		b.WriteString(p.File + ":")
+	}
+	switch {
+	case p.Line > 0:
 		fmt.Fprintf(&b, "%d:%d: ", p.Line, p.Column)
+	case p.File != "":
+		b.WriteByte(' ')
 	}
 	if p.Severity != SeverityError {
 		b.WriteString(string(p.Severity) + ": ")
@@ -132,7 +140,7 @@ func (r *Reporter) add(severity Severity, at *Place, where position, format stri
 	r.paths[told] = severity == SeverityError
 	r.count[severity]++
 	line, column := where.count()
-	r.problems = append(r.problems, Problem{path, line, column, severity, msg})
+	r.problems = append(r.problems, Problem{Path: path, Line: line, Column: column, Severity: severity, Msg: msg})
 }
 
 // syntax reports a mistake that is in the text, at no place of the definition. Others may follow.

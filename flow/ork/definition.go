@@ -2,6 +2,7 @@ package ork
 
 import (
 	"encoding/json"
+	"path"
 	"slices"
 	"strconv"
 
@@ -87,7 +88,7 @@ func (t *task) node() json.RawMessage {
 	if each := t.each(); each != nil {
 		o.put("each", each)
 	}
-	if s := or(t.timeout, t.defaults.timeout); s != nil {
+	if s := t.limit(); s != nil {
 		o.put("timeout", seconds(*s))
 	}
 	if t.start != nil {
@@ -124,7 +125,7 @@ func (t *task) exec() json.RawMessage {
 	o.say("function", t.function)
 	o.say("url", t.url)
 	if t.executor != worker {
-		o.say("root", t.Root)
+		o.say("root", t.folder())
 	}
 	o.say("report", t.report)
 	o.put("env", t.env())
@@ -144,6 +145,14 @@ func (t *task) exec() json.RawMessage {
 	return o.text()
 }
 
+// folder is where the program runs.
+func (t *task) folder() string {
+	if t.dir == "" || t.dir == "." {
+		return t.Root
+	}
+	return path.Join(t.Root, t.dir)
+}
+
 // env are variables that tell a task its place in the file and its name.
 func (t *task) env() json.RawMessage {
 	var o object
@@ -155,7 +164,7 @@ func (t *task) env() json.RawMessage {
 		o.say("task_name", name)
 		o.say("ORK_TASK_NAME", name)
 	}
-	for _, m := range t.variables {
+	for _, m := range slices.Concat(t.custom, t.variables) {
 		o.put(m.Key, m.Value)
 	}
 	return o.text()

@@ -2,7 +2,6 @@ package ork
 
 import (
 	"encoding/json"
-	"strings"
 )
 
 // readLibrary reads a task that a shared library carries out.
@@ -16,11 +15,14 @@ func (t *task) readLibrary() {
 // readWorker reads a task that a worker of Ork carries out. Its files are there, so they are not looked for here.
 func (t *task) readWorker() {
 	t.url = t.text("worker")
-	switch at := t.at.Key("worker"); {
-	case t.url == "":
+	if t.as != nil {
+		t.url = t.as.url
+	}
+	switch {
+	case t.as == nil && t.url == "":
 		t.Errorf(t.at, "task %s requires a `worker`: say where it is, such as http://127.0.0.1:8081", t.name)
-	case !strings.HasPrefix(t.url, "http://") && !strings.HasPrefix(t.url, "https://"):
-		t.Errorf(at, "workers have no names here: say where it is, such as http://127.0.0.1:8081")
+	case t.url == "":
+		t.Errorf(t.at.Key("worker"), "%s does not say where the worker %s is: give it a url there, such as http://127.0.0.1:8081", WorkersFile, t.as.name)
 	}
 	switch {
 	case t.module != "" || t.function != "":

@@ -28,6 +28,7 @@ func (f *reference) native() string {
 func (r *reader) connect() {
 	for _, t := range r.tasks {
 		t.dependsOn()
+		t.before()
 	}
 	for _, t := range r.tasks {
 		t.units()

@@ -2,6 +2,7 @@ package ork
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,10 +13,10 @@ import (
 // hears says whether the task's executor has a use for a field that most have none for.
 func (t *task) hears(field string) bool {
 	switch field {
-	case "worker":
-		return t.executor == worker || t.executor == cloudRun
 	case "config":
-		return t.executor == cloudRun || t.executor == python || t.image != nil
+		return t.dir != "" || !slices.Contains([]string{process, library, worker}, t.executor)
+	case "config_file":
+		return t.custom != nil
 	case "resources":
 		return t.executor != worker
 	}
@@ -58,24 +59,33 @@ func (t *task) readImageConfig() {
 	}
 }
 
-// readResources reads what a task may use: of processors small numbers, from 100 on they are thousandths.
+// readResources reads what a task may use, by its own words or by those of its worker: of processors small numbers, from 100 on they are thousandths.
 func (t *task) readResources() {
-	p, has := t.below("resources")
-	if !has {
-		return
-	}
+	p, _ := t.below("resources")
 	p.known("cpu", "memory")
+	cpu, _ := p.get("cpu")
+	memory, _ := p.get("memory")
+	if w := t.as; w != nil && t.executor != worker && t.executor != cloudRun {
+		if memory == nil {
+			memory = w.memory
+		}
+		if cpu == nil && t.executor == container {
+			cpu = w.cpu
+		}
+	}
 	var o object
-	if cpu, has := p.get("cpu"); has {
+	if cpu != nil {
 		if n, err := strconv.Atoi(string(cpu)); err == nil && n >= 100 {
 			cpu = expr.Quote(string(cpu) + "m")
 		}
 		o.put("cpu", cpu)
 	}
-	if memory, has := p.get("memory"); has {
+	if memory != nil {
 		o.put("memory", memory)
 	}
-	t.resources = o.text()
+	if len(o) > 0 {
+		t.resources = o.text()
+	}
 }
 
 // readFile reads which file of the image something is written to, or read from.

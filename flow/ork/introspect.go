@@ -14,7 +14,7 @@ import (
 // introspect compares what tasks say of their functions with what these say of themselves. It only warns: a function may take what it does
 // not declare. Files are imported once each.
 func (r *reader) introspect(p part) {
-	if !p.truth("introspect", false) || len(r.All()) > 0 && r.All().Err() != nil {
+	if !p.truth("introspect", false) || r.problems().Err() != nil {
 		return
 	}
 	if r.Inspect == nil {
@@ -23,7 +23,7 @@ func (r *reader) introspect(p part) {
 	}
 	known := map[string]*functions{}
 	for _, t := range r.tasks {
-		if t.executor != python {
+		if t.executor != python || t.custom != nil {
 			continue
 		}
 		p := t.program()

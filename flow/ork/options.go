@@ -23,7 +23,9 @@ func (t *task) readOptions() {
 	case library:
 		t.only(library, "output_mode")
 	case python:
-		t.readPythonConfig()
+		if t.custom == nil {
+			t.readPythonConfig()
+		}
 	}
 	switch word := t.text("output_mode"); word {
 	case "":
@@ -32,7 +34,7 @@ func (t *task) readOptions() {
 	default:
 		t.Errorf(t.at.Key("output_mode"), "unknown word %.80q: write %s, or leave it out", word, flow.OutputMarker)
 	}
-	if t.truth("upstream_env", false) {
+	if t.truth("upstream_env", t.custom != nil) {
 		t.options.add("upstream_env", json.RawMessage("true"))
 	}
 	switch grace := t.seconds("grace"); {

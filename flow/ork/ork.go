@@ -2,6 +2,7 @@ package ork
 
 import (
 	"encoding/json"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -31,11 +32,15 @@ type Task struct {
 type Options struct {
 	Root   string                 // the folder that the paths of its tasks begin at; "" = that of the server
 	Exists func(path string) bool // whether there is a file at a path below the root, or an absolute one; nil = not looked for
+	// Files are those below the root: ork.yaml, workers.yaml and projects of dbt are read there; nil = they are not.
+	Files fs.FS
+	// Workers stands for workers.yaml, if that is elsewhere.
+	Workers Beside
 	// What the functions of a Python program say they take and return, for workflows with `introspect: true`; nil = they are not asked.
 	Inspect func(*flow.Program) (Signatures, error)
 }
 
-// Is says whether a text is a workflow of Ork, by its shape: it has tasks, or a job that is to run several times, and no nodes.
+// Is says whether a text is a workflow of Ork, by its shape: it has tasks, imports them, or has a job that is to run several times, and no nodes.
 func Is(text []byte) bool {
 	raw, _ := define.Read(text)
 	for _, own := range []string{"nodes", "start", "edges", "profile", "mode"} {
@@ -43,9 +48,10 @@ func Is(text []byte) bool {
 			return false
 		}
 	}
-	_, replicated := expr.Field(raw, "job_name")
-	_, tasks := expr.Field(raw, "tasks")
-	return replicated || tasks
+	return slices.ContainsFunc([]string{"tasks", "job_name", "import"}, func(field string) bool {
+		_, has := expr.Field(raw, field)
+		return has
+	})
 }
 
 // Translate makes a definition of a workflow. The workflow is what could be understood of the text, nil when that is nothing; it has a
@@ -58,11 +64,11 @@ func Translate(text []byte, o Options) (*Workflow, define.Problems) {
 	r := &reader{Reporter: reporter, Options: o}
 	if kind := expr.KindOf(raw); kind != expr.KindObject {
 		r.Errorf(nil, "a workflow must be an object, is %s", kind)
-		return nil, r.All()
+		return nil, r.problems()
 	}
 	w := r.workflow(part{r, nil, raw})
 	w.text = reporter
-	problems := r.All()
+	problems := r.problems()
 	if problems.Err() != nil {
 		w.Definition = nil
 	}

@@ -41,13 +41,7 @@ func TestEachFileBecomesWhatStandsBesideIt(t *testing.T) {
 				require.NoError(t, err)
 				told.WriteString("\n")
 			}
-			golden := strings.TrimSuffix(file, ".yaml") + ".golden"
-			if *update {
-				require.NoError(t, os.WriteFile(golden, told.Bytes(), 0o644))
-			}
-			kept, err := os.ReadFile(golden)
-			require.NoError(t, err)
-			require.Equal(t, string(kept), told.String(), "go test ./flow/ork -update writes it anew")
+			requireGolden(t, strings.TrimSuffix(file, ".yaml")+".golden", told.String())
 		})
 	}
 }

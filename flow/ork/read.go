@@ -19,6 +19,15 @@ type reader struct {
 	tasks    []*task
 	byName   map[string]*task
 	defaults defaults
+
+	settings settings
+	workers  workerSet
+	projects []*project // imported, and their models
+	models   []*model
+	byModel  map[string]*model
+
+	others []other         // files that were read beside the workflow
+	found  define.Problems // of them, and of those of projects
 }
 
 // defaults are what tasks take that say nothing themselves.
@@ -135,9 +144,12 @@ func (r *reader) workflow(p part) *Workflow {
 	}
 	p.known(workflowFields...)
 	r.name = r.workflowName(p)
-	if _, dbt := p.get("import"); dbt {
-		p.Errorf(define.At("import"), "imports are not taken: write the tasks themselves")
+	r.readSettings(r.beside(SettingsFile))
+	if r.Workers.Name == "" {
+		r.Workers = r.beside(WorkersFile)
 	}
+	r.readWorkers(r.Workers)
+	r.imports(p)
 	r.aliases(p)
 	r.readDefaults(p)
 	r.readTasks(p)

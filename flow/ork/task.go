@@ -2,6 +2,8 @@ package ork
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/troupe-engine/troupe/flow"
@@ -39,7 +41,11 @@ type task struct {
 	resources       json.RawMessage // what it may use at most; nil = nothing is said
 	report          string          // who says how it is; "" = its exit
 	start, silence  *float64        // how long its worker may take to begin, and be silent, in seconds
+	as              *workerOf       // nil = no worker is named
 	image           execFields      // nil = it has no image of its own
+	model           *model          // nil = it is no model of dbt
+	dir             string          // it runs in, below the root
+	custom          execFields      // variables that tell a class of Python what it is to do; nil = it is none
 	options         execFields      // how its program is run
 }
 
@@ -58,37 +64,46 @@ var taskFields = []string{"executor", "file", "command", "module", "function", "
 func (r *reader) readTasks(p part) {
 	all, has := p.below("tasks")
 	members, _ := expr.Members(all.raw)
-	if len(members) == 0 {
-		if _, written := p.get("tasks"); has || !written {
-			r.Errorf(define.At("tasks"), "workflow must contain at least one task")
-		}
-		return
+	_, written := p.get("tasks")
+	_, imports := p.get("import")
+	if failed := imports && r.problems().Err() != nil; len(members) == 0 && len(r.models) == 0 && (has || !written) && !failed {
+		r.Errorf(define.At("tasks"), "workflow must contain at least one task")
 	}
 	r.byName = map[string]*task{}
 	keys := keys{}
-	for i, m := range members {
-		t := &task{part: part{r, all.at.Key(m.Key), m.Value}, index: i, name: m.Key}
-		switch {
+	for _, m := range members {
+		switch at := all.at.Key(m.Key); {
 		case m.Key == "":
-			r.Errorf(t.at, "task name cannot be empty")
-			continue
-		case len(m.Key) > MaxName:
-			r.Errorf(t.at, "the task name %.40q… is longer than %d bytes", m.Key, MaxName)
-			continue
+			r.Errorf(at, "task name cannot be empty")
 		case expr.KindOf(m.Value) != expr.KindObject:
-			r.Errorf(t.at, "must be an object such as {executor: process, command: …}, is %s", expr.KindOf(m.Value))
-			continue
+			r.Errorf(at, "must be an object such as {executor: process, command: …}, is %s", expr.KindOf(m.Value))
+		default:
+			r.add(&task{part: part{r, at, m.Value}, name: m.Key}, keys)
 		}
-		another := ""
-		if t.key, another = keys.next(m.Key); another != "" {
-			r.Warnf(t.at, "its node gets the key %s, because the name is too much like %s", t.key, another)
+	}
+	for _, m := range r.models {
+		if r.byName[m.task] == nil {
+			r.add(&task{part: part{r, m.at, json.RawMessage("{}")}, name: m.task}, keys)
 		}
-		r.tasks = append(r.tasks, t)
-		r.byName[t.name] = t
 	}
 	for _, t := range r.tasks {
 		t.read()
 	}
+}
+
+// add adds a task, behind those that are there.
+func (r *reader) add(t *task, keys keys) {
+	if len(t.name) > MaxName {
+		r.Errorf(t.at, "the task name %.40q… is longer than %d bytes", t.name, MaxName)
+		return
+	}
+	another := ""
+	if t.key, another = keys.next(t.name); another != "" {
+		r.Warnf(t.at, "its node gets the key %s, because the name is too much like %s", t.key, another)
+	}
+	t.index, t.model = len(r.tasks), r.byModel[t.name]
+	r.tasks = append(r.tasks, t)
+	r.byName[t.name] = t
 }
 
 // read reads the fields that say nothing of other tasks.
@@ -96,6 +111,7 @@ func (t *task) read() {
 	t.known(taskFields...)
 	t.readExecutor()
 	t.timeout, t.delay, t.retries = t.seconds("timeout"), t.seconds("retry_delay"), t.part.count("retries", 0)
+	t.readWorkerConfig()
 	t.retry()
 	t.concurrency = t.part.count("concurrency", 1)
 	switch word := t.text("on_failure"); word {
@@ -116,7 +132,7 @@ func (t *task) read() {
 			t.static = withoutFile(t.static)
 		}
 	}
-	for _, name := range []string{"resources", "config", "config_file", "worker"} {
+	for _, name := range []string{"resources", "config", "config_file"} {
 		if _, has := t.get(name); has && !t.hears(name) {
 			t.Errorf(t.at.Key(name), "is not carried out by this server: leave it out")
 		}
@@ -166,15 +182,44 @@ const (
 	container = "container"
 )
 
-var executors = []string{process, python, library, container, worker, cloudRun}
+var executors = []string{process, python, library, container, worker, cloudRun, dbtRun, dbtTest, dbtSeed, dbtSnapshot}
+
+// canonical is an executor by the one of its names that we use.
+func canonical(word string) string {
+	switch word {
+	case "shell":
+		return process
+	case "cloud_run":
+		return cloudRun
+	}
+	return word
+}
 
 func (t *task) readExecutor() {
-	t.executor = t.text("executor")
 	t.file, t.module, t.function = t.text("file"), t.text("module"), t.text("function")
 	t.command, _ = t.get("command")
+	called := t.text("executor")
+	t.executor = canonical(called)
+	named := t.settings.executors[called]
+	if named != nil {
+		t.executor = canonical(named.kind)
+		t.inherit(named.config)
+	}
+	if t.model != nil && t.executor != "" && t.executor != dbtRun {
+		t.Errorf(t.at.Key("executor"), "a model is run by %s: leave it out", dbtRun)
+		return
+	}
+	t.findWorker()
+	t.readKind(called, named)
+	if t.file != "" && t.executor != worker && t.Exists != nil && !t.Exists(t.file) {
+		t.Errorf(t.at.Key("file"), "task %s file not found at %s", t.name, t.file)
+	}
+}
+
+// readKind reads what an executor wants to know. It is called by one of our names, or by one that ork.yaml has given it.
+func (t *task) readKind(called string, named *executorOf) {
 	switch word := t.executor; word {
-	case process, "shell":
-		t.executor = process
+	case process:
 		t.readCommand()
 		t.only(process, "module", "function", "job", "image")
 	case python:
@@ -184,22 +229,46 @@ func (t *task) readExecutor() {
 		t.readLibrary()
 	case worker:
 		t.readWorker()
-	case cloudRun, "cloud_run":
+	case cloudRun:
 		t.readCloudRun()
 	case container:
 		t.readImage()
+	case dbtRun, dbtTest, dbtSeed, dbtSnapshot:
+		t.readDbt(word)
 	case "":
-		if _, has := t.get("image"); has {
-			t.readImage()
-		} else if _, has := t.get("executor"); !has {
-			t.Errorf(t.at, "executor is missing: write executor: process, executor: python or an image")
-		}
+		t.readNone()
 	default:
-		t.Errorf(t.at.Key("executor"), "Unknown executor type: %.80s%s", word, define.Guess{Word: word, Names: func() []string { return executors }})
+		if named != nil {
+			t.readCustom(called, named)
+			return
+		}
+		hint := define.Guess{Word: called, Names: t.executorNames}.String()
+		if hint == "" && t.Files == nil {
+			hint = "; if " + SettingsFile + " names it, that is not read here"
+		}
+		t.Errorf(t.at.Key("executor"), "Unknown executor type: %.80s%s", called, hint)
 	}
-	if t.file != "" && t.executor != worker && t.Exists != nil && !t.Exists(t.file) {
-		t.Errorf(t.at.Key("file"), "task %s file not found at %s", t.name, t.file)
+}
+
+// readNone reads a task that names no executor: something else says what it is.
+func (t *task) readNone() {
+	_, image := t.get("image")
+	switch _, written := t.get("executor"); {
+	case t.model != nil:
+		t.inherit(t.settings.config(dbtRun))
+		t.readDbt(dbtRun)
+	case image:
+		t.readImage()
+	case !written && strings.HasPrefix(t.name, "dbt.") && len(t.projects) > 0:
+		t.Errorf(t.at, "no imported model is called %s%s", t.name, define.Guess{Word: t.name, Names: t.modelNames})
+	case !written:
+		t.Errorf(t.at, "executor is missing: write executor: process, executor: python or an image")
 	}
+}
+
+// executorNames are those that a task may name.
+func (r *reader) executorNames() []string {
+	return slices.Concat(executors, slices.Sorted(maps.Keys(r.settings.executors)))
 }
 
 func (t *task) readFunction() {

@@ -191,7 +191,7 @@ func (r *reader) objectType(raw json.RawMessage, at *define.Place) *typ {
 func (t *task) readTypes() {
 	t.inType = t.typeField("input_type", "input")
 	t.outType = t.typeField("output_type", "output")
-	t.unchecked = !t.truth("validate_output", true)
+	t.unchecked = !t.truth("validate_output", !t.settings.unchecked)
 	if t.inType != nil && !t.inType.object() {
 		t.Errorf(t.at.Key("input_type"), "task '%s' has invalid type schema at 'input_type': it must be an object of names and types", t.name)
 		t.inType = nil

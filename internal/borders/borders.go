@@ -38,7 +38,8 @@ var table = []row{
 	{"flow/compile", []string{"flow", "flow/define", "flow/expr", "flow/schedule", "flow/types"}},
 	{"flow/show", []string{"flow", "flow/expr", "flow/types"}}, // it compares values
 	{"flow/pocketflow", []string{"flow", "flow/expr"}},
-	{"flow/ork", []string{"flow", "flow/define", "flow/expr", "flow/types"}},
+	{"flow/dbt", []string{"flow/define", "flow/expr"}},
+	{"flow/ork", []string{"flow", "flow/dbt", "flow/define", "flow/expr", "flow/types"}},
 	{"persistence", []string{"flow", "flow/define", "flow/compile", "flow/schedule", "flow/stats", "internal/lines"}},
 	{"persistence/storetest", []string{"persistence", "persistence/faulty", "persistence/model", "flow", "flow/schedule", "flow/stats"}},
 	{"persistence/postgres", []string{"persistence", "flow"}},
@@ -88,7 +89,8 @@ var table = []row{
 	{".", []string{"job", "flow", "flow/define", "flow/trace", "api/client", "engine", "persistence", "persistence/postgres", "persistence/sqlite", "actors", "actors/attached", "actors/container", "actors/external", "actors/funcs", "actors/logs", "actors/programs", "actors/schedule", "actors/script", "actors/spans", "actors/workers", "api", "api/attach", "api/graph", "api/ork", "api/pgflow", "api/v1", "api/wire", "cluster", "internal/logids", "internal/objects", "internal/program", "internal/secrets"}},
 	{"cmd/troupe-library", nil},
 	{"cmd/bench", []string{".", "worker", "flow", "flow/stats", "persistence", "internal/garbage", "internal/pgtest", "internal/plot"}},
-	{"cmd/troupe", []string{".", "api/client", "api/ui", "api/wire", "worker", "worker/demo", "flow", "flow/define", "flow/compile", "flow/ork", "flow/schedule", "flow/show", "flow/trace", "flow/types", "persistence/pocketflow", "examples/flows", "internal/child", "internal/garbage", "internal/objects", "internal/program", "internal/lines", "job", "internal/cases", "internal/rehearse", "internal/secrets"}},
+	{"cmd/troupe", []string{"internal/cli"}},
+	{"internal/cli", []string{".", "api/client", "api/ui", "api/wire", "worker", "worker/demo", "flow", "flow/define", "flow/compile", "flow/ork", "flow/schedule", "flow/show", "flow/trace", "flow/types", "persistence/pocketflow", "examples/flows", "internal/child", "internal/garbage", "internal/objects", "internal/program", "internal/lines", "job", "internal/cases", "internal/rehearse", "internal/secrets"}},
 	{"examples/cluster", []string{".", "api/client", "api/wire", "worker", "persistence", "internal/pgtest", "internal/ports", "internal/process"}},
 	{"examples/builder", []string{".", "flow", "flow/define"}},
 	{"examples/embedded", []string{"."}},
@@ -145,9 +147,9 @@ var libraries = []struct {
 	{"github.com/google/cel-go", []string{"flow/expr"}},
 	{"github.com/go-json-experiment/json", []string{"flow/expr", "api/v1"}},
 	{"github.com/jackc/pgx/v5", []string{".", "persistence/postgres", "internal/...", "cmd/bench"}},
-	{"go.opentelemetry.io/otel/exporters", []string{"cmd/troupe"}},
-	{"go.opentelemetry.io/otel/sdk", []string{"cmd/troupe"}},
-	{"go.opentelemetry.io/proto", []string{"cmd/troupe"}},
+	{"go.opentelemetry.io/otel/exporters", []string{"internal/cli"}},
+	{"go.opentelemetry.io/otel/sdk", []string{"internal/cli"}},
+	{"go.opentelemetry.io/proto", []string{"internal/cli"}},
 	{"modernc.org/sqlite", []string{"persistence/sqlite", "internal/...", "cmd/bench"}},
 }
 

@@ -30,18 +30,30 @@ const maxVariable = 96 << 10
 // inputs are the files of those that are too large for a variable.
 var inputs = child.NewFiles("troupe-inputs-*")
 
-// variables are what the program finds in its environment; cleanup removes the file of a large input.
+// variables are what the program finds in its environment; cleanup removes the files of what is too large for that.
 func (j *Job) variables(input []byte) (vars map[string]string, cleanup func(), err error) {
-	file, cleanup := "", func() {}
-	if Large(input) {
-		if file, cleanup, err = inputs.Write("*.json", input); err != nil {
-			return nil, cleanup, err
-		}
+	file, removed, err := written(input)
+	if err != nil {
+		return nil, removed, err
 	}
-	return j.Variables(input, file), cleanup, nil
+	vars = j.Variables(input, file)
+	if !j.Program.Upstream || !Large(j.Facts.Upstream) {
+		return vars, removed, nil
+	}
+	upstream, alsoRemoved, err := written(j.Facts.Upstream)
+	vars["ORK_UPSTREAM_FILE"] = upstream
+	return vars, func() { removed(); alsoRemoved() }, err
 }
 
-// Large says that an input is found in a file, not in a variable.
+// written puts what is too large for a variable into a file.
+func written(text []byte) (file string, remove func(), err error) {
+	if !Large(text) {
+		return "", func() {}, nil
+	}
+	return inputs.Write("*.json", text)
+}
+
+// Large says that something is found in a file, not in a variable.
 func Large(input []byte) bool { return len(input) > maxVariable }
 
 // Variables are what the program finds in its environment whose input is in a file, when it is Large.

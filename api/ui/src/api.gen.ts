@@ -280,6 +280,8 @@ export interface CreateToken {
 export interface DefinitionProblem {
   /** from 1 */
   column?: number
+  /** another file than that of the definition, which brings it in: path, line and column are in that */
+  file?: string
   /** from 1 */
   line?: number
   msg: string

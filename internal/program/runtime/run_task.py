@@ -40,12 +40,13 @@ def say(mark, value):
     sys.stdout.flush()
 
 
-def read_input():
-    path = os.environ.get("ORK_INPUT_FILE")
+def read(name):
+    """A value that is in a variable or, when it is large, in a file."""
+    path = os.environ.get(name + "_FILE")
     if path:
         with open(path, encoding="utf-8") as file:
             return json.load(file)
-    return json.loads(os.environ.get("ORK_INPUT_JSON") or "null")
+    return json.loads(os.environ.get(name + "_JSON") or "null")
 
 
 def module():
@@ -67,16 +68,17 @@ def module():
     return made
 
 
-def load():
-    """The function that is to be called."""
+def load(what="function"):
+    """The function or class that is to be called."""
     there = module()
     wanted = os.environ.get("ORK_TASK_FUNCTION") or "main"
-    function = getattr(there, wanted, None)
-    if not callable(function):
-        known = sorted(n for n, f in vars(there).items() if inspect.isfunction(f) and f.__module__ == there.__name__)
+    found = getattr(there, wanted, None)
+    if not callable(found) or what == "class" and not inspect.isclass(found):
+        kind = inspect.isclass if what == "class" else inspect.isfunction
+        known = sorted(n for n, f in vars(there).items() if kind(f) and f.__module__ == there.__name__)
         place = os.environ.get("ORK_TASK_FILE") or os.environ.get("ORK_TASK_MODULE")
-        raise AttributeError("there is no function %r in %s; there are: %s" % (wanted, place, ", ".join(known) or "none"))
-    return function
+        raise AttributeError("there is no %s %r in %s; there are: %s" % (what, wanted, place, ", ".join(known) or "none"))
+    return found
 
 
 # --- arguments
@@ -104,8 +106,8 @@ def context():
 
 
 def arguments(function, value):
-    """How the function is called with an input: positional and named arguments."""
-    hints = hints_of(function)
+    """How the function, or class, is called with an input: positional and named arguments."""
+    hints = hints_of(function.__init__ if inspect.isclass(function) else function)
     named, rest, args, kwargs = [], False, [], {}
     parameters = [p for p in inspect.signature(function).parameters.values()]
     for p in parameters:
@@ -277,6 +279,29 @@ def output(result):
     return plain(result)
 
 
+# --- executors
+
+
+def execute():
+    """Has an executor, a class, carry the task out. It is made with its configuration."""
+    made, config = load("class"), json.loads(os.environ.get("ORK_EXECUTOR_CONFIG") or "{}")
+    args, kwargs = arguments(made, config)
+    executor = made(*args, **kwargs)
+    if not callable(getattr(executor, "run", None)):
+        raise AttributeError("the executor %s has no method run(config_file, ctx, upstream)" % made.__name__)
+    hints = hints_of(executor.run)
+    given = [os.environ.get("ORK_CONFIG_FILE"), context(), read("ORK_UPSTREAM") or {}]
+    args, kwargs = [], {}
+    for p in inspect.signature(executor.run).parameters.values():
+        if p.name == "input":
+            kwargs["input"] = convert(read("ORK_INPUT"), hints.get("input"))
+        elif p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and len(args) < len(given):
+            args.append(convert(given[len(args)], hints.get(p.name)))
+        elif p.kind is p.VAR_POSITIONAL:
+            args += given[len(args):]
+    return executor.run(*args, **kwargs)
+
+
 # --- running
 
 
@@ -288,9 +313,7 @@ def prepare():
 
 def run():
     sys.stdout = Out(open(1, "wb", 0, closefd=False), encoding="utf-8", errors="backslashreplace", write_through=True)
-    function = load()
-    args, kwargs = arguments(function, read_input())
-    result = function(*args, **kwargs)
+    result = execute() if os.environ.get("ORK_EXECUTOR") else call()
     if inspect.isawaitable(result):
         import asyncio  # it takes as long as everything else here
 
@@ -300,6 +323,12 @@ def run():
             say("ORK_OUTPUT:", output(result))
         except ValueError as error:
             raise ValueError("the result is no JSON: %s" % error) from None
+
+
+def call():
+    function = load()
+    args, kwargs = arguments(function, read("ORK_INPUT"))
+    return function(*args, **kwargs)
 
 
 async def awaited(result):

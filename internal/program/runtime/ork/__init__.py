@@ -5,7 +5,7 @@ import json
 import logging
 import os
 import sys
-from typing import Any, Optional
+from typing import Any, Mapping, Optional
 
 __all__ = ["Context", "TaskError", "executor", "task"]
 
@@ -40,7 +40,8 @@ def _marked(name, what, options):
 class Metrics:
     """Numbers that are told beside the output."""
 
-    def record(self, name: str, value: float, **labels: str) -> None:
+    def record(self, name: str, value: float, labels: Optional[Mapping[str, str]] = None, **more: str) -> None:
+        labels = {**(labels or {}), **more}
         sys.stdout.write("ORK_METRIC:" + json.dumps({"name": name, "value": value, "labels": labels}) + "\n")
 
 

@@ -1,0 +1,168 @@
+package dbt
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow/define"
+)
+
+// reader reads one project.
+type reader struct {
+	files    fs.FS
+	folder   string
+	read     int // bytes of models
+	problems define.Problems
+}
+
+// maxProblems is how many problems of a project are told.
+const maxProblems = 200
+
+// tell reports an error at a place in a file.
+func (r *reader) tell(file string, line, column int, format string, args ...any) {
+	switch {
+	case len(r.problems) == maxProblems:
+		format, args = "there are more problems, from here on", nil
+	case len(r.problems) > maxProblems:
+		return
+	}
+	r.problems = append(r.problems, define.Problem{File: file, Line: line, Column: column, Severity: define.SeverityError, Msg: fmt.Sprintf(format, args...)})
+}
+
+// text is that of a file of the project, if it is there and can be read.
+func (r *reader) text(name string) (text []byte, found bool) {
+	name = path.Join(r.folder, name)
+	text, err := define.Text(r.files, name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		r.tell(name, 1, 1, "cannot be read: %s", err)
+	}
+	return text, err == nil
+}
+
+// maxRead is how many bytes of models are read of a project.
+const maxRead = 256 << 20
+
+// source is a text with references.
+type source struct {
+	file   string // from the project
+	builds []*node
+	refs   []ref
+}
+
+// scan makes the graph of what stands in the files.
+func (r *reader) scan(l layout) *Project {
+	p := &Project{nodes: map[string]*node{}}
+	r.eachIn(l.seeds, func(file string) {
+		if path.Ext(file) == ".csv" {
+			p.add(nameOf(file), nil, nil)
+		}
+	})
+	var sources []source
+	r.eachIn(l.snapshots, func(file string) {
+		if path.Ext(file) == ".sql" {
+			sources = append(sources, r.snapshots(p, file))
+		}
+	})
+	for _, folder := range l.models {
+		r.eachIn([]string{folder}, func(file string) {
+			if s := r.model(p, folder, file); s != nil {
+				sources = append(sources, *s)
+			}
+		})
+	}
+	for _, s := range sources {
+		r.connect(p, l, s)
+	}
+	return p
+}
+
+// eachIn calls f with each file in some folders, as far as there are any.
+func (r *reader) eachIn(folders []string, f func(file string)) {
+	for _, folder := range folders {
+		begin := path.Join(r.folder, folder)
+		err := fs.WalkDir(r.files, begin, func(name string, d fs.DirEntry, err error) error {
+			switch {
+			case err != nil && name == begin && errors.Is(err, fs.ErrNotExist):
+				return fs.SkipDir
+			case err != nil:
+				return err
+			case !d.IsDir():
+				f(strings.TrimPrefix(name, path.Clean(r.folder)+"/"))
+			}
+			return nil
+		})
+		if err != nil {
+			r.tell(begin, 1, 1, "cannot be read: %s", define.Reason(err))
+		}
+	}
+}
+
+// model adds a model. Its source is nil if it has none that is read.
+func (r *reader) model(p *Project, folder, file string) *source {
+	at := path.Join(r.folder, file)
+	switch path.Ext(file) {
+	case ".sql":
+	case ".py":
+		r.tell(at, 1, 1, "is a model in Python, whose references are not read: have dbt parse write %s, which says what it needs", Manifest)
+		return nil
+	default:
+		return nil
+	}
+	m := &Model{Name: nameOf(file), Path: dotted(strings.TrimPrefix(file, folder+"/")), File: file}
+	if other := p.nodes[m.Name]; other != nil && other.model != nil {
+		r.tell(at, 1, 1, "has the name of the model %s: give one of them another, which dbt wants, too", other.model.File)
+		return nil
+	}
+	return &source{file, []*node{p.add(m.Name, m, nil)}, r.refs(file).refs}
+}
+
+// snapshots adds those that a file defines.
+func (r *reader) snapshots(p *Project, file string) source {
+	found := r.refs(file)
+	s := source{file: file, refs: found.refs}
+	for _, name := range found.snapshots {
+		s.builds = append(s.builds, p.add(name, nil, nil))
+	}
+	return s
+}
+
+// refs are those in a file. What is wrong with it is told.
+func (r *reader) refs(file string) findings {
+	at := path.Join(r.folder, file)
+	if r.read > maxRead {
+		return findings{}
+	}
+	text, _ := r.text(file)
+	if r.read += len(text); r.read > maxRead {
+		r.tell(at, 1, 1, "is where more than %d bytes of models were read: have dbt parse write %s", maxRead, Manifest)
+	}
+	found := find(string(text))
+	for _, f := range found.faults {
+		r.tell(at, f.line, f.column, "%s", f.msg)
+	}
+	return found
+}
+
+// connect makes dependencies of references.
+func (r *reader) connect(p *Project, l layout, s source) {
+	var needs []string
+	for _, ref := range s.refs {
+		switch {
+		case ref.project != "" && l.name != "" && ref.project != l.name: // a package's, whose models are none of the project's
+		case p.nodes[ref.name] == nil:
+			names := func() []string { return slices.Sorted(maps.Keys(p.nodes)) }
+			r.tell(path.Join(r.folder, s.file), ref.line, ref.column, "there is no model, seed or snapshot %.140s%s; if it is one of a package, have dbt parse write %s",
+				ref.name, define.Guess{Word: ref.name, Names: names}, Manifest)
+		default:
+			needs = append(needs, ref.name)
+		}
+	}
+	for _, n := range s.builds {
+		n.needs = needs
+	}
+}

@@ -1,0 +1,143 @@
+package dbt
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// Manifest is where dbt writes down what it has found in a project, from where the project is.
+const Manifest = "target/manifest.json"
+
+// maxManifest is how many bytes of it are read.
+const maxManifest = 256 << 20
+
+// parsed is a node of a manifest.
+type parsed struct {
+	Kind    string          `json:"resource_type"`
+	Name    string          `json:"name"`
+	Path    string          `json:"path"` // from the folder that it was found in
+	File    string          `json:"original_file_path"`
+	Package string          `json:"package_name"`
+	Version json.RawMessage `json:"version"`
+	Needs   struct {
+		Nodes []string `json:"nodes"`
+	} `json:"depends_on"`
+}
+
+// manifest is the project as dbt has written it down; nil if it has not, or that cannot be read.
+func (r *reader) manifest(l layout) *Project {
+	name := path.Join(r.folder, l.target, "manifest.json")
+	file, err := r.files.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	p := &Project{Parsed: true, nodes: map[string]*node{}}
+	if err == nil {
+		defer file.Close()
+		err = eachNode(io.LimitReader(file, maxManifest), func(key string, n *parsed) { r.take(p, l, key, n, name) })
+	}
+	if err != nil {
+		r.tell(name, 1, 1, "cannot be read: %s: have dbt parse write it anew, or delete it, and the files of the models are read", define.Reason(err))
+	}
+	return p
+}
+
+// eachNode reads the nodes of a manifest one by one: beside them, in one of a large project, stand many times as many bytes of other things.
+func eachNode(from io.Reader, each func(key string, n *parsed)) error {
+	d := json.NewDecoder(from)
+	if err := opened(d); err != nil {
+		return err
+	}
+	for d.More() {
+		field, err := d.Token()
+		if err != nil {
+			return err
+		}
+		if field == "nodes" {
+			return nodesIn(d, each)
+		}
+		var other json.RawMessage
+		if err := d.Decode(&other); err != nil {
+			return err
+		}
+	}
+	return errors.New("it has no nodes")
+}
+
+func nodesIn(d *json.Decoder, each func(key string, n *parsed)) error {
+	if err := opened(d); err != nil {
+		return err
+	}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return err
+		}
+		var n parsed
+		if err := d.Decode(&n); err != nil {
+			return fmt.Errorf("%v: %w", key, err)
+		}
+		each(fmt.Sprint(key), &n)
+	}
+	_, err := d.Token()
+	return err
+}
+
+func opened(d *json.Decoder) error {
+	t, err := d.Token()
+	if err == nil && t != json.Delim('{') {
+		err = fmt.Errorf("it has %v where an object begins", t)
+	}
+	return err
+}
+
+// take takes a node over. Tests and what else a manifest has there nothing waits for.
+func (r *reader) take(p *Project, l layout, key string, n *parsed, manifest string) {
+	switch n.Kind {
+	case "model":
+		if n.Package != "" && l.name != "" && n.Package != l.name {
+			p.add(key, nil, n.Needs.Nodes)
+			return
+		}
+		if n.Path == "" {
+			r.tell(manifest, 1, 1, "the model %.140s has no path in it: have dbt parse write it anew", key)
+			return
+		}
+		p.add(key, modelOf(n), n.Needs.Nodes)
+	case "seed", "snapshot":
+		p.add(key, nil, n.Needs.Nodes)
+	}
+}
+
+func modelOf(n *parsed) *Model {
+	file := strings.ReplaceAll(n.Path, `\`, "/")
+	m := &Model{Path: dotted(file), File: file, Name: n.Name}
+	if m.Name == "" {
+		m.Name = nameOf(file)
+	}
+	if v := n.Version; len(v) > 0 && expr.KindOf(v) != expr.KindNull { // dbt builds all versions of a model that is named without
+		text, isText := expr.String(v)
+		if !isText {
+			text = string(v)
+		}
+		m.Name += ".v" + text
+	}
+	return m
+}
+
+// dotted is the path of a model as its task is called, nameOf its last part.
+func dotted(file string) string {
+	return strings.ReplaceAll(strings.TrimSuffix(file, path.Ext(file)), "/", ".")
+}
+
+func nameOf(file string) string {
+	return strings.TrimSuffix(path.Base(file), path.Ext(file))
+}

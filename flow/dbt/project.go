@@ -1,0 +1,177 @@
+package dbt
+
+import (
+	"cmp"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// File is what each project has.
+const File = "dbt_project.yml"
+
+// Project is a project of dbt.
+type Project struct {
+	Models []*Model // by their paths
+	Parsed bool     // dbt has written down what there is
+
+	nodes map[string]*node // all that dbt builds, by what others know it by
+}
+
+// Model is a model of the project itself; those of its packages are none.
+type Model struct {
+	Name string // by which dbt is told to build it
+	Path string // folders and name, with dots between: marts.core.dim_customers
+	File string
+	node *node
+}
+
+// node is something that dbt builds: a model, also of a package, a seed or a snapshot.
+type node struct {
+	model *Model // nil = it is none of the project's
+	needs []string
+}
+
+// Read reads the project in a folder. It is nil without problems if there is none.
+func Read(files fs.FS, folder string) (*Project, define.Problems) {
+	r := &reader{files: files, folder: folder}
+	l, found := r.layout()
+	if !found {
+		return nil, r.problems
+	}
+	p := r.manifest(l)
+	if p == nil {
+		p = r.scan(l)
+	}
+	slices.SortFunc(p.Models, func(a, b *Model) int { return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.File, b.File)) })
+	return p, r.problems
+}
+
+func (p *Project) add(key string, m *Model, needs []string) *node {
+	n := &node{model: m, needs: needs}
+	p.nodes[key] = n
+	if m != nil {
+		m.node = n
+		p.Models = append(p.Models, m)
+	}
+	return n
+}
+
+// Select are the models that patterns name, all of them where there is no pattern, and the patterns that name none, by their index. A pattern
+// is a folder with .* behind it, or a model by its path or its name; a * within a name is any part of it.
+func (p *Project) Select(patterns []string) (chosen []*Model, none []int) {
+	if len(patterns) == 0 {
+		return p.Models, nil
+	}
+	named := make([]bool, len(patterns))
+	for _, m := range p.Models {
+		isChosen := false
+		for i, pattern := range patterns {
+			if m.is(pattern) {
+				named[i], isChosen = true, true
+			}
+		}
+		if isChosen {
+			chosen = append(chosen, m)
+		}
+	}
+	for i, found := range named {
+		if !found {
+			none = append(none, i)
+		}
+	}
+	return chosen, none
+}
+
+// is says whether a pattern means the model.
+func (m *Model) is(pattern string) bool {
+	wanted, parts := strings.Split(pattern, "."), strings.Split(m.Path, ".")
+	last := len(wanted) - 1
+	switch {
+	case wanted[last] == "*" && len(parts) > last:
+		return matches(wanted[:last], parts[:last])
+	case last == 0:
+		return matches(wanted, parts[len(parts)-1:])
+	}
+	return matches(wanted, parts)
+}
+
+func matches(wanted, parts []string) bool {
+	return slices.EqualFunc(wanted, parts, func(pattern, part string) bool {
+		same, err := path.Match(pattern, part)
+		return same && err == nil
+	})
+}
+
+// Before are those of some models that have to be built before one of them, also where others stand between. In a circle it is among them
+// itself.
+func (p *Project) Before(m *Model, chosen func(*Model) bool) (before []*Model) {
+	seen := map[*node]bool{}
+	var visit func(keys []string)
+	visit = func(keys []string) {
+		for _, key := range keys {
+			n := p.nodes[key]
+			switch {
+			case n == nil || seen[n]:
+				continue
+			case n.model != nil && chosen(n.model):
+				before = append(before, n.model)
+			default:
+				visit(n.needs)
+			}
+			seen[n] = true
+		}
+	}
+	visit(m.node.needs)
+	return before
+}
+
+// layout is what a project says of where its parts are.
+type layout struct {
+	name                     string // "" = only dbt knows
+	models, seeds, snapshots []string
+	target                   string
+}
+
+func (r *reader) layout() (l layout, found bool) {
+	text, found := r.text(File)
+	if !found {
+		return l, false
+	}
+	raw, said := define.Read(text)
+	name, _ := expr.Field(raw, "name")
+	if l.name, _ = expr.String(name); strings.Contains(l.name, "{{") {
+		l.name = ""
+	}
+	target, _ := expr.Field(raw, "target-path")
+	l.target, _ = expr.String(target)
+	if l.target = path.Clean(cmp.Or(l.target, "target")); !fs.ValidPath(l.target) {
+		said.Errorf(define.At("target-path"), "leads out of the project: name a folder inside of it")
+		l.target = "target"
+	}
+	l.models, l.seeds, l.snapshots = folders(raw, said, "model-paths", "models"), folders(raw, said, "seed-paths", "seeds"), folders(raw, said, "snapshot-paths", "snapshots")
+	r.problems = append(r.problems, said.All().In(path.Join(r.folder, File))...)
+	return l, raw != nil
+}
+
+// folders are those that a field names, or the one that dbt takes then.
+func folders(raw []byte, said *define.Reporter, field, otherwise string) (list []string) {
+	named, has := expr.Field(raw, field)
+	if !has {
+		return []string{otherwise}
+	}
+	elements, _ := expr.Elements(named)
+	for i, e := range elements {
+		folder, isText := expr.String(e)
+		if folder = path.Clean(folder); !isText || !fs.ValidPath(folder) {
+			said.Errorf(define.At(field).Index(i), "must be a folder inside of the project")
+			continue
+		}
+		list = append(list, folder)
+	}
+	return list
+}

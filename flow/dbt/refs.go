@@ -1,0 +1,227 @@
+package dbt
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// ref is a reference to something that dbt builds.
+type ref struct {
+	project, name string // project is "" where none is named
+	line, column  int
+}
+
+// fault is what is wrong at a place of a text.
+type fault struct {
+	line, column int
+	msg          string
+}
+
+// findings are what was found in a text.
+type findings struct {
+	refs      []ref
+	snapshots []string // that it defines
+	faults    []fault
+}
+
+// finder goes through a text of SQL with templates of Jinja inside. Only these mean anything to it: to dbt, too, one inside of a comment
+// of SQL, such as `-- depends_on: {{ ref('x') }}`, is a reference, and one inside of a comment or a text of Jinja is none.
+type finder struct {
+	findings
+	text string
+	at   int
+
+	counted, line, column int // as far as lines were counted
+}
+
+func find(text string) findings {
+	f := &finder{text: text, line: 1, column: 1}
+	for f.at < len(text) {
+		open := strings.IndexByte(text[f.at:], '{')
+		if open < 0 {
+			break
+		}
+		f.at += open
+		switch rest := text[f.at:]; {
+		case strings.HasPrefix(rest, "{#"):
+			f.skip("{#", "#}")
+		case strings.HasPrefix(rest, "{{"):
+			f.template("{{", "}}")
+		case strings.HasPrefix(rest, "{%"):
+			f.statement()
+		default:
+			f.at++
+		}
+	}
+	return f.findings
+}
+
+// skip goes behind something that means nothing.
+func (f *finder) skip(begin, end string) {
+	length := strings.Index(f.text[f.at+len(begin):], end)
+	if length < 0 {
+		f.fault(f.at, "a "+begin+" without its "+end)
+		f.at = len(f.text)
+		return
+	}
+	f.at += len(begin) + length + len(end)
+}
+
+// statement reads one: a snapshot has a name, and what is raw is no template.
+func (f *finder) statement() {
+	begin := f.at
+	words := f.template("{%", "%}")
+	switch {
+	case len(words) > 1 && words[0] == "snapshot":
+		f.snapshots = append(f.snapshots, words[1])
+	case len(words) > 0 && words[0] == "raw":
+		f.raw(begin)
+	}
+}
+
+// raw goes behind the end of what is raw.
+func (f *finder) raw(begin int) {
+	for {
+		open := strings.Index(f.text[f.at:], "{%")
+		if open < 0 {
+			f.fault(begin, "a {% raw %} without its {% endraw %}")
+			f.at = len(f.text)
+			return
+		}
+		f.at += open + len("{%")
+		if strings.HasPrefix(strings.TrimLeft(f.text[f.at:], "-+ \t\r\n"), "endraw") {
+			return
+		}
+	}
+}
+
+// template reads one to its end. It gives the words that are neither texts nor parts of others.
+func (f *finder) template(begin, end string) (words []string) {
+	start, depth := f.at, 0
+	for f.at += len(begin); f.at < len(f.text); {
+		switch c := f.text[f.at]; {
+		case depth == 0 && strings.HasPrefix(f.text[f.at:], end):
+			f.at += len(end)
+			return words
+		case c == '\'' || c == '"':
+			if _, closed := f.quoted(); !closed {
+				f.fault(start, "a text in this template without its end")
+				f.at = len(f.text)
+				return words
+			}
+		case strings.IndexByte("([{", c) >= 0:
+			depth++
+			f.at++
+		case strings.IndexByte(")]}", c) >= 0:
+			depth = max(depth-1, 0)
+			f.at++
+		case isWord(c):
+			words = append(words, f.word())
+		default:
+			f.at++
+		}
+	}
+	f.fault(start, "a "+begin+" without its "+end)
+	return words
+}
+
+// word reads a word, and what it is called with where it is ref.
+func (f *finder) word() string {
+	begin := f.at
+	for f.at < len(f.text) && isWord(f.text[f.at]) {
+		f.at++
+	}
+	word := f.text[begin:f.at]
+	if word == "ref" && !f.isPart(begin) && strings.HasPrefix(f.rest(), "(") {
+		f.call(begin)
+	}
+	return word
+}
+
+// isPart says whether a word is a part of something else: all but those of dbt's own builtins are.
+func (f *finder) isPart(begin int) bool {
+	before, dot := strings.CutSuffix(strings.TrimRight(f.text[:begin], " \t\r\n"), ".")
+	return dot && !strings.HasSuffix(strings.TrimRight(before, " \t\r\n"), "builtins")
+}
+
+// call reads ref('x') or ref('project', 'x').
+func (f *finder) call(begin int) {
+	said := ref{}
+	said.line, said.column = f.position(begin)
+	f.skipped("(")
+	name, isText := f.argument()
+	if isText && f.skipped(",") {
+		said.project = name
+		name, isText = f.argument()
+	}
+	if said.name = name; !isText || !f.skipped(")") {
+		f.fault(begin, "only dbt knows what this refers to: write ref('model') or ref('project', 'model'), or have dbt parse write "+Manifest)
+		return
+	}
+	f.refs = append(f.refs, said)
+}
+
+func (f *finder) argument() (text string, isText bool) {
+	if rest := f.rest(); !strings.HasPrefix(rest, "'") && !strings.HasPrefix(rest, `"`) {
+		return "", false
+	}
+	return f.quoted()
+}
+
+// rest is the text behind white space, where the next thing begins.
+func (f *finder) rest() string {
+	rest := strings.TrimLeft(f.text[f.at:], " \t\r\n")
+	f.at = len(f.text) - len(rest)
+	return rest
+}
+
+// skipped goes behind something if that comes next.
+func (f *finder) skipped(what string) bool {
+	if !strings.HasPrefix(f.rest(), what) {
+		return false
+	}
+	f.at += len(what)
+	return true
+}
+
+// quoted reads a text, whose first quote comes next.
+func (f *finder) quoted() (text string, closed bool) {
+	var b strings.Builder
+	quote := f.text[f.at]
+	for f.at++; f.at < len(f.text); f.at++ {
+		switch c := f.text[f.at]; {
+		case c == quote:
+			f.at++
+			return b.String(), true
+		case c == '\\' && f.at+1 < len(f.text):
+			f.at++
+			b.WriteByte(f.text[f.at])
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return "", false
+}
+
+func isWord(c byte) bool {
+	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= utf8.RuneSelf
+}
+
+func (f *finder) fault(at int, msg string) {
+	line, column := f.position(at)
+	f.faults = append(f.faults, fault{line, column, msg})
+}
+
+// position is the line and column of a byte, from 1. It goes on from the one before, so that many of them cost no more than the text is long.
+func (f *finder) position(at int) (line, column int) {
+	if at < f.counted {
+		f.counted, f.line, f.column = 0, 1, 1
+	}
+	for _, r := range f.text[f.counted:at] {
+		if f.column++; r == '\n' {
+			f.line, f.column = f.line+1, 1
+		}
+	}
+	f.counted = at
+	return f.line, f.column
+}

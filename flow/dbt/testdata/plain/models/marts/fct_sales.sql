@@ -1,0 +1,3 @@
+select *
+from {{ ref('fct_orders') }}
+join {{ ref('dim_customers') }} using (customer)

@@ -1,0 +1,244 @@
+package ork
+
+import (
+	"encoding/json"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow/dbt"
+	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// project is an imported project of dbt.
+type project struct {
+	*dbt.Project
+	folder string
+	models map[*dbt.Model]*model // that were chosen
+}
+
+// model is a model of a project, which becomes a task.
+type model struct {
+	*dbt.Model
+	of   *project
+	task string
+	at   *define.Place // of the import
+}
+
+// What dbt does, as executors. Models are run.
+const (
+	dbtRun      = "dbt"
+	dbtTest     = "dbt-test"
+	dbtSeed     = "dbt-seed"
+	dbtSnapshot = "dbt-snapshot"
+)
+
+// dbtCommand is what dbt is told, and how its parts are chosen.
+type dbtCommand struct{ does, chosen string }
+
+var dbtCommands = map[string]dbtCommand{dbtRun: {"run", "models"}, dbtTest: {"test", "models"}, dbtSeed: {"seed", "select"}, dbtSnapshot: {"snapshot", "select"}}
+
+// imports reads the projects whose models are tasks.
+func (r *reader) imports(p part) {
+	all, _ := p.want("import", expr.KindArray)
+	elements, _ := expr.Elements(all)
+	r.byModel = map[string]*model{}
+	for i, e := range elements {
+		one := part{r, define.At("import").Index(i), e}
+		if kind := expr.KindOf(e); kind != expr.KindObject {
+			r.Errorf(one.at, "must be an object such as {dbt: ./transform, models: [staging.*]}, is %s", kind)
+			continue
+		}
+		one.known("dbt", "models")
+		if project := one.project(); project != nil {
+			one.choose(project)
+		}
+	}
+}
+
+// project reads the one that an import names.
+func (p part) project() *project {
+	at, named := p.at.Key("dbt"), p.text("dbt")
+	folder, inside := inRoot(named)
+	_, written := p.get("dbt")
+	switch {
+	case named == "":
+		if !written {
+			p.Errorf(p.at, "names no project: write dbt: and its folder, from that of the workflow")
+		}
+		return nil
+	case p.Files == nil:
+		p.Errorf(at, "projects are not read here: publish the workflow from a file, or on a server that starts programs (--allow-scripts)")
+		return nil
+	case !inside:
+		p.Errorf(at, "must be inside of the folder that the workflow's tasks run in, and named from there")
+		return nil
+	}
+	for _, known := range p.projects {
+		if known.folder == folder {
+			return known
+		}
+	}
+	read, problems := dbt.Read(p.Files, folder)
+	p.found = append(p.found, problems...)
+	if read == nil && len(problems) == 0 {
+		p.Errorf(at, "there is no %s: name the folder of a project of dbt, from that of the workflow", path.Join(folder, dbt.File))
+	}
+	if read == nil {
+		return nil
+	}
+	found := &project{read, folder, map[*dbt.Model]*model{}}
+	p.projects = append(p.projects, found)
+	return found
+}
+
+// inRoot is a path in its shortest form, and whether it leads to something inside of the root.
+func inRoot(name string) (clean string, inside bool) {
+	clean = path.Clean(strings.ReplaceAll(name, `\`, "/"))
+	return clean, fs.ValidPath(clean)
+}
+
+// choose makes tasks of models.
+func (p part) choose(from *project) {
+	patterns := p.texts("models")
+	chosen, none := from.Select(patterns)
+	for _, i := range none {
+		hint := ""
+		if from.Parsed {
+			hint = "; they are those of " + path.Join(from.folder, dbt.Manifest) + ", which dbt parse writes anew"
+		}
+		p.Errorf(p.at.Key("models").Index(i), "%.140q is no model, and no folder with models%s%s", patterns[i],
+			define.Guess{Word: strings.TrimSuffix(patterns[i], ".*"), Names: from.names}, hint)
+	}
+	for _, m := range chosen {
+		made := &model{m, from, "dbt." + m.Path, p.at.Key("dbt")}
+		if other := p.byModel[made.task]; other != nil {
+			p.Errorf(made.at, "its model %s is imported already, from %s: choose other models", m.Path, other.of.folder)
+			return
+		}
+		from.models[m] = made
+		p.models = append(p.models, made)
+		p.byModel[made.task] = made
+	}
+}
+
+// names are those of models and of their folders.
+func (p *project) names() (names []string) {
+	for _, m := range p.Models {
+		names = append(names, m.Path, m.Name)
+		if end := strings.LastIndexByte(m.Path, '.'); end > 0 {
+			names = append(names, m.Path[:end])
+		}
+	}
+	return names
+}
+
+func (r *reader) modelNames() (names []string) {
+	for _, m := range r.models {
+		names = append(names, m.task)
+	}
+	return names
+}
+
+// before makes dependencies of what the project says.
+func (t *task) before() {
+	if t.model == nil {
+		return
+	}
+	of := t.model.of
+	for _, m := range of.Before(t.model.Model, func(m *dbt.Model) bool { return of.models[m] != nil }) {
+		if dep := t.byName[of.models[m].task]; dep != nil && !slices.Contains(t.deps, dep) {
+			t.deps = append(t.deps, dep)
+		}
+	}
+}
+
+// readDbt reads a task that dbt carries out: a model of a project, or whatever its config chooses.
+func (t *task) readDbt(word string) {
+	t.only(word, "command", "file", "module", "function", "job", "image")
+	command := dbtCommands[word]
+	if word != dbtRun {
+		t.inherit(t.settings.config(dbtRun))
+	}
+	config, _ := t.below("config")
+	if t.model != nil {
+		config.known("profiles_dir", "target", "threads")
+		t.dir = t.model.of.folder
+	} else {
+		config.known("project", command.chosen, "profiles_dir", "target", "threads")
+		t.dir = config.ofProject()
+	}
+	t.command, t.executor = t.dbtLine(command, config), process
+}
+
+// ofProject is the folder of the project that a config means.
+func (p part) ofProject() string {
+	named := p.text("project")
+	folder, inside := inRoot(named)
+	switch {
+	case named != "" && !inside:
+		p.Errorf(p.at.Key("project"), "must be inside of the folder that the workflow's tasks run in, and named from there")
+	case named != "":
+		return folder
+	case len(p.projects) == 1:
+		return p.projects[0].folder
+	case len(p.projects) > 1:
+		p.Errorf(p.at, "several projects are imported: write config: {project: …} with the folder of one of them")
+	}
+	return "."
+}
+
+// dbtLine is the program and its arguments.
+func (t *task) dbtLine(command dbtCommand, config part) json.RawMessage {
+	line := []string{"dbt", command.does}
+	chosen := config.listed(command.chosen)
+	if t.model != nil {
+		chosen = []string{t.model.Name}
+	}
+	if len(chosen) > 0 {
+		line = append(append(line, "--"+command.chosen), chosen...)
+	}
+	if dir := config.profiles(); dir != "" {
+		line = append(line, "--profiles-dir", dir)
+	}
+	if target := config.text("target"); target != "" {
+		line = append(line, "--target", target)
+	}
+	if n := config.count("threads", 1); n != nil {
+		line = append(line, "--threads", string(number(*n)))
+	}
+	return listOf(line)
+}
+
+// listed are the texts of a list, or of one that stands alone.
+func (p part) listed(name string) []string {
+	if v, _ := p.get(name); expr.KindOf(v) == expr.KindString {
+		return []string{p.text(name)}
+	}
+	return p.texts(name)
+}
+
+// profiles is where dbt finds its profiles. There is no shell that knows a home: dbt itself looks in ~/.dbt when nothing is said.
+func (p part) profiles() string {
+	dir := p.text("profiles_dir")
+	switch {
+	case strings.TrimSuffix(dir, "/") == "~/.dbt":
+		return ""
+	case strings.HasPrefix(dir, "~"):
+		p.Errorf(p.at.Key("profiles_dir"), "no shell reads ~: write the whole path, or one from the project")
+	}
+	return dir
+}
+
+func listOf(texts []string) json.RawMessage {
+	b := json.RawMessage{'['}
+	for i, text := range texts {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, expr.Quote(text)...)
+	}
+	return append(b, ']')
+}

@@ -1,0 +1,3 @@
+select *
+from {{ ref(var('raw')) }}
+join {{ ref('nothing') }}

@@ -1,0 +1,1 @@
+select * from {{ ref('orders') }} join {{ ref('stg_customers') }}

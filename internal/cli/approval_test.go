@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/api/wire"
+)
+
+func TestApprovalsAreListedAndAnswered(t *testing.T) {
+	at := server(t)
+	cmd := func(args ...string) result { return call(t, append(args, at...)...) }
+	start := func() string { return strings.TrimSpace(cmd("task", "start", "approve").stdout) }
+	first, second := start(), start()
+
+	require.Eventually(t, func() bool {
+		return len(parse[wire.Page[wire.Approval]](t, cmd("approval", "list", "-o", "json").stdout).Items) == 2
+	}, time.Minute, 10*time.Millisecond)
+	require.Regexp(t, `(?s)ID +FLOW +NODE .*`+first+`\.1\.\S+ +approve +ask .*`+second, cmd("approval", "list", "--flow", "approve").stdout)
+
+	link := cmd("approval", "link", first, "--name", "Bo")
+	require.Regexp(t, `^http://\S+/ui/approve/`+first+`\.1\.\S+#\S+\n$`, link.stdout, link.stderr)
+	got := cmd("approval", "answer", first, "approve", "--by", "ada", "--comment", "well done")
+	require.Equal(t, 0, got.code, got.stderr)
+	require.Equal(t, 0, cmd("approval", "answer", second, "--value", `{"why":"too late"}`).code)
+	require.Equal(t, 0, cmd("task", "watch", first).code)
+	history := cmd("task", "history", first, "-o", "json").stdout
+	require.Contains(t, history, `"ada"`)
+	require.Contains(t, history, `"well done"`)
+	require.Contains(t, cmd("task", "history", second, "-o", "json").stdout, "too late")
+
+	got = cmd("approval", "answer", first, "approve")
+	require.Equal(t, 2, got.code)
+	require.Contains(t, got.stderr, "waits for nobody's approval")
+	require.Equal(t, 2, cmd("approval", "answer", first).code)
+	id := parse[wire.Page[wire.Approval]](t, cmd("approval", "list", "--state", "answered", "--q", first, "-o", "json").stdout).Items[0].ID
+	got = cmd("approval", "answer", id, "reject", "--by", "bo")
+	require.Equal(t, 1, got.code)
+	require.Contains(t, got.stderr, "ada answered before")
+}

@@ -1,0 +1,301 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+type completionCmd struct {
+	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
+}
+
+// Help says how the script is used.
+func (completionCmd) Help() string {
+	return `bash: source <(troupe completion bash)
+zsh:  source <(troupe completion zsh)
+fish: troupe completion fish | source`
+}
+
+func (c *completionCmd) Run(a *app) error {
+	places := places(a.model)
+	switch c.Shell {
+	case "bash":
+		writeBash(a.stdout, places)
+	case "zsh":
+		writeZsh(a.stdout, places)
+	case "fish":
+		writeFish(a.stdout, places)
+	}
+	return nil
+}
+
+// place is where one may be on a command line: behind the words of path, where these come next.
+type place struct {
+	path     string // "", "flow", "flow apply", …
+	commands []word
+	flags    []word
+	asks     bool // what comes next is asked for
+}
+
+// word may be typed at a place. A flag with values has them completed too.
+type word struct {
+	text, help string
+	short      string // of a flag: its other name, such as -p
+	values     []string
+	asks       bool // its values are asked for, see completeCmd
+	takesValue bool
+}
+
+// places walks the model of the command line, so completion never knows less than the parser.
+func places(app *kong.Application) []place {
+	var all []place
+	var walk func(n *kong.Node, path string)
+	walk = func(n *kong.Node, path string) {
+		p := place{path: path}
+		for _, child := range n.Children {
+			if !child.Hidden {
+				p.commands = append(p.commands, word{text: child.Name, help: child.Help})
+			}
+		}
+		for _, positional := range n.Positional {
+			for _, value := range named(positional.EnumSlice()) {
+				p.commands = append(p.commands, word{text: value})
+			}
+		}
+		for _, group := range withDefault(n).AllFlags(true) {
+			for _, f := range group {
+				p.flags = append(p.flags, flagWord(f))
+			}
+		}
+		p.asks = slices.ContainsFunc(n.Positional, func(v *kong.Positional) bool { return v.Tag.Has("complete") })
+		all = append(all, p)
+		for _, child := range n.Children {
+			if child.Hidden {
+				continue
+			}
+			walk(child, strings.TrimSpace(path+" "+child.Name))
+		}
+	}
+	walk(app.Node, "")
+	return all
+}
+
+// withDefault is the command that is meant when no word follows.
+func withDefault(n *kong.Node) *kong.Node {
+	if n.DefaultCmd != nil {
+		return n.DefaultCmd
+	}
+	return n
+}
+
+func flagWord(f *kong.Flag) word {
+	w := word{text: "--" + f.Name, help: strings.ReplaceAll(f.Help, "\n", " "), values: named(f.EnumSlice()), asks: f.Tag.Has("complete"), takesValue: !f.IsBool()}
+	if f.Short != 0 {
+		w.short = "-" + string(f.Short)
+	}
+	return w
+}
+
+// named are values without the empty one, which stands for a flag that was left out.
+func named(values []string) []string {
+	return slices.DeleteFunc(values, func(v string) bool { return v == "" })
+}
+
+// behind is what comes behind a flag: values, or what is asked for.
+type behind struct {
+	pattern string // of the shells' case, for the place and the flag
+	word
+}
+
+// behindFlags are the flags with such values: each once, but for those that mean something else elsewhere.
+func behindFlags(places []place) (all []behind) {
+	kinds := map[string][]string{}
+	for _, p := range places {
+		for _, f := range p.flags {
+			if kind := fmt.Sprint(f.asks, f.values); !slices.Contains(kinds[f.text], kind) {
+				kinds[f.text] = append(kinds[f.text], kind)
+			}
+		}
+	}
+	told := map[string]bool{}
+	for _, p := range places {
+		for _, f := range p.flags {
+			pattern := patternOf(f, `*" `)
+			if len(kinds[f.text]) > 1 {
+				pattern = patternOf(f, `"`+p.path+" ")
+			}
+			if (f.asks || len(f.values) > 0) && !told[pattern] {
+				told[pattern] = true
+				all = append(all, behind{pattern, f})
+			}
+		}
+	}
+	return all
+}
+
+// patternOf has the names of a flag behind what the place has to be.
+func patternOf(f word, place string) string {
+	pattern := place + f.text + `"`
+	if f.short != "" {
+		pattern += "|" + place + f.short + `"`
+	}
+	return pattern
+}
+
+func texts(words ...[]word) string {
+	var all []string
+	for _, w := range slices.Concat(words...) {
+		all = append(all, w.text)
+	}
+	return strings.Join(all, " ")
+}
+
+// paths are all places but the first, as a pattern of the shells' case.
+func paths(places []place) string {
+	var all []string
+	for _, p := range places[1:] {
+		all = append(all, `"`+p.path+`"`)
+	}
+	return strings.Join(all, "|")
+}
+
+func writeBash(w io.Writer, places []place) {
+	fmt.Fprintf(w, `_troupe() {
+  local cur="${COMP_WORDS[COMP_CWORD]}" prev="${COMP_WORDS[COMP_CWORD-1]}" at="" next word words="" IFS=$' \t\n'
+  for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+    next="${at:+$at }$word"
+    case "$next" in
+      %s) at="$next" ;;
+    esac
+  done
+  [[ "$prev" == -p || "$prev" == --param ]] && compopt -o nospace 2>/dev/null
+  case "$at $prev" in
+`, paths(places))
+	for _, f := range behindFlags(places) {
+		words := strings.Join(f.values, " ")
+		if f.asks {
+			words = "$(_troupe_values)"
+		}
+		fmt.Fprintf(w, "    %s) COMPREPLY=($(compgen -W \"%s\" -- \"$cur\")); return ;;\n", f.pattern, words)
+	}
+	fmt.Fprintf(w, "  esac\n  case \"$at\" in\n")
+	for _, p := range places {
+		words := texts(p.commands)
+		if p.asks {
+			words = "$(_troupe_values)"
+		}
+		fmt.Fprintf(w, "    %q) if [[ \"$cur\" == -* ]]; then words=\"%s\"; else words=\"%s\"; fi ;;\n", p.path, texts(p.flags), words)
+	}
+	fmt.Fprint(w, `  esac
+  COMPREPLY=($(compgen -W "$words" -- "$cur"))
+}
+_troupe_values() {
+  "${COMP_WORDS[0]}" __complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null | cut -f1
+}
+complete -o default -F _troupe troupe
+`)
+}
+
+func writeZsh(w io.Writer, places []place) {
+	fmt.Fprintf(w, `#compdef troupe
+_troupe() {
+  local at="" next word asks=""
+  local -a commands flags values
+  for word in "${(@)words[2,CURRENT-1]}"; do
+    next="${at:+$at }$word"
+    case "$next" in
+      %s) at="$next" ;;
+    esac
+  done
+  case "$at ${words[CURRENT-1]}" in
+`, paths(places))
+	for _, f := range behindFlags(places) {
+		then := "compadd " + strings.Join(f.values, " ") + "; return"
+		if f.asks {
+			then = "asks=flag"
+		}
+		fmt.Fprintf(w, "    %s) %s ;;\n", f.pattern, then)
+	}
+	fmt.Fprintf(w, "  esac\n  case \"$at\" in\n")
+	for _, p := range places {
+		asks := ""
+		if p.asks {
+			asks = "; asks=${asks:-word}"
+		}
+		fmt.Fprintf(w, "    %q) commands=(%s); flags=(%s)%s ;;\n", p.path, described(p.commands), described(p.flags), asks)
+	}
+	fmt.Fprint(w, `  esac
+  if [[ -n "$asks" && ( "$asks" == flag || "$PREFIX" != -* ) ]]; then
+    values=("${(@f)$("${words[1]}" __complete -- "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+    values=(${values//$'\t'/:})
+    if [[ "${words[CURRENT-1]}" == (-p|--param) ]]; then _describe 'input' values -S ''; else _describe 'value' values; fi
+  elif [[ "$PREFIX" == -* ]]; then
+    _describe 'flag' flags
+  elif (( ${#commands} )); then
+    _describe 'command' commands
+  else
+    _files
+  fi
+}
+if [[ "$funcstack[1]" == "_troupe" ]]; then _troupe "$@"; else compdef _troupe troupe; fi
+`)
+}
+
+func described(words []word) string {
+	var all []string
+	for _, w := range words {
+		text := w.text
+		if w.help != "" {
+			text += ":" + w.help
+		}
+		all = append(all, quoted(text))
+	}
+	return strings.Join(all, " ")
+}
+
+// quoted is a text as one word of a shell.
+func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+
+func writeFish(w io.Writer, places []place) {
+	fmt.Fprintf(w, `function __troupe_at
+  set -l at
+  for word in (commandline -opc)[2..-1]
+    set -l next (string trim "$at $word")
+    contains -- "$next" %s; and set at "$next"
+  end
+  test "$at" = "$argv[1]"
+end
+function __troupe_values
+  set -l words (commandline -opc) (commandline -ct)
+  $words[1] __complete -- $words[2..-1] 2>/dev/null
+end
+`, strings.ReplaceAll(paths(places), "|", " "))
+	for _, p := range places {
+		for _, c := range p.commands {
+			fmt.Fprintf(w, "complete -c troupe -f -n '__troupe_at %q' -a %s -d %s\n", p.path, c.text, quoted(c.help))
+		}
+		if p.asks {
+			fmt.Fprintf(w, "complete -c troupe -f -n '__troupe_at %q' -a '(__troupe_values)'\n", p.path)
+		}
+		for _, f := range p.flags {
+			value := ""
+			switch {
+			case f.asks:
+				value = " -x -a '(__troupe_values)'"
+			case len(f.values) > 0:
+				value = " -x -a '" + strings.Join(f.values, " ") + "'"
+			case f.takesValue:
+				value = " -r"
+			}
+			short := ""
+			if f.short != "" {
+				short = " -s " + strings.TrimPrefix(f.short, "-")
+			}
+			fmt.Fprintf(w, "complete -c troupe -n '__troupe_at %q' -l %s%s%s -d %s\n", p.path, strings.TrimPrefix(f.text, "--"), short, value, quoted(f.help))
+		}
+	}
+}

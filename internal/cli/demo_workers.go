@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/troupe-engine/troupe/api/client"
+	"github.com/troupe-engine/troupe/api/wire"
+)
+
+// processes are this command's own workers, each a process of its own.
+type processes struct {
+	once sync.Once
+	all  []process
+}
+
+type process struct {
+	id    string
+	cmd   *exec.Cmd
+	stdin io.Closer // it ends with this one
+}
+
+// startDemoWorkers starts a push and a pull worker of the demo services.
+func startDemoWorkers(url string, stderr io.Writer) (*processes, error) {
+	me, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("finding the program for the workers: %w", err)
+	}
+	p := &processes{}
+	for _, mode := range []string{"push", "pull"} {
+		id := "demo-" + mode
+		cmd := exec.Command(me, "worker", "--mode", mode, "--id", id, "--server", url, "--url", "http://127.0.0.1:0", "--log-level", "error", "--with-stdin")
+		cmd.Env, cmd.Stderr = withoutSettings(os.Environ()), stderr
+		stdin, err := cmd.StdinPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			p.stop()
+			return nil, fmt.Errorf("starting the %s worker: %w", mode, err)
+		}
+		p.all = append(p.all, process{id, cmd, stdin})
+	}
+	return p, nil
+}
+
+// withoutSettings leaves out the variables that would be flags of a worker.
+func withoutSettings(env []string) []string {
+	return slices.DeleteFunc(env, func(v string) bool {
+		return strings.HasPrefix(v, "TROUPE_") || strings.HasPrefix(v, "WORKER_") || strings.HasPrefix(v, "REGISTRY_")
+	})
+}
+
+// online returns when the member knows all of them.
+func (p *processes) online(ctx context.Context, server *client.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	for {
+		known, err := server.Workers(ctx)
+		if err != nil {
+			return err
+		}
+		missing := 0
+		for _, own := range p.all {
+			if !slices.ContainsFunc(known, func(w wire.KnownWorker) bool { return w.ID == own.id && w.State == "online" }) {
+				missing++
+			}
+		}
+		if missing == 0 {
+			return nil
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return errors.New("the workers did not come up")
+		}
+	}
+}
+
+// stop asks them to end and waits for it; more than once is once.
+func (p *processes) stop() {
+	p.once.Do(func() {
+		for _, w := range p.all {
+			_ = w.stdin.Close() // one that has ended already needs no asking
+		}
+		for _, w := range p.all {
+			kill := time.AfterFunc(5*time.Second, func() { _ = w.cmd.Process.Kill() })
+			_ = w.cmd.Wait() // how it ended is of no interest any more
+			kill.Stop()
+		}
+	})
+}

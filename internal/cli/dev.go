@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/troupe-engine/troupe"
+	"github.com/troupe-engine/troupe/api/client"
+	"github.com/troupe-engine/troupe/worker"
+	"github.com/troupe-engine/troupe/worker/demo"
+)
+
+type devCmd struct {
+	memberFlags
+	Dir string `arg:"" optional:"" type:"path" help:"Folder whose definitions (*.yaml, *.yml, *.json) are published now and whenever they change (./flows)."`
+}
+
+// Help says what is different from serve.
+func (devCmd) Help() string {
+	return fmt.Sprintf(`Like serve, but everything is kept in .troupe/dev.db, scripts are allowed, deferred jobs may be on this host or be mock:// ones, and there are workers with
+the services of the examples. Called (push): %s.
+Asking (pull): %s.
+Each file becomes the flow that is named like it.`, strings.Join(demo.PushServices(), ", "), strings.Join(demo.PullServices(), ", "))
+}
+
+func (c *devCmd) Run(ctx context.Context, a *app) error {
+	if err := c.prepare(); err != nil {
+		return err
+	}
+	cfg, err := c.config(a)
+	if err != nil {
+		return err
+	}
+	if err := develop(&cfg, c.Dir); err != nil {
+		return err
+	}
+	cfg.AllowScripts, cfg.AllowMock = true, true
+	cfg.PollNetworks = append(cfg.PollNetworks, netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128"))
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	// The member outlives its workers, so that they can finish and say goodbye.
+	staying, leave := context.WithCancel(context.WithoutCancel(ctx))
+	defer leave()
+	starting := context.AfterFunc(ctx, leave)
+	m, err := startMember(staying, cfg)
+	if err != nil {
+		return err
+	}
+	server, err := client.New(m.url, client.Options{Token: first(cfg.Tokens)})
+	if err != nil {
+		leave()
+		return errors.Join(err, m.wait())
+	}
+	starting()
+	store := troupe.StoreName(cfg.Store)
+	c.say(a, fmt.Sprintf("Troupe serves %s from %s; its pages are at %s; definitions in %s are published when they change", m.url, store, m.pages(), c.Dir),
+		map[string]string{"serves": m.url, "store": store, "pages": m.pages(), "definitions": c.Dir})
+	out := &sharedWriter{w: a.stdout, json: c.LogFormat == "json"}
+	var all sync.WaitGroup
+	for _, w := range demoWorkers(worker.Config{Server: m.url, Token: first(cfg.Tokens), Logger: cfg.Logger}) {
+		all.Go(func() {
+			if err := w.Run(ctx); err != nil {
+				fmt.Fprintln(out, err)
+			}
+		})
+	}
+	all.Go(func() { (&folder{dir: c.Dir, out: out, publish: plainly(server)}).watch(ctx) })
+	ended := make(chan error, 1)
+	go func() { // it ends with the member
+		ended <- m.wait()
+		stop() // when that was by itself, so do the others
+	}()
+	all.Wait()
+	leave()
+	return <-ended
+}
+
+// prepare chooses the store and the folder.
+func (c *devCmd) prepare() error {
+	switch _, err := os.Stat(cmp.Or(c.Dir, ".")); {
+	case errors.Is(err, os.ErrNotExist):
+		return usagef("there is no folder %s", c.Dir)
+	case err != nil:
+		return err
+	}
+	c.Dir = cmp.Or(c.Dir, "flows")
+	if c.Store != "" || os.Getenv("SCHEDULER_DB") != "" {
+		return nil
+	}
+	if err := os.MkdirAll(".troupe", 0o700); err != nil {
+		return fmt.Errorf("making the store's folder: %w", err)
+	}
+	c.Store = "sqlite:" + filepath.Join(".troupe", "dev.db")
+	return os.WriteFile(filepath.Join(".troupe", ".gitignore"), []byte("*\n"), 0o600)
+}
+
+// demoWorkers are a push and a pull worker of the demo services. Their names stay, so that a restart
+// does not leave a trail of workers that are gone.
+func demoWorkers(cfg worker.Config) []*worker.Worker {
+	push, pull := cfg, cfg
+	push.ID, push.Push, push.URL = "demo-push", true, "http://127.0.0.1:0"
+	pull.ID, pull.Pull = "demo-pull", true
+	workers := []*worker.Worker{worker.New(push), worker.New(pull)}
+	demo.Push(workers[0])
+	demo.Pull(workers[1], demo.Options{})
+	return workers
+}
+
+func first(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return list[0]
+}
+
+// sharedWriter lets several goroutines write lines.
+type sharedWriter struct {
+	mu   sync.Mutex
+	w    io.Writer
+	json bool // each line becomes a value
+}
+
+func (s *sharedWriter) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.json {
+		return s.w.Write(p)
+	}
+	for line := range strings.Lines(string(p)) {
+		if err := printLine(s.w, map[string]string{"says": strings.TrimRight(line, "\n")}); err != nil {
+			return 0, err
+		}
+	}
+	return len(p), nil
+}

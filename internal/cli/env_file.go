@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/troupe-engine/troupe"
+	"github.com/troupe-engine/troupe/flow/ork"
+)
+
+// variable is one of a file of variables.
+type variable struct{ name, value string }
+
+// develop has programs see the variables of the file that ork.yaml in a folder names for development, as if the member had been started with them.
+// What it was started with counts before them.
+func develop(cfg *troupe.Config, dir string) error {
+	text, err := os.ReadFile(filepath.Join(dir, ork.SettingsFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	named := ork.EnvFile(text)
+	if named == "" {
+		return nil
+	}
+	file := filepath.Join(dir, filepath.FromSlash(named))
+	if text, err = os.ReadFile(file); err != nil {
+		return fmt.Errorf("env_file of %s: %w", filepath.Join(dir, ork.SettingsFile), err)
+	}
+	variables, err := readVariables(string(text))
+	if err != nil {
+		return fmt.Errorf("%s:%w", file, err)
+	}
+	for _, v := range variables {
+		if _, set := os.LookupEnv(v.name); !set {
+			if err := os.Setenv(v.name, v.value); err != nil {
+				return fmt.Errorf("%s: %s: %w", file, v.name, err)
+			}
+		}
+		if !slices.Contains(cfg.SecretEnv, v.name) {
+			cfg.ChildEnv = append(cfg.ChildEnv, v.name)
+		}
+	}
+	return nil
+}
+
+// readVariables reads lines NAME=value, as they stand in files called .env: with quotes or without, behind export or not.
+func readVariables(text string) (all []variable, err error) {
+	n := 0
+	for line := range strings.Lines(text) {
+		n++
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		name, value, is := strings.Cut(strings.TrimPrefix(line, "export "), "=")
+		name = strings.TrimSpace(name)
+		if !is || name == "" || strings.ContainsAny(name, " \t\"'") {
+			return nil, fmt.Errorf("%d: %.80q is no line such as NAME=value", n, line)
+		}
+		if value, is = unquoted(strings.TrimSpace(value)); !is {
+			return nil, fmt.Errorf("%d: the value of %s begins with a quote and does not end with it", n, name)
+		}
+		all = append(all, variable{name, value})
+	}
+	return all, nil
+}
+
+// unquoted is a value without its quotes and without a comment behind it.
+func unquoted(text string) (value string, whole bool) {
+	switch {
+	case strings.HasPrefix(text, "'"):
+		value, _, whole = strings.Cut(text[1:], "'")
+		return value, whole
+	case strings.HasPrefix(text, `"`):
+		quoted, err := strconv.QuotedPrefix(text)
+		if err != nil {
+			return "", false
+		}
+		value, err = strconv.Unquote(quoted)
+		return value, err == nil
+	}
+	value, _, _ = strings.Cut(text, " #")
+	return strings.TrimSpace(value), true
+}

@@ -1,0 +1,284 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"syscall"
+
+	"github.com/troupe-engine/troupe/api/client"
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/compile"
+	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/flow/show"
+	"github.com/troupe-engine/troupe/flow/types"
+	"github.com/troupe-engine/troupe/internal/cases"
+)
+
+type flowCmd struct {
+	Apply    flowApplyCmd    `cmd:"" help:"Publish definitions."`
+	Validate flowValidateCmd `cmd:"" help:"Tell everything that is wrong with definitions; needs no server."`
+	Test     flowTestCmd     `cmd:"" help:"Play the cases of flows, in virtual time and without a server."`
+	List     flowListCmd     `cmd:"" help:"List the flows."`
+	Run      flowRunCmd      `cmd:"" help:"Publish a definition, start a task of it and follow that to its end."`
+	Try      flowTryCmd      `cmd:"" help:"Start a task of a definition without publishing it, and follow that to its end."`
+	Show     flowShowCmd     `cmd:"" help:"Show a flow, its versions and its definition, or its plan."`
+	Diff     flowDiffCmd     `cmd:"" help:"Tell how two versions of a flow differ, and how many tasks go on with the older one."`
+	Delete   flowDeleteCmd   `cmd:"" help:"Delete flows with their versions and tasks."`
+	Schema   flowSchemaCmd   `cmd:"" help:"Print the JSON Schema of definitions, or of files of cases, for editors."`
+}
+
+type flowApplyCmd struct {
+	remote
+	Files []string `arg:"" name:"file" help:"Definitions in YAML or JSON. Each becomes the flow that is named like its file, unless --slug says another name; - is stdin, which is named by --slug or by its own name."`
+	strictFlag
+	rootFlag
+	NoReplace bool   `help:"Publish new flows only: a file whose flow is there is refused."`
+	Slug      string `help:"What the flow is addressed by; by default its file's name without folder and ending, in small letters, with - for what is no letter, digit, dot, dash or underscore."`
+}
+
+func (c *flowApplyCmd) Run(ctx context.Context, a *app) error {
+	if c.Slug != "" && len(c.Files) > 1 {
+		return usagef("--slug names one flow, but there are %d files", len(c.Files))
+	}
+	server, err := c.client()
+	if err != nil {
+		return err
+	}
+	var failed error
+	for _, file := range c.Files {
+		err := c.apply(ctx, a, server, file)
+		if err != nil && !errors.Is(err, errFailed) {
+			return err
+		}
+		failed = cmp.Or(failed, err) // tell the problems of the other files too
+	}
+	return failed
+}
+
+// apply publishes a file. errFailed says that its problems have been told.
+func (c *flowApplyCmd) apply(ctx context.Context, a *app, server *client.Client, file string) error {
+	if problems := noFlow(file); problems != nil {
+		return c.refused(a, file, problems)
+	}
+	r, err := c.read(a, file)
+	switch {
+	case err != nil:
+		return err
+	case r.text == nil:
+		return c.refused(a, file, r.problems)
+	}
+	slug := orElse(c.Slug, r.slug(file))
+	if err := c.isNew(ctx, server, slug); err != nil {
+		return about{file, err}
+	}
+	published, err := server.Publish(ctx, slug, r.text, c.options()...)
+	problems := problemsOf(err)
+	switch {
+	case problems != nil:
+		return c.refused(a, file, r.told(problems))
+	case err == nil:
+		return c.show(a, file, r, published)
+	case slug == "" && refusedAt(err) == "query.slug":
+		return usagef("%s: nothing says what the flow is to be addressed by: name it with --slug, or give the definition a name", file)
+	}
+	return about{file, err}
+}
+
+// isNew refuses to replace a flow, if that is not wanted.
+func (c *flowApplyCmd) isNew(ctx context.Context, server *client.Client, slug string) error {
+	switch {
+	case !c.NoReplace:
+		return nil
+	case slug == "":
+		return usagef("--no-replace has to know what the flow is addressed by: name it with --slug")
+	}
+	_, err := server.Flow(ctx, slug)
+	var refused *client.Error
+	switch {
+	case err == nil:
+		return fmt.Errorf("the flow %s exists already; without --no-replace it gets a new version", slug)
+	case errors.As(err, &refused) && refused.Status == http.StatusNotFound:
+		return nil
+	}
+	return err
+}
+
+// refusedAt is the part of a request that was refused.
+func refusedAt(err error) string {
+	var refused *client.Error
+	if errors.As(err, &refused) {
+		return refused.Where
+	}
+	return ""
+}
+
+func (c *flowApplyCmd) refused(a *app, file string, problems []wire.DefinitionProblem) error {
+	if c.json() {
+		return cmp.Or(printLine(a.stdout, checked{file, &wire.Validation{Problems: problems}}), errFailed)
+	}
+	printProblems(a.stderr, file, problems)
+	return errFailed
+}
+
+func (c *flowApplyCmd) show(a *app, file string, r written, p *wire.Published) error {
+	if c.json() {
+		return printLine(a.stdout, p)
+	}
+	printProblems(a.stderr, file, r.told(p.Warnings))
+	fmt.Fprintln(a.stdout, publication(p)+r.kind())
+	return nil
+}
+
+func publication(p *wire.Published) string {
+	what := "is unchanged"
+	if p.Created {
+		what = "is published"
+	}
+	return fmt.Sprintf("%s version %d %s", clean(p.Flow.Slug), p.Version.Number, what)
+}
+
+type flowShowCmd struct {
+	remote
+	Flow    string `arg:"" complete:"flow" help:"Slug or id of the flow."`
+	Version int    `help:"Number of the version; 0 = the newest."`
+	Plan    bool   `help:"Show what the definition is compiled to, the nodes made by the compiler included."`
+	Format  string `enum:"text,mermaid,graphviz,json" default:"text" help:"Of the plan: text, mermaid, graphviz or json (${default})."`
+}
+
+// showPlan compiles the version here: it says all by itself.
+func (c *flowShowCmd) showPlan(a *app, name string, definition []byte) error {
+	plan, problems := compile.Text(definition, flow.Limits{})
+	if plan == nil {
+		for _, p := range problems {
+			fmt.Fprintln(a.stderr, located(name, p.Line, p.Column, string(p.Severity), p.Path, p.Msg))
+		}
+		return errFailed
+	}
+	view := show.Plan(plan, clean(name))
+	text := ""
+	switch {
+	case c.Format == "mermaid":
+		text = view.Mermaid()
+	case c.Format == "graphviz":
+		text = view.Graphviz()
+	case c.Format == "json" || c.json():
+		text = string(escapeUnsafe(view.JSON()))
+	default:
+		text = view.Text()
+	}
+	_, err := io.WriteString(a.stdout, text)
+	return err
+}
+
+func (c *flowShowCmd) Run(ctx context.Context, a *app) error {
+	server, err := c.client()
+	if err != nil {
+		return err
+	}
+	if c.Flow, err = flowNamed(ctx, server, c.Flow); err != nil {
+		return err
+	}
+	f, err := server.Flow(ctx, c.Flow)
+	if err != nil {
+		return err
+	}
+	v, err := server.Version(ctx, c.Flow, c.Version)
+	if err != nil {
+		return err
+	}
+	if c.Plan || c.Format != "text" {
+		return c.showPlan(a, orElse(f.Slug, f.ID), v.Definition)
+	}
+	if c.json() {
+		return printJSON(a.stdout, struct {
+			*wire.Flow
+			Version *wire.Version `json:"version"`
+		}{f, v})
+	}
+	if err := printFields(a.stdout, "Flow", orElse(f.Slug, f.ID), "Name", f.Name, "Description", f.Description,
+		"Version", strconv.Itoa(v.Number), "Status", v.Status, "Published", moment(v.CreatedAt)); err != nil {
+		return err
+	}
+	if err := printInputs(a.stdout, v.Inputs); err != nil {
+		return err
+	}
+	fmt.Fprintln(a.stdout)
+	return printJSON(a.stdout, v.Definition)
+}
+
+type flowSchemaCmd struct {
+	Tests bool `help:"Print that of files of cases (order.test.yaml), which troupe flow test plays."`
+}
+
+func (c flowSchemaCmd) Run(a *app) error {
+	schema := define.Schema
+	if c.Tests {
+		schema = cases.Schema
+	}
+	_, err := a.stdout.Write(schema)
+	return err
+}
+
+// read reads a file, or stdin.
+func (a *app) read(file string) ([]byte, error) {
+	if file == "-" {
+		return io.ReadAll(a.stdin)
+	}
+	text, err := os.ReadFile(file)
+	if errors.Is(err, syscall.EISDIR) {
+		return nil, fmt.Errorf("%s is a folder: name its files, or have troupe dev publish them", file)
+	}
+	return text, err
+}
+
+// printInputs tells what a flow declares that it takes.
+func printInputs(w io.Writer, schema json.RawMessage) error {
+	if len(schema) == 0 {
+		return nil
+	}
+	in, _ := types.Read(schema)
+	var rows [][]string
+	for _, input := range in.List() {
+		needed := "required"
+		if !input.Required {
+			needed = "optional"
+		}
+		if input.Default != nil {
+			needed = "= " + short(input.DefaultText(), 40)
+		}
+		rows = append(rows, []string{input.Name, input.Type, needed, input.Description})
+	}
+	fmt.Fprintln(w)
+	return printTable(w, []string{"INPUT", "TYPE", "DEFAULT", "DESCRIPTION"}, rows)
+}
+
+// printProblems tells problems, one a line.
+func printProblems(w io.Writer, file string, problems []wire.DefinitionProblem) {
+	for _, p := range problems {
+		fmt.Fprintln(w, located(orElse(p.File, file), p.Line, p.Column, p.Severity, p.Path, p.Msg))
+	}
+}
+
+// problemsOf is what an error says about a definition, nil when it is about something else.
+func problemsOf(err error) []wire.DefinitionProblem {
+	var refused *client.Error
+	if errors.As(err, &refused) {
+		return refused.Problems
+	}
+	return nil
+}
+
+func orElse(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}

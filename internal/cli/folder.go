@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/troupe-engine/troupe/api/client"
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow/ork"
+	"github.com/troupe-engine/troupe/internal/cases"
+)
+
+// folder publishes the definitions in a folder, and again when they change.
+type folder struct {
+	dir     string
+	out     io.Writer
+	publish func(ctx context.Context, slug string, definition []byte) (*wire.Published, error)
+
+	seen    map[string]stamp
+	refused map[string]bool // files; they may embed flows that are yet to come
+}
+
+// plainly publishes what has warnings, too.
+func plainly(server *client.Client) func(context.Context, string, []byte) (*wire.Published, error) {
+	return func(ctx context.Context, slug string, definition []byte) (*wire.Published, error) {
+		return server.Publish(ctx, slug, definition)
+	}
+}
+
+// stamp tells one state of a file from another.
+type stamp struct {
+	at   time.Time
+	size int64
+}
+
+// lookEvery is how often a folder is looked at: often enough to follow an editor.
+const lookEvery = 500 * time.Millisecond
+
+// watch goes on until ctx ends.
+func (f *folder) watch(ctx context.Context) {
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for {
+		f.look(ctx)
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// look publishes what is new. A folder that is not there (yet) is empty.
+func (f *folder) look(ctx context.Context) {
+	now := map[string]stamp{}
+	entries, err := os.ReadDir(f.dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		fmt.Fprintf(f.out, "reading %s: %v\n", f.dir, err)
+	}
+	var changed []string
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || !info.Mode().IsRegular() || !isDefinition(e.Name()) {
+			continue
+		}
+		now[e.Name()] = stamp{info.ModTime(), info.Size()}
+		if now[e.Name()] != f.seen[e.Name()] {
+			changed = append(changed, e.Name())
+		}
+	}
+	maps.DeleteFunc(f.refused, func(name string, _ bool) bool { return now[name] == stamp{} })
+	f.seen = now
+	f.publishAll(ctx, changed)
+}
+
+// publishAll publishes files that are new or changed. Each one that succeeds may be what those were lacking
+// that were refused, so these are tried again; what is wrong with the new ones is told in the end.
+func (f *folder) publishAll(ctx context.Context, changed []string) {
+	if f.refused == nil {
+		f.refused = map[string]bool{}
+	}
+	wrong := map[string]string{}
+	for next := changed; len(next) > 0 && ctx.Err() == nil; {
+		progress := false
+		for _, name := range next {
+			told, ok := f.publishFile(ctx, filepath.Join(f.dir, name))
+			progress = progress || ok
+			if ok {
+				io.WriteString(f.out, told)
+				delete(f.refused, name)
+				continue
+			}
+			f.refused[name], wrong[name] = true, told
+		}
+		if next = nil; progress {
+			next = slices.Sorted(maps.Keys(f.refused))
+		}
+	}
+	for _, name := range changed {
+		if f.refused[name] {
+			io.WriteString(f.out, wrong[name])
+		}
+	}
+}
+
+// publishFile says what became of a file.
+func (f *folder) publishFile(ctx context.Context, path string) (told string, ok bool) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error() + "\n", false
+	}
+	if ork.IsBeside(filepath.Base(path), text) {
+		return "", true
+	}
+	r, err := rootFlag{}.translate(path, text)
+	var b strings.Builder
+	if err == nil && r.text == nil {
+		printProblems(&b, path, r.problems)
+		return b.String(), false
+	}
+	var published *wire.Published
+	if err == nil {
+		published, err = f.publish(ctx, r.slug(path), r.text)
+	}
+	switch problems := problemsOf(err); {
+	case err == nil:
+		printProblems(&b, path, r.told(published.Warnings))
+		fmt.Fprintf(&b, "%s: %s%s\n", path, publication(published), r.kind())
+	case problems != nil:
+		printProblems(&b, path, r.told(problems))
+	default:
+		fmt.Fprintf(&b, "%s: %s\n", path, explain(err))
+	}
+	return b.String(), err == nil
+}
+
+// located is a problem as compilers tell it, so that editors find the place.
+func located(file string, line, column int, severity, path, msg string) string {
+	if line > 0 {
+		file = fmt.Sprintf("%s:%d:%d", file, line, column)
+	}
+	if path != "" {
+		msg = path + ": " + msg
+	}
+	return clean(fmt.Sprintf("%s: %s: %s", file, severity, msg))
+}
+
+// isDefinition says whether a file holds a flow, by its name. What stands beside a flow to test it holds none.
+func isDefinition(name string) bool {
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".yaml", ".yml", ".json":
+		return !strings.HasPrefix(name, ".") && !cases.IsCases(name)
+	}
+	return false
+}
+
+// slugOf names a flow like its file, in the letters of a slug.
+func slugOf(path string) string {
+	name := filepath.Base(path)
+	name = strings.ToLower(strings.TrimSuffix(name, filepath.Ext(name)))
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789._-", r) {
+			return r
+		}
+		return '-'
+	}, name)
+}

@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/api/wire"
+)
+
+func TestFilesThatNeedOthersArePublishedBehindThem(t *testing.T) {
+	dir := t.TempDir()
+	published := map[string]bool{}
+	var out strings.Builder
+	f := &folder{dir: dir, out: &out, publish: func(_ context.Context, slug string, text []byte) (*wire.Published, error) {
+		if needs := strings.TrimSpace(string(text)); needs != "" && !published[needs] {
+			return nil, errors.New("there is no " + needs)
+		}
+		published[slug] = true
+		return &wire.Published{Flow: wire.Flow{Slug: slug}, Created: true}, nil
+	}}
+	put := func(name, text string) {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	put("a.yaml", "b")
+	put("b.yaml", "c")
+	put("c.yaml", "")
+	put("x.yaml", "late")
+	f.look(t.Context())
+	require.Equal(t, map[string]bool{"a": true, "b": true, "c": true}, published)
+	require.Equal(t, 1, strings.Count(out.String(), "there is no"), "what is wrong is told once: %s", out.String())
+	put("late.yaml", "")
+	put("late.test.yaml", "")
+	f.look(t.Context())
+	require.True(t, published["x"])
+	require.False(t, published["late.test"], "cases are no flow")
+}
+
+func TestAFolderTakesFilesBesideWorkflowsForNoFlows(t *testing.T) {
+	dir := folderWith(t, map[string]string{"ork.yaml": "validation: {enabled: false}\n", "workers.yaml": "workers: {}\n", "locations.yaml": "locations: []\n", "w.yaml": orkWorkflow})
+	var told strings.Builder
+	var slugs []string
+	f := &folder{dir: dir, out: &told, publish: func(_ context.Context, slug string, _ []byte) (*wire.Published, error) {
+		slugs = append(slugs, slug)
+		return &wire.Published{}, nil
+	}}
+	f.look(t.Context())
+	require.Equal(t, []string{"nightly"}, slugs)
+	require.NotContains(t, told.String(), "ork.yaml")
+}

@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/troupe-engine/troupe/api/client"
+	"github.com/troupe-engine/troupe/api/wire"
+)
+
+// hookCmd is about what starts and signals tasks from outside.
+type hookCmd struct {
+	Set    hookSetCmd    `cmd:"" help:"Make a hook, or change it."`
+	List   hookListCmd   `cmd:"" help:"List the hooks."`
+	Show   hookShowCmd   `cmd:"" help:"Show a hook; its secret is shown to nobody."`
+	Delete hookDeleteCmd `cmd:"" help:"Delete hooks."`
+}
+
+type hookListCmd struct {
+	remote
+	pagingFlags
+}
+
+func (c *hookListCmd) Run(ctx context.Context, a *app) error {
+	server, err := c.client()
+	if err != nil {
+		return err
+	}
+	hooks, err := page(c.pagingFlags, func(p client.Paging) (*wire.Page[wire.Hook], error) { return server.Hooks(ctx, p) })
+	if err != nil {
+		return err
+	}
+	t := table{header: []string{"HOOK", "STATE", "SCHEME", "DOES", "CHANGED"}, spare: []string{"CHANGED", "SCHEME"}}
+	return printPage(a, c.outputFlag, hooks, t, func(h *wire.Hook) []string {
+		return []string{h.Name, stateOfHook(h), orElse(h.Scheme, "standard"), doesHook(h), moment(h.UpdatedAt)}
+	})
+}
+
+func stateOfHook(h *wire.Hook) string {
+	if h.Disabled {
+		return "disabled"
+	}
+	return "enabled"
+}
+
+// doesHook is what becomes of deliveries, in short.
+func doesHook(h *wire.Hook) string {
+	switch {
+	case h.Signal == "":
+		return "starts " + h.Flow
+	case h.Task != "":
+		return "signals " + h.Signal + " to " + h.Task
+	}
+	return "signals " + h.Signal + " to the task of " + h.Flow + " with " + h.Key
+}
+
+type hookShowCmd struct {
+	remote
+	Hook string `arg:"" complete:"hook" help:"Name of the hook."`
+}
+
+func (c *hookShowCmd) Run(ctx context.Context, a *app) error {
+	server, err := c.client()
+	if err != nil {
+		return err
+	}
+	h, err := server.Hook(ctx, c.Hook)
+	switch {
+	case err != nil:
+		return err
+	case c.json():
+		return printJSON(a.stdout, h)
+	}
+	return printHook(a, h, "")
+}
+
+// printHook shows a hook, and its secret where that was made now.
+func printHook(a *app, h *wire.Hook, secret string) error {
+	labels := []string{}
+	for _, name := range sortedKeys(h.Labels) {
+		labels = append(labels, name+"="+h.Labels[name])
+	}
+	return printFields(a.stdout, "Hook", h.Name, "State", stateOfHook(h), "Path", h.Path, "Scheme", orElse(h.Scheme, "standard"), "Header", h.Header,
+		"Does", doesHook(h), "When", h.When, "Key", h.Key, "Params", string(h.Params), "Value", string(h.Value), "Labels", strings.Join(labels, ", "),
+		"Old secret until", momentOrNone(h.OldSecretUntil), "Changed", moment(h.UpdatedAt), "Secret", secret)
+}
+
+func momentOrNone(t wire.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return moment(t)
+}
+
+type hookDeleteCmd struct {
+	remote
+	Hooks []string `arg:"" name:"hook" complete:"hook" help:"Names of the hooks."`
+}
+
+func (c *hookDeleteCmd) Run(ctx context.Context, a *app) error {
+	server, err := c.client()
+	if err != nil {
+		return err
+	}
+	for _, name := range c.Hooks {
+		deleted, err := server.DeleteHook(ctx, name)
+		switch {
+		case err != nil:
+			return err
+		case c.json():
+			err = printLine(a.stdout, deleted)
+		default:
+			_, err = fmt.Fprintf(a.stdout, "%s is deleted\n", clean(deleted.Name))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,181 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/troupe-engine/troupe/api/client"
+	"github.com/troupe-engine/troupe/api/wire"
+)
+
+// An id may be shortened to what no other one begins with. What is meant is looked up here, before anything is done.
+
+// candidate is something whose id begins with what was typed.
+type candidate struct{ id, about string }
+
+// mostCandidates is how many are listed of those that may be meant.
+const mostCandidates = 10
+
+// choose finds the one that is meant. What nothing begins with is left to the server, which says what there is not.
+func choose(what, typed string, found []candidate) (string, error) {
+	switch {
+	case len(found) == 0 || slices.ContainsFunc(found, func(c candidate) bool { return c.id == typed }):
+		return typed, nil
+	case len(found) == 1:
+		return found[0].id, nil
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "several %ss have an id that begins with %s:", what, typed)
+	for i, c := range found {
+		if i == mostCandidates {
+			b.WriteString("\n  …")
+			break
+		}
+		b.WriteString("\n  " + clean(strings.TrimSpace(c.id+"  "+c.about)))
+	}
+	return "", usageError{fmt.Errorf("%s\nhint: type more of it", b.String())}
+}
+
+// What servers make ids of: they begin with a word, which may be left out.
+const (
+	idLength = 36
+	ofTasks  = "task-"
+	ofFlows  = "flow-"
+)
+
+// taskID is the id that is meant by the beginning of one.
+func taskID(ctx context.Context, server *client.Client, typed string) (string, error) {
+	if whole := len(strings.TrimPrefix(typed, ofTasks)) >= idLength; whole || typed == "" {
+		return typed, nil
+	}
+	found, err := tasksFrom(ctx, server, typed)
+	if err == nil && len(found) == 0 {
+		found, err = tasksFrom(ctx, server, ofTasks+typed)
+	}
+	if err != nil {
+		return "", err
+	}
+	return choose("task", typed, found)
+}
+
+// tasksFrom are tasks whose ids begin so.
+func tasksFrom(ctx context.Context, server *client.Client, prefix string) ([]candidate, error) {
+	tasks, err := server.Tasks(ctx, client.TaskQuery{IDPrefix: prefix, Paging: client.Paging{Limit: mostCandidates + 1}})
+	if err != nil {
+		return nil, err
+	}
+	found := make([]candidate, len(tasks.Items))
+	for i, t := range tasks.Items {
+		found[i] = candidate{t.ID, fmt.Sprintf("%s, %s, started %s", t.Flow, stateOf(&t), moment(t.CreatedAt))}
+	}
+	return found, nil
+}
+
+// jobMeant is the job that is meant by the beginning of its id. Ids of jobs begin with that of their task.
+func jobMeant(ctx context.Context, server *client.Client, typed string) (*wire.Job, error) {
+	job, err := server.Job(ctx, typed)
+	if client.KindOf(err) != "not_found" {
+		return job, err
+	}
+	found, unclear := jobsFrom(ctx, server, typed)
+	if unclear != nil {
+		return nil, unclear
+	}
+	id, unclear := choose("job", typed, found)
+	if unclear != nil {
+		return nil, unclear
+	}
+	if id == typed {
+		return nil, err
+	}
+	return server.Job(ctx, id)
+}
+
+// jobsFrom are jobs of the task that is meant whose ids begin so.
+func jobsFrom(ctx context.Context, server *client.Client, typed string) ([]candidate, error) {
+	task, rest, _ := strings.Cut(typed, ".")
+	id, err := taskID(ctx, server, task)
+	if err != nil {
+		return nil, err
+	}
+	prefix := id
+	if rest != "" {
+		prefix += "." + rest
+	}
+	var found []candidate
+	for run, err := range client.All(func(cursor string) (*wire.Page[wire.Run], error) {
+		return server.Runs(ctx, id, client.Paging{Cursor: cursor, Limit: pageSize})
+	}) {
+		if client.KindOf(err) == "not_found" {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if run.Job != "" && strings.HasPrefix(run.Job, prefix) {
+			found = append(found, candidate{run.Job, placeOf(&run.Place) + ", " + run.State})
+		}
+		if len(found) > mostCandidates {
+			break
+		}
+	}
+	return found, nil
+}
+
+// workerID is the id that is meant by the beginning of one.
+func workerID(ctx context.Context, server *client.Client, typed string) (string, error) {
+	workers, err := server.WorkerPage(ctx, client.WorkerQuery{IDPrefix: typed, Paging: client.Paging{Limit: mostCandidates + 1}})
+	if err != nil {
+		return "", err
+	}
+	found := make([]candidate, len(workers.Items))
+	for i, w := range workers.Items {
+		found[i] = candidate{w.ID, strings.Join(w.Services, ", ")}
+	}
+	return choose("worker", typed, found)
+}
+
+// leastID is how much of a flow's id has to be typed: what is shorter is a slug.
+const leastID = 6
+
+// flowNamed is a flow's slug or id; the id may be shortened.
+func flowNamed(ctx context.Context, server *client.Client, typed string) (string, error) {
+	id := strings.TrimPrefix(typed, ofFlows)
+	if len(id) < leastID || len(id) >= idLength || strings.Trim(id, "0123456789abcdef-") != "" {
+		return typed, nil
+	}
+	flows, err := gather(0, func(p client.Paging) (*wire.Page[wire.Flow], error) { return server.Flows(ctx, p) })
+	if err != nil {
+		return "", err
+	}
+	var found []candidate
+	for _, f := range flows {
+		if f.Slug == typed {
+			return typed, nil
+		}
+		if strings.HasPrefix(f.ID, typed) || strings.HasPrefix(f.ID, ofFlows+typed) {
+			found = append(found, candidate{f.ID, orElse(f.Slug, f.Name)})
+		}
+	}
+	return choose("flow", typed, found)
+}
+
+// memberNamed is a member's name or incarnation; the incarnation may be shortened.
+func memberNamed(ctx context.Context, server *client.Client, typed string) (string, error) {
+	cluster, err := server.Members(ctx)
+	if err != nil {
+		return "", err
+	}
+	var found []candidate
+	for _, m := range cluster.Items {
+		if m.Name == typed {
+			return typed, nil
+		}
+		if strings.HasPrefix(m.Incarnation, typed) && m.State != "gone" {
+			found = append(found, candidate{m.Incarnation, m.Name})
+		}
+	}
+	return choose("member", typed, found)
+}

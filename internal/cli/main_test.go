@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/internal/pgtest"
+)
+
+// binary is the command as users get it, built once.
+var binary string
+
+func TestMain(m *testing.M) { os.Exit(testMain(m)) }
+
+func testMain(m *testing.M) int {
+	for _, v := range os.Environ() { // settings of whoever runs the tests
+		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "TROUPE_") || strings.HasPrefix(name, "SCHEDULER_") {
+			os.Unsetenv(name)
+		}
+	}
+	dir, err := os.MkdirTemp("", "troupe-test-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	binary = filepath.Join(dir, "troupe")
+	if out, err := exec.Command("go", "build", "-o", binary, "../../cmd/troupe").CombinedOutput(); err != nil {
+		panic(fmt.Sprintf("go build: %v\n%s", err, out))
+	}
+	return pgtest.Main(m)
+}
+
+// result is what a command left behind.
+type result struct {
+	code           int
+	stdout, stderr string
+}
+
+// run is the program without additions.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	return edition{name: "troupe"}.run(ctx, args, stdin, stdout, stderr)
+}
+
+// call runs a command in this process.
+func call(t *testing.T, args ...string) result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	var stdout, stderr bytes.Buffer
+	code := run(ctx, args, strings.NewReader(""), &stdout, &stderr)
+	return result{code, stdout.String(), stderr.String()}
+}
+
+// background runs a command until the test ends and returns when it has printed its first line, which
+// it gives back, with what else it prints. It must end well.
+func background(t *testing.T, args ...string) (first string, rest *output) {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	stdin, typed := io.Pipe()
+	from, to := io.Pipe()
+	var stderr output
+	code := make(chan int, 1)
+	go func() {
+		code <- run(ctx, args, stdin, to, &stderr)
+		to.Close()
+	}()
+	lines := bufio.NewReader(from)
+	first, err := lines.ReadString('\n')
+	if err != nil {
+		stop()
+		require.FailNow(t, "it printed nothing", "exit code %d, stderr: %s", <-code, stderr.String())
+	}
+	rest = &output{}
+	copied := make(chan struct{})
+	go func() { _, _ = io.Copy(rest, lines); close(copied) }()
+	t.Cleanup(func() {
+		stop()
+		typed.Close()
+		<-copied
+		require.Equal(t, exitOK, <-code, stderr.String())
+	})
+	return strings.TrimSpace(first), rest
+}
+
+// output is what somebody else writes.
+type output struct {
+	mu     sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buffer.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buffer.String()
+}
+
+func (o *output) waitFor(t *testing.T, text string) {
+	t.Helper()
+	require.Eventually(t, func() bool { return strings.Contains(o.String(), text) }, time.Minute, 10*time.Millisecond, "no %q", text)
+}
+
+// startServe serves a store of its own and returns its address.
+func startServe(t *testing.T, args ...string) (url string) {
+	t.Helper()
+	store := "sqlite:" + filepath.Join(t.TempDir(), "t.db")
+	line, _ := background(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--store", store, "--log-level", "error"}, args...)...)
+	return urlIn(t, line)
+}
+
+// urlIn finds the address in a line such as "Troupe serves http://… from …".
+func urlIn(t *testing.T, line string) string {
+	t.Helper()
+	for _, word := range strings.Fields(line) {
+		if strings.HasPrefix(word, "http://") || strings.HasPrefix(word, "https://") {
+			return word
+		}
+	}
+	require.FailNow(t, "no address", line)
+	return ""
+}
+
+// write makes a file and returns its path.
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+func parse[T any](t *testing.T, text string) T {
+	t.Helper()
+	var v T
+	require.NoError(t, json.Unmarshal([]byte(text), &v), text)
+	return v
+}

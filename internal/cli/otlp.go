@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/sdk/resource"
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/troupe-engine/troupe"
+	"github.com/troupe-engine/troupe/flow/trace"
+)
+
+// collector takes spans to a collector, by OpenTelemetry's protocol over HTTP.
+type collector struct {
+	client   otlptrace.Client
+	resource *resourcepb.Resource
+}
+
+// tracing sets how tasks are traced, as OpenTelemetry's own variables say.
+func (f *memberFlags) tracing(cfg *troupe.Config) (err error) {
+	cfg.TraceLinks = f.TraceMode == "link"
+	if !exports() {
+		return nil
+	}
+	if cfg.SpanRatio, cfg.SpanRatioAlone, err = sampler(os.Getenv("OTEL_TRACES_SAMPLER"), os.Getenv("OTEL_TRACES_SAMPLER_ARG")); err != nil {
+		return err
+	}
+	const own, general = "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"
+	if p := cmp.Or(os.Getenv(own), os.Getenv(general), "http/protobuf"); p != "http/protobuf" {
+		return usagef("the protocol of the collector is %s, but spans are told by http/protobuf only: set %s to that, and name the collector's port for it, mostly 4318", p, own)
+	}
+	c := &collector{client: otlptracehttp.NewClient(), resource: describe(cfg.Name)}
+	if err := c.client.Start(context.Background()); err != nil {
+		return fmt.Errorf("telling spans: %w", err)
+	}
+	cfg.Spans = c
+	return nil
+}
+
+// exports says whether there is a collector.
+func exports() bool {
+	if off, _ := strconv.ParseBool(os.Getenv("OTEL_SDK_DISABLED")); off || os.Getenv("OTEL_TRACES_EXPORTER") == "none" {
+		return false
+	}
+	return os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != ""
+}
+
+// sampler reads which traces are told: their ratio as in troupe.Config, and whether it counts for those of callers, too.
+func sampler(name, arg string) (ratio float64, alone bool, err error) {
+	name, parent := strings.CutPrefix(name, "parentbased_")
+	switch name {
+	case "":
+		return 0, false, nil
+	case "always_on":
+		return 1, !parent, nil
+	case "always_off":
+		return -1, !parent, nil
+	case "traceidratio":
+		if ratio, err = strconv.ParseFloat(arg, 64); arg != "" && (err != nil || ratio < 0 || ratio > 1) {
+			return 0, false, usagef("OTEL_TRACES_SAMPLER_ARG is %q: say a number from 0 to 1", arg)
+		}
+		switch {
+		case arg == "":
+			ratio = 1
+		case ratio == 0:
+			ratio = -1
+		}
+		return ratio, !parent, nil
+	}
+	return 0, false, usagef("OTEL_TRACES_SAMPLER is %q: say always_on, always_off or traceidratio, or one of them behind parentbased_", name)
+}
+
+// describe says who tells spans; OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES go before what we would say.
+func describe(member string) *resourcepb.Resource {
+	ours := []attribute.KeyValue{attribute.String("service.name", "troupe"), attribute.String("service.version", troupe.Version())}
+	if member != "" {
+		ours = append(ours, attribute.String("service.instance.id", member))
+	}
+	all, err := resource.Merge(resource.NewSchemaless(ours...), resource.Environment())
+	if err != nil {
+		all = resource.NewSchemaless(ours...)
+	}
+	r := &resourcepb.Resource{}
+	for _, a := range all.Attributes() {
+		r.Attributes = append(r.Attributes, &commonpb.KeyValue{Key: string(a.Key), Value: valueOf(a.Value.String())})
+	}
+	return r
+}
+
+// Tell sends a batch.
+func (c *collector) Tell(ctx context.Context, spans []troupe.Span) error {
+	list := make([]*tracepb.Span, len(spans))
+	for i := range spans {
+		list[i] = spanOf(&spans[i])
+	}
+	return c.client.UploadTraces(ctx, []*tracepb.ResourceSpans{{
+		Resource:   c.resource,
+		ScopeSpans: []*tracepb.ScopeSpans{{Scope: &commonpb.InstrumentationScope{Name: "troupe"}, Spans: list}},
+	}})
+}
+
+func spanOf(s *troupe.Span) *tracepb.Span {
+	span := &tracepb.Span{TraceId: s.Trace[:], SpanId: s.ID[:], Name: strings.ToValidUTF8(s.Name, "?"), Kind: tracepb.Span_SpanKind(s.Kind),
+		StartTimeUnixNano: uint64(s.Start) * 1e6, EndTimeUnixNano: uint64(s.End) * 1e6}
+	if s.Parent != (trace.SpanID{}) {
+		span.ParentSpanId = s.Parent[:]
+	}
+	if l := &s.Link; *l != (trace.Link{}) {
+		span.Links = []*tracepb.Span_Link{{TraceId: l.Trace[:], SpanId: l.Span[:], TraceState: l.State}}
+	}
+	if s.Failed {
+		span.Status = &tracepb.Status{Code: tracepb.Status_STATUS_CODE_ERROR, Message: strings.ToValidUTF8(s.Message(), "?")}
+	}
+	for _, a := range s.Attributes(s.Task, s.Flow, s.Version) {
+		span.Attributes = append(span.Attributes, &commonpb.KeyValue{Key: a.Key, Value: valueOf(a.Value)})
+	}
+	return span
+}
+
+func valueOf(v any) *commonpb.AnyValue {
+	switch v := v.(type) {
+	case int:
+		return &commonpb.AnyValue{Value: &commonpb.AnyValue_IntValue{IntValue: int64(v)}}
+	case bool:
+		return &commonpb.AnyValue{Value: &commonpb.AnyValue_BoolValue{BoolValue: v}}
+	default:
+		return &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: strings.ToValidUTF8(fmt.Sprint(v), "?")}}
+	}
+}

@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/troupe-engine/troupe/api/wire"
+)
+
+// outputFlag is for every command that shows something.
+type outputFlag struct {
+	Output string `short:"o" env:"TROUPE_OUTPUT" enum:"table,json" default:"table" help:"table or json (${default})."`
+}
+
+func (f outputFlag) json() bool { return f.Output == "json" }
+
+// printJSON writes a value for programs. Users' values keep their digits and the order of their keys.
+func printJSON(w io.Writer, v any) error { return encodeJSON(w, v, "  ") }
+
+// printLine writes a value on a line of its own.
+func printLine(w io.Writer, v any) error { return encodeJSON(w, v, "") }
+
+func encodeJSON(w io.Writer, v any, indent string) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", indent)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	_, err := w.Write(escapeUnsafe(b.Bytes()))
+	return err
+}
+
+// printFields writes names and values below each other, without those that are empty.
+func printFields(w io.Writer, pairs ...string) error {
+	d, _ := w.(display)
+	out := w
+	if d.color {
+		out = d.Writer // every value is clean
+	}
+	var rows [][]string
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			rows = append(rows, []string{pairs[i] + ":", clean(pairs[i+1])})
+		}
+	}
+	widths := table{rows: rows}.natural()
+	var b strings.Builder
+	for _, row := range rows {
+		b.WriteString(line(row, widths, d.paint))
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// short cuts a text to n characters.
+func short(s string, n int) string {
+	if r := []rune(s); len(r) > n {
+		return string(r[:n-1]) + "…"
+	}
+	return s
+}
+
+// Times for people, in their own zone, and which one that is.
+const (
+	momentLayout  = "2006-01-02 15:04:05Z07:00"
+	instantLayout = "2006-01-02 15:04:05.000Z07:00"
+)
+
+func moment(t wire.Time) string { return inLayout(t, momentLayout) }
+
+// instant tells the milliseconds, too.
+func instant(t wire.Time) string { return inLayout(t, instantLayout) }
+
+func inLayout(t wire.Time, layout string) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.Local().Format(layout)
+}
+
+// counted is a number of things for people.
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// span is a duration for people.
+func span(d time.Duration) string {
+	switch d = max(d, 0); {
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Minute:
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	}
+	return d.Round(time.Second).String()
+}
+
+// took is the time between two moments, "" while the second one is to come.
+func took(from, to wire.Time) string {
+	if from.IsZero() || to.IsZero() {
+		return ""
+	}
+	return span(to.Sub(from.Time))
+}

@@ -1,0 +1,271 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/troupe-engine/troupe/api/wire"
+)
+
+// progress is what a task's events have told so far, for whoever looks on.
+type progress struct {
+	state    string // running, paused, completed, failed, canceled
+	err      string
+	began    time.Time
+	ended    time.Time
+	steps    int           // that have ended
+	followed int           // those of them that failed, and their task went on
+	failed   nodeID        // the last one that did so by failing
+	last     *stepProgress // the last one that did so and was entered
+	seen     int           // steps that were entered, or ended without that: the order in which they did
+	active   map[visit]*stepProgress
+	nodes    map[nodeID]*nodeProgress
+}
+
+type nodeID struct{ scope, node string }
+
+type visit struct {
+	nodeID
+	n int
+}
+
+// stepProgress is a step under way.
+type stepProgress struct {
+	at           visit
+	turn         int // among all steps
+	entered      time.Time
+	total        int // units
+	done, failed int // failed ones are done too
+	attempt      int
+	attempts     int // that were begun, of all units
+	worker       string
+	retry        bool // a unit waits to be tried again
+}
+
+// nodeProgress is what became of all visits of a node.
+type nodeProgress struct {
+	id            nodeID
+	first         int // turn of its first visit
+	visits        int
+	units, failed int
+	attempts      int
+	took          time.Duration
+	state         string // of the last visit
+}
+
+func newProgress() *progress {
+	return &progress{state: "pending", active: map[visit]*stepProgress{}, nodes: map[nodeID]*nodeProgress{}}
+}
+
+func (p *progress) over() bool { return !p.ended.IsZero() }
+
+// apply adds an event. Kinds it does not know are none of its business.
+func (p *progress) apply(e *wire.Event) {
+	at := visit{nodeID{e.Scope, e.Node}, e.Visit}
+	switch e.Type {
+	case "task_created":
+		p.state, p.began = "running", e.At.Time
+	case "task_paused":
+		p.state = "paused"
+	case "task_resumed":
+		p.state = "running"
+	case "cancel_asked":
+		p.state = "canceling"
+	case "task_closing":
+		p.state = "closing"
+		clear(p.active)
+	case "task_retried":
+		p.state, p.err, p.ended = "running", "", time.Time{}
+	case "units_appended":
+		if s := p.active[at]; s != nil {
+			s.total += e.Total
+		}
+	case "task_ended":
+		p.state, p.err, p.ended = e.State, e.Error, e.At.Time
+		clear(p.active)
+	case "step_entered":
+		p.active[at] = &stepProgress{at: at, turn: p.turn(), entered: e.At.Time, total: max(e.Total, 1), done: e.Kept}
+	case "scope_retried":
+		maps.DeleteFunc(p.active, func(v visit, _ *stepProgress) bool {
+			return v.scope == e.Scope || strings.HasPrefix(v.scope, e.Scope+"/")
+		})
+	case "step_ended":
+		p.stepEnded(at, e)
+	case "attempts_started", "attempt_claimed", "attempt_ended":
+		if s := p.active[at]; s != nil {
+			s.attempted(e)
+		}
+	}
+}
+
+// turn counts the steps in the order they are entered: many are so at the same time.
+func (p *progress) turn() int {
+	p.seen++
+	return p.seen
+}
+
+func (s *stepProgress) attempted(e *wire.Event) {
+	switch e.Type {
+	case "attempts_started":
+		s.attempt, s.retry = e.Attempt, false
+		s.attempts += max(e.Total, 1)
+	case "attempt_claimed":
+		s.worker = e.Worker
+	case "attempt_ended":
+		s.retry = !e.Due.IsZero()
+		if s.retry {
+			return
+		}
+		s.done++
+		if e.State != "ok" {
+			s.failed++
+		}
+	}
+}
+
+func (p *progress) stepEnded(at visit, e *wire.Event) {
+	p.steps++
+	if e.Reason == "followed" {
+		p.followed++
+	}
+	n := p.nodes[at.nodeID]
+	if n == nil {
+		n = &nodeProgress{id: at.nodeID}
+		p.nodes[at.nodeID] = n
+	}
+	n.visits++
+	n.state = e.State + after(": ", e.Reason)
+	if e.State == "failed" {
+		p.failed = at.nodeID
+	}
+	s := p.active[at]
+	if n.visits == 1 && s == nil {
+		n.first = p.turn()
+	}
+	if s != nil {
+		if n.visits == 1 {
+			n.first = s.turn
+		}
+		n.units, n.failed = n.units+max(s.total, s.done), n.failed+s.failed
+		n.attempts += s.attempts
+		n.took += e.At.Sub(s.entered)
+		p.last = s
+		delete(p.active, at)
+	}
+}
+
+// underWay are the active steps in the order they were entered.
+func (p *progress) underWay() []*stepProgress {
+	return slices.SortedFunc(maps.Values(p.active), func(a, b *stepProgress) int {
+		return cmp.Compare(a.turn, b.turn)
+	})
+}
+
+// table tells what became of each node.
+func (p *progress) table() (header []string, rows [][]string) {
+	all := slices.SortedFunc(maps.Values(p.nodes), func(a, b *nodeProgress) int {
+		return cmp.Compare(a.first, b.first)
+	})
+	for _, n := range all {
+		rows = append(rows, []string{n.id.String(), n.state, fmt.Sprint(n.visits), fmt.Sprint(n.units), fmt.Sprint(n.failed), fmt.Sprint(n.attempts), span(n.took)})
+	}
+	return []string{"NODE", "STATE", "VISITS", "UNITS", "FAILED", "ATTEMPTS", "TIME"}, rows
+}
+
+func (id nodeID) String() string {
+	if id.scope == "" {
+		return id.node
+	}
+	return id.scope + "/" + id.node
+}
+
+// line describes a step under way.
+func (s *stepProgress) line(now time.Time) string {
+	line := s.at.String()
+	if s.at.n > 1 {
+		line += fmt.Sprintf(" #%d", s.at.n)
+	}
+	if s.total > 1 {
+		line += fmt.Sprintf("  %d/%d", s.done, s.total) + failedUnits(s.failed)
+	}
+	line += "  " + span(now.Sub(s.entered))
+	switch {
+	case s.retry:
+		line += fmt.Sprintf("  tried again after attempt %d", s.attempt)
+	case s.worker != "":
+		line += "  by " + s.worker
+	}
+	return clean(line)
+}
+
+// tell is an event, which was applied, as a line of a log; "" when it is too small to be told.
+func (p *progress) tell(e *wire.Event) string {
+	where := nodeID{e.Scope, e.Node}.String()
+	switch e.Type {
+	case "task_created":
+		return "task started"
+	case "task_paused", "task_resumed", "task_retried":
+		return "task " + e.Type[len("task_"):]
+	case "task_ended":
+		return "task " + e.State + after(": ", e.Error)
+	case "cancel_asked":
+		return "task canceled gently: what is in flight goes on"
+	case "task_closing":
+		return "task " + e.State + ", what it did is undone" + after(": ", e.Error)
+	case "scope_retried":
+		return e.Scope + ": what failed in it is tried again"
+	case "signal_received":
+		return "signal " + e.Key + after(" by ", e.By)
+	case "units_appended":
+		return fmt.Sprintf("%s: %d units appended", where, e.Total)
+	case "step_entered":
+		return where + ": started" + unitsText(e)
+	case "step_ended":
+		return where + ": " + e.State + p.outcomes(e) + after(", ", e.Reason) + after(", action ", e.Action) + after(", next ", e.Next) + after(": ", e.Error)
+	case "attempt_claimed":
+		if s := p.active[visit{nodeID{e.Scope, e.Node}, e.Visit}]; s != nil && s.total > 1 { // each of many is too small
+			return ""
+		}
+		return where + ": taken by " + e.Worker
+	case "attempt_ended":
+		if e.Error != "" {
+			return fmt.Sprintf("%s: attempt %d of unit %d failed: %s", where, e.Attempt, e.Unit, e.Error)
+		}
+	}
+	return ""
+}
+
+// outcomes says of a step with many units, which has just ended, that not all of them did well.
+func (p *progress) outcomes(e *wire.Event) string {
+	s := p.last
+	if s == nil || s.at != (visit{nodeID{e.Scope, e.Node}, e.Visit}) || s.total < 2 || s.failed == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" with %d of %d units failed", s.failed, s.total)
+}
+
+// unitsText says what a step begins with.
+func unitsText(e *wire.Event) (text string) {
+	if e.Total > 1 {
+		text = fmt.Sprintf(" with %d units", e.Total)
+	}
+	switch {
+	case e.Kept > 0 && e.Total > 0:
+		text += fmt.Sprintf(", %d kept", e.Kept)
+	case e.Kept > 0:
+		text = " where it was"
+	}
+	return text
+}
+
+// after is a text with something before it, or nothing.
+func after(before, s string) string {
+	if s == "" {
+		return ""
+	}
+	return before + s
+}

@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/alecthomas/kong"
+)
+
+// Exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// errFailed is the error of a command that has already told what failed.
+var errFailed = errors.New("failed")
+
+// usageError is a wrong command line that only the command itself could notice.
+type usageError struct{ error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// edition is what tells one program with this command line from another.
+type edition struct {
+	name      string
+	additions []Addition
+}
+
+// app is what every command has to work with.
+type app struct {
+	edition
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	model          *kong.Application
+	log            *slog.Logger // where failures are told; nil = as text on stderr
+}
+
+type cli struct {
+	Serve      serveCmd      `cmd:"" help:"Run a member: the engine with its HTTP API."`
+	Dev        devCmd        `cmd:"" help:"Run a member for development, with demo services and the flows of a folder."`
+	Demo       demoCmd       `cmd:"" help:"See it work: a member, two workers, and tasks of all example flows."`
+	Worker     workerCmd     `cmd:"" help:"Run a worker: the demo services, or commands of your own; and look at those there are."`
+	Queue      queueCmd      `cmd:"" help:"Look at the queues of jobs."`
+	Job        jobCmd        `cmd:"" help:"Look at the jobs in the queues."`
+	Flow       flowCmd       `cmd:"" help:"Publish and look at flows."`
+	Task       taskCmd       `cmd:"" help:"Start, follow and steer tasks."`
+	Approval   approvalCmd   `cmd:"" help:"See who waits for an approval, and answer."`
+	Stats      statsCmd      `cmd:"" help:"See how everything is, or how the tasks of a flow go."`
+	Token      tokenCmd      `cmd:"" help:"Let others in, each with a role."`
+	Hook       hookCmd       `cmd:"" help:"Have others start and signal tasks by signed deliveries over HTTP."`
+	Schedule   scheduleCmd   `cmd:"" help:"Have tasks begin by the clock."`
+	Cluster    clusterCmd    `cmd:"" help:"Look at the members of a cluster, and have one hand its tasks over."`
+	Ork        orkCmd        `cmd:"" help:"Help with workflow files of Ork."`
+	Import     importCmd     `cmd:"" help:"Take over what another engine has stored."`
+	Health     healthCmd     `cmd:"" help:"Ask whether a member can do its work."`
+	Complete   completeCmd   `cmd:"" name:"__complete" hidden:"" help:"Print what may be typed next; for completion scripts."`
+	Completion completionCmd `cmd:"" help:"Print the completion script of a shell."`
+	Version    versionCmd    `cmd:"" help:"Print the version; also --version."`
+}
+
+// commands are those of the program, with the flags of its additions.
+func (e edition) commands() *cli {
+	c := new(cli)
+	for _, add := range e.additions {
+		c.Serve.Plugins = append(c.Serve.Plugins, add)
+		c.Dev.Plugins = append(c.Dev.Plugins, add)
+	}
+	return c
+}
+
+// run is the whole command: it returns the exit code.
+func (e edition) run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	a := &app{edition: e, stdin: stdin, stdout: newDisplay(stdout), stderr: newDisplay(stderr)}
+	exited := false // kong has printed a help text
+	parser, err := kong.New(e.commands(), kong.Name(e.name),
+		kong.Description("Troupe is a durable workflow engine. Run \""+e.name+" demo\" to see it work."),
+		kong.Writers(stdout, stderr), kong.Exit(func(int) { exited = true }),
+		durations, kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(a))
+	if err != nil {
+		panic(fmt.Sprintf("the command line's model is wrong: %v", err))
+	}
+	a.model = parser.Model
+	switch {
+	case len(args) == 0:
+		args = []string{"--help"}
+	case len(args) == 1 && args[0] == "--version": // no flag of the model: commands have one of that name
+		args = []string{"version"}
+	}
+	command, err := parser.Parse(args)
+	if exited {
+		return exitOK
+	}
+	if err != nil {
+		return a.fail(usageError{err})
+	}
+	return a.fail(command.Run())
+}
+
+// fail tells an error and what to do about it, and chooses the exit code.
+func (a *app) fail(err error) int {
+	var usage usageError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &usage):
+		fmt.Fprintf(a.stderr, "%s: %v\nRun %[1]s --help, or --help behind a command, for what is possible.\n", a.name, err)
+		return exitUsage
+	case errors.Is(err, errMistaken):
+		return exitUsage
+	case errors.Is(err, errFailed):
+	case a.log != nil:
+		a.log.Error(explain(err))
+	default:
+		fmt.Fprintf(a.stderr, "%s: %s\n", a.name, explain(err))
+	}
+	return exitFailed
+}

@@ -1,0 +1,353 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/troupe-engine/troupe/api/client"
+	"github.com/troupe-engine/troupe/api/wire"
+)
+
+type scheduleCmd struct {
+	List     scheduleListCmd     `cmd:"" help:"List the schedules."`
+	Show     scheduleShowCmd     `cmd:"" help:"Show a schedule and its next slots."`
+	Set      scheduleSetCmd      `cmd:"" help:"Make a schedule, or change it."`
+	Enable   scheduleEnableCmd   `cmd:"" help:"Have schedules fire."`
+	Disable  scheduleDisableCmd  `cmd:"" help:"Have schedules fire no longer."`
+	Trigger  scheduleTriggerCmd  `cmd:"" help:"Start a task of a schedule now, whatever its slots say."`
+	Next     scheduleNextCmd     `cmd:"" help:"Tell the next slots, of a schedule or of an expression."`
+	Backfill scheduleBackfillCmd `cmd:"" help:"Start tasks for slots that have passed."`
+	Delete   scheduleDeleteCmd   `cmd:"" help:"Delete schedules. Their tasks stay as they are."`
+}
+
+type scheduleListCmd struct {
+	remote
+	pagingFlags
+	Flow string `complete:"flow" help:"Only those of this flow."`
+}
+
+func (c *scheduleListCmd) Run(ctx context.Context, a *app) error {
+	server, err := c.client()
+	if err != nil {
+		return err
+	}
+	list, err := page(c.pagingFlags, func(p client.Paging) (*wire.Page[wire.Schedule], error) { return server.Schedules(ctx, c.Flow, p) })
+	if err != nil {
+		return err
+	}
+	t := table{header: []string{"SCHEDULE", "FLOW", "WHEN", "TIME ZONE", "STATE", "NEXT", "LAST", "LAST TASK"}, spare: []string{"LAST TASK", "LAST", "TIME ZONE"}}
+	return printPage(a, c.outputFlag, list, t, func(s *wire.Schedule) []string {
+		return []string{s.Name, s.Flow, whenOf(s), s.Timezone, stateOfSchedule(s), moment(s.Next), moment(s.LastSlot), s.LastTask}
+	})
+}
+
+// whenOf says when it fires, in the words it was set with.
+func whenOf(s *wire.Schedule) string {
+	if s.Every != "" {
+		return "every " + s.Every
+	}
+	return s.Cron
+}
+
+func stateOfSchedule(s *wire.Schedule) string {
+	switch {
+	case !s.Enabled:
+		return "disabled"
+	case s.Error != "":
+		return "failing"
+	case s.Next.IsZero():
+		return "over"
+	}
+	return "enabled"
+}
+
+type scheduleShowCmd struct {
+	remote
+	Schedule string `arg:"" complete:"schedule" help:"Name of the schedule."`
+}
+
+// slotsShown is how many of the next slots are shown.
+const slotsShown = 5
+
+func (c *scheduleShowCmd) Run(ctx context.Context, a *app) error {
+	server, err := c.client()
+	if err != nil {
+		return err
+	}
+	s, err := server.Schedule(ctx, c.Schedule)
+	if err != nil {
+		return err
+	}
+	if c.json() {
+		return printJSON(a.stdout, s)
+	}
+	if err := printSchedule(a, s); err != nil || !s.Enabled || s.Next.IsZero() {
+		return err
+	}
+	slots, err := server.NextSlots(ctx, c.Schedule, slotsShown, time.Time{})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(a.stdout)
+	return printSlots(a, slots)
+}
+
+func printSchedule(a *app, s *wire.Schedule) error {
+	source := "set by hand"
+	if s.Version > 0 {
+		source = fmt.Sprintf("version %d of the flow", s.Version)
+	}
+	var labels []string
+	for _, name := range slices.Sorted(maps.Keys(s.Labels)) {
+		labels = append(labels, name+"="+s.Labels[name])
+	}
+	return printFields(a.stdout, "Schedule", s.Name, "Flow", s.Flow, "When", whenOf(s), "Time zone", s.Timezone, "State", stateOfSchedule(s), "Source", source,
+		"Catch-up", s.CatchUp, "Overlap", s.Overlap, "Jitter", s.Jitter, "Start", moment(s.Start), "End", moment(s.End), "Params", string(s.Params), "Labels", strings.Join(labels, ", "),
+		"Next", moment(s.Next), "Waiting", moment(s.Waiting), "Last", moment(s.LastSlot), "Last task", s.LastTask, "Begun", fmt.Sprint(s.Begun), "Skipped", fmt.Sprint(s.Skipped),
+		"Error", s.Error)
+}
+
+func printSlots(a *app, slots []wire.Slot) error {
+	rows := make([][]string, len(slots))
+	for i, s := range slots {
+		rows[i] = []string{instant(s.Slot), s.Local, strings.Join(s.Notes, "; ")}
+	}
+	return printTable(a.stdout, []string{"SLOT", "WALL CLOCK", "NOTES"}, rows)
+}
+
+// timing are the flags that say when a schedule fires.
+type timing struct {
+	Cron     string        `xor:"when" placeholder:"EXPRESSION" help:"Minute, hour, day of the month, month and weekday, such as '30 2 * * mon-fri'; with seconds a sixth field in front; or @hourly, @daily, @weekly, @monthly, @yearly."`
+	Every    time.Duration `xor:"when" placeholder:"DURATION" help:"A slot each such time, such as 15m."`
+	Timezone string        `placeholder:"ZONE" help:"Of the expression, such as Europe/Berlin; UTC by default."`
+	Jitter   time.Duration `placeholder:"DURATION" help:"How much later than its slot a task may begin."`
+	Start    time.Time     `placeholder:"TIME" help:"No slot is before it (RFC 3339)."`
+	End      time.Time     `placeholder:"TIME" help:"All slots are before it (RFC 3339)."`
+}
+
+func (t *timing) spec() wire.ScheduleSpec {
+	return wire.ScheduleSpec{Cron: t.Cron, Every: durationText(t.Every), Timezone: t.Timezone, Jitter: durationText(t.Jitter), Start: wire.Time{Time: t.Start}, End: wire.Time{Time: t.End}}
+}
+
+func durationText(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return d.String()
+}
+
+type scheduleSetCmd struct {
+	remote
+	Schedule string `arg:"" complete:"schedule" help:"Name of the schedule."`
+	Flow     string `required:"" complete:"flow" help:"The flow whose tasks are started: its slug or id."`
+	timing
+	CatchUp  string            `name:"catchup" enum:"one,none,all," default:"" help:"What becomes of slots that nobody looked at in time: the last one fires (one, by default), none, or all."`
+	Overlap  string            `enum:"allow,skip,queue,cancel_running," default:"" help:"What becomes of a slot while a task of the schedule runs: it fires (allow, by default), it is skipped (skip), one waits (queue), or what runs is canceled (cancel_running)."`
+	Params   string            `short:"p" placeholder:"JSON" help:"What its tasks are started with."`
+	Label    map[string]string `placeholder:"NAME=TEXT" help:"A label of its tasks; may be given several times."`
+	Disabled bool              `help:"It does not fire until it is enabled."`
+}
+
+// Help says what a slot comes to.
+func (scheduleSetCmd) Help() string {
+	return `Each slot has one task, whatever happens to members meanwhile. All of the schedule is set: what is left out is as by default, but whether it is enabled stays as it was.
+Times that do not exist, because the clock is put forward, are left out; those that come twice fire the first time: troupe schedule next shows both.`
+}
+
+func (c *scheduleSetCmd) Run(ctx context.Context, a *app) error {
+	server, err := c.client()
+	if err != nil {
+		return err
+	}
+	if c.Flow, err = flowNamed(ctx, server, c.Flow); err != nil {
+		return err
+	}
+	spec := c.spec()
+	spec.Flow, spec.CatchUp, spec.Overlap, spec.Params, spec.Labels = c.Flow, c.CatchUp, c.Overlap, json.RawMessage(c.Params), c.Label
+	if c.Params != "" && !json.Valid(spec.Params) {
+		return usagef("--params %s is no valid JSON", c.Params)
+	}
+	if c.Disabled {
+		spec.Enabled = new(bool)
+	}
+	set, err := server.SetSchedule(ctx, c.Schedule, spec)
+	if err != nil {
+		return err
+	}
+	if set.Warning != "" {
+		fmt.Fprintf(a.stderr, "warning: %s\n", clean(set.Warning))
+	}
+	if c.json() {
+		return printJSON(a.stdout, set)
+	}
+	fmt.Fprintf(a.stdout, "%s: %s\n", clean(set.Name), nextOf(&set.Schedule))
+	return nil
+}
+
+// nextOf says when it fires next.
+func nextOf(s *wire.Schedule) string {
+	switch {
+	case !s.Enabled:
+		return "disabled"
+	case s.Next.IsZero():
+		return "it has no further slot"
+	}
+	return "next at " + moment(s.Next)
+}
+
+// scheduleNames are several schedules with which the same is done.
+type scheduleNames struct {
+	remote
+	Schedules []string `arg:"" name:"schedule" complete:"schedule" help:"Names of schedules."`
+}
+
+func (c *scheduleNames) each(a *app, do func(*client.Client, string) (*wire.Schedule, error), say func(*wire.Schedule) string) error {
+	server, err := c.client()
+	if err != nil {
+		return err
+	}
+	for _, name := range c.Schedules {
+		s, err := do(server, name)
+		switch {
+		case err != nil:
+			return err
+		case c.json():
+			err = printLine(a.stdout, s)
+		default:
+			_, err = fmt.Fprintf(a.stdout, "%s: %s\n", clean(s.Name), say(s))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type scheduleEnableCmd struct{ scheduleNames }
+
+func (c *scheduleEnableCmd) Run(ctx context.Context, a *app) error {
+	return c.each(a, func(server *client.Client, name string) (*wire.Schedule, error) {
+		return server.EnableSchedule(ctx, name)
+	}, nextOf)
+}
+
+type scheduleDisableCmd struct{ scheduleNames }
+
+func (c *scheduleDisableCmd) Run(ctx context.Context, a *app) error {
+	return c.each(a, func(server *client.Client, name string) (*wire.Schedule, error) {
+		return server.DisableSchedule(ctx, name)
+	}, nextOf)
+}
+
+type scheduleDeleteCmd struct{ scheduleNames }
+
+func (c *scheduleDeleteCmd) Run(ctx context.Context, a *app) error {
+	return c.each(a, func(server *client.Client, name string) (*wire.Schedule, error) {
+		return server.DeleteSchedule(ctx, name)
+	},
+		func(*wire.Schedule) string { return "deleted" })
+}
+
+type scheduleTriggerCmd struct {
+	remote
+	Schedule string `arg:"" complete:"schedule" help:"Name of the schedule."`
+	Params   string `short:"p" placeholder:"JSON" help:"What the task is started with, in place of what the schedule says."`
+	Key      string `help:"The same key for the same flow is the same task."`
+}
+
+func (c *scheduleTriggerCmd) Run(ctx context.Context, a *app) error {
+	server, err := c.client()
+	if err != nil {
+		return err
+	}
+	if c.Params != "" && !json.Valid([]byte(c.Params)) {
+		return usagef("--params %s is no valid JSON", c.Params)
+	}
+	started, err := server.TriggerSchedule(ctx, c.Schedule, wire.Trigger{Params: json.RawMessage(c.Params), IdempotencyKey: c.Key})
+	switch {
+	case err != nil:
+		return err
+	case c.json():
+		return printJSON(a.stdout, started)
+	}
+	fmt.Fprintln(a.stdout, clean(started.ID))
+	return nil
+}
+
+type scheduleNextCmd struct {
+	remote
+	Schedule string    `arg:"" optional:"" complete:"schedule" help:"Name of the schedule; none = what --cron or --every says."`
+	Count    int       `short:"n" default:"10" help:"How many (${default})."`
+	From     time.Time `placeholder:"TIME" help:"Slots from then on (RFC 3339); now by default."`
+	timing
+}
+
+func (c *scheduleNextCmd) Run(ctx context.Context, a *app) error {
+	server, err := c.client()
+	if err != nil {
+		return err
+	}
+	said := c.Cron != "" || c.Every != 0
+	if said == (c.Schedule != "") {
+		return usagef("name a schedule, or say --cron or --every")
+	}
+	var slots []wire.Slot
+	if said {
+		spec := c.spec()
+		spec.Flow = "-" // of no matter: nothing is kept
+		slots, err = server.PreviewSchedule(ctx, spec, c.Count, c.From)
+	} else {
+		slots, err = server.NextSlots(ctx, c.Schedule, c.Count, c.From)
+	}
+	switch {
+	case err != nil:
+		return err
+	case c.json():
+		return printJSON(a.stdout, wire.Slots{Items: slots})
+	}
+	return printSlots(a, slots)
+}
+
+type scheduleBackfillCmd struct {
+	remote
+	Schedule string    `arg:"" complete:"schedule" help:"Name of the schedule."`
+	From     time.Time `required:"" placeholder:"TIME" help:"The first slot is then or later (RFC 3339)."`
+	To       time.Time `required:"" placeholder:"TIME" help:"All slots are before it (RFC 3339)."`
+	DryRun   bool      `help:"Tell for which slots tasks would begin, and start none."`
+}
+
+// Help says what it leaves alone.
+func (scheduleBackfillCmd) Help() string {
+	return `A slot that has had its task gets no other one, so it may be called again. All tasks begin at once; a flow with concurrency holds them back.`
+}
+
+func (c *scheduleBackfillCmd) Run(ctx context.Context, a *app) error {
+	server, err := c.client()
+	if err != nil {
+		return err
+	}
+	done, err := server.BackfillSchedule(ctx, c.Schedule, wire.Backfill{From: wire.Time{Time: c.From}, To: wire.Time{Time: c.To}, DryRun: c.DryRun})
+	switch {
+	case err != nil:
+		return err
+	case c.json():
+		return printJSON(a.stdout, done)
+	}
+	rows := make([][]string, len(done.Items))
+	for i, item := range done.Items {
+		state := "has had its task"
+		switch {
+		case item.Created && c.DryRun:
+			state = "would begin"
+		case item.Created:
+			state = "begun"
+		}
+		rows[i] = []string{instant(item.Slot), item.Task, state}
+	}
+	return printTable(a.stdout, []string{"SLOT", "TASK", "STATE"}, rows)
+}

@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/api/wire"
+)
+
+func TestASchedulesLifeOnTheCommandLine(t *testing.T) {
+	at := server(t)
+	cmd := func(args ...string) result { return call(t, append(args, at...)...) }
+
+	got := cmd("schedule", "set", "nightly", "--flow", "double", "--cron", "30 2 * * mon-fri", "--timezone", "Europe/Berlin", "--catchup", "none", "--overlap", "skip",
+		"--jitter", "30s", "-p", `{"n": 4}`, "--label", "team=a")
+	require.Zero(t, got.code, got.stderr)
+	require.Regexp(t, `^nightly: next at \d{4}-`, got.stdout)
+	require.Regexp(t, `(?m)^nightly +double +30 2 \* \* mon-fri +Europe/Berlin +enabled`, cmd("schedule", "list").stdout)
+
+	shown := told[wire.Schedule](t, append([]string{"schedule", "show", "nightly"}, at...)...)
+	require.Equal(t, []any{"double", "none", "skip", "30s", "a"}, []any{shown.Flow, shown.CatchUp, shown.Overlap, shown.Jitter, shown.Labels["team"]})
+	require.JSONEq(t, `{"n": 4}`, string(shown.Params))
+	require.Regexp(t, `(?s)Catch-up: +none.*WALL CLOCK`, cmd("schedule", "show", "nightly").stdout)
+
+	got = cmd("schedule", "trigger", "nightly")
+	require.Zero(t, got.code, got.stderr)
+	require.Regexp(t, `(?s)Labels: +schedule=nightly team=a triggered_by=manual`, cmd("task", "show", got.stdout[:len(got.stdout)-1]).stdout)
+
+	got = cmd("schedule", "backfill", "nightly", "--from", "2026-01-05T00:00:00Z", "--to", "2026-01-12T00:00:00Z", "--dry-run")
+	require.Zero(t, got.code, got.stderr)
+	require.Regexp(t, `(?m)would begin$`, got.stdout)
+	for _, want := range []int{5, 0} {
+		done := told[wire.Backfilled](t, append([]string{"schedule", "backfill", "nightly", "--from", "2026-01-05T00:00:00Z", "--to", "2026-01-12T00:00:00Z"}, at...)...)
+		require.Len(t, done.Items, 5)
+		require.Equal(t, want, done.Created)
+	}
+
+	require.Equal(t, "nightly: disabled\n", cmd("schedule", "disable", "nightly").stdout)
+	require.Regexp(t, `(?m)disabled`, cmd("schedule", "list", "--flow", "double").stdout)
+	require.Regexp(t, `^nightly: next at`, cmd("schedule", "enable", "nightly").stdout)
+	require.Equal(t, "nightly\tdouble 30 2 * * mon-fri\n", call(t, append(append([]string{"__complete"}, at...), "--", "schedule", "show", "n")...).stdout)
+	require.Equal(t, "nightly: deleted\n", cmd("schedule", "delete", "nightly").stdout)
+	require.Equal(t, 1, cmd("schedule", "show", "nightly").code)
+}
+
+func TestTheNextSlotsOfAnExpressionAreTold(t *testing.T) {
+	at := server(t)
+	got := call(t, append([]string{"schedule", "next", "--cron", "30 2 * * *", "--timezone", "Europe/Berlin", "--from", "2026-10-24T12:00:00Z", "-n", "1"}, at...)...)
+	require.Zero(t, got.code, got.stderr)
+	require.Contains(t, got.stdout, "2026-10-25T02:30:00+02:00")
+	require.Contains(t, got.stdout, "comes twice in Europe/Berlin")
+	got = call(t, append([]string{"schedule", "next", "--cron", "30 25 * * *"}, at...)...)
+	require.Equal(t, 1, got.code)
+	require.Contains(t, got.stderr, `the hour "25" is none: write 0 to 23 (body.cron)`)
+	require.Equal(t, 2, call(t, append([]string{"schedule", "next"}, at...)...).code)
+}
+
+func TestADefinitionSaysWhenItsTasksBegin(t *testing.T) {
+	at := server(t)
+	got := call(t, append([]string{"flow", "apply", write(t, "tick.yaml", double+"\nschedule: '* * * * * *'\n")}, at...)...)
+	require.Zero(t, got.code, got.stderr)
+	require.Eventually(t, func() bool {
+		return len(told[wire.Page[wire.TaskSummary]](t, append([]string{"task", "list", "--label", "schedule=tick"}, at...)...).Items) > 0
+	}, 30*time.Second, 100*time.Millisecond)
+	require.Equal(t, 1, told[wire.Schedule](t, append([]string{"schedule", "show", "tick"}, at...)...).Version)
+}

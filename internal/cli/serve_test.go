@@ -1,0 +1,338 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe"
+	"github.com/troupe-engine/troupe/api/client"
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow"
+)
+
+func TestAMemberThatCannotServeSaysWhy(t *testing.T) {
+	store := filepath.Join(t.TempDir(), "t.db")
+	line, _ := background(t, "serve", "--listen", "127.0.0.1:0", "--store", "sqlite:"+store, "--log-level", "error")
+	taken := strings.TrimPrefix(urlIn(t, line), "http://")
+	for name, tt := range map[string]struct {
+		args []string
+		want string
+	}{
+		"taken address":  {[]string{"--listen", taken, "--store", "sqlite:" + store + "2"}, "choose another address with --listen"},
+		"taken store":    {[]string{"--listen", "127.0.0.1:0", "--store", "sqlite:" + store}, "another member is using this store\nhint: stop that member"},
+		"open address":   {[]string{"--listen", "0.0.0.0:0"}, "can be reached from other hosts: configure tokens (--token-file)"},
+		"unknown store":  {[]string{"--listen", "127.0.0.1:0", "--store", "mysql://x"}, "neither sqlite:PATH nor a postgres:// URL"},
+		"empty tokens":   {[]string{"--listen", "127.0.0.1:0", "--token-file", write(t, "tokens", "\n")}, "holds none"},
+		"no such folder": {[]string{"--listen", "127.0.0.1:0", "--store", "sqlite:/nowhere/at/all/t.db"}, "there is no folder /nowhere/at/all: create it"},
+		"no file":        {[]string{"--listen", "127.0.0.1:0", "--store", "sqlite:"}, `store "sqlite:" names no file: write sqlite:PATH`},
+		"script folder":  {[]string{"--listen", "127.0.0.1:0", "--store", "sqlite:" + store + "3", "--allow-scripts", "--script-dir", "/nowhere"}, "the folder for scripts cannot be used: stat /nowhere"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := call(t, append([]string{"serve"}, tt.args...)...)
+			require.Equal(t, 1, got.code)
+			require.Contains(t, got.stderr, tt.want)
+			require.Empty(t, got.stdout)
+		})
+	}
+}
+
+func TestSettingsOfOrkThatMeanNothingAreToldOnce(t *testing.T) {
+	var told bytes.Buffer
+	f := memberFlags{logFlags: logFlags{LogLevel: "info"}}
+	_, err := f.config(&app{stderr: &told})
+	require.NoError(t, err)
+	require.Empty(t, told.String())
+	t.Setenv("POLL_INTERVAL_SECS", "0.5")
+	t.Setenv("DB_POOL_SIZE", "20")
+	t.Setenv("ORK_LOCATIONS_CONFIG", "locations.yaml")
+	_, err = f.config(&app{stderr: &told})
+	require.NoError(t, err)
+	require.Regexp(t, `^\S+ level=INFO msg="settings of Ork that mean nothing here" variables="POLL_INTERVAL_SECS DB_POOL_SIZE ORK_LOCATIONS_CONFIG"\n$`, told.String())
+}
+
+func TestFlagsAndVariablesConfigureAMember(t *testing.T) {
+	t.Setenv("SCHEDULER_DB", "old.db")
+	t.Setenv("WORKER_OFFLINE_TTL_SEC", "30")
+	t.Setenv("WORKER_REFRESH_INTERVAL_SEC", "soon")
+	f := memberFlags{MaxUnits: 7, Token: []string{"a"}, TokenFile: write(t, "tokens", "b\n\n c \n"), logFlags: logFlags{LogLevel: "warn"}}
+	cfg, err := f.config(&app{stderr: io.Discard})
+	require.NoError(t, err)
+	require.Equal(t, "sqlite:old.db", cfg.Store)
+	require.Equal(t, []string{"a", "b", "c"}, cfg.Tokens)
+	require.Equal(t, 30*time.Second, cfg.WorkerTTL)
+	require.Zero(t, cfg.WorkerRefresh, "no positive number means the default")
+	require.Equal(t, flow.Limits{Units: 7}, cfg.Limits)
+
+	f.Store, f.WorkerTTL = "sqlite:new.db", time.Minute
+	cfg, err = f.config(&app{stderr: io.Discard})
+	require.NoError(t, err)
+	require.Equal(t, "sqlite:new.db", cfg.Store)
+	require.Equal(t, time.Minute, cfg.WorkerTTL)
+	require.Zero(t, cfg.ResumeGrace)
+
+	for said, want := range map[time.Duration]time.Duration{0: -1, time.Minute: time.Minute} {
+		f.ResumeGrace = &said
+		cfg, err = f.config(&app{stderr: io.Discard})
+		require.NoError(t, err)
+		require.Equal(t, want, cfg.ResumeGrace, "0 means none at all")
+	}
+}
+
+func TestNegativeNumbersAreRefused(t *testing.T) {
+	for _, flag := range []string{"--max-depth=-1", "--max-shared=-1", "--visibility=-1s", "--worker-save=-1ms", "--max-calls=-5", "--resume-grace=-1s"} {
+		got := call(t, "serve", "--listen", "127.0.0.1:0", "--store", "sqlite:"+filepath.Join(t.TempDir(), "t.db"), flag)
+		require.Equal(t, 2, got.code, flag)
+		name, _, _ := strings.Cut(flag, "=")
+		require.Contains(t, got.stderr, name+" is negative")
+	}
+}
+
+func TestPasswordsAreNotPrinted(t *testing.T) {
+	require.Equal(t, "postgres://me@db:5432/troupe", troupe.StoreName("postgres://me:secret@db/troupe?password=secret"))
+	require.Equal(t, "sqlite:t@=?.db", troupe.StoreName("sqlite:t@=?.db"))
+	for _, store := range []string{"postgres://me:secret/x@127.0.0.1:1/troupe", "postgres://me:x@secret@127.0.0.1:1/troupe", "postgres://me@127.0.0.1:1/troupe?password=secret",
+		"host=127.0.0.1 port=1 user=me password=secret", "mysql://me:secret@db/troupe", "postgres:me:secret@db"} {
+		got := call(t, "serve", "--listen", "127.0.0.1:0", "--store", store)
+		require.Equal(t, 1, got.code)
+		require.NotContains(t, got.stdout+got.stderr, "secret", store)
+	}
+}
+
+func TestTheBinaryServesUntilItIsAskedToEnd(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		return // has no such signal
+	}
+	cmd := exec.Command(binary, "serve", "--listen", "127.0.0.1:0", "--store", "sqlite:"+filepath.Join(t.TempDir(), "t.db"))
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	require.NoError(t, err)
+	answer, err := http.Get(urlIn(t, line) + "/readyz")
+	require.NoError(t, err)
+	answer.Body.Close()
+	require.Equal(t, http.StatusOK, answer.StatusCode)
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, cmd.Wait())
+}
+
+func TestTheDemoEndsAsItShould(t *testing.T) {
+	cmd := exec.Command(binary, "demo")
+	cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir())
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.Contains(t, string(out), "tasks ended as they should, ")
+	left, err := os.ReadDir(strings.TrimPrefix(cmd.Env[len(cmd.Env)-1], "TMPDIR="))
+	require.NoError(t, err)
+	require.Empty(t, left, "the demo takes its folder away")
+}
+
+func TestDevPublishesAFolderAndItsChanges(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.Mkdir("flows", 0o700))
+	require.NoError(t, os.WriteFile("flows/Double It.yaml", []byte(double), 0o600))
+	line, out := background(t, "dev", "--listen", "127.0.0.1:0", "--log-level", "error")
+	url := urlIn(t, line)
+	out.waitFor(t, "double-it version 1 is published")
+	require.FileExists(t, ".troupe/dev.db")
+
+	require.NoError(t, os.WriteFile("flows/other.json", []byte(`{"start":"x","nodes":{}}`), 0o600))
+	out.waitFor(t, "other.json:1:")
+	require.NoError(t, os.WriteFile("flows/Double It.yaml", []byte(strings.ReplaceAll(double, "mul: 2", "mul: 20")), 0o600))
+	out.waitFor(t, "double-it version 2 is published")
+	got := call(t, "task", "start", "double-it", "-p", "n=21", "--wait", "--server", url)
+	require.Regexp(t, `Result: +420\n`, got.stdout)
+}
+
+func TestTheWorkersOfDevEndBeforeTheirMember(t *testing.T) {
+	t.Chdir(t.TempDir())
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var stdout, stderr output
+	code := make(chan int, 1)
+	go func() {
+		code <- run(ctx, []string{"dev", "--listen", "127.0.0.1:0"}, strings.NewReader(""), &stdout, &stderr)
+	}()
+	stderr.waitFor(t, "worker=demo-push")
+	stderr.waitFor(t, "worker=demo-pull")
+	stop()
+	require.Equal(t, exitOK, <-code)
+	require.NotContains(t, stderr.String(), "level=WARN")
+}
+
+func TestACommandCarriesOutJobs(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		return // the command below is one of sh
+	}
+	url := startServe(t)
+	path := write(t, "shell.yaml", `
+name: shell
+start: run
+result: out
+on_error: fail
+nodes:
+  run: {exec_type: queue, service: shell, params: {fixed: 1}, prep: {input_key: $params.in}, post: {output_key: out}}
+`)
+	require.Equal(t, 0, call(t, "flow", "apply", path, "--server", url).code)
+	_, _ = background(t, "worker", "--server", url, "--log-level", "error",
+		"--exec", `shell=read line; case "$line" in *fail*) echo first >&2; echo "no luck" >&2; exit 3;; *) echo "{\"got\": $line}";; esac`)
+	got := call(t, "task", "start", "shell", "-p", "in=[1,2]", "--wait", "--server", url)
+	require.Regexp(t, `Result: +\{"got":\s*\{"input":\[1,2\],"params":\{.*"fixed":1.*\}\}\}`, got.stdout)
+	got = call(t, "task", "start", "shell", "-p", "in=fail", "--wait", "--server", url)
+	require.Equal(t, 1, got.code)
+	require.Regexp(t, `Error: .*no luck`, got.stdout)
+}
+
+func TestACommandKnowsItsJob(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		return // the command below is one of sh
+	}
+	url := startServe(t)
+	for mode, route := range map[string]string{"pull": "queue", "push": "push", "attach": "push"} {
+		path := write(t, mode+".yaml", `
+nodes:
+  x: {service: `+mode+`, route: `+route+`, each: {count: 2}}
+`)
+		require.Equal(t, 0, call(t, "flow", "apply", path, "--server", url).code)
+		_, _ = background(t, "worker", "--server", url, "--log-level", "error", "--mode", mode, "--url", "http://127.0.0.1:0",
+			"--exec", mode+`=echo "\"$TROUPE_FLOW $TROUPE_NODE $TROUPE_UNIT/$TROUPE_UNITS $TROUPE_ATTEMPT ${TROUPE_TASK%%-*}\""`)
+		awaitWorker(t, url, mode)
+		got := call(t, "task", "start", mode, "--wait", "--server", url, "--output", "json")
+		require.Equal(t, 0, got.code, got.stdout)
+		require.JSONEq(t, fmt.Sprintf(`{"x": ["%[1]s x 0/2 1 task", "%[1]s x 1/2 1 task"]}`, mode), string(parse[wire.Task](t, got.stdout).Result))
+	}
+}
+
+// awaitWorker waits until a worker that offers a service is registered.
+func awaitWorker(t *testing.T, url, service string) {
+	t.Helper()
+	c, err := client.New(url, client.Options{})
+	require.NoError(t, err)
+	defer c.Close()
+	require.Eventually(t, func() bool {
+		known, err := c.Workers(t.Context())
+		return err == nil && slices.ContainsFunc(known, func(w wire.KnownWorker) bool { return slices.Contains(w.Services, service) })
+	}, time.Minute, 10*time.Millisecond)
+}
+
+func TestAWorkerHasTheLabelsOfItsFlags(t *testing.T) {
+	url := startServe(t)
+	path := write(t, "picky.yaml", `
+start: run
+result: out
+nodes:
+  run: {exec_type: queue, service: async-transform, labels: [gpu, "in eu"], params: {text: x}, post: {output_key: out}}
+`)
+	require.Equal(t, 0, call(t, "flow", "apply", path, "--server", url).code)
+	_, _ = background(t, "worker", "--server", url, "--log-level", "error", "--label", "gpu", "--label", "in eu")
+	got := call(t, "task", "start", "picky", "--wait", "--server", url)
+	require.Equal(t, 0, got.code, got.stdout)
+}
+
+func TestWorkersOfTheDemoAreCommandsToo(t *testing.T) {
+	url := startServe(t)
+	for mode, says := range map[string]string{"--mode=push": "A push", "--mode=pull": "A pull", "--mode=attach": "An attached", "--attach": "An attached"} {
+		line, _ := background(t, "worker", "--server", url, mode, "--url", "http://127.0.0.1:0", "--log-level", "error")
+		require.Contains(t, line, says+" worker offers")
+	}
+}
+
+// Every line on both outputs of a member is JSON when that was asked for: the libraries' lines, and what ends it.
+func TestEverythingAMemberPrintsIsJSONWhenAsked(t *testing.T) {
+	store := "sqlite:" + filepath.Join(t.TempDir(), "t.db")
+	args := []string{"serve", "--listen", "127.0.0.1:0", "--store", store, "--log-format", "json", "--log-level", "debug"}
+	ctx, stop := context.WithCancel(t.Context())
+	var stderr output
+	from, to := io.Pipe()
+	code := make(chan int, 1)
+	go func() {
+		code <- run(ctx, args, strings.NewReader(""), to, &stderr)
+		to.Close()
+	}()
+	said := bufio.NewScanner(from)
+	require.True(t, said.Scan())
+	url := parse[map[string]string](t, said.Text())["serves"]
+	path := write(t, "broken.yaml", strings.ReplaceAll(double, "func: mul", "func: nobody_knows"))
+	require.Equal(t, 0, call(t, "flow", "apply", path, "--server", url).code)
+	require.Equal(t, 1, call(t, "task", "start", "broken", "-p", "n=1", "--wait", "--server", url).code)
+
+	second := call(t, append(args, "--name", "second")...)
+	require.Equal(t, 1, second.code)
+	stop()
+	require.False(t, said.Scan())
+	require.Zero(t, <-code)
+	messages := map[string]map[string]any{}
+	for _, text := range []string{stderr.String(), second.stderr} {
+		for line := range strings.Lines(text) {
+			told := parse[map[string]any](t, line)
+			messages[told["msg"].(string)] = told
+			if took, ok := told["took"]; ok {
+				require.IsType(t, "", took, "durations are for people: %s", line)
+			}
+		}
+	}
+	begun := messages["the member has begun"]
+	require.Equal(t, store, begun["store"])
+	require.NotEmpty(t, begun["version"])
+	require.Contains(t, url, messages["the API is served"]["address"])
+	failed := messages["a task has failed"]
+	require.Equal(t, []any{"broken", "double"}, []any{failed["flow"], failed["node"]})
+	require.NotEmpty(t, failed["task"])
+	for _, line := range []string{"request", "the member is asked to stop: it takes nothing new, and hands over what it owns where there are others", "the member has stopped"} {
+		require.Contains(t, messages, line)
+	}
+	refused := slices.ContainsFunc(slices.Collect(maps.Keys(messages)), func(m string) bool { return strings.Contains(m, "another member is using this store") })
+	require.True(t, refused, "%v", messages)
+}
+
+func TestWorkersThatComeAndGoAreLogged(t *testing.T) {
+	store := "sqlite:" + filepath.Join(t.TempDir(), "t.db")
+	ctx, stop := context.WithCancel(t.Context())
+	var stderr output
+	from, to := io.Pipe()
+	code := make(chan int, 1)
+	go func() {
+		code <- run(ctx, []string{"serve", "--listen", "127.0.0.1:0", "--store", store, "--worker-ttl", "1s", "--worker-save", "100ms"}, strings.NewReader(""), to, &stderr)
+		to.Close()
+	}()
+	said := bufio.NewReader(from)
+	line, err := said.ReadString('\n')
+	require.NoError(t, err)
+	url := urlIn(t, line)
+	register := func(body string) int {
+		req, err := http.NewRequestWithContext(t.Context(), "PUT", url+"/v1/workers/w1", strings.NewReader(body))
+		require.NoError(t, err)
+		resp, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		return resp.StatusCode
+	}
+	for range 3 {
+		require.Equal(t, 400, register(`{"services": ["paint"], "url": "http://192.0.2.1:1"}`))
+	}
+	require.Equal(t, 200, register(`{"services": ["paint"], "labels": ["gpu"]}`))
+	stderr.waitFor(t, `msg="a worker is registered" worker=w1 services=[paint] labels=[gpu]`)
+	stderr.waitFor(t, `msg="a worker is silent: it counts as gone" worker=w1`)
+	require.Equal(t, 1, strings.Count(stderr.String(), "a worker's registration is refused"), "once: %s", stderr.String())
+	stop()
+	_, err = said.ReadString('\n')
+	require.ErrorIs(t, err, io.EOF)
+	require.Zero(t, <-code, stderr.String())
+}

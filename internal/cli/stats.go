@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/troupe-engine/troupe/api/client"
+	"github.com/troupe-engine/troupe/api/wire"
+)
+
+// statsCmd tells how everything is, or how the tasks of one flow go.
+type statsCmd struct {
+	remote
+	Flow    string `arg:"" optional:"" complete:"flow" help:"Slug or id of a flow: how its tasks go, node by node. Without one: tasks by state, and what fails."`
+	Window  string `enum:"1h,24h,7d" default:"24h" help:"Of a flow: what happened in the last 1h, 24h or 7d (${default})."`
+	From    string `placeholder:"WHEN" help:"Of a flow, in place of --window: what happened since 90m, 36h, 30d, 2026-01-31 or a time as in RFC 3339."`
+	To      string `placeholder:"WHEN" help:"Of a flow: until when, likewise."`
+	Version int    `help:"Of a flow: number of the only version that is meant; 0 = all."`
+}
+
+func (c *statsCmd) Run(ctx context.Context, a *app) error {
+	server, err := c.client()
+	switch {
+	case err != nil:
+		return err
+	case c.Flow == "":
+		return c.overview(ctx, a, server)
+	}
+	return c.flow(ctx, a, server)
+}
+
+func (c *statsCmd) flow(ctx context.Context, a *app, server *client.Client) error {
+	of := client.StatsOf{Window: c.Window, Version: c.Version}
+	for text, to := range map[*string]*time.Time{&c.From: &of.From, &c.To: &of.To} {
+		var err error
+		if *to, err = since(*text, time.Now()); err != nil {
+			return err
+		}
+	}
+	st, err := server.FlowStats(ctx, c.Flow, of)
+	switch {
+	case err != nil:
+		return err
+	case c.json():
+		return printJSON(a.stdout, st)
+	}
+	t := st.Tasks
+	fields := []string{"Flow", st.Flow, "Since", moment(st.Since), "Until", moment(st.Until)}
+	for _, n := range []struct {
+		name  string
+		count int64
+	}{{"Started", t.Started}, {"Completed", t.Completed}, {"Failed", t.Failed}, {"Canceled", t.Canceled}} {
+		fields = append(fields, n.name, strconv.FormatInt(n.count, 10))
+	}
+	if t.Completed+t.Failed+t.Canceled > 0 {
+		fields = append(fields, "Took", fmt.Sprintf("half %s, 95%% %s, 99%% %s", millis(t.Duration.P50), millis(t.Duration.P95), millis(t.Duration.P99)))
+	}
+	if err := printFields(a.stdout, fields...); err != nil || len(st.Nodes) == 0 {
+		return err
+	}
+	fmt.Fprintln(a.stdout)
+	return nodeTable(st.Nodes).print(a.stdout)
+}
+
+func nodeTable(nodes []wire.NodeStats) table {
+	t := table{header: []string{"NODE", "COUNT", "FAILED", "RETRIED", "SKIPPED", "P50", "P95", "P99", "WAIT P95", "LAST FAILED"}, spare: []string{"LAST FAILED", "SKIPPED", "P99"}}
+	for _, n := range nodes {
+		name, wait := n.Key, ""
+		if n.Scope != "" {
+			name = n.Scope + "/" + n.Key
+		}
+		if n.Wait != nil {
+			wait = millis(n.Wait.P95)
+		}
+		row := []string{name}
+		for _, count := range []int64{n.Count, n.Failed, n.Retried, n.Skipped} {
+			row = append(row, strconv.FormatInt(count, 10))
+		}
+		t.rows = append(t.rows, append(row, millis(n.Duration.P50), millis(n.Duration.P95), millis(n.Duration.P99), wait, n.LastFailed))
+	}
+	return t
+}
+
+func (c *statsCmd) overview(ctx context.Context, a *app, server *client.Client) error {
+	o, err := server.Overview(ctx)
+	switch {
+	case err != nil:
+		return err
+	case c.json():
+		return printJSON(a.stdout, o)
+	}
+	var fields []string
+	for _, n := range o.States {
+		fields = append(fields, n.State, tally(n.ListedTasks))
+	}
+	for _, r := range o.Recent {
+		fields = append(fields, "last "+r.Window, fmt.Sprintf("%s started, %s completed, %s failed", tally(r.Started), tally(r.Completed), tally(r.Failed)))
+	}
+	fields = append(fields, "workers", fmt.Sprintf("%d online, %d offline", o.Workers.Online, o.Workers.Offline))
+	if err := printFields(a.stdout, fields...); err != nil || len(o.Failing.Groups) == 0 {
+		return err
+	}
+	t := table{header: []string{"FLOW", "FAILED", "ERROR", "LAST", "TASK"}, spare: []string{"LAST", "TASK"}}
+	for _, g := range o.Failing.Groups {
+		t.rows = append(t.rows, []string{g.Flow, strconv.Itoa(g.Count), g.Error, moment(g.At), g.Newest})
+	}
+	fmt.Fprintln(a.stdout)
+	return t.print(a.stdout)
+}
+
+// tally is a number of tasks; beyond what is counted it says so.
+func tally(n wire.ListedTasks) string {
+	if !n.Exact {
+		return strconv.Itoa(n.Count) + "+"
+	}
+	return strconv.Itoa(n.Count)
+}
+
+func millis(ms int64) string { return span(time.Duration(ms) * time.Millisecond) }

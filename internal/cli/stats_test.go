@@ -1,0 +1,34 @@
+package cli
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/api/wire"
+)
+
+func TestStatisticsTellHowEverythingIsAndHowAFlowGoes(t *testing.T) {
+	server := startServe(t)
+	broken := write(t, "broken.yaml", "start: boom\non_error: fail\nnodes:\n  boom: {exec_type: http, service: nobody7, max_retries: 0}\n")
+	require.Equal(t, 1, call(t, "flow", "run", broken, "--server", server).code, "it fails")
+
+	got := call(t, "stats", "--server", server)
+	require.Zero(t, got.code, got.stderr)
+	require.Regexp(t, `failed: +1\n`, got.stdout)
+	require.Regexp(t, `last 1h: +1 started, 0 completed, 1 failed`, got.stdout)
+	require.Regexp(t, `broken +1 +boom: no worker for service nobody#`, got.stdout)
+	require.Equal(t, 1, told[wire.Overview](t, "stats", "--server", server).Failing.Groups[0].Count)
+
+	require.Eventually(t, func() bool { return told[wire.FlowStats](t, "stats", "broken", "--server", server).Tasks.Failed == 1 }, 30*time.Second, 100*time.Millisecond)
+	for _, when := range [][]string{{"--window", "1h"}, {"--from", "2h"}, {"--version", "1"}} {
+		got = call(t, append([]string{"stats", "broken", "--server", server}, when...)...)
+		require.Zero(t, got.code, got.stderr)
+		require.Regexp(t, `Failed: +1\n`, got.stdout)
+		require.Regexp(t, `boom +1 +1 +0 +0 `, got.stdout)
+	}
+	require.Equal(t, "boom", told[wire.FlowStats](t, "stats", "broken", "--server", server).Nodes[0].Key)
+	require.Equal(t, 2, call(t, "stats", "broken", "--window", "2h", "--server", server).code)
+	require.Equal(t, 2, call(t, "stats", "broken", "--from", "soon", "--server", server).code)
+}

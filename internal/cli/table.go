@@ -1,0 +1,151 @@
+package cli
+
+import (
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// table is rows below a header. On a terminal that is too narrow its cells are cut, the widest first, and columns
+// are left out; elsewhere everything is written.
+type table struct {
+	header []string
+	rows   [][]string
+	spare  []string // columns that are left out where there is no room, in this order
+}
+
+// Cells are cut to so many characters while there are spare columns to leave out, and then to so many. The first column is never
+// cut: it is what people copy.
+const (
+	readable = 16
+	cutMost  = 6
+	gap      = 2 // between columns
+)
+
+func printTable(w io.Writer, header []string, rows [][]string) error {
+	return table{header: header, rows: rows}.print(w)
+}
+
+func (t table) print(w io.Writer) error {
+	for _, row := range t.rows {
+		for i := range row {
+			row[i] = clean(row[i])
+		}
+	}
+	d, _ := w.(display)
+	widths := t.fit(d.width)
+	out := w
+	if d.color {
+		out = d.Writer // every cell is clean
+	}
+	var b strings.Builder
+	b.WriteString(line(t.header, widths, nil))
+	for _, row := range t.rows {
+		b.WriteString(line(row, widths, d.paint))
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// fit chooses how wide the columns are, -1 = left out. A width of 0 has room for everything.
+func (t table) fit(width int) []int {
+	widths := t.natural()
+	if width <= 0 {
+		return widths
+	}
+	squeeze(widths, t.header, width, readable)
+	for _, name := range t.spare {
+		if total(widths) <= width {
+			break
+		}
+		if i := slices.Index(t.header, name); i >= 0 {
+			widths[i] = -1
+			widths = t.grown(widths, width)
+		}
+	}
+	squeeze(widths, t.header, width, cutMost)
+	return widths
+}
+
+// natural are the widths that hold everything.
+func (t table) natural() []int {
+	var widths []int
+	for _, row := range slices.Concat([][]string{t.header}, t.rows) {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	return widths
+}
+
+// grown gives the columns that are left the room of one that was left out.
+func (t table) grown(widths []int, width int) []int {
+	all := t.natural()
+	for i := range widths {
+		if widths[i] < 0 {
+			all[i] = -1
+		}
+	}
+	squeeze(all, t.header, width, readable)
+	return all
+}
+
+// squeeze makes the widest columns narrower until all fit, or none is wider than its head and least.
+func squeeze(widths []int, header []string, width, least int) {
+	for total(widths) > width {
+		widest := -1
+		for i := 1; i < len(widths); i++ {
+			if widths[i] > max(least, headWidth(header, i)) && (widest < 0 || widths[i] > widths[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			return
+		}
+		widths[widest]--
+	}
+}
+
+func headWidth(header []string, i int) int {
+	if i >= len(header) {
+		return 0
+	}
+	return utf8.RuneCountInString(header[i])
+}
+
+func total(widths []int) int {
+	sum := -gap
+	for _, w := range widths {
+		if w >= 0 {
+			sum += w + gap
+		}
+	}
+	return sum
+}
+
+// line writes cells side by side. Paint puts color around a cell.
+func line(cells []string, widths []int, paint func(string) string) string {
+	var b strings.Builder
+	spaces := 0
+	for i, cell := range cells {
+		if widths[i] < 0 {
+			continue
+		}
+		cell = short(cell, widths[i])
+		width := utf8.RuneCountInString(cell)
+		if i > 0 && paint != nil { // the first one is a name
+			cell = paint(cell)
+		}
+		if width > 0 {
+			b.WriteString(strings.Repeat(" ", spaces) + cell)
+			spaces = 0
+		}
+		spaces += widths[i] - width + gap
+	}
+	b.WriteString("\n")
+	return b.String()
+}

@@ -1,0 +1,276 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/troupe-engine/troupe/api/client"
+	"github.com/troupe-engine/troupe/api/wire"
+)
+
+type taskShowCmd struct {
+	remote
+	Task  string `arg:"" complete:"task" help:"Id of the task, or what it begins with."`
+	Steps bool   `help:"Show all its steps. Else those of a large dag are left out that have completed or not begun."`
+}
+
+func (c *taskShowCmd) Run(ctx context.Context, a *app) error {
+	server, err := c.client()
+	if err != nil {
+		return err
+	}
+	id, err := taskID(ctx, server, c.Task)
+	if err != nil {
+		return err
+	}
+	task, err := server.Task(ctx, id)
+	if err != nil {
+		return err
+	}
+	waiting, err := server.Waiting(ctx, id)
+	if err != nil {
+		return err
+	}
+	steps, err := c.steps(ctx, server, task)
+	if err != nil {
+		return err
+	}
+	tries, err := triesOf(ctx, server, id, steps)
+	if err != nil {
+		return err
+	}
+	signals, err := signalsOf(ctx, server, id)
+	if err != nil {
+		return err
+	}
+	if c.json() {
+		return printJSON(a.stdout, struct {
+			*wire.Task
+			Waiting []wire.Wait  `json:"waiting"`
+			Steps   []wire.Step  `json:"step_list,omitempty"`
+			Signals []wire.Event `json:"signals,omitempty"`
+		}{task, waiting.Waits, steps, signals})
+	}
+	if err := showTask(a, task, steps, tries, waiting.Waits); err != nil || len(signals) == 0 {
+		return err
+	}
+	return showSignals(a, signals)
+}
+
+// signalsOf are the signals among a task's first events. What came later is in its history.
+func signalsOf(ctx context.Context, server *client.Client, id string) ([]wire.Event, error) {
+	events, err := server.Events(ctx, id, "", pageSize)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(events.Items, func(e wire.Event) bool { return e.Type != "signal_received" }), nil
+}
+
+func showSignals(a *app, signals []wire.Event) error {
+	rows := make([][]string, len(signals))
+	for i, e := range signals {
+		rows[i] = []string{e.Key, orElse(e.By, "somebody"), moment(e.At), short(string(e.Output), 60)}
+	}
+	fmt.Fprintln(a.stdout)
+	return printTable(a.stdout, []string{"SIGNAL", "BY", "AT", "VALUE"}, rows)
+}
+
+// steps are those that are listed: without --steps of a graph those that failed, once it has, and of a dag that is too large for a
+// screen what is under way or went wrong.
+func (c *taskShowCmd) steps(ctx context.Context, server *client.Client, t *wire.Task) ([]wire.Step, error) {
+	q, limit := client.StepQuery{}, 0
+	if !c.Steps {
+		switch n := t.Counts; {
+		case n == nil && t.State != "failed":
+			return nil, nil
+		case n == nil:
+			q.States, limit = []string{"failed"}, manySteps
+		case n.Created+n.Started+n.Completed+n.Failed+n.Skipped > manySteps:
+			q.States, limit = []string{"started", "failed", "skipped"}, manySteps
+		}
+	}
+	return gather(limit, func(p client.Paging) (*wire.Page[wire.Step], error) {
+		q.Paging = p
+		return server.Steps(ctx, t.ID, q)
+	})
+}
+
+// manySteps is how many steps fit on a screen.
+const manySteps = 50
+
+func showTask(a *app, t *wire.Task, steps []wire.Step, tries map[visit]try, waits []wire.Wait) error {
+	var labels []string
+	for _, name := range slices.Sorted(maps.Keys(t.Labels)) {
+		labels = append(labels, name+"="+t.Labels[name])
+	}
+	var shared strings.Builder
+	if err := printLine(&shared, t.Shared); err != nil {
+		return err
+	}
+	err := printFields(a.stdout, "Task", t.ID, "Flow", fmt.Sprintf("%s, version %d", t.Flow, t.Version), "State", stateOf(&t.TaskSummary),
+		"Labels", strings.Join(labels, " "), "Node", t.Node, "Last action", t.LastAction, "Steps", stepsOf(t),
+		"Forked from", t.Forked, "Started", moment(t.CreatedAt), "Ended", moment(t.EndedAt), "Time", took(t.CreatedAt, t.EndedAt), "Error", t.Error,
+		"Params", string(t.Params), "Shared", strings.TrimSpace(shared.String()), "Result", string(t.Result))
+	if err != nil {
+		return err
+	}
+	if err := showFollowed(a, t); err != nil {
+		return err
+	}
+	if len(steps) > 0 {
+		err = showSteps(a, steps, tries)
+	} else {
+		err = showActive(a, t.Active)
+	}
+	if err != nil {
+		return err
+	}
+	for _, w := range waits {
+		fmt.Fprintf(a.stdout, "\nWaits: %s", clean(waitLine(&w)))
+	}
+	if len(waits) > 0 {
+		fmt.Fprintln(a.stdout)
+	}
+	return nil
+}
+
+// showFollowed lists the errors that the task went on after.
+func showFollowed(a *app, t *wire.Task) error {
+	if len(t.FollowedErrors) == 0 {
+		return nil
+	}
+	var rows [][]string
+	for _, f := range t.FollowedErrors {
+		rows = append(rows, []string{f.Node, fmt.Sprint(f.Times), moment(f.At), short(f.Error, 80)})
+	}
+	fmt.Fprintln(a.stdout)
+	return printTable(a.stdout, []string{"FAILED, AND FOLLOWED", "TIMES", "LAST", "ERROR"}, rows)
+}
+
+// stepsOf counts a task's steps.
+func stepsOf(t *wire.Task) string {
+	n := t.Counts
+	if n == nil {
+		return fmt.Sprint(t.Steps)
+	}
+	return fmt.Sprintf("%d completed, %d started, %d failed, %d skipped, %d to come", n.Completed, n.Started, n.Failed, n.Skipped, n.Created)
+}
+
+func showSteps(a *app, steps []wire.Step, tries map[visit]try) error {
+	var rows [][]string
+	for _, s := range steps {
+		units := ""
+		if s.Units.Total > 1 || s.Kind == "fanout" && s.Visit > 0 {
+			units = fmt.Sprintf("%d/%d", s.Units.Done, s.Units.Total) + failedUnits(s.Units.Failed)
+		}
+		last := tries[visit{nodeID{s.Scope, s.Node}, s.Visit}]
+		rows = append(rows, []string{nodeID{s.Scope, s.Node}.String(), s.Kind, s.State, units, last.number(), last.by, took(s.EnteredAt, s.EndedAt), short(stepText(&s), 80)})
+	}
+	fmt.Fprintln(a.stdout)
+	return printTable(a.stdout, []string{"STEP", "KIND", "STATE", "UNITS", "ATTEMPT", "EXECUTION", "TIME", "WHY"}, rows)
+}
+
+// try is the last attempt of a step; of one with many units the one with the highest number.
+type try struct {
+	attempt int    // from 1; 0 = there was none
+	by      string // who carries it out, as far as that has a name: a worker, a process, a job outside
+}
+
+func (t try) number() string {
+	if t.attempt == 0 {
+		return ""
+	}
+	return strconv.Itoa(t.attempt)
+}
+
+// triesOf are the last attempts of steps, among the first ones of the task: all are in its history.
+func triesOf(ctx context.Context, server *client.Client, id string, steps []wire.Step) (map[visit]try, error) {
+	if len(steps) == 0 {
+		return nil, nil
+	}
+	runs, err := server.Runs(ctx, id, client.Paging{Limit: pageSize})
+	if err != nil {
+		return nil, err
+	}
+	last := map[visit]try{}
+	for _, r := range runs.Items {
+		at := visit{nodeID{r.Scope, r.Node}, r.Visit}
+		if r.Kind == "attempt" && r.Attempt >= last[at].attempt {
+			last[at] = try{r.Attempt, orElse(r.Worker, r.URL)}
+		}
+	}
+	return last, nil
+}
+
+// failedUnits tells of the units that are done how many have failed.
+func failedUnits(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d failed)", n)
+}
+
+// stepText is why a step is in its state.
+func stepText(s *wire.Step) string {
+	switch {
+	case s.Error != "" || s.Reason != "":
+		return strings.TrimPrefix(s.Reason+after(": ", s.Error), ": ")
+	case s.Held:
+		return "held back"
+	case s.Waits > 0:
+		text := "after " + strings.Join(s.WaitsFor, ", ")
+		if more := s.Waits - len(s.WaitsFor); more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
+		}
+		return text
+	case s.Wait != nil:
+		return s.Wait.Text
+	}
+	return after("action ", s.Action)
+}
+
+func showActive(a *app, steps []wire.Step) error {
+	if len(steps) == 0 {
+		return nil
+	}
+	var rows [][]string
+	for _, s := range steps {
+		row := []string{nodeID{s.Scope, s.Node}.String(), s.Kind, fmt.Sprint(s.Visit), "", "", "", "", moment(s.EnteredAt), moment(s.Due)}
+		if u := s.Units; u.Total > 0 {
+			row[3] = fmt.Sprintf("%d/%d", u.Done, u.Total)
+			row[4], row[5], row[6] = fmt.Sprint(u.Failed), fmt.Sprint(u.InFlight), fmt.Sprint(u.Retrying)
+		}
+		rows = append(rows, row)
+	}
+	fmt.Fprintln(a.stdout)
+	return printTable(a.stdout, []string{"ACTIVE", "KIND", "VISIT", "DONE", "FAILED", "IN FLIGHT", "RETRYING", "SINCE", "UNTIL"}, rows)
+}
+
+func waitLine(w *wire.Wait) string {
+	line := w.Text
+	if w.Node != "" {
+		line = nodeID{w.Scope, w.Node}.String() + ": " + line
+	}
+	if w.Workers != nil {
+		line += inQueue(w)
+	}
+	return line + after(", until ", moment(w.Until))
+}
+
+// inQueue says how a job stands for which a worker has to poll.
+func inQueue(w *wire.Wait) (text string) {
+	if w.Before != nil {
+		text = fmt.Sprintf(", %d before it", *w.Before)
+	}
+	switch *w.Workers {
+	case 0:
+		return text + ", and no worker is there that could take it"
+	case 1:
+		return text + ", one worker could take it"
+	}
+	return fmt.Sprintf("%s, %d workers could take it", text, *w.Workers)
+}

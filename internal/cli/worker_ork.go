@@ -1,0 +1,158 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/troupe-engine/troupe/flow/ork"
+	"github.com/troupe-engine/troupe/internal/child"
+	"github.com/troupe-engine/troupe/internal/program"
+)
+
+// orkFlags have a worker speak the protocol of Ork's HTTP workers: it is called, asks nobody, and keeps nothing.
+type orkFlags struct {
+	OrkListen    string `placeholder:"ADDR" group:"Ork" help:"Be a worker as Ork calls them at this address of this computer, such as 127.0.0.1:8081: whoever reaches it may run programs inside of --working-dir as this user."`
+	WorkflowPath string `placeholder:"FILE" default:"workflow.yaml" group:"Ork" help:"What /compile tells about when it is not asked for another file (${default})."`
+	WorkingDir   string `type:"existingdir" default:"." group:"Ork" help:"Folder that programs run in, and files are read from (${default})."`
+}
+
+// orkWorker answers as one.
+type orkWorker struct {
+	dir, workflow string
+	runner        *program.Runner
+	slots         chan struct{} // one for each program at once
+}
+
+// Bounds of what such a worker is asked.
+const (
+	maxOrkRequest  = 8 << 20
+	orkConcurrency = 64
+)
+
+// serveOrk answers until it is asked to end. Programs that run then are ended, too.
+func (c *workerRunCmd) serveOrk(ctx context.Context, a *app) error {
+	if err := checkLoopback(c.OrkListen); err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", c.OrkListen)
+	if err != nil {
+		return fmt.Errorf("listening: %w", err)
+	}
+	atOnce := c.Concurrency
+	if atOnce <= 0 {
+		atOnce = orkConcurrency
+	}
+	w := &orkWorker{dir: c.WorkingDir, workflow: c.WorkflowPath, slots: make(chan struct{}, atOnce),
+		runner: program.New(program.Options{Dir: c.WorkingDir, Env: c.ChildEnv})}
+	server := &http.Server{Handler: w.routes(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
+		BaseContext: func(net.Listener) context.Context { return ctx }}
+	stop := context.AfterFunc(ctx, func() {
+		leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.StopGrace+10*time.Second)
+		defer cancel()
+		_ = server.Shutdown(leaving) // who is cut off has been told that its program has ended
+	})
+	defer stop()
+	c.say(a, "A worker for Ork listens on http://"+listener.Addr().String(), map[string]string{"mode": "ork", "address": listener.Addr().String()})
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// checkLoopback refuses addresses that others can reach: there is nothing in Ork's protocol by which callers could be told apart.
+func checkLoopback(address string) error {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return usagef("--ork-listen %q is no address such as 127.0.0.1:8081", address)
+	}
+	if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.IsLoopback()) {
+		return usagef("--ork-listen %s can be reached from other hosts, and nobody has to prove who he is there: listen on 127.0.0.1, behind a proxy that asks for credentials", address)
+	}
+	return nil
+}
+
+func (w *orkWorker) routes() http.Handler {
+	mux := http.NewServeMux()
+	healthy := func(out http.ResponseWriter, _ *http.Request) {
+		answerJSON(out, map[string]string{"status": "healthy", "service": "ork-worker"})
+	}
+	mux.HandleFunc("GET /health", healthy)
+	mux.HandleFunc("POST /health", healthy)
+	mux.HandleFunc("POST /compile", w.compile)
+	mux.HandleFunc("POST /execute", w.execute)
+	return withoutPages(mux)
+}
+
+// withoutPages refuses what a web page sends: it may reach this computer's addresses, and is not to start programs.
+func withoutPages(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, maxOrkRequest)
+		kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+		switch {
+		case r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != "":
+			http.Error(w, "web pages are not served", http.StatusForbidden)
+		case r.ContentLength != 0 && kind != "application/json":
+			http.Error(w, "the body must be of the type application/json", http.StatusUnsupportedMediaType)
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+func answerJSON(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v) // who has gone needs no answer
+}
+
+// orkTask is a task of a workflow as /compile tells it.
+type orkTask struct {
+	Name      string   `json:"name"`
+	Executor  string   `json:"executor"`
+	DependsOn []string `json:"depends_on"`
+}
+
+// compile tells what is in a workflow file of the working folder.
+func (w *orkWorker) compile(out http.ResponseWriter, r *http.Request) {
+	asked := struct {
+		Path string `json:"workflow_path"`
+	}{w.workflow}
+	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil && !errors.Is(err, io.EOF) {
+		http.Error(out, "the body is no JSON object: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	path, err := child.Inside(w.dir, asked.Path)
+	if err != nil {
+		http.Error(out, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		http.Error(out, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	o, err := orkOptions(w.dir)
+	if err != nil {
+		http.Error(out, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	o.Inspect = nil
+	workflow, problems := ork.Translate(text, o)
+	if err := problems.Err(); err != nil {
+		http.Error(out, err.Error(), http.StatusBadRequest)
+		return
+	}
+	tasks := make([]orkTask, len(workflow.Tasks))
+	for i, t := range workflow.Tasks {
+		tasks[i] = orkTask{t.Name, t.Executor, append([]string{}, t.DependsOn...)}
+	}
+	answerJSON(out, map[string]any{"workflow": workflow.Name, "tasks": tasks})
+}
