@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/cloud/internal/fakes"
+	"github.com/troupe-engine/troupe/internal/pgtest"
 )
 
 func TestALargeInputNeedsAnObjectStore(t *testing.T) {
@@ -57,7 +58,7 @@ func TestManyExecutionsOfAJobAreLookedAtWithOneList(t *testing.T) {
 	seconds := time.Since(from).Seconds()
 	heard := len(g.Requests())
 	t.Logf("%d requests in %.1f s", heard, seconds)
-	require.LessOrEqual(t, float64(heard), 2*seconds+many/10)
+	require.LessOrEqual(t, float64(heard), 2*seconds+10)
 }
 
 // kills is how often the member is killed while executions are under way: TROUPE_CLOUD_KILLS.
@@ -116,6 +117,35 @@ func TestNoExecutionIsBegunTwiceOrLostWhoeverIsKilled(t *testing.T) {
 	for job, n := range begun {
 		require.Equal(t, 1, n, "%s", job)
 	}
+}
+
+func TestAnotherMemberTakesExecutionsOver(t *testing.T) {
+	t.Parallel()
+	const many = 24
+	g := fakes.NewGoogle(t)
+	store := []string{"--store", pgtest.DSN(t)}
+	first, second := newMember(t, g, store...), newMember(t, g, store...)
+	g.Run.Behave("load", fakes.Behavior{Takes: 2 * time.Second})
+	busy := make([]fakes.Refusal, many/2)
+	for i := range busy {
+		busy[i] = fakes.Refusal{Match: ":run", Status: 503, Text: "busy"}
+	}
+	g.Refuse(append(busy, fakes.Refusal{Match: ":run", Done: true, Then: first.process.Kill})...)
+	second.register("taken", `load: {executor: cloudrun, job: load}`)
+	var runs []*run
+	for i := range many { // each is one of the two's
+		runs = append(runs, second.insist("taken", strconv.Itoa(i)))
+	}
+	<-first.process.Done()
+	for _, r := range runs {
+		r.ends("success")
+	}
+	begun := map[string]bool{}
+	for _, e := range g.Run.Executions("load") {
+		begun[e.Env["TROUPE_JOB"]] = true
+	}
+	require.Len(t, begun, many, "none is lost")
+	require.Len(t, g.Run.Executions("load"), many, "none is begun twice")
 }
 
 // insist starts a run once, however often the member is killed meanwhile; nil = that takes too long.

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/cloud/internal/fakes"
+	"github.com/troupe-engine/troupe/internal/pgtest"
 	"github.com/troupe-engine/troupe/internal/ports"
 	"github.com/troupe-engine/troupe/internal/process"
 )
@@ -36,7 +37,7 @@ func build(m *testing.M) int {
 	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
 		panic(fmt.Sprintf("go build: %v\n%s", err, out))
 	}
-	return m.Run()
+	return pgtest.Main(m)
 }
 
 // patience is how long anything may take.

@@ -34,11 +34,14 @@ type list struct {
 	turn  chan struct{} // has something while somebody lists
 
 	mu      sync.Mutex
-	open    map[string]time.Time // executions by when they were looked at last
+	open    map[string]*asked // executions that are waited for
 	touched time.Time
 
 	last *shown // whoever has the turn may look
 }
+
+// asked is when somebody asked how an execution is, for the first time and for the last.
+type asked struct{ first, last time.Time }
 
 // shown is what a list has told.
 type shown struct {
@@ -59,7 +62,7 @@ func (l *lists) get(job string) *list {
 	}
 	one := l.of[job]
 	if one == nil {
-		one = &list{calls: l.calls, job: job, turn: make(chan struct{}, 1), open: map[string]time.Time{}, touched: now}
+		one = &list{calls: l.calls, job: job, turn: make(chan struct{}, 1), open: map[string]*asked{}, touched: now}
 		l.of[job] = one
 	}
 	one.touch(now)
@@ -83,13 +86,16 @@ func (l *list) touch(now time.Time) {
 func (l *lists) look(ctx context.Context, name string, pause time.Duration) (*execution, error) {
 	job, _, _ := strings.Cut(name, "/executions/")
 	one := l.get(job)
-	if open := one.note(name); len(open) >= many {
-		all, err := one.shown(ctx, time.Now().Add(-pause), func(s *shown) bool { return s.has(open) })
+	if since, open := one.note(name); len(open) >= many {
+		all, err := one.shown(ctx, time.Now().Add(-pause), func(*shown) bool { return true }, func(s *shown) bool { return s.has(open) })
 		if err != nil {
 			return nil, err
 		}
-		if e := all.byName[name]; e != nil {
+		switch e := all.byName[name]; {
+		case e != nil:
 			return one.looked(e), nil
+		case since.After(all.began): // it is newer than the list: the next one has it
+			return &execution{name: name}, nil
 		}
 	}
 	answer, err := l.calls.Get(name).Context(ctx).Do()
@@ -99,21 +105,23 @@ func (l *lists) look(ctx context.Context, name string, pause time.Duration) (*ex
 	return one.looked(executionOf(answer)), nil
 }
 
-// note says that somebody waits for an execution, and tells which ones are waited for.
-func (l *list) note(name string) []string {
+// note says that somebody waits for an execution, and tells since when, and which ones are waited for.
+func (l *list) note(name string) (since time.Time, names []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	l.open[name] = now
-	names := make([]string, 0, len(l.open))
-	for other, at := range l.open {
-		if now.Sub(at) > openFor {
+	if l.open[name] == nil {
+		l.open[name] = &asked{first: now}
+	}
+	l.open[name].last = now
+	for other, a := range l.open {
+		if now.Sub(a.last) > openFor {
 			delete(l.open, other)
 			continue
 		}
 		names = append(names, other)
 	}
-	return names
+	return l.open[name].first, names
 }
 
 // looked forgets an execution that has ended.
@@ -128,22 +136,24 @@ func (l *list) looked(e *execution) *execution {
 
 // find looks for the execution that was begun for a job of ours, which is not older than a time; nil = there is none.
 func (l *lists) find(ctx context.Context, job, ours string, notBefore time.Time) (*execution, error) {
-	all, err := l.get(job).shown(ctx, time.Now(), func(s *shown) bool { return s.byJob[ours] != nil || s.oldest.Before(notBefore) })
+	enough := func(s *shown) bool { return s.byJob[ours] != nil || s.oldest.Before(notBefore) }
+	all, err := l.get(job).shown(ctx, time.Now(), enough, enough)
 	if err != nil {
 		return nil, err
 	}
 	return all.byJob[ours], nil
 }
 
-// shown is a list that was not begun before a time, and shows enough. Those who ask meanwhile wait, and are served with it, too.
-func (l *list) shown(ctx context.Context, since time.Time, enough func(*shown) bool) (*shown, error) {
+// shown is a list that was not begun before a time: the last one, if it is whole or will do, else one that is read until it shows enough. Those who
+// ask meanwhile wait, and are served with it, too.
+func (l *list) shown(ctx context.Context, since time.Time, willDo, enough func(*shown) bool) (*shown, error) {
 	select {
 	case l.turn <- struct{}{}:
 		defer func() { <-l.turn }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if l.last != nil && !l.last.began.Before(since) && (l.last.whole || enough(l.last)) {
+	if l.last != nil && !l.last.began.Before(since) && (l.last.whole || willDo(l.last)) {
 		return l.last, nil
 	}
 	fresh := &shown{began: time.Now(), byName: map[string]*execution{}, byJob: map[string]*execution{}, oldest: time.Now()}
