@@ -13,7 +13,7 @@ ROUNDS ?= 3
 QUICK ?=
 BEYOND ?= 1.15
 
-.PHONY: test race lint cross vuln generate generated fuzz sim crash faults attack bench bench-compare bench-guard curves where release deploy postgres containers ui ui-check ui-shots ui-bench
+.PHONY: test race lint cross vuln generate generated fuzz sim crash faults attack bench bench-compare bench-guard curves where release deploy cloud live-cloudrun live-kubernetes postgres containers ui ui-check ui-shots ui-bench
 
 ## The whole suite, on both stores. It starts a PostgreSQL server of its own.
 test: postgres
@@ -50,6 +50,14 @@ deploy:
 	@scripts/systemd.sh
 	@cd deploy/test && go vet ./... && go test -count=1 $(TESTFLAGS) ./...
 
+## troupe-cloud, a module of its own likewise, against clouds of our own making.
+cloud: postgres
+	@TESTFLAGS="$(TESTFLAGS)" scripts/cloud.sh
+
+## The same against real ones, for who has an account: PROJECT, REGION and JOB of Cloud Run; NAMESPACE of Kubernetes.
+live-cloudrun live-kubernetes:
+	@cd cloud && go test -tags live -count=1 -v -run $(if $(filter live-cloudrun,$@),LiveCloudRun,LiveKubernetes) ./cmd/troupe-cloud
+
 generate:
 	@go generate ./...
 
@@ -64,10 +72,11 @@ fuzz:
 sim:
 	@TROUPE_SIM_SEEDS=$(SEEDS) scripts/long.sh sim internal/sim go test -count=1 -timeout 0 ./internal/sim
 
-## End to end, with KILLS processes killed by SIGKILL. CONTAINERS=1 has containers under way, too.
+## End to end, with KILLS processes killed by SIGKILL, and as many with jobs of Cloud Run under way. CONTAINERS=1 has containers under way, too.
 crash: postgres
 	@[ -z "$(CONTAINERS)" ] || scripts/containers.sh
 	@PATH="$$PATH:/usr/sbin:/sbin" TROUPE_ERRANDS_CONTAINERS=$(CONTAINERS) TROUPE_CRASH_KILLS=$(KILLS) scripts/long.sh crash internal/e2e go test -count=1 -timeout 0 -v -run Crash ./internal/e2e
+	@cd cloud && TROUPE_CLOUD_KILLS=$(KILLS) go test -count=1 -timeout 0 -v -run 'WhoeverIsKilled|TakesExecutionsOver' ./cmd/troupe-cloud
 
 ## Members on hosts of their own, with N faults in a row: kills, freezes, cut links, restarts. SEED=… repeats a run. CONTAINERS as above.
 faults: postgres

@@ -67,6 +67,7 @@ type Engine struct {
 	others     atomic.Pointer[cluster.Others]
 	schedules  atomic.Pointer[schedule.Runner]
 	objects    *external.Objects
+	services   external.Services
 	files      *withFiles        // nil without an object store
 	programs   *programs.Carrier // nil before the first life
 	tls        *api.Certificates
@@ -99,7 +100,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if err := errors.Join(cfg.checkScriptDir(), cfg.checkPatterns(), cfg.checkCluster(storeKind(cfg.Store) == "sqlite")); err != nil {
 		return nil, err
 	}
-	known, err := secrets.Open(secrets.Options{Env: cfg.SecretEnv, Dir: cfg.SecretDir, Seen: cfg.ChildEnv})
+	known, err := secrets.Open(secrets.Options{Env: cfg.SecretEnv, Dir: cfg.SecretDir, More: cfg.Secrets, Seen: cfg.ChildEnv})
 	if err != nil {
 		return nil, err
 	}
@@ -132,8 +133,11 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if e.client, err = e.newClient(); err == nil {
 		e.containers, err = e.newContainers(ctx)
 	}
+	if err == nil {
+		e.services, err = e.newServices(ctx)
+	}
 	if err != nil {
-		return nil, errors.Join(err, e.closeLogs(), store.Close())
+		return nil, errors.Join(err, e.closeContainers(), e.closeLogs(), store.Close())
 	}
 	e.tellSpans()
 	return e, nil
@@ -265,6 +269,9 @@ func (e *Engine) trackers() map[string]Tracker {
 		external.CustomHTTP: external.NewHTTP(external.Options{Networks: e.cfg.PollNetworks, Mock: e.cfg.AllowMock, Secret: e.secrets.Value, TLS: e.tls.Client, Now: e.now}),
 	}
 	maps.Copy(all, e.cfg.Trackers)
+	for name, service := range e.services {
+		all[name] = service
+	}
 	return all
 }
 
@@ -301,7 +308,7 @@ func (e *Engine) Close() error {
 	e.work.Wait()
 	e.closeSpans()
 	e.programs.Close()
-	err = errors.Join(err, e.closeContainers(), e.closeLogs(), e.store.Close())
+	err = errors.Join(err, e.closeContainers(), e.services.Close(), e.closeLogs(), e.store.Close())
 	switch {
 	case lived && err != nil:
 		e.cfg.Logger.Error("the member has stopped, but not well", "member", e.cfg.Name, "took", time.Since(began), "error", err)

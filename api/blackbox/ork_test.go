@@ -64,7 +64,7 @@ var orkChecks = []check{
 	{"C18 what is wrong with a project of dbt is told with its place", orkDbtWrong},
 	{"10.5 classes of Python are executors", orkCustom},
 	{"10.5 workers have names", orkNamedWorkers},
-	{"C19 jobs of Cloud Run need another binary", orkCloudRun},
+	{"C19 jobs of Cloud Run and of Kubernetes need another binary", orkCloudRun},
 	{"10.2 what is not done is refused", orkRefusesWhatItCannotDo},
 	{"10.4 an output of another type fails", orkOutputType},
 	{"14 workflows are listed and deleted", orkWorkflows},

@@ -180,9 +180,11 @@ const (
 	worker    = "worker"
 	cloudRun  = "cloudrun"
 	container = "container"
+
+	kubernetes = "kubernetes"
 )
 
-var executors = []string{process, python, library, container, worker, cloudRun, dbtRun, dbtTest, dbtSeed, dbtSnapshot}
+var executors = []string{process, python, library, container, worker, cloudRun, kubernetes, dbtRun, dbtTest, dbtSeed, dbtSnapshot}
 
 // canonical is an executor by the one of its names that we use.
 func canonical(word string) string {
@@ -235,6 +237,8 @@ func (t *task) readKind(called string, named *executorOf) {
 		t.readImage()
 	case dbtRun, dbtTest, dbtSeed, dbtSnapshot:
 		t.readDbt(word)
+	case kubernetes:
+		t.readKubernetes()
 	case "":
 		t.readNone()
 	default:

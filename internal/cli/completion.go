@@ -24,11 +24,11 @@ func (c *completionCmd) Run(a *app) error {
 	places := places(a.model)
 	switch c.Shell {
 	case "bash":
-		writeBash(a.stdout, places)
+		writeBash(a.stdout, a.model.Name, places)
 	case "zsh":
-		writeZsh(a.stdout, places)
+		writeZsh(a.stdout, a.model.Name, places)
 	case "fish":
-		writeFish(a.stdout, places)
+		writeFish(a.stdout, a.model.Name, places)
 	}
 	return nil
 }
@@ -163,7 +163,7 @@ func paths(places []place) string {
 	return strings.Join(all, "|")
 }
 
-func writeBash(w io.Writer, places []place) {
+func writeBash(w io.Writer, program string, places []place) {
 	fmt.Fprintf(w, `_troupe() {
   local cur="${COMP_WORDS[COMP_CWORD]}" prev="${COMP_WORDS[COMP_CWORD-1]}" at="" next word words="" IFS=$' \t\n'
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
@@ -196,12 +196,11 @@ func writeBash(w io.Writer, places []place) {
 _troupe_values() {
   "${COMP_WORDS[0]}" __complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null | cut -f1
 }
-complete -o default -F _troupe troupe
-`)
+complete -o default -F _troupe `+program+"\n")
 }
 
-func writeZsh(w io.Writer, places []place) {
-	fmt.Fprintf(w, `#compdef troupe
+func writeZsh(w io.Writer, program string, places []place) {
+	fmt.Fprintf(w, `#compdef %s
 _troupe() {
   local at="" next word asks=""
   local -a commands flags values
@@ -212,7 +211,7 @@ _troupe() {
     esac
   done
   case "$at ${words[CURRENT-1]}" in
-`, paths(places))
+`, program, paths(places))
 	for _, f := range behindFlags(places) {
 		then := "compadd " + strings.Join(f.values, " ") + "; return"
 		if f.asks {
@@ -241,8 +240,7 @@ _troupe() {
     _files
   fi
 }
-if [[ "$funcstack[1]" == "_troupe" ]]; then _troupe "$@"; else compdef _troupe troupe; fi
-`)
+if [[ "$funcstack[1]" == "_troupe" ]]; then _troupe "$@"; else compdef _troupe `+program+"; fi\n")
 }
 
 func described(words []word) string {
@@ -260,7 +258,7 @@ func described(words []word) string {
 // quoted is a text as one word of a shell.
 func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-func writeFish(w io.Writer, places []place) {
+func writeFish(w io.Writer, program string, places []place) {
 	fmt.Fprintf(w, `function __troupe_at
   set -l at
   for word in (commandline -opc)[2..-1]
@@ -276,10 +274,10 @@ end
 `, strings.ReplaceAll(paths(places), "|", " "))
 	for _, p := range places {
 		for _, c := range p.commands {
-			fmt.Fprintf(w, "complete -c troupe -f -n '__troupe_at %q' -a %s -d %s\n", p.path, c.text, quoted(c.help))
+			fmt.Fprintf(w, "complete -c %s -f -n '__troupe_at %q' -a %s -d %s\n", program, p.path, c.text, quoted(c.help))
 		}
 		if p.asks {
-			fmt.Fprintf(w, "complete -c troupe -f -n '__troupe_at %q' -a '(__troupe_values)'\n", p.path)
+			fmt.Fprintf(w, "complete -c %s -f -n '__troupe_at %q' -a '(__troupe_values)'\n", program, p.path)
 		}
 		for _, f := range p.flags {
 			value := ""
@@ -295,7 +293,7 @@ end
 			if f.short != "" {
 				short = " -s " + strings.TrimPrefix(f.short, "-")
 			}
-			fmt.Fprintf(w, "complete -c troupe -n '__troupe_at %q' -l %s%s%s -d %s\n", p.path, strings.TrimPrefix(f.text, "--"), short, value, quoted(f.help))
+			fmt.Fprintf(w, "complete -c %s -n '__troupe_at %q' -l %s%s%s -d %s\n", program, p.path, strings.TrimPrefix(f.text, "--"), short, value, quoted(f.help))
 		}
 	}
 }
