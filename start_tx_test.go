@@ -112,7 +112,7 @@ func TestATaskBegunInATransactionThatIsRolledBackNeverWas(t *testing.T) {
 
 func TestAFlowIsNotDeletedWhileATransactionThatStartsATaskOfItIsOpen(t *testing.T) {
 	s := openShop(t)
-	s.dsn += "&lock_timeout=50"
+	s.dsn += "&lock_timeout=1000" // what other members hold while this one joins is let go of sooner
 	impatient := s.member(t)
 	tx := s.begin(t)
 	_, err := s.StartTx(t.Context(), tx, "shipping", nil)
