@@ -50,7 +50,7 @@ deploy:
 	@scripts/systemd.sh
 	@cd deploy/test && go vet ./... && go test -count=1 $(TESTFLAGS) ./...
 
-## troupe-cloud, a module of its own likewise, against clouds of our own making.
+## troupe-cloud, a module of its own likewise, against clouds of our own making; and is troupe itself still as small as it may be?
 cloud: postgres
 	@TESTFLAGS="$(TESTFLAGS)" scripts/cloud.sh
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # release.sh [FOLDER] builds the command for all platforms, or for those in PLATFORMS ("linux/amd64 darwin/arm64 …"), into
-# FOLDER (dist), and troupe-library where there is one, with SHA256SUMS. The same commit and the same Go make the same bytes, wherever they are made: there is no cgo,
+# FOLDER (dist), with troupe-cloud, unless CLOUD is no, and troupe-library where there is one, and SHA256SUMS. The same commit and the same Go make the same bytes, wherever they are made: there is no cgo,
 # no path and no time in them but the commit's. VERSION is what git describes, unless it is set; COMMIT and DATE too, where there is no repository.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -13,7 +13,7 @@ date=${DATE:-$(TZ=UTC git log -1 --format=%cd --date=format-local:%Y-%m-%dT%H:%M
 module=$(go list -m)
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
-rm -f "$out"/troupe_* "$out"/troupe-library_* "$out/SHA256SUMS"
+rm -f "$out"/troupe_* "$out"/troupe-cloud_* "$out"/troupe-library_* "$out/SHA256SUMS"
 
 build() { # FILE PACKAGE
   CGO_ENABLED=0 GOOS=$os GOARCH=$arch GOAMD64=v1 GOARM64=v8.0 GOFLAGS='' go build -trimpath -buildvcs=false \
@@ -24,10 +24,11 @@ build() { # FILE PACKAGE
 
 for platform in $platforms; do
   os=${platform%/*} arch=${platform#*/}
-  file=$out/troupe_${version}_${os}_$arch
-  [ "$os" != windows ] || file=$file.exe
-  build "$file" ./cmd/troupe
-  [ "$os" = windows ] || build "$out/troupe-library_${version}_${os}_$arch" ./cmd/troupe-library # the only one that is linked dynamically
+  name=${version}_${os}_$arch
+  [ "$os" != windows ] || name=$name.exe
+  build "$out/troupe_$name" ./cmd/troupe
+  [ "${CLOUD:-yes}" = no ] || (cd cloud && build "$out/troupe-cloud_$name" ./cmd/troupe-cloud)
+  [ "$os" = windows ] || build "$out/troupe-library_$name" ./cmd/troupe-library # the only one that is linked dynamically
 done
 cd "$out"
 sum() { if command -v sha256sum >/dev/null; then sha256sum "$@"; else shasum -a 256 "$@"; fi; }

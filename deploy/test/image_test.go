@@ -39,7 +39,7 @@ func testMain(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	build := exec.Command("../../scripts/release.sh", dir)
-	build.Env = append(os.Environ(), "PLATFORMS=linux/"+runtime.GOARCH, "VERSION=v0.0.0-test", "COMMIT=unknown", "DATE=2026-01-02T03:04:05Z")
+	build.Env = append(os.Environ(), "CLOUD=no", "PLATFORMS=linux/"+runtime.GOARCH, "VERSION=v0.0.0-test", "COMMIT=unknown", "DATE=2026-01-02T03:04:05Z")
 	if out, err := build.CombinedOutput(); err != nil {
 		panic(fmt.Sprintf("scripts/release.sh: %v\n%s", err, out))
 	}

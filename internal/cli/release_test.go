@@ -16,7 +16,7 @@ func release(t *testing.T) (file, sums string) {
 	t.Helper()
 	dir := t.TempDir()
 	cmd := exec.Command("../../scripts/release.sh", dir)
-	cmd.Env = append(os.Environ(), "PLATFORMS="+runtime.GOOS+"/"+runtime.GOARCH, "VERSION=v1.2.3", "COMMIT=0123456789abcdef", "DATE=2026-01-02T03:04:05Z")
+	cmd.Env = append(os.Environ(), "CLOUD=no", "PLATFORMS="+runtime.GOOS+"/"+runtime.GOARCH, "VERSION=v1.2.3", "COMMIT=0123456789abcdef", "DATE=2026-01-02T03:04:05Z")
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(out))
 	text, err := os.ReadFile(filepath.Join(dir, "SHA256SUMS"))

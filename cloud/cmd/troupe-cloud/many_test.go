@@ -88,6 +88,15 @@ func TestNoExecutionIsBegunTwiceOrLostWhoeverIsKilled(t *testing.T) {
 		lines = append(lines, fmt.Sprintf("t%d: {executor: cloudrun, job: job-%d}", i, i%jobs))
 	}
 	m.register("crash", lines...)
+	begun := func() map[string]int {
+		all := map[string]int{}
+		for i := range jobs {
+			for _, e := range g.Run.Executions(fmt.Sprintf("job-%d", i)) {
+				all[e.Env["TROUPE_JOB"]]++
+			}
+		}
+		return all
+	}
 	var runs []*run
 	for n := range kills(t) {
 		// The fake says when: after so many of the executions that it is asked for from now on.
@@ -98,23 +107,19 @@ func TestNoExecutionIsBegunTwiceOrLostWhoeverIsKilled(t *testing.T) {
 		}
 		refusals[len(refusals)-1] = fakes.Refusal{Match: ":run", Done: true, Then: func() { m.process.Kill(); close(killed) }}
 		g.Refuse(refusals...)
-		begun := make(chan *run)
-		go func() { begun <- m.insist("crash", strconv.Itoa(n)) }()
+		started := make(chan *run)
+		go func() { started <- m.insist("crash", strconv.Itoa(n)) }()
 		<-killed
 		m.start()
-		runs = append(runs, <-begun)
+		runs = append(runs, <-started)
+		// An attempt whose carrier is lost five times is given up, so each kill is of other ones.
+		require.Eventually(t, func() bool { return len(begun()) == len(runs)*perKill }, patience, 10*time.Millisecond)
 	}
 	for _, r := range runs {
 		r.ends("success")
 	}
-	begun := map[string]int{}
-	for i := range jobs {
-		for _, e := range g.Run.Executions(fmt.Sprintf("job-%d", i)) {
-			begun[e.Env["TROUPE_JOB"]]++
-		}
-	}
-	require.Len(t, begun, len(runs)*perKill, "none is lost")
-	for job, n := range begun {
+	require.Len(t, begun(), len(runs)*perKill, "none is lost")
+	for job, n := range begun() {
 		require.Equal(t, 1, n, "%s", job)
 	}
 }

@@ -17,7 +17,6 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/api/option"
 	run "google.golang.org/api/run/v2"
 
 	"github.com/troupe-engine/troupe"
@@ -51,11 +50,7 @@ type Service struct {
 // New makes one. It is to be closed.
 func New(o Options) (*Service, error) {
 	o.Tools.Logger = cmp.Or(o.Tools.Logger, slog.Default())
-	options := []option.ClientOption{option.WithHTTPClient(o.Client)}
-	if o.Endpoint != "" {
-		options = append(options, option.WithEndpoint(o.Endpoint))
-	}
-	api, err := run.NewService(context.Background(), options...)
+	api, err := run.NewService(context.Background(), google.Options(o.Client, o.Endpoint)...)
 	if err != nil {
 		return nil, fmt.Errorf("the client of Cloud Run: %w", err)
 	}

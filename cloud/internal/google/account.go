@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/google"
+	"google.golang.org/api/option"
 )
 
 const scope = "https://www.googleapis.com/auth/cloud-platform"
@@ -46,6 +47,15 @@ func NewAccount() *Account {
 
 // Client calls APIs as the account.
 func (a *Account) Client() *http.Client { return &http.Client{Transport: a, Timeout: callStays} }
+
+// Options are those of the clients of APIs; an endpoint "" is where the API always is.
+func Options(client *http.Client, endpoint string) []option.ClientOption {
+	all := []option.ClientOption{option.WithHTTPClient(client)}
+	if endpoint != "" {
+		all = append(all, option.WithEndpoint(endpoint))
+	}
+	return all
+}
 
 // CredentialsError says why there is no token.
 type CredentialsError struct{ err error }

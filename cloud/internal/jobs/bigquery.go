@@ -7,6 +7,7 @@ import (
 	bigquery "google.golang.org/api/bigquery/v2"
 
 	"github.com/troupe-engine/troupe"
+	"github.com/troupe-engine/troupe/cloud/internal/google"
 )
 
 // BigQuery looks after its jobs: {"service_type": "bigquery", "job_id": …, "project": …, "location": …}.
@@ -17,7 +18,7 @@ type BigQuery struct {
 
 // NewBigQuery makes a tracker.
 func NewBigQuery(o Options) (*BigQuery, error) {
-	api, err := bigquery.NewService(context.Background(), options(o.Client, o.Endpoint)...)
+	api, err := bigquery.NewService(context.Background(), google.Options(o.Client, o.Endpoint)...)
 	if err != nil {
 		return nil, fmt.Errorf("the client of BigQuery: %w", err)
 	}

@@ -8,6 +8,7 @@ import (
 	dataproc "google.golang.org/api/dataproc/v1"
 
 	"github.com/troupe-engine/troupe"
+	"github.com/troupe-engine/troupe/cloud/internal/google"
 )
 
 // Dataproc looks after its jobs: {"service_type": "dataproc", "job_id": …, "project": …, "region": …, "cluster_name": …}.
@@ -18,7 +19,7 @@ type Dataproc struct {
 
 // NewDataproc makes a tracker.
 func NewDataproc(o Options) (*Dataproc, error) {
-	api, err := dataproc.NewService(context.Background(), options(o.Client, o.Endpoint)...)
+	api, err := dataproc.NewService(context.Background(), google.Options(o.Client, o.Endpoint)...)
 	if err != nil {
 		return nil, fmt.Errorf("the client of Dataproc: %w", err)
 	}

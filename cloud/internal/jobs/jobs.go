@@ -9,8 +9,6 @@ import (
 	"net/http"
 	"regexp"
 
-	"google.golang.org/api/option"
-
 	"github.com/troupe-engine/troupe"
 	"github.com/troupe-engine/troupe/cloud/internal/google"
 )
@@ -59,14 +57,6 @@ func called(err error) error {
 		return nil
 	}
 	return err
-}
-
-func options(client *http.Client, endpoint string) []option.ClientOption {
-	all := []option.ClientOption{option.WithHTTPClient(client)}
-	if endpoint != "" {
-		all = append(all, option.WithEndpoint(endpoint))
-	}
-	return all
 }
 
 // Options of a tracker.

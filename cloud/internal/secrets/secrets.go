@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/api/option"
 	secretmanager "google.golang.org/api/secretmanager/v1"
 
 	"github.com/troupe-engine/troupe"
@@ -34,11 +33,7 @@ type Manager struct {
 
 // New makes a Manager.
 func New(o Options) (*Manager, error) {
-	options := []option.ClientOption{option.WithHTTPClient(o.Client)}
-	if o.Endpoint != "" {
-		options = append(options, option.WithEndpoint(o.Endpoint))
-	}
-	api, err := secretmanager.NewService(context.Background(), options...)
+	api, err := secretmanager.NewService(context.Background(), google.Options(o.Client, o.Endpoint)...)
 	if err != nil {
 		return nil, fmt.Errorf("the client of Secret Manager: %w", err)
 	}
