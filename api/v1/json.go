@@ -28,10 +28,11 @@ func marshal(w io.Writer, v any) error {
 
 // intact finds out whether what the values in an answer refer to is there.
 func (s *service) intact(answer any) error {
-	if s.Payloads == nil {
+	told := reflect.Indirect(reflect.ValueOf(answer))
+	if s.Payloads == nil || told.Kind() != reflect.Struct {
 		return nil
 	}
-	body := reflect.Indirect(reflect.ValueOf(answer)).FieldByName("Body")
+	body := told.FieldByName("Body")
 	if !body.IsValid() || body.Kind() == reflect.Func {
 		return nil
 	}
