@@ -13,7 +13,7 @@ ROUNDS ?= 3
 QUICK ?=
 BEYOND ?= 1.15
 
-.PHONY: test race lint cross vuln generate generated fuzz sim crash faults attack bench bench-compare bench-guard curves where release deploy postgres containers ui ui-check ui-shots ui-bench
+.PHONY: test race lint cross vuln generate generated fuzz sim crash faults attack bench bench-compare bench-guard curves where release deploy cloud live-cloudrun live-kubernetes postgres containers ui ui-check ui-shots ui-bench
 
 ## The whole suite, on both stores. It starts a PostgreSQL server of its own.
 test: postgres
@@ -49,6 +49,14 @@ release:
 deploy:
 	@scripts/systemd.sh
 	@cd deploy/test && go vet ./... && go test -count=1 $(TESTFLAGS) ./...
+
+## troupe-cloud, a module of its own likewise, against clouds of our own making.
+cloud:
+	@TESTFLAGS="$(TESTFLAGS)" scripts/cloud.sh
+
+## The same against real ones, for who has an account: PROJECT, REGION and JOB of Cloud Run; NAMESPACE of Kubernetes.
+live-cloudrun live-kubernetes:
+	@cd cloud && go test -tags live -count=1 -v -run $(if $(filter live-cloudrun,$@),LiveCloudRun,LiveKubernetes) ./cmd/troupe-cloud
 
 generate:
 	@go generate ./...

@@ -84,6 +84,8 @@ type Config struct {
 	// given one by its name. Any other is refused when a flow is published. Their values are in no event, log or answer.
 	SecretEnv []string
 	SecretDir string
+	// Secrets are further ones by their names, which are read when they are needed, each time.
+	Secrets map[string]ReadSecret
 
 	// ObjectStore is the URL of where workers that know nothing else of a member find what they have to do, and say how it is, in files: file:///FOLDER,
 	// or one of a scheme that Buckets opens. All members of a cluster have the same. "" = none.
@@ -115,6 +117,8 @@ type Config struct {
 	// Trackers look after work outside that tasks wait for, by the name of its service: see deferred in the documentation. There
 	// are those for custom_http and object_store already, and a starter for the latter.
 	Trackers map[string]Tracker
+	// Services do both with what the member has, such as its log and its object store.
+	Services map[string]OpenService
 	// PollNetworks are the networks that URLs of custom_http may be in. Default: none, not even loopback. AllowMock allows URLs with
 	// mock://, which mean jobs that are there for tests.
 	PollNetworks []netip.Prefix
@@ -179,6 +183,16 @@ type Tracker = actors.Tracker
 
 // Starter begins jobs in another system.
 type Starter = external.Starter
+
+// ReadSecret reads a secret.
+type ReadSecret = func() ([]byte, error)
+
+// OpenService makes a Service, which begins jobs in another system and looks after them, of the Tools that a member lends it.
+type (
+	OpenService  = external.Open
+	Service      = external.Service
+	ServiceTools = external.Tools
+)
 
 // External is a piece of such work, ExternalStatus how it is.
 type (

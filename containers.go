@@ -6,24 +6,45 @@ import (
 	"encoding/hex"
 
 	"github.com/troupe-engine/troupe/actors/container"
+	"github.com/troupe-engine/troupe/actors/external"
 	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// newContainers has containers begun and looked after, if they are allowed. Those of this store are told from others on the same container host by a
-// mark that follows from the store's secret, and does not tell it.
+// newContainers has containers begun and looked after, if they are allowed.
 func (e *Engine) newContainers(ctx context.Context) (*container.Service, error) {
 	o := container.Options{Allow: e.cfg.AllowContainers, Host: e.cfg.ContainerHost, Logins: e.cfg.RegistryAuthFile, Networks: e.cfg.ContainerNetworks, Dir: e.cfg.ScriptDir, Most: e.cfg.Containers, MaxOutput: e.cfg.Limits.OrDefault().Value,
 		Files: e.objects, Now: e.now, Logs: e.logs, Secrets: e.secrets, Member: e.cfg.Name, Live: e.waitedFor, Logger: e.cfg.Logger}
 	if o.Allow {
-		secret, err := e.store.Secret(ctx)
-		if err != nil {
+		var err error
+		if o.Store, err = e.mark(ctx, "containers"); err != nil {
 			return nil, err
 		}
-		sum := sha256.Sum256([]byte("containers of " + secret))
-		o.Store = hex.EncodeToString(sum[:8])
 	}
 	return container.New(o)
+}
+
+// newServices opens the services that the program adds, with what the member has.
+func (e *Engine) newServices(ctx context.Context) (external.Services, error) {
+	if len(e.cfg.Services) == 0 {
+		return nil, nil
+	}
+	mark, err := e.mark(ctx, "work outside")
+	if err != nil {
+		return nil, err
+	}
+	return external.OpenAll(e.cfg.Services, external.Tools{Files: e.objects, Logs: e.logs, Member: e.cfg.Name, Store: mark, Live: e.waitedFor, Now: e.now,
+		MaxOutput: e.cfg.Limits.OrDefault().Value, Logger: e.cfg.Logger})
+}
+
+// mark tells what is begun outside for tasks of this store from what is begun for others. It follows from the store's secret, and does not tell it.
+func (e *Engine) mark(ctx context.Context, of string) (string, error) {
+	secret, err := e.store.Secret(ctx)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256([]byte(of + " of " + secret))
+	return hex.EncodeToString(sum[:8]), nil
 }
 
 // waitedFor says whether somebody waits for what was begun for a job, or it is being called off.

@@ -141,7 +141,7 @@ func (e *Engine) chores() []actors.Chore {
 func (e *Engine) starters() external.Starters {
 	all := external.Starters{flow.ObjectStore: e.objects}
 	maps.Copy(all, e.cfg.Starters)
-	return all
+	return e.services.Starters(all)
 }
 
 // newObjects looks after the files of attempts, in a bucket or in none.

@@ -68,6 +68,7 @@ type Engine struct {
 	others     atomic.Pointer[cluster.Others]
 	schedules  atomic.Pointer[schedule.Runner]
 	objects    *external.Objects
+	services   external.Services
 	files      *withFiles        // nil without an object store
 	payloads   *payload.Store    // nil = all values are in the store
 	values     *withPayloads     // likewise
@@ -102,7 +103,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if err := errors.Join(cfg.checkScriptDir(), cfg.checkPatterns(), cfg.checkCluster(storeKind(cfg.Store) == "sqlite")); err != nil {
 		return nil, err
 	}
-	known, err := secrets.Open(secrets.Options{Env: cfg.SecretEnv, Dir: cfg.SecretDir, Seen: cfg.ChildEnv})
+	known, err := secrets.Open(secrets.Options{Env: cfg.SecretEnv, Dir: cfg.SecretDir, More: cfg.Secrets, Seen: cfg.ChildEnv})
 	if err != nil {
 		return nil, err
 	}
@@ -151,8 +152,11 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if e.client, err = e.newClient(); err == nil {
 		e.containers, err = e.newContainers(ctx)
 	}
+	if err == nil {
+		e.services, err = e.newServices(ctx)
+	}
 	if err != nil {
-		return nil, errors.Join(err, e.closeLogs(), store.Close())
+		return nil, errors.Join(err, e.closeContainers(), e.closeLogs(), store.Close())
 	}
 	e.tellSpans()
 	return e, nil
@@ -285,6 +289,9 @@ func (e *Engine) trackers() map[string]Tracker {
 		external.CustomHTTP: external.NewHTTP(external.Options{Networks: e.cfg.PollNetworks, Mock: e.cfg.AllowMock, Secret: e.secrets.Value, TLS: e.tls.Client, Now: e.now}),
 	}
 	maps.Copy(all, e.cfg.Trackers)
+	for name, service := range e.services {
+		all[name] = service
+	}
 	return all
 }
 
@@ -321,7 +328,7 @@ func (e *Engine) Close() error {
 	e.work.Wait()
 	e.closeSpans()
 	e.programs.Close()
-	err = errors.Join(err, e.closeContainers(), e.closeLogs(), e.store.Close())
+	err = errors.Join(err, e.closeContainers(), e.services.Close(), e.closeLogs(), e.store.Close())
 	switch {
 	case lived && err != nil:
 		e.cfg.Logger.Error("the member has stopped, but not well", "member", e.cfg.Name, "took", time.Since(began), "error", err)

@@ -32,7 +32,10 @@ func Build() BuildInfo {
 			module = *dep
 		}
 	}
-	if info.Main.Path == modulePath {
+	if module.Replace != nil { // by a folder: its version is none
+		module = debug.Module{}
+	}
+	if info.Main.Path == modulePath || info.Main.Path == modulePath+"/cloud" {
 		for _, s := range info.Settings {
 			switch s.Key {
 			case "vcs.revision":

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 )
@@ -36,7 +37,7 @@ type NodeRun struct {
 	Log       bool
 	StartedAt int64
 	ClaimedAt int64 // by a poller, the last time
-	BegunAt   int64 // when its carrier was at it, where that is told: of programs, and of what was returned before; in a whole History alone
+	BegunAt   int64 // when its carrier was at it, where that is told: of programs, of what was begun outside, and of what was returned before; in a whole History alone
 	EndedAt   int64 // 0 while it runs
 	Lost      int   // how often its carrier was lost
 	RetryAt   int64 // when its unit is tried again; 0 = it is not
@@ -113,7 +114,7 @@ func (h *History) note(e *Event) {
 	case AttemptNoted:
 		r.Note = e.Note
 	case AttemptDeferred:
-		r.Metrics = e.Metrics
+		r.Metrics, r.Worker, r.URL, r.BegunAt = e.Metrics, e.Worker, e.URL, cmp.Or(r.BegunAt, e.At)
 	case AttemptReturned:
 		r.Worker, r.Note, r.ClaimedAt, r.BegunAt, r.Lost = "", "", 0, 0, e.Total
 	case AttemptEnded:

@@ -24,7 +24,7 @@ type Starter interface {
 type Starters map[string]Starter
 
 // elsewhere are services whose starters another binary of ours has.
-var elsewhere = map[string]string{"cloudrun": "troupe-cloud"}
+var elsewhere = map[string]string{"cloudrun": "troupe-cloud", "kubernetes": "troupe-cloud"}
 
 func (s Starters) begin(ctx context.Context, job flow.Job, lost bool) flow.Report {
 	starter := s[job.Exec.Service]

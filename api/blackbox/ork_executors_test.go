@@ -68,4 +68,9 @@ func orkCloudRun(c *client) {
 	require.Equal(c, "cloudrun", c.get("/workflows/" + f.name)["executor"])
 	r = f.start(nil).ends("failed")
 	require.Equal(c, map[string]string{"task_0": "failed", "task_1": "failed"}, r.statuses())
+
+	f = c.orkIn(c.TempDir())
+	require.Contains(c, f.register("a: {executor: kubernetes, image: busybox}")["warnings"].([]any)[0].(obj)["msg"], "troupe-cloud")
+	r = f.start(nil).ends("failed")
+	require.Equal(c, []any{"executor kubernetes is not in this binary: use troupe-cloud", "kubernetes"}, []any{r.task("a")["error"], r.task("a")["executor"]})
 }

@@ -59,7 +59,7 @@ var orkChecks = []check{
 	{"O56 a task sees a stated environment", orkEnvironment},
 	{"C14 functions of libraries are tasks", orkLibrary},
 	{"C15 workers of Ork carry out tasks", orkByWorker},
-	{"C19 jobs of Cloud Run need another binary", orkCloudRun},
+	{"C19 jobs of Cloud Run and of Kubernetes need another binary", orkCloudRun},
 	{"10.2 what is not done is refused", orkRefusesWhatItCannotDo},
 	{"10.4 an output of another type fails", orkOutputType},
 	{"14 workflows are listed and deleted", orkWorkflows},

@@ -162,12 +162,13 @@ func (t *teller) logsOf(one *task) *string {
 	return &path
 }
 
-// beganAt is when an attempt's carrier began with it, 0 when it has not: that is stored of programs, and of what others fetch. Others begin at once.
+// beganAt is when an attempt's carrier began with it, 0 when it has not: that is stored of programs, of what is begun outside, and of what others
+// fetch. Others begin at once.
 func beganAt(r *flow.NodeRun) int64 {
 	switch here := r.Node.Exec.Type; {
 	case here == flow.ExecQueue:
 		return r.ClaimedAt
-	case here.Started():
+	case here.Started(), here == flow.ExecOutside:
 		return r.BegunAt
 	}
 	return r.StartedAt

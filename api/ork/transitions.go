@@ -108,12 +108,16 @@ func (t *transitions) step(e *flow.Event, n *flow.PlanNode) {
 	case flow.AttemptsStarted:
 		for i := range e.Total {
 			t.becomes(unit{u.node, e.Unit + i}, dispatched)
-			if here := n.Exec.Type; here != flow.ExecQueue && here != flow.ExecDirect && !here.Started() { // who carries it out begins at once
+			if here := n.Exec.Type; here != flow.ExecQueue && here != flow.ExecDirect && here != flow.ExecOutside && !here.Started() { // who carries it out begins at once
 				t.becomes(unit{u.node, e.Unit + i}, running)
 			}
 		}
 	case flow.AttemptClaimed, flow.AttemptBegun:
 		t.becomes(u, running)
+	case flow.AttemptDeferred:
+		if n.Exec.Type == flow.ExecOutside {
+			t.becomes(u, running)
+		}
 	case flow.AttemptEnded:
 		t.becomes(u, endOf(e))
 	case flow.StepHeld:

@@ -149,7 +149,7 @@ func (t *task) env() json.RawMessage {
 	var o object
 	o.put("task_index", expr.Quote(strconv.Itoa(t.index)))
 	if name := t.name; t.key != name {
-		if t.executor != cloudRun { // nobody looks for templates there
+		if !t.outside() { // nobody looks for templates there
 			name = literal(name)
 		}
 		o.say("task_name", name)

@@ -48,8 +48,8 @@ func (t *task) addSecret(p part, variable, file string) {
 	if _, has := p.get("secret"); !has {
 		p.Errorf(p.at, "names no secret: write {secret: NAME}")
 	}
-	if t.executor == cloudRun {
-		p.Errorf(p.at, "this server hands no secrets to jobs of Cloud Run: have the job itself name them")
+	if t.outside() {
+		p.Errorf(p.at, "this server hands no secrets to jobs of %s: have the job itself name them", systems[t.executor])
 	}
 	t.secrets = append(t.secrets, secret{variable, name, file})
 }
@@ -101,10 +101,10 @@ func (t *task) templates() {
 		text, isText := expr.String(m.Value)
 		switch at := t.at.Key("env").Key(m.Key); {
 		case !isText:
-		case t.executor != cloudRun:
+		case !t.outside():
 			t.variables[i].Value = expr.Quote(t.template(text, at))
 		case strings.Contains(text, "{{"):
-			t.Errorf(at, "templates are not filled in for jobs of Cloud Run: the job finds what others put out in its input")
+			t.Errorf(at, "templates are not filled in for jobs of %s: the job finds what others put out in its input", systems[t.executor])
 		}
 	}
 }

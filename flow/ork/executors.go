@@ -38,7 +38,7 @@ func (t *task) readCloudRun() {
 	if t.job = t.text("job"); t.job == "" {
 		t.Errorf(t.at, "task %s requires a `job` name", t.name)
 	}
-	t.Warnf(t.at.Key("executor"), inCloud)
+	t.Warnf(t.at.Key("executor"), inCloud, systems[cloudRun])
 	for _, name := range []string{"resources", "worker"} {
 		if _, has := t.get(name); has {
 			t.Warnf(t.at.Key(name), "is not applied: what a job of Cloud Run may use, and as whom it runs, is said where the job is defined")
@@ -47,29 +47,38 @@ func (t *task) readCloudRun() {
 	t.only(cloudRun, "command", "file", "module", "function", "image")
 }
 
-const inCloud = "jobs of Cloud Run are started by troupe-cloud: attempts fail on a server that is troupe"
+const inCloud = "jobs of %s are started by troupe-cloud: attempts fail on a server that is troupe"
 
-// runs says who carries out a node: a program by exec, or a job of Cloud Run, which a starter of that name begins.
+// runs says who carries out a node: a program by exec, or a job outside, which a starter of that name begins.
 func (t *task) runs(o *object) {
-	if t.executor != cloudRun {
+	switch t.executor {
+	case cloudRun:
+		config, _ := t.get("config")
+		startedBy(o, cloudRun, cloudRunJob(t.job, config, t.env()))
+	case kubernetes:
+		startedBy(o, kubernetes, t.kubernetesJob())
+	default:
 		o.put("exec", t.exec())
-		return
 	}
-	config, _ := t.get("config")
-	startedBy(o, t.job, config, t.env())
 }
 
-// startedBy has a starter begin a job of Cloud Run. What it is told is among the params, as programs for workers are.
-func startedBy(o *object, job string, config, env json.RawMessage) {
-	var exec, params object
+// cloudRunJob is what the starter is told.
+func cloudRunJob(job string, config, env json.RawMessage) json.RawMessage {
+	var exec object
 	exec.say("type", cloudRun)
 	exec.say("job", job)
 	if config != nil {
 		exec.put("config", config)
 	}
 	exec.put("env", env)
-	params.put("exec", exec.text())
+	return exec.text()
+}
+
+// startedBy has a starter begin a job.
+func startedBy(o *object, starter string, exec json.RawMessage) {
+	var params object
+	params.put("exec", exec)
 	o.say("exec_type", "outside")
-	o.say("service", cloudRun)
+	o.say("service", starter)
 	o.put("params", params.text())
 }

@@ -15,7 +15,7 @@ func (t *task) hears(field string) bool {
 	case "worker":
 		return t.executor == worker || t.executor == cloudRun
 	case "config":
-		return t.executor == cloudRun || t.executor == python || t.image != nil
+		return t.outside() || t.executor == python || t.image != nil
 	case "resources":
 		return t.executor != worker
 	}

@@ -17,7 +17,7 @@ func (f *execFields) add(name string, v json.RawMessage) {
 // readOptions reads how a program is run. What starts it elsewhere cannot be told so.
 func (t *task) readOptions() {
 	switch t.executor {
-	case worker, cloudRun:
+	case worker, cloudRun, kubernetes:
 		t.only(t.executor, "output_mode", "upstream_env", "grace")
 		return
 	case library:

@@ -20,7 +20,7 @@ func (r *reader) replicated(p part) *Workflow {
 	case executor == process, executor == "shell":
 	case executor == "", executor == cloudRun, executor == "cloud_run":
 		executor = cloudRun
-		r.Warnf(define.At("executor"), inCloud)
+		r.Warnf(define.At("executor"), inCloud, systems[cloudRun])
 	default:
 		r.Errorf(define.At("executor"), "Unknown executor type: %.80s", executor)
 	}
@@ -29,7 +29,7 @@ func (r *reader) replicated(p part) *Workflow {
 	var env, each, node, nodes, o object
 	if executor == cloudRun {
 		env.say("job_name", job)
-		startedBy(&node, job, cloud, env.text())
+		startedBy(&node, cloudRun, cloudRunJob(job, cloud, env.text()))
 	} else {
 		executor = process
 		env.say("job_name", literal(job))

@@ -164,9 +164,11 @@ const (
 	worker    = "worker"
 	cloudRun  = "cloudrun"
 	container = "container"
+
+	kubernetes = "kubernetes"
 )
 
-var executors = []string{process, python, library, container, worker, cloudRun}
+var executors = []string{process, python, library, container, worker, cloudRun, kubernetes}
 
 func (t *task) readExecutor() {
 	t.executor = t.text("executor")
@@ -188,6 +190,8 @@ func (t *task) readExecutor() {
 		t.readCloudRun()
 	case container:
 		t.readImage()
+	case kubernetes:
+		t.readKubernetes()
 	case "":
 		if _, has := t.get("image"); has {
 			t.readImage()

@@ -59,7 +59,7 @@ var table = []row{
 	{"actors/schedule", []string{"engine", "persistence", "flow", "flow/schedule", "internal/host"}},
 	{"actors/attached", []string{"flow", "flow/trace", "engine", "persistence", "api/wire/attach", "internal/host", "internal/lines", "internal/logids", "internal/series"}},
 	{"actors/workers", []string{"flow", "flow/trace", "persistence", "internal/bounded", "internal/logids", "internal/series"}},
-	{"actors/external", []string{"flow", "internal/objects", "internal/redact"}},
+	{"actors/external", []string{"actors/logs", "flow", "internal/objects", "internal/redact"}},
 	{"actors/programs", []string{"flow", "actors/logs", "internal/lines", "internal/program", "job"}},
 	{"actors/container", []string{"flow", "flow/expr", "actors/logs", "actors/programs", "internal/child", "internal/lines", "internal/logids", "internal/program", "internal/redact", "internal/secrets", "internal/tenure", "job"}},
 	{"internal/program", []string{"flow", "flow/expr", "internal/child", "internal/redact", "internal/secrets", "job"}},

@@ -94,7 +94,7 @@ func (a *Attempt) Look(ctx context.Context, b Bucket, from Source, seen Seen, no
 			case s.Status == Failed:
 				return Verdict{Ended: true, Said: true, Error: s.failure()}, nil
 			case s.Status == Success:
-				return a.output(ctx, b, most)
+				return a.Output(ctx, b, most)
 			case s.beat() != seen.Beat:
 				seen.Beat, seen.ChangedAt = s.beat(), now
 			}
@@ -107,8 +107,8 @@ func (a *Attempt) Look(ctx context.Context, b Bucket, from Source, seen Seen, no
 	return v, nil
 }
 
-// output is what came of an attempt that went well.
-func (a *Attempt) output(ctx context.Context, b Bucket, most int) (Verdict, error) {
+// Output is what came of an attempt that went well.
+func (a *Attempt) Output(ctx context.Context, b Bucket, most int) (Verdict, error) {
 	text, err := b.Get(ctx, a.Folder+OutputFile, most)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -1,4 +1,5 @@
-// Package secrets gives flows the secrets that an operator lists: variables of this process's environment, and the files of a folder.
+// Package secrets gives flows the secrets that an operator lists: variables of this process's environment, the files of a folder, and what
+// else a program knows how to read.
 //
 // Promises: nothing is read that is not listed; a file is read anew each time, so what was replaced is found; an error names a secret and never
 // tells its value; what was given for an attempt is hidden wherever Given.Hide is asked.
@@ -9,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -21,9 +23,10 @@ import (
 
 // Options say where secrets are.
 type Options struct {
-	Env  []string // names of variables; each is the secret of that name
-	Dir  string   // folder whose files are secrets, by their names; "" = none
-	Seen []string // names of variables that all programs see, beside those that they always do: no secret is one of them
+	Env  []string                          // names of variables; each is the secret of that name
+	Dir  string                            // folder whose files are secrets, by their names; "" = none
+	More map[string]func() ([]byte, error) // further ones, by their names: how each is read
+	Seen []string                          // names of variables that all programs see, beside those that they always do: no secret is one of them
 }
 
 // Max is how many bytes a secret has at most.
@@ -47,6 +50,11 @@ func Open(o Options) (*Store, error) {
 			return nil, fmt.Errorf("secrets: the variable %s, which is listed (--secret-env), is not set", name)
 		}
 	}
+	for name := range o.More {
+		if !form.MatchString(name) {
+			return nil, fmt.Errorf("secrets: %q can be no name of a secret", name)
+		}
+	}
 	if o.Dir != "" {
 		info, err := os.Stat(o.Dir)
 		if err == nil && !info.IsDir() {
@@ -61,10 +69,10 @@ func Open(o Options) (*Store, error) {
 
 // Listed refuses the name of a secret that flows are not given.
 func (s *Store) Listed(name string) error {
-	if s == nil || len(s.opts.Env) == 0 && s.opts.Dir == "" {
+	if s == nil || len(s.opts.Env) == 0 && len(s.opts.More) == 0 && s.opts.Dir == "" {
 		return fmt.Errorf("there is no secret %.80q: this server has none for flows; its operator lists them with --secret-env or --secret-dir", name)
 	}
-	if slices.Contains(s.opts.Env, name) {
+	if slices.Contains(s.opts.Env, name) || s.opts.More[name] != nil {
 		return nil
 	}
 	if info, err := os.Stat(s.file(name)); err == nil && info.Mode().IsRegular() {
@@ -87,7 +95,7 @@ func (s *Store) file(name string) string {
 
 // names are those of all secrets.
 func (s *Store) names() []string {
-	all := slices.Clone(s.opts.Env)
+	all := slices.AppendSeq(slices.Clone(s.opts.Env), maps.Keys(s.opts.More))
 	if s.opts.Dir == "" {
 		return all
 	}
@@ -123,6 +131,9 @@ func (s *Store) read(name string) ([]byte, error) {
 	if err := s.Listed(name); err != nil {
 		return nil, err
 	}
+	if read := s.opts.More[name]; read != nil {
+		return within(name, read)
+	}
 	file, err := os.Open(s.file(name))
 	if err != nil {
 		return nil, unreadable(name, err)
@@ -133,9 +144,25 @@ func (s *Store) read(name string) ([]byte, error) {
 	case err != nil:
 		return nil, unreadable(name, err)
 	case len(content) > Max:
-		return nil, fmt.Errorf("the secret %q is larger than %d bytes", name, Max)
+		return nil, tooLarge(name)
 	}
 	return content, nil
+}
+
+// within reads a secret that is elsewhere.
+func within(name string, read func() ([]byte, error)) ([]byte, error) {
+	content, err := read()
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("the secret %q cannot be read: %w", name, err)
+	case len(content) > Max:
+		return nil, tooLarge(name)
+	}
+	return content, nil
+}
+
+func tooLarge(name string) error {
+	return fmt.Errorf("the secret %q is larger than %d bytes", name, Max)
 }
 
 // unreadable is an error without where the file is.

@@ -1,6 +1,7 @@
 package secrets_test
 
 import (
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -41,6 +42,28 @@ func TestOnlyWhatIsListedIsGiven(t *testing.T) {
 	require.ErrorContains(t, s.Listed("db-pasword"), "did you mean db-password?")
 	var none *secrets.Store
 	require.ErrorContains(t, none.Listed("x"), "--secret-env or --secret-dir")
+}
+
+func TestFurtherSecretsAreReadEachTime(t *testing.T) {
+	value, failure := "one", error(nil)
+	s, err := secrets.Open(secrets.Options{More: map[string]func() ([]byte, error){"db-password": func() ([]byte, error) { return []byte(value), failure }}})
+	require.NoError(t, err)
+	require.NoError(t, s.Listed("db-password"))
+	require.ErrorContains(t, s.Listed("db-pasword"), "did you mean db-password?")
+	for _, want := range []string{"one", "two"} {
+		value = want
+		got, err := s.Value("db-password")
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	value = strings.Repeat("x", secrets.Max+1)
+	_, err = s.Value("db-password")
+	require.ErrorContains(t, err, "is larger than")
+	failure = errors.New("out of reach")
+	_, err = s.Value("db-password")
+	require.EqualError(t, err, `the secret "db-password" cannot be read: out of reach`)
+	_, err = secrets.Open(secrets.Options{More: map[string]func() ([]byte, error){"../db": nil}})
+	require.ErrorContains(t, err, "can be no name of a secret")
 }
 
 func TestFilesAreReadAnew(t *testing.T) {

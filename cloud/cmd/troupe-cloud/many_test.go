@@ -1,0 +1,141 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/cloud/internal/fakes"
+)
+
+func TestALargeInputNeedsAnObjectStore(t *testing.T) {
+	t.Parallel()
+	g := fakes.NewGoogle(t)
+	input := obj{"text": strings.Repeat("x", 40_000)}
+	none := newMember(t, g).run("c6", input, `load: {executor: cloudrun, job: load}`)
+	none.ends("failed")
+	require.Regexp(t, `the input has 400\d\d bytes, and a variable of Cloud Run at most 32768: it needs an object store \(--object-store\), where the job finds it`, none.task("load")["error"])
+	require.Empty(t, g.Run.Executions("load"))
+
+	g.Run.Behave("load", fakes.Behavior{Work: func(env map[string]string) {
+		spec := env["TASK_SPEC_PATH"]
+		text, err := os.ReadFile(spec)
+		if err == nil {
+			_ = os.WriteFile(filepath.Join(filepath.Dir(spec), "output.json"), fmt.Appendf(nil, `{"bytes": %d}`, len(text)), 0o600) // what is missing fails the test
+		}
+	}})
+	folder := filepath.Join(t.TempDir(), "objects")
+	stored := newMember(t, g, "--object-store", "file://"+folder).run("c6", input, `load: {executor: cloudrun, job: load}`)
+	stored.ends("success")
+	require.Greater(t, stored.task("load")["output"].(obj)["bytes"], 40_000.0)
+	env := g.Run.Executions("load")[0].Env
+	require.NotContains(t, env, "ORK_INPUT_JSON")
+	require.True(t, strings.HasPrefix(env["TASK_SPEC_PATH"], folder))
+}
+
+// Google's quota for reading is small: many executions of one job are looked at with a list.
+func TestManyExecutionsOfAJobAreLookedAtWithOneList(t *testing.T) {
+	t.Parallel()
+	const many, takes = 200, 8 * time.Second
+	g := fakes.NewGoogle(t)
+	m := newMember(t, g)
+	g.Run.Behave("load", fakes.Behavior{Takes: takes})
+	r := m.run("c7", nil, fmt.Sprintf(`load: {executor: cloudrun, job: load, parallel: %d}`, many))
+	require.Eventually(t, func() bool { return len(g.Run.Executions("load")) == many }, patience, 10*time.Millisecond)
+	from := time.Now()
+	g.Forget()
+	r.ends("success")
+	seconds := time.Since(from).Seconds()
+	heard := len(g.Requests())
+	t.Logf("%d requests in %.1f s", heard, seconds)
+	require.LessOrEqual(t, float64(heard), 2*seconds+many/10)
+}
+
+// kills is how often the member is killed while executions are under way: TROUPE_CLOUD_KILLS.
+func kills(t *testing.T) int {
+	text := os.Getenv("TROUPE_CLOUD_KILLS")
+	if text == "" {
+		return 3
+	}
+	n, err := strconv.Atoi(text)
+	require.NoError(t, err)
+	return n
+}
+
+func TestNoExecutionIsBegunTwiceOrLostWhoeverIsKilled(t *testing.T) {
+	t.Parallel()
+	g := fakes.NewGoogle(t)
+	m := newMember(t, g)
+	seed := rand.Uint64()
+	rng := rand.New(rand.NewPCG(seed, 0))
+	t.Logf("seed %d", seed)
+	const jobs, perKill = 4, 12
+	for i := range jobs {
+		g.Run.Behave(fmt.Sprintf("job-%d", i), fakes.Behavior{Takes: time.Duration(i) * 700 * time.Millisecond})
+	}
+	var lines []string
+	for i := range perKill {
+		lines = append(lines, fmt.Sprintf("t%d: {executor: cloudrun, job: job-%d}", i, i%jobs))
+	}
+	m.register("crash", lines...)
+	var runs []*run
+	for n := range kills(t) {
+		// The fake says when: after so many of the executions that it is asked for from now on.
+		killed := make(chan struct{})
+		refusals := make([]fakes.Refusal, 1+rng.IntN(perKill))
+		for i := range refusals {
+			refusals[i] = fakes.Refusal{Match: ":run", Status: 503, Text: "busy"}
+		}
+		refusals[len(refusals)-1] = fakes.Refusal{Match: ":run", Done: true, Then: func() { m.process.Kill(); close(killed) }}
+		g.Refuse(refusals...)
+		begun := make(chan *run)
+		go func() { begun <- m.insist("crash", strconv.Itoa(n)) }()
+		<-killed
+		m.start()
+		runs = append(runs, <-begun)
+	}
+	for _, r := range runs {
+		r.ends("success")
+	}
+	begun := map[string]int{}
+	for i := range jobs {
+		for _, e := range g.Run.Executions(fmt.Sprintf("job-%d", i)) {
+			begun[e.Env["TROUPE_JOB"]]++
+		}
+	}
+	require.Len(t, begun, len(runs)*perKill, "none is lost")
+	for job, n := range begun {
+		require.Equal(t, 1, n, "%s", job)
+	}
+}
+
+// insist starts a run once, however often the member is killed meanwhile; nil = that takes too long.
+func (m *member) insist(name, key string) *run {
+	body := `{"idempotency_key": "` + key + `"}`
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(patience); time.Now().Before(end); <-tick.C {
+		resp, err := http.Post("http://"+m.address+"/api/workflows/"+name+"/runs", "application/json", strings.NewReader(body))
+		if err != nil {
+			continue // it is being started again
+		}
+		var answer struct {
+			ID string `json:"run_id"`
+		}
+		err = json.NewDecoder(resp.Body).Decode(&answer)
+		resp.Body.Close()
+		if err == nil && answer.ID != "" {
+			return &run{m, answer.ID}
+		}
+	}
+	return nil
+}

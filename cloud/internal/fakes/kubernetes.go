@@ -1,0 +1,368 @@
+package fakes
+
+import (
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Kubernetes is an API server with jobs and their pods, which run as their images are said to behave.
+type Kubernetes struct {
+	URL    string
+	server *httptest.Server
+	ear
+
+	held   sync.Mutex
+	images map[string]Image
+	jobs   []*kubeJob
+	bodies [][]byte // that were sent to create jobs
+}
+
+// Image is what its containers do.
+type Image struct {
+	Prints  []string      // lines
+	Takes   time.Duration // from the first to the end
+	Exit    int
+	OOM     bool
+	Waits   string // the reason for which it never starts
+	Evicted bool   // its host is lost
+	Work    func(env map[string]string)
+}
+
+// kubeJob is a job with its pod.
+type kubeJob struct {
+	namespace string
+	body      map[string]any // as it was sent
+	env       map[string]string
+	args      []string
+	image     Image
+	begun     time.Time
+	gone      bool
+}
+
+const kubeToken = "kube-token"
+
+// NewKubernetes listens until the test ends.
+func NewKubernetes(t testing.TB) *Kubernetes {
+	k := &Kubernetes{images: map[string]Image{}}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /apis/batch/v1/namespaces/{namespace}/jobs", k.create)
+	mux.HandleFunc("GET /apis/batch/v1/namespaces/{namespace}/jobs", k.list)
+	mux.HandleFunc("GET /apis/batch/v1/namespaces/{namespace}/jobs/{job}", k.get)
+	mux.HandleFunc("DELETE /apis/batch/v1/namespaces/{namespace}/jobs/{job}", k.remove)
+	mux.HandleFunc("GET /api/v1/namespaces/{namespace}/pods", k.pods)
+	mux.HandleFunc("GET /api/v1/namespaces/{namespace}/pods/{pod}/log", k.log)
+	k.known = func(authorization string) bool { return authorization == "Bearer "+kubeToken }
+	k.refuse = func(w http.ResponseWriter, status int, text string) { kubeRefuse(w, status, reasons[status], text) }
+	k.server = httptest.NewTLSServer(k.before(mux))
+	k.URL = k.server.URL
+	t.Cleanup(func() {
+		k.server.CloseClientConnections()
+		k.server.Close()
+	})
+	return k
+}
+
+// Config writes a kubeconfig of an account that the fake knows, and returns the path of the file.
+func (k *Kubernetes) Config(t testing.TB) string {
+	t.Helper()
+	dir := t.TempDir()
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: k.server.Certificate().Raw})
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "ca.pem"), authority, 0o600))
+	path := filepath.Join(dir, "config")
+	require.NoError(t, os.WriteFile(path, []byte(`apiVersion: v1
+kind: Config
+current-context: here
+contexts:
+- {name: elsewhere, context: {cluster: elsewhere, user: member}}
+- {name: here, context: {cluster: fake, user: member, namespace: flows}}
+clusters:
+- {name: elsewhere, cluster: {server: "https://127.0.0.1:1"}}
+- {name: fake, cluster: {server: "`+k.URL+`", certificate-authority: ca.pem}}
+users:
+- {name: member, user: {token: `+kubeToken+`}}
+`), 0o600))
+	return path
+}
+
+// Behave says what containers of an image do from now on.
+func (k *Kubernetes) Behave(image string, i Image) {
+	k.held.Lock()
+	defer k.held.Unlock()
+	k.images[image] = i
+}
+
+// KubernetesJob is a job as somebody else sees it.
+type KubernetesJob struct {
+	Namespace, Name string
+	Body            map[string]any
+	Env             map[string]string
+	Args            []string
+	Gone            bool
+}
+
+// Made are all jobs that were made, also those that are gone.
+func (k *Kubernetes) Made() (all []KubernetesJob) {
+	k.held.Lock()
+	defer k.held.Unlock()
+	for _, j := range k.jobs {
+		all = append(all, KubernetesJob{j.namespace, j.name(), j.body, maps.Clone(j.env), slices.Clone(j.args), j.gone})
+	}
+	return all
+}
+
+// Bodies are what was sent to create jobs.
+func (k *Kubernetes) Bodies() [][]byte {
+	k.held.Lock()
+	defer k.held.Unlock()
+	return slices.Clone(k.bodies)
+}
+
+// reasons are the words of API servers for some statuses.
+var reasons = map[int]string{http.StatusUnauthorized: "Unauthorized", http.StatusForbidden: "Forbidden", http.StatusTooManyRequests: "TooManyRequests"}
+
+// kubeRefuse answers as API servers do.
+func kubeRefuse(w http.ResponseWriter, code int, reason, text string) {
+	answer(w, code, map[string]any{"kind": "Status", "apiVersion": "v1", "metadata": map[string]any{}, "status": "Failure", "message": text, "reason": reason, "code": code})
+}
+
+func (k *Kubernetes) create(w http.ResponseWriter, r *http.Request) {
+	text, err := io.ReadAll(r.Body)
+	j := &kubeJob{namespace: r.PathValue("namespace"), begun: time.Now(), env: map[string]string{}}
+	if err == nil {
+		err = j.read(text)
+	}
+	k.held.Lock()
+	defer k.held.Unlock()
+	k.bodies = append(k.bodies, text)
+	switch {
+	case err != nil:
+		kubeRefuse(w, http.StatusBadRequest, "BadRequest", err.Error())
+		return
+	case k.find(j.namespace, j.name()) != nil:
+		kubeRefuse(w, http.StatusConflict, "AlreadyExists", fmt.Sprintf("jobs.batch %q already exists", j.name()))
+		return
+	}
+	j.image = k.images[j.container()["image"].(string)]
+	k.jobs = append(k.jobs, j)
+	if j.image.Work != nil {
+		j.image.Work(maps.Clone(j.env))
+	}
+	answer(w, http.StatusCreated, j.told())
+}
+
+// read reads a job as it was sent. Whether that is one is for the vendor's own types to judge.
+func (j *kubeJob) read(text []byte) error {
+	if err := json.Unmarshal(text, &j.body); err != nil {
+		return err
+	}
+	if j.body["kind"] != "Job" && j.body["kind"] != nil {
+		return fmt.Errorf("the object provided is no Job")
+	}
+	env, _ := j.container()["env"].([]any)
+	for _, v := range env {
+		value, _ := v.(map[string]any)["value"].(string)
+		j.env[v.(map[string]any)["name"].(string)] = expanded(value)
+	}
+	args, _ := j.container()["args"].([]any)
+	command, _ := j.container()["command"].([]any)
+	for _, a := range append(command, args...) {
+		j.args = append(j.args, expanded(a.(string)))
+	}
+	return nil
+}
+
+// expanded is a text as a container sees it: Kubernetes fills in $(NAME), and takes $$ for $.
+func expanded(text string) string {
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		if text[i] == '$' && i+1 < len(text) && text[i+1] == '$' {
+			i++
+		} else if text[i] == '$' && i+1 < len(text) && text[i+1] == '(' {
+			b.WriteString("FILLED-IN")
+		}
+		b.WriteByte(text[i])
+	}
+	return b.String()
+}
+
+func (j *kubeJob) meta() map[string]any { return j.body["metadata"].(map[string]any) }
+
+func (j *kubeJob) name() string { return j.meta()["name"].(string) }
+
+func (j *kubeJob) container() map[string]any {
+	template := j.body["spec"].(map[string]any)["template"].(map[string]any)
+	return template["spec"].(map[string]any)["containers"].([]any)[0].(map[string]any)
+}
+
+func (j *kubeJob) over() bool { return j.image.Waits == "" && time.Since(j.begun) >= j.image.Takes }
+
+func (k *Kubernetes) find(namespace, name string) *kubeJob {
+	for _, j := range k.jobs {
+		if j.namespace == namespace && !j.gone && j.name() == name {
+			return j
+		}
+	}
+	return nil
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// told is the job with what the cluster adds to it.
+func (j *kubeJob) told() map[string]any {
+	body := maps.Clone(j.body)
+	meta := maps.Clone(j.meta())
+	meta["namespace"], meta["uid"], meta["resourceVersion"], meta["creationTimestamp"] = j.namespace, "uid-"+j.name(), "7", stamp(j.begun)
+	status := map[string]any{"startTime": stamp(j.begun), "active": 1, "ready": 1, "terminating": 0, "uncountedTerminatedPods": map[string]any{}}
+	if j.over() {
+		kind, reason, text := "Complete", "CompletionsReached", "Reached expected number of succeeded pods"
+		if j.image.Exit != 0 || j.image.OOM || j.image.Evicted {
+			kind, reason, text = "Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit"
+		}
+		now := stamp(j.begun.Add(j.image.Takes))
+		status = map[string]any{"startTime": stamp(j.begun), "conditions": []any{map[string]any{"type": kind, "status": "True", "reason": reason, "message": text,
+			"lastProbeTime": now, "lastTransitionTime": now}}}
+	}
+	body["kind"], body["apiVersion"], body["metadata"], body["status"] = "Job", "batch/v1", meta, status
+	return body
+}
+
+func (k *Kubernetes) get(w http.ResponseWriter, r *http.Request) {
+	k.held.Lock()
+	defer k.held.Unlock()
+	if j := k.find(r.PathValue("namespace"), r.PathValue("job")); j != nil {
+		answer(w, http.StatusOK, j.told())
+		return
+	}
+	kubeRefuse(w, http.StatusNotFound, "NotFound", fmt.Sprintf("jobs.batch %q not found", r.PathValue("job")))
+}
+
+func (k *Kubernetes) list(w http.ResponseWriter, r *http.Request) {
+	k.held.Lock()
+	defer k.held.Unlock()
+	items := []any{}
+	for _, j := range k.jobs {
+		if j.namespace == r.PathValue("namespace") && !j.gone && selected(j.meta(), r.FormValue("labelSelector")) {
+			items = append(items, j.told())
+		}
+	}
+	answer(w, http.StatusOK, map[string]any{"kind": "JobList", "apiVersion": "batch/v1", "metadata": map[string]any{"resourceVersion": "9"}, "items": items})
+}
+
+// selected says whether labels are those of a selector of the form NAME=VALUE.
+func selected(meta map[string]any, selector string) bool {
+	name, value, _ := strings.Cut(selector, "=")
+	labels, _ := meta["labels"].(map[string]any)
+	return selector == "" || labels[name] == value
+}
+
+func (k *Kubernetes) remove(w http.ResponseWriter, r *http.Request) {
+	k.held.Lock()
+	defer k.held.Unlock()
+	j := k.find(r.PathValue("namespace"), r.PathValue("job"))
+	if j == nil {
+		kubeRefuse(w, http.StatusNotFound, "NotFound", fmt.Sprintf("jobs.batch %q not found", r.PathValue("job")))
+		return
+	}
+	j.gone = true
+	answer(w, http.StatusOK, map[string]any{"kind": "Status", "apiVersion": "v1", "metadata": map[string]any{}, "status": "Success"})
+}
+
+func (k *Kubernetes) pods(w http.ResponseWriter, r *http.Request) {
+	k.held.Lock()
+	defer k.held.Unlock()
+	items := []any{}
+	for _, j := range k.jobs {
+		template := j.body["spec"].(map[string]any)["template"].(map[string]any)
+		meta, _ := template["metadata"].(map[string]any)
+		if j.namespace == r.PathValue("namespace") && !j.gone && selected(meta, r.FormValue("labelSelector")) {
+			items = append(items, j.pod(meta, template["spec"]))
+		}
+	}
+	answer(w, http.StatusOK, map[string]any{"kind": "PodList", "apiVersion": "v1", "metadata": map[string]any{"resourceVersion": "9"}, "items": items})
+}
+
+func (j *kubeJob) pod(of map[string]any, spec any) map[string]any {
+	meta := maps.Clone(of)
+	if meta == nil {
+		meta = map[string]any{}
+	}
+	meta["name"], meta["namespace"], meta["uid"], meta["creationTimestamp"] = j.name()+"-x7k2p", j.namespace, "pod-"+j.name(), stamp(j.begun)
+	phase, state, ended := "Running", map[string]any{"running": map[string]any{"startedAt": stamp(j.begun)}}, stamp(j.begun.Add(j.image.Takes))
+	status := map[string]any{"startTime": stamp(j.begun)}
+	switch {
+	case j.image.Waits != "":
+		phase, state = "Pending", map[string]any{"waiting": map[string]any{"reason": j.image.Waits, "message": "Back-off pulling image"}}
+	case j.over() && j.image.Evicted:
+		status["phase"], status["reason"], status["message"] = "Failed", "Evicted", "The node was low on resource: memory."
+		return map[string]any{"metadata": meta, "spec": spec, "status": status}
+	case j.over():
+		code, reason := j.image.Exit, "Completed"
+		if code != 0 {
+			reason = "Error"
+		}
+		if j.image.OOM {
+			code, reason = 137, "OOMKilled"
+		}
+		phase = "Succeeded"
+		if code != 0 {
+			phase = "Failed"
+		}
+		state = map[string]any{"terminated": map[string]any{"exitCode": code, "reason": reason, "startedAt": stamp(j.begun), "finishedAt": ended}}
+	}
+	c := j.container()
+	status["phase"] = phase
+	status["containerStatuses"] = []any{map[string]any{"name": c["name"], "image": c["image"], "imageID": "", "ready": phase == "Running", "restartCount": 0, "state": state}}
+	return map[string]any{"metadata": meta, "spec": spec, "status": status}
+}
+
+// log gives the lines of a pod: at once, or, when it is followed, as they come.
+func (k *Kubernetes) log(w http.ResponseWriter, r *http.Request) {
+	k.held.Lock()
+	var j *kubeJob
+	for _, one := range k.jobs {
+		if one.namespace == r.PathValue("namespace") && !one.gone && one.name()+"-x7k2p" == r.PathValue("pod") {
+			j = one
+		}
+	}
+	k.held.Unlock()
+	if j == nil {
+		kubeRefuse(w, http.StatusNotFound, "NotFound", fmt.Sprintf("pods %q not found", r.PathValue("pod")))
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain")
+	n := len(j.image.Prints)
+	for i, line := range j.image.Prints {
+		if due := time.Until(j.begun.Add(j.image.Takes * time.Duration(i) / time.Duration(n))); due > 0 {
+			if r.FormValue("follow") != "true" {
+				return
+			}
+			select {
+			case <-time.After(due):
+			case <-r.Context().Done():
+				return
+			}
+		}
+		fmt.Fprintln(w, line)
+		_ = http.NewResponseController(w).Flush() // who has gone reads no more
+	}
+	if due := time.Until(j.begun.Add(j.image.Takes)); due > 0 && r.FormValue("follow") == "true" {
+		select {
+		case <-time.After(due):
+		case <-r.Context().Done():
+		}
+	}
+}

@@ -1,0 +1,259 @@
+package fakes
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Run is Cloud Run: each job is there that is asked for.
+type Run struct {
+	mu         sync.Mutex
+	behave     map[string]Behavior // of the executions of jobs, by their short names
+	executions []*Execution        // of all jobs, oldest first
+}
+
+// Behavior is how executions of a job go.
+type Behavior struct {
+	Looks int           // how often it is found to go on before it has ended
+	Takes time.Duration // how long it takes at least
+	Fails string        // with this message; "" = it succeeds
+	Mute  bool          // it fails without a message
+	Gone  bool          // somebody deletes it
+	// Work is what it does when it is begun.
+	Work func(env map[string]string)
+}
+
+// Execution is one that was begun.
+type Execution struct {
+	Name      string // the full one
+	Job       string // likewise
+	Env       map[string]string
+	TaskCount int
+	Timeout   string
+	Begun     time.Time
+	Cancels   int // how often it was canceled
+
+	behavior Behavior
+	looks    int
+}
+
+func newRun() *Run { return &Run{behave: map[string]Behavior{}} }
+
+// Behave says how executions of a job go from now on.
+func (f *Run) Behave(job string, b Behavior) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.behave[job] = b
+}
+
+// Executions are those of a job, oldest first.
+func (f *Run) Executions(job string) (all []Execution) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, e := range f.executions {
+		if strings.HasSuffix(e.Job, "/"+job) {
+			one := *e
+			one.Env = maps.Clone(e.Env)
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// ServeHTTP answers what API v2 has of jobs and executions.
+func (f *Run) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	path := strings.TrimPrefix(r.URL.Path, "/v2/")
+	parts := strings.Split(path, "/")
+	verb := ""
+	if name, action, ok := strings.Cut(parts[len(parts)-1], ":"); ok {
+		parts[len(parts)-1], verb = name, action
+		path = strings.TrimSuffix(path, ":"+action)
+	}
+	collections := len(parts) >= 6 && parts[0] == "projects" && parts[2] == "locations" && parts[4] == "jobs"
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch what := r.Method + " " + strconv.Itoa(len(parts)) + verb; {
+	case !collections || len(parts) > 6 && parts[6] != "executions":
+		http.NotFound(w, r)
+	case what == "POST 6run":
+		f.run(w, r, path)
+	case what == "GET 7":
+		f.list(w, r, path)
+	case what == "GET 8":
+		f.get(w, path)
+	case what == "POST 8cancel":
+		f.cancel(w, path)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// runRequest is what may be asked for; any other field is refused, as the vendor does.
+type runRequest struct {
+	Etag         string `json:"etag"`
+	ValidateOnly bool   `json:"validateOnly"`
+	Overrides    struct {
+		ContainerOverrides []struct {
+			Name      string   `json:"name"`
+			Args      []string `json:"args"`
+			ClearArgs bool     `json:"clearArgs"`
+			Env       []struct {
+				Name  string `json:"name"`
+				Value string `json:"value"`
+			} `json:"env"`
+		} `json:"containerOverrides"`
+		TaskCount int    `json:"taskCount"`
+		Timeout   string `json:"timeout"`
+	} `json:"overrides"`
+}
+
+// maxValue is how long the value of a variable may be.
+const maxValue = 32768
+
+func (f *Run) run(w http.ResponseWriter, r *http.Request, job string) {
+	var asked runRequest
+	d := json.NewDecoder(r.Body)
+	d.DisallowUnknownFields()
+	if err := d.Decode(&asked); err != nil {
+		refuse(w, http.StatusBadRequest, "INVALID_ARGUMENT", err.Error())
+		return
+	}
+	e := &Execution{Job: job, Env: map[string]string{}, TaskCount: asked.Overrides.TaskCount, Timeout: asked.Overrides.Timeout, Begun: time.Now()}
+	for _, c := range asked.Overrides.ContainerOverrides {
+		for _, v := range c.Env {
+			if len(v.Value) > maxValue {
+				refuse(w, http.StatusBadRequest, "INVALID_ARGUMENT", "the value of "+v.Name+" is too long")
+				return
+			}
+			e.Env[v.Name] = v.Value
+		}
+	}
+	short := job[strings.LastIndexByte(job, '/')+1:]
+	e.Name = fmt.Sprintf("%s/executions/%s-%05d", job, short, len(f.executions))
+	e.behavior = f.behave[short]
+	f.executions = append(f.executions, e)
+	if e.behavior.Work != nil {
+		e.behavior.Work(maps.Clone(e.Env))
+	}
+	metadata := e.told()
+	metadata["@type"] = "type.googleapis.com/google.cloud.run.v2.Execution"
+	answer(w, http.StatusOK, map[string]any{"name": job[:strings.Index(job, "/jobs/")] + "/operations/o", "metadata": metadata})
+}
+
+func (f *Run) find(name string) *Execution {
+	i := slices.IndexFunc(f.executions, func(e *Execution) bool { return e.Name == name && !e.behavior.Gone })
+	if i < 0 {
+		return nil
+	}
+	return f.executions[i]
+}
+
+func (f *Run) get(w http.ResponseWriter, name string) {
+	e := f.find(name)
+	if e == nil {
+		refuse(w, http.StatusNotFound, "NOT_FOUND", "Resource '"+name+"' was not found")
+		return
+	}
+	answer(w, http.StatusOK, e.looked())
+}
+
+func (f *Run) list(w http.ResponseWriter, r *http.Request, path string) {
+	var all []*Execution
+	for _, e := range slices.Backward(f.executions) {
+		if e.Job+"/executions" == path && !e.behavior.Gone {
+			all = append(all, e)
+		}
+	}
+	size, _ := strconv.Atoi(r.FormValue("pageSize"))
+	from, _ := strconv.Atoi(r.FormValue("pageToken"))
+	if size <= 0 || size > 100 {
+		size = 100
+	}
+	page := map[string]any{}
+	if to := from + size; to < len(all) {
+		page["nextPageToken"] = strconv.Itoa(to)
+		all = all[:to]
+	}
+	told := []any{}
+	for _, e := range all[min(from, len(all)):] {
+		told = append(told, e.looked())
+	}
+	page["executions"] = told
+	answer(w, http.StatusOK, page)
+}
+
+func (f *Run) cancel(w http.ResponseWriter, name string) {
+	e := f.find(name)
+	switch {
+	case e == nil:
+		refuse(w, http.StatusNotFound, "NOT_FOUND", "Resource '"+name+"' was not found")
+		return
+	case e.over():
+		refuse(w, http.StatusBadRequest, "FAILED_PRECONDITION", "the execution has completed")
+		return
+	}
+	e.Cancels++
+	answer(w, http.StatusOK, map[string]any{"name": "projects/p/locations/r/operations/c", "metadata": e.told()})
+}
+
+func (e *Execution) over() bool {
+	return e.Cancels > 0 || e.looks >= e.behavior.Looks && time.Since(e.Begun) >= e.behavior.Takes
+}
+
+// looked is how it is told to somebody who looks.
+func (e *Execution) looked() map[string]any {
+	told := e.told()
+	e.looks++
+	return told
+}
+
+func (e *Execution) told() map[string]any {
+	env := []any{map[string]any{"name": "OF_THE_JOB", "value": "1"}}
+	for _, name := range slices.Sorted(maps.Keys(e.Env)) {
+		env = append(env, map[string]any{"name": name, "value": e.Env[name]})
+	}
+	completed := map[string]any{"type": "Completed", "state": "CONDITION_PENDING", "lastTransitionTime": e.Begun.UTC().Format(time.RFC3339Nano)}
+	if e.looks > 0 {
+		completed["state"] = "CONDITION_RECONCILING"
+	}
+	told := map[string]any{
+		"name": e.Name, "uid": "u", "generation": "1", "job": e.Job[strings.LastIndexByte(e.Job, '/')+1:], "taskCount": 1, "parallelism": 1, "reconciling": true,
+		"createTime": e.Begun.UTC().Format(time.RFC3339Nano), "logUri": "https://console.cloud.google.com/logs/viewer?execution=" + e.Name,
+		"template":   map[string]any{"containers": []any{map[string]any{"image": "gcr.io/p/i", "env": env}}, "maxRetries": 0, "timeout": "600s"},
+		"conditions": []any{map[string]any{"type": "Started", "state": "CONDITION_SUCCEEDED"}, map[string]any{"type": "ResourcesAvailable", "state": "CONDITION_SUCCEEDED"}, completed},
+	}
+	if !e.over() {
+		return told
+	}
+	told["reconciling"], told["completionTime"] = false, time.Now().UTC().Format(time.RFC3339Nano)
+	switch {
+	case e.Cancels > 0:
+		completed["state"], completed["executionReason"], completed["message"], told["cancelledCount"] = "CONDITION_FAILED", "CANCELLED", "The execution was cancelled.", 1
+	case e.behavior.Fails != "" || e.behavior.Mute:
+		completed["state"], completed["executionReason"], told["failedCount"] = "CONDITION_FAILED", "NON_ZERO_EXIT_CODE", 1
+		if e.behavior.Fails != "" {
+			completed["message"] = e.behavior.Fails
+		}
+	default:
+		completed["state"], told["succeededCount"] = "CONDITION_SUCCEEDED", 1
+	}
+	return told
+}
+
+// Cancel cancels all executions of a job, as somebody else would.
+func (f *Run) Cancel(job string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, e := range f.executions {
+		if strings.HasSuffix(e.Job, "/"+job) && !e.over() {
+			e.Cancels++
+		}
+	}
+}

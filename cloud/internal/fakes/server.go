@@ -1,0 +1,105 @@
+// Package fakes has the APIs of clouds as far as we ask them, in this process: for tests, which have no account.
+//
+// Promises: they answer in shapes of their own making, which the vendors' own clients read in this package's tests; a path that the vendor does not
+// have is not found, and a request without the right token is refused.
+package fakes
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Google are APIs of Google Cloud at one address, and who gives tokens for them.
+type Google struct {
+	URL    string
+	Run    *Run
+	Jobs   *Jobs
+	server *httptest.Server
+	ear
+
+	given  sync.Mutex
+	tokens int // that were given
+}
+
+// NewGoogle listens until the test ends.
+func NewGoogle(t testing.TB) *Google {
+	mux := http.NewServeMux()
+	g := &Google{Run: newRun(), Jobs: newJobs(mux)}
+	mux.Handle("/v2/", g.Run)
+	g.known = func(authorization string) bool { return authorization == fmt.Sprintf("Bearer token-%d", g.Tokens()) }
+	g.refuse = func(w http.ResponseWriter, status int, text string) { refuse(w, status, "", text) }
+	all := http.NewServeMux()
+	all.HandleFunc("POST /token", g.token)
+	all.Handle("/", g.before(mux))
+	g.server = httptest.NewServer(all)
+	g.URL = g.server.URL
+	t.Cleanup(g.server.Close)
+	return g
+}
+
+// token gives one for an hour. Each is another one, and ends those before it.
+func (g *Google) token(w http.ResponseWriter, r *http.Request) {
+	if r.FormValue("grant_type") != "urn:ietf:params:oauth:grant-type:jwt-bearer" || r.FormValue("assertion") == "" {
+		http.Error(w, `{"error": "invalid_grant"}`, http.StatusBadRequest)
+		return
+	}
+	g.given.Lock()
+	g.tokens++
+	n := g.tokens
+	g.given.Unlock()
+	answer(w, http.StatusOK, map[string]any{"access_token": fmt.Sprintf("token-%d", n), "token_type": "Bearer", "expires_in": 3600})
+}
+
+// Expire has the last token end at once.
+func (g *Google) Expire() {
+	g.given.Lock()
+	defer g.given.Unlock()
+	g.tokens++
+}
+
+// Tokens is how many there have been.
+func (g *Google) Tokens() int {
+	g.given.Lock()
+	defer g.given.Unlock()
+	return g.tokens
+}
+
+// refuse answers as Google's APIs do.
+func refuse(w http.ResponseWriter, status int, word, text string) {
+	answer(w, status, map[string]any{"error": map[string]any{"code": status, "message": text, "status": word}})
+}
+
+func answer(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body) // who has gone asks again
+}
+
+// Credentials writes those of an account that the fake knows, and returns the path of the file.
+func (g *Google) Credentials(t testing.TB) string {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	require.NoError(t, err)
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	require.NoError(t, err)
+	text, err := json.Marshal(map[string]string{
+		"type": "service_account", "project_id": "p", "private_key_id": "k", "client_email": "member@p.iam.gserviceaccount.com", "client_id": "1",
+		"private_key": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})), "token_uri": g.URL + "/token",
+	})
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "credentials.json")
+	require.NoError(t, os.WriteFile(path, text, 0o600))
+	return path
+}

@@ -1,0 +1,211 @@
+package kube
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// client asks an API server.
+type client struct {
+	cluster
+	http *http.Client
+}
+
+// apiError is an answer that is none.
+type apiError struct {
+	code       int
+	reason     string // a word
+	text       string
+	retryAfter time.Duration
+}
+
+func (e *apiError) Error() string { return fmt.Sprintf("Kubernetes answers %d: %s", e.code, e.text) }
+
+// codeOf is how an API server has answered; 0 = it has not.
+func codeOf(err error) int {
+	var answer *apiError
+	if errors.As(err, &answer) {
+		return answer.code
+	}
+	return 0
+}
+
+// passing says that trying again may help.
+func passing(err error) bool {
+	code := codeOf(err)
+	return code == 0 || code == http.StatusTooManyRequests || code >= 500
+}
+
+func retryAfter(err error) time.Duration {
+	var answer *apiError
+	if errors.As(err, &answer) {
+		return answer.retryAfter
+	}
+	return 0
+}
+
+// send sends a request. Whoever gets an answer closes it.
+func (c *client) send(ctx context.Context, method, path string, query url.Values, body any) (*http.Response, error) {
+	var sent io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		sent = bytes.NewReader(text)
+	}
+	at := c.server + path
+	if len(query) > 0 {
+		at += "?" + query.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, method, at, sent)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", "application/json, */*")
+	req.Header.Set("Content-Type", "application/json")
+	token, err := c.bearer()
+	if err != nil {
+		return nil, err
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, plain(err)
+	}
+	if resp.StatusCode >= 300 {
+		defer resp.Body.Close()
+		return nil, refused(resp)
+	}
+	return resp, nil
+}
+
+func (c *client) bearer() (string, error) {
+	if c.tokenFile == "" {
+		return c.token, nil
+	}
+	text, err := os.ReadFile(c.tokenFile)
+	if err != nil {
+		return "", fmt.Errorf("the token for Kubernetes: %w", err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+// plain is an error without the URL.
+func plain(err error) error {
+	if e := (*url.Error)(nil); errors.As(err, &e) {
+		return fmt.Errorf("the API server of Kubernetes: %w", e.Err)
+	}
+	return err
+}
+
+const maxText = 1000
+
+func refused(resp *http.Response) error {
+	e := &apiError{code: resp.StatusCode}
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // what can be read of it is told
+	var s status
+	if json.Unmarshal(text, &s) == nil && s.Message != "" {
+		e.text, e.reason = s.Message, s.Reason
+	} else {
+		e.text = strings.TrimSpace(string(text))
+	}
+	if len(e.text) > maxText {
+		e.text = strings.ToValidUTF8(e.text[:maxText], "") + "…"
+	}
+	seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
+	e.retryAfter = min(max(time.Duration(seconds)*time.Second, 0), time.Hour)
+	return e
+}
+
+const maxAnswer = 64 << 20
+
+// ask sends a request and reads the answer into v, if that is not nil.
+func (c *client) ask(ctx context.Context, method, path string, query url.Values, body, v any) error {
+	resp, err := c.send(ctx, method, path, query, body)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if v == nil {
+		_, err = io.Copy(io.Discard, resp.Body)
+		return err
+	}
+	return json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(v)
+}
+
+func jobsIn(namespace string) string {
+	return "/apis/batch/v1/namespaces/" + url.PathEscape(namespace) + "/jobs"
+}
+
+func podsIn(namespace string) string {
+	return "/api/v1/namespaces/" + url.PathEscape(namespace) + "/pods"
+}
+
+func (c *client) create(ctx context.Context, namespace string, j *job) (made job, err error) {
+	err = c.ask(ctx, http.MethodPost, jobsIn(namespace), nil, j, &made)
+	return made, err
+}
+
+func (c *client) get(ctx context.Context, namespace, name string) (found job, err error) {
+	err = c.ask(ctx, http.MethodGet, jobsIn(namespace)+"/"+url.PathEscape(name), nil, nil, &found)
+	return found, err
+}
+
+// remove deletes a job with its pods. One that is gone is none that cannot be deleted.
+func (c *client) remove(ctx context.Context, namespace, name string) error {
+	err := c.ask(ctx, http.MethodDelete, jobsIn(namespace)+"/"+url.PathEscape(name), url.Values{"propagationPolicy": {"Background"}}, nil, nil)
+	if codeOf(err) == http.StatusNotFound {
+		return nil
+	}
+	return err
+}
+
+// list tells which jobs with a label there are, a page at a time.
+func (c *client) list(ctx context.Context, namespace, selector string, each func(job)) error {
+	query := url.Values{"labelSelector": {selector}, "limit": {"500"}}
+	for {
+		var page jobList
+		if err := c.ask(ctx, http.MethodGet, jobsIn(namespace), query, nil, &page); err != nil {
+			return err
+		}
+		for _, j := range page.Items {
+			each(j)
+		}
+		if page.Metadata.Continue == "" {
+			return nil
+		}
+		query.Set("continue", page.Metadata.Continue)
+	}
+}
+
+func (c *client) pods(ctx context.Context, namespace, selector string) ([]pod, error) {
+	var all podList
+	err := c.ask(ctx, http.MethodGet, podsIn(namespace), url.Values{"labelSelector": {selector}}, nil, &all)
+	return all.Items, err
+}
+
+// log is what a container of a pod has printed, from its first line, and prints as long as it is followed.
+func (c *client) log(ctx context.Context, namespace, pod, container string, follow bool) (io.ReadCloser, error) {
+	query := url.Values{"container": {container}}
+	if follow {
+		query.Set("follow", "true")
+	}
+	resp, err := c.send(ctx, http.MethodGet, podsIn(namespace)+"/"+url.PathEscape(pod)+"/log", query, nil)
+	if err != nil {
+		return nil, err
+	}
+	return resp.Body, nil
+}

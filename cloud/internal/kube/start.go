@@ -1,0 +1,180 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/troupe-engine/troupe/cloud/internal/outside"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// wanted is what a node says of its job, in the field exec of its params.
+type wanted struct {
+	Image     string          `json:"image"`
+	Command   json.RawMessage `json:"command"` // a list goes to what the image starts, a text to its shell
+	Resources struct {
+		CPU    json.RawMessage `json:"cpu"`
+		Memory json.RawMessage `json:"memory"`
+	} `json:"resources"`
+	Config struct {
+		Namespace      string `json:"namespace"`
+		ServiceAccount string `json:"service_account"`
+		Pull           string `json:"pull"`
+	} `json:"config"`
+	Env map[string]json.RawMessage `json:"env"`
+}
+
+// Start begins a job, or takes over the one that was begun for the attempt before.
+func (s *Service) Start(ctx context.Context, job flow.Job, _ bool) flow.Report {
+	j, n, err := s.plan(ctx, &job)
+	if err == nil {
+		err = s.begin(ctx, j)
+	}
+	if ctx.Err() != nil {
+		s.lookSoon() // nobody may wait for it any longer
+	}
+	var data []byte
+	if err == nil {
+		data, err = json.Marshal(n)
+	}
+	if err != nil {
+		return flow.Report{Error: err.Error(), Fatal: flow.ErrorKindOf(err) != ""}
+	}
+	return flow.Report{Worker: "kubernetes:" + n.Namespace + "/" + j.Metadata.Name, Log: s.opts.Tools.Logs != nil,
+		Deferred: []flow.External{{Service: Name, ID: j.Metadata.Name, Data: data}}}
+}
+
+// begin tries until the job is there. Whoever does so once more finds it.
+func (s *Service) begin(ctx context.Context, j *job) error {
+	c, err := s.api()
+	if err != nil {
+		return err
+	}
+	return outside.Try(ctx, func() error {
+		if err := outside.Held(ctx); err != nil {
+			return err
+		}
+		_, err := c.create(ctx, j.Metadata.Namespace, j)
+		if codeOf(err) == http.StatusConflict {
+			return s.adopt(ctx, c, j)
+		}
+		return err
+	}, passing, retryAfter)
+}
+
+// errForeign is told of a name that somebody else has, errGoing of a job that somebody deletes.
+var (
+	errForeign = &apiError{code: http.StatusConflict, text: "there is a job of that name that is not ours"}
+	errGoing   = &apiError{code: http.StatusConflict, text: "somebody deletes the job"}
+)
+
+// adopt takes over the job of a name, if it is that of the attempt.
+func (s *Service) adopt(ctx context.Context, c *client, j *job) error {
+	there, err := c.get(ctx, j.Metadata.Namespace, j.Metadata.Name)
+	switch {
+	case err != nil:
+		return err
+	case there.Metadata.Labels[labelStore] != s.opts.Tools.Store || there.Metadata.Annotations[annotationJob] != j.Metadata.Annotations[annotationJob]:
+		return errForeign
+	case there.Metadata.DeletionTimestamp != nil:
+		return errGoing
+	}
+	return nil
+}
+
+// plan says what to begin. An error of a kind will stay, whoever tries again.
+func (s *Service) plan(ctx context.Context, of *flow.Job) (*job, note, error) {
+	var params struct {
+		Exec wanted `json:"exec"`
+	}
+	if len(s.opts.Namespaces) == 0 {
+		return nil, note{}, flow.Errorf(flow.Denied, refusal)
+	}
+	w := &params.Exec
+	if err := json.Unmarshal(of.Params, &params); err != nil || w.Image == "" {
+		return nil, note{}, flow.Errorf(flow.Invalid, "the node has no params such as {exec: {image: NAME, command: …}}")
+	}
+	n := note{Namespace: w.Config.Namespace, Memory: text(w.Resources.Memory)}
+	if n.Namespace == "" {
+		n.Namespace = s.opts.Namespaces[0]
+	}
+	if !slices.Contains(s.opts.Namespaces, n.Namespace) {
+		return nil, n, flow.Errorf(flow.Denied, "the namespace %.100q is not allowed; the operator of this server can name it with --kubernetes-namespace", n.Namespace)
+	}
+	place := outside.Place{Name: "a job", Most: maxVariable, Tools: s.opts.Tools}
+	vars, files, err := place.Variables(ctx, of, w.Env)
+	if err != nil {
+		return nil, n, err
+	}
+	n.Files = files
+	c, err := w.container(vars)
+	if err != nil {
+		return nil, n, err
+	}
+	return s.job(of, n.Namespace, podSpec{RestartPolicy: "Never", ServiceAccountName: w.Config.ServiceAccount, Containers: []container{c}}), n, nil
+}
+
+// maxVariable is how large a variable may be: a kernel takes no more than 128 KiB for one.
+const maxVariable = 96 << 10
+
+// slack is by how many seconds Kubernetes waits longer than we do, should nobody of us be there to end a job in time.
+const slack = 60
+
+func (s *Service) job(of *flow.Job, namespace string, spec podSpec) *job {
+	name := s.name(of.ID())
+	labels := map[string]string{labelStore: s.opts.Tools.Store, labelName: name}
+	j := &job{APIVersion: "batch/v1", Kind: "Job",
+		Metadata: meta{Name: name, Namespace: namespace, Labels: labels, Annotations: map[string]string{annotationJob: of.ID(), "troupe.member": s.opts.Tools.Member}},
+		Spec:     jobSpec{Template: template{Metadata: meta{Labels: labels}, Spec: spec}}}
+	if seconds := outside.Seconds(of); seconds > 0 {
+		j.Spec.ActiveDeadlineSeconds = seconds + slack
+	}
+	return j
+}
+
+// pulls are what a flow says of fetching its image, as Kubernetes calls it.
+var pulls = map[string]string{"": "", flow.PullMissing: "IfNotPresent", flow.PullAlways: "Always", flow.PullNever: "Never"}
+
+func (w *wanted) container(vars map[string]string) (container, error) {
+	pull, known := pulls[w.Config.Pull]
+	if !known {
+		return container{}, flow.Errorf(flow.Invalid, "config.pull: unknown word %.80q: write missing, always or never", w.Config.Pull)
+	}
+	c := container{Name: taskContainer, Image: w.Image, ImagePullPolicy: pull}
+	if line, isText := expr.String(w.Command); isText {
+		c.Command = []string{"/bin/sh", "-c", literal(line)}
+	} else if len(w.Command) > 0 && json.Unmarshal(w.Command, &c.Args) != nil {
+		return container{}, flow.Errorf(flow.Invalid, "the command is neither a text nor a list of texts")
+	}
+	for i := range c.Args {
+		c.Args[i] = literal(c.Args[i])
+	}
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
+		c.Env = append(c.Env, variable{name, literal(vars[name])})
+	}
+	for name, v := range map[string]json.RawMessage{"cpu": w.Resources.CPU, "memory": w.Resources.Memory} {
+		if amount := text(v); amount != "" {
+			if c.Resources.Limits == nil {
+				c.Resources.Limits = map[string]string{}
+			}
+			c.Resources.Limits[name] = amount
+		}
+	}
+	return c, nil
+}
+
+// literal is a text in which Kubernetes fills in nothing.
+func literal(text string) string { return strings.ReplaceAll(text, "$", "$$") }
+
+// text is a text or a number as a text.
+func text(v json.RawMessage) string {
+	if s, ok := expr.String(v); ok {
+		return s
+	}
+	return string(v)
+}

@@ -1,0 +1,75 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// What is left over is looked for every sweepEvery, and that may take askStays.
+const (
+	sweepEvery = time.Minute
+	askStays   = 30 * time.Second
+)
+
+// lookSoon has somebody look for what is left over.
+func (s *Service) lookSoon() {
+	select {
+	case s.sweep <- struct{}{}:
+	default:
+	}
+}
+
+// sweeping deletes what is left over: jobs that were begun, and nobody waits for.
+func (s *Service) sweeping() {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	reached := true
+	for {
+		err := s.sweepOnce()
+		if s.ctx.Err() != nil {
+			return
+		}
+		if err != nil && reached {
+			s.opts.Tools.Logger.Warn("jobs of Kubernetes that are left over cannot be looked for: trying on", "error", err)
+		}
+		reached = err == nil
+		s.forgetUnasked()
+		select {
+		case <-tick.C:
+		case <-s.sweep:
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
+
+func (s *Service) sweepOnce() (failed error) {
+	ctx, cancel := context.WithTimeout(s.ctx, askStays)
+	defer cancel()
+	c, err := s.api()
+	if err != nil {
+		return err
+	}
+	for _, namespace := range s.opts.Namespaces {
+		var all []job
+		err := c.list(ctx, namespace, labelStore+"="+s.opts.Tools.Store, func(j job) { all = append(all, job{Metadata: j.Metadata}) })
+		failed = errors.Join(failed, err)
+		for _, j := range all { // one that cannot be deleted is no reason to keep the others
+			failed = errors.Join(failed, s.sweepOne(ctx, c, namespace, j.Metadata))
+		}
+	}
+	return failed
+}
+
+// sweepOne deletes a job that nobody waits for.
+func (s *Service) sweepOne(ctx context.Context, c *client, namespace string, of meta) error {
+	if of.DeletionTimestamp != nil {
+		return nil
+	}
+	if live, err := s.opts.Tools.Live(ctx, of.Annotations[annotationJob]); err != nil || live {
+		return err
+	}
+	s.opts.Tools.Logger.InfoContext(ctx, "a job of Kubernetes was left over and is deleted", "job", of.Annotations[annotationJob], "name", of.Name)
+	return c.remove(ctx, namespace, of.Name)
+}

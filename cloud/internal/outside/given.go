@@ -1,0 +1,98 @@
+package outside
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/troupe-engine/troupe"
+	"github.com/troupe-engine/troupe/actors/programs"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/expr"
+	"github.com/troupe-engine/troupe/internal/program"
+)
+
+const (
+	// JobVariable has the id of the job that something was begun for.
+	JobVariable  = "TROUPE_JOB"
+	specVariable = "TASK_SPEC_PATH"
+)
+
+// Place is where jobs are begun, as far as their variables are concerned.
+type Place struct {
+	Name  string // as it is called in what is told
+	Most  int    // how many bytes a variable may have
+	Tools troupe.ServiceTools
+}
+
+// Files are those of an attempt, as their tracker has to know them.
+type Files struct {
+	ID   string          `json:"id"`
+	Data json.RawMessage `json:"data"`
+}
+
+// Of is the work outside that the files are.
+func (f *Files) Of(x flow.External) flow.External {
+	x.Service, x.ID, x.Data, x.Memo = flow.ObjectStore, f.ID, f.Data, nil
+	return x
+}
+
+// Variables are what a job finds in its environment. An input that is too large for that is in a file, if there is somewhere to put it: files are nil
+// otherwise. An error of a kind will stay, whoever tries again.
+func (p *Place) Variables(ctx context.Context, job *flow.Job, env map[string]json.RawMessage) (vars map[string]string, files *Files, err error) {
+	of := program.Job{Type: job.Exec.Type, Program: &flow.Program{}, Facts: programs.Facts(job)}
+	input := program.Input(job.Input)
+	vars = of.Variables(input, "")
+	delete(vars, "ORK_INPUT_FILE") // there is no such file
+	for _, name := range []string{"ORK_INPUT_JSON", "ORK_ITEM_JSON"} {
+		if len(vars[name]) > p.Most {
+			delete(vars, name)
+		}
+	}
+	if err := p.own(vars, env); err != nil {
+		return nil, nil, err
+	}
+	vars[JobVariable] = job.ID()
+	switch _, whole := vars["ORK_INPUT_JSON"]; {
+	case p.Tools.Files.Given():
+		address, x, err := p.Tools.Files.Dispatch(ctx, job)
+		if err != nil {
+			return nil, nil, err
+		}
+		vars[specVariable], files = address, &Files{x.ID, x.Data}
+	case !whole:
+		return nil, nil, flow.Errorf(flow.Limit, "the input has %d bytes, and a variable of %s at most %d: it needs an object store (--object-store), where the job finds it", len(input), p.Name, p.Most)
+	}
+	return vars, files, nil
+}
+
+// own adds the variables that a node says itself: texts, numbers and truths.
+func (p *Place) own(vars map[string]string, env map[string]json.RawMessage) error {
+	for name, v := range env {
+		text, isText := expr.String(v)
+		if !isText {
+			text = string(v)
+		}
+		if len(text) > p.Most {
+			return flow.Errorf(flow.Limit, "the variable %.100q has %d bytes, and one of %s at most %d", name, len(text), p.Name, p.Most)
+		}
+		vars[name] = text
+	}
+	return nil
+}
+
+// Seconds is how long a job may take, if the node says how long it waits; 0 = it does not.
+func Seconds(job *flow.Job) int64 {
+	if patient(job) {
+		return 0
+	}
+	return (job.TimeoutMS + 999) / 1000
+}
+
+// patient says that the timeout of a node does not go on while it waits.
+func patient(job *flow.Job) bool {
+	if job.Plan == nil {
+		return false
+	}
+	scope := job.Plan.ScopeOf(job.Scope)
+	return scope != nil && scope.Nodes[job.Node] != nil && scope.Nodes[job.Node].Patient
+}

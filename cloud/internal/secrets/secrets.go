@@ -1,0 +1,89 @@
+// Package secrets reads secrets of Secret Manager, for flows that name them.
+//
+// Promises: only what the operator lists is read, anew each time; an error names a secret and never tells its value.
+package secrets
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+
+	"google.golang.org/api/option"
+	secretmanager "google.golang.org/api/secretmanager/v1"
+
+	"github.com/troupe-engine/troupe"
+	"github.com/troupe-engine/troupe/cloud/internal/google"
+)
+
+// Options of a Manager.
+type Options struct {
+	Client   *http.Client
+	Endpoint string // of the API; "" = where it always is
+	Project  string // of secrets that do not say
+}
+
+// Manager reads secrets.
+type Manager struct {
+	opts     Options
+	versions *secretmanager.ProjectsSecretsVersionsService
+}
+
+// New makes a Manager.
+func New(o Options) (*Manager, error) {
+	options := []option.ClientOption{option.WithHTTPClient(o.Client)}
+	if o.Endpoint != "" {
+		options = append(options, option.WithEndpoint(o.Endpoint))
+	}
+	api, err := secretmanager.NewService(context.Background(), options...)
+	if err != nil {
+		return nil, fmt.Errorf("the client of Secret Manager: %w", err)
+	}
+	return &Manager{o, api.Projects.Secrets.Versions}, nil
+}
+
+var versionForm = regexp.MustCompile(`^projects/[\w.:-]+/secrets/[\w-]+/versions/[\w-]+$`)
+
+// version is the full name of what a text names: a secret of the default project, or a full name, with a version or without.
+func (m *Manager) version(text string) (string, error) {
+	name := text
+	if !strings.Contains(name, "/") {
+		if m.opts.Project == "" {
+			return "", fmt.Errorf("the secret %q has no project: write projects/ID/secrets/%s, or name one with --cloud-project", text, text)
+		}
+		name = "projects/" + m.opts.Project + "/secrets/" + name
+	}
+	if !strings.Contains(name, "/versions/") {
+		name += "/versions/latest"
+	}
+	if !versionForm.MatchString(name) {
+		return "", fmt.Errorf("%q is no secret such as projects/ID/secrets/NAME or projects/ID/secrets/NAME/versions/3", text)
+	}
+	return name, nil
+}
+
+// stays is how long an answer may take.
+const stays = 20 * time.Second
+
+// Secret is one that can be read.
+func (m *Manager) Secret(text string) (troupe.ReadSecret, error) {
+	name, err := m.version(text)
+	if err != nil {
+		return nil, err
+	}
+	return func() ([]byte, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), stays)
+		defer cancel()
+		answer, err := m.versions.Access(name).Context(ctx).Do()
+		if err != nil {
+			return nil, fmt.Errorf("its cloud answers: %s", google.Text(err))
+		}
+		if answer.Payload == nil {
+			return nil, nil
+		}
+		return base64.StdEncoding.DecodeString(answer.Payload.Data)
+	}, nil
+}
