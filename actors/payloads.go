@@ -124,15 +124,18 @@ func (m *Member) hold(ctx context.Context, id, origin string, held []persistence
 	return nil
 }
 
-// refers says whether there are references in what a job is about.
+// refers says whether there are references in what a job is about, or something is missing there.
 func (m *Member) refers(job *flow.Job) bool {
 	p := m.cfg.Payloads
-	return p != nil && (p.Refers(job.Input) || p.Refers(job.Params) || p.Refers(job.Run))
+	return p != nil && (job.Lacks != "" || p.Refers(job.Input) || p.Refers(job.Params) || p.Refers(job.Run))
 }
 
 // whole is a job with what its references stand for.
 func (m *Member) whole(job flow.Job) (flow.Job, error) {
-	if !m.refers(&job) {
+	switch {
+	case job.Lacks != "":
+		return job, errors.New(job.Lacks)
+	case !m.refers(&job):
 		return job, nil
 	}
 	for _, v := range []*json.RawMessage{&job.Input, &job.Params, &job.Run} {

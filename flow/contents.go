@@ -2,6 +2,7 @@ package flow
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 
@@ -17,8 +18,9 @@ type Contents interface {
 	Open(v json.RawMessage) (json.RawMessage, error)
 	// Whole is a value with what stands for its references in their places.
 	Whole(v json.RawMessage) (json.RawMessage, error)
-	// Size is how many bytes that has.
+	// Size is how many bytes that has. Glimpse also tells how it begins, and what it has in common with equal ones and no others.
 	Size(v json.RawMessage) int
+	Glimpse(v json.RawMessage, most int) (size int, begin []byte, sum [sha256.Size]byte)
 }
 
 // ErrNoContent is what errors of Contents are when what a reference stands for is gone, or not what was written: asking again is of no use.
@@ -52,7 +54,7 @@ func (g *PlanScope) keep(c Contents) {
 type lost struct{ err error }
 
 func (l *lost) note(err error) {
-	if l != nil && l.err == nil {
+	if l != nil && l.err == nil { // nobody asks one that is not there
 		l.err = err
 	}
 }

@@ -45,6 +45,7 @@ func Decide(s *State, c Command, env Env) (Decision, error) {
 	}
 	d := &decider{s: s, env: env, limits: env.Limits.OrDefault(), events: env.Room[:0], expected: 2}
 	s.waits.log = &d.asked
+	s.lost.take() // of whoever only looked
 	defer func() { s.waits.log = nil }()
 	if err := d.handle(c); err != nil {
 		return Decision{}, err

@@ -118,6 +118,7 @@ type Job struct {
 	Deliveries int    // how often a carrier was lost that had begun it
 	Given      int    // how often it was given to a carrier before
 	Again      bool   // a member tells with Begin when it carries it out: it was returned, or is a program
+	Lacks      string // why what it works on cannot be had; "" = it is there
 }
 
 // maxAlong is how many bytes of params, or of what the task was started with, go along with each job. What is larger

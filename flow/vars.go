@@ -206,8 +206,11 @@ func (st *Step) unfilled(unit int) bool {
 	if len(st.exec(unit).Vars) == 0 {
 		return false
 	}
+	before := st.scope.lost.take()
 	_, _, err := st.vars(unit)
-	return st.scope.lost.take() != nil || err != nil // who decides tells why
+	lacks := st.scope.lost.take() // who decides tells what
+	st.scope.lost.note(before)
+	return lacks != nil || err != nil
 }
 
 // unitAddress is that of a unit's attempt.

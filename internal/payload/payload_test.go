@@ -222,3 +222,21 @@ func TestWhatIsTooLargeToBePutTogetherIsRefused(t *testing.T) {
 	require.Equal(t, flow.Limit, flow.ErrorKindOf(err))
 	require.ErrorContains(t, err, "more than the 5000 that can be put together")
 }
+
+func TestEqualValuesAreKnownWhereverTheyAre(t *testing.T) {
+	s, _ := keeping(t, 100)
+	long := strings.Repeat("x", 1000)
+	text, err := json.Marshal(long)
+	require.NoError(t, err)
+	plain, _ := keeping(t, 10_000)
+	size, begin, sum := plain.Glimpse(text, 20)
+	for _, task := range []string{"task-1", "task-2"} {
+		n, b, same := s.Glimpse(kept(t, s, task, long), 20)
+		require.Equal(t, []any{size, string(begin), sum}, []any{n, string(b), same})
+	}
+	_, _, other := s.Glimpse(kept(t, s, "task-1", long+"y"), 20)
+	require.NotEqual(t, sum, other)
+	_, _, one := s.Glimpse(json.RawMessage("["+string(kept(t, s, "task-1", long))+"]"), 20)
+	_, _, two := s.Glimpse(json.RawMessage("["+string(kept(t, s, "task-2", long))+"]"), 20)
+	require.Equal(t, one, two)
+}

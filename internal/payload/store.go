@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -194,6 +196,33 @@ func (s *Store) Begin(ctx context.Context, v json.RawMessage, most int) (text []
 	}
 	text = append(text, v...)
 	return text[:min(len(text), most)], nil
+}
+
+// Glimpse is how many bytes a value has and how it begins, and what equal values have in common wherever each is: of a reference the hash of what it
+// stands for. How one begins that cannot be read is why.
+func (s *Store) Glimpse(v json.RawMessage, most int) (size int, begin []byte, sum [sha256.Size]byte) {
+	begin, err := s.Begin(context.Background(), v, most)
+	if err != nil {
+		begin = []byte(err.Error())
+	}
+	size = s.Size(v)
+	if r, ok := s.whole(v); ok {
+		known, _ := hex.DecodeString(r.hash()) // it was written so
+		copy(sum[:], known)
+		return size, begin, sum
+	}
+	hash := sha256.New()
+	for {
+		r, from, to := s.next(v)
+		if from < 0 {
+			break
+		}
+		hash.Write(v[:from])
+		hash.Write([]byte(r.hash()))
+		v = v[to:]
+	}
+	hash.Write(v)
+	return size, begin, [sha256.Size]byte(hash.Sum(nil))
 }
 
 // read reads what a reference stands for, and compares it with its hash.
