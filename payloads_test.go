@@ -473,9 +473,9 @@ func TestMembersShareWhatTheyKeepInOnePlace(t *testing.T) {
 
 func TestSettingsOfLargeValuesAreChecked(t *testing.T) {
 	for text, cfg := range map[string]Config{
-		"less than nothing":     {PayloadOver: -1, PayloadStore: "file:///tmp/x"},
-		"say where":             {PayloadOver: 1},
-		"nobody here knows gs:": {PayloadStore: "gs://bucket"},
+		"less than nothing": {PayloadOver: -1, PayloadStore: "file:///tmp/x"},
+		"say where":         {PayloadOver: 1},
+		"gs: URLs are not in this binary: use troupe-cloud": {PayloadStore: "gs://bucket"},
 	} {
 		cfg.Store = "sqlite:" + filepath.Join(t.TempDir(), "x.db")
 		_, err := Open(t.Context(), cfg)

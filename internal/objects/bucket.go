@@ -51,7 +51,11 @@ func Open(ctx context.Context, text string, others map[string]Opener) (Bucket, e
 	if open := others[u.Scheme]; open != nil {
 		return open(ctx, u)
 	}
-	if u.Scheme != "file" {
+	switch u.Scheme {
+	case "file":
+	case "gs", "s3", "azblob":
+		return nil, fmt.Errorf("the object store %q: %s: URLs are not in this binary: use troupe-cloud, or file:///FOLDER", Shown(text), u.Scheme)
+	default:
 		return nil, fmt.Errorf("the object store %q: nobody here knows %s: URLs; use file:///FOLDER", Shown(text), u.Scheme)
 	}
 	path, err := pathOf(u)
