@@ -95,6 +95,11 @@ type Config struct {
 	ObjectStore string
 	// ObjectStoreKeep is how long these files stay when their task has ended. Default: as long as the task.
 	ObjectStoreKeep time.Duration
+	// PayloadStore is the URL of where values of more than PayloadOver bytes are kept, so that the store holds references to them: file:///FOLDER, or
+	// one of a scheme that Buckets opens. All members of a cluster have the same, and one that had it once keeps it: its tasks refer to it. "" = all
+	// values are in the store. PayloadOver is 64 KiB by default.
+	PayloadStore string
+	PayloadOver  int
 	// Buckets open object stores by the scheme of their URL. Those of file are opened anyway.
 	Buckets map[string]OpenBucket
 	// AllowContainers lets flows have programs run in containers. ContainerHost is who runs them, such as unix:///run/podman/podman.sock or

@@ -11,6 +11,7 @@ import (
 	"github.com/troupe-engine/troupe/api/pgflow"
 	v1 "github.com/troupe-engine/troupe/api/v1"
 	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/internal/payload"
 )
 
 // The methods of an Engine ask the routes of /v1 in the same process, where nothing is in their way, as the Go client would: so there is one
@@ -28,7 +29,7 @@ func (i inside) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(r.Context())
 	closed := context.AfterFunc(i.engine.ctx, cancel)
 	body, w := io.Pipe()
-	a := &answer{header: http.Header{}, begun: make(chan struct{}), body: w}
+	a := &answer{header: http.Header{}, begun: make(chan struct{}), body: w, payloads: i.engine.payloads}
 	request := r.Clone(ctx)
 	request.RequestURI, request.RemoteAddr = r.URL.RequestURI(), "inside"
 	if request.Body == nil {
@@ -60,7 +61,12 @@ type answer struct {
 	sent   http.Header // the header when the answer began
 	begun  chan struct{}
 	body   *io.PipeWriter
+
+	payloads *payload.Store
 }
+
+// Payloads is for whoever prints values of users.
+func (a *answer) Payloads() *payload.Store { return a.payloads }
 
 func (a *answer) Header() http.Header { return a.header }
 
@@ -124,7 +130,7 @@ type own struct {
 
 // from is what all families of routes are served from.
 func (e *Engine) from(asked engine.Engine) api.Member {
-	return api.Member{Engine: asked, Store: e.store, Reader: e.reader, Registry: e.workers, Logs: e.logs,
+	return api.Member{Engine: asked, Store: e.store, Reader: e.reader, Registry: e.workers, Logs: e.logs, Payloads: e.payloads,
 		Limits: e.cfg.Limits, Secret: e.secrets.Listed, WorkerTTL: e.cfg.WorkerTTL, Logger: e.cfg.Logger}
 }
 

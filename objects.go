@@ -131,6 +131,9 @@ func (e *Engine) chores() []actors.Chore {
 	if e.files != nil && e.cfg.ObjectStoreKeep != 0 {
 		all = append(all, actors.Chore{Name: "files of ended tasks", Age: e.cfg.ObjectStoreKeep, Do: e.files.sweep})
 	}
+	if e.values != nil {
+		all = append(all, actors.Chore{Name: "values that nothing refers to", Age: 10 * unheldFor, Do: e.values.sweep})
+	}
 	return all
 }
 

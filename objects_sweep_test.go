@@ -53,7 +53,8 @@ func TestFilesOfVeryManyTasksAreDeleted(t *testing.T) {
 	}
 	left, err := bucket.List(t.Context(), "runs/")
 	require.NoError(t, err)
-	require.Equal(t, []objects.Object{{Key: kept}}, left)
+	require.Len(t, left, 1)
+	require.Equal(t, kept, left[0].Key)
 	store.read = 0
 	_, err = withFiles{store, bucket, files.log}.sweep(t.Context(), 3*hour)
 	require.NoError(t, err)

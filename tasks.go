@@ -119,7 +119,11 @@ func (e *Engine) Wait(ctx context.Context, task string) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Result{Status: view.State.Status, Error: view.State.Error, Followed: view.State.Followed, Value: view.State.Result()}, nil
+	value, err := e.payloads.Whole(view.State.Result())
+	if err != nil {
+		return nil, told(err)
+	}
+	return &Result{Status: view.State.Status, Error: view.State.Error, Followed: view.State.Followed, Value: value}, nil
 }
 
 // await asks again when the member that it asked was lost meanwhile.

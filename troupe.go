@@ -45,6 +45,7 @@ import (
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/internal/logids"
+	"github.com/troupe-engine/troupe/internal/payload"
 	"github.com/troupe-engine/troupe/internal/program"
 	"github.com/troupe-engine/troupe/internal/secrets"
 	"github.com/troupe-engine/troupe/persistence"
@@ -69,6 +70,8 @@ type Engine struct {
 	objects    *external.Objects
 	services   external.Services
 	files      *withFiles        // nil without an object store
+	payloads   *payload.Store    // nil = all values are in the store
+	values     *withPayloads     // likewise
 	programs   *programs.Carrier // nil before the first life
 	tls        *api.Certificates
 	client     *client.Client // of the member in this process
@@ -112,9 +115,22 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	large, err := cfg.openPayloads(ctx)
+	if err != nil {
+		return nil, err
+	}
 	store, err := OpenStore(ctx, cfg.Store, cfg.Schema)
 	if err != nil {
 		return nil, err
+	}
+	var payloads *payload.Store
+	var values *withPayloads
+	if large != nil {
+		if payloads, err = newPayloads(ctx, &cfg, large, store); err != nil {
+			return nil, errors.Join(err, store.Close())
+		}
+		values = &withPayloads{store, large, cfg.Logger}
+		store = values
 	}
 	var files *withFiles
 	if bucket != nil {
@@ -123,7 +139,10 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	}
 	cfg.Cluster = cmp.Or(cfg.Cluster, "troupe")
 	newest := persistence.Newest(store, time.Now)
-	e := &Engine{cfg: cfg, store: newest, newest: newest, files: files, secrets: known, serves: cfg.Listener != nil, reader: persistence.NewReader(newest, cfg.Limits), tls: certificates}
+	e := &Engine{cfg: cfg, store: newest, newest: newest, files: files, payloads: payloads, values: values, secrets: known, serves: cfg.Listener != nil, reader: persistence.NewReader(newest, cfg.Limits), tls: certificates}
+	if payloads != nil {
+		e.reader.Keep(payloads)
+	}
 	e.objects = e.newObjects(bucket)
 	e.logs = logs.New(logs.Options{Store: newest, Keep: cfg.MaxLog, Logger: cfg.Logger})
 	e.functions = funcs.New(funcs.Options{Logs: e.logs, Note: e.note, Traced: e.cfg.Spans != nil})
@@ -255,6 +274,7 @@ func (e *Engine) actors() actors.Config {
 		},
 		Relay:       e.attached,
 		Trackers:    e.trackers(),
+		Payloads:    e.payloadsOf(),
 		Gained:      e.lookAtSchedules,
 		Concurrency: map[flow.ExecType]int{flow.ExecFunc: e.cfg.Functions, flow.ExecScript: e.cfg.Scripts, flow.ExecProcess: e.cfg.Scripts, flow.ExecPython: e.cfg.Scripts, flow.ExecLibrary: e.cfg.Scripts, flow.ExecHTTP: e.cfg.Calls, flow.ExecWorker: e.cfg.Calls},
 		Visibility:  e.cfg.Visibility, IdleAfter: e.cfg.IdleAfter, Retention: e.cfg.Retention, Chores: e.chores(), Tracing: e.tracing(), NodeMetrics: e.cfg.NodeMetrics, Logger: e.cfg.Logger,

@@ -60,6 +60,8 @@ type Config struct {
 	Retention time.Duration
 	// Chores are done again and again, by one member of the cluster.
 	Chores []Chore
+	// Payloads keeps large values elsewhere than in the store. nil = they are all there.
+	Payloads Payloads
 	// MaxUncommitted bounds the commits that wait for the store and the requests that wait for their answers, MaxReady the
 	// jobs that wait in memory for this member's carriers; beyond them new work is refused as busy, and what frees
 	// work, such as a report, beyond four times as much. As many jobs for pollers are kept in memory, more wait in the

@@ -41,10 +41,11 @@ type flight struct {
 	off      callOff
 	given    int // how often the job was given to a carrier before
 	stage    atomic.Int32
-	basket   atomic.Pointer[basket] // where it will land, or is to land once more; nil = it lands, or has
-	report   flow.Command           // nil = there is none
-	known    bool                   // for a while, to the sessions; see inquire
-	noted    bool                   // that a job which was returned before begins now is stored; with a relay only
+	basket   atomic.Pointer[basket]   // where it will land, or is to land once more; nil = it lands, or has
+	report   flow.Command             // nil = there is none
+	known    bool                     // for a while, to the sessions; see inquire
+	noted    bool                     // that a job which was returned before begins now is stored; with a relay only
+	whole    atomic.Pointer[flow.Job] // the job with the values that it refers to; nil = it is as it was dispatched. With a relay only
 
 	older, newer *flight // of the same task, which the sessions know
 }
@@ -168,7 +169,7 @@ func (m *Member) carry(f *flight, carrier Carrier) {
 	job, ctx := f.job(), &f.off
 	m.metrics.dispatched(serviceOf(job.Exec), m.now()-job.EnqueuedAt)
 	if m.mayBegin(ctx) && (!job.Again || m.begin(ctx, &job)) {
-		report := carryOut(ctx, carrier, job)
+		report := m.carryWhole(ctx, carrier, job)
 		// A job that was called off may have failed only because of that: its attempt is over, or it is
 		// carried out again after the next start.
 		if ctx.Err() == nil || report.Error == "" && m.ctx.Err() == nil {
@@ -228,6 +229,15 @@ func (m *Member) tellBegun(ctx context.Context, job *flow.Job) (answered bool, e
 		m.tell(m.tasks, &command{task: job.Task, cmd: begin, reply: reply})
 	})
 	return err == nil, a.err
+}
+
+// carryWhole has a job carried out with its values as they are, and keeps the output.
+func (m *Member) carryWhole(ctx context.Context, carrier Carrier, job flow.Job) flow.Report {
+	job, err := m.whole(job)
+	if err != nil {
+		return notWhole(err)
+	}
+	return m.kept(job.Task, carryOut(ctx, carrier, job))
 }
 
 // carryOut has the carrier do the job; its panic is the attempt's error.

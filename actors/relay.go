@@ -154,7 +154,12 @@ func (w *ferry) over(f *flight, begun bool) {
 }
 
 // Job is what a relay is to hand on.
-func (f *flight) Job() flow.Job { return f.job() }
+func (f *flight) Job() flow.Job {
+	if job := f.whole.Load(); job != nil {
+		return *job
+	}
+	return f.job()
+}
 
 // Of names the job.
 func (f *flight) Of() (task string, at flow.Address) { return f.key.task, f.key.at }
@@ -168,8 +173,8 @@ func (f *flight) Over() bool { return f.off.Err() != nil }
 // Begin has a job begin with a relay. Of one that was returned before, this is stored first, and the job sent anew; so is one
 // that comes while somebody else may have the lease.
 func (f *flight) Begin() bool {
-	job, w := f.job(), f.way.(*ferry)
-	if job.Again && !f.noted || !w.m.lease.held() {
+	job, w := f.Job(), f.way.(*ferry)
+	if job.Again && !f.noted || !w.m.lease.held() || w.m.refers(&job) {
 		w.m.background(func() { w.note(f, job) })
 		return false
 	}
@@ -181,7 +186,7 @@ func (f *flight) Begin() bool {
 	return true
 }
 
-// note waits until the lease is held, and has it stored that a job begins.
+// note waits until the lease is held, has it stored that a job begins, and gets the values that it refers to.
 func (w *ferry) note(f *flight, job flow.Job) {
 	if !w.m.mayBegin(&f.off) || job.Again && !f.noted && !w.m.begin(&f.off, &job) {
 		f.off.now()
@@ -189,6 +194,14 @@ func (w *ferry) note(f *flight, job flow.Job) {
 		return
 	}
 	f.noted = job.Again
+	if w.m.refers(&job) {
+		whole, err := w.m.whole(job)
+		if err != nil {
+			f.Land(notWhole(err))
+			return
+		}
+		f.whole.Store(&whole)
+	}
 	w.relay.Send([]Passage{f})
 }
 
@@ -203,6 +216,15 @@ func (f *flight) Part() {
 // is dispatched again they do not take it for this one. Any other is known to them until its report is there.
 func (f *flight) Land(r flow.Report) {
 	w := f.way.(*ferry)
+	if p := w.m.cfg.Payloads; p != nil && p.Large(r.Output) {
+		w.m.background(func() { f.land(w.m.kept(f.key.task, r)) })
+		return
+	}
+	f.land(r)
+}
+
+func (f *flight) land(r flow.Report) {
+	w := f.way.(*ferry)
 	begun := f.stage.CompareAndSwap(underWay, done)
 	if !begun {
 		w.m.ready.Add(-1)
@@ -216,6 +238,7 @@ func (f *flight) Land(r flow.Report) {
 	}
 	f.off.now()
 	f.dispatch = nil
+	f.whole.Store(nil)
 	b := f.basket.Swap(nil)
 	if r.Lost {
 		w.over(f, begun)

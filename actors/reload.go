@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -64,7 +65,7 @@ func (t *task) loaded(c actor.Context, l loaded) {
 	}
 	t.takeOver(c)
 	if t.crashes >= manyCrashes {
-		t.failStep(c, "the task's actor keeps crashing")
+		t.failStep(c, cmp.Or(t.lacks, "the task's actor keeps crashing"))
 	}
 	t.goOn(c)
 }

@@ -17,7 +17,7 @@ import (
 
 // Do carries out an order. One without a name gets one that covers what the member itself repeats.
 func (m *Member) Do(ctx context.Context, o engine.Order) (engine.Outcome, error) {
-	cmd, err := m.prepare(o.Command)
+	cmd, err := m.prepare(ctx, o)
 	if err != nil {
 		return engine.Outcome{}, err
 	}
@@ -38,9 +38,13 @@ func outcomeOf(cmd flow.Command, a answer, now int64) engine.Outcome {
 	return out
 }
 
-// prepare refuses values that are no JSON before they reach a task, and says of a claim when its worker registered and for how long it holds.
-func (m *Member) prepare(cmd flow.Command) (flow.Command, error) {
-	if err := checkCommand(cmd); err != nil {
+// prepare refuses values that are no JSON before they reach a task, has large ones kept elsewhere, and says of a claim when its worker registered and for how long it holds.
+func (m *Member) prepare(ctx context.Context, o engine.Order) (flow.Command, error) {
+	if err := checkCommand(o.Command); err != nil {
+		return nil, err
+	}
+	cmd, err := m.keepIn(ctx, o.Task, o.Command)
+	if err != nil {
 		return nil, err
 	}
 	until := m.now() + m.cfg.Visibility.Milliseconds()
@@ -147,7 +151,7 @@ func (m *Member) doGroup(ctx context.Context, group []engine.Order) engine.Outco
 	for i, o := range group {
 		done := make(chan answer, 1)
 		pending[i] = done
-		cmd, err := m.prepare(o.Command)
+		cmd, err := m.prepare(ctx, o)
 		if err = cmp.Or(ctx.Err(), m.admit(o.Command), err); err != nil {
 			done <- answer{err: err}
 			continue

@@ -123,6 +123,7 @@ func (t *tasks) rested(c actor.Context, m rested) {
 	t.retired++
 	t.m.rested.Add(1)
 	delete(t.crashes, e.id)
+	delete(t.lacks, e.id)
 	if m.moved {
 		c.Poison(e.pid)
 		return

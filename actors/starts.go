@@ -64,6 +64,9 @@ func (m *Member) newTask(ctx context.Context, n engine.NewTask) (*create, error)
 		return nil, err
 	}
 	start.Traced = m.cfg.Tracing.Sampling.Of(id, n.Traced)
+	if start, err = m.keepStart(ctx, id, n.Fork, start); err != nil {
+		return nil, err
+	}
 	return &create{
 		task: id, plan: plan, newest: n.Newest, start: start,
 		create: &persistence.Create{

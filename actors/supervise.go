@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -48,6 +49,12 @@ func (t *tasks) crashed(c actor.Context, m crashed) {
 		return
 	}
 	t.crashes[e.id]++
+	if spoiled, ok := m.reason.(*flow.SpoiledError); ok {
+		t.lacks[e.id] = spoiled.Error()
+		if errors.Is(spoiled, flow.ErrNoContent) { // it would be the same the next time
+			t.crashes[e.id] = max(t.crashes[e.id], manyCrashes)
+		}
+	}
 	n := t.crashes[e.id]
 	t.m.log.Error("a task actor crashed", "task", e.id, "crashes", n, "reason", m.reason)
 	if !t.m.owned.owns(e.id) {
@@ -71,6 +78,7 @@ func (t *tasks) crashed(c actor.Context, m crashed) {
 // is to wait for that.
 func (t *tasks) letGo(e *entry) {
 	delete(t.crashes, e.id)
+	delete(t.lacks, e.id)
 	for _, message := range e.arrived {
 		t.elsewhere(message)
 	}

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -51,6 +52,7 @@ type task struct {
 	columnsAt int64
 	counted   *censusPart // of the census
 	crashes   int         // of earlier actors of this task
+	lacks     string      // what the last one could not go on without; "" = nothing of the kind
 	broken    bool        // this actor has crashed
 }
 
@@ -252,6 +254,7 @@ func (t *task) decide(c actor.Context, cmd *command) {
 	d, err := flow.Decide(t.state, t.withSigns(cmd.cmd), flow.Env{
 		Now: t.now(), Member: t.m.incarnation, Request: cmd.request, Limits: t.m.cfg.Limits, Room: r.events(), Most: t.most(cmd.cmd),
 	})
+	notSpoiled(err)
 	t.m.steps.Add(int64(t.state.Steps - before))
 	a := t.answerTo(cmd, err)
 	if r == nil { // what is in a room does not stay
@@ -288,7 +291,15 @@ func (t *task) handOut(p *draft, effects []flow.Effect) {
 	for ; len(t.handing) > 0; t.handing = t.handing[1:] {
 		claim := t.handing[0]
 		d, err := flow.Decide(t.state, claim.cmd, flow.Env{Now: t.now(), Member: t.m.incarnation, Limits: t.m.cfg.Limits})
+		notSpoiled(err)
 		p.add(d, claim, t.answerTo(claim, err))
+	}
+}
+
+// notSpoiled crashes the actor when its state is of no more use: it starts again from the store, after a while.
+func notSpoiled(err error) {
+	if spoiled := new(flow.SpoiledError); errors.As(err, &spoiled) {
+		panic(spoiled)
 	}
 }
 

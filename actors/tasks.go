@@ -114,7 +114,8 @@ type tasks struct {
 	watchman *watchman
 	byUse    *list.List // of *entry, longest unused first
 	waiters  map[string][]*await
-	crashes  map[string]int // since the task last ended or rested well
+	crashes  map[string]int    // since the task last ended or rested well
+	lacks    map[string]string // what those cannot go on without that crashed for it, likewise
 	pauses   map[string]*pause
 	resting  bool   // all tasks are to: the member goes
 	leaving  func() // called once they do
@@ -130,7 +131,7 @@ type tasks struct {
 
 func newTasks(m *Member) *tasks {
 	return &tasks{m: m, watchman: &watchman{m}, entries: map[string]*entry{}, byPID: map[string]*entry{}, byUse: list.New(),
-		waiters: map[string][]*await{}, crashes: map[string]int{}, pauses: map[string]*pause{}}
+		waiters: map[string][]*await{}, crashes: map[string]int{}, lacks: map[string]string{}, pauses: map[string]*pause{}}
 }
 
 func (t *tasks) Receive(c actor.Context) {
@@ -225,7 +226,7 @@ func (t *tasks) open(c actor.Context, id string, child *task) *entry {
 		return &entry{id: id, retiring: true, place: t.byUse.PushBack(nil)}
 	}
 	e := &entry{id: id, task: child, used: t.m.now()}
-	child.crashes = t.crashes[id]
+	child.crashes, child.lacks = t.crashes[id], t.lacks[id]
 	e.pid = t.m.system.Root.Spawn(t.m.props(func() actor.Actor { return child }).Clone(actor.WithGuardian(t.watchman)))
 	e.place = t.byUse.PushBack(e)
 	t.entries[id], t.byPID[e.pid.Id] = e, e
@@ -316,6 +317,7 @@ func (t *tasks) ended(c actor.Context, m ended) {
 	}
 	delete(t.waiters, m.task.id)
 	delete(t.crashes, m.task.id)
+	delete(t.lacks, m.task.id)
 	e := t.current(m.task)
 	if e == nil {
 		return

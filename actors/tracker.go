@@ -58,7 +58,12 @@ func (x *externals) lookAt(row persistence.ExternalRow) bool {
 		x.failed(row, note, status.Again, err)
 		return true
 	case status.Ended:
-		x.tell(row, note, flow.ExternalEnded{Output: status.Output, Error: status.Error, Details: status.Details, Metrics: status.Metrics})
+		output, err := x.m.keep(x.m.ctx, row.Task, status.Output)
+		if err != nil {
+			x.failed(row, note, 0, err)
+			return true
+		}
+		x.tell(row, note, flow.ExternalEnded{Output: output, Error: status.Error, Details: status.Details, Metrics: status.Metrics})
 		return false
 	}
 	if status.Memo != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/troupe-engine/troupe/api/stream"
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/payload"
 )
 
 // WriteJSON answers one JSON value and a newline. A client that is gone needs no answer.
@@ -19,9 +20,16 @@ func WriteJSON(w http.ResponseWriter, status int, v any) {
 }
 
 func writeAs(w http.ResponseWriter, kind string, status int, v any) {
+	if err := printer.Check(v, payload.Of(w)); err != nil {
+		status, v = kinds[flow.Conflict].status, map[string]string{"error": err.Error()}
+	}
 	w.Header().Set("Content-Type", kind)
 	w.WriteHeader(status)
-	if err := printer.JSON(w, v, "\n"); err != nil && !errors.Is(err, printer.ErrGone) {
+	switch err := printer.JSON(w, v, "\n"); {
+	case err == nil || errors.Is(err, printer.ErrGone):
+	case payload.Of(w) != nil: // what a value refers to has just gone; half an answer must not look like a whole one
+		panic(http.ErrAbortHandler)
+	default:
 		panic(err) // a bug of ours: every value we print is made to be printed
 	}
 }
@@ -58,18 +66,22 @@ type ListWriter struct {
 
 // Add writes an element.
 func (l *ListWriter) Add(v any) error {
+	err := printer.Check(v, payload.Of(l.To))
+	if err != nil {
+		return err
+	}
 	before := ","
 	if !l.begun {
 		before = l.open()
 	}
-	_, err := io.WriteString(l.To, before)
+	_, err = io.WriteString(l.To, before)
 	if err == nil {
 		err = printer.JSON(l.To, v, "")
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, flow.ErrNoContent) {
 		return fmt.Errorf("%w: %w", stream.ErrGone, err)
 	}
-	return nil
+	return err
 }
 
 func (l *ListWriter) open() string {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/payload"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -24,6 +25,7 @@ type Member struct {
 		Add(persistence.LogChunk) bool
 	}
 
+	Payloads  *payload.Store          // what references in values stand for; nil = there are none
 	Limits    flow.Limits             // of definitions
 	Secret    func(name string) error // refuses a secret that programs are not given; nil = nobody knows
 	WorkerTTL time.Duration           // how old a live worker's last sign of life may be; 15 s

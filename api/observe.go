@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/internal/payload"
 )
 
 const requestIDHeader = "X-Request-Id"
@@ -60,7 +61,7 @@ func (s *Server) observed(next http.Handler) http.Handler {
 		notes := &requestNotes{id: requestID(r)}
 		w.Header().Set(requestIDHeader, notes.id)
 		r = r.WithContext(context.WithValue(r.Context(), requestKey{}, notes))
-		rec := &recorder{ResponseWriter: w, patience: s.cfg.ReadTimeout}
+		rec := &recorder{ResponseWriter: w, patience: s.cfg.ReadTimeout, payloads: s.cfg.Payloads}
 		began := time.Now()
 		defer func() {
 			p := recover()
@@ -138,7 +139,11 @@ type recorder struct {
 	http.ResponseWriter
 	status   int
 	patience time.Duration
+	payloads *payload.Store
 }
+
+// Payloads is for whoever prints values of users.
+func (w *recorder) Payloads() *payload.Store { return w.payloads }
 
 func (w *recorder) WriteHeader(status int) {
 	if w.status == 0 {

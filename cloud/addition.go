@@ -1,5 +1,5 @@
 // Package cloud adds to members what they need of clouds: jobs of Cloud Run and of Kubernetes are begun and looked after, jobs of BigQuery and Dataproc
-// looked after, and secrets read from Secret Manager.
+// looked after, secrets read from Secret Manager, and buckets opened for large values and for workers that report by files.
 //
 // Promises: Google Cloud is asked nothing before a task needs it, and Kubernetes nothing unless namespaces are named, so a member without
 // credentials starts as every other one does, and only what needs them fails.
@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/troupe-engine/troupe"
+	"github.com/troupe-engine/troupe/cloud/bucket"
 	"github.com/troupe-engine/troupe/cloud/internal/cloudrun"
 	"github.com/troupe-engine/troupe/cloud/internal/google"
 	"github.com/troupe-engine/troupe/cloud/internal/jobs"
@@ -61,6 +62,9 @@ func (a *Addition) Extend(cfg *troupe.Config) error {
 	clusters, err := jobs.NewDataproc(jobs.Options{Client: client, Endpoint: at["dataproc"], Project: a.Project, Region: a.Region})
 	if err != nil {
 		return err
+	}
+	for scheme, open := range bucket.Openers() {
+		cfg.Buckets = with(cfg.Buckets, scheme, open)
 	}
 	cfg.Trackers = with(with(cfg.Trackers, "bigquery", troupe.Tracker(queries)), "dataproc", troupe.Tracker(clusters))
 	return a.addSecrets(cfg, client, at["secretmanager"])

@@ -69,11 +69,11 @@ func (st *Step) unchosen() string {
 	}
 	if p.ActionKey != "" {
 		if p.ActionKey == "v" {
-			if text, _ := expr.String(st.Input); text != "" {
+			if text, _ := expr.String(st.scope.open(st.Input)); text != "" {
 				return text
 			}
 		}
-		if text, _ := expr.String(st.scope.Shared[p.ActionKey]); text != "" {
+		if text, _ := expr.String(st.scope.open(st.scope.Shared[p.ActionKey])); text != "" {
 			return text
 		}
 	}

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"unicode/utf8"
@@ -154,11 +155,17 @@ func (c Start) Fit(p *Plan, l Limits) (Start, error) {
 		}
 	}
 	if p.Root.Inputs != nil {
-		filled, problems := p.Root.Inputs.Check(c.params())
-		if len(problems) > 0 {
+		root := &Scope{Plan: p.Root, lost: new(lost)}
+		whole := root.whole(c.params())
+		filled, problems := p.Root.Inputs.Check(whole)
+		switch {
+		case root.lost.err != nil:
+			return c, root.lost.err
+		case len(problems) > 0:
 			return c, &BadInputs{problems}
+		case len(c.Params) == 0 || !bytes.Equal(filled, whole): // else those that another task was started with stay references
+			c.Params = filled
 		}
-		c.Params = filled
 	}
 	c.fits = true
 	return c, l.checkValue("params", c.params())
@@ -166,7 +173,7 @@ func (c Start) Fit(p *Plan, l Limits) (Start, error) {
 
 // shape refuses params of a kind that the flow has no use for, whatever it declares.
 func (c Start) shape(p *Plan) error {
-	kind := expr.KindOf(c.params())
+	kind := expr.KindOf((&Scope{Plan: p.Root}).open(c.params()))
 	switch dag := p.Root.Dag; {
 	case p.Root.Mode() == ModeGraph && kind != expr.KindObject:
 		return Errorf(Invalid, "params must be a JSON object")

@@ -35,7 +35,7 @@ type work struct {
 }
 
 // Decide says what a command makes happen. The state is afterwards what the events make of it; an
-// error means that nothing happened. A request that had its effect before has none now.
+// error means that nothing happened, unless it is a SpoiledError. A request that had its effect before has none now.
 func Decide(s *State, c Command, env Env) (Decision, error) {
 	if err := checkRequest(env.Request); err != nil {
 		return Decision{}, err
@@ -45,6 +45,7 @@ func Decide(s *State, c Command, env Env) (Decision, error) {
 	}
 	d := &decider{s: s, env: env, limits: env.Limits.OrDefault(), events: env.Room[:0], expected: 2}
 	s.waits.log = &d.asked
+	s.lost.take() // of whoever only looked
 	defer func() { s.waits.log = nil }()
 	if err := d.handle(c); err != nil {
 		return Decision{}, err
@@ -56,6 +57,9 @@ func Decide(s *State, c Command, env Env) (Decision, error) {
 	}
 	if (more || d.held && !s.Status.Ended()) && d.rest == nil {
 		d.rest = Proceed{}
+	}
+	if err := s.Lost(); err != nil {
+		return Decision{}, &SpoiledError{err}
 	}
 	return Decision{Events: d.events, Effects: d.effects, Tallies: d.tallies, Started: d.started, Approvals: MergeApprovals(nil, d.asked.changes...), Effort: d.effort, More: d.rest}, nil
 }

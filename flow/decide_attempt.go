@@ -194,7 +194,7 @@ func (d *decider) settled(st *Step, u *Unit, c Report) error {
 		if expr.KindOf(c.Output) == expr.KindNull {
 			c.Output = nil
 		}
-		if err := cmp.Or(d.limits.checkValue("the output", c.Output), d.limits.checkOutputs(st, c.Output)); err != nil {
+		if err := cmp.Or(d.lacks(st, c.Output), d.limits.checkValue("the output", c.Output), d.limits.checkOutputs(st, c.Output)); err != nil {
 			c.Error, c.Fatal, c.Output = err.Error(), true, nil
 		}
 	}
@@ -202,7 +202,7 @@ func (d *decider) settled(st *Step, u *Unit, c Report) error {
 		return nil
 	}
 	if c.Error == "" && st.Node.Out != nil && u.Live.Outside == nil { // what names work outside says nothing of what that will put out
-		if problems := st.Node.Out.Check(orNull(c.Output)); len(problems) > 0 {
+		if problems := st.Node.Out.Check(st.scope.open(orNull(c.Output))); len(problems) > 0 {
 			c.Error, c.Output = "the output does not fit output_type: "+problems.Below("output"), nil
 		}
 	}

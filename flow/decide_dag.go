@@ -82,7 +82,7 @@ func (d *decider) unmet(sc *Scope, n *PlanNode) bool {
 	a := expr.NewAllowance()
 	holds, err := sc.condition(n, a)
 	d.effort += a.Spent()
-	switch {
+	switch err = d.orLost(err); {
 	case err != nil:
 		d.failNode(sc, n, ReasonCondition, err.Error())
 	case holds:
@@ -106,6 +106,7 @@ func (sc *Scope) condition(n *PlanNode, a *expr.Allowance) (bool, error) {
 		if err != nil {
 			return false, err
 		}
+		input = sc.whole(input)
 		for _, pattern := range []*expr.Pattern{p.Has, p.Not} {
 			if pattern == nil {
 				continue
@@ -154,7 +155,7 @@ func (d *decider) beginNode(sc *Scope, n *PlanNode) {
 			d.failNode(sc, n, ReasonPreprocessing, err.Error())
 			return
 		}
-		d.complete(sc, n, n.Dag.Takes.Fill(v))
+		d.complete(sc, n, sc.filled(n.Dag.Takes, v))
 	case n.Kind == KindFanout:
 		d.enterEach(sc, n)
 	case n.Kind == KindSubflow && n.Sub == nil:
@@ -168,13 +169,14 @@ func (d *decider) beginNode(sc *Scope, n *PlanNode) {
 func (d *decider) mapped(sc *Scope, n *PlanNode) (json.RawMessage, error) {
 	a := expr.NewAllowance()
 	defer func() { d.effort += a.Spent() }()
-	return sc.mappedInput(n, a)
+	v, err := sc.mappedInput(n, a)
+	return v, d.orLost(err)
 }
 
 // enterEach enters a fanout. One without units is complete, unless some have been appended to its last visit.
 func (d *decider) enterEach(sc *Scope, n *PlanNode) {
 	total, err := sc.unitsOfEach(n, d.limits.Units)
-	switch {
+	switch err = d.orLost(err); {
 	case err != nil:
 		d.failNode(sc, n, ReasonPreprocessing, err.Error())
 	case total+len(sc.node(n).Rare().Extra) == 0:
@@ -374,7 +376,7 @@ func (d *decider) endCond(st *Step, answer json.RawMessage) {
 	sc, n := st.scope, st.Node
 	switch {
 	case expr.KindOf(answer) != expr.KindBool:
-		d.failNode(sc, n, ReasonCondition, "a condition's handler must return true (skip) or false, it returned "+describe(answer))
+		d.failNode(sc, n, ReasonCondition, "a condition's handler must return true (skip) or false, it returned "+describe(sc.open(answer)))
 	case string(answer) != "true":
 		d.complete(sc, n, nil)
 	case n.Dag.Mode == SkipFail:

@@ -26,6 +26,9 @@ func (d *decider) enterNext(sc *Scope, n *PlanNode) {
 	e.Input, e.InputRef = sc.buildInput(n, params)
 	e.Due = d.dueOf(n, params)
 	total, err := d.unitsOf(sc, n, params, &e)
+	if lost := d.orLost(nil); lost != nil {
+		e.Input, e.InputRef, err = nil, "", lost
+	}
 	if tooLarge := cmp.Or(d.limits.checkValue("the input", e.Input), d.limits.checkRef(sc, e.InputRef)); tooLarge != nil {
 		e.Input, e.InputRef, err = nil, "", tooLarge
 	}
@@ -82,7 +85,7 @@ func (d *decider) unitsOf(sc *Scope, n *PlanNode, params json.RawMessage, e *Eve
 	case KindExecutor:
 		return 1, nil
 	case KindParallel:
-		names, _ := n.branches(params)
+		names, _ := n.branches(params, sc)
 		if total = len(names); total == 0 {
 			return 0, Errorf(Invalid, "no services")
 		}
@@ -96,7 +99,7 @@ func (d *decider) unitsOf(sc *Scope, n *PlanNode, params json.RawMessage, e *Eve
 		if e.InputRef != "" {
 			input = sc.resolve(e.InputRef, params)
 		}
-		items, _ := expr.Elements(input)
+		items, _ := expr.Elements(sc.open(input))
 		total = len(items)
 	}
 	if total > d.limits.Units {
@@ -112,7 +115,7 @@ func (d *decider) begin(st *Step) {
 		a := expr.NewAllowance()
 		action, err := st.choose(a)
 		d.effort += a.Spent()
-		if err != nil {
+		if err = d.orLost(err); err != nil {
 			d.finish(st, ending{failed: err.Error(), reason: ReasonCondition})
 			return
 		}
@@ -160,7 +163,11 @@ func (d *decider) takes(in *types.Inputs, v json.RawMessage) error {
 		return nil
 	}
 	d.effort += len(v)
-	if _, problems := in.Check(v); len(problems) > 0 {
+	_, problems := in.Check(d.s.Root.whole(v))
+	if err := d.orLost(nil); err != nil {
+		return err
+	}
+	if len(problems) > 0 {
 		return fmt.Errorf("the flow inside takes something else: %w", problems)
 	}
 	return nil
@@ -173,13 +180,16 @@ func (d *decider) awake(st *Step) {
 	}
 	param := st.awaitedParam()
 	value, ok := d.s.awaited(st, param)
-	switch {
+	said := st.scope.open(value)
+	switch err := d.orLost(nil); {
+	case err != nil:
+		d.finish(st, ending{failed: err.Error()})
 	case !ok:
 		d.finish(st, ending{failed: fmt.Sprintf("params.%s is missing: say which reference to wait for, such as $shared.done", param)})
-	case st.Node.Kind == KindWaitEvent && present(value):
-		d.finish(st, ending{post: true, output: value, action: st.Node.Post.action(fieldOf("signal", value))})
-	case st.Node.Kind == KindApproval && decides(value):
-		action := st.approvalAction(value)
+	case st.Node.Kind == KindWaitEvent && present(said):
+		d.finish(st, ending{post: true, output: value, action: st.Node.Post.action(fieldOf("signal", said))})
+	case st.Node.Kind == KindApproval && decides(said):
+		action := st.approvalAction(said)
 		d.asked.answered, d.asked.action = st, action
 		d.finish(st, ending{post: true, output: value, action: action})
 	}
@@ -276,7 +286,7 @@ func (d *decider) scopeEnded(sc *Scope) {
 func (d *decider) endSubflow(st *Step, failed string) {
 	how := ending{post: true, action: st.Node.Post.ActionStatic}
 	if st.Node.Post.ActionKey != "" {
-		how.action = st.Node.Post.action(st.Child.Output())
+		how.action = st.action(st.Child.Output())
 	}
 	if st.Node.Strategy != Continue {
 		how.failed = failed

@@ -118,6 +118,7 @@ type Job struct {
 	Deliveries int    // how often a carrier was lost that had begun it
 	Given      int    // how often it was given to a carrier before
 	Again      bool   // a member tells with Begin when it carries it out: it was returned, or is a program
+	Lacks      string // why what it works on cannot be had; "" = it is there
 }
 
 // maxAlong is how many bytes of params, or of what the task was started with, go along with each job. What is larger
@@ -125,13 +126,13 @@ type Job struct {
 const maxAlong = 4 << 10
 
 // ParamsApart says that the params do not go along with the job.
-func (j *Job) ParamsApart() bool { return len(j.Params) > maxAlong }
+func (j *Job) ParamsApart() bool { return j.sizeOf(j.Params) > maxAlong }
 
 // RunApart says that what the task was started with does not go along with the job. The jobs of a dag's plain steps
 // always have it.
 func (j *Job) RunApart() bool {
 	plain := j.Single && j.Plan != nil && j.Plan.Root.Mode() == ModeDag
-	return len(j.Run) > maxAlong && !plain
+	return !plain && j.sizeOf(j.Run) > maxAlong
 }
 
 // ParamsKey names the params: all jobs of a step have the same, but those that an item or branch has some of its own for, and
@@ -147,12 +148,12 @@ func (j *Job) ParamsKey() string {
 
 // Size is about how many bytes whoever gets the job is sent.
 func (j *Job) Size() int {
-	size := len(j.Input)
+	size := j.sizeOf(j.Input)
 	if !j.ParamsApart() {
 		size += len(j.Params)
 	}
 	if !j.RunApart() {
-		size += len(j.Run)
+		size += j.sizeOf(j.Run)
 	}
 	return size
 }

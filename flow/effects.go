@@ -123,8 +123,21 @@ func (st *Step) appendOwed(effects []Effect, s *State, i int) []Effect {
 	return effects
 }
 
-// job of a unit's attempt in flight.
+// job of a unit's attempt in flight. One whose values cannot be had says so to whoever is to carry it out.
 func (st *Step) job(s *State, i int) Job {
+	if st.scope.Plan.contents == nil {
+		return st.jobOf(s, i)
+	}
+	before := st.scope.lost.take()
+	j := st.jobOf(s, i)
+	if err := st.scope.lost.take(); err != nil {
+		j.Lacks = err.Error()
+	}
+	st.scope.lost.note(before)
+	return j
+}
+
+func (st *Step) jobOf(s *State, i int) Job {
 	u := &st.Units[i]
 	a := st.Address()
 	a.Unit, a.Attempt = i, int(u.Attempt)

@@ -87,7 +87,7 @@ func Fold(s *State, rows ...[]byte) error {
 			Evolve(s, &events[i])
 		}
 	}
-	return nil
+	return s.Lost()
 }
 
 // answered remembers a request, and the answer of one that appended.
@@ -229,10 +229,12 @@ func (sc *Scope) post(st *Step, e *Event) {
 
 // eachPost visits the keys of shared that a step's result sets.
 func (st *Step) eachPost(result json.RawMessage, set func(key string, v json.RawMessage)) {
-	if st.Node.Kind == KindExecutor && expr.KindOf(result) == expr.KindObject {
-		for to, from := range st.Node.Post.OutputMap {
-			v, _ := expr.Field(result, from)
-			set(to, orNull(v))
+	if parts := st.Node.Post.OutputMap; st.Node.Kind == KindExecutor && len(parts) > 0 {
+		if opened := st.scope.open(result); expr.KindOf(opened) == expr.KindObject {
+			for to, from := range parts {
+				v, _ := expr.Field(opened, from)
+				set(to, orNull(v))
+			}
 		}
 	}
 	if key := st.Node.Post.OutputKey; key != "" {

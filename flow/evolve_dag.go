@@ -164,7 +164,7 @@ func (sc *Scope) inputOf(n *PlanNode, st *Step) json.RawMessage {
 func (sc *Scope) outputOf(n *PlanNode, st *Step, e *Event) json.RawMessage {
 	switch {
 	case st != nil:
-		return n.Dag.Takes.Fill(st.result(e))
+		return sc.filled(n.Dag.Takes, st.result(e))
 	case n.Kind == KindFanout:
 		return json.RawMessage("[]")
 	case n.Kind == KindJoin:

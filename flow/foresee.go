@@ -177,7 +177,7 @@ func (f *foreseer) carry(j *Job) {
 	if step.How != ForeseenCalled {
 		step.How = ForeseenRecorded
 		if j.Single {
-			step.Output = glimpse(m.output)
+			step.Output = f.plan.Root.glimpse(m.output)
 		}
 	}
 	r := Report{Address: j.Address, Output: m.output}

@@ -266,7 +266,7 @@ func (f *forker) ended(e Event) {
 	}
 	var output Glimpse
 	if st != nil && e.Status == string(StepCompleted) && len(f.plan.Keeps) < toldOutputs {
-		output = glimpse(st.result(&e))
+		output = st.scope.Plan.glimpse(st.result(&e))
 	}
 	f.share(e)
 	if e.Status == string(StepFailed) && e.Next == "" {

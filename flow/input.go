@@ -16,7 +16,7 @@ func (sc *Scope) env(params, input json.RawMessage) *expr.Env {
 	if input == nil {
 		input = sc.about()
 	}
-	return &expr.Env{
+	env := &expr.Env{
 		Params: params,
 		Input:  input,
 		Shared: func(key string) (json.RawMessage, bool) {
@@ -25,6 +25,8 @@ func (sc *Scope) env(params, input json.RawMessage) *expr.Env {
 		},
 		SharedAll: sc.SharedJSON,
 	}
+	sc.letOpen(env)
+	return env
 }
 
 // SharedJSON is the scope's shared state as one object, keys sorted.
@@ -104,7 +106,7 @@ func (sc *Scope) flat(text string, params json.RawMessage) json.RawMessage {
 		if v, ok := expr.Field(params, key); ok {
 			return v
 		}
-		return orNull(expr.Path(params, key))
+		return orNull(expr.PathIn(params, key, sc.opener()))
 	}
 	return sc.sharedPath(strings.TrimPrefix(text, "$shared."))
 }
@@ -136,7 +138,7 @@ func (s *State) awaited(st *Step, param string) (value json.RawMessage, ok bool)
 }
 
 // branches are a parallel's: those of the definition, else the strings of params.services.
-func (n *PlanNode) branches(params json.RawMessage) (names []string, execs []Exec) {
+func (n *PlanNode) branches(params json.RawMessage, sc *Scope) (names []string, execs []Exec) {
 	for _, b := range n.Each.Branches {
 		names, execs = append(names, b.Name), append(execs, b.Exec)
 	}
@@ -144,7 +146,7 @@ func (n *PlanNode) branches(params json.RawMessage) (names []string, execs []Exe
 		return names, execs
 	}
 	list, _ := expr.Field(params, "services")
-	members, _ := expr.Elements(list)
+	members, _ := expr.Elements(sc.open(list))
 	for _, m := range members {
 		if name, ok := expr.String(m); ok {
 			exec := n.Exec

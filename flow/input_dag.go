@@ -32,7 +32,7 @@ func (sc *Scope) dagInput(n *PlanNode) (json.RawMessage, error) {
 // without a result is null.
 func (sc *Scope) mergedInput(n *PlanNode) json.RawMessage {
 	base := n.Dag.Static
-	if run := sc.runOf(n); expr.KindOf(run) == expr.KindObject {
+	if run := sc.open(sc.runOf(n)); expr.KindOf(run) == expr.KindObject {
 		base = expr.Merge(base, run)
 	}
 	deps := json.RawMessage(append(sc.appendSeen([]byte{'{'}, n.Dag.Sees, true), '}'))
@@ -92,7 +92,7 @@ func (sc *Scope) dagRef(n *PlanNode, r *PlanRef) (v json.RawMessage, found bool)
 	if r.Path == "" {
 		return v, true
 	}
-	at := orNull(expr.Path(v, r.Path))
+	at := orNull(expr.PathIn(v, r.Path, sc.opener()))
 	return at, expr.KindOf(at) != expr.KindNull
 }
 
@@ -101,9 +101,12 @@ func (sc *Scope) vars(n *PlanNode) expr.Vars {
 	return func(name string) (expr.Source, bool) {
 		switch name {
 		case "run", "params":
-			return expr.Raw(sc.runOf(n)), true
+			return expr.Raw(sc.whole(sc.runOf(n))), true
 		case "deps":
-			return expr.Source{Field: func(key string) (json.RawMessage, bool) { return sc.seenOutput(n, key) }, All: func() json.RawMessage { return sc.deps(n) },
+			return expr.Source{Field: func(key string) (json.RawMessage, bool) {
+				v, there := sc.seenOutput(n, key)
+				return sc.whole(v), there
+			}, All: func() json.RawMessage { return sc.whole(sc.deps(n)) },
 				Empty: func(key string) bool { return sc.seesNothing(n, key) }}, true
 		case "shared":
 			return sc.env(nil, nil).Var(name)
@@ -113,7 +116,7 @@ func (sc *Scope) vars(n *PlanNode) expr.Vars {
 				if err != nil {
 					return null
 				}
-				return v
+				return sc.whole(v)
 			}, Empty: func(key string) bool { return sc.seesNothing(n, key) }}, true
 		}
 		return expr.Source{}, false
@@ -232,6 +235,7 @@ func (sc *Scope) itemsOfEach(n *PlanNode) ([]json.RawMessage, error) {
 		return nil, nil
 	}
 	v, _ := sc.dagRef(n, from)
+	v = sc.open(v)
 	items, ok := expr.Elements(v)
 	if !ok {
 		return nil, Errorf(Invalid, "the items of %s, from %s, must be an array, are %s", n.Key, from.Text, describe(v))
@@ -250,6 +254,7 @@ func (sc *Scope) countOfEach(n *PlanNode) (count int, text string, err error) {
 		return 0, "0", nil
 	}
 	v, _ := sc.dagRef(n, from)
+	v = sc.open(v)
 	f, ok := expr.Number(v)
 	if !ok || f != math.Trunc(f) || f < 0 {
 		return 0, "", Errorf(Invalid, "each.count %s must be a whole number, is %s", from.Text, describe(v))

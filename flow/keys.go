@@ -210,11 +210,11 @@ func (st *Step) permits(p *Plan, unit int) json.RawMessage {
 	return st.Node.Keys.ask(jobsKey, p.FlowID+"/"+st.Address().Step(), func(k *KeyText) json.RawMessage {
 		switch k.From {
 		case KeyFromItem:
-			return k.Ref.Resolve(&expr.Env{Input: st.itemOf(unit)})
+			return st.scope.whole(k.Ref.Resolve(st.scope.lookAt(st.itemOf(unit))))
 		case KeyFromRun:
-			return k.Ref.Resolve(&expr.Env{Input: st.runFor()})
+			return st.scope.whole(k.Ref.Resolve(st.scope.lookAt(st.runFor())))
 		}
-		return k.Ref.Resolve(st.scope.env(st.Params, st.unitInput(unit)))
+		return st.scope.whole(k.Ref.Resolve(st.scope.env(st.Params, st.unitInput(unit))))
 	})
 }
 
@@ -242,8 +242,11 @@ func (p *Plan) permits(params json.RawMessage) json.RawMessage {
 	if p.Keys == nil {
 		return nil
 	}
+	root := &Scope{Plan: p.Root}
 	return p.Keys.ask(tasksKey, p.FlowID, func(k *KeyText) json.RawMessage {
-		return k.Ref.Resolve(&expr.Env{Params: params, Input: params})
+		env := root.lookAt(params)
+		env.Params = params
+		return root.whole(k.Ref.Resolve(env))
 	})
 }
 

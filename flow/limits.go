@@ -70,6 +70,11 @@ func (l Limits) checkValue(what string, v json.RawMessage) error {
 	return nil
 }
 
+// Takes says whether a value of somebody outside is one that a task takes.
+func (l Limits) Takes(v json.RawMessage) bool {
+	return CheckJSON(v) == nil && l.OrDefault().checkValue("", v) == nil
+}
+
 func (l Limits) tooDeep(what string) error {
 	return Errorf(Limit, "%s nests arrays and objects deeper than %d levels: make it flatter, or pass it as a text", what, l.Levels)
 }

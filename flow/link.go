@@ -48,7 +48,7 @@ func (s *State) linkStep(sc *Scope, st *Step) error {
 
 // linkRoot gives the root what follows from the task.
 func (s *State) linkRoot() {
-	s.Root.Plan, s.Root.mode = s.Plan.Root, modeOf(s.Plan.Root)
+	s.Root.Plan, s.Root.mode, s.Root.lost = s.Plan.Root, modeOf(s.Plan.Root), &s.lost
 	s.Root.mode.given(s.Root, s.Params, s.Params)
 	s.Root.size = s.Root.weigh()
 	s.scopes = map[string]*Scope{"": s.Root}
@@ -61,14 +61,14 @@ func (s *State) linkClosing() {
 	}
 	sc := s.Closing.Scope
 	sc.Plan, sc.Params, sc.Shared, sc.size, sc.task = s.Plan.Closing, objectOr(s.Params), s.Root.Shared, s.Root.size, s
-	sc.mode = closingMode{}
+	sc.mode, sc.lost = closingMode{}, &s.lost
 	s.scopes[sc.Path] = sc
 }
 
 // adopt gives a step's child what follows from the step.
 func (s *State) adopt(st *Step) {
 	c := st.Child
-	c.Plan, c.mode, c.parent, c.depth, c.overAt = st.Node.Sub, modeOf(st.Node.Sub), st, st.scope.depth+1, 0
+	c.Plan, c.mode, c.parent, c.depth, c.overAt, c.lost = st.Node.Sub, modeOf(st.Node.Sub), st, st.scope.depth+1, 0, &s.lost
 	params, run := st.given()
 	c.mode.given(c, params, run)
 	c.size = c.weigh()
@@ -80,7 +80,7 @@ func (s *State) adopt(st *Step) {
 func (st *Step) given() (params, run json.RawMessage) {
 	params, run = st.scope.mode.inside(st)
 	if in := st.Node.Sub.Inputs; in != nil {
-		params = in.Fill(st.taken())
+		params = in.Fill(st.scope.whole(st.taken()))
 		run = params
 	}
 	return params, run
@@ -96,7 +96,7 @@ func (st *Step) taken() json.RawMessage {
 	case len(st.Input) > 0:
 		return run
 	default:
-		return sub.Inputs.Only(run)
+		return sub.Inputs.Only(st.scope.open(run))
 	}
 }
 
@@ -114,9 +114,9 @@ func (sc *Scope) weigh() *int {
 func (st *Step) unfold() {
 	switch st.Node.Kind {
 	case KindParallel:
-		st.names, st.execs = st.Node.branches(st.Params)
+		st.names, st.execs = st.Node.branches(st.Params, st.scope)
 	case KindForeach:
-		st.items, _ = expr.Elements(st.Input)
+		st.items, _ = expr.Elements(st.scope.open(st.Input))
 	case KindFanout:
 		st.unfoldEach()
 	}
@@ -128,7 +128,7 @@ func (st *Step) unfoldEach() {
 	switch d := n.Dag; {
 	case d.Items == nil:
 	case len(st.Input) > 0:
-		st.items, _ = expr.Elements(st.Input)
+		st.items, _ = expr.Elements(st.scope.open(st.Input))
 	default:
 		st.items, _ = st.scope.itemsOfEach(n)
 	}

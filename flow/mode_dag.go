@@ -25,7 +25,9 @@ func (dagMode) redoes() bool { return true }
 func (dagMode) params(sc *Scope, n *PlanNode) json.RawMessage { return expr.Merge(sc.Params, n.Params) }
 
 // given has `run` mean what the scope is given; its params are that, too, if it is an object.
-func (dagMode) given(sc *Scope, _, run json.RawMessage) { sc.Params, sc.run = objectOr(run), run }
+func (dagMode) given(sc *Scope, _, run json.RawMessage) {
+	sc.Params, sc.run = objectOr(sc.open(run)), run
+}
 
 // active are the scope's steps that have begun and not ended.
 func (dagMode) active(sc *Scope) []*Step {
@@ -99,5 +101,5 @@ func (dagMode) unitInput(st *Step, unit int) json.RawMessage {
 
 func (dagMode) inside(st *Step) (params, run json.RawMessage) {
 	run = st.scope.branchRun(st.Node)
-	return objectOr(run), run
+	return objectOr(st.scope.open(run)), run
 }

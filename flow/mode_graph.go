@@ -90,7 +90,7 @@ func (graphMode) endSingle(d *decider, st *Step) {
 		d.finish(st, ending{failed: cmp.Or(u.Error.Text, "failed")})
 		return
 	}
-	d.finish(st, ending{post: true, action: st.Node.Post.action(u.Output)})
+	d.finish(st, ending{post: true, action: st.action(u.Output)})
 }
 
 func (graphMode) redoes() bool { return false }

@@ -105,7 +105,7 @@ func (d *decider) waitsOutside(st *Step, u *Unit, c *Report) bool {
 	jobs, output := c.Deferred, c.Output
 	if len(jobs) == 0 && st.Node.Deferred {
 		var err error
-		if jobs, output, err = deferredIn(c.Output); err != nil {
+		if jobs, output, err = deferredIn(st.scope.open(c.Output)); err != nil {
 			c.Error, c.Output = err.Error(), nil
 			return false
 		}

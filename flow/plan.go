@@ -34,6 +34,8 @@ type PlanScope struct {
 	Result string // graph mode: the key of shared that is its value; "" = all of shared
 
 	Inputs *types.Inputs // what the task, or the subflow, takes; nil = anything
+
+	contents Contents // of references; nil = there are none
 }
 
 // Kind says which arrangement of the six mechanisms a node is.

@@ -70,6 +70,7 @@ var readers = map[string]func(s *flow.State){
 	"State.Answered": func(s *flow.State) { s.Answered("r1") },
 	"State.Awaits":   func(s *flow.State) { s.Awaits(flow.Alarm{Kind: flow.AlarmTask}) },
 	"State.Paused":   func(s *flow.State) { s.Paused() },
+	"State.Lost":     func(s *flow.State) { _ = s.Lost() },
 	"State.Result":   func(s *flow.State) { s.Result() },
 	"State.Job": func(s *flow.State) {
 		eachAttempt(s, func(a flow.Address) { s.Job(a) })

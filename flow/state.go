@@ -42,6 +42,7 @@ type State struct {
 	AnsweredIDs []string       // of the newest requests that had an effect, oldest first
 	Appended    map[string]int // index of the first unit that such a request has appended
 
+	lost    lost
 	scopes  map[string]*Scope // by path
 	waiting []*Step           // steps that a signal may end
 	waits   waits
@@ -69,6 +70,7 @@ type Scope struct {
 	run    json.RawMessage // of dag mode: what `run` means
 	task   *State          // that closes in it; nil in any other scope
 	dag    dagState
+	lost   *lost // the task's
 	size   *int  // bytes of shared, which the closing scope has together with the root
 	parent *Step // nil for the root
 	depth  int

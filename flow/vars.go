@@ -114,11 +114,11 @@ func (st *Step) varSource(r *VarRef, unit int) (in *expr.Env, there bool) {
 	switch {
 	case r.Of >= 0:
 		dep := &st.scope.Nodes[r.Of]
-		return &expr.Env{Input: orNull(dep.Output)}, dep.Status == StepCompleted
+		return st.scope.lookAt(orNull(dep.Output)), dep.Status == StepCompleted
 	case r.From == KeyFromItem:
-		return &expr.Env{Input: st.itemOf(unit)}, true
+		return st.scope.lookAt(st.itemOf(unit)), true
 	case r.From == KeyFromRun:
-		return &expr.Env{Input: st.runFor()}, true
+		return st.scope.lookAt(st.runFor()), true
 	}
 	return st.scope.env(st.Params, st.unitInput(unit)), true
 }
@@ -127,7 +127,7 @@ func (st *Step) varSource(r *VarRef, unit int) (in *expr.Env, there bool) {
 func (r *VarRef) fill(in *expr.Env, there bool, written string) (string, error) {
 	var v json.RawMessage
 	if there {
-		v = r.Ref.Resolve(in)
+		v = in.WholeOf(r.Ref.Resolve(in))
 	}
 	if text, ok := expr.String(v); ok {
 		return text, nil
@@ -179,7 +179,7 @@ func (d *decider) noteVars(e *Event) {
 		}
 		_, read, err := st.vars(i)
 		d.effort += read
-		if err != nil {
+		if err = d.orLost(err); err != nil {
 			d.unfilled = append(d.unfilled, st.unitAddress(i))
 		}
 	}
@@ -194,7 +194,8 @@ func (d *decider) failUnfilled() {
 		if u == nil || d.s.Status.Ended() {
 			continue
 		}
-		if _, _, err := st.vars(a.Unit); err != nil {
+		_, _, err := st.vars(a.Unit)
+		if err = d.orLost(err); err != nil {
 			d.settle(st, u, Report{Address: a, Fatal: true, Error: err.Error()})
 		}
 	}
@@ -205,8 +206,11 @@ func (st *Step) unfilled(unit int) bool {
 	if len(st.exec(unit).Vars) == 0 {
 		return false
 	}
+	before := st.scope.lost.take()
 	_, _, err := st.vars(unit)
-	return err != nil
+	lacks := st.scope.lost.take() // who decides tells what
+	st.scope.lost.note(before)
+	return lacks != nil || err != nil
 }
 
 // unitAddress is that of a unit's attempt.

@@ -29,9 +29,13 @@ type Glimpse struct {
 // glimpseBytes is how many bytes of a value are shown.
 const glimpseBytes = 200
 
-func glimpse(v json.RawMessage) Glimpse {
+func (g *PlanScope) glimpse(v json.RawMessage) Glimpse {
 	if len(v) == 0 {
 		return Glimpse{}
+	}
+	if g.contents != nil {
+		size, begin, sum := g.contents.Glimpse(v, glimpseBytes)
+		return Glimpse{size, text(string(begin), glimpseBytes), sum}
 	}
 	return Glimpse{len(v), text(string(v), glimpseBytes), sha256.Sum256(v)}
 }
@@ -99,7 +103,7 @@ func (v *Visits) ended(st *Step, e *Event) {
 	}
 	visit.Units = len(st.Units)
 	if visit.Status == StepCompleted {
-		visit.Output = glimpse(st.result(e))
+		visit.Output = st.scope.Plan.glimpse(st.result(e))
 	}
 }
 

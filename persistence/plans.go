@@ -25,8 +25,9 @@ const maxPlanBytes = 64 << 20
 
 // plans are those of the versions that were used last. They are immutable, so they are kept.
 type plans struct {
-	store  Store
-	limits flow.Limits
+	store    Store
+	limits   flow.Limits
+	contents flow.Contents // nil = no value is kept elsewhere
 
 	mu   sync.Mutex
 	kept *lru.Cache[*flow.Plan] // by version
@@ -76,6 +77,9 @@ func (p *plans) make(v *Version, slug string) (*flow.Plan, error) {
 		return nil, err
 	}
 	plan.FlowSlug = slug
+	if p.contents != nil {
+		plan.Keep(p.contents)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.kept.Put(v.ID, plan, plan.Size())

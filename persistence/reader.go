@@ -22,6 +22,9 @@ func NewReader(store Store, limits flow.Limits) *Reader {
 	return &Reader{store: store, plans: newPlans(store, limits), lists: unitLists{kept: lru.New[*flow.UnitList](maxListBytes)}}
 }
 
+// Keep has the reader know what references in values stand for. It is for whoever has just made it.
+func (r *Reader) Keep(contents flow.Contents) { r.plans.contents = contents }
+
 // View is a task as it is now.
 type View struct {
 	TaskRow
@@ -94,7 +97,11 @@ func (r *Reader) Fold(ctx context.Context, rec *Record) (*View, error) {
 		v.State, v.Seq = s, rec.SnapshotSeq
 	}
 	for _, row := range rec.Rows {
-		if err := flow.Fold(v.State, row.Events); err != nil {
+		err := flow.Fold(v.State, row.Events)
+		switch {
+		case v.State.Lost() != nil:
+			return nil, lostContent(v.State)
+		case err != nil:
 			return nil, fmt.Errorf("%w: journal row %d: %w", ErrUnreadable, row.Seq, err)
 		}
 		v.Seq = row.Seq
@@ -102,10 +109,22 @@ func (r *Reader) Fold(ctx context.Context, rec *Record) (*View, error) {
 	return v.begun()
 }
 
+// lostContent says that a state depends on a content that could not be had. Whether that may pass is known by who keeps it.
+func lostContent(s *flow.State) error {
+	err := s.Lost()
+	if errors.Is(err, flow.ErrNoContent) {
+		return fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
+	return err
+}
+
 // begun is a view of a task that has a journal.
 func (v *View) begun() (*View, error) {
-	if v.State.Root == nil {
+	switch {
+	case v.State.Root == nil:
 		return nil, ErrNotFound
+	case v.State.Lost() != nil:
+		return nil, lostContent(v.State)
 	}
 	return v, nil
 }

@@ -57,6 +57,7 @@ type Store interface {
 	Hooks
 	Tokens
 	Views
+	Holds
 
 	// Ping says whether the store can be reached.
 	Ping(ctx context.Context) error

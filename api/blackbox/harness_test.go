@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -37,6 +38,7 @@ import (
 	v1 "github.com/troupe-engine/troupe/api/v1"
 	"github.com/troupe-engine/troupe/flow"
 	stored "github.com/troupe-engine/troupe/internal/objects"
+	"github.com/troupe-engine/troupe/internal/payload"
 	"github.com/troupe-engine/troupe/internal/pgtest"
 	"github.com/troupe-engine/troupe/internal/program"
 	"github.com/troupe-engine/troupe/internal/secrets"
@@ -110,6 +112,7 @@ type member struct {
 	leave    context.CancelFunc
 	served   chan error
 	said     *complaints
+	payloads *payload.Store
 }
 
 // complaints are what a member logs as a warning or worse. They are shown, too.
@@ -143,6 +146,21 @@ const exampleSecrets = "../../examples/ork/secrets"
 // thisHost is where the systems of the checks are whose jobs members ask about.
 var thisHost = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 
+// largeElsewhere keeps values of more bytes than TROUPE_TEST_PAYLOAD_OVER says beside the store; without it all are there. Every check holds with
+// any number.
+func largeElsewhere(ctx context.Context, store persistence.Store) (*payload.Store, error) {
+	over, err := strconv.Atoi(os.Getenv("TROUPE_TEST_PAYLOAD_OVER"))
+	if err != nil {
+		return nil, nil
+	}
+	secret, err := store.Secret(ctx)
+	if err != nil {
+		return nil, err
+	}
+	bucket, err := stored.OpenDir(filepath.Join(os.Getenv(objectsPlace), "payloads"))
+	return payload.New(payload.Options{Bucket: bucket, Secret: secret, Over: over, Most: 64 << 20}), err
+}
+
 func startMember(ctx context.Context, kind storeKind, place string, lease time.Duration) (*member, error) {
 	said := &complaints{}
 	log := slog.New(slog.NewTextHandler(said, &slog.HandlerOptions{Level: slog.LevelWarn}))
@@ -152,6 +170,11 @@ func startMember(ctx context.Context, kind storeKind, place string, lease time.D
 	}
 	store := persistence.Newest(opened, time.Now)
 	m := &member{store: store, served: make(chan error, 1), said: said, logs: logs.New(logs.Options{Store: store, Logger: log})}
+	payloads, err := largeElsewhere(ctx, store)
+	if err != nil {
+		return nil, err
+	}
+	m.payloads = payloads
 	demo := funcs.New(funcs.Options{})
 	funcs.RegisterDemo(demo)
 	m.registry, err = workers.Open(ctx, store, workers.Options{Self: "blackbox", Functions: demo.Names, Logger: log})
@@ -159,6 +182,11 @@ func startMember(ctx context.Context, kind storeKind, place string, lease time.D
 		return nil, err
 	}
 	reader := persistence.NewReader(store, flow.Limits{})
+	var elsewhere actors.Payloads
+	if payloads != nil {
+		reader.Keep(payloads)
+		elsewhere = payloads
+	}
 	bucket, err := stored.OpenDir(os.Getenv(objectsPlace))
 	if err != nil {
 		return nil, err
@@ -169,7 +197,7 @@ func startMember(ctx context.Context, kind storeKind, place string, lease time.D
 		return nil, err
 	}
 	started := programs.New(programs.Options{Allow: true, Logs: m.logs, Files: files, Options: program.Options{Secrets: known}})
-	m.engine, err = actors.Start(ctx, actors.Config{Store: store, Reader: reader, Name: "blackbox", Logger: log,
+	m.engine, err = actors.Start(ctx, actors.Config{Store: store, Reader: reader, Name: "blackbox", Logger: log, Payloads: elsewhere,
 		Lease: lease, Workers: m.registry,
 		Trackers: map[string]actors.Tracker{endlessService: endless, flow.ObjectStore: files, external.CustomHTTP: external.NewHTTP(external.Options{Networks: thisHost, Mock: true})},
 		Carriers: map[flow.ExecType]actors.Carrier{
@@ -186,7 +214,7 @@ func startMember(ctx context.Context, kind storeKind, place string, lease time.D
 }
 
 func (m *member) serve(reader *persistence.Reader, started *programs.Carrier, known *secrets.Store, log *slog.Logger) error {
-	from := api.Member{Engine: m.engine, Store: m.store, Reader: reader, Registry: m.registry, Logs: m.logs, Secret: known.Listed, Logger: log}
+	from := api.Member{Engine: m.engine, Store: m.store, Reader: reader, Registry: m.registry, Logs: m.logs, Payloads: m.payloads, Secret: known.Listed, Logger: log}
 	typed, err := v1.New(v1.Config{Member: from, Version: "1.2.3", StoreKind: "any", Name: "blackbox",
 		Channels: map[string]v1.Channel{"pgflow:run": pgflow.Runs{Engine: m.engine, Store: m.store, Reader: reader}.Tell}})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/payload"
 )
 
 func (g *graph) poll(w http.ResponseWriter, r *http.Request) error {
@@ -54,6 +55,9 @@ func readPoll(r *http.Request) (q wire.QueuePoll, err error) {
 func writeJob(w http.ResponseWriter, worker string, c engine.Claimed) error {
 	job := toQueueJob(worker, c)
 	text, err := json.Marshal(wire.QueueInput{Input: job.Input, Params: job.Params, RunID: job.RunID})
+	if err == nil {
+		text, err = payload.Of(w).Whole(text)
+	}
 	if err != nil {
 		return err
 	}

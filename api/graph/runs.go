@@ -6,27 +6,28 @@ import (
 	"strconv"
 
 	"github.com/troupe-engine/troupe/api"
+	"github.com/troupe-engine/troupe/api/internal/printer"
 	"github.com/troupe-engine/troupe/flow"
 )
 
 type graphRun struct {
-	ID         string `json:"id"`
-	TaskID     string `json:"task_id"`
-	NodeKey    string `json:"node_key"`
-	AttemptNo  int    `json:"attempt_no"`
-	Status     string `json:"status"`
-	SubStatus  string `json:"sub_status"`
-	BranchID   string `json:"branch_id"`
-	Prep       string `json:"prep_json"`
-	ExecInput  string `json:"exec_input_json"`
-	ExecOutput string `json:"exec_output_json"`
-	ErrorText  string `json:"error_text"`
-	Action     string `json:"action"`
-	StartedAt  int64  `json:"started_at"`
-	FinishedAt int64  `json:"finished_at"`
-	WorkerID   string `json:"worker_id"`
-	WorkerURL  string `json:"worker_url"`
-	LogPath    string `json:"log_path"`
+	ID         string       `json:"id"`
+	TaskID     string       `json:"task_id"`
+	NodeKey    string       `json:"node_key"`
+	AttemptNo  int          `json:"attempt_no"`
+	Status     string       `json:"status"`
+	SubStatus  string       `json:"sub_status"`
+	BranchID   string       `json:"branch_id"`
+	Prep       printer.Text `json:"prep_json"`
+	ExecInput  printer.Text `json:"exec_input_json"`
+	ExecOutput printer.Text `json:"exec_output_json"`
+	ErrorText  string       `json:"error_text"`
+	Action     string       `json:"action"`
+	StartedAt  int64        `json:"started_at"`
+	FinishedAt int64        `json:"finished_at"`
+	WorkerID   string       `json:"worker_id"`
+	WorkerURL  string       `json:"worker_url"`
+	LogPath    string       `json:"log_path"`
 }
 
 func (g *graph) listRuns(w http.ResponseWriter, r *http.Request) error {
@@ -68,8 +69,8 @@ func toGraphRun(task string, params json.RawMessage, n *flow.NodeRun) graphRun {
 	node, child := place(n.Address)
 	r := graphRun{
 		ID: id, TaskID: task, NodeKey: node, AttemptNo: n.Attempt, Status: runStatus(n), SubStatus: subStatus(n),
-		BranchID: joined(child, n.Branch), Prep: string(prepOf(n, params)),
-		ExecInput: string(api.OrNull(n.Input)), ExecOutput: string(api.OrNull(n.Output)), ErrorText: plainly(n.Error), Action: n.Action,
+		BranchID: joined(child, n.Branch), Prep: printer.Text{Of: prepOf(n, params)},
+		ExecInput: printer.Text{Of: api.OrNull(n.Input)}, ExecOutput: printer.Text{Of: api.OrNull(n.Output)}, ErrorText: plainly(n.Error), Action: n.Action,
 		StartedAt: seconds(n.StartedAt), FinishedAt: seconds(n.EndedAt), WorkerID: n.Worker, WorkerURL: n.URL,
 	}
 	if n.Kind == flow.RunAttempt && child == "" {

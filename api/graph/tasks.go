@@ -20,7 +20,7 @@ type graphTask struct {
 	FlowName       string       `json:"flow_name,omitempty"`
 	FlowVersion    int          `json:"flow_version,omitempty"`
 	Status         string       `json:"status"`
-	Params         string       `json:"params_json"`
+	Params         printer.Text `json:"params_json"`
 	Shared         printer.Text `json:"shared_json"`
 	CurrentNodeKey string       `json:"current_node_key"`
 	LastAction     string       `json:"last_action"`
@@ -48,7 +48,7 @@ func toGraphTask(v *persistence.View) graphTask {
 	}
 	return graphTask{
 		ID: t.ID, FlowVersionID: t.VersionID, FlowID: t.FlowID, FlowName: t.FlowName, FlowVersion: t.VersionNumber,
-		Status: statusText(s), Params: string(api.OrObject(t.Params)), Shared: shared,
+		Status: statusText(s), Params: printer.Text{Of: api.OrObject(t.Params)}, Shared: shared,
 		CurrentNodeKey: s.Root.Cursor, LastAction: s.Root.LastAction, StepCount: s.Steps, RetryState: "{}",
 		CreatedAt: seconds(t.CreatedAt), UpdatedAt: seconds(s.UpdatedAt),
 	}

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/troupe-engine/troupe/internal/payload"
 )
 
 // sseWriteTimeout is how long a client may leave what was written unread.
@@ -17,7 +19,7 @@ const sseWriteTimeout = 30 * time.Second
 // not opened can still become the answer; of one that was opened it is something to log.
 func ServeSSE(w http.ResponseWriter, r *http.Request, alive time.Duration, tell func(context.Context, Listener) error) (opened bool, err error) {
 	ctx, leave := Stay(w, r)
-	s := &sse{w: w, rc: http.NewResponseController(w)}
+	s := &sse{w: w, rc: http.NewResponseController(w), payloads: payload.Of(w)}
 	var beating sync.WaitGroup
 	defer beating.Wait() // nobody writes an answer that is over, not even after a panic
 	defer leave()
@@ -35,6 +37,8 @@ type sse struct {
 	w      http.ResponseWriter
 	rc     *http.ResponseController
 	opened bool
+
+	payloads *payload.Store
 }
 
 func (s *sse) Open() error { return s.write(nil) }
@@ -52,7 +56,11 @@ func (s *sse) Send(list []Message) error {
 				text = fmt.Appendf(text, "%s: %s\n", field[0], field[1])
 			}
 		}
-		text = fmt.Appendf(text, "data: %s\n\n", m.Data)
+		data, err := s.payloads.Whole(m.Data)
+		if err != nil {
+			return err
+		}
+		text = fmt.Appendf(text, "data: %s\n\n", data)
 	}
 	return s.write(text)
 }

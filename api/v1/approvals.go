@@ -148,7 +148,7 @@ func (s *service) question(ctx context.Context, row *persistence.ApprovalRow, va
 	open, _ := view.State.Question(row.Address) // none = it has just ended, which the next one to look is told
 	q := wire.Question{Approval: told, Text: open.Text, Form: open.Form.Schema(), Assignees: open.Assignees, Actions: open.Actions}
 	for _, v := range open.Show {
-		values.cut(&v.Value)
+		values.cut(s.Payloads, &v.Value)
 		q.Show = append(q.Show, wire.ShownValue{Name: v.Name, Ref: v.Ref, Value: v.Value})
 	}
 	return &q, nil

@@ -37,6 +37,9 @@ func fast[I, O any](s *service, pattern, id string, read func(*http.Request, []b
 			return
 		}
 		out, err := handle(r.Context(), in)
+		if err == nil {
+			err = s.intact(out)
+		}
 		if err != nil {
 			s.problem(r.Context(), err).write(w)
 			return

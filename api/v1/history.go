@@ -64,7 +64,7 @@ func (s *service) events(ctx context.Context, in *eventsInput) (*body[wire.Page[
 		return nil, err
 	}
 	for i := range page.Items {
-		in.cut(&page.Items[i].Input, &page.Items[i].Output, &page.Items[i].Details, &page.Items[i].Params)
+		in.cut(s.Payloads, &page.Items[i].Input, &page.Items[i].Output, &page.Items[i].Details, &page.Items[i].Params)
 	}
 	return &body[wire.Page[wire.Event]]{*page}, nil
 }
@@ -202,7 +202,7 @@ func (s *service) runs(ctx context.Context, in *runsInput) (*body[wire.Page[wire
 				return &body[wire.Page[wire.Run]]{page}, nil
 			}
 			run := toRun(in.Task, &runs.Runs[i])
-			in.cut(&run.Input, &run.Output, &run.Details)
+			in.cut(s.Payloads, &run.Input, &run.Output, &run.Details)
 			page.Items, at = append(page.Items, run), runs.Places[i]
 		}
 		if !runs.More {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"reflect"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -23,6 +24,19 @@ func marshal(w io.Writer, v any) error {
 		return nil
 	}
 	return err
+}
+
+// intact finds out whether what the values in an answer refer to is there.
+func (s *service) intact(answer any) error {
+	told := reflect.Indirect(reflect.ValueOf(answer))
+	if s.Payloads == nil || told.Kind() != reflect.Struct {
+		return nil
+	}
+	body := told.FieldByName("Body")
+	if !body.IsValid() || body.Kind() == reflect.Func {
+		return nil
+	}
+	return printer.Check(body.Interface(), s.Payloads)
 }
 
 func unmarshal(b []byte, to any) error {

@@ -1,6 +1,7 @@
 package v1
 
 import (
+	"context"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/flow/expr"
+	"github.com/troupe-engine/troupe/internal/payload"
 )
 
 // Values says how much of the values of users is answered.
@@ -23,48 +25,59 @@ const (
 )
 
 // cut makes previews of values, unless they are wanted as they are. Those that are not there stay so.
-func (v *Values) cut(values ...*json.RawMessage) {
+func (v *Values) cut(p *payload.Store, values ...*json.RawMessage) {
 	if v.Values == "full" || v.Values == "" {
 		return
 	}
 	for _, value := range values {
 		if len(*value) > 0 {
-			*value = v.preview(*value, previewBytes)
+			*value = v.preview(p, *value, previewBytes)
 		}
 	}
 }
 
-func (v *Values) preview(value json.RawMessage, most int) json.RawMessage {
-	b := strconv.AppendInt([]byte(`{"bytes":`), int64(len(value)), 10)
+// preview shows how a value begins. No more than that is read of what is kept elsewhere; of what cannot be read it shows why.
+func (v *Values) preview(p *payload.Store, value json.RawMessage, most int) json.RawMessage {
+	size := p.Size(value)
+	b := strconv.AppendInt([]byte(`{"bytes":`), int64(size), 10)
+	if v.Values == "none" || most == 0 {
+		return append(b, '}')
+	}
+	read := func() ([]byte, error) { return p.Begin(context.Background(), value, most+1) }
+	if size <= most {
+		read = func() ([]byte, error) { return p.Whole(value) }
+	}
+	text, err := read()
 	switch {
-	case v.Values == "none" || most == 0:
-	case len(value) <= most:
-		b = append(append(b, `,"value":`...), value...)
+	case err != nil:
+		b = append(expr.AppendQuote(append(b, `,"preview":`...), err.Error()), `,"truncated":true`...)
+	case size <= most:
+		b = append(append(b, `,"value":`...), text...)
 	default:
-		for most > 0 && !utf8.RuneStart(value[most]) {
+		for most > 0 && !utf8.RuneStart(text[most]) {
 			most--
 		}
-		b = append(expr.AppendQuote(append(b, `,"preview":`...), string(value[:most])), `,"truncated":true`...)
+		b = append(expr.AppendQuote(append(b, `,"preview":`...), string(text[:most])), `,"truncated":true`...)
 	}
 	return append(b, '}')
 }
 
-func (v *Values) cutTask(t *wire.Task) {
+func (v *Values) cutTask(p *payload.Store, t *wire.Task) {
 	if v.Values == "full" || v.Values == "" {
 		return
 	}
-	v.cut(&t.Params, &t.Result)
+	v.cut(p, &t.Params, &t.Result)
 	shared, room := make(map[string]json.RawMessage, len(t.Shared)), sharedPreview // the state's own stays as it is
 	for _, key := range slices.Sorted(maps.Keys(t.Shared)) {
-		shared[key] = v.preview(t.Shared[key], min(previewBytes, room))
-		room -= min(len(t.Shared[key]), previewBytes, room)
+		shared[key] = v.preview(p, t.Shared[key], min(previewBytes, room))
+		room -= min(p.Size(t.Shared[key]), previewBytes, room)
 	}
 	t.Shared = shared
-	v.cutSteps(t.Active)
+	v.cutSteps(p, t.Active)
 }
 
-func (v *Values) cutSteps(steps []wire.Step) {
+func (v *Values) cutSteps(p *payload.Store, steps []wire.Step) {
 	for i := range steps {
-		v.cut(&steps[i].Output, &steps[i].Details)
+		v.cut(p, &steps[i].Output, &steps[i].Details)
 	}
 }

@@ -99,7 +99,11 @@ func (sub *subscription) Send(list []stream.Message) error {
 		if m.Event == "" {
 			m.Event = wire.StreamEvent
 		}
-		if err := sub.k.write(wire.StreamMessage{Channel: sub.channel, Event: m.Event, ID: m.ID, Data: m.Data}); err != nil {
+		data, err := sub.k.s.Payloads.Whole(m.Data)
+		if err != nil {
+			return err
+		}
+		if err := sub.k.write(wire.StreamMessage{Channel: sub.channel, Event: m.Event, ID: m.ID, Data: data}); err != nil {
 			return err
 		}
 	}

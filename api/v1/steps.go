@@ -51,7 +51,7 @@ func (s *service) steps(ctx context.Context, in *stepsInput) (*body[wire.Page[wi
 	if err := s.stepsInLine(ctx, in.Task, page.Items); err != nil {
 		return nil, err
 	}
-	in.cutSteps(page.Items)
+	in.cutSteps(s.Payloads, page.Items)
 	if steps.More {
 		page.Next = historyCursor(steps.Next)
 	}
@@ -118,7 +118,7 @@ func (s *service) units(ctx context.Context, in *unitsInput) (*body[wire.Page[wi
 			break
 		}
 		unit := toUnit(&u)
-		in.cut(&unit.Input, &unit.Output, &unit.Details)
+		in.cut(s.Payloads, &unit.Input, &unit.Output, &unit.Details)
 		page.Items = append(page.Items, unit)
 		size += len(unit.Input) + len(unit.Output) + len(unit.Details)
 	}

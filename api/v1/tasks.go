@@ -317,7 +317,7 @@ func (s *service) getTask(ctx context.Context, in *getTaskInput) (*body[wire.Tas
 	if err := s.stepsInLine(ctx, in.Task, task.Active); err != nil {
 		return nil, err
 	}
-	in.cutTask(&task)
+	in.cutTask(s.Payloads, &task)
 	return &body[wire.Task]{task}, nil
 }
 

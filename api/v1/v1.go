@@ -195,6 +195,9 @@ func serve[I, O any](s *service, op operation, handle func(context.Context, *I) 
 	s.values.note(reflect.TypeFor[I]())
 	huma.Register(s.huma, o, func(ctx context.Context, in *I) (*O, error) {
 		out, err := handle(ctx, in)
+		if err == nil {
+			err = s.intact(out)
+		}
 		if err != nil {
 			return nil, s.problem(ctx, err)
 		}

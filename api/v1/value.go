@@ -1,7 +1,6 @@
 package v1
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -52,9 +51,15 @@ func (s *service) value(ctx context.Context, in *valueInput) (*huma.StreamRespon
 	if len(value) == 0 {
 		return nil, missing("query.of", "ask for another one, or when there is one", "there is no %s here", in.Of)
 	}
-	value, err = pointedAt(value, in.Pointer)
+	value, err = s.pointedAt(value, in.Pointer)
 	if err != nil {
 		return nil, err
+	}
+	content := s.Payloads.Reader(ctx, value)
+	if content.Size() <= checkedBytes {
+		if err := content.Check(); err != nil {
+			return nil, err
+		}
 	}
 	return &huma.StreamResponse{Body: func(c huma.Context) {
 		x := c.Context().Value(exchangeKey{}).(exchange)
@@ -62,7 +67,7 @@ func (s *service) value(ctx context.Context, in *valueInput) (*huma.StreamRespon
 		h.Set("Content-Type", "application/json")
 		h.Set("Cache-Control", "no-cache")
 		h.Set("ETag", api.ETag(value))
-		http.ServeContent(x.w, x.r, "", time.Time{}, bytes.NewReader(value))
+		http.ServeContent(x.w, x.r, "", time.Time{}, content)
 	}}, nil
 }
 
@@ -165,8 +170,11 @@ func (s *service) outputOfStep(ctx context.Context, in *valueInput) (json.RawMes
 
 var pointerUnescaper = strings.NewReplacer("~1", "/", "~0", "~")
 
+// checkedBytes is up to which size all that a value refers to is looked at before it is answered. Of a larger one that is done as it is read.
+const checkedBytes = 64 << 20
+
 // pointedAt is what a JSON pointer leads to.
-func pointedAt(value json.RawMessage, pointer string) (json.RawMessage, error) {
+func (s *service) pointedAt(value json.RawMessage, pointer string) (json.RawMessage, error) {
 	if pointer == "" {
 		return value, nil
 	}
@@ -177,12 +185,16 @@ func pointedAt(value json.RawMessage, pointer string) (json.RawMessage, error) {
 	for i, name := range names[1:] {
 		var next json.RawMessage
 		there := false
-		switch expr.KindOf(value) {
+		opened, err := s.Payloads.Open(value)
+		if err != nil {
+			return nil, err
+		}
+		switch expr.KindOf(opened) {
 		case expr.KindObject:
-			next, there = expr.Field(value, pointerUnescaper.Replace(name))
+			next, there = expr.Field(opened, pointerUnescaper.Replace(name))
 		case expr.KindArray:
 			if n, err := strconv.Atoi(name); err == nil && n >= 0 {
-				next, there = expr.Index(value, n)
+				next, there = expr.Index(opened, n)
 			}
 		}
 		if !there {

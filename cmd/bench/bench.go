@@ -94,7 +94,11 @@ func (b *bench) openStore() error {
 }
 
 func (b *bench) openEngine() error {
-	engine, err := troupe.Open(b.ctx, troupe.Config{Store: b.store, AllowScripts: true, Scripts: 512, IdleAfter: b.o.idleAfter(), ResumeGrace: b.o.resumeGrace()})
+	cfg := troupe.Config{Store: b.store, AllowScripts: true, Scripts: 512, IdleAfter: b.o.idleAfter(), ResumeGrace: b.o.resumeGrace()}
+	if b.o.workload == "payload" {
+		cfg.PayloadStore = "file://" + b.values()
+	}
+	engine, err := troupe.Open(b.ctx, cfg)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,8 @@
 // member is killed: when the last one goes on after a restart, and in how much memory), signals (of 0.8 MB and
 // tiny ones to a parked task that has such a value, and reading it), scripts (5 parallel
 // scripts a task, beside a bare loop that starts the same ones), lists (what the pages ask for, with -n tasks in the store: the median of each
-// route, which "liststable" prints), history (a chain in tasks that have -history units behind them) and raw (the rows of chain written by the cheapest
+// route, which "liststable" prints), payload (-n outputs of 1 MB, of tasks of -width units, which are kept in a folder: by how much the database grows and
+// how much memory that takes), history (a chain in tasks that have -history units behind them) and raw (the rows of chain written by the cheapest
 // statement without any engine: the limit to compare with). Of a cluster: members (chain on -members members, each a process with callers of its
 // own, beside one alone), together (the same, and what all of them cost), idle (the statements it sends when nothing happens) and failover (attached workers that are killed: when somebody else has
 // their job). Of programs, on `troupe serve` in a process of its own, asked over HTTP: ork-a to ork-d (the profiles of Ork's own performance test, and of programs
@@ -60,7 +61,7 @@ type options struct {
 
 func main() {
 	var o options
-	flag.StringVar(&o.workload, "workload", "chain", "chain, keyed, keyfull, fanout, latency, dagchain, diamond, dagfanout, parked, timers, killed, signals, scripts, lists, raw, history, members, together, idle, failover, ork-a, ork-b, ork-c, ork-d, python; peer, table, beside, curves, where, figures, orktable or liststable")
+	flag.StringVar(&o.workload, "workload", "chain", "chain, keyed, keyfull, fanout, latency, dagchain, diamond, dagfanout, parked, timers, killed, signals, scripts, lists, payload, raw, history, members, together, idle, failover, ork-a, ork-b, ork-c, ork-d, python; peer, table, beside, curves, where, figures, orktable or liststable")
 	flag.StringVar(&o.store, "store", "sqlite", `"sqlite", "postgres" (throwaway servers), "sqlite:PATH" or "postgres://…"`)
 	flag.StringVar(&o.worker, "worker", "func", "func, push, pull or attach: who carries out the steps")
 	flag.IntVar(&o.concurrency, "concurrency", 0, "tasks in flight; 0 = the workload's own")
@@ -74,7 +75,7 @@ func main() {
 	flag.StringVar(&o.troupe, "troupe", "", "ork-…, python: the program troupe; \"\" = it is built")
 	flag.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of the measured part to this file")
 	flag.Float64Var(&o.beyond, "beyond", 0, "beside: name the workloads whose step takes more than so many times as much CPU; 0 = none")
-	flag.IntVar(&o.payload, "payload", 0, "chain: bytes that each step takes and returns, which nobody looks into; 0 = a small value that each step decodes and encodes")
+	flag.IntVar(&o.payload, "payload", 0, "chain: bytes that each step takes and returns, which nobody looks into; 0 = a small value that each step decodes and encodes; payload: bytes of an output; 0 = 1 MB")
 	flag.IntVar(&o.history, "history", 10, "history: units that each task has behind it")
 	flag.StringVar(&o.heap, "heapprofile", "", "write what is in memory to this file: when it is most, or, of parked, when all tasks wait")
 	flag.Parse()
@@ -135,6 +136,7 @@ var workloads = map[string]struct {
 	"signals":   {20, 1, 0, 0, (*bench).signals},
 	"scripts":   {100, 100, 0, 0, (*bench).scripts},
 	"lists":     {1_000_000, 64, 0, 0, (*bench).lists},
+	"payload":   {10_000, 2, 0, 100, (*bench).large},
 	"raw":       {200_000, 64, 0, 0, (*bench).raw},
 	"members":   {2000, 64, 10, 0, (*bench).members},
 	"together":  {1000, 64, 10, 0, (*bench).together},

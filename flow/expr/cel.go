@@ -144,15 +144,29 @@ func Raw(v json.RawMessage) Source {
 	return Source{All: func() json.RawMessage { return v }}
 }
 
+// shares is the source of shared.
+func (e *Env) shares() Source {
+	if e.Whole == nil {
+		return Source{Field: e.Shared, All: e.SharedAll}
+	}
+	return Source{
+		Field: func(key string) (json.RawMessage, bool) {
+			v, there := e.Shared(key)
+			return e.Whole(v), there
+		},
+		All: func() json.RawMessage { return e.Whole(e.SharedAll()) },
+	}
+}
+
 // Var finds what references call $params, $input and $shared.
 func (e *Env) Var(name string) (Source, bool) {
 	switch name {
 	case "params":
-		return Raw(e.Params), true
+		return Raw(e.Whole.of(e.Params)), true
 	case "input":
-		return Raw(e.Input), true
+		return Raw(e.Whole.of(e.Input)), true
 	case "shared":
-		return Source{Field: e.Shared, All: e.SharedAll}, true
+		return e.shares(), true
 	}
 	return Source{}, false
 }

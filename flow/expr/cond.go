@@ -123,6 +123,7 @@ func (e *evaluation) resolve(t *term, compared bool) operand {
 			return operand{}
 		}
 		v, there := t.ref.Find(e.env)
+		v = e.env.Whole.of(v)
 		if !e.charge(1 + len(v)/8) {
 			return operand{}
 		}

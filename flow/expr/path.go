@@ -20,12 +20,15 @@ const maxSegments = 100
 
 // Path walks a path such as a.b[2].c through v. Where it leads nowhere the answer is null; so it
 // is for a path of more than 100 segments.
-func Path(v json.RawMessage, path string) json.RawMessage {
+func Path(v json.RawMessage, path string) json.RawMessage { return PathIn(v, path, nil) }
+
+// PathIn is Path through values some of which stand for others.
+func PathIn(v json.RawMessage, path string, open Opener) json.RawMessage {
 	segments, ok := parsePath(path)
 	if !ok {
 		return null
 	}
-	v, _ = walk(v, segments)
+	v, _ = walk(v, segments, open)
 	return v
 }
 
@@ -46,10 +49,10 @@ func parsePath(path string) ([]segment, bool) {
 	}
 }
 
-func walk(v json.RawMessage, path []segment) (_ json.RawMessage, there bool) {
+func walk(v json.RawMessage, path []segment, open Opener) (_ json.RawMessage, there bool) {
 	for _, s := range path {
 		var ok bool
-		if v, ok = s.step(v); !ok {
+		if v, ok = s.step(v, open); !ok {
 			return null, false
 		}
 	}
@@ -77,20 +80,20 @@ func parseSegment(text string) (segment, bool) {
 	return segment{key, index}, true
 }
 
-func (s segment) step(v json.RawMessage) (json.RawMessage, bool) {
-	v, ok := Field(v, s.key)
+func (s segment) step(v json.RawMessage, open Opener) (json.RawMessage, bool) {
+	v, ok := Field(open.of(v), s.key)
 	if !ok {
 		return nil, false
 	}
-	return s.element(v)
+	return s.element(v, open)
 }
 
 // element takes the second half of a step, for a value whose key was looked up elsewhere.
-func (s segment) element(v json.RawMessage) (json.RawMessage, bool) {
+func (s segment) element(v json.RawMessage, open Opener) (json.RawMessage, bool) {
 	if s.index == none {
 		return v, true
 	}
-	return Index(v, s.index)
+	return Index(open.of(v), s.index)
 }
 
 func orNull(v json.RawMessage) json.RawMessage {

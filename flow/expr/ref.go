@@ -45,7 +45,24 @@ type Env struct {
 
 	// Allowance is what conditions may do; nil = a budget for each.
 	Allowance *Allowance
+
+	// Open gives what a value stands for that a path leads into, Whole what one stands for that is looked at as a whole. nil = values stand for
+	// themselves.
+	Open, Whole Opener
 }
+
+// Opener gives what a value stands for, which is itself unless it is a reference to something that is kept elsewhere.
+type Opener func(json.RawMessage) json.RawMessage
+
+func (o Opener) of(v json.RawMessage) json.RawMessage {
+	if o == nil {
+		return v
+	}
+	return o(v)
+}
+
+// WholeOf is what a value stands for.
+func (e *Env) WholeOf(v json.RawMessage) json.RawMessage { return e.Whole.of(v) }
 
 // ParseRef reads a reference: $params.<path>, $shared.<path>, $input, $input.<path> or
 // $input<path>. Every other text, $params and $shared alone included, is a literal.
@@ -110,9 +127,9 @@ func (r Ref) Find(env *Env) (v json.RawMessage, there bool) {
 	}
 	switch r.source {
 	case params:
-		return walk(env.Params, r.path)
+		return walk(env.Params, r.path, env.Open)
 	case input:
-		return walk(env.Input, r.path)
+		return walk(env.Input, r.path, env.Open)
 	default:
 		return env.shared(r.path)
 	}
@@ -137,14 +154,14 @@ func (e *Env) shared(path []segment) (v json.RawMessage, there bool) {
 		if e.SharedAll == nil {
 			return null, false
 		}
-		return walk(e.SharedAll(), path)
+		return walk(e.SharedAll(), path, e.Open)
 	}
 	v, ok := e.Shared(path[0].key)
 	if !ok {
 		return null, false
 	}
-	if v, ok = path[0].element(v); !ok {
+	if v, ok = path[0].element(v, e.Open); !ok {
 		return null, false
 	}
-	return walk(v, path[1:])
+	return walk(v, path[1:], e.Open)
 }

@@ -38,6 +38,8 @@ type memberFlags struct {
 	PollNetwork     []netip.Prefix `env:"TROUPE_POLL_NETWORK" placeholder:"CIDR" group:"Access" help:"Networks that deferred jobs of custom_http may be asked about in; none otherwise, not even this host."`
 	AllowMock       bool           `env:"TROUPE_ALLOW_MOCK" group:"Access" help:"Let deferred jobs have mock:// URLs, which mean jobs for tests."`
 	ObjectStore     string         `env:"TROUPE_OBJECT_STORE,ORK_OBJECT_STORE" placeholder:"URL" group:"Access" help:"Where workers that report by files (exec: {report: object_store}) find what they have to do: file:///FOLDER."`
+	PayloadStore    string         `env:"TROUPE_PAYLOAD_STORE" placeholder:"URL" group:"Access" help:"Where large values are kept, so that the store holds references to them: file:///FOLDER."`
+	PayloadOver     int            `env:"TROUPE_PAYLOAD_OVER" placeholder:"BYTES" group:"Access" help:"Values of more bytes are kept there (65536)."`
 	ObjectStoreKeep time.Duration  `env:"TROUPE_OBJECT_STORE_KEEP" group:"Access" help:"How long these files stay when their task has ended; as long as the task otherwise."`
 	AllowScripts    bool           `env:"TROUPE_ALLOW_SCRIPTS" group:"Access" help:"Let flows start programs on this host, as this user."`
 	ScriptDir       string         `env:"TROUPE_SCRIPT_DIR" type:"path" group:"Access" help:"Folder that scripts and programs run in; they may not name a work_dir or root outside of it."`
@@ -94,7 +96,7 @@ func (f *memberFlags) config(a *app) (troupe.Config, error) {
 	cfg := troupe.Config{
 		Store: f.store(), Schema: f.Schema, Name: f.Name, Listen: f.Listen, UI: ui.Handler(),
 		Tokens: tokens, Insecure: f.Insecure, AllowOrigins: f.AllowOrigin, AllowHosts: f.AllowHost, WorkerNetworks: f.WorkerNetwork,
-		PollNetworks: f.PollNetwork, AllowMock: f.AllowMock, ObjectStore: f.ObjectStore, ObjectStoreKeep: f.ObjectStoreKeep,
+		PollNetworks: f.PollNetwork, AllowMock: f.AllowMock, ObjectStore: f.ObjectStore, ObjectStoreKeep: f.ObjectStoreKeep, PayloadStore: f.PayloadStore, PayloadOver: f.PayloadOver,
 		AllowContainers: f.AllowContainers, ContainerHost: f.ContainerHost, RegistryAuthFile: f.RegistryAuth, ContainerNetworks: f.Networks, Containers: f.MaxContainers,
 		AllowScripts: f.AllowScripts, ScriptDir: f.ScriptDir, OrkWorkers: f.OrkWorkers, ChildEnv: f.ChildEnv, SecretEnv: f.SecretEnv, SecretDir: f.SecretDir,
 		Limits:    flow.Limits{Depth: f.MaxDepth, Units: f.MaxUnits, Steps: f.MaxSteps, Window: f.MaxWindow, Value: f.MaxValue, Shared: f.MaxShared},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"time"
 )
 
 // Bucket keeps objects by their keys, which are paths with slashes. What it says is there, everybody who asks afterwards sees.
@@ -13,6 +14,8 @@ type Bucket interface {
 	// Get gives an object; of one with more than most bytes it gives the first most+1. fs.ErrNotExist = there is none, fs.ErrPermission = it
 	// is there and this one may not be read.
 	Get(ctx context.Context, key string, most int) ([]byte, error)
+	// Range gives some bytes of an object, from one of them on: fewer where it ends before.
+	Range(ctx context.Context, key string, from int64, most int) ([]byte, error)
 	// Put writes an object as a whole, in place of the one that is there.
 	Put(ctx context.Context, key string, value []byte) error
 	// Create writes one that is not there yet. fs.ErrExist = it is, and stays as it is.
@@ -21,6 +24,10 @@ type Bucket interface {
 	List(ctx context.Context, prefix string) ([]Object, error)
 	// Delete deletes everything below a prefix that ends with a slash. That nothing is there is no error.
 	Delete(ctx context.Context, prefix string) error
+	// Remove deletes one object. That it is not there is no error.
+	Remove(ctx context.Context, key string) error
+	// Folders are the names of those right below a prefix that ends with a slash, of which there may be some that nothing is in.
+	Folders(ctx context.Context, prefix string) ([]string, error)
 	// Address is what a worker is told of an object: a path, or a URL.
 	Address(key string) string
 }
@@ -29,6 +36,7 @@ type Bucket interface {
 type Object struct {
 	Key     string
 	Version string // another one with every write; "" = that is not known, it has to be read
+	Written time.Time
 }
 
 // Opener opens the bucket that a URL names.
@@ -43,7 +51,11 @@ func Open(ctx context.Context, text string, others map[string]Opener) (Bucket, e
 	if open := others[u.Scheme]; open != nil {
 		return open(ctx, u)
 	}
-	if u.Scheme != "file" {
+	switch u.Scheme {
+	case "file":
+	case "gs", "s3", "azblob":
+		return nil, fmt.Errorf("the object store %q: %s: URLs are not in this binary: use troupe-cloud, or file:///FOLDER", Shown(text), u.Scheme)
+	default:
 		return nil, fmt.Errorf("the object store %q: nobody here knows %s: URLs; use file:///FOLDER", Shown(text), u.Scheme)
 	}
 	path, err := pathOf(u)

@@ -57,7 +57,29 @@ func (d *Dir) in(ctx context.Context, do func(*os.Root) error) error {
 
 // Get reads a file. What else has that name, such as a link, is none, and neither is what is behind a link.
 func (d *Dir) Get(ctx context.Context, key string, most int) (value []byte, err error) {
-	err = d.in(ctx, func(root *os.Root) error {
+	err = d.read(ctx, key, func(file *os.File) error {
+		value, err = io.ReadAll(io.LimitReader(file, int64(most)+1))
+		return err
+	})
+	return value, err
+}
+
+// Range reads a part of one.
+func (d *Dir) Range(ctx context.Context, key string, from int64, most int) (value []byte, err error) {
+	err = d.read(ctx, key, func(file *os.File) error {
+		value = make([]byte, most)
+		n, err := file.ReadAt(value, from)
+		value = value[:n]
+		if err == io.EOF {
+			return nil
+		}
+		return err
+	})
+	return value, err
+}
+
+func (d *Dir) read(ctx context.Context, key string, do func(*os.File) error) error {
+	return d.in(ctx, func(root *os.Root) error {
 		if err := isFile(root, key); err != nil {
 			return err
 		}
@@ -66,10 +88,8 @@ func (d *Dir) Get(ctx context.Context, key string, most int) (value []byte, err 
 			return err
 		}
 		defer file.Close()
-		value, err = io.ReadAll(io.LimitReader(file, int64(most)+1))
-		return err
+		return do(file)
 	})
-	return value, err
 }
 
 // isFile goes through the folders of a key: a worker may have left anything in place of them.
@@ -113,6 +133,11 @@ func (d *Dir) write(ctx context.Context, key string, value []byte, into func(roo
 		if err := into(root, draft, key); err != nil {
 			return err
 		}
+		for ; folder != "."; folder = path.Dir(folder) { // it may be new itself, and so may those around it
+			if err := syncFolder(root, folder); err != nil {
+				return err
+			}
+		}
 		return syncFolder(root, folder)
 	})
 }
@@ -151,7 +176,14 @@ func (d *Dir) List(ctx context.Context, prefix string) (list []Object, err error
 			case err != nil:
 				return err
 			case entry.Type().IsRegular() && !strings.HasPrefix(entry.Name(), draftPrefix):
-				list = append(list, Object{Key: key})
+				info, err := entry.Info()
+				if errors.Is(err, fs.ErrNotExist) { // it was deleted meanwhile
+					break
+				}
+				if err != nil {
+					return err
+				}
+				list = append(list, Object{Key: key, Written: info.ModTime()})
 			}
 			return ctx.Err()
 		})
@@ -172,6 +204,34 @@ func (d *Dir) Delete(ctx context.Context, prefix string) error {
 		}
 		return err
 	})
+}
+
+// Remove deletes a file, and the folder around it when that was the last one in it.
+func (d *Dir) Remove(ctx context.Context, key string) error {
+	return d.in(ctx, func(root *os.Root) error {
+		if err := root.Remove(key); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		_ = root.Remove(path.Dir(key)) // others are in it
+		return nil
+	})
+}
+
+// Folders reads the folder of a prefix.
+func (d *Dir) Folders(ctx context.Context, prefix string) (names []string, err error) {
+	err = d.in(ctx, func(root *os.Root) error {
+		list, err := fs.ReadDir(root.FS(), path.Clean(prefix))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		for _, entry := range list {
+			if entry.IsDir() {
+				names = append(names, entry.Name())
+			}
+		}
+		return err
+	})
+	return names, err
 }
 
 // Address is the path of a file.

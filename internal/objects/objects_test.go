@@ -31,8 +31,8 @@ func TestWhatIsNoBucketIsRefused(t *testing.T) {
 		"/var/lib":            "no URL such as file:///",
 		"file://var/lib":      "three slashes",
 		"file:///":            "names no folder",
-		"gs://b?secret=x":     "nobody here knows gs: URLs",
-		"s3://key:secret@b/x": "nobody here knows s3: URLs",
+		"gs://b?secret=x":     "gs: URLs are not in this binary: use troupe-cloud",
+		"s3://key:secret@b/x": "s3: URLs are not in this binary",
 	} {
 		_, err := objects.Open(t.Context(), url, nil)
 		require.ErrorContains(t, err, want, url)

@@ -43,6 +43,7 @@ type store struct {
 	hooks      map[string]persistence.Hook
 	deliveries map[[2]string]persistence.Delivery // by hook and id
 	views      map[string]persistence.SavedView
+	holds      map[hold]int64      // since when
 	tokens     []persistence.Token // in order of name
 	schedules  Schedules
 }
@@ -63,7 +64,7 @@ func New(o Options) persistence.Store {
 		o.Now = time.Now
 	}
 	return &store{options: o, tasks: map[string]*task{}, logs: map[string][]persistence.LogRow{}, stats: map[persistence.StatsSpot]stats.Counts{}, views: map[string]persistence.SavedView{}, permits: NewPermits(), externals: NewExternals(), approvals: map[string]persistence.ApprovalRow{},
-		hooks: map[string]persistence.Hook{}, deliveries: map[[2]string]persistence.Delivery{}}
+		hooks: map[string]persistence.Hook{}, deliveries: map[[2]string]persistence.Delivery{}, holds: map[hold]int64{}}
 }
 
 var errClosed = errors.New("the store is closed")

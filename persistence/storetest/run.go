@@ -52,6 +52,7 @@ func Run(t *testing.T, open func(*testing.T) persistence.Store) {
 		{"hooks", hooks, false},
 		{"tokens", tokens, false},
 		{"views", views, false},
+		{"holds", holds, true},
 	} {
 		t.Run(group.name, func(t *testing.T) {
 			for _, b := range group.list {

@@ -1,12 +1,13 @@
 // Package printer writes JSON answers that have values of users in them.
 //
 // What it promises: a value of a user is copied to the reader of the answer as it is, neither looked at nor first put
-// together with the rest. So an answer takes no memory beside that of the values it is made of, however large they are
+// together with the rest; what it refers to (package internal/payload) stands in its place, of which no more than one is in memory. So an answer takes no memory beside that of the values it is made of, however large they are
 // and however slowly it is read. Apart from blanks in such values it is what encoding/json writes without care for HTML.
 package printer
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,16 +16,29 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/troupe-engine/troupe/internal/payload"
 )
 
 // ErrGone: the reader takes no more of the answer. It also says why.
 var ErrGone = errors.New("the reader of an answer is gone")
 
-// JSON writes a value, and a text behind it. Any error but ErrGone is that of a value which has no JSON.
+// JSON writes a value, and a text behind it. Any error but ErrGone is that of a value which has no JSON, or that of what a value of a user refers to.
 func JSON(w io.Writer, v any, end string) error {
-	p := newPrinter(reader{w})
+	p := newPrinter(reader{w}, payload.Of(w))
 	p.value(reflect.ValueOf(v))
 	p.text(end)
+	return p.end()
+}
+
+// Check finds out whether what the values of users in an answer refer to is there. What is printed first can no longer become an error.
+func Check(v any, values *payload.Store) error {
+	if values == nil {
+		return nil
+	}
+	p := newPrinter(io.Discard, values)
+	p.checks = true
+	p.value(reflect.ValueOf(v))
 	return p.end()
 }
 
@@ -44,6 +58,9 @@ type printer struct {
 	to   *bufio.Writer
 	leaf *json.Encoder // writes what no values of users are in
 	err  error
+
+	values *payload.Store // what references stand for; nil = there are none
+	checks bool           // it only looks whether that is there
 }
 
 const bufferSize = 16 << 10
@@ -51,8 +68,8 @@ const bufferSize = 16 << 10
 // buffers are for printers: of a short answer one would cost more than all else.
 var buffers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, bufferSize) }}
 
-func newPrinter(w io.Writer) *printer {
-	p := &printer{to: buffers.Get().(*bufio.Writer)}
+func newPrinter(w io.Writer, values *payload.Store) *printer {
+	p := &printer{to: buffers.Get().(*bufio.Writer), values: values}
 	p.to.Reset(w)
 	p.leaf = json.NewEncoder(unbroken{p.to})
 	p.leaf.SetEscapeHTML(false)
@@ -95,6 +112,7 @@ func (p *printer) value(v reflect.Value) {
 		p.raw(v.Bytes())
 	case v.Type() == textType:
 		p.quoted(v.Interface().(Text))
+	case !shapeOf(v.Type()).holds && p.checks:
 	case !shapeOf(v.Type()).holds:
 		p.err = p.leaf.Encode(v.Interface())
 	default:
@@ -106,7 +124,14 @@ func (p *printer) raw(value []byte) {
 	if len(value) == 0 {
 		value = []byte("null")
 	}
-	_, p.err = p.to.Write(value)
+	switch {
+	case p.checks:
+		p.err = p.values.Reader(context.Background(), value).Check()
+	case p.values != nil:
+		p.err = p.values.Write(context.Background(), p.to, value)
+	default:
+		_, p.err = p.to.Write(value)
+	}
 }
 
 func (p *printer) inside(v reflect.Value) {
@@ -178,7 +203,8 @@ func (p *printer) quoted(t Text) {
 	if p.err != nil {
 		return
 	}
-	inner := newPrinter(quoter{p.to})
+	inner := newPrinter(quoter{p.to}, p.values)
+	inner.checks = p.checks
 	inner.value(reflect.ValueOf(t.Of))
 	p.err = inner.end()
 	p.text(`"`)

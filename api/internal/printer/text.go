@@ -12,7 +12,7 @@ type Text struct{ Of any }
 // MarshalJSON makes all of the text at once, for who does not print it.
 func (t Text) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
-	p := newPrinter(&b)
+	p := newPrinter(&b, nil)
 	p.quoted(t)
 	err := p.end()
 	return b.Bytes(), err

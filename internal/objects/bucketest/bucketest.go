@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -24,7 +25,10 @@ func Run(t *testing.T, open func(t *testing.T) objects.Bucket) {
 		"what is to be new is not written over another": once,
 		"of many who create one, one does":              race,
 		"only so much is read":                          bounded,
+		"a part is read":                                part,
 		"a list has what is below a prefix":             listed,
+		"the folders below a prefix are told":           folders,
+		"one that is removed is gone alone":             removed,
 		"a deleted prefix is gone with all below":       deleted,
 		"what is written meanwhile may be deleted, too": deletedMeanwhile,
 		"nobody reads a half":                           whole,
@@ -104,6 +108,44 @@ func bounded(t *testing.T, b objects.Bucket) {
 	}
 }
 
+func part(t *testing.T, b objects.Bucket) {
+	put(t, b, "a", "0123456789")
+	for _, tt := range []struct {
+		from int64
+		most int
+		want string
+	}{{0, 3, "012"}, {4, 3, "456"}, {8, 9, "89"}, {0, 10, "0123456789"}, {10, 5, ""}, {3, 0, ""}} {
+		got, err := b.Range(t.Context(), "a", tt.from, tt.most)
+		require.NoError(t, err, "%d %d", tt.from, tt.most)
+		require.Equal(t, tt.want, string(got), "%d %d", tt.from, tt.most)
+	}
+	_, err := b.Range(t.Context(), "b", 0, 1)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+}
+
+func folders(t *testing.T, b objects.Bucket) {
+	names, err := b.Folders(t.Context(), "values/")
+	require.NoError(t, err)
+	require.Empty(t, names)
+	for _, key := range []string{"values/a/1", "values/a/2", "values/b/c/3", "values/file", "others/d/4"} {
+		put(t, b, key, key)
+	}
+	names, err = b.Folders(t.Context(), "values/")
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{"a", "b"}, names)
+}
+
+func removed(t *testing.T, b objects.Bucket) {
+	put(t, b, "a/1", "1")
+	put(t, b, "a/11", "stays")
+	require.NoError(t, b.Remove(t.Context(), "a/1"))
+	_, err := b.Get(t.Context(), "a/1", plenty)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	reads(t, b, "a/11", "stays")
+	require.NoError(t, b.Remove(t.Context(), "a/1"))
+	require.NoError(t, b.Remove(t.Context(), "c/1"))
+}
+
 func listed(t *testing.T, b objects.Bucket) {
 	keys := []string{"runs/r/1/spec.json", "runs/r/1/status.json", "runs/r/2/spec.json"}
 	for _, key := range append(keys, "runs/rr/1/spec.json", "other") {
@@ -114,6 +156,7 @@ func listed(t *testing.T, b objects.Bucket) {
 	got, before := []string{}, map[string]string{}
 	for _, o := range list {
 		got, before[o.Key] = append(got, o.Key), o.Version
+		require.WithinDuration(t, time.Now(), o.Written, time.Minute)
 	}
 	slices.Sort(got)
 	require.Equal(t, keys, got)

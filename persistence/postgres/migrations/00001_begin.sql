@@ -345,6 +345,15 @@ CREATE TABLE troupe.deliveries (
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX deliveries_until ON troupe.deliveries (until);
 
+-- Objects beside the store that another task than their owner refers to.
+CREATE TABLE troupe.holds (
+	owner  text COLLATE "C" NOT NULL,
+	object text COLLATE "C" NOT NULL,
+	task   text COLLATE "C" NOT NULL,
+	at     bigint NOT NULL,
+	PRIMARY KEY (owner, object, task)
+);
+
 -- Lists of tasks that people have given names.
 CREATE TABLE troupe.views (
 	name       text COLLATE "C" PRIMARY KEY,

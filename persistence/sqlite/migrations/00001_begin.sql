@@ -288,6 +288,15 @@ CREATE TABLE deliveries (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX deliveries_until ON deliveries (until);
 
+-- Objects beside the store that another task than their owner refers to.
+CREATE TABLE holds (
+	owner  TEXT    NOT NULL,
+	object TEXT    NOT NULL,
+	task   TEXT    NOT NULL,
+	at     INTEGER NOT NULL,
+	PRIMARY KEY (owner, object, task)
+) STRICT, WITHOUT ROWID;
+
 -- Lists of tasks that people have given names.
 CREATE TABLE views (
 	name       TEXT    NOT NULL PRIMARY KEY,

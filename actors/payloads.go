@@ -1,0 +1,153 @@
+package actors
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// Payloads keeps large values elsewhere than in the store: what comes in leaves a reference behind, and whoever carries out a job gets what that
+// stands for. Its methods may take a while, so no actor asks but for Large and Refers.
+type Payloads interface {
+	// Large says whether a value is to be kept elsewhere.
+	Large(v json.RawMessage) bool
+	// Keep gives what is to travel in place of a value of a task; KeepFields does so for each field of its params.
+	Keep(ctx context.Context, task string, v json.RawMessage) (json.RawMessage, error)
+	KeepFields(ctx context.Context, task string, params json.RawMessage) (json.RawMessage, error)
+	// Refers says whether there are references in a value. Whole is the value with what they stand for.
+	Refers(v json.RawMessage) bool
+	Whole(v json.RawMessage) (json.RawMessage, error)
+	// Foreign lists the objects that a value refers to and that are another task's.
+	Foreign(task string, v json.RawMessage) []persistence.Object
+}
+
+// keep has a value of a task kept elsewhere, if it is large. What will be refused stays as it is.
+func (m *Member) keep(ctx context.Context, task string, v json.RawMessage) (json.RawMessage, error) {
+	if p := m.cfg.Payloads; p != nil && p.Large(v) && m.cfg.Limits.Takes(v) {
+		return p.Keep(ctx, task, v)
+	}
+	return v, nil
+}
+
+// kept is a report whose output is kept elsewhere, if it is large. Where that is not possible the attempt has failed.
+func (m *Member) kept(task string, r flow.Report) flow.Report {
+	if r.Error == "" {
+		var err error
+		if r.Output, err = m.keep(m.ctx, task, r.Output); err != nil {
+			r.Output, r.Deferred, r.Error = nil, nil, err.Error()
+		}
+	}
+	return r
+}
+
+// keepIn has the values of a command kept elsewhere that are large.
+func (m *Member) keepIn(ctx context.Context, task string, cmd flow.Command) (_ flow.Command, err error) {
+	if m.cfg.Payloads == nil {
+		return cmd, nil
+	}
+	switch c := cmd.(type) {
+	case flow.Report:
+		if c.Error == "" {
+			c.Output, err = m.keep(ctx, task, c.Output)
+		}
+		cmd = c
+	case flow.Signal:
+		c.Value, err = m.keep(ctx, task, c.Value)
+		cmd = c
+	case flow.Append:
+		c.Items = slices.Clone(c.Items)
+		for i := range c.Items {
+			if err == nil {
+				c.Items[i], err = m.keep(ctx, task, c.Items[i])
+			}
+		}
+		cmd = c
+	}
+	return cmd, notKept(err)
+}
+
+// notKept tells whoever has sent a value why it is not taken: sent again it may be.
+func notKept(err error) error {
+	if err == nil {
+		return nil
+	}
+	return flow.Errorf(flow.Busy, "%v", err)
+}
+
+// keepStart has the values that a task begins with kept elsewhere, and holds for it what it has in common with another one.
+func (m *Member) keepStart(ctx context.Context, id, origin string, start flow.Start) (flow.Start, error) {
+	p := m.cfg.Payloads
+	if p == nil {
+		return start, nil
+	}
+	var err error
+	if start.Params, err = p.KeepFields(ctx, id, start.Params); err != nil {
+		return start, notKept(err)
+	}
+	held := p.Foreign(id, start.Params)
+	if start.Fork != nil {
+		shared := make(map[string]json.RawMessage, len(start.Fork.Shared))
+		for key, v := range start.Fork.Shared {
+			if shared[key], err = m.keep(ctx, id, v); err != nil {
+				return start, notKept(err)
+			}
+		}
+		start.Fork.Shared = shared
+		held = append(held, p.Foreign(id, start.Fork.Began)...)
+		for i := range start.Fork.Events {
+			e := &start.Fork.Events[i]
+			for _, v := range []json.RawMessage{e.Params, e.Input, e.Output} {
+				held = append(held, p.Foreign(id, v)...)
+			}
+		}
+	}
+	return start, m.hold(ctx, id, origin, held)
+}
+
+// heldAtOnce is how many objects are held by one statement.
+const heldAtOnce = 10_000
+
+func (m *Member) hold(ctx context.Context, id, origin string, held []persistence.Object) error {
+	for some := range slices.Chunk(held, heldAtOnce) {
+		err := m.store.Hold(ctx, id, origin, m.now(), some)
+		if errors.Is(err, persistence.ErrUnknown) {
+			return errNoTask(origin)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refers says whether there are references in what a job is about, or something is missing there.
+func (m *Member) refers(job *flow.Job) bool {
+	p := m.cfg.Payloads
+	return p != nil && (job.Lacks != "" || p.Refers(job.Input) || p.Refers(job.Params) || p.Refers(job.Run))
+}
+
+// whole is a job with what its references stand for.
+func (m *Member) whole(job flow.Job) (flow.Job, error) {
+	switch {
+	case job.Lacks != "":
+		return job, errors.New(job.Lacks)
+	case !m.refers(&job):
+		return job, nil
+	}
+	for _, v := range []*json.RawMessage{&job.Input, &job.Params, &job.Run} {
+		var err error
+		if *v, err = m.cfg.Payloads.Whole(*v); err != nil {
+			return job, err
+		}
+	}
+	return job, nil
+}
+
+// notWhole is the report on a job whose values cannot be had. Trying again is of no use when they are gone, or too large.
+func notWhole(err error) flow.Report {
+	return flow.Report{Error: err.Error(), Fatal: errors.Is(err, flow.ErrNoContent) || flow.ErrorKindOf(err) == flow.Limit}
+}

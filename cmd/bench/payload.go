@@ -1,0 +1,150 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/troupe-engine/troupe"
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// How large outputs are when nothing else is said, how many of them are being made at once, and how many are read afterwards.
+const (
+	outputBytes   = 1_000_000
+	outputsAtOnce = 16
+	outputsRead   = 100
+)
+
+// large has tasks whose units put out large values, which are kept in a folder, and tells by how much the database has grown, how much memory that
+// took at most, and how long it takes to read one.
+func (b *bench) large() error {
+	if b.o.payload == 0 {
+		b.o.payload = outputBytes
+	}
+	b.engine.HandleJSON("large", func(_ context.Context, job troupe.Job) (json.RawMessage, error) {
+		var seed uint64
+		if err := json.Unmarshal(job.Input, &seed); err != nil {
+			return nil, err
+		}
+		return largeOutput(seed, b.o.payload), nil
+	})
+	if err := b.publish("payload", fmt.Sprintf("nodes: {each: {kind: fanout, each: {items: $run, concurrency: %d}, func: large}}", outputsAtOnce)); err != nil {
+		return err
+	}
+	tasks := max(1, b.o.n/b.o.width)
+	ids, seen := make([]string, tasks), &latencies{}
+	before := b.storeBytes()
+	m, err := b.measure()
+	if err != nil {
+		return err
+	}
+	err = b.each(tasks, b.o.concurrency, func(i int) (err error) {
+		seeds := make([]uint64, b.o.width)
+		for k := range seeds {
+			seeds[k] = uint64(i*b.o.width + k)
+		}
+		began := time.Now()
+		ids[i], err = b.runTask("payload", seeds)
+		seen.add(time.Since(began))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	reading, err := b.readOutputs(ids)
+	if err != nil {
+		return err
+	}
+	if err := m.end(tasks, tasks*b.o.width); err != nil {
+		return err
+	}
+	seen.fill(&b.result)
+	b.result.Extra = map[string]float64{"outputs": float64(tasks * b.o.width), "output_bytes": float64(b.o.payload), "read_ms": milli(reading)}
+	b.result.Extra["database_growth_mb"] = float64(b.storeBytes()-before) / 1e6
+	if b.dsn != "" {
+		b.result.Extra["database_growth_mb"] = b.result.StoreStep * float64(tasks*b.o.width) / 1e6
+	}
+	b.result.Extra["bucket_mb"] = float64(sizeBelow(b.values())) / 1e6
+	return nil
+}
+
+// largeOutput is a text that no two seeds have in common.
+func largeOutput(seed uint64, size int) json.RawMessage {
+	rng := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8), byte(seed >> 16), byte(seed >> 24)})
+	v := make([]byte, size)
+	_, _ = rng.Read(v) // it cannot fail
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-"
+	for i := range v {
+		v[i] = letters[v[i]&63]
+	}
+	v[0], v[size-1] = '"', '"'
+	return v
+}
+
+func (b *bench) runTask(slug string, params any) (string, error) {
+	id, err := b.start(slug, params)
+	if err != nil {
+		return "", err
+	}
+	member, err := b.engine.Member(b.ctx)
+	if err != nil {
+		return "", err
+	}
+	status, err := member.Await(b.ctx, id) // all of its result together is too large to be waited for
+	if err == nil && status != flow.TaskCompleted {
+		err = fmt.Errorf("task %s is %s", id, status)
+	}
+	return id, err
+}
+
+// readOutputs reads some of the outputs and compares them with what they have to be. It tells how long one takes.
+func (b *bench) readOutputs(ids []string) (time.Duration, error) {
+	began := time.Now()
+	for i := range outputsRead {
+		k := i * len(ids) * b.o.width / outputsRead
+		unit := k % b.o.width
+		got, err := b.engine.Value(b.ctx, ids[k/b.o.width], "output", troupe.ValueQuery{Step: "each", Unit: &unit})
+		if err != nil {
+			return 0, err
+		}
+		if !bytes.Equal(got, largeOutput(uint64(k), b.o.payload)) {
+			return 0, fmt.Errorf("output %d is not what was put out", k)
+		}
+	}
+	return time.Since(began) / outputsRead, nil
+}
+
+// values is where large values are kept.
+func (b *bench) values() string { return filepath.Join(b.dir, "values") }
+
+// storeBytes is how large the files of SQLite are.
+func (b *bench) storeBytes() (size int64) {
+	found, _ := filepath.Glob(filepath.Join(b.dir, "bench.db*"))
+	for _, name := range found {
+		if info, err := os.Stat(name); err == nil {
+			size += info.Size()
+		}
+	}
+	return size
+}
+
+func sizeBelow(folder string) (size int64) {
+	_ = filepath.WalkDir(folder, func(_ string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Type().IsRegular() {
+			if info, err := entry.Info(); err == nil {
+				size += info.Size()
+			}
+		}
+		return nil
+	})
+	return size
+}

@@ -1,0 +1,149 @@
+package payload
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"sort"
+)
+
+// Reader reads a value with what stands for its references in their places, from anywhere in it: what is not read stays in the bucket. Of an object
+// that it comes to it has found out that it is what was written before anybody gets a byte of it.
+type Reader struct {
+	s     *Store
+	ctx   context.Context
+	parts []part
+	size  int64
+	at    int64
+
+	seen     map[int]bool // parts that are what was written
+	chunk    []byte       // of a part, that was read last
+	chunkOf  int
+	chunkOff int
+}
+
+// part is a piece of the value: a text, or what a reference stands for.
+type part struct {
+	from int64
+	text []byte
+	ref  *Ref
+}
+
+// chunkBytes is how much is read of an object at once.
+const chunkBytes = 1 << 20
+
+// Reader of a value.
+func (s *Store) Reader(ctx context.Context, v json.RawMessage) *Reader {
+	r := &Reader{s: s, ctx: ctx, seen: map[int]bool{}, chunkOf: -1}
+	for s != nil {
+		ref, begin, end := s.next(v)
+		if begin < 0 {
+			break
+		}
+		r.add(part{text: v[:begin]}, begin)
+		r.add(part{ref: &ref}, ref.Size)
+		v = v[end:]
+	}
+	r.add(part{text: v}, len(v))
+	return r
+}
+
+func (r *Reader) add(p part, size int) {
+	if size > 0 {
+		p.from = r.size
+		r.parts = append(r.parts, p)
+		r.size += int64(size)
+	}
+}
+
+// Size is how many bytes there are.
+func (r *Reader) Size() int64 { return r.size }
+
+// Seek implements io.Seeker.
+func (r *Reader) Seek(offset int64, whence int) (int64, error) {
+	switch whence {
+	case io.SeekCurrent:
+		offset += r.at
+	case io.SeekEnd:
+		offset += r.size
+	}
+	if offset < 0 {
+		return 0, errors.New("there is nothing before the beginning")
+	}
+	r.at = offset
+	return offset, nil
+}
+
+// Read implements io.Reader.
+func (r *Reader) Read(b []byte) (int, error) {
+	if r.at >= r.size {
+		return 0, io.EOF
+	}
+	i := sort.Search(len(r.parts), func(i int) bool { return r.parts[i].from > r.at }) - 1
+	p := &r.parts[i]
+	off := int(r.at - p.from)
+	from := p.text
+	if p.ref != nil {
+		chunk, err := r.chunkAt(i, off)
+		if err != nil {
+			return 0, err
+		}
+		from, off = chunk, 0
+	}
+	n := copy(b, from[off:])
+	r.at += int64(n)
+	return n, nil
+}
+
+// chunkAt is what there is of an object from one of its bytes on.
+func (r *Reader) chunkAt(i, off int) ([]byte, error) {
+	ref := r.parts[i].ref
+	if err := r.check(i, ref); err != nil {
+		return nil, err
+	}
+	if in := off - r.chunkOff; r.chunkOf == i && in >= 0 && in < len(r.chunk) {
+		return r.chunk[in:], nil
+	}
+	chunk, err := r.s.part(r.ctx, ref, off, min(chunkBytes, ref.Size-off))
+	if err != nil {
+		return nil, err
+	}
+	r.chunk, r.chunkOf, r.chunkOff = chunk, i, off
+	return chunk, nil
+}
+
+// Check finds out whether the objects of a value are there and what was written.
+func (r *Reader) Check() error {
+	for i := range r.parts {
+		if ref := r.parts[i].ref; ref != nil {
+			if err := r.check(i, ref); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// check reads an object once, of which there is only a chunk in memory.
+func (r *Reader) check(i int, ref *Ref) error {
+	if r.seen[i] {
+		return nil
+	}
+	hash := sha256.New()
+	for off := 0; off < ref.Size; off += len(r.chunk) {
+		chunk, err := r.s.part(r.ctx, ref, off, min(chunkBytes, ref.Size-off))
+		if err != nil {
+			return err
+		}
+		hash.Write(chunk)
+		r.chunk, r.chunkOf, r.chunkOff = chunk, i, off
+	}
+	if hex.EncodeToString(hash.Sum(nil)) != ref.hash() {
+		return r.s.changed(ref)
+	}
+	r.seen[i] = true
+	return nil
+}

@@ -1,0 +1,310 @@
+package payload
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"time"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/expr"
+	"github.com/troupe-engine/troupe/internal/objects"
+)
+
+// Options of a Store.
+type Options struct {
+	Bucket objects.Bucket
+	Secret string // of the store that has the tasks
+	Over   int    // values of more bytes are kept in the bucket
+	Most   int    // bytes that are put together for somebody who needs a value as a whole
+}
+
+// Store keeps large values. That of a member without a bucket is nil, and leaves all values as they are.
+type Store struct {
+	opts  Options
+	mark  []byte
+	cache *cache
+}
+
+// How many bytes of contents are remembered, and for how long an object that was written is taken for an equal value that comes again.
+const (
+	cacheBytes = 16 << 20
+	equalFor   = 10 * time.Minute
+)
+
+// New makes one.
+func New(o Options) *Store {
+	return &Store{opts: o, mark: marker(o.Secret), cache: newCache(cacheBytes)}
+}
+
+// Large says whether a value is to be kept in the bucket.
+func (s *Store) Large(v json.RawMessage) bool { return s != nil && len(v) > s.opts.Over }
+
+// Keep gives what is to travel in place of a value of a task: a reference, once its object is written, or the value itself if that is small.
+func (s *Store) Keep(ctx context.Context, task string, v json.RawMessage) (json.RawMessage, error) {
+	if !s.Large(v) || !named(task) || bytes.Contains(v, s.mark) {
+		return v, nil
+	}
+	hash := hashOf(v)
+	of := task + "/" + hash
+	if known, ok := s.cache.get(of); ok && time.Since(known.writtenAt) < equalFor {
+		return s.text(&known.ref), nil
+	}
+	r := Ref{Task: task, Name: hash + "." + rand.Text()[:10], Size: len(v)}
+	err := patiently(ctx, func(ctx context.Context) error { return s.opts.Bucket.Put(ctx, r.Key(), v) })
+	if err != nil {
+		return nil, fmt.Errorf("a value of %d bytes of task %s could not be kept at %s: %w", len(v), task, s.opts.Bucket.Address(Folder(task)), err)
+	}
+	s.cache.put(cached{of: of, ref: r, content: bytes.Clone(v), writtenAt: time.Now()})
+	return s.text(&r), nil
+}
+
+// KeepFields is Keep for params: of an object each large field is kept by itself, so that others can be looked at without it.
+func (s *Store) KeepFields(ctx context.Context, task string, params json.RawMessage) (json.RawMessage, error) {
+	if !s.Large(params) {
+		return params, nil
+	}
+	members, ok := expr.Members(params)
+	if !ok {
+		return s.Keep(ctx, task, params)
+	}
+	b := []byte{'{'}
+	for i, m := range members {
+		v, err := s.Keep(ctx, task, m.Value)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(expr.AppendQuote(b, m.Key), ':'), v...)
+	}
+	return append(b, '}'), nil
+}
+
+// Open is what a value stands for that is a reference; any other one is returned as it is.
+func (s *Store) Open(v json.RawMessage) (json.RawMessage, error) {
+	if s == nil {
+		return v, nil
+	}
+	r, ok := s.whole(v)
+	if !ok {
+		return v, nil
+	}
+	return s.read(context.Background(), &r)
+}
+
+// Whole is a value with what stands for its references in their places.
+func (s *Store) Whole(v json.RawMessage) (json.RawMessage, error) {
+	if !s.Refers(v) {
+		return v, nil
+	}
+	size := s.Size(v)
+	if s.opts.Most > 0 && size > s.opts.Most {
+		return nil, flow.Errorf(flow.Limit, "the value has %d bytes with all that it refers to, more than the %d that can be put together: pass a part of it", size, s.opts.Most)
+	}
+	if _, ok := s.whole(v); ok { // it may be remembered, and need not be copied
+		return s.Open(v)
+	}
+	b := bytes.NewBuffer(make([]byte, 0, size))
+	err := s.Write(context.Background(), b, v)
+	return b.Bytes(), err
+}
+
+// Refers says whether there are references in a value.
+func (s *Store) Refers(v json.RawMessage) bool { return s != nil && bytes.Contains(v, s.mark) }
+
+// Refs are the references in a value.
+func (s *Store) Refs(v json.RawMessage) (refs []Ref) {
+	if s == nil {
+		return nil
+	}
+	for {
+		r, begin, end := s.next(v)
+		if begin < 0 {
+			return refs
+		}
+		refs, v = append(refs, r), v[end:]
+	}
+}
+
+// Size is how many bytes a value has with what stands for its references in their places.
+func (s *Store) Size(v json.RawMessage) int {
+	size := len(v)
+	if s == nil {
+		return size
+	}
+	for {
+		r, begin, end := s.next(v)
+		if begin < 0 {
+			return size
+		}
+		size += r.Size - (end - begin)
+		v = v[end:]
+	}
+}
+
+// Write writes a value with what stands for its references in their places. There is no more than one of those in memory.
+func (s *Store) Write(ctx context.Context, w io.Writer, v json.RawMessage) error {
+	for s != nil {
+		r, begin, end := s.next(v)
+		if begin < 0 {
+			break
+		}
+		content, err := s.read(ctx, &r)
+		if err != nil {
+			return err
+		}
+		for _, part := range [][]byte{v[:begin], content} {
+			if _, err := w.Write(part); err != nil {
+				return err
+			}
+		}
+		v = v[end:]
+	}
+	_, err := w.Write(v)
+	return err
+}
+
+// Begin is how a value begins, in at most so many bytes. As far as it is in the bucket it is as it is there: only the whole could be compared with
+// its hash.
+func (s *Store) Begin(ctx context.Context, v json.RawMessage, most int) (text []byte, err error) {
+	if !s.Refers(v) {
+		return v[:min(len(v), most)], nil
+	}
+	for len(text) < most {
+		r, begin, end := s.next(v)
+		if begin < 0 {
+			break
+		}
+		text = append(text, v[:begin]...)
+		if need := min(most-len(text), r.Size); need > 0 {
+			part, err := s.part(ctx, &r, 0, need)
+			if err != nil {
+				return nil, err
+			}
+			text = append(text, part...)
+		}
+		v = v[end:]
+	}
+	text = append(text, v...)
+	return text[:min(len(text), most)], nil
+}
+
+// Glimpse is how many bytes a value has and how it begins, and what equal values have in common wherever each is: of a reference the hash of what it
+// stands for. How one begins that cannot be read is why.
+func (s *Store) Glimpse(v json.RawMessage, most int) (size int, begin []byte, sum [sha256.Size]byte) {
+	begin, err := s.Begin(context.Background(), v, most)
+	if err != nil {
+		begin = []byte(err.Error())
+	}
+	size = s.Size(v)
+	if r, ok := s.whole(v); ok {
+		known, _ := hex.DecodeString(r.hash()) // it was written so
+		copy(sum[:], known)
+		return size, begin, sum
+	}
+	hash := sha256.New()
+	for {
+		r, from, to := s.next(v)
+		if from < 0 {
+			break
+		}
+		hash.Write(v[:from])
+		hash.Write([]byte(r.hash()))
+		v = v[to:]
+	}
+	hash.Write(v)
+	return size, begin, [sha256.Size]byte(hash.Sum(nil))
+}
+
+// read reads what a reference stands for, and compares it with its hash.
+func (s *Store) read(ctx context.Context, r *Ref) (content []byte, err error) {
+	of := r.Task + "/" + r.hash()
+	if known, ok := s.cache.get(of); ok {
+		return known.content, nil
+	}
+	err = patiently(ctx, func(ctx context.Context) error {
+		content, err = s.opts.Bucket.Get(ctx, r.Key(), r.Size)
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, s.failed(r, err)
+	case len(content) != r.Size || hashOf(content) != r.hash():
+		return nil, s.changed(r)
+	}
+	s.cache.put(cached{of: of, ref: *r, content: content})
+	return content, nil
+}
+
+// part reads some bytes of what a reference stands for.
+func (s *Store) part(ctx context.Context, r *Ref, from, n int) (part []byte, err error) {
+	if known, ok := s.cache.get(r.Task + "/" + r.hash()); ok {
+		return known.content[from : from+n], nil
+	}
+	err = patiently(ctx, func(ctx context.Context) error {
+		part, err = s.opts.Bucket.Range(ctx, r.Key(), int64(from), n)
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, s.failed(r, err)
+	case len(part) != n:
+		return nil, s.changed(r)
+	}
+	return part, nil
+}
+
+func (s *Store) failed(r *Ref, err error) error {
+	at := s.opts.Bucket.Address(r.Key())
+	if errors.Is(err, fs.ErrNotExist) {
+		return lostf("the object %s of task %s is gone; it was at %s", r.Name, r.Task, at)
+	}
+	return fmt.Errorf("the object %s of task %s could not be read at %s: %w", r.Name, r.Task, at, err)
+}
+
+func (s *Store) changed(r *Ref) error {
+	return lostf("the object %s of task %s, at %s, is not what was written: its size or its SHA-256 is another one", r.Name, r.Task, s.opts.Bucket.Address(r.Key()))
+}
+
+// lostError is a flow.ErrNoContent that says which.
+type lostError struct{ told *flow.Error }
+
+func lostf(format string, args ...any) error {
+	return &lostError{flow.Errorf(flow.Conflict, "the content of a value is lost: "+format, args...)}
+}
+
+func (e *lostError) Error() string { return e.told.Msg }
+
+func (e *lostError) Unwrap() []error { return []error{e.told, flow.ErrNoContent} }
+
+// How long what fails is tried again, and how long the first pauses are.
+const (
+	patience   = 30 * time.Second
+	firstPause = 50 * time.Millisecond
+)
+
+// patiently asks a bucket until it answers.
+func patiently(ctx context.Context, ask func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for pause := firstPause; ; pause = min(2*pause, 5*time.Second) {
+		err := ask(ctx)
+		if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}

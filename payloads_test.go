@@ -1,0 +1,484 @@
+package troupe
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/objects"
+	"github.com/troupe-engine/troupe/internal/pgtest"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// onBoth tries something on both stores.
+func onBoth(t *testing.T, try func(t *testing.T, store func() string)) {
+	t.Run("sqlite", func(t *testing.T) {
+		try(t, func() string { return "sqlite:" + filepath.Join(t.TempDir(), "x.db") })
+	})
+	t.Run("postgres", func(t *testing.T) { try(t, func() string { return pgtest.DSN(t) }) })
+}
+
+// offloading is a member that keeps values of more than so many bytes in a folder; 0 = it keeps none.
+func offloading(t *testing.T, store string, over int) (e *Engine, folder string) {
+	t.Helper()
+	cfg := Config{Store: store, PayloadOver: over, Retention: -1}
+	if folder = t.TempDir(); over > 0 {
+		cfg.PayloadStore = "file://" + filepath.ToSlash(folder)
+	}
+	e, err := Open(t.Context(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, e.Close()) })
+	return e, folder
+}
+
+// objectsOf are the files with values of a task.
+func objectsOf(t *testing.T, folder, task string) []string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(folder, "values", task, "*"))
+	require.NoError(t, err)
+	return found
+}
+
+var long = strings.Repeat("long and <ä> \"quoted\" ", 40)
+
+// report is what the functions of the flows below give back: more than all others of their values.
+func report(in json.RawMessage) map[string]any {
+	return map[string]any{"kind": "large", "n": 7, "of": in, "list": []any{long + "0", long + "1", long + "2"}, "text": long, "none": nil}
+}
+
+// offloaded are flows that look into large values in all the ways there are, and what is done to their tasks.
+var offloaded = map[string]struct {
+	definition string
+	params     any
+	signal     string // a key that gets a large value
+}{
+	"graph": {params: map[string]any{"text": long, "small": 1}, signal: "go", definition: `
+start: make
+result: done
+nodes:
+  make: {exec_type: local_func, func: report, prep: {input_key: $params.text}, post: {output_key: made, output_map: {texts: list, word: kind}}}
+  which:
+    kind: choice
+    prep: {input_key: $shared.made}
+    choice_cases:
+      - {action: never, expr: "input.n > 7 || size(input.list) > 3"}
+      - {action: never, expr: {eq: [$shared.made.text, "short"]}}
+      - {action: each, expr: {and: [{eq: [$shared.made.kind, large]}, {exists: "$shared.made.list[2]"}, {in: [large, [$shared.word, large]]}]}}
+  each: {kind: foreach, exec_type: local_func, func: echo, prep: {input_key: $shared.made.list}, post: {output_key: echoes}}
+  wait: {kind: wait_event, params: {signal_key: $shared.go}, post: {output_key: said}}
+  inside:
+    kind: subflow
+    prep: {input_map: {texts: $shared.texts, first: "$shared.echoes", of: $params.text}}
+    post: {output_key: sub}
+    subflow:
+      start: in
+      nodes:
+        in: {exec_type: local_func, func: echo, prep: {input_key: $params.text}, post: {output_key: seen}}
+  sides:
+    kind: parallel
+    prep: {input_map: {said: $shared.said, sub: $shared.sub, one: "$shared.texts[1]"}}
+    parallel_execs:
+      - {service: a, exec_type: local_func, func: echo}
+      - {service: b, exec_type: local_func, func: report}
+    post: {output_key: done}
+edges:
+  - {from: make, action: default, to: which}
+  - {from: which, action: each, to: each}
+  - {from: each, action: default, to: wait}
+  - {from: wait, action: default, to: inside}
+  - {from: inside, action: default, to: sides}
+`},
+	"dag": {params: map[string]any{"text": long, "few": []int{1, 2}}, definition: `
+nodes:
+  make: {func: report, prep: {input_key: $run.text}}
+  expr:
+    depends_on: [make]
+    when: {expr: "deps.make.kind == 'large' && size(deps.make.list) == 3 && run.text.startsWith('long')"}
+    func: echo
+    prep: {input_map: {second: "$deps.make.list[1]", of: $deps.make.of, run: $run.few}}
+  has: {depends_on: [make], when: {if: {make: {kind: large, list: []}}}, func: echo}
+  hasnot: {depends_on: [make], when: {if_not: {make: {n: 7}}}, whenUnmet: skip, func: echo}
+  each: {kind: fanout, depends_on: [make], each: {items: make.list}, func: echo}
+  count: {kind: fanout, depends_on: [make], each: {count: make.n}, func: short}
+  branch:
+    kind: branch
+    depends_on: [make, each]
+    flow:
+      nodes:
+        deep: {func: report}
+  all: {depends_on: [expr, has, each, count, branch], func: echo}
+`},
+	"pgflow": {params: []string{long + "a", long + "b", long + "c"}, definition: `
+profile: pgflow
+nodes:
+  each: {kind: fanout, each: {items: $run}, func: report}
+  some: {kind: fanout, depends_on: [each], each: {items: each}, func: echo}
+  after: {depends_on: [each, some], when: {if: {each: []}}, func: echo}
+  out: {kind: output, inputs: {first: {ref: $deps.after}}}
+`},
+	"ork": {params: map[string]any{"text": long, "list": []any{long, long + "!"}}, definition: `
+profile: ork
+nodes:
+  make: {func: report, input: {more: 1}}
+  typed: {depends_on: [make], func: list, output_type: {type: object, fields: {list: [text]}}}
+  wrong: {depends_on: [make], func: report, output_type: {type: object, fields: {kind: int}}}
+  resize: {depends_on: [make], each: {items: make.list}, input: {width: 100}, func: echo}
+  merge: {depends_on: [typed, resize], func: echo}
+  always: {depends_on: [wrong], run_on: always, func: echo}
+`},
+}
+
+// carried out is what came of a task: how it ended, and of each attempt what went in and out.
+func (e *Engine) carriedOut(t *testing.T, name string) map[string]any {
+	t.Helper()
+	tt := offloaded[name]
+	e.HandleJSON("echo", func(_ context.Context, j Job) (json.RawMessage, error) { return j.Input, nil })
+	e.HandleJSON("short", func(_ context.Context, j Job) (json.RawMessage, error) { return json.RawMessage("1"), nil })
+	e.Handle("list", func(context.Context, Job) (any, error) { return map[string]any{"list": []string{long, long}}, nil })
+	e.Handle("report", func(_ context.Context, j Job) (any, error) { return report(j.Input), nil })
+	require.NoError(t, e.Publish(t.Context(), name, []byte(tt.definition)))
+	id, err := e.Start(t.Context(), name, tt.params)
+	require.NoError(t, err)
+	if tt.signal != "" {
+		require.NoError(t, e.Signal(t.Context(), id, tt.signal, map[string]string{"said": long}))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	result, err := e.Wait(ctx, id)
+	require.NoError(t, err)
+	task, err := e.Task(t.Context(), id)
+	require.NoError(t, err)
+	got := map[string]any{"status": result.Status, "error": result.Error, "result": decoded(t, result.Value), "params": decoded(t, task.Params), "answered": decoded(t, task.Result), "shared": decoded(t, task.Shared)}
+	runs, err := e.Runs(t.Context(), id, Paging{Limit: 200})
+	require.NoError(t, err)
+	for _, r := range runs.Items {
+		got[fmt.Sprint(r.Scope, "/", r.Node, "#", r.Visit, ".", r.Unit, r.Kind)] = []any{r.State, r.Error, decoded(t, r.Input), decoded(t, r.Output)}
+	}
+	got["id"] = id
+	return got
+}
+
+func decoded(t *testing.T, v any) (value any) {
+	t.Helper()
+	text, err := json.Marshal(v)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &value))
+	return value
+}
+
+func TestTasksGoTheSameWhereverLargeValuesAre(t *testing.T) {
+	onBoth(t, func(t *testing.T, store func() string) {
+		plain, _ := offloading(t, store(), 0)
+		away, folder := offloading(t, store(), 500)
+		for name := range offloaded {
+			t.Run(name, func(t *testing.T) {
+				want, got := plain.carriedOut(t, name), away.carriedOut(t, name)
+				id := got["id"].(string)
+				delete(want, "id")
+				delete(got, "id")
+				require.Equal(t, want, got)
+				require.NotEmpty(t, objectsOf(t, folder, id))
+				rows, err := away.store.Rows(t.Context(), id, 0, persistence.Part{Rows: 1000, Bytes: 10 << 20})
+				require.NoError(t, err)
+				for _, row := range rows {
+					require.NotContains(t, string(row.Events), long[:100], "a large value is in the store")
+				}
+			})
+		}
+	})
+}
+
+// making is a member with a flow of one step, whose output is a large text.
+func making(t *testing.T, cfg Config) *Engine {
+	t.Helper()
+	e, err := Open(t.Context(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, e.Close()) })
+	e.makes(t)
+	return e
+}
+
+func (e *Engine) makes(t *testing.T) {
+	t.Helper()
+	e.Handle("make", func(context.Context, Job) (any, error) { return map[string]string{"text": long}, nil })
+	e.Handle("fail", func(_ context.Context, j Job) (any, error) { return nil, errors.New("no") })
+	e.HandleJSON("echo", func(_ context.Context, j Job) (json.RawMessage, error) { return j.Input, nil })
+	require.NoError(t, e.Publish(t.Context(), "make", []byte("nodes: {make: {func: make}, echo: {func: echo, depends_on: [make], prep: {input_key: $deps.make}}}")))
+}
+
+func (e *Engine) made(t *testing.T, flow string, params any) (id string, result *Result) {
+	t.Helper()
+	id, err := e.Start(t.Context(), flow, params)
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	result, err = e.Wait(ctx, id)
+	require.NoError(t, err)
+	return id, result
+}
+
+func TestALostValueIsAnErrorThatSaysWhich(t *testing.T) {
+	onBoth(t, func(t *testing.T, store func() string) {
+		for name, spoil := range map[string]func(file string) error{
+			"is gone":                 os.Remove,
+			"is not what was written": func(file string) error { return os.WriteFile(file, []byte(strings.Repeat("x", 10)), 0o600) },
+		} {
+			t.Run(name, func(t *testing.T) {
+				cfg := Config{Store: store(), PayloadOver: 500, PayloadStore: "file://" + filepath.ToSlash(t.TempDir()), Listen: freeAddress(t)}
+				folder := strings.TrimPrefix(cfg.PayloadStore, "file://")
+				e, err := Open(t.Context(), cfg)
+				require.NoError(t, err)
+				e.makes(t)
+				require.NoError(t, e.Publish(t.Context(), "later", []byte(`
+nodes:
+  make: {func: make}
+  stop: {kind: wait_event, depends_on: [make], params: {signal_key: $shared.go}}
+  look: {depends_on: [make, stop], when: {expr: "deps.make.text != ''"}, func: echo}
+  take: {depends_on: [make, stop], func: echo}
+`)))
+				id, err := e.Start(t.Context(), "later", nil)
+				require.NoError(t, err)
+				require.Eventually(t, func() bool { return len(objectsOf(t, folder, id)) == 1 }, 20*time.Second, 5*time.Millisecond)
+				require.NoError(t, e.Close())
+				file := objectsOf(t, folder, id)[0]
+				require.NoError(t, spoil(file))
+				e = serving(t, cfg)
+				e.makes(t)
+				require.NoError(t, e.Signal(t.Context(), id, "go", true))
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				_, err = e.Member(ctx)
+				require.NoError(t, err)
+				require.NoError(t, e.await(ctx, id))
+				task, err := e.Task(t.Context(), id)
+				require.NoError(t, err)
+				require.EqualValues(t, flow.TaskFailed, task.State)
+				for _, word := range []string{filepath.Base(file), id, file, name} {
+					require.Contains(t, task.Error, word)
+				}
+				_, err = e.Value(t.Context(), id, "output", ValueQuery{Step: "make"})
+				require.ErrorContains(t, err, filepath.Base(file))
+				require.ErrorContains(t, err, name)
+				_, err = e.Steps(t.Context(), id, StepQuery{})
+				require.ErrorContains(t, err, filepath.Base(file))
+				status, _, text := e.get(t, "/v1/tasks/"+id+"/steps?values=preview", "")
+				require.Equal(t, http.StatusOK, status, text)
+			})
+		}
+	})
+}
+
+// get asks a member that is served.
+func (e *Engine) get(t *testing.T, path, span string) (status int, header http.Header, body string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+e.cfg.Listen+path, nil)
+	require.NoError(t, err)
+	req.Header.Set("Accept-Encoding", "identity")
+	if span != "" {
+		req.Header.Set("Range", span)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return resp.StatusCode, resp.Header, string(text)
+}
+
+func TestAPartOfALargeValueIsRead(t *testing.T) {
+	e := serving(t, Config{Store: "sqlite:" + filepath.Join(t.TempDir(), "x.db"), PayloadOver: 500, PayloadStore: "file://" + filepath.ToSlash(t.TempDir())})
+	e.makes(t)
+	id, _ := e.made(t, "make", nil)
+	path := "/v1/tasks/" + id + "/value?of=output&step=make"
+	status, header, whole := e.get(t, path, "")
+	require.Equal(t, http.StatusOK, status)
+	require.JSONEq(t, string(must(json.Marshal(map[string]string{"text": long}))), whole)
+	require.Equal(t, fmt.Sprint(len(whole)), header.Get("Content-Length"))
+	status, header, text := e.get(t, path, "bytes=100-199")
+	require.Equal(t, http.StatusPartialContent, status)
+	require.Equal(t, fmt.Sprintf("bytes 100-199/%d", len(whole)), header.Get("Content-Range"))
+	require.Equal(t, whole[100:200], text)
+	_, _, text = e.get(t, path+"&pointer=/text", "bytes=-20")
+	require.Equal(t, whole[len(whole)-21:len(whole)-1], text)
+	_, _, text = e.get(t, "/v1/tasks/"+id+"/steps?values=preview", "")
+	var page struct {
+		Items []struct {
+			Output struct {
+				Bytes   int    `json:"bytes"`
+				Preview string `json:"preview"`
+			} `json:"output"`
+		} `json:"items"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(text), &page))
+	require.Equal(t, len(whole), page.Items[0].Output.Bytes)
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func TestValuesAreDeletedWithTheLastTaskThatRefersToThem(t *testing.T) {
+	unheldFor = 0
+	defer func() { unheldFor = time.Hour }()
+	onBoth(t, func(t *testing.T, store func() string) {
+		e, folder := offloading(t, store(), 500)
+		e.makes(t)
+		require.NoError(t, e.Publish(t.Context(), "two", []byte("nodes: {make: {func: make}, more: {func: echo, depends_on: [make], prep: {input_map: {again: $deps.make, run: $run.text}}}}")))
+		first, _ := e.made(t, "two", map[string]string{"text": long + "!"})
+		require.Len(t, objectsOf(t, folder, first), 3, "params and two outputs")
+		forked, err := e.Fork(t.Context(), first, Fork{From: "more"})
+		require.NoError(t, err)
+		_, err = e.Wait(t.Context(), forked.ID)
+		require.NoError(t, err)
+		require.Len(t, objectsOf(t, folder, forked.ID), 1, "it shares the rest")
+
+		e.deletes(t, first)
+		require.Len(t, objectsOf(t, folder, first), 2, "what only the first task referred to is gone")
+		result, err := e.Wait(t.Context(), forked.ID)
+		require.NoError(t, err)
+		require.Contains(t, string(result.Value), "again")
+		grandchild, err := e.Fork(t.Context(), forked.ID, Fork{From: "more"})
+		require.NoError(t, err)
+		_, err = e.Wait(t.Context(), grandchild.ID)
+		require.NoError(t, err)
+		again, err := e.Rerun(t.Context(), grandchild.ID, Rerun{})
+		require.NoError(t, err)
+		result, err = e.Wait(t.Context(), again.ID)
+		require.NoError(t, err)
+		require.Contains(t, string(result.Value), "long and")
+		require.Len(t, objectsOf(t, folder, again.ID), 2, "it shares the params")
+
+		e.deletes(t, forked.ID)
+		require.Empty(t, objectsOf(t, folder, forked.ID))
+		require.Len(t, objectsOf(t, folder, first), 2)
+		e.deletes(t, grandchild.ID)
+		require.Len(t, objectsOf(t, folder, first), 1, "the params, which the rerun has")
+		e.deletes(t, again.ID)
+		folders, err := os.ReadDir(filepath.Join(folder, "values"))
+		require.NoError(t, err)
+		require.Empty(t, folders)
+	})
+}
+
+// deletes deletes the task that ended first, as retention does.
+func (e *Engine) deletes(t *testing.T, id string) {
+	t.Helper()
+	n, err := e.store.DeleteEnded(t.Context(), time.Now().Add(time.Minute).UnixMilli(), 1)
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	_, err = e.store.Task(t.Context(), id)
+	require.ErrorIs(t, err, persistence.ErrNotFound)
+	_, err = e.values.sweep(t.Context(), time.Now().Add(time.Second).UnixMilli())
+	require.NoError(t, err)
+}
+
+func TestWhatNothingRefersToIsSwept(t *testing.T) {
+	onBoth(t, func(t *testing.T, store func() string) {
+		e, folder := offloading(t, store(), 500)
+		e.makes(t)
+		id, result := e.made(t, "make", nil)
+		lost, err := e.payloads.Keep(t.Context(), "task-that-never-began", must(json.Marshal(long)))
+		require.NoError(t, err)
+		require.True(t, e.payloads.Refers(lost))
+		_, err = e.values.sweep(t.Context(), time.Now().Add(-time.Minute).UnixMilli())
+		require.NoError(t, err)
+		require.Len(t, objectsOf(t, folder, "task-that-never-began"), 1, "whoever has written it may be about to store that")
+		_, err = e.values.sweep(t.Context(), time.Now().Add(time.Minute).UnixMilli())
+		require.NoError(t, err)
+		require.NoDirExists(t, filepath.Join(folder, "values", "task-that-never-began"))
+		again, err := e.Wait(t.Context(), id)
+		require.NoError(t, err)
+		require.Equal(t, result, again)
+	})
+}
+
+// holding is a bucket that does not answer once it has written an object.
+type holding struct {
+	Bucket
+	written chan string
+	goes    chan struct{}
+	held    atomic.Bool
+}
+
+func (h *holding) Put(ctx context.Context, key string, value []byte) error {
+	err := h.Bucket.Put(ctx, key, value)
+	if h.held.CompareAndSwap(false, true) {
+		h.written <- key
+		<-h.goes
+	}
+	return err
+}
+
+func TestAValueIsNotLostWhenItsMemberIsBeforeThatIsStored(t *testing.T) {
+	store, folder := pgtest.DSN(t), t.TempDir()
+	h := &holding{written: make(chan string, 1), goes: make(chan struct{})}
+	e := making(t, Config{Store: store, PayloadOver: 500, PayloadStore: "held://" + filepath.ToSlash(folder), Buckets: map[string]OpenBucket{"held": func(_ context.Context, at *url.URL) (Bucket, error) {
+		dir, err := objects.OpenDir(at.Path)
+		h.Bucket = dir
+		return h, err
+	}}})
+	id, err := e.Start(t.Context(), "make", nil)
+	require.NoError(t, err)
+	<-h.written
+	require.Len(t, objectsOf(t, folder, id), 1)
+	fence(t, store, e.incarnation())
+	close(h.goes)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	result, err := e.Wait(ctx, id)
+	require.NoError(t, err)
+	require.EqualValues(t, flow.TaskCompleted, result.Status, result.Error)
+	require.Contains(t, string(result.Value), "long and")
+}
+
+func TestMembersShareWhatTheyKeepInOnePlace(t *testing.T) {
+	store, folder := pgtest.DSN(t), t.TempDir()
+	cfg := Config{Store: store, PayloadOver: 500, PayloadStore: "file://" + filepath.ToSlash(folder)}
+	cfg.Name = "a"
+	a := join(t, cfg)
+	cfg.Name = "b"
+	b := join(t, cfg)
+	a.makes(t)
+	b.makes(t)
+	shared(t, a, b)
+	for i := range 16 {
+		e, other := a, b
+		if i%2 == 1 {
+			e, other = b, a
+		}
+		id, result := e.made(t, "make", map[string]any{"text": long, "i": i})
+		require.EqualValues(t, flow.TaskCompleted, result.Status, result.Error)
+		seen, err := other.Wait(t.Context(), id)
+		require.NoError(t, err)
+		require.Equal(t, string(result.Value), string(seen.Value))
+		require.NotEmpty(t, objectsOf(t, folder, id))
+	}
+}
+
+func TestSettingsOfLargeValuesAreChecked(t *testing.T) {
+	for text, cfg := range map[string]Config{
+		"less than nothing": {PayloadOver: -1, PayloadStore: "file:///tmp/x"},
+		"say where":         {PayloadOver: 1},
+		"gs: URLs are not in this binary: use troupe-cloud": {PayloadStore: "gs://bucket"},
+	} {
+		cfg.Store = "sqlite:" + filepath.Join(t.TempDir(), "x.db")
+		_, err := Open(t.Context(), cfg)
+		require.ErrorContains(t, err, text)
+	}
+}

@@ -1,0 +1,38 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/internal/listing"
+)
+
+// Hold has whoever deletes the other task wait until the holds are there.
+func (s *store) Hold(ctx context.Context, task, from string, at int64, objects []persistence.Object) error {
+	owners, names := make([]string, len(objects)), make([]string, len(objects))
+	for i, o := range objects {
+		owners[i], names[i] = o.Owner, o.Name
+	}
+	there, err := first(ctx, s, "hold objects", listing.ScanValue[int], `WITH origin AS MATERIALIZED (SELECT id FROM troupe.tasks WHERE id = $2 FOR KEY SHARE),
+		held AS (INSERT INTO troupe.holds (owner, object, task, at) SELECT o.owner, o.name, $1, $3
+			FROM origin, unnest($4::text[], $5::text[]) AS o(owner, name) ON CONFLICT DO NOTHING)
+		SELECT count(*) FROM origin`, task, from, at, owners, names)
+	if err == nil && *there == 0 {
+		return persistence.ErrUnknown
+	}
+	return err
+}
+
+func (s *store) Gone(ctx context.Context, tasks []string) ([]string, error) {
+	return read(ctx, s, "look for tasks", listing.ScanValue[string], "SELECT id FROM unnest($1::text[]) AS u(id) WHERE NOT EXISTS (SELECT FROM troupe.tasks AS t WHERE t.id = u.id)", tasks)
+}
+
+func (s *store) Held(ctx context.Context, owner string) ([]string, error) {
+	return read(ctx, s, "list held objects", listing.ScanValue[string], "SELECT DISTINCT object FROM troupe.holds WHERE owner = $1 ORDER BY object", owner)
+}
+
+func (s *store) DropHolds(ctx context.Context, before int64, limit int) ([]string, error) {
+	return read(ctx, s, "drop holds", listing.ScanValue[string], `DELETE FROM troupe.holds WHERE (owner, object, task) IN (
+			SELECT owner, object, task FROM troupe.holds AS h WHERE at < $1 AND NOT EXISTS (SELECT FROM troupe.tasks WHERE id = h.task) LIMIT $2)
+		RETURNING owner`, before, limit)
+}

@@ -1,0 +1,59 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/internal/listing"
+)
+
+func (s *store) Hold(ctx context.Context, task, from string, at int64, objects []persistence.Object) error {
+	return s.write(ctx, "hold objects", func(x tx) error {
+		var there int
+		if err := x.one("SELECT count(*) FROM tasks WHERE id = ?", []any{from}, &there); err != nil {
+			return err
+		}
+		if there == 0 {
+			return persistence.ErrUnknown
+		}
+		for _, o := range objects {
+			if _, err := x.exec("INSERT INTO holds (owner, object, task, at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING", o.Owner, o.Name, task, at); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (s *store) Gone(ctx context.Context, tasks []string) ([]string, error) {
+	list, err := json.Marshal(append([]string{}, tasks...)) // a list in any case
+	if err != nil {
+		return nil, err
+	}
+	return read(ctx, &s.readers, "look for tasks", listing.ScanValue[string], "SELECT value FROM json_each(?) WHERE NOT EXISTS (SELECT 1 FROM tasks WHERE id = value)", string(list))
+}
+
+func (s *store) Held(ctx context.Context, owner string) ([]string, error) {
+	return read(ctx, &s.readers, "list held objects", listing.ScanValue[string], "SELECT DISTINCT object FROM holds WHERE owner = ? ORDER BY object", owner)
+}
+
+func (s *store) DropHolds(ctx context.Context, before int64, limit int) (owners []string, err error) {
+	err = s.write(ctx, "drop holds", func(x tx) error {
+		owners = nil
+		for range limit {
+			var owner string
+			err := x.one(`DELETE FROM holds WHERE (owner, object, task) = (SELECT owner, object, task FROM holds AS h
+				WHERE at < ? AND NOT EXISTS (SELECT 1 FROM tasks WHERE id = h.task) LIMIT 1) RETURNING owner`, []any{before}, &owner)
+			if isNone(err) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			owners = append(owners, owner)
+		}
+		return nil
+	})
+	return owners, err
+}
