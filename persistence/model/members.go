@@ -190,7 +190,9 @@ func (s *store) Release(ctx context.Context, incarnation string, transfers []per
 	}
 	delete(counts, "")
 	delete(counts, incarnation)
-	s.moved(counts, func(taker string, n int) persistence.Move { return persistence.Move{From: incarnation, To: taker, Shards: n} })
+	s.moved(counts, func(taker string, n int) persistence.Move {
+		return persistence.Move{From: incarnation, To: taker, Shards: n}
+	})
 	return nil
 }
 
