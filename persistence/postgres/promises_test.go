@@ -162,7 +162,7 @@ func TestAnUpdateOfATaskStaysInItsPage(t *testing.T) {
 	require.Eventually(t, func() bool {
 		var all, hot int
 		require.NoError(t, admin.QueryRow(ctx, "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'tasks'").Scan(&all, &hot))
-		return all == 99 && hot == 99
+		return all == 99 && hot == 98 // the first one changes the state, which an index holds
 	}, time.Minute, 10*time.Millisecond)
 }
 
