@@ -132,7 +132,7 @@ func (e *Engine) chores() []actors.Chore {
 		all = append(all, actors.Chore{Name: "files of ended tasks", Age: e.cfg.ObjectStoreKeep, Do: e.files.sweep})
 	}
 	if e.values != nil {
-		all = append(all, actors.Chore{Name: "values that nothing refers to", Age: 10 * unheldFor, Do: e.values.sweep})
+		all = append(all, actors.Chore{Name: "values that nothing refers to", Age: sweptAfter, Do: e.values.sweep})
 	}
 	return all
 }

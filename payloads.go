@@ -22,6 +22,9 @@ const payloadOver = 64 << 10
 // unheldFor is how old an object is at least that is deleted because nothing refers to it: whoever has written it may be about to store that.
 var unheldFor = time.Hour
 
+// sweptAfter is how old an object is at least that the sweep deletes, which looks at those of tasks, too, that never began.
+const sweptAfter = 10 * time.Hour
+
 // openPayloads opens the bucket for large values, if the member has one.
 func (c *Config) openPayloads(ctx context.Context) (objects.Bucket, error) {
 	switch {
