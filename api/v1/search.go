@@ -110,7 +110,7 @@ type countTasksInput struct {
 // something else are looked at one by one.
 const (
 	countedTasks = 10_000
-	countedEach  = 2_000
+	countedEach  = 1_000
 )
 
 func mostCounted(f *persistence.TaskFilter) int {

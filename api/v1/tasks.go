@@ -22,7 +22,7 @@ func (s *service) taskRoutes() {
 	serve(s, operation{id: "list-tasks", method: http.MethodGet, path: "/v1/tasks", tag: "tasks",
 		summary: "Search tasks, newest first"}, s.listTasks)
 	serve(s, operation{id: "count-tasks", method: http.MethodGet, path: "/v1/tasks/count", tag: "tasks",
-		summary: "Count tasks", text: "Those that a list with the same parameters has. Beyond 10,000 the count is not exact. By state each is counted up to 10,000 by itself, pending, running and canceling together; by a flow or a label the first 10,000 tasks are looked at, and so they are by state where no index tells all that is asked for, such as a text. Of a label and a flow, a state or another label no more than 2,000 are counted."}, s.countTasks)
+		summary: "Count tasks", text: "Those that a list with the same parameters has. Beyond 10,000 the count is not exact. By state each is counted up to 10,000 by itself, pending, running and canceling together; by a flow or a label the first 10,000 tasks are looked at, and so they are by state where no index tells all that is asked for, such as a text. Of a label and a flow, a state or another label no more than 1,000 are counted."}, s.countTasks)
 	serve(s, operation{id: "get-task", method: http.MethodGet, path: "/v1/tasks/{task}", tag: "tasks",
 		summary: "Read a task", text: "It is exact: what the journal says at this moment."}, s.getTask)
 	serve(s, operation{id: "cancel-task", method: http.MethodPost, path: "/v1/tasks/{task}/cancel", tag: "tasks", summary: "Cancel a task",

@@ -147,7 +147,7 @@ type Task struct {
 
 // TaskCount is how many tasks there are.
 type TaskCount struct {
-	Count  int         `json:"count" doc:"at most 10,000, or 2,000 of a label and something else; with group_by the sum of the groups"`
+	Count  int         `json:"count" doc:"at most 10,000, or 1,000 of a label and something else; with group_by the sum of the groups"`
 	Exact  bool        `json:"exact" doc:"false: there are more, or may be"`
 	Groups []TaskGroup `json:"groups" doc:"where group_by was sent; never null"`
 }

@@ -1929,7 +1929,7 @@ export interface Task {
 }
 
 export interface TaskCount {
-  /** at most 10,000, or 2,000 of a label and something else; with group_by the sum of the groups */
+  /** at most 10,000, or 1,000 of a label and something else; with group_by the sum of the groups */
   count: number
   /** false: there are more, or may be */
   exact: boolean
