@@ -75,7 +75,7 @@ func (s *service) listTasks(ctx context.Context, in *listTasksInput) (*body[wire
 }
 
 // searchedTasks is how many tasks, or approvals, are looked at for one answer, where no index has what is asked for.
-const searchedTasks = 4_000
+const searchedTasks = 3_000
 
 // searchedThrough is the last of the tasks that are looked at; nowhere when all that are left are.
 func (s *service) searchedThrough(ctx context.Context, f persistence.TaskFilter) (persistence.Spot, error) {
