@@ -78,12 +78,21 @@ func (l *loader) read(batch []load) {
 	defer cancel()
 	records, err := l.m.store.Load(ctx, ids)
 	for i, b := range batch {
-		if err != nil {
+		switch {
+		case err != nil:
 			b.reply(loaded{err: err})
-			continue
+		case l.m.cfg.Payloads != nil: // what became of it may depend on values that are not at hand
+			l.m.background(func() { l.foldAlone(b, records[i]) })
+		default:
+			b.reply(l.fold(ctx, records[i]))
 		}
-		b.reply(l.fold(ctx, records[i]))
 	}
+}
+
+func (l *loader) foldAlone(b load, rec *persistence.Record) {
+	ctx, cancel := l.m.storeCall()
+	defer cancel()
+	b.reply(l.fold(ctx, rec))
 }
 
 func (l *loader) fold(ctx context.Context, rec *persistence.Record) loaded {

@@ -174,6 +174,9 @@ func Start(ctx context.Context, cfg Config) (*Member, error) {
 	if err := m.join(ctx); err != nil {
 		return nil, err
 	}
+	if p := cfg.Payloads; p != nil {
+		p.Aside(mill.aside)
+	}
 	m.timers = &timers{now: m.now, clock: cfg.Host.Clock}
 	m.loader = &loader{m: m}
 	m.envoy, m.abroad = newEnvoy(m), newAbroad(m)

@@ -61,10 +61,14 @@ func (m *mill) work() {
 	}
 }
 
-// next waits for a mailbox; nil when the mill is closed and none is left.
+// next waits for a mailbox; nil when the mill is closed and none is left, or when there are more goroutines than there are to be.
 func (m *mill) next() func() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.working > m.most {
+		m.working--
+		return nil
+	}
 	for m.count == 0 {
 		if m.closed {
 			m.working--
@@ -89,6 +93,23 @@ func (m *mill) push(f func()) {
 	}
 	m.line[(m.first+m.count)%len(m.line)] = f
 	m.count++
+}
+
+// aside does something that may take long, perhaps in the middle of a mailbox: meanwhile one more goroutine runs those in line.
+func (m *mill) aside(do func()) {
+	m.mu.Lock()
+	m.most++
+	if m.count > 0 && m.idle == 0 {
+		m.working++
+		go m.work()
+	}
+	m.mu.Unlock()
+	defer func() {
+		m.mu.Lock()
+		m.most--
+		m.mu.Unlock()
+	}()
+	do()
 }
 
 // close ends the goroutines as soon as nothing is left to do.

@@ -39,3 +39,33 @@ func TestAMillThatIsClosedStillRunsWhatComes(t *testing.T) {
 		require.Fail(t, "it did not run")
 	}
 }
+
+func TestWhatStandsAsideHoldsUpNobodyAndLeavesNoFurtherGoroutinesAtWork(t *testing.T) {
+	m := newMill()
+	m.most = 1
+	defer m.close()
+	release, ran := make(chan struct{}), make(chan struct{})
+	var aside sync.WaitGroup
+	for range 5 {
+		aside.Add(1)
+		m.Schedule(func() {
+			defer aside.Done()
+			m.aside(func() { <-release })
+		})
+	}
+	m.Schedule(func() { close(ran) })
+	<-ran
+	close(release)
+	aside.Wait()
+	var all sync.WaitGroup
+	for range 1000 {
+		all.Add(1)
+		m.Schedule(all.Done)
+	}
+	all.Wait()
+	require.Eventually(t, func() bool {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return m.most == 1 && m.working-m.idle <= 1
+	}, time.Minute, time.Millisecond)
+}

@@ -11,7 +11,8 @@ import (
 )
 
 // Payloads keeps large values elsewhere than in the store: what comes in leaves a reference behind, and whoever carries out a job gets what that
-// stands for. Its methods may take a while, so no actor asks but for Large and Refers.
+// stands for. Its methods may take a while, so no actor asks but for Large and Refers. Where a decision opens a value that is kept by it, the actor
+// waits, and no other.
 type Payloads interface {
 	// Large says whether a value is to be kept elsewhere.
 	Large(v json.RawMessage) bool
@@ -21,6 +22,8 @@ type Payloads interface {
 	// Refers says whether there are references in a value. Whole is the value with what they stand for.
 	Refers(v json.RawMessage) bool
 	Whole(v json.RawMessage) (json.RawMessage, error)
+	// Aside gives it what lets others go on while an actor waits for a value.
+	Aside(aside func(do func()))
 	// Foreign lists the objects that a value refers to and that are another task's.
 	Foreign(task string, v json.RawMessage) []persistence.Object
 }

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"sync/atomic"
 	"time"
 
 	"github.com/troupe-engine/troupe/flow"
@@ -31,6 +32,7 @@ type Store struct {
 	opts  Options
 	mark  []byte
 	cache *cache
+	aside atomic.Pointer[func(do func())]
 }
 
 // How many bytes of contents are remembered, and for how long an object that was written is taken for an equal value that comes again.
@@ -43,6 +45,9 @@ const (
 func New(o Options) *Store {
 	return &Store{opts: o, mark: marker(o.Secret), cache: newCache(cacheBytes)}
 }
+
+// Aside has contents be read by a function that sees to it that whoever waits for one holds nobody up. It may be called again.
+func (s *Store) Aside(aside func(do func())) { s.aside.Store(&aside) }
 
 // Large says whether a value is to be kept in the bucket.
 func (s *Store) Large(v json.RawMessage) bool { return s != nil && len(v) > s.opts.Over }
@@ -231,9 +236,11 @@ func (s *Store) read(ctx context.Context, r *Ref) (content []byte, err error) {
 	if known, ok := s.cache.get(of); ok {
 		return known.content, nil
 	}
-	err = patiently(ctx, func(ctx context.Context) error {
-		content, err = s.opts.Bucket.Get(ctx, r.Key(), r.Size)
-		return err
+	s.waiting(func() {
+		err = patiently(ctx, func(ctx context.Context) error {
+			content, err = s.opts.Bucket.Get(ctx, r.Key(), r.Size)
+			return err
+		})
 	})
 	switch {
 	case err != nil:
@@ -243,6 +250,14 @@ func (s *Store) read(ctx context.Context, r *Ref) (content []byte, err error) {
 	}
 	s.cache.put(cached{of: of, ref: *r, content: content})
 	return content, nil
+}
+
+func (s *Store) waiting(do func()) {
+	if aside := s.aside.Load(); aside != nil {
+		(*aside)(do)
+		return
+	}
+	do()
 }
 
 // part reads some bytes of what a reference stands for.
