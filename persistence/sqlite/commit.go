@@ -42,7 +42,7 @@ func (t tx) commit(c *persistence.Commit) error {
 	if err != nil {
 		return err
 	}
-	if c.Columns != nil {
+	if c.Columns != nil && c.Create == nil {
 		if err := t.columns(j, c); err != nil {
 			return err
 		}
@@ -104,11 +104,11 @@ func (t tx) create(c *persistence.Commit) (*journal, error) {
 	if c.Seq != 1 || c.Events == nil {
 		return nil, persistence.ErrStale
 	}
-	result, err := t.do(`INSERT INTO tasks (id, flow_id, version_id, status, cursor, last_action, error, paused, steps, followed,
-			created_at, updated_at, ended_at, resting, body_hash, labels, snapshot_seq, params)
-		SELECT ?1, ?2, ?3, 'pending', '', '', '', 0, 0, 0, ?4, ?5, 0, 0, ?6, ?7, 0, ?8
-		WHERE EXISTS (SELECT 1 FROM flow_versions WHERE id = ?3) ON CONFLICT (id) DO NOTHING`,
-		c.Task, c.Create.FlowID, c.Create.VersionID, c.Create.CreatedAt, c.At, c.Create.BodyHash, listing.Labels(c.Create.Labels), blob(c.Create.Params))
+	args := append(columnsOf(c), c.Task, c.Create.FlowID, c.Create.VersionID, c.Create.CreatedAt, c.Create.BodyHash, listing.Labels(c.Create.Labels), blob(c.Create.Params))
+	result, err := t.do(`INSERT INTO tasks (status, cursor, last_action, error, paused, steps, followed, ended_at, updated_at, waits, wait,
+			id, flow_id, version_id, created_at, resting, body_hash, labels, snapshot_seq, params)
+		SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, 0, ?16, ?17, 0, ?18
+		WHERE EXISTS (SELECT 1 FROM flow_versions WHERE id = ?14) ON CONFLICT (id) DO NOTHING`, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -130,12 +130,8 @@ func (t tx) create(c *persistence.Commit) (*journal, error) {
 
 // label writes the labels of a new task.
 func (t tx) label(c *persistence.Commit) error {
-	status := "pending"
-	if c.Columns != nil {
-		status = c.Columns.Status
-	}
 	for key, value := range c.Create.Labels {
-		_, err := t.exec("INSERT INTO task_labels (key, value, created_at, task, status) VALUES (?, ?, ?, ?, ?)", key, value, c.Create.CreatedAt, c.Task, status)
+		_, err := t.exec("INSERT INTO task_labels (key, value, created_at, task, status) VALUES (?, ?, ?, ?, ?)", key, value, c.Create.CreatedAt, c.Task, columnsOf(c)[0])
 		if err != nil {
 			return err
 		}
@@ -156,11 +152,17 @@ func (t tx) notCreated(task string) error {
 	return persistence.ErrExists
 }
 
+// columnsOf are the values of what listings show of a task. One that begins without any is pending.
+func columnsOf(c *persistence.Commit) []any {
+	x := cmp.Or(c.Columns, &persistence.Columns{Status: "pending"})
+	return []any{x.Status, listing.Text(x.Cursor), listing.Text(x.LastAction), listing.Text(x.Error), x.Paused, x.Steps, x.Followed, x.EndedAt, c.At,
+		int64(x.Waits), listing.Wait(x.Wait)}
+}
+
 func (t tx) columns(j *journal, c *persistence.Commit) error {
 	_, err := t.exec(`UPDATE tasks SET status = ?, cursor = ?, last_action = ?, error = ?, paused = ?, steps = ?, followed = ?, ended_at = ?, updated_at = ?,
-		waits = ?, wait = ? WHERE n = ?`, c.Columns.Status, listing.Text(c.Columns.Cursor), listing.Text(c.Columns.LastAction), listing.Text(c.Columns.Error),
-		c.Columns.Paused, c.Columns.Steps, c.Columns.Followed, c.Columns.EndedAt, c.At, int64(c.Columns.Waits), listing.Wait(c.Columns.Wait), j.n)
-	if err != nil || !j.labeled || c.Create != nil {
+		waits = ?, wait = ? WHERE n = ?`, append(columnsOf(c), j.n)...)
+	if err != nil || !j.labeled {
 		return err
 	}
 	_, err = t.exec("UPDATE task_labels SET status = ?1 WHERE task = ?2 AND status <> ?1", c.Columns.Status, c.Task)

@@ -19,7 +19,7 @@ var byUpdate = []listing.Part{
 	{Where: "(t.ended_at > 0 OR t.resting <> 0)", Order: "t.updated_at"},
 }
 
-var dialect = listing.Dialect{Mark: "?", Open: "t.status IN ('pending', 'running', 'canceling')", Ended: "t.status", EndedOfFlow: " AND t.status IN ('completed', 'failed', 'canceled')", LabelTable: true, ByUpdate: byUpdate, Labels: func(q *listing.Query, labels map[string]string) {
+var dialect = listing.Dialect{Mark: "?", Open: "(t.status = 'pending' OR t.status = 'running' OR t.status = 'canceling')", Ended: "t.status", EndedOfFlow: " AND (t.status = 'completed' OR t.status = 'failed' OR t.status = 'canceled')", LabelTable: true, ByUpdate: byUpdate, Labels: func(q *listing.Query, labels map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		q.And("EXISTS (SELECT 1 FROM task_labels WHERE key = ", key)
 		q.Add(" AND value = ", labels[key])
@@ -122,7 +122,7 @@ func (s *store) CountByStatus(ctx context.Context) (map[string]int, error) {
 // CountByShard hashes the ids of the tasks: the only member asks for all shards otherwise, so no column says which.
 func (s *store) CountByShard(ctx context.Context) (map[int]persistence.ShardTasks, error) {
 	list, err := read(ctx, &s.readers, "count tasks", listing.ScanOpenTask,
-		"SELECT id, resting FROM tasks WHERE status IN ('pending', 'running', 'canceling')")
+		"SELECT id, resting FROM tasks WHERE status = 'pending' OR status = 'running' OR status = 'canceling'")
 	counts := map[int]persistence.ShardTasks{}
 	for _, t := range list {
 		counts[persistence.ShardOf(t.ID)] = counts[persistence.ShardOf(t.ID)].With(t.Resting)

@@ -75,10 +75,10 @@ CREATE INDEX tasks_of_flow ON tasks (flow_id, created_at, id);
 CREATE INDEX tasks_settled ON tasks (updated_at, id) WHERE ended_at > 0 OR resting <> 0; -- a task under way is never in it
 CREATE INDEX tasks_unfinished ON tasks (id) WHERE ended_at = 0 AND resting = 0;
 CREATE INDEX tasks_ended ON tasks (ended_at, id, created_at, flow_id, status) WHERE ended_at > 0; -- a list by creation of those that ended in a time is sorted in it
-CREATE INDEX tasks_ended_of_flow ON tasks (flow_id, status, created_at) WHERE status IN ('completed', 'failed', 'canceled'); -- each state of a flow is counted in it
+CREATE INDEX tasks_ended_of_flow ON tasks (flow_id, status, created_at) WHERE status = 'completed' OR status = 'failed' OR status = 'canceled'; -- each state of a flow is counted in it
 -- A state that is asked for has an index of its own. A task is put into that of its end once; the condition is
 -- written in queries in the same words, so that the index is seen to fit.
-CREATE INDEX tasks_open ON tasks (created_at, id, status, flow_id) WHERE status IN ('pending', 'running', 'canceling');
+CREATE INDEX tasks_open ON tasks (created_at, id, status, flow_id) WHERE status = 'pending' OR status = 'running' OR status = 'canceling';
 CREATE INDEX tasks_completed ON tasks (created_at, id) WHERE status = 'completed';
 CREATE INDEX tasks_failed ON tasks (created_at, id, flow_id) WHERE status = 'failed'; -- those of a flow are found in it, too
 CREATE INDEX tasks_canceled ON tasks (created_at, id, flow_id) WHERE status = 'canceled';
