@@ -1,63 +1,82 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
-	"math"
 	"slices"
 
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// Load reads snapshot and rows in one transaction, so that they fit each other.
+// Load reads snapshots and rows in one transaction, so that they fit each other.
 func (s *store) Load(ctx context.Context, ids []string) ([]*persistence.Record, error) {
-	t, err := s.readers.begin(ctx, loadQuery, rowsQuery)
+	t, err := s.readers.begin(ctx, loadQuery, loadRowsQuery)
 	if err != nil {
 		return nil, wrap("load", err)
 	}
 	defer func() { _ = t.tx.Rollback() }() // it has only read
-	records := make([]*persistence.Record, len(ids))
-	for i, id := range ids {
-		records[i], err = load(ctx, t, id)
-		if err != nil && !errors.Is(err, persistence.ErrNotFound) {
-			return nil, err
-		}
-	}
-	return records, nil
-}
-
-var loadQuery = "SELECT " + listing.Columns + ", CASE WHEN c.seq IS NULL THEN t.snapshot ELSE c.snapshot END, coalesce(c.seq, t.snapshot_seq), t.resting" + dialect.From() +
-	newestCheckpoint + " WHERE t.id = ?"
-
-const (
-	newestCheckpoint = " LEFT JOIN checkpoints c ON c.task = t.id AND c.seq = (SELECT max(seq) FROM checkpoints WHERE task = t.id AND seq > t.snapshot_seq)"
-	rowsQuery        = "SELECT seq, at, events FROM task_events WHERE task = (SELECT n FROM tasks WHERE id = ?) AND seq > ? ORDER BY seq LIMIT ?"
-)
-
-func load(ctx context.Context, t querier, id string) (*persistence.Record, error) {
-	scan := func(row listing.Row, r *persistence.Record) error {
-		return listing.Scan(row, &r.TaskRow, &r.Snapshot, &r.SnapshotSeq, &r.Resting)
-	}
-	r, err := first(ctx, t, "load", scan, loadQuery, id)
+	found, err := read(ctx, t, "load", scanLoaded, loadQuery, *listing.AsJSON(ids))
 	if err != nil {
 		return nil, err
 	}
-	r.Rows, err = rows(ctx, t, id, r.SnapshotSeq, persistence.Part{Rows: -1, Bytes: math.MaxInt})
-	return r, err
+	records, journals := make([]*persistence.Record, len(ids)), make([][3]int64, len(found))
+	for i := range found {
+		l := &found[i]
+		records[l.at], journals[i] = &l.Record, [3]int64{l.at, l.n, l.SnapshotSeq}
+	}
+	where, err := json.Marshal(journals)
+	if err != nil {
+		return nil, wrap("load", err)
+	}
+	rows, err := read(ctx, t, "load", scanLoadedRow, loadRowsQuery, string(where))
+	for _, r := range rows {
+		records[r.at].Rows = append(records[r.at].Rows, r.Row)
+	}
+	for i := range found { // they come in this order, but nobody promises it, and SQLite would sort them as a whole
+		slices.SortFunc(found[i].Rows, func(a, b persistence.Row) int { return cmp.Compare(a.Seq, b.Seq) })
+	}
+	return records, err
 }
+
+// loaded is a task as it is loaded.
+type loaded struct {
+	at, n int64 // among those that are asked for; the number of its journal
+	persistence.Record
+}
+
+func scanLoaded(row listing.Row, l *loaded) error {
+	return listing.Scan(row, &l.TaskRow, &l.Snapshot, &l.SnapshotSeq, &l.Resting, &l.at, &l.n)
+}
+
+// loadedRow is one of a task's journal.
+type loadedRow struct {
+	at int64
+	persistence.Row
+}
+
+func scanLoadedRow(row listing.Row, r *loadedRow) error {
+	return row.Scan(&r.at, &r.Seq, &r.At, &r.Events)
+}
+
+var loadQuery = "SELECT " + listing.Columns + ", CASE WHEN c.seq IS NULL THEN t.snapshot ELSE c.snapshot END, coalesce(c.seq, t.snapshot_seq), t.resting, j.key, t.n" +
+	" FROM json_each(?) j CROSS JOIN tasks t ON t.id = j.value" + dialect.Joins() + newestCheckpoint
+
+const (
+	newestCheckpoint = " LEFT JOIN checkpoints c ON c.task = t.id AND c.seq = (SELECT max(seq) FROM checkpoints WHERE task = t.id AND seq > t.snapshot_seq)"
+	loadRowsQuery    = "SELECT j.value ->> 0, e.seq, e.at, e.events FROM json_each(?) j CROSS JOIN task_events e ON e.task = j.value ->> 1 AND e.seq > j.value ->> 2"
+	rowsQuery        = "SELECT seq, at, events FROM task_events WHERE task = (SELECT n FROM tasks WHERE id = ?) AND seq > ? ORDER BY seq LIMIT ?"
+)
 
 func (s *store) Rows(ctx context.Context, task string, after int64, p persistence.Part) ([]persistence.Row, error) {
-	return rows(ctx, &s.readers, task, after, p)
-}
-
-func rows(ctx context.Context, q querier, task string, after int64, p persistence.Part) ([]persistence.Row, error) {
 	left := p.Bytes
 	enough := func(r *persistence.Row) bool {
 		left -= len(r.Events)
 		return left <= 0
 	}
-	return readUntil(ctx, q, "read a journal", listing.ScanRow, enough, rowsQuery, task, after, p.Rows)
+	return readUntil(ctx, &s.readers, "read a journal", listing.ScanRow, enough, rowsQuery, task, after, p.Rows)
 }
 
 func (s *store) Sizes(ctx context.Context, ids []string) ([]int64, error) {

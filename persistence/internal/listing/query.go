@@ -64,9 +64,10 @@ const (
 )
 
 // From joins what Columns need.
-func (d Dialect) From() string { return " FROM " + d.Schema + "tasks t" + d.joins() }
+func (d Dialect) From() string { return " FROM " + d.Schema + "tasks t" + d.Joins() }
 
-func (d Dialect) joins() string {
+// Joins are of what Columns need beside the task.
+func (d Dialect) Joins() string {
 	return " LEFT JOIN " + d.Schema + "flows f ON f.id = t.flow_id LEFT JOIN " + d.Schema + "flow_versions v ON v.id = t.version_id"
 }
 
@@ -101,13 +102,13 @@ func List(d Dialect, f persistence.TaskFilter) *Query {
 		q.merge(d, f, parts)
 	case !f.ByUpdate && !f.ByEnd && d.LabelTable && len(f.Labels) > 0:
 		created, id = "l.created_at", "l.task"
-		q.Add(d.byLabel() + d.joins())
+		q.Add(d.byLabel() + d.Joins())
 		q.where(d, f, "l.")
 	case d.Narrow && f.Limit > 0 && !f.ByEnd && f.EndedFrom > 0:
 		q.Add(" FROM (SELECT t.id AS picked FROM " + d.Schema + "tasks t")
 		q.where(d, f, "")
 		q.order(created, id, f.Limit, f.Offset)
-		q.Add(") CROSS JOIN " + d.Schema + "tasks t ON t.id = picked" + d.joins())
+		q.Add(") CROSS JOIN " + d.Schema + "tasks t ON t.id = picked" + d.Joins())
 		f.Limit, f.Offset = 0, 0
 	default:
 		q.Add(d.From())
@@ -136,7 +137,7 @@ func (q *Query) merge(d Dialect, f persistence.TaskFilter, parts []Part) {
 		q.order(part.Order, "t.id", f.Limit+f.Offset, 0)
 		q.Add(") p" + strconv.Itoa(i))
 	}
-	q.Add(") t" + d.joins())
+	q.Add(") t" + d.Joins())
 }
 
 func (q *Query) order(column, id string, limit, offset int) {
