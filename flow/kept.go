@@ -38,10 +38,10 @@ func (sc *Scope) cut(s *State, at int64) {
 	}
 }
 
-// completed are the units of a step with nothing but the results of those that completed; nil when
-// none has.
+// completed are the units of a step with nothing but the results of those that completed; nil when none has, and
+// when all have: then it failed by what they put out together, and would again.
 func (st *Step) completed() []Unit {
-	if st.Done == st.Failures || st.Node.Single {
+	if st.Done == st.Failures || st.Done-st.Failures == len(st.Units) || st.Node.Single {
 		return nil
 	}
 	units := make([]Unit, len(st.Units))

@@ -76,6 +76,35 @@ func TestOfManyUnitsOnlyThoseThatFailedRunAgain(t *testing.T) {
 	}
 }
 
+func TestUnitsRunAgainWhereTheStepFailedByWhatAllOfThemPutOut(t *testing.T) {
+	for name, definition := range map[string]string{
+		"fanout":  "mode: dag\nnodes: {f: {service: s, each: {items: $run.list, on_error: collect}}}",
+		"foreach": "start: f\nnodes: {f: {kind: foreach, service: s, prep: {input_key: $params.list}, post: {output_key: f}}}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			tb := newTable(t, flowtest.Plan(t, definition))
+			tb.env.Limits = flow.Limits{Levels: 3}
+			work := func(output string) (n int) {
+				for len(tb.open()) > 0 {
+					_, err := tb.do(flow.Report{Address: tb.open()[0], Output: json.RawMessage(output)})
+					require.NoError(t, err)
+					n++
+				}
+				return n
+			}
+			_, err := tb.do(flow.Start{Params: json.RawMessage(`{"list": [1, 2]}`)})
+			require.NoError(t, err)
+			require.Equal(t, 2, work("[[[1]]]"))
+			require.Equal(t, flow.TaskFailed, tb.state.Status)
+
+			_, err = tb.do(flow.RetryTask{})
+			require.NoError(t, err)
+			require.Equal(t, 2, work("1"))
+			require.Equal(t, flow.TaskCompleted, tb.state.Status)
+		})
+	}
+}
+
 func TestScatteredUnitsAreStartedAgainInBoundedDecisions(t *testing.T) {
 	plan := flowtest.Plan(t, "mode: dag\nnodes: {f: {service: s, each: {items: $run.list, on_error: collect}}}")
 	b := &bench{t: t, state: flow.NewState("t", plan), env: flow.Env{Now: epoch, Member: "m"}}
