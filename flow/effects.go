@@ -111,7 +111,7 @@ func (st *Step) appendOwed(effects []Effect, s *State, i int) []Effect {
 	case u.Live.Outside != nil:
 	case u.Live.Worker != "":
 		effects = append(effects, Alarm{At: u.Live.Until, Address: a, Kind: AlarmClaim})
-	case st.exec(i).Type != ExecDirect && !st.unfilled(i):
+	case st.dispatched(i):
 		effects = append(effects, Dispatch{st.job(s, i)})
 	}
 	if u.Live.Due > 0 {
@@ -121,6 +121,12 @@ func (st *Step) appendOwed(effects []Effect, s *State, i int) []Effect {
 		effects = append(effects, Alarm{At: u.Live.StartBy, Address: a, Kind: AlarmUnclaimed})
 	}
 	return effects
+}
+
+// dispatched says whether the job of a unit's attempt in flight is for somebody to carry out who has not claimed it.
+func (st *Step) dispatched(i int) bool {
+	l := st.Units[i].Live
+	return !l.Permits.Waits() && l.Outside == nil && l.Worker == "" && st.exec(i).Type != ExecDirect && !st.unfilled(i)
 }
 
 // job of a unit's attempt in flight. One whose values cannot be had says so to whoever is to carry it out.

@@ -151,20 +151,33 @@ func (l *Live) Since() int64 {
 // Idle says whether a task has nothing to do but wait, so that a row in a store can stand for it,
 // and when it is due (0 = only a message can bring it back). Jobs carried by a member keep it busy.
 func Idle(s *State) (due int64, ok bool) {
+	if s.Status != "" && !s.Status.Ended() && s.stage().carried() {
+		return 0, false // most that are asked: no need to put their jobs together
+	}
 	earlier := func(at int64) {
 		if at > 0 && (due == 0 || at < due) {
 			due = at
 		}
 	}
 	for _, e := range Outstanding(s) {
-		switch e := e.(type) {
-		case Alarm:
-			earlier(e.At)
-		case Dispatch:
-			if e.Job.Exec.Type != ExecQueue {
-				return 0, false
-			}
+		if alarm, ok := e.(Alarm); ok {
+			earlier(alarm.At)
 		}
 	}
 	return due, true
+}
+
+// carried says whether a job of a scope, or of one inside, is for a member to carry out.
+func (sc *Scope) carried() bool {
+	for _, st := range sc.Active() {
+		if st.Child != nil && st.Child.carried() {
+			return true
+		}
+		for i := 0; st.Flying > 0 && i < st.Next; i++ {
+			if st.Units[i].Live != nil && st.dispatched(i) && st.exec(i).Type != ExecQueue {
+				return true
+			}
+		}
+	}
+	return false
 }
