@@ -38,7 +38,7 @@ func filing(t *testing.T, name, script, more string) string {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
-	lines := fmt.Sprintf(`put() { '%s' put "$@"; }; get() { '%[1]s' get "$@"; }; beat() { '%[1]s' beat "$@"; }; say() { put status.json "$1"; }; %s`, self, strings.ReplaceAll(script, "\n", "; "))
+	lines := fmt.Sprintf(`put() { '%s' put "$@"; }; get() { '%[1]s' get "$@"; }; work() { '%[1]s' work "$@"; }; say() { put status.json "$1"; }; %s`, self, strings.ReplaceAll(script, "\n", "; "))
 	command, err := json.Marshal(lines)
 	require.NoError(t, err)
 	return fmt.Sprintf("%s: {executor: process, command: %s, exec: {report: object_store}, %s}", name, command, more)
@@ -47,20 +47,19 @@ func filing(t *testing.T, name, script, more string) string {
 // reports are workers whose files say how they are, and what is to come of them.
 var reports = []struct {
 	name, script, more string
-	status             string
-	want               any // the output, or the error
-	attempt            int
+	output, failure    any
+	attempt            float64
 }{
-	{"O15", `say '{"status": "running", "heartbeat": "x"}'; sleep 60`, "heartbeat_timeout: 2", "failed", "heartbeat timeout", 1},
-	{"O16", `sleep 60`, "start_timeout: 2", "failed", "job never started", 1},
-	{"O17", `beat 8; put output.json '{"n": 8}'; say '{"status": "success"}'`, "heartbeat_timeout: 3", "success", obj{"n": 8.0}, 1},
+	{"O15", `say '{"status": "running", "heartbeat": "x"}'; sleep 60`, "heartbeat_timeout: 2", nil, "heartbeat timeout", 1},
+	{"O16", `sleep 60`, "start_timeout: 2", nil, "job never started", 1},
+	{"O17", `work 8 '{"n": 8}'`, "heartbeat_timeout: 3", obj{"n": 8.0}, nil, 1},
 	{"O18", `test $ORK_ATTEMPT = 1 && { say '{"status": "failed", "error": "first"}'; exit; }
 get ../1/status.json | grep -q first || exit
 put ../1/status.json '{"status": "success", "attempt": 1}'; say '{"status": "failed", "attempt": 1, "error": "late"}'; sleep 3
-put output.json 2; say '{"status": "success", "attempt": 2}'`, "retries: 1", "success", 2.0, 2},
+put output.json 2; say '{"status": "success", "attempt": 2}'`, "retries: 1", 2.0, nil, 2},
 	{"C9", `put status.json '{"status": "fail'; sleep 2.2; say '{"status": "failed", "attempt": 7}'; sleep 2.2
 say '{"status": "running", "heartbeat": "1999-01-01T00:00:00Z", "attempt": 1}'; sleep 2.2; say '{"status": "running", "heartbeat": "2999-01-01T00:00:00Z"}'; sleep 2.2
-put output.json '"ok"'; say '{"status": "success", "attempt": 1}'`, "heartbeat_timeout: 30", "success", "ok", 1},
+put output.json '"ok"'; say '{"status": "success", "attempt": 1}'`, "heartbeat_timeout: 30", "ok", nil, 1},
 }
 
 func TestWorkersReportByFilesInBucketsOfAllClouds(t *testing.T) {
@@ -80,11 +79,7 @@ func TestWorkersReportByFilesInBucketsOfAllClouds(t *testing.T) {
 			programs.ends("failed")
 			for _, w := range reports {
 				one := programs.task(w.name)
-				told := one["output"]
-				if w.status == "failed" {
-					told = one["error"]
-				}
-				require.Equal(t, []any{w.status, w.want, float64(w.attempt)}, []any{one["status"], told, one["attempt"]}, w.name)
+				require.Equal(t, []any{w.output, w.failure, w.attempt}, []any{one["output"], one["error"], one["attempt"]}, w.name)
 			}
 		})
 	}
@@ -148,6 +143,7 @@ func killedWorker(r *run) {
 	worker := r.works(first, "sleep 20")
 	r.file(first, "status.json")
 	worker.Kill()
+	gone := time.Now()
 	second := r.specs(2, 1)[0]
 	_, err := gets(r.Context(), second, "status.json")
 	require.Error(r, err, "it has yet to begin")
@@ -155,7 +151,11 @@ func killedWorker(r *run) {
 	r.ends("success")
 	require.Equal(r, []any{obj{"n": 20.0}, 2.0}, []any{r.task("a")["output"], r.task("a")["attempt"]})
 	_, runs := r.call("GET", "/v1/tasks/"+r.id+"/runs", nil)
-	require.Equal(r, "heartbeat timeout", runs["items"].([]any)[0].(obj)["error"])
+	silent := runs["items"].([]any)[0].(obj)
+	require.Equal(r, "heartbeat timeout", silent["error"])
+	ended, err := time.Parse(time.RFC3339, silent["ended_at"].(string))
+	require.NoError(r, err)
+	require.Less(r, ended.Sub(gone), 6*time.Second, "the limit and one look are 4 s")
 }
 
 // Of more than fifty of a task the bucket is listed.

@@ -78,8 +78,8 @@ func gets(ctx context.Context, address, name string) (string, error) {
 	return string(text), err
 }
 
-// tool is this program as scripts of workers call it: put NAME TEXT, get NAME, and beat TIMES, which says each second that the worker lives. Files
-// are beside the one that TASK_SPEC_PATH names.
+// tool is this program as scripts of workers call it: put NAME TEXT, get NAME, and work SECONDS OUTPUT, which says each second that it lives. Files are
+// beside the one that TASK_SPEC_PATH names.
 func tool(args []string) (code int, is bool) {
 	if len(args) < 2 {
 		return 0, false
@@ -94,8 +94,8 @@ func tool(args []string) (code int, is bool) {
 		var text string
 		text, err = gets(ctx, spec, args[1])
 		fmt.Print(text)
-	case "beat":
-		err = beats(ctx, spec, args[1])
+	case "work":
+		err = work(ctx, spec, args[1], args[2])
 	default:
 		return 0, false
 	}
@@ -106,13 +106,19 @@ func tool(args []string) (code int, is bool) {
 	return 0, true
 }
 
-func beats(ctx context.Context, spec, times string) error {
-	n, err := strconv.Atoi(times)
+func work(ctx context.Context, spec, seconds, output string) error {
+	n, err := strconv.Atoi(seconds)
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
 	for i := 0; i < n && err == nil; i++ {
 		err = puts(ctx, spec, "status.json", fmt.Sprintf(`{"status": "running", "heartbeat_at": %d}`, i))
 		<-second.C
+	}
+	if err == nil {
+		err = puts(ctx, spec, "output.json", output)
+	}
+	if err == nil {
+		err = puts(ctx, spec, "status.json", `{"status": "success"}`)
 	}
 	return err
 }
