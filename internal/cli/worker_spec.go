@@ -37,23 +37,21 @@ func (c *workerRunCmd) carryOut(ctx context.Context, a *app) error {
 	}
 	job, err := objects.Take(ctx, bucket, "")
 	if err != nil {
-		return fmt.Errorf("--spec %s: %w", objects.Shown(c.Spec), err)
+		return fmt.Errorf("--spec %s: %w", shownSpec(c.Spec), err)
 	}
 	return job.Do(ctx, c.Heartbeat, func(ctx context.Context) (json.RawMessage, error) { return c.runSpec(ctx, a, &job.Spec) })
 }
 
 // specBucket is what the file of a path, or of a URL, lies in, and all others of its attempt.
 func (e edition) specBucket(ctx context.Context, spec string) (objects.Bucket, error) {
-	u, err := url.Parse(spec)
-	isURL := err == nil && len(u.Scheme) > 1 // not a drive of Windows
-	name := filepath.Base(spec)
-	if isURL {
+	u, name := specURL(spec), filepath.Base(spec)
+	if u != nil {
 		name = path.Base(u.Path)
 	}
 	if name != objects.SpecFile {
-		return nil, usagef("--spec %s: what an attempt has to do is in a file %s", objects.Shown(spec), objects.SpecFile)
+		return nil, usagef("--spec %s: what an attempt has to do is in a file %s", shownSpec(spec), objects.SpecFile)
 	}
-	if !isURL {
+	if u == nil {
 		return objects.OpenDir(filepath.Dir(spec))
 	}
 	known, err := e.buckets()
@@ -66,6 +64,22 @@ func (e edition) specBucket(ctx context.Context, spec string) (objects.Bucket, e
 		return nil, usageError{fmt.Errorf("--spec: %w", err)}
 	}
 	return bucket, err
+}
+
+// specURL is the URL that names a file, nil = it is a path.
+func specURL(spec string) *url.URL {
+	u, err := url.Parse(spec)
+	if err != nil || len(u.Scheme) < 2 { // a drive of Windows
+		return nil
+	}
+	return u
+}
+
+func shownSpec(spec string) string {
+	if specURL(spec) == nil {
+		return spec
+	}
+	return objects.Shown(spec)
 }
 
 // buckets are those that the additions to this program open.

@@ -118,7 +118,7 @@ func (r *run) specs(attempt float64, count int) (all []string) {
 // file waits until one is there.
 func (r *run) file(spec, name string) (text string) {
 	r.Helper()
-	require.Eventually(r, func() (there bool) {
+	require.Eventually(r, func() bool {
 		var err error
 		text, err = gets(r.Context(), spec, name)
 		return err == nil
