@@ -60,6 +60,8 @@ put output.json 2; say '{"status": "success", "attempt": 2}'`, "retries: 1", 2.0
 	{"C9", `put status.json '{"status": "fail'; sleep 2.2; say '{"status": "failed", "attempt": 7}'; sleep 2.2
 say '{"status": "running", "heartbeat": "1999-01-01T00:00:00Z", "attempt": 1}'; sleep 2.2; say '{"status": "running", "heartbeat": "2999-01-01T00:00:00Z"}'; sleep 2.2
 put output.json '"ok"'; say '{"status": "success", "attempt": 1}'`, "heartbeat_timeout: 30", "ok", nil, 1},
+	{"fails", `say '{"status": "failed", "error": "no such customer"}'`, "timeout: 60", nil, "no such customer", 1},
+	{"wordless", `say '{"status": "running"}'`, "timeout: 60", nil, "exited without a status", 1},
 }
 
 func TestWorkersReportByFilesInBucketsOfAllClouds(t *testing.T) {
