@@ -3,63 +3,42 @@ package bucket_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"net"
-	"net/http/httptest"
-	"net/url"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/fsouza/fake-gcs-server/fakestorage"
-	"github.com/johannesboyne/gofakes3"
-	"github.com/johannesboyne/gofakes3/backend/s3mem"
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe"
 	"github.com/troupe-engine/troupe/cloud/bucket"
+	"github.com/troupe-engine/troupe/cloud/internal/fakes"
 	"github.com/troupe-engine/troupe/internal/objects"
 	"github.com/troupe-engine/troupe/internal/objects/bucketest"
 	"github.com/troupe-engine/troupe/internal/payload"
-	"github.com/troupe-engine/troupe/internal/ports"
 )
 
 // clouds make a bucket each time, and tell its URL.
 func clouds(t *testing.T) map[string]func(t *testing.T) string {
 	t.Helper()
-	var n atomic.Int64
-	address, err := ports.FreeAddress()
+	all, err := fakes.NewBuckets()
 	require.NoError(t, err)
-	host, port, err := net.SplitHostPort(address)
-	require.NoError(t, err)
-	at, err := strconv.Atoi(port)
-	require.NoError(t, err)
-	store, err := fakestorage.NewServerWithOptions(fakestorage.Options{Scheme: "http", Host: host, Port: uint16(at), PublicHost: address})
-	require.NoError(t, err)
-	t.Cleanup(store.Stop)
-	t.Setenv("STORAGE_EMULATOR_HOST", address)
-	backend := s3mem.New()
-	s3 := httptest.NewServer(gofakes3.New(backend).Server())
-	t.Cleanup(s3.Close)
-	t.Setenv("AWS_ACCESS_KEY_ID", "nobody")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "nothing")
-	return map[string]func(t *testing.T) string{
+	t.Cleanup(all.Close)
+	for name, value := range all.Env {
+		t.Setenv(name, value)
+	}
+	made := map[string]func(t *testing.T) string{
 		"file": func(t *testing.T) string { return "file://" + filepath.ToSlash(t.TempDir()) },
 		"mem":  func(*testing.T) string { return "mem://" },
-		"gs": func(*testing.T) string {
-			name := fmt.Sprint("bucket-", n.Add(1))
-			store.CreateBucketWithOpts(fakestorage.CreateBucketOpts{Name: name})
-			return "gs://" + name + "/some/where"
-		},
-		"s3": func(t *testing.T) string {
-			name := fmt.Sprint("bucket-", n.Add(1))
-			require.NoError(t, backend.CreateBucket(name))
-			return "s3://" + name + "/some/where?region=us-east-1&use_path_style=true&endpoint=" + url.QueryEscape(s3.URL)
-		},
 	}
+	for _, kind := range []string{"gs", "s3", "azblob"} {
+		made[kind] = func(t *testing.T) string {
+			at, err := all.Make(kind)
+			require.NoError(t, err)
+			return at
+		}
+	}
+	return made
 }
 
 func open(t *testing.T, at string) objects.Bucket {

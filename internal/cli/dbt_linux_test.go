@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,6 +28,24 @@ func TestModelsOfAProjectAreRunByTheBinary(t *testing.T) {
 	_, url := startBinary(t, "--allow-scripts", "--script-dir", dir)
 	got := call(t, "flow", "run", filepath.Join(dir, "w.yaml"), "--server", url)
 	require.Equal(t, 0, got.code, got.stdout+got.stderr)
+	answer, err := http.Get(url + "/api/workflows/warehouse")
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	var known struct {
+		Tasks []struct {
+			Name      string
+			DependsOn []string `json:"depends_on"`
+		}
+	}
+	require.NoError(t, json.NewDecoder(answer.Body).Decode(&known))
+	graph := map[string][]string{}
+	for _, one := range known.Tasks {
+		graph[one.Name] = one.DependsOn
+	}
+	require.Equal(t, map[string][]string{
+		"seed": {}, "dbt.staging.stg_payments": {}, "dbt.staging.stg_orders": {"seed"}, "dbt.staging.stg_customers": {"dbt.staging.stg_orders"},
+		"dbt.marts.fct_sales": {"dbt.staging.stg_orders", "dbt.staging.stg_customers", "dbt.staging.stg_payments"},
+	}, graph)
 	calls, err := os.ReadFile(filepath.Join(dir, "calls"))
 	require.NoError(t, err)
 	lines := strings.Split(strings.TrimSpace(string(calls)), "\n")

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"path"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/troupe-engine/troupe"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/internal/objects"
 	"github.com/troupe-engine/troupe/internal/program"
@@ -17,7 +19,7 @@ import (
 
 // specFlags have a worker carry out one attempt by files alone.
 type specFlags struct {
-	Spec      string        `placeholder:"FILE" group:"Object store" help:"Carry out the attempt that this file says, by the command of --exec, and report in files beside it. Then end: 0 if it went well."`
+	Spec      string        `placeholder:"FILE" group:"Object store" help:"Carry out the attempt that this file says, by the command of --exec, and report in files beside it. Then end: 0 if it went well. A path, or a URL as --object-store takes them."`
 	Heartbeat time.Duration `default:"10s" group:"Object store" help:"How often to say that it goes on (${default})."`
 }
 
@@ -29,33 +31,66 @@ func (c *workerRunCmd) carryOut(ctx context.Context, a *app) error {
 	case c.Heartbeat <= 0:
 		return usagef("--heartbeat is no time such as 10s")
 	}
-	folder, err := specFolder(c.Spec)
-	if err != nil {
-		return err
-	}
-	bucket, err := objects.OpenDir(folder)
+	bucket, err := a.specBucket(ctx, c.Spec)
 	if err != nil {
 		return err
 	}
 	job, err := objects.Take(ctx, bucket, "")
 	if err != nil {
-		return fmt.Errorf("--spec %s: %w", c.Spec, err)
+		return fmt.Errorf("--spec %s: %w", shownSpec(c.Spec), err)
 	}
 	return job.Do(ctx, c.Heartbeat, func(ctx context.Context) (json.RawMessage, error) { return c.runSpec(ctx, a, &job.Spec) })
 }
 
-// specFolder is where the file of a path, or of a URL of files, is.
-func specFolder(path string) (string, error) {
-	if u, err := url.Parse(path); err == nil && len(u.Scheme) > 1 { // not a drive of Windows
-		if u.Scheme != "file" {
-			return "", usagef("--spec %s: this program reads files only: file:///… or a path", objects.Shown(path))
+// specBucket is what the file of a path, or of a URL, lies in, and all others of its attempt.
+func (e edition) specBucket(ctx context.Context, spec string) (objects.Bucket, error) {
+	u, name := specURL(spec), filepath.Base(spec)
+	if u != nil {
+		name = path.Base(u.Path)
+	}
+	if name != objects.SpecFile {
+		return nil, usagef("--spec %s: what an attempt has to do is in a file %s", shownSpec(spec), objects.SpecFile)
+	}
+	if u == nil {
+		return objects.OpenDir(filepath.Dir(spec))
+	}
+	known, err := e.buckets()
+	if err != nil {
+		return nil, err
+	}
+	u.Path, u.RawPath = path.Dir(u.Path), ""
+	bucket, err := objects.Open(ctx, u.String(), known)
+	if err != nil && known[u.Scheme] == nil {
+		return nil, usageError{fmt.Errorf("--spec: %w", err)}
+	}
+	return bucket, err
+}
+
+// specURL is the URL that names a file, nil = it is a path.
+func specURL(spec string) *url.URL {
+	u, err := url.Parse(spec)
+	if err != nil || len(u.Scheme) < 2 { // a drive of Windows
+		return nil
+	}
+	return u
+}
+
+func shownSpec(spec string) string {
+	if specURL(spec) == nil {
+		return spec
+	}
+	return objects.Shown(spec)
+}
+
+// buckets are those that the additions to this program open.
+func (e edition) buckets() (map[string]objects.Opener, error) {
+	var cfg troupe.Config
+	for _, add := range e.additions {
+		if err := add.Extend(&cfg); err != nil {
+			return nil, err
 		}
-		path = filepath.FromSlash(u.Path)
 	}
-	if filepath.Base(path) != objects.SpecFile {
-		return "", usagef("--spec %s: what an attempt has to do is in a file %s", path, objects.SpecFile)
-	}
-	return filepath.Dir(path), nil
+	return cfg.Buckets, nil
 }
 
 // runSpec runs the command as a member would: its input on stdin, its output a marked line, or all that it prints if that is JSON.

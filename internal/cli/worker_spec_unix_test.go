@@ -59,13 +59,14 @@ func TestAWorkerRefusesWhatIsNoSpec(t *testing.T) {
 	_, path := specIn(t)
 	for want, args := range map[string][]string{
 		"give the command":   {"--spec", path},
-		"reads files only":   {"--spec", "gs://bucket/runs/r/t/1/spec.json", "--exec", "true"},
+		"use troupe-cloud":   {"--spec", "gs://bucket/runs/r/t/1/spec.json?secret=x", "--exec", "true"},
 		"in a file spec.jso": {"--spec", "status.json", "--exec", "true"},
 		"no time such as":    {"--spec", path, "--exec", "true", "--heartbeat", "0s"},
 	} {
 		r := call(t, append([]string{"worker"}, args...)...)
 		require.Equal(t, 2, r.code, r.stderr)
 		require.Contains(t, r.stderr, want)
+		require.NotContains(t, r.stderr, "secret")
 	}
 }
 

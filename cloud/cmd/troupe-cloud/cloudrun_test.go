@@ -24,8 +24,11 @@ func TestAJobOfCloudRunIsBegunAndLookedAfterUntilItHasEnded(t *testing.T) {
 	t.Parallel()
 	g := fakes.NewGoogle(t)
 	m := newMember(t, g)
-	g.Run.Behave("load", fakes.Behavior{Looks: 2})
+	begins := make(chan struct{})
+	g.Run.Behave("load", fakes.Behavior{Looks: 2, Work: func(map[string]string) { <-begins }})
 	r := m.run("c1", obj{"day": "monday"}, `load: {executor: cloudrun, job: load, retries: 1, timeout: 600, env: {TABLE: "a \"b\"", N: 7}}`)
+	r.until("load", "dispatched")
+	close(begins)
 	r.until("load", "running")
 	r.ends("success")
 
@@ -82,7 +85,8 @@ func TestWhatPassesIsTriedAgainAndWhatDoesNotIsTold(t *testing.T) {
 	t.Parallel()
 	g := fakes.NewGoogle(t)
 	m := newMember(t, g)
-	g.Refuse(fakes.Refusal{Match: "/busy:run", Status: 429, Text: "quota"}, fakes.Refusal{Match: "/busy:run", Status: 503, Text: "later", After: "1"},
+	quota := fakes.Refusal{Match: "/busy:run", Status: 429, Text: "quota"}
+	g.Refuse(quota, quota, fakes.Refusal{Match: "/busy:run", Status: 503, Text: "later", After: "1"},
 		fakes.Refusal{Match: "/denied:run", Status: 403, Text: "Permission 'run.jobs.run' denied"},
 		fakes.Refusal{Match: "/silent:run", Done: true}, // the answer is lost
 		fakes.Refusal{Match: "/silent:run", Done: true, Status: 502, Text: "bad gateway"})

@@ -141,3 +141,13 @@ func TestNobodyWaitsForAJobOfKubernetesThatIsCanceled(t *testing.T) {
 	require.Equal(t, "execution timeout", late.task("a")["error"])
 	require.Eventually(t, func() bool { return k.Made()[1].Gone }, patience, 10*time.Millisecond)
 }
+
+func TestAnotherProgramMayGiveTokensForKubernetes(t *testing.T) {
+	t.Parallel()
+	k := fakes.NewKubernetes(t)
+	k.Behave("ok", fakes.Image{Prints: []string{"ORK_OUTPUT:7"}})
+	m := newMember(t, nil, "--kubernetes-config", k.LoginConfig(t), "--kubernetes-namespace", "flows")
+	r := m.run("login", nil, `a: {executor: kubernetes, image: ok}`)
+	r.ends("success")
+	require.Equal(t, 7.0, r.task("a")["output"])
+}

@@ -1,12 +1,12 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -27,20 +27,28 @@ func TestALargeInputNeedsAnObjectStore(t *testing.T) {
 	require.Regexp(t, `the input has 400\d\d bytes, and a variable of Cloud Run at most 32768: it needs an object store \(--object-store\), where the job finds it`, none.task("load")["error"])
 	require.Empty(t, g.Run.Executions("load"))
 
-	g.Run.Behave("load", fakes.Behavior{Work: func(env map[string]string) {
-		spec := env["TASK_SPEC_PATH"]
-		text, err := os.ReadFile(spec)
-		if err == nil {
-			_ = os.WriteFile(filepath.Join(filepath.Dir(spec), "output.json"), fmt.Appendf(nil, `{"bytes": %d}`, len(text)), 0o600) // what is missing fails the test
-		}
-	}})
-	folder := filepath.Join(t.TempDir(), "objects")
-	stored := newMember(t, g, "--object-store", "file://"+folder).run("c6", input, `load: {executor: cloudrun, job: load}`)
-	stored.ends("success")
-	require.Greater(t, stored.task("load")["output"].(obj)["bytes"], 40_000.0)
-	env := g.Run.Executions("load")[0].Env
-	require.NotContains(t, env, "ORK_INPUT_JSON")
-	require.True(t, strings.HasPrefix(env["TASK_SPEC_PATH"], folder))
+	for _, kind := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			g := fakes.NewGoogle(t)
+			g.Run.Behave("load", fakes.Behavior{Work: func(env map[string]string) { tellLength(t.Context(), env["TASK_SPEC_PATH"]) }})
+			r := newMember(t, g, withFiles(t, kind)...).run("c6", input, `load: {executor: cloudrun, job: load}`)
+			r.ends("success")
+			require.Equal(t, obj{"letters": 40_000.0}, r.task("load")["output"])
+			env := g.Run.Executions("load")[0].Env
+			require.NotContains(t, env, "ORK_INPUT_JSON")
+			require.Equal(t, kind != "file", strings.HasPrefix(env["TASK_SPEC_PATH"], kind+"://bucket-"), env["TASK_SPEC_PATH"])
+		})
+	}
+}
+
+// tellLength is a job that counts the letters of its input. What it cannot read or write fails the test.
+func tellLength(ctx context.Context, spec string) {
+	var asked struct{ Input struct{ Text string } }
+	text, err := gets(ctx, spec, "spec.json")
+	if err == nil && json.Unmarshal([]byte(text), &asked) == nil {
+		_ = puts(ctx, spec, "output.json", fmt.Sprintf(`{"letters": %d}`, len(asked.Input.Text)))
+	}
 }
 
 // Google's quota for reading is small: many executions of one job are looked at with a list.

@@ -25,9 +25,25 @@ import (
 // binary is the command as users get it, built once.
 var binary string
 
+// buckets are those of all clouds.
+var buckets *fakes.Buckets
+
 func TestMain(m *testing.M) { os.Exit(build(m)) }
 
 func build(m *testing.M) int {
+	if code, is := tool(os.Args[1:]); is {
+		return code
+	}
+	var err error
+	if buckets, err = fakes.NewBuckets(); err != nil {
+		panic(err)
+	}
+	defer buckets.Close()
+	for name, value := range buckets.Env {
+		if err := os.Setenv(name, value); err != nil {
+			panic(err)
+		}
+	}
 	dir, err := os.MkdirTemp("", "troupe-cloud-test-")
 	if err != nil {
 		panic(err)

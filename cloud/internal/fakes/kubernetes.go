@@ -79,6 +79,21 @@ func NewKubernetes(t testing.TB) *Kubernetes {
 // Config writes a kubeconfig of an account that the fake knows, and returns the path of the file.
 func (k *Kubernetes) Config(t testing.TB) string {
 	t.Helper()
+	return k.config(t, "token: "+kubeToken)
+}
+
+// LoginConfig is a kubeconfig whose user asks another program for a token, a script beside it.
+func (k *Kubernetes) LoginConfig(t testing.TB) string {
+	t.Helper()
+	path := k.config(t, "exec: {apiVersion: client.authentication.k8s.io/v1, command: ./login, interactiveMode: Never}")
+	script := `#!/bin/sh
+echo '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "` + kubeToken + `"}}'
+`
+	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(path), "login"), []byte(script), 0o700))
+	return path
+}
+
+func (k *Kubernetes) config(t testing.TB, user string) string {
 	dir := t.TempDir()
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: k.server.Certificate().Raw})
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "ca.pem"), authority, 0o600))
@@ -93,7 +108,7 @@ clusters:
 - {name: elsewhere, cluster: {server: "https://127.0.0.1:1"}}
 - {name: fake, cluster: {server: "`+k.URL+`", certificate-authority: ca.pem}}
 users:
-- {name: member, user: {token: `+kubeToken+`}}
+- {name: member, user: {`+user+`}}
 `), 0o600))
 	return path
 }

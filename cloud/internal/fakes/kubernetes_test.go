@@ -19,8 +19,10 @@ import (
 	"github.com/troupe-engine/troupe/cloud/internal/fakes"
 )
 
-func config(t *testing.T, k *fakes.Kubernetes) *rest.Config {
-	c, err := clientcmd.BuildConfigFromFlags("", k.Config(t))
+func config(t *testing.T, k *fakes.Kubernetes) *rest.Config { return configIn(t, k.Config(t)) }
+
+func configIn(t *testing.T, path string) *rest.Config {
+	c, err := clientcmd.BuildConfigFromFlags("", path)
 	require.NoError(t, err)
 	c.ContentType, c.AcceptContentTypes = "application/json", "application/json" // it would rather speak protobuf
 	return c
@@ -78,4 +80,13 @@ func TestWhoHasNoTokenForKubernetesIsRefused(t *testing.T) {
 	_, err = jobs.Jobs("flows").Get(t.Context(), "a", meta.GetOptions{})
 	require.True(t, kerrors.IsUnauthorized(err))
 	require.Equal(t, int32(http.StatusUnauthorized), err.(kerrors.APIStatus).Status().Code)
+}
+
+func TestClientGoAsksTheProgramOfAKubeconfigThatWeMadeUp(t *testing.T) {
+	k := fakes.NewKubernetes(t)
+	jobs, err := batchclient.NewForConfig(configIn(t, k.LoginConfig(t)))
+	require.NoError(t, err)
+	all, err := jobs.Jobs("flows").List(t.Context(), meta.ListOptions{})
+	require.NoError(t, err)
+	require.Empty(t, all.Items)
 }

@@ -54,36 +54,27 @@ func retryAfter(err error) time.Duration {
 	return 0
 }
 
-// send sends a request. Whoever gets an answer closes it.
+// send sends a request, once more if its token was not taken and there may be another one. Whoever gets an answer closes it.
 func (c *client) send(ctx context.Context, method, path string, query url.Values, body any) (*http.Response, error) {
-	var sent io.Reader
+	var sent []byte
 	if body != nil {
 		text, err := json.Marshal(body)
 		if err != nil {
 			return nil, err
 		}
-		sent = bytes.NewReader(text)
+		sent = text
 	}
 	at := c.server + path
 	if len(query) > 0 {
 		at += "?" + query.Encode()
 	}
-	req, err := http.NewRequestWithContext(ctx, method, at, sent)
+	resp, token, err := c.sendOnce(ctx, method, at, sent)
+	if err == nil && resp.StatusCode == http.StatusUnauthorized && c.login.giveUp(token) {
+		resp.Body.Close()
+		resp, _, err = c.sendOnce(ctx, method, at, sent)
+	}
 	if err != nil {
 		return nil, err
-	}
-	req.Header.Set("Accept", "application/json, */*")
-	req.Header.Set("Content-Type", "application/json")
-	token, err := c.bearer()
-	if err != nil {
-		return nil, err
-	}
-	if token != "" {
-		req.Header.Set("Authorization", "Bearer "+token)
-	}
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return nil, plain(err)
 	}
 	if resp.StatusCode >= 300 {
 		defer resp.Body.Close()
@@ -92,8 +83,31 @@ func (c *client) send(ctx context.Context, method, path string, query url.Values
 	return resp, nil
 }
 
-func (c *client) bearer() (string, error) {
-	if c.tokenFile == "" {
+func (c *client) sendOnce(ctx context.Context, method, at string, body []byte) (resp *http.Response, token string, err error) {
+	req, err := http.NewRequestWithContext(ctx, method, at, bytes.NewReader(body))
+	if err != nil {
+		return nil, "", err
+	}
+	req.Header.Set("Accept", "application/json, */*")
+	req.Header.Set("Content-Type", "application/json")
+	if token, err = c.bearer(ctx); err != nil {
+		return nil, "", err
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err = c.http.Do(req)
+	if err != nil {
+		return nil, "", plain(err)
+	}
+	return resp, token, nil
+}
+
+func (c *client) bearer(ctx context.Context) (string, error) {
+	switch {
+	case c.login != nil:
+		return c.login.bearer(ctx)
+	case c.tokenFile == "":
 		return c.token, nil
 	}
 	text, err := os.ReadFile(c.tokenFile)

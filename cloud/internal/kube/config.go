@@ -23,8 +23,9 @@ const mounted = "/var/run/secrets/kubernetes.io/serviceaccount"
 type cluster struct {
 	server    string
 	tls       *tls.Config
-	token     string // "" = tokenFile, or none
+	token     string // "" = tokenFile, login, or none
 	tokenFile string // read anew for each request: who mounts it replaces it
+	login     *login // asks another program; nil = none
 }
 
 // connect makes a client of a kubeconfig file, "" = what KUBECONFIG says, this pod's own account, or ~/.kube/config.
@@ -103,6 +104,20 @@ type clusterPart struct {
 	AuthorityData string `yaml:"certificate-authority-data"`
 	ServerName    string `yaml:"tls-server-name"`
 	Insecure      bool   `yaml:"insecure-skip-tls-verify"`
+	Extensions    []struct {
+		Name      string `yaml:"name"`
+		Extension any    `yaml:"extension"`
+	} `yaml:"extensions"`
+}
+
+// extension is what a cluster says in one of its extensions, nil if nothing.
+func (c *clusterPart) extension(name string) any {
+	for _, e := range c.Extensions {
+		if e.Name == name {
+			return e.Extension
+		}
+	}
+	return nil
 }
 
 type userPart struct {
@@ -112,8 +127,9 @@ type userPart struct {
 	CertificateData string `yaml:"client-certificate-data"`
 	Key             string `yaml:"client-key"`
 	KeyData         string `yaml:"client-key-data"`
-	Exec            any    `yaml:"exec"`
 	Provider        any    `yaml:"auth-provider"`
+
+	Exec *loginPart `yaml:"exec"`
 }
 
 // read reads a kubeconfig file: its current context.
@@ -159,8 +175,8 @@ func (k *kubeconfig) current() (of *clusterPart, as *userPart, err error) {
 		return nil, nil, fmt.Errorf("the context %q, which is the current one, names no cluster with a server", k.Current)
 	case as == nil:
 		as = &userPart{}
-	case as.Exec != nil || as.Provider != nil:
-		return nil, nil, errors.New("its user asks another program for a token, which is not done here: give it a token, a tokenFile or a certificate")
+	case as.Provider != nil:
+		return nil, nil, errors.New("its user has an auth-provider, which is not known here: give it a token, a tokenFile, a certificate or a program that gives tokens (exec)")
 	}
 	return of, as, nil
 }
@@ -176,6 +192,9 @@ func reached(of *clusterPart, as *userPart, dir string) (*cluster, error) {
 		err = trust(c.tls, authorities)
 	}
 	if err != nil {
+		return nil, err
+	}
+	if c.login, err = loginTo(of, authorities, as, dir); err != nil {
 		return nil, err
 	}
 	certificate, err := given(dir, as.Certificate, as.CertificateData)

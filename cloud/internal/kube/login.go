@@ -1,0 +1,192 @@
+package kube
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// login asks another program for tokens, as what a kubeconfig calls exec says: a credential plugin of client-go.
+type login struct {
+	path    string
+	args    []string
+	env     []string // beside this process's
+	version string   // of what the program is told and tells
+	hint    string   // what to do where there is no such program
+
+	mu      sync.Mutex // held while the program runs: who comes then waits for its token
+	token   string     // "" = it has to be asked for
+	until   time.Time  // zero = as long as it is taken
+	failure error      // of the last time
+	askedAt time.Time
+}
+
+// How long the program may take, and for how long it is not asked again when it has failed or its token was not taken.
+const (
+	loginStays   = 30 * time.Second
+	loginsSooner = 10 * time.Second
+)
+
+// loginPart is what a kubeconfig says of the program.
+type loginPart struct {
+	Version string   `yaml:"apiVersion"`
+	Command string   `yaml:"command"`
+	Args    []string `yaml:"args"`
+	Env     []struct {
+		Name  string `yaml:"name"`
+		Value string `yaml:"value"`
+	} `yaml:"env"`
+	Hint        string `yaml:"installHint"`
+	Interactive string `yaml:"interactiveMode"`
+	TellCluster bool   `yaml:"provideClusterInfo"`
+}
+
+const (
+	loginGroup = "client.authentication.k8s.io/"
+	loginKind  = "ExecCredential"
+	loginInfo  = "KUBERNETES_EXEC_INFO" // the variable that has what the program is told
+	clusterOwn = loginGroup + "exec"    // the extension of a cluster that is for the program
+)
+
+// credential is what the program is told, and what it tells.
+type credential struct {
+	Version string `json:"apiVersion"`
+	Kind    string `json:"kind"`
+	Spec    struct {
+		Cluster     *told `json:"cluster,omitempty"`
+		Interactive bool  `json:"interactive"`
+	} `json:"spec"`
+	Status *struct {
+		Until       *time.Time `json:"expirationTimestamp"`
+		Token       string     `json:"token"`
+		Certificate string     `json:"clientCertificateData"`
+	} `json:"status,omitempty"`
+}
+
+// told is what the program is told of a cluster.
+type told struct {
+	Server      string `json:"server"`
+	ServerName  string `json:"tls-server-name,omitempty"`
+	Insecure    bool   `json:"insecure-skip-tls-verify,omitempty"`
+	Authorities []byte `json:"certificate-authority-data,omitempty"`
+	Config      any    `json:"config,omitempty"`
+}
+
+// loginTo is how a kubeconfig in a folder has tokens for a cluster asked for, nil if not. What it says itself goes before that.
+func loginTo(of *clusterPart, authorities []byte, user *userPart, dir string) (*login, error) {
+	as := user.Exec
+	switch {
+	case as == nil || user.Token+user.TokenFile+user.Certificate+user.CertificateData != "":
+		return nil, nil
+	case as.Version != loginGroup+"v1" && as.Version != loginGroup+"v1beta1":
+		return nil, fmt.Errorf("its user asks another program for a token in version %q, and %sv1 and v1beta1 are known", as.Version, loginGroup)
+	case as.Command == "":
+		return nil, errors.New("its user asks another program for a token, and does not name it")
+	case as.Interactive == "Always":
+		return nil, fmt.Errorf("its user asks the program %s for a token, which needs somebody at a terminal", as.Command)
+	}
+	l := &login{path: as.Command, args: as.Args, version: as.Version, hint: as.Hint}
+	if strings.ContainsRune(l.path, filepath.Separator) {
+		l.path = under(dir, l.path)
+	}
+	for _, v := range as.Env {
+		l.env = append(l.env, v.Name+"="+v.Value)
+	}
+	info := credential{Version: l.version, Kind: loginKind}
+	if as.TellCluster {
+		info.Spec.Cluster = &told{of.Server, of.ServerName, of.Insecure, authorities, of.extension(clusterOwn)}
+	}
+	text, err := json.Marshal(info)
+	l.env = append(l.env, loginInfo+"="+string(text))
+	return l, err
+}
+
+// bearer is a token that has not ended.
+func (l *login) bearer(ctx context.Context) (string, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.token != "" && (l.until.IsZero() || time.Now().Before(l.until)):
+		return l.token, nil
+	case l.failure != nil && time.Since(l.askedAt) < loginsSooner:
+		return "", l.failure
+	}
+	token, until, err := l.ask(ctx)
+	if err != nil && ctx.Err() != nil { // it is not the program's fault
+		return "", err
+	}
+	l.token, l.until, l.failure, l.askedAt = token, until, err, time.Now()
+	return token, err
+}
+
+// giveUp forgets a token that was not taken. false = it is not worth another try.
+func (l *login) giveUp(token string) bool {
+	if l == nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.token != token {
+		return true // somebody else has got another one
+	}
+	if time.Since(l.askedAt) < loginsSooner {
+		return false
+	}
+	l.token = ""
+	return true
+}
+
+// ask runs the program.
+func (l *login) ask(ctx context.Context) (token string, until time.Time, err error) {
+	ctx, cancel := context.WithTimeout(ctx, loginStays)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, l.path, l.args...)
+	cmd.Env, cmd.WaitDelay = slices.Concat(os.Environ(), l.env), time.Second
+	text, err := cmd.Output()
+	if err == nil {
+		token, until, err = l.read(text)
+	}
+	if err != nil {
+		err = fmt.Errorf("the program %s, which is asked for a token for Kubernetes: %w", l.path, l.explained(err))
+	}
+	return token, until, err
+}
+
+// read reads what the program has told.
+func (l *login) read(text []byte) (token string, until time.Time, err error) {
+	var c credential
+	switch err := json.Unmarshal(text, &c); {
+	case err != nil:
+		return "", until, fmt.Errorf("what it prints is no %s: %w", loginKind, err)
+	case c.Kind != loginKind || c.Version != l.version:
+		return "", until, fmt.Errorf("it answers with a %.100q of %.100q, not with an %s of %s", c.Kind, c.Version, loginKind, l.version)
+	case c.Status == nil || c.Status.Token == "" && c.Status.Certificate == "":
+		return "", until, errors.New("it tells no token")
+	case c.Status.Token == "":
+		return "", until, errors.New("it tells a certificate and no token, which alone is used here")
+	case c.Status.Until != nil:
+		until = *c.Status.Until
+	}
+	return c.Status.Token, until, nil
+}
+
+// explained is an error with what the program has said last, or with what to do where there is none.
+func (l *login) explained(err error) error {
+	if failed := (*exec.ExitError)(nil); errors.As(err, &failed) {
+		lines := bytes.Split(bytes.TrimSpace(failed.Stderr), []byte("\n"))
+		return fmt.Errorf("%w: %.500s", err, lines[len(lines)-1])
+	}
+	if l.hint != "" && (errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist)) {
+		return fmt.Errorf("%w: %s", err, l.hint)
+	}
+	return err
+}
