@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -83,8 +84,12 @@ func (w *world) settled() bool {
 	p := placing(v)
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	hold := map[*member]bool{}
+	for _, m := range w.members {
+		hold[m] = m.holds()
+	}
 	for shard, holder := range w.holder {
-		if holder == nil || !holder.holds() || holder.incarnation != v.Owner(shard) {
+		if !hold[holder] || holder.incarnation != v.Owner(shard) {
 			return false
 		}
 	}
@@ -94,6 +99,13 @@ func (w *world) settled() bool {
 		}
 	}
 	return true
+}
+
+// has says whether a member has any shard, which takes less than a look into the store.
+func (w *world) has(m *member) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Contains(w.holder[:], m)
 }
 
 func (w *world) look() *View {
@@ -119,8 +131,9 @@ func (w *world) within(limit time.Duration, what string, so func() bool) time.Du
 func (w *world) cluster(names ...string) (members []*member) {
 	w.t.Helper()
 	for _, name := range names {
-		members = append(members, w.join(name))
-		w.within(5*time.Second, name+" has its share", w.settled)
+		m := w.join(name)
+		members = append(members, m)
+		w.within(5*time.Second, name+" has its share", func() bool { return w.has(m) && w.settled() })
 	}
 	return members
 }

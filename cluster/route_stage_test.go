@@ -63,7 +63,7 @@ func (s *stage) join(name string) {
 	m.server.Config.Protocols.SetUnencryptedHTTP2(true)
 	m.server.Start()
 	peers := NewPeers(ours, nil, s.logger())
-	m.router = NewRouter(RouterConfig{Peers: peers, Journals: s.journal, Plans: plans{}, Log: s.logger(), Patience: 10 * time.Second})
+	m.router = NewRouter(RouterConfig{Peers: peers, Journals: s.journal, Plans: plans{}, Log: s.logger(), Patience: time.Minute})
 	peers.Now = m.router.Now
 	s.members[name] = m
 	s.t.Cleanup(m.server.Close)
@@ -170,7 +170,7 @@ func signal(task string) engine.Order {
 // soon fails a test that would hang.
 func soon(t *testing.T) context.Context {
 	ctx, cancel := context.WithCancelCause(t.Context())
-	timer := time.AfterFunc(20*time.Second, func() { cancel(fmt.Errorf("it took too long")) })
+	timer := time.AfterFunc(time.Minute, func() { cancel(fmt.Errorf("it took too long")) })
 	t.Cleanup(func() { timer.Stop(); cancel(nil) })
 	return ctx
 }
