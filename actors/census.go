@@ -61,7 +61,7 @@ func newCensus(m *Member) *census {
 
 // stored counts a row of a task.
 func (c *census) stored(t *task, p *draft) {
-	if t.create == nil && p.ended == "" && len(p.tallies) == 0 {
+	if !t.begins() && p.ended == "" && len(p.tallies) == 0 {
 		return
 	}
 	if t.counted == nil {
@@ -78,7 +78,7 @@ func (c *census) stored(t *task, p *draft) {
 			part.node(of, &p.tallies[i]).Tally(&p.tallies[i], t.id, t.state.UpdatedAt)
 		}
 	}
-	if t.create != nil {
+	if t.begins() {
 		tasks.Began++
 	}
 	if s := t.state; p.ended != "" {
