@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/flow"
@@ -187,6 +188,55 @@ func TestTasksBegunInATransactionWaitForKeysLikeOthers(t *testing.T) {
 		_, err := s.Wait(t.Context(), running[0])
 		require.NoError(t, err)
 	}
+}
+
+func TestTasksBegunInATransactionAreCountedOnceByWhoeverTakesThemUp(t *testing.T) {
+	s := openShop(t)
+	other := s.member(t)
+	_, err := other.Member(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, s.Publish(t.Context(), "one", []byte(`{"concurrency":{"limit":1},"start":"a","nodes":{"a":{"func":"ship"}}}`)))
+	const each = 10
+	var ids []string
+	tx := s.begin(t)
+	for range each {
+		for _, flow := range []string{"shipping", "one"} { // of the latter all but the first wait before they go on
+			id, err := s.StartTx(t.Context(), tx, flow, nil)
+			require.NoError(t, err)
+			ids = append(ids, id)
+		}
+	}
+	require.NoError(t, tx.Commit(t.Context()))
+	for _, id := range ids {
+		_, err := s.Wait(t.Context(), id)
+		require.NoError(t, err)
+	}
+	require.Equal(t, 2.*each, startedAt(t, s.Engine)+startedAt(t, other))
+	for _, flow := range []string{"shipping", "one"} {
+		var told *FlowStats
+		require.Eventually(t, func() bool {
+			told, err = s.FlowStats(t.Context(), flow, StatsOf{Window: "1h"})
+			require.NoError(t, err)
+			return told.Tasks.Completed == each
+		}, 30*time.Second, 50*time.Millisecond)
+		require.EqualValues(t, each, told.Tasks.Started, flow)
+	}
+}
+
+// startedAt is how many tasks a member has started, as its metrics tell.
+func startedAt(t *testing.T, e *Engine) (n float64) {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(e.member.Collectors()...)
+	all, err := registry.Gather()
+	require.NoError(t, err)
+	for _, family := range all {
+		if family.GetName() == "troupe_tasks_started_total" {
+			for _, m := range family.GetMetric() {
+				n += m.GetCounter().GetValue()
+			}
+		}
+	}
+	return n
 }
 
 func TestATaskBeginsAtASuccessorWhenItsMemberIsKilledAfterTheCommit(t *testing.T) {

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -60,7 +61,7 @@ func newCensus(m *Member) *census {
 
 // stored counts a row of a task.
 func (c *census) stored(t *task, p *draft) {
-	if t.create == nil && p.ended == "" && len(p.tallies) == 0 {
+	if !t.begins() && p.ended == "" && len(p.tallies) == 0 {
 		return
 	}
 	if t.counted == nil {
@@ -77,7 +78,7 @@ func (c *census) stored(t *task, p *draft) {
 			part.node(of, &p.tallies[i]).Tally(&p.tallies[i], t.id, t.state.UpdatedAt)
 		}
 	}
-	if t.create != nil {
+	if t.begins() {
 		tasks.Began++
 	}
 	if s := t.state; p.ended != "" {
@@ -122,7 +123,9 @@ func (c *census) keep() {
 	wait := min(censusEvery.Milliseconds(), persistence.StatsMinute-now%persistence.StatsMinute)
 	c.m.cfg.Host.Clock.AfterFunc(time.Duration(wait)*time.Millisecond, func() {
 		c.m.background(func() {
-			c.send()
+			ctx, cancel := c.m.storeCall()
+			c.send(ctx)
+			cancel()
 			if c.m.ctx.Err() == nil {
 				c.keep()
 			}
@@ -130,14 +133,14 @@ func (c *census) keep() {
 	})
 }
 
-// send adds what was counted to the store.
-func (c *census) send() {
+// send adds what was counted to the store, in the time of ctx.
+func (c *census) send(ctx context.Context) {
 	c.sending.Add(1)
 	defer c.sending.Add(-1)
 	now := c.m.now()
 	rows := c.take(c.since.Swap(now))
 	for part := range slices.Chunk(rows, censusRows) {
-		if err := c.add(part); err != nil {
+		if err := c.m.store.AddStats(ctx, part); err != nil {
 			c.m.outages.fails(notCounted, "", err)
 			return
 		}
@@ -146,12 +149,6 @@ func (c *census) send() {
 		c.m.outages.works(notCounted, "")
 	}
 	c.saved.Store(now)
-}
-
-func (c *census) add(rows []persistence.StatsRow) error {
-	ctx, cancel := c.m.storeCall()
-	defer cancel()
-	return c.m.store.AddStats(ctx, rows)
 }
 
 // lag is for how long nothing that was counted has come to the store.

@@ -21,6 +21,7 @@ func (m *Member) Begin(ctx context.Context, n engine.NewTask) (*Beginning, error
 	if err != nil {
 		return nil, m.passed(err)
 	}
+	msg.start.Apart = true
 	limits := m.cfg.Limits.OrDefault()
 	limits.Events = 1
 	t := &task{hands: hands{m: m, task: msg.task}, id: msg.task, create: msg.create, state: flow.NewState(msg.task, msg.plan), seq: 1}
@@ -41,3 +42,6 @@ func (b *Beginning) Same(there *persistence.TaskRow) error {
 	_, err := sameAs(b.Commit.Create, b.newest, there)
 	return err
 }
+
+// begins says that the row which was written just now counts as the beginning of its task: it is the first one, or the first that a member has stored.
+func (t *task) begins() bool { return t.create != nil || t.apart }

@@ -26,8 +26,9 @@ type load struct {
 type loaded struct {
 	gen     int
 	view    *persistence.View
-	journal int // bytes of rows after the snapshot
-	snap    int // bytes of the snapshot
+	journal int  // bytes of rows after the snapshot
+	snap    int  // bytes of the snapshot
+	apart   bool // its only row was stored by no member
 	resting bool
 	err     error
 	record  *persistence.Record // of a task that cannot be read
@@ -110,5 +111,21 @@ func (l *loader) fold(ctx context.Context, rec *persistence.Record) loaded {
 	for _, row := range rec.Rows {
 		out.journal += len(row.Events)
 	}
+	if view.Seq == 1 {
+		out.apart, out.err = l.begunApart(ctx, rec)
+	}
 	return out
+}
+
+// begunApart says whether the only row of a task is one that no member has stored, see Begin. It may be in a snapshot alone.
+func (l *loader) begunApart(ctx context.Context, rec *persistence.Record) (bool, error) {
+	rows := rec.Rows
+	if len(rows) == 0 {
+		var err error
+		if rows, err = l.m.store.Rows(ctx, rec.ID, 0, persistence.Part{Rows: 1}); err != nil || len(rows) == 0 {
+			return false, err
+		}
+	}
+	events, err := flow.DecodeEvents(rows[0].Events)
+	return err == nil && len(events) > 0 && events[0].BegunApart(), err
 }

@@ -309,8 +309,11 @@ func (m *Member) Held() time.Duration { return m.lease.heldFor() }
 // Lost is closed when the member was fenced off and has to end.
 func (m *Member) Lost() <-chan struct{} { return m.lease.lost() }
 
-// restGrace bounds how long tasks may take to go to rest when the member stops.
-const restGrace = 5 * time.Second
+// restGrace bounds how long tasks may take to go to rest when the member stops, and countGrace how long the store may take to hear what was counted.
+const (
+	restGrace  = 5 * time.Second
+	countGrace = 2 * time.Second
+)
 
 // Settle waits until none of the jobs that this member itself carries out is under way, or ctx ends. A member that has handed over its tasks
 // waits like that while it still answers for the others; one that has not may wait in vain.
@@ -339,7 +342,9 @@ func (m *Member) Stop(ctx context.Context) error {
 	defer cancel()
 	m.wait(resting, rested)
 	m.wait(resting, dropped)
-	m.census.send()
+	counting, cancel := m.within(ctx, countGrace)
+	defer cancel()
+	m.census.send(counting)
 	for !(m.limiter.quiet() && m.envoy.empty() && m.census.sending.Load() == 0) && resting.Err() == nil && m.pause(restAgain) {
 	}
 	m.lease.leave()

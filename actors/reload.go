@@ -44,7 +44,7 @@ func (t *task) loaded(c actor.Context, l loaded) {
 	t.state, t.seq, t.asleep = l.view.State, l.view.Seq, l.resting
 	t.journal, t.snapshot = l.journal, l.snap
 	t.columns, t.columnsAt = l.view.Columns, l.view.UpdatedAt
-	t.create = nil
+	t.create, t.apart = nil, l.apart
 	t.letGoOfAll(c)
 	t.m.hub.notify(t.id) // of what was written without an answer
 	if t.state.Status.Ended() {

@@ -112,7 +112,7 @@ func serviceOf(x *flow.Exec) string { return cmp.Or(x.Service, string(x.Type)) }
 
 // stored counts what a row of a task tells. So nothing is counted twice, nor what never came to be.
 func (x *metrics) stored(t *task, p *draft) {
-	if t.create != nil {
+	if t.begins() {
 		x.tallies.flow(t.state.Plan).started.Inc()
 	}
 	var exemplar prometheus.Labels

@@ -17,6 +17,7 @@ type task struct {
 	id     string
 	state  *flow.State
 	create *persistence.Create // until the first row is written
+	apart  bool                // the first row was written by no member, and there is no second one yet
 
 	up      func() // is called once when the task is there, or will not be; nil = nobody cares, or it was
 	loading bool
@@ -379,7 +380,7 @@ func (t *task) written(c actor.Context, w written) {
 	t.m.census.stored(t, p)
 	t.tell(p)
 	t.come(-p.started)
-	t.inflight, t.create, t.asleep, t.refusals = nil, nil, false, 0
+	t.inflight, t.create, t.apart, t.asleep, t.refusals = nil, nil, false, false, 0
 	t.perform(c, p.effects)
 	if t.untidy() {
 		t.drop(t.idle(t.alarms))

@@ -25,6 +25,7 @@ type (
 		Fork    *Fork           // nil = from the beginning
 		Origin  string          // "" = none
 		Traced  *Traced         // nil = it has a trace of its own
+		Apart   bool            // see BegunApart
 
 		fits bool // Fit has said so
 	}

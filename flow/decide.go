@@ -257,7 +257,11 @@ func (d *decider) start(c Start) error {
 		return err
 	}
 	if c.Fork == nil {
-		d.emit(Event{Type: TaskCreated, Version: c.Version, Params: c.params(), Origin: c.Origin, Traced: c.Traced, Permits: d.s.Plan.permits(c.params())})
+		e := Event{Type: TaskCreated, Version: c.Version, Params: c.params(), Origin: c.Origin, Traced: c.Traced, Permits: d.s.Plan.permits(c.params())}
+		if c.Apart {
+			e.Total = 1
+		}
+		d.emit(e)
 	} else {
 		d.emit(Event{Type: TaskCreated, Version: c.Version, Params: c.Fork.Began, Origin: c.Fork.Task, Traced: c.Traced})
 		d.goOnFrom(c.Fork)

@@ -103,21 +103,23 @@ func (d *decider) giveBack(c GiveBack) {
 	}
 }
 
-// lost takes an attempt from a carrier that is gone and dispatches it again, a bounded number of times.
+// lost takes an attempt from a carrier that is gone and dispatches it again: a bounded number of times what a carrier may have died of, and
+// however often what is only taken over, since giving that up would end nothing where it goes on.
 func (d *decider) lost(a Address, carrier string) {
 	st, u := d.s.attempt(a)
 	x := st.exec(a.Unit)
 	d.effects = append(d.effects, Lost{a, x, carrier == ""})
-	if x.Type.Started() {
+	switch {
+	case x.Type.Started():
 		d.programLost(st, u, a)
-		return
-	}
-	if u.Live.Deliveries+1 >= d.limits.Deliveries {
+	case x.Type.Adopted():
+		d.redispatch(st, a, carrier, u.Live.Deliveries)
+	case u.Live.Deliveries+1 >= d.limits.Deliveries:
 		d.effects = append(d.effects, st.withdrawal(a, u))
 		d.settle(st, u, Report{Address: a, Error: fmt.Sprintf("given up after %d deliveries: each carrier was lost before it reported", u.Live.Deliveries+1)})
-		return
+	default:
+		d.redispatch(st, a, carrier, u.Live.Deliveries+1)
 	}
-	d.redispatch(st, a, carrier, u.Live.Deliveries+1)
 }
 
 // programLost ends an attempt whose program has ended with the member that had begun it.

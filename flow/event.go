@@ -8,7 +8,7 @@ type EventType string
 // The facts of a task. Their names and the JSON names of Event's fields are kept in stores: a name
 // is never given another meaning.
 const (
-	TaskCreated     EventType = "task_created"     // Version, Params, At; Permits that it asks for; Origin when it goes on from another task; Traced
+	TaskCreated     EventType = "task_created"     // Version, Params, At; Permits that it asks for; Origin when it goes on from another task; Traced; Total 1 = see BegunApart
 	TaskPaused      EventType = "task_paused"      //
 	TaskResumed     EventType = "task_resumed"     //
 	CancelAsked     EventType = "cancel_asked"     // nothing new starts; what is in flight goes on
@@ -87,6 +87,9 @@ type Event struct {
 func (e *Event) Address() Address {
 	return Address{Scope: e.Scope, Node: e.Node, Visit: e.Visit, Unit: e.Unit, Attempt: e.Attempt}
 }
+
+// BegunApart says that a task began in a row that no member has stored, and so none has counted.
+func (e *Event) BegunApart() bool { return e.Type == TaskCreated && e.Total > 0 }
 
 // stepAddress is the step it happened in.
 func (e *Event) stepAddress() Address {

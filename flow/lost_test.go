@@ -1,6 +1,7 @@
 package flow_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -45,6 +46,34 @@ func TestAJobWhoseCarrierIsGoneIsDispatchedAgainUntilThatIsTooOften(t *testing.T
 	do(flow.Report{Address: at, Lost: true, Given: flow.DefaultLimits.Deliveries - 1})
 	require.Equal(t, flow.TaskFailed, s.Status)
 	require.Contains(t, s.Error, "given up after 5 deliveries")
+}
+
+func TestWhatGoesOnWithoutItsCarrierIsTakenOverHoweverOftenThatIsLost(t *testing.T) {
+	for name, node := range map[string]string{
+		"work outside": `{"exec_type":"outside","service":"s"}`,
+		"a container":  `{"exec":{"type":"container","image":"i","command":["x"]}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := flow.NewState("t", flowtest.Plan(t, `{"mode":"dag","nodes":{"a":`+node+`}}`))
+			do := func(member string, c flow.Command) []flow.Job {
+				d, err := flow.Decide(s, c, flow.Env{Now: 1_000, Member: member})
+				require.NoError(t, err)
+				return dispatched(d.Effects)
+			}
+			do("m0", flow.Start{Version: "v"})
+			at := flow.Address{Node: "a", Visit: 1, Attempt: 1}
+			for lost := range 4 * flow.DefaultLimits.Deliveries {
+				jobs := do(fmt.Sprint("m", lost+1), flow.Recover{})
+				require.Len(t, jobs, 1)
+				require.Equal(t, []any{at, lost + 1, true}, []any{jobs[0].Address, jobs[0].Given, jobs[0].Again}, "it stays the same attempt, which may have begun")
+				do(fmt.Sprint("m", lost+1), flow.Begin{Address: at, Carrier: jobs[0].Carrier})
+			}
+			require.Equal(t, flow.TaskRunning, s.Status)
+			do("m", flow.Report{Address: at, Deferred: []flow.External{{Service: "s", ID: "x"}}})
+			do("m", flow.ExternalEnded{Address: at, Output: []byte(`1`)})
+			require.Equal(t, flow.TaskCompleted, s.Status)
+		})
+	}
 }
 
 func TestAJobThatNobodyHasBegunIsDispatchedAgainWithoutALoss(t *testing.T) {

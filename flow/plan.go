@@ -145,6 +145,10 @@ func (t ExecType) Attachable() bool { return t == ExecRemote || t == ExecHTTP }
 // with its member has failed.
 func (t ExecType) Started() bool { return t == ExecProcess || t == ExecPython || t == ExecLibrary }
 
+// Adopted says that what is begun for a job goes on without the member that has begun it, and is found by whoever is asked to begin it next. So a
+// member that is lost with such a job has not ended because of it, and says nothing about it.
+func (t ExecType) Adopted() bool { return t == ExecOutside || t == ExecContainer }
+
 // Programmed says that the jobs are programs, whoever starts them.
 func (t ExecType) Programmed() bool { return t.Started() || t == ExecWorker || t == ExecContainer }
 

@@ -139,7 +139,7 @@ type Live struct {
 	ClaimedAt  int64  // 0 = it is not
 	Until      int64  // of the claim
 	Note       string
-	Deliveries int               // how often a carrier was lost that had begun it
+	Deliveries int               // how often a carrier was lost that had begun it; of what is taken over, see Adopted, that does not count
 	Given      int               // how often it was given to another carrier, or to the same one again
 	Brought    int               // how many of the last of these times it stayed with its worker, who came to another member
 	Again      bool              // it was returned, so it is known when a member has begun it: the unit is running then

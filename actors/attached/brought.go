@@ -297,13 +297,15 @@ func (s *Sessions) settle(g *grant, then *aftermath) {
 	}
 }
 
-// beginHere has a job go on at its worker. Of one that is not to begin yet we hear again.
+// beginHere has a job go on at its worker. Of one that is not to begin yet we hear again. One that was withdrawn just now may be over, or another
+// member's where the worker was meanwhile: the task knows.
 func (s *Sessions) beginHere(g *grant, p carry.Passage, then *aftermath) {
 	switch {
 	case p.Begin():
 		s.hold(g, p, then)
 	case p.Over():
-		s.refuseJob(g, then)
+		g.brought.void = g.brought.as + 1
+		s.askAnew(g)
 	}
 }
 

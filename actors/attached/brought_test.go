@@ -109,6 +109,30 @@ func TestResultsThatNobodyWaitsForAreAcknowledgedThoughTheyWereNotKept(t *testin
 	require.Len(t, e.all, acknowledged)
 }
 
+// TestAJobThatIsWithdrawnAsItsWorkerComesIsAskedForOnceMore: another member, where the worker was meanwhile, has it for a moment.
+func TestAJobThatIsWithdrawnAsItsWorkerComesIsAskedForOnceMore(t *testing.T) {
+	asked := make(chan int, 2)
+	asked <- 1
+	asked <- 3
+	s := open(t, attached.Options{Secret: "s", Grace: time.Hour})
+	s.Roam(func(context.Context, engine.Orders) engine.Outcomes { return engine.Outcomes{{Given: <-asked}} })
+	had := given(t, 1)[0]
+	h := hello(2, "s")
+	h.Held = []uint64{had.GetNumber()}
+	h.Brought = []*attach.Brought{{Number: had.GetNumber(), Id: had.GetId(), Ticket: had.GetTicket()}}
+	w, _ := dial(t, s, h)
+	withdrawn, again := newJob(0, "s"), newJob(0, "s")
+	withdrawn.given, withdrawn.over, again.given = 1, true, 3
+	s.Send([]actors.Passage{withdrawn})
+	require.Eventually(t, func() bool { return len(asked) == 0 }, 10*time.Second, time.Millisecond)
+	s.Send([]actors.Passage{again})
+	w.to <- &attach.FromWorker{Results: []*attach.Result{{Number: had.GetNumber(), Outcome: attach.Outcome_OUTCOME_COMPLETED, Output: []byte("1")}}}
+	require.Equal(t, "1", string((<-again.reports).Output))
+	for m := w.hear(); len(m.GetAcknowledged()) == 0; m = w.hear() {
+		require.Empty(t, m.GetCanceled())
+	}
+}
+
 // TestAJobThatWaitsIsNotBegunBesideTheWorkerThatComesWithIt: the worker was lost, the job waits for another one, and then the first one is back.
 func TestAJobThatWaitsIsNotBegunBesideTheWorkerThatComesWithIt(t *testing.T) {
 	known := make(chan struct{})

@@ -20,7 +20,7 @@ func (s *service) digestRoutes() {
 
 type digestInput struct {
 	TaskPath
-	Scope []string `query:"scope,explode" maxItems:"50" maxLength:"4000" doc:"below of the step it is inside, / = the task's root; several = all of them; absent = the root, and where the task undoes and cleans up as soon as it does"`
+	Scope []string `query:"scope,explode" maxItems:"50" maxLength:"20000" doc:"below of the step it is inside, / = the task's root; several = all of them; absent = the root, and where the task undoes and cleans up as soon as it does"`
 	At    int64    `query:"at" minimum:"0" doc:"number of a row of the journal: the task as it was when that had been written, which the events of that seq belong to; 0 = as it is now"`
 }
 

@@ -153,7 +153,7 @@ func toEvent(at stream.Position, e *flow.Event) wire.Event {
 
 type runsInput struct {
 	TaskPath
-	Scope string   `query:"scope" maxLength:"4000" doc:"only those in this scope, / = the task's root"`
+	Scope string   `query:"scope" maxLength:"20000" doc:"only those in this scope, / = the task's root"`
 	Node  string   `query:"node" maxLength:"1000" doc:"only those of this node"`
 	Unit  int      `query:"unit" minimum:"-1" default:"-1" doc:"only those of the unit with this index; -1 = all"`
 	State []string `query:"state,explode" enum:"running,ok,error,timeout,canceled,skipped" doc:"only those in one of these states"`

@@ -96,7 +96,7 @@ func (s *service) workersOf(ctx context.Context, rows []persistence.QueueRow) (m
 
 // JobPath names a job.
 type JobPath struct {
-	Job string `path:"job" maxLength:"4000" doc:"id of the job; also as pollers know it"`
+	Job string `path:"job" maxLength:"20000" doc:"id of the job; also as pollers know it"`
 }
 
 func (s *service) getJob(ctx context.Context, in *JobPath) (*body[wire.Job], error) {

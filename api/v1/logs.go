@@ -28,7 +28,7 @@ func (s *service) logRoutes() {
 // LogPick says which lines are wanted. What is absent does not matter.
 type LogPick struct {
 	TaskPath
-	Job     string `query:"job" maxLength:"4000" doc:"only of this job"`
+	Job     string `query:"job" maxLength:"20000" doc:"only of this job"`
 	Node    string `query:"node" maxLength:"256" doc:"only of this node; one of a flow inside has its path before it, such as order/ship"`
 	Unit    int    `query:"unit" minimum:"-1" default:"-1" doc:"only of this unit, from 0"`
 	Attempt int    `query:"attempt" minimum:"0" doc:"only of this attempt, from 1"`

@@ -21,7 +21,7 @@ func (s *service) stepRoutes() {
 
 type stepsInput struct {
 	TaskPath
-	Scope string   `query:"scope" maxLength:"4000" doc:"below of the step it is inside; absent = the task's root"`
+	Scope string   `query:"scope" maxLength:"20000" doc:"below of the step it is inside; absent = the task's root"`
 	Step  string   `query:"step" maxLength:"1000" doc:"only the step with this slug"`
 	State []string `query:"state,explode" enum:"created,started,completed,failed,skipped" doc:"only those in one of these states"`
 	Values
@@ -62,7 +62,7 @@ func (s *service) steps(ctx context.Context, in *stepsInput) (*body[wire.Page[wi
 type VisitOf struct {
 	TaskPath
 	Step  string `query:"step" required:"true" minLength:"1" maxLength:"1000" doc:"slug of the step"`
-	Scope string `query:"scope" maxLength:"4000" doc:"the scope it is in; absent = the task's root"`
+	Scope string `query:"scope" maxLength:"20000" doc:"the scope it is in; absent = the task's root"`
 	Visit int    `query:"visit" minimum:"0" doc:"which visit of it; 0 = the newest one"`
 }
 

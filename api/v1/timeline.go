@@ -21,7 +21,7 @@ func (s *service) timelineRoutes() {
 
 type timelineInput struct {
 	TaskPath
-	Scope string    `query:"scope" maxLength:"4000" doc:"below of the step it is inside; absent or / = the task's root"`
+	Scope string    `query:"scope" maxLength:"20000" doc:"below of the step it is inside; absent or / = the task's root"`
 	From  time.Time `query:"from" doc:"what ended before is left out"`
 	To    time.Time `query:"to" doc:"what began later is left out"`
 	Bins  int       `query:"bins" minimum:"1" maximum:"2000" default:"400" doc:"in which many attempts of a visit are counted, at most"`

@@ -29,7 +29,7 @@ type valueInput struct {
 	Of      string `query:"of" required:"true" enum:"params,shared,result,input,output,details" doc:"which value: input, output and details (of an error) are those of steps, units and attempts"`
 	Key     string `query:"key" maxLength:"1000" doc:"of shared: only what this key has"`
 	Step    string `query:"step" maxLength:"1000" doc:"slug of a step"`
-	Scope   string `query:"scope" maxLength:"4000" doc:"the scope it is in; absent = the task's root"`
+	Scope   string `query:"scope" maxLength:"20000" doc:"the scope it is in; absent = the task's root"`
 	Visit   int    `query:"visit" minimum:"0" doc:"which visit of it; 0 = the newest one"`
 	Unit    int    `query:"unit" minimum:"-1" default:"-1" doc:"which unit; -1 = the step itself, of which there is an output alone"`
 	Attempt int    `query:"attempt" minimum:"0" doc:"which attempt; 0 = the unit itself"`

@@ -245,7 +245,7 @@ type UnitRun struct {
 // StepName names a step in a body: slugs hold / and :, which paths cannot.
 type StepName struct {
 	Step  string `json:"step" minLength:"1" maxLength:"1000" doc:"slug of the step, such as review or B/list"`
-	Scope string `json:"scope,omitempty" maxLength:"4000" doc:"the scope it is in; absent = the task's root"`
+	Scope string `json:"scope,omitempty" maxLength:"20000" doc:"the scope it is in; absent = the task's root"`
 }
 
 // Append adds units to a fanout that has begun.

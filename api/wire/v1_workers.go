@@ -24,7 +24,7 @@ type Heartbeat struct {
 
 // HeldClaim is a claim as a worker knows it.
 type HeldClaim struct {
-	Job   string `json:"job" maxLength:"4000" doc:"its id"`
+	Job   string `json:"job" maxLength:"20000" doc:"its id"`
 	Token string `json:"token" minLength:"1" maxLength:"256" doc:"as it came with the job"`
 	Note  string `json:"note,omitempty" maxLength:"256" doc:"what the worker calls the state of the job, for whoever watches"`
 	Said
@@ -122,7 +122,7 @@ type JobFailure struct {
 
 // Report says how a job ended: well, unless there is an error.
 type Report struct {
-	Job     string          `json:"job" maxLength:"4000" doc:"its id"`
+	Job     string          `json:"job" maxLength:"20000" doc:"its id"`
 	Token   string          `json:"token" minLength:"1" maxLength:"256" doc:"of the claim"`
 	Output  json.RawMessage `json:"output,omitempty" doc:"any JSON; absent = null"`
 	Error   string          `json:"error,omitempty" doc:"why it failed"`

@@ -69,7 +69,7 @@ func (t *task) readResources() {
 		if memory == nil {
 			memory = w.memory
 		}
-		if cpu == nil && t.executor == container {
+		if cpu == nil && (t.executor == container || t.executor == kubernetes) {
 			cpu = w.cpu
 		}
 	}

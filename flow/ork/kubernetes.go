@@ -24,6 +24,11 @@ func (t *task) readKubernetes() {
 	} else if t.command != nil {
 		t.want("command", expr.KindString)
 	}
+	if t.as != nil && t.as.account != "" {
+		var account object
+		account.say("service_account", t.as.account)
+		t.inherit(account.text())
+	}
 	p, _ := t.below("config")
 	p.known("namespace", "service_account", "pull")
 	for _, name := range []string{"namespace", "service_account"} {

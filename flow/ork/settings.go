@@ -72,6 +72,7 @@ func (p part) idleSettings() {
 	if !has {
 		return
 	}
+	p.Warnf(define.At("api"), "nobody is asked because of this: --server and --token, or TROUPE_SERVER and TROUPE_TOKEN, say where the server is and who asks it")
 	api.known("url", "auth")
 	auth, has := api.below("auth")
 	if !has {

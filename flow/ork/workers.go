@@ -23,6 +23,7 @@ type workerOf struct {
 	url         string // of a worker that is called
 	timeout     *float64
 	cpu, memory json.RawMessage
+	account     string          // as whom jobs of Kubernetes run
 	told        map[string]bool // fields that are not applied
 }
 
@@ -51,7 +52,8 @@ func (r *reader) readWorkers(f Beside) {
 
 func readWorkerOf(p part, name string) *workerOf {
 	p.known("url", "service_account", "vpc_connector", "cpu", "memory", "timeout")
-	w := &workerOf{part: p, name: name, url: p.text("url"), timeout: p.seconds("timeout"), told: map[string]bool{}}
+	w := &workerOf{part: p, name: name, url: p.text("url"), timeout: p.seconds("timeout"), account: p.text("service_account"), told: map[string]bool{}}
+	p.text("vpc_connector")
 	w.cpu, _ = p.get("cpu")
 	w.memory, _ = p.get("memory")
 	if w.url != "" && !isURL(w.url) {
@@ -91,23 +93,29 @@ func (t *task) readWorkerConfig() {
 	if _, named := t.get("worker"); named {
 		t.timeout = or(t.timeout, w.timeout)
 	}
+	const ofServer = "is not applied to programs of this server: they run as its user, in its network"
 	switch t.executor {
-	case cloudRun, worker:
-		return
+	case cloudRun:
+		w.idle("is not applied to a job of Cloud Run: where that is defined says it", "service_account", "vpc_connector", "cpu", "memory")
+	case worker:
+		w.idle("is not applied to what a worker of Ork runs: whoever starts that worker says it", "service_account", "vpc_connector", "cpu", "memory")
+	case kubernetes:
+		w.idle("is not applied to a job of Kubernetes: it has the network of its namespace", "vpc_connector")
 	case container:
+		w.idle(ofServer, "service_account", "vpc_connector")
 	default:
-		w.idle("cpu", "is not applied to programs that are no containers")
-	}
-	for _, field := range []string{"service_account", "vpc_connector"} {
-		w.idle(field, "is not applied to programs of this server: they run as its user, in its network")
+		w.idle("is not applied to programs that are no containers", "cpu")
+		w.idle(ofServer, "service_account", "vpc_connector")
 	}
 }
 
-// idle tells once that something is not applied.
-func (w *workerOf) idle(field, why string) {
-	if _, has := w.get(field); has && !w.told[field] {
-		w.told[field] = true
-		w.Warnf(w.at.Key(field), "%s", why)
+// idle tells once of each field that it is not applied.
+func (w *workerOf) idle(why string, fields ...string) {
+	for _, field := range fields {
+		if _, has := w.get(field); has && !w.told[field] {
+			w.told[field] = true
+			w.Warnf(w.at.Key(field), "%s", why)
+		}
 	}
 }
 

@@ -112,8 +112,9 @@ func reportByFiles(t *testing.T, m *member) {
 
 func TestC11AContainerThatTakesTooLongIsEnded(t *testing.T) { everywhere(t, takesTooLong) }
 
+// The time is long enough for a container to begin and to set its trap where much else is to be done.
 func takesTooLong(t *testing.T, m *member) {
-	task := m.runs("  a: {timeout: 1, retry: {max_attempts: 2}, exec: {type: container, image: "+image+", network: none, grace: 1s, "+line(`trap 'echo asked; exit' TERM; sleep 60 & wait`)+"}}\n", nil, "failed")
+	task := m.runs("  a: {timeout: 5, retry: {max_attempts: 2}, exec: {type: container, image: "+image+", network: none, grace: 1s, "+line(`trap 'echo asked; exit' TERM; sleep 60 & wait`)+"}}\n", nil, "failed")
 	require.Contains(t, task.Error, "execution timeout")
 	all := m.attempts(task.ID, "a")
 	require.Len(t, all, 2)

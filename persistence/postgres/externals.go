@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -29,10 +30,11 @@ func (p *parcel) addExternals(c *persistence.Commit) {
 }
 
 func (l *list) external(c *persistence.Commit, r *persistence.ExternalRow) {
-	l.begin(11)
+	job, long := indexed(r.Job)
+	l.begin(12)
 	l.text(r.Task)
 	l.boolean(c.Create != nil)
-	l.text(r.Job)
+	l.text(job)
 	l.number(int64(r.Index))
 	l.number(int64(persistence.ShardOf(r.Task)))
 	l.text(r.Service)
@@ -41,24 +43,28 @@ func (l *list) external(c *persistence.Commit, r *persistence.ExternalRow) {
 	l.number(r.StartedAt)
 	l.number(r.NextAt)
 	l.boolean(r.Recalled)
+	l.long(long)
 	l.end()
 }
 
 func (l *list) externalID(id persistence.ExternalID) {
 	l.begin(3)
 	l.text(id.Task)
-	l.text(id.Job)
+	job, _ := indexed(id.Job)
+	l.text(job)
 	l.number(int64(id.Index))
 	l.end()
 }
 
+var externalColumns = strings.Replace(listing.ExternalColumns, "job", "coalesce(long_job, job)", 1)
+
 func (s *store) NextExternals(ctx context.Context, shards persistence.ShardSet, limit int) ([]persistence.ExternalRow, error) {
 	return read(ctx, s, "list work outside", listing.ScanExternal,
-		"SELECT "+listing.ExternalColumns+" FROM troupe.externals WHERE"+ofShards+"ORDER BY next_at, task, job, n LIMIT $2", bits(shards), limit)
+		"SELECT "+externalColumns+" FROM troupe.externals WHERE"+ofShards+"ORDER BY next_at, task, job, n LIMIT $2", bits(shards), limit)
 }
 
 func (s *store) ExternalsOf(ctx context.Context, task string) ([]persistence.ExternalRow, error) {
-	return read(ctx, s, "list work outside", listing.ScanExternal, "SELECT "+listing.ExternalColumns+" FROM troupe.externals WHERE task = $1 ORDER BY job, n", task)
+	return read(ctx, s, "list work outside", listing.ScanExternal, "SELECT "+externalColumns+" FROM troupe.externals WHERE task = $1 ORDER BY job, n", task)
 }
 
 // mayNote fails with a division by zero when the member may not write, which ends all that is sent with it. Whoever fences it waits until that has ended.
@@ -104,7 +110,8 @@ type noted struct {
 }
 
 func (c *noted) add(n *persistence.ExternalNote) {
-	c.tasks, c.jobs, c.indexes = append(c.tasks, n.Task), append(c.jobs, n.Job), append(c.indexes, n.Index)
+	job, _ := indexed(n.Job)
+	c.tasks, c.jobs, c.indexes = append(c.tasks, n.Task), append(c.jobs, job), append(c.indexes, n.Index)
 	c.next, c.polls, c.failures, c.failing, c.memos = append(c.next, n.NextAt), append(c.polls, n.Polls), append(c.failures, n.Failures), append(c.failing, n.FailingAt), append(c.memos, n.Memo)
 	c.recalled = append(c.recalled, n.Recalled)
 }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -22,13 +23,13 @@ const (
 	logTasks = `SELECT t.id, coalesce((SELECT max(n) FROM troupe.task_logs WHERE task = t.id), 0)
 		FROM (SELECT id FROM troupe.tasks WHERE id = ANY($1) ORDER BY id FOR KEY SHARE SKIP LOCKED) t`
 
-	logSources = `SELECT j.job, j.source, l.chars, l.lines,
+	logSources = `SELECT j.id, j.source, l.chars, l.lines,
 			coalesce((SELECT number FROM troupe.task_logs WHERE job = j.job AND source = j.source ORDER BY n DESC LIMIT 1), 0)
-		FROM unnest($1::text[], $2::text[]) j (job, source),
+		FROM unnest($1::text[], $2::text[], $3::text[]) j (id, job, source),
 			LATERAL (SELECT chars, lines FROM troupe.task_logs WHERE job = j.job ORDER BY n DESC LIMIT 1) l`
 
-	addLogs = `INSERT INTO troupe.task_logs (task, n, job, source, number, chars_before, lines_before, chars, lines, content)
-		SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bytea[])`
+	addLogs = `INSERT INTO troupe.task_logs (task, n, job, source, number, chars_before, lines_before, chars, lines, content, long_job)
+		SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bytea[], $11::text[])`
 
 	cutLog = `DELETE FROM troupe.task_logs WHERE job = $1 AND n < coalesce(
 		(SELECT n FROM troupe.task_logs WHERE job = $1 AND chars_before >= $2 ORDER BY n LIMIT 1),
@@ -55,9 +56,10 @@ func (s *store) AppendLog(ctx context.Context, chunks []persistence.LogChunk, ke
 
 func (s *store) logTails(ctx context.Context, tx pgx.Tx, chunks []persistence.LogChunk) (*persistence.LogTails, error) {
 	t := &persistence.LogTails{Tasks: map[string]int64{}, Jobs: map[string]persistence.LogSize{}, Sources: map[persistence.LogSource]int64{}}
-	tasks, jobs, sources := make([]string, len(chunks)), make([]string, len(chunks)), make([]string, len(chunks))
+	tasks, ids, jobs, sources := make([]string, len(chunks)), make([]string, len(chunks)), make([]string, len(chunks)), make([]string, len(chunks))
 	for i, c := range chunks {
-		tasks[i], jobs[i], sources[i] = c.Task, c.Job, c.Source
+		tasks[i], ids[i], sources[i] = c.Task, c.Job, c.Source
+		jobs[i], _ = indexed(c.Job)
 	}
 	var batch pgx.Batch
 	batch.Queue("SELECT set_config('idle_in_transaction_session_timeout', $1, true)", strconv.FormatInt(frozen.Milliseconds(), 10))
@@ -71,7 +73,7 @@ func (s *store) logTails(ctx context.Context, tx pgx.Tx, chunks []persistence.Lo
 		})
 		return err
 	})
-	batch.Queue(logSources, jobs, sources).Query(func(rows pgx.Rows) error {
+	batch.Queue(logSources, ids, jobs, sources).Query(func(rows pgx.Rows) error {
 		var at persistence.LogSource
 		var size persistence.LogSize
 		var number int64
@@ -97,7 +99,8 @@ func (s *store) addLogs(ctx context.Context, tx pgx.Tx, t *persistence.LogTails,
 	}
 	for _, job := range slices.Sorted(maps.Keys(grown)) {
 		if chars := t.Cut(job, keep); chars > 0 {
-			batch.Queue(cutLog, job, chars)
+			key, _ := indexed(job)
+			batch.Queue(cutLog, key, chars)
 		}
 	}
 	return tx.SendBatch(ctx, s.schema.all(&batch)).Close()
@@ -118,27 +121,34 @@ func logColumns(rows []persistence.LogRow) []any {
 		}
 		return list
 	}
-	contents := make([][]byte, len(rows))
+	contents, jobs, long := make([][]byte, len(rows)), make([]string, len(rows)), make([]*string, len(rows))
 	for i := range rows {
 		contents[i] = rows[i].Content
+		key, whole := indexed(rows[i].Job)
+		if jobs[i] = key; whole != "" {
+			long[i] = &whole
+		}
 	}
 	return []any{texts(func(r *persistence.LogRow) string { return r.Task }), of(func(r *persistence.LogRow) int64 { return r.N }),
-		texts(func(r *persistence.LogRow) string { return r.Job }), texts(func(r *persistence.LogRow) string { return r.Source }),
+		jobs, texts(func(r *persistence.LogRow) string { return r.Source }),
 		of(func(r *persistence.LogRow) int64 { return r.Number }),
 		of(func(r *persistence.LogRow) int64 { return r.Before.Chars }), of(func(r *persistence.LogRow) int64 { return r.Before.Lines }),
-		of(func(r *persistence.LogRow) int64 { return r.After.Chars }), of(func(r *persistence.LogRow) int64 { return r.After.Lines }), contents}
+		of(func(r *persistence.LogRow) int64 { return r.After.Chars }), of(func(r *persistence.LogRow) int64 { return r.After.Lines }), contents, long}
 }
+
+var logColumnsRead = strings.Replace(listing.LogColumns, "l.job", "coalesce(l.long_job, l.job)", 1)
 
 func (s *store) ReadLog(ctx context.Context, f persistence.LogFilter) ([]persistence.LogPart, error) {
 	const oldest = ", NOT EXISTS (SELECT FROM troupe.task_logs p WHERE p.job = l.job AND p.n < l.n) FROM troupe.task_logs l WHERE "
 	where, key := "l.task = $1", f.Task
 	if f.Job != "" {
-		where, key = "l.job = $1", f.Job
+		where = "l.job = $1"
+		key, _ = indexed(f.Job)
 	}
 	if !flow.IsText(key) {
 		return nil, nil
 	}
 	list, err := read(ctx, s, "read a log", listing.ScanLog,
-		"SELECT "+listing.LogColumns+oldest+where+" AND l.n > $2 ORDER BY l.n LIMIT $3", key, f.After, f.Limit)
+		"SELECT "+logColumnsRead+oldest+where+" AND l.n > $2 ORDER BY l.n LIMIT $3", key, f.After, f.Limit)
 	return listing.LogParts(list), err
 }

@@ -283,10 +283,11 @@ func (p *parcel) addPermits(c *persistence.Commit) {
 }
 
 func (l *list) permit(c *persistence.Commit, r *persistence.PermitRow) {
-	l.begin(12)
+	holder, long := indexed(r.Holder)
+	l.begin(13)
 	l.text(c.Task)
 	l.boolean(c.Create != nil)
-	l.text(r.Holder)
+	l.text(holder)
 	l.text(r.Key)
 	l.number(int64(persistence.ShardOf(r.Key)))
 	l.number(int64(r.Limit))
@@ -296,27 +297,31 @@ func (l *list) permit(c *persistence.Commit, r *persistence.PermitRow) {
 	l.text(r.Fair)
 	l.number(r.AskedAt)
 	l.text(r.Turn)
+	l.long(long)
 	l.end()
 }
 
 func (l *list) permitID(c *persistence.Commit, id persistence.PermitID) {
 	l.begin(3)
 	l.text(c.Task)
-	l.text(id.Holder)
+	holder, _ := indexed(id.Holder)
+	l.text(holder)
 	l.text(id.Key)
 	l.end()
 }
 
 func (l *list) job(c *persistence.Commit, job persistence.QueueRow) {
-	l.begin(8)
+	id, long := indexed(job.JobID)
+	l.begin(9)
 	l.text(c.Task)
 	l.boolean(c.Create != nil)
-	l.text(job.JobID)
+	l.text(id)
 	l.text(job.Service)
 	l.number(job.EnqueuedAt)
 	l.text(job.Turn)
 	l.number(int64(job.Size))
 	l.jsonb(listing.ListOfLabels(job.Labels))
+	l.long(long)
 	l.end()
 }
 

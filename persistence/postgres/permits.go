@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -15,7 +16,9 @@ import (
 
 // What a decision about a key is made of. Each statement sees what was written before it begins, so those behind the lock see
 // every earlier decision. Rows that a batch is just ending are locked by it and count once more: it tells when they are gone.
-const (
+var (
+	permitColumns = strings.Replace(listing.PermitColumns, "holder", "coalesce(long_holder, holder)", 1)
+
 	lockKey = `INSERT INTO troupe.permit_keys (key) VALUES ($1) ON CONFLICT (key) DO UPDATE SET key = excluded.key RETURNING last, begun, ` + now
 
 	countHeld = "SELECT count(*), count(*) FILTER (WHERE evicted) FROM troupe.permits WHERE key = $1 AND state IN (1, 2)"
@@ -29,25 +32,25 @@ const (
 			UNION ALL SELECT n.fair FROM before b, LATERAL (SELECT fair FROM troupe.permits WHERE key = $1 AND state = 0 AND fair > b.fair
 				AND fair <= (SELECT last FROM troupe.permit_keys WHERE key = $1) ORDER BY fair LIMIT 1) n),
 		turns AS (SELECT * FROM ((SELECT fair, 1 AS lap FROM behind LIMIT $2) UNION ALL (SELECT fair, 2 FROM before LIMIT $2)) t ORDER BY lap, fair LIMIT $2)
-		SELECT ` + listing.PermitColumns + ` FROM (SELECT p.*, t.lap, row_number() OVER (PARTITION BY t.fair ORDER BY p.urgency, p.asked_at, p.turn, p.holder) AS round
+		SELECT ` + permitColumns + ` FROM (SELECT p.*, t.lap, row_number() OVER (PARTITION BY t.fair ORDER BY p.urgency, p.asked_at, p.turn, p.holder) AS round
 			FROM turns t, LATERAL (SELECT * FROM troupe.permits WHERE key = $1 AND state = 0 AND fair = t.fair ORDER BY urgency, asked_at, turn, holder LIMIT $2) p) p
 		ORDER BY round, lap, fair LIMIT $2`
 
-	listHasty = "SELECT " + listing.PermitColumns + " FROM troupe.permits WHERE key = $1 AND state = 0 AND when_full = 'refuse' ORDER BY asked_at, turn LIMIT $2"
+	listHasty = "SELECT " + permitColumns + " FROM troupe.permits WHERE key = $1 AND state = 0 AND when_full = 'refuse' ORDER BY asked_at, turn LIMIT $2"
 
-	listRunning = "SELECT " + listing.PermitColumns + ` FROM troupe.permits WHERE key = $1 AND state IN (1, 2) AND NOT evicted
+	listRunning = "SELECT " + permitColumns + ` FROM troupe.permits WHERE key = $1 AND state IN (1, 2) AND NOT evicted
 		AND EXISTS (SELECT FROM troupe.permits WHERE key = $1 AND state = 0 AND when_full = 'cancel_running')
 		ORDER BY given_at, asked_at, task, holder LIMIT $2`
 
 	tellAgain = `UPDATE troupe.permits p SET told_at = $3
 		FROM (SELECT o.task AS t, o.holder AS h FROM troupe.permits o WHERE o.key = $1 AND (o.state IN (1, 3) OR o.evicted) AND ($2 OR o.told_at <= $4 OR o.told_at > $3)
 			ORDER BY o.told_at, o.given_at, o.asked_at, o.task, o.holder LIMIT $5 FOR UPDATE OF o SKIP LOCKED) x
-		WHERE p.task = x.t AND p.holder = x.h AND p.key = $1 RETURNING ` + listing.PermitColumns
+		WHERE p.task = x.t AND p.holder = x.h AND p.key = $1 RETURNING ` + permitColumns
 
 	rulePermits = `UPDATE troupe.permits p SET state = coalesce(nullif($4, -1)::smallint, p.state), given_at = CASE WHEN $4 = -1 THEN p.given_at ELSE $5 END, told_at = $5, evicted = p.evicted OR $4 = -1
 		FROM (SELECT o.task AS t, o.holder AS h FROM unnest($2::text[], $3::text[]) x (task, holder) JOIN troupe.permits o ON o.task = x.task AND o.holder = x.holder AND o.key = $1
 			FOR UPDATE OF o SKIP LOCKED) x
-		WHERE p.task = x.t AND p.holder = x.h AND p.key = $1 RETURNING ` + listing.PermitColumns
+		WHERE p.task = x.t AND p.holder = x.h AND p.key = $1 RETURNING ` + permitColumns
 
 	rememberKey = "UPDATE troupe.permit_keys SET last = $2, begun = $3, idle_at = $4 WHERE key = $1"
 )
@@ -124,7 +127,8 @@ func (s *store) rule(ctx context.Context, tx pgx.Tx, incarnation string, q persi
 		}
 		tasks, holders := make([]string, len(rows)), make([]string, len(rows))
 		for i, r := range rows {
-			tasks[i], holders[i] = r.Task, r.Holder
+			tasks[i] = r.Task
+			holders[i], _ = indexed(r.Holder)
 		}
 		batch.Queue(rulePermits, q.Key, tasks, holders, int(state), at).Query(hears)
 	}
@@ -147,7 +151,7 @@ func (s *store) OpenKeys(ctx context.Context, shards persistence.ShardSet, after
 }
 
 func (s *store) PermitsOf(ctx context.Context, task string) ([]persistence.PermitRow, error) {
-	return read(ctx, s, "list permits", listing.ScanPermitBefore, `SELECT `+listing.PermitColumns+`,
+	return read(ctx, s, "list permits", listing.ScanPermitBefore, `SELECT `+permitColumns+`,
 		CASE WHEN state <> 0 THEN 0 ELSE (SELECT count(*) FROM (SELECT FROM troupe.permits o WHERE o.key = p.key AND o.state = 0 AND o.fair = p.fair
 			AND (o.urgency, o.asked_at, o.turn, o.holder) < (p.urgency, p.asked_at, p.turn, p.holder) LIMIT $2) o) END
 		FROM troupe.permits p WHERE task = $1 ORDER BY holder, key`, task, persistence.MostBefore)

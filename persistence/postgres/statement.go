@@ -70,12 +70,12 @@ const (
 	DELETE FROM troupe.wakes w USING %s x WHERE w.task = x.task)`
 
 	enqueue = `queued AS (
-	INSERT INTO troupe.task_queue (task, job_id, service, enqueued_at, turn, size, labels)
-	SELECT x.task, x.job_id, x.service, x.enqueued_at, x.turn, x.size, x.labels FROM %s x%s ON CONFLICT DO NOTHING)`
+	INSERT INTO troupe.task_queue (task, job_id, service, enqueued_at, turn, size, labels, long_id)
+	SELECT x.task, x.job_id, x.service, x.enqueued_at, x.turn, x.size, x.labels, x.long_id FROM %s x%s ON CONFLICT DO NOTHING)`
 
 	ask = `asking AS (
-	INSERT INTO troupe.permits (task, holder, key, shard, most, per_ms, when_full, urgency, fair, asked_at, turn)
-	SELECT x.task, x.holder, x.key, x.shard, x.most, x.per_ms, x.when_full, x.urgency, x.fair, x.asked_at, x.turn FROM %s x%s ON CONFLICT DO NOTHING)`
+	INSERT INTO troupe.permits (task, holder, key, shard, most, per_ms, when_full, urgency, fair, asked_at, turn, long_holder)
+	SELECT x.task, x.holder, x.key, x.shard, x.most, x.per_ms, x.when_full, x.urgency, x.fair, x.asked_at, x.turn, x.long_holder FROM %s x%s ON CONFLICT DO NOTHING)`
 
 	hold = `holding AS (
 	UPDATE troupe.permits p SET state = 2 FROM %s x WHERE p.task = x.task AND p.holder = x.holder AND p.key = x.key)`
@@ -84,8 +84,8 @@ const (
 	DELETE FROM troupe.permits p USING %s x WHERE p.task = x.task AND p.holder = x.holder AND p.key = x.key)`
 
 	track = `tracking AS (
-	INSERT INTO troupe.externals (task, job, n, shard, service, id, data, started_at, next_at, recalled)
-	SELECT x.task, x.job, x.n, x.shard, x.service, x.id, x.data, x.started_at, x.next_at, x.recalled FROM %s x%s ON CONFLICT DO NOTHING)`
+	INSERT INTO troupe.externals (task, job, n, shard, service, id, data, started_at, next_at, recalled, long_job)
+	SELECT x.task, x.job, x.n, x.shard, x.service, x.id, x.data, x.started_at, x.next_at, x.recalled, x.long_job FROM %s x%s ON CONFLICT DO NOTHING)`
 
 	untrack = `untracking AS (
 	DELETE FROM troupe.externals e USING %s x WHERE e.task = x.task AND e.job = x.job AND e.n = x.n)`

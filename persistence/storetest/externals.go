@@ -48,6 +48,20 @@ var externals = []behavior{
 		require.Equal(w, []persistence.ExternalRow{rows[1], rows[2], rows[0]}, list)
 		require.Empty(w, got[persistence.ExternalRow](w)(w.ExternalsOf(w.ctx(), "b")))
 	}},
+	{"that of jobs of scopes however deep is looked at, called off and ended", func(w *world) {
+		x, y := outside(deepID("x"), 0, 1), outside(deepID("y"), 0, 2)
+		w.tracked(x, y)
+		require.NoError(w, w.NoteExternals(w.ctx(), w.me, []persistence.ExternalNote{noted(x, 7)}))
+		x.NextAt, x.Polls = 7, 1
+		require.Equal(w, []persistence.ExternalRow{y, x}, got[persistence.ExternalRow](w)(w.NextExternals(w.ctx(), nil, 9)))
+		w.must(with(appended("a", 3), func(c *persistence.Commit) {
+			c.Externals = &persistence.ExternalChanges{Untrack: []persistence.ExternalID{y.Key()}, Recall: []persistence.ExternalID{x.Key()}}
+		}))
+		x.NextAt, x.Recalled = 0, true
+		require.Equal(w, []persistence.ExternalRow{x}, got[persistence.ExternalRow](w)(w.ExternalsOf(w.ctx(), "a")))
+		require.NoError(w, w.NoteExternals(w.ctx(), w.me, []persistence.ExternalNote{{ExternalID: x.Key(), Gone: true}}))
+		require.Empty(w, w.nexts(9))
+	}},
 	{"a member sees that of its shards", func(w *world) {
 		w.tracked(outside("x", 0, 1))
 		shard := persistence.ShardOf("a")

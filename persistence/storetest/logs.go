@@ -44,6 +44,16 @@ func (w *world) log(task, job string) (texts []string) {
 }
 
 var logs = []behavior{
+	{"those of jobs of scopes however deep are kept", func(w *world) {
+		x, y := deepID("x"), deepID("y")
+		w.must(created("a"))
+		w.say(said("a", x, 1, "one\n"), said("a", y, 1, "other\n"))
+		w.say(said("a", x, 1, "one\n"), said("a", x, 2, "two\n"))
+		require.Equal(w, []string{"one\n", "two\n"}, w.log("a", x))
+		require.NoError(w, w.AppendLog(w.ctx(), []persistence.LogChunk{said("a", x, 3, "three\n")}, 7))
+		require.Equal(w, []string{"three\n"}, w.log("a", x))
+		require.Equal(w, y, w.parts("a", y, 0, 1)[0].Job)
+	}},
 	{"chunks are read as they were added, of one attempt or of all of a task", func(w *world) {
 		w.must(created("a"), created("b"))
 		lines := []persistence.LogLine{{At: 7, Stream: "stderr", Text: "no é\n"}, {At: 5, Stream: "log", Text: "\x00 half"}, {At: 1 << 50, Stream: "stdout"}}

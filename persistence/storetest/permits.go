@@ -80,6 +80,19 @@ var permits = []behavior{
 		require.Equal(w, "a3", w.rule("k", false))
 		require.Equal(w, "x", w.rule("other", false))
 	}},
+	{"those who ask from scopes however deep are given a key, have it and let it go", func(w *world) {
+		turn := func(turn string) func(*persistence.PermitRow) {
+			return func(r *persistence.PermitRow) { r.Turn = turn }
+		}
+		x, y := deepID("x"), deepID("y")
+		w.asks("a", asking(x, "k", 1, turn("1")), asking(y, "k", 1, turn("2")))
+		require.Equal(w, x, w.rule("k", false))
+		require.Equal(w, x, w.rule("k", true))
+		w.changed("a", 2, persistence.PermitChanges{Hold: []persistence.PermitID{id(x, "k")}})
+		require.Equal(w, map[string]persistence.PermitState{x + " k": persistence.PermitHeld, y + " k": persistence.PermitWaits}, w.states("a"))
+		w.changed("a", 3, persistence.PermitChanges{Release: []persistence.PermitID{id(x, "k")}})
+		require.Equal(w, y, w.rule("k", false))
+	}},
 	{"who is given a key hears of it again until his task has answered", func(w *world) {
 		w.asks("a", asking("a1", "k", 2), asking("a2", "k", 2))
 		require.Equal(w, "a1 a2", w.rule("k", false))

@@ -1,6 +1,9 @@
 package storetest
 
 import (
+	"math/rand/v2"
+	"strings"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/persistence"
@@ -8,6 +11,17 @@ import (
 
 func job(id, service string, at int64) persistence.QueueRow {
 	return persistence.QueueRow{JobID: id, Task: "a", Service: service, EnqueuedAt: at, Turn: id, Size: len(id) + 7}
+}
+
+// deepID is the id of a job of a scope so deep that no index takes it, which differs from others in its end alone.
+func deepID(end string) string {
+	rng := rand.New(rand.NewPCG(1, 1))
+	var id strings.Builder
+	id.WriteString("a.1.0.1.")
+	for range 20 {
+		id.WriteString(noise(rng))
+	}
+	return id.String() + end
 }
 
 // enqueued makes task a with these jobs.
@@ -69,6 +83,19 @@ var queue = []behavior{
 			c.Dequeue = []string{"x", "old"}
 		}))
 		require.Equal(w, []string{"y"}, w.jobs(nil, 0, "", 9))
+	}},
+	{"jobs of scopes however deep wait, are found and are taken out", func(w *world) {
+		x, y := job(deepID("x"), "s", 1), job(deepID("y"), "s", 2)
+		x.Turn, y.Turn = "1", "2"
+		w.enqueued(x, y)
+		require.Equal(w, []persistence.QueueRow{x, y}, got[persistence.QueueRow](w)(w.QueueRows(w.ctx(), nil, 0, "", 9)))
+		require.Equal(w, []persistence.QueueRow{y}, got[persistence.QueueRow](w)(w.QueueFor(w.ctx(), persistence.QueueFilter{Service: "s"}, 1, "1", 9)))
+		before, err := w.QueueBefore(w.ctx(), "a", y.JobID, 9)
+		require.NoError(w, err)
+		require.Equal(w, 1, before)
+		w.must(with(appended("a", 2), func(c *persistence.Commit) { c.Enqueue = []persistence.QueueRow{x} }))
+		w.must(with(appended("a", 3), func(c *persistence.Commit) { c.Dequeue = []string{x.JobID} }))
+		require.Equal(w, []string{y.JobID}, w.jobs(nil, 0, "", 9))
 	}},
 	{"a job waits once", func(w *world) {
 		w.enqueued(job("a", "s", 1))

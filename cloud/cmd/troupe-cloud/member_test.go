@@ -100,6 +100,13 @@ func environment() (env []string) {
 
 func (m *member) start() {
 	m.Helper()
+	m.launch()
+	m.ready()
+}
+
+// launch starts it, and waits for nothing.
+func (m *member) launch() {
+	m.Helper()
 	cmd := exec.Command(binary, m.args...)
 	cmd.Env, cmd.Dir = m.env, m.dir
 	p, err := process.Start(m.dir, "member", cmd)
@@ -111,6 +118,11 @@ func (m *member) start() {
 			m.Log(p.Said())
 		}
 	})
+}
+
+func (m *member) ready() {
+	m.Helper()
+	p := m.process
 	require.Eventually(m, func() bool {
 		resp, err := http.Get("http://" + m.address + "/readyz")
 		if err != nil {

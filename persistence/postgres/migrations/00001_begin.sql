@@ -149,6 +149,8 @@ CREATE TABLE troupe.wakes (
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX wakes_due ON troupe.wakes (due, task);
 
+-- Ids of jobs have the paths of their scopes in them, which may be longer than what an index takes. Of such a one indexes have the beginning and the
+-- hash, and the whole of it is in a column of its own.
 CREATE TABLE troupe.task_queue (
 	task        text COLLATE "C" NOT NULL,
 	job_id      text COLLATE "C" NOT NULL,
@@ -157,6 +159,7 @@ CREATE TABLE troupe.task_queue (
 	turn        text COLLATE "C" NOT NULL DEFAULT '', -- among those of the same time
 	size        bigint NOT NULL DEFAULT 0, -- in bytes
 	labels      jsonb, -- a list; NULL = none
+	long_id     text,  -- NULL = job_id is whole
 	PRIMARY KEY (task, job_id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX task_queue_order ON troupe.task_queue (service, enqueued_at, turn);
@@ -178,6 +181,7 @@ CREATE TABLE troupe.permits (
 	given_at  bigint   NOT NULL DEFAULT 0,
 	told_at   bigint   NOT NULL DEFAULT 0, -- when its task was told of that
 	evicted   boolean  NOT NULL DEFAULT false,
+	long_holder text, -- NULL = holder is whole
 	PRIMARY KEY (task, holder, key)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX permits_waiting ON troupe.permits (key, fair, urgency, asked_at, turn, holder) WHERE state = 0;
@@ -202,6 +206,7 @@ CREATE TABLE troupe.externals (
 	failures   integer  NOT NULL DEFAULT 0, -- how often in a row that was in vain
 	failing_at bigint   NOT NULL DEFAULT 0, -- since when; 0 = it was not
 	recalled   boolean  NOT NULL DEFAULT false, -- nobody waits for it any longer
+	long_job   text, -- NULL = job is whole
 	PRIMARY KEY (task, job, n)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX externals_next ON troupe.externals (next_at, task, job, n);
@@ -251,14 +256,14 @@ CREATE TYPE troupe.batch_change AS (
 	task text, seq bigint, at bigint, ended_at bigint, steps bigint, followed bigint, paused boolean,
 	status text, cursor text, last_action text, error text, waits bigint, wait text, resting boolean, snapshot bytea);
 CREATE TYPE troupe.batch_wake AS (task text, begins boolean, due bigint, shard bigint);
-CREATE TYPE troupe.batch_job AS (task text, begins boolean, job_id text, service text, enqueued_at bigint, turn text, size bigint, labels jsonb);
+CREATE TYPE troupe.batch_job AS (task text, begins boolean, job_id text, service text, enqueued_at bigint, turn text, size bigint, labels jsonb, long_id text);
 
 CREATE TYPE troupe.batch_permit AS (
 	task text, begins boolean, holder text, key text, shard bigint, most bigint, per_ms bigint, when_full text, urgency bigint, fair text,
-	asked_at bigint, turn text);
+	asked_at bigint, turn text, long_holder text);
 CREATE TYPE troupe.batch_permit_id AS (task text, holder text, key text);
 CREATE TYPE troupe.batch_external AS (
-	task text, begins boolean, job text, n bigint, shard bigint, service text, id text, data bytea, started_at bigint, next_at bigint, recalled boolean);
+	task text, begins boolean, job text, n bigint, shard bigint, service text, id text, data bytea, started_at bigint, next_at bigint, recalled boolean, long_job text);
 CREATE TYPE troupe.batch_external_id AS (task text, job text, n bigint);
 CREATE TYPE troupe.batch_approval AS (
 	task text, begins boolean, id text, scope bytea, node bytea, visit bigint, flow_id text, state text, since bigint, due bigint, key text, title text,
@@ -304,6 +309,7 @@ CREATE TABLE troupe.task_logs (
 	chars        bigint NOT NULL,
 	lines        bigint NOT NULL,
 	content      bytea NOT NULL,
+	long_job     text, -- NULL = job is whole
 	PRIMARY KEY (task, n)
 );
 CREATE INDEX task_logs_job ON troupe.task_logs (job, n);
