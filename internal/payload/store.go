@@ -32,6 +32,7 @@ type Store struct {
 	opts  Options
 	mark  []byte
 	cache *cache
+	made  made
 	aside atomic.Pointer[func(do func())]
 }
 
@@ -58,40 +59,66 @@ func (s *Store) Keep(ctx context.Context, task string, v json.RawMessage) (json.
 		return v, nil
 	}
 	hash := hashOf(v)
-	of := task + "/" + hash
-	if known, ok := s.cache.get(of); ok && time.Since(known.writtenAt) < equalFor {
-		return s.text(&known.ref), nil
+	if known, ok := s.written(task, hash); ok {
+		return s.text(&known), nil
 	}
-	r := Ref{Task: task, Name: hash + "." + rand.Text()[:10], Size: len(v)}
+	r := refTo(task, hash, v)
+	if err := s.put(ctx, &r, v); err != nil {
+		return nil, err
+	}
+	return s.text(&r), nil
+}
+
+// written is a reference to an equal value of the task whose object was written lately.
+func (s *Store) written(task, hash string) (Ref, bool) {
+	known, ok := s.cache.get(contentOf(task, hash))
+	return known.ref, ok && time.Since(known.writtenAt) < equalFor
+}
+
+// refTo names the object that a value of a task will have.
+func refTo(task, hash string, v json.RawMessage) Ref {
+	return Ref{Task: task, Name: hash + "." + rand.Text()[:10], Size: len(v)}
+}
+
+// put writes the object of a reference.
+func (s *Store) put(ctx context.Context, r *Ref, v []byte) error {
 	err := patiently(ctx, func(ctx context.Context) error { return s.opts.Bucket.Put(ctx, r.Key(), v) })
 	if err != nil {
-		return nil, fmt.Errorf("a value of %d bytes of task %s could not be kept at %s: %w", len(v), task, s.opts.Bucket.Address(Folder(task)), err)
+		return fmt.Errorf("a value of %d bytes of task %s could not be kept at %s: %w", len(v), r.Task, s.opts.Bucket.Address(Folder(r.Task)), err)
 	}
-	s.cache.put(cached{of: of, ref: r, content: bytes.Clone(v), writtenAt: time.Now()})
-	return s.text(&r), nil
+	s.cache.put(cached{of: r.of(), ref: *r, content: bytes.Clone(v), writtenAt: time.Now()})
+	return nil
 }
 
 // KeepFields is Keep for params: of an object each large field is kept by itself, so that others can be looked at without it.
 func (s *Store) KeepFields(ctx context.Context, task string, params json.RawMessage) (json.RawMessage, error) {
-	if !s.Large(params) {
+	if _, ok := s.whole(params); ok || !s.Large(params) {
 		return params, nil
 	}
 	members, ok := expr.Members(params)
 	if !ok {
 		return s.Keep(ctx, task, params)
 	}
+	var err error
+	kept := object(members, func(v json.RawMessage) json.RawMessage {
+		if err == nil {
+			v, err = s.Keep(ctx, task, v)
+		}
+		return v
+	})
+	return kept, err
+}
+
+// object puts an object together of what becomes of its values.
+func object(members []expr.Member, become func(json.RawMessage) json.RawMessage) json.RawMessage {
 	b := []byte{'{'}
 	for i, m := range members {
-		v, err := s.Keep(ctx, task, m.Value)
-		if err != nil {
-			return nil, err
-		}
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(append(expr.AppendQuote(b, m.Key), ':'), v...)
+		b = append(append(expr.AppendQuote(b, m.Key), ':'), become(m.Value)...)
 	}
-	return append(b, '}'), nil
+	return append(b, '}')
 }
 
 // Open is what a value stands for that is a reference; any other one is returned as it is.
@@ -232,9 +259,8 @@ func (s *Store) Glimpse(v json.RawMessage, most int) (size int, begin []byte, su
 
 // read reads what a reference stands for, and compares it with its hash.
 func (s *Store) read(ctx context.Context, r *Ref) (content []byte, err error) {
-	of := r.Task + "/" + r.hash()
-	if known, ok := s.cache.get(of); ok {
-		return known.content, nil
+	if known, ok := s.known(r); ok {
+		return known, nil
 	}
 	s.waiting(func() {
 		err = patiently(ctx, func(ctx context.Context) error {
@@ -248,8 +274,16 @@ func (s *Store) read(ctx context.Context, r *Ref) (content []byte, err error) {
 	case len(content) != r.Size || hashOf(content) != r.hash():
 		return nil, s.changed(r)
 	}
-	s.cache.put(cached{of: of, ref: *r, content: content})
+	s.cache.put(cached{of: r.of(), ref: *r, content: content})
 	return content, nil
+}
+
+// known is a content that is in memory.
+func (s *Store) known(r *Ref) ([]byte, bool) {
+	if known, ok := s.cache.get(r.of()); ok {
+		return known.content, true
+	}
+	return s.made.content(r.of())
 }
 
 func (s *Store) waiting(do func()) {
@@ -262,8 +296,8 @@ func (s *Store) waiting(do func()) {
 
 // part reads some bytes of what a reference stands for.
 func (s *Store) part(ctx context.Context, r *Ref, from, n int) (part []byte, err error) {
-	if known, ok := s.cache.get(r.Task + "/" + r.hash()); ok {
-		return known.content[from : from+n], nil
+	if known, ok := s.known(r); ok {
+		return known[from : from+n], nil
 	}
 	err = patiently(ctx, func(ctx context.Context) error {
 		part, err = s.opts.Bucket.Range(ctx, r.Key(), int64(from), n)
