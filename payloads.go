@@ -52,7 +52,23 @@ func newPayloads(ctx context.Context, cfg *Config, bucket objects.Bucket, store 
 	if over == 0 {
 		over = payloadOver
 	}
-	return payload.New(payload.Options{Bucket: bucket, Secret: secret, Over: over, Most: cfg.Limits.OrDefault().Shared}), nil
+	values := payload.New(payload.Options{Bucket: bucket, Secret: secret, Over: over, Most: cfg.Limits.OrDefault().Shared})
+	noted, err := store.ValuesAt(ctx)
+	if err == nil {
+		err = values.Settle(ctx, cfg.valuesAt(), noted)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--payload-store: %w", err)
+	}
+	return values, nil
+}
+
+// valuesAt is where large values are kept, for people; "" = in the store.
+func (c *Config) valuesAt() string {
+	if c.PayloadStore == "" {
+		return ""
+	}
+	return objects.Shown(c.PayloadStore)
 }
 
 // payloadsOf is what a member keeps large values with; nil = it does not.

@@ -277,6 +277,7 @@ func (e *Engine) actors() actors.Config {
 		Relay:       e.attached,
 		Trackers:    e.trackers(),
 		Payloads:    e.payloadsOf(),
+		ValuesAt:    e.cfg.valuesAt(),
 		Gained:      e.lookAtSchedules,
 		Concurrency: map[flow.ExecType]int{flow.ExecFunc: e.cfg.Functions, flow.ExecScript: e.cfg.Scripts, flow.ExecProcess: e.cfg.Scripts, flow.ExecPython: e.cfg.Scripts, flow.ExecLibrary: e.cfg.Scripts, flow.ExecHTTP: e.cfg.Calls, flow.ExecWorker: e.cfg.Calls},
 		Visibility:  e.cfg.Visibility, IdleAfter: e.cfg.IdleAfter, Retention: e.cfg.Retention, Chores: e.chores(), Tracing: e.tracing(), NodeMetrics: e.cfg.NodeMetrics, Logger: e.cfg.Logger,

@@ -6,6 +6,8 @@
 // because it holds a word that follows from the store's secret; what is read as a whole is compared with its hash before anybody gets it; an object
 // is written once, under a name of its own, and never changed; so one that is old, and that nothing stored refers to, nobody will ever refer to.
 //
+// A place is of one store, and says so in an object (place.go): nobody takes an empty place for that of his store, or sweeps the values of another one.
+//
 // The objects of a task are in a folder of its own. Another task that has part of its history refers to the same ones; who deletes a task asks
 // whether others hold its objects (package persistence keeps that).
 package payload
