@@ -140,7 +140,18 @@ func (s withPayloads) tidy(ctx context.Context, owner string, before time.Time) 
 		_, kept := slices.BinarySearch(held, o.Key[len(payload.Folder(owner)):])
 		return kept || !o.Written.Before(before)
 	})
-	return s.remove(ctx, list)
+	if err := s.remove(ctx, list); err != nil {
+		return err
+	}
+	if folder, ok := s.bucket.(tidied); ok {
+		return folder.Tidy(ctx, payload.Folder(owner), before)
+	}
+	return nil
+}
+
+// tidied is a bucket in which a crash may leave more than objects.
+type tidied interface {
+	Tidy(ctx context.Context, prefix string, before time.Time) error
 }
 
 // removedAtOnce is how many objects are being deleted at the same time.
