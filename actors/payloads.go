@@ -24,9 +24,11 @@ type Payloads interface {
 	Refer(task string, v json.RawMessage) (json.RawMessage, []persistence.Object)
 	WriteMade(ctx context.Context, made []persistence.Object) error
 	DropMade(made []persistence.Object)
-	// Refers says whether there are references in a value. Whole is the value with what they stand for.
+	// Refers says whether there are references in a value. WholeFor is the value with what they stand for.
 	Refers(v json.RawMessage) bool
-	Whole(v json.RawMessage) (json.RawMessage, error)
+	WholeFor(ctx context.Context, v json.RawMessage) (json.RawMessage, error)
+	// Patiently is for jobs: what is asked with it waits for minutes for a place that does not answer.
+	Patiently(ctx context.Context) context.Context
 	// Aside gives it what lets others go on while an actor waits for a value.
 	Aside(aside func(do func()))
 	// Foreign lists the objects that a value refers to and that are another task's.
@@ -43,9 +45,9 @@ func (m *Member) keep(ctx context.Context, task string, v json.RawMessage) (json
 
 // kept is a report whose output is kept elsewhere, if it is large. Where that is not possible the attempt has failed.
 func (m *Member) kept(task string, r flow.Report) flow.Report {
-	if r.Error == "" {
+	if p := m.cfg.Payloads; p != nil && r.Error == "" {
 		var err error
-		if r.Output, err = m.keep(m.ctx, task, r.Output); err != nil {
+		if r.Output, err = m.keep(p.Patiently(m.ctx), task, r.Output); err != nil {
 			r.Output, r.Deferred, r.Error = nil, nil, err.Error()
 		}
 	}
@@ -139,16 +141,18 @@ func (m *Member) refers(job *flow.Job) bool {
 }
 
 // whole is a job with what its references stand for.
-func (m *Member) whole(job flow.Job) (flow.Job, error) {
+func (m *Member) whole(ctx context.Context, job flow.Job) (flow.Job, error) {
 	switch {
 	case job.Lacks != "":
 		return job, errors.New(job.Lacks)
 	case !m.refers(&job):
 		return job, nil
 	}
+	p := m.cfg.Payloads
+	ctx = p.Patiently(ctx)
 	for _, v := range []*json.RawMessage{&job.Input, &job.Params, &job.Run} {
 		var err error
-		if *v, err = m.cfg.Payloads.Whole(*v); err != nil {
+		if *v, err = p.WholeFor(ctx, *v); err != nil {
 			return job, err
 		}
 	}

@@ -126,6 +126,7 @@ var errDropped = errors.New("nobody needs the value any longer")
 
 // WriteMade writes the objects of values that were made. What was written is not written again.
 func (s *Store) WriteMade(ctx context.Context, objects []persistence.Object) error {
+	ctx = s.Patiently(ctx)
 	var all sync.WaitGroup
 	errs, places := make([]error, len(objects)), make(chan struct{}, writtenAtOnce)
 	for i, o := range objects {

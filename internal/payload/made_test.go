@@ -6,6 +6,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -113,4 +115,61 @@ func TestWhatCannotBeWrittenIsTold(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.ErrorContains(t, s.WriteMade(ctx, made), "a value of 1002 bytes of task task-1 could not be kept")
+}
+
+// away is a bucket that does not answer before a time.
+type away struct {
+	objects.Bucket
+	until time.Time
+}
+
+func (a *away) answer(ctx context.Context) error {
+	if time.Now().Before(a.until) {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return nil
+}
+
+func (a *away) Put(ctx context.Context, key string, v []byte) error {
+	if err := a.answer(ctx); err != nil {
+		return err
+	}
+	return a.Bucket.Put(ctx, key, v)
+}
+
+func (a *away) Get(ctx context.Context, key string, most int) ([]byte, error) {
+	if err := a.answer(ctx); err != nil {
+		return nil, err
+	}
+	return a.Bucket.Get(ctx, key, most)
+}
+
+func TestJobsWaitForMinutesForABucketAndPeopleDoNot(t *testing.T) {
+	folder := t.TempDir()
+	ref := kept(t, in(t, folder, 300), "task-1", strings.Repeat("y", 1000))
+	synctest.Test(t, func(t *testing.T) {
+		dir, err := objects.OpenDir(folder)
+		require.NoError(t, err)
+		a := &away{Bucket: dir, until: time.Now().Add(4 * time.Minute)}
+		s := payload.New(payload.Options{Bucket: a, Secret: "secret", Over: 300})
+		begun := time.Now()
+		_, err = s.Whole(ref)
+		require.ErrorContains(t, err, "could not be read")
+		_, err = s.Keep(t.Context(), "task-1", quoted(1000))
+		require.ErrorContains(t, err, "could not be kept")
+		require.Equal(t, time.Minute, time.Since(begun))
+		v, err := s.WholeFor(s.Patiently(t.Context()), ref)
+		require.NoError(t, err)
+		require.Len(t, v, 1002)
+
+		a.until = time.Now().Add(4 * time.Minute)
+		_, made := s.Refer("task-1", quoted(900))
+		require.NoError(t, s.WriteMade(t.Context(), made))
+		a.until = time.Now().Add(time.Hour)
+		begun = time.Now()
+		_, err = s.Keep(s.Patiently(t.Context()), "task-1", quoted(2000))
+		require.ErrorContains(t, err, "could not be kept")
+		require.Equal(t, 5*time.Minute, time.Since(begun))
+	})
 }

@@ -135,6 +135,11 @@ func (s *Store) Open(v json.RawMessage) (json.RawMessage, error) {
 
 // Whole is a value with what stands for its references in their places.
 func (s *Store) Whole(v json.RawMessage) (json.RawMessage, error) {
+	return s.WholeFor(context.Background(), v)
+}
+
+// WholeFor is Whole for whoever may not wait any longer, or may wait Patiently.
+func (s *Store) WholeFor(ctx context.Context, v json.RawMessage) (json.RawMessage, error) {
 	if !s.Refers(v) {
 		return v, nil
 	}
@@ -142,11 +147,11 @@ func (s *Store) Whole(v json.RawMessage) (json.RawMessage, error) {
 	if s.opts.Most > 0 && size > s.opts.Most {
 		return nil, flow.Errorf(flow.Limit, "the value has %d bytes with all that it refers to, more than the %d that can be put together: pass a part of it", size, s.opts.Most)
 	}
-	if _, ok := s.whole(v); ok { // it may be remembered, and need not be copied
-		return s.Open(v)
+	if r, ok := s.whole(v); ok { // it may be remembered, and need not be copied
+		return s.read(ctx, &r)
 	}
 	b := bytes.NewBuffer(make([]byte, 0, size))
-	err := s.Write(context.Background(), b, v)
+	err := s.Write(ctx, b, v)
 	return b.Bytes(), err
 }
 
@@ -335,18 +340,32 @@ func (e *lostError) Error() string { return e.told.Msg }
 
 func (e *lostError) Unwrap() []error { return []error{e.told, flow.ErrNoContent} }
 
-// How long what fails is tried again, and how long the first pauses are.
+// How long what fails is tried again, by those whom somebody waits for and by those who can wait, how long one try may take, and how long the first
+// pauses are.
 const (
-	patience   = 30 * time.Second
-	firstPause = 50 * time.Millisecond
+	patience     = 30 * time.Second
+	longPatience = 5 * time.Minute
+	tryTime      = 30 * time.Second
+	firstPause   = 50 * time.Millisecond
 )
+
+type patientKey struct{}
+
+// Patiently is for whoever can wait for a bucket that does not answer: jobs, which have been begun, or were done, for nothing else.
+func (s *Store) Patiently(ctx context.Context) context.Context {
+	return context.WithValue(ctx, patientKey{}, true)
+}
 
 // patiently asks a bucket until it answers.
 func patiently(ctx context.Context, ask func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	most := patience
+	if ctx.Value(patientKey{}) != nil {
+		most = longPatience
+	}
+	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	for pause := firstPause; ; pause = min(2*pause, 5*time.Second) {
-		err := ask(ctx)
+		err := try(ctx, ask)
 		if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 			return err
 		}
@@ -356,4 +375,11 @@ func patiently(ctx context.Context, ask func(context.Context) error) error {
 			return err
 		}
 	}
+}
+
+// try asks once: a connection that is gone without a word does not keep it from trying again.
+func try(ctx context.Context, ask func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, tryTime)
+	defer cancel()
+	return ask(ctx)
 }
