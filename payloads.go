@@ -53,14 +53,33 @@ func newPayloads(ctx context.Context, cfg *Config, bucket objects.Bucket, store 
 		over = payloadOver
 	}
 	values := payload.New(payload.Options{Bucket: bucket, Secret: secret, Over: over, Most: cfg.Limits.OrDefault().Shared})
+	return values, settle(ctx, cfg, values, store)
+}
+
+// settleFor is for how long a member that starts waits for the place where the store's values are. When that does not answer it starts nevertheless:
+// much may be done without.
+var settleFor = 5 * time.Second
+
+// settle finds out whether the place of large values is the store's.
+func settle(ctx context.Context, cfg *Config, values *payload.Store, store persistence.Store) error {
+	at := cfg.valuesAt()
 	noted, err := store.ValuesAt(ctx)
-	if err == nil {
-		err = values.Settle(ctx, cfg.valuesAt(), noted)
-	}
 	if err != nil {
-		return nil, fmt.Errorf("--payload-store: %w", err)
+		return fmt.Errorf("--payload-store: %w", err)
 	}
-	return values, nil
+	if noted == at {
+		var cancel func()
+		ctx, cancel = context.WithTimeout(ctx, settleFor)
+		defer cancel()
+	}
+	err = values.Settle(ctx, at, noted)
+	switch {
+	case err != nil && noted == at && errors.Is(err, payload.ErrAway):
+		cfg.Logger.Warn("the place of large values does not answer: what needs one of them waits", "error", err)
+	case err != nil:
+		return fmt.Errorf("--payload-store: %w", err)
+	}
+	return nil
 }
 
 // valuesAt is where large values are kept, for people; "" = in the store.

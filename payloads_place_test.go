@@ -2,13 +2,16 @@ package troupe
 
 import (
 	"context"
+	"errors"
 	"net/url"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/internal/objects"
 	"github.com/troupe-engine/troupe/internal/pgtest"
 	"github.com/troupe-engine/troupe/persistence"
@@ -100,4 +103,30 @@ func TestWhereValuesAreIsToldWithoutSecrets(t *testing.T) {
 // opens gives a bucket, whatever it is called.
 func opens(b Bucket) OpenBucket {
 	return func(context.Context, *url.URL) (Bucket, error) { return b, nil }
+}
+
+// gone is a bucket that cannot be reached.
+type gone struct{ Bucket }
+
+func (gone) Get(context.Context, string, int) ([]byte, error) {
+	return nil, errors.New("there is no way to the host")
+}
+
+func TestAMemberStartsWhileThePlaceThatItHadDoesNotAnswer(t *testing.T) {
+	settleFor = 50 * time.Millisecond
+	defer func() { settleFor = 5 * time.Second }()
+	onBoth(t, func(t *testing.T, store func() string) {
+		dir, err := objects.OpenDir(t.TempDir())
+		require.NoError(t, err)
+		cfg := Config{Store: store(), PayloadOver: 500, PayloadStore: "other://host/values", Buckets: map[string]OpenBucket{"other": opens(dir)}}
+		e := making(t, cfg)
+		_, err = e.Member(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, e.Close())
+		cfg.Buckets = map[string]OpenBucket{"other": opens(gone{dir})}
+		e = making(t, cfg)
+		require.NoError(t, e.Publish(t.Context(), "short", []byte("nodes: {short: {func: short}}")))
+		_, result := e.made(t, "short", nil)
+		require.EqualValues(t, flow.TaskCompleted, result.Status, result.Error)
+	})
 }

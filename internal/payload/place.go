@@ -21,6 +21,9 @@ func (s *Store) owner() string {
 	return hex.EncodeToString(mac.Sum(nil)[:16])
 }
 
+// ErrAway is what Settle answers when the place does not.
+var ErrAway = errors.New("whose values are there could not be read")
+
 // Settle sees to it that the place, which is called at, is the one where the store's values are: noted is what the store knows of that, "" = nobody has
 // kept any yet. Then the place becomes the store's, unless it is another one's, whose values a sweep would take for nobody's.
 func (s *Store) Settle(ctx context.Context, at, noted string) error {
@@ -38,7 +41,7 @@ func (s *Store) Settle(ctx context.Context, at, noted string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%s is not where the large values of this store are: those are at %s; where they have been moved to, there has to be the object %s, too, which tells whose they are", at, noted, ownerKey)
 	case err != nil:
-		return fmt.Errorf("whose values are at %s could not be read: %w", at, err)
+		return fmt.Errorf("%s: %w: %w", at, ErrAway, err)
 	case strings.TrimSpace(string(text)) != s.owner():
 		return fmt.Errorf("at %s are large values of another store: name a place of this one's own, such as a folder in it", at)
 	}
