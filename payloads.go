@@ -52,7 +52,42 @@ func newPayloads(ctx context.Context, cfg *Config, bucket objects.Bucket, store 
 	if over == 0 {
 		over = payloadOver
 	}
-	return payload.New(payload.Options{Bucket: bucket, Secret: secret, Over: over, Most: cfg.Limits.OrDefault().Shared}), nil
+	values := payload.New(payload.Options{Bucket: bucket, Secret: secret, Over: over, Most: cfg.Limits.OrDefault().Shared})
+	return values, settle(ctx, cfg, values, store)
+}
+
+// settleFor is for how long a member that starts waits for the place where the store's values are. When that does not answer it starts nevertheless:
+// much may be done without.
+var settleFor = 5 * time.Second
+
+// settle finds out whether the place of large values is the store's.
+func settle(ctx context.Context, cfg *Config, values *payload.Store, store persistence.Store) error {
+	at := cfg.valuesAt()
+	noted, err := store.ValuesAt(ctx)
+	if err != nil {
+		return fmt.Errorf("--payload-store: %w", err)
+	}
+	if noted == at {
+		var cancel func()
+		ctx, cancel = context.WithTimeout(ctx, settleFor)
+		defer cancel()
+	}
+	err = values.Settle(ctx, at, noted)
+	switch {
+	case err != nil && noted == at && errors.Is(err, payload.ErrAway):
+		cfg.Logger.Warn("the place of large values does not answer: what needs one of them waits", "error", err)
+	case err != nil:
+		return fmt.Errorf("--payload-store: %w", err)
+	}
+	return nil
+}
+
+// valuesAt is where large values are kept, for people; "" = in the store.
+func (c *Config) valuesAt() string {
+	if c.PayloadStore == "" {
+		return ""
+	}
+	return objects.Shown(c.PayloadStore)
 }
 
 // payloadsOf is what a member keeps large values with; nil = it does not.
@@ -124,7 +159,18 @@ func (s withPayloads) tidy(ctx context.Context, owner string, before time.Time) 
 		_, kept := slices.BinarySearch(held, o.Key[len(payload.Folder(owner)):])
 		return kept || !o.Written.Before(before)
 	})
-	return s.remove(ctx, list)
+	if err := s.remove(ctx, list); err != nil {
+		return err
+	}
+	if folder, ok := s.bucket.(tidied); ok {
+		return folder.Tidy(ctx, payload.Folder(owner), before)
+	}
+	return nil
+}
+
+// tidied is a bucket in which a crash may leave more than objects.
+type tidied interface {
+	Tidy(ctx context.Context, prefix string, before time.Time) error
 }
 
 // removedAtOnce is how many objects are being deleted at the same time.

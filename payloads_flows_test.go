@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -20,11 +21,21 @@ func report(in json.RawMessage) map[string]any {
 	return map[string]any{"kind": "large", "n": 7, "of": in, "list": []any{long + "0", long + "1", long + "2"}, "text": long, "none": nil}
 }
 
+// manyFields are those of an input that is large, and of which none is.
+var manyFields = func() string {
+	var b strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&b, "f%02d: 'a short text, but one of many', ", i)
+	}
+	return b.String()
+}()
+
 // offloaded are flows that look into large values in all the ways there are, and what is done to their tasks.
 var offloaded = map[string]struct {
 	definition string
 	params     any
 	signal     string // a key that gets a large value
+	answers    bool   // an approval is answered with one
 }{
 	"graph": {params: map[string]any{"text": long, "small": 1}, signal: "go", definition: `
 start: make
@@ -82,6 +93,55 @@ nodes:
         deep: {func: report}
   all: {depends_on: [expr, has, each, count, branch], func: echo}
 `},
+	"graph-that-makes": {params: map[string]any{"texts": []string{long + "0", long + "1"}}, answers: true, definition: `
+start: make
+result: done
+nodes:
+  make: {exec_type: local_func, func: report, post: {output_key: made, output_map: {texts: list, word: text, kind: kind}}}
+  part: {exec_type: local_func, func: none, prep: {input_key: $shared.made.text}}
+  list: {kind: foreach, exec_type: local_func, func: none, prep: {input_key: $shared.made.list}}
+  parts:
+    exec_type: local_func
+    func: none
+    prep: {input_map: {text: $shared.made.text, word: $shared.word, kind: $shared.kind, all: $shared.texts, made: $shared.made, params: $params.texts}}
+    post: {output_key: seen}
+  many: {exec_type: local_func, func: none, prep: {input_map: {` + manyFields + `}}}
+  ask: {kind: approval, params: {approval_key: $shared.made.answer}, post: {output_key: answer}}
+  wait: {kind: wait_event, params: {signal_key: $shared.made.text}, post: {output_key: said}}
+  inside:
+    kind: subflow
+    prep: {input_map: {word: $shared.said}}
+    subflow:
+      start: in
+      nodes:
+        in: {exec_type: local_func, func: none, prep: {input_key: $params.text}, post: {output_key: seen}}
+  last: {exec_type: local_func, func: echo, prep: {input_map: {answer: $shared.answer, said: $shared.said, word: $shared.word}}, post: {output_map: {done: word}}}
+edges:
+  - {from: make, action: default, to: part}
+  - {from: part, action: default, to: list}
+  - {from: list, action: default, to: parts}
+  - {from: parts, action: default, to: many}
+  - {from: many, action: default, to: ask}
+  - {from: ask, action: default, to: wait}
+  - {from: wait, action: default, to: inside}
+  - {from: inside, action: default, to: last}
+`},
+	"dag-that-makes": {params: map[string]any{"text": long, "few": []int{1, 2}}, definition: `
+nodes:
+  make: {func: report}
+  expr: {depends_on: [make], prep: {expr: "{'twice': deps.make.text + deps.make.text, 'list': deps.make.list, 'n': deps.make.n}"}, func: none}
+  text: {depends_on: [make], prep: {expr: "deps.make.text + 'x'"}, func: none}
+  shared: {depends_on: [make], prep: {input_key: $shared.go}, func: none}
+  branch:
+    kind: branch
+    depends_on: [make]
+    prep: {expr: "{'text': deps.make.text + '!', 'few': run.few}"}
+    flow:
+      nodes:
+        in: {func: none, prep: {expr: "run.text + '?'"}}
+  leaf: {depends_on: [expr, text, shared, branch], func: report, prep: {input_key: $run.few}}
+  out: {kind: output, prep: {expr: "{'text': deps.leaf.text + deps.leaf.text, 'n': deps.leaf.n, 'list': deps.leaf.list.map(x, x + '.')}"}}
+`},
 	"pgflow": {params: []string{long + "a", long + "b", long + "c"}, definition: `
 profile: pgflow
 nodes:
@@ -108,6 +168,7 @@ func (e *Engine) carriedOut(t *testing.T, name string) map[string]any {
 	tt := offloaded[name]
 	e.HandleJSON("echo", func(_ context.Context, j Job) (json.RawMessage, error) { return j.Input, nil })
 	e.HandleJSON("short", func(_ context.Context, j Job) (json.RawMessage, error) { return json.RawMessage("1"), nil })
+	e.HandleJSON("none", func(_ context.Context, j Job) (json.RawMessage, error) { return json.RawMessage("null"), nil })
 	e.Handle("list", func(context.Context, Job) (any, error) { return map[string]any{"list": []string{long, long}}, nil })
 	e.Handle("report", func(_ context.Context, j Job) (any, error) { return report(j.Input), nil })
 	require.NoError(t, e.Publish(t.Context(), name, []byte(tt.definition)))
@@ -115,6 +176,10 @@ func (e *Engine) carriedOut(t *testing.T, name string) map[string]any {
 	require.NoError(t, err)
 	if tt.signal != "" {
 		require.NoError(t, e.Signal(t.Context(), id, tt.signal, map[string]string{"said": long}))
+	}
+	if tt.answers {
+		_, err := e.AnswerApproval(t.Context(), e.askedOf(t, id), ApprovalAnswer{Value: must(json.Marshal(map[string]string{"because": long}))})
+		require.NoError(t, err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -130,6 +195,20 @@ func (e *Engine) carriedOut(t *testing.T, name string) map[string]any {
 	}
 	got["id"] = id
 	return got
+}
+
+// askedOf is the approval that a task asks for.
+func (e *Engine) askedOf(t *testing.T, task string) (id string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		asked, err := e.Approvals(t.Context(), ApprovalQuery{Text: task})
+		require.NoError(t, err)
+		if len(asked.Items) == 1 {
+			id = asked.Items[0].ID
+		}
+		return id != ""
+	}, 20*time.Second, 5*time.Millisecond)
+	return id
 }
 
 func decoded(t *testing.T, v any) (value any) {
@@ -152,10 +231,13 @@ func TestTasksGoTheSameWhereverLargeValuesAre(t *testing.T) {
 				delete(got, "id")
 				require.Equal(t, want, got)
 				require.NotEmpty(t, objectsOf(t, folder, id))
+				if strings.HasSuffix(name, "-that-makes") {
+					require.EqualValues(t, flow.TaskCompleted, got["status"], got["error"])
+				}
 				rows, err := away.store.Rows(t.Context(), id, 0, persistence.Part{Rows: 1000, Bytes: 10 << 20})
 				require.NoError(t, err)
 				for _, row := range rows {
-					require.NotContains(t, string(row.Events), long[:100], "a large value is in the store")
+					require.NotContains(t, string(row.Events), `quoted\" long and`, "a large value is in the store")
 				}
 			})
 		}

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -23,6 +24,9 @@ type silent struct {
 }
 
 func (s *silent) Get(ctx context.Context, key string, most int) ([]byte, error) {
+	if !strings.HasPrefix(key, "values/") {
+		return s.Bucket.Get(ctx, key, most)
+	}
 	select {
 	case s.asked <- key:
 	default:

@@ -35,7 +35,7 @@ func (e *Engine) StartTx(ctx context.Context, tx pgx.Tx, name string, params any
 	if err != nil {
 		return "", told(err)
 	}
-	there, err := postgres.Begin(ctx, e.newest.Store, tx, &first.Commit)
+	there, err := postgres.Begin(ctx, e.opened, tx, &first.Commit)
 	switch {
 	case errors.Is(err, persistence.ErrNoVersion):
 		return "", missing(err, "there is no flow %.140q any more: it was deleted", name)

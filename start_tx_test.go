@@ -2,6 +2,7 @@ package troupe
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"path/filepath"
 	"testing"
@@ -283,4 +284,38 @@ func TestATransactionIsToBeOnTheDatabaseOfTheStore(t *testing.T) {
 	_, err = lite.StartTx(t.Context(), nil, "shipping", nil)
 	require.ErrorIs(t, err, errors.ErrUnsupported)
 	require.ErrorContains(t, err, "use a store of PostgreSQL")
+}
+
+func TestParamsOfATaskThatATransactionBeginsAreInTheBucketBefore(t *testing.T) {
+	store, folder := pgtest.DSN(t), t.TempDir()
+	e := making(t, Config{Store: store, PayloadOver: 500, Retention: -1, PayloadStore: "file://" + filepath.ToSlash(folder)})
+	conn, err := pgx.Connect(t.Context(), store)
+	require.NoError(t, err)
+	defer conn.Close(context.Background())
+	begin := func() (string, pgx.Tx) {
+		tx, err := conn.Begin(t.Context())
+		require.NoError(t, err)
+		id, err := e.StartTx(t.Context(), tx, "make", map[string]string{"text": long, "small": "x"})
+		require.NoError(t, err)
+		require.Len(t, objectsOf(t, folder, id), 1)
+		return id, tx
+	}
+	id, tx := begin()
+	require.NoError(t, tx.Commit(t.Context()))
+	result, err := e.Wait(t.Context(), id)
+	require.NoError(t, err)
+	require.EqualValues(t, flow.TaskCompleted, result.Status, result.Error)
+	sizes, err := e.store.Sizes(t.Context(), []string{id})
+	require.NoError(t, err)
+	require.Less(t, sizes[0], int64(3000))
+	task, err := e.Task(t.Context(), id)
+	require.NoError(t, err)
+	require.Contains(t, string(must(json.Marshal(task.Params))), "long and")
+
+	never, tx := begin()
+	require.NoError(t, tx.Rollback(t.Context()))
+	_, err = e.values.sweep(t.Context(), time.Now().Add(time.Minute).UnixMilli())
+	require.NoError(t, err)
+	require.Empty(t, objectsOf(t, folder, never), "nothing refers to it")
+	require.NotEmpty(t, objectsOf(t, folder, id))
 }

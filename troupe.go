@@ -54,6 +54,7 @@ import (
 // Engine is one member in this process.
 type Engine struct {
 	cfg        Config
+	opened     persistence.Store // as it is, without what is kept in buckets
 	store      persistence.Store
 	newest     *persistence.NewestStore // the same
 	reader     *persistence.Reader
@@ -123,6 +124,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	opened := store
 	var payloads *payload.Store
 	var values *withPayloads
 	if large != nil {
@@ -139,7 +141,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	}
 	cfg.Cluster = cmp.Or(cfg.Cluster, "troupe")
 	newest := persistence.Newest(store, time.Now)
-	e := &Engine{cfg: cfg, store: newest, newest: newest, files: files, payloads: payloads, values: values, secrets: known, serves: cfg.Listener != nil, reader: persistence.NewReader(newest, cfg.Limits), tls: certificates}
+	e := &Engine{cfg: cfg, opened: opened, store: newest, newest: newest, files: files, payloads: payloads, values: values, secrets: known, serves: cfg.Listener != nil, reader: persistence.NewReader(newest, cfg.Limits), tls: certificates}
 	if payloads != nil {
 		e.reader.Keep(payloads)
 	}
@@ -275,6 +277,7 @@ func (e *Engine) actors() actors.Config {
 		Relay:       e.attached,
 		Trackers:    e.trackers(),
 		Payloads:    e.payloadsOf(),
+		ValuesAt:    e.cfg.valuesAt(),
 		Gained:      e.lookAtSchedules,
 		Concurrency: map[flow.ExecType]int{flow.ExecFunc: e.cfg.Functions, flow.ExecScript: e.cfg.Scripts, flow.ExecProcess: e.cfg.Scripts, flow.ExecPython: e.cfg.Scripts, flow.ExecLibrary: e.cfg.Scripts, flow.ExecHTTP: e.cfg.Calls, flow.ExecWorker: e.cfg.Calls},
 		Visibility:  e.cfg.Visibility, IdleAfter: e.cfg.IdleAfter, Retention: e.cfg.Retention, Chores: e.chores(), Tracing: e.tracing(), NodeMetrics: e.cfg.NodeMetrics, Logger: e.cfg.Logger,

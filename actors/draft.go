@@ -14,8 +14,9 @@ type draft struct {
 	tallies   []flow.Tally
 	approvals []flow.Approval // that begin or end
 	answers   []pending
-	asked     int // how many of them carry a request id
-	started   int // attempts
+	asked     int                  // how many of them carry a request id
+	started   int                  // attempts
+	made      []persistence.Object // that the row refers to
 }
 
 type pending struct {

@@ -22,7 +22,8 @@ type lanes struct {
 	m       *Member
 	mu      sync.Mutex
 	waiting []*writing
-	tasks   map[string]bool // of which a commit is being written: never two of one at a time
+	early   map[*writing]bool // what they refer to is being written
+	tasks   map[string]bool   // of which a commit is being written: never two of one at a time
 	most    int
 	running int
 	flying  int // commits that are being written, and not for long
@@ -41,25 +42,48 @@ type (
 	// writing is a commit on its way; reply gets written.
 	writing struct {
 		commit persistence.Commit
+		made   []persistence.Object // that are to be written first
 		reply  *actor.PID
 		gen    int
 	}
 	written struct {
 		gen int
-		err error // nil, ErrStale, ErrUnknown, ErrExists, ErrNoVersion, ErrRefused
+		err error // nil, unkept, ErrStale, ErrUnknown, ErrExists, ErrNoVersion, ErrRefused
 	}
 )
 
 func newLanes(m *Member) *lanes {
-	return &lanes{m: m, tasks: map[string]bool{}, most: m.store.Lanes()}
+	return &lanes{m: m, early: map[*writing]bool{}, tasks: map[string]bool{}, most: m.store.Lanes()}
 }
 
 func (l *lanes) add(w *writing) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.waiting = append(l.waiting, w)
 	l.m.uncommitted.Add(1)
+	if len(w.made) > 0 {
+		l.early[w] = true
+		l.m.background(func() { l.prepare(w) })
+		return
+	}
+	l.waiting = append(l.waiting, w)
 	l.begin()
+}
+
+// prepare has the objects written that a commit refers to. Where that is not possible the commit is not written either.
+func (l *lanes) prepare(w *writing) {
+	err := l.m.cfg.Payloads.WriteMade(l.m.ctx, w.made)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.early, w)
+	if err == nil {
+		l.waiting = append(l.waiting, w)
+		l.begin()
+		return
+	}
+	l.m.uncommitted.Add(-1)
+	if l.m.ctx.Err() == nil {
+		l.m.tell(w.reply, written{w.gen, unkept{notKept(err)}})
+	}
 }
 
 func (l *lanes) begin() {
@@ -145,6 +169,11 @@ func (l *lanes) busyWith(shards persistence.ShardSet) bool {
 	defer l.mu.Unlock()
 	for task := range l.tasks {
 		if shards.Has(task) {
+			return true
+		}
+	}
+	for w := range l.early {
+		if shards.Has(w.commit.Task) {
 			return true
 		}
 	}

@@ -62,6 +62,8 @@ type Config struct {
 	Chores []Chore
 	// Payloads keeps large values elsewhere than in the store. nil = they are all there.
 	Payloads Payloads
+	// ValuesAt is where they are then, for people.
+	ValuesAt string
 	// MaxUncommitted bounds the commits that wait for the store and the requests that wait for their answers, MaxReady the
 	// jobs that wait in memory for this member's carriers; beyond them new work is refused as busy, and what frees
 	// work, such as a report, beyond four times as much. As many jobs for pollers are kept in memory, more wait in the
@@ -202,7 +204,7 @@ func Start(ctx context.Context, cfg Config) (*Member, error) {
 // join takes a place among the members of the store, and a lease. Who has no others owns everything.
 func (m *Member) join(ctx context.Context) error {
 	cfg := &m.cfg
-	incarnation, err := m.store.Join(ctx, persistence.Joining{Name: cfg.Name, Cluster: cfg.Cluster, URL: cfg.URL, Gossip: cfg.Gossip, Version: cfg.Version, Format: flow.Format, Seal: cfg.Seal, TTL: cfg.Lease})
+	incarnation, err := m.store.Join(ctx, persistence.Joining{Name: cfg.Name, Cluster: cfg.Cluster, URL: cfg.URL, Gossip: cfg.Gossip, Version: cfg.Version, Format: flow.Format, Seal: cfg.Seal, Values: cfg.ValuesAt, TTL: cfg.Lease})
 	if err != nil {
 		return fmt.Errorf("joining the store: %w", err)
 	}

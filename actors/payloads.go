@@ -11,17 +11,24 @@ import (
 )
 
 // Payloads keeps large values elsewhere than in the store: what comes in leaves a reference behind, and whoever carries out a job gets what that
-// stands for. Its methods may take a while, so no actor asks but for Large and Refers. Where a decision opens a value that is kept by it, the actor
-// waits, and no other.
+// stands for. Its methods may take a while, so no actor asks but for Large, Refers, Refer and DropMade. Where a decision opens a value that is kept by it,
+// the actor waits, and no other.
 type Payloads interface {
 	// Large says whether a value is to be kept elsewhere.
 	Large(v json.RawMessage) bool
 	// Keep gives what is to travel in place of a value of a task; KeepFields does so for each field of its params.
 	Keep(ctx context.Context, task string, v json.RawMessage) (json.RawMessage, error)
 	KeepFields(ctx context.Context, task string, params json.RawMessage) (json.RawMessage, error)
-	// Refers says whether there are references in a value. Whole is the value with what they stand for.
+	// Refer gives what is to stand for a value that a decision has made, and the objects which that refers to: WriteMade has to write them before it
+	// is stored, and DropMade tells that it was, or will not be.
+	Refer(task string, v json.RawMessage) (json.RawMessage, []persistence.Object)
+	WriteMade(ctx context.Context, made []persistence.Object) error
+	DropMade(made []persistence.Object)
+	// Refers says whether there are references in a value. WholeFor is the value with what they stand for.
 	Refers(v json.RawMessage) bool
-	Whole(v json.RawMessage) (json.RawMessage, error)
+	WholeFor(ctx context.Context, v json.RawMessage) (json.RawMessage, error)
+	// Patiently is for jobs: what is asked with it waits for minutes for a place that does not answer.
+	Patiently(ctx context.Context) context.Context
 	// Aside gives it what lets others go on while an actor waits for a value.
 	Aside(aside func(do func()))
 	// Foreign lists the objects that a value refers to and that are another task's.
@@ -38,9 +45,9 @@ func (m *Member) keep(ctx context.Context, task string, v json.RawMessage) (json
 
 // kept is a report whose output is kept elsewhere, if it is large. Where that is not possible the attempt has failed.
 func (m *Member) kept(task string, r flow.Report) flow.Report {
-	if r.Error == "" {
+	if p := m.cfg.Payloads; p != nil && r.Error == "" {
 		var err error
-		if r.Output, err = m.keep(m.ctx, task, r.Output); err != nil {
+		if r.Output, err = m.keep(p.Patiently(m.ctx), task, r.Output); err != nil {
 			r.Output, r.Deferred, r.Error = nil, nil, err.Error()
 		}
 	}
@@ -134,16 +141,18 @@ func (m *Member) refers(job *flow.Job) bool {
 }
 
 // whole is a job with what its references stand for.
-func (m *Member) whole(job flow.Job) (flow.Job, error) {
+func (m *Member) whole(ctx context.Context, job flow.Job) (flow.Job, error) {
 	switch {
 	case job.Lacks != "":
 		return job, errors.New(job.Lacks)
 	case !m.refers(&job):
 		return job, nil
 	}
+	p := m.cfg.Payloads
+	ctx = p.Patiently(ctx)
 	for _, v := range []*json.RawMessage{&job.Input, &job.Params, &job.Run} {
 		var err error
-		if *v, err = m.cfg.Payloads.Whole(*v); err != nil {
+		if *v, err = p.WholeFor(ctx, *v); err != nil {
 			return job, err
 		}
 	}
@@ -153,4 +162,38 @@ func (m *Member) whole(job flow.Job) (flow.Job, error) {
 // notWhole is the report on a job whose values cannot be had. Trying again is of no use when they are gone, or too large.
 func notWhole(err error) flow.Report {
 	return flow.Report{Error: err.Error(), Fatal: errors.Is(err, flow.ErrNoContent) || flow.ErrorKindOf(err) == flow.Limit}
+}
+
+// unkept is why a row is not stored: what it refers to could not be written.
+type unkept struct{ error }
+
+func (u unkept) Unwrap() error { return u.error }
+
+// referrer is what stands for values that decisions of a task make.
+func (t *task) referrer() func(json.RawMessage) json.RawMessage {
+	p := t.m.cfg.Payloads
+	if p == nil {
+		return nil
+	}
+	return func(v json.RawMessage) json.RawMessage {
+		ref, made := p.Refer(t.id, v)
+		t.made = append(t.made, made...)
+		return ref
+	}
+}
+
+// release tells that nothing refers to what a draft has made but what is stored.
+func (t *task) release(p *draft) {
+	if p != nil && len(p.made) > 0 {
+		t.m.cfg.Payloads.DropMade(p.made)
+		p.made = nil
+	}
+}
+
+// dropMade lets go of all that is not stored.
+func (t *task) dropMade() {
+	t.release(t.inflight)
+	t.release(t.open)
+	t.release(&draft{made: t.made})
+	t.made = nil
 }

@@ -233,7 +233,7 @@ func (m *Member) tellBegun(ctx context.Context, job *flow.Job) (answered bool, e
 
 // carryWhole has a job carried out with its values as they are, and keeps the output.
 func (m *Member) carryWhole(ctx context.Context, carrier Carrier, job flow.Job) flow.Report {
-	job, err := m.whole(job)
+	job, err := m.whole(ctx, job)
 	if err != nil {
 		return notWhole(err)
 	}

@@ -195,7 +195,7 @@ func (w *ferry) note(f *flight, job flow.Job) {
 	}
 	f.noted = job.Again
 	if w.m.refers(&job) {
-		whole, err := w.m.whole(job)
+		whole, err := w.m.whole(&f.off, job)
 		if err != nil {
 			f.Land(notWhole(err))
 			return

@@ -61,7 +61,7 @@ func (t *task) loaded(c actor.Context, l loaded) {
 		t.m.asksAnew(slices.DeleteFunc(asks, func(ask flow.Ask) bool { return ask.Node != "" }))
 	}
 	if t.refusals > 0 {
-		t.failStep(c, "the store refuses what follows from it")
+		t.failStep(c, cmp.Or(t.unkept, "the store refuses what follows from it"))
 	}
 	t.takeOver(c)
 	if t.crashes >= manyCrashes {
@@ -196,12 +196,13 @@ func (t *task) refuseUnknown(c actor.Context) {
 func (t *task) forget(c actor.Context, err error) {
 	sent, gathered := t.inflight.commands(), t.open.commands()
 	created := t.create != nil
+	t.dropMade()
 	t.inflight, t.open, t.more, t.going = nil, nil, nil, false
 	t.come(-t.coming)
 	t.gen++
 	t.letGoOfAll(c)
 	switch {
-	case errors.Is(err, persistence.ErrRefused):
+	case errors.Is(err, persistence.ErrRefused) || errors.As(err, new(unkept)):
 		t.alone = append(t.suspects(sent, err), t.alone...)
 		sent = nil
 	case errors.Is(err, persistence.ErrExists):
@@ -246,7 +247,7 @@ func (t *task) suspects(commands []*command, err error) []*command {
 	})
 	switch len(commands) {
 	case 0:
-		t.refusals++
+		t.refused(err)
 		return nil
 	case 1:
 		return t.blame(commands[0], err)
@@ -277,22 +278,36 @@ func (t *task) blame(cmd *command, err error) []*command {
 	if cmd.refused == 1 {
 		text = fmt.Sprintf("%s: %v", text, err)
 	}
+	elsewhere := errors.As(err, new(unkept)) // it was not the store
+	if elsewhere {
+		text = err.Error()
+	}
 	r, isReport := cmd.cmd.(flow.Report)
 	x, isExternal := cmd.cmd.(flow.ExternalEnded)
 	switch {
 	case isReport && cmd.refused <= 2:
-		r.Output, r.Deferred, r.Fatal, r.Lost, r.Error = nil, nil, true, false, text
+		r.Output, r.Deferred, r.Fatal, r.Lost, r.Error = nil, nil, !elsewhere, false, text
 		cmd.cmd = r
 		return []*command{cmd}
 	case isExternal && cmd.refused <= 2:
-		x.Output, x.Fatal, x.Error = nil, true, text
+		x.Output, x.Fatal, x.Error = nil, !elsewhere, text
 		cmd.cmd = x
 		return []*command{cmd}
+	case cmd.reply != nil && elsewhere:
+		cmd.answer(answer{err: err})
 	case cmd.reply != nil:
 		cmd.answer(answer{err: flow.Errorf(flow.Invalid, "the store refused a value of this request: %v", err)})
 	default:
 		t.m.log.ErrorContext(t.logging(), "the store refuses what a task leads to", "task", t.id, "command", fmt.Sprintf("%T", cmd.cmd), "error", err)
-		t.refusals++
+		t.refused(err)
 	}
 	return nil
+}
+
+// refused notes that what is stored already leads to what the store refuses, and why.
+func (t *task) refused(err error) {
+	t.refusals++
+	if t.unkept = ""; errors.As(err, new(unkept)) {
+		t.unkept = err.Error()
+	}
 }

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"encoding/json"
 	"errors"
 	"slices"
 
@@ -31,6 +32,10 @@ type task struct {
 
 	alone    []*command // to be tried one by one: the store refuses what one of them leads to
 	refusals int        // in a row for which nobody was to blame
+	unkept   string     // why what the last of them led to could not be kept elsewhere; "" = it was not that
+
+	refer func(v json.RawMessage) json.RawMessage // what stands for a value that is made; nil = it does itself
+	made  []persistence.Object                    // by what is being decided
 
 	seq      int64 // of the last row sent to the store
 	inflight *draft
@@ -162,6 +167,7 @@ func (t *task) leave(cmds []*command) {
 
 func (t *task) start(c actor.Context) {
 	t.m.taskActors.Add(1)
+	t.refer = t.referrer()
 	t.begin(c.Self(), "", &basket{m: t.m, owner: ownerAt(c.Self())})
 	if t.loading {
 		t.load(c)
@@ -176,6 +182,7 @@ func (t *task) answerOnPanic(c actor.Context) {
 		return
 	}
 	t.broken = true
+	t.dropMade()
 	all := slices.Concat(t.inflight.commands(), t.open.commands(), t.handing, t.turn, t.waiting, t.alone)
 	if cmd, ok := c.Message().(*command); ok {
 		all = append(all, cmd)
@@ -253,7 +260,7 @@ func (t *task) decide(c actor.Context, cmd *command) {
 	before := t.state.Steps
 	r := roomFor(cmd)
 	d, err := flow.Decide(t.state, t.withSigns(cmd.cmd), flow.Env{
-		Now: t.now(), Member: t.m.incarnation, Request: cmd.request, Limits: t.m.cfg.Limits, Room: r.events(), Most: t.most(cmd.cmd),
+		Now: t.now(), Member: t.m.incarnation, Request: cmd.request, Limits: t.m.cfg.Limits, Room: r.events(), Most: t.most(cmd.cmd), Refer: t.refer,
 	})
 	notSpoiled(err)
 	t.m.steps.Add(int64(t.state.Steps - before))
@@ -271,6 +278,7 @@ func (t *task) decide(c actor.Context, cmd *command) {
 		return
 	}
 	p.add(d, cmd, a)
+	p.made, t.made = append(p.made, t.made...), nil
 	t.come(d.Started)
 	r.leave(len(d.Events))
 	t.handOut(p, d.Effects)
@@ -355,11 +363,11 @@ func (t *task) flush(c actor.Context) {
 	}
 	t.inflight, t.open = t.open, nil
 	t.seq++
-	t.send(c, t.commit(t.inflight))
+	t.send(c, t.commit(t.inflight), t.inflight.made...)
 }
 
-func (t *task) send(c actor.Context, commit persistence.Commit) {
-	t.m.lanes.add(&writing{commit: commit, reply: c.Self(), gen: t.gen})
+func (t *task) send(c actor.Context, commit persistence.Commit, made ...persistence.Object) {
+	t.m.lanes.add(&writing{commit: commit, made: made, reply: c.Self(), gen: t.gen})
 }
 
 // written is the store's answer. What it has is heard now; anything but "written" is forgotten.
@@ -376,6 +384,7 @@ func (t *task) written(c actor.Context, w written) {
 		t.forget(c, w.err)
 		return
 	}
+	t.release(p)
 	t.m.metrics.stored(t, p)
 	t.m.census.stored(t, p)
 	t.tell(p)

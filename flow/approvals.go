@@ -138,6 +138,9 @@ func (d *decider) answer(c Answer) error {
 		return err
 	}
 	key, placed := st.Placed(value)
+	if err := d.orLost(nil); err != nil {
+		return err
+	}
 	if strings.ContainsAny(st.AwaitedKey(), "$[") {
 		return Errorf(Invalid, "the approval waits for %s, which no answer can set", st.AwaitedKey())
 	}
@@ -162,14 +165,15 @@ func (st *Step) Placed(v json.RawMessage) (key string, placed json.RawMessage) {
 	if !nested {
 		return key, v
 	}
-	return key, within(st.scope.Shared[key], strings.Split(rest, "."), v)
+	return key, st.scope.within(st.scope.Shared[key], strings.Split(rest, "."), v)
 }
 
 // within is an object with a field of it, or of an object in it, set. What is no object gives way to one.
-func within(obj json.RawMessage, fields []string, v json.RawMessage) json.RawMessage {
+func (sc *Scope) within(obj json.RawMessage, fields []string, v json.RawMessage) json.RawMessage {
+	obj = sc.open(obj)
 	if len(fields) > 1 {
 		inner, _ := expr.Field(obj, fields[0])
-		v = within(inner, fields[1:], v)
+		v = sc.within(inner, fields[1:], v)
 	}
 	return expr.Merge(obj, append(append(append(expr.AppendQuote([]byte{'{'}, fields[0]), ':'), v...), '}'))
 }

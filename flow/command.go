@@ -13,6 +13,9 @@ type Env struct {
 	Limits  Limits
 	Room    []Event // memory that the decision's events may take
 	Most    int     // attempts after which it begins no more nodes of a dag, which Proceed does then; 0 = any number
+	// Refer gives what is to stand for a value that the decision has made: a reference, if it is large, or one inside it. What that stands for is to
+	// be kept before the events are stored. nil = all values stay as they are.
+	Refer func(v json.RawMessage) json.RawMessage
 }
 
 // Commands of users.

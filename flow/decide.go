@@ -152,6 +152,9 @@ func (d *decider) emit(e Event) {
 	}
 	d.events = append(d.events, e)
 	now := &d.events[len(d.events)-1]
+	if d.env.Refer != nil {
+		d.refer(now)
+	}
 	Evolve(d.s, now)
 	d.effects = appendEffects(d.effects, d.s, now)
 	if e.Type == AttemptsStarted {

@@ -208,10 +208,12 @@ func (d *decider) enterNode(sc *Scope, n *PlanNode, total int) {
 			e.Input = v
 		}
 	}
-	e.Due = d.dueOf(n, sc.mode.params(sc, n))
+	params := sc.mode.params(sc, n)
+	e.Due = d.dueOf(n, params)
 	if n.Dag.StartDelayMS > 0 && e.Total > 0 {
 		e.Until = d.in(n.Dag.StartDelayMS)
 	}
+	d.referInput(sc, &e, params)
 	e.Kept = sc.keeps(n, &e)
 	extra := sc.node(n).Rare().Extra
 	d.emit(e)

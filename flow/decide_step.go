@@ -33,6 +33,7 @@ func (d *decider) enterNext(sc *Scope, n *PlanNode) {
 		e.Input, e.InputRef, err = nil, "", tooLarge
 	}
 	e.Total = total
+	d.referInput(sc, &e, params)
 	e.Kept = sc.keeps(n, &e)
 	d.emit(e)
 	st := sc.Step

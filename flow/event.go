@@ -18,7 +18,7 @@ const (
 	ScopeRetried    EventType = "scope_retried"    // Scope, of dag mode, Attempt, Due: what failed in it is tried again
 	SignalReceived  EventType = "signal_received"  // Key, Output = the value, By; Scope when only that one hears it; of the answer to an approval Node, Visit, and the comment as its Note
 	StepEntered     EventType = "step_entered"     // step; Input or InputRef, Total units, Kept, Due, Until = when they may start
-	StepEnded       EventType = "step_ended"       // step; Status, Action, Next, Post, Output, Error, Reason; Due and Attempt when Next waits for another try
+	StepEnded       EventType = "step_ended"       // step; Status, Action, Next, Post, Output, Error, Reason; Due and Attempt when Next waits for another try; Input = an object with what shared gets in place of large values that an output_map takes
 	StepHeld        EventType = "step_held"        // node: it does not begin
 	StepReleased    EventType = "step_released"    // node: it may begin
 	UnitsAppended   EventType = "units_appended"   // step; Total, Input = the list of items

@@ -224,7 +224,11 @@ func (s *State) forgetScope(sc *Scope, at int64) {
 
 // post writes a step's output into its scope's shared state.
 func (sc *Scope) post(st *Step, e *Event) {
-	st.eachPost(st.result(e), sc.set)
+	set := sc.set
+	if len(e.Input) > 0 {
+		set = func(key string, v json.RawMessage) { sc.set(key, instead(e, key, v)) }
+	}
+	st.eachPost(st.result(e), set)
 }
 
 // eachPost visits the keys of shared that a step's result sets.

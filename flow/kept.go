@@ -1,13 +1,10 @@
 package flow
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
-
-	"github.com/troupe-engine/troupe/flow/expr"
 )
 
 // Kept is what a step that failed or was cut short leaves to the visit that tries it again: what it had
@@ -64,7 +61,7 @@ func (sc *Scope) keeps(n *PlanNode, e *Event) int {
 	if e.InputRef != "" {
 		input = sc.resolve(e.InputRef, sc.mode.params(sc, n))
 	}
-	if !bytes.Equal(expr.Compact(k.Input), expr.Compact(input)) {
+	if !sc.equal(k.Input, input) {
 		return 0
 	}
 	count := 0

@@ -14,7 +14,8 @@ type Members interface {
 	// silent predecessor has run out, fences it and owns every shard; a predecessor that renews meanwhile is ErrTaken,
 	// wrapped in a text that names it. Elsewhere the new one lives beside the others and owns nothing yet. The first
 	// to join a store names its cluster; one of another name, or of another seal than those who live, is ErrStranger. Journals are written in the newest format that
-	// all know who live: one who does not know it, or does without it, is ErrFormat.
+	// all know who live: one who does not know it, or does without it, is ErrFormat. Where large values are kept is noted when the first one joins who keeps
+	// them there: from then on one who does not is ErrPlace, and so is that first one as long as others live.
 	Join(ctx context.Context, j Joining) (incarnation string, err error)
 	// Renew prolongs the lease, which may have run out as long as nobody took it. ErrFenced when it was taken away.
 	Renew(ctx context.Context, incarnation string, ttl time.Duration) (Pulse, error)
@@ -41,6 +42,8 @@ type Members interface {
 	Moves(ctx context.Context) ([]Move, error)
 	// Secret is a random text that all who open the store are told, and that never changes: who asks first has it made.
 	Secret(ctx context.Context) (string, error)
+	// ValuesAt is where large values are kept beside the store, as the last one has said who joined and keeps them; "" = nobody does.
+	ValuesAt(ctx context.Context) (string, error)
 	// Locked says that nobody else can open what the store is kept in as long as this one is open. Then
 	// a lease that is renewed late, because the machine is busy, has not been lost to anybody.
 	Locked() bool
@@ -74,6 +77,7 @@ type Joining struct {
 	Version string // of the program, for people; "" = not known
 	Format  int    // of journals, the newest that it reads and writes; at least 1
 	Seal    string // follows from the secret of the cluster, and does not tell it; those who live have the same
+	Values  string // where it keeps large values, for people, with nothing in it that is secret; "" = in the store
 	TTL     time.Duration
 }
 
@@ -132,4 +136,16 @@ func Fits(written, format int, alone bool) error {
 // Stranger is what a member is told whose cluster has another name than the store's.
 func Stranger(store, member string) error {
 	return fmt.Errorf("%w: it is of cluster %q and this member of %q; give the member that name, or a store of its own", ErrStranger, store, member)
+}
+
+// Placed says whether a member may join which keeps large values at some place, where others are noted to be at another; "" is in the store. Which
+// of two addresses is that place its member has to find out.
+func Placed(noted, member string, alone bool) error {
+	switch {
+	case noted != "" && member == "":
+		return fmt.Errorf("%w: those of this store are at %s, and this member could not read them: give it --payload-store (TROUPE_PAYLOAD_STORE, Config.PayloadStore) with that place", ErrPlace, noted)
+	case noted == "" && member != "" && !alone:
+		return fmt.Errorf("%w: members live here that keep all values in the store, and could not read what this one keeps at %s: stop all members first, and give each of them --payload-store", ErrPlace, member)
+	}
+	return nil
 }

@@ -28,6 +28,8 @@ var (
 	ErrStranger = errors.New("persistence: the store belongs to another cluster")
 	// ErrFormat: who wants to join cannot work with what the members of this store write, or they not with what it writes.
 	ErrFormat = errors.New("persistence: program and store do not fit together")
+	// ErrPlace: who wants to join keeps large values elsewhere than the members of this store, or they than it.
+	ErrPlace = errors.New("persistence: large values are kept elsewhere")
 	// ErrHeld: a transaction of a program in which a task of the flow begins has not ended yet.
 	ErrHeld = errors.New("persistence: a transaction holds the flow")
 	// ErrDuplicate: a flow with this id or slug, or a version with this id, exists.

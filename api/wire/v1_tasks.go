@@ -312,7 +312,7 @@ type Event struct {
 	State    string          `json:"state,omitempty" doc:"the task, step or attempt ended in"`
 	Action   string          `json:"action,omitempty"`
 	Next     string          `json:"next,omitempty" doc:"node that follows"`
-	Input    json.RawMessage `json:"input,omitempty"`
+	Input    json.RawMessage `json:"input,omitempty" doc:"of step_ended: what its output_map takes that is kept in the payload store, by its keys in shared"`
 	InputRef string          `json:"input_ref,omitempty" doc:"the input is what this reference meant then"`
 	Output   json.RawMessage `json:"output,omitempty" doc:"of a signal: its value"`
 	Error    string          `json:"error,omitempty"`

@@ -135,6 +135,14 @@ func TestCrash(t *testing.T) {
 		t.Parallel()
 		killWorkers(t, p)
 	})
+	t.Run("large values on SQLite", func(t *testing.T) {
+		t.Parallel()
+		killAmongValues(t, p, "")
+	})
+	t.Run("large values on Postgres", func(t *testing.T) {
+		t.Parallel()
+		killAmongValues(t, p, pgtest.DSN(t))
+	})
 	t.Run("a job in hand", func(t *testing.T) {
 		t.Parallel()
 		heldJobs(t)

@@ -35,6 +35,7 @@ type stage struct {
 	workerTTL  time.Duration // how long workers may be silent
 	visibility time.Duration // how long pollers may be silent about a job
 	grace      time.Duration // how long attached workers may be gone
+	settings   []string      // more of them, for members
 }
 
 // binary is the built command.
@@ -91,6 +92,7 @@ func (s *stage) serve(name, address string) *process.Process {
 	cmd := exec.Command(s.program, "serve", "--store", s.store, "--listen", address, "--name", name, "--poll-network", "127.0.0.0/8",
 		"--idle-after", "400ms", "--worker-save", "500ms",
 		"--worker-ttl", s.workerTTL.String(), "--visibility", s.visibility.String(), "--resume-grace", s.grace.String())
+	cmd.Args = append(cmd.Args, s.settings...)
 	watch := s.world.Prepare(cmd, name)
 	p, err := process.Start(s.dir, name, cmd)
 	require.NoError(s.t, err)

@@ -11,7 +11,9 @@ import (
 	"path"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
+	"time"
 )
 
 // Dir is a bucket in a folder of this host. Nothing outside of it is read or written, also where a worker has left a link.
@@ -122,12 +124,9 @@ func (d *Dir) Create(ctx context.Context, key string, value []byte) error {
 func (d *Dir) write(ctx context.Context, key string, value []byte, into func(root *os.Root, from, to string) error) error {
 	return d.in(ctx, func(root *os.Root) error {
 		folder := path.Dir(key)
-		if err := root.MkdirAll(folder, 0o777); err != nil { // less as the process is told to
-			return err
-		}
 		draft := path.Join(folder, draftPrefix+rand.Text())
 		defer root.Remove(draft) // after a rename it is not there any more
-		if err := writeFile(root, draft, value); err != nil {
+		if err := writeDraft(root, draft, value); err != nil {
 			return err
 		}
 		if err := into(root, draft, key); err != nil {
@@ -144,6 +143,19 @@ func (d *Dir) write(ctx context.Context, key string, value []byte, into func(roo
 
 // draftPrefix begins the names of files that are not whole yet.
 const draftPrefix = ".draft-"
+
+// writeDraft writes a file into a folder that somebody may be deleting because nothing is in it.
+func writeDraft(root *os.Root, name string, value []byte) (err error) {
+	for range deleteTries {
+		if err = root.MkdirAll(path.Dir(name), 0o777); err != nil { // less as the process is told to
+			return err
+		}
+		if err = writeFile(root, name, value); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return err
+}
 
 func writeFile(root *os.Root, name string, value []byte) error {
 	file, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
@@ -214,6 +226,32 @@ func (d *Dir) Remove(ctx context.Context, key string) error {
 		}
 		_ = root.Remove(path.Dir(key)) // others are in it
 		return nil
+	})
+}
+
+// Tidy deletes what is left below a prefix of files that were not written to their end because the process ended, before a time, and folders that
+// nothing is in.
+func (d *Dir) Tidy(ctx context.Context, prefix string, before time.Time) error {
+	return d.in(ctx, func(root *os.Root) error {
+		var folders []string
+		err := fs.WalkDir(root.FS(), path.Clean(prefix), func(key string, entry fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if entry.IsDir() {
+				folders = append(folders, key)
+			} else if info, err := entry.Info(); err == nil && strings.HasPrefix(entry.Name(), draftPrefix) && info.ModTime().Before(before) {
+				_ = root.Remove(key) // somebody else may have
+			}
+			return ctx.Err()
+		})
+		for _, folder := range slices.Backward(folders) {
+			_ = root.Remove(folder) // something may be in it
+		}
+		return err
 	})
 }
 

@@ -264,3 +264,20 @@ func TestARunIsForgottenWithAllItsFiles(t *testing.T) {
 	_, err := l.b.Get(t.Context(), l.Folder+"spec.json", 1)
 	require.True(t, errors.Is(err, fs.ErrNotExist))
 }
+
+func TestWhatACrashLeavesOfAFileIsTidiedUp(t *testing.T) {
+	folder := t.TempDir()
+	dir, err := objects.OpenDir(folder)
+	require.NoError(t, err)
+	require.NoError(t, dir.Put(t.Context(), "a/whole", []byte("1")))
+	half, empty := filepath.Join(folder, "a", ".draft-HALF"), filepath.Join(folder, "a", "b")
+	require.NoError(t, os.WriteFile(half, []byte("x"), 0o600))
+	require.NoError(t, os.Mkdir(empty, 0o700))
+	require.NoError(t, dir.Tidy(t.Context(), "a/", time.Now().Add(-time.Minute)))
+	require.FileExists(t, half, "somebody may be writing it")
+	require.NoDirExists(t, empty)
+	require.NoError(t, dir.Tidy(t.Context(), "a/", time.Now().Add(time.Minute)))
+	require.NoFileExists(t, half)
+	require.FileExists(t, filepath.Join(folder, "a", "whole"))
+	require.NoError(t, dir.Tidy(t.Context(), "none/", time.Now()))
+}

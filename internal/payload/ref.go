@@ -33,6 +33,11 @@ func (r *Ref) hash() string {
 	return hash
 }
 
+// of is the content of a task that it refers to, wherever that is.
+func (r *Ref) of() string { return contentOf(r.Task, r.hash()) }
+
+func contentOf(task, hash string) string { return task + "/" + hash }
+
 // hashOf is the hash of a content as it is written in names.
 func hashOf(content []byte) string {
 	sum := sha256.Sum256(content)

@@ -32,6 +32,7 @@ type Store struct {
 	opts  Options
 	mark  []byte
 	cache *cache
+	made  made
 	aside atomic.Pointer[func(do func())]
 }
 
@@ -58,40 +59,66 @@ func (s *Store) Keep(ctx context.Context, task string, v json.RawMessage) (json.
 		return v, nil
 	}
 	hash := hashOf(v)
-	of := task + "/" + hash
-	if known, ok := s.cache.get(of); ok && time.Since(known.writtenAt) < equalFor {
-		return s.text(&known.ref), nil
+	if known, ok := s.written(task, hash); ok {
+		return s.text(&known), nil
 	}
-	r := Ref{Task: task, Name: hash + "." + rand.Text()[:10], Size: len(v)}
+	r := refTo(task, hash, v)
+	if err := s.put(ctx, &r, v); err != nil {
+		return nil, err
+	}
+	return s.text(&r), nil
+}
+
+// written is a reference to an equal value of the task whose object was written lately.
+func (s *Store) written(task, hash string) (Ref, bool) {
+	known, ok := s.cache.get(contentOf(task, hash))
+	return known.ref, ok && time.Since(known.writtenAt) < equalFor
+}
+
+// refTo names the object that a value of a task will have.
+func refTo(task, hash string, v json.RawMessage) Ref {
+	return Ref{Task: task, Name: hash + "." + rand.Text()[:10], Size: len(v)}
+}
+
+// put writes the object of a reference.
+func (s *Store) put(ctx context.Context, r *Ref, v []byte) error {
 	err := patiently(ctx, func(ctx context.Context) error { return s.opts.Bucket.Put(ctx, r.Key(), v) })
 	if err != nil {
-		return nil, fmt.Errorf("a value of %d bytes of task %s could not be kept at %s: %w", len(v), task, s.opts.Bucket.Address(Folder(task)), err)
+		return fmt.Errorf("a value of %d bytes of task %s could not be kept at %s: %w", len(v), r.Task, s.opts.Bucket.Address(Folder(r.Task)), err)
 	}
-	s.cache.put(cached{of: of, ref: r, content: bytes.Clone(v), writtenAt: time.Now()})
-	return s.text(&r), nil
+	s.cache.put(cached{of: r.of(), ref: *r, content: bytes.Clone(v), writtenAt: time.Now()})
+	return nil
 }
 
 // KeepFields is Keep for params: of an object each large field is kept by itself, so that others can be looked at without it.
 func (s *Store) KeepFields(ctx context.Context, task string, params json.RawMessage) (json.RawMessage, error) {
-	if !s.Large(params) {
+	if _, ok := s.whole(params); ok || !s.Large(params) {
 		return params, nil
 	}
 	members, ok := expr.Members(params)
 	if !ok {
 		return s.Keep(ctx, task, params)
 	}
+	var err error
+	kept := object(members, func(v json.RawMessage) json.RawMessage {
+		if err == nil {
+			v, err = s.Keep(ctx, task, v)
+		}
+		return v
+	})
+	return kept, err
+}
+
+// object puts an object together of what becomes of its values.
+func object(members []expr.Member, become func(json.RawMessage) json.RawMessage) json.RawMessage {
 	b := []byte{'{'}
 	for i, m := range members {
-		v, err := s.Keep(ctx, task, m.Value)
-		if err != nil {
-			return nil, err
-		}
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(append(expr.AppendQuote(b, m.Key), ':'), v...)
+		b = append(append(expr.AppendQuote(b, m.Key), ':'), become(m.Value)...)
 	}
-	return append(b, '}'), nil
+	return append(b, '}')
 }
 
 // Open is what a value stands for that is a reference; any other one is returned as it is.
@@ -108,6 +135,11 @@ func (s *Store) Open(v json.RawMessage) (json.RawMessage, error) {
 
 // Whole is a value with what stands for its references in their places.
 func (s *Store) Whole(v json.RawMessage) (json.RawMessage, error) {
+	return s.WholeFor(context.Background(), v)
+}
+
+// WholeFor is Whole for whoever may not wait any longer, or may wait Patiently.
+func (s *Store) WholeFor(ctx context.Context, v json.RawMessage) (json.RawMessage, error) {
 	if !s.Refers(v) {
 		return v, nil
 	}
@@ -115,11 +147,11 @@ func (s *Store) Whole(v json.RawMessage) (json.RawMessage, error) {
 	if s.opts.Most > 0 && size > s.opts.Most {
 		return nil, flow.Errorf(flow.Limit, "the value has %d bytes with all that it refers to, more than the %d that can be put together: pass a part of it", size, s.opts.Most)
 	}
-	if _, ok := s.whole(v); ok { // it may be remembered, and need not be copied
-		return s.Open(v)
+	if r, ok := s.whole(v); ok { // it may be remembered, and need not be copied
+		return s.read(ctx, &r)
 	}
 	b := bytes.NewBuffer(make([]byte, 0, size))
-	err := s.Write(context.Background(), b, v)
+	err := s.Write(ctx, b, v)
 	return b.Bytes(), err
 }
 
@@ -232,9 +264,8 @@ func (s *Store) Glimpse(v json.RawMessage, most int) (size int, begin []byte, su
 
 // read reads what a reference stands for, and compares it with its hash.
 func (s *Store) read(ctx context.Context, r *Ref) (content []byte, err error) {
-	of := r.Task + "/" + r.hash()
-	if known, ok := s.cache.get(of); ok {
-		return known.content, nil
+	if known, ok := s.known(r); ok {
+		return known, nil
 	}
 	s.waiting(func() {
 		err = patiently(ctx, func(ctx context.Context) error {
@@ -248,8 +279,16 @@ func (s *Store) read(ctx context.Context, r *Ref) (content []byte, err error) {
 	case len(content) != r.Size || hashOf(content) != r.hash():
 		return nil, s.changed(r)
 	}
-	s.cache.put(cached{of: of, ref: *r, content: content})
+	s.cache.put(cached{of: r.of(), ref: *r, content: content})
 	return content, nil
+}
+
+// known is a content that is in memory.
+func (s *Store) known(r *Ref) ([]byte, bool) {
+	if known, ok := s.cache.get(r.of()); ok {
+		return known.content, true
+	}
+	return s.made.content(r.of())
 }
 
 func (s *Store) waiting(do func()) {
@@ -262,8 +301,8 @@ func (s *Store) waiting(do func()) {
 
 // part reads some bytes of what a reference stands for.
 func (s *Store) part(ctx context.Context, r *Ref, from, n int) (part []byte, err error) {
-	if known, ok := s.cache.get(r.Task + "/" + r.hash()); ok {
-		return known.content[from : from+n], nil
+	if known, ok := s.known(r); ok {
+		return known[from : from+n], nil
 	}
 	err = patiently(ctx, func(ctx context.Context) error {
 		part, err = s.opts.Bucket.Range(ctx, r.Key(), int64(from), n)
@@ -301,18 +340,32 @@ func (e *lostError) Error() string { return e.told.Msg }
 
 func (e *lostError) Unwrap() []error { return []error{e.told, flow.ErrNoContent} }
 
-// How long what fails is tried again, and how long the first pauses are.
+// How long what fails is tried again, by those whom somebody waits for and by those who can wait, how long one try may take, and how long the first
+// pauses are.
 const (
-	patience   = 30 * time.Second
-	firstPause = 50 * time.Millisecond
+	patience     = 30 * time.Second
+	longPatience = 5 * time.Minute
+	tryTime      = 30 * time.Second
+	firstPause   = 50 * time.Millisecond
 )
+
+type patientKey struct{}
+
+// Patiently is for whoever can wait for a bucket that does not answer: jobs, which have been begun, or were done, for nothing else.
+func (s *Store) Patiently(ctx context.Context) context.Context {
+	return context.WithValue(ctx, patientKey{}, true)
+}
 
 // patiently asks a bucket until it answers.
 func patiently(ctx context.Context, ask func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	most := patience
+	if ctx.Value(patientKey{}) != nil {
+		most = longPatience
+	}
+	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	for pause := firstPause; ; pause = min(2*pause, 5*time.Second) {
-		err := ask(ctx)
+		err := try(ctx, ask)
 		if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 			return err
 		}
@@ -322,4 +375,11 @@ func patiently(ctx context.Context, ask func(context.Context) error) error {
 			return err
 		}
 	}
+}
+
+// try asks once: a connection that is gone without a word does not keep it from trying again.
+func try(ctx context.Context, ask func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, tryTime)
+	defer cancel()
+	return ask(ctx)
 }

@@ -53,6 +53,10 @@ func (s *store) Secret(ctx context.Context) (string, error) {
 	return call(ctx, s, "Secret", func() (string, error) { return s.Store.Secret(ctx) })
 }
 
+func (s *store) ValuesAt(ctx context.Context) (string, error) {
+	return call(ctx, s, "ValuesAt", func() (string, error) { return s.Store.ValuesAt(ctx) })
+}
+
 func (s *store) Fence(ctx context.Context, incarnation string) (bool, error) {
 	return call(ctx, s, "Fence", func() (bool, error) { return s.Store.Fence(ctx, incarnation) })
 }

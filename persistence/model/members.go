@@ -33,9 +33,10 @@ func (s *store) Join(ctx context.Context, j persistence.Joining) (string, error)
 			return "", persistence.Unsealed()
 		}
 	}
-	if err := persistence.Fits(s.format, j.Format, alone); err != nil {
+	if err := cmp.Or(persistence.Fits(s.format, j.Format, alone), persistence.Placed(s.values, j.Values, alone)); err != nil {
 		return "", err
 	}
+	s.values = cmp.Or(j.Values, s.values)
 	if n := len(s.members); n > 0 {
 		last = s.members[n-1].JoinedAt
 	}
@@ -251,6 +252,15 @@ func (s *store) Secret(ctx context.Context) (string, error) {
 	}
 	defer leave()
 	return "the secret of every model", nil
+}
+
+func (s *store) ValuesAt(ctx context.Context) (string, error) {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer leave()
+	return s.values, nil
 }
 
 // Locked: members of one model may well be on different machines.

@@ -26,6 +26,7 @@ type store struct {
 	cluster    string
 	generation int64
 	format     int                      // that journals are written in
+	values     string                   // where large ones are kept
 	members    []*persistence.MemberRow // in order of joining
 	seals      []string                 // of the members
 	owners     [persistence.Shards]string

@@ -90,7 +90,11 @@ func (i *importer) join(ctx context.Context) error {
 	if i.store.Locked() {
 		name = "" // one member is no cluster
 	}
-	if i.me, err = i.store.Join(ctx, persistence.Joining{Name: "import", Cluster: name, Format: flow.Format, TTL: lease}); err != nil {
+	values, err := i.store.ValuesAt(ctx)
+	if err != nil {
+		return err
+	}
+	if i.me, err = i.store.Join(ctx, persistence.Joining{Name: "import", Cluster: name, Format: flow.Format, Values: values, TTL: lease}); err != nil {
 		return err
 	}
 	return i.renew(ctx)

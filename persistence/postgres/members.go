@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -38,23 +39,24 @@ const (
 func (s *store) Join(ctx context.Context, j persistence.Joining) (string, error) {
 	defer s.memory.forget() // which is of an earlier life
 	incarnation := rand.Text()
-	var name string
+	var name, values string
 	var written int
 	var alone, sealed bool
 	var batch pgx.Batch
 	batch.Queue(lockJoining, s.schema.lock(joining))
 	batch.Queue(lockCluster)
-	batch.Queue(newlyChanged+", name = coalesce(name, $1) WHERE coalesce(name, $1) = $1 AND "+fits("$2", "$3"), j.Cluster, j.Format, j.Seal)
+	batch.Queue(newlyChanged+", name = coalesce(name, $1), values_at = coalesce(nullif($4, ''), values_at) WHERE coalesce(name, $1) = $1 AND "+fits("$2", "$3", "$4::text"),
+		j.Cluster, j.Format, j.Seal, j.Values)
 	batch.Queue("DELETE FROM troupe.members WHERE fenced_at BETWEEN 1 AND "+now+" - $1::bigint", forgotten.Milliseconds())
 	batch.Queue("SELECT NOT "+othersLive("")+", NOT "+othersLive(" AND seal <> $1"), j.Seal).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&alone, &sealed) })
 	batch.Queue(`INSERT INTO troupe.members (incarnation, name, url, gossip, version, format, seal, era, joined_at)
-		SELECT $1, $2, $3, $4, $5, $7, $8, era, greatest(`+now+`, (SELECT max(joined_at) + 1 FROM troupe.members)) FROM troupe.cluster WHERE name = $6 AND `+fits("$7", "$8"),
-		incarnation, j.Name, j.URL, j.Gossip, j.Version, j.Cluster, j.Format, j.Seal)
+		SELECT $1, $2, $3, $4, $5, $7, $8, era, greatest(`+now+`, (SELECT max(joined_at) + 1 FROM troupe.members)) FROM troupe.cluster WHERE name = $6 AND `+fits("$7", "$8", "$9::text"),
+		incarnation, j.Name, j.URL, j.Gossip, j.Version, j.Cluster, j.Format, j.Seal, j.Values)
 	batch.Queue("INSERT INTO troupe.leases (incarnation, until, ttl) SELECT incarnation, "+now+" + $2::bigint, $2 FROM troupe.members WHERE incarnation = $1",
 		incarnation, j.TTL.Milliseconds())
 	batch.Queue(formatKnown)
-	batch.Queue("SELECT name, format FROM troupe.cluster").QueryRow(func(row pgx.Row) error { return row.Scan(&name, &written) })
+	batch.Queue("SELECT name, format, values_at FROM troupe.cluster").QueryRow(func(row pgx.Row) error { return row.Scan(&name, &written, &values) })
 	err := s.inOne(ctx, s.leases, &batch)
 	switch {
 	case err != nil:
@@ -63,7 +65,7 @@ func (s *store) Join(ctx context.Context, j persistence.Joining) (string, error)
 	case !sealed:
 		err = persistence.Unsealed()
 	default:
-		err = persistence.Fits(written, j.Format, alone)
+		err = cmp.Or(persistence.Fits(written, j.Format, alone), persistence.Placed(values, j.Values, alone))
 	}
 	return incarnation, wrap("join", err)
 }
@@ -73,10 +75,11 @@ func othersLive(kind string) string {
 	return "EXISTS (SELECT FROM troupe.members JOIN troupe.leases USING (incarnation) WHERE fenced_at = 0 AND until > " + now + kind + ")"
 }
 
-// fits is persistence.Fits of the member that joins, which has the seal of the others.
-func fits(format, seal string) string {
+// fits is persistence.Fits and Placed of the member that joins, which has the seal of the others.
+func fits(format, seal, values string) string {
 	return "cluster.format <= " + format + " AND (cluster.format = 0 OR " + format + " <= cluster.format + 1 OR NOT " + othersLive("") + ")" +
-		" AND NOT " + othersLive(" AND seal <> "+seal)
+		" AND NOT " + othersLive(" AND seal <> "+seal) +
+		" AND CASE WHEN values_at = '' THEN " + values + " = '' OR NOT " + othersLive("") + " ELSE " + values + " <> '' END"
 }
 
 // forgotten is how long the row of a member is kept that has gone.
@@ -248,6 +251,13 @@ func (s *store) Secret(ctx context.Context) (secret string, err error) {
 		return conn.QueryRow(ctx, s.schema.in("UPDATE troupe.cluster SET secret = coalesce(secret, $1) RETURNING secret"), rand.Text()).Scan(&secret)
 	})
 	return secret, wrap("read the secret of the cluster", err)
+}
+
+func (s *store) ValuesAt(ctx context.Context) (at string, err error) {
+	err = s.keeper.use(ctx, func(conn *pgxpool.Conn) error {
+		return conn.QueryRow(ctx, s.schema.in("SELECT values_at FROM troupe.cluster")).Scan(&at)
+	})
+	return at, wrap("read where large values are kept", err)
 }
 
 func pause(ctx context.Context, d time.Duration) error {

@@ -78,6 +78,6 @@ func emptySchema(t testing.TB, dsn, schema string) {
 	_, err = conn.Exec(t.Context(), `DO $$ DECLARE name text; BEGIN
 		FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = current_schema() AND tablename NOT IN ('troupe_version', 'cluster', 'shards')
 		LOOP EXECUTE 'DELETE FROM ' || quote_ident(name); END LOOP; END $$;
-		UPDATE cluster SET name = NULL, format = 0; UPDATE shards SET owner = '', had = '' WHERE owner <> '' OR had <> ''`)
+		UPDATE cluster SET name = NULL, format = 0, values_at = ''; UPDATE shards SET owner = '', had = '' WHERE owner <> '' OR had <> ''`)
 	require.NoError(t, err)
 }

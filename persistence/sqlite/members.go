@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -105,16 +106,16 @@ func (t tx) join(incarnation string, j persistence.Joining) (holder, error) {
 
 // belong names the cluster, or finds out that it has another name, or journals that the member does not know.
 func (t tx) belong(j persistence.Joining) error {
-	var name string
+	var name, values string
 	var written int
-	err := t.one("UPDATE cluster SET name = coalesce(name, ?) RETURNING name, format", []any{j.Cluster}, &name, &written)
+	err := t.one("UPDATE cluster SET name = coalesce(name, ?), values_at = coalesce(nullif(?, ''), values_at) RETURNING name, format, values_at", []any{j.Cluster, j.Values}, &name, &written, &values)
 	switch {
 	case err != nil:
 		return err
 	case name != j.Cluster:
 		return persistence.Stranger(name, j.Cluster)
 	}
-	return persistence.Fits(written, j.Format, true)
+	return cmp.Or(persistence.Fits(written, j.Format, true), persistence.Placed(values, j.Values, true))
 }
 
 // pause waits until a lease has run out, looking every now and then whether it was renewed.
@@ -219,6 +220,13 @@ func (s *store) Secret(ctx context.Context) (secret string, err error) {
 		return t.one("UPDATE cluster SET secret = coalesce(secret, ?) RETURNING secret", []any{rand.Text()}, &secret)
 	})
 	return secret, err
+}
+
+func (s *store) ValuesAt(ctx context.Context) (at string, err error) {
+	err = s.write(ctx, "read where large values are kept", func(t tx) error {
+		return t.one("SELECT values_at FROM cluster", nil, &at)
+	})
+	return at, err
 }
 
 // Drain: there is nobody else.

@@ -78,6 +78,36 @@ var members = []behavior{
 		w.me = w.join("next", time.Hour)
 		w.must(created("a"))
 	}},
+	{"where large values are kept is noted, and who does without is refused", func(w *world) {
+		at := func(want string) {
+			got, err := w.ValuesAt(w.ctx())
+			require.NoError(w, err)
+			require.Equal(w, want, got)
+		}
+		join := func(values string) (string, error) {
+			return w.Join(w.ctx(), persistence.Joining{Name: "member", Values: values, TTL: time.Hour})
+		}
+		at("")
+		if !w.Locked() {
+			_, err := join("/srv/values")
+			require.ErrorIs(w, err, persistence.ErrPlace)
+			require.ErrorContains(w, err, "stop all members first")
+			at("")
+		}
+		require.NoError(w, w.Leave(w.ctx(), w.me))
+		first, err := join("/srv/values")
+		require.NoError(w, err)
+		at("/srv/values")
+		require.NoError(w, w.Leave(w.ctx(), first))
+		_, err = join("")
+		require.ErrorIs(w, err, persistence.ErrPlace)
+		require.ErrorContains(w, err, "/srv/values")
+		require.ErrorContains(w, err, "--payload-store")
+		w.me, err = join("/mnt/values")
+		require.NoError(w, err, "the same place may be reached in another way")
+		at("/mnt/values")
+		w.must(created("a"))
+	}},
 	{"there is one secret, whoever asks", func(w *world) {
 		told := make([]string, 8)
 		var asking sync.WaitGroup

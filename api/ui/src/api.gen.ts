@@ -359,6 +359,7 @@ export interface Event {
   id: string
   /** of a job outside that has ended: its place in the list of those that the attempt waits for */
   index?: number
+  /** of step_ended: what its output_map takes that is kept in the payload store, by its keys in shared */
   input?: unknown
   /** the input is what this reference meant then */
   input_ref?: string

@@ -5,6 +5,7 @@
 CREATE TABLE troupe.cluster (
 	one        boolean PRIMARY KEY DEFAULT true CHECK (one),
 	name       text, -- NULL until the first member joins
+	values_at  text NOT NULL DEFAULT '', -- where large values are kept; '' = they are in here
 	secret     text, -- that members prove themselves with; NULL until the first one asks for it
 	generation bigint NOT NULL DEFAULT 0,
 	format     integer NOT NULL DEFAULT 0, -- that journals are written in: all members read it; 0 = there are none

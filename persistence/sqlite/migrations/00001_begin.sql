@@ -4,6 +4,7 @@
 CREATE TABLE cluster (
 	one        INTEGER PRIMARY KEY DEFAULT 1 CHECK (one = 1),
 	name       TEXT, -- NULL until the first member joins
+	values_at  TEXT NOT NULL DEFAULT '', -- where large values are kept; '' = they are in here
 	secret     TEXT, -- NULL until somebody asks for it
 	generation INTEGER NOT NULL DEFAULT 0,
 	format     INTEGER NOT NULL DEFAULT 0 -- that journals are written in; 0 = there are none

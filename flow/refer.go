@@ -1,0 +1,86 @@
+package flow
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// What a decision makes may be as large as what comes from outside: the result of an expression, an input that is put together, an answer that is
+// laid into what is there. Env.Refer says what stands for it in the events, and so in the state. What others have sent comes as a reference.
+
+// refer has the values of an event stand for themselves, or have references stand for them.
+func (d *decider) refer(e *Event) {
+	switch e.Type {
+	case StepEnded:
+		e.Output = d.env.Refer(e.Output)
+		if e.Post {
+			e.Input = d.largeParts(e)
+		}
+	case SignalReceived, AttemptEnded, ExternalOver:
+		e.Output = d.env.Refer(e.Output)
+	}
+}
+
+// referInput does so with the input of a step that is about to be entered. What a path leads to inside a large value may be large itself.
+func (d *decider) referInput(sc *Scope, e *Event, params json.RawMessage) {
+	if d.env.Refer == nil {
+		return
+	}
+	if e.InputRef == "" {
+		e.Input = d.env.Refer(e.Input)
+		return
+	}
+	v := sc.resolve(e.InputRef, params)
+	if ref := d.env.Refer(v); !bytes.Equal(ref, v) {
+		e.Input, e.InputRef = ref, ""
+	}
+}
+
+// largeParts are the references to what an output_map takes of a large output, by their keys in shared; nil = there are none.
+func (d *decider) largeParts(e *Event) json.RawMessage {
+	st := d.s.step(e.Address())
+	if st == nil || len(st.Node.Post.OutputMap) == 0 {
+		return nil
+	}
+	parts := map[string]json.RawMessage{}
+	st.eachPost(st.result(e), func(key string, v json.RawMessage) {
+		delete(parts, key)
+		if ref := d.env.Refer(v); !bytes.Equal(ref, v) {
+			parts[key] = ref
+		}
+	})
+	if len(parts) == 0 {
+		return nil
+	}
+	b := []byte{'{'}
+	for i, key := range slices.Sorted(maps.Keys(parts)) {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(expr.AppendQuote(b, key), ':'), parts[key]...)
+	}
+	return append(b, '}')
+}
+
+// instead is what a key of shared gets when a step ends: the value, or what the event says stands for it.
+func instead(e *Event, key string, v json.RawMessage) json.RawMessage {
+	if ref, there := expr.Field(e.Input, key); there {
+		return ref
+	}
+	return v
+}
+
+// equal says whether two values are, also when each stands for its content somewhere else.
+func (sc *Scope) equal(a, b json.RawMessage) bool {
+	a, b = expr.Compact(a), expr.Compact(b)
+	if bytes.Equal(a, b) || sc.Plan.contents == nil {
+		return bytes.Equal(a, b)
+	}
+	_, _, of := sc.Plan.contents.Glimpse(a, 0)
+	_, _, other := sc.Plan.contents.Glimpse(b, 0)
+	return of == other
+}

@@ -1,0 +1,179 @@
+package e2e
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/payload"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// largeValues is a flow whose inputs, outputs and results have 200 KB each: what expressions make, and what functions give back.
+const largeValues = `
+nodes:
+  first: {func: log_result, prep: {expr: "{'text': run.text + 'a'}"}}
+  second: {func: log_result, depends_on: [first], prep: {expr: "{'text': deps.first.text + 'b'}"}}
+  third: {func: upper, depends_on: [second], prep: {input_key: $deps.second.text}}
+`
+
+const largeText = 200 << 10
+
+// textOf is what a task is started with, and madeOf what comes of it.
+func textOf(i int) string {
+	return strings.Repeat(fmt.Sprintf("task %d. ", i), largeText/10)
+}
+
+func madeOf(i int) string { return strings.ToUpper(textOf(i) + "ab") }
+
+// tasksPerKill is how many tasks begin before each kill.
+const tasksPerKill = 12
+
+// killAmongValues kills a member again and again while objects are written and rows that refer to them, and looks whether each task ends with what it
+// was to make, whether each reference has its object, and what becomes of objects that nothing refers to.
+func killAmongValues(t *testing.T, p *plan, store string) {
+	begun, rng, s := time.Now(), p.rng(t), newStage(t, store)
+	folder := filepath.Join(s.dir, "values")
+	s.settings = []string{"--payload-store", "file://" + filepath.ToSlash(folder)}
+	s.launch()
+	s.ready()
+	require.NoError(t, s.client.Publish(t.Context(), "large", []byte(largeValues)))
+	var people sync.WaitGroup
+	var mu sync.Mutex
+	made := map[string]int{}
+	for wave := range p.kills {
+		for i := wave * tasksPerKill; i < (wave+1)*tasksPerKill; i++ {
+			people.Go(func() {
+				started, err := s.client.Start(t.Context(), fmt.Sprint("large-", i), "large", map[string]string{"text": textOf(i)})
+				if assert.NoError(t, err) {
+					mu.Lock()
+					defer mu.Unlock()
+					made[started.ID] = i
+				}
+			})
+		}
+		s.ready()
+		time.Sleep(millis(rng, 0, 700))
+		s.crash()
+		s.launch()
+	}
+	people.Wait()
+	s.ready()
+	for task, i := range made {
+		s.made(task, i)
+	}
+	s.leave()
+	refs := s.references(slices.Sorted(maps.Keys(made)))
+	orphans := orphansOf(t, folder, refs)
+	t.Logf("%d kills, %d tasks, %d objects that something refers to, %d that nothing does, %.1f s", p.kills, len(made), len(refs), orphans, time.Since(begun).Seconds())
+	if store == "" {
+		s.sweeps(folder)
+	}
+}
+
+// made waits for a task and compares what it has made.
+func (s *stage) made(task string, i int) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
+	end, err := s.client.End(ctx, task)
+	require.NoError(s.t, err)
+	require.EqualValues(s.t, flow.TaskCompleted, end.State, end.Error)
+	var got map[string]string
+	require.NoError(s.t, json.Unmarshal(end.Result, &got))
+	require.Equal(s.t, sha256.Sum256([]byte(madeOf(i))), sha256.Sum256([]byte(got["third"])), "task %s, which was the %dth", task, i)
+}
+
+// references are the objects that the histories of tasks refer to, by their keys.
+func (s *stage) references(tasks []string) map[string]bool {
+	store, err := troupe.OpenStore(s.t.Context(), s.store, "")
+	require.NoError(s.t, err)
+	defer func() { require.NoError(s.t, store.Close()) }()
+	secret, err := store.Secret(s.t.Context())
+	require.NoError(s.t, err)
+	values, refs := payload.New(payload.Options{Secret: secret, Over: largeText}), map[string]bool{}
+	for _, task := range tasks {
+		row, err := store.Task(s.t.Context(), task)
+		require.NoError(s.t, err)
+		rows, err := store.Rows(s.t.Context(), task, 0, persistence.Part{Rows: 1000, Bytes: 16 << 20})
+		require.NoError(s.t, err)
+		texts := [][]byte{row.Params}
+		for _, row := range rows {
+			require.Less(s.t, len(row.Events), 8<<10, "a large value is in the store")
+			texts = append(texts, row.Events)
+		}
+		for _, text := range texts {
+			for _, r := range values.Refs(text) {
+				refs[r.Key()] = true
+			}
+		}
+	}
+	return refs
+}
+
+// orphansOf compares the objects that are there with their hashes, and with those that are referred to, and counts the others.
+func orphansOf(t *testing.T, folder string, refs map[string]bool) (orphans int) {
+	t.Helper()
+	there := map[string]bool{}
+	for _, name := range objectsIn(t, folder) {
+		key, err := filepath.Rel(folder, name)
+		require.NoError(t, err)
+		key = filepath.ToSlash(key)
+		if !refs[key] {
+			orphans++
+			continue
+		}
+		content, err := os.ReadFile(name)
+		require.NoError(t, err)
+		sum := sha256.Sum256(content)
+		require.True(t, strings.HasPrefix(filepath.Base(name), hex.EncodeToString(sum[:])+"."), "%s is not what was written", key)
+		there[key] = true
+	}
+	require.Equal(t, refs, there, "a reference has no object")
+	return orphans
+}
+
+// objectsIn are the files in the folders of tasks.
+func objectsIn(t *testing.T, folder string) []string {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(folder, "values", "*", "*"))
+	require.NoError(t, err)
+	return names
+}
+
+// sweeps has everything be old, and its tasks be deleted: then no object stays. One of a task that never began is there, too.
+func (s *stage) sweeps(folder string) {
+	lost := filepath.Join(folder, "values", "task-never", strings.Repeat("0", 64)+".LOST")
+	require.NoError(s.t, os.MkdirAll(filepath.Dir(lost), 0o700))
+	require.NoError(s.t, os.WriteFile(lost, []byte("{}"), 0o600))
+	ago := time.Now().Add(-11 * time.Hour)
+	require.NoError(s.t, filepath.WalkDir(folder, func(name string, _ fs.DirEntry, err error) error {
+		require.NoError(s.t, err)
+		return os.Chtimes(name, ago, ago)
+	}))
+	s.settings = append(s.settings, "--retention", "1s")
+	s.launch()
+	s.ready()
+	require.Eventually(s.t, func() bool {
+		left, err := os.ReadDir(filepath.Join(folder, "values"))
+		require.NoError(s.t, err)
+		return len(left) == 0
+	}, patience, 50*time.Millisecond, "objects are left")
+	s.leave()
+}
