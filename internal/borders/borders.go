@@ -146,7 +146,7 @@ var libraries = []struct {
 	{"github.com/danielgtaylor/huma/v2", []string{"api/v1"}},
 	{"github.com/coder/websocket", []string{"api/ork", "api/v1", "api/client"}},
 	{"github.com/google/cel-go", []string{"flow/expr"}},
-	{"github.com/go-json-experiment/json", []string{"flow/expr", "api/v1"}},
+	{"github.com/go-json-experiment/json", []string{"flow/expr", "api/v1", "worker"}},
 	{"github.com/jackc/pgx/v5", []string{".", "persistence/postgres", "internal/...", "cmd/bench"}},
 	{"go.opentelemetry.io/otel/exporters", []string{"internal/cli"}},
 	{"go.opentelemetry.io/otel/sdk", []string{"internal/cli"}},
