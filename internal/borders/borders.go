@@ -78,7 +78,7 @@ var table = []row{
 	{"api/v1", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "flow/expr", "flow/hook", "flow/schedule", "flow/show", "flow/stats", "flow/timeline", "flow/trace", "flow/types", "api/wire", "internal/bounded", "internal/payload"}},
 	{"api/attach", []string{"api", "api/stream", "api/wire/attach", "flow", "internal/packets"}},
 	{"api/blackbox", nil}, // tests only
-	{"api/internal/printer", []string{"internal/payload"}},
+	{"api/internal/printer", []string{"api/wire", "internal/payload"}},
 	{"api/ui", nil},
 	// The shell tells the streams when the server leaves.
 	{"api", []string{"api/stream", "engine", "persistence", "flow", "api/wire", "internal/logids", "internal/lines", "internal/payload"}},
