@@ -17,6 +17,7 @@ type draft struct {
 	asked     int                  // how many of them carry a request id
 	started   int                  // attempts
 	made      []persistence.Object // that the row refers to
+	heard     []flow.Address       // attempts whose workers have told something
 }
 
 type pending struct {
@@ -67,7 +68,7 @@ func (p *draft) commands() []*command {
 	return list
 }
 
-// note notes what the task ended as.
+// note notes what the task ended as, and whose workers are heard of.
 func (p *draft) note(events []flow.Event) {
 	for i := range events {
 		switch e := &events[i]; e.Type {
@@ -75,6 +76,8 @@ func (p *draft) note(events []flow.Event) {
 			p.ended = flow.TaskStatus(e.Status)
 		case flow.TaskRetried:
 			p.ended = ""
+		case flow.AttemptNoted, flow.AttemptExtended:
+			p.heard = append(p.heard, e.Address())
 		}
 	}
 }
@@ -95,7 +98,7 @@ func (t *task) commit(p *draft) persistence.Commit {
 	if t.asleep {
 		c.Rest = &persistence.Rest{}
 	}
-	t.addQueue(&c, p.effects)
+	t.addQueue(&c, p)
 	if len(p.approvals) > 0 {
 		c.Approvals = persistence.ApprovalRows(t.state, p.approvals)
 	}
@@ -131,31 +134,4 @@ func (t *task) addSnapshot(c *persistence.Commit) {
 func (t *task) takeSnapshot(c *persistence.Commit) {
 	c.Snapshot = flow.EncodeSnapshot(t.state)
 	t.journal, t.snapshot = 0, len(c.Snapshot)
-}
-
-// addQueue makes and ends the rows of jobs that wait for pollers, with the events they follow from.
-func (t *task) addQueue(c *persistence.Commit, effects []flow.Effect) {
-	for _, e := range effects {
-		switch e := e.(type) {
-		case flow.Dispatch:
-			if e.Job.Exec.Type == flow.ExecQueue && e.Job.Deliveries == 0 {
-				c.Enqueue = append(c.Enqueue, persistence.QueueRow{
-					JobID: e.Job.ID(), Task: t.id, Service: e.Job.Exec.Service, EnqueuedAt: e.Job.EnqueuedAt,
-					Turn: e.Job.Turn, Size: e.Job.Size(), Labels: e.Job.Exec.Labels,
-				})
-			}
-		case flow.Ask, flow.Held, flow.Release:
-			t.addPermits(c, e)
-		case flow.Track, flow.Untrack, flow.Recall:
-			t.addExternals(c, e)
-		case flow.Over:
-			if e.Queue {
-				c.Dequeue = append(c.Dequeue, flow.JobID(t.id, e.Address))
-			}
-		case flow.Withdraw:
-			if e.Queue {
-				c.Dequeue = append(c.Dequeue, flow.JobID(t.id, e.Address))
-			}
-		}
-	}
 }

@@ -188,7 +188,7 @@ func (q *queue) handOut(job *flow.Job) *command {
 	}
 	claim, answered := q.promise(p, r)
 	now := q.m.now()
-	return &command{task: job.Task, cmd: claim, reply: func(a answer) { answered(outcomeOf(claim, a, now)) }}
+	return &command{task: job.Task, cmd: claim, unlisted: p.Unlisted, reply: func(a answer) { answered(outcomeOf(claim, a, now)) }}
 }
 
 // answered gives a claimed job to its poller, or back when that was answered meanwhile. Those that somebody else has, or nobody wants

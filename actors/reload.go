@@ -14,7 +14,7 @@ import (
 )
 
 func (t *task) load(c actor.Context) {
-	t.loading = true
+	t.loading, t.handed = true, nil
 	gen, self, m := t.gen, c.Self(), t.m
 	m.loader.load(t.id, func(l loaded) {
 		l.gen = gen

@@ -27,8 +27,9 @@ type task struct {
 	waiting []*command // what arrived while loading, or while commands are tried alone
 	turn    []*command // what is being decided, one after the other
 	handing []*command // likewise: claims on jobs that have just come to be
-	gen     int        // of the state; answers to an older one are void
-	tries   int        // of loading
+	handed  handed
+	gen     int // of the state; answers to an older one are void
+	tries   int // of loading
 
 	alone    []*command // to be tried one by one: the store refuses what one of them leads to
 	refusals int        // in a row for which nobody was to blame
@@ -293,6 +294,7 @@ func (t *task) handOut(p *draft, effects []flow.Effect) {
 	for _, e := range effects {
 		if d, ok := e.(flow.Dispatch); ok && d.Job.Exec.Type == flow.ExecQueue {
 			if claim := t.m.queue.Load().handOut(&d.Job); claim != nil {
+				claim.unlisted = claim.unlisted && !d.Job.Again
 				t.handing = append(t.handing, claim)
 			}
 		}
@@ -301,6 +303,9 @@ func (t *task) handOut(p *draft, effects []flow.Effect) {
 		claim := t.handing[0]
 		d, err := flow.Decide(t.state, claim.cmd, flow.Env{Now: t.now(), Member: t.m.incarnation, Limits: t.m.cfg.Limits})
 		notSpoiled(err)
+		if claim.unlisted && err == nil {
+			t.hand(claim.cmd.(flow.Claim).Address)
+		}
 		p.add(d, claim, t.answerTo(claim, err))
 	}
 }

@@ -18,6 +18,8 @@ type (
 		request string
 		reply   func(answer) // nil = nobody waits
 		refused int          // how often the store refused what it led to
+
+		unlisted bool // a claim on a job that need not be in the queue
 	}
 	// create begins a task.
 	create struct {

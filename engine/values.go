@@ -78,6 +78,8 @@ type Poll struct {
 	Labels   []string      // of the worker: jobs that ask for others are not for it
 	Max      int           // jobs at most; 0 = 1
 	Wait     time.Duration // how long to wait for the first one; 0 = not at all
+	// Unlisted says that a job which the poller gets as that begins is put into the queue only when something is told of it, or it is returned.
+	Unlisted bool
 }
 
 // Job is an attempt that a poller has to carry out.

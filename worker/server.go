@@ -14,6 +14,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	experimental "github.com/go-json-experiment/json"
+	jsonv1 "github.com/go-json-experiment/json/v1"
+
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
@@ -148,6 +151,9 @@ func (s *server) ask(ctx context.Context, base, method, path string, body []byte
 	return readAnswer(resp, answer, out)
 }
 
+// asEncodingJSON reads an answer as encoding/json does, but once: that first looks through all of it, and through each of its values again.
+var asEncodingJSON = jsonv1.DefaultOptionsV1()
+
 func readAnswer(resp *http.Response, answer []byte, out any) error {
 	switch {
 	case resp.StatusCode == http.StatusNoContent:
@@ -155,7 +161,7 @@ func readAnswer(resp *http.Response, answer []byte, out any) error {
 	case resp.StatusCode != http.StatusOK:
 		return refusal(resp, answer)
 	}
-	if err := json.Unmarshal(answer, out); err != nil {
+	if err := experimental.Unmarshal(answer, out, asEncodingJSON); err != nil {
 		return fmt.Errorf("%s does not answer as an engine does: %w", resp.Request.URL.Redacted(), err)
 	}
 	return nil

@@ -16,7 +16,8 @@ import (
 
 func (s *service) jobRoutes() {
 	serve(s, operation{id: "list-jobs", method: http.MethodGet, path: "/v1/jobs", tag: "jobs",
-		summary: "List the jobs in the queue, the longest waiting first"}, s.listJobs)
+		summary: "List the jobs in the queue, the longest waiting first",
+		text:    "A job is there until it ends. One that a waiting poll gets as it begins comes there when its worker notes or prolongs something of it, or when it is returned."}, s.listJobs)
 	serve(s, operation{id: "get-job", method: http.MethodGet, path: "/v1/jobs/{job}", tag: "jobs",
 		summary: "Read a job", text: "Its state is told from the journal of its task, also long after it ended."}, s.getJob)
 	serve(s, operation{id: "get-log", method: http.MethodGet, path: "/v1/jobs/{job}/log", tag: "jobs",

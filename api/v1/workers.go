@@ -290,7 +290,7 @@ type pollInput struct {
 }
 
 func (s *service) poll(ctx context.Context, in *pollInput) (*body[wire.ClaimedJobs], error) {
-	p := engine.Poll{Worker: in.Worker, Services: in.Body.Services, Labels: in.Body.Labels, Max: in.Body.Max}
+	p := engine.Poll{Worker: in.Worker, Services: in.Body.Services, Labels: in.Body.Labels, Max: in.Body.Max, Unlisted: true}
 	if in.Body.Flow != "" {
 		f, err := s.flowBy(ctx, "body.flow", in.Body.Flow)
 		if err != nil {

@@ -23,7 +23,10 @@ func Millis(ms int64) Time {
 }
 
 // MarshalText implements encoding.TextMarshaler.
-func (t Time) MarshalText() ([]byte, error) { return t.UTC().AppendFormat(nil, timeFormat), nil }
+func (t Time) MarshalText() ([]byte, error) { return t.AppendText(nil) }
+
+// AppendText implements encoding.TextAppender.
+func (t Time) AppendText(b []byte) ([]byte, error) { return t.UTC().AppendFormat(b, timeFormat), nil }
 
 // MarshalJSON implements json.Marshaler.
 func (t Time) MarshalJSON() ([]byte, error) {

@@ -78,7 +78,7 @@ var table = []row{
 	{"api/v1", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "flow/expr", "flow/hook", "flow/schedule", "flow/show", "flow/stats", "flow/timeline", "flow/trace", "flow/types", "api/wire", "internal/bounded", "internal/payload"}},
 	{"api/attach", []string{"api", "api/stream", "api/wire/attach", "flow", "internal/packets"}},
 	{"api/blackbox", nil}, // tests only
-	{"api/internal/printer", []string{"internal/payload"}},
+	{"api/internal/printer", []string{"api/wire", "internal/payload"}},
 	{"api/ui", nil},
 	// The shell tells the streams when the server leaves.
 	{"api", []string{"api/stream", "engine", "persistence", "flow", "api/wire", "internal/logids", "internal/lines", "internal/payload"}},
@@ -146,7 +146,7 @@ var libraries = []struct {
 	{"github.com/danielgtaylor/huma/v2", []string{"api/v1"}},
 	{"github.com/coder/websocket", []string{"api/ork", "api/v1", "api/client"}},
 	{"github.com/google/cel-go", []string{"flow/expr"}},
-	{"github.com/go-json-experiment/json", []string{"flow/expr", "api/v1"}},
+	{"github.com/go-json-experiment/json", []string{"flow/expr", "api/v1", "worker"}},
 	{"github.com/jackc/pgx/v5", []string{".", "persistence/postgres", "internal/...", "cmd/bench"}},
 	{"go.opentelemetry.io/otel/exporters", []string{"internal/cli"}},
 	{"go.opentelemetry.io/otel/sdk", []string{"internal/cli"}},

@@ -31,9 +31,7 @@ func (c *checker) beside(t *shadow, commit *persistence.Commit) {
 	if commit.Snapshot != nil {
 		c.readable(t, commit)
 	}
-	if jobs, rows := queueJobs(t.state), c.store.jobsOf(commit.Task); !slices.Equal(jobs, rows) {
-		c.w.fail("task %s: queue rows %v, waiting queue jobs %v", commit.Task, rows, jobs)
-	}
+	c.queue(t, commit.Task)
 	c.keys(t, commit.Task)
 	c.outside(t, commit.Task)
 	c.rest(t, in)
@@ -67,23 +65,37 @@ func (c *checker) encode(s *flow.State) []byte {
 	return flow.EncodeSnapshot(s)
 }
 
-// queueJobs are the queue attempts in flight, claimed or not.
-func queueJobs(s *flow.State) []string {
-	var ids []string
+// queue checks that the queue has all jobs of a task that wait for pollers, and no other ones than those and such that are claimed.
+func (c *checker) queue(t *shadow, task string) {
+	rows := c.store.jobsOf(task)
+	waiting, claimed := queueJobs(t.state)
+	for _, id := range waiting {
+		if !slices.Contains(rows, id) {
+			c.w.fail("task %s: the job %s waits, the queue rows are %v", task, id, rows)
+		}
+	}
+	for _, id := range rows {
+		if !slices.Contains(waiting, id) && !slices.Contains(claimed, id) {
+			c.w.fail("task %s: queue rows %v, queue jobs that wait %v, and that are claimed %v", task, rows, waiting, claimed)
+		}
+	}
+}
+
+// queueJobs are the queue attempts in flight.
+func queueJobs(s *flow.State) (waiting, claimed []string) {
 	for _, e := range flow.Outstanding(s) {
 		switch e := e.(type) {
 		case flow.Dispatch:
 			if e.Job.Exec.Type == flow.ExecQueue {
-				ids = append(ids, e.Job.ID())
+				waiting = append(waiting, e.Job.ID())
 			}
 		case flow.Alarm:
 			if e.Kind == flow.AlarmClaim {
-				ids = append(ids, flow.JobID(s.Task, e.Address))
+				claimed = append(claimed, flow.JobID(s.Task, e.Address))
 			}
 		}
 	}
-	slices.Sort(ids)
-	return ids
+	return waiting, claimed
 }
 
 func (m *model) jobsOf(task string) []string {

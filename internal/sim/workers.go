@@ -35,7 +35,7 @@ func (p *poller) live() {
 	for {
 		ctx, stop := p.patience()
 		quiet := p.quiet()
-		jobs, err := p.anyMember().Poll(ctx, engine.Poll{Worker: p.name, Services: p.services(), Max: 1 + p.w.rng.IntN(4), Wait: p.w.upTo(2 * time.Second)})
+		jobs, err := p.anyMember().Poll(ctx, engine.Poll{Worker: p.name, Services: p.services(), Max: 1 + p.w.rng.IntN(4), Wait: p.w.upTo(2 * time.Second), Unlisted: p.w.chance(700)})
 		stop()
 		if err != nil {
 			p.impatient(quiet, "Poll", err)

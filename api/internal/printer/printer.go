@@ -14,9 +14,12 @@ import (
 	"io"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
+	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/internal/payload"
 )
 
@@ -157,10 +160,50 @@ func (p *printer) object(v reflect.Value) {
 		}
 		p.text(between)
 		p.text(f.name)
-		p.value(field)
+		switch {
+		case f.plain:
+			p.plain(field)
+		case f.time:
+			p.time(field.Interface().(wire.Time))
+		default:
+			p.value(field)
+		}
 		between = ","
 	}
 	p.text("}")
+}
+
+// plain writes a text or a whole number: most of an answer with many values are such fields, and most texts have nothing to escape.
+func (p *printer) plain(v reflect.Value) {
+	switch {
+	case p.err != nil || p.checks:
+	case v.CanInt():
+		_, p.err = p.to.Write(strconv.AppendInt(p.to.AvailableBuffer(), v.Int(), 10))
+	case asItIs(v.String()):
+		p.text(`"`)
+		p.text(v.String())
+		p.text(`"`)
+	default:
+		p.err = p.leaf.Encode(v.Interface())
+	}
+}
+
+func (p *printer) time(t wire.Time) {
+	if p.err != nil || p.checks {
+		return
+	}
+	b, _ := t.AppendText(append(p.to.AvailableBuffer(), '"'))
+	_, p.err = p.to.Write(append(b, '"'))
+}
+
+// asItIs says whether a text stands between quotes as it is.
+func asItIs(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }
 
 // entries writes a map, sorted by its keys.

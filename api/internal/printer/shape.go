@@ -1,17 +1,23 @@
 package printer
 
 import (
+	"encoding"
 	"encoding/json"
 	"reflect"
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/troupe-engine/troupe/api/wire"
 )
 
 var (
 	rawType       = reflect.TypeFor[json.RawMessage]()
 	textType      = reflect.TypeFor[Text]()
 	marshalerType = reflect.TypeFor[json.Marshaler]()
+
+	timeType          = reflect.TypeFor[wire.Time]()
+	textMarshalerType = reflect.TypeFor[encoding.TextMarshaler]()
 )
 
 // shape is what is known of a type.
@@ -25,6 +31,7 @@ type field struct {
 	index               []int
 	name                string // quoted, with its colon
 	omitEmpty, omitZero bool
+	plain, time         bool
 }
 
 var shapes sync.Map // of *shape by reflect.Type
@@ -76,9 +83,19 @@ func fieldsOf(t reflect.Type) (fields []field) {
 		if name == "" {
 			name = f.Name
 		}
-		fields = append(fields, field{f.Index, strconv.Quote(name) + ":", strings.Contains(options, "omitempty"), strings.Contains(options, "omitzero")})
+		fields = append(fields, field{f.Index, strconv.Quote(name) + ":", strings.Contains(options, "omitempty"), strings.Contains(options, "omitzero"), plain(f.Type), f.Type == timeType})
 	}
 	return fields
+}
+
+// plain says of a type whether its values are texts or whole numbers, which are not printed in a way of their own.
+func plain(t reflect.Type) bool {
+	for _, own := range []reflect.Type{marshalerType, textMarshalerType} {
+		if t.Implements(own) || reflect.PointerTo(t).Implements(own) {
+			return false
+		}
+	}
+	return t.Kind() == reflect.String || reflect.Zero(t).CanInt()
 }
 
 func (f *field) omitted(v reflect.Value) bool {
