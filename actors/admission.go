@@ -34,7 +34,7 @@ func (m *Member) admit(cmd flow.Command) error {
 // frees says whether a command lets go of something, or keeps what is under way from being done again.
 func frees(cmd flow.Command) bool {
 	switch cmd.(type) {
-	case flow.Report, flow.Extend, flow.GiveBack, flow.Note, flow.Cancel, flow.Pause, flow.Begin, flow.Inquire, flow.Granted, flow.Evict, flow.Bring:
+	case flow.Report, flow.Extend, flow.GiveBack, flow.Note, flow.Cancel, flow.Pause, flow.Begin, flow.Working, flow.Inquire, flow.Granted, flow.Evict, flow.Bring:
 		return true
 	}
 	return false

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/troupe-engine/troupe/actors/internal/carry"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 )
@@ -169,7 +170,7 @@ func (m *Member) carry(f *flight, carrier Carrier) {
 	job, ctx := f.job(), &f.off
 	m.metrics.dispatched(serviceOf(job.Exec), m.now()-job.EnqueuedAt)
 	if m.mayBegin(ctx) && (!job.Again || m.begin(ctx, &job)) {
-		report := m.carryWhole(ctx, carrier, job)
+		report := m.carryWhole(m.hearing(ctx, &job), carrier, job)
 		// A job that was called off may have failed only because of that: its attempt is over, or it is
 		// carried out again after the next start.
 		if ctx.Err() == nil || report.Error == "" && m.ctx.Err() == nil {
@@ -197,8 +198,22 @@ func (m *Member) mayBegin(ctx context.Context) bool {
 // begin has it stored that a job which was returned before begins now: so one that ends its member each
 // time is not carried out for ever. It is false when nobody waits for the job any longer.
 func (m *Member) begin(ctx context.Context, job *flow.Job) bool {
+	return m.told(ctx, job.Task, flow.Begin{Address: job.Address, Carrier: m.incarnation})
+}
+
+// hearing has it stored since when the worker of a job is at it that tells so by files.
+func (m *Member) hearing(ctx context.Context, job *flow.Job) context.Context {
+	if !job.Exec.ByFiles() {
+		return ctx
+	}
+	task, at := job.Task, job.Address
+	return carry.Hearing(ctx, func(since int64) { m.told(ctx, task, flow.Working{Address: at, At: since}) })
+}
+
+// told has stored what is known of a job while it is carried out. It is false when nobody waits for the job any longer.
+func (m *Member) told(ctx context.Context, task string, word flow.Command) bool {
 	for try := 1; ; try++ {
-		answered, err := m.tellBegun(ctx, job)
+		answered, err := m.tellOnce(ctx, task, word)
 		if !answered {
 			return false
 		}
@@ -215,18 +230,17 @@ func (m *Member) begin(ctx context.Context, job *flow.Job) bool {
 	}
 }
 
-// tellBegun tells a task, or the member that has it, that one of its jobs begins. It is answered unless nobody waits any more.
-func (m *Member) tellBegun(ctx context.Context, job *flow.Job) (answered bool, err error) {
-	begin := flow.Begin{Address: job.Address, Carrier: m.incarnation}
-	if !m.owned.owns(job.Task) {
-		err := m.cfg.Others.Do(ctx, engine.Orders{{Task: job.Task, Command: begin}})[0].Err
+// tellOnce tells a task, or the member that has it, of one of its jobs. It is answered unless nobody waits any more.
+func (m *Member) tellOnce(ctx context.Context, task string, word flow.Command) (answered bool, err error) {
+	if !m.owned.owns(task) {
+		err := m.cfg.Others.Do(ctx, engine.Orders{{Task: task, Command: word}})[0].Err
 		if !taken(err) {
 			err = flow.Errorf(flow.Busy, "%v", err)
 		}
 		return ctx.Err() == nil, err
 	}
-	a, err := m.call(ctx, begin, func(reply func(answer)) {
-		m.tell(m.tasks, &command{task: job.Task, cmd: begin, reply: reply})
+	a, err := m.call(ctx, word, func(reply func(answer)) {
+		m.tell(m.tasks, &command{task: task, cmd: word, reply: reply})
 	})
 	return err == nil, a.err
 }

@@ -38,16 +38,16 @@ const (
 	maxExternalPause = 10_000
 )
 
-// lookAt asks how a piece of work is, or has it called off. It is false when its task is told that it has ended: what comes next waits for that.
+// lookAt asks how a piece of work is, or has it called off. It is false when its task is told something: what comes next waits for that.
 func (x *externals) lookAt(row persistence.ExternalRow) bool {
 	tracker := x.m.cfg.Trackers[row.Service]
-	note := persistence.ExternalNote{ExternalID: row.Key(), Polls: row.Polls + 1, Memo: row.Memo, Recalled: row.Recalled}
+	note := persistence.ExternalNote{ExternalID: row.Key(), Polls: row.Polls + 1, Memo: row.Memo, Pending: row.Pending, Recalled: row.Recalled}
 	switch {
 	case row.Recalled:
 		x.callOff(tracker, row, note)
 		return true
 	case tracker == nil:
-		x.tell(row, note, flow.ExternalEnded{Error: fmt.Sprintf("no tracker for service type %q", row.Service)})
+		x.over(row, note, flow.ExternalEnded{Error: fmt.Sprintf("no tracker for service type %q", row.Service)})
 		return false
 	}
 	status, err := x.poll(tracker, row.External)
@@ -63,7 +63,7 @@ func (x *externals) lookAt(row persistence.ExternalRow) bool {
 			x.failed(row, note, 0, err)
 			return true
 		}
-		x.tell(row, note, flow.ExternalEnded{Output: output, Error: status.Error, Details: status.Details, Metrics: status.Metrics})
+		x.over(row, note, flow.ExternalEnded{Output: output, Error: status.Error, Details: status.Details, Metrics: status.Metrics, BeganAt: status.BeganAt})
 		return false
 	}
 	if status.Memo != nil {
@@ -72,6 +72,10 @@ func (x *externals) lookAt(row persistence.ExternalRow) bool {
 	note.NextAt = x.m.now() + pauseOf(row.External, row.Polls)
 	if status.Again > 0 {
 		note.NextAt = x.m.now() + max(status.Again.Milliseconds(), 1)
+	}
+	if row.Pending && status.BeganAt > 0 {
+		x.working(row, note, status.BeganAt)
+		return false
 	}
 	x.note(note)
 	return true
@@ -125,9 +129,26 @@ func pauseOf(x flow.External, times int) int64 {
 	return ms*9/10 + int64(h.Sum64()>>11)%(ms/5)
 }
 
-// tell tells a task that a piece of work has ended. With the answer its row is gone, also when nobody waits for it; a task that has not taken it
-// is told again, by whoever has it then.
-func (x *externals) tell(row persistence.ExternalRow, note persistence.ExternalNote, end flow.ExternalEnded) {
+// over tells a task that a piece of work has ended. With the answer its row is gone, also when nobody waits for it.
+func (x *externals) over(row persistence.ExternalRow, note persistence.ExternalNote, end flow.ExternalEnded) {
+	end.Index = row.Index
+	x.tell(row, note, func(a flow.Address) flow.Command {
+		end.Address = a
+		return end
+	}, func(note *persistence.ExternalNote) {
+		note.Gone = true
+		x.ended(row.External)
+	})
+}
+
+// working tells a task that a piece of work is under way, which was not when it was handed over.
+func (x *externals) working(row persistence.ExternalRow, note persistence.ExternalNote, since int64) {
+	x.tell(row, note, func(a flow.Address) flow.Command { return flow.Working{Address: a, At: since} },
+		func(note *persistence.ExternalNote) { note.Pending = false })
+}
+
+// tell tells a task what has become of a piece of work, and notes that when the task has taken it. Else it is told again, by whoever has it then.
+func (x *externals) tell(row persistence.ExternalRow, note persistence.ExternalNote, word func(flow.Address) flow.Command, heard func(*persistence.ExternalNote)) {
 	_, a, err := flow.ParseJobID(row.Job)
 	if err != nil {
 		x.m.log.Error("work outside is of an attempt whose name means nothing", "task", row.Task, "error", err)
@@ -136,15 +157,13 @@ func (x *externals) tell(row persistence.ExternalRow, note persistence.ExternalN
 		x.m.background(x.run)
 		return
 	}
-	end.Address, end.Index = a, row.Index
-	x.m.tell(x.m.tasks, &command{task: row.Task, cmd: end, reply: func(answer answer) {
+	x.m.tell(x.m.tasks, &command{task: row.Task, cmd: word(a), reply: func(answer answer) {
 		switch {
 		case flow.ErrorKindOf(answer.err) == flow.Moved:
 			x.leave(row.Key())
 		case taken(answer.err):
-			note.Gone = true
+			heard(&note)
 			x.note(note)
-			x.ended(row.External)
 		default:
 			note.Polls, note.NextAt = row.Polls, x.m.now()+externalToldMS
 			x.note(note)

@@ -30,6 +30,7 @@ const (
 	aHold
 	aRelease
 	anAnswer
+	aWorking
 )
 
 // codeCommand reads or writes a command with the byte in front that says which.
@@ -73,6 +74,8 @@ func codeCommand(c *codec.Codec, cmd *flow.Command) {
 		write(c, aReport, v, codeReport)
 	case flow.Begin:
 		write(c, aBegin, v, codeBegin)
+	case flow.Working:
+		write(c, aWorking, v, codeWorking)
 	case flow.Granted:
 		write(c, aGranted, v, codeGranted)
 	case flow.Evict:
@@ -127,6 +130,8 @@ func readCommand(c *codec.Codec) flow.Command {
 		return value(c, codeReport)
 	case aBegin:
 		return value(c, codeBegin)
+	case aWorking:
+		return value(c, codeWorking)
 	case aGranted:
 		return value(c, codeGranted)
 	case anEvict:
@@ -210,6 +215,11 @@ func codeNote(c *codec.Codec, v *flow.Note) {
 	codec.Text(c, &v.Text)
 }
 
+func codeWorking(c *codec.Codec, v *flow.Working) {
+	codeAddress(c, &v.Address)
+	c.Int64(&v.At)
+}
+
 func codeBegin(c *codec.Codec, v *flow.Begin) {
 	codeAddress(c, &v.Address)
 	codec.Text(c, &v.Carrier)
@@ -262,6 +272,7 @@ func codeExternal(c *codec.Codec, v *flow.External) {
 	c.Int(&v.Polls)
 	c.Int(&v.Failures)
 	c.Int64(&v.FailingAt)
+	c.Bool(&v.Pending)
 }
 
 func codeGranted(c *codec.Codec, v *flow.Granted) {

@@ -25,7 +25,7 @@ import (
 // travel are the commands that other members may send.
 var travel = []flow.Command{
 	flow.Signal{}, flow.Answer{}, flow.Cancel{}, flow.RetryTask{}, flow.Append{}, flow.Pause{}, flow.Resume{}, flow.HoldStep{}, flow.ReleaseStep{},
-	flow.Claim{}, flow.Extend{}, flow.GiveBack{}, flow.Note{}, flow.Report{}, flow.Begin{}, flow.Granted{}, flow.Evict{}, flow.Inquire{}, flow.Bring{},
+	flow.Claim{}, flow.Extend{}, flow.GiveBack{}, flow.Note{}, flow.Report{}, flow.Begin{}, flow.Working{}, flow.Granted{}, flow.Evict{}, flow.Inquire{}, flow.Bring{},
 }
 
 // stay are those that a member gives to its own tasks only. A task is started by a NewTask.

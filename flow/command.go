@@ -178,6 +178,12 @@ type (
 		Address
 		Carrier string
 	}
+	// Working says that somebody is at an attempt elsewhere who was not when it was given there: at work outside that was Pending, or as the worker of a program
+	// that tells by files. At is since when, by whatever clock. When that is known already, and of what nobody waits for, nothing changes.
+	Working struct {
+		Address
+		At int64
+	}
 	// Inquire asks for a member of that incarnation whether it still is the carrier of an attempt that it was given, after the attempt had been
 	// given so many times before. ErrOver: nobody waits for it there.
 	Inquire struct {
@@ -252,6 +258,7 @@ func (Ring) command()        {}
 func (Lapse) command()       {}
 func (Proceed) command()     {}
 func (Begin) command()       {}
+func (Working) command()     {}
 func (Inquire) command()     {}
 func (Bring) command()       {}
 func (Leave) command()       {}

@@ -135,6 +135,8 @@ func (d *decider) handleAttempt(c Command) error {
 		return d.bring(c)
 	case ExternalEnded:
 		return d.externalEnded(c)
+	case Working:
+		d.working(c)
 	case Granted:
 		d.granted(c)
 	case Evict:

@@ -354,6 +354,7 @@ func (st *Step) evolve(u *Unit, e *Event) {
 		}
 	case AttemptBegun:
 		u.Status = UnitRunning
+		u.Live.Heard = e.Until > 0
 	case AttemptExtended:
 		u.Live.Until = e.Until
 	case AttemptNoted:

@@ -22,13 +22,16 @@ type External struct {
 	Polls     int             // how often it was looked at
 	Failures  int             // how often in a row that was in vain …
 	FailingAt int64           // … and since when; 0 = it was not
+	Pending   bool            // it is not under way there yet: who looks after it tells when it is, by BeganAt
 }
 
 // ExternalStatus is how work outside is. The zero value is: it goes on.
 type ExternalStatus struct {
-	Ended  bool
-	Output json.RawMessage // of one that went well: JSON, or nil
-	Error  string          // of one that failed
+	Ended bool
+	// BeganAt is since when it is under way, in Unix milliseconds, by whatever clock: of work that was Pending, and then at each look. 0 = it is not, or nobody knows.
+	BeganAt int64
+	Output  json.RawMessage // of one that went well: JSON, or nil
+	Error   string          // of one that failed
 	// Details of the error, JSON, and Metrics, a list as in Report: of work that a program of ours does; nil = there are none. Those of the work with
 	// which its attempt ends are kept.
 	Details, Metrics json.RawMessage
@@ -64,6 +67,7 @@ type ExternalEnded struct {
 	Fatal  bool // trying again is of no use
 
 	Details, Metrics json.RawMessage // as those of an ExternalStatus
+	BeganAt          int64           // likewise
 }
 
 func (ExternalEnded) command() {}
@@ -97,6 +101,7 @@ type externalJSON struct {
 	Service string          `json:"service"`
 	ID      string          `json:"id"`
 	Data    json.RawMessage `json:"data,omitempty"`
+	Pending bool            `json:"pending,omitempty"`
 }
 
 // waitsOutside says whether a report means that its attempt waits for work outside from now on. A list of that in which something is
@@ -155,6 +160,9 @@ func listOfExternals(jobs []External) json.RawMessage {
 		if len(x.Data) > 0 {
 			b = append(append(b, `,"data":`...), x.Data...)
 		}
+		if x.Pending {
+			b = append(b, `,"pending":true`...)
+		}
 		list[i] = append(b, '}')
 	}
 	return listOf(list)
@@ -179,6 +187,9 @@ func (d *decider) externalEnded(c ExternalEnded) error {
 		c.Error, c.Output = err.Error(), nil
 	}
 	x := u.Live.Outside
+	if c.Error == "" || c.BeganAt > 0 { // what has ended well has begun, also when nobody has seen it
+		d.begun(st, u, c.Address, c.BeganAt)
+	}
 	e := st.event(ExternalOver)
 	e.Unit, e.Attempt, e.Index, e.Output, e.Error = c.Unit, c.Attempt, c.Index, c.Output, text(c.Error, maxErrorText)
 	d.emit(e)
@@ -193,6 +204,47 @@ func (d *decider) externalEnded(c ExternalEnded) error {
 		r.Output = x.output()
 	}
 	return d.settled(st, u, r)
+}
+
+// working notes that somebody is at an attempt elsewhere.
+func (d *decider) working(c Working) {
+	if st, u := d.s.attempt(c.Address); u != nil && !d.s.Status.Ended() && !u.Live.Permits.Waits() {
+		d.begun(st, u, c.Address, c.At)
+	}
+}
+
+// begun notes since when somebody is at an attempt elsewhere, once. That was not before it was handed over, whatever the clock there says.
+func (d *decider) begun(st *Step, u *Unit, a Address, at int64) {
+	since := u.Live.StartedAt
+	switch x := u.Live.Outside; {
+	case u.Live.Heard:
+		return
+	case x != nil:
+		since = x.Since
+	case !st.exec(a.Unit).ByFiles() || u.Status != UnitRunning:
+		return
+	}
+	e := st.event(AttemptBegun)
+	e.Unit, e.Attempt, e.Until = a.Unit, a.Attempt, max(min(at, d.env.Now), since)
+	d.emit(e)
+}
+
+// Begins says whether an event tells that somebody is at an attempt from now on, or from its Until on. Of a program that tells by files that is its worker, not who has started it.
+func (x *Exec) Begins(e *Event) bool {
+	switch e.Type {
+	case AttemptClaimed:
+		return true
+	case AttemptBegun:
+		return e.Until > 0 || !x.ByFiles()
+	case AttemptDeferred:
+		return !pending(externals(e))
+	}
+	return false
+}
+
+// pending says that nobody is at any of an attempt's jobs outside yet.
+func pending(list []externalJSON) bool {
+	return len(list) > 0 && !slices.ContainsFunc(list, func(x externalJSON) bool { return !x.Pending })
 }
 
 // waitsFor says whether a job outside is awaited.
@@ -234,12 +286,16 @@ func (x *Outside) left() (indexes []int) {
 // waitOutside has an attempt wait. Nobody carries it out any longer, and no claim for it holds.
 func (u *Unit) waitOutside(e *Event) {
 	x := &Outside{Output: e.Output, Worker: e.Worker, URL: e.URL, Log: e.Log, Since: e.At}
-	for _, job := range externals(e) {
+	list := externals(e)
+	for _, job := range list {
 		x.Jobs = append(x.Jobs, OutsideJob{Service: job.Service, ID: job.ID})
 	}
 	x.Left = len(x.Jobs)
-	u.Status = UnitRunning
 	l := u.Live
+	u.Status, l.Heard = UnitRunning, true
+	if pending(list) {
+		u.Status, l.Heard = UnitDispatched, false
+	}
 	l.Outside, l.Due, l.StartBy = x, e.Due, 0
 	l.Carrier, l.Worker, l.ClaimedAt, l.Until, l.Note = "", "", 0, 0, ""
 }
@@ -263,16 +319,19 @@ func (s *State) appendTrack(effects []Effect, e *Event) []Effect {
 	list := externals(e)
 	t := Track{Address: e.Address(), Jobs: make([]External, len(list))}
 	for i, x := range list {
-		t.Jobs[i] = External{Task: s.Task, Job: JobID(s.Task, e.Address()), Index: i, Service: x.Service, ID: x.ID, Data: x.Data, StartedAt: e.At}
+		t.Jobs[i] = External{Task: s.Task, Job: JobID(s.Task, e.Address()), Index: i, Service: x.Service, ID: x.ID, Data: x.Data, StartedAt: e.At, Pending: x.Pending}
 	}
 	return append(effects, Over{e.Address(), st.exec(e.Unit).Type == ExecQueue, End{Metrics: e.Metrics}}, t)
 }
 
-// wait tells what an attempt waits for outside.
-func (x *Outside) wait(w Wait) Wait {
+// wait tells what an attempt waits for outside. begun = somebody is at it.
+func (x *Outside) wait(w Wait, begun bool) Wait {
 	w.For, w.Since = WaitsOutside, x.Since
 	first := &x.Jobs[x.left()[0]]
 	w.Text = fmt.Sprintf("%s %s has to end", first.Service, first.ID)
+	if !begun {
+		w.Text = fmt.Sprintf("%s %s has to begin", first.Service, first.ID)
+	}
 	if len(x.Jobs) > 1 {
 		w.Text = fmt.Sprintf("%d of %d jobs outside have yet to end, the first is %s %s", x.Left, len(x.Jobs), first.Service, first.ID)
 	}

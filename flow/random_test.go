@@ -32,6 +32,12 @@ func (tb *table) randomCommand(d flowtest.Dice) (string, flow.Command) {
 		return request, flow.Evict(held)
 	}
 	switch flowtest.Between(d, "command", 0, 19) {
+	case 16:
+		at := tb.randomAddress(d)
+		if waits := tb.outside(); len(waits) > 0 {
+			at = flowtest.OneOf(d, "outside", waits...)
+		}
+		return request, flow.ExternalEnded{Address: at, Index: flowtest.Between(d, "index", 0, 1), Output: json.RawMessage(`1`), Error: flowtest.OneOf(d, "failure", "", "it broke")}
 	case 15:
 		return request, flow.Granted{Address: tb.randomAddress(d), Key: flowtest.OneOf(d, "granted", "jobs:/a:k", "nonsense")}
 	case 0:
@@ -69,6 +75,9 @@ func (tb *table) randomCommand(d flowtest.Dice) (string, flow.Command) {
 		if flowtest.Chance(d, 30) {
 			return request, flow.Inquire{tb.randomAddress(d), tb.env.Member, flowtest.Between(d, "given", 0, 2)}
 		}
+		if flowtest.Chance(d, 30) {
+			return request, flow.Working{tb.randomAddress(d), tb.env.Now - 50}
+		}
 		return request, flow.Begin{tb.randomAddress(d), tb.env.Member}
 	case 11:
 		kind := flow.AlarmKind(flowtest.Between(d, "alarm", 0, 10))
@@ -97,11 +106,24 @@ func (tb *table) randomReport(d flowtest.Dice) flow.Report {
 	if job, ok := tb.jobs[r.Address]; ok && flowtest.Chance(d, 70) {
 		return carryOut(job)
 	}
+	if flowtest.Chance(d, 20) {
+		r.Deferred = []flow.External{{Service: "s", ID: "j", Pending: flowtest.Chance(d, 60)}}
+	}
 	r.Output = json.RawMessage(flowtest.OneOf(d, "result", ``, `null`, `1`, `{"action": "go", "x":[1, 2]}`, `{"x":[[[[[]]]]]}`, `"`+strings.Repeat("y", 3000)+`"`))
 	r.Error = flowtest.OneOf(d, "error", "", "", "boom \xff<\u2028>", strings.Repeat("z", 100))
 	r.Details = json.RawMessage(flowtest.OneOf(d, "details", "", "", `{"k": 1}`, `{`))
 	r.Metrics = json.RawMessage(flowtest.OneOf(d, "metrics", "", "", `[{"name": "a", "count": 1}]`, `[`, `{}`))
 	return r
+}
+
+// outside are the attempts that wait for work outside.
+func (tb *table) outside() (list []flow.Address) {
+	for _, w := range flow.Waiting(tb.state) {
+		if w.For == flow.WaitsOutside {
+			list = append(list, w.Address)
+		}
+	}
+	return list
 }
 
 func (tb *table) token(d flowtest.Dice) string { return flowtest.OneOf(d, "token", "", "", "t1", "t2") }
@@ -171,6 +193,9 @@ func (tb *table) drain() bool {
 		tb.work()
 		for _, a := range tb.direct() {
 			tb.do(tb.finishDirectly(a, ""))
+		}
+		for _, a := range tb.outside() {
+			tb.do(flow.ExternalEnded{Address: a})
 		}
 		tb.wait(1_000)
 		if len(tb.events) == before {

@@ -37,7 +37,7 @@ type NodeRun struct {
 	Log       bool
 	StartedAt int64
 	ClaimedAt int64 // by a poller, the last time
-	BegunAt   int64 // when its carrier was at it, where that is told: of programs, of what was begun outside, and of what was returned before; in a whole History alone
+	BegunAt   int64 // since when somebody was at it, where that is told: of programs, of what was begun outside or is told by files, and of what was returned before; in a whole History alone
 	EndedAt   int64 // 0 while it runs
 	Lost      int   // how often its carrier was lost
 	RetryAt   int64 // when its unit is tried again; 0 = it is not
@@ -110,11 +110,12 @@ func (h *History) note(e *Event) {
 	case AttemptClaimed:
 		r.Worker, r.ClaimedAt = e.Worker, e.At
 	case AttemptBegun:
-		r.BegunAt = e.At
+		h.begun(r, e)
 	case AttemptNoted:
 		r.Note = e.Note
 	case AttemptDeferred:
-		r.Metrics, r.Worker, r.URL, r.BegunAt = e.Metrics, e.Worker, e.URL, cmp.Or(r.BegunAt, e.At)
+		r.Metrics, r.Worker, r.URL = e.Metrics, e.Worker, e.URL
+		h.begun(r, e)
 	case AttemptReturned:
 		r.Worker, r.Note, r.ClaimedAt, r.BegunAt, r.Lost = "", "", 0, 0, e.Total
 	case AttemptEnded:
@@ -125,6 +126,13 @@ func (h *History) note(e *Event) {
 		}
 		delete(h.live, e.Address())
 		h.page.told(r)
+	}
+}
+
+// begun notes since when somebody is at an attempt.
+func (h *History) begun(r *NodeRun, e *Event) {
+	if st := h.State.step(e.Address()); st != nil && st.exec(e.Unit).Begins(e) {
+		r.BegunAt = cmp.Or(r.BegunAt, e.Until, e.At)
 	}
 }
 

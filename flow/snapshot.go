@@ -164,6 +164,7 @@ func codeLive(c *codec.Codec, l *Live) {
 	c.Int(&l.Given)
 	c.Int(&l.Brought)
 	c.Bool(&l.Again)
+	c.Bool(&l.Heard)
 	codec.Map(c, &l.Vars, codec.Text[string])
 	codec.Pointer(c, &l.Permits, codePermits)
 	codec.Pointer(c, &l.Outside, codeOutside)

@@ -110,7 +110,7 @@ func (st *Step) unitWait(i int) (Wait, bool) {
 		return u.Live.Permits.wait(w.Address), true
 	case u.Live.Outside != nil:
 		w.Until = u.Live.Due
-		return u.Live.Outside.wait(w), true
+		return u.Live.Outside.wait(w, u.Live.Heard), true
 	case u.Live.Worker != "":
 		w.For, w.Text, w.Until = "claim", fmt.Sprintf("worker %s works on it", u.Live.Worker), u.Live.Until
 	case st.exec(i).Type == ExecDirect:

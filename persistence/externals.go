@@ -42,6 +42,7 @@ type ExternalNote struct {
 	Polls, Failures int
 	FailingAt       int64
 	Memo            []byte // JSON, or nil
+	Pending         bool   // nobody knows yet that it is under way there
 	Recalled        bool   // as it was when it was looked at: of one that was recalled meanwhile nothing changes
 	Gone            bool   // it need not be looked at any more
 }

@@ -90,7 +90,7 @@ func (s *Service) reported(ctx context.Context, x flow.External, n *note, w *wat
 		noted.Files = told.Memo
 	}
 	if over && !s.complete(ctx, w) {
-		return flow.ExternalStatus{Memo: x.Memo}, nil
+		return flow.ExternalStatus{Memo: x.Memo, BeganAt: told.BeganAt}, nil
 	}
 	if told.Ended || over {
 		noted.OverAt = earliest(noted.OverAt, s.opts.Now())
@@ -100,10 +100,10 @@ func (s *Service) reported(ctx context.Context, x flow.External, n *note, w *wat
 	case told.Ended && (over || stayed):
 		return s.told(w, told), nil
 	case over && stayed:
-		return s.told(w, flow.ExternalStatus{Ended: true, Error: "exited without a status"}), nil
+		return s.told(w, flow.ExternalStatus{Ended: true, Error: "exited without a status", BeganAt: told.BeganAt}), nil
 	}
 	memo, err := json.Marshal(noted)
-	return flow.ExternalStatus{Memo: memo}, err
+	return flow.ExternalStatus{Memo: memo, BeganAt: told.BeganAt}, err
 }
 
 func earliest(noted, now int64) int64 {
@@ -116,7 +116,7 @@ func earliest(noted, now int64) int64 {
 // told is an end that files tell, without secrets, and with the numbers that the container has printed.
 func (s *Service) told(w *watch, end flow.ExternalStatus) flow.ExternalStatus {
 	w.log.Close()
-	status := flow.ExternalStatus{Ended: true, Output: w.hide.JSON(end.Output), Error: w.hide.Text(end.Error)}
+	status := flow.ExternalStatus{Ended: true, Output: w.hide.JSON(end.Output), Error: w.hide.Text(end.Error), BeganAt: end.BeganAt}
 	select {
 	case <-w.done:
 		status.Metrics = job.NumbersJSON(program.HideMetrics(w.heard.Result("").Metrics, w.hide))

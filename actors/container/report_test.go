@@ -70,16 +70,17 @@ func TestAContainerThatReportsByFilesSeesThoseOfItsAttempt(t *testing.T) {
 	require.Equal(t, folder, made.HostConfig.Mounts[0].Source)
 
 	x := report.Deferred[0]
+	require.True(t, x.Pending, "its worker has yet to say that it is at it")
 	x.Task, x.Job, x.StartedAt = "t", job.ID(), 5
-	files.tells = flow.ExternalStatus{Memo: json.RawMessage(`{"beat":"1"}`)}
+	files.tells = flow.ExternalStatus{Memo: json.RawMessage(`{"beat":"1"}`), BeganAt: 7}
 	status, err := s.Poll(t.Context(), x)
 	require.NoError(t, err)
-	require.False(t, status.Ended)
+	require.Equal(t, []any{false, int64(7)}, []any{status.Ended, status.BeganAt})
 	x.Memo = status.Memo
 	_, err = s.Poll(t.Context(), x)
 	require.NoError(t, err)
 	require.Equal(t, flow.External{Task: "t", Job: job.ID(), Service: flow.ObjectStore, ID: "runs/t/a/1/", Data: json.RawMessage(`{"run":"t"}`),
-		StartedAt: 5, Memo: json.RawMessage(`{"beat":"1"}`)}, files.asked, "what was noted of its files is told to who looks at them")
+		StartedAt: 5, Pending: true, Memo: json.RawMessage(`{"beat":"1"}`)}, files.asked, "what was noted of its files is told to who looks at them")
 	require.NoError(t, s.Cancel(t.Context(), x))
 	require.True(t, files.called)
 }

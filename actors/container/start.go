@@ -39,7 +39,7 @@ func (s *Service) Carry(ctx context.Context, job flow.Job) flow.Report {
 		return flow.Report{Error: err.Error(), Fatal: flow.ErrorKindOf(err) != "", Log: s.opts.Logs != nil}
 	}
 	return flow.Report{Worker: "container:" + p.Name, Log: s.opts.Logs != nil,
-		Deferred: []flow.External{{Service: Name, ID: p.Name, Data: p.note.written()}}}
+		Deferred: []flow.External{{Service: Name, ID: p.Name, Data: p.note.written(), Pending: p.note.Files != nil}}}
 }
 
 // begin has the container run. What it does it may do again: a container that runs, or has ended, is left alone.

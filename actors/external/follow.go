@@ -15,12 +15,17 @@ const (
 )
 
 // Follow looks how an attempt is until it has ended, of a worker that is started here: when exited is closed it has a few seconds for its last words.
-// said = the end was told by the worker itself.
-func (o *Objects) Follow(ctx context.Context, x flow.External, exited <-chan struct{}) (status flow.ExternalStatus, said bool) {
+// It tells working once since when the worker is at it. said = the end was told by the worker itself.
+func (o *Objects) Follow(ctx context.Context, x flow.External, exited <-chan struct{}, working func(since int64)) (status flow.ExternalStatus, said bool) {
 	var last <-chan time.Time
+	x.Pending = true
 	for final := false; ; {
 		var err error
 		status, said, err = o.look(ctx, &x)
+		if x.Pending && status.BeganAt > 0 {
+			x.Pending = false
+			working(status.BeganAt)
+		}
 		switch {
 		case status.Ended:
 			return status, said

@@ -66,6 +66,7 @@ func (o *Objects) Start(ctx context.Context, job flow.Job, _ bool) flow.Report {
 	if err != nil {
 		return flow.Report{Error: err.Error(), Fatal: flow.ErrorKindOf(err) != ""}
 	}
+	x.Pending = true
 	return flow.Report{Deferred: []flow.External{x}, URL: address}
 }
 
@@ -97,10 +98,10 @@ func (o *Objects) look(ctx context.Context, x *flow.External) (status flow.Exter
 	case err != nil:
 		return flow.ExternalStatus{}, false, err
 	case v.Ended:
-		return flow.ExternalStatus{Ended: true, Output: v.Output, Error: v.Error}, v.Said, nil
+		return flow.ExternalStatus{Ended: true, Output: v.Output, Error: v.Error, BeganAt: v.BeganAt}, v.Said, nil
 	}
 	memo, err := json.Marshal(v.Seen)
-	return flow.ExternalStatus{Again: v.Again, Memo: memo}, false, err
+	return flow.ExternalStatus{Again: v.Again, Memo: memo, BeganAt: v.BeganAt}, false, err
 }
 
 func (o *Objects) attempt(x *flow.External) (*objects.Attempt, error) {

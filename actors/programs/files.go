@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/troupe-engine/troupe/actors/internal/carry"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/internal/program"
 )
@@ -13,8 +14,9 @@ import (
 type Files interface {
 	// Dispatch writes what a job has to do, and tells where.
 	Dispatch(ctx context.Context, job *flow.Job) (address string, x flow.External, err error)
-	// Follow tells the end of a job. When exited is closed its program has ended. said = the program has told it itself.
-	Follow(ctx context.Context, x flow.External, exited <-chan struct{}) (status flow.ExternalStatus, said bool)
+	// Follow tells the end of a job, and working that its program says that it is at it. When exited is closed the program has ended. said = it has told
+	// the end itself.
+	Follow(ctx context.Context, x flow.External, exited <-chan struct{}, working func(since int64)) (status flow.ExternalStatus, said bool)
 	// Cancel says in a file that nobody waits for the job any longer.
 	Cancel(ctx context.Context, x flow.External) error
 }
@@ -70,7 +72,7 @@ type word struct {
 }
 
 func follow(ctx context.Context, files Files, x flow.External, exited <-chan struct{}) (w word) {
-	w.ExternalStatus, w.said = files.Follow(ctx, x, exited)
+	w.ExternalStatus, w.said = files.Follow(ctx, x, exited, func(since int64) { carry.Working(ctx, since) })
 	return w
 }
 

@@ -19,6 +19,8 @@ import (
 var objectChecks = []check{
 	{"O15 a worker that falls silent has failed", stillWorker},
 	{"O16 a worker that never begins has failed", absentWorker},
+	{"O16 nobody starts a worker", nobodysWorker},
+	{"O40 a worker that is started later runs from then on", lateStarter},
 	{"O17 a worker that goes on is waited for", livelyWorker},
 	{"O18 what an old attempt says is not heard", lateWorker},
 	{"C9 a half status, another attempt and a wrong clock change nothing", oddWorker},
@@ -42,19 +44,59 @@ func byFiles(line string, more ...string) string {
 	return sh("a", toSay+strings.ReplaceAll(line, "\n", "; "), append(more, "exec: {report: object_store}")...)
 }
 
+// goesThrough starts a run of one task, and insists on the states that it is told to go through.
+func (f *orkFlow) goesThrough(states ...string) *orkRun {
+	f.Helper()
+	feed := f.feed()
+	r := f.start(nil)
+	want, last := []string{"run:pending", "run:running", "a:pending"}, states[len(states)-1]
+	for _, state := range states {
+		want = append(want, "a:"+state)
+	}
+	require.Equal(f, append(want, "run:"+last), feed.of(r, last))
+	return r
+}
+
 func stillWorker(c *client) {
-	r := c.ork(byFiles(`say '{"status": "running", "heartbeat": "x"}'; sleep 60`, "heartbeat_timeout: 2")).start(nil).ends("failed")
+	r := c.ork(byFiles(`say '{"status": "running", "heartbeat": "x"}'; sleep 60`, "heartbeat_timeout: 2")).goesThrough("dispatched", "running", "failed")
 	require.Equal(c, "heartbeat timeout", r.task("a")["error"])
 }
 
 func absentWorker(c *client) {
-	r := c.ork(byFiles(`sleep 60`, "start_timeout: 2")).start(nil).ends("failed")
-	require.Equal(c, "job never started", r.task("a")["error"])
+	r := c.ork(byFiles(`sleep 60`, "start_timeout: 2")).goesThrough("dispatched", "failed")
+	a := r.task("a")
+	require.Equal(c, []any{"job never started", nil}, []any{a["error"], a["started_at"]})
+	require.NotEmpty(c, a["dispatched_at"])
+}
+
+// nobodysWorker is one that somebody else was to start.
+func nobodysWorker(c *client) {
+	d := c.elsewhere("start_timeout: 2s")
+	task := func() obj { return objects(c, c.get("/runs/" + d.id)["tasks"])[0] }
+	d.spec(1)
+	require.Equal(c, []any{"dispatched", nil}, []any{task()["status"], task()["started_at"]})
+	d.ended("failed")
+	require.Equal(c, []any{"failed", "job never started", nil}, []any{task()["status"], task()["error"], task()["started_at"]})
+}
+
+// lateStarter is a worker that somebody else starts after a while.
+func lateStarter(c *client) {
+	d := c.elsewhere("")
+	task := func() obj { return objects(c, c.get("/runs/" + d.id)["tasks"])[0] }
+	status, output := filepath.Join(filepath.Dir(d.spec(1)), "status.json"), filepath.Join(filepath.Dir(d.spec(1)), "output.json")
+	require.Equal(c, "dispatched", task()["status"])
+	require.NoError(c, os.WriteFile(status, []byte(`{"status": "running", "heartbeat": 1}`), 0o600))
+	require.Eventually(c, func() bool { return task()["status"] == "running" }, deadline, 20*time.Millisecond)
+	require.Greater(c, task()["started_at"], task()["dispatched_at"])
+	require.NoError(c, os.WriteFile(output, []byte(`1`), 0o600))
+	require.NoError(c, os.WriteFile(status, []byte(`{"status": "success"}`), 0o600))
+	d.ended("completed")
+	require.Equal(c, "success", task()["status"])
 }
 
 func livelyWorker(c *client) {
 	r := c.ork(byFiles(`for i in 1 2 3 4 5 6 7 8; do say "{\"status\": \"running\", \"heartbeat_at\": $i}"; sleep 1; done
-echo '{"n": 8}' > output.json; say '{"status": "success"}'`, "heartbeat_timeout: 3")).start(nil).ends("success")
+echo '{"n": 8}' > output.json; say '{"status": "success"}'`, "heartbeat_timeout: 3")).goesThrough("dispatched", "running", "success")
 	require.Equal(c, obj{"n": 8.0}, r.task("a")["output"])
 }
 

@@ -162,13 +162,13 @@ func (t *teller) logsOf(one *task) *string {
 	return &path
 }
 
-// beganAt is when an attempt's carrier began with it, 0 when it has not: that is stored of programs, of what is begun outside, and of what others
+// beganAt is when an attempt's carrier began with it, 0 when it has not: that is stored of programs, of what is begun outside or tells by files, and of what others
 // fetch. Others begin at once.
 func beganAt(r *flow.NodeRun) int64 {
 	switch here := r.Node.Exec.Type; {
 	case here == flow.ExecQueue:
 		return r.ClaimedAt
-	case here.Started(), here == flow.ExecOutside:
+	case here.Started(), here == flow.ExecOutside, r.Node.Exec.ByFiles():
 		return r.BegunAt
 	}
 	return r.StartedAt

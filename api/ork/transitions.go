@@ -108,14 +108,12 @@ func (t *transitions) step(e *flow.Event, n *flow.PlanNode) {
 	case flow.AttemptsStarted:
 		for i := range e.Total {
 			t.becomes(unit{u.node, e.Unit + i}, dispatched)
-			if here := n.Exec.Type; here != flow.ExecQueue && here != flow.ExecDirect && here != flow.ExecOutside && !here.Started() { // who carries it out begins at once
+			if beginsAtOnce(&n.Exec) {
 				t.becomes(unit{u.node, e.Unit + i}, running)
 			}
 		}
-	case flow.AttemptClaimed, flow.AttemptBegun:
-		t.becomes(u, running)
-	case flow.AttemptDeferred:
-		if n.Exec.Type == flow.ExecOutside {
+	case flow.AttemptClaimed, flow.AttemptBegun, flow.AttemptDeferred:
+		if n.Exec.Begins(e) {
 			t.becomes(u, running)
 		}
 	case flow.AttemptEnded:
@@ -127,6 +125,11 @@ func (t *transitions) step(e *flow.Event, n *flow.PlanNode) {
 	case flow.StepEnded:
 		t.stepEnded(u, flow.StepStatus(e.Status))
 	}
+}
+
+// beginsAtOnce says that nobody tells when he begins with an attempt: he does when it is given out.
+func beginsAtOnce(x *flow.Exec) bool {
+	return x.Type != flow.ExecQueue && x.Type != flow.ExecDirect && x.Type != flow.ExecOutside && !x.Type.Started() && !x.ByFiles()
 }
 
 // endOf is the state of a task after the end of an attempt.

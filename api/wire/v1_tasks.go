@@ -327,7 +327,7 @@ type Event struct {
 	Worker   string          `json:"worker,omitempty"`
 	URL      string          `json:"url,omitempty"`
 	Log      bool            `json:"log,omitempty"`
-	Until    Time            `json:"until,omitzero" doc:"end of a claim"`
+	Until    Time            `json:"until,omitzero" doc:"end of a claim; of an attempt that begins elsewhere: since when"`
 	Note     string          `json:"note,omitempty" doc:"what its worker calls its state"`
 	Key      string          `json:"key,omitempty" doc:"of a signal"`
 	By       string          `json:"by,omitempty" doc:"who sent a signal, as it calls itself"`

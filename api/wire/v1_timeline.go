@@ -45,7 +45,7 @@ type TimelineAttempt struct {
 	Unit    int    `json:"unit"`
 	Attempt int    `json:"attempt"`
 	Start   int64  `json:"start"`
-	Begun   int64  `json:"begun,omitempty" doc:"when a worker claimed it"`
+	Begun   int64  `json:"begun,omitempty" doc:"when a worker claimed it, or began with it elsewhere"`
 	End     int64  `json:"end" doc:"-1 = it goes on"`
 	State   string `json:"state" enum:"running,ok,error,timeout,canceled"`
 }

@@ -17,7 +17,7 @@ func (t *Timeline) attempt(l *Lane, e *flow.Event) {
 	a := &l.attempts[i]
 	switch e.Type {
 	case flow.AttemptClaimed, flow.AttemptBegun:
-		l.begun(a, e.At)
+		l.begun(a, e)
 	case flow.AttemptReturned:
 		l.waits(a, "worker", e.At)
 	case flow.AttemptDeferred:
@@ -83,10 +83,18 @@ func (l *Lane) waits(a *Attempt, word string, at int64) {
 	a.wait = len(l.Waits)
 }
 
-func (l *Lane) begun(a *Attempt, at int64) {
-	l.waitOver(a, at)
-	if a.Begun == 0 {
-		a.Begun = at
+// begun notes that somebody is at an attempt. What is waited for outside has to end, too.
+func (l *Lane) begun(a *Attempt, e *flow.Event) {
+	elsewhere := e.Type == flow.AttemptBegun && e.Until > 0
+	if !elsewhere {
+		l.waitOver(a, e.At)
+	}
+	switch {
+	case a.Begun != 0:
+	case elsewhere:
+		a.Begun = e.Until
+	default:
+		a.Begun = e.At
 	}
 }
 

@@ -48,6 +48,16 @@ func lines(told timeline.Told) (list []string) {
 	return list
 }
 
+func TestWhatIsOutsideIsWaitedForUntilItHasEndedWhetherOrNotItIsUnderWay(t *testing.T) {
+	line := fold(t, "start: a\nnodes: {a: {exec_type: outside, service: s}}", "",
+		at(10, flow.TaskCreated, "", event{}), at(11, flow.StepEntered, "a", event{Total: 1}), at(12, flow.AttemptsStarted, "a", event{Attempt: 1, Total: 1}),
+		at(13, flow.AttemptDeferred, "a", event{Attempt: 1, Input: []byte(`[{"service":"s","id":"j","pending":true}]`)}), at(20, flow.AttemptBegun, "a", event{Attempt: 1, Until: 18}),
+		at(30, flow.AttemptEnded, "a", event{Attempt: 1, Status: "ok"}), at(30, flow.StepEnded, "a", event{}), at(30, flow.TaskEnded, "", event{Status: "completed"}))
+	told := line.Tell(timeline.Window{Now: 40})
+	require.Equal(t, []string{"*a#1 11-30 completed outside 13-30 [0.1 12-30 ok]"}, lines(told))
+	require.EqualValues(t, 18, told.Lanes[0].Attempts[0].Begun)
+}
+
 const queued = `
 start: pay
 nodes:

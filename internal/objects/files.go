@@ -133,6 +133,7 @@ type said struct {
 	Attempt     json.RawMessage `json:"attempt"`
 	Heartbeat   json.RawMessage `json:"heartbeat"`
 	HeartbeatAt json.RawMessage `json:"heartbeat_at"`
+	StartedAt   json.RawMessage `json:"started_at"`
 	Error       json.RawMessage `json:"error"`
 }
 
@@ -161,6 +162,15 @@ func (s *said) beat() string {
 	}
 	hash := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(hash[:16])
+}
+
+// beganAt is when the worker has begun, as it says; else it is now.
+func (s *said) beganAt(now int64) int64 {
+	var at time.Time
+	if json.Unmarshal(s.StartedAt, &at) != nil || at.UnixMilli() <= 0 {
+		return now
+	}
+	return at.UnixMilli()
 }
 
 func (s *said) failure() string {

@@ -40,6 +40,7 @@ type Seen struct {
 	Beat      string `json:"beat,omitempty"`       // of the worker; "" = it has not begun
 	ChangedAt int64  `json:"changed_at,omitempty"` // when that was first seen, or when it could be seen again after it could not for a while
 	Version   string `json:"version,omitempty"`    // of the status
+	BeganAt   int64  `json:"began_at,omitempty"`   // since when the worker says that it is at it, or when that was first seen
 	LookedAt  int64  `json:"looked_at,omitempty"`  // when it was looked at the last time
 }
 
@@ -59,7 +60,9 @@ type Verdict struct {
 	Output json.RawMessage // of one that went well, or nil
 	Error  string          // of one that has failed
 	Again  time.Duration   // when to look again
-	Seen   Seen
+	// BeganAt is since when the worker is at it, by its clock if it says so; 0 = it is not.
+	BeganAt int64
+	Seen    Seen
 }
 
 // Source is where statuses come from.
@@ -90,11 +93,16 @@ func (a *Attempt) Look(ctx context.Context, b Bucket, from Source, seen Seen, no
 	if err == nil && changed {
 		seen.Version = version
 		if len(text) <= maxStatus && s.read(text, a.Attempt) {
+			if seen.BeganAt == 0 {
+				seen.BeganAt = s.beganAt(now)
+			}
 			switch {
 			case s.Status == Failed:
-				return Verdict{Ended: true, Said: true, Error: s.failure()}, nil
+				return Verdict{Ended: true, Said: true, Error: s.failure(), BeganAt: seen.BeganAt}, nil
 			case s.Status == Success:
-				return a.Output(ctx, b, most)
+				v, err := a.Output(ctx, b, most)
+				v.BeganAt = seen.BeganAt
+				return v, err
 			case s.beat() != seen.Beat:
 				seen.Beat, seen.ChangedAt = s.beat(), now
 			}
@@ -133,10 +141,10 @@ func (a *Attempt) waited(seen Seen, now int64) Verdict {
 	}
 	silent := now - from
 	if silent >= limit {
-		return Verdict{Ended: true, Error: text}
+		return Verdict{Ended: true, Error: text, BeganAt: seen.BeganAt}
 	}
 	seen.LookedAt = now
-	return Verdict{Seen: seen, Again: pause(now-a.Since, silent, limit, seen.Beat != "")}
+	return Verdict{Seen: seen, BeganAt: seen.BeganAt, Again: pause(now-a.Since, silent, limit, seen.Beat != "")}
 }
 
 // pause is how long it is until an attempt is looked at again: 2 s in its first minute, 5 s later, and 10 s where its worker has been silent for

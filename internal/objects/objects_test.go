@@ -114,7 +114,20 @@ func TestAHeartbeatThatChangesIsALife(t *testing.T) {
 	l.says("status.json", `{"status": "running", "heartbeat_at": 7}`)
 	l.goesOn(318, 5*time.Second)
 	l.goesOn(377, time.Second)
-	require.Equal(t, objects.Verdict{Ended: true, Error: "heartbeat timeout"}, l.at(378))
+	require.Equal(t, objects.Verdict{Ended: true, Error: "heartbeat timeout", BeganAt: 201_000}, l.at(378))
+}
+
+func TestAWorkerHasBegunWithItsFirstWord(t *testing.T) {
+	for started, want := range map[string]int64{
+		`"1970-01-01T00:00:02.5Z"`: 2500, `"yesterday"`: 6000, `7`: 6000, `null`: 6000, `"0001-01-01T00:00:00Z"`: 6000,
+	} {
+		l := newLooked(t)
+		require.Zero(t, l.at(1).BeganAt)
+		l.says("status.json", `{"status": "running", "heartbeat": 1, "started_at": `+started+`}`)
+		require.Equal(t, want, l.at(5).BeganAt, started)
+		l.says("status.json", `{"status": "running", "heartbeat": 2, "started_at": "1970-01-01T00:00:09Z"}`)
+		require.Equal(t, want, l.at(9).BeganAt, "it began once")
+	}
 }
 
 func TestTheClockOfAWorkerDoesNotMatter(t *testing.T) {
@@ -151,7 +164,8 @@ func TestWhatAStatusMeans(t *testing.T) {
 				l.says("output.json", tt.output)
 			}
 			v := l.at(1)
-			v.Again, v.Seen = 0, objects.Seen{}
+			require.Equal(t, v.Said, v.BeganAt == 2000, "who says how it ended has begun")
+			v.Again, v.Seen, v.BeganAt = 0, objects.Seen{}, 0
 			require.Equal(t, tt.want, v)
 		})
 	}

@@ -31,7 +31,7 @@ func (p *parcel) addExternals(c *persistence.Commit) {
 
 func (l *list) external(c *persistence.Commit, r *persistence.ExternalRow) {
 	job, long := indexed(r.Job)
-	l.begin(12)
+	l.begin(13)
 	l.text(r.Task)
 	l.boolean(c.Create != nil)
 	l.text(job)
@@ -42,6 +42,7 @@ func (l *list) external(c *persistence.Commit, r *persistence.ExternalRow) {
 	l.bytea(r.Data)
 	l.number(r.StartedAt)
 	l.number(r.NextAt)
+	l.boolean(r.Pending)
 	l.boolean(r.Recalled)
 	l.long(long)
 	l.end()
@@ -87,10 +88,10 @@ func (s *store) NoteExternals(ctx context.Context, incarnation string, notes []p
 			WHERE e.task = d.task AND e.job = d.job AND e.n = d.n`, gone.tasks, gone.jobs, gone.indexes)
 	}
 	if len(kept.tasks) > 0 {
-		batch.Queue(`UPDATE troupe.externals e SET next_at = d.next_at, polls = d.polls, failures = d.failures, failing_at = d.failing_at, memo = d.memo
-			FROM unnest($1::text[], $2::text[], $3::int[], $4::bigint[], $5::int[], $6::int[], $7::bigint[], $8::bytea[], $9::boolean[]) AS d (task, job, n, next_at, polls, failures, failing_at, memo, recalled)
+		batch.Queue(`UPDATE troupe.externals e SET next_at = d.next_at, polls = d.polls, failures = d.failures, failing_at = d.failing_at, memo = d.memo, pending = d.pending
+			FROM unnest($1::text[], $2::text[], $3::int[], $4::bigint[], $5::int[], $6::int[], $7::bigint[], $8::bytea[], $9::boolean[], $10::boolean[]) AS d (task, job, n, next_at, polls, failures, failing_at, memo, pending, recalled)
 			WHERE e.task = d.task AND e.job = d.job AND e.n = d.n AND e.recalled = d.recalled`,
-			kept.tasks, kept.jobs, kept.indexes, kept.next, kept.polls, kept.failures, kept.failing, kept.memos, kept.recalled)
+			kept.tasks, kept.jobs, kept.indexes, kept.next, kept.polls, kept.failures, kept.failing, kept.memos, kept.pending, kept.recalled)
 	}
 	err := s.inOne(ctx, s.pool, &batch)
 	if refused := (*pgconn.PgError)(nil); errors.As(err, &refused) && refused.Code == divisionByZero {
@@ -106,6 +107,7 @@ type noted struct {
 	next, failing   []int64
 	polls, failures []int
 	memos           [][]byte
+	pending         []bool
 	recalled        []bool
 }
 
@@ -113,5 +115,5 @@ func (c *noted) add(n *persistence.ExternalNote) {
 	job, _ := indexed(n.Job)
 	c.tasks, c.jobs, c.indexes = append(c.tasks, n.Task), append(c.jobs, job), append(c.indexes, n.Index)
 	c.next, c.polls, c.failures, c.failing, c.memos = append(c.next, n.NextAt), append(c.polls, n.Polls), append(c.failures, n.Failures), append(c.failing, n.FailingAt), append(c.memos, n.Memo)
-	c.recalled = append(c.recalled, n.Recalled)
+	c.pending, c.recalled = append(c.pending, n.Pending), append(c.recalled, n.Recalled)
 }

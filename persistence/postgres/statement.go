@@ -84,8 +84,8 @@ const (
 	DELETE FROM troupe.permits p USING %s x WHERE p.task = x.task AND p.holder = x.holder AND p.key = x.key)`
 
 	track = `tracking AS (
-	INSERT INTO troupe.externals (task, job, n, shard, service, id, data, started_at, next_at, recalled, long_job)
-	SELECT x.task, x.job, x.n, x.shard, x.service, x.id, x.data, x.started_at, x.next_at, x.recalled, x.long_job FROM %s x%s ON CONFLICT DO NOTHING)`
+	INSERT INTO troupe.externals (task, job, n, shard, service, id, data, started_at, next_at, pending, recalled, long_job)
+	SELECT x.task, x.job, x.n, x.shard, x.service, x.id, x.data, x.started_at, x.next_at, x.pending, x.recalled, x.long_job FROM %s x%s ON CONFLICT DO NOTHING)`
 
 	untrack = `untracking AS (
 	DELETE FROM troupe.externals e USING %s x WHERE e.task = x.task AND e.job = x.job AND e.n = x.n)`

@@ -10,8 +10,8 @@ import (
 // externals makes the changes of a commit.
 func (t tx) externals(task string, c *persistence.ExternalChanges) error {
 	for _, r := range c.Tracked(task) {
-		_, err := t.exec(`INSERT INTO externals (task, job, n, service, id, data, started_at, next_at, recalled) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-			r.Task, r.Job, r.Index, r.Service, r.ID, blob(r.Data), r.StartedAt, r.NextAt, r.Recalled)
+		_, err := t.exec(`INSERT INTO externals (task, job, n, service, id, data, started_at, next_at, pending, recalled) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+			r.Task, r.Job, r.Index, r.Service, r.ID, blob(r.Data), r.StartedAt, r.NextAt, r.Pending, r.Recalled)
 		if err != nil {
 			return err
 		}
@@ -74,7 +74,7 @@ func (t tx) noteExternal(n *persistence.ExternalNote) (err error) {
 		_, err = t.exec(forgetExternal, n.Task, n.Job, n.Index)
 		return err
 	}
-	_, err = t.exec("UPDATE externals SET next_at = ?, polls = ?, failures = ?, failing_at = ?, memo = ? WHERE task = ? AND job = ? AND n = ? AND recalled = ?",
-		n.NextAt, n.Polls, n.Failures, n.FailingAt, blob(n.Memo), n.Task, n.Job, n.Index, n.Recalled)
+	_, err = t.exec("UPDATE externals SET next_at = ?, polls = ?, failures = ?, failing_at = ?, memo = ?, pending = ? WHERE task = ? AND job = ? AND n = ? AND recalled = ?",
+		n.NextAt, n.Polls, n.Failures, n.FailingAt, blob(n.Memo), n.Pending, n.Task, n.Job, n.Index, n.Recalled)
 	return err
 }

@@ -71,10 +71,15 @@ var externals = []behavior{
 	}},
 	{"what looking at it came to is kept, and what is gone stays gone", func(w *world) {
 		x, y := outside("x", 0, 1), outside("y", 0, 2)
+		x.Pending = true
 		w.tracked(x, y)
+		require.Equal(w, []persistence.ExternalRow{x, y}, got[persistence.ExternalRow](w)(w.NextExternals(w.ctx(), nil, 9)))
 		n := persistence.ExternalNote{ExternalID: x.Key(), NextAt: 8, Polls: 3, Failures: 2, FailingAt: 6, Memo: []byte(`{"m":1}`)}
 		require.NoError(w, w.NoteExternals(w.ctx(), w.me, []persistence.ExternalNote{n, {ExternalID: y.Key(), Gone: true}, noted(outside("z", 0, 1), 4)}))
-		x.NextAt, x.Polls, x.Failures, x.FailingAt, x.Memo = 8, 3, 2, 6, json.RawMessage(`{"m":1}`)
+		x.NextAt, x.Polls, x.Failures, x.FailingAt, x.Pending, x.Memo = 8, 3, 2, 6, false, json.RawMessage(`{"m":1}`)
+		require.Equal(w, []persistence.ExternalRow{x}, got[persistence.ExternalRow](w)(w.NextExternals(w.ctx(), nil, 9)))
+		n.Pending, x.Pending = true, true
+		require.NoError(w, w.NoteExternals(w.ctx(), w.me, []persistence.ExternalNote{n}))
 		require.Equal(w, []persistence.ExternalRow{x}, got[persistence.ExternalRow](w)(w.NextExternals(w.ctx(), nil, 9)))
 		require.NoError(w, w.NoteExternals(w.ctx(), w.me, nil))
 		require.NoError(w, w.NoteExternals(w.ctx(), w.me, []persistence.ExternalNote{noted(y, 1)}))

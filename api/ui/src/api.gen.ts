@@ -393,7 +393,7 @@ export interface Event {
   type: string
   /** absent = 0: the first one, and the only one of most steps */
   unit?: number
-  /** end of a claim */
+  /** end of a claim; of an attempt that begins elsewhere: since when */
   until?: string
   url?: string
   /** id of the version */
@@ -2066,7 +2066,7 @@ export interface Timeline {
 
 export interface TimelineAttempt {
   attempt: number
-  /** when a worker claimed it */
+  /** when a worker claimed it, or began with it elsewhere */
   begun?: number
   /** -1 = it goes on */
   end: number

@@ -25,12 +25,17 @@ func TestAJobOfCloudRunIsBegunAndLookedAfterUntilItHasEnded(t *testing.T) {
 	g := fakes.NewGoogle(t)
 	m := newMember(t, g)
 	begins := make(chan struct{})
-	g.Run.Behave("load", fakes.Behavior{Looks: 2, Work: func(map[string]string) { <-begins }})
+	g.Run.Behave("load", fakes.Behavior{Looks: 3, Pends: 2, Work: func(map[string]string) { <-begins }})
 	r := m.run("c1", obj{"day": "monday"}, `load: {executor: cloudrun, job: load, retries: 1, timeout: 600, env: {TABLE: "a \"b\"", N: 7}}`)
 	r.until("load", "dispatched")
 	close(begins)
+	for i := range 2 {
+		require.Eventually(t, func() bool { return len(looks(g)) > i }, patience, 10*time.Millisecond)
+		require.Equal(t, []any{"dispatched", nil}, []any{r.task("load")["status"], r.task("load")["started_at"]}, "it is pending")
+	}
 	r.until("load", "running")
 	r.ends("success")
+	require.NotNil(t, r.task("load")["started_at"])
 
 	all := g.Run.Executions("load")
 	require.Len(t, all, 1)
@@ -50,13 +55,26 @@ func TestAJobOfCloudRunIsBegunAndLookedAfterUntilItHasEnded(t *testing.T) {
 	require.NotContains(t, e.Env, "TASK_SPEC_PATH", "there is no object store")
 
 	polls := looks(g)
-	require.Len(t, polls, 3)
+	require.Len(t, polls, 4)
 	for i := range polls[1:] {
 		require.InDelta(t, 2, polls[i+1].At.Sub(polls[i].At).Seconds(), 0.3)
 	}
 	for _, request := range g.Requests() {
 		require.Regexp(t, `^Bearer token-1$`, request.Authorization)
 	}
+}
+
+func TestAnExecutionThatWasNotSeenToRunHasRunWhenItSucceeds(t *testing.T) {
+	t.Parallel()
+	g := fakes.NewGoogle(t)
+	m := newMember(t, g)
+	g.Run.Behave("load", fakes.Behavior{Looks: 2, Pends: 2})
+	r := m.run("o40", nil, `load: {executor: cloudrun, job: load}`)
+	require.Eventually(t, func() bool { return len(looks(g)) == 2 }, patience, 10*time.Millisecond)
+	require.Equal(t, "dispatched", r.task("load")["status"])
+	r.ends("success")
+	require.NotNil(t, r.task("load")["started_at"])
+	require.Len(t, looks(g), 3)
 }
 
 func TestAnExecutionThatFailsFailsItsAttempt(t *testing.T) {

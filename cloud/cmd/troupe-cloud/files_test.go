@@ -75,13 +75,19 @@ func TestWorkersReportByFilesInBucketsOfAllClouds(t *testing.T) {
 			}
 			programs := m.run("reports", nil, lines...)
 			killed, many, canceled := m.waiting("killed", obj{"heartbeat_timeout": 2, "retry": obj{"max_attempts": 2}}), m.waiting("many", obj{"each": obj{"count": 60}}), m.waiting("canceled", nil)
+			absent := m.waiting("absent", obj{"start_timeout": "2s"})
+			absent.specs(1, 1)
+			require.Equal(t, []any{"dispatched", nil}, []any{absent.task("a")["status"], absent.task("a")["started_at"]})
 			calledOff(canceled)
+			absent.ends("failed")
+			require.Equal(t, []any{"failed", "job never started", nil}, []any{absent.task("a")["status"], absent.task("a")["error"], absent.task("a")["started_at"]})
 			manyWorkers(many)
 			killedWorker(killed)
 			programs.ends("failed")
 			for _, w := range reports {
 				one := programs.task(w.name)
 				require.Equal(t, []any{w.output, w.failure, w.attempt}, []any{one["output"], one["error"], one["attempt"]}, w.name)
+				require.Equal(t, w.failure == "job never started", one["started_at"] == nil, "%s: it runs from its first word on", w.name)
 			}
 		})
 	}
@@ -179,6 +185,7 @@ func calledOff(r *run) {
 	spec := r.specs(1, 1)[0]
 	worker := r.works(spec, "sleep 20")
 	r.file(spec, "status.json")
+	r.until("a", "running")
 	status, _ := r.call("POST", "/api/runs/"+r.id+"/cancel", obj{"force": true})
 	require.Equal(r, 200, status)
 	r.ends("cancelled")

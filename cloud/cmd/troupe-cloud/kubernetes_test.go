@@ -78,6 +78,9 @@ func TestAJobOfKubernetesThatFailsSaysWhy(t *testing.T) {
 	} {
 		require.Equal(t, want, r.task(name)["error"], name)
 	}
+	for name, ran := range map[string]bool{"exits": true, "says": true, "oom": true, "missing": false, "elsewhere": false, "denied": false} {
+		require.Equal(t, ran, r.task(name)["started_at"] != nil, "%s: a pod that waits does not run", name)
+	}
 	require.EqualValues(t, 2, r.task("evicted")["attempt"])
 	require.Eventually(t, func() bool {
 		for _, j := range k.Made() {

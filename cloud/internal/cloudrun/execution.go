@@ -36,15 +36,33 @@ func executionOf(e *run.GoogleCloudRunV2Execution) *execution {
 
 // statusOf tells how an execution is: its condition Completed says it, the others are about the way there.
 func statusOf(e *run.GoogleCloudRunV2Execution) flow.ExternalStatus {
-	i := slices.IndexFunc(e.Conditions, func(c *run.GoogleCloudRunV2Condition) bool { return c.Type == "Completed" })
+	status := flow.ExternalStatus{BeganAt: beganAt(e)}
+	if c := conditionOf(e, "Completed"); c != nil {
+		switch c.State {
+		case "CONDITION_SUCCEEDED":
+			status.Ended = true
+		case "CONDITION_FAILED":
+			status.Ended, status.Error = true, "Cloud Run execution failed: "+cmp.Or(c.Message, "Execution failed")
+		}
+	}
+	return status
+}
+
+func conditionOf(e *run.GoogleCloudRunV2Execution, kind string) *run.GoogleCloudRunV2Condition {
+	i := slices.IndexFunc(e.Conditions, func(c *run.GoogleCloudRunV2Condition) bool { return c.Type == kind })
 	if i < 0 {
-		return flow.ExternalStatus{}
+		return nil
 	}
-	switch c := e.Conditions[i]; c.State {
-	case "CONDITION_SUCCEEDED":
-		return flow.ExternalStatus{Ended: true}
-	case "CONDITION_FAILED":
-		return flow.ExternalStatus{Ended: true, Error: "Cloud Run execution failed: " + cmp.Or(c.Message, "Execution failed")}
+	return e.Conditions[i]
+}
+
+// beganAt is since when an execution runs, 0 when it waits for that: one may be pending for as long as there is no room for it.
+func beganAt(e *run.GoogleCloudRunV2Execution) int64 {
+	if at, err := time.Parse(time.RFC3339Nano, e.StartTime); err == nil && at.UnixMilli() > 0 {
+		return at.UnixMilli()
 	}
-	return flow.ExternalStatus{}
+	if c := conditionOf(e, "Started"); e.RunningCount > 0 || c != nil && c.State == "CONDITION_SUCCEEDED" {
+		return time.Now().UnixMilli()
+	}
+	return 0
 }

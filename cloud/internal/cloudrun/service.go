@@ -128,9 +128,11 @@ func (s *Service) Poll(ctx context.Context, x flow.External) (flow.ExternalStatu
 	case err != nil:
 		return flow.ExternalStatus{Again: max(pause, google.RetryAfter(err))}, fmt.Errorf("the execution of Cloud Run: %s", google.Text(err))
 	case !e.status.Ended:
-		return flow.ExternalStatus{Again: pause}, nil
+		return flow.ExternalStatus{Again: pause, BeganAt: e.status.BeganAt}, nil
 	case e.status.Error == "" && n.Files != nil:
-		return s.opts.Tools.Files.Output(ctx, n.Files.Of(x))
+		status, err := s.opts.Tools.Files.Output(ctx, n.Files.Of(x))
+		status.BeganAt = e.status.BeganAt
+		return status, err
 	}
 	return e.status, nil
 }

@@ -31,7 +31,7 @@ func (s *Service) Start(ctx context.Context, job flow.Job, lost bool) flow.Repor
 	if err != nil {
 		return flow.Report{Error: err.Error()}
 	}
-	return flow.Report{Worker: e.name, URL: e.logs, Deferred: []flow.External{{Service: Name, ID: e.name, Data: data}}}
+	return flow.Report{Worker: e.name, URL: e.logs, Deferred: []flow.External{{Service: Name, ID: e.name, Data: data, Pending: e.status.BeganAt == 0}}}
 }
 
 // begin tries until an execution is begun, or Cloud Run says that it will not be.

@@ -22,6 +22,7 @@ type Run struct {
 // Behavior is how executions of a job go.
 type Behavior struct {
 	Looks int           // how often it is found to go on before it has ended
+	Pends int           // how many of these times it has yet to begin
 	Takes time.Duration // how long it takes at least
 	Fails string        // with this message; "" = it succeeds
 	Mute  bool          // it fails without a message
@@ -142,7 +143,7 @@ func (f *Run) run(w http.ResponseWriter, r *http.Request, job string) {
 	if e.behavior.Work != nil {
 		e.behavior.Work(maps.Clone(e.Env))
 	}
-	metadata := e.told()
+	metadata := e.told(true)
 	metadata["@type"] = "type.googleapis.com/google.cloud.run.v2.Execution"
 	answer(w, http.StatusOK, map[string]any{"name": job[:strings.Index(job, "/jobs/")] + "/operations/o", "metadata": metadata})
 }
@@ -200,7 +201,7 @@ func (f *Run) cancel(w http.ResponseWriter, name string) {
 		return
 	}
 	e.Cancels++
-	answer(w, http.StatusOK, map[string]any{"name": "projects/p/locations/r/operations/c", "metadata": e.told()})
+	answer(w, http.StatusOK, map[string]any{"name": "projects/p/locations/r/operations/c", "metadata": e.told(false)})
 }
 
 func (e *Execution) over() bool {
@@ -209,25 +210,30 @@ func (e *Execution) over() bool {
 
 // looked is how it is told to somebody who looks.
 func (e *Execution) looked() map[string]any {
-	told := e.told()
+	told := e.told(e.looks < e.behavior.Pends)
 	e.looks++
 	return told
 }
 
-func (e *Execution) told() map[string]any {
+func (e *Execution) told(pending bool) map[string]any {
 	env := []any{map[string]any{"name": "OF_THE_JOB", "value": "1"}}
 	for _, name := range slices.Sorted(maps.Keys(e.Env)) {
 		env = append(env, map[string]any{"name": name, "value": e.Env[name]})
 	}
+	pending = pending && !e.over()
+	started := map[string]any{"type": "Started", "state": "CONDITION_PENDING"}
 	completed := map[string]any{"type": "Completed", "state": "CONDITION_PENDING", "lastTransitionTime": e.Begun.UTC().Format(time.RFC3339Nano)}
-	if e.looks > 0 {
-		completed["state"] = "CONDITION_RECONCILING"
+	if !pending {
+		started["state"], completed["state"] = "CONDITION_SUCCEEDED", "CONDITION_RECONCILING"
 	}
 	told := map[string]any{
 		"name": e.Name, "uid": "u", "generation": "1", "job": e.Job[strings.LastIndexByte(e.Job, '/')+1:], "taskCount": 1, "parallelism": 1, "reconciling": true,
 		"createTime": e.Begun.UTC().Format(time.RFC3339Nano), "logUri": "https://console.cloud.google.com/logs/viewer?execution=" + e.Name,
 		"template":   map[string]any{"containers": []any{map[string]any{"image": "gcr.io/p/i", "env": env}}, "maxRetries": 0, "timeout": "600s"},
-		"conditions": []any{map[string]any{"type": "Started", "state": "CONDITION_SUCCEEDED"}, map[string]any{"type": "ResourcesAvailable", "state": "CONDITION_SUCCEEDED"}, completed},
+		"conditions": []any{started, map[string]any{"type": "ResourcesAvailable", "state": "CONDITION_SUCCEEDED"}, completed},
+	}
+	if !pending {
+		told["startTime"] = e.Begun.UTC().Format(time.RFC3339Nano)
 	}
 	if !e.over() {
 		return told

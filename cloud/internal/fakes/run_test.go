@@ -51,16 +51,18 @@ func state(e *run.GoogleCloudRunV2Execution) string {
 func TestGooglesClientUnderstandsTheCloudRunThatWeMadeUp(t *testing.T) {
 	g := fakes.NewGoogle(t)
 	jobs := executions(t, g, account(t, g))
-	g.Run.Behave("j", fakes.Behavior{Looks: 2})
+	g.Run.Behave("j", fakes.Behavior{Looks: 2, Pends: 1})
 	e := begin(t, jobs)
 	require.Equal(t, someJob+"/executions/j-00000", e.Name)
 	var states []string
+	var ran []bool
 	for range 3 {
 		now, err := jobs.Executions.Get(e.Name).Do()
 		require.NoError(t, err)
-		states = append(states, state(now))
+		states, ran = append(states, state(now)), append(ran, now.StartTime != "")
 	}
 	require.Equal(t, []string{"CONDITION_PENDING", "CONDITION_RECONCILING", "CONDITION_SUCCEEDED"}, states)
+	require.Equal(t, []bool{false, true, true}, ran)
 
 	for range 3 {
 		begin(t, jobs)

@@ -91,7 +91,7 @@ type pod struct {
 			Name  string `json:"name"`
 			State struct {
 				Waiting    *waiting    `json:"waiting"`
-				Running    *struct{}   `json:"running"`
+				Running    *running    `json:"running"`
 				Terminated *terminated `json:"terminated"`
 			} `json:"state"`
 		} `json:"containerStatuses"`
@@ -103,10 +103,15 @@ type waiting struct {
 	Message string `json:"message"`
 }
 
+type running struct {
+	StartedAt *time.Time `json:"startedAt"`
+}
+
 type terminated struct {
-	ExitCode int    `json:"exitCode"`
-	Reason   string `json:"reason"`
-	Message  string `json:"message"`
+	ExitCode  int        `json:"exitCode"`
+	Reason    string     `json:"reason"`
+	Message   string     `json:"message"`
+	StartedAt *time.Time `json:"startedAt"`
 }
 
 // status is how an error is answered.

@@ -97,8 +97,23 @@ func (s *Service) going(c *client, x flow.External, n *note, p *pod) flow.Extern
 		if over == nil && w.over() { // the API server went away in between
 			s.unwatch(x.ID)
 		}
+		return flow.ExternalStatus{BeganAt: p.beganAt()}
 	}
 	return flow.ExternalStatus{}
+}
+
+// beganAt is since when the container of a pod runs that does, or has.
+func (p *pod) beganAt() int64 {
+	for _, c := range p.Status.ContainerStatuses {
+		switch r, t := c.State.Running, c.State.Terminated; {
+		case c.Name != taskContainer:
+		case r != nil && r.StartedAt != nil:
+			return r.StartedAt.UnixMilli()
+		case t != nil && t.StartedAt != nil:
+			return t.StartedAt.UnixMilli()
+		}
+	}
+	return time.Now().UnixMilli()
 }
 
 func (p *pod) waiting() *waiting {
@@ -136,11 +151,12 @@ func (s *Service) ended(ctx context.Context, c *client, x flow.External, n *note
 		return flow.ExternalStatus{}, fmt.Errorf("what it has printed cannot be read: %w", w.err)
 	}
 	status := w.result(over, n)
+	status.BeganAt = p.beganAt()
 	if status.Error != "" || status.Output != nil || n.Files == nil {
 		return status, nil
 	}
 	filed, err := s.opts.Tools.Files.Output(ctx, n.Files.Of(x))
-	if filed.Metrics == nil {
+	if filed.BeganAt = status.BeganAt; filed.Metrics == nil {
 		filed.Metrics = status.Metrics
 	}
 	return filed, err

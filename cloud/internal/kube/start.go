@@ -46,7 +46,7 @@ func (s *Service) Start(ctx context.Context, job flow.Job, _ bool) flow.Report {
 		return flow.Report{Error: err.Error(), Fatal: flow.ErrorKindOf(err) != ""}
 	}
 	return flow.Report{Worker: "kubernetes:" + n.Namespace + "/" + j.Metadata.Name, Log: s.opts.Tools.Logs != nil,
-		Deferred: []flow.External{{Service: Name, ID: j.Metadata.Name, Data: data}}}
+		Deferred: []flow.External{{Service: Name, ID: j.Metadata.Name, Data: data, Pending: true}}}
 }
 
 // begin tries until the job is there. Whoever does so once more finds it.

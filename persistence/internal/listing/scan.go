@@ -268,9 +268,9 @@ func LogParts(list []Log) []persistence.LogPart {
 }
 
 // ExternalColumns are those that ScanExternal reads.
-const ExternalColumns = "task, job, n, service, id, data, memo, started_at, next_at, polls, failures, failing_at, recalled"
+const ExternalColumns = "task, job, n, service, id, data, memo, started_at, next_at, polls, failures, failing_at, pending, recalled"
 
 // ScanExternal reads ExternalColumns.
 func ScanExternal(row Row, r *persistence.ExternalRow) error {
-	return row.Scan(&r.Task, &r.Job, &r.Index, &r.Service, &r.ID, (*[]byte)(&r.Data), (*[]byte)(&r.Memo), &r.StartedAt, &r.NextAt, &r.Polls, &r.Failures, &r.FailingAt, &r.Recalled)
+	return row.Scan(&r.Task, &r.Job, &r.Index, &r.Service, &r.ID, (*[]byte)(&r.Data), (*[]byte)(&r.Memo), &r.StartedAt, &r.NextAt, &r.Polls, &r.Failures, &r.FailingAt, &r.Pending, &r.Recalled)
 }

@@ -206,6 +206,7 @@ CREATE TABLE troupe.externals (
 	polls      integer  NOT NULL DEFAULT 0, -- how often it was
 	failures   integer  NOT NULL DEFAULT 0, -- how often in a row that was in vain
 	failing_at bigint   NOT NULL DEFAULT 0, -- since when; 0 = it was not
+	pending    boolean  NOT NULL DEFAULT false, -- nobody knows yet that it is under way there
 	recalled   boolean  NOT NULL DEFAULT false, -- nobody waits for it any longer
 	long_job   text, -- NULL = job is whole
 	PRIMARY KEY (task, job, n)
@@ -264,7 +265,7 @@ CREATE TYPE troupe.batch_permit AS (
 	asked_at bigint, turn text, long_holder text);
 CREATE TYPE troupe.batch_permit_id AS (task text, holder text, key text);
 CREATE TYPE troupe.batch_external AS (
-	task text, begins boolean, job text, n bigint, shard bigint, service text, id text, data bytea, started_at bigint, next_at bigint, recalled boolean, long_job text);
+	task text, begins boolean, job text, n bigint, shard bigint, service text, id text, data bytea, started_at bigint, next_at bigint, pending boolean, recalled boolean, long_job text);
 CREATE TYPE troupe.batch_external_id AS (task text, job text, n bigint);
 CREATE TYPE troupe.batch_approval AS (
 	task text, begins boolean, id text, scope bytea, node bytea, visit bigint, flow_id text, state text, since bigint, due bigint, key text, title text,

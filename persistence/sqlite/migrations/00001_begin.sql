@@ -173,6 +173,7 @@ CREATE TABLE externals (
 	polls      INTEGER NOT NULL DEFAULT 0, -- how often it was
 	failures   INTEGER NOT NULL DEFAULT 0, -- how often in a row that was in vain
 	failing_at INTEGER NOT NULL DEFAULT 0, -- since when; 0 = it was not
+	pending    INTEGER NOT NULL DEFAULT 0, -- nobody knows yet that it is under way there
 	recalled   INTEGER NOT NULL DEFAULT 0, -- nobody waits for it any longer
 	PRIMARY KEY (task, job, n)
 ) STRICT, WITHOUT ROWID;
