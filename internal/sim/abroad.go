@@ -74,7 +74,7 @@ func (s starter) Start(_ context.Context, job flow.Job, lost bool) flow.Report {
 	for i := range n {
 		id := fmt.Sprint(job.ID(), "/", i)
 		s.begin(s.h.name, id, job.Exec.Service == hang, r, lost && !s.options.Unaware)
-		begun.Deferred = append(begun.Deferred, flow.External{Service: foreign, ID: id, Data: encoded(object{"n": i})})
+		begun.Deferred = append(begun.Deferred, flow.External{Service: foreign, ID: id, Data: encoded(object{"n": i}), Pending: job.Unit%2 == 1}) // some wait in line there
 	}
 	s.stay()
 	return begun
@@ -123,7 +123,11 @@ func (t tracker) Poll(ctx context.Context, x flow.External) (flow.ExternalStatus
 	}
 	switch {
 	case one.never || t.w.now < one.until:
-		return flow.ExternalStatus{Again: pick(t.w.rng, 0, 50*time.Millisecond, 3*time.Second), Memo: pick(t.w.rng, nil, encoded(x.Polls))}, nil
+		status := flow.ExternalStatus{Again: pick(t.w.rng, 0, 50*time.Millisecond, 3*time.Second), Memo: pick(t.w.rng, nil, encoded(x.Polls))}
+		if x.Polls > 0 {
+			status.BeganAt = x.StartedAt + 1
+		}
+		return status, nil
 	}
 	return flow.ExternalStatus{Ended: true, Output: one.report.Output, Error: one.report.Error}, nil
 }

@@ -36,6 +36,7 @@ type shadow struct {
 	requests map[string]flow.EventType // that had an effect, and which
 	tokens   map[string]bool           // of claims
 	begun    map[flow.Address]bool     // attempts that somebody is known to be at
+	working  map[flow.Address]bool     // those that somebody is at abroad, as is stored
 	lost     map[flow.Address]int      // how often such a one was lost
 	attempts map[flow.Address]bool     // started; true = ended, too
 	owed     []owed                    // what is to be undone if the task does not complete, the last one first
@@ -57,7 +58,7 @@ func (c *checker) written(incarnation string, commit *persistence.Commit) {
 	if t == nil || t.gone && commit.Create != nil { // a key may be used again while its flow is being deleted
 		plan := c.plans[commit.Create.VersionID]
 		t = &shadow{state: flow.NewState(commit.Task, plan), requests: map[string]flow.EventType{}, tokens: map[string]bool{},
-			attempts: map[flow.Address]bool{}, begun: map[flow.Address]bool{}, lost: map[flow.Address]int{}, again: newAgain(plan)}
+			attempts: map[flow.Address]bool{}, begun: map[flow.Address]bool{}, working: map[flow.Address]bool{}, lost: map[flow.Address]int{}, again: newAgain(plan)}
 		c.tasks[commit.Task] = t
 		if c.timetable != nil && commit.Create.VersionID == timetableVersion {
 			c.timetable.begins(commit)
@@ -157,7 +158,10 @@ func (t *shadow) event(e *flow.Event) error {
 		t.tokens[e.Token] = true
 		t.begun[e.Address()] = true
 	case flow.AttemptBegun:
-		t.begun[e.Address()] = true
+		if e.Until > 0 && t.working[e.Address()] {
+			return fmt.Errorf("that somebody is at attempt %s abroad is stored twice", e.Address())
+		}
+		t.begun[e.Address()], t.working[e.Address()] = true, e.Until > 0
 	case flow.AttemptReturned:
 		if e.Total > t.lost[e.Address()] && !t.begun[e.Address()] {
 			return fmt.Errorf("attempt %s is said to be lost, and nobody had begun it", e.Address())
