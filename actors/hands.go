@@ -249,6 +249,8 @@ func (h *hands) do(c actor.Context, e flow.Effect, brief bool) {
 		}
 	case flow.Track, flow.Recall:
 		h.m.externals.look()
+	case flow.Adrift:
+		h.m.externals.adrift(e.Jobs)
 	case flow.Ask:
 		h.m.limiter.stir(e.Key, false)
 	case flow.Release:

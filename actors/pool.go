@@ -36,17 +36,18 @@ type carried struct{ way way }
 
 // flight is a job on its way: in line, or being carried out.
 type flight struct {
-	key      jobKey
-	dispatch flow.Effect // with the job, which is large
-	way      way
-	off      callOff
-	given    int // how often the job was given to a carrier before
-	stage    atomic.Int32
-	basket   atomic.Pointer[basket]   // where it will land, or is to land once more; nil = it lands, or has
-	report   flow.Command             // nil = there is none
-	known    bool                     // for a while, to the sessions; see inquire
-	noted    bool                     // that a job which was returned before begins now is stored; with a relay only
-	whole    atomic.Pointer[flow.Job] // the job with the values that it refers to; nil = it is as it was dispatched. With a relay only
+	key       jobKey
+	dispatch  flow.Effect // with the job, which is large
+	way       way
+	off       callOff
+	withdrawn atomic.Bool // nobody waits for it any longer
+	given     int         // how often the job was given to a carrier before
+	stage     atomic.Int32
+	basket    atomic.Pointer[basket]   // where it will land, or is to land once more; nil = it lands, or has
+	report    flow.Command             // nil = there is none
+	known     bool                     // for a while, to the sessions; see inquire
+	noted     bool                     // that a job which was returned before begins now is stored; with a relay only
+	whole     atomic.Pointer[flow.Job] // the job with the values that it refers to; nil = it is as it was dispatched. With a relay only
 
 	older, newer *flight // of the same task, which the sessions know
 }
@@ -178,7 +179,18 @@ func (m *Member) carry(f *flight, carrier Carrier) {
 		}
 	}
 	f.dispatch = nil // nobody needs the job any more, and its report may wait
+	if f.withdrawn.Load() && f.outside() {
+		m.tell(m.tasks, reportsOf(f.key.task, []*flight{f}))
+		f.report = nil
+	}
 	f.basket.Swap(nil).land(f)
+}
+
+// outside says whether a job's report names work outside that was begun for it. When its task is over, and has no actor any more, that has
+// to end: nobody else knows of it.
+func (f *flight) outside() bool {
+	r, ok := f.report.(flow.Report)
+	return ok && len(r.Deferred) > 0
 }
 
 // leaseAgain is how often it is looked whether the lease is held again.

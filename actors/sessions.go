@@ -311,6 +311,7 @@ func (s *sessions) withdraw(key jobKey, given int) {
 	case f.given > given:
 		return
 	}
+	f.withdrawn.Store(true)
 	f.off.now() // under way it lands by itself
 	if f.stage.CompareAndSwap(inLine, dropped) {
 		f.basket.Load().miss(1)

@@ -133,12 +133,27 @@ func (t *task) end(message any) {
 		t.close()
 	case *actor.Stopped:
 		t.isUp()
+		t.passOutside()
 		t.come(-t.coming)
 		t.m.taskActors.Add(-1)
 		if t.moved {
 			t.m.tell(t.m.tasks, departed{t})
 		}
 	}
+}
+
+// passOutside tells of work outside that was begun for a job while the task ended.
+func (t *task) passOutside() {
+	if t.basket == nil {
+		return
+	}
+	t.basket.empty(func(landed []*flight) {
+		for _, f := range landed {
+			if f.outside() {
+				t.m.tell(t.m.tasks, reportsOf(t.id, []*flight{f}))
+			}
+		}
+	})
 }
 
 // pass is all that an actor does which has crashed: what comes now waits for the next one.

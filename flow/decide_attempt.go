@@ -167,6 +167,7 @@ func (d *decider) report(c Report) error {
 	}
 	st, u := d.attempt(c.Address)
 	if u == nil {
+		d.adrift(&c)
 		return nil
 	}
 	if st.exec(c.Unit).Type == ExecDirect {

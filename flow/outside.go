@@ -87,11 +87,14 @@ type (
 		Address
 		Indexes []int
 	}
+	// Adrift says so of work that was begun for an attempt which was over by then. Nothing that is stored knows of it.
+	Adrift struct{ Jobs []External }
 )
 
 func (Track) effect()   {}
 func (Untrack) effect() {}
 func (Recall) effect()  {}
+func (Adrift) effect()  {}
 
 // MaxExternals bounds how many jobs outside one attempt waits for.
 const MaxExternals = 1000
@@ -130,6 +133,18 @@ func (d *decider) waitsOutside(st *Step, u *Unit, c *Report) bool {
 	}
 	d.emit(e)
 	return true
+}
+
+// adrift has work end that a starter has begun for an attempt which is over. One that waits is not: it has that work already.
+func (d *decider) adrift(c *Report) {
+	if _, u := d.s.attempt(c.Address); len(c.Deferred) == 0 || u != nil && !d.s.Status.Ended() || checkExternals(c.Deferred) != nil {
+		return
+	}
+	jobs := slices.Clone(c.Deferred)
+	for i := range jobs {
+		jobs[i].Task, jobs[i].Job, jobs[i].StartedAt = d.s.Task, JobID(d.s.Task, c.Address), cmp.Or(jobs[i].StartedAt, d.env.Now)
+	}
+	d.effects = append(d.effects, Adrift{jobs})
 }
 
 func checkExternals(jobs []External) error {
