@@ -2,6 +2,7 @@
 
 TESTFLAGS ?=
 RACE ?=
+PACKAGES ?= ./...
 FUZZTIME ?= 1m
 SEEDS ?= 10000
 KILLS ?= 100
@@ -20,13 +21,13 @@ unseen := modernc.org/libc/... modernc.org/sqlite/lib
 racing := $(if $(RACE),-race $(unseen:%=-gcflags=%=-race=false))
 
 # Many tests wait, so one package more is tested at once than there are processors.
-packages := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
+at_once := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 
 .PHONY: test race lint cross vuln generate generated fuzz sim crash faults attack bench bench-compare bench-guard curves where release deploy cloud live-cloudrun live-kubernetes postgres containers ui ui-check ui-shots ui-bench
 
-## The whole suite, on both stores, with RACE=1 under the race detector. It starts a PostgreSQL server of its own.
+## The whole suite, or PACKAGES of it, on both stores, with RACE=1 under the race detector. It starts a PostgreSQL server of its own.
 test: postgres
-	@go test -timeout $(if $(RACE),30m,20m) -p $(packages) $(racing) $(TESTFLAGS) ./...
+	@go test -timeout $(if $(RACE),30m,20m) -p $(at_once) $(racing) $(TESTFLAGS) $(PACKAGES)
 
 ## The same under the race detector.
 race:
