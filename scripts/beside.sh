@@ -65,7 +65,7 @@ go build -o "$dir/this" ./cmd/bench
 
 # measure runs them, and leaves in worse what takes more CPU than it may.
 measure() {
-  BESIDE_DIR=$dir "$dir/this" -workload peer -- "$PWD/scripts/beside.sh" "$rounds" "$@" | tee /dev/stderr >"$dir/lines"
+  BESIDE_DIR=$dir "$dir/this" -workload peer -- "$PWD/scripts/beside.sh" "$rounds" "$@" | tee "$dir/lines" >&2
   printf '\nThis tree beside %s\n' "$rev"
   "$dir/this" -workload beside -beyond "${BEYOND:-0}" <"$dir/lines" 2>"$dir/worse" || { cat "$dir/worse" >&2; exit 1; }
 }

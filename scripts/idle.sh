@@ -50,7 +50,7 @@ git worktree add --quiet --detach "$dir/tree" "$rev"
 go build -o "$dir/this" ./cmd/troupe
 (cd "$dir/tree" && go build -o "$dir/other" ./cmd/troupe)
 go build -o "$dir/bench" ./cmd/bench
-IDLE_DIR=$dir "$dir/bench" -workload peer -- "$PWD/scripts/idle.sh" "$rounds" | tee /dev/stderr >"$dir/lines"
+IDLE_DIR=$dir "$dir/bench" -workload peer -- "$PWD/scripts/idle.sh" "$rounds" | tee "$dir/lines" >&2
 
 # spread COLUMN STORE TREE prints the median of a column, the least and the most.
 spread() {
