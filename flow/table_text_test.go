@@ -57,6 +57,8 @@ func effectText(e flow.Effect) string {
 		return fmt.Sprintf("untrack %s %d", e.Address, e.Index)
 	case flow.Recall:
 		return fmt.Sprintf("recall %s %v", e.Address, e.Indexes)
+	case flow.Adrift:
+		return fmt.Sprintf("adrift %s %d", e.Jobs[0].Job, len(e.Jobs))
 	case flow.Ended:
 		return "ended " + string(e.Status)
 	}
