@@ -154,6 +154,7 @@ func (p *Poll) code(c *codec.Codec) {
 	if c.Reading() {
 		p.Wait = time.Duration(wait)
 	}
+	c.Bool(&p.Unlisted)
 }
 
 func (j *Jobs) code(c *codec.Codec) { codec.List(c, (*[]Claimed)(j), codeClaimed) }
