@@ -105,7 +105,7 @@ func TestAMemberWaitsForAConnectionAtItsStart(t *testing.T) {
 			return err == nil
 		}, 20*time.Second, 10*time.Millisecond)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	_, err := postgres.Open(ctx, server.DSN("empty"), postgres.Options{})
 	cancel()
 	require.ErrorContains(t, err, "too many clients")
