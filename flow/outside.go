@@ -142,7 +142,8 @@ func (d *decider) adrift(c *Report) {
 	}
 	jobs := slices.Clone(c.Deferred)
 	for i := range jobs {
-		jobs[i].Task, jobs[i].Job, jobs[i].StartedAt = d.s.Task, JobID(d.s.Task, c.Address), cmp.Or(jobs[i].StartedAt, d.env.Now)
+		x := &jobs[i]
+		x.Task, x.Job, x.Index, x.StartedAt = d.s.Task, JobID(d.s.Task, c.Address), i, cmp.Or(x.StartedAt, d.env.Now)
 	}
 	d.effects = append(d.effects, Adrift{jobs})
 }
