@@ -186,13 +186,6 @@ func (m *Member) carry(f *flight, carrier Carrier) {
 	f.basket.Swap(nil).land(f)
 }
 
-// outside says whether a job's report names work outside that was begun for it. When its task is over, and has no actor any more, that has
-// to end: nobody else knows of it.
-func (f *flight) outside() bool {
-	r, ok := f.report.(flow.Report)
-	return ok && len(r.Deferred) > 0
-}
-
 // leaseAgain is how often it is looked whether the lease is held again.
 const leaseAgain = 50 * time.Millisecond
 

@@ -142,20 +142,6 @@ func (t *task) end(message any) {
 	}
 }
 
-// passOutside tells of work outside that was begun for a job while the task ended.
-func (t *task) passOutside() {
-	if t.basket == nil {
-		return
-	}
-	t.basket.empty(func(landed []*flight) {
-		for _, f := range landed {
-			if f.outside() {
-				t.m.tell(t.m.tasks, reportsOf(t.id, []*flight{f}))
-			}
-		}
-	})
-}
-
 // pass is all that an actor does which has crashed: what comes now waits for the next one.
 func (t *task) pass(message any) {
 	if cmd, ok := message.(*command); ok {

@@ -208,30 +208,6 @@ func (x *externals) callOff(tracker Tracker, row persistence.ExternalRow, note p
 	x.note(note)
 }
 
-// adrift has work end which no row in the store tells of. That is tried as often as of any other, as long as this member is there.
-func (x *externals) adrift(jobs []flow.External) {
-	x.m.background(func() {
-		for _, job := range jobs {
-			if tracker := x.m.cfg.Trackers[job.Service]; tracker != nil {
-				x.callOffNow(tracker, job)
-			}
-		}
-	})
-}
-
-func (x *externals) callOffNow(tracker Tracker, job flow.External) {
-	for try := range maxRecalls {
-		err := x.cancel(tracker, job)
-		if err == nil || x.m.ctx.Err() != nil {
-			return
-		}
-		x.m.log.WarnContext(x.logging(job), "work outside that nobody waits for any longer could not be called off", "service", job.Service, "id", job.ID, "given_up", try+1 == maxRecalls, "error", err)
-		if !x.m.pause(time.Duration(pauseOf(job, try)) * time.Millisecond) {
-			return
-		}
-	}
-}
-
 func (x *externals) cancel(tracker Tracker, external flow.External) (err error) {
 	ctx, cancel := x.m.bounded(trackerStays)
 	defer cancel()
