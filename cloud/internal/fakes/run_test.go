@@ -108,7 +108,16 @@ func TestATokenThatIsNotTakenIsReplaced(t *testing.T) {
 	g.Expire()
 	begin(t, jobs)
 	require.Len(t, g.Run.Executions("j"), 2)
-	require.Equal(t, 3, g.Tokens(), "the first, the one that ended it, and the new one")
+	require.Equal(t, 2, g.Tokens())
+}
+
+func TestTwoProcessesOfOneAccountHaveATokenEach(t *testing.T) {
+	g := fakes.NewGoogle(t)
+	one, other := executions(t, g, account(t, g)), executions(t, g, account(t, g))
+	begin(t, one)
+	begin(t, other)
+	begin(t, one)
+	require.Equal(t, 2, g.Tokens())
 }
 
 func TestAnAnswerMayBeLost(t *testing.T) {

@@ -30,15 +30,15 @@ type Google struct {
 	ear
 
 	given  sync.Mutex
-	tokens int // that were given
+	tokens map[string]bool // by what a request shows; false = it has ended
 }
 
 // NewGoogle listens until the test ends.
 func NewGoogle(t testing.TB) *Google {
 	mux := http.NewServeMux()
-	g := &Google{Run: newRun(), Jobs: newJobs(mux)}
+	g := &Google{Run: newRun(), Jobs: newJobs(mux), tokens: map[string]bool{}}
 	mux.Handle("/v2/", g.Run)
-	g.known = func(authorization string) bool { return authorization == fmt.Sprintf("Bearer token-%d", g.Tokens()) }
+	g.known = g.good
 	g.refuse = func(w http.ResponseWriter, status int, text string) { refuse(w, status, "", text) }
 	all := http.NewServeMux()
 	all.HandleFunc("POST /token", g.token)
@@ -49,31 +49,39 @@ func NewGoogle(t testing.TB) *Google {
 	return g
 }
 
-// token gives one for an hour. Each is another one, and ends those before it.
+// token gives one for an hour. Each is another one, and those before it stay good: several processes have one account.
 func (g *Google) token(w http.ResponseWriter, r *http.Request) {
 	if r.FormValue("grant_type") != "urn:ietf:params:oauth:grant-type:jwt-bearer" || r.FormValue("assertion") == "" {
 		http.Error(w, `{"error": "invalid_grant"}`, http.StatusBadRequest)
 		return
 	}
 	g.given.Lock()
-	g.tokens++
-	n := g.tokens
+	token := fmt.Sprintf("token-%d", len(g.tokens)+1)
+	g.tokens["Bearer "+token] = true
 	g.given.Unlock()
-	answer(w, http.StatusOK, map[string]any{"access_token": fmt.Sprintf("token-%d", n), "token_type": "Bearer", "expires_in": 3600})
+	answer(w, http.StatusOK, map[string]any{"access_token": token, "token_type": "Bearer", "expires_in": 3600})
 }
 
-// Expire has the last token end at once.
+func (g *Google) good(authorization string) bool {
+	g.given.Lock()
+	defer g.given.Unlock()
+	return g.tokens[authorization]
+}
+
+// Expire has all tokens end at once.
 func (g *Google) Expire() {
 	g.given.Lock()
 	defer g.given.Unlock()
-	g.tokens++
+	for token := range g.tokens {
+		g.tokens[token] = false
+	}
 }
 
 // Tokens is how many there have been.
 func (g *Google) Tokens() int {
 	g.given.Lock()
 	defer g.given.Unlock()
-	return g.tokens
+	return len(g.tokens)
 }
 
 // refuse answers as Google's APIs do.
