@@ -75,6 +75,7 @@ func TestWorkOutsideThatWaitsInLineIsUnderWayFromWhenItIsSaidToBe(t *testing.T) 
 			q.looks(t)
 
 			since := time.Now().UnixMilli()
+			q.looks(t) // what is told is some time ago by then
 			q.begun.Store(since)
 			require.Eventually(t, func() bool { return waits() == "crowded j has to end" }, 20*time.Second, 5*time.Millisecond)
 			q.looks(t)
@@ -96,7 +97,8 @@ func TestWorkOutsideThatWaitsInLineIsUnderWayFromWhenItIsSaidToBe(t *testing.T) 
 					begun = append(begun, event.Until.UnixMilli())
 				}
 			}
-			require.Equal(t, []int64{since}, begun)
+			require.Len(t, begun, 1)
+			require.LessOrEqual(t, begun[0], since, "since when it is at work, and not when that was told")
 			require.NoError(t, e.Close())
 		})
 	}
