@@ -160,7 +160,7 @@ func (r *call) mayRepeat(err error) bool {
 	}
 	var refused *Error
 	if errors.As(err, &refused) {
-		return r.again && refused.temporary()
+		return r.again && temporary(refused.Status)
 	}
 	return r.again && !distrusted(err)
 }
@@ -224,8 +224,8 @@ func (e *Error) Error() string {
 	return text
 }
 
-func (e *Error) temporary() bool {
-	return e.Status == http.StatusTooManyRequests || e.Status == http.StatusServiceUnavailable
+func temporary(status int) bool {
+	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
 }
 
 // KindOf is the kind of a refusal (invalid, not_found, conflict, limit, busy, denied, internal), "" for

@@ -50,7 +50,7 @@ func follow[T any](ctx context.Context, c *Client, what, path string, query url.
 // final says whether connecting again is of no use.
 func final(err error) bool {
 	var refused *Error
-	return errors.As(err, &refused) && !refused.temporary() && refused.Status < http.StatusInternalServerError
+	return errors.As(err, &refused) && !temporary(refused.Status) && refused.Status < http.StatusInternalServerError
 }
 
 type watcher[T any] struct {

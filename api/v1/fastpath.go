@@ -7,6 +7,8 @@ import (
 	"net/http"
 
 	experimental "github.com/go-json-experiment/json"
+
+	"github.com/troupe-engine/troupe/api/wire"
 )
 
 // Starts, polls and reports come by the thousand in a second, and the framework decodes each body twice: once to compare it with its
@@ -61,6 +63,7 @@ func plain(r *http.Request) bool {
 func (s *service) fastRoutes() {
 	s.fast.Handle("/", s.mux)
 	fast(s, "POST /v1/tasks", "start-task", readStart, s.start, func(o *startAnswer) (int, any) { return o.Status, o.Body })
+	fast(s, "POST /v1/tasks/starts", "start-tasks", readStarts, s.startTasks, bodyOf)
 	fast(s, "POST /v1/workers/{worker}/poll", "poll-jobs", readPoll, s.poll, bodyOf)
 	fast(s, "POST /v1/workers/{worker}/reports", "report-jobs", readReports, s.reportJobs, bodyOf)
 }
@@ -68,10 +71,26 @@ func (s *service) fastRoutes() {
 func bodyOf[T any](o *body[T]) (int, any) { return http.StatusOK, o.Body }
 
 func readStart(r *http.Request, body []byte, in *startInput) bool {
-	b := &in.Body
 	in.IdempotencyKey = r.Header.Get("Idempotency-Key")
-	return experimental.Unmarshal(body, b, asDescribed) == nil && b.Flow != "" && b.Version >= 0 && len(b.Labels) <= 64 &&
-		len(b.IdempotencyKey) <= 200 && len(in.IdempotencyKey) <= 200 && b.WaitMS >= 0 && b.WaitMS <= 300_000
+	return experimental.Unmarshal(body, &in.Body, asDescribed) == nil && isStart(&in.Body) && len(in.IdempotencyKey) <= 200
+}
+
+func isStart(b *wire.Start) bool {
+	return b.Flow != "" && b.Version >= 0 && len(b.Labels) <= 64 && len(b.IdempotencyKey) <= 200 && b.WaitMS >= 0 && b.WaitMS <= 300_000
+}
+
+func readStarts(r *http.Request, body []byte, in *startsInput) bool {
+	in.IdempotencyKey = r.Header.Get("Idempotency-Key")
+	all := &in.Body.Starts
+	if experimental.Unmarshal(body, &in.Body, asDescribed) != nil || len(*all) == 0 || len(*all) > 1000 || len(in.IdempotencyKey) > 190 {
+		return false
+	}
+	for i := range *all {
+		if !isStart(&(*all)[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 func readPoll(r *http.Request, body []byte, in *pollInput) bool {

@@ -37,7 +37,7 @@ func TestAFastRouteAnswersAsTheFrameworkDoes(t *testing.T) {
 		require.NoError(t, resp.Header.Write(&headers))
 		return uuids.ReplaceAllString(resp.Status+"\n"+headers.String()+"\n"+string(answer), "…")
 	}
-	const tasks, poll, reports = "/v1/tasks", "/v1/workers/w/poll", "/v1/workers/w/reports"
+	const tasks, starts, poll, reports = "/v1/tasks", "/v1/tasks/starts", "/v1/workers/w/poll", "/v1/workers/w/reports"
 	for _, c := range []struct{ path, body string }{
 		{tasks, `{"flow":"` + slug + `"}`},
 		{tasks, `{"flow":"` + slug + `","params":{"a":[1,{"b":"ü\n"}]},"labels":{"k":"v"},"version":1}`},
@@ -60,6 +60,12 @@ func TestAFastRouteAnswersAsTheFrameworkDoes(t *testing.T) {
 		{tasks, `{"flow":`},
 		{tasks, `{}`},
 		{tasks, `[]`},
+		{starts, `{"starts":[{"flow":"` + slug + `","params":{"a":1},"labels":{"k":"v"}},{"flow":"nobody's"},{"flow":"` + slug + `","wait_ms":1}]}`},
+		{starts, `{"starts":[{"flow":"` + slug + `"},{"flow":""}]}`},
+		{starts, `{"starts":[{"flow":"` + slug + `"}],"more":1}`},
+		{starts, `{"starts":[{"flow":"` + slug + `","version":-1}]}`},
+		{starts, `{"starts":[` + strings.TrimSuffix(strings.Repeat(`{"flow":"x"},`, 1001), ",") + `]}`},
+		{starts, `{"starts":[]}`},
 		{poll, `{"services":["x"],"max":2}`},
 		{poll, `{"services":["x"],"max":0}`},
 		{poll, `{"services":[],"max":1}`},
@@ -112,13 +118,14 @@ func manyLabels(n int) string {
 
 func TestAFastRouteIsForThoseWhoseRoleMayCallIt(t *testing.T) {
 	s := start(t, func(set *settings) { set.Tokens = []string{"root"} })
-	for role, want := range map[string][]int{"viewer": {403, 403, 403}, "operator": {404, 403, 403}, "worker": {403, 200, 200}} {
+	for role, want := range map[string][]int{"viewer": {403, 403, 403, 403}, "operator": {404, 403, 403, 200}, "worker": {403, 200, 200, 403}} {
 		made, err := s.as("root").CreateToken(t.Context(), wire.CreateToken{Name: role, Role: role})
 		require.NoError(t, err)
 		for i, request := range []struct{ path, body string }{
 			{"/v1/tasks", `{"flow":"nobody's"}`},
 			{"/v1/workers/w/poll", `{"services":["x"],"max":1}`},
 			{"/v1/workers/w/reports", `{"reports":[{"job":"j","token":"x"}]}`},
+			{"/v1/tasks/starts", `{"starts":[{"flow":"nobody's"}]}`},
 		} {
 			require.Equal(t, want[i], s.send("POST", request.path, request.body, "Authorization", "Bearer "+made.Secret).status, "%s: %s", role, request.path)
 		}

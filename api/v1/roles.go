@@ -83,6 +83,7 @@ var roles = map[string]api.Need{
 
 	"signal-task":   api.ForApprovers, // where a flow has no approval of its own, an answer is a signal
 	"start-task":    api.ForOperators,
+	"start-tasks":   api.ForOperators,
 	"append-units":  api.ForOperators,
 	"bulk-tasks":    api.ForOperators,
 	"cancel-task":   api.ForOperators,

@@ -19,6 +19,8 @@ func (s *service) taskRoutes() {
 	serve(s, operation{id: "start-task", method: http.MethodPost, path: "/v1/tasks", tag: "tasks", created: true,
 		summary: "Start a task",
 		text:    "When it is answered the task is stored. With an idempotency key the same request may be sent again: it is the same task. The same key with another version, params or labels is refused (409). A dry run is answered with what the task would do: choices and timers are decided, and whoever would be called or waited for is named; what follows from that is not known."}, s.start)
+	serve(s, operation{id: "start-tasks", method: http.MethodPost, path: "/v1/tasks/starts", tag: "tasks",
+		summary: "Start many tasks at once", text: "Each is answered in its place: one that is refused has a problem there. Those that are not are stored. With an idempotency key of each, or one of the request, it may be sent again, and starts those that are not there yet."}, s.startTasks)
 	serve(s, operation{id: "list-tasks", method: http.MethodGet, path: "/v1/tasks", tag: "tasks",
 		summary: "Search tasks, newest first"}, s.listTasks)
 	serve(s, operation{id: "count-tasks", method: http.MethodGet, path: "/v1/tasks/count", tag: "tasks",

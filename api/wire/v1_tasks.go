@@ -22,6 +22,23 @@ type Started struct {
 	Foresight *Foresight `json:"foresight,omitempty" doc:"of a dry run: what the task would do"`
 }
 
+// Starts begin several tasks at once.
+type Starts struct {
+	Starts []Start `json:"starts" minItems:"1" maxItems:"1000" doc:"each as if it were sent alone, but without wait_ms and dry_run"`
+}
+
+// StartedTasks answer Starts.
+type StartedTasks struct {
+	Items []StartedTask `json:"items" doc:"each in its place; never null"`
+}
+
+// StartedTask is what became of one of several starts.
+type StartedTask struct {
+	ID      string   `json:"id,omitempty" doc:"absent when it was refused"`
+	Created bool     `json:"created" doc:"false when a task with its idempotency key had been started before, and when it was refused"`
+	Problem *Problem `json:"problem,omitempty" doc:"why it was refused; the other ones are not concerned"`
+}
+
 // Fork asks for a task that goes on from the history of another one, which has ended.
 type Fork struct {
 	Version        int                        `json:"version,omitempty" minimum:"0" doc:"number of the flow's version that the new task runs; 0 = the one of the other task"`

@@ -7,7 +7,7 @@
 // Workloads: chain (10 no-op steps in sequence, each taking and returning a 200-byte JSON payload), keyed and keyfull (the same with
 // a concurrency key for each step: of 64 that are never full, and one that always is),
 // fanout (units at once, then a join), latency (3 steps, one task at a time), parked (tasks that wait
-// for an approval: what they cost in memory), timers (all due in the same second), killed (tasks under way when their
+// for an approval: what they cost in memory), starts (over HTTP, -width of them in a request), timers (all due in the same second), killed (tasks under way when their
 // member is killed: when the last one goes on after a restart, and in how much memory), signals (of 0.8 MB and
 // tiny ones to a parked task that has such a value, and reading it), scripts (5 parallel
 // scripts a task, beside a bare loop that starts the same ones), lists (what the pages ask for, with -n tasks in the store: the median of each
@@ -61,13 +61,13 @@ type options struct {
 
 func main() {
 	var o options
-	flag.StringVar(&o.workload, "workload", "chain", "chain, keyed, keyfull, fanout, latency, dagchain, diamond, dagfanout, parked, timers, killed, signals, scripts, lists, payload, raw, history, members, together, idle, failover, ork-a, ork-b, ork-c, ork-d, python; peer, table, beside, curves, where, figures, orktable or liststable")
+	flag.StringVar(&o.workload, "workload", "chain", "chain, keyed, keyfull, fanout, latency, dagchain, diamond, dagfanout, parked, starts, timers, killed, signals, scripts, lists, payload, raw, history, members, together, idle, failover, ork-a, ork-b, ork-c, ork-d, python; peer, table, beside, curves, where, figures, orktable or liststable")
 	flag.StringVar(&o.store, "store", "sqlite", `"sqlite", "postgres" (throwaway servers), "sqlite:PATH" or "postgres://…"`)
 	flag.StringVar(&o.worker, "worker", "func", "func, push, pull or attach: who carries out the steps")
 	flag.IntVar(&o.concurrency, "concurrency", 0, "tasks in flight; 0 = the workload's own")
 	flag.IntVar(&o.n, "n", 0, "tasks; 0 = the workload's own")
 	flag.IntVar(&o.steps, "steps", 0, "steps of a chain, nodes of a dag; 0 = 10 and 1,000")
-	flag.IntVar(&o.width, "width", 0, "units of a fan-out, tasks of a run of Ork; 0 = 1,000, of a dag 10,000, of Ork 5 and 10")
+	flag.IntVar(&o.width, "width", 0, "units of a fan-out, tasks of a run of Ork, starts in a request; 0 = 1,000, of a dag 10,000, of Ork 5 and 10, of starts 1")
 	flag.DurationVar(&o.settle, "settle", 30*time.Second, "parked, idle: when it is measured, after the last start")
 	flag.DurationVar(&o.watch, "watch", 0, "parked, idle: for how long CPU and statements are counted; 0 = of parked not, of idle 30 s")
 	flag.IntVar(&o.members, "members", 3, "members, together, idle: how many there are")
@@ -131,6 +131,7 @@ var workloads = map[string]struct {
 	"diamond":   {64, 8, 1000, 0, (*bench).diamond},
 	"dagfanout": {8, 1, 0, 10_000, (*bench).dagFanout},
 	"parked":    {100_000, 64, 0, 0, (*bench).parked},
+	"starts":    {20_000, 64, 1, 1, (*bench).starts},
 	"timers":    {10_000, 64, 0, 0, (*bench).timers},
 	"killed":    {100_000, 64, 0, 0, (*bench).memberKilled},
 	"signals":   {20, 1, 0, 0, (*bench).signals},

@@ -15,14 +15,16 @@ import (
 	"github.com/troupe-engine/troupe"
 )
 
-// parked starts tasks that wait for an approval and tells what they cost in resident memory, 30 s after
-// the last was started and 30 s after a restart.
-func (b *bench) parked() error {
-	if err := b.publish("parked", `
+const parkedFlow = `
 start: wait
 nodes:
   wait: {kind: approval, params: {approval_key: $shared.ok}, post: {output_key: ok}}
-`); err != nil {
+`
+
+// parked starts tasks that wait for an approval and tells what they cost in resident memory, 30 s after
+// the last was started and 30 s after a restart.
+func (b *bench) parked() error {
+	if err := b.publish("parked", parkedFlow); err != nil {
 		return err
 	}
 	if err := b.startParked(100); err != nil { // so that what a member needs anyway is there before

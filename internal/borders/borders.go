@@ -88,7 +88,7 @@ var table = []row{
 	{"sdk", nil}, // tests only
 	{".", []string{"job", "flow", "flow/define", "flow/trace", "api/client", "engine", "persistence", "persistence/postgres", "persistence/sqlite", "actors", "actors/attached", "actors/container", "actors/external", "actors/funcs", "actors/logs", "actors/programs", "actors/schedule", "actors/script", "actors/spans", "actors/workers", "api", "api/attach", "api/graph", "api/ork", "api/pgflow", "api/v1", "api/wire", "cluster", "internal/logids", "internal/objects", "internal/payload", "internal/program", "internal/secrets"}},
 	{"cmd/troupe-library", nil},
-	{"cmd/bench", []string{".", "worker", "flow", "flow/stats", "persistence", "internal/garbage", "internal/pgtest", "internal/plot"}},
+	{"cmd/bench", []string{".", "api/wire", "worker", "flow", "flow/stats", "persistence", "internal/garbage", "internal/pgtest", "internal/plot"}},
 	{"cmd/troupe", []string{"internal/cli"}},
 	{"internal/cli", []string{".", "api/client", "api/ui", "api/wire", "worker", "worker/demo", "flow", "flow/define", "flow/compile", "flow/ork", "flow/schedule", "flow/show", "flow/trace", "flow/types", "persistence/pocketflow", "examples/flows", "internal/child", "internal/garbage", "internal/objects", "internal/program", "internal/lines", "job", "internal/cases", "internal/rehearse", "internal/secrets"}},
 	{"examples/cluster", []string{".", "api/client", "api/wire", "worker", "persistence", "internal/pgtest", "internal/ports", "internal/process"}},

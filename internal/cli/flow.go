@@ -229,14 +229,24 @@ func (c flowSchemaCmd) Run(a *app) error {
 
 // read reads a file, or stdin.
 func (a *app) read(file string) ([]byte, error) {
-	if file == "-" {
-		return io.ReadAll(a.stdin)
+	f, err := a.open(file)
+	if err != nil {
+		return nil, err
 	}
-	text, err := os.ReadFile(file)
+	defer f.Close()
+	text, err := io.ReadAll(f)
 	if errors.Is(err, syscall.EISDIR) {
 		return nil, fmt.Errorf("%s is a folder: name its files, or have troupe dev publish them", file)
 	}
 	return text, err
+}
+
+// open is read for what is too large to be read whole.
+func (a *app) open(file string) (io.ReadCloser, error) {
+	if file == "-" {
+		return io.NopCloser(a.stdin), nil
+	}
+	return os.Open(file)
 }
 
 // printInputs tells what a flow declares that it takes.

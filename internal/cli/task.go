@@ -34,6 +34,7 @@ type taskStartCmd struct {
 	Flow    string `arg:"" complete:"flow" help:"Slug or id of the flow."`
 	Version int    `help:"Number of the version; 0 = the newest."`
 	Key     string `help:"Idempotency key: the same key for the same flow is the same task."`
+	Each    string `placeholder:"FILE" help:"Start a task for each JSON value in this file, such as an object of params in each line; - is stdin. With --key each has that and its number as its key, KEY:1 the first one, so that the same command again starts only those that are not there yet."`
 	DryRun  bool   `help:"Show what the task would do, and start none."`
 	Wait    bool   `help:"Wait for the end; exit with 1 if the task does not complete."`
 }
@@ -42,12 +43,18 @@ func (c *taskStartCmd) Run(ctx context.Context, a *app) error {
 	if c.Wait && c.DryRun {
 		return errDryWait
 	}
+	if c.Each != "" && (c.Wait || c.DryRun || c.given()) {
+		return usagef("with --each the values in the file are what tasks are started with, and none of them is waited for or a dry run")
+	}
 	server, err := c.client()
 	if err != nil {
 		return err
 	}
 	if c.Flow, err = flowNamed(ctx, server, c.Flow); err != nil {
 		return err
+	}
+	if c.Each != "" {
+		return c.startEach(ctx, a, server)
 	}
 	start, err := c.start(a, c.Flow, declaredBy(ctx, server, c.Flow, c.Version))
 	if err != nil {

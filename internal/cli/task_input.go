@@ -23,20 +23,19 @@ type inputFlags struct {
 	Label      []string `sep:"none" placeholder:"NAME=TEXT" help:"Mark the task, to find it again. May be repeated."`
 }
 
+// given says whether there is something to start a task with.
+func (f *inputFlags) given() bool {
+	return f.Input != "" || f.Params != "" || f.ParamsFile != "" || len(f.Param) > 0
+}
+
 // declared finds what a flow declares that it takes. It is asked only when that makes a difference.
 type declared func() (*types.Inputs, error)
 
 // start makes the request that begins a task.
 func (f *inputFlags) start(a *app, flow string, takes declared) (s wire.Start, err error) {
 	s.Flow = flow
-	if s.Labels, err = pairs("--label", f.Label); err != nil {
+	if s.Labels, err = f.labels(); err != nil {
 		return s, err
-	}
-	if _, told := s.Labels[schedule.LabelBy]; !told {
-		if s.Labels == nil {
-			s.Labels = map[string]string{}
-		}
-		s.Labels[schedule.LabelBy] = schedule.ByCommand
 	}
 	if f.Input == "" {
 		s.Params, err = f.params(a, takes)
@@ -47,6 +46,18 @@ func (f *inputFlags) start(a *app, flow string, takes declared) (s wire.Start, e
 	}
 	s.Input, err = a.value("--input", f.Input)
 	return s, err
+}
+
+// labels are those of the flags, and by whom the task was started.
+func (f *inputFlags) labels() (map[string]string, error) {
+	labels, err := pairs("--label", f.Label)
+	if _, told := labels[schedule.LabelBy]; !told && err == nil {
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[schedule.LabelBy] = schedule.ByCommand
+	}
+	return labels, err
 }
 
 // inputHint says in flags what a server that was given no fitting input says in fields.

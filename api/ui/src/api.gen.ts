@@ -1771,6 +1771,25 @@ export interface Started {
   task?: Task
 }
 
+export interface StartedTask {
+  /** false when a task with its idempotency key had been started before, and when it was refused */
+  created: boolean
+  /** absent when it was refused */
+  id?: string
+  /** why it was refused; the other ones are not concerned */
+  problem?: Problem
+}
+
+export interface StartedTasks {
+  /** each in its place; never null */
+  items: StartedTask[]
+}
+
+export interface Starts {
+  /** each as if it were sent alone, but without wait_ms and dry_run */
+  starts: Start[]
+}
+
 export interface StateTasks {
   /** at most 10,000 */
   count: number
@@ -2965,6 +2984,15 @@ export interface Routes {
     }
     answer: TaskCount
   }
+  /** Start many tasks at once */
+  'POST /v1/tasks/starts': {
+    header?: {
+      /** of the starts that have none of their own, each with its place behind it: KEY:0 is the first one's */
+      'Idempotency-Key'?: string
+    }
+    body: Starts
+    answer: StartedTasks
+  }
   /** Read a task */
   'GET /v1/tasks/{task}': {
     path: {
@@ -3590,6 +3618,7 @@ export const roles: Partial<Record<keyof Routes, string>> = {
   'POST /v1/tasks': 'operator author admin',
   'POST /v1/tasks/bulk': 'operator author admin',
   'GET /v1/tasks/count': 'viewer approver operator author admin',
+  'POST /v1/tasks/starts': 'operator author admin',
   'GET /v1/tasks/{task}': 'viewer approver operator author admin',
   'POST /v1/tasks/{task}/append': 'operator author admin',
   'POST /v1/tasks/{task}/cancel': 'operator author admin',

@@ -1,0 +1,62 @@
+package client
+
+import (
+	"context"
+	crand "crypto/rand"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/troupe-engine/troupe/api/wire"
+)
+
+// StartAll begins many tasks, up to 1,000 at once, and tells what became of each in its place. Those without an idempotency key get one, as with
+// Start; those that the server was too busy for are sent again, as often as any call is.
+func (c *Client) StartAll(ctx context.Context, starts []wire.Start) ([]wire.StartedTask, error) {
+	starts, own := slices.Clone(starts), crand.Text()
+	given := make([]bool, len(starts))
+	left := make([]int, len(starts))
+	for i := range starts {
+		if left[i] = i; starts[i].IdempotencyKey == "" {
+			starts[i].IdempotencyKey, given[i] = own+":"+strconv.Itoa(i), true
+		}
+	}
+	items := make([]wire.StartedTask, len(starts))
+	for try := 0; ; try++ {
+		if err := c.startThese(ctx, starts, left, items); err != nil {
+			return nil, err
+		}
+		left = slices.DeleteFunc(left, func(i int) bool { return items[i].Problem == nil || !temporary(items[i].Problem.Status) })
+		if len(left) == 0 || try >= c.opts.Retries || !sleep(ctx, backOff(try, nil)) {
+			break
+		}
+	}
+	for i := range items {
+		items[i].Created = items[i].Created || given[i] && items[i].Problem == nil // whichever of its tries it was
+	}
+	return items, nil
+}
+
+// startThese sends some of many starts, and notes what they have come to.
+func (c *Client) startThese(ctx context.Context, starts []wire.Start, places []int, items []wire.StartedTask) error {
+	var sent wire.Starts
+	for _, i := range places {
+		sent.Starts = append(sent.Starts, starts[i])
+	}
+	body, err := encode(sent)
+	if err != nil {
+		return fmt.Errorf("starting many tasks: %w", err)
+	}
+	answer, err := do[wire.StartedTasks](ctx, c, call{method: http.MethodPost, path: "/v1/tasks/starts", body: body, kind: "application/json", again: true, wait: bulkTime})
+	if err != nil {
+		return err
+	}
+	if len(answer.Items) != len(places) {
+		return fmt.Errorf("starting many tasks: %d were asked for, and the answer tells of %d", len(places), len(answer.Items))
+	}
+	for n, i := range places {
+		items[i] = answer.Items[n]
+	}
+	return nil
+}

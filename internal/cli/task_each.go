@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/troupe-engine/troupe/api/client"
+	"github.com/troupe-engine/troupe/api/wire"
+)
+
+// So many tasks are started by one request, or fewer when that becomes so large.
+const (
+	startsAtOnce  = 500
+	startsAtBytes = 1 << 20
+)
+
+// eacher starts a task for each value of a file.
+type eacher struct {
+	*taskStartCmd
+	app     *app
+	server  *client.Client
+	values  *json.Decoder
+	labels  map[string]string
+	read    int // values
+	refused int
+}
+
+func (c *taskStartCmd) startEach(ctx context.Context, a *app, server *client.Client) error {
+	file, err := a.open(c.Each)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	e := &eacher{taskStartCmd: c, app: a, server: server, values: json.NewDecoder(file)}
+	if e.labels, err = c.labels(); err != nil {
+		return err
+	}
+	for more := true; more; {
+		var starts []wire.Start
+		var wrong error
+		starts, more, wrong = e.next() // what is before a mistake is started
+		if err := e.send(ctx, starts); err != nil {
+			return err
+		}
+		if wrong != nil {
+			return wrong
+		}
+	}
+	if e.refused > 0 {
+		fmt.Fprintf(a.stderr, "%s: %d of %d tasks were not started\n", a.name, e.refused, e.read)
+		return errFailed
+	}
+	return nil
+}
+
+// next reads what one request starts.
+func (e *eacher) next() (starts []wire.Start, more bool, err error) {
+	for bytes := 0; len(starts) < startsAtOnce && bytes < startsAtBytes; {
+		var value json.RawMessage
+		err := e.values.Decode(&value)
+		switch {
+		case errors.Is(err, io.EOF):
+			return starts, false, nil
+		case err != nil:
+			return starts, false, fmt.Errorf("%s: value %d cannot be read: %w; those before it are started", e.Each, e.read+1, err)
+		}
+		e.read++
+		bytes += len(value)
+		start := wire.Start{Flow: e.Flow, Version: e.Version, Input: value, Labels: e.labels}
+		if e.Key != "" {
+			start.IdempotencyKey = e.Key + ":" + strconv.Itoa(e.read)
+		}
+		starts = append(starts, start)
+	}
+	return starts, true, nil
+}
+
+func (e *eacher) send(ctx context.Context, starts []wire.Start) error {
+	if len(starts) == 0 {
+		return nil
+	}
+	first := e.read - len(starts) + 1
+	items, err := e.server.StartAll(ctx, starts)
+	if err != nil {
+		return fmt.Errorf("%s: values %d to %d: %w", e.Each, first, e.read, err)
+	}
+	for i := range items {
+		if err := e.tell(first+i, &items[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *eacher) tell(n int, item *wire.StartedTask) error {
+	switch p := item.Problem; {
+	case p != nil:
+		e.refused++
+		p.Where, p.Hint = "", "" // they are about the request, which is ours
+		fmt.Fprintf(e.app.stderr, "%s: %s: value %d: %s\n", e.app.name, e.Each, n, explainRefusal(&client.Error{Problem: *p}))
+		return nil
+	case e.json():
+		return printLine(e.app.stdout, item)
+	}
+	fmt.Fprintln(e.app.stdout, clean(item.ID))
+	return nil
+}
