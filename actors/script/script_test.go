@@ -75,6 +75,9 @@ func logged(t *testing.T) (*logs.Book, *shelf) {
 	return book, l
 }
 
+// kept waits until all that was said is kept: a script waits for a second at most.
+func kept(t *testing.T, book *logs.Book) { require.NoError(t, book.Close(t.Context())) }
+
 func job(s flow.Script) flow.Job {
 	return flow.Job{Task: "t1", Address: flow.Address{Node: "n", Visit: 1, Attempt: 1},
 		Exec:  &flow.Exec{Type: flow.ExecScript, Script: &s},
@@ -190,6 +193,7 @@ func TestTriesAreLoggedTogether(t *testing.T) {
 	require.Empty(t, rep.Error)
 	require.Equal(t, `"try 3\n"`, string(rep.Output))
 	require.True(t, rep.Log)
+	kept(t, book)
 	require.Equal(t, "try 1\ntry 2\ntry 3\n", l.read(j))
 }
 
@@ -204,6 +208,7 @@ func TestFailedScriptsAreLoggedToo(t *testing.T) {
 	book, l := logged(t)
 	rep := carry(t, script.Options{Logs: book}, job(flow.Script{Code: "echo why; exit 1"}))
 	require.Equal(t, flow.Report{Error: "failed: exit status 1: why", Log: true}, rep)
+	kept(t, book)
 	require.Equal(t, "why\n", l.read(job(flow.Script{})))
 }
 
@@ -211,6 +216,7 @@ func TestALogTellsStderrFromStdoutIfSoSaid(t *testing.T) {
 	book, l := logged(t)
 	rep := carry(t, script.Options{Logs: book, MaxOutput: 100}, job(flow.Script{Code: "echo out; seq 10000 >&2; echo out", StderrMode: "log"}))
 	require.Equal(t, flow.Report{Output: json.RawMessage(`"out\nout\n"`), Worker: "local-script:", URL: "local", Log: true}, rep)
+	kept(t, book)
 	require.Equal(t, "out\nout\n", l.get("stdout"))
 	require.Equal(t, 10000, strings.Count(l.get("stderr"), "\n"))
 }
@@ -218,6 +224,7 @@ func TestALogTellsStderrFromStdoutIfSoSaid(t *testing.T) {
 func TestAScriptThatPrintsNothingHasNoLog(t *testing.T) {
 	book, l := logged(t)
 	require.False(t, carry(t, script.Options{Logs: book}, job(flow.Script{Cmd: "true"})).Log)
+	kept(t, book)
 	require.Empty(t, l.read(job(flow.Script{})))
 }
 
@@ -247,6 +254,7 @@ func TestALogHasWhatIsTooMuchForAnOutput(t *testing.T) {
 	j := job(flow.Script{Code: `seq 10000; exit 3`})
 	rep := carry(t, script.Options{Logs: book, MaxOutput: 1000}, j)
 	require.Equal(t, flow.Report{Error: "failed: exit status 3: 10000", Log: true}, rep)
+	kept(t, book)
 	require.Equal(t, 10000, strings.Count(l.read(j), "\n"))
 }
 
