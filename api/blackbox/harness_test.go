@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
 	"net"
@@ -332,6 +333,8 @@ func withObjects(run func() int) int {
 	if err == nil {
 		err = os.Setenv(objectsPlace, folder)
 	}
+	flag.Parse()
+	err = errors.Join(err, flag.Set("test.parallel", "3")) // checks spend most of their time waiting
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
