@@ -46,7 +46,7 @@ type flight struct {
 	basket    atomic.Pointer[basket]   // where it will land, or is to land once more; nil = it lands, or has
 	report    flow.Command             // nil = there is none
 	known     bool                     // for a while, to the sessions; see inquire
-	noted     bool                     // that a job which was returned before begins now is stored; with a relay only
+	noted     bool                     // that the job begins now is stored, if that is to be; with a relay only
 	whole     atomic.Pointer[flow.Job] // the job with the values that it refers to; nil = it is as it was dispatched. With a relay only
 
 	older, newer *flight // of the same task, which the sessions know
@@ -200,7 +200,7 @@ func (m *Member) mayBegin(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// begin has it stored that a job which was returned before begins now: so one that ends its member each
+// begin has it stored that a job begins now which may be what its carriers die of: so one that ends its member each
 // time is not carried out for ever. It is false when nobody waits for the job any longer.
 func (m *Member) begin(ctx context.Context, job *flow.Job) bool {
 	return m.told(ctx, job.Task, flow.Begin{Address: job.Address, Carrier: m.incarnation})

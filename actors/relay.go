@@ -170,7 +170,7 @@ func (f *flight) Foreign() bool { return !f.way.(*ferry).m.owned.owns(f.key.task
 // Over says that the job was withdrawn, or the member goes.
 func (f *flight) Over() bool { return f.off.Err() != nil }
 
-// Begin has a job begin with a relay. Of one that was returned before, this is stored first, and the job sent anew; so is one
+// Begin has a job begin with a relay. Of one that may be what its carriers die of, this is stored first, and the job sent anew; so is one
 // that comes while somebody else may have the lease.
 func (f *flight) Begin() bool {
 	job, w := f.Job(), f.way.(*ferry)

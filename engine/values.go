@@ -205,7 +205,7 @@ type Errand struct {
 	Type      flow.ExecType
 	Labels    []string // that a worker needs
 	Given     int      // which time of its being given to a carrier this is
-	Again     bool     // it was returned: that it begins is to be stored first
+	Again     bool     // that it begins is to be stored first
 	Withdrawn bool     // nobody waits for it any longer: of Job only what names it is there, and whatever carries it out lets go
 }
 

@@ -172,7 +172,7 @@ type (
 	// Proceed goes on with a decision that was cut because of its length. Waits says that steps may wait
 	// for what is there.
 	Proceed struct{ Waits bool }
-	// Begin says that its carrier, the member of that incarnation, carries out an attempt now which was returned before.
+	// Begin says that its carrier, the member of that incarnation, carries out an attempt now whose job says Again.
 	// Only after that, the loss of the carrier counts.
 	Begin struct {
 		Address

@@ -75,7 +75,7 @@ func (d *decider) note(c Note) error {
 	return nil
 }
 
-// noteBegun says that an attempt's carrier has begun with what was returned before: only then it matters, see Recover.
+// noteBegun says that an attempt's carrier has begun with what may be what its carriers die of: only then it matters, see Recover.
 func (d *decider) noteBegun(c Begin) error {
 	st, u := d.attempt(c.Address)
 	if u == nil || u.Live.Carrier == "" || u.Live.Carrier != c.Carrier {
@@ -227,7 +227,7 @@ func (d *decider) takeOver(st *Step, u *Unit, a Address) {
 }
 
 // recover takes over every attempt that a member carried which is gone. One that it had not begun, or of
-// which that is not known because it was never returned before, was not lost with it. One that lives reports to
+// which that is not known because it was never returned before, or only once, was not lost with it. One that lives reports to
 // whoever has the task.
 func (d *decider) recover(c Recover) {
 	var again int64

@@ -117,7 +117,7 @@ type Job struct {
 	Carrier    string // incarnation of the member that carries it; "" for a queue job
 	Deliveries int    // how often a carrier was lost that had begun it
 	Given      int    // how often it was given to a carrier before
-	Again      bool   // a member tells with Begin when it carries it out: it was returned, or is a program
+	Again      bool   // a member tells with Begin when it carries it out: it may be what its carriers die of, or is a program; of a queue job: it was returned
 	Lacks      string // why what it works on cannot be had; "" = it is there
 }
 

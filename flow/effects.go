@@ -150,7 +150,7 @@ func (st *Step) jobOf(s *State, i int) Job {
 	exec := st.exec(i)
 	j := Job{Task: s.Task, Address: a, Plan: s.Plan, Traced: s.Traced, Run: s.Params, Exec: exec, Input: st.unitInput(i), Params: mergeParams(st, exec),
 		Single: st.Node.Single, Units: len(st.Units), Branch: st.UnitName(i), TimeoutMS: st.Node.TimeoutMS, EnqueuedAt: u.Live.StartedAt, Until: u.Live.Until, Carrier: u.Live.Carrier,
-		Deliveries: u.Live.Deliveries, Given: u.Live.Given, Again: u.Live.Again || exec.Type.Started()}
+		Deliveries: u.Live.Deliveries, Given: u.Live.Given, Again: u.Live.suspect(exec) || exec.Type.Started()}
 	if d := st.Node.Dag; d != nil && d.Items != nil && (d.Repeats > 0 || d.Count != nil) && len(st.items) > 0 && i < st.Initial {
 		j.PerItem = st.Initial / len(st.items)
 	}
@@ -161,6 +161,12 @@ func (st *Step) jobOf(s *State, i int) Job {
 		st.fillIn(&j)
 	}
 	return j
+}
+
+// suspect says whether an attempt may be what its carriers die of, so that it is stored when the next one begins. What was returned only once is none: when a
+// member is killed nearly all that was under way there goes on well, and one more commit for each would be a third of what that takes.
+func (l *Live) suspect(x *Exec) bool {
+	return l.Again && (l.Given > 1 || l.Deliveries > 0 || x.Type == ExecQueue || x.Type.Adopted())
 }
 
 // Job is the attempt in flight at an address as a job; ok is false when it is over.

@@ -25,7 +25,7 @@ const (
 	AttemptsStarted EventType = "attempts_started" // units Unit..Unit+Total-1, Attempt, Carrier, Due; Permits that they ask for first
 	PermitGranted   EventType = "permit_granted"   // attempt, or without a node the task; Key; with the last one Carrier and Due: it goes on
 	AttemptClaimed  EventType = "attempt_claimed"  // attempt; Worker, Token, Until, Due when its time counts from here
-	AttemptBegun    EventType = "attempt_begun"    // attempt, that was returned before: its carrier is at it now; Until when it is known of somebody elsewhere: since then
+	AttemptBegun    EventType = "attempt_begun"    // attempt, that was lost before or returned twice: its carrier is at it now; Until when it is known of somebody elsewhere: since then
 	AttemptExtended EventType = "attempt_extended" // attempt; Until
 	AttemptNoted    EventType = "attempt_noted"    // attempt; Note: what its worker calls its state
 	AttemptReturned EventType = "attempt_returned" // attempt; Carrier, Total deliveries in vain: it is to be dispatched again

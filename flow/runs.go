@@ -37,7 +37,7 @@ type NodeRun struct {
 	Log       bool
 	StartedAt int64
 	ClaimedAt int64 // by a poller, the last time
-	BegunAt   int64 // since when somebody was at it, where that is told: of programs, of what was begun outside or is told by files, and of what was returned before; in a whole History alone
+	BegunAt   int64 // since when somebody was at it, where that is told: of programs, of what was begun outside or is told by files, and of what was lost before or returned twice; in a whole History alone
 	EndedAt   int64 // 0 while it runs
 	Lost      int   // how often its carrier was lost
 	RetryAt   int64 // when its unit is tried again; 0 = it is not

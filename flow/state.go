@@ -142,7 +142,7 @@ type Live struct {
 	Deliveries int               // how often a carrier was lost that had begun it; of what is taken over, see Adopted, that does not count
 	Given      int               // how often it was given to another carrier, or to the same one again
 	Brought    int               // how many of the last of these times it stayed with its worker, who came to another member
-	Again      bool              // it was returned, so it is known when a member has begun it: the unit is running then
+	Again      bool              // it was returned
 	Heard      bool              // somebody is at it elsewhere: at what it waits for outside, or as the worker of a program that tells by files
 	Permits    *Permits          // that it asks for before it goes on, or has got; nil = none
 	Vars       map[string]string // of its program, those in which shared stands: a signal may change it meanwhile; nil = none
