@@ -112,19 +112,19 @@ func (l *loader) fold(ctx context.Context, rec *persistence.Record) loaded {
 		out.journal += len(row.Events)
 	}
 	if view.Seq == 1 {
-		out.apart, out.err = l.begunApart(ctx, rec)
+		out.apart, out.err = l.begunApart(ctx, rec, view.State)
 	}
 	return out
 }
 
 // begunApart says whether the only row of a task is one that no member has stored, see Begin. It may be in a snapshot alone.
-func (l *loader) begunApart(ctx context.Context, rec *persistence.Record) (bool, error) {
-	rows := rec.Rows
-	if len(rows) == 0 {
-		var err error
-		if rows, err = l.m.store.Rows(ctx, rec.ID, 0, persistence.Part{Rows: 1}); err != nil || len(rows) == 0 {
-			return false, err
-		}
+func (l *loader) begunApart(ctx context.Context, rec *persistence.Record, s *flow.State) (bool, error) {
+	if len(rec.Rows) > 0 {
+		return s.BegunApart(), nil
+	}
+	rows, err := l.m.store.Rows(ctx, rec.ID, 0, persistence.Part{Rows: 1})
+	if err != nil || len(rows) == 0 {
+		return false, err
 	}
 	events, err := flow.DecodeEvents(rows[0].Events)
 	return err == nil && len(events) > 0 && events[0].BegunApart(), err

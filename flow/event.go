@@ -91,6 +91,9 @@ func (e *Event) Address() Address {
 // BegunApart says that a task began in a row that no member has stored, and so none has counted.
 func (e *Event) BegunApart() bool { return e.Type == TaskCreated && e.Total > 0 }
 
+// BegunApart says so of a state that was folded from its first row on.
+func (s *State) BegunApart() bool { return s.apart }
+
 // stepAddress is the step it happened in.
 func (e *Event) stepAddress() Address {
 	return Address{Scope: e.Scope, Node: e.Node, Visit: e.Visit}

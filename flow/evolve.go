@@ -110,7 +110,7 @@ func (s *State) answered(e *Event) {
 // create makes a task of nothing.
 func (s *State) create(e *Event) {
 	s.Version, s.Params, s.Origin, s.Traced, s.CreatedAt = e.Version, e.Params, e.Origin, e.Traced, e.At
-	s.Status = TaskPending
+	s.Status, s.apart = TaskPending, e.BegunApart()
 	s.asks(e)
 	if s.Plan.TimeoutMS > 0 {
 		s.Deadline = e.At + s.Plan.TimeoutMS

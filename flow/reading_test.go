@@ -53,6 +53,7 @@ var readers = map[string]func(s *flow.State){
 	"State.Scope": func(s *flow.State) {
 		eachScope(s, func(sc *flow.Scope) { s.Scope(sc.Path) })
 	},
+	"State.BegunApart": func(s *flow.State) { s.BegunApart() },
 	"State.HasBegun": func(s *flow.State) {
 		eachScope(s, func(sc *flow.Scope) { s.HasBegun(sc.Path) })
 	},

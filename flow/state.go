@@ -42,6 +42,7 @@ type State struct {
 	AnsweredIDs []string       // of the newest requests that had an effect, oldest first
 	Appended    map[string]int // index of the first unit that such a request has appended
 
+	apart   bool // see BegunApart; a snapshot does not tell
 	lost    lost
 	scopes  map[string]*Scope // by path
 	waiting []*Step           // steps that a signal may end

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence/internal/lru"
@@ -96,17 +97,35 @@ func (r *Reader) Fold(ctx context.Context, rec *Record) (*View, error) {
 		}
 		v.State, v.Seq = s, rec.SnapshotSeq
 	}
-	for _, row := range rec.Rows {
-		err := flow.Fold(v.State, row.Events)
-		switch {
-		case v.State.Lost() != nil:
-			return nil, lostContent(v.State)
-		case err != nil:
-			return nil, fmt.Errorf("%w: journal row %d: %w", ErrUnreadable, row.Seq, err)
+	if err := v.fold(rec.Rows); err != nil {
+		return nil, err
+	}
+	return v.begun()
+}
+
+// rooms are memory for the events of a row until the state has them, which is most of what folding would allocate.
+var rooms = sync.Pool{New: func() any { return new([8]flow.Event) }}
+
+func (v *View) fold(rows []Row) error {
+	room := rooms.Get().(*[8]flow.Event)
+	defer func() {
+		clear(room[:])
+		rooms.Put(room)
+	}()
+	for _, row := range rows {
+		events, err := flow.DecodeEventsTo(room[:0], row.Events)
+		if err != nil {
+			return fmt.Errorf("%w: journal row %d: %w", ErrUnreadable, row.Seq, err)
+		}
+		for i := range events {
+			flow.Evolve(v.State, &events[i])
+		}
+		if v.State.Lost() != nil {
+			return lostContent(v.State)
 		}
 		v.Seq = row.Seq
 	}
-	return v.begun()
+	return nil
 }
 
 // lostContent says that a state depends on a content that could not be had. Whether that may pass is known by who keeps it.
