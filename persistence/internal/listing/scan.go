@@ -26,9 +26,9 @@ func ScanTask(row Row, t *persistence.TaskRow) error { return Scan(row, t) }
 func Scan(row Row, t *persistence.TaskRow, more ...any) error {
 	var labels []byte
 	var wait string
-	dest := []any{&t.ID, &t.FlowID, &t.VersionID, &t.FlowName, &t.FlowSlug, &t.VersionNumber,
+	dest := append(make([]any, 0, 28), &t.ID, &t.FlowID, &t.VersionID, &t.FlowName, &t.FlowSlug, &t.VersionNumber,
 		&t.Status, &t.Cursor, &t.LastAction, &t.Error, &t.Paused, &t.Steps, &t.Followed, &t.EndedAt, &t.Waits, &wait,
-		&labels, &t.Params, &t.BodyHash, &t.CreatedAt, &t.UpdatedAt}
+		&labels, &t.Params, &t.BodyHash, &t.CreatedAt, &t.UpdatedAt)
 	if err := row.Scan(append(dest, more...)...); err != nil {
 		return err
 	}
@@ -187,12 +187,13 @@ func Collect[T any](rows Rows, read func(Row, *T) error) ([]T, error) {
 func CollectUntil[T any](rows Rows, read func(Row, *T) error, enough func(*T) bool) ([]T, error) {
 	list := []T{}
 	for rows.Next() {
-		var v T
-		if err := read(rows, &v); err != nil {
+		var empty T
+		list = append(list, empty)
+		v := &list[len(list)-1]
+		if err := read(rows, v); err != nil {
 			return nil, err
 		}
-		list = append(list, v)
-		if enough != nil && enough(&v) {
+		if enough != nil && enough(v) {
 			break
 		}
 	}
