@@ -17,6 +17,9 @@ func (s *store) Commit(ctx context.Context, incarnation string, batch []persiste
 		if err := t.fence(incarnation); err != nil {
 			return err
 		}
+		if err := t.lookUpAll(batch); err != nil {
+			return err
+		}
 		for i := range batch {
 			err := t.commit(&batch[i])
 			if err != nil && !isAnswer(err) {

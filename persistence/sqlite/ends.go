@@ -1,6 +1,9 @@
 package sqlite
 
-import "github.com/troupe-engine/troupe/persistence"
+import (
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/internal/listing"
+)
 
 // journal is where a task's journal is, and its end.
 type journal struct {
@@ -18,16 +21,50 @@ func (t tx) journal(task string) (*journal, error) {
 	if j, known := t.lane.ends.Get(task); known {
 		return j, nil
 	}
-	j := &journal{}
-	err := t.one("SELECT n, (SELECT max(seq) FROM task_events WHERE task = n), labels IS NOT NULL FROM tasks WHERE id = ?", []any{task}, &j.n, &j.last, &j.labeled)
-	switch {
-	case isNone(err):
-		return nil, persistence.ErrUnknown
-	case err != nil:
+	if err := t.lookUp([]string{task}); err != nil {
 		return nil, err
 	}
-	t.note(task, j)
+	j, known := t.lane.ends.Get(task)
+	if !known {
+		return nil, persistence.ErrUnknown
+	}
 	return j, nil
+}
+
+// lookUpAll looks for the journals of a batch that are not known, by one statement: after a restart and when many timers are due that is most of them.
+func (t tx) lookUpAll(batch []persistence.Commit) error {
+	var unknown []string
+	for i := range batch {
+		c := &batch[i]
+		if _, known := t.lane.ends.Get(c.Task); !known && c.Create == nil {
+			unknown = append(unknown, c.Task)
+		}
+	}
+	if len(unknown) == 0 {
+		return nil
+	}
+	return t.lookUp(unknown)
+}
+
+func (t tx) lookUp(tasks []string) error {
+	stmt, err := t.prepared("SELECT t.id, t.n, (SELECT max(seq) FROM task_events WHERE task = t.n), t.labels IS NOT NULL FROM json_each(?) j CROSS JOIN tasks t ON t.id = j.value")
+	if err != nil {
+		return err
+	}
+	rows, err := stmt.QueryContext(t.ctx, *listing.AsJSON(tasks))
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var task string
+		j := &journal{}
+		if err := rows.Scan(&task, &j.n, &j.last, &j.labeled); err != nil {
+			return err
+		}
+		t.note(task, j)
+	}
+	return rows.Err()
 }
 
 func (t tx) note(task string, j *journal) { t.lane.ends.Put(task, j, 0) }
