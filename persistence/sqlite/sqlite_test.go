@@ -67,6 +67,38 @@ func TestWhatWasAnsweredIsThereAfterwards(t *testing.T) {
 	require.NoError(t, err)
 }
 
+func TestABatchAfterARestartAnswersEachCommitByItself(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "troupe.db")
+	s := openAt(t, path)
+	commit := func(batch ...persistence.Commit) []error {
+		me, err := s.Join(t.Context(), persistence.Joining{Name: "me", TTL: time.Hour})
+		require.NoError(t, err)
+		answers, err := s.Commit(t.Context(), me, batch)
+		require.NoError(t, err)
+		return answers
+	}
+	row := func(task string, seq int64) persistence.Commit {
+		c := persistence.Commit{Task: task, Seq: seq, Events: []byte("[]")}
+		if seq == 1 {
+			c.Create = &persistence.Create{FlowID: "flow", VersionID: "version", Labels: map[string]string{"of": task}}
+		}
+		return c
+	}
+	storetest.Publish(t, s, "flow", "version")
+	require.Equal(t, []error{nil, nil, nil}, commit(row("a", 1), row("b", 1), row("c", 1)))
+	require.NoError(t, s.Close())
+
+	s = openAt(t, path)
+	defer func() { require.NoError(t, s.Close()) }()
+	last := row("b", 2)
+	last.Columns = &persistence.Columns{Status: "completed", EndedAt: 2}
+	answers := commit(row("a", 2), row("nobody's", 2), last, row("c", 3), row("d", 1), row("a", 3))
+	require.Equal(t, []error{nil, persistence.ErrUnknown, nil, persistence.ErrStale, nil, nil}, answers)
+	found, err := s.ListTasks(t.Context(), persistence.TaskFilter{Labels: map[string]string{"of": "b"}, Statuses: []string{"completed"}})
+	require.NoError(t, err)
+	require.Len(t, found, 1, "that it has labels is known")
+}
+
 func TestANewerSchemaIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "troupe.db")
 	require.NoError(t, openAt(t, path).Close())
