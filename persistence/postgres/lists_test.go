@@ -61,3 +61,31 @@ func TestAPageOfManyTasksIsReadAlone(t *testing.T) {
 		return read > 300
 	}, time.Minute, 10*time.Millisecond)
 }
+
+func TestAllUnfinishedTasksTogetherAreReadOnce(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	s, _ := joined(t, dsn)
+	ctx, admin := t.Context(), connect(t, dsn)
+	for _, statement := range []string{`INSERT INTO tasks (id, flow_id, version_id, created_at, updated_at, status, body_hash, shard)
+		SELECT 't' || n, '', '', n, n, 'running', '', n % 1024 FROM generate_series(1, 20480) n`, "ANALYZE tasks", "SELECT pg_stat_reset()"} {
+		_, err := admin.Exec(ctx, statement)
+		require.NoError(t, err)
+	}
+	found := 0
+	for after := ""; ; {
+		ids, err := s.Unfinished(ctx, persistence.AllShards()[:512], after, 500)
+		require.NoError(t, err)
+		if len(ids) == 0 {
+			break
+		}
+		found, after = found+len(ids), ids[len(ids)-1]
+	}
+	require.GreaterOrEqual(t, found, 10_240, "of half of the shards")
+	require.NoError(t, s.Close()) // sends what the connections have counted
+	require.Eventually(t, func() bool {
+		var read int
+		require.NoError(t, admin.QueryRow(ctx, "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_user_tables WHERE relname = 'tasks'").Scan(&read))
+		require.Less(t, read, 30_000)
+		return read > 15_000
+	}, time.Minute, 10*time.Millisecond)
+}
