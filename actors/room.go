@@ -39,10 +39,19 @@ func (r *room) events() []flow.Event {
 	return r.all[:0]
 }
 
-// leave gives a room to whoever needs one next, with the first n places used. Without one there is nothing to leave.
-func (r *room) leave(n int) {
+// leave gives a room to whoever needs one next. Without one there is nothing to leave.
+func (r *room) leave(events []flow.Event) {
 	if r != nil {
-		clear(r.all[:min(n, len(r.all))])
+		r.clear(events)
 		r.back.Put(r)
+	}
+}
+
+// clear empties a room of the events of a decision. One that they did not fit in has grown with them, and is large from then on: it grows
+// once, not in each decision.
+func (r *room) clear(events []flow.Event) {
+	clear(events)
+	if cap(events) > len(r.all) {
+		r.all, r.back = events[:cap(events)], largeRooms
 	}
 }

@@ -273,7 +273,7 @@ func (t *task) decide(c actor.Context, cmd *command) {
 	t.cut(d, t.state.Steps-before+d.Effort/effortOfStep)
 	p := t.draftFor(d)
 	if p == nil { // nothing is waiting for the store: nothing to wait for
-		r.leave(len(d.Events))
+		r.leave(d.Events)
 		t.perform(c, d.Effects)
 		cmd.answer(a)
 		t.goOnLater(c)
@@ -282,7 +282,7 @@ func (t *task) decide(c actor.Context, cmd *command) {
 	p.add(d, cmd, a)
 	p.made, t.made = append(p.made, t.made...), nil
 	t.come(d.Started)
-	r.leave(len(d.Events))
+	r.leave(d.Events)
 	t.handOut(p, d.Effects)
 	t.flush(c)
 }
