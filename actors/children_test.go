@@ -147,13 +147,13 @@ func TestAStepActorThatKeepsCrashingFailsItsStepAlone(t *testing.T) {
 	id := th.begin(t, th.publish(t, twoFanouts), `{}`)
 	require.Eventually(t, func() bool {
 		view, err := th.reader.View(t.Context(), id)
-		return err == nil && view.State.Root.Nodes[0].Status == flow.StepFailed
+		return err == nil && view.State.Root.Nodes[0].Status() == flow.StepFailed
 	}, patience, time.Millisecond)
 	require.Eventually(t, func() bool { return calledOff.Load() == 19 }, patience, time.Millisecond)
 	close(g.open["two"])
 	state := th.ended(t, id).State
 	require.Contains(t, state.Root.Nodes[0].Rare().Error, "internal: the step's actor keeps crashing")
-	require.Equal(t, flow.StepCompleted, state.Root.Nodes[1].Status)
+	require.Equal(t, flow.StepCompleted, state.Root.Nodes[1].Status())
 	require.EqualValues(t, 1, began.task.Load())
 	jobs, again := g.counts()
 	require.Equal(t, 39, jobs)

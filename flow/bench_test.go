@@ -3,6 +3,7 @@ package flow_test
 import (
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -49,6 +50,54 @@ func BenchmarkFanoutUnit(b *testing.B) {
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*units), "ns/unit")
 		})
 	}
+}
+
+// BenchmarkDagNode is what a node of a dag costs, and how much memory it takes while its task goes on, its output apart.
+func BenchmarkDagNode(b *testing.B) {
+	const nodes = 10_000
+	var d strings.Builder
+	d.WriteString("mode: dag\nnodes:\n  first: {service: s}\n")
+	for i := range nodes - 2 {
+		fmt.Fprintf(&d, "  m%d: {service: s, depends_on: [first], prep: {input_key: $deps.first}}\n", i)
+	}
+	d.WriteString("  last: {kind: approval, depends_on: [first]}\n")
+	plan := flowtest.Plan(b, d.String())
+	var bytes uint64
+	for b.Loop() {
+		before := inUse()
+		s := doneDag(b, plan)
+		bytes = inUse() - before
+		runtime.KeepAlive(s)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*nodes), "ns/node")
+	b.ReportMetric(float64(bytes)/nodes, "B/node")
+}
+
+// doneDag is a task of which everything is done that has work. All outputs are the same bytes.
+func doneDag(b *testing.B, plan *flow.Plan) *flow.State {
+	s := flow.NewState("t", plan)
+	env := flow.Env{Now: epoch, Member: "member-1@17", Limits: flow.Limits{Steps: 1 << 60}}
+	todo := []flow.Command{flow.Start{}}
+	for len(todo) > 0 {
+		d := mustDecide(b, s, todo[0], env)
+		todo = todo[1:]
+		for _, e := range d.Effects {
+			if job, ok := e.(flow.Dispatch); ok {
+				todo = append(todo, flow.Report{Address: job.Job.Address, Output: payload})
+			}
+		}
+		if d.More != nil {
+			todo = append(todo, d.More)
+		}
+	}
+	return s
+}
+
+func inUse() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }
 
 func fanOut(b *testing.B, plan *flow.Plan, params json.RawMessage) {

@@ -37,17 +37,17 @@ func (d *decider) nextNode(sc *Scope) {
 func (d *decider) guarded(sc *Scope, n *PlanNode) bool {
 	for _, i := range n.Dag.Guards {
 		switch g := &sc.Nodes[i]; {
-		case g.Status == StepFailed:
+		case g.Status() == StepFailed:
 			d.failNode(sc, n, g.Rare().Reason, g.Rare().Error)
 			return true
-		case g.Status == StepSkipped && g.Rare().Reason == ReasonUnmet:
+		case g.Status() == StepSkipped && g.Rare().Reason == ReasonUnmet:
 			reason := ReasonUnmet
 			if n.Kind == KindJoin || n.Kind == KindSubflow {
 				reason = ReasonDependency
 			}
 			d.skip(sc, n, n.Dag.Mode, reason, "")
 			return true
-		case g.Status == StepSkipped:
+		case g.Status() == StepSkipped:
 			d.skip(sc, n, SkipPropagate, g.Rare().Reason, "")
 			return true
 		}
@@ -58,7 +58,7 @@ func (d *decider) guarded(sc *Scope, n *PlanNode) bool {
 // doom is why a node cannot run.
 func (sc *Scope) doom(n *PlanNode) string {
 	for _, i := range n.Dag.Deps {
-		if sc.Nodes[i].Status == StepFailed || sc.Nodes[i].Rare().Reason == ReasonDependencyFailed {
+		if sc.Nodes[i].Status() == StepFailed || sc.Nodes[i].Rare().Reason == ReasonDependencyFailed {
 			return ReasonDependencyFailed
 		}
 	}
@@ -70,7 +70,7 @@ func (sc *Scope) doom(n *PlanNode) string {
 func (sc *Scope) failedInside(join *PlanNode) bool {
 	return slices.ContainsFunc(join.Dag.Deps, func(i int) bool {
 		inner := &sc.Nodes[i]
-		return inner.Status == StepFailed || sc.Plan.Dag.List[i].Kind == KindJoin && inner.Rare().Reason == ReasonDependencyFailed
+		return inner.Status() == StepFailed || sc.Plan.Dag.List[i].Kind == KindJoin && inner.Rare().Reason == ReasonDependencyFailed
 	})
 }
 
@@ -98,7 +98,7 @@ func (d *decider) unmet(sc *Scope, n *PlanNode) bool {
 // condition says whether a node may run, as far as its patterns and expression know.
 func (sc *Scope) condition(n *PlanNode, a *expr.Allowance) (bool, error) {
 	p := n.Dag
-	if p.Has == nil && p.Not == nil && p.Expr == nil || sc.node(n).Kept != nil {
+	if p.Has == nil && p.Not == nil && p.Expr == nil || sc.node(n).kept() != nil {
 		return true, nil
 	}
 	if p.Has != nil || p.Not != nil {
@@ -327,7 +327,7 @@ func (d *decider) reopenDag(sc *Scope) bool {
 func (sc *Scope) inVain() bool {
 	return !slices.ContainsFunc(sc.Plan.Dag.List, func(n *PlanNode) bool {
 		is := sc.node(n)
-		return is.Status == StepFailed && (is.Rare().Reason != ReasonCondition || n.Kind == KindCond || slices.ContainsFunc(n.Dag.Guards, func(i int) bool { return sc.Nodes[i].Status == StepFailed }))
+		return is.Status() == StepFailed && (is.Rare().Reason != ReasonCondition || n.Kind == KindCond || slices.ContainsFunc(n.Dag.Guards, func(i int) bool { return sc.Nodes[i].Status() == StepFailed }))
 	})
 }
 

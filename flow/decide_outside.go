@@ -79,13 +79,13 @@ func (d *decider) reportHeld(c Report) error {
 func (d *decider) directOver(sc *Scope, n *PlanNode, c Report) error {
 	status := StepCreated
 	if state := sc.mode.node(sc, n); state != nil {
-		if state.Status == StepCompleted {
-			if total := int(state.Total); c.Unit < 0 || c.Unit >= total {
+		if state.Status() == StepCompleted {
+			if total := int(state.Units().Total); c.Unit < 0 || c.Unit >= total {
 				return errNoUnit(c, total)
 			}
 			return nil
 		}
-		status = StepStatus(cmp.Or(string(state.Status), string(StepCreated)))
+		status = StepStatus(cmp.Or(string(state.Status()), string(StepCreated)))
 	}
 	if d.s.Status.Ended() {
 		return Errorf(Conflict, "the task is %s: nobody waits for step %.80q any longer", d.s.Status, c.Node)
@@ -125,7 +125,7 @@ func (d *decider) append(c Append) error {
 	case n.Kind != KindFanout:
 		return Errorf(Conflict, "step %.80q is no fanout: only those take further items", c.Node)
 	case state.Step == nil:
-		return Errorf(Conflict, "step %.80q is %s: items can be appended while it is started", c.Node, cmp.Or(string(state.Status), string(StepCreated)))
+		return Errorf(Conflict, "step %.80q is %s: items can be appended while it is started", c.Node, cmp.Or(string(state.Status()), string(StepCreated)))
 	case c.Route != "" && c.Route != n.Exec.Route():
 		return Errorf(Conflict, "the route of step %.80q is %s, not %.80s", c.Node, n.Exec.Route(), c.Route)
 	case len(c.Items) == 0:

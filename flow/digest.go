@@ -79,10 +79,10 @@ func (s *State) digestOfStep(st *Step) NodeDigest {
 
 func (s *State) digestOfNode(n *NodeState) NodeDigest {
 	rare := n.Rare()
-	d := NodeDigest{Status: n.Status, Reason: rare.Reason, Error: text(rare.Error, maxPastText), Held: n.Held && n.Status == "", Visit: int(n.Visit),
+	d := NodeDigest{Status: n.Status(), Reason: rare.Reason, Error: text(rare.Error, maxPastText), Held: n.Held && n.Status() == "", Visit: int(n.Visit),
 		StartedAt: n.StartedAt, EndedAt: n.EndedAt, Units: n.units()}
 	switch {
-	case n.Status == "":
+	case n.Status() == "":
 		d.Status = StepCreated
 	case s.withdrawn(n):
 		d.Status, d.Reason = StepSkipped, ReasonWithdrawn

@@ -95,13 +95,13 @@ func TestACompletionAfterACancelIsRecorded(t *testing.T) {
 	for _, unit := range []int{2, 0} {
 		require.NoError(t, tb.complete("f", unit))
 	}
-	require.Equal(t, flow.StepStarted, tb.rootNode("f").Status)
+	require.Equal(t, flow.StepStarted, tb.rootNode("f").Status())
 	require.NoError(t, tb.complete("a", 0))
-	require.Equal(t, flow.StepCompleted, tb.rootNode("a").Status)
+	require.Equal(t, flow.StepCompleted, tb.rootNode("a").Status())
 	require.JSONEq(t, `0`, string(tb.rootNode("a").Output))
-	require.Equal(t, flow.StepStatus(""), tb.rootNode("b").Status, "nothing new starts")
+	require.Equal(t, flow.StepStatus(""), tb.rootNode("b").Status(), "nothing new starts")
 	require.NoError(t, tb.complete("f", 1))
-	require.Equal(t, flow.StepCompleted, tb.rootNode("f").Status)
+	require.Equal(t, flow.StepCompleted, tb.rootNode("f").Status())
 
 	require.Equal(t, flow.TaskCanceled, tb.state.Status)
 	require.Equal(t, ended, tb.state.EndedAt)

@@ -43,7 +43,7 @@ func TestWhatWasSkippedHasNoItems(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tb := played(t, fmt.Sprintf(`{"mode":"dag","profile":"pgflow","nodes":{%s}}`, tc.nodes), `{}`)
-			require.Equal(t, flow.StepCompleted, tb.rootNode(tc.of).Status, tb.rootNode(tc.of).Rare().Error)
+			require.Equal(t, flow.StepCompleted, tb.rootNode(tc.of).Status(), tb.rootNode(tc.of).Rare().Error)
 			require.JSONEq(t, `[]`, string(tb.rootNode(tc.of).Output))
 			require.Equal(t, flow.TaskCompleted, tb.state.Status)
 		})
@@ -52,7 +52,7 @@ func TestWhatWasSkippedHasNoItems(t *testing.T) {
 
 func TestWhatFailedOrIsNoListStillHasNoItemsToOffer(t *testing.T) {
 	tb := played(t, `{"mode":"dag","nodes":{"p":{"service":"boom"},"m":{"kind":"map","depends_on":["p"],"run_on":"always","service":"echo"}}}`, `{}`)
-	require.Equal(t, flow.StepFailed, tb.rootNode("m").Status)
+	require.Equal(t, flow.StepFailed, tb.rootNode("m").Status())
 	require.Contains(t, tb.rootNode("m").Rare().Error, "must be an array")
 }
 
@@ -72,7 +72,7 @@ func TestNumbersOfUnitsAreChecked(t *testing.T) {
 		t.Run(tc.says, func(t *testing.T) {
 			input := fmt.Sprintf(`{"list":%s,"n":%s}`, tc.items, tc.count)
 			tb := played(t, `{"mode":"dag","nodes":{"f":{"each":{"items":"$run.list","count":"$run.n"},"service":"echo"}}}`, input)
-			require.Equal(t, flow.StepFailed, tb.rootNode("f").Status)
+			require.Equal(t, flow.StepFailed, tb.rootNode("f").Status())
 			require.Contains(t, tb.rootNode("f").Rare().Error, tc.says)
 			if tc.says[0] != 'm' {
 				require.Contains(t, tb.rootNode("f").Rare().Error, "more than the 100000 units a step may have")
@@ -82,7 +82,7 @@ func TestNumbersOfUnitsAreChecked(t *testing.T) {
 				return
 			}
 			tb = played(t, `{"mode":"dag","nodes":{"f":{"each":{"count":"$run.n"},"service":"echo"}}}`, input)
-			require.Equal(t, flow.StepFailed, tb.rootNode("f").Status)
+			require.Equal(t, flow.StepFailed, tb.rootNode("f").Status())
 		})
 	}
 	tb := played(t, `{"mode":"dag","nodes":{"f":{"each":{"items":"$run.list","count":"$run.n"},"service":"echo"}}}`, `{"list":[],"n":1e300}`)
@@ -99,7 +99,7 @@ func TestAFixedNumberForEachItemIsCheckedToo(t *testing.T) {
 func TestAnUnmetConditionIsToldInTheWordsOfPgflow(t *testing.T) {
 	for _, when := range []string{`{"if":{"run":{"go":1}}}`, `{"if_not":{"run":{}}}`, `{"expr":"run.go == 1"}`, `{"cond":{"service":"yes"}}`} {
 		tb := played(t, fmt.Sprintf(`{"mode":"dag","profile":"pgflow","nodes":{"p":{"service":"echo","when":%s,"skip_mode":"fail"}}}`, when), `{"go":2}`)
-		require.Equal(t, []any{flow.StepFailed, flow.ReasonSkipped, "Condition not met"}, []any{tb.rootNode("p").Status, tb.rootNode("p").Rare().Reason, tb.rootNode("p").Rare().Error}, when)
+		require.Equal(t, []any{flow.StepFailed, flow.ReasonSkipped, "Condition not met"}, []any{tb.rootNode("p").Status(), tb.rootNode("p").Rare().Reason, tb.rootNode("p").Rare().Error}, when)
 		require.Contains(t, tb.state.Error, "p: Condition not met")
 	}
 }

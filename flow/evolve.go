@@ -167,7 +167,7 @@ func (s *State) enter(e *Event) {
 		st.Units = make([]Unit, e.Total)
 	}
 	st.unfold()
-	kept := *sc.mode.kept(sc, n)
+	kept := sc.mode.kept(sc, n)
 	sc.mode.hold(sc, st)
 	if kept != nil && e.Kept > 0 {
 		st.goOn(kept)
@@ -337,9 +337,9 @@ func (s *State) grow(e *Event) {
 	from := len(st.Units)
 	st.Units = append(st.Units, make([]Unit, len(items))...)
 	st.Extra = append(st.Extra, items...)
-	if kept := st.scope.mode.kept(st.scope, st.Node); *kept != nil {
-		st.take((*kept).Units, from)
-		*kept = nil
+	if kept := st.scope.mode.kept(st.scope, st.Node); kept != nil {
+		st.take(kept.Units, from)
+		st.scope.mode.keep(st.scope, st.Node, nil)
 	}
 }
 

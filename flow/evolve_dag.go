@@ -16,7 +16,7 @@ type dagState struct {
 }
 
 // readyHeap holds the indexes of nodes that can be decided about, the first in the definition first.
-type readyHeap []int
+type readyHeap []int32
 
 func (h readyHeap) Len() int { return len(h) }
 
@@ -24,7 +24,7 @@ func (h readyHeap) Less(i, j int) bool { return h[i] < h[j] }
 
 func (h readyHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 
-func (h *readyHeap) Push(x any) { *h = append(*h, x.(int)) }
+func (h *readyHeap) Push(x any) { *h = append(*h, x.(int32)) }
 
 func (h *readyHeap) Pop() any {
 	old := *h
@@ -65,15 +65,15 @@ func (dagMode) hold(sc *Scope, st *Step) {
 	if n.Step != nil { // an event that does not fit
 		sc.deactivate(n.Step)
 	}
-	n.Status, n.Visit, n.StartedAt, n.Step = StepStarted, int32(st.Visit), st.EnteredAt, st
-	n.Initial, n.Aside, n.Kept = int32(st.Initial), nil, nil
+	n.status, _ = StepStarted.placed()
+	n.Visit, n.StartedAt, n.Step, n.Aside, n.single = int32(st.Visit), st.EnteredAt, st, nil, false
 	sc.EnterAt = 0
 	sc.activate(st)
 }
 
 // unready takes a node from those that can be decided about. It is nearly always the first.
 func (sc *Scope) unready(index int) {
-	if i := slices.Index(sc.dag.ready, index); i >= 0 {
+	if i := slices.Index(sc.dag.ready, int32(index)); i >= 0 {
 		heap.Remove(&sc.dag.ready, i)
 	}
 }
@@ -85,18 +85,19 @@ func (dagMode) ended(s *State, sc *Scope, e *Event) {
 		return
 	}
 	n := sc.node(node)
-	if n.Ended() || n.Step != nil && n.Step.Visit != e.Visit {
+	status, _ := StepStatus(e.Status).placed()
+	if n.Ended() || n.Step != nil && n.Step.Visit != e.Visit || !status.ended() {
 		return
 	}
 	sc.unready(node.Dag.Index)
 	st := n.Step
-	n.Status, n.Visit, n.EndedAt = StepStatus(e.Status), int32(e.Visit), e.At
-	rare := NodeRare{Reason: e.Reason, Error: e.Error, Details: st.details(), Extra: n.Rare().Extra}
-	if n.Status == StepSkipped {
+	n.status, n.Visit, n.EndedAt = status, int32(e.Visit), e.At
+	rare := NodeRare{Reason: e.Reason, Error: e.Error, Details: st.details(), Extra: n.Rare().Extra, Kept: n.kept()}
+	if n.Status() == StepSkipped {
 		rare.Mode = SkipMode(e.Action)
 	}
 	n.setRare(rare)
-	switch n.Status {
+	switch n.Status() {
 	case StepCompleted:
 		n.Output = sc.outputOf(node, st, e)
 	case StepFailed:
@@ -104,14 +105,14 @@ func (dagMode) ended(s *State, sc *Scope, e *Event) {
 			sc.failAt(st, e)
 		}
 	}
-	if n.Status == StepCompleted && node.Undo != "" {
+	if n.Status() == StepCompleted && node.Undo != "" {
 		s.remember(sc, node, e.Visit, sc.inputOf(node, st), n.Output)
 	}
 	if st != nil {
 		s.forget(st, e.At)
 		sc.mode.drop(sc, st, e.At)
-		if n.Status == StepFailed {
-			n.Kept = s.keep(st, e.At)
+		if n.Status() == StepFailed {
+			n.setKept(s.keep(st, e.At))
 		}
 	}
 	s.Steps++
@@ -139,10 +140,11 @@ func (sc *Scope) failAt(st *Step, e *Event) {
 func (dagMode) drop(sc *Scope, st *Step, at int64) {
 	sc.deactivate(st)
 	n := sc.node(st.Node)
-	n.Total, n.Left, n.Failures, n.EndedAt, n.Step = int32(len(st.Units)), int32(st.Left()), int32(st.Failures), at, nil
+	n.EndedAt, n.Step = at, nil
 	rare := n.Rare()
 	rare.Extra = st.Extra
 	n.setRare(rare)
+	n.setUnits(NodeUnits{Total: int32(len(st.Units)), Initial: int32(st.Initial), Left: int32(st.Left()), Failures: int32(st.Failures)})
 }
 
 // inputOf is what a node worked on. A branch that is laid out in its scope has none of its own.
@@ -181,14 +183,14 @@ func (sc *Scope) release(n *PlanNode) {
 	for _, i := range n.Dag.Dependents {
 		d := &sc.Nodes[i]
 		switch {
-		case d.Status != "":
+		case d.Status() != "":
 		case sc.passes(n.Dag.Index, sc.Plan.Dag.List[i]):
 			if d.Waits--; d.Waits == 0 && !d.Doomed && !d.Held {
-				heap.Push(&sc.dag.ready, i)
+				heap.Push(&sc.dag.ready, int32(i))
 			}
 		case !d.Doomed:
 			d.Doomed = true
-			heap.Push(&sc.dag.ready, i)
+			heap.Push(&sc.dag.ready, int32(i))
 		}
 	}
 }
@@ -196,7 +198,7 @@ func (sc *Scope) release(n *PlanNode) {
 // passes says whether a node that is over lets another one run.
 func (sc *Scope) passes(index int, dependent *PlanNode) bool {
 	n := &sc.Nodes[index]
-	return n.Status == StepCompleted || dependent.Dag.Always && index != dependent.Dag.Entry || n.Status == StepSkipped && n.Rare().Mode == SkipOptional
+	return n.Status() == StepCompleted || dependent.Dag.Always && index != dependent.Dag.Entry || n.Status() == StepSkipped && n.Rare().Mode == SkipOptional
 }
 
 // branchRun is what `run` means inside a branch that has a scope of its own.
@@ -213,7 +215,7 @@ func (dagMode) reopen(sc *Scope, undone map[string]bool) {
 	list := sc.Plan.Dag.List
 	sc.renewThose(func(i int) bool {
 		n := &sc.Nodes[i]
-		return !(n.Status == StepCompleted && !undone[list[i].Key] || n.Status == StepSkipped && (n.Rare().Reason == ReasonUnmet || n.Rare().Reason == ReasonHandlerFailed))
+		return !(n.Status() == StepCompleted && !undone[list[i].Key] || n.Status() == StepSkipped && (n.Rare().Reason == ReasonUnmet || n.Rare().Reason == ReasonHandlerFailed))
 	})
 }
 
@@ -227,7 +229,7 @@ func (sc *Scope) renewThose(which func(index int) bool) {
 	}
 	for i := range sc.Nodes {
 		n := &sc.Nodes[i]
-		if n.Status != "" {
+		if n.Status() != "" {
 			continue
 		}
 		n.Waits, n.Doomed = 0, false
@@ -248,12 +250,12 @@ func (sc *Scope) renewThose(which func(index int) bool) {
 // would work on something else.
 func (sc *Scope) renew(index int) {
 	n := &sc.Nodes[index]
-	n.again(n.Kept)
+	n.again(n.kept())
 	list := sc.Plan.Dag.List
 	for todo := slices.Clone(list[index].Dag.Dependents); len(todo) > 0; {
 		i := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
-		if n := &sc.Nodes[i]; n.Status != "" || n.Kept != nil {
+		if n := &sc.Nodes[i]; n.Status() != "" || n.kept() != nil {
 			n.again(nil)
 			todo = append(todo, list[i].Dag.Dependents...)
 		}
@@ -263,8 +265,8 @@ func (sc *Scope) renew(index int) {
 // again is a node that has yet to begin, with what it has left to its next visit.
 func (n *NodeState) again(kept *Kept) {
 	extra := n.Rare().Extra
-	*n = NodeState{Visit: n.Visit, Kept: kept}
-	n.setRare(NodeRare{Extra: extra})
+	*n = NodeState{Visit: n.Visit}
+	n.setRare(NodeRare{Extra: extra, Kept: kept})
 }
 
 // linkDag restores what follows from the nodes.
@@ -278,8 +280,8 @@ func (sc *Scope) linkDag() {
 		switch {
 		case n.Step != nil:
 			sc.activate(n.Step)
-		case n.Status == "" && (n.Waits == 0 && !n.Held || n.Doomed):
-			sc.dag.ready = append(sc.dag.ready, i) // ascending, so it is a heap
+		case n.Status() == "" && (n.Waits == 0 && !n.Held || n.Doomed):
+			sc.dag.ready = append(sc.dag.ready, int32(i)) // ascending, so it is a heap
 		}
 	}
 }

@@ -137,7 +137,7 @@ func (f *forker) check() error {
 // wasThere says whether the task was at the node that it is to go on from.
 func (f *forker) wasThere() bool {
 	n := f.before.Plan.Root.Nodes[f.from]
-	return f.visits > 0 || n != nil && n.Dag != nil && f.before.Root.node(n).Status != ""
+	return f.visits > 0 || n != nil && n.Dag != nil && f.before.Root.node(n).Status() != ""
 }
 
 // look shares an event, or not.

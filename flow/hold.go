@@ -18,12 +18,12 @@ func (d *decider) hold(a Address, hold bool) error {
 	}
 	n := sc.node(sc.Plan.Nodes[a.Node])
 	switch {
-	case n.Status != "":
-		return Errorf(Conflict, "step %.80q is %s: only one that has yet to begin can be paused or resumed", a.Node, n.Status)
+	case n.Status() != "":
+		return Errorf(Conflict, "step %.80q is %s: only one that has yet to begin can be paused or resumed", a.Node, n.Status())
 	case n.Held && hold:
 		return nil
 	case !n.Held && !hold:
-		return Errorf(Conflict, "step %.80q is %s, not paused", a.Node, cmp.Or(n.Status, StepCreated))
+		return Errorf(Conflict, "step %.80q is %s, not paused", a.Node, cmp.Or(n.Status(), StepCreated))
 	}
 	e := sc.nodeEvent(StepReleased, sc.Plan.Nodes[a.Node])
 	if hold {
@@ -39,7 +39,7 @@ func (d *decider) hold(a Address, hold bool) error {
 // holdNode takes a node from those that can be decided about, or gives it back.
 func (sc *Scope) holdNode(key string, hold bool) {
 	node := sc.Plan.Nodes[key]
-	if node == nil || sc.node(node).Status != "" {
+	if node == nil || sc.node(node).Status() != "" {
 		return
 	}
 	n := sc.node(node)
@@ -50,6 +50,6 @@ func (sc *Scope) holdNode(key string, hold bool) {
 		sc.unready(node.Dag.Index)
 	case n.Waits == 0:
 		sc.unready(node.Dag.Index)
-		heap.Push(&sc.dag.ready, node.Dag.Index)
+		heap.Push(&sc.dag.ready, int32(node.Dag.Index))
 	}
 }

@@ -82,7 +82,7 @@ func (sc *Scope) dagRef(n *PlanNode, r *PlanRef) (v json.RawMessage, found bool)
 		return v, expr.KindOf(v) != expr.KindNull
 	case FromDep:
 		dep := &sc.Nodes[r.Dep]
-		if dep.Status != StepCompleted {
+		if dep.Status() != StepCompleted {
 			return null, false
 		}
 		v = orNull(dep.Output)
@@ -130,7 +130,7 @@ func (sc *Scope) deps(n *PlanNode) json.RawMessage {
 
 func (sc *Scope) seenOutput(n *PlanNode, name string) (json.RawMessage, bool) {
 	for _, s := range n.Dag.Sees {
-		if dep := &sc.Nodes[s.Index]; s.Name == name && dep.Status == StepCompleted {
+		if dep := &sc.Nodes[s.Index]; s.Name == name && dep.Status() == StepCompleted {
 			return orNull(dep.Output), true
 		}
 	}
@@ -139,7 +139,7 @@ func (sc *Scope) seenOutput(n *PlanNode, name string) (json.RawMessage, bool) {
 
 // seesNothing says whether a name is that of a dependency without an output, because it was skipped or failed.
 func (sc *Scope) seesNothing(n *PlanNode, name string) bool {
-	return slices.ContainsFunc(n.Dag.Sees, func(s Seen) bool { return s.Name == name && sc.Nodes[s.Index].Status != StepCompleted })
+	return slices.ContainsFunc(n.Dag.Sees, func(s Seen) bool { return s.Name == name && sc.Nodes[s.Index].Status() != StepCompleted })
 }
 
 // describe names a value's kind, and a short one itself.
@@ -190,7 +190,7 @@ func (sc *Scope) leaves(seen []Seen) json.RawMessage {
 func (sc *Scope) appendSeen(b []byte, seen []Seen, nulls bool) []byte {
 	for _, s := range seen {
 		n := &sc.Nodes[s.Index]
-		if n.Status != StepCompleted && !nulls {
+		if n.Status() != StepCompleted && !nulls {
 			continue
 		}
 		if len(b) > 1 {
@@ -264,5 +264,5 @@ func (sc *Scope) countOfEach(n *PlanNode) (count int, text string, err error) {
 
 // skipped says whether a reference is to the output of a node that was skipped.
 func (sc *Scope) skipped(r *PlanRef) bool {
-	return r.From == FromDep && sc.Nodes[r.Dep].Status == StepSkipped
+	return r.From == FromDep && sc.Nodes[r.Dep].Status() == StepSkipped
 }

@@ -31,7 +31,7 @@ func (sc *Scope) cut(s *State, at int64) {
 	for _, st := range sc.Active() {
 		s.forget(st, at)
 		sc.mode.drop(sc, st, at)
-		*sc.mode.kept(sc, st.Node) = s.keep(st, at)
+		sc.mode.keep(sc, st.Node, s.keep(st, at))
 	}
 }
 
@@ -53,7 +53,7 @@ func (st *Step) completed() []Unit {
 // keeps says of how many units, or of a scope, a step that is about to be entered has the results: its
 // last visit has left them, and it works on the same.
 func (sc *Scope) keeps(n *PlanNode, e *Event) int {
-	k := *sc.mode.kept(sc, n)
+	k := sc.mode.kept(sc, n)
 	if k == nil || k.Units == nil && k.Child == nil || k.Initial != e.Total {
 		return 0
 	}
@@ -78,7 +78,7 @@ func (sc *Scope) keeps(n *PlanNode, e *Event) int {
 func (st *Step) goOn(k *Kept) {
 	st.take(k.Units, 0)
 	if len(k.Units) > len(st.Units) {
-		*st.scope.mode.kept(st.scope, st.Node) = &Kept{Units: k.Units}
+		st.scope.mode.keep(st.scope, st.Node, &Kept{Units: k.Units})
 	}
 	if k.Child != nil {
 		st.Child = k.Child.again()

@@ -110,7 +110,7 @@ nodes:
 		tb.hands = func(j flow.Job) flow.Report { return flow.Report{Address: j.Address, Output: []byte(`{"n":5}`)} }
 		tb.toTheEnd()
 		require.Equal(t, flow.TaskCompleted, tb.state.Status, "%s: %s", expr, tb.state.Error)
-		require.Equal(t, runs, tb.state.Root.Nodes[tb.state.Plan.Root.Nodes["c"].Dag.Index].Status == flow.StepCompleted, expr)
+		require.Equal(t, runs, tb.state.Root.Nodes[tb.state.Plan.Root.Nodes["c"].Dag.Index].Status() == flow.StepCompleted, expr)
 	}
 }
 

@@ -32,6 +32,7 @@ type mode interface {
 	hold(sc *Scope, st *Step)                     // makes a step active
 	ended(s *State, sc *Scope, e *Event)          // ends a step
 	drop(sc *Scope, st *Step, at int64)           // makes a step inactive
+	keep(sc *Scope, n *PlanNode, k *Kept)         // leaves something to the next visit of a node; nil = nothing
 	reopen(sc *Scope, undone map[string]bool)     // goes on with what failed, as if it had not been there
 	link(s *State, sc *Scope) error               // restores what a snapshot does not keep, in the steps inside, too
 
@@ -42,7 +43,7 @@ type mode interface {
 	step(sc *Scope, node string) *Step             // the active visit of a node, nil when there is none
 	node(sc *Scope, n *PlanNode) *NodeState        // what is known of a node beside its step; nil = nothing
 	visits(sc *Scope, n *PlanNode) int             // how often a node has been entered, or would have been
-	kept(sc *Scope, n *PlanNode) **Kept            // what a node has left to its next visit
+	kept(sc *Scope, n *PlanNode) *Kept             // what a node has left to its next visit
 	output(sc *Scope) json.RawMessage              // the scope's result
 	made(sc *Scope, levels int) made               // that as far as its limits go
 	input(st *Step) json.RawMessage                // what a step works on

@@ -51,7 +51,9 @@ func (dagMode) node(sc *Scope, n *PlanNode) *NodeState { return sc.node(n) }
 
 func (dagMode) visits(sc *Scope, n *PlanNode) int { return int(sc.node(n).Visit) }
 
-func (dagMode) kept(sc *Scope, n *PlanNode) **Kept { return &sc.node(n).Kept }
+func (dagMode) kept(sc *Scope, n *PlanNode) *Kept { return sc.node(n).kept() }
+
+func (dagMode) keep(sc *Scope, n *PlanNode, k *Kept) { sc.node(n).setKept(k) }
 
 // output is that of the output node, else that of the leaves that completed.
 func (dagMode) output(sc *Scope) json.RawMessage {

@@ -195,7 +195,9 @@ func (graphMode) node(*Scope, *PlanNode) *NodeState { return nil }
 func (graphMode) visits(sc *Scope, n *PlanNode) int { return sc.Visits[n.Key] }
 
 // kept is that of the node at the cursor, the only one that can be next.
-func (graphMode) kept(sc *Scope, _ *PlanNode) **Kept { return &sc.Kept }
+func (graphMode) kept(sc *Scope, _ *PlanNode) *Kept { return sc.Kept }
+
+func (graphMode) keep(sc *Scope, _ *PlanNode, k *Kept) { sc.Kept = k }
 
 // output is the key of shared that the scope's plan names, else all of shared.
 func (graphMode) output(sc *Scope) json.RawMessage {

@@ -123,7 +123,7 @@ func playBy(t require.TestingT, plan *flow.Plan, next func(tb *table, open []flo
 func endOf(s *flow.State) ended {
 	e := ended{Status: s.Status, Result: oneLine(s.Result())}
 	for i, n := range s.Root.Plan.Dag.List {
-		e.Nodes = append(e.Nodes, fmt.Sprintf("%s %s %s", n.Key, s.Root.Nodes[i].Status, oneLine(flow.OrNull(s.Root.Nodes[i].Output))))
+		e.Nodes = append(e.Nodes, fmt.Sprintf("%s %s %s", n.Key, s.Root.Nodes[i].Status(), oneLine(flow.OrNull(s.Root.Nodes[i].Output))))
 	}
 	return e
 }

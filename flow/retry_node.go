@@ -16,8 +16,8 @@ func (s *State) retriable(key string) error {
 		return errNoStep(key)
 	case s.Closing != nil && len(s.Closing.Undone) > 0:
 		return Errorf(Conflict, "the task has undone what it did: retry all of it, or start a new one")
-	case s.Root.node(n).Status == StepCompleted || s.Root.node(n).Status == StepSkipped:
-		return Errorf(Conflict, "step %.80q is %s: only one that failed can be retried", key, s.Root.node(n).Status)
+	case s.Root.node(n).Status() == StepCompleted || s.Root.node(n).Status() == StepSkipped:
+		return Errorf(Conflict, "step %.80q is %s: only one that failed can be retried", key, s.Root.node(n).Status())
 	}
 	return nil
 }
@@ -40,11 +40,11 @@ func (sc *Scope) reopenNode(key string) {
 	}
 	sc.renewThose(func(i int) bool {
 		n := &sc.Nodes[i]
-		return !n.Ended() || again[i] && n.Status != StepCompleted
+		return !n.Ended() || again[i] && n.Status() != StepCompleted
 	})
 	sc.Failed, sc.FailedAt, sc.EnterAt, sc.Retries = "", "", 0, 0
 	for i, n := range sc.Plan.Dag.List {
-		if is := &sc.Nodes[i]; is.Status == StepFailed && sc.Failed == "" {
+		if is := &sc.Nodes[i]; is.Status() == StepFailed && sc.Failed == "" {
 			sc.Failed, sc.FailedAt = n.Key+": "+cmp.Or(is.Rare().Error, "failed"), n.Key
 		}
 	}

@@ -210,8 +210,8 @@ func flagIf(bit byte, there bool) byte {
 }
 
 func codeNode(c *codec.Codec, n *NodeState) {
-	rare := n.Rare()
-	codec.Text(c, &n.Status)
+	status, rare, units := n.Status(), n.Rare(), n.Units()
+	codec.Text(c, &status)
 	codeInt32(c, &n.Waits)
 	c.Bool(&n.Doomed)
 	c.Bool(&n.Held)
@@ -221,18 +221,29 @@ func codeNode(c *codec.Codec, n *NodeState) {
 	codec.Text(c, &rare.Error)
 	c.Raw(&rare.Details)
 	c.Raw(&n.Output)
-	codeInt32(c, &n.Total)
-	codeInt32(c, &n.Initial)
-	codeInt32(c, &n.Left)
-	codeInt32(c, &n.Failures)
+	codeInt32(c, &units.Total)
+	codeInt32(c, &units.Initial)
+	codeInt32(c, &units.Left)
+	codeInt32(c, &units.Failures)
 	c.Int64(&n.StartedAt)
 	c.Int64(&n.EndedAt)
 	codec.Pointer(c, &n.Step, codeStep)
-	codec.Pointer(c, &n.Kept, codeKept)
+	codec.Pointer(c, &rare.Kept, codeKept)
 	codec.List(c, &rare.Extra, (*codec.Codec).Raw)
 	if c.Reading() {
-		n.setRare(rare)
+		n.read(c, status, rare, units)
 	}
+}
+
+// read takes what a snapshot has of a node in another form than the state.
+func (n *NodeState) read(c *codec.Codec, status StepStatus, rare NodeRare, units NodeUnits) {
+	place, ok := status.placed()
+	if !ok {
+		c.Fail(codec.NoSuch)
+	}
+	n.status = place
+	n.setRare(rare)
+	n.setUnits(units)
 }
 
 func codeInt32(c *codec.Codec, v *int32) {

@@ -28,6 +28,32 @@ func TestSnapshotsHoldEveryField(t *testing.T) {
 	require.Equal(t, s, again)
 }
 
+// TestANodeOfOneUnitHasNothingAside holds for what a dag has most of: the parts that a snapshot has of it come back, too.
+func TestANodeOfOneUnitHasNothingAside(t *testing.T) {
+	n := NodeState{Output: json.RawMessage("1"), StartedAt: 5, EndedAt: 6, Visit: 1}
+	n.status, _ = StepCompleted.placed()
+	n.setUnits(NodeUnits{Total: 1, Initial: 1})
+	require.Nil(t, n.Aside)
+	written := codec.Write(nil)
+	codeNode(written, &n)
+	var again NodeState
+	codeNode(codec.ReadOwn(written.Bytes()), &again)
+	require.Equal(t, n, again)
+	require.Equal(t, UnitCount{Total: 1, Initial: 1, Done: 1}, again.units())
+
+	n.setUnits(NodeUnits{Total: 2, Initial: 1, Left: 1, Failures: 1})
+	require.Equal(t, UnitCount{Total: 2, Initial: 1, Done: 2, Failed: 1}, n.units(), "others are told in full")
+}
+
+func TestASnapshotWithAStatusThatNoNodeHasIsOfNoUse(t *testing.T) {
+	status := StepStatus("nonsense")
+	written := codec.Write(nil)
+	codec.Text(written, &status)
+	read := codec.ReadOwn(append(written.Bytes(), make([]byte, 64)...))
+	codeNode(read, new(NodeState))
+	require.NotEmpty(t, read.Broken())
+}
+
 // fill gives a value and all below it a content that is not zero, and no other field has. Scopes and steps are
 // inside each other, so it ends at some depth.
 func fill(v reflect.Value, n *int, depth int) {
@@ -69,6 +95,9 @@ func fill(v reflect.Value, n *int, depth int) {
 			if f := v.Type().Field(i); f.IsExported() && !Following[v.Type().Name()+"."+f.Name] {
 				fill(v.Field(i), n, depth+1)
 			}
+		}
+		if node, ok := v.Addr().Interface().(*NodeState); ok {
+			node.status = nodeStatus(1 + *n%(len(nodeStatuses)-1))
 		}
 	default:
 		panic("a snapshot cannot hold a " + v.Type().String())

@@ -150,61 +150,6 @@ type Live struct {
 	Outside    *Outside          // what it waits for, when nobody carries it out any longer; nil = nothing
 }
 
-// NodeState is what a scope of dag mode knows about one of its nodes. It is small, because a dag may have 10,000 of them and a
-// member many tasks of it at once.
-type NodeState struct {
-	Status    StepStatus // "" = created
-	Output    json.RawMessage
-	StartedAt int64
-	EndedAt   int64
-	Step      *Step     // while it is active
-	Kept      *Kept     // what it has left to its next visit; its condition was met then
-	Aside     *NodeRare // nil = nothing; see Rare
-
-	Visit    int32
-	Waits    int32 // dependencies that have yet to end
-	Total    int32 // units, once it has ended
-	Initial  int32 // those it began with
-	Left     int32 // those that had not completed when it ended
-	Failures int32 // those that had failed
-	Doomed   bool  // a dependency ended in a way that keeps this node from running
-	Held     bool  // somebody does not want it to begin
-}
-
-// NodeRare is what few nodes have.
-type NodeRare struct {
-	Reason  string   // why it failed or was skipped
-	Mode    SkipMode // of a skip
-	Error   string
-	Details json.RawMessage   // of the error, as the last attempt has told them
-	Extra   []json.RawMessage // items that were appended, while no step holds them: a retry adds them again
-}
-
-// Rare is what few nodes have, and others have nothing of.
-func (n *NodeState) Rare() NodeRare {
-	if n.Aside == nil {
-		return NodeRare{}
-	}
-	return *n.Aside
-}
-
-func (n *NodeState) setRare(r NodeRare) {
-	n.Aside = nil
-	if r.Reason != "" || r.Mode != "" || r.Error != "" || r.Details != nil || r.Extra != nil {
-		n.Aside = &r
-	}
-}
-
-// units counts the pieces of a node that is over.
-func (n *NodeState) units() UnitCount {
-	return UnitCount{Total: int(n.Total), Initial: int(n.Initial), Done: int(n.Total - n.Left + n.Failures), Failed: int(n.Failures)}
-}
-
-// Ended says whether the node is over.
-func (n *NodeState) Ended() bool {
-	return n.Status == StepCompleted || n.Status == StepFailed || n.Status == StepSkipped
-}
-
 // Scope finds by its path.
 func (s *State) Scope(path string) *Scope { return s.scopes[path] }
 

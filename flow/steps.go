@@ -53,8 +53,8 @@ func (s *State) viewOfNode(sc *Scope, i int) StepView {
 		return s.viewOf(n.Step)
 	}
 	rare := n.Rare()
-	v := StepView{Address: Address{Scope: sc.Path, Node: node.Key, Visit: int(n.Visit)}, Node: node, Status: n.Status, Reason: rare.Reason, Mode: rare.Mode,
-		Error: rare.Error, Details: rare.Details, Output: n.Output, Held: n.Held && n.Status == "", For: sc.madeFor(node), StartedAt: n.StartedAt, EndedAt: n.EndedAt,
+	v := StepView{Address: Address{Scope: sc.Path, Node: node.Key, Visit: int(n.Visit)}, Node: node, Status: n.Status(), Reason: rare.Reason, Mode: rare.Mode,
+		Error: rare.Error, Details: rare.Details, Output: n.Output, Held: n.Held && n.Status() == "", For: sc.madeFor(node), StartedAt: n.StartedAt, EndedAt: n.EndedAt,
 		Units: n.units()}
 	switch v.Status {
 	case "":
@@ -99,7 +99,7 @@ func (s *State) StepCounts() map[StepStatus]int {
 	counts := map[StepStatus]int{}
 	for i := range s.Root.Nodes {
 		n := &s.Root.Nodes[i]
-		status := StepStatus(cmp.Or(string(n.Status), string(StepCreated)))
+		status := StepStatus(cmp.Or(string(n.Status()), string(StepCreated)))
 		if s.withdrawn(n) {
 			status = StepSkipped
 		}
@@ -154,5 +154,5 @@ func (v *StepView) withdrawn(at int64) {
 
 // withdrawn says whether a node has begun and will not end.
 func (s *State) withdrawn(n *NodeState) bool {
-	return n.Status == StepStarted && (n.Step == nil || s.Status.Ended())
+	return n.Status() == StepStarted && (n.Step == nil || s.Status.Ended())
 }

@@ -73,8 +73,8 @@ func (tb *table) checkDags(sc *flow.Scope) {
 		left++
 		require.Equal(tb.t, doomed, state.Doomed, "%s in scope %q", n.Key, sc.Path)
 		require.True(tb.t, waits == int(state.Waits) || doomed, "%s in scope %q waits for %d, not %d", n.Key, sc.Path, waits, state.Waits)
-		require.False(tb.t, state.Status == flow.StepStarted && waits > 0, "%s in scope %q has begun before what it waits for has ended", n.Key, sc.Path)
-		require.True(tb.t, state.Status == flow.StepStarted || waits > 0 && !doomed || s.Paused() || state.Held || s.Permits.Waits() || s.Canceling() || sc.EnterAt >= tb.env.Now, "%s in scope %q could run", n.Key, sc.Path)
+		require.False(tb.t, state.Status() == flow.StepStarted && waits > 0, "%s in scope %q has begun before what it waits for has ended", n.Key, sc.Path)
+		require.True(tb.t, state.Status() == flow.StepStarted || waits > 0 && !doomed || s.Paused() || state.Held || s.Permits.Waits() || s.Canceling() || sc.EnterAt >= tb.env.Now, "%s in scope %q could run", n.Key, sc.Path)
 	}
 	require.Equal(tb.t, left, sc.NodesLeft())
 	require.True(tb.t, left > 0 || s.Permits.Waits(), "scope %q is over and nobody has noticed", sc.Path)

@@ -63,7 +63,7 @@ func (s *State) wentOn(e *Event) (since int64, units int) {
 		return 0, 0
 	case sc.Plan.Dag != nil:
 		n := sc.node(sc.Plan.Nodes[e.Node])
-		return n.StartedAt, int(n.Total)
+		return n.StartedAt, int(n.Units().Total)
 	}
 	p := sc.Past[e.Node]
 	return p.StartedAt, int(p.Total)

@@ -217,7 +217,7 @@ func (s *stage) show(what string) {
 	switch what {
 	case "nodes":
 		for i, n := range s.state.Root.Nodes {
-			s.print("%s %s%s waits=%d%s", s.state.Root.Plan.Dag.List[i].Key, cmp.Or(string(n.Status), "created"), quoted(" ", n.Rare().Reason), n.Waits, raw(" output=", n.Output))
+			s.print("%s %s%s waits=%d%s", s.state.Root.Plan.Dag.List[i].Key, cmp.Or(string(n.Status()), "created"), quoted(" ", n.Rare().Reason), n.Waits, raw(" output=", n.Output))
 		}
 	case "shared":
 		s.print("%s", oneLine(s.state.Root.SharedJSON()))

@@ -114,7 +114,7 @@ func (st *Step) varSource(r *VarRef, unit int) (in *expr.Env, there bool) {
 	switch {
 	case r.Of >= 0:
 		dep := &st.scope.Nodes[r.Of]
-		return st.scope.lookAt(orNull(dep.Output)), dep.Status == StepCompleted
+		return st.scope.lookAt(orNull(dep.Output)), dep.Status() == StepCompleted
 	case r.From == KeyFromItem:
 		return st.scope.lookAt(st.itemOf(unit)), true
 	case r.From == KeyFromRun:

@@ -94,7 +94,7 @@ func resetSince(before, after *flow.State) []string {
 	reset := []string{}
 	for i, n := range after.Root.Plan.Dag.List {
 		was, is := &before.Root.Nodes[i], &after.Root.Nodes[i]
-		if was.Status != is.Status || was.EndedAt != is.EndedAt {
+		if was.Status() != is.Status() || was.EndedAt != is.EndedAt {
 			reset = append(reset, n.Called())
 		}
 	}

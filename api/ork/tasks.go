@@ -187,13 +187,13 @@ func (t *teller) close(node int, one *task) {
 	s := t.h.State
 	n := &s.Root.Nodes[node]
 	switch {
-	case n.Status == flow.StepSkipped:
+	case n.Status() == flow.StepSkipped:
 		one.Status, one.FinishedAt, one.Reason = skipped, at(n.EndedAt), textOrNull(n.Rare().Reason)
-	case n.Status == flow.StepFailed && one.Attempt == 0:
+	case n.Status() == flow.StepFailed && one.Attempt == 0:
 		one.Status, one.FinishedAt, one.ended, one.Error, one.Reason = failed, at(n.EndedAt), n.EndedAt, textOrNull(n.Rare().Error), textOrNull(n.Rare().Reason)
-	case n.Status == flow.StepCompleted && one.Attempt == 0:
+	case n.Status() == flow.StepCompleted && one.Attempt == 0:
 		one.Status, one.FinishedAt, one.Output = success, at(n.EndedAt), api.OrNull(n.Output)
-	case one.Status == pending && n.Held && n.Status == "" && !s.Status.Ended() && s.CancelAt == 0:
+	case one.Status == pending && n.Held && n.Status() == "" && !s.Status.Ended() && s.CancelAt == 0:
 		one.Status = paused
 	case n.Ended() || one.Status != pending && one.Status != dispatched && one.Status != running:
 	case one.Status == pending && s.CancelAt != 0, s.Status == flow.TaskFailed, s.Status == flow.TaskCompleted:

@@ -78,7 +78,7 @@ func toRun(s *flow.State) pgRun {
 func remainingSteps(s *flow.State) int {
 	n := 0
 	for i := range s.Root.Nodes {
-		if status := s.Root.Nodes[i].Status; status != flow.StepCompleted && status != flow.StepSkipped {
+		if status := s.Root.Nodes[i].Status(); status != flow.StepCompleted && status != flow.StepSkipped {
 			n++
 		}
 	}
@@ -119,7 +119,7 @@ func toSteps(s *flow.State) []pgStep {
 
 func toStep(s *flow.State, index int) pgStep {
 	n, plan := &s.Root.Nodes[index], s.Root.Plan.Dag.List[index]
-	r := pgStep{StepSlug: plan.Key, StepIndex: index, StepType: "single", Kind: plan.Kind, Status: string(n.Status), RemainingDeps: int(n.Waits),
+	r := pgStep{StepSlug: plan.Key, StepIndex: index, StepType: "single", Kind: plan.Kind, Status: string(n.Status()), RemainingDeps: int(n.Waits),
 		Output: json.RawMessage("null"), ErrorMessage: textOrNull(n.Rare().Error), CreatedAt: moment(s.CreatedAt), StartedAt: moment(n.StartedAt)}
 	if plan.Kind == flow.KindFanout {
 		r.StepType = "fanout"
@@ -129,7 +129,7 @@ func toStep(s *flow.State, index int) pgStep {
 		r.Route = &route
 	}
 	r.InitialTasks, r.RemainingTasks = taskCounts(n, plan)
-	switch n.Status {
+	switch n.Status() {
 	case "":
 		r.Status = string(flow.StepCreated)
 	case flow.StepCompleted:
@@ -149,8 +149,8 @@ func taskCounts(n *flow.NodeState, plan *flow.PlanNode) (initial, remaining *int
 	case n.Step != nil:
 		left := n.Step.Left()
 		return &n.Step.Initial, &left
-	case n.StartedAt != 0 || n.Status == flow.StepCompleted: // without a start both are 0: there was nothing to do
-		begun, left := int(n.Initial), int(n.Left)
+	case n.StartedAt != 0 || n.Status() == flow.StepCompleted: // without a start both are 0: there was nothing to do
+		begun, left := int(n.Units().Initial), int(n.Units().Left)
 		return &begun, &left
 	case plan.Single:
 		one := 1

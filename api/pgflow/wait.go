@@ -115,7 +115,7 @@ func (q *pgWait) look(s *flow.State) (reached, over bool, err error) {
 		return false, true, flow.Errorf(flow.NotFound, "run %.140q has no step %.140q", s.Task, q.step)
 	}
 	st := &s.Root.Nodes[n.Dag.Index]
-	reached = string(st.Status) == q.status || q.status == pgStarted && (st.StartedAt != 0 || st.Status == flow.StepCompleted)
+	reached = string(st.Status()) == q.status || q.status == pgStarted && (st.StartedAt != 0 || st.Status() == flow.StepCompleted)
 	return reached, st.Ended() || s.Status.Ended(), nil
 }
 

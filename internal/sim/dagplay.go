@@ -274,7 +274,7 @@ func dagOutcomeOf(s *flow.State) outcome {
 		switch n.Kind {
 		case flow.KindGate, flow.KindCond, flow.KindPrep:
 		default:
-			ends[n.Key] = &end{status: s.Root.Nodes[i].Status, out: decoded(s.Root.Nodes[i].Output)}
+			ends[n.Key] = &end{status: s.Root.Nodes[i].Status(), out: decoded(s.Root.Nodes[i].Output)}
 		}
 	}
 	return dagOutcome(s.Status, ends, decoded(s.Result()))
