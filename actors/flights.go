@@ -20,8 +20,10 @@ func (s *sessions) known(key jobKey, given int) *flight {
 	return nil
 }
 
-func (s *sessions) flight(key jobKey, e flow.Dispatch, w way, b *basket) *flight {
-	f := &flight{key: key, dispatch: e, way: w, given: e.Job.Given}
+// flight keeps the dispatch as it has come: the job is large, and a copy would be a second one in memory.
+func (s *sessions) flight(key jobKey, dispatch flow.Effect, w way, b *basket) *flight {
+	f := &flight{key: key, dispatch: dispatch, way: w}
+	f.given = f.dispatch.(flow.Dispatch).Job.Given
 	f.off.member = s.m.ctx
 	f.basket.Store(b)
 	return f

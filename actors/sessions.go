@@ -176,15 +176,15 @@ func (s *sessions) sail() {
 func (s *sessions) run(c actor.Context, m errand) {
 	void := m.basket.void()
 	var flights []*flight
-	for _, e := range m.effects {
-		switch e := e.(type) {
+	for _, effect := range m.effects {
+		switch e := effect.(type) {
 		case flow.Dispatch:
 			switch {
 			case void:
 			case s.elsewhere(e.Job.Carrier):
 				s.m.post.send(e.Job.Carrier, engine.ErrandOf(&e.Job), m.basket)
 			default:
-				if f := s.dispatch(c, e, m.basket); f != nil {
+				if f := s.dispatch(c, effect, m.basket); f != nil {
 					flights = append(flights, f)
 				}
 			}
@@ -248,7 +248,8 @@ func giveBack(at flow.Address, given int) flow.Report {
 // dispatch takes a job, and returns it if a carrier of this member is to be found for it. One that is known already goes
 // on as it is: a task that has reloaded asks again for what it is owed, perhaps as another actor. One that has reported
 // while its task was another member's is over here.
-func (s *sessions) dispatch(c actor.Context, e flow.Dispatch, b *basket) *flight {
+func (s *sessions) dispatch(c actor.Context, effect flow.Effect, b *basket) *flight {
+	e := effect.(flow.Dispatch)
 	key := jobKey{e.Job.Task, e.Job.Address}
 	if e.Job.Exec.Type == flow.ExecQueue {
 		s.queue.offer(c, refOf(&e.Job))
@@ -264,7 +265,7 @@ func (s *sessions) dispatch(c actor.Context, e flow.Dispatch, b *basket) *flight
 	if s.stopped || s.m.envoy.has(key, e.Job.Given) || s.m.parted.has(key, e.Job.Given) {
 		return nil
 	}
-	f := s.flight(key, e, s.wayFor(e.Job.Exec), b)
+	f := s.flight(key, effect, s.wayFor(e.Job.Exec), b)
 	if f.way == nil {
 		f.report = reported(key.at, flow.Report{Fatal: true, Error: fmt.Sprintf("this member does not carry out %s jobs", e.Job.Exec.Type)})
 		b.expect(1)
