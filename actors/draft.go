@@ -102,10 +102,11 @@ func (t *task) commit(p *draft) persistence.Commit {
 	if len(p.approvals) > 0 {
 		c.Approvals = persistence.ApprovalRows(t.state, p.approvals)
 	}
-	if persistence.CheckpointDue(t.journal, t.snapshot) {
+	switch due := persistence.CheckpointDue(t.journal, t.snapshot); {
+	case due && (t.state.Status.Ended() || t.m.snapshots.room(nil)): // it may as well be the next row that has one
 		t.takeSnapshot(&c)
 		c.Checkpoint = true
-	} else if t.state.Status.Ended() {
+	case t.state.Status.Ended():
 		t.addSnapshot(&c)
 	}
 	return c

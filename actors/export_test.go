@@ -45,5 +45,15 @@ func (m *Member) Waiting(carrier, task string) bool {
 	return line != nil && slices.ContainsFunc(line.waiting, func(l letter) bool { return l.Job.Task == task })
 }
 
+// SnapshotsAtOnce is how many bytes of snapshots may be on their way to the store before no more are taken.
+const SnapshotsAtOnce = snapshotsAtOnce
+
+// Snapshots are the bytes of those on their way to the store, and how many tasks wait with theirs.
+func (m *Member) Snapshots() (bytes, waiting int) {
+	m.snapshots.mu.Lock()
+	defer m.snapshots.mu.Unlock()
+	return m.snapshots.bytes, len(m.snapshots.waiting)
+}
+
 // Tally counts the end of an attempt, as the actor of its task does.
 func (m *Member) Tally(end *flow.End) { m.metrics.tallies.attempt(nil, &flow.Over{End: *end}, nil) }

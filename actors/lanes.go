@@ -32,10 +32,10 @@ type lanes struct {
 }
 
 // maxBatch is how many tasks one batch holds at most, maxBatchBytes how much of theirs: a batch that has
-// more gets no further one. A store has a limit for one statement, and takes its time.
+// more gets no further one. A store has a limit for one statement, takes its time, and has copies of all that is in it.
 const (
 	maxBatch      = 500
-	maxBatchBytes = 16 << 20
+	maxBatchBytes = 4 << 20
 )
 
 type (
@@ -60,6 +60,7 @@ func (l *lanes) add(w *writing) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.m.uncommitted.Add(1)
+	l.m.snapshots.take(&w.commit)
 	if len(w.made) > 0 {
 		l.early[w] = true
 		l.m.background(func() { l.prepare(w) })
@@ -81,6 +82,7 @@ func (l *lanes) prepare(w *writing) {
 		return
 	}
 	l.m.uncommitted.Add(-1)
+	l.m.snapshots.gone([]*writing{w})
 	if l.m.ctx.Err() == nil {
 		l.m.tell(w.reply, written{w.gen, unkept{notKept(err)}})
 	}
@@ -187,6 +189,7 @@ func (l *lanes) done(batch []*writing) {
 		delete(l.tasks, w.commit.Task)
 	}
 	l.m.uncommitted.Add(-int64(len(batch)))
+	l.m.snapshots.gone(batch)
 }
 
 // write sends a batch until the store has answered each of its commits.

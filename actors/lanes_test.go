@@ -44,7 +44,7 @@ func TestABatchIsBoundedByItsBytesToo(t *testing.T) {
 	for range n {
 		require.NoError(t, <-errs)
 	}
-	require.Less(t, largest.Load(), int64(17<<20))
+	require.Less(t, largest.Load(), int64(5<<20))
 }
 
 func TestAWatcherIsToldOfARowWhoseAnswerGotLost(t *testing.T) {

@@ -120,6 +120,7 @@ type Member struct {
 	sessions  *actor.PID
 	queue     atomic.Pointer[queue] // of the sessions
 	lanes     *lanes
+	snapshots snapshots
 	timers    *timers
 	loader    *loader
 	hub       *hub
@@ -235,6 +236,7 @@ func (m *Member) spawnActors() {
 	)
 	m.sessions = m.spawn(func() actor.Actor { return newSessions(m) })
 	m.lanes = newLanes(m)
+	m.snapshots.m = m
 	m.tasks = m.spawn(func() actor.Actor { return newTasks(m) })
 	m.tell(m.tasks, sweep{})
 }

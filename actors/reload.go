@@ -146,7 +146,7 @@ func (t *task) failStep(c actor.Context, text string) {
 // whatever has been waiting.
 func (t *task) goOn(c actor.Context) {
 	for len(t.alone) > 0 {
-		if t.inflight != nil {
+		if t.inflight != nil || t.open != nil {
 			return
 		}
 		cmd := t.alone[0]

@@ -96,6 +96,8 @@ func (t *task) Receive(c actor.Context) {
 		t.ring(c)
 	case proceed:
 		t.proceed(c, m)
+	case snapshotTurn:
+		t.flush(c)
 	case flushed:
 		t.flushed(c, m)
 	case restRequest:
@@ -364,7 +366,7 @@ func (t *task) draftFor(d flow.Decision) *draft {
 
 // flush sends what has gathered, unless a row is in flight: a task has one at a time.
 func (t *task) flush(c actor.Context) {
-	if t.inflight != nil || t.open == nil {
+	if t.inflight != nil || t.open == nil || t.waitsForSnapshot(c.Self()) {
 		return
 	}
 	t.inflight, t.open = t.open, nil

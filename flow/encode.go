@@ -47,6 +47,9 @@ func (r *Row) begin(at int64) {
 	r.b = append(r.b, `,"e":[`...)
 }
 
+// Len is how many bytes the row has so far.
+func (r *Row) Len() int { return len(r.b) }
+
 // Bytes are the row, to which nothing is added any more.
 func (r *Row) Bytes() []byte {
 	if !r.open {
