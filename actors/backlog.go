@@ -12,7 +12,9 @@ import (
 // of them under way: as many begin as end.
 const (
 	backlog      = 1000 // jobs, of all tasks
-	ownBacklog   = 256  // attempts of one task under way, which it may always have
+	ownBacklogs  = 4096 // attempts under way that tasks may always have, together …
+	ownBacklog   = 256  // … each of them so many at most …
+	leastBacklog = 32   // … and at least
 	backlogAgain = 5 * time.Millisecond
 )
 
@@ -32,11 +34,16 @@ func (t *task) under() int {
 	return t.basket.flying + t.coming
 }
 
+// own is how many attempts under way the task may always have. Each takes a few kilobytes of memory, so of many tasks each has fewer.
+func (t *task) own() int {
+	return min(max(ownBacklogs/max(int(t.m.taskActors.Load()), 1), leastBacklog), ownBacklog)
+}
+
 // most is how many attempts a decision about a command begins at most of nodes of a dag: until there is a backlog, or what the task may
 // always have.
 func (t *task) most(cmd flow.Command) int {
-	room := backlog - int(t.m.waitingJobs())
-	if room >= ownBacklog {
+	room, own := backlog-int(t.m.waitingJobs()), t.own()
+	if room >= own {
 		return room
 	}
 	least := 1
@@ -44,16 +51,16 @@ func (t *task) most(cmd flow.Command) int {
 	case flow.Reports:
 		least = len(c) // as many as end
 	case flow.Proceed:
-		least = ownBacklog // it was held back long enough
+		least = own // it was held back long enough
 	}
-	return max(least, room, ownBacklog-t.under())
+	return max(least, room, own-t.under())
 }
 
 // heldBack says whether what was cut is not to go on yet. Each job that waits holds it back for a millisecond at most: those may be
 // long ones, and what was cut may be for others than those who are busy.
 func (t *task) heldBack() bool {
 	line := t.m.waitingJobs()
-	if line < backlog || t.m.now()-t.cutAt >= line || t.under() < ownBacklog {
+	if line < backlog || t.m.now()-t.cutAt >= line || t.under() < t.own() {
 		return false
 	}
 	return !slices.ContainsFunc(t.more, func(cmd flow.Command) bool { return cmd != flow.Command(flow.Proceed{}) })

@@ -10,21 +10,25 @@ import (
 
 func TestATaskWithManyAttemptsUnderWayBeginsAsManyAsEndWhileOthersWait(t *testing.T) {
 	for name, c := range map[string]struct {
+		tasks  int64
 		line   int64
 		flying int
 		cmd    flow.Command
 		most   int
 	}{
-		"nobody waits":                     {0, 5000, flow.Report{}, backlog},
-		"there is nearly a backlog":        {backlog - 10, 5000, flow.Report{}, 10},
-		"it has few under way":             {backlog, 56, flow.Report{}, ownBacklog - 56},
-		"it has many, and one ends":        {backlog, 5000, flow.Report{}, 1},
-		"it has many, and some end":        {backlog, 5000, make(flow.Reports, 7), 7},
-		"it was held back for long enough": {backlog, 5000, flow.Proceed{}, ownBacklog},
+		"nobody waits":                     {0, 0, 5000, flow.Report{}, backlog},
+		"there is nearly a backlog":        {1, backlog - 10, 5000, flow.Report{}, 10},
+		"it has few under way":             {16, backlog, 56, flow.Report{}, ownBacklog - 56},
+		"it has few, and so have others":   {64, backlog, 56, flow.Report{}, ownBacklogs/64 - 56},
+		"it is one of very many":           {5000, backlog, 0, flow.Report{}, leastBacklog},
+		"it has many, and one ends":        {1, backlog, 5000, flow.Report{}, 1},
+		"it has many, and some end":        {1, backlog, 5000, make(flow.Reports, 7), 7},
+		"it was held back for long enough": {1, backlog, 5000, flow.Proceed{}, ownBacklog},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := &task{hands: hands{m: &Member{}, basket: &basket{flying: c.flying}}}
 			k.m.ready.Store(c.line)
+			k.m.taskActors.Store(c.tasks)
 			require.Equal(t, c.most, k.most(c.cmd))
 		})
 	}
