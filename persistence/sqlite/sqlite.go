@@ -69,7 +69,7 @@ func (s *store) open(ctx context.Context, path string, o Options) error {
 	if err := file.Close(); err != nil {
 		return err
 	}
-	if s.writer, err = connect(path, 1, fmt.Sprintf("application_id(%d)", ourMark), "journal_mode(WAL)", "synchronous(FULL)", "cache_size(-65536)", "wal_autocheckpoint(4000)"); err != nil {
+	if s.writer, err = connect(path, 1, fmt.Sprintf("application_id(%d)", ourMark), "journal_mode(WAL)", "synchronous(FULL)", "cache_size(-16384)", "wal_autocheckpoint(4000)"); err != nil {
 		return err
 	}
 	if err := migrate(ctx, s.writer); err != nil {
