@@ -20,7 +20,8 @@ var methods = map[string]string{
 	"list-schedules": "Schedules", "get-schedule": "Schedule", "set-schedule": "SetSchedule", "delete-schedule": "DeleteSchedule", "enable-schedule": "EnableSchedule",
 	"disable-schedule": "DisableSchedule", "next-slots": "NextSlots", "preview-schedule": "PreviewSchedule", "trigger-schedule": "TriggerSchedule", "backfill-schedule": "BackfillSchedule",
 
-	"start-task": "Start", "list-tasks": "Tasks", "count-tasks": "CountTasks", "get-task": "Task", "cancel-task": "Cancel", "pause-task": "Pause", "resume-task": "Resume",
+	"start-tasks": "Start", // by several goroutines: what begins at the same time is stored together
+	"start-task":  "Start", "list-tasks": "Tasks", "count-tasks": "CountTasks", "get-task": "Task", "cancel-task": "Cancel", "pause-task": "Pause", "resume-task": "Resume",
 	"hold-step": "HoldStep", "release-step": "ReleaseStep", "retry-task": "Retry", "fork-task": "Fork", "rerun-task": "Rerun", "compare-tasks": "Compare", "bulk-tasks": "Bulk", "append-units": "Append", "complete-unit": "Complete", "signal-task": "Signal", "list-steps": "Steps", "list-units": "Units", "list-unit-states": "UnitStates",
 
 	"list-approvals": "Approvals", "get-approval": "Approval", "answer-approval": "AnswerApproval", "link-approval": "LinkApproval", "get-linked-approval": ofBrowsers, "answer-linked-approval": ofBrowsers,
