@@ -95,6 +95,7 @@ var routes = []string{
 	"POST /v1/session",
 	"POST /v1/tasks",
 	"POST /v1/tasks/bulk",
+	"POST /v1/tasks/starts",
 	"POST /v1/tasks/{task}/append",
 	"POST /v1/tasks/{task}/cancel",
 	"POST /v1/tasks/{task}/complete",
