@@ -69,6 +69,10 @@ func TestATaskWaitsForTheObjectOfWhatItHasMadeAndNoOtherDoes(t *testing.T) {
 		require.NoError(t, e.Publish(t.Context(), "joins", []byte(joins)))
 		id, err := e.Start(t.Context(), "joins", nil)
 		require.NoError(t, err)
+		require.Eventually(t, func() bool {
+			w, err := e.Waiting(t.Context(), id)
+			return err == nil && len(w.Waits) == 1 && w.Waits[0].For == "signal"
+		}, time.Minute, 5*time.Millisecond, "a signal that comes before would be heard at once")
 		sent := make(chan error, 1)
 		go func() { sent <- e.Signal(t.Context(), id, "go", true) }()
 		<-m.asked
