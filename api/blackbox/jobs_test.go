@@ -70,13 +70,13 @@ func labeledPoll(c *client) {
 	c.untilStatus(task, "waiting_queue")
 	waits := objects(c, (&client{T: c.T, server: c.server}).get("/v1/tasks/" + task + "/waiting")["waits"])
 	require.Equal(c, "a worker has to poll for service "+svc+" with the labels gpu, eu", waits[0]["text"])
-	poll := func(labels ...string) int {
-		status, _ := c.call("POST", "/queue/poll", obj{"worker_id": "w", "services": []string{svc}, "labels": labels, "wait_ms": 0})
+	poll := func(wait int, labels ...string) int {
+		status, _ := c.call("POST", "/queue/poll", obj{"worker_id": "w", "services": []string{svc}, "labels": labels, "wait_ms": wait})
 		return status
 	}
-	require.Equal(c, 204, poll())
-	require.Equal(c, 204, poll("gpu"))
-	require.Equal(c, 200, poll("eu", "gpu", "big"))
+	require.Equal(c, 204, poll(0))
+	require.Equal(c, 204, poll(0, "gpu"))
+	require.Equal(c, 200, poll(60_000, "eu", "gpu", "big"))
 }
 
 func labeledWorkers(c *client) {

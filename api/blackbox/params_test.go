@@ -25,7 +25,7 @@ func largeParamsTravelOnce(t *testing.T, c *client) {
 	task := c.start(strings.ReplaceAll(eachOfParams, "SERVICE", service), params)
 	c.untilStatus(task, "waiting_queue")
 
-	status, _, body := c.send("POST", "/queue/poll", obj{"worker_id": "w", "services": []string{service}, "max": 100, "wait_ms": 0})
+	status, _, body := c.send("POST", "/queue/poll", obj{"worker_id": "w", "services": []string{service}, "max": 100, "wait_ms": 60_000})
 	require.Equal(t, 200, status)
 	require.Less(t, len(body), 100*1000, "a job is small")
 	var answer struct{ Tasks []obj }

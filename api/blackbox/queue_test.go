@@ -118,9 +118,18 @@ func queueSuperset(t *testing.T, c *client) {
 	for _, task := range tasks {
 		c.untilStatus(task, "waiting_queue")
 	}
-	first := list(obj{"max": 2})
+	// gather polls until it has n: word of them may still be on its way from their members.
+	gather := func(n, limit int) (all []obj) {
+		require.Eventually(t, func() bool {
+			got := list(obj{"max": limit - len(all)})
+			all = append(all, got...)
+			return len(all) >= n
+		}, deadline, 10*time.Millisecond)
+		return all
+	}
+	first := gather(2, 2)
 	require.Len(t, first, 2)
-	last := list(obj{"max": 2})
+	last := gather(1, 2)
 	require.Len(t, last, 1)
 	inputs := []any{first[0]["input"], first[1]["input"], last[0]["input"]}
 	require.ElementsMatch(t, []any{1.0, 2.0, 3.0}, inputs)
