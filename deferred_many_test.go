@@ -15,14 +15,14 @@ import (
 	"github.com/troupe-engine/troupe/internal/pgtest"
 )
 
-// TestTasksThatWaitOutsideAreNotInMemoryAndAllEndAfterARestart has TROUPE_DEFERRED tasks wait at once: ten thousand if nothing is said.
+// TestTasksThatWaitOutsideAreNotInMemoryAndAllEndAfterARestart has TROUPE_DEFERRED tasks wait at once: a thousand if nothing is said.
 func TestTasksThatWaitOutsideAreNotInMemoryAndAllEndAfterARestart(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) { tasksThatWaitOutside(t, "sqlite:"+filepath.Join(t.TempDir(), "x.db")) })
 	t.Run("postgres", func(t *testing.T) { tasksThatWaitOutside(t, pgtest.DSN(t)) })
 }
 
 func tasksThatWaitOutside(t *testing.T, store string) {
-	many, err := strconv.Atoi(cmp.Or(os.Getenv("TROUPE_DEFERRED"), "10000"))
+	many, err := strconv.Atoi(cmp.Or(os.Getenv("TROUPE_DEFERRED"), "1000"))
 	require.NoError(t, err)
 	before := heap()
 	closed := newGate()

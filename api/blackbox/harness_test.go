@@ -53,8 +53,8 @@ type storeKind string
 
 const (
 	sqliteStore   storeKind = "sqlite"
-	postgresStore storeKind = "postgres"
-	clusterStore  storeKind = "cluster" // three members over one PostgreSQL, each request sent to another one in turn
+	postgresStore storeKind = "postgres" // one member; what takes long has the cluster's PostgreSQL alone
+	clusterStore  storeKind = "cluster"  // three members over one PostgreSQL, each request sent to another one in turn
 )
 
 // place makes a new, empty store's address: a file or a DSN.

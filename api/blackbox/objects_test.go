@@ -32,9 +32,8 @@ var objectChecks = []check{
 	{"the worker of a canceled task is told", calledOffWorker},
 }
 
-func TestObjectStoreSQLite(t *testing.T)   { t.Parallel(); runChecks(t, sqliteStore, objectChecks) }
-func TestObjectStorePostgres(t *testing.T) { t.Parallel(); runChecks(t, postgresStore, objectChecks) }
-func TestObjectStoreCluster(t *testing.T)  { t.Parallel(); runChecks(t, clusterStore, objectChecks) }
+func TestObjectStoreSQLite(t *testing.T)  { t.Parallel(); runChecks(t, sqliteStore, objectChecks) }
+func TestObjectStoreCluster(t *testing.T) { t.Parallel(); runChecks(t, clusterStore, objectChecks) }
 
 // toSay are the lines of a shell that every such worker begins with: say writes a status, as a whole.
 const toSay = `cd "$(dirname "$TASK_SPEC_PATH")"; say() { echo "$1" > .s; mv .s status.json; }; `

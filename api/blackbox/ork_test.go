@@ -74,6 +74,5 @@ var orkChecks = []check{
 	{"14 runs of others keep their dialect", orkBesideOthers},
 }
 
-func TestOrkSQLite(t *testing.T)   { t.Parallel(); runChecks(t, sqliteStore, orkChecks) }
-func TestOrkPostgres(t *testing.T) { t.Parallel(); runChecks(t, postgresStore, orkChecks) }
-func TestOrkCluster(t *testing.T)  { t.Parallel(); runChecks(t, clusterStore, orkChecks) }
+func TestOrkSQLite(t *testing.T)  { t.Parallel(); runChecks(t, sqliteStore, orkChecks) }
+func TestOrkCluster(t *testing.T) { t.Parallel(); runChecks(t, clusterStore, orkChecks) }

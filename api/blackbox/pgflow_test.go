@@ -68,6 +68,5 @@ var pgflowChecks = []check{
 	{"web pages are told what a route takes", pgMethods},
 }
 
-func TestPgflowSQLite(t *testing.T)   { t.Parallel(); runChecks(t, sqliteStore, pgflowChecks) }
-func TestPgflowPostgres(t *testing.T) { t.Parallel(); runChecks(t, postgresStore, pgflowChecks) }
-func TestPgflowCluster(t *testing.T)  { t.Parallel(); runChecks(t, clusterStore, pgflowChecks) }
+func TestPgflowSQLite(t *testing.T)  { t.Parallel(); runChecks(t, sqliteStore, pgflowChecks) }
+func TestPgflowCluster(t *testing.T) { t.Parallel(); runChecks(t, clusterStore, pgflowChecks) }

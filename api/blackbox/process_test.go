@@ -33,9 +33,8 @@ var programChecks = []check{
 	{"O43 a function of Python gets a large input", pythonLargeInput},
 }
 
-func TestProgramsSQLite(t *testing.T)   { runPrograms(t, sqliteStore) }
-func TestProgramsPostgres(t *testing.T) { runPrograms(t, postgresStore) }
-func TestProgramsCluster(t *testing.T)  { runPrograms(t, clusterStore) }
+func TestProgramsSQLite(t *testing.T)  { runPrograms(t, sqliteStore) }
+func TestProgramsCluster(t *testing.T) { runPrograms(t, clusterStore) }
 
 func runPrograms(t *testing.T, kind storeKind) {
 	if runtime.GOOS == "windows" {
