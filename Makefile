@@ -20,6 +20,11 @@ BEYOND ?= 1.15
 unseen := modernc.org/libc/... modernc.org/sqlite/lib
 racing := $(if $(RACE),-race $(unseen:%=-gcflags=%=-race=false))
 
+# All that is built here is built alike, without cgo, which only the race detector needs, and with no paths of this machine: so it is not built again
+# by whoever builds it elsewhere, as tests do with our programs, or in another copy of the sources.
+export CGO_ENABLED := $(if $(RACE),1,0)
+export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
+
 # Many tests wait, so one package more is tested at once than there are processors.
 at_once := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 

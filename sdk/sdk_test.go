@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/troupe-engine/troupe/api/wire/attach"
+	"github.com/troupe-engine/troupe/internal/built"
 	"github.com/troupe-engine/troupe/internal/pgtest"
 )
 
@@ -35,8 +36,8 @@ func build(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	binary = filepath.Join(dir, "troupe")
-	if out, err := exec.Command("go", "build", "-o", binary, "../cmd/troupe").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
+	if err := built.Program(binary, "../cmd/troupe"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return pgtest.Main(m)

@@ -4,10 +4,10 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
+	"github.com/troupe-engine/troupe/internal/built"
 	"github.com/troupe-engine/troupe/internal/pgtest"
 )
 
@@ -25,9 +25,8 @@ func build(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	binary = filepath.Join(dir, "troupe")
-	cmd := exec.Command("go", "build", "-o", binary, "../../cmd/troupe")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
+	if err := built.Program(binary, "../../cmd/troupe"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	flag.Parse()

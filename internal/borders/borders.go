@@ -103,6 +103,7 @@ var table = []row{
 	{"internal/host", nil},
 	{"internal/apigen", nil},
 	{"internal/attack", nil}, // tests only
+	{"internal/built", nil},
 	{"internal/borders", nil},
 	{"internal/containerhost", []string{"internal/process"}},
 	{"internal/containers", nil}, // tests only

@@ -6,11 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/troupe-engine/troupe/internal/built"
 	"github.com/troupe-engine/troupe/internal/containerhost"
 	"github.com/troupe-engine/troupe/internal/pgtest"
 )
@@ -44,10 +44,7 @@ func prepared(m *testing.M) int {
 
 func build(dir string) error {
 	binary = filepath.Join(dir, "troupe")
-	if out, err := exec.Command("go", "build", "-o", binary, "../../cmd/troupe").CombinedOutput(); err != nil {
-		return fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	return nil
+	return built.Program(binary, "../../cmd/troupe")
 }
 
 // container is one as podman lists it.

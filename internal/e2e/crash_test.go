@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/internal/built"
 	"github.com/troupe-engine/troupe/internal/errands"
 	"github.com/troupe-engine/troupe/internal/pgtest"
 )
@@ -36,9 +37,8 @@ func build(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	binary = filepath.Join(dir, "troupe")
-	cmd := exec.Command("go", "build", "-o", binary, "../../cmd/troupe")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
+	if err := built.Program(binary, "../../cmd/troupe"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	// What is tested spends most of its time waiting; with more at a time, members die before they have come to anything.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe"
+	"github.com/troupe-engine/troupe/internal/built"
 	"github.com/troupe-engine/troupe/internal/errands"
 	"github.com/troupe-engine/troupe/internal/pgtest"
 	"github.com/troupe-engine/troupe/persistence"
@@ -23,8 +23,7 @@ import (
 func buildNext(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "troupe-next")
-	out, err := exec.Command("go", "build", "-tags", "troupe_next", "-o", path, "../../cmd/troupe").CombinedOutput()
-	require.NoError(t, err, string(out))
+	require.NoError(t, built.Program(path, "../../cmd/troupe", "-tags", "troupe_next"))
 	return path
 }
 

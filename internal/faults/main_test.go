@@ -3,10 +3,10 @@ package faults
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
+	"github.com/troupe-engine/troupe/internal/built"
 	"github.com/troupe-engine/troupe/internal/errands"
 	"github.com/troupe-engine/troupe/internal/pgtest"
 )
@@ -79,9 +79,8 @@ func outside(m *testing.M) int {
 }
 
 func build(path string) error {
-	cmd := exec.Command("go", "build", "-o", path, "../../cmd/troupe")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("go build: %w\n%s", err, out)
+	if err := built.Program(path, "../../cmd/troupe"); err != nil {
+		return err
 	}
 	binary = path
 	return os.Setenv(binaryEnv, path)

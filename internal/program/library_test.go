@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/built"
 	"github.com/troupe-engine/troupe/internal/program"
 )
 
@@ -52,8 +53,7 @@ func TestLibraries(t *testing.T) {
 func withoutPython(t *testing.T) {
 	t.Helper()
 	dir := t.TempDir()
-	out, err := exec.Command("go", "build", "-o", filepath.Join(dir, "troupe-library"), "../../cmd/troupe-library").CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	require.NoError(t, built.Program(filepath.Join(dir, "troupe-library"), "../../cmd/troupe-library"))
 	cc, err := exec.LookPath("cc")
 	require.NoError(t, err)
 	real, err := filepath.EvalSymlinks(cc)

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -17,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/cloud/internal/fakes"
+	"github.com/troupe-engine/troupe/internal/built"
 	"github.com/troupe-engine/troupe/internal/pgtest"
 	"github.com/troupe-engine/troupe/internal/ports"
 	"github.com/troupe-engine/troupe/internal/process"
@@ -50,8 +50,8 @@ func build(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	binary = filepath.Join(dir, "troupe-cloud")
-	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
-		panic(fmt.Sprintf("go build: %v\n%s", err, out))
+	if err := built.Program(binary, "."); err != nil {
+		panic(err)
 	}
 	return pgtest.Main(m)
 }
