@@ -54,7 +54,7 @@ const theMembers = 3
 const fewFaults = 6
 
 func TestMembersOutlastFaults(t *testing.T) {
-	p := newPlan(t, fewFaults, 500)
+	p := newPlan(t, fewFaults, 250)
 	p.outlast(t, theMembers)
 }
 

@@ -12,6 +12,13 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
+// caughtBy are seeds that once caught what few of them do: it is looked for from there on.
+var caughtBy = map[string]uint64{
+	"a store of schedules that heeds no revisions":    236,
+	"jobs taken from whom gossip calls dead":          153,
+	"losses that leave out which time they are about": 35,
+}
+
 // TestPlantedDefectsAreCaught proves that the simulator can fail.
 func TestPlantedDefectsAreCaught(t *testing.T) {
 	for name, plant := range map[string]func(seed uint64) Options{
@@ -52,7 +59,8 @@ func TestPlantedDefectsAreCaught(t *testing.T) {
 		"planned moves that repeat work": func(uint64) Options { return Options{Cluster: true, Planned: true, Oblivious: true} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			for seed := range uint64(400) {
+			for i := range uint64(400) {
+				seed := (caughtBy[name] + i) % 400
 				if r := Run(seed, plant(seed)); r.Err != nil {
 					t.Logf("caught by seed %d: %.300v", seed, r.Err)
 					return
