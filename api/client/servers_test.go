@@ -57,19 +57,15 @@ func (m *mortal) die() {
 	}
 }
 
-// nobody is an address that nobody listens at.
-func nobody(t *testing.T) string {
-	gone := httptest.NewServer(http.NotFoundHandler())
-	gone.Close()
-	return gone.URL
-}
+// Addresses that nobody listens at. A port that was let go is given to the next server, such as one of another test.
+const nobody, nobodyElse = "http://127.0.0.1:1", "http://127.0.0.1:2"
 
 func once(o *client.Options) { o.Retries = 1 }
 
 func TestTheNextServerIsAskedWhenOneCannotBeReached(t *testing.T) {
 	s := startServer(t, nil)
 	second, seen := beside(t, s, nil)
-	c := connect(t, nobody(t)+" , "+second.URL+"/,"+nobody(t), once)
+	c := connect(t, nobody+" , "+second.URL+"/,"+nobodyElse, once)
 	for range 3 {
 		_, err := c.Info(t.Context())
 		require.NoError(t, err)
