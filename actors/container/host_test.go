@@ -217,6 +217,51 @@ func TestAMemberThatLosesItsLeaseMeanwhileBeginsNoContainerAnyMore(t *testing.T)
 	}
 }
 
+// TestAContainerThatStartsDuringALookIsCounted has one container start after the host has listed those that run, and before the list is read.
+func TestAContainerThatStartsDuringALookIsCounted(t *testing.T) {
+	h := &fakeHost{}
+	s := h.on(t, Options{Store: "s", Most: 1})
+	one, two := jobOf(flow.Program{}, flow.Container{Image: "x"}), jobOf(flow.Program{}, flow.Container{Image: "x"})
+	two.Unit++
+	require.NotEqual(t, one.ID(), two.ID())
+	var running, looks atomic.Int32
+	starting, listed, started := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	h.answer(map[string]http.HandlerFunc{
+		"POST /containers/create": says(http.StatusCreated, `{"Id":"1"}`),
+		"GET /containers/json": func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Query().Get("all") != "" { // somebody looks for what is left over
+				says(http.StatusOK, "[]")(w, r)
+				return
+			}
+			answer := []string{"[]", `[{"Id":"1"}]`}[running.Load()]
+			switch looks.Add(1) {
+			case 2: // the first of the second container
+				close(listed)
+				<-started
+			case 3:
+				running.Store(0)
+			}
+			says(http.StatusOK, answer)(w, r)
+		},
+		"POST /containers/" + s.name(one.ID()) + "/start": func(w http.ResponseWriter, r *http.Request) {
+			close(starting)
+			<-listed
+			running.Store(1)
+			says(http.StatusNoContent, "")(w, r)
+		},
+		"POST /containers/" + s.name(two.ID()) + "/start": func(w http.ResponseWriter, r *http.Request) {
+			assert.Zero(t, running.Load(), "the first one still runs")
+			says(http.StatusNoContent, "")(w, r)
+		},
+	})
+	go func() {
+		defer close(started)
+		assert.Empty(t, s.Carry(t.Context(), *one).Error)
+	}()
+	<-starting
+	require.Empty(t, s.Carry(t.Context(), *two).Error)
+}
+
 func TestOneContainerThatCannotBeRemovedKeepsNoOther(t *testing.T) {
 	h := &fakeHost{answers: map[string]http.HandlerFunc{
 		"GET /containers/json": says(http.StatusOK, `[{"Id":"1","Labels":{"troupe.job":"a"}},{"Id":"2","Labels":{"troupe.job":"b"}}]`),

@@ -67,11 +67,13 @@ func (s *Service) takeRoom(ctx context.Context) error {
 	}
 	defer func() { <-s.looking }()
 	for {
+		// Counted before the look: a container that starts meanwhile is counted twice then, and not left out.
+		starting := int(s.starting.Load())
 		running, err := s.client.ContainerList(ctx, client.ContainerListOptions{Filters: client.Filters{}.Add("label", labelStore+"="+s.opts.Store)})
 		if err != nil {
 			return err
 		}
-		if len(running.Items)+int(s.starting.Load()) < s.opts.Most {
+		if len(running.Items)+starting < s.opts.Most {
 			s.starting.Add(1)
 			return nil
 		}
