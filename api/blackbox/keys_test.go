@@ -14,10 +14,13 @@ type counter struct {
 	now, top map[string]int
 	came     chan string
 	free     chan struct{}
+	letGo    func() // of those who are there, and of all who come later
 }
 
 func newCounter() *counter {
-	return &counter{now: map[string]int{}, top: map[string]int{}, came: make(chan string, 100), free: make(chan struct{})}
+	n := &counter{now: map[string]int{}, top: map[string]int{}, came: make(chan string, 100), free: make(chan struct{})}
+	n.letGo = sync.OnceFunc(func() { close(n.free) })
+	return n
 }
 
 func (n *counter) serve(input any, _ obj) (any, string) {
@@ -37,7 +40,7 @@ func (n *counter) add(key string, by int) {
 }
 
 func keyNode(service, key string) string {
-	return fmt.Sprintf(`{"start":"x","nodes":{"x":{"service":%q,"prep":{"input_key":"$params.key"},"post":{"output_key":"out"},
+	return fmt.Sprintf(`{"start":"x","nodes":{"x":{"service":%q,"timeout_ms":3600000,"prep":{"input_key":"$params.key"},"post":{"output_key":"out"},
 		"concurrency":{"name":%q,"key":"$params.key","limit":2}}}}`, service, key)
 }
 
@@ -45,6 +48,7 @@ func keyNode(service, key string) string {
 func limitOfAKey(c *client) {
 	svc, name, n := unique("svc"), unique("key"), newCounter()
 	c.push(map[string]service{svc: n.serve})
+	c.Cleanup(n.letGo) // a server waits for its handlers
 	one, _ := c.flow(keyNode(svc, name))
 	other, _ := c.flow(keyNode(svc, name))
 	var tasks []string
@@ -56,7 +60,7 @@ func limitOfAKey(c *client) {
 		<-n.came
 	}
 	require.Eventually(c, func() bool { return c.waitForKey(name, tasks) == 18 }, deadline, time.Millisecond)
-	close(n.free)
+	n.letGo()
 	for _, task := range tasks {
 		c.ends(task, "completed")
 	}
