@@ -4,11 +4,9 @@ package pgtest
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"net/url"
 	"os"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -24,22 +22,23 @@ var shared struct {
 	mu     sync.Mutex
 	server *Server
 	err    error // it could not start; every further test says the same at once
+
+	spare []string // databases that tests have left, empty again, by names that nobody has been told
 }
 
-// DSN returns the DSN of a fresh, empty database, dropped when the test ends.
+// DSN returns the DSN of a fresh, empty database that nobody had by that name, dropped when the test ends.
 func DSN(t testing.TB) string {
 	t.Helper()
 	dsn, err := sharedDSN(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := "troupe_" + strings.ToLower(rand.Text())
-	if err := execute(t.Context(), dsn, "CREATE DATABASE "+name); err != nil {
+	name, err := freshDatabase(t.Context(), dsn)
+	if err != nil {
 		t.Fatalf("pgtest: create a database: %v", err)
 	}
 	t.Cleanup(func() {
-		// By now the test's context has ended. Connections it forgot must not keep the database.
-		if err := execute(context.Background(), dsn, "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
+		if err := leaveDatabase(dsn, name); err != nil {
 			t.Errorf("pgtest: drop the test's database: %v", err)
 		}
 	})
