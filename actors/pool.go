@@ -102,8 +102,8 @@ func (p *pool) work() {
 	}
 }
 
-// next notes that a job is done with and takes another one, or gives up the place. A member that stops waits for the
-// places, so it is told of one that was given up unused, too.
+// next notes that a job is done with and takes another one, or gives up the place. Who waits for the places is told of one
+// that was given up unused, too.
 func (p *pool) next(last *flight) *flight {
 	p.mu.Lock()
 	if last != nil {
@@ -115,7 +115,7 @@ func (p *pool) next(last *flight) *flight {
 	if f == nil {
 		p.running--
 	}
-	tell := !p.called && (last != nil || f == nil && p.shut)
+	tell := !p.called && (last != nil || f == nil)
 	p.called = p.called || tell
 	wake := p.wake()
 	p.mu.Unlock()
