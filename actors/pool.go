@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,6 +25,7 @@ type pool struct {
 
 	mu      sync.Mutex
 	line    []*flight // first one first
+	left    int       // jobs in it that were withdrawn, at most
 	running int       // places that are taken
 	waking  bool      // by one that has not begun yet
 	shut    bool      // nothing new begins
@@ -148,8 +150,22 @@ func (p *pool) takeDone() []*flight {
 	return all
 }
 
-// withdrawn needs no more: the job's context has ended.
-func (p *pool) withdrawn(*flight) {}
+// withdrawn notes that a job in line is not wanted any longer; of one under way the context has ended. When that may be half of a
+// long line, it is looked through: what nobody waits for is not to be kept for as long as those take who have the places.
+func (p *pool) withdrawn(f *flight) {
+	if f.stage.Load() != dropped {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.left++; p.left < 100 || p.left < len(p.line)/2 {
+		return
+	}
+	before := len(p.line)
+	p.line = slices.DeleteFunc(p.line, func(f *flight) bool { return f.stage.Load() == dropped })
+	p.left = 0
+	p.m.ready.Add(int64(len(p.line) - before))
+}
 
 // close has nothing new begin.
 func (p *pool) close() {
