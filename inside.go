@@ -2,8 +2,10 @@ package troupe
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
+	"runtime/debug"
 	"sync"
 
 	"github.com/troupe-engine/troupe/api"
@@ -38,9 +40,7 @@ func (i inside) RoundTrip(r *http.Request) (*http.Response, error) {
 	go func() { // ends with the request, whose context ends with its body at the latest
 		defer closed()
 		defer cancel()
-		routes.ServeHTTP(a, request)
-		a.begin(http.StatusOK)
-		_ = w.Close() // it cannot fail
+		_ = w.CloseWithError(i.serve(routes, a, request)) // it cannot fail
 	}()
 	select {
 	case <-a.begun:
@@ -51,6 +51,24 @@ func (i inside) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	return &http.Response{Status: http.StatusText(a.status), StatusCode: a.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: a.sent, Body: &endedByClosing{body, cancel}, ContentLength: -1, Request: r}, nil
+}
+
+// serve has the routes answer. When they panic the answer breaks off, as it would over HTTP: the program goes on.
+func (i inside) serve(routes http.Handler, a *answer, r *http.Request) (err error) {
+	defer func() {
+		p := recover()
+		if p == nil {
+			return
+		}
+		if p != http.ErrAbortHandler {
+			i.engine.cfg.Logger.ErrorContext(r.Context(), "a handler panicked", "panic", p, "stack", string(debug.Stack()))
+		}
+		a.begin(http.StatusInternalServerError)
+		err = fmt.Errorf("the answer broke off: %v", p)
+	}()
+	routes.ServeHTTP(a, r)
+	a.begin(http.StatusOK)
+	return nil
 }
 
 // answer is what the routes write.

@@ -2,6 +2,7 @@ package troupe
 
 import (
 	"context"
+	"io/fs"
 	"net/url"
 	"path/filepath"
 	"runtime"
@@ -116,4 +117,31 @@ func TestOtherTasksGoOnWhileABucketDoesNotAnswer(t *testing.T) {
 		require.NoError(t, err)
 		require.EqualValues(t, flow.TaskCompleted, result.Status, result.Error)
 	}
+}
+
+// fleeting is a bucket whose values are gone when they are read as a whole, after they were looked through in parts.
+type fleeting struct{ Bucket }
+
+func (f fleeting) Get(ctx context.Context, key string, most int) ([]byte, error) {
+	if strings.HasPrefix(key, "values/") {
+		return nil, fs.ErrNotExist
+	}
+	return f.Bucket.Get(ctx, key, most)
+}
+
+func TestAValueThatGoesWhileAProgramIsAnsweredEndsTheCallAndNotTheProgram(t *testing.T) {
+	store, folder := "sqlite:"+filepath.Join(t.TempDir(), "x.db"), t.TempDir()
+	first, err := Open(t.Context(), Config{Store: store, PayloadOver: 500, PayloadStore: "file://" + filepath.ToSlash(folder)})
+	require.NoError(t, err)
+	first.makes(t)
+	id, _ := first.made(t, "make", nil)
+	require.NoError(t, first.Close())
+	cfg := Config{Store: store, PayloadOver: 500, PayloadStore: "fleeting://" + filepath.ToSlash(folder),
+		Buckets: map[string]OpenBucket{"fleeting": func(_ context.Context, at *url.URL) (Bucket, error) {
+			dir, err := objects.OpenDir(at.Path)
+			return fleeting{dir}, err
+		}}}
+	e := making(t, cfg)
+	_, err = e.Steps(t.Context(), id, StepQuery{})
+	require.ErrorContains(t, err, id, "what has gone")
 }

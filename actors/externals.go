@@ -44,6 +44,11 @@ func (x *externals) look() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.again = true
+	x.readOn()
+}
+
+// readOn reads what is due when there is nothing to look at. The lock is held.
+func (x *externals) readOn() {
 	if !x.reading && len(x.line) == 0 {
 		x.reading = true
 		x.m.background(x.read)
@@ -60,6 +65,9 @@ func (x *externals) read() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.reading, x.more = false, err == nil && len(rows) == limit
+	if x.again { // since they were read
+		defer x.readOn()
+	}
 	x.set(x.m.now() + lookForExternal.Milliseconds())
 	for _, row := range rows {
 		switch {
@@ -119,9 +127,8 @@ func (x *externals) take() (row persistence.ExternalRow, ok bool) {
 		delete(x.busy, row.Key())
 	}
 	x.active--
-	if x.more && !x.reading && len(x.line) == 0 {
-		x.reading = true
-		x.m.background(x.read)
+	if x.more || x.again {
+		x.readOn()
 	}
 	return row, false
 }

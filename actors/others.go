@@ -143,8 +143,13 @@ func (m *Member) Carry(ctx context.Context, errands engine.Errands) error {
 // Credited tells for which jobs workers are attached to another member. Of one that does not live, as far as is known, nothing is
 // believed: what is given to it might be taken for lost.
 func (m *Member) Credited(c *engine.Credits) {
-	if r := m.sharing(); r != nil && m.lives(c.Member) {
-		r.Credited(c)
+	r := m.sharing()
+	if r == nil || !m.lives(c.Member) {
+		return
+	}
+	r.Credited(c)
+	if !m.lives(c.Member) { // it was said to be gone meanwhile, which the relay may have heard before
+		r.Gone(c.Member)
 	}
 }
 

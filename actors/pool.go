@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,6 +25,7 @@ type pool struct {
 
 	mu      sync.Mutex
 	line    []*flight // first one first
+	left    int       // jobs in it that were withdrawn, at most
 	running int       // places that are taken
 	waking  bool      // by one that has not begun yet
 	shut    bool      // nothing new begins
@@ -102,8 +104,8 @@ func (p *pool) work() {
 	}
 }
 
-// next notes that a job is done with and takes another one, or gives up the place. A member that stops waits for the
-// places, so it is told of one that was given up unused, too.
+// next notes that a job is done with and takes another one, or gives up the place. Who waits for the places is told of one
+// that was given up unused, too.
 func (p *pool) next(last *flight) *flight {
 	p.mu.Lock()
 	if last != nil {
@@ -115,7 +117,7 @@ func (p *pool) next(last *flight) *flight {
 	if f == nil {
 		p.running--
 	}
-	tell := !p.called && (last != nil || f == nil && p.shut)
+	tell := !p.called && (last != nil || f == nil)
 	p.called = p.called || tell
 	wake := p.wake()
 	p.mu.Unlock()
@@ -148,8 +150,22 @@ func (p *pool) takeDone() []*flight {
 	return all
 }
 
-// withdrawn needs no more: the job's context has ended.
-func (p *pool) withdrawn(*flight) {}
+// withdrawn notes that a job in line is not wanted any longer; of one under way the context has ended. When that may be half of a
+// long line, it is looked through: what nobody waits for is not to be kept for as long as those take who have the places.
+func (p *pool) withdrawn(f *flight) {
+	if f.stage.Load() != dropped {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.left++; p.left < 100 || p.left < len(p.line)/2 {
+		return
+	}
+	before := len(p.line)
+	p.line = slices.DeleteFunc(p.line, func(f *flight) bool { return f.stage.Load() == dropped })
+	p.left = 0
+	p.m.ready.Add(int64(len(p.line) - before))
+}
 
 // close has nothing new begin.
 func (p *pool) close() {

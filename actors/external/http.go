@@ -219,7 +219,7 @@ func (h *HTTP) headerValue(v json.RawMessage) (value, secret string, err error) 
 func retryAfter(h http.Header) time.Duration {
 	text := h.Get("Retry-After")
 	if seconds, err := strconv.Atoi(text); err == nil {
-		return min(max(time.Duration(seconds)*time.Second, 0), time.Hour)
+		return time.Duration(min(max(seconds, 0), int(time.Hour/time.Second))) * time.Second // bounded before it is multiplied
 	}
 	if at, err := http.ParseTime(text); err == nil {
 		return min(max(time.Until(at), 0), time.Hour)

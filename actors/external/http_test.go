@@ -194,3 +194,15 @@ func TestTheClockOfAHostEndsNoJob(t *testing.T) {
 		require.Equal(t, !given, err != nil, now)
 	}
 }
+
+func TestAnAnswerThatAsksForALongPauseGetsAnHour(t *testing.T) {
+	for _, seconds := range []string{"3600", "3601", "10000000000", "18446744074", "9223372036854775807"} {
+		url := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", seconds)
+			fmt.Fprint(w, `{"status": "running"}`)
+		})
+		status, err := poll(t, external.Options{Networks: loopback}, url, "", 0)
+		require.NoError(t, err)
+		require.Equal(t, time.Hour, status.Again, seconds)
+	}
+}

@@ -10,6 +10,7 @@ package spans
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -56,6 +57,7 @@ type Teller struct {
 	bytes   atomic.Int64 // of rows
 	spans   chan Span
 	dropped prometheus.Counter
+	closing sync.Once
 	done    chan struct{} // is closed when no more rows come
 	folded  chan struct{} // is closed when no more spans come
 	sent    chan struct{} // and when the last ones are passed on
@@ -93,16 +95,18 @@ func (t *Teller) Stored(row actors.StoredRow) {
 	}
 }
 
-// Close passes on what is there, as long as ctx lasts; what comes later is not told.
+// Close passes on what is there, as long as ctx lasts; what comes later is not told. It may be called again.
 func (t *Teller) Close(ctx context.Context) {
 	if t == nil {
 		return
 	}
 	defer context.AfterFunc(ctx, t.cut)()
 	defer t.cut()
-	close(t.done)
-	<-t.folded
-	close(t.spans)
+	t.closing.Do(func() {
+		close(t.done)
+		<-t.folded
+		close(t.spans)
+	})
 	<-t.sent
 }
 

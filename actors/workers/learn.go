@@ -19,8 +19,10 @@ func (r *Registry) learnNow(ctx context.Context) bool {
 		return false
 	}
 	came := time.Now()
-	r.learning.Lock()
-	defer r.learning.Unlock()
+	if !r.beginLearning(ctx) {
+		return false
+	}
+	defer r.endLearning()
 	if r.learned.After(came) {
 		return true
 	}
@@ -47,15 +49,29 @@ func (r *Registry) learnMissed(ctx context.Context) {
 }
 
 func (r *Registry) learn(ctx context.Context) error {
-	r.learning.Lock()
-	defer r.learning.Unlock()
+	if !r.beginLearning(ctx) {
+		return ctx.Err()
+	}
+	defer r.endLearning()
 	return r.learnHeld(ctx)
 }
+
+// beginLearning waits until nobody else reads the store. It is false when ctx has ended.
+func (r *Registry) beginLearning(ctx context.Context) bool {
+	select {
+	case r.learning <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (r *Registry) endLearning() { <-r.learning }
 
 // learnTries is how often the workers are read while some change here; then that is left for the next time.
 const learnTries = 3
 
-// learnHeld reads the registrations and signs of life that the store has. The lock is held.
+// learnHeld reads the registrations and signs of life that the store has. Nobody else does.
 func (r *Registry) learnHeld(ctx context.Context) error {
 	for range learnTries {
 		began, before, changes := time.Now(), r.snapshot(), r.changes.Load()

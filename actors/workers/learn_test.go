@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -209,4 +210,40 @@ func TestWhoMissesAWorkerIsToldWhatTheStoreSaysNow(t *testing.T) {
 	require.Equal(t, flow.NotFound, flow.ErrorKindOf(here.Heartbeat(t.Context(), "w", 1)))
 	require.NoError(t, there.Register(t.Context(), persistence.Worker{ID: "w", URL: "queue", Type: "async"}))
 	require.NoError(t, here.Heartbeat(t.Context(), "w", 1), "that somebody has just looked says nothing of what came since")
+}
+
+// hanging is a store that does not tell who is registered, from some time on.
+type hanging struct {
+	persistence.Workers
+	hangs atomic.Bool
+	asked chan struct{}
+}
+
+func (h *hanging) ListWorkers(ctx context.Context) ([]persistence.Worker, error) {
+	if !h.hangs.Load() {
+		return h.Workers.ListWorkers(ctx)
+	}
+	h.asked <- struct{}{}
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func TestWhoMissesAWorkerWaitsNoLongerThanHeMeansToForOneWhoReadsTheStore(t *testing.T) {
+	store := &hanging{Workers: newStore(t), asked: make(chan struct{}, 10)}
+	r := open(t, store, shared)
+	store.hangs.Store(true)
+	reading, stop := context.WithCancel(t.Context())
+	defer stop()
+	go func() { _ = r.Heartbeat(reading, "w", 1) }()
+	<-store.asked
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- r.Heartbeat(over, "w", 1) }()
+	select {
+	case err := <-ended:
+		require.Equal(t, flow.NotFound, flow.ErrorKindOf(err))
+	case <-time.After(patience):
+		require.Fail(t, "it waits for the other one")
+	}
 }

@@ -94,7 +94,7 @@ type Registry struct {
 	lines    bounded.Lines // in the log, of workers that come and go
 	refusals bounded.Once
 
-	learning sync.Mutex
+	learning chan struct{} // holds a token while somebody reads the store
 	learned  time.Time     // when the store was read last
 	missed   chan struct{} // others hear of a worker that is not known here
 	changes  atomic.Int64  // of registrations, begun or done here
@@ -128,7 +128,7 @@ type pulse struct {
 // Open reads the known workers and keeps them until Close.
 func Open(ctx context.Context, store persistence.Workers, opts Options) (*Registry, error) {
 	r := &Registry{opts: opts.orDefault(), store: store, opened: time.Now(), seed: maphash.MakeSeed(),
-		byID: map[string]*worker{}, push: map[string][]*worker{}, missed: make(chan struct{}, 1)}
+		byID: map[string]*worker{}, push: map[string][]*worker{}, learning: make(chan struct{}, 1), missed: make(chan struct{}, 1)}
 	r.client = newClient(r.networks(), r.opts.TLS)
 	known, err := store.ListWorkers(ctx)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/trace"
@@ -48,6 +49,7 @@ type batchedCall struct {
 	ctx      context.Context
 	with     *batch // nil = it waits
 	place    int
+	told     atomic.Bool
 	answered chan outcome
 }
 
@@ -163,12 +165,11 @@ func (r *Registry) send(w *worker, b *batch) {
 
 // tell is false for one that has been told something, or that nobody waits for.
 func (p *batchedCall) tell(o outcome) bool {
-	select {
-	case p.answered <- o:
-		return true
-	default:
+	if p.told.Swap(true) {
 		return false
 	}
+	p.answered <- o // there is room for the only one
+	return true
 }
 
 func (r *Registry) exchange(w *worker, b *batch) error {

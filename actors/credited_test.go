@@ -1,0 +1,34 @@
+package actors_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/actors/attached"
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// overtaken is a relay that hears of credits after something else has happened.
+type overtaken struct {
+	*attached.Sessions
+	before func()
+}
+
+func (o overtaken) Credited(c *engine.Credits) {
+	o.before()
+	o.Sessions.Credited(c)
+}
+
+func TestCreditsAreForgottenOfAMemberThatIsSaidToBeGoneAsTheyCome(t *testing.T) {
+	c := newCircuit(nil)
+	b := c.join(t, actors.Config{})
+	cfg, s := withSessions(t, 0)
+	var a *theatre
+	cfg.Relay = overtaken{s, func() { a.Gone(b.Incarnation(), false) }}
+	a = c.join(t, cfg)
+	a.Credited(&engine.Credits{Member: b.Incarnation(), Turn: 1, List: []engine.Credit{{Services: []string{"s"}, Workers: 1, Free: 1}}})
+	require.False(t, s.Offers(&flow.Exec{Type: flow.ExecRemote, Service: "s"}), "jobs would go there for as long as this member lives")
+}
