@@ -73,6 +73,8 @@ func checkBulk(b *wire.Bulk) error {
 	switch {
 	case (b.Filter == nil) == (len(b.IDs) == 0):
 		return invalid("body.filter", "send one of them", "tasks are picked by a filter or by their ids")
+	case twice(b.IDs) != "":
+		return invalid("body.ids", "send each once", "the id %.80q is there twice", twice(b.IDs))
 	case b.Filter != nil && reflect.ValueOf(*b.Filter).IsZero():
 		return saysNothing()
 	case b.Filter == nil && b.Cursor != "":
@@ -89,6 +91,18 @@ func checkBulk(b *wire.Bulk) error {
 		return invalid("body.force", "send one of them", "a task cannot be canceled gently and by force")
 	}
 	return nil
+}
+
+// twice is a text that is in a list more than once.
+func twice(list []string) string {
+	known := map[string]bool{}
+	for _, text := range list {
+		if known[text] {
+			return text
+		}
+		known[text] = true
+	}
+	return ""
 }
 
 func saysNothing() error {
