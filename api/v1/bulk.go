@@ -73,8 +73,10 @@ func checkBulk(b *wire.Bulk) error {
 	switch {
 	case (b.Filter == nil) == (len(b.IDs) == 0):
 		return invalid("body.filter", "send one of them", "tasks are picked by a filter or by their ids")
+	case twice(b.IDs) != "":
+		return invalid("body.ids", "send each once", "the id %.80q is there twice", twice(b.IDs))
 	case b.Filter != nil && reflect.ValueOf(*b.Filter).IsZero():
-		return invalid("body.filter", "say a flow, a state or a label", "a filter that says nothing would be every task")
+		return saysNothing()
 	case b.Filter == nil && b.Cursor != "":
 		return invalid("body.cursor", "send the other ids", "a cursor goes on behind tasks of a filter")
 	case b.Action != "cancel" && (b.Gently || b.Force):
@@ -89,6 +91,22 @@ func checkBulk(b *wire.Bulk) error {
 		return invalid("body.force", "send one of them", "a task cannot be canceled gently and by force")
 	}
 	return nil
+}
+
+// twice is a text that is in a list more than once.
+func twice(list []string) string {
+	known := map[string]bool{}
+	for _, text := range list {
+		if known[text] {
+			return text
+		}
+		known[text] = true
+	}
+	return ""
+}
+
+func saysNothing() error {
+	return invalid("body.filter", "say a flow, a state or a label", "a filter that says nothing would be every task")
 }
 
 func bulkCommand(b *wire.Bulk) flow.Command {
@@ -108,6 +126,12 @@ func (s *service) bulkFilter(ctx context.Context, b *wire.Bulk) (persistence.Tas
 	f, err := s.filterOf(ctx, pickOf(b.Filter))
 	if err != nil {
 		return f, inBody(err, "filter.")
+	}
+	if len(f.Labels) == 0 {
+		f.Labels = nil
+	}
+	if reflect.DeepEqual(f, persistence.TaskFilter{}) { // its lists are empty
+		return f, saysNothing()
 	}
 	if len(f.Statuses) == 0 && f.Paused == nil {
 		f.Statuses, f.Paused = actsOn(b)

@@ -86,6 +86,11 @@ func TestABulkSaysWhichTasksItMeans(t *testing.T) {
 	}{
 		"nothing":              {400, "body.filter", obj{"action": "cancel"}},
 		"an empty filter":      {400, "body.filter", obj{"action": "cancel", "filter": obj{}}},
+		"an id twice":          {400, "body.ids", obj{"action": "cancel", "ids": []string{"a", "b", "a"}}},
+		"an id that is none":   {400, "body.ids[1]", obj{"action": "cancel", "ids": []any{"a", obj{"b": 1}}}},
+		"an empty list":        {400, "body.filter", obj{"action": "cancel", "filter": obj{"state": []string{}}}},
+		"no labels":            {400, "body.filter", obj{"action": "cancel", "filter": obj{"label": []string{}}, "dry_run": true}},
+		"an empty word":        {400, "body.filter", obj{"action": "cancel", "filter": obj{"state": []string{""}, "waits": []string{","}}}},
 		"filter and ids":       {400, "body.filter", obj{"action": "cancel", "filter": obj{"node": "x"}, "ids": []string{"a"}}},
 		"a flow of nobody":     {404, "body.filter.flow", obj{"action": "cancel", "filter": obj{"flow": []string{"nobody"}}}},
 		"a state of nothing":   {400, "body.filter.state", obj{"action": "cancel", "filter": obj{"state": []string{"tired"}}}},

@@ -6,6 +6,7 @@ import (
 
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/flow/show"
+	"github.com/troupe-engine/troupe/persistence"
 )
 
 func (s *service) diffRoutes() {
@@ -31,7 +32,10 @@ func (s *service) diff(ctx context.Context, in *diffInput) (*body[wire.FlowDiff]
 	}
 	number := in.From
 	if number == 0 {
-		if number = to.Number - 1; number == 0 {
+		if number, err = s.numberBefore(ctx, to); err != nil {
+			return nil, err
+		}
+		if number == 0 {
 			return nil, missing("query.from", "publish another version first", "flow %s has no version before %d", nameOf(f), to.Number)
 		}
 	}
@@ -54,4 +58,15 @@ func (s *service) diff(ctx context.Context, in *diffInput) (*body[wire.FlowDiff]
 	older := min(from.Number, to.Number)
 	answer.UnderWay, err = s.listed(ctx, TaskPick{Flow: []string{nameOf(f)}, Version: older, State: []string{"pending", "running", "canceling"}})
 	return &body[wire.FlowDiff]{answer}, err
+}
+
+// numberBefore is that of the version before another one, 0 when there is none. Whoever numbers versions may leave some out.
+func (s *service) numberBefore(ctx context.Context, to *persistence.Version) (int, error) {
+	versions, err := s.Store.ListVersions(ctx, to.FlowID)
+	for i := range versions {
+		if versions[i].Number < to.Number {
+			return versions[i].Number, err
+		}
+	}
+	return 0, err
 }

@@ -27,3 +27,14 @@ func TestTwoVersionsOfAFlowAreCompared(t *testing.T) {
 		s.refused(404, "path.flow", "GET", "/v1/flows/no/diff", nil)
 	})
 }
+
+func TestTheVersionBeforeMayHaveAnyLowerNumber(t *testing.T) {
+	s := start(t)
+	id := s.call(200, "POST", "/api/flows", obj{"Name": "numbered"})["id"].(string)
+	for _, number := range []int{2, 7} {
+		s.call(200, "POST", "/api/flows/version", obj{"FlowID": id, "Version": number, "Status": "published", "DefinitionJSON": atOnce})
+	}
+	d := s.get("/v1/flows/" + id + "/diff")
+	require.Equal(t, []any{2.0, 7.0}, []any{d["from"], d["to"]})
+	s.refused(404, "query.from", "GET", "/v1/flows/"+id+"/diff?to=2", nil)
+}

@@ -25,7 +25,7 @@ type flowsInput struct {
 
 func (s *service) listFlows(ctx context.Context, in *flowsInput) (*body[wire.Page[wire.Flow]], error) {
 	list := s.newestFlows
-	if in.Q != "" || in.Sort == "name" {
+	if in.Q != "" || in.Sort == "name" || in.Cursor != "" {
 		list = s.sortedFlows
 	}
 	flows, next, err := list(ctx, in)
@@ -42,25 +42,13 @@ func (s *service) listFlows(ctx context.Context, in *flowsInput) (*body[wire.Pag
 	return &body[wire.Page[wire.Flow]]{page}, err
 }
 
-// newestFlows counts from the end of the list, because new flows are put before its beginning.
+// newestFlows is the first page of the newest.
 func (s *service) newestFlows(ctx context.Context, in *flowsInput) (flows []persistence.Flow, next string, err error) {
-	at, continued, err := in.position()
-	if err != nil {
+	if flows, _, err = s.Store.ListFlows(ctx, 0, in.Limit+1); err != nil {
 		return nil, "", err
 	}
-	offset := 0
-	if continued {
-		_, total, err := s.Store.ListFlows(ctx, 0, 1)
-		if err != nil {
-			return nil, "", err
-		}
-		offset = max(total-int(at.at), 0)
-	}
-	flows, total, err := s.Store.ListFlows(ctx, offset, in.Limit)
-	if left := total - offset - len(flows); left > 0 {
-		next = cursor{at: int64(left)}.String()
-	}
-	return flows, next, err
+	flows, next = cutFlows(flows, in.Limit)
+	return flows, next, nil
 }
 
 // sortedFlows looks at all flows: there are not many of them.
@@ -84,25 +72,33 @@ func (s *service) sortedFlows(ctx context.Context, in *flowsInput) (flows []pers
 	} else if continued {
 		flows = after(flows, at)
 	}
-	flows, more := cut(flows, in.Limit)
-	if more {
-		last := &flows[len(flows)-1]
-		next = cursor{last.CreatedAt, sortedBy(last)}.String()
-	}
+	flows, next = cutFlows(flows, in.Limit)
 	return flows, next, nil
 }
 
-// after are the flows behind a place in the list of the newest, also when the one that was there is gone.
+// cutFlows takes one page off a list that may have more, and tells where the next one begins.
+func cutFlows(flows []persistence.Flow, limit int) (page []persistence.Flow, next string) {
+	page, more := cut(flows, limit)
+	if more {
+		last := &page[len(page)-1]
+		next = cursor{last.CreatedAt, sortedBy(last)}.String()
+	}
+	return page, next
+}
+
+// after are the flows behind a place in the list of the newest. When the one that was there is gone by now, those that were made at its very time
+// may be told again.
 func after(flows []persistence.Flow, at cursor) []persistence.Flow {
 	for i := range flows {
-		switch {
-		case sortedBy(&flows[i]) == at.name:
+		if sortedBy(&flows[i]) == at.name {
 			return flows[i+1:]
-		case flows[i].CreatedAt < at.at:
-			return flows[i:]
 		}
 	}
-	return nil
+	older := slices.IndexFunc(flows, func(f persistence.Flow) bool { return f.CreatedAt <= at.at })
+	if older < 0 {
+		return nil
+	}
+	return flows[older:]
 }
 
 // sortedBy is a text that no other flow has.

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/persistence"
 )
 
 // slugs are those of a page of flows.
@@ -39,6 +41,25 @@ func TestFlowsAreFoundAndSortedPageByPage(t *testing.T) {
 			}
 			require.Equal(t, want, found, query)
 		}
+	})
+}
+
+func TestFlowsThatAreDeletedMeanwhileMoveNoOthers(t *testing.T) {
+	onBothStores(t, func(s *server) {
+		made := []int64{1, 2, 3, 3, 3, 4, 5, 6}
+		for i, at := range made {
+			require.NoError(s, s.store.CreateFlow(s.Context(), persistence.Flow{ID: fmt.Sprint("flow-", i), Slug: fmt.Sprint("f", i), Name: "f", CreatedAt: at}))
+		}
+		page := s.get("/v1/flows?limit=4")
+		require.Equal(s, []string{"f7", "f6", "f5", "f4"}, slugs(page))
+		s.call(200, "DELETE", "/v1/flows/f0", nil)
+		next := "/v1/flows?limit=4&cursor=" + page["next"].(string)
+		require.Equal(s, []string{"f3", "f2", "f1"}, slugs(s.get(next)), "one that had yet to be told is gone")
+		s.call(200, "DELETE", "/v1/flows/f7", nil)
+		require.Equal(s, []string{"f3", "f2", "f1"}, slugs(s.get(next)), "one that was told is gone")
+		s.call(200, "DELETE", "/v1/flows/f4", nil)
+		require.Equal(s, []string{"f3", "f2", "f1"}, slugs(s.get(next)), "the one that was told last is gone")
+		require.Equal(s, []string{"f3", "f2", "f1"}, slugs(s.get(next+"&q=f")))
 	})
 }
 

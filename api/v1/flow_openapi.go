@@ -1,6 +1,7 @@
 package v1
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"maps"
@@ -75,7 +76,9 @@ func (d document) starts(flow string, number int, inputs json.RawMessage) error 
 		return nil
 	}
 	var params map[string]any
-	if err := json.Unmarshal(inputs, &params); err != nil {
+	numbers := json.NewDecoder(bytes.NewReader(inputs))
+	numbers.UseNumber() // they keep their digits
+	if err := numbers.Decode(&params); err != nil {
 		return err
 	}
 	if _, has := params["$id"]; !has { // references inside of it are to itself, not to this document

@@ -36,3 +36,14 @@ func TestAFlowIsDescribedForThoseWhoHaveClientsMade(t *testing.T) {
 	require.Equal(t, []any{"flow"}, d["components"].(obj)["schemas"].(obj)["Start"].(obj)["required"])
 	s.refused(404, "path.version", "GET", "/v1/flows/declares/versions/9/openapi", nil)
 }
+
+func TestNumbersInTheDescriptionOfAFlowKeepTheirDigits(t *testing.T) {
+	s := start(t)
+	got := s.send("PUT", "/v1/flows/numbers", `{"inputs":{"n":{"type":"int","max":9007199254740993},"x":{"type":"number","default":1e400}},"start":"a","nodes":{"a":{"kind":"choice","default_action":"done"}}}`,
+		"Content-Type", "application/json")
+	require.Equal(t, 201, got.status, string(got.body))
+	got = s.send("GET", "/v1/flows/numbers/versions/1/openapi", nil)
+	require.Equal(t, 200, got.status, string(got.body))
+	require.Contains(t, string(got.body), `"maximum":9007199254740993`)
+	require.Contains(t, string(got.body), `"default":1e400`)
+}

@@ -91,15 +91,18 @@ func (s *service) fits(ctx context.Context, start flow.Start) error {
 
 // forkVersion is the version that the new task runs.
 func (s *service) forkVersion(ctx context.Context, row *persistence.TaskRow, number int, newest bool) (*persistence.Version, error) {
-	switch {
-	case newest && number > 0:
+	if newest && number > 0 {
 		return nil, invalid("body.newest", "send one of them", "a task runs version %d or the newest one, not both", number)
-	case !newest && number == 0:
-		number = row.VersionNumber
 	}
 	f, err := s.flowBy(ctx, "path.task", row.FlowID)
 	if err != nil {
 		return nil, err
+	}
+	if !newest && number == 0 { // by its id: clients of PocketFlow may have given several the same number
+		if v, err := s.Store.Version(ctx, row.VersionID); !api.Missing(err) {
+			return v, err
+		}
+		number = row.VersionNumber
 	}
 	return s.version(ctx, "body.version", f, number)
 }

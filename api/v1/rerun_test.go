@@ -52,3 +52,18 @@ func TestATaskIsDoneAgainFromTheBeginning(t *testing.T) {
 		s.refused(404, "path.task", "POST", "/v1/tasks/none/rerun", obj{})
 	})
 }
+
+func TestATaskIsDoneAgainWithItsOwnOfSeveralVersionsWithOneNumber(t *testing.T) {
+	s := start(t)
+	id := s.call(200, "POST", "/api/flows", obj{"Name": "twice"})["id"]
+	for _, action := range []string{"one", "two"} {
+		v := s.call(200, "POST", "/api/flows/version", obj{"FlowID": id, "Version": 1, "Status": "published",
+			"DefinitionJSON": `{"start":"x","nodes":{"x":{"kind":"choice","default_action":"` + action + `"}}}`})["id"]
+		task := s.call(200, "POST", "/api/tasks", obj{"FlowVersionID": v})["id"].(string)
+		for path, ask := range map[string]obj{"/rerun": {}, "/fork": {"from": "x"}} {
+			s.ended(task, "completed")
+			next := s.call(201, "POST", "/v1/tasks/"+task+path, ask)["id"].(string)
+			require.Equal(t, action, s.ended(next, "completed")["last_action"], path)
+		}
+	}
+}

@@ -4,7 +4,7 @@ package wire
 type Bulk struct {
 	Action  string      `json:"action" enum:"retry,cancel,pause,resume,rerun,fork" doc:"rerun and fork start a new task for each: one that does all again, or one that goes on from its history"`
 	Filter  *TaskFilter `json:"filter,omitempty" doc:"the tasks that a list with these parameters has, the newest first; without state those that the action is for"`
-	IDs     []string    `json:"ids,omitempty" maxItems:"1000" uniqueItems:"true" doc:"in place of a filter" nullable:"false"`
+	IDs     []string    `json:"ids,omitempty" maxItems:"1000" doc:"in place of a filter, each once" nullable:"false"`
 	Limit   int         `json:"limit,omitempty" minimum:"0" maximum:"1000" doc:"how many tasks of a filter at most; 0 = 1,000"`
 	Cursor  string      `json:"cursor,omitempty" maxLength:"1000" doc:"next of the answer before"`
 	DryRun  bool        `json:"dry_run,omitempty" doc:"answers how many tasks there are, and does nothing"`

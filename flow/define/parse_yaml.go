@@ -260,7 +260,11 @@ func (c *yamlReader) merge(n *yaml.Node, at *Place) []*yamlValue {
 
 // scalar gives a scalar the JSON of its type. A number keeps its text where that is JSON too.
 func (c *yamlReader) scalar(n *yaml.Node, v *yamlValue, at *Place) {
-	switch n.ShortTag() {
+	tag := n.ShortTag()
+	if raw := json.RawMessage(n.Value); tag == "!!str" && n.Style == 0 && expr.KindOf(raw) == expr.KindNumber && json.Valid(raw) {
+		tag = "!!float" // that is none of the parser's
+	}
+	switch tag {
 	case "!!null":
 		v.is, v.scalar = expr.KindNull, noValue
 	case "!!bool":

@@ -151,6 +151,13 @@ func TestEveryMistakeInAFileIsToldWithItsPlace(t *testing.T) {
 	}
 }
 
+func TestNumbersOfCasesKeepTheirDigits(t *testing.T) {
+	dir := in(t, map[string]string{"order.yaml": orderFlow, "order.test.yaml": "name: a\nparams: {n: 12345678901234567890123, m: 1e400, t: '1e400'}\nexpect: {state: failed}"})
+	f, err := cases.Open(filepath.Join(dir, "order.test.yaml"), "")
+	require.NoError(t, err)
+	require.Equal(t, `{"n":12345678901234567890123,"m":1e400,"t":"1e400"}`, string(f.Cases[0].Params))
+}
+
 func TestCasesFindTheirFlow(t *testing.T) {
 	dir := in(t, map[string]string{"order.yaml": orderFlow, "a.test.yaml": "flow: order.yaml\nname: a\nexpect: {state: failed}",
 		"b.test.yaml": "name: a\nexpect: {state: failed}", "bad.yaml": "start: x", "bad.test.yaml": "name: a\nexpect: {state: failed}"})

@@ -243,7 +243,11 @@ func (r *reader) append(b []byte, n *yaml.Node, depth int) []byte {
 
 // scalar is the JSON of a single value. A date is a text; a number keeps its digits.
 func (r *reader) scalar(n *yaml.Node) json.RawMessage {
-	switch n.ShortTag() {
+	tag := n.ShortTag()
+	if raw := json.RawMessage(n.Value); tag == "!!str" && n.Style == 0 && expr.KindOf(raw) == expr.KindNumber && json.Valid(raw) {
+		tag = "!!float" // that is none of the parser's
+	}
+	switch tag {
 	case "!!null":
 		return json.RawMessage("null")
 	case "!!bool":

@@ -82,6 +82,9 @@ func (c *approvalArg) find(ctx context.Context, server *client.Client) (string, 
 	}
 	switch len(ids) {
 	case 0:
+		if len(open.Items) > 0 {
+			return "", usagef("the task %s asks for no approval with the key %s", task, c.Key)
+		}
 		return "", usagef("the task %s waits for nobody's approval: troupe task show %s tells what it waits for", task, task)
 	case 1:
 		return ids[0], nil
@@ -140,6 +143,9 @@ type approvalLinkCmd struct {
 }
 
 func (c *approvalLinkCmd) Run(ctx context.Context, a *app) error {
+	if c.Expires < time.Second {
+		return usagef("--expires %s: a link is good for a second at least", c.Expires)
+	}
 	server, err := c.client()
 	if err != nil {
 		return err

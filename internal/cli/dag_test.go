@@ -148,3 +148,21 @@ func TestAStepIsToldWhyItFailed(t *testing.T) {
 	require.Equal(t, "boom", stepText(&wire.Step{Error: "boom"}), "one that undoes has no reason")
 	require.Equal(t, "dependency_failed", stepText(&wire.Step{Reason: "dependency_failed"}))
 }
+
+func TestAnEmptyTextIsAText(t *testing.T) {
+	at := []string{"--server", startServe(t)}
+	cmd := func(args ...string) result { return call(t, append(args, at...)...) }
+	require.Equal(t, 0, cmd("flow", "apply", write(t, "say.yaml", "nodes: {say: {route: direct}}\n")).code)
+	id := strings.TrimSpace(cmd("task", "start", "say").stdout)
+	got := cmd("task", "complete", id, "say", "--error", "")
+	require.Equal(t, exitUsage, got.code, "nobody says so of what has completed")
+	require.Contains(t, got.stderr, "say why the unit has failed")
+	require.Equal(t, exitUsage, cmd("task", "complete", id, "say", "", "--error", "torn").code)
+	require.Equal(t, result{0, id + "  completed\n", ""}, cmd("task", "complete", id, "say", ""))
+	require.Regexp(t, `Result: +\{"say":""\}`, cmd("task", "show", id).stdout)
+
+	require.Equal(t, 0, cmd("flow", "apply", write(t, "wait.yaml", "start: w\nnodes:\n  w: {kind: wait_event, params: {signal_key: $shared.go}}\n")).code)
+	id = strings.TrimSpace(cmd("task", "start", "wait").stdout)
+	require.Equal(t, 0, cmd("task", "signal", id, "note", "").code)
+	require.Regexp(t, `"output": "",\s*"key": "note"`, cmd("task", "history", id, "-o", "json").stdout)
+}

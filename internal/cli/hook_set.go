@@ -12,10 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/troupe-engine/troupe/api/client"
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow/define"
 )
 
 type hookSetCmd struct {
@@ -166,11 +165,7 @@ func isZero(s *wire.HookSettings) bool {
 
 // readSettings reads YAML, of which JSON is a part.
 func readSettings(text []byte) (*wire.HookSettings, error) {
-	var tree any
-	if err := yaml.Unmarshal(text, &tree); err != nil {
-		return nil, err
-	}
-	plain, err := plainJSON(tree)
+	plain, err := define.YAMLToJSON(text) // digit by digit
 	if err != nil {
 		return nil, err
 	}

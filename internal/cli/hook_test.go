@@ -57,11 +57,12 @@ func TestAHookIsSetShownAndDeleted(t *testing.T) {
 
 func TestAHookIsReadFromAFileAndItsSecretFromAnother(t *testing.T) {
 	url := startServe(t)
-	file := write(t, "paid.yaml", "signal: paid\ntask: body.task\nvalue: {amount: body.amount, fixed: 1}\nscheme: github\n")
+	file := write(t, "paid.yaml", "signal: paid\ntask: body.task\nvalue: {amount: body.amount, fixed: 12345678901234567890123}\nscheme: github\n")
 	secret := write(t, "secret", "a-secret-of-the-operator\n")
 	set := told[wire.HookSet](t, "hook", "set", "paid", file, "--secret-file", secret, "--server", url)
 	require.Empty(t, set.Secret)
-	require.JSONEq(t, `{"amount": "body.amount", "fixed": 1}`, string(set.Value))
+	require.JSONEq(t, `{"amount": "body.amount", "fixed": 12345678901234567890123}`, string(set.Value))
+	require.Contains(t, string(set.Value), "12345678901234567890123", "all its digits")
 	set.Value = nil
 	require.Equal(t, wire.HookSettings{Signal: "paid", Task: "body.task", Scheme: "github"}, set.HookSettings)
 	for _, args := range [][]string{

@@ -296,6 +296,9 @@ func (c *scheduleNextCmd) Run(ctx context.Context, a *app) error {
 	if said == (c.Schedule != "") {
 		return usagef("name a schedule, or say --cron or --every")
 	}
+	if !said && c.timing != (timing{}) {
+		return usagef("--timezone, --jitter, --start and --end are for --cron and --every: the schedule %s has its own", c.Schedule)
+	}
 	var slots []wire.Slot
 	if said {
 		spec := c.spec()

@@ -37,6 +37,11 @@ func TestASchedulesLifeOnTheCommandLine(t *testing.T) {
 		require.Equal(t, want, done.Created)
 	}
 
+	require.Zero(t, cmd("schedule", "next", "nightly", "-n", "2").code)
+	got = cmd("schedule", "next", "nightly", "--timezone", "UTC")
+	require.Equal(t, exitUsage, got.code, got.stdout)
+	require.Contains(t, got.stderr, "the schedule nightly has its own")
+
 	require.Equal(t, "nightly: disabled\n", cmd("schedule", "disable", "nightly").stdout)
 	require.Regexp(t, `(?m)disabled`, cmd("schedule", "list", "--flow", "double").stdout)
 	require.Regexp(t, `^nightly: next at`, cmd("schedule", "enable", "nightly").stdout)

@@ -21,6 +21,9 @@ type statsCmd struct {
 }
 
 func (c *statsCmd) Run(ctx context.Context, a *app) error {
+	if c.Flow == "" && (c.From != "" || c.To != "" || c.Version != 0) {
+		return usagef("--from, --to and --version are for one flow: name it")
+	}
 	server, err := c.client()
 	switch {
 	case err != nil:
@@ -33,11 +36,12 @@ func (c *statsCmd) Run(ctx context.Context, a *app) error {
 
 func (c *statsCmd) flow(ctx context.Context, a *app, server *client.Client) error {
 	of := client.StatsOf{Window: c.Window, Version: c.Version}
-	for text, to := range map[*string]*time.Time{&c.From: &of.From, &c.To: &of.To} {
-		var err error
-		if *to, err = since(*text, time.Now()); err != nil {
-			return err
-		}
+	var err error
+	if of.From, err = since("--from", c.From, time.Now()); err != nil {
+		return err
+	}
+	if of.To, err = since("--to", c.To, time.Now()); err != nil {
+		return err
 	}
 	st, err := server.FlowStats(ctx, c.Flow, of)
 	switch {

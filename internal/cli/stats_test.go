@@ -30,5 +30,14 @@ func TestStatisticsTellHowEverythingIsAndHowAFlowGoes(t *testing.T) {
 	}
 	require.Equal(t, "boom", told[wire.FlowStats](t, "stats", "broken", "--server", server).Nodes[0].Key)
 	require.Equal(t, 2, call(t, "stats", "broken", "--window", "2h", "--server", server).code)
-	require.Equal(t, 2, call(t, "stats", "broken", "--from", "soon", "--server", server).code)
+	for _, flag := range []string{"--from", "--to"} {
+		got = call(t, "stats", "broken", flag, "soon", "--server", server)
+		require.Equal(t, exitUsage, got.code)
+		require.Contains(t, got.stderr, flag+` "soon" is neither`)
+	}
+	for _, of := range [][]string{{"--from", "2h"}, {"--to", "1h"}, {"--version", "1"}} {
+		got = call(t, append([]string{"stats", "--server", server}, of...)...)
+		require.Equal(t, exitUsage, got.code, got.stdout)
+		require.Contains(t, got.stderr, "are for one flow")
+	}
 }

@@ -139,15 +139,15 @@ func (c *taskListCmd) filter(ctx context.Context, server *client.Client) (q clie
 	if q.Labels, err = pairs("--label", c.Label); err != nil {
 		return q, err
 	}
-	if q.CreatedFrom, err = since(c.Since, time.Now()); err != nil {
+	if q.CreatedFrom, err = since("--since", c.Since, time.Now()); err != nil {
 		return q, err
 	}
 	q.Flow, err = flowNamed(ctx, server, c.Flow)
 	return q, err
 }
 
-// since reads a time, or how long ago it was; "" is no time.
-func since(text string, now time.Time) (time.Time, error) {
+// since reads what a flag says: a time, or how long ago it was; "" is no time.
+func since(flag, text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
@@ -159,7 +159,7 @@ func since(text string, now time.Time) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, usagef("--since %q is neither a duration such as 90m nor a time such as 2026-01-31", text)
+	return time.Time{}, usagef("%s %q is neither a duration such as 90m nor a time such as 2026-01-31", flag, text)
 }
 
 // stateOf is a task's state, and what one would not think of by that word.

@@ -65,7 +65,7 @@ func setFilter(f *wire.TaskFilter, name, value string) (err error) {
 	case numbers[name] != nil:
 		*numbers[name], err = strconv.ParseInt(value, 10, 64)
 	case times[name] != nil:
-		times[name].Time, err = since(value, time.Now())
+		times[name].Time, err = since("--filter", value, time.Now())
 	case name == "version":
 		f.Version, err = strconv.Atoi(value)
 	default:

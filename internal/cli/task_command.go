@@ -114,9 +114,9 @@ func (r *remote) showSummary(a *app, t *wire.TaskSummary) error {
 type taskSignalCmd struct {
 	remote
 	senderFlag
-	Task  string `arg:"" complete:"task" help:"Id of the task, or what it begins with."`
-	Key   string `arg:"" help:"Key of the shared state."`
-	Value string `arg:"" optional:"" help:"JSON, or else text; null when absent."`
+	Task  string  `arg:"" complete:"task" help:"Id of the task, or what it begins with."`
+	Key   string  `arg:"" help:"Key of the shared state."`
+	Value *string `arg:"" optional:"" help:"JSON, or else text; null when absent."`
 }
 
 // senderFlag says who tells a task something.
@@ -140,8 +140,8 @@ func (c *taskSignalCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	value := json.RawMessage("null")
-	if c.Value != "" {
-		value = jsonOrText(c.Value)
+	if c.Value != nil {
+		value = jsonOrText(*c.Value)
 	}
 	id, err := taskID(ctx, server, c.Task)
 	if err != nil {

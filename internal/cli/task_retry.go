@@ -77,7 +77,7 @@ func (c *anewFlags) params(ctx context.Context, server *client.Client, id string
 		text = task.Params
 	}
 	var object map[string]json.RawMessage
-	if err := json.Unmarshal(text, &object); err != nil {
+	if err := json.Unmarshal(text, &object); err != nil || object == nil { // null is none
 		return nil, usagef("-p changes params that are a JSON object, and these are none: send all with --params")
 	}
 	single, err := pairs("-p", c.Param)

@@ -77,6 +77,9 @@ func TestATaskIsDoneAgainInANewOne(t *testing.T) {
 	next, _, _ := strings.Cut(got.stdout, " ")
 	require.Regexp(t, `Forked from: +`+id, cmd("task", "show", next).stdout)
 	require.Equal(t, exitUsage, cmd("task", "rerun", id, "--version", "new").code)
+	got = cmd("task", "rerun", id, "--params", "null", "-p", "n=4")
+	require.Equal(t, exitUsage, got.code)
+	require.Contains(t, got.stderr, "these are none")
 
 	require.Equal(t, 0, cmd("task", "watch", next).code)
 	got = cmd("task", "compare", id, next)

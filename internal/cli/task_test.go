@@ -323,7 +323,7 @@ func TestSinceIsATimeOrHowLongAgo(t *testing.T) {
 		"2026-01-31T10:00:00Z": time.Date(2026, 1, 31, 10, 0, 0, 0, time.UTC),
 		"":                     {},
 	} {
-		got, err := since(text, now)
+		got, err := since("--since", text, now)
 		require.NoError(t, err)
 		require.True(t, want.Equal(got), text)
 	}

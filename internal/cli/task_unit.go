@@ -73,18 +73,22 @@ func (c *taskAppendCmd) Run(ctx context.Context, a *app) error {
 
 type taskCompleteCmd struct {
 	stepArg
-	Output string `arg:"" optional:"" help:"Its output: JSON, or else text; null when absent."`
-	Unit   int    `help:"Index of the unit, from 0."`
-	Error  string `placeholder:"TEXT" help:"It has failed, and why."`
+	Output *string `arg:"" optional:"" help:"Its output: JSON, or else text; null when absent."`
+	Unit   int     `help:"Index of the unit, from 0."`
+	Error  *string `placeholder:"TEXT" help:"It has failed, and why."`
 }
 
 func (c *taskCompleteCmd) Run(ctx context.Context, a *app) error {
-	u := wire.Complete{StepName: c.name(), Unit: c.Unit, Error: c.Error}
-	if c.Output != "" {
-		if c.Error != "" {
-			return usagef("a unit ends with an output or with --error, not with both")
-		}
-		u.Output = jsonOrText(c.Output)
+	u := wire.Complete{StepName: c.name(), Unit: c.Unit}
+	switch {
+	case c.Error != nil && c.Output != nil:
+		return usagef("a unit ends with an output or with --error, not with both")
+	case c.Error != nil && *c.Error == "":
+		return usagef("--error is empty: say why the unit has failed")
+	case c.Error != nil:
+		u.Error = *c.Error
+	case c.Output != nil:
+		u.Output = jsonOrText(*c.Output)
 	}
 	server, err := c.client()
 	if err != nil {

@@ -118,7 +118,7 @@ export interface Bulk {
   from?: string
   /** what is in flight goes on, and the task ends when it is done; nothing new starts */
   gently?: boolean
-  /** in place of a filter */
+  /** in place of a filter, each once */
   ids?: string[]
   /** how many tasks of a filter at most; 0 = 1,000 */
   limit?: number
