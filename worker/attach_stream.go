@@ -87,6 +87,8 @@ func (a *attachment) attach(ctx context.Context, to *member, patience time.Durat
 	defer hangUp()
 	s := a.line.open(ctx, to.address)
 	defer s.CloseResponse()
+	// A stream whose context has ended still waits for what the member says, until there is nothing more of the request to be read.
+	defer context.AfterFunc(ctx, func() { _ = s.CloseRequest() })()
 	silent := time.AfterFunc(patience, hangUp)
 	defer silent.Stop()
 	if err := s.Send(&attach.FromWorker{Hello: a.hello()}); err != nil && !errors.Is(err, io.EOF) {
