@@ -155,7 +155,7 @@ func (a *attachment) welcomed(w *attach.Welcome) time.Duration {
 		}
 		clear(a.finished)
 		clear(a.tickets)
-		a.unsent = nil
+		a.unsent, a.progress = nil, nil
 		a.settle()
 	}
 	a.session, a.most, a.grace = w.GetSession(), int(w.GetMostBytes()), time.Duration(w.GetGraceMs())*time.Millisecond
