@@ -87,6 +87,8 @@ func (a *attachment) attach(ctx context.Context, to *member, patience time.Durat
 	defer hangUp()
 	s := a.line.open(ctx, to.address)
 	defer s.CloseResponse()
+	// A stream whose context has ended still waits for what the member says, until there is nothing more of the request to be read.
+	defer context.AfterFunc(ctx, func() { _ = s.CloseRequest() })()
 	silent := time.AfterFunc(patience, hangUp)
 	defer silent.Stop()
 	if err := s.Send(&attach.FromWorker{Hello: a.hello()}); err != nil && !errors.Is(err, io.EOF) {
@@ -153,7 +155,7 @@ func (a *attachment) welcomed(w *attach.Welcome) time.Duration {
 		}
 		clear(a.finished)
 		clear(a.tickets)
-		a.unsent = nil
+		a.unsent, a.progress = nil, nil
 		a.settle()
 	}
 	a.session, a.most, a.grace = w.GetSession(), int(w.GetMostBytes()), time.Duration(w.GetGraceMs())*time.Millisecond

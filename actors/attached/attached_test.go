@@ -171,6 +171,18 @@ func TestAWorkerThatIsBackGoesOnWhereItWas(t *testing.T) {
 	require.Empty(t, jobs[3].reports)
 }
 
+func TestWhatAWorkerReturnsAsItLeavesIsNotLost(t *testing.T) {
+	s := open(t, attached.Options{})
+	w, _ := dial(t, s, hello(2, "x"))
+	j := newJob(1, "x")
+	s.Send([]actors.Passage{j})
+	number := numbers(w.hear().GetJobs())[0]
+	w.to <- &attach.FromWorker{Leaving: true, Results: []*attach.Result{{Number: number, Outcome: attach.Outcome_OUTCOME_RETURNED}}}
+	r := <-j.reports
+	require.True(t, r.Lost)
+	require.True(t, r.Unbegun, "nobody has begun with it")
+}
+
 func TestAWorkerThatIsSilentLosesItsJobs(t *testing.T) {
 	s := open(t, attached.Options{Grace: -1, Heartbeat: 10 * time.Millisecond})
 	w, _ := dial(t, s, hello(1, "s"))

@@ -208,6 +208,10 @@ func (s *Sessions) hear(ses *session, c *connection, m *attach.FromWorker) {
 	}
 	c.heard = s.host.Now()
 	ses.present()
+	if m.GetLeaving() { // first: what it returns in the same message is not lost
+		ses.leaving = true
+		s.recount(ses)
+	}
 	for _, p := range m.GetProgress() {
 		s.progress(ses, p)
 	}
@@ -220,10 +224,6 @@ func (s *Sessions) hear(ses *session, c *connection, m *attach.FromWorker) {
 			continue
 		}
 		ses.conclude(r, &then)
-	}
-	if m.GetLeaving() {
-		ses.leaving = true
-		s.recount(ses)
 	}
 	s.fill(ses)
 	s.answer(ses, c)

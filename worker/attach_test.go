@@ -1,0 +1,119 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/api/wire/attach"
+	"github.com/troupe-engine/troupe/worker"
+)
+
+type stream = connect.BidiStream[attach.FromWorker, attach.ToWorker]
+
+// member is as much of one as attached workers see: what it does with a stream.
+type member func(hello *attach.Hello, s *stream) error
+
+// Attach implements the service.
+func (m member) Attach(_ context.Context, s *stream) error {
+	first, err := s.Receive()
+	if err != nil {
+		return err
+	}
+	return m(first.GetHello(), s)
+}
+
+// attachTo runs a worker that attaches to a member until the test, or stop, ends it. Ended says that it has.
+func attachTo(t *testing.T, m member, h worker.Handler) (leave func(), ended <-chan error) {
+	_, serve := attach.NewWorkersHandler(m)
+	server := httptest.NewUnstartedServer(serve)
+	server.Config.Protocols = new(http.Protocols)
+	server.Config.Protocols.SetUnencryptedHTTP2(true)
+	server.Start()
+	t.Cleanup(server.Close)
+	w := worker.New(worker.Config{Server: server.URL, ID: "w", Attach: true, Concurrency: 1, Logger: slog.New(slog.DiscardHandler)})
+	w.Handle("s", h)
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+	go func() {
+		done <- w.Run(ctx)
+		close(done)
+	}()
+	t.Cleanup(func() {
+		stop()
+		for range done {
+		}
+	})
+	return stop, done
+}
+
+func welcome(session string) *attach.ToWorker {
+	return &attach.ToWorker{Welcome: &attach.Welcome{Protocol: 1, Session: session, HeartbeatMs: 3_600_000, MostBytes: 1 << 20}}
+}
+
+func jobNumber(n uint64, id string) []*attach.Job {
+	return []*attach.Job{{Number: n, Id: id, Service: "s"}}
+}
+
+func TestWhatAJobOfASessionThatIsOverHasPrintedIsToldOfNoOther(t *testing.T) {
+	begun, broken, told := make(chan struct{}), make(chan struct{}), make(chan string, 100)
+	breakOff := sync.OnceFunc(func() { close(broken) })
+	attachTo(t, func(hello *attach.Hello, s *stream) error {
+		m := welcome("of " + hello.GetSession())
+		switch {
+		case hello.GetSession() == "":
+			m.Jobs = jobNumber(1, "old")
+			_ = s.Send(m)
+			<-begun
+			return nil
+		case len(hello.GetHeld()) > 0:
+			breakOff()
+			return errors.New("not yet: come again when the job has ended")
+		}
+		m.Jobs = jobNumber(1, "new") // in a session that knows nothing of the other one
+		_ = s.Send(m)
+		for {
+			got, err := s.Receive()
+			if err != nil {
+				return err
+			}
+			for _, p := range got.GetProgress() {
+				for _, l := range p.GetLines() {
+					told <- fmt.Sprint(p.GetNumber(), " ", l.GetText())
+				}
+			}
+		}
+	}, func(_ context.Context, j worker.Job) (any, error) {
+		if j.ID == "old" {
+			close(begun)
+			<-broken
+		}
+		fmt.Fprintln(j.Log, j.ID)
+		return nil, nil
+	})
+	require.Equal(t, "1 new", soon(t, told))
+}
+
+func TestAWorkerLeavesAMemberThatSaysNothing(t *testing.T) {
+	came := make(chan struct{}, 100)
+	over := make(chan struct{})
+	t.Cleanup(func() { close(over) })
+	attachTo(t, func(_ *attach.Hello, s *stream) error {
+		came <- struct{}{}
+		m := welcome("s")
+		m.Welcome.HeartbeatMs = 20
+		_ = s.Send(m)
+		<-over
+		return nil
+	}, nil)
+	soon(t, came)
+	soon(t, came)
+}
