@@ -6,6 +6,7 @@ import (
 	"errors"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -19,6 +20,17 @@ func opened(t *testing.T) *troupe.Engine {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, e.Close()) })
 	return e
+}
+
+// logged waits until so many lines of a task can be read: a store that is slow has the last of them later.
+func logged(t *testing.T, e *troupe.Engine, id string, lines int) (page *troupe.Page[troupe.LogEntry]) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		var err error
+		page, err = e.Logs(t.Context(), id, troupe.LogQuery{})
+		return err == nil && len(page.Items) >= lines
+	}, time.Minute, 10*time.Millisecond)
+	return page
 }
 
 // runs publishes a flow and tells how a task of it ended.

@@ -66,7 +66,7 @@ func TestTheValueOfASecretIsNowhere(t *testing.T) {
 		tell(e.Task(t.Context(), id))
 		tell(e.Runs(t.Context(), id, troupe.Paging{}))
 		tell(e.Events(t.Context(), id, "", 500))
-		tell(e.Logs(t.Context(), id, troupe.LogQuery{}))
+		tell(logged(t, e, id, 4), nil)
 		require.Contains(t, answers, "the log: ***")
 		require.Contains(t, answers, `{"as it is":"***"}`)
 		requireHidden(t, answers)

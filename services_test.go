@@ -57,9 +57,7 @@ func TestAServiceBeginsWorkOutsideAndLooksAfterItWithWhatTheMemberHas(t *testing
 	result, err := e.Wait(t.Context(), id)
 	require.NoError(t, err)
 	require.Regexp(t, `^\{"work":\s*"[0-9a-f]{16}"\}$`, string(result.Value), result.Error)
-	logs, err := e.Logs(t.Context(), id, troupe.LogQuery{})
-	require.NoError(t, err)
-	require.Len(t, logs.Items, 1)
+	logs := logged(t, e, id, 1)
 	require.Equal(t, "seen by m", logs.Items[0].Text)
 	require.NoError(t, e.Close())
 	<-y.closed

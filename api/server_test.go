@@ -163,7 +163,7 @@ func TestWhatIsApartKnowsNoBoundsButItsOwn(t *testing.T) {
 		heard <- len(b)
 		<-r.Context().Done()
 	})
-	s := serve(t, api.Config{Member: api.Member{MaxBody: 10}, ReadTimeout: 50 * time.Millisecond, Tokens: []string{"t"}, Apart: map[string]http.Handler{"/apart.v1/": apart}})
+	s := serve(t, api.Config{Member: api.Member{MaxBody: 10}, ReadTimeout: 500 * time.Millisecond, Tokens: []string{"t"}, Apart: map[string]http.Handler{"/apart.v1/": apart}})
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/apart.v1/Stay", strings.NewReader(strings.Repeat("x", 1000)))
 	require.NoError(t, err)
 	r.Host = "member-1.elsewhere"
@@ -179,7 +179,7 @@ func TestWhatIsApartKnowsNoBoundsButItsOwn(t *testing.T) {
 	select {
 	case <-ended:
 		t.Fatal("the request was ended though the server stays")
-	case <-time.After(300 * time.Millisecond): // much longer than other requests may take
+	case <-time.After(1500 * time.Millisecond): // much longer than other requests may take
 	}
 	s.leave()
 	require.NoError(t, <-s.left)
@@ -363,12 +363,12 @@ func (s *serving) longPoll(t *testing.T) <-chan int {
 }
 
 func TestALongPollOutlivesTheLimitsAndEndsWhenTheServerLeaves(t *testing.T) {
-	s := serve(t, api.Config{ReadTimeout: 500 * time.Millisecond})
+	s := serve(t, api.Config{ReadTimeout: time.Second})
 	status := s.longPoll(t)
 	select {
 	case got := <-status:
 		t.Fatalf("the poll was answered with %d", got)
-	case <-time.After(1500 * time.Millisecond):
+	case <-time.After(2500 * time.Millisecond):
 	}
 	s.leave()
 	select {
@@ -397,7 +397,7 @@ func TestAnswersThatNobodyReadsAreCutOff(t *testing.T) {
 	for name, stays := range map[string]bool{"of a long poll": true, "of any other request": false} {
 		t.Run(name, func(t *testing.T) {
 			written := make(chan error, 1)
-			s := serve(t, api.Config{ReadTimeout: 300 * time.Millisecond}, func(s *api.Server) {
+			s := serve(t, api.Config{ReadTimeout: time.Second}, func(s *api.Server) {
 				s.Mount("/large", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					if stays {
 						_, leave := stream.Stay(w, r)

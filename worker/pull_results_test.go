@@ -105,7 +105,8 @@ func TestResultsThatComeTogetherAreReportedTogether(t *testing.T) {
 	hold := func(w http.ResponseWriter) { <-held; status(503)(w) }
 	e.first("reports", hold, hold) // as many as are sent at once
 	w := worker.New(config(e))
-	w.Handle("s", func(context.Context, worker.Job) (any, error) { return nil, nil })
+	var began atomic.Int32
+	w.Handle("s", func(context.Context, worker.Job) (any, error) { began.Add(1); return nil, nil })
 	run(t, w)
 	for i := range 2 {
 		e.queue <- job(fmt.Sprint(i), "s")
@@ -114,6 +115,7 @@ func TestResultsThatComeTogetherAreReportedTogether(t *testing.T) {
 	for i := range 20 {
 		e.queue <- job(fmt.Sprint("more ", i), "s")
 	}
+	require.Eventually(t, func() bool { return began.Load() == 22 }, time.Minute, time.Millisecond)
 	close(held)
 	most := 0
 	for seen := 0; seen < 22; {

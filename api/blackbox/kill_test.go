@@ -11,6 +11,7 @@ func kill(shared *client) {
 	service := unique("svc")
 	c.worker(service)
 	timed := c.start(timerNode(8000), obj{"v": 1})
+	c.until(timed, "at the timer", func(t obj) bool { _, ok := c.rt(t, "tm:t"); return ok })
 	waiting := c.start(waitForever, obj{})
 	queued := c.start(queueNode(service), obj{"in": 1})
 	other := unique("other")
@@ -19,11 +20,10 @@ func kill(shared *client) {
 		c.untilStatus(task, "waiting_queue")
 	}
 	held := c.claim(other)
-	c.until(timed, "at the timer", func(t obj) bool { _, ok := c.rt(t, "tm:t"); return ok })
 	c.until(waiting, "waiting", func(t obj) bool { _, ok := c.rt(t, "we:w"); return ok })
 
 	p.restart(shared.T)
-	require.Len(c, c.list("/workers/list?service="+service), 1, "the registry is kept")
+	require.Len(c, c.list("/workers/list?ttl=3600&service="+service), 1, "the registry is kept")
 	c.post("/queue/complete", obj{"queue_id": held["id"], "token": held["token"], "result": "kept"})
 	c.shared(c.ends(claimed, "completed"), `{"out":"kept"}`)
 	c.post("/queue/complete", obj{"queue_id": c.claim(service)["id"], "result": "polled"})

@@ -13,10 +13,10 @@ func TestALongJobOfALiveWorkerIsDeliveredOnce(t *testing.T) {
 }
 
 func aLongJobOfALiveWorkerIsDeliveredOnce(t *testing.T, c *client) {
-	const visibility = 2 * time.Second // a sign of life may take long on a busy machine
+	const visibility = 4 * time.Second // a sign of life may take long on a busy machine
 	service, worker := unique("svc"), unique("async")
 	c.post("/workers/register", obj{"id": worker, "url": "queue", "type": "async", "services": []string{service}})
-	task := c.start(`{"start":"x","nodes":{"x":{"exec_type":"queue","service":"`+service+`","visibility_ms":2000,"post":{"output_key":"out"}}}}`, obj{})
+	task := c.start(`{"start":"x","nodes":{"x":{"exec_type":"queue","service":"`+service+`","visibility_ms":4000,"post":{"output_key":"out"}}}}`, obj{})
 	poll := func(worker string) any {
 		status, v := c.call("POST", "/queue/poll", obj{"worker_id": worker, "services": []string{service}})
 		if status == 204 {
@@ -32,7 +32,7 @@ func aLongJobOfALiveWorkerIsDeliveredOnce(t *testing.T, c *client) {
 		return job != nil
 	}, time.Minute, 10*time.Millisecond)
 	c.post("/queue/update_run", obj{"run_id": job["run_id"], "status": "running"})
-	for end := time.Now().Add(3 * visibility); time.Now().Before(end); {
+	for end := time.Now().Add(2 * visibility); time.Now().Before(end); {
 		c.post("/workers/heartbeat", obj{"id": worker, "url": "queue", "load": 0})
 		require.Nil(t, poll("another"), "the job is delivered once")
 	}
@@ -40,7 +40,7 @@ func aLongJobOfALiveWorkerIsDeliveredOnce(t *testing.T, c *client) {
 	c.shared(c.ends(task, "completed"), `{"out":7}`)
 	require.Len(t, c.runs(task), 1)
 
-	task = c.start(`{"start":"x","nodes":{"x":{"exec_type":"queue","service":"`+service+`","visibility_ms":2000}}}`, obj{})
+	task = c.start(`{"start":"x","nodes":{"x":{"exec_type":"queue","service":"`+service+`","visibility_ms":4000}}}`, obj{})
 	require.Eventually(t, func() bool { return poll(worker) != nil }, time.Minute, 10*time.Millisecond)
 	require.Eventually(t, func() bool { return poll("another") != nil }, time.Minute, 10*time.Millisecond, "a silent worker loses it")
 	c.cancel(task)

@@ -70,7 +70,7 @@ func absentWorker(c *client) {
 
 // nobodysWorker is one that somebody else was to start.
 func nobodysWorker(c *client) {
-	d := c.elsewhere("start_timeout: 2s")
+	d := c.elsewhere("start_timeout: 5s")
 	task := func() obj { return objects(c, c.get("/runs/" + d.id)["tasks"])[0] }
 	d.spec(1)
 	require.Equal(c, []any{"dispatched", nil}, []any{task()["status"], task()["started_at"]})
@@ -95,7 +95,7 @@ func lateStarter(c *client) {
 
 func livelyWorker(c *client) {
 	r := c.ork(byFiles(`for i in 1 2 3 4 5 6 7 8; do say "{\"status\": \"running\", \"heartbeat_at\": $i}"; sleep 1; done
-echo '{"n": 8}' > output.json; say '{"status": "success"}'`, "heartbeat_timeout: 3")).goesThrough("dispatched", "running", "success")
+echo '{"n": 8}' > output.json; say '{"status": "success"}'`, "heartbeat_timeout: 6")).goesThrough("dispatched", "running", "success")
 	require.Equal(c, obj{"n": 8.0}, r.task("a")["output"])
 }
 
@@ -172,7 +172,7 @@ func works(c *client, spec, name string, command ...string) *exec.Cmd {
 }
 
 func killedWorker(c *client) {
-	d := c.elsewhere("heartbeat_timeout: 2, retry: {max_attempts: 3}")
+	d := c.elsewhere("heartbeat_timeout: 5, retry: {max_attempts: 3}")
 	first := works(c, d.spec(1), "object-store-worker.sh", "sleep", "60")
 	status := filepath.Join(filepath.Dir(d.spec(1)), "status.json")
 	require.Eventually(c, func() bool { _, err := os.Stat(status); return err == nil }, deadline, 10*time.Millisecond)

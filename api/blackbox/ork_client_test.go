@@ -135,6 +135,22 @@ func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", "''"
 // gives is a shell line that makes a value the output.
 func gives(json string) string { return "echo 'ORK_OUTPUT:" + json + "'" }
 
+// log is what a task has printed; query picks what of it.
+func (r *orkRun) log(query string) string {
+	r.Helper()
+	status, header, text := r.send("GET", "/runs/"+r.id+"/tasks/"+query, nil)
+	require.Equal(r, 200, status, "%s", text)
+	require.Equal(r, "text/plain; charset=utf-8", header.Get("Content-Type"))
+	return string(text)
+}
+
+// logged waits until a task's log is as wanted: a store that is slow has the last of it later.
+func (r *orkRun) logged(query string, is func(text string) bool) {
+	r.Helper()
+	var text string
+	r.until("the log is there", func() bool { text = r.log(query); return is(text) })
+}
+
 // written is the text of a file in the folder of a run.
 func (r *orkRun) written(name string) string {
 	r.Helper()

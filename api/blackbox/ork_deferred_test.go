@@ -63,7 +63,7 @@ func orkDeferredAsks(c *client) {
 
 func orkDeferredTimeout(c *client) {
 	b := newBatch(c.T, says(`{"status":"running"}`))
-	r := c.ork(sh("a", defers(outside(b.URL, "")), "timeout: 2", "retries: 1")).start(nil).ends("failed")
+	r := c.ork(sh("a", defers(outside(b.URL, "")), "timeout: 5", "retries: 1")).start(nil).ends("failed")
 	a := r.task("a")
 	require.Equal(c, []any{"execution timeout", 2.0}, []any{a["error"], a["attempt"]})
 	require.Equal(c, "ran\nran\n", r.written("ran"))

@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 
 	"github.com/stretchr/testify/require"
 )
@@ -36,8 +37,7 @@ func orkLibrary(c *client) {
 	require.Contains(c, r.task("crash")["error"], "signal: segmentation fault")
 	require.Equal(c, 2.0, r.task("crash")["attempt"])
 	require.Contains(c, r.task("gone")["error"], `there is no file "gone.so"`)
-	_, _, log := c.send("GET", "/runs/"+r.id+"/tasks/echo/logs", nil)
-	require.Contains(c, string(log), "stdout: Loading library: ")
+	r.logged("echo/logs", func(text string) bool { return strings.Contains(text, "stdout: Loading library: ") })
 }
 
 func orkByWorker(c *client) {

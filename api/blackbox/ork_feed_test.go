@@ -17,14 +17,8 @@ func orkLogs(c *client) {
 	f.register("a: {executor: process, file: slow.sh}", sh("many", "echo I am $ORK_PARALLEL_INDEX", "parallel: 2"),
 		"last: {executor: process, command: 'echo try $ORK_ATTEMPT; test $ORK_ATTEMPT = 2', depends_on: [a], retries: 1}")
 	r := f.start(nil)
-	log := func(query string) string {
-		status, header, text := c.send("GET", "/runs/"+r.id+"/tasks/"+query, nil)
-		require.Equal(c, 200, status, "%s", text)
-		require.Equal(c, "text/plain; charset=utf-8", header.Get("Content-Type"))
-		return string(text)
-	}
-	r.until("it has printed", func() bool { return strings.Contains(log("a/logs"), "stderr: oops\n") })
-	require.NotContains(c, log("a/logs"), "ORK_OUTPUT:2")
+	r.logged("a/logs", func(text string) bool { return strings.Contains(text, "stderr: oops\n") })
+	require.NotContains(c, r.log("a/logs"), "ORK_OUTPUT:2")
 	var early sync.WaitGroup
 	defer early.Wait()
 	first := ""
@@ -34,14 +28,14 @@ func orkLogs(c *client) {
 	})
 	require.Never(c, func() bool { return r.task("last")["status"] != "pending" }, 300*time.Millisecond, 50*time.Millisecond) // somebody listens before it begins
 	r.touch("go")
-	followed := log("a/logs?follow=true")
+	followed := r.log("a/logs?follow=true")
 	r.ends("success")
 	require.Equal(c, 2.0, r.task("a")["output"], "the last line that is good")
 	require.Contains(c, followed, "stdout: noise\n")
 	require.Contains(c, followed, "stdout: ORK_OUTPUT:{bad\n")
 	require.True(c, strings.HasSuffix(followed, "stdout: ORK_OUTPUT:2\n"), followed)
-	require.Equal(c, followed, log("a/logs?attempt=1"))
-	require.Equal(c, "stdout: I am 1\n", log("many/logs?index=1"))
+	require.Equal(c, followed, r.log("a/logs?attempt=1"))
+	r.logged("many/logs?index=1", func(text string) bool { return text == "stdout: I am 1\n" })
 	early.Wait()
 	require.Equal(c, "stdout: try 1\n", first, "of an attempt that had not begun")
 	status, _ := c.call("GET", "/runs/"+r.id+"/tasks/none/logs", nil)

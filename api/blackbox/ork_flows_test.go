@@ -62,8 +62,7 @@ func orkReplicated(c *client) {
 	for i, t := range tasks {
 		require.Equal(c, fmt.Sprintf("task_%d", i), t["name"])
 		require.Equal(c, fmt.Sprintf("%d %s", i, f.name), t["output"])
-		_, _, log := c.send("GET", "/runs/"+r.id+"/tasks/"+t["name"].(string)+"/logs", nil)
-		require.Contains(c, string(log), fmt.Sprintf(`ORK_OUTPUT:"%d %s"`, i, f.name))
+		r.logged(t["name"].(string)+"/logs", func(text string) bool { return strings.Contains(text, fmt.Sprintf(`ORK_OUTPUT:"%d %s"`, i, f.name)) })
 	}
 }
 

@@ -3,7 +3,6 @@ package blackbox
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -59,13 +58,10 @@ func orkTellsNumbers(c *client) {
 func orkBytes(c *client) {
 	r := c.ork(sh("a", `printf '\377\376 odd\n'; yes 0123456789012345678901234567890123456789 | head -c 1000000; echo; `+gives(`7`))).start(nil).ends("success")
 	require.Equal(c, 7.0, r.task("a")["output"])
-	var text []byte
-	require.Eventually(c, func() bool { // a store that is slow has the last of it later
-		_, _, text = c.send("GET", "/runs/"+r.id+"/tasks/a/logs", nil)
-		return len(text) > 1_000_000
-	}, deadline, 10*time.Millisecond, "the log is whole")
-	require.True(c, strings.HasPrefix(string(text), "stdout: \ufffd"), "%.80q", text)
-	require.Contains(c, string(text), " odd\n")
+	r.logged("a/logs", func(text string) bool { return len(text) > 1_000_000 })
+	text := r.log("a/logs")
+	require.True(c, strings.HasPrefix(text, "stdout: \ufffd"), "%.80q", text)
+	require.Contains(c, text, " odd\n")
 }
 
 // Variables that programs see: of this server's own environment, those that a shell sets by itself, and what they are told of their job.

@@ -48,9 +48,9 @@ func orkEachSecond(c *client) {
 	require.Equal(c, 200, status, "%v", answer)
 	require.Equal(c, []any{"* * * * * *", false, nil}, []any{answer["schedule"], answer["schedule_enabled"], answer["next_scheduled_at"]}, "the expression is kept")
 	watch, _ := c.orkScheduled("'* * * * * *'") // tells that time goes on
-	watch.untilBegun(1)
+	watch.untilBegun(2)                         // by then what was under way has begun
 	ended := f.begun()
-	watch.untilBegun(3)
+	watch.untilBegun(4)
 	require.Equal(c, ended, f.begun(), "nothing begins any more")
 	for _, r := range objects(c, f.get("/runs?workflow=" + url.QueryEscape(f.name))["items"]) {
 		require.Equal(c, "schedule", r["triggered_by"])

@@ -99,7 +99,7 @@ func programFailsForGood(c *client) {
 
 func programTakesTooLong(c *client) {
 	dir := c.TempDir()
-	d := c.program(fmt.Sprintf(`trap 'echo x >> %s/asked; exit' TERM; sleep 3600 & wait`, dir), "    timeout: 0.3\n    retry: {max_attempts: 2}", obj{})
+	d := c.program(fmt.Sprintf(`trap 'echo x >> %s/asked; exit' TERM; sleep 3600 & wait`, dir), "    timeout: 3\n    retry: {max_attempts: 2}", obj{})
 	require.Contains(c, d.ended("failed")["error"], "execution timeout")
 	all := d.attempts("a")
 	require.Equal(c, []any{"timeout", "timeout"}, values(all, "state"))
@@ -166,9 +166,11 @@ func programTellsNumbers(c *client) {
 func programPrintsBytes(c *client) {
 	d := c.program(`printf 'a\377b\n'; head -c 1000000 /dev/zero | tr '\0' x; echo; echo end`, "", obj{})
 	d.ended("completed")
-	_, _, log := d.send("GET", "/v1/jobs/"+d.attempts("a")[0]["job"].(string)+"/log", nil)
-	require.Contains(c, string(log), "a\uFFFDb")
-	require.Contains(c, string(log), "xxx")
+	path := "/v1/jobs/" + d.attempts("a")[0]["job"].(string) + "/log"
+	require.Eventually(c, func() bool { // a store that is slow has the last of it later
+		_, _, log := d.send("GET", path, nil)
+		return strings.Contains(string(log), "a\uFFFDb") && strings.Contains(string(log), "xxx")
+	}, deadline, 20*time.Millisecond)
 }
 
 func programEnvironment(c *client) {

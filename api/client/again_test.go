@@ -13,6 +13,7 @@ import (
 
 	"github.com/troupe-engine/troupe/api/client"
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/internal/ports"
 )
 
 // full answers some requests as a server that is full, one that leaves, or a proxy without one.
@@ -92,10 +93,8 @@ func TestACommandIsNamedByItsContext(t *testing.T) {
 }
 
 func TestAnUnreachableServerIsTriedAgain(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := ports.FreeAddress()
 	require.NoError(t, err)
-	address := l.Addr().String()
-	require.NoError(t, l.Close())
 	tried, first := make(chan struct{}), sync.Once{}
 	c := connect(t, "http://"+address, func(o *client.Options) {
 		o.Retries = 1000
@@ -113,7 +112,7 @@ func TestAnUnreachableServerIsTriedAgain(t *testing.T) {
 		answers <- err
 	}()
 	<-tried
-	l, err = net.Listen("tcp", address)
+	l, err := net.Listen("tcp", address)
 	require.NoError(t, err)
 	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"member":"late"}`)) })}
 	go func() { _ = srv.Serve(l) }()

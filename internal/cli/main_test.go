@@ -117,6 +117,16 @@ func (o *output) waitFor(t *testing.T, text string) {
 	require.Eventually(t, func() bool { return strings.Contains(o.String(), text) }, time.Minute, 10*time.Millisecond, "no %q", text)
 }
 
+// logged waits until the log of a task has some text so often, and tells all of it: a store that is slow has the last of it later.
+func logged(t *testing.T, times int, text string, args ...string) (log string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		log = call(t, append([]string{"task", "logs"}, args...)...).stdout
+		return strings.Count(log, text) >= times
+	}, time.Minute, 20*time.Millisecond, "the log has no %q", text)
+	return log
+}
+
 // startServe serves a store of its own and returns its address.
 func startServe(t *testing.T, args ...string) (url string) {
 	t.Helper()

@@ -25,9 +25,8 @@ func TestTheSalesOfEachShopAreAddedUpAndReported(t *testing.T) {
 	var task struct{ ID string }
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &task))
 
-	logs := call(t, "task", "logs", task.ID, "--node", "add_up", "--server", url)
 	for _, line := range []string{"data/berlin.csv: 7", "data/paris.csv: 2", "data/rome.csv: 10"} {
-		require.Contains(t, logs.stdout, line)
+		logged(t, 1, line, task.ID, "--node", "add_up", "--server", url)
 	}
 	events := call(t, "task", "history", task.ID, "--server", url)
 	require.Contains(t, events.stdout, "attempt_deferred", "the report is printed by another system")

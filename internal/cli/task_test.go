@@ -84,6 +84,7 @@ func TestWhatAScriptPrintsIsShown(t *testing.T) {
 	talk := write(t, "talk.yaml", "start: talk\nnodes:\n  talk:\n    exec_type: local_script\n    script: {code: \"echo one; printf 'two\\\\033[2J'\"}\n")
 	require.Equal(t, 0, cmd("flow", "apply", talk).code)
 	id := parse[wire.Task](t, cmd("task", "start", "talk", "--wait", "-o", "json").stdout).ID
+	logged(t, 1, "two", append([]string{id}, at...)...)
 	require.Equal(t, result{0, "talk#1 unit 0 attempt 1:\n  one\n  two [2J\n", ""}, cmd("task", "history", id, "--logs"))
 	logs := parse[[]log](t, cmd("task", "history", id, "--logs", "-o", "json").stdout)
 	require.Len(t, logs, 1)

@@ -24,9 +24,9 @@ func TestOrdersAreCheckedByProcessesOfTwoWarmInterpreters(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &task))
 	require.JSONEq(t, `{"checked":24,"wrong":[5,10,15,20]}`, string(task.Result.Report))
 
-	logs := call(t, "task", "logs", task.ID, "--node", "check", "--server", url)
+	logs := logged(t, 24, "forked by", task.ID, "--node", "check", "--server", url)
 	processes, interpreters := map[string]bool{}, map[string]bool{}
-	for _, m := range regexp.MustCompile(`process (\d+), forked by (\d+)`).FindAllStringSubmatch(logs.stdout, -1) {
+	for _, m := range regexp.MustCompile(`process (\d+), forked by (\d+)`).FindAllStringSubmatch(logs, -1) {
 		processes[m[1]], interpreters[m[2]] = true, true
 	}
 	require.Len(t, processes, 24, "each attempt is a process of its own")

@@ -21,6 +21,7 @@ func TestAWorkersProgramsFindItsSecrets(t *testing.T) {
 		"  none: {exec: {type: process, service: far, command: 'true', secrets: {C: other}}}\n")
 	require.Equal(t, 0, call(t, "flow", "apply", path, "--server", url).code)
 	_, _ = background(t, "worker", "--server", url, "--log-level", "error", "--mode", "attach", "--process", "--services", "far", "--secret-dir", dir, "--secret-env", "API_TOKEN")
+	awaitWorker(t, url, "far")
 	id := strings.TrimSpace(call(t, "task", "start", "far", "--server", url).stdout)
 	call(t, "task", "watch", id, "--server", url)
 	told := call(t, "task", "history", id, "--runs", "--server", url).stdout + call(t, "task", "logs", id, "--server", url).stdout

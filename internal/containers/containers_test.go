@@ -121,7 +121,7 @@ func takesTooLong(t *testing.T, m *member) {
 	m.nothingLeft(task.ID)
 	for _, r := range all {
 		require.Equal(t, "timeout", r.State)
-		require.Equal(t, "asked\n", m.printed(r), "it was asked to end, and its last words are kept")
+		m.printed(r, "asked\n", "it was asked to end, and its last words are kept")
 	}
 }
 
@@ -212,7 +212,7 @@ func takenOver(t *testing.T, store string) {
 	require.Len(t, all, 1)
 	require.Equal(t, 1, all[0].Attempt)
 	require.JSONEq(t, `7`, orNull(all[0].Output))
-	require.Equal(t, "begun\nreleased\nORK_OUTPUT:7\n", m.printed(all[0]), "each line is there once")
+	m.printed(all[0], "begun\nreleased\nORK_OUTPUT:7\n", "each line is there once")
 	m.nothingLeft(task)
 }
 
@@ -259,7 +259,7 @@ func TestSecretsOfContainersAreHidden(t *testing.T) {
 	m.end(task, "completed")
 	all := m.attempts(task, "a")
 	require.JSONEq(t, `"***"`, orNull(all[0].Output))
-	require.Equal(t, "begun ***\nreleased\n***\n***\nORK_OUTPUT:\"***\"\n", m.printed(all[0]))
+	m.printed(all[0], "begun ***\nreleased\n***\n***\nORK_OUTPUT:\"***\"\n", "what it has printed")
 	m.nothingLeft(task)
 }
 
@@ -281,7 +281,7 @@ func TestC13AnotherMemberTakesContainersOver(t *testing.T) {
 	all := other.attempts(task, "a")
 	require.Len(t, all, 1)
 	require.JSONEq(t, `8`, orNull(all[0].Output))
-	require.Equal(t, "begun\nreleased\nORK_OUTPUT:8\n", other.printed(all[0]))
+	other.printed(all[0], "begun\nreleased\nORK_OUTPUT:8\n", "what it has printed")
 	other.nothingLeft(task)
 }
 
@@ -329,7 +329,7 @@ func TestTheContainerHostMayBeStartedAgain(t *testing.T) {
 	s.release()
 	m.end(task, "completed")
 	all := m.attempts(task, "a")
-	require.Equal(t, "begun\nreleased\nORK_OUTPUT:9\n", m.printed(all[0]))
+	m.printed(all[0], "begun\nreleased\nORK_OUTPUT:9\n", "what it has printed")
 	m.nothingLeft(task)
 }
 

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/api/client"
@@ -159,12 +160,16 @@ func (m *member) attempts(task, node string) (all []wire.Run) {
 	return all
 }
 
-// printed is the log of an attempt.
-func (m *member) printed(r wire.Run) string {
+// printed insists on the log of an attempt. A store that is slow has the last of it later.
+func (m *member) printed(r wire.Run, want, why string) {
 	m.Helper()
-	text, err := m.Log(m.Context(), r.Job)
-	require.NoError(m, err)
-	return text
+	var text string
+	assert.Eventually(m, func() bool {
+		var err error
+		text, err = m.Log(m.Context(), r.Job)
+		return err == nil && len(text) >= len(want)
+	}, patience, 20*time.Millisecond)
+	require.Equal(m, want, text, why)
 }
 
 // nothingLeft waits until no container of a task is there.

@@ -291,6 +291,7 @@ func putToSleep(t *testing.T, p *plan) {
 // leaveAndComeBack stops the member in order: nobody does anything twice.
 func leaveAndComeBack(t *testing.T, p *plan) {
 	begun, rng, s := time.Now(), p.rng(t), newStage(t, "")
+	s.grace = patience / 4 // workers come back, however long the member takes to start
 	s.open(t.Context())
 	e := s.storm(p.tasks, p.kills, func(int) {
 		time.Sleep(millis(rng, 300, 1500))

@@ -59,6 +59,7 @@ func TestTheTasksOfAKilledMemberMoveAgainSoon(t *testing.T) {
 
 func TestNobodyNoticesThatMembersLeaveAndComeBack(t *testing.T) {
 	c := newCompany(t, theMembers)
+	c.visibility = patience / 3 // nobody is taken for dead, however slow the machine is
 	c.open(t.Context())
 	tickers := c.startTickers(t.Context(), manyTickers)
 	require.NoError(t, c.await(t.Context(), "every member owns tasks", func(ctx context.Context) error { return c.spread(ctx, tickers) }))

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -20,7 +19,8 @@ func inKubernetes(t *testing.T, k *fakes.Kubernetes) *member {
 func TestAJobOfKubernetesIsBegunFollowedAndDeleted(t *testing.T) {
 	t.Parallel()
 	k := fakes.NewKubernetes(t)
-	k.Behave("example/train:1", fakes.Image{Prints: []string{"begun", `ORK_OUTPUT:{"rows": 3}`, "ended"}, Takes: 1500 * time.Millisecond})
+	ends := make(chan struct{})
+	k.Behave("example/train:1", fakes.Image{Prints: []string{"begun", `ORK_OUTPUT:{"rows": 3}`, "ended"}, Takes: 1500 * time.Millisecond, Until: ends})
 	m := inKubernetes(t, k)
 	r := m.run("k1", obj{"day": "monday"}, `train: {executor: kubernetes, image: "example/train:1", command: "train --day $DAY", env: {DAY: "$(date) $x"}, timeout: 600,
     config: {namespace: others, service_account: trainer, pull: always}, resources: {cpu: 500, memory: 512Mi}}`)
@@ -30,10 +30,10 @@ func TestAJobOfKubernetesIsBegunFollowedAndDeleted(t *testing.T) {
 		return len(logs["items"].([]any)) > 0
 	}, patience, 10*time.Millisecond, "the log grows while it runs")
 	require.Equal(t, "running", r.task("train")["status"])
+	close(ends)
 	r.ends("success")
 	require.Equal(t, obj{"rows": 3.0}, r.task("train")["output"])
-	_, logs := m.call("GET", "/v1/tasks/"+r.id+"/logs", nil)
-	require.Len(t, logs["items"], 3)
+	r.printed("begun", `ORK_OUTPUT:{"rows": 3}`, "ended")
 
 	made := k.Made()
 	require.Len(t, made, 1)
@@ -104,7 +104,8 @@ func TestWithoutNamespacesThereAreNoJobsOfKubernetes(t *testing.T) {
 func TestAKilledMemberTakesItsJobsOfKubernetesOver(t *testing.T) {
 	t.Parallel()
 	k := fakes.NewKubernetes(t)
-	k.Behave("i", fakes.Image{Prints: []string{"one", "two", "three", "7"}, Takes: 2 * time.Second})
+	ends := make(chan struct{})
+	k.Behave("i", fakes.Image{Prints: []string{"one", "two", "three", "7"}, Takes: 2 * time.Second, Until: ends})
 	m := inKubernetes(t, k)
 	k.Refuse(fakes.Refusal{Match: "/namespaces/flows/jobs", Status: 503}, fakes.Refusal{Match: "POST /apis/batch/v1/namespaces/flows/jobs", Done: true, Then: func() { m.process.Kill() }})
 	r := m.run("k4", nil, `a: {executor: kubernetes, image: i}`)
@@ -117,15 +118,11 @@ func TestAKilledMemberTakesItsJobsOfKubernetesOver(t *testing.T) {
 	}, patience, 10*time.Millisecond)
 	m.process.Kill()
 	m.start()
+	close(ends)
 	r.ends("success")
 	require.Len(t, k.Made(), 1)
 	require.EqualValues(t, 1, r.task("a")["attempt"])
-	var lines []string
-	_, logs := m.call("GET", "/v1/tasks/"+r.id+"/logs", nil)
-	for _, l := range logs["items"].([]any) {
-		lines = append(lines, fmt.Sprint(l.(obj)["text"]))
-	}
-	require.Equal(t, []string{"one", "two", "three", "7"}, lines, "each line is there once")
+	r.printed("one", "two", "three", "7")
 }
 
 func TestNobodyWaitsForAJobOfKubernetesThatIsCanceled(t *testing.T) {

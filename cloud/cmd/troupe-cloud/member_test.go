@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -203,6 +204,21 @@ func (r *run) ends(status string) *run {
 	assert.Eventually(r, func() bool { s := r.status(); return s == "success" || s == "failed" || s == "cancelled" }, patience, 20*time.Millisecond)
 	require.Equal(r, status, r.status(), "%v", r.read())
 	return r
+}
+
+// printed insists on the lines of its log, each once. A store that is slow has the last of them later.
+func (r *run) printed(want ...string) {
+	r.Helper()
+	var lines []string
+	assert.Eventually(r, func() bool {
+		lines = nil
+		_, logs := r.call("GET", "/v1/tasks/"+r.id+"/logs", nil)
+		for _, l := range logs["items"].([]any) {
+			lines = append(lines, fmt.Sprint(l.(obj)["text"]))
+		}
+		return len(lines) >= len(want)
+	}, patience, 20*time.Millisecond)
+	require.Equal(r, want, lines)
 }
 
 // until waits for a task's status.

@@ -33,8 +33,9 @@ type Kubernetes struct {
 
 // Image is what its containers do.
 type Image struct {
-	Prints  []string      // lines
-	Takes   time.Duration // from the first to the end
+	Prints  []string        // lines
+	Takes   time.Duration   // from the first to the end
+	Until   <-chan struct{} // it goes on until this is closed; nil = it does not wait
 	Exit    int
 	OOM     bool
 	Waits   string // the reason for which it never starts
@@ -223,7 +224,9 @@ func (j *kubeJob) container() map[string]any {
 	return template["spec"].(map[string]any)["containers"].([]any)[0].(map[string]any)
 }
 
-func (j *kubeJob) over() bool { return j.image.Waits == "" && time.Since(j.begun) >= j.image.Takes }
+func (j *kubeJob) over() bool {
+	return j.image.Waits == "" && time.Since(j.begun) >= j.image.Takes && closed(j.image.Until)
+}
 
 func (k *Kubernetes) find(namespace, name string) *kubeJob {
 	for _, j := range k.jobs {
@@ -374,9 +377,17 @@ func (k *Kubernetes) log(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintln(w, line)
 		_ = http.NewResponseController(w).Flush() // who has gone reads no more
 	}
-	if due := time.Until(j.begun.Add(j.image.Takes)); due > 0 && r.FormValue("follow") == "true" {
+	if r.FormValue("follow") != "true" {
+		return
+	}
+	select {
+	case <-time.After(time.Until(j.begun.Add(j.image.Takes))):
+	case <-r.Context().Done():
+		return
+	}
+	if j.image.Until != nil {
 		select {
-		case <-time.After(due):
+		case <-j.image.Until:
 		case <-r.Context().Done():
 		}
 	}

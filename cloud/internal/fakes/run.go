@@ -21,12 +21,13 @@ type Run struct {
 
 // Behavior is how executions of a job go.
 type Behavior struct {
-	Looks int           // how often it is found to go on before it has ended
-	Pends int           // how many of these times it has yet to begin
-	Takes time.Duration // how long it takes at least
-	Fails string        // with this message; "" = it succeeds
-	Mute  bool          // it fails without a message
-	Gone  bool          // somebody deletes it
+	Looks int             // how often it is found to go on before it has ended
+	Pends int             // how many of these times it has yet to begin
+	Takes time.Duration   // how long it takes at least
+	Until <-chan struct{} // it goes on until this is closed; nil = it does not wait
+	Fails string          // with this message; "" = it succeeds
+	Mute  bool            // it fails without a message
+	Gone  bool            // somebody deletes it
 	// Work is what it does when it is begun.
 	Work func(env map[string]string)
 }
@@ -205,7 +206,17 @@ func (f *Run) cancel(w http.ResponseWriter, name string) {
 }
 
 func (e *Execution) over() bool {
-	return e.Cancels > 0 || e.looks >= e.behavior.Looks && time.Since(e.Begun) >= e.behavior.Takes
+	return e.Cancels > 0 || e.looks >= e.behavior.Looks && time.Since(e.Begun) >= e.behavior.Takes && closed(e.behavior.Until)
+}
+
+// closed says whether a channel is, if there is one.
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return c == nil
+	}
 }
 
 // looked is how it is told to somebody who looks.

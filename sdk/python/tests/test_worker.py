@@ -335,24 +335,25 @@ result: total
             with lock:
                 now += 1
                 most = max(most, now)
-            job.wait_canceled(0.005)
+            job.wait_canceled(0.05)
             with lock:
                 now -= 1
 
+        tasks = [self.start() for _ in range(20)]
         self.work(handler, concurrency=2, prefetch=3)
-        for task in [self.start() for _ in range(20)]:
+        for task in tasks:
             self.assertEqual("completed", self.ended(task)["state"])
         self.assertEqual(2, most)
 
 
 class TestClaims(WorkerTest):
     def test_a_long_job_keeps_its_claim(self) -> None:
-        self.publish(", visibility_ms: 1200")
+        self.publish(", visibility_ms: 4000")
         begun: List[str] = []
 
         def handler(job: Job) -> str:
             begun.append(job.id)
-            return "canceled" if job.wait_canceled(3.0) else "done"
+            return "canceled" if job.wait_canceled(9.0) else "done"
 
         self.work(handler)
         self.work(handler)
@@ -392,7 +393,7 @@ class TestClaims(WorkerTest):
             self.assertEqual("canceled", self.client.task(task)["state"])
 
     def test_a_worker_that_is_killed_loses_its_job_to_another(self) -> None:
-        self.publish(", visibility_ms: 300")
+        self.publish(", visibility_ms: 3000")
         doomed = self.doomed()
         task = self.start()
         assert doomed.stdout is not None

@@ -292,16 +292,16 @@ result: total
 
   test("no more than concurrency jobs are at work", async () => {
     await publish();
+    const tasks = await Promise.all(Array.from({ length: 20 }, () => start()));
     let [now, most] = [0, 0];
     work(
       async () => {
         most = Math.max(most, ++now);
-        await pause(5);
+        await pause(50);
         now--;
       },
       { concurrency: 2, prefetch: 3 },
     );
-    const tasks = await Promise.all(Array.from({ length: 20 }, () => start()));
     for (const task of tasks) assert.equal((await ended(task)).state, "completed");
     assert.equal(most, 2);
   });
@@ -309,11 +309,11 @@ result: total
 
 describe("claims", () => {
   test("a long job keeps its claim", async () => {
-    await publish(", visibility_ms: 1200");
+    await publish(", visibility_ms: 4000");
     let begun = 0;
     const handler: Handler = async (job) => {
       begun++;
-      await pause(3_000, undefined, { signal: job.signal });
+      await pause(9_000, undefined, { signal: job.signal });
       return "done";
     };
     work(handler);
@@ -340,7 +340,7 @@ describe("claims", () => {
   });
 
   test("a worker that is killed loses its job to another", async () => {
-    await publish(", visibility_ms: 300");
+    await publish(", visibility_ms: 3000");
     const { process: doomed, lines } = other("doomed");
     const task = await start();
     const { value: id } = await lines.next();

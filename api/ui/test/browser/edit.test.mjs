@@ -1,14 +1,14 @@
 // How flows are written on their pages: by keys, and as the server sees them.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { axeFinds, openPage, startBrowser, startMember, until } from './harness.mjs'
+import { axeFinds, openPage, patience, startBrowser, startMember, until } from './harness.mjs'
 
 let member, browser
 
 before(async () => {
   member = await startMember()
   browser = await startBrowser()
-}, { timeout: 60_000 })
+}, { timeout: 120_000 })
 
 after(async () => {
   await browser?.close()
@@ -17,9 +17,9 @@ after(async () => {
 
 /** Does something on a page, of which the browser must not complain. */
 function onPage(name, path, act, options) {
-  test(name, { timeout: 60_000 }, async () => {
+  test(name, { timeout: 120_000 }, async () => {
     const { page, complaints, close } = await openPage(browser, options)
-    page.setDefaultTimeout(10_000)
+    page.setDefaultTimeout(patience)
     try {
       await page.goto(member.url + path)
       await act(page)

@@ -53,7 +53,10 @@ export async function startMember({ token, flags = [] } = {}) {
   return started
 }
 
-export async function until(is, what, ms = 20_000) {
+/** How long anything may take that is about to happen, on a machine that has other things to do. */
+export const patience = 30_000
+
+export async function until(is, what, ms = patience) {
   for (const end = Date.now() + ms; Date.now() < end; await sleep(50)) if (await is()) return
   throw new Error(`not within ${ms} ms: ${what}`)
 }
@@ -117,7 +120,7 @@ export async function axeFindsNothing(page) {
 /** Does something on a page, of which the browser must not complain. */
 export async function onPageOf(browser, address, act, options) {
   const { page, complaints, close } = await openPage(browser, options)
-  page.setDefaultTimeout(8000)
+  page.setDefaultTimeout(patience)
   try {
     await page.goto(address)
     await act(page)

@@ -1,5 +1,8 @@
 // How a task came to be what it is: its timeline, its replay, its logs, and the versions of its flow.
 import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { axeFindsNothing, onPageOf, startBrowser, startMember, until } from './harness.mjs'
 
@@ -8,7 +11,7 @@ const tasks = {}
 
 const version = service => ({ start: 'pay', nodes: { pay: { exec_type: 'queue', service, retry: { max_attempts: 3 } } } })
 const printing = (lines, code = '') => ({ start: 'say', nodes: { say: { exec_type: 'local_script', script: { cmd: 'sh', args: ['-c', `seq 1 ${lines} | sed 's/^/line /' >&2; echo Disk is full >&2; ${code} echo '{}'`], stderr_mode: 'log' } } } })
-const over = id => until(async () => ['completed', 'failed'].includes((await member.api('GET', `/v1/tasks/${id}`)).state), `${id} ends`, 30_000)
+const over = id => until(async () => ['completed', 'failed'].includes((await member.api('GET', `/v1/tasks/${id}`)).state), `${id} ends`)
 
 before(async () => {
   member = await startMember()
@@ -24,7 +27,7 @@ before(async () => {
   await member.api('PUT', '/v1/flows/printer', printing(20_000))
   tasks.printed = await member.start('printer', {})
   await over(tasks.printed)
-}, { timeout: 90_000 })
+}, { timeout: 120_000 })
 
 after(async () => {
   await browser?.close()
@@ -32,7 +35,7 @@ after(async () => {
 })
 
 function onPage(name, path, act) {
-  test(name, { timeout: 30_000 }, () => onPageOf(browser, member.url + path(), act))
+  test(name, { timeout: 120_000 }, () => onPageOf(browser, member.url + path(), act))
 }
 
 const row = (page, id) => page.getByRole('row').filter({ has: page.locator(`[title="${id}"]`) })
@@ -122,7 +125,7 @@ onPage('the tasks of a flow are those of one version', () => '/ui/flows/bill?tab
 })
 
 onPage('a log of many lines is searched, and only what is seen is drawn', () => `/ui/tasks/${tasks.printed}?tab=logs`, async page => {
-  await page.getByText('20,002 lines').waitFor({ timeout: 20_000 })
+  await page.getByText('20,002 lines').waitFor()
   await page.locator('.log').getByText('Disk is full').waitFor()
   assert.ok(await page.locator('.log-line').count() < 120)
   await page.getByLabel('Only lines with this text').fill('disk IS')
@@ -133,12 +136,15 @@ onPage('a log of many lines is searched, and only what is seen is drawn', () => 
 })
 
 onPage('a log is followed while its job goes on', () => '/ui/', async page => {
-  await member.api('PUT', '/v1/flows/talker', printing(3, 'sleep 3; echo And then >&2;'))
+  const dir = mkdtempSync(join(tmpdir(), 'troupe-ui-talk-'))
+  await member.api('PUT', '/v1/flows/talker', printing(3, `until [ -e ${dir}/go ]; do sleep 0.1; done; echo And then >&2;`))
   const id = await member.start('talker', {})
   await page.goto(`${member.url}/ui/tasks/${id}?node=say`)
   await page.locator('.log').getByText('Disk is full').waitFor()
   assert.equal(await page.locator('.log').getByText('And then').count(), 0)
+  writeFileSync(join(dir, 'go'), '')
   await page.locator('.log').getByText('And then').waitFor()
+  rmSync(dir, { recursive: true })
 })
 
 onPage('a list is told what changes, and does not ask for it', () => '/ui/tasks', async page => {

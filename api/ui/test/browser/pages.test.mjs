@@ -1,7 +1,7 @@
 // What people do on the pages, in a real browser on a real member.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { axeFindsNothing, onPageOf, openPage, seed, startBrowser, startMember, until } from './harness.mjs'
+import { axeFindsNothing, onPageOf, openPage, patience, seed, startBrowser, startMember, until } from './harness.mjs'
 
 let member, browser, tasks
 
@@ -9,7 +9,7 @@ before(async () => {
   member = await startMember()
   browser = await startBrowser()
   tasks = await seed(member)
-}, { timeout: 60_000 })
+}, { timeout: 120_000 })
 
 after(async () => {
   await browser?.close()
@@ -18,7 +18,7 @@ after(async () => {
 
 /** Does something on a page, of which the browser must not complain. */
 function onPage(name, path, act, options) {
-  test(name, { timeout: 30_000 }, () => onPageOf(browser, member.url + (typeof path === 'function' ? path() : path), act, options))
+  test(name, { timeout: 120_000 }, () => onPageOf(browser, member.url + (typeof path === 'function' ? path() : path), act, options))
 }
 
 const row = (page, id) => page.getByRole('row').filter({ has: page.locator(`[title="${id}"]`) })
@@ -94,7 +94,7 @@ onPage('a failed task is retried, and fails again', () => `/ui/tasks/${tasks.fai
   await page.getByRole('cell', { name: 'task retried' }).waitFor()
 })
 
-test('an approval is given on the page of its task, and what follows is seen as it happens', { timeout: 30_000 }, async () => {
+test('an approval is given on the page of its task, and what follows is seen as it happens', { timeout: 120_000 }, async () => {
   const id = await member.start('order', { order: 'A-9', amount: 3, lines: [1] })
   const { page, complaints, close } = await openPage(browser)
   try {
@@ -213,9 +213,9 @@ onPage('a task is run again with other params, after a dry run that counts what 
   assert.deepEqual((await member.api('GET', `/v1/tasks/${made}`)).params, { name: 'Zoe' })
 })
 
-test('a state of which there are very many tasks is told beside those that are counted', { timeout: 30_000 }, async () => {
+test('a state of which there are very many tasks is told beside those that are counted', { timeout: 120_000 }, async () => {
   const { page, complaints, close } = await openPage(browser)
-  page.setDefaultTimeout(8000)
+  page.setDefaultTimeout(patience)
   try {
     const groups = [{ key: 'completed', count: 10_000, more: true }, { key: 'failed', count: 12 }]
     await page.route('**/v1/tasks/count?*', route => route.fulfill({ json: { count: 10_012, exact: false, groups } }))
@@ -263,7 +263,11 @@ onPage('an approval is answered on a phone, and who did is kept', '/ui/approvals
 }, { viewport: { width: 360, height: 740 } })
 
 onPage('approvals are gone through and opened by keys alone', '/ui/approvals', async page => {
-  for (const order of ['B-1', 'B-2']) await member.start('order', { order, amount: 108, lines: [1] })
+  for (const order of ['B-1', 'B-2']) {
+    const id = await member.start('order', { order, amount: 108, lines: [1] })
+    await until(async () => (await member.api('GET', `/v1/approvals?q=${id}`)).items.length === 1, 'the approval is there')
+  }
+  await page.reload() // rows that come while keys are pressed would move the others
   const rows = page.getByRole('listitem').locator('strong a')
   await rows.nth(1).waitFor()
   const chosen = () => rows.evaluateAll(all => all.indexOf(document.activeElement))
@@ -287,7 +291,7 @@ onPage('Enter is for what has the focus, and for a row that was chosen otherwise
   await page.waitForURL('**/ui/tasks/task-**')
 })
 
-test('whoever has a link answers one approval, and is told when somebody else was quicker', { timeout: 30_000 }, async () => {
+test('whoever has a link answers one approval, and is told when somebody else was quicker', { timeout: 120_000 }, async () => {
   const id = await member.start('order', { order: 'A-10', amount: 120, lines: [1] })
   await until(async () => (await member.api('GET', `/v1/approvals?q=${id}`)).items.length === 1, 'the approval is there')
   const approval = (await member.api('GET', `/v1/approvals?q=${id}`)).items[0].id
@@ -323,7 +327,7 @@ onPage('the cluster tells its members and shards', '/ui/cluster', async page => 
   await page.getByRole('img', { name: '1024 shards, of which 0 have no owner' }).waitFor()
 })
 
-test('who needs a token signs in, and is told live what happens', { timeout: 60_000 }, async () => {
+test('who needs a token signs in, and is told live what happens', { timeout: 120_000 }, async () => {
   const guarded = await startMember({ token: 'open sesame' })
   const { page, close } = await openPage(browser)
   try {

@@ -10,7 +10,7 @@ before(async () => {
   browser = await startBrowser()
   waiting = await member.start('order', { order: 'A-1', amount: 12, lines: [1] })
   await until(async () => (await member.api('GET', `/v1/tasks/${waiting}/waiting`)).waits.some(w => w.for === 'approval'), 'an approval is asked for')
-}, { timeout: 60_000 })
+}, { timeout: 120_000 })
 
 after(async () => {
   await browser?.close()
@@ -19,7 +19,7 @@ after(async () => {
 
 /** Does something on a page, signed in with a token. */
 function signedIn(name, token, path, act) {
-  test(name, { timeout: 30_000 }, () => onPageOf(browser, 'about:blank', async page => {
+  test(name, { timeout: 120_000 }, () => onPageOf(browser, 'about:blank', async page => {
     const answer = await page.context().request.post(member.url + '/v1/session', { data: { token: await token() } })
     assert.equal(answer.status(), 200)
     await page.goto(member.url + path())
@@ -82,7 +82,7 @@ signedIn('an approver answers, and steers nothing', () => make('grace', 'approve
 })
 
 // The refusals that follow are told in the browser's console, as is wanted here.
-test('who signs out is asked for a token', { timeout: 30_000 }, async () => {
+test('who signs out is asked for a token', { timeout: 120_000 }, async () => {
   const { page, close } = await openPage(browser)
   try {
     await page.context().request.post(member.url + '/v1/session', { data: { token: await make('bob', 'author') } })

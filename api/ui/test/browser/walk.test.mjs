@@ -5,7 +5,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { after, before, test } from 'node:test'
-import { openPage, startBrowser, startMember, until } from './harness.mjs'
+import { openPage, patience, startBrowser, startMember, until } from './harness.mjs'
 
 const service = 'press'
 const definition = { nodes: { print: { service, route: 'queue', start_timeout: '20s' } } }
@@ -15,7 +15,7 @@ before(async () => {
   member = await startMember({ flags: ['--worker-ttl', '2s'] })
   browser = await startBrowser()
   await member.api('PUT', '/v1/flows/leaflets', definition)
-}, { timeout: 60_000 })
+}, { timeout: 120_000 })
 
 after(async () => {
   await browser?.close()
@@ -71,7 +71,7 @@ test('from a dead worker to the tasks that it left, and to their end', { timeout
   await until(async () => firing('QueueWithoutWorkers', before, await scrape()).includes(service), 'the alert would fire')
 
   const { page, complaints, close } = await openPage(browser)
-  page.setDefaultTimeout(10_000)
+  page.setDefaultTimeout(patience)
   try {
     const link = /https:\/\/troupe\.example(\/ui\/[^'\n]+)/.exec(alert('QueueWithoutWorkers'))[1].replace('{{ $labels.service }}', service)
     await page.goto(member.url + link)
@@ -84,7 +84,7 @@ test('from a dead worker to the tasks that it left, and to their end', { timeout
     await page.getByRole('link', { name: `Take off the filter in the queue of ${service}` }).waitFor()
     await rows(page, 3)
 
-    await until(async () => (await count('flow=leaflets&state=failed')) === 3, 'nobody came for them', 40_000)
+    await until(async () => (await count('flow=leaflets&state=failed')) === 3, 'nobody came for them', 60_000)
     await page.goto(`${member.url}/ui/`)
     const group = (await member.api('GET', '/v1/overview')).failing.groups.find(g => g.flow === 'leaflets')
     assert.deepEqual([group.count, await count(group.query)], [3, 3])
