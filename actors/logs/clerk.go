@@ -3,6 +3,7 @@ package logs
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -102,16 +103,34 @@ func (s *batch) gather(b *Book, list []*Writer) []*Writer {
 			if len(taken) == 0 {
 				break
 			}
-			chunk := w.chunk(b.pass(taken))
-			for _, l := range chunk.Lines {
-				size += len(l.Text)
+			for _, chunk := range w.numbered(b.pass(taken)) {
+				for _, l := range chunk.Lines {
+					size += len(l.Text)
+				}
+				s.chunks, s.of = append(s.chunks, chunk), append(s.of, w)
 			}
-			s.chunks, s.of = append(s.chunks, chunk), append(s.of, w)
 		}
 		w.round = 0
 		s.settled = append(s.settled, w)
 	}
 	return list
+}
+
+// numbered are lines as chunks. What tells of lost lines is one by itself, with the number of the last of them: whoever reads the source again numbers
+// them, too, and may lose others.
+func (w *Writer) numbered(list []lines.Line) (chunks []persistence.LogChunk) {
+	for len(list) > 0 {
+		n := slices.IndexFunc(list, func(l lines.Line) bool { return l.Passed > 0 })
+		switch n {
+		case 0:
+			w.number += int64(list[0].Passed - 1)
+			n = 1
+		case -1:
+			n = len(list)
+		}
+		chunks, list = append(chunks, w.chunk(list[:n:n])), list[n:]
+	}
+	return chunks
 }
 
 func (w *Writer) chunk(list []lines.Line) persistence.LogChunk {

@@ -175,6 +175,44 @@ func TestALogThatIsReadAgainFromItsBeginningHasEachLineOnce(t *testing.T) {
 	}, patience, time.Millisecond)
 }
 
+// TestLinesThatAreLostWhenALogIsReadAgainHaveTheirNumbers has what was stored before read again faster than the store takes it, as by the next
+// member after one that was killed.
+func TestLinesThatAreLostWhenALogIsReadAgainHaveTheirNumbers(t *testing.T) {
+	var hold atomic.Bool
+	held, free := make(chan struct{}), make(chan struct{})
+	b, store := open(t, 0, func(context.Context) error {
+		if hold.CompareAndSwap(true, false) {
+			close(held)
+			<-free
+		}
+		return nil
+	})
+	const half = 8_000
+	tell := func(w io.Writer, from, to int) {
+		for i := from; i < to; i++ {
+			fmt.Fprintf(w, "%0100d\n", i)
+		}
+	}
+	first := b.Resume("t", "j", "box")
+	for from := 0; from < 2*half; from += half { // as much as fits
+		tell(first.Stream(lines.Stdout), from, from+half)
+		last := fmt.Sprintf("%0100d\n", from+half-1)
+		require.Eventually(t, func() bool { return strings.HasSuffix(text(t, store, "j"), last) }, patience, time.Millisecond)
+	}
+	before := text(t, store, "j")
+
+	hold.Store(true)
+	fmt.Fprintln(b.Open("t", "other"), "said")
+	<-held
+	again := b.Resume("t", "j", "box")
+	tell(again.Stream(lines.Stdout), 0, 2*half)
+	close(free)
+	require.True(t, again.Close())
+	fmt.Fprintln(again.Stream(lines.Stdout), "new")
+	require.NoError(t, b.Close(t.Context()))
+	require.Equal(t, before+"stdout: new\n", text(t, store, "j"))
+}
+
 func TestOfALongLogTheNewestIsKept(t *testing.T) {
 	b, store := open(t, 100_000, nil)
 	w := b.Open("t", "j")

@@ -46,6 +46,8 @@ type Line struct {
 	At     int64 // Unix milliseconds
 	Stream string
 	Text   string
+	// Passed is how many lines one that tells of lost ones stands for among those that were never taken; 0 = it is a line itself.
+	Passed int
 }
 
 // Room is what several buffers share.
@@ -82,7 +84,8 @@ type Buffer struct {
 	mu    sync.Mutex
 	lines []Line
 	bytes int // of lines, with what they cost
-	lost  int // lines that did not fit since the last one that did
+	lost  int // lines that did not fit since the last one that did, and that were taken in vain
+	never int // those of them that did not fit
 	any   bool
 	rests [len(Streams)]bytes.Buffer // of each stream the line that has not ended
 }
@@ -139,7 +142,7 @@ func (b *Buffer) split(code int, p []byte) {
 			end = whole(p, max(MaxLine-rest.Len(), 1))
 		}
 		rest.Write(p[:end])
-		b.add(Line{time.Now().UnixMilli(), Streams[code], rest.String()})
+		b.add(Line{At: time.Now().UnixMilli(), Stream: Streams[code], Text: rest.String()})
 		rest.Reset()
 		p = p[end:]
 	}
@@ -164,6 +167,7 @@ func (b *Buffer) add(l Line) {
 	b.any = true
 	if cost := len(l.Text) + perLine; b.bytes+cost > b.most() || !b.Room.Take(cost) {
 		b.lost++
+		b.never++
 		return
 	}
 	b.tellLost(l.At)
@@ -187,8 +191,8 @@ func (b *Buffer) tellLost(at int64) {
 	if b.lost == 0 {
 		return
 	}
-	l := Line{at, Log, Lost(b.lost)}
-	b.lost = 0
+	l := Line{At: at, Stream: Log, Text: Lost(b.lost), Passed: b.never}
+	b.lost, b.never = 0, 0
 	b.Room.force(len(l.Text) + perLine)
 	b.put(l)
 }
@@ -238,7 +242,7 @@ func (b *Buffer) Close() {
 	b.change(func() {
 		for code := range b.rests {
 			if rest := &b.rests[code]; rest.Len() > 0 {
-				b.add(Line{time.Now().UnixMilli(), Streams[code], rest.String()})
+				b.add(Line{At: time.Now().UnixMilli(), Stream: Streams[code], Text: rest.String()})
 				*rest = bytes.Buffer{}
 			}
 		}
