@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/troupe-engine/troupe/actors"
@@ -55,33 +56,95 @@ func (s withFiles) forget(ctx context.Context, task string) error {
 	return err
 }
 
-// DeleteEnded deletes the files first: should it be cut short then, the tasks are still there, and deleted the next time.
+// DeleteEnded deletes files of no task that goes on meanwhile.
 func (s withFiles) DeleteEnded(ctx context.Context, before int64, limit int) (int, error) {
-	ends, err := s.EndedBetween(ctx, 0, before, limit)
+	if err := s.finish(ctx); err != nil {
+		return 0, err
+	}
+	ends, more, err := s.nextEnded(ctx, 0, before, limit)
 	if err != nil || len(ends) == 0 {
 		return 0, err
 	}
-	for _, end := range ends {
-		if err := s.forget(ctx, end.ID); err != nil {
-			return 0, err
-		}
+	if more { // only of those before the last millisecond all are known
+		before = ends[len(ends)-1].EndedAt
+		ends = slices.DeleteFunc(ends, func(end persistence.TaskEnd) bool { return end.EndedAt == before })
 	}
-	return s.Store.DeleteEnded(ctx, ends[len(ends)-1].EndedAt+1, len(ends))
+	ids := make([]string, len(ends))
+	for i := range ends {
+		ids[i] = ends[i].ID
+	}
+	n, err := s.deleting(ctx, ids, func() (int, error) { return s.Store.DeleteEnded(ctx, before, len(ends)) })
+	if err == nil && more {
+		n = limit // as whoever asks knows that there are more
+	}
+	return n, err
 }
 
-// DeleteFlow does the same with the tasks of a flow.
+// DeleteFlow does the same with the tasks of a flow, which may go on until they are deleted.
 func (s withFiles) DeleteFlow(ctx context.Context, id string, limit int) (int, error) {
+	if err := s.finish(ctx); err != nil {
+		return 0, err
+	}
 	tasks, err := s.ListTasks(ctx, persistence.TaskFilter{FlowID: id, Limit: limit})
 	if err != nil {
 		return 0, err
 	}
+	ids := make([]string, len(tasks))
 	for i := range tasks {
-		if err := s.forget(ctx, tasks[i].ID); err != nil {
-			return 0, err
+		ids[i] = tasks[i].ID
+	}
+	return s.deleting(ctx, ids, func() (int, error) { return s.Store.DeleteFlow(ctx, id, limit) })
+}
+
+// deleting deletes tasks, and then the files of those that are gone. Should it be cut short in between, a note says whose files are left.
+func (s withFiles) deleting(ctx context.Context, ids []string, do func() (int, error)) (int, error) {
+	if len(ids) == 0 {
+		return do()
+	}
+	note, err := objects.NoteGoing(ctx, s.bucket, ids)
+	if err != nil {
+		return 0, err
+	}
+	n, err := do()
+	if err != nil {
+		return n, err
+	}
+	return n, s.forgetGone(ctx, note, ids)
+}
+
+// forgetGone deletes the files of those of some tasks that are gone, and the note of them.
+func (s withFiles) forgetGone(ctx context.Context, note string, ids []string) error {
+	for _, id := range ids {
+		gone, err := s.Gone(ctx, []string{id}) // now: a task of the same key may begin
+		if err != nil {
+			return err
+		}
+		if len(gone) == 0 {
+			continue
+		}
+		if err := s.forget(ctx, id); err != nil {
+			return err
 		}
 	}
-	return s.Store.DeleteFlow(ctx, id, limit)
+	return s.bucket.Remove(ctx, note)
 }
+
+// finish deletes what deletions that were cut short have left.
+func (s withFiles) finish(ctx context.Context) error {
+	notes, err := objects.NotesOfGoing(ctx, s.bucket, time.Now().Add(-cutShort))
+	if err != nil {
+		return err
+	}
+	for note, ids := range notes {
+		if err := s.forgetGone(ctx, note, ids); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cutShort is how old the note of a deletion is at least that somebody else finishes.
+var cutShort = time.Hour
 
 // How many tasks have their files deleted at once, and how late the end of a task may be written.
 const (
@@ -95,7 +158,7 @@ func (s withFiles) sweep(ctx context.Context, before int64) (more bool, err erro
 	if err != nil {
 		return false, err
 	}
-	ends, more, err := s.nextEnded(ctx, from, before)
+	ends, more, err := s.nextEnded(ctx, from, before, sweptAtOnce)
 	if err != nil || len(ends) == 0 {
 		return false, err
 	}
@@ -113,8 +176,8 @@ func (s withFiles) sweep(ctx context.Context, before int64) (more bool, err erro
 
 // nextEnded lists the first tasks that ended from a time on. When there are more, these have not all ended in one millisecond: who begins with the last
 // of them gets further.
-func (s withFiles) nextEnded(ctx context.Context, from, before int64) (ends []persistence.TaskEnd, more bool, err error) {
-	for limit := sweptAtOnce; ; limit *= 2 {
+func (s withFiles) nextEnded(ctx context.Context, from, before int64, limit int) (ends []persistence.TaskEnd, more bool, err error) {
+	for ; ; limit *= 2 {
 		ends, err = s.EndedBetween(ctx, from, before, limit)
 		if err != nil || len(ends) < limit {
 			return ends, false, err

@@ -2,6 +2,7 @@ package troupe
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"testing"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/troupe-engine/troupe/internal/objects"
 	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/model"
+	"github.com/troupe-engine/troupe/persistence/storetest"
 )
 
 // endings is a store of nothing but ends of tasks, in order.
@@ -59,4 +62,124 @@ func TestFilesOfVeryManyTasksAreDeleted(t *testing.T) {
 	_, err = withFiles{store, bucket, files.log}.sweep(t.Context(), 3*hour)
 	require.NoError(t, err)
 	require.Zero(t, store.read, "who comes next goes on from there")
+}
+
+// between is a store in which something happens after tasks were looked for and before any is deleted.
+type between struct {
+	persistence.Store
+	then func() error
+}
+
+func (s between) DeleteEnded(ctx context.Context, before int64, limit int) (int, error) {
+	if err := s.then(); err != nil {
+		return 0, err
+	}
+	return s.Store.DeleteEnded(ctx, before, limit)
+}
+
+// ending is a store with tasks a to d, which have ended one after the other from 1 on and have files.
+func ending(t *testing.T) (s persistence.Store, bucket objects.Bucket, ends func(id string, status string, at int64)) {
+	s = model.New(model.Options{})
+	storetest.Publish(t, s, "flow", "version")
+	me, err := s.Join(t.Context(), persistence.Joining{Name: "me", TTL: time.Hour})
+	require.NoError(t, err)
+	bucket, err = objects.OpenDir(t.TempDir())
+	require.NoError(t, err)
+	commit := func(c persistence.Commit) {
+		answers, err := s.Commit(t.Context(), me, []persistence.Commit{c})
+		require.NoError(t, err)
+		require.NoError(t, answers[0])
+	}
+	seq := int64(1)
+	ends = func(id string, status string, at int64) {
+		seq++
+		commit(persistence.Commit{Task: id, Seq: seq, Events: []byte("[]"), Columns: &persistence.Columns{Status: status, EndedAt: at}})
+	}
+	for i, id := range []string{"a", "b", "c", "d"} {
+		commit(persistence.Commit{Task: id, Create: &persistence.Create{FlowID: "flow", VersionID: "version"}, Seq: 1, Events: []byte("[]"), Columns: &persistence.Columns{Status: "failed", EndedAt: int64(i + 1)}})
+		require.NoError(t, bucket.Put(t.Context(), objects.Folder(id, "u", 1, 1)+objects.SpecFile, nil))
+	}
+	return s, bucket, ends
+}
+
+// haveFiles are the tasks that have files, and those that are there.
+func haveFiles(t *testing.T, s persistence.Store, bucket objects.Bucket) (files, tasks []string) {
+	for _, id := range []string{"a", "b", "c", "d"} {
+		list, err := bucket.List(t.Context(), objects.RunFolder(id))
+		require.NoError(t, err)
+		if len(list) > 0 {
+			files = append(files, id)
+		}
+		if _, err := s.Task(t.Context(), id); err == nil {
+			tasks = append(tasks, id)
+		}
+	}
+	return files, tasks
+}
+
+func TestATaskThatGoesOnBeforeItIsDeletedKeepsItsFilesAndNoOtherGoesWithoutThem(t *testing.T) {
+	s, bucket, ends := ending(t)
+	files := withFiles{between{s, func() error { ends("a", "running", 0); return nil }}, bucket, slog.New(slog.DiscardHandler)}
+	_, err := files.DeleteEnded(t.Context(), 100, 3)
+	require.NoError(t, err)
+	left, tasks := haveFiles(t, s, bucket)
+	require.Contains(t, left, "a")
+	require.Contains(t, tasks, "a")
+	require.Equal(t, tasks, left)
+	files.Store = s
+	n, err := files.DeleteEnded(t.Context(), 100, 3)
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+	left, tasks = haveFiles(t, s, bucket)
+	require.Equal(t, []string{"a"}, left)
+	require.Equal(t, []string{"a"}, tasks)
+}
+
+func TestADeletionThatWasCutShortIsFinished(t *testing.T) {
+	s, bucket, _ := ending(t)
+	killed := errors.New("the member is killed")
+	files := withFiles{deleted{s, killed}, bucket, slog.New(slog.DiscardHandler)}
+	_, err := files.DeleteEnded(t.Context(), 100, 9)
+	require.ErrorIs(t, err, killed)
+	files.Store = s
+	n, err := files.DeleteEnded(t.Context(), 100, 9)
+	require.NoError(t, err)
+	require.Zero(t, n, "somebody may be about to delete the files")
+	defer func(was time.Duration) { cutShort = was }(cutShort)
+	cutShort = -time.Hour
+	_, err = files.DeleteEnded(t.Context(), 100, 9)
+	require.NoError(t, err)
+	left, err := bucket.List(t.Context(), "./")
+	require.NoError(t, err)
+	require.Empty(t, left, "nor a note of them")
+}
+
+// deleted is a store whose member ends when tasks were deleted.
+type deleted struct {
+	persistence.Store
+	err error
+}
+
+func (s deleted) DeleteEnded(ctx context.Context, before int64, limit int) (int, error) {
+	n, err := s.Store.DeleteEnded(ctx, before, limit)
+	return n, errors.Join(err, s.err)
+}
+
+func (s between) DeleteFlow(ctx context.Context, id string, limit int) (int, error) {
+	if err := s.then(); err != nil {
+		return 0, err
+	}
+	return s.Store.DeleteFlow(ctx, id, limit)
+}
+
+func TestFilesThatATaskWritesWhileItsFlowIsDeletedGoWithIt(t *testing.T) {
+	s, bucket, _ := ending(t)
+	files := withFiles{between{s, func() error {
+		return bucket.Put(t.Context(), objects.Folder("b", "u", 1, 2)+objects.SpecFile, nil)
+	}}, bucket, slog.New(slog.DiscardHandler)}
+	_, err := files.DeleteFlow(t.Context(), "flow", 9)
+	require.NoError(t, err)
+	left, tasks := haveFiles(t, s, bucket)
+	require.Empty(t, tasks)
+	require.Empty(t, left)
 }
