@@ -5,8 +5,8 @@ import "context"
 // Holds keeps which tasks refer to objects of others: values that are kept beside the store (package internal/payload), of a history or of params
 // that tasks have in common.
 type Holds interface {
-	// Hold notes that a task which is about to begin refers to objects, and has that from another task. ErrUnknown when that one is not there any
-	// more: nothing is noted then.
+	// Hold notes that a task which is about to begin refers to objects, and has that from another task; what is noted already is so anew. ErrUnknown
+	// when that task is not there any more: nothing is noted then.
 	Hold(ctx context.Context, task, from string, at int64, objects []Object) error
 	// Gone lists those of some tasks that are not there.
 	Gone(ctx context.Context, tasks []string) ([]string, error)

@@ -24,9 +24,7 @@ func (s *store) Hold(ctx context.Context, task, from string, at int64, objects [
 		return persistence.ErrUnknown
 	}
 	for _, o := range objects {
-		if _, known := s.holds[hold{o, task}]; !known {
-			s.holds[hold{o, task}] = at
-		}
+		s.holds[hold{o, task}] = max(s.holds[hold{o, task}], at)
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ func (s *store) Hold(ctx context.Context, task, from string, at int64, objects [
 			return persistence.ErrUnknown
 		}
 		for _, o := range objects {
-			if _, err := x.exec("INSERT INTO holds (owner, object, task, at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING", o.Owner, o.Name, task, at); err != nil {
+			if _, err := x.exec("INSERT INTO holds (owner, object, task, at) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET at = max(at, excluded.at)", o.Owner, o.Name, task, at); err != nil {
 				return err
 			}
 		}

@@ -14,16 +14,25 @@ var holds = []behavior{
 		require.NoError(w, w.Hold(w.ctx(), "c", "a", 9, []persistence.Object{{Owner: "a", Name: "x"}})) // again
 		require.Equal(w, []string{"x", "y"}, got[string](w)(w.Held(w.ctx(), "a")))
 		w.must(created("b"))
-		require.Equal(w, []string{"a"}, got[string](w)(w.DropHolds(w.ctx(), 9, 10)))
+		require.Equal(w, []string{"a"}, got[string](w)(w.DropHolds(w.ctx(), 10, 10)))
 		require.Equal(w, []string{"x", "y"}, got[string](w)(w.Held(w.ctx(), "a")))
 		require.Equal(w, []string{"z"}, got[string](w)(w.Held(w.ctx(), "other")))
-		require.Empty(w, got[string](w)(w.DropHolds(w.ctx(), 9, 10)))
+		require.Empty(w, got[string](w)(w.DropHolds(w.ctx(), 10, 10)))
 	}},
 	{"a hold of a task that has yet to begin stays for a while", func(w *world) {
 		w.must(created("a"))
 		require.NoError(w, w.Hold(w.ctx(), "b", "a", 5, []persistence.Object{{Owner: "a", Name: "x"}}))
 		require.Empty(w, got[string](w)(w.DropHolds(w.ctx(), 5, 10)))
 		require.Equal(w, []string{"x"}, got[string](w)(w.Held(w.ctx(), "a")))
+	}},
+	{"a hold that is noted again is as old as the last note of it", func(w *world) {
+		w.must(created("a"))
+		again := []persistence.Object{{Owner: "a", Name: "x"}, {Owner: "a", Name: "x"}}
+		for _, at := range []int64{5, 20, 15} {
+			require.NoError(w, w.Hold(w.ctx(), "b", "a", at, again))
+		}
+		require.Empty(w, got[string](w)(w.DropHolds(w.ctx(), 20, 10)))
+		require.Equal(w, []string{"a"}, got[string](w)(w.DropHolds(w.ctx(), 21, 10)))
 	}},
 	{"nothing is held that somebody has from a task which is gone", func(w *world) {
 		require.ErrorIs(w, w.Hold(w.ctx(), "b", "a", 5, []persistence.Object{{Owner: "a", Name: "x"}}), persistence.ErrUnknown)
