@@ -139,26 +139,30 @@ func (b *Buffer) split(code int, p []byte) {
 			rest.Write(p)
 			return
 		case end == 0 || rest.Len()+end > MaxLine:
-			end = whole(p, max(MaxLine-rest.Len(), 1))
+			end = MaxLine - rest.Len()
 		}
 		rest.Write(p[:end])
-		b.add(Line{At: time.Now().UnixMilli(), Stream: Streams[code], Text: rest.String()})
-		rest.Reset()
 		p = p[end:]
+		text := rest.Bytes()
+		cut := whole(text)
+		b.add(Line{At: time.Now().UnixMilli(), Stream: Streams[code], Text: string(text[:cut])})
+		begun := slices.Clone(text[cut:])
+		rest.Reset()
+		rest.Write(begun)
 	}
 }
 
-// whole is n, or a little less, so that no character is cut in two.
-func whole(p []byte, n int) int {
-	if n >= len(p) {
-		return len(p)
-	}
-	for cut := n; cut > max(n-utf8.UTFMax, 0); cut-- {
-		if utf8.RuneStart(p[cut]) {
-			return cut
+// whole is how much of a text there is without a character at its end that is not there to its end.
+func whole(text []byte) int {
+	for at := len(text) - 1; at > max(len(text)-utf8.UTFMax, 0); at-- {
+		if utf8.RuneStart(text[at]) {
+			if !utf8.FullRune(text[at:]) {
+				return at
+			}
+			break
 		}
 	}
-	return n
+	return len(text)
 }
 
 // add keeps a line if there is room for it. The lock is held.

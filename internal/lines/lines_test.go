@@ -50,6 +50,22 @@ func TestALongLineComesInPartsThatCutNoCharacter(t *testing.T) {
 	require.Equal(t, text, all)
 }
 
+// The first part is full in the middle of a character that is not written yet to its end.
+func TestALongLineIsNotCutWhereAWriteEndsInACharacter(t *testing.T) {
+	for more := range 3 { // bytes of the character in the first write beyond its first one
+		var b Buffer
+		text := strings.Repeat("x", MaxLine-more-1) + "€ and more\n"
+		_, _ = io.WriteString(&b, text[:MaxLine])
+		_, _ = io.WriteString(&b, text[MaxLine:])
+		all := ""
+		for _, l := range b.Take(1 << 20) {
+			require.LessOrEqual(t, len(l.Text), MaxLine)
+			all += l.Text
+		}
+		require.Equal(t, text, all)
+	}
+}
+
 func TestBytesThatAreNoTextAreReplaced(t *testing.T) {
 	var b Buffer
 	_, _ = b.Write([]byte("a\xff\xfeb\n"))
