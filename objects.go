@@ -163,6 +163,15 @@ func (s withFiles) sweep(ctx context.Context, before int64) (more bool, err erro
 		return false, err
 	}
 	for _, end := range ends {
+		task, err := s.Task(ctx, end.ID)
+		switch {
+		case errors.Is(err, persistence.ErrNotFound):
+			continue // with its files
+		case err != nil:
+			return false, err
+		case task.EndedAt != end.EndedAt:
+			continue // it goes on, or has ended anew
+		}
 		if err := s.forget(ctx, end.ID); err != nil {
 			return false, err
 		}

@@ -33,6 +33,15 @@ func (s *endings) EndedBetween(_ context.Context, from, before int64, limit int)
 	return list, nil
 }
 
+func (s *endings) Task(_ context.Context, id string) (*persistence.TaskRow, error) {
+	for _, end := range s.ends {
+		if end.ID == id {
+			return &persistence.TaskRow{ID: id, Columns: persistence.Columns{EndedAt: end.EndedAt}}, nil
+		}
+	}
+	return nil, persistence.ErrNotFound
+}
+
 // TestFilesOfVeryManyTasksAreDeleted also has more of them end in one millisecond than are looked at together.
 func TestFilesOfVeryManyTasksAreDeleted(t *testing.T) {
 	hour := time.Hour.Milliseconds()
@@ -182,4 +191,29 @@ func TestFilesThatATaskWritesWhileItsFlowIsDeletedGoWithIt(t *testing.T) {
 	left, tasks := haveFiles(t, s, bucket)
 	require.Empty(t, tasks)
 	require.Empty(t, left)
+}
+
+// after is a bucket in which something happens when files were deleted.
+type after struct {
+	objects.Bucket
+	then func(prefix string)
+}
+
+func (b after) Delete(ctx context.Context, prefix string) error {
+	err := b.Bucket.Delete(ctx, prefix)
+	b.then(prefix)
+	return err
+}
+
+func TestATaskThatGoesOnWhileFilesAreSweptKeepsItsOwn(t *testing.T) {
+	s, bucket, ends := ending(t)
+	files := withFiles{s, after{bucket, func(prefix string) {
+		if prefix == objects.RunFolder("a") {
+			ends("b", "running", 0)
+		}
+	}}, slog.New(slog.DiscardHandler)}
+	_, err := files.sweep(t.Context(), 100)
+	require.NoError(t, err)
+	left, _ := haveFiles(t, s, bucket)
+	require.Equal(t, []string{"b"}, left)
 }
