@@ -6,11 +6,13 @@ import (
 	"errors"
 	"io"
 	"math"
+	"net/http"
 	"reflect"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/troupe-engine/troupe/api/internal/printer"
+	"github.com/troupe-engine/troupe/internal/payload"
 )
 
 // format is how bodies are read and written: values of users pass through it untouched.
@@ -22,6 +24,9 @@ func marshal(w io.Writer, v any) error {
 	err := printer.JSON(w, v, "\n")
 	if errors.Is(err, printer.ErrGone) { // told, the framework would panic, and nobody is left to hear of it
 		return nil
+	}
+	if err != nil && payload.Of(w) != nil { // what a value refers to has just gone; half an answer must not look like a whole one
+		panic(http.ErrAbortHandler)
 	}
 	return err
 }

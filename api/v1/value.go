@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/expr"
+	"github.com/troupe-engine/troupe/internal/payload"
 )
 
 func (s *service) valueRoutes() {
@@ -67,8 +69,27 @@ func (s *service) value(ctx context.Context, in *valueInput) (*huma.StreamRespon
 		h.Set("Content-Type", "application/json")
 		h.Set("Cache-Control", "no-cache")
 		h.Set("ETag", api.ETag(value))
-		http.ServeContent(x.w, x.r, "", time.Time{}, content)
+		served := &whole{Reader: content}
+		http.ServeContent(x.w, x.r, "", time.Time{}, served)
+		if served.err != nil { // compressed, half of it would look whole
+			api.NoteError(x.r, served.err)
+			panic(http.ErrAbortHandler)
+		}
 	}}, nil
+}
+
+// whole is a value that is being answered, and why it could not be read to its end.
+type whole struct {
+	*payload.Reader
+	err error
+}
+
+func (w *whole) Read(b []byte) (int, error) {
+	n, err := w.Reader.Read(b)
+	if err != nil && err != io.EOF {
+		w.err = err
+	}
+	return n, err
 }
 
 func (s *service) valueOfTask(ctx context.Context, in *valueInput) (json.RawMessage, error) {
