@@ -2,6 +2,7 @@ package flow_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -314,5 +315,33 @@ func TestAForkFromAnApprovalAsksAgain(t *testing.T) {
 		require.NoError(t, err)
 		next, _ := tb.forked(t, tb.state.Plan, "a", "")
 		require.Len(t, next.state.Approvals(), 1, mode)
+	}
+}
+
+func TestAForkDoesAgainWhatWouldComeOutDifferently(t *testing.T) {
+	const graph = `{start: a, on_error: fail, nodes: {a: %s, z: {service: boom}}, edges: [{from: a, action: default, to: z}]}`
+	const dag = `{mode: dag, nodes: {%s, z: {service: boom, depends_on: [a]}}}`
+	for name, c := range map[string]struct {
+		flow, before, after string
+		again               []string
+		result              string
+	}{
+		"an output of another type": {dag, `a: {service: list}`, `a: {service: list, output_type: text}`, []string{"a changed", "z after"}, `null`},
+		"a choice that takes what is missing for null": {graph, `{kind: subflow, post: {output_key: o}, flow: {on_missing: coerce, result: "$shared.o", start: c, nodes: {c: {kind: choice, choice_cases: [{action: no, expr: {eq: [$params.none, null]}}]}, n: {service: no, post: {output_key: o}}}, edges: [{from: c, action: no, to: n}]}}`,
+			`{kind: subflow, post: {output_key: o}, flow: {on_missing: fail, result: "$shared.o", start: c, nodes: {c: {kind: choice, choice_cases: [{action: no, expr: {eq: [$params.none, null]}}]}, n: {service: no, post: {output_key: o}}}, edges: [{from: c, action: no, to: n}]}}`,
+			[]string{"a/c changed", "a/n after", "a after", "z after"}, `{"o":null}`},
+		"defaults of a flow inside": {graph, `{kind: subflow, post: {output_key: o}, flow: {inputs: {k: int = 1}, start: x, nodes: {x: {service: echo, prep: {input_key: $params.k}, post: {output_key: x}}}}}`,
+			`{kind: subflow, post: {output_key: o}, flow: {inputs: {k: int = 2}, start: x, nodes: {x: {service: echo, prep: {input_key: $params.k}, post: {output_key: x}}}}}`, []string{"a changed", "a/x after", "z after"}, `{"o":{"x":2}}`},
+		"defaults of a branch": {dag, `a: {kind: branch, prep: {input_map: {j: $run.val}}, flow: {inputs: {j: int, k: int = 1}, nodes: {x: {service: echo}}}}`,
+			`a: {kind: branch, prep: {input_map: {j: $run.val}}, flow: {inputs: {j: int, k: int = 2}, nodes: {x: {service: echo}}}}`, []string{"prep:a changed", "a/x after", "a after", "z after"}, `null`},
+		"what an input is called": {"{input_shape: merged, " + dag[1:], `b: {service: list, name: one}, a: {service: echo, depends_on: [b]}`, `b: {service: list, name: two}, a: {service: echo, depends_on: [b]}`, []string{"a changed", "z after"}, `null`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			old := history(t, fmt.Sprintf(c.flow, c.before), `{"val":3}`, carryOut)
+			next, fork := old.forked(t, planOf(t, fmt.Sprintf(c.flow, c.after)), "", "")
+			require.ElementsMatch(t, c.again, stepsOf(fork.Again), "%s", old.state.Error)
+			require.True(t, next.drain())
+			require.JSONEq(t, c.result, string(next.state.Result()))
+		})
 	}
 }
