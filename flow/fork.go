@@ -67,7 +67,7 @@ const MaxFork = 16 << 20
 // for what comes. Of the node at, in a graph, its last visit is done again. What was compensated is done again; signals
 // count that came before the first step of the root that is done again.
 func PlanFork(task string, history []Event, old, plan *Plan, at ForkPoint) (ForkPlan, error) {
-	f := &forker{before: NewState(task, old), s: NewState(task, plan), from: at.Node, part: at.Part, scopes: map[string]*PlanScope{"": old.Root}, over: map[string]bool{}, broken: map[string]bool{}, undone: map[Address]bool{}, redone: map[Address]bool{}}
+	f := &forker{before: NewState(task, old), s: NewState(task, plan), from: at.Node, part: at.Part, scopes: map[string]*PlanScope{"": old.Root}, over: map[string]bool{}, broken: map[string]bool{}, whole: map[Address]bool{}, undone: map[Address]bool{}, redone: map[Address]bool{}}
 	for i := range history {
 		f.survey(&history[i])
 	}
@@ -96,6 +96,7 @@ type forker struct {
 	scopes map[string]*PlanScope // as they were, by path
 	over   map[string]bool       // graphs of which nothing more is shared
 	broken map[string]bool       // scopes of which not everything is
+	whole  map[Address]bool      // subflows that ended because nothing was left to do in them
 	undone map[Address]bool      // steps that were compensated
 	redone map[Address]bool      // those of plan.Again
 	plan   ForkPlan
@@ -103,6 +104,9 @@ type forker struct {
 
 // survey learns what has to be known beforehand.
 func (f *forker) survey(e *Event) {
+	if st := f.before.step(e.stepAddress()); e.Type == StepEnded && st != nil && st.Child != nil {
+		f.whole[st.Address()] = st.Child.over()
+	}
 	Evolve(f.before, e)
 	if e.Type != StepEntered {
 		return
@@ -257,7 +261,7 @@ func (f *forker) ended(e Event) {
 			f.again(&e, why)
 			return
 		}
-	case st.Child != nil && f.broken[st.Child.Path]:
+	case st.Child != nil && (f.broken[st.Child.Path] || f.whole[st.Address()] && !st.Child.over()):
 		f.again(&e, ForkAfter)
 		return
 	}
@@ -278,6 +282,14 @@ func (f *forker) ended(e Event) {
 
 // toldOutputs bounds of how many steps a plan tells what they came to.
 const toldOutputs = 1000
+
+// over says whether nothing is left to do in a scope.
+func (sc *Scope) over() bool {
+	if sc.Plan.Dag != nil {
+		return sc.dag.left == 0
+	}
+	return sc.Step == nil && sc.Cursor == ""
+}
 
 // redirect has a step of a graph lead where the edges of the plan do. What ended the scope by failing is tried again.
 func (f *forker) redirect(sc *Scope, st *Step, e *Event) {

@@ -345,3 +345,21 @@ func TestAForkDoesAgainWhatWouldComeOutDifferently(t *testing.T) {
 		})
 	}
 }
+
+func TestAForkRunsWhatIsNewInsideASubflowThatHadEnded(t *testing.T) {
+	const graph = `{start: sub, nodes: {sub: {kind: subflow, post: {output_key: out}, subflow: {start: x, nodes: {x: {service: yes, post: {output_key: x}}%s}%s}}, z: {service: boom}}, edges: [{from: sub, action: default, to: z}]}`
+	const dag = `{start: sub, nodes: {sub: {kind: subflow, flow: {mode: dag, nodes: {x: {service: yes}%s}}}, z: {service: boom}}, edges: [{from: sub, action: default, to: z}]}`
+	for name, c := range map[string]struct{ before, after string }{
+		"graph": {fmt.Sprintf(graph, "", ""), fmt.Sprintf(graph, ", y: {service: no, post: {output_key: y}}", ", edges: [{from: x, action: default, to: y}]")},
+		"dag":   {fmt.Sprintf(dag, ""), fmt.Sprintf(dag, ", y: {service: no, depends_on: [x]}")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			next, fork := history(t, c.before, `{}`, carryOut).forked(t, planOf(t, c.after), "", "")
+			require.Equal(t, []string{"sub/x"}, stepsOf(fork.Keeps))
+			require.Equal(t, []string{"sub after", "z after"}, stepsOf(fork.Again))
+			services := did(next)
+			require.True(t, next.drain())
+			require.Equal(t, []string{"no", "boom"}, *services)
+		})
+	}
+}
