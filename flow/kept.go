@@ -111,14 +111,23 @@ func (sc *Scope) reopen(undone map[string]bool) {
 	sc.Failed, sc.FailedAt, sc.EnterAt, sc.Retries = "", "", 0, 0
 }
 
-// reopenScope has a subflow try again what failed in its dag.
+// reopenScope has a subflow try again what failed in its dag. What somebody does not want to begin still does not.
 func (s *State) reopenScope(e *Event) {
 	sc := s.scopes[e.Scope]
 	if sc == nil {
 		return
 	}
 	sc.cut(s, e.At)
+	var held []string
+	for i := range sc.Nodes {
+		if sc.Nodes[i].Held {
+			held = append(held, sc.Plan.Dag.List[i].Key)
+		}
+	}
 	sc.reopen(nil)
+	for _, key := range held {
+		sc.holdNode(key, true)
+	}
 	sc.Retries, sc.EnterAt = e.Attempt, e.Due
 }
 
