@@ -363,3 +363,21 @@ func TestAForkRunsWhatIsNewInsideASubflowThatHadEnded(t *testing.T) {
 		})
 	}
 }
+
+func TestAForkWaitsAgainForTheSignalOfAStepThatIsDoneAgain(t *testing.T) {
+	for mode, definition := range map[string]string{
+		"graph": `{start: a, nodes: {a: {kind: wait_event, params: {signal_key: $shared.ok}}, b: {service: boom}}, on_error: fail, edges: [{from: a, action: default, to: b}]}`,
+		"dag":   `{mode: dag, nodes: {a: {kind: wait_event, params: {signal_key: $shared.ok}}, b: {service: boom, depends_on: [a]}}}`,
+	} {
+		tb := newTable(t, planOf(t, definition))
+		_, err := tb.do(flow.Start{Version: "v1"})
+		require.NoError(t, err)
+		_, err = tb.do(flow.Signal{Key: "ok", Value: json.RawMessage(`1`)})
+		require.NoError(t, err)
+		tb.work()
+		require.Equal(t, flow.TaskFailed, tb.state.Status)
+		next, fork := tb.forked(t, tb.state.Plan, "a", "")
+		require.Equal(t, []string{"a asked", "b after"}, stepsOf(fork.Again), mode)
+		require.Equal(t, flow.StepStarted, next.stepsOf("")["a"].Status, mode)
+	}
+}
