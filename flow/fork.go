@@ -65,7 +65,7 @@ const MaxFork = 16 << 20
 // PlanFork finds what a task of a plan may share with another one. A step is kept when its node does the same in both plans, and so do all that it
 // followed: in a graph all steps before it, in a dag those that it depends on. Retries, time limits, edges and compensations may differ: they count
 // for what comes. Of the node at, in a graph, its last visit is done again. What was compensated is done again; signals
-// count that came before the first step of the root that is done again.
+// count that came before the first step of the root that is done again, in a dag all but those by which a step has ended that is done again.
 func PlanFork(task string, history []Event, old, plan *Plan, at ForkPoint) (ForkPlan, error) {
 	f := &forker{before: NewState(task, old), s: NewState(task, plan), from: at.Node, part: at.Part, scopes: map[string]*PlanScope{"": old.Root}, over: map[string]bool{}, broken: map[string]bool{}, whole: map[Address]bool{}, heard: map[Address]*Event{}, ends: map[*Event][]Address{}, undone: map[Address]bool{}, redone: map[Address]bool{}}
 	for i := range history {

@@ -381,3 +381,24 @@ func TestAForkWaitsAgainForTheSignalOfAStepThatIsDoneAgain(t *testing.T) {
 		require.Equal(t, flow.StepStarted, next.stepsOf("")["a"].Status, mode)
 	}
 }
+
+func TestUnitsAreKeptForTheSameItemsAlone(t *testing.T) {
+	for name, c := range map[string]struct{ definition, params, result string }{
+		"graph":          {`{start: each, on_error: fail, nodes: {each: {kind: foreach, service: odd, parallel_mode: concurrent, prep: {input_key: $params.list}, post: {output_key: o}}}}`, `{"list":[10,20]}`, `{"o":[10,20]}`},
+		"dag":            {`{mode: dag, nodes: {f: {kind: fanout, service: odd, each: {items: $run.list}}}}`, `{"list":[10,20]}`, `{"f":[10,20]}`},
+		"dag, same list": {`{mode: dag, nodes: {f: {kind: fanout, service: odd, each: {items: $run.list}}}}`, `{"list":[1,2],"more":1}`, `{"f":["late",2]}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			old := history(t, c.definition, `{"list":[1,2]}`, carryOut)
+			require.Equal(t, flow.TaskFailed, old.state.Status)
+			next, _ := old.forked(t, old.state.Plan, "", c.params)
+			if name == "dag, same list" {
+				next.hands = func(j flow.Job) flow.Report {
+					return flow.Report{Address: j.Address, Output: json.RawMessage(`"late"`)}
+				}
+			}
+			require.True(t, next.drain())
+			require.JSONEq(t, c.result, string(next.state.Result()))
+		})
+	}
+}

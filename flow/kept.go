@@ -148,7 +148,7 @@ func (s *State) retryTask(e *Event) {
 	}
 	if e.Params != nil {
 		s.Params = e.Params
-		s.Root.mode.given(s.Root, s.Params, s.Params)
+		s.Root.givenAnew(s.Params)
 	}
 	s.asks(e)
 	if e.Node == "" {
@@ -156,4 +156,34 @@ func (s *State) retryTask(e *Event) {
 		return
 	}
 	s.Root.reopenNode(e.Node)
+}
+
+// givenAnew has the root work on other params. Units of a dag that would work on something else than those whose results were kept are
+// done again; what is kept in other ways is compared when the step begins.
+func (sc *Scope) givenAnew(params json.RawMessage) {
+	before := map[int][]json.RawMessage{}
+	for i := range sc.Nodes {
+		if k := sc.Nodes[i].kept(); k != nil && k.Units != nil && len(k.Input) == 0 {
+			before[i] = sc.unitsWork(sc.Plan.Dag.List[i])
+		}
+	}
+	sc.mode.given(sc, params, params)
+	for i, work := range before {
+		if !slices.EqualFunc(work, sc.unitsWork(sc.Plan.Dag.List[i]), sc.equal) {
+			sc.Nodes[i].setKept(nil)
+		}
+	}
+}
+
+// unitsWork is what the units of a fanout work on: their items, or the input of all.
+func (sc *Scope) unitsWork(n *PlanNode) (all []json.RawMessage) {
+	if n.Dag.Items != nil {
+		all, _ = sc.itemsOfEach(n)
+		all = slices.Clone(all)
+	}
+	if n.Dag.Items == nil || n.Dag.Shape == ShapeMerged {
+		v, _ := sc.dagInput(n)
+		all = append(all, v)
+	}
+	return all
 }
