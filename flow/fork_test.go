@@ -386,6 +386,7 @@ func TestUnitsAreKeptForTheSameItemsAlone(t *testing.T) {
 	for name, c := range map[string]struct{ definition, params, result string }{
 		"graph":          {`{start: each, on_error: fail, nodes: {each: {kind: foreach, service: odd, parallel_mode: concurrent, prep: {input_key: $params.list}, post: {output_key: o}}}}`, `{"list":[10,20]}`, `{"o":[10,20]}`},
 		"dag":            {`{mode: dag, nodes: {f: {kind: fanout, service: odd, each: {items: $run.list}}}}`, `{"list":[10,20]}`, `{"f":[10,20]}`},
+		"dag in a graph": {`{start: s, on_error: fail, nodes: {s: {kind: subflow, post: {output_key: o}, flow: {mode: dag, nodes: {f: {kind: fanout, service: odd, each: {items: $run.list}}}}}}}`, `{"list":[10,20]}`, `{"o":{"f":[10,20]}}`},
 		"dag, same list": {`{mode: dag, nodes: {f: {kind: fanout, service: odd, each: {items: $run.list}}}}`, `{"list":[1,2],"more":1}`, `{"f":["late",2]}`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -147,6 +147,9 @@ func (s *State) retryTask(e *Event) {
 		s.Deadline = e.At + s.Plan.TimeoutMS
 	}
 	if e.Params != nil {
+		if !s.Root.equal(s.Params, e.Params) {
+			s.Root.forgetInside()
+		}
 		s.Params = e.Params
 		s.Root.givenAnew(s.Params)
 	}
@@ -186,4 +189,39 @@ func (sc *Scope) unitsWork(n *PlanNode) (all []json.RawMessage) {
 		all = append(all, v)
 	}
 	return all
+}
+
+// forgetInside drops from the scopes that are kept what units of dags had completed that worked on what their scope was given: it will be
+// given something else. Where a scope was given the input of its step, that is compared when the step begins.
+func (sc *Scope) forgetInside() {
+	sc.Kept = sc.Kept.forgetInside()
+	for i := range sc.Nodes {
+		if k := sc.Nodes[i].kept(); k != nil {
+			sc.Nodes[i].setKept(k.forgetInside())
+		}
+	}
+}
+
+func (k *Kept) forgetInside() *Kept {
+	switch {
+	case k == nil || k.Child == nil || len(k.Input) > 0:
+		return k
+	case k.Child.Plan == nil: // of a snapshot; params change in the first row alone
+		return nil
+	}
+	next := *k
+	next.Child = k.Child.again()
+	for i := range next.Child.Nodes {
+		n := &next.Child.Nodes[i]
+		if own := n.kept(); own != nil && own.Units != nil && len(own.Input) == 0 && next.Child.Plan.Dag.List[i].onRun() {
+			n.setKept(nil)
+		}
+	}
+	next.Child.forgetInside()
+	return &next
+}
+
+// onRun says whether units of a fanout may work on what their scope was given.
+func (n *PlanNode) onRun() bool {
+	return n.Dag.Items == nil || n.Dag.Items.From == FromRun || n.Dag.Shape == ShapeMerged
 }
