@@ -65,9 +65,9 @@ const MaxFork = 16 << 20
 // PlanFork finds what a task of a plan may share with another one. A step is kept when its node does the same in both plans, and so do all that it
 // followed: in a graph all steps before it, in a dag those that it depends on. Retries, time limits, edges and compensations may differ: they count
 // for what comes. Of the node at, in a graph, its last visit is done again. What was compensated is done again; signals
-// count that came before the first step of the root that is done again.
+// count that came before the first step of the root that is done again, in a dag all but those by which a step has ended that is done again.
 func PlanFork(task string, history []Event, old, plan *Plan, at ForkPoint) (ForkPlan, error) {
-	f := &forker{before: NewState(task, old), s: NewState(task, plan), from: at.Node, part: at.Part, scopes: map[string]*PlanScope{"": old.Root}, over: map[string]bool{}, broken: map[string]bool{}, undone: map[Address]bool{}, redone: map[Address]bool{}}
+	f := &forker{before: NewState(task, old), s: NewState(task, plan), from: at.Node, part: at.Part, scopes: map[string]*PlanScope{"": old.Root}, over: map[string]bool{}, broken: map[string]bool{}, whole: map[Address]bool{}, heard: map[Address]*Event{}, ends: map[*Event][]Address{}, undone: map[Address]bool{}, redone: map[Address]bool{}}
 	for i := range history {
 		f.survey(&history[i])
 	}
@@ -79,7 +79,7 @@ func PlanFork(task string, history []Event, old, plan *Plan, at ForkPoint) (Fork
 		if history[i].Type == TaskClosing {
 			break
 		}
-		f.look(history[i])
+		f.look(&history[i])
 	}
 	f.unfinished(f.s.Root)
 	f.plan.Events = f.plan.Events[1:]
@@ -96,14 +96,25 @@ type forker struct {
 	scopes map[string]*PlanScope // as they were, by path
 	over   map[string]bool       // graphs of which nothing more is shared
 	broken map[string]bool       // scopes of which not everything is
+	whole  map[Address]bool      // subflows that ended because nothing was left to do in them
 	undone map[Address]bool      // steps that were compensated
+	heard  map[Address]*Event    // the signals that came last for steps that wait
+	ends   map[*Event][]Address  // steps that ended by a signal
 	redone map[Address]bool      // those of plan.Again
 	plan   ForkPlan
 }
 
 // survey learns what has to be known beforehand.
 func (f *forker) survey(e *Event) {
+	f.surveyEnd(e)
 	Evolve(f.before, e)
+	if e.Type == SignalReceived {
+		for _, st := range f.before.waiting {
+			if st.awaits(e.Key) {
+				f.heard[st.Address()] = e
+			}
+		}
+	}
 	if e.Type != StepEntered {
 		return
 	}
@@ -113,6 +124,21 @@ func (f *forker) survey(e *Event) {
 	if c := f.before.Closing; c != nil && c.Scope.Path == e.Scope && len(c.Undone) > 0 {
 		u := c.Undone[len(c.Undone)-1]
 		f.undone[Address{Scope: u.Scope, Node: u.Node, Visit: u.Visit}] = true
+	}
+}
+
+// surveyEnd learns why a step ends.
+func (f *forker) surveyEnd(e *Event) {
+	at := e.stepAddress()
+	st := f.before.step(at)
+	if e.Type != StepEnded || st == nil {
+		return
+	}
+	if st.Child != nil {
+		f.whole[at] = st.Child.over()
+	}
+	if signal := f.heard[at]; signal != nil && (signal.Node != "" || e.Status == string(StepCompleted)) {
+		f.ends[signal] = append(f.ends[signal], at)
 	}
 }
 
@@ -141,11 +167,11 @@ func (f *forker) wasThere() bool {
 }
 
 // look shares an event, or not.
-func (f *forker) look(e Event) {
-	switch e.Type {
+func (f *forker) look(event *Event) {
+	switch e := *event; e.Type {
 	case TaskPaused, TaskResumed, StepHeld, StepReleased, CancelAsked, TaskEnded, PermitGranted:
 	case SignalReceived:
-		if e.Node != "" && f.redone[e.stepAddress()] { // the answer to what is asked again
+		if slices.ContainsFunc(f.ends[event], func(a Address) bool { return f.redone[a] }) { // the answer to what is asked again
 			return
 		}
 		fallthrough
@@ -257,7 +283,7 @@ func (f *forker) ended(e Event) {
 			f.again(&e, why)
 			return
 		}
-	case st.Child != nil && f.broken[st.Child.Path]:
+	case st.Child != nil && (f.broken[st.Child.Path] || f.whole[st.Address()] && !st.Child.over()):
 		f.again(&e, ForkAfter)
 		return
 	}
@@ -278,6 +304,14 @@ func (f *forker) ended(e Event) {
 
 // toldOutputs bounds of how many steps a plan tells what they came to.
 const toldOutputs = 1000
+
+// over says whether nothing is left to do in a scope.
+func (sc *Scope) over() bool {
+	if sc.Plan.Dag != nil {
+		return sc.dag.left == 0
+	}
+	return sc.Step == nil && sc.Cursor == ""
+}
 
 // redirect has a step of a graph lead where the edges of the plan do. What ended the scope by failing is tried again.
 func (f *forker) redirect(sc *Scope, st *Step, e *Event) {

@@ -2,6 +2,7 @@ package flow_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -314,5 +315,91 @@ func TestAForkFromAnApprovalAsksAgain(t *testing.T) {
 		require.NoError(t, err)
 		next, _ := tb.forked(t, tb.state.Plan, "a", "")
 		require.Len(t, next.state.Approvals(), 1, mode)
+	}
+}
+
+func TestAForkDoesAgainWhatWouldComeOutDifferently(t *testing.T) {
+	const graph = `{start: a, on_error: fail, nodes: {a: %s, z: {service: boom}}, edges: [{from: a, action: default, to: z}]}`
+	const dag = `{mode: dag, nodes: {%s, z: {service: boom, depends_on: [a]}}}`
+	for name, c := range map[string]struct {
+		flow, before, after string
+		again               []string
+		result              string
+	}{
+		"an output of another type": {dag, `a: {service: list}`, `a: {service: list, output_type: text}`, []string{"a changed", "z after"}, `null`},
+		"a choice that takes what is missing for null": {graph, `{kind: subflow, post: {output_key: o}, flow: {on_missing: coerce, result: "$shared.o", start: c, nodes: {c: {kind: choice, choice_cases: [{action: no, expr: {eq: [$params.none, null]}}]}, n: {service: no, post: {output_key: o}}}, edges: [{from: c, action: no, to: n}]}}`,
+			`{kind: subflow, post: {output_key: o}, flow: {on_missing: fail, result: "$shared.o", start: c, nodes: {c: {kind: choice, choice_cases: [{action: no, expr: {eq: [$params.none, null]}}]}, n: {service: no, post: {output_key: o}}}, edges: [{from: c, action: no, to: n}]}}`,
+			[]string{"a/c changed", "a/n after", "a after", "z after"}, `{"o":null}`},
+		"defaults of a flow inside": {graph, `{kind: subflow, post: {output_key: o}, flow: {inputs: {k: int = 1}, start: x, nodes: {x: {service: echo, prep: {input_key: $params.k}, post: {output_key: x}}}}}`,
+			`{kind: subflow, post: {output_key: o}, flow: {inputs: {k: int = 2}, start: x, nodes: {x: {service: echo, prep: {input_key: $params.k}, post: {output_key: x}}}}}`, []string{"a changed", "a/x after", "z after"}, `{"o":{"x":2}}`},
+		"defaults of a branch": {dag, `a: {kind: branch, prep: {input_map: {j: $run.val}}, flow: {inputs: {j: int, k: int = 1}, nodes: {x: {service: echo}}}}`,
+			`a: {kind: branch, prep: {input_map: {j: $run.val}}, flow: {inputs: {j: int, k: int = 2}, nodes: {x: {service: echo}}}}`, []string{"prep:a changed", "a/x after", "a after", "z after"}, `null`},
+		"what an input is called": {"{input_shape: merged, " + dag[1:], `b: {service: list, name: one}, a: {service: echo, depends_on: [b]}`, `b: {service: list, name: two}, a: {service: echo, depends_on: [b]}`, []string{"a changed", "z after"}, `null`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			old := history(t, fmt.Sprintf(c.flow, c.before), `{"val":3}`, carryOut)
+			next, fork := old.forked(t, planOf(t, fmt.Sprintf(c.flow, c.after)), "", "")
+			require.ElementsMatch(t, c.again, stepsOf(fork.Again), "%s", old.state.Error)
+			require.True(t, next.drain())
+			require.JSONEq(t, c.result, string(next.state.Result()))
+		})
+	}
+}
+
+func TestAForkRunsWhatIsNewInsideASubflowThatHadEnded(t *testing.T) {
+	const graph = `{start: sub, nodes: {sub: {kind: subflow, post: {output_key: out}, subflow: {start: x, nodes: {x: {service: yes, post: {output_key: x}}%s}%s}}, z: {service: boom}}, edges: [{from: sub, action: default, to: z}]}`
+	const dag = `{start: sub, nodes: {sub: {kind: subflow, flow: {mode: dag, nodes: {x: {service: yes}%s}}}, z: {service: boom}}, edges: [{from: sub, action: default, to: z}]}`
+	for name, c := range map[string]struct{ before, after string }{
+		"graph": {fmt.Sprintf(graph, "", ""), fmt.Sprintf(graph, ", y: {service: no, post: {output_key: y}}", ", edges: [{from: x, action: default, to: y}]")},
+		"dag":   {fmt.Sprintf(dag, ""), fmt.Sprintf(dag, ", y: {service: no, depends_on: [x]}")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			next, fork := history(t, c.before, `{}`, carryOut).forked(t, planOf(t, c.after), "", "")
+			require.Equal(t, []string{"sub/x"}, stepsOf(fork.Keeps))
+			require.Equal(t, []string{"sub after", "z after"}, stepsOf(fork.Again))
+			services := did(next)
+			require.True(t, next.drain())
+			require.Equal(t, []string{"no", "boom"}, *services)
+		})
+	}
+}
+
+func TestAForkWaitsAgainForTheSignalOfAStepThatIsDoneAgain(t *testing.T) {
+	for mode, definition := range map[string]string{
+		"graph": `{start: a, nodes: {a: {kind: wait_event, params: {signal_key: $shared.ok}}, b: {service: boom}}, on_error: fail, edges: [{from: a, action: default, to: b}]}`,
+		"dag":   `{mode: dag, nodes: {a: {kind: wait_event, params: {signal_key: $shared.ok}}, b: {service: boom, depends_on: [a]}}}`,
+	} {
+		tb := newTable(t, planOf(t, definition))
+		_, err := tb.do(flow.Start{Version: "v1"})
+		require.NoError(t, err)
+		_, err = tb.do(flow.Signal{Key: "ok", Value: json.RawMessage(`1`)})
+		require.NoError(t, err)
+		tb.work()
+		require.Equal(t, flow.TaskFailed, tb.state.Status)
+		next, fork := tb.forked(t, tb.state.Plan, "a", "")
+		require.Equal(t, []string{"a asked", "b after"}, stepsOf(fork.Again), mode)
+		require.Equal(t, flow.StepStarted, next.stepsOf("")["a"].Status, mode)
+	}
+}
+
+func TestUnitsAreKeptForTheSameItemsAlone(t *testing.T) {
+	for name, c := range map[string]struct{ definition, params, result string }{
+		"graph":          {`{start: each, on_error: fail, nodes: {each: {kind: foreach, service: odd, parallel_mode: concurrent, prep: {input_key: $params.list}, post: {output_key: o}}}}`, `{"list":[10,20]}`, `{"o":[10,20]}`},
+		"dag":            {`{mode: dag, nodes: {f: {kind: fanout, service: odd, each: {items: $run.list}}}}`, `{"list":[10,20]}`, `{"f":[10,20]}`},
+		"dag in a graph": {`{start: s, on_error: fail, nodes: {s: {kind: subflow, post: {output_key: o}, flow: {mode: dag, nodes: {f: {kind: fanout, service: odd, each: {items: $run.list}}}}}}}`, `{"list":[10,20]}`, `{"o":{"f":[10,20]}}`},
+		"dag, same list": {`{mode: dag, nodes: {f: {kind: fanout, service: odd, each: {items: $run.list}}}}`, `{"list":[1,2],"more":1}`, `{"f":["late",2]}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			old := history(t, c.definition, `{"list":[1,2]}`, carryOut)
+			require.Equal(t, flow.TaskFailed, old.state.Status)
+			next, _ := old.forked(t, old.state.Plan, "", c.params)
+			if name == "dag, same list" {
+				next.hands = func(j flow.Job) flow.Report {
+					return flow.Report{Address: j.Address, Output: json.RawMessage(`"late"`)}
+				}
+			}
+			require.True(t, next.drain())
+			require.JSONEq(t, c.result, string(next.state.Result()))
+		})
 	}
 }

@@ -15,6 +15,7 @@ func sameWork(one *PlanScope, a *PlanNode, other *PlanScope, b *PlanNode) bool {
 type nodeWork struct {
 	Node  PlanNode
 	Cases []caseWork
+	Out   string
 	Dag   *dagWork
 	Sub   *subWork
 }
@@ -26,16 +27,18 @@ type subWork struct {
 	Flat   bool
 	Result string
 	Output string
+	Inputs string
 }
 
 func workOf(in *PlanScope, n *PlanNode) (w nodeWork) {
 	w.Node = PlanNode{Key: n.Key, Kind: n.Kind, Exec: n.Exec.work(), Params: n.Params, Prep: n.Prep, Post: n.Post, Strategy: n.Strategy,
-		Each: n.Each.work(), Default: n.Default, Single: n.Single, Deferred: n.Deferred}
+		Each: n.Each.work(), Default: n.Default, Coerce: n.Coerce, Single: n.Single, Deferred: n.Deferred}
+	w.Out = string(n.Out.Schema())
 	for _, c := range n.Cases {
 		w.Cases = append(w.Cases, caseWork{c.Action, string(c.Text)})
 	}
 	if n.Sub != nil {
-		w.Sub = &subWork{Mode: n.Sub.Mode(), Flat: n.Sub.Flat, Result: n.Sub.Result}
+		w.Sub = &subWork{Mode: n.Sub.Mode(), Flat: n.Sub.Flat, Result: n.Sub.Result, Inputs: string(n.Sub.Inputs.Schema())}
 		if d := n.Sub.Dag; d != nil && d.Output >= 0 {
 			w.Sub.Output = d.List[d.Output].Key
 		}
@@ -68,8 +71,9 @@ func (e *Each) work() *Each {
 // dagWork is what a node of dag mode does, with the keys of others in the place of their indexes.
 type dagWork struct {
 	Deps, Guards      []string
-	Sees              [][2]string
+	Sees              [][3]string
 	Run, For, Entry   string
+	Takes             string
 	Always            bool
 	Mode, Exhausted   SkipMode
 	If, IfNot, Static string
@@ -82,11 +86,11 @@ type dagWork struct {
 }
 
 func dagWorkOf(d *Dag, p *PlanDag) *dagWork {
-	w := &dagWork{Deps: d.keys(p.Deps), Guards: d.keys(p.Guards), Run: d.key(p.Run), For: d.key(p.For), Entry: d.key(p.Entry), Always: p.Always,
+	w := &dagWork{Takes: string(p.Takes.Schema()), Deps: d.keys(p.Deps), Guards: d.keys(p.Guards), Run: d.key(p.Run), For: d.key(p.For), Entry: d.key(p.Entry), Always: p.Always,
 		Mode: p.Mode, Exhausted: p.Exhausted, If: string(p.If), IfNot: string(p.IfNot), Static: string(p.Static), Shape: p.Shape,
 		Map: p.Map.text(), Items: p.Items.text(), Count: p.Count.text(), Repeats: p.Repeats, StartDelayMS: p.StartDelayMS}
 	for _, s := range p.Sees {
-		w.Sees = append(w.Sees, [2]string{s.Name, d.key(s.Index)})
+		w.Sees = append(w.Sees, [3]string{s.Name, s.As, d.key(s.Index)})
 	}
 	for _, b := range p.Bindings {
 		w.Bindings = append(w.Bindings, [3]string{b.Name, string(b.Const), b.Ref.text()})

@@ -71,3 +71,23 @@ func TestOnlyAStepThatHasYetToBeginIsHeld(t *testing.T) {
 	_, err = tb.do(flow.HoldStep{Address: node("b")})
 	require.Equal(t, flow.Conflict, flow.ErrorKindOf(err), "the task has ended")
 }
+
+func TestAStepIsStillHeldWhenASubflowIsTriedAgain(t *testing.T) {
+	tb := newTable(t, flowtest.Plan(t, `{"start":"s","nodes":{"s":{"kind":"subflow","failure_strategy":"retry","max_retries":2,
+		"flow":{"on_error":"fail_fast","nodes":{"a":{"service":"echo"},"b":{"service":"list","depends_on":["a"]},"c":{"service":"list"}}}}}}`))
+	_, err := tb.do(flow.Start{Version: "v"})
+	require.NoError(t, err)
+	_, err = tb.do(flow.HoldStep{Address: flow.Address{Scope: "s#1", Node: "b"}})
+	require.NoError(t, err)
+	_, err = tb.do(flow.Report{Address: flow.Address{Scope: "s#1", Node: "a", Visit: 1, Attempt: 1}, Error: "boom"})
+	require.NoError(t, err)
+	tb.work()
+	steps := tb.stepsOf("s#1")
+	require.Equal(t, flow.StepCompleted, steps["a"].Status)
+	require.Equal(t, flow.StepCreated, steps["b"].Status)
+	require.True(t, steps["b"].Held)
+	_, err = tb.do(flow.ReleaseStep{Address: flow.Address{Scope: "s#1", Node: "b"}})
+	require.NoError(t, err)
+	tb.work()
+	require.Equal(t, flow.TaskCompleted, tb.state.Status)
+}

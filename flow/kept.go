@@ -111,14 +111,23 @@ func (sc *Scope) reopen(undone map[string]bool) {
 	sc.Failed, sc.FailedAt, sc.EnterAt, sc.Retries = "", "", 0, 0
 }
 
-// reopenScope has a subflow try again what failed in its dag.
+// reopenScope has a subflow try again what failed in its dag. What somebody does not want to begin still does not.
 func (s *State) reopenScope(e *Event) {
 	sc := s.scopes[e.Scope]
 	if sc == nil {
 		return
 	}
 	sc.cut(s, e.At)
+	var held []string
+	for i := range sc.Nodes {
+		if sc.Nodes[i].Held {
+			held = append(held, sc.Plan.Dag.List[i].Key)
+		}
+	}
 	sc.reopen(nil)
+	for _, key := range held {
+		sc.holdNode(key, true)
+	}
 	sc.Retries, sc.EnterAt = e.Attempt, e.Due
 }
 
@@ -138,8 +147,11 @@ func (s *State) retryTask(e *Event) {
 		s.Deadline = e.At + s.Plan.TimeoutMS
 	}
 	if e.Params != nil {
+		if !s.Root.equal(s.Params, e.Params) {
+			s.Root.forgetInside()
+		}
 		s.Params = e.Params
-		s.Root.mode.given(s.Root, s.Params, s.Params)
+		s.Root.givenAnew(s.Params)
 	}
 	s.asks(e)
 	if e.Node == "" {
@@ -147,4 +159,69 @@ func (s *State) retryTask(e *Event) {
 		return
 	}
 	s.Root.reopenNode(e.Node)
+}
+
+// givenAnew has the root work on other params. Units of a dag that would work on something else than those whose results were kept are
+// done again; what is kept in other ways is compared when the step begins.
+func (sc *Scope) givenAnew(params json.RawMessage) {
+	before := map[int][]json.RawMessage{}
+	for i := range sc.Nodes {
+		if k := sc.Nodes[i].kept(); k != nil && k.Units != nil && len(k.Input) == 0 {
+			before[i] = sc.unitsWork(sc.Plan.Dag.List[i])
+		}
+	}
+	sc.mode.given(sc, params, params)
+	for i, work := range before {
+		if !slices.EqualFunc(work, sc.unitsWork(sc.Plan.Dag.List[i]), sc.equal) {
+			sc.Nodes[i].setKept(nil)
+		}
+	}
+}
+
+// unitsWork is what the units of a fanout work on: their items, or the input of all.
+func (sc *Scope) unitsWork(n *PlanNode) (all []json.RawMessage) {
+	if n.Dag.Items != nil {
+		all, _ = sc.itemsOfEach(n)
+		all = slices.Clone(all)
+	}
+	if n.Dag.Items == nil || n.Dag.Shape == ShapeMerged {
+		v, _ := sc.dagInput(n)
+		all = append(all, v)
+	}
+	return all
+}
+
+// forgetInside drops from the scopes that are kept what units of dags had completed that worked on what their scope was given: it will be
+// given something else. Where a scope was given the input of its step, that is compared when the step begins.
+func (sc *Scope) forgetInside() {
+	sc.Kept = sc.Kept.forgetInside()
+	for i := range sc.Nodes {
+		if k := sc.Nodes[i].kept(); k != nil {
+			sc.Nodes[i].setKept(k.forgetInside())
+		}
+	}
+}
+
+func (k *Kept) forgetInside() *Kept {
+	switch {
+	case k == nil || k.Child == nil || len(k.Input) > 0:
+		return k
+	case k.Child.Plan == nil: // of a snapshot; params change in the first row alone
+		return nil
+	}
+	next := *k
+	next.Child = k.Child.again()
+	for i := range next.Child.Nodes {
+		n := &next.Child.Nodes[i]
+		if own := n.kept(); own != nil && own.Units != nil && len(own.Input) == 0 && next.Child.Plan.Dag.List[i].onRun() {
+			n.setKept(nil)
+		}
+	}
+	next.Child.forgetInside()
+	return &next
+}
+
+// onRun says whether units of a fanout may work on what their scope was given.
+func (n *PlanNode) onRun() bool {
+	return n.Dag.Items == nil || n.Dag.Items.From == FromRun || n.Dag.Shape == ShapeMerged
 }
