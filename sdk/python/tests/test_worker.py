@@ -216,6 +216,23 @@ result: total
                 self.assertIn(error, self.ended(task)["error"])
             running.stop()
 
+    def test_a_coroutine_that_exits_costs_its_job_only(self) -> None:
+        async def leave() -> None:
+            sys.exit("nothing to do")
+
+        async def handler(job: Job) -> Any:
+            if job.input == "exit":
+                await leave()
+            if job.input == "task":
+                await asyncio.create_task(leave())
+            return "done"
+
+        self.publish()
+        self.work(handler)
+        for case in ("exit", "task"):
+            self.assertIn("nothing to do", self.ended(self.start(case))["error"])
+            self.assertEqual("done", self.ended(self.start())["result"])
+
     def test_a_fatal_error_is_not_retried(self) -> None:
         self.publish(", max_retries: 5, on_error: fail")
         attempts: List[int] = []
