@@ -8,7 +8,7 @@ import { createConnectTransport, Http2SessionManager } from "@connectrpc/connect
 
 import { FromWorkerSchema, Outcome, Workers, type FromWorker, type Job as SentJob, type ToWorker, type Welcome } from "./attach_pb.js";
 import { DeniedError } from "./errors.js";
-import { Job, cut, failureOf } from "./job.js";
+import { Job, cut, failureOf, messageOf } from "./job.js";
 import { standardLogger, type Logger } from "./log.js";
 import { Outbox, type Result } from "./outbox.js";
 import { Backoff, Change, sleep } from "./pauses.js";
@@ -335,7 +335,7 @@ export class AttachedWorker {
       if (bytes.length + numbersOf(job).length + 1024 <= this.#mostBytes) return { outcome: Outcome.COMPLETED, output: bytes };
       return { outcome: Outcome.FAILED, error: `the handler's result has ${bytes.length} bytes, more than a message may have (${this.#mostBytes})`, fatal: true };
     } catch (e) {
-      return { outcome: Outcome.FAILED, error: cut(`the handler's result cannot be sent: ${e instanceof Error ? e.message : String(e)}`, 4096), fatal: true };
+      return { outcome: Outcome.FAILED, error: cut(`the handler's result cannot be sent: ${messageOf(e)}`, 4096), fatal: true };
     }
   }
 
