@@ -267,6 +267,21 @@ describe("an attached worker", () => {
     assert.equal(await result(task), "by another");
   });
 
+  test("works on for longer than a timer can wait", async (t) => {
+    t.mock.timers.enable({ apis: ["setTimeout"] });
+    const worker = new AttachedWorker({ servers: await refused(), logger: silent }).handle("s", () => null);
+    let over = false;
+    const ended = worker.run({ signals: false }).then(() => (over = true));
+    for (let i = 0; i < 3; i++) {
+      t.mock.timers.tick(2 ** 31);
+      for (let turns = 0; turns < 10; turns++) await new Promise(setImmediate);
+    }
+    assert.equal(over, false);
+    t.mock.timers.reset();
+    worker.stop();
+    await ended;
+  });
+
   test("looks for another member", async () => {
     await publish();
     work((job) => job.input, { servers: [await refused(), member.url] });
