@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 
 	"github.com/alecthomas/kong"
 )
@@ -99,7 +100,34 @@ func (e edition) run(ctx context.Context, args []string, stdin io.Reader, stdout
 	if err != nil {
 		return a.fail(usageError{err})
 	}
+	if err := checkNames(command); err != nil {
+		return a.fail(err)
+	}
 	return a.fail(command.Run())
+}
+
+// checkNames refuses names and ids that are empty, as a variable that is not set makes them: they would be the beginning of every id.
+func checkNames(command *kong.Context) error {
+	for _, p := range command.Path {
+		v := p.Positional
+		if v == nil || !v.Required && !(v.IsSlice() && v.Tag.Has("complete")) {
+			continue
+		}
+		switch given := v.Target.Interface().(type) {
+		case string:
+			if given != "" {
+				continue
+			}
+		case []string:
+			if !slices.Contains(given, "") {
+				continue
+			}
+		default:
+			continue
+		}
+		return usagef("<%s>: it is empty; is a variable not set?", v.Name)
+	}
+	return nil
 }
 
 // fail tells an error and what to do about it, and chooses the exit code.
