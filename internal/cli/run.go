@@ -81,7 +81,7 @@ func (e edition) run(ctx context.Context, args []string, stdin io.Reader, stdout
 	parser, err := kong.New(e.commands(), kong.Name(e.name),
 		kong.Description("Troupe is a durable workflow engine. Run \""+e.name+" demo\" to see it work."),
 		kong.Writers(stdout, stderr), kong.Exit(func(int) { exited = true }),
-		durations, kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		durations, instants, kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(a))
 	if err != nil {
 		panic(fmt.Sprintf("the command line's model is wrong: %v", err))
