@@ -6,7 +6,7 @@ import logging
 import unittest
 
 from tests.member import Member
-from troupe_engine import DeniedError, Worker
+from troupe_engine import Client, DeniedError, Worker
 
 
 class DeniedTest(unittest.TestCase):
@@ -21,3 +21,11 @@ class DeniedTest(unittest.TestCase):
             with self.assertRaises(DeniedError) as raised:
                 worker.run(signals=False)
             self.assertIn(want, str(raised.exception))
+        with Client(member.url, token=" open sesame\n") as client:
+            self.assertTrue(client.info())
+
+    def test_a_token_that_cannot_be_sent_is_refused_and_not_told(self) -> None:
+        for token in ("open\nsesame", "open sésame", "open\x00sesame"):
+            with self.assertRaises(ValueError) as raised:
+                Worker("http://127.0.0.1:1", token=token)
+            self.assertNotIn("open", str(raised.exception))
