@@ -38,7 +38,6 @@ const silences = 3; // heartbeats that may be missed
 const logPause = 500; // between two looks at what jobs have logged
 const partingTime = 2_000; // for what is said at the end
 const minStay = 1_000; // that a stream has to have lasted for the worker to go on elsewhere without a pause
-const longestSleep = 2 ** 31 - 1; // that a timer knows: 24 days
 const minPatience = 500; // that a member has at least to answer the hello of a worker with jobs
 const mostBrought = 10_000; // jobs that a worker may bring along
 
@@ -121,7 +120,7 @@ export class AttachedWorker {
     if (options.signal?.aborted) stop();
     const attached = this.#stayAttached();
     try {
-      while (await sleep(longestSleep, this.#stopping.signal));
+      while (await sleep(Infinity, this.#stopping.signal));
     } finally {
       for (const name of names) process.off(name, stop);
       options.signal?.removeEventListener("abort", stop);
