@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import unittest
+import urllib.request
 
 from tests.member import Member
 from troupe_engine import Client, DeniedError, Worker
@@ -15,7 +17,11 @@ class DeniedTest(unittest.TestCase):
         logging.getLogger("troupe").propagate = False
         member = Member("--token", "open sesame")
         self.addCleanup(member.stop)
-        for token, want in (("", "a bearer token is needed"), ("open says me", "the bearer token is wrong")):
+        viewer = urllib.request.Request(member.url + "/v1/tokens", b'{"name": "v", "role": "viewer"}',
+                                        {"Content-Type": "application/json", "Authorization": "Bearer open sesame"})
+        with urllib.request.urlopen(viewer) as answer:
+            of_viewer = json.load(answer)["secret"]
+        for token, want in (("", "a bearer token is needed"), ("open says me", "the bearer token is wrong"), (of_viewer, "this needs the role worker")):
             worker = Worker(member.url, token=token)
             worker.handle("s", lambda job: None)
             with self.assertRaises(DeniedError) as raised:

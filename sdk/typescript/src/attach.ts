@@ -108,8 +108,8 @@ export class AttachedWorker {
   }
 
   /**
-   * Works until stop is called, the signal is aborted, or SIGTERM or SIGINT comes, and then until the jobs at work have ended. A token that is missing or
-   * wrong is a DeniedError.
+   * Works until stop is called, the signal is aborted, or SIGTERM or SIGINT comes, and then until the jobs at work have ended. A token that is missing,
+   * wrong or of another role is a DeniedError.
    */
   async run(options: RunOptions = {}): Promise<void> {
     if (this.#handlers.size === 0) throw new TypeError("there is no handler, so there is nothing to offer");
@@ -134,11 +134,12 @@ export class AttachedWorker {
     if (this.#denied !== undefined) throw this.#denied;
   }
 
-  /** Has run end when no member takes the token: trying on would be of no use. */
+  /** Has run end when no member takes the token, or it has another role: trying on would be of no use. */
   #deny(error: unknown): boolean {
-    if (!(error instanceof ConnectError) || error.code !== Code.Unauthenticated) return false;
-    const what = this.#token ? "the bearer token is wrong" : "a bearer token is needed";
-    this.#denied = new DeniedError(401, { kind: "denied", what, detail: what });
+    if (!(error instanceof ConnectError) || ![Code.Unauthenticated, Code.PermissionDenied].includes(error.code)) return false;
+    const [status, what] = error.code === Code.PermissionDenied ? [403, "the member does not let this worker in: the token needs the role worker"]
+      : [401, this.#token ? "the bearer token is wrong" : "a bearer token is needed"];
+    this.#denied = new DeniedError(status, { kind: "denied", what, detail: what });
     this.stop();
     return true;
   }
