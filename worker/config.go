@@ -62,7 +62,7 @@ type Config struct {
 
 func (c Config) orDefault() Config {
 	c.Server = cmp.Or(c.Server, os.Getenv("TROUPE_SERVER"), os.Getenv("REGISTRY_URL"), "http://127.0.0.1:8070")
-	c.Token = cmp.Or(c.Token, os.Getenv("TROUPE_TOKEN"))
+	c.Token = strings.TrimSpace(cmp.Or(c.Token, os.Getenv("TROUPE_TOKEN"))) // a file has the end of a line behind it
 	c.URL = strings.TrimRight(cmp.Or(c.URL, os.Getenv("WORKER_URL"), "http://localhost:8080"), "/")
 	if !c.Push && !c.Attach {
 		c.Pull = true

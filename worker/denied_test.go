@@ -46,8 +46,10 @@ func TestTheEnvironmentTellsServerAndToken(t *testing.T) {
 	e.first("register", status(401))
 	t.Setenv("REGISTRY_URL", "http://127.0.0.1:1")
 	t.Setenv("TROUPE_SERVER", e.URL)
-	t.Setenv("TROUPE_TOKEN", "of the environment")
+	t.Setenv("TROUPE_TOKEN", "of the environment\n") // as it is read from a file
 	w := worker.New(worker.Config{Logger: config(e).Logger})
 	w.Handle("s", nil)
-	require.ErrorContains(t, w.Run(t.Context()), "the token is wrong")
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(t.Context()) }()
+	require.ErrorContains(t, soon(t, ended), "the token is wrong")
 }

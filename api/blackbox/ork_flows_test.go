@@ -158,6 +158,10 @@ func orkRuns(c *client) {
 	require.Equal(c, 400, status)
 	require.Len(c, objects(c, c.get("/runs/" + ids[0] + "/tasks")["items"]), 1)
 
+	status, refusal := c.call("POST", "/runs", []string{f.name})
+	require.Equal(c, 400, status)
+	require.Equal(c, "the body must be a JSON object, is a array", refusal.(obj)["message"])
+
 	begun := c.post("/runs", obj{"workflow": f.name})
 	require.NotEmpty(c, begun["run_id"])
 	r := &orkRun{f, begun["run_id"].(string)}

@@ -18,6 +18,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -57,6 +58,7 @@ func New(addresses string, o Options) (*Client, error) {
 	if err := o.trust(several); err != nil {
 		return nil, fmt.Errorf("client: %w", err)
 	}
+	o.Token = strings.TrimSpace(o.Token) // a file has the end of a line behind it
 	if o.Retries == 0 {
 		o.Retries = 6
 	}

@@ -271,6 +271,8 @@ func TestARefusalSaysWhatToDo(t *testing.T) {
 	_, err = connect(t, s.base, func(o *client.Options) { o.Token = "" }).Info(t.Context())
 	require.Equal(t, "denied", client.KindOf(err))
 	require.ErrorContains(t, err, "a bearer token is needed")
+	_, err = connect(t, s.base, func(o *client.Options) { o.Token = token + "\n" }).Info(t.Context())
+	require.NoError(t, err, "as it is read from a file")
 	require.Empty(t, client.KindOf(errors.New("another")))
 	for _, address := range []string{"", "localhost:1", "ftp://x", "http://", "http://a:1,", "http://a:1 http://b:1", "http://a:1,b:2"} {
 		_, err := client.New(address, client.Options{})

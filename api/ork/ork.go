@@ -156,6 +156,8 @@ func decodeText(text []byte, v any) error {
 	switch err := json.Unmarshal(text, v); {
 	case errors.As(err, &wrong) && wrong.Field != "":
 		return flow.Errorf(flow.Invalid, "%s is a %s, which it cannot be", wrong.Field, wrong.Value)
+	case wrong != nil:
+		return flow.Errorf(flow.Invalid, "the body must be a JSON object, is a %s", wrong.Value)
 	case err != nil:
 		return flow.Errorf(flow.Invalid, "the body must be a JSON object: %v", err)
 	}

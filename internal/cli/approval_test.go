@@ -21,9 +21,17 @@ func TestApprovalsAreListedAndAnswered(t *testing.T) {
 	}, time.Minute, 10*time.Millisecond)
 	require.Regexp(t, `(?s)ID +FLOW +NODE .*`+first+`\.1\.\S+ +approve +ask .*`+second, cmd("approval", "list", "--flow", "approve").stdout)
 
+	require.Equal(t, 0, cmd("task", "cancel", second).code)
+	got := cmd("approval", "answer", "", "approve")
+	require.Equal(t, exitUsage, got.code, "the only one that is open is not the one that is meant")
+	require.Contains(t, got.stderr, "<approval>: it is empty")
+	second = start()
+	require.Eventually(t, func() bool { return strings.Contains(cmd("approval", "list").stdout, second) },
+		time.Minute, 10*time.Millisecond)
+
 	link := cmd("approval", "link", first, "--name", "Bo")
 	require.Regexp(t, `^http://\S+/ui/approve/`+first+`\.1\.\S+#\S+\n$`, link.stdout, link.stderr)
-	got := cmd("approval", "link", first, "--name", "Bo", "--expires", "500ms")
+	got = cmd("approval", "link", first, "--name", "Bo", "--expires", "500ms")
 	require.Equal(t, exitUsage, got.code, got.stdout)
 	require.Contains(t, got.stderr, "a second at least")
 	got = cmd("approval", "answer", first, "approve", "--key", "nobody's")

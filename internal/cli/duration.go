@@ -61,3 +61,27 @@ var durations = kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFun
 	target.SetInt(int64(d))
 	return nil
 }))
+
+// parseTime reads a time as RFC 3339 or our tables write it, or a date; without a zone it is that of this host.
+func parseTime(text string) (time.Time, bool) {
+	for _, layout := range []string{time.RFC3339, momentLayout, time.DateTime, time.DateOnly} {
+		if t, err := time.ParseInLocation(layout, text, time.Local); err == nil {
+			return t, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// instants has flags read them.
+var instants = kong.TypeMapper(reflect.TypeFor[time.Time](), kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("time", &text); err != nil {
+		return err
+	}
+	t, ok := parseTime(text)
+	if !ok {
+		return fmt.Errorf("%q is no time: write it like 2026-01-31 or 2026-01-31T02:30:00Z", text)
+	}
+	target.Set(reflect.ValueOf(t))
+	return nil
+}))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 
 	"github.com/alecthomas/kong"
 )
@@ -80,7 +81,7 @@ func (e edition) run(ctx context.Context, args []string, stdin io.Reader, stdout
 	parser, err := kong.New(e.commands(), kong.Name(e.name),
 		kong.Description("Troupe is a durable workflow engine. Run \""+e.name+" demo\" to see it work."),
 		kong.Writers(stdout, stderr), kong.Exit(func(int) { exited = true }),
-		durations, kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		durations, instants, kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(a))
 	if err != nil {
 		panic(fmt.Sprintf("the command line's model is wrong: %v", err))
@@ -99,7 +100,34 @@ func (e edition) run(ctx context.Context, args []string, stdin io.Reader, stdout
 	if err != nil {
 		return a.fail(usageError{err})
 	}
+	if err := checkNames(command); err != nil {
+		return a.fail(err)
+	}
 	return a.fail(command.Run())
+}
+
+// checkNames refuses names and ids that are empty, as a variable that is not set makes them: they would be the beginning of every id.
+func checkNames(command *kong.Context) error {
+	for _, p := range command.Path {
+		v := p.Positional
+		if v == nil || !v.Required && !(v.IsSlice() && v.Tag.Has("complete")) {
+			continue
+		}
+		switch given := v.Target.Interface().(type) {
+		case string:
+			if given != "" {
+				continue
+			}
+		case []string:
+			if !slices.Contains(given, "") {
+				continue
+			}
+		default:
+			continue
+		}
+		return usagef("<%s>: it is empty; is a variable not set?", v.Name)
+	}
+	return nil
 }
 
 // fail tells an error and what to do about it, and chooses the exit code.

@@ -126,8 +126,8 @@ type timing struct {
 	Every    time.Duration `xor:"when" placeholder:"DURATION" help:"A slot each such time, such as 15m."`
 	Timezone string        `placeholder:"ZONE" help:"Of the expression, such as Europe/Berlin; UTC by default."`
 	Jitter   time.Duration `placeholder:"DURATION" help:"How much later than its slot a task may begin."`
-	Start    time.Time     `placeholder:"TIME" help:"No slot is before it (RFC 3339)."`
-	End      time.Time     `placeholder:"TIME" help:"All slots are before it (RFC 3339)."`
+	Start    time.Time     `placeholder:"TIME" help:"No slot is before it (RFC 3339, or a date)."`
+	End      time.Time     `placeholder:"TIME" help:"All slots are before it (RFC 3339, or a date)."`
 }
 
 func (t *timing) spec() wire.ScheduleSpec {
@@ -283,7 +283,7 @@ type scheduleNextCmd struct {
 	remote
 	Schedule string    `arg:"" optional:"" complete:"schedule" help:"Name of the schedule; none = what --cron or --every says."`
 	Count    int       `short:"n" default:"10" help:"How many (${default})."`
-	From     time.Time `placeholder:"TIME" help:"Slots from then on (RFC 3339); now by default."`
+	From     time.Time `placeholder:"TIME" help:"Slots from then on (RFC 3339, or a date); now by default."`
 	timing
 }
 
@@ -319,8 +319,8 @@ func (c *scheduleNextCmd) Run(ctx context.Context, a *app) error {
 type scheduleBackfillCmd struct {
 	remote
 	Schedule string    `arg:"" complete:"schedule" help:"Name of the schedule."`
-	From     time.Time `required:"" placeholder:"TIME" help:"The first slot is then or later (RFC 3339)."`
-	To       time.Time `required:"" placeholder:"TIME" help:"All slots are before it (RFC 3339)."`
+	From     time.Time `required:"" placeholder:"TIME" help:"The first slot is then or later (RFC 3339, or a date)."`
+	To       time.Time `required:"" placeholder:"TIME" help:"All slots are before it (RFC 3339, or a date)."`
 	DryRun   bool      `help:"Tell for which slots tasks would begin, and start none."`
 }
 

@@ -28,6 +28,11 @@ func TestASchedulesLifeOnTheCommandLine(t *testing.T) {
 	require.Zero(t, got.code, got.stderr)
 	require.Regexp(t, `(?s)Labels: +schedule=nightly team=a triggered_by=manual`, cmd("task", "show", got.stdout[:len(got.stdout)-1]).stdout)
 
+	got = cmd("schedule", "backfill", "nightly", "--from", "soon", "--to", "2026-01-12T00:00:00Z", "--dry-run")
+	require.Equal(t, exitUsage, got.code)
+	require.Contains(t, got.stderr, `--from: "soon" is no time: write it like 2026-01-31 or 2026-01-31T02:30:00Z`)
+	dates := cmd("schedule", "backfill", "nightly", "--from", "2026-01-05", "--to", "2026-01-11 23:59:59.000Z", "--dry-run")
+	require.Equal(t, 0, dates.code, dates.stderr)
 	got = cmd("schedule", "backfill", "nightly", "--from", "2026-01-05T00:00:00Z", "--to", "2026-01-12T00:00:00Z", "--dry-run")
 	require.Zero(t, got.code, got.stderr)
 	require.Regexp(t, `(?m)would begin$`, got.stdout)

@@ -154,10 +154,8 @@ func since(flag, text string, now time.Time) (time.Time, error) {
 	if d, err := parseDuration(text); err == nil {
 		return now.Add(-d), nil
 	}
-	for _, layout := range []string{time.RFC3339, momentLayout, time.DateTime, time.DateOnly} {
-		if t, err := time.ParseInLocation(layout, text, time.Local); err == nil {
-			return t, nil
-		}
+	if t, ok := parseTime(text); ok {
+		return t, nil
 	}
 	return time.Time{}, usagef("%s %q is neither a duration such as 90m nor a time such as 2026-01-31", flag, text)
 }

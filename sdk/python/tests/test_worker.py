@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 import unittest
-from typing import Any, Callable, List
+from typing import Any, Callable, Dict, List
 
 from tests.member import PATIENCE, Member, Relay, refused
 from troupe_engine import Client, Failed, Fatal, Job, JobCanceled, ProblemError, Worker
@@ -186,6 +186,52 @@ result: total
         self.work(handler)
         for case, text in {"nothing": "ValueError", "a key": "KeyError('x')", "an exit": "3"}.items():
             self.assertIn(text, self.ended(self.start(case))["error"])
+
+    def test_what_fails_to_tell_of_itself_fails_the_attempt(self) -> None:
+        class Mute(Exception):
+            def __str__(self) -> str:
+                raise RuntimeError("there is no text")
+
+            __repr__ = __str__
+
+        class Changing(Dict[str, int]):
+            def items(self) -> Any:
+                raise RuntimeError("dictionary changed size during iteration")
+
+        def handler(job: Job) -> Any:
+            if job.input == "result":
+                return Changing(a=1)
+            if job.input == "details":
+                raise Failed("no such row", details=Mute())
+            raise Mute
+
+        async def coroutine(job: Job) -> Any:
+            return handler(job)
+
+        self.publish()
+        for work in (handler, coroutine):
+            running = self.work(work, concurrency=1)
+            for case, error in [("error", "Mute"), ("details", "no such row"), ("result", "dictionary changed size")]:
+                task = self.start(case)
+                self.assertIn(error, self.ended(task)["error"])
+            running.stop()
+
+    def test_a_coroutine_that_exits_costs_its_job_only(self) -> None:
+        async def leave() -> None:
+            sys.exit("nothing to do")
+
+        async def handler(job: Job) -> Any:
+            if job.input == "exit":
+                await leave()
+            if job.input == "task":
+                await asyncio.create_task(leave())
+            return "done"
+
+        self.publish()
+        self.work(handler)
+        for case in ("exit", "task"):
+            self.assertIn("nothing to do", self.ended(self.start(case))["error"])
+            self.assertEqual("done", self.ended(self.start())["result"])
 
     def test_a_fatal_error_is_not_retried(self) -> None:
         self.publish(", max_retries: 5, on_error: fail")

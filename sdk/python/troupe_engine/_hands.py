@@ -23,8 +23,17 @@ class Hands:
 
     def open(self) -> None:
         self._loop = asyncio.new_event_loop()
-        self._looper = threading.Thread(target=self._loop.run_forever, name="troupe-async", daemon=True)
+        self._looper = threading.Thread(target=self._run, name="troupe-async", daemon=True)
         self._looper.start()
+
+    def _run(self) -> None:
+        """Has the loop go on until it is stopped: a coroutine that exits leaves it, and costs its job and nothing else."""
+        while True:
+            try:
+                self._loop.run_forever()
+                return
+            except (SystemExit, KeyboardInterrupt):
+                pass
 
     def close(self) -> None:
         """Leaves coroutines that do not heed their cancelation where they are."""

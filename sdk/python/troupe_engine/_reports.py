@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 from ._transport import Backoff, Transport, encode, part
 from .errors import ProblemError, TroupeError, of_problem
-from .job import Job, failure_of, told_by
+from .job import MOST_LOG, Job, cut, failure_of, text_of, told_by
 
 MOST_REPORTS = 200  # in one request, unless one alone has more bytes
 REPORT_BYTES = 1 << 20
@@ -33,8 +33,9 @@ def output_report(job: Job, token: str, output: Any, done: Callable[[], None]) -
     report: Dict[str, Any] = {"job": job.id, "token": token, "output": output, **told_by(job)}
     try:
         return Delivery(job.id, token, encode(report), False, done)
-    except (TypeError, ValueError, RecursionError) as e:
-        report = {"job": job.id, "token": token, "error": f"the handler's result cannot be sent: {e}", "fatal": True, **told_by(job)}
+    except Exception as e:  # whatever its parts raise
+        error = cut(f"the handler's result cannot be sent: {text_of(e)}", MOST_LOG)
+        report = {"job": job.id, "token": token, "error": error, "fatal": True, **told_by(job)}
         return Delivery(job.id, token, encode(report), True, done)
 
 

@@ -170,6 +170,14 @@ def addresses(servers: Servers, context: Optional[ssl.SSLContext]) -> List[Addre
     return found
 
 
+def _header(token: Optional[str]) -> str:
+    """The token as it is sent, without the end of the line that a file has behind it. What is wrong with it is told without it."""
+    token = (token or "").strip()
+    if not (token.isascii() and token.isprintable()):
+        raise ValueError("the token has a character that no header may have: letters, digits and signs of ASCII may stand in it")
+    return token
+
+
 class Transport:
     """Sends requests to the address that answered last, and to the next one when it does not answer any longer.
 
@@ -179,7 +187,7 @@ class Transport:
     def __init__(self, servers: Servers, token: Optional[str], *, timeout: float, context: Optional[ssl.SSLContext]) -> None:
         self.addresses = addresses(servers, context)
         self.timeout = timeout
-        self._token = token if token is not None else os.environ.get("TROUPE_TOKEN")
+        self._token = _header(token if token is not None else os.environ.get("TROUPE_TOKEN"))
         self._at = 0
         self._lock = threading.Lock()
 

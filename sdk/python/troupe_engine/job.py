@@ -145,9 +145,7 @@ def failure_of(job: Job, error: BaseException) -> Dict[str, Any]:
     fatal = isinstance(error, Fatal)
     if not fatal:
         job._log.write("".join(traceback.format_exception(type(error), error, error.__traceback__)).rstrip("\n"))
-    # The text of a KeyError is only the key.
-    text = repr(error) if isinstance(error, KeyError) else str(error)
-    text = cut(text, MOST_LOG) or type(error).__name__
+    text = cut(text_of(error), MOST_LOG)
     details = _details_of(error)
     size = len(encode(details))
     if size > MOST_DETAILS:
@@ -155,11 +153,24 @@ def failure_of(job: Job, error: BaseException) -> Dict[str, Any]:
     return {"error": text, "fatal": fatal, **({} if details is None else {"details": details})}
 
 
+def text_of(error: BaseException) -> str:
+    """The text of an exception. Where it has none, or fails to give it, it is the exception's name."""
+    try:
+        # The text of a KeyError is only the key.
+        return (repr(error) if isinstance(error, KeyError) else str(error)) or type(error).__name__
+    except Exception:
+        return type(error).__name__
+
+
 def _details_of(error: BaseException) -> Any:
     """What a handler tells of its failure beside the text, as JSON."""
     details = error.details if isinstance(error, Failed) else None
     try:
         encode(details)
-    except (TypeError, ValueError, RecursionError):
+        return details
+    except Exception:  # whatever its parts raise
+        pass
+    try:
         return cut(repr(details), MOST_LOG)
-    return details
+    except Exception:
+        return type(details).__name__

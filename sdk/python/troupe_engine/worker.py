@@ -94,7 +94,7 @@ class Worker:
     def run(self, *, signals: bool = True) -> None:
         """Works until stop is called, or SIGTERM or SIGINT comes; a second signal has its usual effect.
 
-        Signals are heeded in the main thread only. A token that is missing or wrong is a DeniedError.
+        Signals are heeded in the main thread only. A token that is missing, wrong or of another role is a DeniedError.
         """
         if not self._handlers:
             raise ValueError("there is no handler, so there is nothing to offer")
@@ -120,11 +120,12 @@ class Worker:
             raise self._denied
 
     def _deny(self, error: DeniedError) -> bool:
-        """Has run end when no member takes the token: trying on would be of no use."""
-        if error.status == 401:
+        """Has run end when no member takes the token, or it has another role: trying on would be of no use."""
+        denied = error.status in (401, 403)
+        if denied:
             self._denied = error
             self.stop()
-        return error.status == 401
+        return denied
 
     def _begin(self, name: str, target: Callable[[], None]) -> threading.Thread:
         thread = threading.Thread(target=target, name="troupe-" + name, daemon=True)

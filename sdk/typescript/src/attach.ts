@@ -8,7 +8,7 @@ import { createConnectTransport, Http2SessionManager } from "@connectrpc/connect
 
 import { FromWorkerSchema, Outcome, Workers, type FromWorker, type Job as SentJob, type ToWorker, type Welcome } from "./attach_pb.js";
 import { DeniedError } from "./errors.js";
-import { Job, cut, failureOf } from "./job.js";
+import { Job, cut, failureOf, messageOf } from "./job.js";
 import { standardLogger, type Logger } from "./log.js";
 import { Outbox, type Result } from "./outbox.js";
 import { Backoff, Change, sleep } from "./pauses.js";
@@ -108,8 +108,8 @@ export class AttachedWorker {
   }
 
   /**
-   * Works until stop is called, the signal is aborted, or SIGTERM or SIGINT comes, and then until the jobs at work have ended. A token that is missing or
-   * wrong is a DeniedError.
+   * Works until stop is called, the signal is aborted, or SIGTERM or SIGINT comes, and then until the jobs at work have ended. A token that is missing,
+   * wrong or of another role is a DeniedError.
    */
   async run(options: RunOptions = {}): Promise<void> {
     if (this.#handlers.size === 0) throw new TypeError("there is no handler, so there is nothing to offer");
@@ -120,7 +120,7 @@ export class AttachedWorker {
     if (options.signal?.aborted) stop();
     const attached = this.#stayAttached();
     try {
-      await sleep(2 ** 31 - 1, this.#stopping.signal);
+      while (await sleep(Infinity, this.#stopping.signal));
     } finally {
       for (const name of names) process.off(name, stop);
       options.signal?.removeEventListener("abort", stop);
@@ -134,11 +134,12 @@ export class AttachedWorker {
     if (this.#denied !== undefined) throw this.#denied;
   }
 
-  /** Has run end when no member takes the token: trying on would be of no use. */
+  /** Has run end when no member takes the token, or it has another role: trying on would be of no use. */
   #deny(error: unknown): boolean {
-    if (!(error instanceof ConnectError) || error.code !== Code.Unauthenticated) return false;
-    const what = this.#token ? "the bearer token is wrong" : "a bearer token is needed";
-    this.#denied = new DeniedError(401, { kind: "denied", what, detail: what });
+    if (!(error instanceof ConnectError) || ![Code.Unauthenticated, Code.PermissionDenied].includes(error.code)) return false;
+    const [status, what] = error.code === Code.PermissionDenied ? [403, "the member does not let this worker in: the token needs the role worker"]
+      : [401, this.#token ? "the bearer token is wrong" : "a bearer token is needed"];
+    this.#denied = new DeniedError(status, { kind: "denied", what, detail: what });
     this.stop();
     return true;
   }
@@ -335,7 +336,7 @@ export class AttachedWorker {
       if (bytes.length + numbersOf(job).length + 1024 <= this.#mostBytes) return { outcome: Outcome.COMPLETED, output: bytes };
       return { outcome: Outcome.FAILED, error: `the handler's result has ${bytes.length} bytes, more than a message may have (${this.#mostBytes})`, fatal: true };
     } catch (e) {
-      return { outcome: Outcome.FAILED, error: cut(`the handler's result cannot be sent: ${e instanceof Error ? e.message : String(e)}`, 4096), fatal: true };
+      return { outcome: Outcome.FAILED, error: cut(`the handler's result cannot be sent: ${messageOf(e)}`, 4096), fatal: true };
     }
   }
 

@@ -1,6 +1,6 @@
 /** A job as its handler sees it. */
 
-import { format, inspect } from "node:util";
+import { format } from "node:util";
 
 import { FailedError, FatalError, JobCanceledError } from "./errors.js";
 import { Numbers } from "./numbers.js";
@@ -146,9 +146,8 @@ export interface Failure {
 /** Tells what a handler threw. Where it did so is kept in the job's log. */
 export function failureOf(job: Job, error: unknown): Failure {
   const fatal = error instanceof FatalError;
-  if (!fatal) job.log(error);
-  const text = error instanceof Error ? error.message || error.name : String(error);
-  const failure: Failure = { error: cut(text, mostLog) || "failed", fatal };
+  if (!fatal) job.log(shown(error));
+  const failure: Failure = { error: cut(messageOf(error), mostLog), fatal };
   const details = error instanceof FailedError && error.details !== undefined ? jsonOf(error.details) : "null";
   const size = Buffer.byteLength(details);
   if (size > mostDetails) failure.error += ` (its details have ${size} bytes, more than the ${mostDetails} that are kept)`;
@@ -161,6 +160,24 @@ function jsonOf(value: unknown): string {
   try {
     return textAs(value);
   } catch {
-    return JSON.stringify(cut(inspect(value), mostDetails / 2));
+    return JSON.stringify(cut(shown(value), mostDetails / 2));
+  }
+}
+
+/** The text of something that was thrown, which may be anything, and may itself throw when it is read. */
+export function messageOf(error: unknown): string {
+  try {
+    return String(error instanceof Error ? error.message || error.name : error) || "failed";
+  } catch {
+    return "failed";
+  }
+}
+
+/** A value as console.log shows it. */
+function shown(value: unknown): string {
+  try {
+    return format(value);
+  } catch {
+    return messageOf(value);
   }
 }

@@ -6,6 +6,9 @@ const firstPause = 100;
 const longestPause = 5_000;
 const longestAsked = 60_000;
 
+/** What a timer can wait for at most, 24 days: one for longer is over at once. */
+export const longestTimer = 2 ** 31 - 1;
+
 /** Pauses between tries: longer each time, never the same for all, and not shorter than the member asks for. */
 export class Backoff {
   #next = 0;
@@ -31,7 +34,7 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<boolean> {
       resolve(slept);
     };
     const aborted = (): void => end(false);
-    const timer = setTimeout(end, ms, true);
+    const timer = setTimeout(end, Math.min(ms, longestTimer), true);
     signal?.addEventListener("abort", aborted);
   });
 }
@@ -50,7 +53,7 @@ export class Change {
   async wait(ms = Infinity): Promise<void> {
     if (!this.#changed && ms > 0) {
       await new Promise<void>((resolve) => {
-        const timer = ms === Infinity ? undefined : setTimeout(resolve, ms);
+        const timer = ms === Infinity ? undefined : setTimeout(resolve, Math.min(ms, longestTimer));
         this.#wake.push(() => {
           clearTimeout(timer);
           resolve();

@@ -2,7 +2,7 @@
 
 import type { Claim } from "./claims.js";
 import { isFinal, ofProblem, ProblemError, TroupeError, type Problem } from "./errors.js";
-import { failureOf } from "./job.js";
+import { failureOf, messageOf } from "./job.js";
 import type { Logger } from "./log.js";
 import { Backoff, sleep } from "./pauses.js";
 import { encode } from "./raw.js";
@@ -31,7 +31,7 @@ export function outputReport({ job, token }: Claim, output: unknown): Omit<Deliv
   try {
     return { job: job.id, token, failed: false, body: encode({ job: job.id, token, output: output ?? null, ...said }) };
   } catch (e) {
-    const error = `the handler's result cannot be sent: ${e instanceof Error ? e.message : String(e)}`;
+    const error = `the handler's result cannot be sent: ${messageOf(e)}`;
     return { job: job.id, token, failed: true, body: encode({ job: job.id, token, error, fatal: true, ...said }) };
   }
 }

@@ -1,6 +1,7 @@
 /** How requests reach a member: several addresses, and the next one when one does not answer. */
 
 import { isFinal, mayPass, ProblemError, refusal, TroupeError, UnreachableError } from "./errors.js";
+import { longestTimer } from "./pauses.js";
 import { remember } from "./raw.js";
 
 /** Addresses of members, in a list or with commas between them. By default TROUPE_SERVER, else http://127.0.0.1:8070. */
@@ -97,7 +98,7 @@ export class Transport {
     const ending = new AbortController();
     const end = (): void => ending.abort(request.signal?.reason);
     const limit = (request.timeoutMs ?? this.timeoutMs) + (request.waitMs ?? 0);
-    const timer = setTimeout(() => ending.abort(new UnreachableError(`${base} (no answer within ${limit} ms)`)), limit);
+    const timer = setTimeout(() => ending.abort(new UnreachableError(`${base} (no answer within ${limit} ms)`)), Math.min(limit, longestTimer));
     request.signal?.addEventListener("abort", end);
     try {
       request.signal?.throwIfAborted();

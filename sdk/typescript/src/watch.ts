@@ -1,7 +1,7 @@
 /** Following a task: server-sent events, taken up again where they broke off. */
 
 import { isFinal, ProblemError, UnreachableError } from "./errors.js";
-import { Backoff, sleep } from "./pauses.js";
+import { Backoff, longestTimer, sleep } from "./pauses.js";
 import { remember } from "./raw.js";
 import type { Transport } from "./transport.js";
 import type { Event } from "./types.js";
@@ -43,7 +43,7 @@ async function* messages(transport: Transport, path: string, after: string, sile
   const ending = new AbortController();
   const end = (): void => ending.abort(signal?.reason);
   signal?.addEventListener("abort", end);
-  const silent = setTimeout(() => ending.abort(new UnreachableError("the stream is silent")), silenceMs);
+  const silent = setTimeout(() => ending.abort(new UnreachableError("the stream is silent")), Math.min(silenceMs, longestTimer));
   try {
     signal?.throwIfAborted();
     const headers: Record<string, string> = { Accept: "text/event-stream", ...(after ? { "Last-Event-ID": after } : {}) };

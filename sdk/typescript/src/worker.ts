@@ -104,8 +104,8 @@ export class Worker {
   }
 
   /**
-   * Works until stop is called, the signal is aborted, or SIGTERM or SIGINT comes, and then until the jobs at work have ended. A token that is missing or
-   * wrong is a DeniedError.
+   * Works until stop is called, the signal is aborted, or SIGTERM or SIGINT comes, and then until the jobs at work have ended. A token that is missing,
+   * wrong or of another role is a DeniedError.
    */
   async run(options: RunOptions = {}): Promise<void> {
     if (this.#handlers.size === 0) throw new TypeError("there is no handler, so there is nothing to offer");
@@ -131,9 +131,9 @@ export class Worker {
     if (this.#denied !== undefined) throw this.#denied;
   }
 
-  /** Has run end when no member takes the token: trying on would be of no use. */
+  /** Has run end when no member takes the token, or it has another role: trying on would be of no use. */
   #deny(error: unknown): boolean {
-    if (!(error instanceof DeniedError) || error.status !== 401) return false;
+    if (!(error instanceof DeniedError) || ![401, 403].includes(error.status)) return false;
     this.#denied = error;
     this.stop();
     return true;

@@ -4,7 +4,7 @@ import { setTimeout as pause } from "node:timers/promises";
 
 import { AttachedWorker, Client, FailedError, FatalError, RawJson, textOf, type AttachedWorkerOptions, type Handler, type Job, type Task } from "@troupe-engine/sdk";
 
-import { all, Member, patience, refused, Relay, Told, until } from "./member.js";
+import { all, Member, oddErrors, patience, refused, Relay, Told, until } from "./member.js";
 
 let member: Member;
 let client: Client;
@@ -122,6 +122,14 @@ describe("an attached worker", () => {
     const failed = (await all(client.runs(task))).find((r) => r.error !== undefined);
     assert.equal(failed?.error, "no luck");
     await until(async () => /^trying 7\nError: no luck\n +at /.test(await client.log(failed?.job as string)));
+  });
+
+  test("outlasts errors that do not behave", async () => {
+    await publish(", on_error: fail");
+    work((job) => {
+      throw oddErrors[job.input]?.[0];
+    });
+    for (const [name, [, told]] of Object.entries(oddErrors)) assert.ok(((await ended(await start(name))).error as string).includes(told), name);
   });
 
   test("is not asked again after a fatal error", async () => {
@@ -257,6 +265,21 @@ describe("an attached worker", () => {
     await until(async () => (await client.workers()).filter((w) => w.services.includes(service)).length === 2);
     await stop();
     assert.equal(await result(task), "by another");
+  });
+
+  test("works on for longer than a timer can wait", async (t) => {
+    t.mock.timers.enable({ apis: ["setTimeout"] });
+    const worker = new AttachedWorker({ servers: await refused(), logger: silent }).handle("s", () => null);
+    let over = false;
+    const ended = worker.run({ signals: false }).then(() => (over = true));
+    for (let i = 0; i < 3; i++) {
+      t.mock.timers.tick(2 ** 31);
+      for (let turns = 0; turns < 10; turns++) await new Promise(setImmediate);
+    }
+    assert.equal(over, false);
+    t.mock.timers.reset();
+    worker.stop();
+    await ended;
   });
 
   test("looks for another member", async () => {

@@ -159,6 +159,17 @@ describe("a client", () => {
     }
   });
 
+  test("waits for longer than a timer can", async () => {
+    await client.publish("patient", eventFlow);
+    const patient = new Client({ servers: member.url, timeoutMs: Infinity, silenceMs: 2 ** 40, retries: 0 });
+    const { id } = await patient.start("patient");
+    const told = patient.watch(id);
+    assert.equal((await told.next()).value?.type, "task_created");
+    await patient.signal(id, "answer", 1);
+    assert.equal((await patient.wait(id, { timeoutMs: patience })).state, "completed");
+    await told.return();
+  });
+
   test("refuses at once what is no address", () => {
     for (const servers of ["bogus", "localhost:8070", "ftp://localhost", "http://", "http://a,", []]) {
       assert.throws(() => new Client({ servers }), TypeError);

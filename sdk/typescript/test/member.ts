@@ -7,6 +7,18 @@ import { connect, createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { inspect } from "node:util";
+
+import { FailedError } from "@troupe-engine/sdk";
+
+/** Errors that do not behave, and what is told of them. */
+export const oddErrors: Record<string, [error: unknown, told: string]> = {
+  "no text": [Object.create(null), "failed"],
+  "a number": [Object.assign(new Error(), { message: 7 }), "7"],
+  "a message that throws": [Object.defineProperty(new Error(), "message", { get: () => { throw new Error("no"); } }), "failed"],
+  "not to be shown": [Object.assign(new Error("no such row"), { [inspect.custom]: () => { throw new Error("no"); } }), "no such row"],
+  "details not to be shown": [new FailedError("no row", { details: { n: 1n, [inspect.custom]: () => { throw new Error("no"); } } }), "no row"],
+};
 
 /** How long anything may take that is about to happen by itself. */
 export const patience = 60_000;

@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 
 import { Client, FailedError, FatalError, JobCanceledError, RawJson, textOf, Worker, type Handler, type Job, type Servers, type Task, type WorkerOptions } from "@troupe-engine/sdk";
 
-import { all, Member, patience, refused, Relay, Told, until } from "./member.js";
+import { all, Member, oddErrors, patience, refused, Relay, Told, until } from "./member.js";
 
 let member: Member;
 let client: Client;
@@ -163,6 +163,14 @@ result: total
     for (const [name, text] of [["nothing", /RangeError/], ["text", /a text/], ["undefined", /undefined/]] as const) {
       assert.match((await ended(await start(name))).error as string, text);
     }
+  });
+
+  test("an error that does not behave fails the attempt and nothing else", async () => {
+    await publish(", on_error: fail");
+    work((job) => {
+      throw oddErrors[job.input]?.[0];
+    });
+    for (const [name, [, told]] of Object.entries(oddErrors)) assert.ok(((await ended(await start(name))).error as string).includes(told), name);
   });
 
   test("a fatal error is not retried", async () => {
