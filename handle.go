@@ -46,7 +46,7 @@ func Detailed(err error, details any) error { return job.Detailed(err, details) 
 // It panics, as a mistake of the program, when the name is empty or was registered before, or when JSON cannot hold what fn takes or gives.
 func Handle[In, Out any](e *Engine, name string, fn func(ctx context.Context, in In) (Out, error)) {
 	h, err := job.Typed(name, fn)
-	if err == nil && !e.isNew(name) {
+	if err == nil && !e.claim(name) {
 		err = errors.New("there is a function of that name already")
 	}
 	if err != nil {
@@ -55,9 +55,9 @@ func Handle[In, Out any](e *Engine, name string, fn func(ctx context.Context, in
 	e.Handle(name, h)
 }
 
-// isNew says whether the program has registered no function of a name yet.
-func (e *Engine) isNew(name string) bool {
-	_, there := e.handled.Load(name)
+// claim a name. It is false when the program has registered a function of that name already.
+func (e *Engine) claim(name string) bool {
+	_, there := e.handled.LoadOrStore(name, true)
 	return !there
 }
 

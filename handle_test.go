@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -116,6 +119,27 @@ func TestMistakesOfAFunctionAreToldWhenItIsRegistered(t *testing.T) {
 		troupe.Handle(e, "f", func(context.Context, func()) (any, error) { return nil, nil })
 	})
 	troupe.Handle(e, "upper", judge) // a demo function gives way
+}
+
+func TestOnlyOneOfThoseWhoRegisterAFunctionAtOnceMay(t *testing.T) {
+	e := opened(t)
+	const names, at = 500, 4
+	var registered atomic.Int64
+	for n := range names {
+		var all sync.WaitGroup
+		for range at {
+			all.Go(func() {
+				defer func() {
+					if recover() == nil {
+						registered.Add(1)
+					}
+				}()
+				troupe.Handle(e, fmt.Sprint("f", n), judge)
+			})
+		}
+		all.Wait()
+	}
+	require.EqualValues(t, names, registered.Load())
 }
 
 func TestWhatAFunctionSaysWhileItWorksIsKept(t *testing.T) {

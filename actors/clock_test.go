@@ -3,7 +3,10 @@ package actors_test
 import (
 	"context"
 	"sync/atomic"
+	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/model"
@@ -46,6 +49,37 @@ func (n noting) AfterFunc(d time.Duration, f func()) func() bool {
 		}
 	}
 	return n.lazy.AfterFunc(d, f)
+}
+
+// catching is a lazy clock by which what is to happen after just so long happens when the test says so.
+type catching struct {
+	lazy
+	wait   time.Duration
+	caught chan func()
+}
+
+func newCatching(wait time.Duration) catching {
+	return catching{wait: wait, caught: make(chan func(), 1000)}
+}
+
+func (c catching) AfterFunc(d time.Duration, f func()) func() bool {
+	if d != c.wait {
+		return c.lazy.AfterFunc(d, f)
+	}
+	c.caught <- f
+	return func() bool { return true }
+}
+
+// next is what is to happen next.
+func (c catching) next(t *testing.T) func() {
+	t.Helper()
+	select {
+	case f := <-c.caught:
+		return f
+	case <-time.After(patience):
+		require.FailNow(t, "nobody waits for that long")
+		return nil
+	}
 }
 
 // eager is a clock by which what is to happen in minutes happens in a moment: a lease of an hour, which nobody could

@@ -1,12 +1,15 @@
 package actors
 
 import (
+	"context"
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 )
 
@@ -17,6 +20,29 @@ func (p pier) Offers(*flow.Exec) bool { return true }
 func (p pier) Send(jobs []Passage)    { p.sent <- append([]Passage(nil), jobs...) }
 func (p pier) CallOff(Passage)        { p.sent <- nil }
 func (p pier) Shut()                  {}
+
+// late is a relay that begins a job when nothing is to begin any more, but it has not heard so.
+type late struct {
+	pier
+	job Passage
+}
+
+func (l late) Grace() time.Duration                                      { return time.Minute }
+func (l late) Roam(func(context.Context, engine.Orders) engine.Outcomes) {}
+func (l late) Shut()                                                     { l.job.Begin() }
+
+func TestAJobThatComesTooLateToBeginIsNotTakenForOneThatItsWorkerGoesOnWith(t *testing.T) {
+	m := &Member{ctx: t.Context()}
+	m.cfg.Host.Clock, m.cfg.Lease = realClock{}, time.Hour
+	m.lease = &lease{m: m, renewed: time.Now()}
+	w := &ferry{m: m}
+	f := &flight{key: jobKey{task: "t"}, way: w, dispatch: flow.Dispatch{Job: flow.Job{Task: "t", Exec: &flow.Exec{Type: flow.ExecRemote}}}}
+	w.relay = late{job: f}
+	m.cfg.Relay = w.relay
+	w.close()
+	require.True(t, w.idle())
+	require.False(t, (&sessions{m: m}).staysOut(f), "nobody is at it")
+}
 
 func TestJobsOfErrandsThatCameTogetherAreSentTogether(t *testing.T) {
 	const errands = 10

@@ -19,12 +19,16 @@ type handover struct {
 	done   func()
 }
 
-// gain takes the tasks of shards. What has waited for one that was on its way out brings it back when it is at rest.
+// gain takes the tasks of shards. What has waited for one that was on its way out brings it back when it is at rest. Nobody waits any
+// more for a handover of theirs.
 func (t *tasks) gain(m gain) {
 	now := t.m.now()
 	for _, shard := range m.shards {
 		t.m.owned.set(shard, now)
 	}
+	t.handovers = slices.DeleteFunc(t.handovers, func(h *handover) bool {
+		return slices.ContainsFunc(h.shards, func(shard int) bool { return slices.Contains(m.shards, shard) })
+	})
 	t.m.recoverUnfinished(m.shards)
 	t.m.externals.look()
 }

@@ -347,6 +347,38 @@ func TestWhatHoldsUpAMoveIsTold(t *testing.T) {
 	require.NoError(t, <-lost)
 }
 
+func TestNothingIsSaidOfAMoveThatWasGivenUp(t *testing.T) {
+	store, committing, release := holdingUp()
+	var said lines
+	goOn := sync.OnceFunc(func() { close(release) })
+	clock := newCatching(5 * time.Second)
+	c, l := newCircuit(store), newLedger().freed()
+	cfg := withFunc(l.carrier("a"))
+	cfg.Logger, cfg.Host.Clock = slog.New(slog.NewTextHandler(&said, nil)), clock
+	a := c.join(t, cfg)
+	t.Cleanup(goOn) // before the member is stopped, which waits for what is being stored
+	c.give(a, persistence.AllShards()...)
+	id := a.begin(t, a.publish(t, aJobAndATimer), `{}`)
+	<-committing
+	ctx, cancel := context.WithCancel(t.Context())
+	lost := make(chan error, 1)
+	go func() { lost <- a.Lose(ctx, shardOf(id)) }()
+	require.Eventually(t, func() bool {
+		return flow.ErrorKindOf(a.Do(t.Context(), neighbor(id), flow.Pause{}, "")) == flow.Moved
+	}, patience, time.Millisecond)
+	cancel()
+	require.ErrorIs(t, <-lost, context.Canceled)
+	c.give(a, shardOf(id)...)
+	for range len(clock.caught) { // one of them tells what holds it up
+		clock.next(t)()
+	}
+	// Behind it through the mailbox of all tasks: when this is answered it has been there.
+	require.Equal(t, flow.NotFound, flow.ErrorKindOf(a.Do(t.Context(), neighbor(id), flow.Pause{}, "")))
+	require.NotContains(t, said.String(), "could not be handed over")
+	goOn()
+	require.Equal(t, flow.TaskCompleted, c.ended(t, id).State.Status)
+}
+
 // lines is what was logged.
 type lines struct {
 	mu   sync.Mutex

@@ -14,6 +14,7 @@ import (
 	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/model"
 )
 
@@ -93,6 +94,28 @@ func TestCommandsDoNotCutThePauseAfterACrashShort(t *testing.T) {
 	require.EqualValues(t, 1, p.crashes.Load())
 	cancel()
 	asking.Wait()
+}
+
+func TestAPauseIsNotEndedByThatOfBeforeAMove(t *testing.T) {
+	p, clock := newPoison("Key:bad"), newCatching(200*time.Millisecond)
+	c := newCircuit(nil)
+	cfg := actors.Config{Host: actors.Host{Probe: p.probe, Clock: clock}}
+	a := c.join(t, cfg)
+	c.give(a, persistence.AllShards()...)
+	b := c.join(t, actors.Config{})
+	id := a.begin(t, a.publish(t, queueOf("s")), `{}`)
+	p.task.Store(id)
+	bad, claim := flow.Signal{Key: "bad", Value: []byte(`1`)}, flow.Claim{Address: flow.Address{Node: "nowhere", Visit: 1, Attempt: 1}, Worker: "w"}
+	require.Equal(t, flow.Busy, flow.ErrorKindOf(a.Do(t.Context(), id, bad, "")))
+	first := clock.next(t)
+	c.move(t, b, shardOf(id)...)
+	c.move(t, a, shardOf(id)...)
+	require.Equal(t, flow.Busy, flow.ErrorKindOf(a.Do(t.Context(), id, bad, "")))
+	second := clock.next(t)
+	first()
+	require.Equal(t, flow.Busy, flow.ErrorKindOf(a.Do(t.Context(), id, claim, "")), "it is paused yet")
+	second()
+	require.NotEqual(t, flow.Busy, flow.ErrorKindOf(a.Do(t.Context(), id, claim, "")))
 }
 
 func TestATaskThatCrashedTakesCommandsAgainAfterItsPause(t *testing.T) {

@@ -128,14 +128,15 @@ func (w *ferry) idle() bool {
 	return w.running == 0
 }
 
-// begin counts a job that is under way from now on, unless nothing begins any more.
-func (w *ferry) begin() bool {
+// begin has a job be under way from now on, and counts it, unless nothing begins any more, or it was withdrawn.
+func (w *ferry) begin(f *flight) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.shut {
-		w.running++
+	if w.shut || !f.stage.CompareAndSwap(inLine, underWay) {
+		return false
 	}
-	return !w.shut
+	w.running++
+	return true
 }
 
 // over has the sessions forget a job.
@@ -179,7 +180,7 @@ func (f *flight) Begin() bool {
 		return false
 	}
 	w.m.ready.Add(-1)
-	if !f.stage.CompareAndSwap(inLine, underWay) || !w.begin() {
+	if !w.begin(f) {
 		return false
 	}
 	w.m.metrics.dispatched(serviceOf(job.Exec), w.m.now()-job.EnqueuedAt)

@@ -71,7 +71,7 @@ func (t *tasks) crashed(c actor.Context, m crashed) {
 	for _, message := range e.arrived {
 		p.hold(message)
 	}
-	t.m.cfg.Host.Clock.AfterFunc(backOff(n), func() { t.m.tell(t.m.tasks, revive{e.id}) })
+	t.m.cfg.Host.Clock.AfterFunc(backOff(n), func() { t.m.tell(t.m.tasks, revive{e.id, p}) })
 }
 
 // letGo lets another member have a task whose actor has crashed on its way there, instead of trying again: nobody else's move

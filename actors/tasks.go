@@ -62,7 +62,11 @@ type (
 	}
 	sweep   struct{}
 	restAll struct{ done func() }
-	revive  struct{ task string } // the pause after a crash is over
+	// revive says that a pause after a crash is over.
+	revive struct {
+		task  string
+		pause *pause
+	}
 	// ask is a message for a task's actor.
 	ask struct {
 		task    string
@@ -149,7 +153,9 @@ func (t *tasks) Receive(c actor.Context) {
 	case wakeUp:
 		t.wake(c, m)
 	case revive:
-		t.revive(c, m.task)
+		if t.pauses[m.task] == m.pause { // else that one was ended before, and another one may have begun
+			t.revive(c, m.task)
+		}
 	case *ask:
 		t.deliver(c, m.task, m.message)
 	case ended:

@@ -215,7 +215,7 @@ func (a *attachment) call() {
 	}
 }
 
-// take begins jobs.
+// take begins jobs, and gives back those that crossed with the word that this worker leaves.
 func (a *attachment) take(jobs []*attach.Job) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -228,6 +228,11 @@ func (a *attachment) take(jobs []*attach.Job) {
 		a.held[job.GetNumber()] = j
 		if len(job.GetTicket()) > 0 {
 			a.tickets[job.GetNumber()] = ticket{job.GetId(), job.GetTicket()}
+		}
+		if a.leaving {
+			j.cancel(errLeaving)
+			a.finish(job.GetNumber(), &attach.Result{Number: job.GetNumber(), Outcome: attach.Outcome_OUTCOME_RETURNED})
+			continue
 		}
 		a.worker.load.Add(1)
 		a.hands.jobs = append(a.hands.jobs, j)

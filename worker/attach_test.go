@@ -102,6 +102,45 @@ func TestWhatAJobOfASessionThatIsOverHasPrintedIsToldOfNoOther(t *testing.T) {
 	require.Equal(t, "1 new", soon(t, told))
 }
 
+func TestAJobThatCrossesWithTheGoodbyeIsReturnedAndNotBegun(t *testing.T) {
+	began, results := make(chan string, 2), make(chan *attach.Result, 10)
+	leave, ended := attachTo(t, func(_ *attach.Hello, s *stream) error {
+		m := welcome("a")
+		m.Jobs = jobNumber(1, "before")
+		_ = s.Send(m)
+		for {
+			got, err := s.Receive()
+			if err != nil {
+				return nil
+			}
+			if got.GetLeaving() {
+				_ = s.Send(&attach.ToWorker{Jobs: jobNumber(2, "crossing")})
+				_ = s.Send(&attach.ToWorker{Canceled: []uint64{1}}) // there is room for another one then
+			}
+			for _, r := range got.GetResults() {
+				results <- r
+				_ = s.Send(&attach.ToWorker{Acknowledged: []uint64{r.GetNumber()}})
+			}
+		}
+	}, func(ctx context.Context, j worker.Job) (any, error) {
+		began <- j.ID
+		if j.ID == "before" {
+			<-ctx.Done()
+		}
+		return nil, nil
+	})
+	require.Equal(t, "before", soon(t, began))
+	leave()
+	of := map[uint64]attach.Outcome{}
+	for range 2 {
+		r := soon(t, results)
+		of[r.GetNumber()] = r.GetOutcome()
+	}
+	require.Equal(t, map[uint64]attach.Outcome{1: attach.Outcome_OUTCOME_CANCELED, 2: attach.Outcome_OUTCOME_RETURNED}, of)
+	require.NoError(t, soon(t, ended))
+	require.Empty(t, began)
+}
+
 func TestAWorkerLeavesAMemberThatSaysNothing(t *testing.T) {
 	came := make(chan struct{}, 100)
 	over := make(chan struct{})

@@ -219,16 +219,21 @@ func (s *Sessions) waitsFor(ses *session) bool {
 // giveUp ends a session whose worker has not come back in time.
 func (s *Sessions) giveUp(ses *session, c *connection) {
 	s.mu.Lock()
-	back := ses.broken != c || s.ctx.Err() != nil
-	s.mu.Unlock()
-	if !back {
-		s.end(ses)
+	if ses.broken != c || s.ctx.Err() != nil {
+		s.mu.Unlock()
+		return
 	}
+	s.endHeld(ses)
 }
 
 // end of a session: others carry out its jobs.
 func (s *Sessions) end(ses *session) {
 	s.mu.Lock()
+	s.endHeld(ses)
+}
+
+// endHeld is end with the lock held, which it gives back.
+func (s *Sessions) endHeld(ses *session) {
 	if s.byID[ses.id] != ses || ses.stream != nil {
 		s.mu.Unlock()
 		return

@@ -35,6 +35,8 @@ type job struct {
 	foreign bool // of another member's task
 	at      int64
 	given   int
+	input   []byte
+	begun   chan struct{} // nil = nobody wants to know
 }
 
 func newJob(n int, service string, labels ...string) *job {
@@ -42,13 +44,18 @@ func newJob(n int, service string, labels ...string) *job {
 }
 
 func (j *job) Job() flow.Job {
-	return flow.Job{Task: fmt.Sprint("t", j.n), Address: flow.Address{Node: "a", Visit: 1, Attempt: 1}, EnqueuedAt: j.at, Given: j.given,
+	return flow.Job{Task: fmt.Sprint("t", j.n), Address: flow.Address{Node: "a", Visit: 1, Attempt: 1}, EnqueuedAt: j.at, Given: j.given, Input: j.input,
 		Exec: &flow.Exec{Type: cmp.Or(j.kind, flow.ExecRemote), Service: j.service, Labels: j.labels}}
 }
 func (j *job) Of() (task string, at flow.Address) {
 	return fmt.Sprint("t", j.n), flow.Address{Node: "a", Visit: 1, Attempt: 1}
 }
-func (j *job) Begin() bool        { return !j.over }
+func (j *job) Begin() bool {
+	if j.begun != nil {
+		j.begun <- struct{}{}
+	}
+	return !j.over
+}
 func (j *job) Foreign() bool      { return j.foreign }
 func (j *job) Over() bool         { return j.over }
 func (j *job) Land(r flow.Report) { j.reports <- r }
@@ -94,8 +101,8 @@ func open(t *testing.T, o attached.Options) *attached.Sessions {
 	return s
 }
 
-// dial attaches a worker, and returns the welcome.
-func dial(t *testing.T, s *attached.Sessions, hello *attach.Hello) (*worker, *attach.ToWorker) {
+// attachTo begins a stream, which says nothing yet.
+func attachTo(t *testing.T, s *attached.Sessions) *worker {
 	w := &worker{T: t, to: make(chan *attach.FromWorker), from: make(chan *attach.ToWorker), gone: make(chan struct{}), over: make(chan error, 1)}
 	w.up = sync.OnceFunc(func() { close(w.gone) })
 	go func() { w.over <- s.Serve(context.Background(), w) }()
@@ -103,6 +110,12 @@ func dial(t *testing.T, s *attached.Sessions, hello *attach.Hello) (*worker, *at
 		w.up()
 		<-w.over
 	})
+	return w
+}
+
+// dial attaches a worker, and returns the welcome.
+func dial(t *testing.T, s *attached.Sessions, hello *attach.Hello) (*worker, *attach.ToWorker) {
+	w := attachTo(t, s)
 	hello.Protocol, hello.Worker = 1, "w"
 	w.to <- &attach.FromWorker{Hello: hello}
 	m := <-w.from

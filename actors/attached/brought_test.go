@@ -3,6 +3,7 @@ package attached_test
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -163,4 +164,50 @@ func TestAJobThatWaitsIsNotBegunBesideTheWorkerThatComesWithIt(t *testing.T) {
 		m = w.hear()
 	}
 	require.Equal(t, had.GetId(), m.GetJobs()[0].GetId())
+}
+
+// TestAJobThatIsWithdrawnBeforeItIsSentAgainKeepsNothingBack: its worker had come with it, and is back without it.
+func TestAJobThatIsWithdrawnBeforeItIsSentAgainKeepsNothingBack(t *testing.T) {
+	s := open(t, attached.Options{Secret: "s", Grace: time.Hour})
+	var away atomic.Bool
+	s.Roam(func(_ context.Context, jobs engine.Orders) engine.Outcomes {
+		outcomes := make(engine.Outcomes, len(jobs))
+		for i := range outcomes {
+			if outcomes[i].Given = 1; away.Load() {
+				outcomes[i].Err = flow.Errorf(flow.Busy, "the owner of the task is away")
+			}
+		}
+		return outcomes
+	})
+	h := hello(10, "s")
+	begun := make(chan struct{}, 10)
+	var jobs []*job
+	for n, had := range given(t, 2) {
+		h.Held = append(h.Held, had.GetNumber())
+		h.Brought = append(h.Brought, &attach.Brought{Number: had.GetNumber(), Id: had.GetId(), Ticket: had.GetTicket()})
+		jobs = append(jobs, newJob(n, "s"))
+		jobs[n].given, jobs[n].input, jobs[n].begun = 1, make([]byte, 1<<20), begun // one of them fills a message
+	}
+	w, m := dial(t, s, h)
+	s.Send([]actors.Passage{jobs[0], jobs[1]})
+	<-begun
+	<-begun
+	w.up()
+	require.NoError(t, <-w.over)
+	w.over <- nil
+	again := hello(10, "s")
+	again.Session = m.GetWelcome().GetSession()
+	again.Protocol, again.Worker = 1, "w"
+	away.Store(true)
+	w = attachTo(t, s)
+	w.to <- &attach.FromWorker{Hello: again}
+	w.to <- &attach.FromWorker{} // once it is taken the session goes on
+	s.CallOff(jobs[1])
+	require.True(t, (<-jobs[1].reports).Lost)
+	require.Len(t, w.hear().GetJobs(), 1)
+	anew := newJob(1, "s")
+	anew.given = 2
+	s.Send([]actors.Passage{anew})
+	require.Len(t, w.hear().GetJobs(), 1)
+	require.Empty(t, anew.reports)
 }

@@ -160,6 +160,7 @@ func (ses *session) reconcile(hello *attach.Hello) {
 		case g.passage == nil:
 			ses.drop(g)
 		default:
+			g.came = nil // the worker has it no longer: it is a job like any other
 			ses.out.jobs = append(ses.out.jobs, g)
 		}
 	}

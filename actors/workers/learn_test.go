@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -246,4 +248,39 @@ func TestWhoMissesAWorkerWaitsNoLongerThanHeMeansToForOneWhoReadsTheStore(t *tes
 	case <-time.After(patience):
 		require.Fail(t, "it waits for the other one")
 	}
+}
+
+// crowded is a store with many workers besides.
+type crowded struct {
+	persistence.Workers
+	mu     sync.Mutex
+	silent []persistence.Worker
+}
+
+func (c *crowded) ListWorkers(ctx context.Context) ([]persistence.Worker, error) {
+	all, err := c.Workers.ListWorkers(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append(all, c.silent...), err
+}
+
+func (c *crowded) DeleteWorkers(ctx context.Context, since int64) (int, error) {
+	c.mu.Lock()
+	c.silent = slices.DeleteFunc(c.silent, func(w persistence.Worker) bool { return w.LastHeartbeat < since })
+	c.mu.Unlock()
+	return c.Workers.DeleteWorkers(ctx, since)
+}
+
+func TestWorkersThatMadeRoomAreNotLearnedAgain(t *testing.T) {
+	var c clock
+	c.Store(1000)
+	store := &crowded{Workers: newStore(t)}
+	for n := range 10_000 {
+		store.silent = append(store.silent, persistence.Worker{ID: fmt.Sprint("silent-", n), URL: "queue", Type: "async", RegisteredAt: 1000, JoinedAt: 1000, LastHeartbeat: 1000})
+	}
+	r := open(t, store, workers.Options{Learn: time.Hour, Now: c.Load})
+	c.pass(2 * time.Hour)
+	require.NoError(t, r.Register(t.Context(), persistence.Worker{ID: "w", URL: "queue", Type: "async"}))
+	require.Equal(t, flow.NotFound, flow.ErrorKindOf(r.Heartbeat(t.Context(), "nobody", 1)), "the store was read")
+	require.Len(t, list(t, r), 1)
 }

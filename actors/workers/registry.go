@@ -188,7 +188,7 @@ func (r *Registry) admit(ctx context.Context, w *persistence.Worker) error {
 	p := &pulse{}
 	if old := r.find(w.ID); old != nil {
 		w.RegisteredAt, p = old.RegisteredAt, old.pulse
-	} else if err := r.makeRoom(); err != nil {
+	} else if err := r.makeRoom(ctx); err != nil {
 		return err
 	}
 	if err := r.store.PutWorker(ctx, *w); err != nil {

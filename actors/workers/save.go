@@ -98,13 +98,17 @@ func (r *Registry) drop(since int64) (dropped int) {
 	return dropped
 }
 
-// makeRoom is asked before a worker is added.
-func (r *Registry) makeRoom() error {
+// makeRoom is asked before a worker is added. Who makes room is forgotten by the store, too: it would be learned from there again.
+func (r *Registry) makeRoom(ctx context.Context) error {
 	if r.count() < maxWorkers {
 		return nil
 	}
-	// The store forgets them too, when their time has come.
-	r.drop(r.opts.Now() - crowdedTTL.Milliseconds())
+	if err := r.save(ctx); err != nil {
+		return err
+	}
+	if err := r.forget(ctx, r.opts.Now()-crowdedTTL.Milliseconds()); err != nil {
+		return err
+	}
 	if r.count() < maxWorkers {
 		return nil
 	}

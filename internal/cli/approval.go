@@ -64,7 +64,7 @@ type approvalArg struct {
 // find is the id of the approval that is meant.
 func (c *approvalArg) find(ctx context.Context, server *client.Client) (string, error) {
 	if strings.Count(c.Approval, ".") == 2 {
-		return c.Approval, nil
+		return c.Approval, c.fits(ctx, server)
 	}
 	task, err := taskID(ctx, server, c.Approval)
 	if err != nil {
@@ -90,6 +90,21 @@ func (c *approvalArg) find(ctx context.Context, server *client.Client) (string, 
 		return ids[0], nil
 	}
 	return "", usagef("the task %s asks for several: say which, by its id: %s", task, strings.Join(ids, ", "))
+}
+
+// fits says whether an approval that is named by its whole id has the key that is given beside it.
+func (c *approvalArg) fits(ctx context.Context, server *client.Client) error {
+	if c.Key == "" {
+		return nil
+	}
+	w, err := server.Approval(ctx, c.Approval)
+	if err != nil {
+		return err
+	}
+	if w.Key != c.Key {
+		return usagef("the approval %s has the key %s, not %s", c.Approval, clean(w.Key), c.Key)
+	}
+	return nil
 }
 
 type approvalAnswerCmd struct {

@@ -37,6 +37,11 @@ func TestApprovalsAreListedAndAnswered(t *testing.T) {
 	got = cmd("approval", "answer", first, "approve", "--key", "nobody's")
 	require.Equal(t, exitUsage, got.code)
 	require.Contains(t, got.stderr, "asks for no approval with the key nobody's")
+	whole := parse[wire.Page[wire.Approval]](t, cmd("approval", "list", "--q", first, "-o", "json").stdout).Items[0]
+	got = cmd("approval", "answer", whole.ID, "approve", "--key", "nobody's")
+	require.Equal(t, exitUsage, got.code, got.stdout)
+	require.Contains(t, got.stderr, "has the key "+whole.Key+", not nobody's")
+	require.Equal(t, 0, cmd("approval", "link", whole.ID, "--name", "Bo", "--key", whole.Key).code)
 	got = cmd("approval", "answer", first, "approve", "--by", "ada", "--comment", "well done")
 	require.Equal(t, 0, got.code, got.stderr)
 	require.Equal(t, 0, cmd("approval", "answer", second, "--value", `{"why":"too late"}`).code)
