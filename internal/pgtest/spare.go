@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Making and dropping a database takes a quarter of a second of processor time, most of it for the 300 files of its catalogs. Emptying one and
-// giving it another name takes a tenth of that, so a private server's databases are used again.
+// Making and dropping a database takes up to a quarter of a second of processor time, most of it for the 300 files of its catalogs. So those of a
+// private server are used again: emptied, and by another name, which nobody has been told.
 
 // emptied drops all that a test may have made in a database, and ends the connections that it forgot.
 const emptied = `
