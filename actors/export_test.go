@@ -45,12 +45,6 @@ func (m *Member) Waiting(carrier, task string) bool {
 	return line != nil && slices.ContainsFunc(line.waiting, func(l letter) bool { return l.Job.Task == task })
 }
 
-// PollTakesFor is for how long a poll that has got a job takes others, PollWaitsFor for how long it then waits for them.
-const (
-	PollTakesFor = takesFor
-	PollWaitsFor = soonAfter - takesFor
-)
-
 // SnapshotsAtOnce is how many bytes of snapshots may be on their way to the store before no more are taken.
 const SnapshotsAtOnce = snapshotsAtOnce
 

@@ -27,7 +27,6 @@ type poller struct {
 	refused  bool        // a claim was
 	hasty    bool        // it takes what is there and does not wait for more
 	over     bool        // its time is up: answer as soon as no claim is under way
-	sated    bool        // it has had jobs for a moment: likewise
 	stop     func() bool // the time it waits for more jobs than it has
 
 	place  *list.Element   // among those without an answer; nil when it has one
@@ -43,7 +42,7 @@ func newPoller(p engine.Poll, reply func(engine.Jobs)) *poller {
 }
 
 // room says whether a poller takes more jobs.
-func (p *poller) room() bool { return !p.over && !p.sated && !p.full && len(p.got)+p.claiming < p.Max }
+func (p *poller) room() bool { return !p.over && !p.full && len(p.got)+p.claiming < p.Max }
 
 // fits says whether there is room for a job of its size. The order of jobs is kept: none is handed out before one
 // that did not fit.

@@ -240,34 +240,21 @@ func (q *queue) refused(c actor.Context, a claimAnswered, offered *ref) {
 	}
 }
 
-// For how long a poll that has got a job takes others, and waits for the answers to its claims on those: or else it would not be answered
-// while new jobs come one after the other.
-const (
-	takesFor  = 80 * time.Millisecond
-	soonAfter = time.Second
-)
+// soonAfter is how long a poll that has got a job waits for the answers to its other claims.
+const soonAfter = time.Second
 
 // got gives a poller a job. From the first one on it does not wait long for more.
 func (q *queue) got(p *poller, job *engine.Claimed) {
 	p.got = append(p.got, *job)
 	if len(p.got) == 1 && p.claiming > 0 {
-		q.enoughAfter(takesFor, p)
+		m := q.m
+		p.stop = m.cfg.Host.Clock.AfterFunc(soonAfter, func() { m.tell(m.sessions, enough{p}) })
 	}
 }
 
-func (q *queue) enoughAfter(d time.Duration, p *poller) {
-	m := q.m
-	p.stop = m.cfg.Host.Clock.AfterFunc(d, func() { m.tell(m.sessions, enough{p}) })
-}
-
-// enough has a poll take no more jobs, and, the second time, answers it with what it has got.
+// enough answers a poll with what it has got.
 func (q *queue) enough(p *poller) {
-	switch {
-	case p.place == nil:
-	case !p.sated:
-		p.sated = true
-		q.enoughAfter(soonAfter-takesFor, p)
-	default:
+	if p.place != nil && len(p.got) > 0 {
 		q.dismiss(p)
 		p.reply(p.got)
 	}
