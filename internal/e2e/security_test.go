@@ -94,7 +94,7 @@ func (c *castle) start(name string, args ...string) *process.Process {
 	return p
 }
 
-// settle waits until the members have divided everything.
+// settle waits until the two members have divided everything, each its half.
 func (c *castle) settle() {
 	c.t.Helper()
 	visitor := c.visitor(c.pair)
@@ -111,7 +111,11 @@ func (c *castle) settle() {
 		for _, owner := range cluster.Owners {
 			owned[owner]++
 		}
-		return owned[""] == 0 && len(owned) == 2
+		most := 0
+		for _, n := range owned {
+			most = max(most, n)
+		}
+		return owned[""] == 0 && len(owned) == 2 && most <= (len(cluster.Owners)+1)/2
 	}, patience, 50*time.Millisecond)
 }
 
