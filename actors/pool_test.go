@@ -7,34 +7,25 @@ import (
 )
 
 func TestAPlaceThatIsGivenUpUnusedIsTold(t *testing.T) {
-	var begun []func()
-	told := 0
-	m := &Member{ctx: t.Context()}
-	m.cfg.Host.Go = func(f func()) { begun = append(begun, f) }
-	p := &pool{m: m, limit: 1, tell: func() { told++ }}
-	p.add([]*flight{{}})
-	p.close() // the member stops before the place is used
-	require.False(t, p.idle())
-	require.Len(t, begun, 1)
-	begun[0]()
-	require.True(t, p.idle())
-	require.Equal(t, 1, told, "else a stop waits for it until its time is over")
-}
-
-func TestAPlaceThatIsGivenUpBecauseItsJobWasWithdrawnIsTold(t *testing.T) {
-	var begun []func()
-	told := 0
-	m := &Member{ctx: t.Context()}
-	m.cfg.Host.Go = func(f func()) { begun = append(begun, f) }
-	p := &pool{m: m, limit: 1, tell: func() { told++ }}
-	f := &flight{}
-	p.add([]*flight{f})
-	f.stage.Store(dropped) // before the place is used
-	require.False(t, p.idle())
-	require.Len(t, begun, 1)
-	begun[0]()
-	require.True(t, p.idle())
-	require.Equal(t, 1, told, "else whoever waits until no place is taken waits until his time is over")
+	for why, giveUp := range map[string]func(*pool, *flight){
+		"the member stops":     func(p *pool, _ *flight) { p.close() },
+		"its job is withdrawn": func(_ *pool, f *flight) { f.stage.Store(dropped) },
+	} {
+		t.Run(why, func(t *testing.T) {
+			var begun []func()
+			told := 0
+			m := &Member{ctx: t.Context()}
+			m.cfg.Host.Go = func(f func()) { begun = append(begun, f) }
+			p, f := &pool{m: m, limit: 1, tell: func() { told++ }}, &flight{}
+			p.add([]*flight{f})
+			giveUp(p, f) // before the place is used
+			require.False(t, p.idle())
+			require.Len(t, begun, 1)
+			begun[0]()
+			require.True(t, p.idle())
+			require.Equal(t, 1, told, "else whoever waits until no place is taken waits until his time is over")
+		})
+	}
 }
 
 func TestJobsThatAreWithdrawnInLineTakeNoRoom(t *testing.T) {
