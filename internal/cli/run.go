@@ -110,24 +110,21 @@ func (e edition) run(ctx context.Context, args []string, stdin io.Reader, stdout
 func checkNames(command *kong.Context) error {
 	for _, p := range command.Path {
 		v := p.Positional
-		if v == nil || !v.Required && !(v.IsSlice() && v.Tag.Has("complete")) {
-			continue
+		if v != nil && (v.Required || v.IsSlice() && v.Tag.Has("complete")) && hasEmpty(v.Target.Interface()) {
+			return usagef("<%s>: it is empty; is a variable not set?", v.Name)
 		}
-		switch given := v.Target.Interface().(type) {
-		case string:
-			if given != "" {
-				continue
-			}
-		case []string:
-			if !slices.Contains(given, "") {
-				continue
-			}
-		default:
-			continue
-		}
-		return usagef("<%s>: it is empty; is a variable not set?", v.Name)
 	}
 	return nil
+}
+
+func hasEmpty(given any) bool {
+	switch given := given.(type) {
+	case string:
+		return given == ""
+	case []string:
+		return slices.Contains(given, "")
+	}
+	return false
 }
 
 // fail tells an error and what to do about it, and chooses the exit code.
