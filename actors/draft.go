@@ -1,6 +1,8 @@
 package actors
 
 import (
+	"slices"
+
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -18,6 +20,7 @@ type draft struct {
 	started   int                  // attempts
 	made      []persistence.Object // that the row refers to
 	heard     []flow.Address       // attempts whose workers have told something
+	rests     bool                 // it puts the task to rest
 }
 
 type pending struct {
@@ -83,7 +86,7 @@ func (p *draft) note(events []flow.Event) {
 }
 
 const (
-	// columnsEvery is how old cursor and counters in listings may become while a task is busy.
+	// columnsEvery is how old cursor and counters in listings may become while a task is busy. At rest they are those of the last row.
 	columnsEvery = 1000
 	// At rest and at the end a snapshot is written when it saves a reader more than it costs to write.
 	smallJournal = 16 << 10
@@ -94,10 +97,12 @@ func (t *task) commit(p *draft) persistence.Commit {
 	c := persistence.Commit{Task: t.id, Create: t.create, Seq: t.seq, Events: p.row.Bytes(), At: t.state.UpdatedAt}
 	p.stored = c.Events
 	t.journal += len(c.Events)
-	t.addColumns(&c)
-	if t.asleep {
-		c.Rest = &persistence.Rest{}
+	due, rests := t.parked(p)
+	p.rests = rests
+	if rests || t.asleep {
+		c.Rest = &persistence.Rest{Resting: rests, Due: due}
 	}
+	t.addColumns(&c)
 	t.addQueue(&c, p)
 	if len(p.approvals) > 0 {
 		c.Approvals = persistence.ApprovalRows(t.state, p.approvals)
@@ -112,11 +117,26 @@ func (t *task) commit(p *draft) persistence.Commit {
 	return c
 }
 
+// parked says whether a row may put the task to rest at once, since all that is left is to wait, and for long. Not one with which jobs are
+// withdrawn: whoever finds the task unfinished after a crash says so again. A journal that is worth a snapshot has it when nothing has come for a while.
+func (t *task) parked(p *draft) (due int64, ok bool) {
+	if len(t.more) > 0 || t.unfinished || t.journal >= smallJournal || slices.ContainsFunc(p.effects, withdraws) {
+		return 0, false
+	}
+	due, ok = flow.Parked(t.state)
+	return due, ok && t.long(due)
+}
+
+func withdraws(e flow.Effect) bool {
+	_, ok := e.(flow.Withdraw)
+	return ok
+}
+
 func (t *task) addColumns(c *persistence.Commit) {
 	col := persistence.ColumnsOf(t.state)
 	changed := col.Status != t.columns.Status || col.Paused != t.columns.Paused || col.Error != t.columns.Error || col.EndedAt != t.columns.EndedAt ||
 		col.Waits != t.columns.Waits || col.Wait != t.columns.Wait
-	if !changed && (col == t.columns || c.At-t.columnsAt < columnsEvery) {
+	if !changed && (col == t.columns || c.Rest == nil && c.At-t.columnsAt < columnsEvery) {
 		return
 	}
 	t.columns, t.columnsAt = col, c.At

@@ -71,10 +71,14 @@ func (t *task) restLater(c actor.Context, move bool) {
 	t.m.cfg.Host.Clock.AfterFunc(restAgain, func() { t.m.tell(self, restRequest{force: true, move: move, later: true}) })
 }
 
-// commitRest writes down that the task is at rest, or that nobody has it.
+// commitRest writes down that the task is at rest, or that nobody has it. Its last row may have said so.
 func (t *task) commitRest(c actor.Context) {
 	due, quiet := t.quiet()
 	t.moved, t.resting = t.resting == leaving, restCommitting
+	if t.asleep && quiet {
+		t.restWritten(c, nil)
+		return
+	}
 	commit := persistence.Commit{Task: t.id, Seq: t.seq, At: t.m.now(), Rest: &persistence.Rest{Resting: quiet, Due: due}}
 	t.addSnapshot(&commit)
 	if col := persistence.ColumnsOf(t.state); col != t.columns {
@@ -119,11 +123,15 @@ func (t *task) quiet() (due int64, ok bool) {
 	if t.unfinished {
 		return 0, false
 	}
-	due, ok = flow.Idle(t.state)
-	if !ok || due > 0 && due < t.m.now()+3*t.m.cfg.IdleAfter.Milliseconds() {
+	if due, ok = flow.Idle(t.state); !ok || !t.long(due) {
 		return 0, false
 	}
 	return due, true
+}
+
+// long says whether it is worth while to leave memory until a time (0 = until somebody comes).
+func (t *task) long(due int64) bool {
+	return due == 0 || due >= t.m.now()+3*t.m.cfg.IdleAfter.Milliseconds()
 }
 
 func (t *task) restWritten(c actor.Context, err error) {

@@ -397,7 +397,7 @@ func (t *task) written(c actor.Context, w written) {
 	t.m.census.stored(t, p)
 	t.tell(p)
 	t.come(-p.started)
-	t.inflight, t.create, t.apart, t.asleep, t.refusals = nil, nil, false, false, 0
+	t.inflight, t.create, t.apart, t.asleep, t.refusals = nil, nil, false, p.rests, 0
 	t.perform(c, p.effects)
 	if t.untidy() {
 		t.drop(t.idle(t.alarms))

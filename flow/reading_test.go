@@ -106,6 +106,7 @@ var readers = map[string]func(s *flow.State){
 
 	"Waiting":        func(s *flow.State) { flow.Waiting(s) },
 	"Idle":           func(s *flow.State) { flow.Idle(s) },
+	"Parked":         func(s *flow.State) { flow.Parked(s) },
 	"Outstanding":    func(s *flow.State) { flow.Outstanding(s) },
 	"OutstandingTo":  func(s *flow.State) { flow.OutstandingTo(s, "m1") },
 	"OutstandingOf":  func(s *flow.State) { eachStep(s, func(st *flow.Step) { flow.OutstandingOf(s, st.Address(), "m") }) },

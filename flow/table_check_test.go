@@ -127,7 +127,11 @@ func (tb *table) checkOwed() {
 // checkReaders holds those who read a state against what is outstanding.
 func (tb *table) checkReaders(outstanding []flow.Effect) {
 	due, idle := flow.Idle(tb.state)
+	parkedUntil, parked := flow.Parked(tb.state)
+	require.True(tb.t, !parked || idle && parkedUntil == due, "what is parked is idle")
 	for _, e := range outstanding {
+		_, alarm := e.(flow.Alarm)
+		require.True(tb.t, !parked || alarm, "a parked task owes %s", effectText(e))
 		switch e := e.(type) {
 		case flow.Alarm:
 			require.True(tb.t, !idle || due > 0 && due <= e.At, "an idle task would miss %s", effectText(e))

@@ -3,6 +3,7 @@ package flow
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -154,17 +155,36 @@ func Idle(s *State) (due int64, ok bool) {
 	if s.Status != "" && !s.Status.Ended() && s.stage().carried() {
 		return 0, false // most that are asked: no need to put their jobs together
 	}
-	earlier := func(at int64) {
-		if at > 0 && (due == 0 || at < due) {
-			due = at
+	return alarmsOnly(slices.DeleteFunc(Outstanding(s), func(e Effect) bool {
+		_, ok := e.(Alarm)
+		return !ok
+	}))
+}
+
+// Parked says whether a task waits for nothing but a time, a signal, or what somebody decides or completes, so that it may be a long time
+// until it goes on, and when it is due (0 = only a message can bring it back). Nobody has work of it, nor is to have, and it asks for no permit.
+func Parked(s *State) (due int64, ok bool) {
+	if s.Status == "" || s.Status.Ended() {
+		return 0, false
+	}
+	if sc := s.stage(); sc.mode.busy(sc) {
+		return 0, false
+	}
+	return alarmsOnly(Outstanding(s))
+}
+
+// alarmsOnly is when the first of some alarms rings; ok is false when there is more than alarms.
+func alarmsOnly(effects []Effect) (first int64, ok bool) {
+	for _, e := range effects {
+		alarm, ok := e.(Alarm)
+		if !ok {
+			return 0, false
+		}
+		if alarm.At > 0 && (first == 0 || alarm.At < first) {
+			first = alarm.At
 		}
 	}
-	for _, e := range Outstanding(s) {
-		if alarm, ok := e.(Alarm); ok {
-			earlier(alarm.At)
-		}
-	}
-	return due, true
+	return first, true
 }
 
 // carried says whether a job of a scope, or of one inside, is for a member to carry out.

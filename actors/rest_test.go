@@ -1,0 +1,107 @@
+package actors_test
+
+import (
+	"encoding/json"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/faulty"
+)
+
+// rests are, of each task, what its commits said about rest; nil is a commit that said nothing.
+type rests struct {
+	mu sync.Mutex
+	of map[string][]*persistence.Rest
+}
+
+func (r *rests) said(task string) []*persistence.Rest {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.of[task])
+}
+
+// startNotingRests starts a member whose tasks leave memory soon.
+func startNotingRests(t *testing.T) (*theatre, *rests) {
+	r := &rests{of: map[string][]*persistence.Rest{}}
+	th := start(t, actors.Config{IdleAfter: 30 * time.Millisecond, Store: faulty.Wrap(newLeaping(), faulty.Hooks{Commit: func(_ string, batch []persistence.Commit) faulty.Fault {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for _, c := range batch {
+			r.of[c.Task] = append(r.of[c.Task], c.Rest)
+		}
+		return faulty.Fault{}
+	}})})
+	return th, r
+}
+
+var (
+	atRest = &persistence.Rest{Resting: true}
+	awake  = &persistence.Rest{}
+)
+
+func TestARowThatLeavesNothingButWaitingPutsItsTaskToRest(t *testing.T) {
+	th, r := startNotingRests(t)
+	id := th.begin(t, th.publish(t, untilApproved), `{}`)
+	th.eventuallyEmpty(t)
+	require.Equal(t, []*persistence.Rest{atRest}, r.said(id), "it has left memory without another commit")
+
+	require.NoError(t, th.Do(t.Context(), id, flow.Signal{Key: "else", Value: json.RawMessage(`1`)}, ""))
+	th.eventuallyEmpty(t)
+	require.Equal(t, []*persistence.Rest{atRest, atRest}, r.said(id), "it is loaded, waits on and leaves")
+
+	require.NoError(t, th.Do(t.Context(), id, flow.Signal{Key: "ok", Value: json.RawMessage(`true`)}, ""))
+	require.JSONEq(t, `{"else":1,"ok":true,"answer":true}`, string(th.ended(t, id).State.Root.SharedJSON()))
+	require.Equal(t, []*persistence.Rest{atRest, atRest, awake}, r.said(id))
+}
+
+func TestATaskIsAtRestUntilItsTimerWithTheRowThatBeginsIt(t *testing.T) {
+	th, r := startNotingRests(t)
+	id := th.begin(t, th.publish(t, `{"start":"t","nodes":{"t":{"kind":"timer"}}}`), `{"delay_ms":3600000}`)
+	view, err := th.reader.View(t.Context(), id)
+	require.NoError(t, err)
+	due, _ := flow.Idle(view.State)
+	require.GreaterOrEqual(t, due, view.State.CreatedAt+3600_000)
+	th.eventuallyEmpty(t)
+	require.Equal(t, []*persistence.Rest{{Resting: true, Due: due}}, r.said(id))
+}
+
+// What is wanted again in a moment stays out of the lists of what is at rest, which cost a write when they are entered and another one when they are left.
+func TestATaskStaysAwakeForAShortTimerAndForAJob(t *testing.T) {
+	th, r := startNotingRests(t)
+	soon := th.begin(t, th.publish(t, `{"start":"t","nodes":{"t":{"kind":"timer"}}}`), `{"delay_ms":60}`)
+	require.Equal(t, flow.TaskCompleted, th.ended(t, soon).State.Status)
+	require.NotContains(t, r.said(soon), atRest)
+
+	queued := th.begin(t, th.publish(t, `{"start":"q","nodes":{"q":{"exec_type":"queue","service":"s"}}}`), `{}`)
+	require.Equal(t, []*persistence.Rest{nil}, r.said(queued)[:1])
+	th.eventuallyEmpty(t)
+	require.Equal(t, []*persistence.Rest{nil, atRest}, r.said(queued), "nobody came for its job")
+}
+
+func TestATaskIsAtRestWithTheRowThatEndsItsWork(t *testing.T) {
+	th, r := startNotingRests(t)
+	id := th.begin(t, th.publish(t, `
+start: work
+nodes:
+  work: {exec_type: queue, service: x}
+  wait: {kind: approval, params: {approval_key: $shared.ok}}
+edges:
+  - {from: work, action: default, to: wait}
+`), `{}`)
+	job := th.poll(t, patience, 1, "x")[0]
+	require.NoError(t, th.Complete(t.Context(), job.Job.ID(), flow.Report{Token: job.Token, Output: json.RawMessage(`1`)}))
+	said := r.said(id)
+	require.Equal(t, atRest, said[len(said)-1])
+	row, err := th.store.Task(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, "wait", row.Cursor, "lists tell where it waits")
+	th.eventuallyEmpty(t)
+	require.Equal(t, said, r.said(id))
+}
