@@ -107,18 +107,24 @@ func (q *queue) dismiss(p *poller) {
 	p.places = nil
 }
 
-// waiter is the first poller that waits for a job like this one and has room for it.
-func (q *queue) waiter(r *ref) *poller {
+// waiter is the first poller that waits for a job like this one and has room for it. One that has got jobs can be answered as soon as nothing
+// more is claimed for it, so the next job goes to another one, if there is any.
+func (q *queue) waiter(r *ref) (first *poller) {
 	l := q.waiters[r.service]
 	if l == nil || q.closed {
 		return nil
 	}
 	for el := l.Front(); el != nil; el = el.Next() {
-		if p := el.Value.(*poller); !p.hasty && p.room() && p.kind.takes(r) && p.fits(r) {
+		switch p := el.Value.(*poller); {
+		case first != nil && len(p.got) > 0:
+		case p.hasty || !p.room() || !p.kind.takes(r) || !p.fits(r):
+		case len(p.got) == 0:
 			return p
+		default:
+			first = p
 		}
 	}
-	return nil
+	return first
 }
 
 // waitersAt are those who look at a shelf.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/troupe-engine/troupe/api/wire"
@@ -12,13 +13,48 @@ import (
 // emptyPause spaces the polls of an engine that answers at once although it was asked to wait.
 const emptyPause = 200 * time.Millisecond
 
+// A job that begins while a poll waits for it is claimed as it begins, and one that nobody waits for by a commit of its own. So a worker with many slots has
+// two polls under way: while one of them is answered the other one waits.
+const manySlots = 8
+
+func (w *Worker) pollLoops() int {
+	if cap(w.slots) < manySlots {
+		return 1
+	}
+	return 2
+}
+
+// asking is how many jobs the polls under way may bring beside the first of each, which has its slot.
+type asking struct {
+	mu   sync.Mutex
+	jobs int
+}
+
+// ask is how many jobs a poll asks for that has a slot for the first: there are free slots for the others, which no other poll asks for. No poll asks
+// for more than its part of all slots, so that there is something left to ask for.
+func (w *Worker) ask() (n int) {
+	w.asking.mu.Lock()
+	defer w.asking.mu.Unlock()
+	free := max(0, cap(w.slots)-len(w.slots)-w.asking.jobs)
+	n = 1 + min(free, (cap(w.slots)-1)/w.pollLoops())
+	w.asking.jobs += n - 1
+	return n
+}
+
+func (w *Worker) asked(n int) {
+	w.asking.mu.Lock()
+	defer w.asking.mu.Unlock()
+	w.asking.jobs -= n - 1
+}
+
 // pollLoop asks for as many jobs as there are free slots until ctx ends, or the engine denies the worker. Jobs have a context of
 // their own, which outlives ctx.
 func (w *Worker) pollLoop(ctx, jobs context.Context, services []string) error {
 	var pause backoff
 	for w.takeSlot(ctx) { // for the first job
-		begun := time.Now()
-		got, err := w.poll(ctx, services, 1+cap(w.slots)-len(w.slots))
+		begun, n := time.Now(), w.ask()
+		got, err := w.poll(ctx, services, n)
+		w.asked(n)
 		for i, q := range got {
 			w.begin(jobs, q, i == 0)
 		}

@@ -120,7 +120,7 @@ func TestAPulledJobIsCarriedOutAndCompleted(t *testing.T) {
 				done.Lines[i].At = wire.Time{}
 			}
 			require.Equal(t, tt.want, done)
-			require.Equal(t, wire.Poll{Services: []string{"s"}, Max: 64, WaitMS: 5000}, <-e.polls)
+			require.Equal(t, wire.Poll{Services: []string{"s"}, Max: 32, WaitMS: 5000}, <-e.polls)
 		})
 	}
 }
@@ -212,4 +212,32 @@ func TestNoMoreThanConcurrencyJobsAreAtWork(t *testing.T) {
 	for len(e.polls) > 0 {
 		require.LessOrEqual(t, (<-e.polls).Max, 2)
 	}
+}
+
+func TestAWorkerWithManySlotsHasTwoPollsUnderWay(t *testing.T) {
+	e := newEngine(t)
+	cfg := config(e)
+	cfg.Concurrency = 20
+	w := worker.New(cfg)
+	w.Handle("s", func(context.Context, worker.Job) (any, error) { return nil, nil })
+	run(t, w)
+	require.Equal(t, []int{10, 10}, []int{(<-e.polls).Max, (<-e.polls).Max}, "they share the slots")
+	for i := range 4 {
+		e.queue <- job(fmt.Sprint(i), "s")
+		<-e.completed
+		<-e.polls
+	}
+}
+
+func TestAWorkerWithFewSlotsHasOnePollUnderWay(t *testing.T) {
+	e := newEngine(t)
+	cfg := config(e)
+	cfg.Concurrency = 4
+	w := worker.New(cfg)
+	w.Handle("s", func(context.Context, worker.Job) (any, error) { return nil, nil })
+	stop := run(t, w)
+	require.Equal(t, 4, (<-e.polls).Max)
+	time.Sleep(50 * time.Millisecond)
+	stop()
+	require.Empty(t, e.polls, "the first one still waits")
 }

@@ -22,8 +22,9 @@ type Worker struct {
 	handlers map[string]Handler
 	server   *server
 	slots    chan struct{} // one for each handler at work
-	load     atomic.Int64  // jobs in progress
-	pushed   sync.Map      // of pushed jobs that came together, by place: how to stop each
+	asking   asking
+	load     atomic.Int64 // jobs in progress
+	pushed   sync.Map     // of pushed jobs that came together, by place: how to stop each
 	claims   *claims
 	reports  *reporter
 	params   params
@@ -103,7 +104,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	if w.cfg.Pull {
 		keeper.Go(func() { w.claims.keep(jobs) })
 		keeper.Go(func() { w.reports.keep(jobs) })
-		polls.Go(func() { stop(w.pollLoop(ctx, jobs, services)) })
+		for range w.pollLoops() {
+			polls.Go(func() { stop(w.pollLoop(ctx, jobs, services)) })
+		}
 	}
 	<-ctx.Done()
 	signs.Wait()

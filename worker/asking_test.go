@@ -1,0 +1,25 @@
+package worker
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestPollsAskForNoMoreThanAreFree(t *testing.T) {
+	w := New(Config{Concurrency: 20})
+	poll := func() int { // which has its slot
+		require.True(t, w.takeSlot(t.Context()))
+		return w.ask()
+	}
+	require.Equal(t, 10, poll())
+	second := poll()
+	require.Equal(t, 10, second)
+
+	w.asked(second) // it has brought four
+	for range 3 {
+		require.True(t, w.takeSlot(t.Context()))
+	}
+	require.Equal(t, 6, poll(), "four are at work, and the first poll may bring ten")
+	require.Equal(t, 1, poll(), "nothing else is free")
+}
