@@ -58,11 +58,9 @@ func (w *Worker) pollLoop(ctx, jobs context.Context, services []string) error {
 		for i, q := range got {
 			w.begin(jobs, q, i == 0)
 		}
-		if len(got) > 0 {
-			pause = backoff{}
-			continue
+		if len(got) == 0 {
+			w.freeSlot()
 		}
-		w.freeSlot()
 		denied := w.server.denied(err)
 		switch {
 		case ctx.Err() != nil:
@@ -70,16 +68,16 @@ func (w *Worker) pollLoop(ctx, jobs context.Context, services []string) error {
 		case denied != nil:
 			return denied
 		case err != nil:
-			if pause.next == 0 {
+			if !w.outage.Swap(true) {
 				w.cfg.Logger.Warn("the engine gives no jobs; trying on", "error", err)
 			}
 			pause.wait(ctx, err)
-		case time.Since(begun) < min(emptyPause, w.cfg.Wait):
-			pause = backoff{}
+			continue
+		case len(got) == 0 && time.Since(begun) < min(emptyPause, w.cfg.Wait):
 			sleep(ctx, emptyPause)
-		default:
-			pause = backoff{}
 		}
+		pause = backoff{}
+		w.outage.Store(false)
 	}
 	return nil
 }

@@ -1,13 +1,17 @@
 package worker_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"strconv"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -240,4 +244,33 @@ func TestAWorkerWithFewSlotsHasOnePollUnderWay(t *testing.T) {
 	time.Sleep(50 * time.Millisecond)
 	stop()
 	require.Empty(t, e.polls, "the first one still waits")
+}
+
+func TestAnOutageIsToldOnce(t *testing.T) {
+	e := newEngine(t)
+	e.first("poll", status(503), status(503), status(503), status(503))
+	cfg, said := config(e), &lines{}
+	cfg.Logger = slog.New(slog.NewTextHandler(said, nil))
+	w := worker.New(cfg)
+	w.Handle("s", func(context.Context, worker.Job) (any, error) { return nil, nil })
+	stop := run(t, w)
+	for range 4 + 2 { // both polls wait
+		<-e.polls
+	}
+	e.queue <- job("1", "s")
+	<-e.completed
+	stop()
+	require.Equal(t, 1, strings.Count(said.String(), "gives no jobs"), said.String())
+}
+
+// lines is what a logger has written.
+type lines struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.Buffer.Write(p)
 }

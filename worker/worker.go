@@ -23,6 +23,7 @@ type Worker struct {
 	server   *server
 	slots    chan struct{} // one for each handler at work
 	asking   asking
+	outage   atomic.Bool  // the last poll had no answer, which was said
 	load     atomic.Int64 // jobs in progress
 	pushed   sync.Map     // of pushed jobs that came together, by place: how to stop each
 	claims   *claims
