@@ -21,7 +21,7 @@ type Member struct {
 	EndedAt     Time   `json:"ended_at,omitzero" doc:"when it left or was fenced"`
 	LeaseMS     int64  `json:"lease_ms" doc:"what is left of its lease, in milliseconds; 0 = it has run out"`
 	Shards      int    `json:"shards" doc:"that it owns, of 1024"`
-	Active      int    `json:"active" doc:"tasks of its shards that it has in memory, because there is something to do for them"`
+	Active      int    `json:"active" doc:"tasks of its shards that are not at rest, because there is something to do for them"`
 	Resting     int    `json:"resting" doc:"tasks of its shards that wait for a time, or for somebody"`
 }
 
@@ -37,7 +37,7 @@ type Shard struct {
 	Shard   int    `json:"shard" doc:"its number"`
 	Owner   string `json:"owner,omitempty" doc:"incarnation of the member that owns it; absent = nobody does for the moment"`
 	Member  string `json:"member,omitempty" doc:"name of that member"`
-	Active  int    `json:"active" doc:"tasks that its owner has in memory"`
+	Active  int    `json:"active" doc:"tasks that are not at rest"`
 	Resting int    `json:"resting" doc:"tasks that wait for a time, or for somebody"`
 }
 

@@ -943,7 +943,7 @@ export interface Me {
 }
 
 export interface Member {
-  /** tasks of its shards that it has in memory, because there is something to do for them */
+  /** tasks of its shards that are not at rest, because there is something to do for them */
   active: number
   /** true for the member that answers this request */
   answers?: boolean
@@ -1634,7 +1634,7 @@ export interface Settings {
 }
 
 export interface Shard {
-  /** tasks that its owner has in memory */
+  /** tasks that are not at rest */
   active: number
   /** name of that member */
   member?: string
