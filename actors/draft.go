@@ -97,7 +97,7 @@ func (t *task) commit(p *draft) persistence.Commit {
 	c := persistence.Commit{Task: t.id, Create: t.create, Seq: t.seq, Events: p.row.Bytes(), At: t.state.UpdatedAt}
 	p.stored = c.Events
 	t.journal += len(c.Events)
-	due, rests := t.parked(p)
+	due, rests := t.parks(p)
 	p.rests = rests
 	if rests || t.asleep {
 		c.Rest = &persistence.Rest{Resting: rests, Due: due}
@@ -117,9 +117,9 @@ func (t *task) commit(p *draft) persistence.Commit {
 	return c
 }
 
-// parked says whether a row may put the task to rest at once, since all that is left is to wait, and for long. Not one with which jobs are
+// parks says whether a row may put the task to rest at once, since all that is left is to wait, and for long. Not one with which jobs are
 // withdrawn: whoever finds the task unfinished after a crash says so again. A journal that is worth a snapshot has it when nothing has come for a while.
-func (t *task) parked(p *draft) (due int64, ok bool) {
+func (t *task) parks(p *draft) (due int64, ok bool) {
 	if len(t.more) > 0 || t.unfinished || t.journal >= smallJournal || slices.ContainsFunc(p.effects, withdraws) {
 		return 0, false
 	}

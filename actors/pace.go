@@ -73,9 +73,10 @@ func (t *task) proceed(c actor.Context, m proceed) {
 		t.goOnAfter(c, backlogAgain)
 		return
 	}
-	more := t.more
-	t.more, t.going = nil, false
-	for _, cmd := range more {
+	t.going = false
+	for range len(t.more) { // what is still to be decided counts until it is
+		cmd := t.more[0]
+		t.more = t.more[1:]
 		t.decide(c, &command{cmd: cmd})
 	}
 }

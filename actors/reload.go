@@ -41,7 +41,7 @@ func (t *task) loaded(c actor.Context, l loaded) {
 		return
 	}
 	t.loading, t.tries = false, 0
-	t.state, t.seq, t.asleep = l.view.State, l.view.Seq, l.resting
+	t.state, t.seq, t.asleep, t.parked = l.view.State, l.view.Seq, l.resting, false
 	t.journal, t.snapshot = l.journal, l.snap
 	t.columns, t.columnsAt = l.view.Columns, l.view.UpdatedAt
 	t.create, t.apart = nil, l.apart

@@ -71,11 +71,12 @@ func (t *task) restLater(c actor.Context, move bool) {
 	t.m.cfg.Host.Clock.AfterFunc(restAgain, func() { t.m.tell(self, restRequest{force: true, move: move, later: true}) })
 }
 
-// commitRest writes down that the task is at rest, or that nobody has it. Its last row may have said so.
+// commitRest writes down that the task is at rest, or that nobody has it, unless the last row has said so. Who has loaded a task that is at rest writes
+// it again: it may have been due at once, and the store says whether the state is the newest.
 func (t *task) commitRest(c actor.Context) {
 	due, quiet := t.quiet()
 	t.moved, t.resting = t.resting == leaving, restCommitting
-	if t.asleep && quiet {
+	if t.parked && quiet {
 		t.restWritten(c, nil)
 		return
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/faulty"
@@ -104,4 +105,27 @@ edges:
 	require.Equal(t, "wait", row.Cursor, "lists tell where it waits")
 	th.eventuallyEmpty(t)
 	require.Equal(t, said, r.said(id))
+}
+
+// Whoever begins a task in a transaction of his own has stored that it is due at once.
+func TestATaskThatWasDueAtOnceAndWaitsRestsUntilItIsDueAgain(t *testing.T) {
+	th, r := startNotingRests(t)
+	version := th.publish(t, "concurrency: {key: only, limit: 1}\n"+untilApproved)
+	first := th.begin(t, version, `{}`)
+	second, err := th.Begin(t.Context(), engine.NewTask{VersionID: version})
+	require.NoError(t, err)
+	_, err = th.store.Commit(t.Context(), th.Incarnation(), []persistence.Commit{second.Commit})
+	require.NoError(t, err)
+
+	require.Eventually(t, func() bool { return len(r.said(second.Commit.Task)) == 2 }, patience, time.Millisecond)
+	require.Equal(t, atRest, r.said(second.Commit.Task)[1], "it waits for the key")
+	require.Eventually(t, func() bool {
+		wakes, err := th.store.DueWakes(t.Context(), nil, time.Now().Add(time.Hour).UnixMilli(), 10)
+		return err == nil && len(wakes) == 0
+	}, patience, time.Millisecond)
+
+	require.NoError(t, th.Do(t.Context(), first, flow.Signal{Key: "ok", Value: json.RawMessage(`1`)}, ""))
+	th.ended(t, first)
+	require.NoError(t, th.Do(t.Context(), second.Commit.Task, flow.Signal{Key: "ok", Value: json.RawMessage(`1`)}, ""))
+	require.Equal(t, flow.TaskCompleted, th.ended(t, second.Commit.Task).State.Status)
 }

@@ -52,6 +52,7 @@ type task struct {
 	moved      bool      // it rests, or does soon, because another member is to have it
 	flushing   *flushing // before that
 	asleep     bool      // the store has the task at rest
+	parked     bool      // this actor's last row has put it there
 
 	journal   int // bytes of rows since the snapshot
 	snapshot  int // bytes of the last one
@@ -397,7 +398,7 @@ func (t *task) written(c actor.Context, w written) {
 	t.m.census.stored(t, p)
 	t.tell(p)
 	t.come(-p.started)
-	t.inflight, t.create, t.apart, t.asleep, t.refusals = nil, nil, false, p.rests, 0
+	t.inflight, t.create, t.apart, t.asleep, t.parked, t.refusals = nil, nil, false, p.rests, p.rests, 0
 	t.perform(c, p.effects)
 	if t.untidy() {
 		t.drop(t.idle(t.alarms))

@@ -121,7 +121,7 @@ func (t *task) abandoned(c actor.Context, a abandonment) {
 		return
 	}
 	t.unread, t.loading = nil, false
-	t.state, t.seq, t.asleep = persistence.OutlineOf(&u.record.TaskRow, a.plan), lastRow(u.record), u.record.Resting
+	t.state, t.seq, t.asleep, t.parked = persistence.OutlineOf(&u.record.TaskRow, a.plan), lastRow(u.record), u.record.Resting, false
 	t.columns, t.columnsAt = u.record.Columns, u.record.UpdatedAt
 	t.journal = smallJournal // which is when an end takes a snapshot along
 	d := flow.Abandon(t.state, t.m.now(), u.err.Error())

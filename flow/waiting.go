@@ -162,15 +162,28 @@ func Idle(s *State) (due int64, ok bool) {
 }
 
 // Parked says whether a task waits for nothing but a time, a signal, or what somebody decides or completes, so that it may be a long time
-// until it goes on, and when it is due (0 = only a message can bring it back). Nobody has work of it, nor is to have, and it asks for no permit.
+// until it goes on, and when it is due (0 = only a message can bring it back). Nobody has work of it, nor is to have, and it asks for no permit. Tasks whose steps have
+// scopes or units inside, or of which very many wait, do not count.
 func Parked(s *State) (due int64, ok bool) {
 	if s.Status == "" || s.Status.Ended() {
 		return 0, false
 	}
-	if sc := s.stage(); sc.mode.busy(sc) {
+	if sc := s.stage(); sc.mode.busy(sc) || !sc.fewPlain() {
 		return 0, false
 	}
 	return alarmsOnly(Outstanding(s))
+}
+
+// fewWaits is how many steps of a dag may wait at once for the whole of it to count as parked. With every row it is looked at all of them.
+const fewWaits = 64
+
+// fewPlain says whether few steps of a scope are active, none of which has units or a scope of its own.
+func (sc *Scope) fewPlain() bool {
+	composite := func(st *Step) bool { return st.Node.composite() }
+	if sc.Step != nil {
+		return !composite(sc.Step)
+	}
+	return len(sc.dag.active) <= fewWaits && !slices.ContainsFunc(sc.dag.active, composite)
 }
 
 // alarmsOnly is when the first of some alarms rings; ok is false when there is more than alarms.

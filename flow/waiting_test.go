@@ -1,6 +1,7 @@
 package flow_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -41,5 +42,34 @@ func TestATaskThatEndedIsNotPausedAnyLonger(t *testing.T) {
 		require.False(t, tb.state.Paused())
 		_, err := tb.do(flow.Resume{})
 		require.ErrorContains(t, err, "the task has ended")
+	}
+}
+
+// It is asked with every row of a task, so it must not cost what the task holds.
+func TestATaskIsParkedIfFewPlainStepsOfItWait(t *testing.T) {
+	waits := func(n int) string {
+		nodes := "profile: pgflow\nnodes:\n"
+		for i := range n {
+			nodes += fmt.Sprintf("  w%d: {kind: wait_event, params: {signal_key: k%d}}\n", i, i)
+		}
+		return nodes
+	}
+	for name, c := range map[string]struct {
+		definition string
+		parked     bool
+	}{
+		"an approval":            {"start: a\nnodes: {a: {kind: approval, params: {approval_key: ok}}}", true},
+		"a job":                  {"start: a\nnodes: {a: {service: s}}", false},
+		"a queue's job":          {"start: a\nnodes: {a: {exec_type: queue, service: s}}", false},
+		"an approval inside":     {"start: a\nnodes: {a: {kind: subflow, subflow: {start: b, nodes: {b: {kind: approval, params: {approval_key: ok}}}}}}", false},
+		"as many as may wait":    {waits(64), true},
+		"more than that":         {waits(65), false},
+		"one that is to be done": {"profile: pgflow\nnodes: {a: {route: direct}}", true},
+	} {
+		tb := newTable(t, flowtest.Plan(t, c.definition))
+		_, err := tb.do(flow.Start{})
+		require.NoError(t, err, name)
+		_, parked := flow.Parked(tb.state)
+		require.Equal(t, c.parked, parked, name)
 	}
 }

@@ -36,7 +36,7 @@ func (w *Worker) ask() (n int) {
 	w.asking.mu.Lock()
 	defer w.asking.mu.Unlock()
 	free := max(0, cap(w.slots)-len(w.slots)-w.asking.jobs)
-	n = 1 + min(free, (cap(w.slots)-1)/w.pollLoops())
+	n = min(1+min(free, (cap(w.slots)-1)/w.pollLoops()), mostJobs)
 	w.asking.jobs += n - 1
 	return n
 }
@@ -54,10 +54,10 @@ func (w *Worker) pollLoop(ctx, jobs context.Context, services []string) error {
 	for w.takeSlot(ctx) { // for the first job
 		begun, n := time.Now(), w.ask()
 		got, err := w.poll(ctx, services, n)
-		w.asked(n)
 		for i, q := range got {
-			w.begin(jobs, q, i == 0)
+			w.begin(jobs, q, i == 0 || w.tryTakeSlot())
 		}
+		w.asked(n)
 		if len(got) == 0 {
 			w.freeSlot()
 		}
@@ -92,7 +92,7 @@ type pulled struct {
 
 // poll asks for up to n jobs.
 func (w *Worker) poll(ctx context.Context, services []string, n int) ([]pulled, error) {
-	ask := wire.Poll{Services: services, Labels: w.cfg.Labels, Max: min(n, mostJobs), WaitMS: min(w.cfg.Wait, longestWait).Milliseconds()}
+	ask := wire.Poll{Services: services, Labels: w.cfg.Labels, Max: n, WaitMS: min(w.cfg.Wait, longestWait).Milliseconds()}
 	var answer wire.ClaimedJobs
 	if err := w.server.post(ctx, w.path("/poll"), ask, &answer, w.cfg.Wait+requestTime); err != nil {
 		return nil, err

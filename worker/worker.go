@@ -210,6 +210,16 @@ func (w *Worker) takeSlot(ctx context.Context) bool {
 	return true
 }
 
+// tryTakeSlot takes one if it is free.
+func (w *Worker) tryTakeSlot() bool {
+	select {
+	case w.slots <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
 func (w *Worker) freeSlot() { <-w.slots }
 
 // sleep waits. It is false when ctx ended first.
