@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"bytes"
 	"slices"
 	"strconv"
 )
@@ -310,6 +311,8 @@ func (st *Step) appendPlace(b []byte) []byte {
 	}
 	return b
 }
+
+func comparePlaces(a, b *Step) int { return bytes.Compare(a.appendPlace(nil), b.appendPlace(nil)) }
 
 // appendOrdered writes a number that is not negative so that texts have the order of numbers: how many digits
 // there are comes first.

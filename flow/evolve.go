@@ -192,10 +192,12 @@ func (s *State) beginChild(st *Step) {
 	st.Child.mode.begin(st.Child)
 }
 
-// watch notes a step that waits.
+// watch notes a step that waits. They are in the order of the definition, not in that of their beginnings, which a snapshot does not tell: what a signal
+// leads to must not depend on whether the state was read from one.
 func (s *State) watch(st *Step) {
 	if st.Node.Kind == KindWaitEvent || st.Node.Kind == KindApproval {
-		s.waiting = append(s.waiting, st)
+		at, _ := slices.BinarySearchFunc(s.waiting, st, comparePlaces)
+		s.waiting = slices.Insert(s.waiting, at, st)
 	}
 	if kind := st.Node.waitKind(); kind != 0 {
 		s.waits.add(st, kind)

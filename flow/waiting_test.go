@@ -73,3 +73,26 @@ func TestATaskIsParkedIfFewPlainStepsOfItWait(t *testing.T) {
 		require.Equal(t, c.parked, parked, name)
 	}
 }
+
+func TestASignalEndsWhatWaitsForItInTheOrderOfTheDefinition(t *testing.T) {
+	tb := newTable(t, flowtest.Plan(t, `
+profile: pgflow
+nodes:
+  before: {kind: wait_event, params: {signal_key: first}}
+  one: {kind: wait_event, depends_on: [before], params: {signal_key: both}}
+  two: {kind: wait_event, params: {signal_key: both}}
+`))
+	for _, c := range []flow.Command{flow.Start{}, flow.Signal{Key: "first", Value: []byte("1")}} {
+		_, err := tb.do(c)
+		require.NoError(t, err)
+	}
+	d, err := tb.do(flow.Signal{Key: "both", Value: []byte("1")}) // which the table has a reloaded state decide, too
+	require.NoError(t, err)
+	var ended []string
+	for _, e := range d.Events {
+		if e.Type == flow.StepEnded {
+			ended = append(ended, e.Node)
+		}
+	}
+	require.Equal(t, []string{"one", "two"}, ended, "two has waited for longer")
+}
