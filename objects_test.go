@@ -115,8 +115,11 @@ func TestFilesThatMayNotBeDeletedKeepNoTaskFromBeingDeleted(t *testing.T) {
 			return errors.Is(err, troupe.ErrNotFound)
 		}, 20*time.Second, 10*time.Millisecond)
 	}
+	require.Eventually(t, func() bool { // files go after their task
+		_, err := os.Stat(filepath.Join(folder, "runs", tasks[1]))
+		return os.IsNotExist(err)
+	}, 20*time.Second, 10*time.Millisecond)
 	require.DirExists(t, filepath.Join(folder, "runs", tasks[0]))
-	require.NoDirExists(t, filepath.Join(folder, "runs", tasks[1]))
 	require.NoError(t, e.Close())
 }
 
