@@ -312,6 +312,7 @@ func (st *Step) appendPlace(b []byte) []byte {
 	return b
 }
 
+// comparePlaces orders steps by where they are in the definition.
 func comparePlaces(a, b *Step) int { return bytes.Compare(a.appendPlace(nil), b.appendPlace(nil)) }
 
 // appendOrdered writes a number that is not negative so that texts have the order of numbers: how many digits

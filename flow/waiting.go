@@ -155,10 +155,8 @@ func Idle(s *State) (due int64, ok bool) {
 	if s.Status != "" && !s.Status.Ended() && s.stage().carried() {
 		return 0, false // most that are asked: no need to put their jobs together
 	}
-	return alarmsOnly(slices.DeleteFunc(Outstanding(s), func(e Effect) bool {
-		_, ok := e.(Alarm)
-		return !ok
-	}))
+	due, _ = firstAlarm(Outstanding(s))
+	return due, true
 }
 
 // Parked says whether a task waits for nothing but a time, a signal, or what somebody decides or completes, so that it may be a long time
@@ -171,10 +169,11 @@ func Parked(s *State) (due int64, ok bool) {
 	if sc := s.stage(); sc.mode.busy(sc) || !sc.fewPlain() {
 		return 0, false
 	}
-	return alarmsOnly(Outstanding(s))
+	due, others := firstAlarm(Outstanding(s))
+	return due, !others
 }
 
-// fewWaits is how many steps of a dag may wait at once for the whole of it to count as parked. With every row it is looked at all of them.
+// fewWaits is how many steps of a dag may wait at once for its task to count as parked: all of them are looked at with every row.
 const fewWaits = 64
 
 // fewPlain says whether few steps of a scope are active, none of which has units or a scope of its own.
@@ -186,18 +185,16 @@ func (sc *Scope) fewPlain() bool {
 	return len(sc.dag.active) <= fewWaits && !slices.ContainsFunc(sc.dag.active, composite)
 }
 
-// alarmsOnly is when the first of some alarms rings; ok is false when there is more than alarms.
-func alarmsOnly(effects []Effect) (first int64, ok bool) {
+// firstAlarm is when the first alarm among some effects rings (0 = none does), and whether there are others than alarms.
+func firstAlarm(effects []Effect) (at int64, others bool) {
 	for _, e := range effects {
 		alarm, ok := e.(Alarm)
-		if !ok {
-			return 0, false
-		}
-		if alarm.At > 0 && (first == 0 || alarm.At < first) {
-			first = alarm.At
+		others = others || !ok
+		if ok && alarm.At > 0 && (at == 0 || alarm.At < at) {
+			at = alarm.At
 		}
 	}
-	return first, true
+	return at, others
 }
 
 // carried says whether a job of a scope, or of one inside, is for a member to carry out.
