@@ -23,3 +23,9 @@ func TestPollsAskForNoMoreThanAreFree(t *testing.T) {
 	require.Equal(t, 6, poll(), "four are at work, and the first poll may bring ten")
 	require.Equal(t, 1, poll(), "nothing else is free")
 }
+
+func TestAWorkerWithFewSlotsHasOnePollUnderWay(t *testing.T) {
+	require.Equal(t, 1, New(Config{Concurrency: 1}).pollLoops())
+	require.Equal(t, 1, New(Config{Concurrency: manySlots - 1}).pollLoops())
+	require.Equal(t, 2, New(Config{Concurrency: manySlots}).pollLoops())
+}

@@ -233,19 +233,6 @@ func TestAWorkerWithManySlotsHasTwoPollsUnderWay(t *testing.T) {
 	}
 }
 
-func TestAWorkerWithFewSlotsHasOnePollUnderWay(t *testing.T) {
-	e := newEngine(t)
-	cfg := config(e)
-	cfg.Concurrency = 4
-	w := worker.New(cfg)
-	w.Handle("s", func(context.Context, worker.Job) (any, error) { return nil, nil })
-	stop := run(t, w)
-	require.Equal(t, 4, (<-e.polls).Max)
-	time.Sleep(50 * time.Millisecond)
-	stop()
-	require.Empty(t, e.polls, "the first one still waits")
-}
-
 func TestAnOutageIsToldOnce(t *testing.T) {
 	e := newEngine(t)
 	e.first("poll", status(503), status(503), status(503), status(503))
