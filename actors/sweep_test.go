@@ -38,8 +38,9 @@ func TestManyTasksThatGoToRestLeaveRoomForNewOnes(t *testing.T) {
 	const tasks = 2500
 	th := start(t, actors.Config{Store: slow, IdleAfter: time.Second, MaxUncommitted: 2000})
 	opened := sync.OnceFunc(func() { close(slow.open) })
-	t.Cleanup(opened)                                                                                // before the member is killed
-	version := th.publish(t, `{"start":"q","nodes":{"q":{"exec_type":"queue","service":"nobody"}}}`) // which rests by a commit of its own
+	t.Cleanup(opened) // before the member is killed
+	// A task with a job in the queue is put to rest by a commit of its own.
+	version := th.publish(t, `{"start":"q","nodes":{"q":{"exec_type":"queue","service":"nobody"}}}`)
 	var starts sync.WaitGroup
 	for range 50 {
 		starts.Go(func() {

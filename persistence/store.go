@@ -148,7 +148,7 @@ type Columns struct {
 	Wait       flow.Awaited   // the one that is told first, an approval before others; zero = none
 }
 
-// Rest says whether a task is at rest: nothing is in memory, a due time or a message brings it back.
+// Rest says whether a task is at rest: nobody need have it in memory, a due time or a message brings it back.
 type Rest struct {
 	Resting bool
 	Due     int64 // of its wake; 0 = none
