@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/troupe-engine/troupe/flow/expr"
 )
@@ -23,7 +24,7 @@ func (p Problem) Where() string {
 		switch {
 		case element.MatchString(key):
 			b.WriteString(key)
-		case word.MatchString(key):
+		case isWord(key):
 			b.WriteString("." + key)
 		default:
 			fmt.Fprintf(&b, "[%s]", expr.Quote(shorten(key)))
@@ -35,9 +36,13 @@ func (p Problem) Where() string {
 func (p Problem) String() string { return p.Where() + ": " + p.Msg }
 
 var (
-	word    = regexp.MustCompile(`^[\p{L}\p{N}_-]{1,256}$`)
+	word    = regexp.MustCompile(`^[\p{L}\p{N}_-]+$`)
 	element = regexp.MustCompile(`^\[[0-9]+\]$`)
 )
+
+// isWord says whether a key can be told as it is. The bound is not in the expression: that would be compiled to as many copies of all letters there are,
+// which took a third of the time in which the program begins.
+func isWord(key string) bool { return utf8.RuneCountInString(key) <= 256 && word.MatchString(key) }
 
 // Problems are all that is known to be wrong with a value.
 type Problems []Problem
