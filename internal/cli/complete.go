@@ -33,7 +33,7 @@ func (c *completeCmd) Run(ctx context.Context, a *app) error {
 	if len(words) == 0 {
 		return nil
 	}
-	l := readLine(a.model.Node, words, c.remote)
+	l := readLine(a.parser(a.commands()).Model.Node, words, c.remote)
 	find, known := completions[l.kind]
 	if l.kind == "input" && len(l.named) > 0 {
 		find, known = a.inputsOf(l.named[0]), true

@@ -21,14 +21,14 @@ fish: troupe completion fish | source`
 }
 
 func (c *completionCmd) Run(a *app) error {
-	places := places(a.model)
+	places := places(a.parser(a.commands()).Model)
 	switch c.Shell {
 	case "bash":
-		writeBash(a.stdout, a.model.Name, places)
+		writeBash(a.stdout, a.name, places)
 	case "zsh":
-		writeZsh(a.stdout, a.model.Name, places)
+		writeZsh(a.stdout, a.name, places)
 	case "fish":
-		writeFish(a.stdout, a.model.Name, places)
+		writeFish(a.stdout, a.name, places)
 	}
 	return nil
 }

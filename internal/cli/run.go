@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/alecthomas/kong"
 )
@@ -37,7 +40,6 @@ type app struct {
 	edition
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	model          *kong.Application
 	log            *slog.Logger // where failures are told; nil = as text on stderr
 }
 
@@ -78,22 +80,14 @@ func (e edition) commands() *cli {
 func (e edition) run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := &app{edition: e, stdin: stdin, stdout: newDisplay(stdout), stderr: newDisplay(stderr)}
 	exited := false // kong has printed a help text
-	parser, err := kong.New(e.commands(), kong.Name(e.name),
-		kong.Description("Troupe is a durable workflow engine. Run \""+e.name+" demo\" to see it work."),
-		kong.Writers(stdout, stderr), kong.Exit(func(int) { exited = true }),
-		durations, instants, kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(a))
-	if err != nil {
-		panic(fmt.Sprintf("the command line's model is wrong: %v", err))
-	}
-	a.model = parser.Model
 	switch {
 	case len(args) == 0:
 		args = []string{"--help"}
 	case len(args) == 1 && args[0] == "--version": // no flag of the model: commands have one of that name
 		args = []string{"version"}
 	}
-	command, err := parser.Parse(args)
+	command, err := a.parser(alone(e.commands(), args[0]), kong.Writers(stdout, stderr), kong.Exit(func(int) { exited = true }),
+		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(a)).Parse(args)
 	if exited {
 		return exitOK
 	}
@@ -104,6 +98,31 @@ func (e edition) run(ctx context.Context, args []string, stdin io.Reader, stdout
 		return a.fail(err)
 	}
 	return a.fail(command.Run())
+}
+
+// parser reads lines with these commands.
+func (e edition) parser(commands any, options ...kong.Option) *kong.Kong {
+	parser, err := kong.New(commands, append(options, kong.Name(e.name),
+		kong.Description("Troupe is a durable workflow engine. Run \""+e.name+" demo\" to see it work."),
+		durations, instants, kong.ConfigureHelp(kong.HelpOptions{Compact: true}))...)
+	if err != nil {
+		panic(fmt.Sprintf("the command line's model is wrong: %v", err))
+	}
+	return parser
+}
+
+// alone is the command of a name with nothing beside it, or else all of them: a model of all takes a parser longer than most commands take.
+func alone(all *cli, name string) any {
+	v := reflect.ValueOf(all).Elem()
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		if cmp.Or(f.Tag.Get("name"), strings.ToLower(f.Name)) == name {
+			one := reflect.New(reflect.StructOf([]reflect.StructField{f}))
+			one.Elem().Field(0).Set(v.Field(i))
+			return one.Interface()
+		}
+	}
+	return all
 }
 
 // checkNames refuses names and ids that are empty, as a variable that is not set makes them: they would be the beginning of every id.
