@@ -25,8 +25,12 @@ racing := $(if $(RACE),-race $(unseen:%=-gcflags=%=-race=false))
 export CGO_ENABLED := $(if $(RACE),1,0)
 export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
 
-# Many tests wait, so one package more is tested at once than there are processors.
-at_once := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
+# Many tests wait, so more packages are tested at once than there are processors; under the race detector they wait less.
+at_once := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) $(if $(RACE),+ 1,* 2))))
+
+# Tests begin Python some hundred times. Where python3 is a script that looks for the real one, that takes a tenth of a second each time.
+python := $(shell python3 -c 'import os, sys; own = os.path.dirname(sys.executable); print(own if own != os.path.dirname(sys.argv[1]) else "")' "$$(command -v python3)" 2>/dev/null)
+export PATH := $(if $(python),$(python):)$(PATH)
 
 .PHONY: test race lint cross vuln generate generated fuzz sim crash faults attack bench bench-compare bench-guard curves where release deploy cloud live-cloudrun live-kubernetes postgres containers ui ui-check ui-shots ui-bench
 
