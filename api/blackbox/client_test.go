@@ -173,7 +173,7 @@ func (c *client) runs(task string) []obj {
 // until polls a task until it is as wanted, less often the longer that takes: reading a large task is work.
 func (c *client) until(task, what string, ok func(obj) bool) obj {
 	c.Helper()
-	for begun := time.Now(); ; time.Sleep(max(10*time.Millisecond, time.Since(begun)/10)) {
+	for begun := time.Now(); ; time.Sleep(max(30*time.Millisecond, time.Since(begun)/10)) {
 		t := c.read(task)
 		if ok(t) {
 			return t

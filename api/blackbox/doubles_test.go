@@ -243,7 +243,7 @@ func (c *client) pollQueue(services ...string) obj {
 // claim polls until there is an entry.
 func (c *client) claim(services ...string) obj {
 	c.Helper()
-	for end := time.Now().Add(deadline); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(deadline); ; time.Sleep(50 * time.Millisecond) {
 		if q := c.pollQueue(services...); q != nil {
 			return q
 		}

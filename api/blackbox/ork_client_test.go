@@ -105,7 +105,7 @@ func (r *orkRun) statuses() map[string]string {
 // until waits for something to be so.
 func (r *orkRun) until(what string, is func() bool) {
 	r.Helper()
-	require.Eventually(r, is, deadline, 20*time.Millisecond, what)
+	require.Eventually(r, is, deadline, 80*time.Millisecond, what)
 }
 
 // ends waits for the run's end and insists on how.
