@@ -38,13 +38,19 @@ func openAt(t testing.TB, dsn string) persistence.Store {
 }
 
 // TestStore empties one database again and again, which is faster than making new ones.
+// The store's schema is not the one that all other tests have, and a path leads to tables of the same names.
 func TestStore(t *testing.T) {
 	dsn := pgtest.DSN(t)
+	_, err := connect(t, dsn).Exec(t.Context(), belongings+"; CREATE SCHEMA troupe; CREATE TABLE troupe.tasks (id int); ALTER DATABASE "+databaseOf(t, dsn)+" SET search_path = troupe, public")
+	require.NoError(t, err)
+	before := contents(t, connect(t, dsn), "troupe") + contents(t, connect(t, dsn), "public")
 	storetest.Run(t, func(t *testing.T) persistence.Store {
-		s := openAt(t, dsn)
-		empty(t, dsn)
+		s, err := postgres.Open(t.Context(), dsn, postgres.Options{Schema: "play_2"})
+		require.NoError(t, err)
+		emptySchema(t, dsn, "play_2")
 		return s
 	})
+	require.Equal(t, before, contents(t, connect(t, dsn), "troupe")+contents(t, connect(t, dsn), "public"))
 }
 
 func TestHistories(t *testing.T) {
@@ -68,8 +74,6 @@ func connect(t testing.TB, dsn string) *pgx.Conn {
 	t.Cleanup(func() { require.NoError(t, conn.Close(context.Background())) })
 	return conn
 }
-
-func empty(t testing.TB, dsn string) { emptySchema(t, dsn, postgres.DefaultSchema) }
 
 func emptySchema(t testing.TB, dsn, schema string) {
 	conn := connect(t, dsn)

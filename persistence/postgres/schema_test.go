@@ -13,7 +13,6 @@ import (
 	"github.com/troupe-engine/troupe/internal/pgtest"
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/postgres"
-	"github.com/troupe-engine/troupe/persistence/storetest"
 )
 
 // belongings are what an application has in its database, under the names that Troupe has for its own.
@@ -45,21 +44,6 @@ func TestADatabaseWithTablesOfItsOwnIsNoObstacle(t *testing.T) {
 	require.NoError(t, admin.QueryRow(t.Context(), `SELECT coalesce(array_agg(nspname || '.' || relname), '{}') FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
 		WHERE nspname NOT IN ('troupe', 'public', 'pg_catalog', 'pg_toast', 'information_schema')`).Scan(&elsewhere))
 	require.Empty(t, elsewhere)
-}
-
-// Not even a path that leads to tables of the same names leads astray.
-func TestAStoreInAnotherSchemaKeepsAllPromises(t *testing.T) {
-	dsn := pgtest.DSN(t)
-	_, err := connect(t, dsn).Exec(t.Context(), belongings+"; CREATE SCHEMA troupe; CREATE TABLE troupe.tasks (id int); ALTER DATABASE "+databaseOf(t, dsn)+" SET search_path = troupe, public")
-	require.NoError(t, err)
-	before := contents(t, connect(t, dsn), "troupe") + contents(t, connect(t, dsn), "public")
-	storetest.Run(t, func(t *testing.T) persistence.Store {
-		s, err := postgres.Open(t.Context(), dsn, postgres.Options{Schema: "play_2"})
-		require.NoError(t, err)
-		emptySchema(t, dsn, "play_2")
-		return s
-	})
-	require.Equal(t, before, contents(t, connect(t, dsn), "troupe")+contents(t, connect(t, dsn), "public"))
 }
 
 func databaseOf(t *testing.T, dsn string) string {
