@@ -91,7 +91,7 @@ func (s *Service) tidy(p *plan, begun *execution) {
 		case <-s.ctx.Done():
 			return
 		}
-		if s.tidyOnce(p, begun) || begun != nil {
+		if s.tidyOnce(p, begun) {
 			return
 		}
 	}
