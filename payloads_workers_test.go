@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -43,7 +44,7 @@ func TestWorkersGetValuesAndNoReferences(t *testing.T) {
 			require.NoError(t, e.Publish(t.Context(), "f", []byte("nodes: {a: {exec_type: "+tt.exec+", service: twice, prep: {input_map: {text: $run.text}}}, b: {exec_type: "+tt.exec+", service: twice, depends_on: [a], prep: {input_key: $deps.a}}}")))
 			require.Eventually(t, func() bool {
 				known, err := e.Workers(t.Context())
-				return err == nil && len(known) > 0
+				return err == nil && slices.ContainsFunc(known, func(w KnownWorker) bool { return w.ID == "w" && w.State == "online" })
 			}, 20*time.Second, 10*time.Millisecond)
 			id, err := e.Start(t.Context(), "f", map[string]string{"text": long})
 			require.NoError(t, err)

@@ -76,6 +76,8 @@ func (s *Sessions) join(ctx context.Context, hello *attach.Hello, stream Stream)
 	if ses := s.resume(hello, c); ses != nil {
 		return ses, c, nil
 	}
+	s.expect(hello)
+	defer s.expectNoLonger(hello)
 	s.count(hello.GetWorker())
 	if err := s.register(ctx, hello); err != nil {
 		s.uncount(hello.GetWorker())
@@ -87,6 +89,30 @@ func (s *Sessions) join(ctx context.Context, hello *attach.Hello, stream Stream)
 		return nil, nil, err
 	}
 	return ses, c, nil
+}
+
+// expect has jobs wait for a worker that is listed, or about to be, and has no session yet: whoever sees it in the list may start what it is to do.
+func (s *Sessions) expect(hello *attach.Hello) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expected = append(s.expected, hello)
+	s.look()
+}
+
+func (s *Sessions) expectNoLonger(hello *attach.Hello) {
+	s.mu.Lock()
+	s.expected = slices.DeleteFunc(s.expected, func(h *attach.Hello) bool { return h == hello })
+	s.look()
+	failed := s.hopeless()
+	s.mu.Unlock()
+	refuse(failed)
+}
+
+// expects says whether a worker that may get such jobs is about to have a session.
+func (s *Sessions) expects(exec *flow.Exec) bool {
+	return slices.ContainsFunc(s.expected, func(h *attach.Hello) bool {
+		return slices.Contains(h.GetServices(), exec.Service) && hasAll(distinct(h.GetLabels()), exec.Labels)
+	})
 }
 
 func (s *Sessions) register(ctx context.Context, hello *attach.Hello) error {

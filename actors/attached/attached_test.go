@@ -248,12 +248,19 @@ type roll struct {
 	mu     sync.Mutex
 	joined int64
 	gone   chan string
+	listed func() error // is called when a worker is; nil = nobody wants to know
 }
 
-func (r *roll) Register(context.Context, persistence.Worker) error { r.join(); return nil }
-func (r *roll) Heartbeat(context.Context, string, int) error       { return nil }
-func (r *roll) Awaited(*flow.Exec) bool                            { return false }
-func (r *roll) Listed(*flow.Exec) bool                             { return false }
+func (r *roll) Register(context.Context, persistence.Worker) error {
+	r.join()
+	if r.listed != nil {
+		return r.listed()
+	}
+	return nil
+}
+func (r *roll) Heartbeat(context.Context, string, int) error { return nil }
+func (r *roll) Awaited(*flow.Exec) bool                      { return false }
+func (r *roll) Listed(*flow.Exec) bool                       { return false }
 func (r *roll) Deregister(_ context.Context, id string) error {
 	r.gone <- id
 	return nil
@@ -284,6 +291,32 @@ func TestAWorkerThatHasMovedToAnotherMemberStaysListed(t *testing.T) {
 			require.NoError(t, <-w.over)
 			w.over <- nil
 			require.Equal(t, !moved, len(r.gone) == 1)
+		})
+	}
+}
+
+func TestAJobWaitsForAWorkerThatIsListedAndHasNoSessionYet(t *testing.T) {
+	for name, refused := range map[string]error{"it comes": nil, "it does not": errors.New("the store is away")} {
+		t.Run(name, func(t *testing.T) {
+			r, j, other := &roll{gone: make(chan string, 10)}, newJob(1, "s", "x"), newJob(2, "s", "y")
+			s := open(t, attached.Options{Grace: -1, Patience: time.Nanosecond, Workers: r})
+			var offered []bool
+			r.listed = func() error {
+				offered = []bool{s.Offers(j.Job().Exec), s.Offers(other.Job().Exec)}
+				s.Send([]actors.Passage{j, other})
+				return refused
+			}
+			w := attachTo(t, s)
+			w.to <- &attach.FromWorker{Hello: &attach.Hello{Protocol: 1, Worker: "w", Credits: 1, Services: []string{"s"}, Labels: []string{"x"}}}
+			require.Contains(t, (<-other.reports).Error, "no worker for service s with the labels y")
+			require.Equal(t, []bool{true, false}, offered)
+			if refused != nil {
+				require.Contains(t, (<-j.reports).Error, "no worker for service s with the labels x")
+				return
+			}
+			m := w.hear()
+			require.NotNil(t, m.GetWelcome())
+			require.Len(t, m.GetJobs(), 1)
 		})
 	}
 }

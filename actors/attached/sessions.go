@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/troupe-engine/troupe/actors/internal/carry"
+	"github.com/troupe-engine/troupe/api/wire/attach"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/internal/host"
@@ -78,6 +79,7 @@ type Sessions struct {
 
 	mu       sync.Mutex
 	byID     map[string]*session
+	expected []*attach.Hello // of workers that are about to have a session
 	groups   map[string]*group
 	offering map[string][]*group // by service
 	lines    map[string]*line    // jobs that wait, by whom they need
@@ -153,7 +155,7 @@ func (s *Sessions) Offers(exec *flow.Exec) bool {
 
 // look keeps whether there is anything to be looked at.
 func (s *Sessions) look() {
-	s.some.Store(len(s.byID)+len(s.farOffering) > 0 || s.since(s.opened) < s.opts.Patience)
+	s.some.Store(len(s.byID)+len(s.expected)+len(s.farOffering) > 0 || s.since(s.opened) < s.opts.Patience)
 }
 
 // since is how long ago something was.
