@@ -36,12 +36,16 @@ func TestOrdersAreAnsweredEachInItsPlace(t *testing.T) {
 		{Task: "nobody's", Command: flow.Cancel{}},
 		{Task: id, Command: flow.Signal{Key: "k", Value: json.RawMessage(`{`)}},
 		{Task: id, Command: flow.Signal{Key: "k", Value: json.RawMessage(`1`)}, Request: "r"},
+		{Task: id, Command: flow.Signal{Key: "k", Value: json.RawMessage(`2`)}, Events: true},
 	})
 	require.NoError(t, err)
 	require.Equal(t, flow.NotFound, flow.ErrorKindOf(outcomes[0].Err))
 	require.Equal(t, flow.Invalid, flow.ErrorKindOf(outcomes[1].Err))
 	require.NoError(t, outcomes[2].Err)
-	require.Equal(t, flow.SignalReceived, outcomes[2].Events[0].Type)
+	require.Equal(t, 1, outcomes[2].Changed)
+	require.Empty(t, outcomes[2].Events, "nobody has asked for them")
+	require.Equal(t, 1, outcomes[3].Changed)
+	require.Equal(t, flow.SignalReceived, outcomes[3].Events[0].Type)
 }
 
 func TestAMemberThatIsAwayRefusesOrdersEachInItsPlace(t *testing.T) {

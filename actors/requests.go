@@ -21,7 +21,7 @@ func (m *Member) Do(ctx context.Context, o engine.Order) (engine.Outcome, error)
 	if err != nil {
 		return engine.Outcome{}, err
 	}
-	a, err := m.ask(ctx, o.Task, cmd, o.Named().Request)
+	a, err := m.ask(ctx, &command{task: o.Task, cmd: cmd, request: o.Named().Request, events: o.Events})
 	if err != nil {
 		return engine.Outcome{}, m.passed(err)
 	}
@@ -30,7 +30,7 @@ func (m *Member) Do(ctx context.Context, o engine.Order) (engine.Outcome, error)
 
 // outcomeOf is a task's answer to a command, as those outside hear it.
 func outcomeOf(cmd flow.Command, a answer, now int64) engine.Outcome {
-	out := engine.Outcome{Events: a.events, First: a.first, Given: a.given, Held: a.held, Err: told(a.err)}
+	out := engine.Outcome{Changed: a.changed, Events: a.events, First: a.first, Given: a.given, Held: a.held, Err: told(a.err)}
 	if claim, ok := cmd.(flow.Claim); ok && a.job != nil {
 		got := claimed(a.job, claim.Token, now)
 		out.Job = &got
@@ -59,13 +59,14 @@ func (m *Member) prepare(ctx context.Context, o engine.Order) (flow.Command, err
 	return cmd, nil
 }
 
-// ask gives a command to a task and returns what it answers.
-func (m *Member) ask(ctx context.Context, task string, cmd flow.Command, request string) (answer, error) {
-	if err := m.admit(cmd); err != nil {
+// ask gives a command to its task and returns what that answers.
+func (m *Member) ask(ctx context.Context, cmd *command) (answer, error) {
+	if err := m.admit(cmd.cmd); err != nil {
 		return answer{}, err
 	}
-	a, err := m.call(ctx, cmd, func(reply func(answer)) {
-		m.tell(m.tasks, &command{task: task, cmd: cmd, request: request, reply: reply})
+	a, err := m.call(ctx, cmd.cmd, func(reply func(answer)) {
+		cmd.reply = reply
+		m.tell(m.tasks, cmd)
 	})
 	if err != nil {
 		return answer{}, err
@@ -156,7 +157,7 @@ func (m *Member) doGroup(ctx context.Context, group []engine.Order) engine.Outco
 			done <- answer{err: err}
 			continue
 		}
-		m.tell(m.tasks, &command{task: o.Task, cmd: cmd, request: o.Request, reply: m.enter(cmd, func(a answer) { done <- a })})
+		m.tell(m.tasks, &command{task: o.Task, cmd: cmd, request: o.Request, events: o.Events, reply: m.enter(cmd, func(a answer) { done <- a })})
 	}
 	outcomes := make(engine.Outcomes, len(group))
 	for i, done := range pending {

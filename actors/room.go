@@ -21,9 +21,9 @@ func newRooms(size int) *sync.Pool {
 // Rooms are for a decision about one thing, or about many reports.
 var smallRooms, largeRooms = newRooms(8), newRooms(flow.MaxReports + 8)
 
-// roomFor a command. Nobody may keep what is in a room, so those who wait for events get them without.
+// roomFor a command. Nobody may keep what is in a room, so those who ask for events get them without.
 func roomFor(cmd *command) *room {
-	if cmd.reply != nil {
+	if cmd.events {
 		return nil
 	}
 	if _, many := cmd.cmd.(flow.Reports); many {

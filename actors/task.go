@@ -270,6 +270,7 @@ func (t *task) decide(c actor.Context, cmd *command) {
 	notSpoiled(err)
 	t.m.steps.Add(int64(t.state.Steps - before))
 	a := t.answerTo(cmd, err)
+	a.changed = len(d.Events)
 	if r == nil { // what is in a room does not stay
 		a.events = d.Events
 	}

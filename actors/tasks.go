@@ -17,6 +17,7 @@ type (
 		cmd     flow.Command
 		request string
 		reply   func(answer) // nil = nobody waits
+		events  bool         // the answer is to have those it led to
 		refused int          // how often the store refused what it led to
 
 		unlisted bool // a claim on a job that need not be in the queue
@@ -76,12 +77,13 @@ type (
 
 // answer of a command: after the commit it follows from.
 type answer struct {
-	err    error
-	job    *flow.Job    // of a Claim
-	held   int64        // of a Claim that was refused: until when somebody else has the job; 0 = nobody has
-	events []flow.Event // that it led to at once
-	first  int          // index of the first unit of an Append
-	given  int          // of a Bring: as which the attempt is carried now
+	err     error
+	job     *flow.Job    // of a Claim
+	held    int64        // of a Claim that was refused: until when somebody else has the job; 0 = nobody has
+	changed int          // events that it led to at once
+	events  []flow.Event // these, if the command asks for them
+	first   int          // index of the first unit of an Append
+	given   int          // of a Bring: as which the attempt is carried now
 }
 
 func (c *command) answer(a answer) {

@@ -22,7 +22,7 @@ func (th *theatre) Do(ctx context.Context, task string, cmd flow.Command, reques
 }
 
 func (th *theatre) Tell(ctx context.Context, task string, cmd flow.Command, request string) ([]flow.Event, error) {
-	out, err := th.Member.Do(ctx, engine.Order{Task: task, Command: cmd, Request: request})
+	out, err := th.Member.Do(ctx, engine.Order{Task: task, Command: cmd, Request: request, Events: true})
 	return out.Events, err
 }
 
@@ -32,12 +32,12 @@ func (th *theatre) Append(ctx context.Context, task string, at flow.Address, ite
 
 func (th *theatre) CompleteDirect(ctx context.Context, task string, at flow.Address, output json.RawMessage) (changed bool, err error) {
 	out, err := th.Member.Do(ctx, engine.Direct(task, at, output, ""))
-	return len(out.Events) > 0, err
+	return out.Changed > 0, err
 }
 
 func (th *theatre) FailDirect(ctx context.Context, task string, at flow.Address, text string) (changed bool, err error) {
 	out, err := th.Member.Do(ctx, engine.Direct(task, at, nil, text))
-	return len(out.Events) > 0, err
+	return out.Changed > 0, err
 }
 
 func (th *theatre) RetryTask(ctx context.Context, task, request string) error {

@@ -102,12 +102,14 @@ func (o *Orders) code(c *codec.Codec) { codec.List(c, (*[]Order)(o), codeOrder) 
 func codeOrder(c *codec.Codec, o *Order) {
 	codec.Text(c, &o.Task)
 	codec.Text(c, &o.Request)
+	c.Bool(&o.Events)
 	codeCommand(c, &o.Command)
 }
 
 func (o *Outcomes) code(c *codec.Codec) { codec.List(c, (*[]Outcome)(o), codeOutcome) }
 
 func codeOutcome(c *codec.Codec, o *Outcome) {
+	c.Int(&o.Changed)
 	codeEvents(c, &o.Events)
 	c.Int(&o.First)
 	c.Int(&o.Given)

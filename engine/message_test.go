@@ -230,9 +230,9 @@ func TestGarbageIsRefused(t *testing.T) {
 		"cut short":                 whole[:len(whole)-1],
 		"something behind its end":  append(slices.Clone(whole), 0),
 		"a list of billions":        {version, (*Orders)(nil).kind(), 0xff, 0xff, 0xff, 0xff, 0x7f},
-		"a command there is not":    {version, (*Orders)(nil).kind(), 2, 0, 0, 99},
+		"a command there is not":    {version, (*Orders)(nil).kind(), 2, 0, 0, 0, 99},
 		"a truth that is neither":   {version, (*Started)(nil).kind(), 0, 2},
-		"events that are none":      {version, (*Outcomes)(nil).kind(), 2, 6, '{', '}', '!', 0, 0, 0, 0},
+		"events that are none":      {version, (*Outcomes)(nil).kind(), 2, 0, 6, '{', '}', '!', 0, 0, 0, 0},
 		"a value that was not sent": {version, (*NewTask)(nil).kind(), 0, 0, 1, 0, 0, 0},
 	} {
 		_, err := Unmarshal(b)

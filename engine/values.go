@@ -51,17 +51,19 @@ type Order struct {
 	// Request makes the order safe to send again: with the same id it has no second effect. Named makes one; "" = the
 	// member does, where it is needed, for what it repeats itself.
 	Request string
+	Events  bool // the outcome is to have them, not only how many there are
 }
 
 // Outcome is what an order came to.
 type Outcome struct {
-	// Events are what the command led to at once. None: it changed nothing, because it came late, or again.
-	Events []flow.Event
-	First  int      // index of the first unit of a flow.Append
-	Job    *Claimed // of a flow.Claim
-	Given  int      // of a flow.Bring: how often the attempt had been given before it was given to the member that carries it now
-	Held   int64    // of a flow.Claim that was refused: until when somebody else has the job, Unix milliseconds; 0 = nobody has
-	Err    error    // why the order was refused; only in Outcomes
+	// Changed is how many events the command led to at once. 0: it changed nothing, because it came late, or again.
+	Changed int
+	Events  []flow.Event // these, if the order asks for them
+	First   int          // index of the first unit of a flow.Append
+	Job     *Claimed     // of a flow.Claim
+	Given   int          // of a flow.Bring: how often the attempt had been given before it was given to the member that carries it now
+	Held    int64        // of a flow.Claim that was refused: until when somebody else has the job, Unix milliseconds; 0 = nobody has
+	Err     error        // why the order was refused; only in Outcomes
 }
 
 // Orders are commands for many tasks.

@@ -54,7 +54,7 @@ func (d *dialect) cancel(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if status := statusIn(v.State); len(out.Events) == 0 && status != cancelled {
+	if status := statusIn(v.State); out.Changed == 0 && status != cancelled {
 		return flow.Errorf(flow.Conflict, "the run is %s: it cannot be cancelled", status)
 	}
 	api.WriteJSON(w, http.StatusOK, begun{shown(id), statusIn(v.State)})

@@ -120,7 +120,7 @@ func (p *pgflow) cancel(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return noRun(run, err)
 	}
-	if status := shownAs(v.State); len(out.Events) == 0 && status != pgCancelled {
+	if status := shownAs(v.State); out.Changed == 0 && status != pgCancelled {
 		return flow.Errorf(flow.Conflict, "the run is %s: it cannot be cancelled", status)
 	}
 	api.WriteJSON(w, http.StatusOK, statesOf(v.State))

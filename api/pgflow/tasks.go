@@ -93,14 +93,14 @@ func (p *pgflow) failTask(w http.ResponseWriter, r *http.Request) error {
 // report gives a report to a run and answers with the task. A direct task of a run that is over stays as
 // it is, like any other.
 func (p *pgflow) report(w http.ResponseWriter, r *http.Request, run string, report flow.Report) error {
-	out, err := p.engine.Do(r.Context(), engine.Order{Task: run, Command: report})
+	out, err := p.engine.Do(r.Context(), engine.Order{Task: run, Command: report, Events: true})
 	if report.Scope == "" && api.Missing(err) { // the step may be inside a branch
 		at, _, unknown := p.locate(r.Context(), run, report.Address)
 		if unknown != nil {
 			return unknown
 		}
 		report.Address = at
-		out, err = p.engine.Do(r.Context(), engine.Order{Task: run, Command: report})
+		out, err = p.engine.Do(r.Context(), engine.Order{Task: run, Command: report, Events: true})
 	}
 	if report.Direct && flow.ErrorKindOf(err) == flow.Conflict {
 		if _, n, unknown := p.locate(r.Context(), run, report.Address); unknown == nil && n.Exec.Type == flow.ExecDirect {

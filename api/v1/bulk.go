@@ -263,7 +263,7 @@ func (s *service) giveAll(ctx context.Context, ids []string, cmd flow.Command, r
 		switch out := &outcomes[i]; {
 		case out.Err != nil:
 			refuse(done, ids[i], noTask(ids[i], out.Err))
-		case len(out.Events) > 0:
+		case out.Changed > 0:
 			done.Changed++
 		default:
 			done.Unchanged++

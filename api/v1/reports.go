@@ -56,7 +56,7 @@ func (s *service) reportJob(ctx context.Context, worker string, r wire.Report) (
 	if err != nil {
 		return nil, jobProblem(r.Job, err)
 	}
-	return &body[wire.Reported]{wire.Reported{Job: r.Job, Changed: len(out.Events) > 0}}, nil
+	return &body[wire.Reported]{wire.Reported{Job: r.Job, Changed: out.Changed > 0}}, nil
 }
 
 func jobProblem(job string, err error) error {
@@ -95,7 +95,7 @@ func (s *service) reportJobs(ctx context.Context, in *reportsInput) (*body[wire.
 	}
 	for i, out := range outcomes {
 		item := &answer.Items[places[i]]
-		item.Changed = len(out.Events) > 0
+		item.Changed = out.Changed > 0
 		if out.Err != nil {
 			item.Problem = s.itemProblem(ctx, item.Job, out.Err)
 		}

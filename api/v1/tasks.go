@@ -119,7 +119,7 @@ func (s *service) give(ctx context.Context, name string, cmd flow.Command, in *C
 	if err != nil {
 		return nil, noTask(in.Task, err)
 	}
-	return &given{row, len(out.Events)}, nil
+	return &given{row, out.Changed}, nil
 }
 
 func commandProblem(name, task string, err error) error {
@@ -255,7 +255,7 @@ func (s *service) complete(ctx context.Context, in *completeInput) (*body[wire.C
 	if err != nil {
 		return nil, noTask(in.Task, err)
 	}
-	return &body[wire.Completed]{wire.Completed{Changed: len(out.Events) > 0, Task: toSummary(row)}}, nil
+	return &body[wire.Completed]{wire.Completed{Changed: out.Changed > 0, Task: toSummary(row)}}, nil
 }
 
 type signalInput struct {
