@@ -29,6 +29,16 @@ func said(t *testing.T, file string) string {
 	return string(out)
 }
 
+// builtAgain says whether a build has put another file in its place.
+func builtAgain(t *testing.T, file string) bool {
+	before, err := os.Stat(file)
+	require.NoError(t, err)
+	require.NoError(t, build(file, ".", nil))
+	after, err := os.Stat(file)
+	require.NoError(t, err)
+	return !os.SameFile(before, after)
+}
+
 func TestAProgramIsAlwaysThatOfItsSources(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the user's cache is elsewhere")
@@ -46,11 +56,14 @@ func TestAProgramIsAlwaysThatOfItsSources(t *testing.T) {
 	kept, err := filepath.Glob(filepath.Join(cache, "troupe-tests", "*"))
 	require.NoError(t, err)
 	require.Len(t, kept, 1)
+	require.False(t, builtAgain(t, file), "it is up to date")
 	write(t, "says.go", "package main\n\nfunc main() { print(`two`) }\n")
 	require.NoError(t, Program(file, "."))
 	require.Equal(t, "two", said(t, file))
+	write(t, "says.go", "package main\n\nfunc main() { print(`three`) }\n")
+	require.True(t, builtAgain(t, file), "it is not")
 	write(t, kept[0], "no program")
 	require.NoError(t, Program(file, "."))
-	require.Equal(t, "two", said(t, file), "whatever is kept")
+	require.Equal(t, "three", said(t, file), "whatever is kept")
 	require.Error(t, Program(file, "./nothing"))
 }
