@@ -2,7 +2,7 @@
 
 TESTFLAGS ?=
 RACE ?=
-# What takes longest comes first, that it is not what is left at the end.
+# These take minutes and would be begun last, by their names, and then be all that is under way: so they are begun first.
 PACKAGES ?= ./persistence/postgres ./internal/faults ./sdk ./...
 FUZZTIME ?= 1m
 SEEDS ?= 10000

@@ -186,8 +186,8 @@ func (s *Sessions) news(list []engine.Credit, whole bool) *engine.Credits {
 	return &engine.Credits{Member: s.self, Turn: s.said, Whole: whole, List: list}
 }
 
-// awaits says whether workers that are attached nowhere as far as is known may come, or come back: those that are at it, those of before the member began, and for
-// jobs that nobody else can carry out, those whose member has gone not long ago. Those that wait for a session's grace are there.
+// awaits says whether a worker that has no session, as far as is known, may soon have one: it is being attached, or was attached before the member
+// began, or, for jobs that nobody else can carry out, its member has gone not long ago. Those that wait for a session's grace are there.
 func (s *Sessions) awaits(exec *flow.Exec) bool {
 	switch {
 	case s.expects(exec):
