@@ -1,7 +1,6 @@
 package blackbox
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -37,28 +36,33 @@ var httpClient = &http.Client{Timeout: 2 * deadline, Transport: &http.Transport{
 // send returns the status, headers and body of an answer.
 func (c *client) send(method, path string, body any) (int, http.Header, []byte) {
 	c.Helper()
-	var r io.Reader
-	switch body := body.(type) {
-	case nil:
-	case string:
-		r = strings.NewReader(body)
-	default:
-		b, err := json.Marshal(body)
-		require.NoError(c, err)
-		r = bytes.NewReader(b)
+	if body == nil {
+		return c.do("", method, path, "")
 	}
-	return c.do("", method, path, r)
+	return c.do("", method, path, jsonText(c, body))
 }
 
 // sendAs asks for a type of answer.
 func (c *client) sendAs(accept, method, path string) (int, http.Header, []byte) {
 	c.Helper()
-	return c.do(accept, method, path, nil)
+	return c.do(accept, method, path, "")
 }
 
-func (c *client) do(accept, method, path string, body io.Reader) (int, http.Header, []byte) {
+// do asks once, and of a cluster again when a member says that another one has not answered in time: on a machine that
+// stands still for seconds that is no mistake, and clients are told to.
+func (c *client) do(accept, method, path, body string) (status int, header http.Header, answer []byte) {
 	c.Helper()
-	req, err := http.NewRequestWithContext(c.Context(), method, c.url()+c.prefix+path, body)
+	for begun := time.Now(); ; time.Sleep(time.Second) {
+		status, header, answer = c.once(accept, method, path, body)
+		if status != http.StatusServiceUnavailable || c.kind != clusterStore || time.Since(begun) > deadline {
+			return status, header, answer
+		}
+	}
+}
+
+func (c *client) once(accept, method, path, body string) (int, http.Header, []byte) {
+	c.Helper()
+	req, err := http.NewRequestWithContext(c.Context(), method, c.url()+c.prefix+path, strings.NewReader(body))
 	require.NoError(c, err)
 	if accept != "" {
 		req.Header.Set("Accept", accept)
