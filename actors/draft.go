@@ -54,8 +54,12 @@ func (p *draft) add(d flow.Decision, cmd *command, a answer) {
 // them could not be told from new ones.
 func (p *draft) full() bool { return p != nil && p.asked >= flow.KeptRequests }
 
-func (p *draft) answerEach() {
+// answerEach tells what is stored. A claim may be over by then: while the store did not answer its time has run out.
+func (p *draft) answerEach(state *flow.State) {
 	for _, x := range p.answers {
+		if claim, ok := x.cmd.cmd.(flow.Claim); ok && x.a.err == nil && !state.Holds(claim.Address, claim.Token) {
+			x.a = answer{err: flow.ErrOver}
+		}
 		x.cmd.answer(x.a)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/flowtest"
 	"github.com/troupe-engine/troupe/persistence/model"
 )
 
@@ -36,4 +37,28 @@ func TestAJobThatIsOfferedWhileItsClaimIsRefusedIsThereAfterwards(t *testing.T) 
 			})
 		}
 	}
+}
+
+// While the store does not answer, the time of a claim runs out that is not stored yet. Then its poller has nothing, and the job, which is
+// offered anew, goes to the next one.
+func TestAClaimThatIsOverBeforeItIsStoredIsRefused(t *testing.T) {
+	state := flow.NewState("t", flowtest.Plan(t, `{"start":"a","nodes":{"a":{"exec_type":"queue","service":"x"}}}`))
+	decide := func(cmd flow.Command) flow.Decision {
+		d, err := flow.Decide(state, cmd, flow.Env{Now: 1})
+		require.NoError(t, err)
+		return d
+	}
+	decide(flow.Start{})
+	claim := flow.Claim{Address: flow.Address{Node: "a", Visit: 1, Attempt: 1}, Worker: "w", Token: "token", Until: 2}
+	var told []answer
+	p := &draft{}
+	p.add(decide(claim), &command{cmd: claim, reply: func(a answer) { told = append(told, a) }}, answer{job: &flow.Job{}})
+	p.answerEach(state)
+	require.NotNil(t, told[0].job)
+
+	decide(flow.GiveBack{Address: claim.Address, Token: claim.Token})
+	p.answers[0].cmd.reply = func(a answer) { told = append(told, a) }
+	p.answerEach(state)
+	require.Nil(t, told[1].job)
+	require.True(t, taken(told[1].err), "%v", told[1].err)
 }

@@ -404,7 +404,7 @@ func (t *task) written(c actor.Context, w written) {
 	if t.untidy() {
 		t.drop(t.idle(t.alarms))
 	}
-	p.answerEach()
+	p.answerEach(t.state)
 	t.m.hub.notify(t.id)
 	t.flush(c)
 	t.goOn(c)
