@@ -3,8 +3,6 @@ package actors
 import (
 	"maps"
 
-	"github.com/asynkron/protoactor-go/actor"
-
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 )
@@ -34,7 +32,7 @@ type (
 )
 
 // offered gives jobs of other members' tasks to pollers that wait here. If none does, the next one finds them in the store.
-func (q *queue) offered(c actor.Context, m offered) {
+func (q *queue) offered(m offered) {
 	for _, o := range m.offers {
 		task, at, err := flow.ParseJobID(o.Job)
 		if err != nil {
@@ -46,7 +44,7 @@ func (q *queue) offered(c actor.Context, m offered) {
 		}
 		delete(q.tried, r.key)
 		if p := q.waiter(r); p != nil {
-			q.claim(c, p, r)
+			q.claim(p, r)
 			continue
 		}
 		q.leaveInStore(r)
@@ -151,14 +149,14 @@ func (q *queue) shun(key jobKey, until int64) {
 func (q *queue) untried(key jobKey) bool { return q.tried[key] <= q.m.now() }
 
 // ask claims a job of a task, wherever that is.
-func (q *queue) ask(c actor.Context, r *ref, claim flow.Claim, answered func(engine.Outcome)) {
+func (q *queue) ask(r *ref, claim flow.Claim, answered func(engine.Outcome)) {
 	m, now, task := q.m, q.m.now(), r.key.task
 	abroad := func() { m.abroad.claim(task, claim, r.size+jobBytes, answered) }
 	if !m.owned.owns(task) {
 		abroad()
 		return
 	}
-	c.Send(m.tasks, &command{task: task, cmd: claim, reply: func(a answer) {
+	m.tell(m.tasks, &command{task: task, cmd: claim, reply: func(a answer) {
 		if flow.ErrorKindOf(a.err) == flow.Moved {
 			abroad()
 			return

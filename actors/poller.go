@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"cmp"
 	"container/list"
 	"slices"
 
@@ -26,6 +27,7 @@ type poller struct {
 	full     bool        // the next job would be too much
 	refused  bool        // a claim was
 	hasty    bool        // it takes what is there and does not wait for more
+	rides    bool        // it comes with orders: what they begin is for it, and it is answered when they are
 	over     bool        // its time is up: answer as soon as no claim is under way
 	stop     func() bool // the time it waits for more jobs than it has
 
@@ -38,6 +40,7 @@ func newPoller(p engine.Poll, reply func(engine.Jobs)) *poller {
 		p.Services = slices.Compact(slices.Sorted(slices.Values(p.Services)))
 	}
 	p.Max = min(max(p.Max, 1), maxJobs)
+	p.Bytes = min(cmp.Or(max(p.Bytes, 0), maxJobBytes), maxJobBytes)
 	return &poller{Poll: p, kind: kindOf(p), hasty: p.Wait <= 0, reply: reply}
 }
 
@@ -47,7 +50,7 @@ func (p *poller) room() bool { return !p.over && !p.full && len(p.got)+p.claimin
 // fits says whether there is room for a job of its size. The order of jobs is kept: none is handed out before one
 // that did not fit.
 func (p *poller) fits(r *ref) bool {
-	p.full = len(p.got)+p.claiming > 0 && p.bytes+r.size+jobBytes > maxJobBytes
+	p.full = len(p.got)+p.claiming > 0 && p.bytes+r.size+jobBytes > p.Bytes
 	return !p.full
 }
 
@@ -68,6 +71,8 @@ func (p *poller) content(fetching bool) bool {
 	switch {
 	case p.claiming > 0:
 		return false
+	case p.rides:
+		return p.over
 	case p.hasty:
 		return !fetching
 	}
@@ -98,9 +103,10 @@ func (q *queue) dismiss(p *poller) {
 	if p.stop != nil {
 		p.stop()
 	}
-	for i, service := range p.Services {
+	for i, place := range p.places { // a poll that comes with orders has none
+		service := p.Services[i]
 		l := q.waiters[service]
-		if l.Remove(p.places[i]); l.Len() == 0 {
+		if l.Remove(place); l.Len() == 0 {
 			delete(q.waiters, service)
 		}
 	}
@@ -125,6 +131,16 @@ func (q *queue) waiter(r *ref) (first *poller) {
 		}
 	}
 	return first
+}
+
+// takes says whether a job that has just come to be is for a poll that has come with what it follows from: none that the poller may have, too,
+// waits before it.
+func (q *queue) takes(rider *poller, r *ref) bool {
+	if rider == nil || rider.place == nil || q.closed || !rider.room() || !rider.kind.takes(r) || !slices.Contains(rider.Services, r.service) || !rider.fits(r) {
+		return false
+	}
+	s := q.shelf(r.service, rider.kind)
+	return s.first() == nil && !s.spilled
 }
 
 // waitersAt are those who look at a shelf.

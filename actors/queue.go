@@ -78,7 +78,7 @@ func (q *queue) offer(c actor.Context, r *ref) {
 	shelves := q.shelvesFor(r)
 	delete(q.tried, r.key)
 	if p := q.waiter(r); p != nil {
-		q.claim(c, p, r)
+		q.claim(p, r)
 		return
 	}
 	q.want(r)
@@ -141,12 +141,12 @@ func (q *queue) poll(c actor.Context, p *poller) {
 
 // serve gives a poller what is there for it, and looks where more may be.
 func (q *queue) serve(c actor.Context, p *poller) {
-	q.grant(c, p)
+	q.grant(p)
 	q.finish(p, q.fetchFor(p))
 }
 
 // grant claims jobs for a poller, the oldest of its services first.
-func (q *queue) grant(c actor.Context, p *poller) {
+func (q *queue) grant(p *poller) {
 	if q.closed || !p.room() {
 		return
 	}
@@ -155,15 +155,15 @@ func (q *queue) grant(c actor.Context, p *poller) {
 		if !p.fits(r) {
 			return
 		}
-		q.claim(c, p, r)
+		q.claim(p, r)
 	}
 }
 
 // claim asks the task for the job. Its answer comes after the commit.
-func (q *queue) claim(c actor.Context, p *poller, r *ref) {
+func (q *queue) claim(p *poller, r *ref) {
 	q.withdraw(r.key)
 	claim, answered := q.promise(p, r)
-	q.ask(c, r, claim, answered)
+	q.ask(r, claim, answered)
 }
 
 // promise is the claim on a job for a poller, and who hears what becomes of it.
@@ -177,12 +177,15 @@ func (q *queue) promise(p *poller, r *ref) (claim flow.Claim, answered func(engi
 }
 
 // handOut claims a job for one who waits when it has just come to be, by a decision that is not stored yet: so its beginning and the claim
-// are one row. nil = nobody waits.
-func (q *queue) handOut(job *flow.Job) *command {
+// are one row. nil = nobody waits. The rider, if there is one, has come with what is decided about.
+func (q *queue) handOut(job *flow.Job, rider *poller) *command {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	r := refOf(job)
-	p := q.waiter(r)
+	p := rider
+	if !q.takes(rider, r) {
+		p = q.waiter(r)
+	}
 	if p == nil || q.underClaim(r) {
 		return nil
 	}
@@ -246,7 +249,7 @@ const soonAfter = time.Second
 // got gives a poller a job. From the first one on it does not wait long for more.
 func (q *queue) got(p *poller, job *engine.Claimed) {
 	p.got = append(p.got, *job)
-	if len(p.got) == 1 && p.claiming > 0 {
+	if len(p.got) == 1 && p.claiming > 0 && !p.rides {
 		m := q.m
 		p.stop = m.cfg.Host.Clock.AfterFunc(soonAfter, func() { m.tell(m.sessions, enough{p}) })
 	}
@@ -254,7 +257,7 @@ func (q *queue) got(p *poller, job *engine.Claimed) {
 
 // enough answers a poll with what it has got.
 func (q *queue) enough(p *poller) {
-	if p.place != nil && len(p.got) > 0 {
+	if p.place != nil && (len(p.got) > 0 || p.rides) {
 		q.dismiss(p)
 		p.reply(p.got)
 	}

@@ -136,9 +136,13 @@ const together = 500
 
 // DoAll carries out orders that may be repeated, and tells how each was answered.
 func (m *Member) DoAll(ctx context.Context, orders engine.Orders) (engine.Outcomes, error) {
+	return m.doAll(ctx, orders, nil)
+}
+
+func (m *Member) doAll(ctx context.Context, orders engine.Orders, rider *poller) (engine.Outcomes, error) {
 	outcomes := make(engine.Outcomes, 0, len(orders))
 	for group := range slices.Chunk(orders, together) {
-		outcomes = append(outcomes, m.doGroup(ctx, group)...)
+		outcomes = append(outcomes, m.doGroup(ctx, group, rider)...)
 		if err := ctx.Err(); errors.Is(err, context.Canceled) {
 			return nil, err
 		}
@@ -147,7 +151,7 @@ func (m *Member) DoAll(ctx context.Context, orders engine.Orders) (engine.Outcom
 }
 
 // doGroup answers those that were not answered in time with the reason: what the others were answered stays known.
-func (m *Member) doGroup(ctx context.Context, group []engine.Order) engine.Outcomes {
+func (m *Member) doGroup(ctx context.Context, group []engine.Order, rider *poller) engine.Outcomes {
 	pending := make([]chan answer, len(group))
 	for i, o := range group {
 		done := make(chan answer, 1)
@@ -157,7 +161,7 @@ func (m *Member) doGroup(ctx context.Context, group []engine.Order) engine.Outco
 			done <- answer{err: err}
 			continue
 		}
-		m.tell(m.tasks, &command{task: o.Task, cmd: cmd, request: o.Request, events: o.Events, reply: m.enter(cmd, func(a answer) { done <- a })})
+		m.tell(m.tasks, &command{task: o.Task, cmd: cmd, request: o.Request, events: o.Events, rider: rider, reply: m.enter(cmd, func(a answer) { done <- a })})
 	}
 	outcomes := make(engine.Outcomes, len(group))
 	for i, done := range pending {

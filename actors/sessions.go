@@ -132,7 +132,7 @@ func (s *sessions) handle(c actor.Context) {
 	case carryOn:
 		s.carryOn(m)
 	case offered:
-		s.queue.offered(c, m)
+		s.queue.offered(m)
 	case succeeded:
 		s.queue.succeeded()
 	case lookAgain:

@@ -93,7 +93,7 @@ func (q *queue) refilled(c actor.Context, m refilled) {
 		s.searched()
 	}
 	for _, p := range q.waitersAt(s) {
-		q.grant(c, p)
+		q.grant(p)
 		q.finish(p, m.err == nil && q.fetchFor(p))
 	}
 }
@@ -148,7 +148,7 @@ func (q *queue) stocked(c actor.Context, m stocked) {
 	for el := q.waiting.Front(); el != nil; {
 		p := el.Value.(*poller)
 		el = el.Next()
-		q.grant(c, p)
+		q.grant(p)
 		q.finish(p, m.err == nil && q.fetchFor(p))
 	}
 }

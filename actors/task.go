@@ -287,18 +287,18 @@ func (t *task) decide(c actor.Context, cmd *command) {
 	p.made, t.made = append(p.made, t.made...), nil
 	t.come(d.Started)
 	r.leave(d.Events)
-	t.handOut(p, d.Effects)
+	t.handOut(p, d.Effects, cmd.rider)
 	t.flush(c)
 }
 
 // handOut claims the new jobs of a decision for pollers who wait for them, in the row that the jobs begin in.
-func (t *task) handOut(p *draft, effects []flow.Effect) {
+func (t *task) handOut(p *draft, effects []flow.Effect, rider *poller) {
 	if p != t.open {
 		return
 	}
 	for _, e := range effects {
 		if d, ok := e.(flow.Dispatch); ok && d.Job.Exec.Type == flow.ExecQueue {
-			if claim := t.m.queue.Load().handOut(&d.Job); claim != nil {
+			if claim := t.m.queue.Load().handOut(&d.Job, rider); claim != nil {
 				claim.unlisted = claim.unlisted && !d.Job.Again
 				t.handing = append(t.handing, claim)
 			}

@@ -20,7 +20,8 @@ type (
 		events  bool         // the answer is to have those it led to
 		refused int          // how often the store refused what it led to
 
-		unlisted bool // a claim on a job that need not be in the queue
+		rider    *poller // comes with it, for jobs that it begins; nil = nobody does
+		unlisted bool    // a claim on a job that need not be in the queue
 	}
 	// create begins a task.
 	create struct {

@@ -77,7 +77,14 @@ func (r *Router) Collectors() []prometheus.Collector { return []prometheus.Colle
 func (f forwards) count(q, answer engine.Message, err error) {
 	switch q := q.(type) {
 	case *engine.Orders:
-		f.orders(*q, answer, err)
+		outcomes, _ := answer.(*engine.Outcomes)
+		f.orders(*q, outcomes, err)
+	case *engine.Exchange:
+		var outcomes *engine.Outcomes
+		if done, ok := answer.(*engine.Exchanged); ok {
+			outcomes = &done.Outcomes
+		}
+		f.orders(q.Orders, outcomes, err)
 	case *engine.NewTask:
 		f.note("start", err)
 	case *engine.Wait:
@@ -89,10 +96,9 @@ func (f forwards) count(q, answer engine.Message, err error) {
 	}
 }
 
-func (f forwards) orders(orders engine.Orders, answer engine.Message, err error) {
-	outcomes, answered := answer.(*engine.Outcomes)
+func (f forwards) orders(orders engine.Orders, outcomes *engine.Outcomes, err error) {
 	for i := range orders {
-		if answered && i < len(*outcomes) {
+		if outcomes != nil && i < len(*outcomes) {
 			err = (*outcomes)[i].Err
 		}
 		f.note("command", err)

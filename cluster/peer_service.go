@@ -230,6 +230,9 @@ func Answer(ctx context.Context, member Answerer, question []byte) engine.Messag
 	case *engine.Orders:
 		outcomes, err := member.DoAll(ctx, *q)
 		return orRefusal(&outcomes, err)
+	case *engine.Exchange:
+		done, err := member.Exchange(ctx, *q)
+		return orRefusal(&done, err)
 	case *engine.Wait:
 		return wait(ctx, member, q)
 	case *engine.News:

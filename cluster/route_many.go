@@ -17,9 +17,14 @@ func (r *Router) DoAll(ctx context.Context, orders engine.Orders) (engine.Outcom
 	if err != nil {
 		return nil, err
 	}
+	return r.many(p, orders).all(ctx)
+}
+
+// all asks for all orders, until they are answered or the caller's patience ends.
+func (m *many) all(ctx context.Context) (engine.Outcomes, error) {
+	r, p := m.r, m.p
 	patient, cancel := r.patience(ctx)
 	defer cancel()
-	m := r.many(p, orders)
 	for wait := (pauses{}); ; {
 		seen := p.views.Current().Generation
 		m.round(ctx, patient)
@@ -42,6 +47,7 @@ type many struct {
 	orders   engine.Orders
 	outcomes engine.Outcomes
 	open     []int // those that have to be asked for (again)
+	next     *next // what is claimed beside; nil = nothing
 }
 
 func (r *Router) many(p *place, orders engine.Orders) *many {
@@ -58,13 +64,15 @@ func (m *many) round(ctx, patient context.Context) {
 	work := host.Group{Host: &m.r.cfg.Host}
 	for _, at := range there {
 		for _, part := range m.parts(at.orders) {
+			claim := m.next.part(len(part))
 			work.Run(func() {
-				m.settle(part, func(o engine.Orders) (engine.Outcomes, error) { return m.r.forward(patient, at.to, o) })
+				m.settle(part, func(o engine.Orders) (engine.Outcomes, error) { return m.forward(patient, at.to, o, claim) })
 			})
 		}
 	}
 	if len(here) > 0 {
-		m.settle(here, func(o engine.Orders) (engine.Outcomes, error) { return m.p.local.DoAll(ctx, o) })
+		claim := m.next.rest()
+		m.settle(here, func(o engine.Orders) (engine.Outcomes, error) { return m.local(ctx, o, claim) })
 	}
 	work.Wait()
 }
@@ -146,19 +154,41 @@ func (m *many) settle(orders []int, by func(engine.Orders) (engine.Outcomes, err
 	}
 }
 
-// forward has another member carry out orders of its tasks.
-func (r *Router) forward(ctx context.Context, to persistence.MemberRow, orders engine.Orders) (engine.Outcomes, error) {
-	m, err := question[*engine.Outcomes](ctx, r, to, &orders)
+// local has the member on this host carry out orders, and claim jobs unless claim is nil.
+func (m *many) local(ctx context.Context, orders engine.Orders, claim *engine.Poll) (engine.Outcomes, error) {
+	if claim == nil {
+		return m.p.local.DoAll(ctx, orders)
+	}
+	done, err := m.p.local.Exchange(ctx, engine.Exchange{Orders: orders, Next: *claim})
+	m.next.got(done.Jobs)
+	return done.Outcomes, err
+}
+
+// forward has another member do so with orders of its tasks.
+func (m *many) forward(ctx context.Context, to persistence.MemberRow, orders engine.Orders, claim *engine.Poll) (outcomes engine.Outcomes, err error) {
+	if claim == nil {
+		var done *engine.Outcomes
+		if done, err = question[*engine.Outcomes](ctx, m.r, to, &orders); err == nil {
+			outcomes = *done
+		}
+	} else {
+		var done *engine.Exchanged
+		done, err = question[*engine.Exchanged](ctx, m.r, to, &engine.Exchange{Orders: orders, Next: *claim})
+		if err == nil {
+			outcomes = done.Outcomes
+			m.next.got(done.Jobs)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
-	if len(*m) != len(orders) {
+	if len(outcomes) != len(orders) {
 		return nil, errors.New("another member has answered fewer orders than there were, or more")
 	}
-	for i := range *m {
-		(*m)[i].Err = ofAnother((*m)[i].Err)
+	for i := range outcomes {
+		outcomes[i].Err = ofAnother(outcomes[i].Err)
 	}
-	return *m, nil
+	return outcomes, nil
 }
 
 // moved is again, of any order.

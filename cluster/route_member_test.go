@@ -35,6 +35,7 @@ type actorless struct {
 	stirred []engine.Keys
 	offered []engine.Offer
 	heard   []engine.News
+	wanted  []engine.Poll
 	deaf    chan struct{} // closed when it takes note again
 }
 
@@ -134,6 +135,16 @@ func (m *actorless) DoAll(ctx context.Context, orders engine.Orders) (engine.Out
 		return nil, ctx.Err()
 	}
 	return outcomes, nil
+}
+
+func (m *actorless) Exchange(ctx context.Context, x engine.Exchange) (engine.Exchanged, error) {
+	outcomes, err := m.DoAll(ctx, x.Orders)
+	m.with(func() { m.wanted = append(m.wanted, x.Next) })
+	jobs := make(engine.Jobs, x.Next.Max)
+	for i := range jobs {
+		jobs[i] = engine.Claimed{Job: engine.Job{Task: x.Orders[0].Task, Address: flow.Address{Node: "n", Visit: 1, Attempt: 1}}, Token: m.name}
+	}
+	return engine.Exchanged{Outcomes: outcomes, Jobs: jobs}, err
 }
 
 func (m *actorless) Poll(context.Context, engine.Poll) (engine.Jobs, error) {

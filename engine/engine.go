@@ -30,6 +30,8 @@ type Engine interface {
 	// DoAll carries out orders that may be repeated, and answers each of them in its place, also those whose member is
 	// away or busy. Its own error is that the caller did not wait.
 	DoAll(ctx context.Context, orders Orders) (Outcomes, error)
+	// Exchange carries out orders as DoAll does, and claims jobs for a poller meanwhile. It waits for none.
+	Exchange(ctx context.Context, x Exchange) (Exchanged, error)
 	// Poll claims queue jobs. It answers with none when none came within the time to wait.
 	Poll(ctx context.Context, p Poll) (Jobs, error)
 	// Watch reads a task's journal from a row on, as it grows; it ends with the task. When the member goes before, or the store cannot be

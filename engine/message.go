@@ -14,28 +14,30 @@ type Message interface {
 	code(c *codec.Codec)
 }
 
-func (*NewTask) kind() byte  { return 1 }
-func (*Orders) kind() byte   { return 2 }
-func (*Poll) kind() byte     { return 3 }
-func (*Started) kind() byte  { return 4 }
-func (*Outcomes) kind() byte { return 5 }
-func (*Jobs) kind() byte     { return 6 }
-func (*Refusal) kind() byte  { return 7 }
-func (*Wait) kind() byte     { return 8 }
-func (*Waited) kind() byte   { return 9 }
-func (*Follow) kind() byte   { return 10 }
-func (*Row) kind() byte      { return 11 }
-func (*Offers) kind() byte   { return 12 }
-func (*Errands) kind() byte  { return 13 }
-func (*News) kind() byte     { return 14 }
-func (*Keys) kind() byte     { return 15 }
-func (*Heard) kind() byte    { return 16 }
-func (*Credits) kind() byte  { return 17 }
+func (*NewTask) kind() byte   { return 1 }
+func (*Orders) kind() byte    { return 2 }
+func (*Poll) kind() byte      { return 3 }
+func (*Started) kind() byte   { return 4 }
+func (*Outcomes) kind() byte  { return 5 }
+func (*Jobs) kind() byte      { return 6 }
+func (*Refusal) kind() byte   { return 7 }
+func (*Wait) kind() byte      { return 8 }
+func (*Waited) kind() byte    { return 9 }
+func (*Follow) kind() byte    { return 10 }
+func (*Row) kind() byte       { return 11 }
+func (*Offers) kind() byte    { return 12 }
+func (*Errands) kind() byte   { return 13 }
+func (*News) kind() byte      { return 14 }
+func (*Keys) kind() byte      { return 15 }
+func (*Heard) kind() byte     { return 16 }
+func (*Credits) kind() byte   { return 17 }
+func (*Exchange) kind() byte  { return 18 }
+func (*Exchanged) kind() byte { return 19 }
 
 // empty is a message of a kind; nil = there is no such kind.
 func empty(kind byte) Message {
 	for _, m := range []Message{&NewTask{}, &Orders{}, &Poll{}, &Started{}, &Outcomes{}, &Jobs{}, &Refusal{},
-		&Wait{}, &Waited{}, &Follow{}, &Row{}, &Offers{}, &Errands{}, &News{}, &Keys{}, &Heard{}, &Credits{}} {
+		&Wait{}, &Waited{}, &Follow{}, &Row{}, &Offers{}, &Errands{}, &News{}, &Keys{}, &Heard{}, &Credits{}, &Exchange{}, &Exchanged{}} {
 		if m.kind() == kind {
 			return m
 		}
@@ -151,12 +153,23 @@ func (p *Poll) code(c *codec.Codec) {
 	codec.Text(c, &p.FlowID)
 	codec.List(c, &p.Labels, codec.Text[string])
 	c.Int(&p.Max)
+	c.Int(&p.Bytes)
 	wait := int64(p.Wait)
 	c.Int64(&wait)
 	if c.Reading() {
 		p.Wait = time.Duration(wait)
 	}
 	c.Bool(&p.Unlisted)
+}
+
+func (x *Exchange) code(c *codec.Codec) {
+	x.Orders.code(c)
+	x.Next.code(c)
+}
+
+func (x *Exchanged) code(c *codec.Codec) {
+	x.Outcomes.code(c)
+	x.Jobs.code(c)
 }
 
 func (j *Jobs) code(c *codec.Codec) { codec.List(c, (*[]Claimed)(j), codeClaimed) }

@@ -35,7 +35,7 @@ var stay = []flow.Command{
 
 func messages() []Message {
 	return []Message{&NewTask{}, &Orders{}, &Poll{}, &Started{}, &Outcomes{}, &Jobs{}, &Refusal{},
-		&Wait{}, &Waited{}, &Follow{}, &Row{}, &Offers{}, &Errands{}, &News{}, &Keys{}, &Heard{}, &Credits{}}
+		&Wait{}, &Waited{}, &Follow{}, &Row{}, &Offers{}, &Errands{}, &News{}, &Keys{}, &Heard{}, &Credits{}, &Exchange{}, &Exchanged{}}
 }
 
 // filler makes random values of any type that a message may have.

@@ -72,6 +72,18 @@ type Orders []Order
 // Outcomes answer Orders, each in its place.
 type Outcomes []Outcome
 
+// Exchange is orders of one who wants jobs: those that wait, the oldest first, and those that begin by the orders.
+type Exchange struct {
+	Orders Orders
+	Next   Poll // its Wait means nothing
+}
+
+// Exchanged answers it: each order in its place, and the jobs that were claimed.
+type Exchanged struct {
+	Outcomes Outcomes
+	Jobs     Jobs
+}
+
 // Poll asks for queue jobs.
 type Poll struct {
 	Worker   string
@@ -79,6 +91,7 @@ type Poll struct {
 	FlowID   string        // only jobs of this flow; "" = of all
 	Labels   []string      // of the worker: jobs that ask for others are not for it
 	Max      int           // jobs at most; 0 = 1
+	Bytes    int           // of these at most, unless one alone has more; 0 = 8 MiB, and never more
 	Wait     time.Duration // how long to wait for the first one; 0 = not at all
 	// Unlisted says that a job which the poller gets as that begins is put into the queue only when something is told of it, or it is returned.
 	Unlisted bool

@@ -85,6 +85,12 @@ func (w wired) DoAll(ctx context.Context, orders engine.Orders) (engine.Outcomes
 	return *sent(&outcomes), sentError(err)
 }
 
+func (w wired) Exchange(ctx context.Context, x engine.Exchange) (engine.Exchanged, error) {
+	defer w.asked()()
+	done, err := there(ctx, w.h, func() (engine.Exchanged, error) { return w.Engine.Exchange(ctx, *sent(&x)) })
+	return *sent(&done), sentError(err)
+}
+
 func (w wired) Poll(ctx context.Context, p engine.Poll) (engine.Jobs, error) {
 	jobs, err := there(ctx, w.h, func() (engine.Jobs, error) { return w.Engine.Poll(ctx, *sent(&p)) })
 	return *sent(&jobs), sentError(err)

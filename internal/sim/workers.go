@@ -41,12 +41,17 @@ func (p *poller) live() {
 			p.impatient(quiet, "Poll", err)
 			p.w.sleep(20*time.Millisecond + p.w.upTo(200*time.Millisecond))
 		}
-		for _, job := range jobs {
-			p.check.claimed(p.name, job.Job.Task, job.Job.Address, job.Token)
-			p.check.carried(p.name, job.Job.Task, job.Job.Address)
-			p.w.launch(p.outside, p.name, func() { p.work(job) })
-		}
+		p.begin(jobs)
 		p.w.sleep(p.w.upTo(30 * time.Millisecond))
+	}
+}
+
+// begin carries out claimed jobs.
+func (p *poller) begin(jobs engine.Jobs) {
+	for _, job := range jobs {
+		p.check.claimed(p.name, job.Job.Task, job.Job.Address, job.Token)
+		p.check.carried(p.name, job.Job.Task, job.Job.Address)
+		p.w.launch(p.outside, p.name, func() { p.work(job) })
 	}
 }
 
@@ -124,7 +129,7 @@ func (p *poller) heartbeat(c engine.Claimed) ([]string, error) {
 func (p *poller) report(c engine.Claimed, r flow.Report) {
 	for {
 		ctx, stop := p.patience()
-		err := complete(ctx, p.anyMember(), c.Job.ID(), r)
+		err := p.complete(ctx, c.Job.ID(), r)
 		stop()
 		if err == nil {
 			r.Address = c.Job.Address
@@ -135,6 +140,24 @@ func (p *poller) report(c engine.Claimed, r flow.Report) {
 		}
 		p.w.sleep(50*time.Millisecond + p.w.upTo(time.Second))
 	}
+}
+
+// complete reports the end of a job, and every other time takes others for it.
+func (p *poller) complete(ctx context.Context, job string, r flow.Report) error {
+	if p.w.chance(500) {
+		return complete(ctx, p.anyMember(), job, r)
+	}
+	order, err := engine.Completing(job, r)
+	if err != nil {
+		return err
+	}
+	done, err := p.anyMember().Exchange(ctx, engine.Exchange{Orders: engine.Orders{order},
+		Next: engine.Poll{Worker: p.name, Services: p.services(), Max: 1 + p.w.rng.IntN(2), Unlisted: p.w.chance(700)}})
+	p.begin(done.Jobs)
+	if err == nil {
+		err = done.Outcomes[0].Err
+	}
+	return err
 }
 
 const panicOfCarrier = "of a carrier"

@@ -1,0 +1,118 @@
+package actors_test
+
+import (
+	"context"
+	"encoding/json"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/faulty"
+)
+
+const twoInARow = `{"start":"a","nodes":{
+	"a":{"exec_type":"queue","service":"x","post":{"action_static":"next"}},
+	"b":{"exec_type":"queue","service":"x"}},
+	"edges":[{"from":"a","action":"next","to":"b"}]}`
+
+// exchange reports the end of a job, and asks for so many others.
+func (th *theatre) exchange(ctx context.Context, done engine.Claimed, limit int, services ...string) (engine.Exchanged, error) {
+	order, err := engine.Completing(done.Job.ID(), flow.Report{Output: json.RawMessage(`1`), Token: done.Token})
+	if err != nil {
+		return engine.Exchanged{}, err
+	}
+	return th.Member.Exchange(ctx, engine.Exchange{Orders: engine.Orders{order}, Next: engine.Poll{Worker: "w", Services: services, Max: limit, Unlisted: true}})
+}
+
+func TestAReportBringsTheJobThatBeginsByIt(t *testing.T) {
+	th := start(t, actors.Config{})
+	id := th.begin(t, th.publish(t, twoInARow), `{}`)
+	first := th.poll(t, 0, 1, "x")
+	before := th.rows(t, id)
+	done, err := th.exchange(t.Context(), first[0], 5, "y", "x")
+	require.NoError(t, err)
+	require.Equal(t, engine.Outcomes{{Changed: done.Outcomes[0].Changed}}, done.Outcomes)
+	require.NotZero(t, done.Outcomes[0].Changed)
+	require.Len(t, done.Jobs, 1)
+	require.Equal(t, "b", done.Jobs[0].Job.Node)
+	require.Equal(t, before+1, th.rows(t, id), "it is claimed in the row of the report")
+	require.Empty(t, th.poll(t, 0, 1, "x"))
+
+	last, err := th.exchange(t.Context(), done.Jobs[0], 5, "x")
+	require.NoError(t, err)
+	require.Empty(t, last.Jobs, "nobody waits for others")
+	require.Equal(t, flow.TaskCompleted, th.ended(t, id).State.Status)
+}
+
+func TestAReportBringsNoOtherJobsThanAreAskedFor(t *testing.T) {
+	th := start(t, actors.Config{})
+	id := th.begin(t, th.publish(t, twoInARow), `{}`)
+	done, err := th.exchange(t.Context(), th.poll(t, 0, 1, "x")[0], 5, "y")
+	require.NoError(t, err)
+	require.Empty(t, done.Jobs)
+	require.Equal(t, id, th.poll(t, 0, 1, "x")[0].Job.Task)
+}
+
+func TestAReportBringsTheJobThatHasWaitedLongest(t *testing.T) {
+	th := start(t, actors.Config{})
+	version := th.publish(t, twoInARow)
+	th.begin(t, version, `{}`)
+	first := th.poll(t, 0, 1, "x")
+	older := th.begin(t, version, `{}`)
+	oldest, err := th.exchange(t.Context(), first[0], 1, "x")
+	require.NoError(t, err)
+	require.Len(t, oldest.Jobs, 1)
+	require.Equal(t, older, oldest.Jobs[0].Job.Task)
+	next, err := th.exchange(t.Context(), oldest.Jobs[0], 2, "x")
+	require.NoError(t, err)
+	require.Len(t, next.Jobs, 2)
+	require.Equal(t, first[0].Job.Task, next.Jobs[0].Job.Task)
+	require.Equal(t, older, next.Jobs[1].Job.Task)
+}
+
+// Whoever has gone before its report is stored gets neither its answer nor the job.
+func TestAJobOfOneWhoDoesNotWaitForItGoesToTheNext(t *testing.T) {
+	store := openStore(t, t.TempDir()+"/troupe.db")
+	t.Cleanup(func() { store.Close() })
+	var hold atomic.Bool
+	held, release := make(chan struct{}, 1), make(chan struct{})
+	th := start(t, actors.Config{Store: faulty.Wrap(store, faulty.Hooks{Commit: func(string, []persistence.Commit) faulty.Fault {
+		if !hold.Swap(false) {
+			return faulty.Fault{}
+		}
+		held <- struct{}{}
+		return faulty.Hold(release)
+	}})})
+	th.begin(t, th.publish(t, twoInARow), `{}`)
+	first := th.poll(t, 0, 1, "x")
+	hold.Store(true)
+	ctx, leave := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := th.exchange(ctx, first[0], 1, "x")
+		ended <- err
+	}()
+	<-held
+	leave()
+	require.ErrorIs(t, <-ended, context.Canceled)
+	close(release)
+	got := th.poll(t, patience, 1, "x")
+	require.Len(t, got, 1)
+	require.Equal(t, "b", got[0].Job.Node)
+	require.Zero(t, got[0].Job.Deliveries)
+}
+
+func TestAnExchangeOfOneWhoAsksForTooMuchIsRefused(t *testing.T) {
+	th := start(t, actors.Config{})
+	th.begin(t, th.publish(t, twoInARow), `{}`)
+	first := th.poll(t, 0, 1, "x")
+	_, err := th.exchange(t.Context(), first[0], 1, names(1001)...)
+	require.Equal(t, flow.Invalid, flow.ErrorKindOf(err))
+	require.NoError(t, th.Complete(t.Context(), first[0].Job.ID(), flow.Report{Token: first[0].Token}), "the report was not carried out")
+	require.Len(t, th.poll(t, 0, 1, "x"), 1)
+}
