@@ -34,6 +34,15 @@ func (k *claims) ended(list []*claim) []*claim {
 	return slices.DeleteFunc(list, func(c *claim) bool { return k.held[c.ID] == c })
 }
 
+// decline gives back jobs that came when the worker takes no more.
+func (k *claims) decline(jobs []pulled) {
+	list := make([]*claim, len(jobs))
+	for i, q := range jobs {
+		list[i] = &claim{pulled: q}
+	}
+	k.giveBack(list)
+}
+
 // giveBack lets others have jobs at once. If that fails they get them when the claims have run out.
 func (k *claims) giveBack(list []*claim) {
 	ctx, cancel := context.WithTimeout(context.Background(), partingTime)

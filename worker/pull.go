@@ -97,13 +97,17 @@ func (w *Worker) poll(ctx context.Context, services []string, n int) ([]pulled, 
 	if err := w.server.post(ctx, w.path("/poll"), ask, &answer, w.cfg.Wait+requestTime); err != nil {
 		return nil, err
 	}
-	jobs := make([]pulled, len(answer.Jobs))
-	for i, j := range answer.Jobs {
+	return pulledOf(answer.Jobs), nil
+}
+
+func pulledOf(claimed []wire.ClaimedJob) []pulled {
+	jobs := make([]pulled, len(claimed))
+	for i, j := range claimed {
 		jobs[i] = pulled{token: j.Token, paramsKey: j.ParamsKey, lease: lease(j.LeaseMS),
 			Job: Job{ID: j.ID, Service: j.Service, Input: j.Input, Params: j.Params, Task: j.Task, Flow: j.Flow, Step: j.Step, Trace: j.Trace,
 				Unit: j.Unit, Units: max(j.Units, 1), Attempt: j.Attempt}}
 	}
-	return jobs, nil
+	return jobs
 }
 
 // What an engine takes.
@@ -129,14 +133,20 @@ func (w *Worker) begin(ctx context.Context, q pulled, hasSlot bool) {
 		if !hasSlot && !w.takeSlot(c.ctx) {
 			return
 		}
-		defer w.freeSlot()
+		passed := false
+		defer func() {
+			if !passed {
+				w.freeSlot()
+			}
+		}()
 		if w.claims.start(c) {
-			w.carryOut(ctx, c)
+			passed = w.carryOut(ctx, c)
 		}
 	})
 }
 
-func (w *Worker) carryOut(ctx context.Context, c *claim) {
+// carryOut says whether the job's slot has passed to another one.
+func (w *Worker) carryOut(ctx context.Context, c *claim) (passed bool) {
 	told := c.Job
 	told.Log = &c.printed
 	h := w.handler(c.Service)
@@ -144,37 +154,37 @@ func (w *Worker) carryOut(ctx context.Context, c *claim) {
 		h = func(context.Context, Job) (any, error) { return nil, errors.New("unknown service: " + c.Service) }
 	}
 	if !w.fetchParams(c.ctx, c, &told) {
-		return // nobody waits for it any longer, or it is given up
+		return false // nobody waits for it any longer, or it is given up
 	}
 	answer := w.call(c.ctx, h, told, func(_ context.Context, _ Job, text string) { w.claims.tell(c, text) })
 	if c.ctx.Err() != nil {
 		// It was canceled, or it is given up at the end of the grace: then it is not ours to fail.
-		return
+		return false
 	}
-	w.complete(ctx, wire.Report{Job: c.ID, Token: c.token, Output: answer.Result, Error: answer.Error, Details: answer.Details, Fatal: answer.Fatal, Numbers: wire.Numbers{Metrics: answer.Metrics}, Said: c.printed.rest()})
+	return w.complete(ctx, wire.Report{Job: c.ID, Token: c.token, Output: answer.Result, Error: answer.Error, Details: answer.Details, Fatal: answer.Fatal, Numbers: wire.Numbers{Metrics: answer.Metrics}, Said: c.printed.rest()})
 }
 
-// complete delivers a result until the engine has answered or ctx ends.
-func (w *Worker) complete(ctx context.Context, done wire.Report) {
+// complete delivers a result until the engine has answered or ctx ends. It says whether the job's slot has passed to another one.
+func (w *Worker) complete(ctx context.Context, done wire.Report) (passed bool) {
 	var pause backoff
 	for {
-		err := w.reports.deliver(ctx, done)
+		passed, err := w.reports.deliver(ctx, done)
 		switch {
 		case err == nil:
-			return
+			return passed
 		case hopeless(err) && done.Error == "" && unfit(err):
 			// Unless told so, the engine would have the same done again in vain.
 			done.Output, done.Error, done.Details, done.Fatal, done.Said = nil, "the result was refused: "+err.Error(), nil, true, wire.Said{}
 			continue
 		case hopeless(err):
 			w.cfg.Logger.Warn("a result was refused", "job", done.Job, "error", err)
-			return
+			return passed
 		}
 		if pause.next == 0 {
 			w.cfg.Logger.Warn("a result is not delivered yet; trying on", "job", done.Job, "error", err)
 		}
 		if !pause.wait(ctx, err) {
-			return
+			return false
 		}
 	}
 }

@@ -38,6 +38,7 @@ func TestJobsAtWorkMayFinish(t *testing.T) {
 	require.NoError(t, <-ended)
 	require.Equal(t, `"done"`, string((<-e.completed).Output))
 	require.Empty(t, e.completed)
+	require.Nil(t, <-e.next, "it takes no more jobs")
 }
 
 func TestJobsThatHaveNotBegunAreGivenBack(t *testing.T) {

@@ -16,16 +16,24 @@ const (
 // senders is how many requests with reports are under way at once. What comes meanwhile gathers for the next one.
 const senders = 2
 
-// reporter tells the engine how jobs ended, many at once when many end.
+// reporter tells the engine how jobs ended, many at once when many end, and takes the next ones from its answer: each goes on in the slot of one
+// that has ended.
 type reporter struct {
 	worker *Worker
 	ended  chan *delivery
+	next   func(jobs int) *wire.Next // what to ask for; nil = nothing
 }
 
 // delivery is a report that somebody waits for the answer to.
 type delivery struct {
 	report   wire.Report
-	answered chan error
+	answered chan delivered
+}
+
+// delivered is what became of a report, and whether the slot of its job has passed to another one.
+type delivered struct {
+	err    error
+	passed bool
 }
 
 func newReporter(w *Worker) *reporter {
@@ -33,23 +41,29 @@ func newReporter(w *Worker) *reporter {
 }
 
 // deliver returns what the engine answered.
-func (r *reporter) deliver(ctx context.Context, report wire.Report) error {
-	d := &delivery{report, make(chan error, 1)}
+func (r *reporter) deliver(ctx context.Context, report wire.Report) (passed bool, err error) {
+	d := &delivery{report, make(chan delivered, 1)}
 	select {
 	case r.ended <- d:
 	case <-ctx.Done():
-		return ctx.Err()
+		return false, ctx.Err()
 	}
 	select {
-	case err := <-d.answered:
-		return err
+	case a := <-d.answered:
+		return a.passed, a.err
 	case <-ctx.Done():
-		return ctx.Err()
+		return false, ctx.Err()
 	}
 }
 
-// keep works until ctx ends.
-func (r *reporter) keep(ctx context.Context) {
+// keep works until ctx ends. While open lasts it asks for more jobs of the services.
+func (r *reporter) keep(ctx, open context.Context, services []string) {
+	r.next = func(jobs int) *wire.Next {
+		if open.Err() != nil {
+			return nil
+		}
+		return &wire.Next{Services: services, Labels: r.worker.cfg.Labels, Max: jobs}
+	}
 	var all sync.WaitGroup
 	for range senders {
 		all.Go(func() { r.send(ctx) })
@@ -94,7 +108,7 @@ func (d *delivery) size() int {
 // sendAll reports a batch. What is wrong with one report must not keep the others: when they are refused together, each
 // is sent alone.
 func (r *reporter) sendAll(ctx context.Context, batch []*delivery) {
-	reports := wire.Reports{Reports: make([]wire.Report, len(batch))}
+	reports := wire.Reports{Reports: make([]wire.Report, len(batch)), Next: r.next(len(batch))}
 	for i, d := range batch {
 		reports.Reports[i] = d.report
 	}
@@ -106,10 +120,34 @@ func (r *reporter) sendAll(ctx context.Context, batch []*delivery) {
 		}
 		return
 	}
+	r.share(ctx, batch, &answer, err)
+}
+
+// share gives the batch its answers, and the slots of what is reported to the next jobs.
+func (r *reporter) share(ctx context.Context, batch []*delivery, answer *wire.ReportedJobs, err error) {
+	jobs, passed := pulledOf(answer.Jobs), 0
+	if r.next(1) == nil {
+		defer r.worker.claims.decline(jobs)
+		jobs = nil
+	}
+	results := make([]delivered, len(batch))
+	for i := range batch {
+		results[i].err = errOf(err, answer.Items, i)
+		if passed < len(jobs) && final(results[i].err) {
+			results[i].passed = true
+			passed++
+		}
+	}
+	for i, q := range jobs { // before the others end: somebody may wait until no job is in progress
+		r.worker.begin(ctx, q, i < passed)
+	}
 	for i, d := range batch {
-		d.answered <- errOf(err, answer.Items, i)
+		d.answered <- results[i]
 	}
 }
+
+// final says whether a job has ended with that answer to its report.
+func final(err error) bool { return err == nil || hopeless(err) && !unfit(err) }
 
 // errOf is what became of one report.
 func errOf(err error, items []wire.Reported, i int) error {

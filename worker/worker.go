@@ -104,7 +104,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	signs.Go(func() { stop(w.announce(ctx, me)) })
 	if w.cfg.Pull {
 		keeper.Go(func() { w.claims.keep(jobs) })
-		keeper.Go(func() { w.reports.keep(jobs) })
+		keeper.Go(func() { w.reports.keep(jobs, ctx, services) })
 		for range w.pollLoops() {
 			polls.Go(func() { stop(w.pollLoop(ctx, jobs, services)) })
 		}

@@ -104,6 +104,9 @@ func readReports(r *http.Request, body []byte, in *reportsInput) bool {
 	if !readWorker(r, &in.WorkerPath) || experimental.Unmarshal(body, &in.Body, asDescribed) != nil || len(*all) == 0 || len(*all) > 1000 {
 		return false
 	}
+	if n := in.Body.Next; n != nil && (len(n.Services) < 1 || len(n.Services) > 1000 || len(n.Labels) > 1000 || n.Max < 1 || n.Max > 1000) {
+		return false
+	}
 	for i := range *all { // lines have defaults, which the framework fills in
 		if b := &(*all)[i]; b.Job == "" || len(b.Job) > 4000 || b.Token == "" || len(b.Token) > 256 || len(b.Lines) > 0 || b.LinesFrom < 0 {
 			return false

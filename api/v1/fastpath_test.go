@@ -85,6 +85,13 @@ func TestAFastRouteAnswersAsTheFrameworkDoes(t *testing.T) {
 		{reports, `{"reports":[{"job":"j","token":"x","lines_from":-1}]}`},
 		{reports, `{"reports":[` + strings.TrimSuffix(strings.Repeat(`{"job":"j","token":"x"},`, 1001), ",") + `]}`},
 		{"/v1/workers/" + strings.Repeat("w", 257) + "/poll", `{"services":["x"],"max":1}`},
+		{reports, `{"reports":[{"job":"t:a.1.0.1","token":"x"}],"next":{"services":["x"],"max":2}}`},
+		{reports, `{"reports":[{"job":"t:a.1.0.1","token":"x"}],"next":{"services":["x"],"labels":["l"]}}`},
+		{reports, `{"reports":[{"job":"j","token":"x"}],"next":{"services":[],"max":1}}`},
+		{reports, `{"reports":[{"job":"j","token":"x"}],"next":{"services":["x"],"max":1001}}`},
+		{reports, `{"reports":[{"job":"j","token":"x"}],"next":{"services":["x"],"max":1,"wait_ms":1}}`},
+		{reports, `{"reports":[{"job":"j","token":"x"}],"next":{"services":` + many(1001) + `,"max":1}}`},
+		{reports, `{"reports":[{"job":"j","token":"x"}],"next":{"services":["x"],"labels":` + many(1001) + `,"max":1}}`},
 		{reports, `{"reports":[]}`},
 		{reports, `{"reports":[{"token":"x"}]}`},
 	} {

@@ -24,7 +24,7 @@ func (s *service) reportRoutes() {
 	serve(s, operation{id: "fail-job", method: http.MethodPost, path: "/v1/jobs/{job}/fail", tag: "workers",
 		summary: "Fail a claimed job", text: "It is tried again, if its flow says so and the error is not fatal. " + reportText}, s.failJob)
 	serve(s, operation{id: "report-jobs", method: http.MethodPost, path: "/v1/workers/{worker}/reports", tag: "workers",
-		summary: "Complete and fail claimed jobs, many at once", text: "Each is answered in its place: one that is refused has a problem there. " + reportText}, s.reportJobs)
+		summary: "Complete and fail claimed jobs, many at once", text: "Each is answered in its place: one that is refused has a problem there. With next, jobs are claimed meanwhile: of those that wait the oldest, and those that begin by what is reported; that saves a poll, and a job that begins is claimed as it begins. " + reportText}, s.reportJobs)
 	serve(s, operation{id: "release-jobs", method: http.MethodPost, path: "/v1/workers/{worker}/release", tag: "workers",
 		summary: "Give claimed jobs back", text: "Other workers get them at once. What is not claimed with that token (any longer) stays as it is."}, s.releaseJobs)
 }
@@ -89,7 +89,7 @@ func (s *service) reportJobs(ctx context.Context, in *reportsInput) (*body[wire.
 	if len(orders) == 0 {
 		return &body[wire.ReportedJobs]{answer}, nil
 	}
-	outcomes, err := s.Engine.DoAll(ctx, orders)
+	outcomes, jobs, err := s.exchange(ctx, in, orders)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,23 @@ func (s *service) reportJobs(ctx context.Context, in *reportsInput) (*body[wire.
 			item.Problem = s.itemProblem(ctx, item.Job, out.Err)
 		}
 	}
+	answer.Jobs = toClaimedJobs(jobs)
 	return &body[wire.ReportedJobs]{answer}, nil
+}
+
+// exchange carries out orders, and claims jobs if the worker wants some.
+func (s *service) exchange(ctx context.Context, in *reportsInput, orders engine.Orders) (outcomes engine.Outcomes, jobs engine.Jobs, err error) {
+	next := in.Body.Next
+	if next == nil {
+		outcomes, err = s.Engine.DoAll(ctx, orders)
+		return outcomes, nil, err
+	}
+	x, err := s.Engine.Exchange(ctx, engine.Exchange{Orders: orders,
+		Next: engine.Poll{Worker: in.Worker, Services: next.Services, Labels: next.Labels, Max: next.Max, Unlisted: true}})
+	if err != nil {
+		err = at("body.next", err)
+	}
+	return x.Outcomes, x.Jobs, err
 }
 
 func (s *service) itemProblem(ctx context.Context, job string, err error) *wire.Problem {

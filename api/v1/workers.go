@@ -303,11 +303,15 @@ func (s *service) poll(ctx context.Context, in *pollInput) (*body[wire.ClaimedJo
 	if err != nil {
 		return nil, at("body", err)
 	}
-	answer := wire.ClaimedJobs{Jobs: make([]wire.ClaimedJob, len(jobs))}
+	return &body[wire.ClaimedJobs]{wire.ClaimedJobs{Jobs: toClaimedJobs(jobs)}}, nil
+}
+
+func toClaimedJobs(jobs engine.Jobs) []wire.ClaimedJob {
+	all := make([]wire.ClaimedJob, len(jobs))
 	for i := range jobs {
-		answer.Jobs[i] = toClaimedJob(&jobs[i])
+		all[i] = toClaimedJob(&jobs[i])
 	}
-	return &body[wire.ClaimedJobs]{answer}, nil
+	return all
 }
 
 func toClaimedJob(c *engine.Claimed) wire.ClaimedJob {

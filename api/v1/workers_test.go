@@ -204,6 +204,37 @@ func TestManyReportsAreAnsweredEachInItsPlace(t *testing.T) {
 	s.refused(400, "body.reports[0]", "POST", "/v1/workers/painter/reports", obj{"reports": []obj{{"job": "x"}}})
 }
 
+func TestReportsBringTheNextJobs(t *testing.T) {
+	s := start(t)
+	id := s.task(queueList, obj{"list": []int{1, 2, 3}})
+	report := func(jobs []obj, next obj) obj {
+		var reports []obj
+		for _, j := range jobs {
+			reports = append(reports, obj{"job": j["id"], "token": j["token"]})
+		}
+		return s.call(200, "POST", "/v1/workers/painter/reports", obj{"reports": reports, "next": next})
+	}
+	answer := report(s.jobs(2, obj{"services": []string{"paint"}, "max": 2}), obj{"services": []string{"paint"}, "max": 2})
+	require.Len(t, items(answer), 2)
+	jobs := answer["jobs"].([]any)
+	require.Len(t, jobs, 1)
+	last := jobs[0].(obj)
+	require.Equal(t, []any{id, "paint", 3.0}, []any{last["task"], last["service"], last["input"]})
+	require.Equal(t, []any{"claimed", "painter"}, []any{s.get("/v1/jobs/" + last["id"].(string))["state"], s.get("/v1/jobs/" + last["id"].(string))["worker"]})
+	require.NotContains(t, report([]obj{last}, obj{"services": []string{"paint"}}), "jobs")
+	s.ended(id, "completed")
+
+	for where, next := range map[string]obj{
+		"body.next":          {},
+		"body.next.services": {"services": []string{}},
+		"body.next.max":      {"services": []string{"x"}, "max": 1001},
+		"body.next.wait_ms":  {"services": []string{"x"}, "wait_ms": 1},
+	} {
+		s.refused(400, where, "POST", "/v1/workers/painter/reports", obj{"reports": []obj{{"job": last["id"], "token": "x"}}, "next": next})
+	}
+	s.refused(400, "body.next", "POST", "/v1/workers/painter/reports", obj{"reports": []obj{{"job": last["id"], "token": "x"}}, "next": obj{"services": []string{strings.Repeat("x", 300)}}})
+}
+
 // counted is a store that knows how often it was read.
 type counted struct {
 	persistence.Store

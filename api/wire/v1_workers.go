@@ -136,6 +136,14 @@ type Report struct {
 // Reports are several at once.
 type Reports struct {
 	Reports []Report `json:"reports" minItems:"1" maxItems:"1000"`
+	Next    *Next    `json:"next,omitempty" doc:"jobs to claim beside that; absent = none"`
+}
+
+// Next asks for jobs that wait, and for those that begin by what is reported. Nobody waits for others.
+type Next struct {
+	Services []string `json:"services" minItems:"1" maxItems:"1000" doc:"what jobs may be for"`
+	Labels   []string `json:"labels,omitempty" maxItems:"1000" doc:"of the worker: jobs that ask for others are not for it"`
+	Max      int      `json:"max,omitempty" minimum:"1" maximum:"1000" doc:"how many jobs at most; absent = 1. An answer has 8 MiB of them at most, or one job"`
 }
 
 // Reported answers a report.
@@ -147,7 +155,8 @@ type Reported struct {
 
 // ReportedJobs answer Reports.
 type ReportedJobs struct {
-	Items []Reported `json:"items" doc:"each in its place; never null"`
+	Items []Reported   `json:"items" doc:"each in its place; never null"`
+	Jobs  []ClaimedJob `json:"jobs,omitempty" doc:"that were claimed; absent when there are none"`
 }
 
 // GiveBack returns claims that the worker will not see to.

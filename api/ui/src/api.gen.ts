@@ -1000,6 +1000,15 @@ export interface NewLink {
   name: string
 }
 
+export interface Next {
+  /** of the worker: jobs that ask for others are not for it */
+  labels?: string[]
+  /** how many jobs at most; absent = 1. An answer has 8 MiB of them at most, or one job */
+  max?: number
+  /** what jobs may be for */
+  services: string[]
+}
+
 export interface NodeStats {
   /** visits that ended, those that were skipped among them */
   count: number
@@ -1354,9 +1363,13 @@ export interface Reported {
 export interface ReportedJobs {
   /** each in its place; never null */
   items: Reported[]
+  /** that were claimed; absent when there are none */
+  jobs?: ClaimedJob[]
 }
 
 export interface Reports {
+  /** jobs to claim beside that; absent = none */
+  next?: Next
   reports: Report[]
 }
 
