@@ -23,6 +23,8 @@ type checker struct {
 	carriers  map[string]string           // who carried out a job, by its id
 	refused   map[string]bool             // tasks of which the store has refused something
 	begun     map[string]map[string]int64 // when those did whom a rate counts, by key and holder
+
+	passed func(task string, e *flow.Event) // hears of jobs that are another member's from now on
 }
 
 // shadow is a task as its journal alone has it.
@@ -95,6 +97,9 @@ func (c *checker) row(incarnation string, t *shadow, commit *persistence.Commit)
 		t.at = e.At
 		if e.Type == flow.AttemptReturned && e.Total >= c.limits.Deliveries {
 			c.w.fail("task %s: %s is delivered more than %d times", commit.Task, e.Address(), c.limits.Deliveries)
+		}
+		if e.Type == flow.AttemptPassed {
+			c.passed(commit.Task, e)
 		}
 		c.inTime(t, e)
 		if err := t.event(e); err != nil {

@@ -36,6 +36,7 @@ type hand struct {
 // piecework is a job that a hand is at.
 type piecework struct {
 	*attach.Job
+	seat     *pipe // the last one of the session in which it is the hand's for sure
 	canceled bool
 }
 
@@ -61,10 +62,16 @@ func (f fate) due(d *hand) bool {
 
 func (st *stage) addHands() {
 	for i := range 1 + st.w.rng.IntN(4) {
-		d := &hand{stage: st, ctx: context.Background(), name: fmt.Sprint("hand-", i), all: i == 0, held: map[uint64]*piecework{}, finished: map[uint64]*attach.Result{}, tickets: map[uint64]*attach.Brought{}}
-		st.hands = append(st.hands, d)
+		d := st.addHand(fmt.Sprint("hand-", i))
+		d.all = i == 0
 		st.w.launch(st.outside, d.name, d.live)
 	}
+}
+
+func (st *stage) addHand(name string) *hand {
+	d := &hand{stage: st, ctx: context.Background(), name: name, held: map[uint64]*piecework{}, finished: map[uint64]*attach.Result{}, tickets: map[uint64]*attach.Brought{}}
+	st.hands = append(st.hands, d)
+	return d
 }
 
 func (d *hand) live() {
@@ -227,6 +234,11 @@ func (d *hand) welcomed(a *actor, w *attach.Welcome) {
 		d.seen.Over++
 		d.drop()
 	}
+	for _, j := range d.held {
+		if w.GetSession() == d.session && j.seat == d.seat {
+			j.seat = d.line
+		}
+	}
 	d.session, d.seat = w.GetSession(), d.line
 	if all := d.results(); len(all) > 0 {
 		d.line.tell(&attach.FromWorker{Results: all})
@@ -252,7 +264,7 @@ func (d *hand) heed(m *attach.ToWorker) {
 		}
 	}
 	for _, job := range m.GetJobs() {
-		d.take(&piecework{Job: job})
+		d.take(&piecework{Job: job, seat: d.seat})
 	}
 }
 
@@ -284,24 +296,36 @@ func (d *hand) take(j *piecework) {
 	d.w.launch(d.outside, d.name, func() { d.work(j, life, flow.Job{Task: task, Address: at}) })
 }
 
-// alone checks that nobody else is at a job, unless he has to be taken for gone, or the member that gives it has been.
+// passed hears that a job is another member's from now on, because a worker has come to that with it.
+func (st *stage) passed(task string, e *flow.Event) {
+	id := flow.JobID(task, e.Address())
+	for _, d := range st.hands {
+		for _, j := range d.held {
+			if p := d.line; d.name == e.Worker && p.welcomed && p.a.Incarnation() == e.Carrier && j.GetId() == id {
+				j.seat = p
+			}
+		}
+	}
+}
+
+// alone checks that nobody else is at a job, unless he has to be taken for gone, or the member that gives it has been. Who comes back with
+// it to a new session may be too late, and hear that after others have it: the session before counts until the task says that it is his.
 func (d *hand) alone(j *piecework) {
-	if d.givenUp() {
+	if d.givenUp(j.seat) {
 		return
 	}
 	for _, o := range d.hands {
 		for _, n := range slices.Sorted(maps.Keys(o.held)) {
-			if other := o.held[n]; other != j && other.GetId() == j.GetId() && !other.canceled && !o.givenUp() {
+			if other := o.held[n]; other != j && other.GetId() == j.GetId() && !other.canceled && !o.givenUp(other.seat) {
 				d.w.fail("%s is given %s, which %s is at, whose session goes on", d.name, j.GetId(), o.name)
 			}
 		}
 	}
 }
 
-// givenUp says whether its member may have let its session go: that is no more, or ends, or the stream is over for as long as the
-// member waits, by a clock that may run fast.
-func (d *hand) givenUp() bool {
-	p := d.seat
+// givenUp says whether a member may have let a session go whose last stream this is: the member is no more, or ends, or the stream is
+// over for as long as it waits, by a clock that may run fast.
+func (d *hand) givenUp(p *pipe) bool {
 	if p.a.h.dead || p.a.ends || d.leaving || d.store.member(p.a.Incarnation()) == nil || closedNow(p.a.Lost()) {
 		return true
 	}

@@ -16,10 +16,11 @@ type pipe struct {
 	up   letters[*attach.FromWorker]
 	down letters[*attach.ToWorker]
 
-	hungUp  bool // the member's end is over
-	cut     bool // the worker's is …
-	noticed bool // … and the member hears of that
-	overAt  time.Duration
+	welcomed bool // there is a session, which the worker may not have heard yet
+	hungUp   bool // the member's end is over
+	cut      bool // the worker's is …
+	noticed  bool // … and the member hears of that
+	overAt   time.Duration
 }
 
 var errStream = errors.New("sim: the stream broke")
@@ -53,6 +54,7 @@ func (p *pipe) Receive() (*attach.FromWorker, error) {
 const unread = 5
 
 func (p *pipe) Send(m *attach.ToWorker) error {
+	p.welcomed = p.welcomed || m.GetWelcome() != nil
 	for _, job := range m.GetJobs() {
 		if task, at, err := flow.ParseJobID(job.GetId()); err == nil {
 			p.d.check.handedOver(task, at)

@@ -170,7 +170,7 @@ func newStage(w *world, o Options) *stage {
 	st.store.check, st.check.store, st.store.unfenced, st.store.orphans, st.store.generous = st.check, st.store, o.Unfenced, o.Orphans, o.Generous
 	st.attaches, st.workers = o.Cluster || w.chance(500), listed{}
 	st.cluster, st.planned, st.log = o.Cluster, o.Planned, slog.New(slog.DiscardHandler)
-	st.check.limits, st.check.planned = &st.limits, st.planned
+	st.check.limits, st.check.planned, st.check.passed = &st.limits, st.planned, st.passed
 	st.outside = w.newHost("outside")
 	st.abroad = &abroad{st, map[string]*work{}}
 	st.limits = flow.Limits{Deliveries: endless}

@@ -1,0 +1,72 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/api/wire/attach"
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// TestWhoComesBackWithAJobToANewSessionHasItWhenItsTaskSaysSo is about what the simulator takes for a job that two are at.
+func TestWhoComesBackWithAJobToANewSessionHasItWhenItsTaskSaysSo(t *testing.T) {
+	const grace = time.Second
+	at := flow.Address{Node: "a", Visit: 1, Attempt: 1}
+	for name, c := range map[string]struct {
+		away    time.Duration
+		session string // in which it is back
+		again   bool   // its stream breaks once more
+		passed  bool   // its task says that the job is its
+		broken  bool   // nobody else may have it
+	}{
+		"in time, to its session":                        {away: grace / 2, session: "1", broken: true},
+		"in time, to a new one":                          {away: grace / 2, session: "2", broken: true},
+		"too late":                                       {away: 2 * grace, session: "2"},
+		"too late, and once more to the new session":     {away: 2 * grace, session: "2", again: true},
+		"as its task says":                               {away: 2 * grace, session: "2", passed: true, broken: true},
+		"as its task says, and once more to the session": {away: 2 * grace, session: "2", passed: true, again: true, broken: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			st, a := withMember(t, grace)
+			before, other := st.addHand("before"), st.addHand("other")
+			before.comes(a, "1")
+			before.held[1] = &piecework{Job: &attach.Job{Number: 1, Id: flow.JobID("task", at)}, seat: before.seat}
+			before.line.end(true, false)
+			st.w.advance(c.away)
+			before.comes(a, c.session)
+			if c.passed {
+				st.check.passed("task", &flow.Event{Type: flow.AttemptPassed, Node: at.Node, Visit: at.Visit, Attempt: at.Attempt, Worker: before.name, Carrier: a.Incarnation()})
+			}
+			if c.again {
+				before.line.end(true, false)
+				before.comes(a, c.session)
+				st.w.advance(2 * grace)
+			}
+			other.comes(a, "3")
+			other.alone(&piecework{Job: &attach.Job{Number: 1, Id: flow.JobID("task", at)}, seat: other.seat})
+			require.Equal(t, c.broken, st.w.failure != nil, "%v", st.w.failure)
+		})
+	}
+}
+
+// withMember is a stage with a member that waits for workers for so long, and nobody else.
+func withMember(t *testing.T, grace time.Duration) (*stage, *actor) {
+	w := newWorld(1)
+	t.Cleanup(w.end)
+	st := newStage(w, Options{Plain: true})
+	var a *actor
+	w.launch(st.outside, "operator", func() { a = st.enter() })
+	for a == nil {
+		require.True(t, w.step())
+	}
+	a.grace = grace
+	return st, a
+}
+
+// comes has a member welcome a hand that has been away, or is new.
+func (d *hand) comes(a *actor, session string) {
+	d.line = &pipe{d: d, a: a, welcomed: true}
+	d.welcomed(a, &attach.Welcome{Session: session, Resumed: d.seat != nil})
+}
