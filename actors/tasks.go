@@ -346,12 +346,12 @@ func (t *tasks) ended(c actor.Context, m ended) {
 	t.retireMore(c)
 }
 
-// unknown answers everybody who asked for a task that does not exist.
+// unknown forgets a task that there was not when its actor looked. Those who wait for its end look themselves: they may have come later,
+// and there is one by then if another member has taken over, or it was begun apart.
 func (t *tasks) unknown(c actor.Context, k *task) {
 	for _, w := range t.waiters[k.id] {
-		w.done("", errNoTask(k.id))
+		t.look(c, w)
 	}
-	delete(t.waiters, k.id)
 	e := t.current(k)
 	if e == nil {
 		return
@@ -371,9 +371,13 @@ func (t *tasks) await(c actor.Context, w *await) {
 		return
 	}
 	t.waiters[w.task] = append(t.waiters[w.task], w)
-	if e := t.entries[w.task]; e != nil && !e.ended {
-		return
+	if e := t.entries[w.task]; e == nil || e.ended {
+		t.look(c, w)
 	}
+}
+
+// look answers one who waits if the task has ended, or there is none.
+func (t *tasks) look(c actor.Context, w *await) {
 	self := c.Self()
 	t.m.background(func() {
 		row, err := t.m.store.Task(t.m.ctx, w.task)

@@ -1,0 +1,81 @@
+package actors_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// standstill is the store of a member that stands still: what it has read of a task it takes in only when somebody has asked it for the end
+// of one. That it has lost its lease it does not hear at all.
+type standstill struct {
+	*lagging
+	once      sync.Once
+	still, on chan struct{} // closed when it stands still, and when it goes on
+	asked     atomic.Bool   // somebody is about to ask
+}
+
+func newStandstill(store persistence.Store) *standstill {
+	return &standstill{lagging: &lagging{Store: store}, still: make(chan struct{}), on: make(chan struct{})}
+}
+
+func (s *standstill) stand() {
+	s.once.Do(func() {
+		close(s.still)
+		<-s.on
+	})
+}
+
+func (s *standstill) Load(ctx context.Context, ids []string) ([]*persistence.Record, error) {
+	records, err := s.Store.Load(ctx, ids)
+	s.stand()
+	return records, err
+}
+
+// start begins the member.
+func (s *standstill) start(t *testing.T, cfg actors.Config) *theatre {
+	cfg.Store = s
+	cfg.Host.Park = func(func() bool) {
+		if s.asked.CompareAndSwap(true, false) {
+			close(s.on)
+		}
+	}
+	th := start(t, cfg)
+	s.armed.Store(true)
+	return th
+}
+
+// await asks the member, which goes on then, how a task has ended.
+func (s *standstill) await(t *testing.T, th *theatre, id string) (flow.TaskStatus, error) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	s.asked.Store(true)
+	return th.Await(ctx, id)
+}
+
+func TestWhoWaitsForATaskDoesNotHearThatThereWasNone(t *testing.T) {
+	store := newLeaping()
+	s := newStandstill(store)
+	old := s.start(t, actors.Config{})
+	n := engine.NewTask{VersionID: old.publish(t, chainOfThree), Task: "task-1", Params: []byte(`{"n":1}`)}
+	go func() { _ = old.Do(t.Context(), n.Task, flow.Pause{}, "") }()
+	<-s.still
+
+	cfg := withFunc(increment)
+	cfg.Store = store
+	next := start(t, cfg)
+	_, _, err := next.StartTask(t.Context(), n)
+	require.NoError(t, err)
+	next.ended(t, n.Task)
+	status, err := s.await(t, old, n.Task)
+	require.NoError(t, err)
+	require.Equal(t, flow.TaskCompleted, status)
+}
