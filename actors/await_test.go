@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -14,8 +15,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// standstill is the store of a member that stands still: what it has read of a task it takes in only when somebody has asked it for the end
-// of one. That it has lost its lease it does not hear at all.
+// standstill is the store of a member that stands still: what it hears of a task, that there is none or that its end is written, it takes in
+// only when somebody has asked it for the end of one. That it has lost its lease it does not hear at all.
 type standstill struct {
 	*lagging
 	once      sync.Once
@@ -38,6 +39,14 @@ func (s *standstill) Load(ctx context.Context, ids []string) ([]*persistence.Rec
 	records, err := s.Store.Load(ctx, ids)
 	s.stand()
 	return records, err
+}
+
+func (s *standstill) Commit(ctx context.Context, incarnation string, batch []persistence.Commit) ([]error, error) {
+	answers, err := s.Store.Commit(ctx, incarnation, batch)
+	if c := batch[0].Columns; c != nil && flow.TaskStatus(c.Status).Ended() {
+		s.stand()
+	}
+	return answers, err
 }
 
 // start begins the member.
@@ -76,6 +85,27 @@ func TestWhoWaitsForATaskDoesNotHearThatThereWasNone(t *testing.T) {
 	require.NoError(t, err)
 	next.ended(t, n.Task)
 	status, err := s.await(t, old, n.Task)
+	require.NoError(t, err)
+	require.Equal(t, flow.TaskCompleted, status)
+}
+
+func TestWhoWaitsForATaskDoesNotHearOfAnEndThatWasTakenBack(t *testing.T) {
+	store := newLeaping()
+	s := newStandstill(store)
+	clock := &ahead{}
+	cfg := withFunc(func(context.Context, flow.Job) flow.Report { return flow.Report{Error: "no", Fatal: true} })
+	cfg.Host.Clock = clock
+	old := s.start(t, cfg)
+	id := old.begin(t, old.publish(t, oneJob), `{}`)
+	<-s.still
+
+	cfg = withFunc(func(context.Context, flow.Job) flow.Report { return flow.Report{} })
+	cfg.Store = store
+	next := start(t, cfg)
+	require.NoError(t, next.RetryTask(t.Context(), id, ""))
+	require.Equal(t, flow.TaskCompleted, next.ended(t, id).State.Status)
+	clock.by.Store(int64(2 * time.Hour))
+	status, err := s.await(t, old, id)
 	require.NoError(t, err)
 	require.Equal(t, flow.TaskCompleted, status)
 }

@@ -323,10 +323,7 @@ func (t *tasks) reopen(c actor.Context, e *entry) {
 }
 
 func (t *tasks) ended(c actor.Context, m ended) {
-	for _, w := range t.waiters[m.task.id] {
-		w.done(m.status, nil)
-	}
-	delete(t.waiters, m.task.id)
+	t.tellEnd(c, m.task.id, m.status)
 	delete(t.crashes, m.task.id)
 	delete(t.lacks, m.task.id)
 	e := t.current(m.task)
@@ -344,6 +341,21 @@ func (t *tasks) ended(c actor.Context, m ended) {
 	c.Poison(e.pid) // it hands back what is before that in its mailbox
 	t.reopen(c, e)
 	t.retireMore(c)
+}
+
+// tellEnd tells those who wait for a task how it has ended. Where another member may have taken over, which may have taken that end back before they
+// came, they look themselves.
+func (t *tasks) tellEnd(c actor.Context, id string, status flow.TaskStatus) {
+	if !t.m.lease.held() {
+		for _, w := range t.waiters[id] {
+			t.look(c, w)
+		}
+		return
+	}
+	for _, w := range t.waiters[id] {
+		w.done(status, nil)
+	}
+	delete(t.waiters, id)
 }
 
 // unknown forgets a task that there was not when its actor looked. Those who wait for its end look themselves: they may have come later,
