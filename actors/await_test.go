@@ -19,9 +19,9 @@ import (
 // only when somebody has asked it for the end of one. That it has lost its lease it does not hear at all.
 type standstill struct {
 	*lagging
-	once      sync.Once
-	still, on chan struct{} // closed when it stands still, and when it goes on
-	asked     atomic.Bool   // somebody is about to ask
+	stands, goesOn sync.Once
+	still, on      chan struct{} // closed when it stands still, and when it goes on
+	asked          atomic.Bool   // somebody is about to ask
 }
 
 func newStandstill(store persistence.Store) *standstill {
@@ -29,7 +29,7 @@ func newStandstill(store persistence.Store) *standstill {
 }
 
 func (s *standstill) stand() {
-	s.once.Do(func() {
+	s.stands.Do(func() {
 		close(s.still)
 		<-s.on
 	})
@@ -49,15 +49,18 @@ func (s *standstill) Commit(ctx context.Context, incarnation string, batch []per
 	return answers, err
 }
 
+func (s *standstill) goOn() { s.goesOn.Do(func() { close(s.on) }) }
+
 // start begins the member.
 func (s *standstill) start(t *testing.T, cfg actors.Config) *theatre {
 	cfg.Store = s
 	cfg.Host.Park = func(func() bool) {
-		if s.asked.CompareAndSwap(true, false) {
-			close(s.on)
+		if s.asked.Load() {
+			s.goOn()
 		}
 	}
 	th := start(t, cfg)
+	t.Cleanup(s.goOn) // or the member could not be ended
 	s.armed.Store(true)
 	return th
 }
