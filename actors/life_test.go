@@ -153,13 +153,15 @@ func TestAPausedTaskStartsNothingNew(t *testing.T) {
 }
 
 func TestCancelWithdrawsWhatIsInFlight(t *testing.T) {
-	stopped := make(chan struct{})
+	begun, stopped := make(chan struct{}), make(chan struct{})
 	th := start(t, withFunc(func(ctx context.Context, _ flow.Job) flow.Report {
+		close(begun)
 		<-ctx.Done()
 		close(stopped)
 		return flow.Report{Error: "stopped"}
 	}))
 	id := th.begin(t, th.publish(t, chainOfThree), `{"n":1}`)
+	<-begun // one that has not would never do
 	require.NoError(t, th.Do(t.Context(), id, flow.Cancel{}, ""))
 	<-stopped
 	require.Equal(t, flow.TaskCanceled, th.ended(t, id).State.Status)
