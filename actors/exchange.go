@@ -9,14 +9,8 @@ import (
 // Exchange carries out orders, and claims jobs for a poller meanwhile: of those that wait the oldest, and those that begin by the orders as
 // they begin, so that beginning and claim are one row with what the order did.
 func (m *Member) Exchange(ctx context.Context, x engine.Exchange) (engine.Exchanged, error) {
-	if err := m.here(); err != nil {
+	if err := m.polled(&x.Next); err != nil {
 		return engine.Exchanged{}, err
-	}
-	if err := checkPoll(&x.Next); err != nil {
-		return engine.Exchanged{}, err
-	}
-	if m.cfg.Workers != nil {
-		m.cfg.Workers.Polled(x.Next.Worker)
 	}
 	done := make(chan engine.Jobs, 1)
 	p := newPoller(x.Next, func(got engine.Jobs) { done <- got })

@@ -83,14 +83,8 @@ func (m *Member) call(ctx context.Context, cmd flow.Command, send func(reply fun
 
 // Poll claims queue jobs for a poller. It answers with none when nothing came within Wait.
 func (m *Member) Poll(ctx context.Context, p engine.Poll) (engine.Jobs, error) {
-	if err := m.here(); err != nil {
+	if err := m.polled(&p); err != nil {
 		return nil, err
-	}
-	if err := checkPoll(&p); err != nil {
-		return nil, err
-	}
-	if m.cfg.Workers != nil {
-		m.cfg.Workers.Polled(p.Worker)
 	}
 	done := make(chan engine.Jobs, 1)
 	w := newPoller(p, func(got engine.Jobs) { done <- got })
@@ -110,23 +104,13 @@ func (m *Member) Poll(ctx context.Context, p engine.Poll) (engine.Jobs, error) {
 	return got, err
 }
 
-// maxPollNames bounds how many services a poll may name, and how many labels.
-const maxPollNames = 1000
-
-// checkPoll refuses names that a store could neither keep nor look for, and more of them than a poller can mean.
-func checkPoll(p *engine.Poll) error {
-	return cmp.Or(flow.CheckName("the worker's id", p.Worker),
-		checkNames("services", "the service", p.Services), checkNames("labels", "the label", p.Labels))
-}
-
-func checkNames(what, each string, names []string) error {
-	if len(names) > maxPollNames {
-		return flow.Errorf(flow.Invalid, "the poll names %d %s, more than the %d there may be: name those of this worker", len(names), what, maxPollNames)
+// polled refuses a poll that cannot be answered, and notes that its worker asks for jobs.
+func (m *Member) polled(p *engine.Poll) error {
+	if err := cmp.Or(m.here(), p.Check()); err != nil {
+		return err
 	}
-	for _, name := range names {
-		if err := flow.CheckName(each, name); err != nil {
-			return err
-		}
+	if m.cfg.Workers != nil {
+		m.cfg.Workers.Polled(p.Worker)
 	}
 	return nil
 }

@@ -10,6 +10,9 @@ import (
 // Exchange carries out orders at the members that own their tasks. Each of them claims jobs of its own, about as many as it has orders: a job that begins
 // by an order begins where that is carried out.
 func (r *Router) Exchange(ctx context.Context, x engine.Exchange) (engine.Exchanged, error) {
+	if err := x.Next.Check(); err != nil { // else it would be told of each order
+		return engine.Exchanged{}, err
+	}
 	p, err := r.here(ctx)
 	if err != nil {
 		return engine.Exchanged{}, err

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -78,4 +79,13 @@ func TestJobsThatWereClaimedForOneWhoDidNotWaitAreGivenBack(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	require.Len(t, a.effects, 2)
 	require.Equal(t, "a", a.effects[1].Command.(flow.GiveBack).Token)
+}
+
+func TestAnExchangeThatAsksForNamesNobodyCanHaveIsRefusedAsAWhole(t *testing.T) {
+	s := newStage(t, "a", "b")
+	_, err := s.members["a"].router.Exchange(soon(t), engine.Exchange{Orders: engine.Orders{signal(s.taskOf("a")), signal(s.taskOf("b"))},
+		Next: engine.Poll{Services: []string{strings.Repeat("x", 257)}}})
+	require.Equal(t, flow.Invalid, flow.ErrorKindOf(err))
+	require.Empty(t, s.members["a"].effects)
+	require.Empty(t, s.members["b"].effects)
 }

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"cmp"
+
 	"github.com/google/uuid"
 
 	"github.com/troupe-engine/troupe/flow"
@@ -39,4 +41,25 @@ func (t *NewTask) TaskID(flowID string) (string, error) {
 		return "task-" + uuid.NewSHA1(keySpace, []byte(flowID+"\n"+t.Key)).String(), nil
 	}
 	return "task-" + uuid.Must(uuid.NewV7()).String(), nil
+}
+
+// maxPollNames bounds how many services a poll may name, and how many labels.
+const maxPollNames = 1000
+
+// Check refuses names that a store could neither keep nor look for, and more of them than a poller can mean.
+func (p *Poll) Check() error {
+	return cmp.Or(flow.CheckName("the worker's id", p.Worker),
+		checkNames("services", "the service", p.Services), checkNames("labels", "the label", p.Labels))
+}
+
+func checkNames(what, each string, names []string) error {
+	if len(names) > maxPollNames {
+		return flow.Errorf(flow.Invalid, "the poll names %d %s, more than the %d there may be: name those of this worker", len(names), what, maxPollNames)
+	}
+	for _, name := range names {
+		if err := flow.CheckName(each, name); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -33,8 +33,8 @@ type engine struct {
 	notes      chan wire.HeldClaim
 	logs       chan wire.HeldClaim // with what a job has printed
 	completed  chan wire.Report
-	reports    chan int        // how many came at once
-	next       chan *wire.Next // what was asked for with them
+	reports    chan int          // how many came at once
+	next       chan *wire.Wanted // what was asked for with them
 	released   chan wire.GiveBack
 	left       chan string
 	paramsFor  chan string // tokens of those who asked for params
@@ -55,7 +55,7 @@ func newEngine(t testing.TB) *engine {
 		registered: make(chan registered, 1000), beats: make(chan wire.Heartbeat, 1000),
 		polls: make(chan wire.Poll, 1000), queue: make(chan wire.ClaimedJob, 1000),
 		prolonged: make(chan []wire.HeldClaim, 1000), notes: make(chan wire.HeldClaim, 1000), logs: make(chan wire.HeldClaim, 1000),
-		completed: make(chan wire.Report, 1000), reports: make(chan int, 1000), next: make(chan *wire.Next, 1000), released: make(chan wire.GiveBack, 1000), left: make(chan string, 1000), paramsFor: make(chan string, 1000),
+		completed: make(chan wire.Report, 1000), reports: make(chan int, 1000), next: make(chan *wire.Wanted, 1000), released: make(chan wire.GiveBack, 1000), left: make(chan string, 1000), paramsFor: make(chan string, 1000),
 		answers: map[string][]func(http.ResponseWriter){},
 	}
 	mux := http.NewServeMux()

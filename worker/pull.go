@@ -92,12 +92,17 @@ type pulled struct {
 
 // poll asks for up to n jobs.
 func (w *Worker) poll(ctx context.Context, services []string, n int) ([]pulled, error) {
-	ask := wire.Poll{Services: services, Labels: w.cfg.Labels, Max: n, WaitMS: min(w.cfg.Wait, longestWait).Milliseconds()}
+	ask := wire.Poll{Wanted: w.wanted(services, n), WaitMS: min(w.cfg.Wait, longestWait).Milliseconds()}
 	var answer wire.ClaimedJobs
 	if err := w.server.post(ctx, w.path("/poll"), ask, &answer, w.cfg.Wait+requestTime); err != nil {
 		return nil, err
 	}
 	return pulledOf(answer.Jobs), nil
+}
+
+// wanted are up to n jobs.
+func (w *Worker) wanted(services []string, n int) wire.Wanted {
+	return wire.Wanted{Services: services, Labels: w.cfg.Labels, Max: n}
 }
 
 func pulledOf(claimed []wire.ClaimedJob) []pulled {

@@ -36,7 +36,7 @@ func TestTheNextJobComesWithTheAnswerToAResult(t *testing.T) {
 	e.queue <- job("1", "s")
 	for _, id := range []string{"1", "2", "3"} {
 		require.Equal(t, `"`+id+`"`, string((<-e.completed).Output))
-		require.Equal(t, &wire.Next{Services: []string{"s"}, Labels: []string{"gpu"}, Max: 1}, <-e.next)
+		require.Equal(t, &wire.Wanted{Services: []string{"s"}, Labels: []string{"gpu"}, Max: 1}, <-e.next)
 	}
 	require.EqualValues(t, 1, polls.Load(), "nobody polled while the slot went from one job to the next")
 	e.queue <- job("4", "s")

@@ -124,7 +124,7 @@ func TestAPulledJobIsCarriedOutAndCompleted(t *testing.T) {
 				done.Lines[i].At = wire.Time{}
 			}
 			require.Equal(t, tt.want, done)
-			require.Equal(t, wire.Poll{Services: []string{"s"}, Max: 32, WaitMS: 5000}, <-e.polls)
+			require.Equal(t, wire.Poll{Wanted: wire.Wanted{Services: []string{"s"}, Max: 32}, WaitMS: 5000}, <-e.polls)
 		})
 	}
 }

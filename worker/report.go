@@ -21,7 +21,7 @@ const senders = 2
 type reporter struct {
 	worker *Worker
 	ended  chan *delivery
-	next   func(jobs int) *wire.Next // what to ask for; nil = nothing
+	next   func(jobs int) *wire.Wanted // what to ask for; nil = nothing
 }
 
 // delivery is a report that somebody waits for the answer to.
@@ -58,11 +58,12 @@ func (r *reporter) deliver(ctx context.Context, report wire.Report) (passed bool
 
 // keep works until ctx ends. While open lasts it asks for more jobs of the services.
 func (r *reporter) keep(ctx, open context.Context, services []string) {
-	r.next = func(jobs int) *wire.Next {
+	r.next = func(jobs int) *wire.Wanted {
 		if open.Err() != nil {
 			return nil
 		}
-		return &wire.Next{Services: services, Labels: r.worker.cfg.Labels, Max: jobs}
+		next := r.worker.wanted(services, jobs)
+		return &next
 	}
 	var all sync.WaitGroup
 	for range senders {

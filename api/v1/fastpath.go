@@ -95,8 +95,11 @@ func readStarts(r *http.Request, body []byte, in *startsInput) bool {
 
 func readPoll(r *http.Request, body []byte, in *pollInput) bool {
 	b := &in.Body
-	return readWorker(r, &in.WorkerPath) && experimental.Unmarshal(body, b, asDescribed) == nil && len(b.Services) >= 1 && len(b.Services) <= 1000 &&
-		len(b.Labels) <= 1000 && len(b.Flow) <= 128 && b.Max >= 1 && b.Max <= 1000 && b.WaitMS >= 0 && b.WaitMS <= 60_000
+	return readWorker(r, &in.WorkerPath) && experimental.Unmarshal(body, b, asDescribed) == nil && isWanted(&b.Wanted) && b.WaitMS >= 0 && b.WaitMS <= 60_000
+}
+
+func isWanted(w *wire.Wanted) bool {
+	return len(w.Services) >= 1 && len(w.Services) <= 1000 && len(w.Labels) <= 1000 && len(w.Flow) <= 128 && w.Max >= 1 && w.Max <= 1000
 }
 
 func readReports(r *http.Request, body []byte, in *reportsInput) bool {
@@ -104,7 +107,7 @@ func readReports(r *http.Request, body []byte, in *reportsInput) bool {
 	if !readWorker(r, &in.WorkerPath) || experimental.Unmarshal(body, &in.Body, asDescribed) != nil || len(*all) == 0 || len(*all) > 1000 {
 		return false
 	}
-	if n := in.Body.Next; n != nil && (len(n.Services) < 1 || len(n.Services) > 1000 || len(n.Labels) > 1000 || n.Max < 1 || n.Max > 1000) {
+	if n := in.Body.Next; n != nil && !isWanted(n) {
 		return false
 	}
 	for i := range *all { // lines have defaults, which the framework fills in

@@ -106,13 +106,15 @@ func (s *service) reportJobs(ctx context.Context, in *reportsInput) (*body[wire.
 
 // exchange carries out orders, and claims jobs if the worker wants some.
 func (s *service) exchange(ctx context.Context, in *reportsInput, orders engine.Orders) (outcomes engine.Outcomes, jobs engine.Jobs, err error) {
-	next := in.Body.Next
-	if next == nil {
+	if in.Body.Next == nil {
 		outcomes, err = s.Engine.DoAll(ctx, orders)
 		return outcomes, nil, err
 	}
-	x, err := s.Engine.Exchange(ctx, engine.Exchange{Orders: orders,
-		Next: engine.Poll{Worker: in.Worker, Services: next.Services, Labels: next.Labels, Max: next.Max, Unlisted: true}})
+	next, err := s.pollOf(ctx, "body.next", in.Worker, in.Body.Next)
+	if err != nil {
+		return nil, nil, err
+	}
+	x, err := s.Engine.Exchange(ctx, engine.Exchange{Orders: orders, Next: next})
 	if err != nil {
 		err = at("body.next", err)
 	}

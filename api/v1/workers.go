@@ -290,13 +290,9 @@ type pollInput struct {
 }
 
 func (s *service) poll(ctx context.Context, in *pollInput) (*body[wire.ClaimedJobs], error) {
-	p := engine.Poll{Worker: in.Worker, Services: in.Body.Services, Labels: in.Body.Labels, Max: in.Body.Max, Unlisted: true}
-	if in.Body.Flow != "" {
-		f, err := s.flowBy(ctx, "body.flow", in.Body.Flow)
-		if err != nil {
-			return nil, err
-		}
-		p.FlowID = f.ID
+	p, err := s.pollOf(ctx, "body", in.Worker, &in.Body.Wanted)
+	if err != nil {
+		return nil, err
 	}
 	x := ctx.Value(exchangeKey{}).(exchange)
 	jobs, err := api.Poll(x.w, x.r, s.Engine, p, in.Body.WaitMS)
@@ -304,6 +300,19 @@ func (s *service) poll(ctx context.Context, in *pollInput) (*body[wire.ClaimedJo
 		return nil, at("body", err)
 	}
 	return &body[wire.ClaimedJobs]{wire.ClaimedJobs{Jobs: toClaimedJobs(jobs)}}, nil
+}
+
+// pollOf asks for what a worker wants, and says where it does so.
+func (s *service) pollOf(ctx context.Context, where, worker string, w *wire.Wanted) (engine.Poll, error) {
+	p := engine.Poll{Worker: worker, Services: w.Services, Labels: w.Labels, Max: w.Max, Unlisted: true}
+	if w.Flow != "" {
+		f, err := s.flowBy(ctx, where+".flow", w.Flow)
+		if err != nil {
+			return p, err
+		}
+		p.FlowID = f.ID
+	}
+	return p, nil
 }
 
 func toClaimedJobs(jobs engine.Jobs) []wire.ClaimedJob {

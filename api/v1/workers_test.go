@@ -229,8 +229,13 @@ func TestReportsBringTheNextJobs(t *testing.T) {
 		"body.next.services": {"services": []string{}},
 		"body.next.max":      {"services": []string{"x"}, "max": 1001},
 		"body.next.wait_ms":  {"services": []string{"x"}, "wait_ms": 1},
+		"body.next.flow":     {"services": []string{"x"}, "flow": unknownKey},
 	} {
-		s.refused(400, where, "POST", "/v1/workers/painter/reports", obj{"reports": []obj{{"job": last["id"], "token": "x"}}, "next": next})
+		status := 400
+		if where == "body.next.flow" {
+			status = 404
+		}
+		s.refused(status, where, "POST", "/v1/workers/painter/reports", obj{"reports": []obj{{"job": last["id"], "token": "x"}}, "next": next})
 	}
 	s.refused(400, "body.next", "POST", "/v1/workers/painter/reports", obj{"reports": []obj{{"job": last["id"], "token": "x"}}, "next": obj{"services": []string{strings.Repeat("x", 300)}}})
 }

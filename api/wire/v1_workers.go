@@ -43,13 +43,18 @@ type HeartbeatAnswer struct {
 	Unheard    []string `json:"unheard,omitempty" doc:"ids of jobs whose tasks could not be reached for the moment: their claims last as long as before, send them again soon"`
 }
 
-// Poll asks for jobs. Those in the answer are claimed.
-type Poll struct {
+// Wanted says which jobs a worker wants.
+type Wanted struct {
 	Services []string `json:"services" minItems:"1" maxItems:"1000" doc:"what jobs may be for"`
 	Labels   []string `json:"labels,omitempty" maxItems:"1000" doc:"of the worker: jobs that ask for others are not for it"`
 	Flow     string   `json:"flow,omitempty" maxLength:"128" doc:"slug or id of the only flow whose jobs are wanted"`
-	Max      int      `json:"max,omitempty" minimum:"1" maximum:"1000" doc:"how many jobs at most; absent = 1. An answer has 8 MiB at most, or one job"`
-	WaitMS   int64    `json:"wait_ms,omitempty" minimum:"0" maximum:"60000" doc:"how long to wait for the first job, in milliseconds; absent = not at all"`
+	Max      int      `json:"max,omitempty" minimum:"1" maximum:"1000" doc:"how many jobs at most; absent = 1. An answer has 8 MiB of them at most, or one job"`
+}
+
+// Poll asks for jobs. Those in the answer are claimed.
+type Poll struct {
+	Wanted
+	WaitMS int64 `json:"wait_ms,omitempty" minimum:"0" maximum:"60000" doc:"how long to wait for the first job, in milliseconds; absent = not at all"`
 }
 
 // ClaimedJobs answer it.
@@ -136,14 +141,7 @@ type Report struct {
 // Reports are several at once.
 type Reports struct {
 	Reports []Report `json:"reports" minItems:"1" maxItems:"1000"`
-	Next    *Next    `json:"next,omitempty" doc:"jobs to claim beside that; absent = none"`
-}
-
-// Next asks for jobs that wait, and for those that begin by what is reported. Nobody waits for others.
-type Next struct {
-	Services []string `json:"services" minItems:"1" maxItems:"1000" doc:"what jobs may be for"`
-	Labels   []string `json:"labels,omitempty" maxItems:"1000" doc:"of the worker: jobs that ask for others are not for it"`
-	Max      int      `json:"max,omitempty" minimum:"1" maximum:"1000" doc:"how many jobs at most; absent = 1. An answer has 8 MiB of them at most, or one job"`
+	Next    *Wanted  `json:"next,omitempty" doc:"jobs to claim beside that: of those that wait the oldest, and those that begin by what is reported; absent = none"`
 }
 
 // Reported answers a report.

@@ -45,7 +45,7 @@ func widePolls(services, clients int) func(*attacker) {
 			ctx, hangUp := context.WithTimeout(a.ctx, 200*time.Millisecond)
 			defer hangUp()
 			if i%4 == 3 {
-				a.sendWithin(ctx, "POST", "/v1/workers/wide/poll", wire.Poll{Services: short, Max: 5, WaitMS: 30_000})
+				a.sendWithin(ctx, "POST", "/v1/workers/wide/poll", wire.Poll{Wanted: wire.Wanted{Services: short, Max: 5}, WaitMS: 30_000})
 				return
 			}
 			a.sendWithin(ctx, "POST", "/api/queue/poll", bodies[i%len(bodies)])
@@ -87,7 +87,7 @@ nodes:
 	pause(a.ctx, 300*time.Millisecond)
 	a.atOnce(4, func(int) {
 		got := a.send("POST", "/api/queue/poll", obj{"worker_id": "greedy", "services": []string{service}, "max": 1_000_000_000, "wait_ms": 1000})
-		if more := a.send("POST", "/v1/workers/greedy/poll", wire.Poll{Services: []string{service}, Max: 1000, WaitMS: 1000}); more.size > got.size {
+		if more := a.send("POST", "/v1/workers/greedy/poll", wire.Poll{Wanted: wire.Wanted{Services: []string{service}, Max: 1000}, WaitMS: 1000}); more.size > got.size {
 			got = more
 		}
 		const bound = 64 << 20

@@ -1000,15 +1000,6 @@ export interface NewLink {
   name: string
 }
 
-export interface Next {
-  /** of the worker: jobs that ask for others are not for it */
-  labels?: string[]
-  /** how many jobs at most; absent = 1. An answer has 8 MiB of them at most, or one job */
-  max?: number
-  /** what jobs may be for */
-  services: string[]
-}
-
 export interface NodeStats {
   /** visits that ended, those that were skipped among them */
   count: number
@@ -1206,7 +1197,7 @@ export interface Poll {
   flow?: string
   /** of the worker: jobs that ask for others are not for it */
   labels?: string[]
-  /** how many jobs at most; absent = 1. An answer has 8 MiB at most, or one job */
+  /** how many jobs at most; absent = 1. An answer has 8 MiB of them at most, or one job */
   max?: number
   /** what jobs may be for */
   services: string[]
@@ -1368,8 +1359,8 @@ export interface ReportedJobs {
 }
 
 export interface Reports {
-  /** jobs to claim beside that; absent = none */
-  next?: Next
+  /** jobs to claim beside that: of those that wait the oldest, and those that begin by what is reported; absent = none */
+  next?: Wanted
   reports: Report[]
 }
 
@@ -2366,6 +2357,17 @@ export interface WaitingJob {
   task: string
   /** who has it */
   worker?: string
+}
+
+export interface Wanted {
+  /** slug or id of the only flow whose jobs are wanted */
+  flow?: string
+  /** of the worker: jobs that ask for others are not for it */
+  labels?: string[]
+  /** how many jobs at most; absent = 1. An answer has 8 MiB of them at most, or one job */
+  max?: number
+  /** what jobs may be for */
+  services: string[]
 }
 
 export interface WorkerCount {
