@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/actors"
@@ -13,6 +15,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/faulty"
+	"github.com/troupe-engine/troupe/persistence/model"
 )
 
 const twoInARow = `{"start":"a","nodes":{
@@ -29,12 +32,27 @@ func (th *theatre) exchange(ctx context.Context, done engine.Claimed, limit int,
 	return th.Member.Exchange(ctx, engine.Exchange{Orders: engine.Orders{order}, Next: engine.Poll{Worker: "w", Services: services, Max: limit, Unlisted: true}})
 }
 
+// firstOf is the only job there is, taken by a poll that has waited until the queue knows of no other in the store: what a report begins is
+// given to its sender only when the queue knows that nothing older waits.
+func (th *theatre) firstOf(t *testing.T, service string) engine.Claimed {
+	t.Helper()
+	got := th.poll(t, 0, 2, service)
+	require.Len(t, got, 1)
+	return got[0]
+}
+
+// awaitReady waits until the queue has as many jobs in memory.
+func (th *theatre) awaitReady(t *testing.T, jobs int64) {
+	t.Helper()
+	require.Eventually(t, func() bool { return th.Stats().Ready == jobs }, patience, time.Millisecond)
+}
+
 func TestAReportBringsTheJobThatBeginsByIt(t *testing.T) {
 	th := start(t, actors.Config{})
 	id := th.begin(t, th.publish(t, twoInARow), `{}`)
-	first := th.poll(t, 0, 1, "x")
+	first := th.firstOf(t, "x")
 	before := th.rows(t, id)
-	done, err := th.exchange(t.Context(), first[0], 5, "y", "x")
+	done, err := th.exchange(t.Context(), first, 5, "y", "x")
 	require.NoError(t, err)
 	require.Equal(t, engine.Outcomes{{Changed: done.Outcomes[0].Changed}}, done.Outcomes)
 	require.NotZero(t, done.Outcomes[0].Changed)
@@ -52,27 +70,60 @@ func TestAReportBringsTheJobThatBeginsByIt(t *testing.T) {
 func TestAReportBringsNoOtherJobsThanAreAskedFor(t *testing.T) {
 	th := start(t, actors.Config{})
 	id := th.begin(t, th.publish(t, twoInARow), `{}`)
-	done, err := th.exchange(t.Context(), th.poll(t, 0, 1, "x")[0], 5, "y")
+	done, err := th.exchange(t.Context(), th.firstOf(t, "x"), 5, "y")
 	require.NoError(t, err)
 	require.Empty(t, done.Jobs)
 	require.Equal(t, id, th.poll(t, 0, 1, "x")[0].Job.Task)
 }
 
-func TestAReportBringsTheJobThatHasWaitedLongest(t *testing.T) {
+func TestAReportBringsTheJobsThatWait(t *testing.T) {
 	th := start(t, actors.Config{})
 	version := th.publish(t, twoInARow)
 	th.begin(t, version, `{}`)
-	first := th.poll(t, 0, 1, "x")
+	first := th.firstOf(t, "x")
+	other := th.begin(t, version, `{}`)
+	th.awaitReady(t, 1)
+	older, err := th.exchange(t.Context(), first, 1, "x")
+	require.NoError(t, err)
+	require.Len(t, older.Jobs, 1)
+	require.Equal(t, other, older.Jobs[0].Job.Task, "it waited when the report came")
+	th.awaitReady(t, 1)
+	both, err := th.exchange(t.Context(), older.Jobs[0], 2, "x")
+	require.NoError(t, err)
+	require.Len(t, both.Jobs, 2)
+	require.ElementsMatch(t, []string{first.Job.Task, other}, []string{both.Jobs[0].Job.Task, both.Jobs[1].Job.Task})
+}
+
+// A job may come to wait between the report and the job that begins by it.
+func TestAReportBringsTheJobThatHasWaitedLongest(t *testing.T) {
+	var hold atomic.Bool
+	held, release := make(chan struct{}), make(chan struct{})
+	store := faulty.Wrap(model.New(model.Options{}), faulty.Hooks{Call: func(_ context.Context, name string) error {
+		if (name == "Load" || name == "Rows") && hold.Swap(false) {
+			held <- struct{}{}
+			<-release
+		}
+		return nil
+	}})
+	th := start(t, actors.Config{Store: store, IdleAfter: time.Millisecond})
+	version := th.publish(t, twoInARow)
+	th.begin(t, version, `{}`)
+	first := th.firstOf(t, "x")
+	th.eventuallyEmpty(t)
+	hold.Store(true)
+	done := make(chan engine.Jobs, 1)
+	go func() {
+		got, err := th.exchange(t.Context(), first, 1, "x")
+		assert.NoError(t, err)
+		done <- got.Jobs
+	}()
+	<-held
 	older := th.begin(t, version, `{}`)
-	oldest, err := th.exchange(t.Context(), first[0], 1, "x")
-	require.NoError(t, err)
-	require.Len(t, oldest.Jobs, 1)
-	require.Equal(t, older, oldest.Jobs[0].Job.Task)
-	next, err := th.exchange(t.Context(), oldest.Jobs[0], 2, "x")
-	require.NoError(t, err)
-	require.Len(t, next.Jobs, 2)
-	require.Equal(t, first[0].Job.Task, next.Jobs[0].Job.Task)
-	require.Equal(t, older, next.Jobs[1].Job.Task)
+	th.awaitReady(t, 1)
+	close(release)
+	jobs := <-done
+	require.Len(t, jobs, 1)
+	require.Equal(t, older, jobs[0].Job.Task)
 }
 
 // Whoever has gone before its report is stored gets neither its answer nor the job.
@@ -89,12 +140,12 @@ func TestAJobOfOneWhoDoesNotWaitForItGoesToTheNext(t *testing.T) {
 		return faulty.Hold(release)
 	}})})
 	th.begin(t, th.publish(t, twoInARow), `{}`)
-	first := th.poll(t, 0, 1, "x")
+	first := th.firstOf(t, "x")
 	hold.Store(true)
 	ctx, leave := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		_, err := th.exchange(ctx, first[0], 1, "x")
+		_, err := th.exchange(ctx, first, 1, "x")
 		ended <- err
 	}()
 	<-held
@@ -110,9 +161,9 @@ func TestAJobOfOneWhoDoesNotWaitForItGoesToTheNext(t *testing.T) {
 func TestAnExchangeOfOneWhoAsksForTooMuchIsRefused(t *testing.T) {
 	th := start(t, actors.Config{})
 	th.begin(t, th.publish(t, twoInARow), `{}`)
-	first := th.poll(t, 0, 1, "x")
-	_, err := th.exchange(t.Context(), first[0], 1, names(1001)...)
+	first := th.firstOf(t, "x")
+	_, err := th.exchange(t.Context(), first, 1, names(1001)...)
 	require.Equal(t, flow.Invalid, flow.ErrorKindOf(err))
-	require.NoError(t, th.Complete(t.Context(), first[0].Job.ID(), flow.Report{Token: first[0].Token}), "the report was not carried out")
+	require.NoError(t, th.Complete(t.Context(), first.Job.ID(), flow.Report{Token: first.Token}), "the report was not carried out")
 	require.Len(t, th.poll(t, 0, 1, "x"), 1)
 }

@@ -133,14 +133,17 @@ func (q *queue) waiter(r *ref) (first *poller) {
 	return first
 }
 
-// takes says whether a job that has just come to be is for a poll that has come with what it follows from: none that the poller may have, too,
-// waits before it.
+// takes says whether a job that has just come to be is for a poll that has come with what it follows from. What it may have, too, and waits
+// already goes first: it gets that instead.
 func (q *queue) takes(rider *poller, r *ref) bool {
-	if rider == nil || rider.place == nil || q.closed || !rider.room() || !rider.kind.takes(r) || !slices.Contains(rider.Services, r.service) || !rider.fits(r) {
+	if rider == nil || rider.place == nil || q.closed || !rider.room() || !rider.kind.takes(r) || !slices.Contains(rider.Services, r.service) {
 		return false
 	}
-	s := q.shelf(r.service, rider.kind)
-	return s.first() == nil && !s.spilled
+	if s := q.shelf(r.service, rider.kind); s.first() != nil || s.spilled {
+		q.grant(rider)
+		return false
+	}
+	return rider.fits(r)
 }
 
 // waitersAt are those who look at a shelf.
