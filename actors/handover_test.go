@@ -188,6 +188,7 @@ func TestAReportThatIsOnItsWayWhenItsTaskComesBackIsNotWaitedForTwice(t *testing
 			c.move(t, b, shardOf(id)...)
 			close(l.free)
 			<-bringing
+			a.Settle(t.Context()) // else the job that is over is told to the task that is back
 			c.move(t, a, shardOf(id)...)
 			require.Eventually(t, func() bool { return a.Stats().Actors["task"] == 1 }, patience, time.Millisecond)
 			require.NoError(t, a.Do(t.Context(), id, flow.Pause{}, ""), "it is there, with what it is owed")
