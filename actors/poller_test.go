@@ -31,3 +31,19 @@ func TestAJobGoesToAPollThatHasNoneYet(t *testing.T) {
 	served.Max = 1
 	require.NotSame(t, served, q.waiter(job), "it has no room")
 }
+
+func TestAPollIsAnsweredWithTheLongestWaitingFirst(t *testing.T) {
+	q := newQueue(new(Member))
+	var got []int64
+	p := newPoller(engine.Poll{Services: []string{"s"}, Max: 3}, func(jobs engine.Jobs) {
+		for _, j := range jobs {
+			got = append(got, j.Job.EnqueuedAt)
+		}
+	})
+	q.await(p)
+	for _, at := range []int64{7, 9, 8} { // as their claims are stored
+		q.got(p, &engine.Claimed{Job: engine.Job{EnqueuedAt: at}})
+	}
+	q.finish(p, false)
+	require.Equal(t, []int64{7, 8, 9}, got)
+}

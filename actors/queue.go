@@ -1,8 +1,10 @@
 package actors
 
 import (
+	"cmp"
 	"container/list"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -258,8 +260,7 @@ func (q *queue) got(p *poller, job *engine.Claimed) {
 // enough answers a poll with what it has got.
 func (q *queue) enough(p *poller) {
 	if p.place != nil && (len(p.got) > 0 || p.rides) {
-		q.dismiss(p)
-		p.reply(p.got)
+		q.answer(p)
 	}
 }
 
@@ -291,9 +292,15 @@ func (q *queue) again(c actor.Context, r *ref) {
 // finish answers a poll that has what it can get for now.
 func (q *queue) finish(p *poller, fetching bool) {
 	if p.place != nil && (q.closed && p.claiming == 0 || p.content(fetching)) {
-		q.dismiss(p)
-		p.reply(p.got)
+		q.answer(p)
 	}
+}
+
+// answer tells a poller what it has got, the longest waiting first: its claims may have been stored in another order.
+func (q *queue) answer(p *poller) {
+	q.dismiss(p)
+	slices.SortStableFunc(p.got, func(a, b engine.Claimed) int { return cmp.Compare(a.Job.EnqueuedAt, b.Job.EnqueuedAt) })
+	p.reply(p.got)
 }
 
 // stop ends a poll whose time is up.
