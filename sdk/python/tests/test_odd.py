@@ -36,6 +36,10 @@ class Odd(ThreadingHTTPServer):
         self.given = False
         self.reported = threading.Event()
         self.results: List[Any] = []
+        self.next: List[Any] = []  # jobs that come with the answer to reports which ask for some
+        self.before = lambda: None  # it answers those
+        self.left = threading.Event()  # the worker has said that it ends
+        self.released: List[Any] = []
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Who has not waited for an answer hears none."""
@@ -55,9 +59,14 @@ class Odd(ThreadingHTTPServer):
                 given, self.given = self.given, True
                 return {"jobs": [] if given else [JOB]}
             if kind == "reports":
-                self.results = [report["output"] for report in body["reports"]]
+                self.results += [report["output"] for report in body["reports"]]
                 self.reported.set()
-                return {"items": [{} for _ in body["reports"]]}
+                jobs, self.next = (self.next, []) if "next" in body else ([], self.next)
+                if jobs:
+                    self.before()
+                return {"items": [{} for _ in body["reports"]], "jobs": jobs}
+            if kind == "release":
+                self.released += body["claims"]
             return {"registered": True, "canceled": []}
 
 
@@ -73,6 +82,7 @@ class Answers(BaseHTTPRequestHandler):
         self.reply("null")
 
     def do_DELETE(self) -> None:
+        self.server.left.set()  # type: ignore[attr-defined]
         self.reply("[]")
 
     def reply(self, text: str) -> None:
@@ -101,7 +111,7 @@ class OddTest(unittest.TestCase):
         self.addCleanup(server.hang.set)
         return server
 
-    def work(self, server: Odd) -> None:
+    def work(self, server: Odd) -> Worker:
         """Has a worker double the input of the job, once it may."""
 
         def double(job: Job) -> Any:
@@ -114,6 +124,7 @@ class OddTest(unittest.TestCase):
         running.start()
         self.addCleanup(running.join)
         self.addCleanup(worker.stop)
+        return worker
 
     def until(self, condition: Callable[[], bool]) -> None:
         waited = threading.Event()
@@ -130,6 +141,29 @@ class OddTest(unittest.TestCase):
         self.until(lambda: server.asked.get("heartbeat", 0) > 2 * len(ODD) and server.prolonged > 1)
         self.done.set()
         self.assertTrue(server.reported.wait(PATIENCE), f"the result is delivered: {server.asked}")
+        self.assertEqual([40], server.results)
+
+    def test_jobs_come_with_the_answer_to_a_report(self) -> None:
+        server = self.serve([])
+        server.next = [{**JOB, "id": "next", "input": 21}]
+        self.done.set()
+        self.work(server)
+        self.until(lambda: len(server.results) == 2)
+        self.assertEqual([40, 42], server.results)
+
+    def test_jobs_that_come_when_the_worker_is_to_stop_are_given_back(self) -> None:
+        server = self.serve([])
+        server.next = [{**JOB, "id": "next"}]
+        worker = self.work(server)
+
+        def stop() -> None:
+            worker.stop()
+            server.left.wait(PATIENCE)
+
+        server.before = stop
+        self.done.set()
+        self.until(lambda: server.released != [])
+        self.assertEqual([{"job": "next", "token": "t"}], server.released)
         self.assertEqual([40], server.results)
 
     def test_a_heartbeat_that_hangs_holds_up_no_other(self) -> None:

@@ -1,4 +1,4 @@
-"""Telling the member how jobs ended, many at once when many end."""
+"""Telling the member how jobs ended, many at once when many end, and getting the next ones by its answer."""
 
 from __future__ import annotations
 
@@ -51,10 +51,15 @@ def _unfit(error: ProblemError) -> bool:
 
 
 class Reporter:
-    """Delivers reports until the member has answered or it is closed."""
+    """Delivers reports until the member has answered or it is closed. It asks for as many jobs as it reports.
 
-    def __init__(self, transport: Transport, path: str, logger: logging.Logger) -> None:
-        self._transport, self._path, self._logger = transport, path, logger
+    wanted:  what to ask for so many jobs; None = no more are wanted
+    take:    gets them, as the member tells them, before anybody hears that the others are over
+    """
+
+    def __init__(self, transport: Transport, path: str, wanted: Callable[[int], Optional[Dict[str, Any]]], take: Callable[[List[Any]], None],
+                 logger: logging.Logger) -> None:
+        self._transport, self._path, self._wanted, self._take, self._logger = transport, path, wanted, take, logger
         self._ended: "queue.Queue[Optional[Delivery]]" = queue.Queue()
         self._closed = threading.Event()
 
@@ -107,8 +112,10 @@ class Reporter:
 
     def _try(self, batch: List[Delivery]) -> "tuple[List[Delivery], Optional[ProblemError]]":
         """Sends a batch and gives what of it has to be sent again."""
-        answer = self._transport.call("POST", self._path + "/reports", b'{"reports":[' + b",".join(d.body for d in batch) + b"]}")
+        answer = self._transport.call("POST", self._path + "/reports", self._body(batch))
         problems = self._problems(answer, len(batch))
+        if "jobs" in answer:
+            self._take(part(answer, "jobs", list))
         again: List[Delivery] = []
         last: Optional[ProblemError] = None
         for delivery, problem in zip(batch, problems):
@@ -120,6 +127,11 @@ class Reporter:
                 again.append(delivery)
                 last = error
         return again, last
+
+    def _body(self, batch: List[Delivery]) -> bytes:
+        wanted = self._wanted(len(batch))
+        more = b"" if wanted is None else b',"next":' + encode(wanted)
+        return b'{"reports":[' + b",".join(d.body for d in batch) + b"]" + more + b"}"
 
     def _problems(self, answer: Any, count: int) -> "List[Optional[Dict[str, Any]]]":
         """What the member says of each report; None = it took it. All of it is read before anything is believed."""

@@ -11,7 +11,7 @@ import ssl
 import threading
 import time
 from collections import deque
-from typing import Any, Callable, Deque, Dict, List, Optional, Sequence, Union
+from typing import Any, Callable, Deque, Dict, List, Optional, Sequence
 
 from ._claims import PARTING_TIME, Claim, Claims
 from ._hands import Hands
@@ -62,7 +62,7 @@ class Worker:
         self._transport = Transport(servers, token, timeout=30.0, context=ssl_context)
         self._path = "/workers/" + segment(self.id)
         self._claims = Claims(self._transport, self._path, note_after, self._logger)
-        self._reporter = Reporter(self._transport, self._path, self._logger)
+        self._reporter = Reporter(self._transport, self._path, self._wanted, lambda jobs: self._take(self._read(jobs)), self._logger)
         self._hands = Hands(self._claims, LargeParams(self._transport), self._ended, self._leave)
         self._changed = threading.Condition()
         self._waiting: Deque[Claim] = deque()  # claimed, but there is no place for them yet
@@ -254,21 +254,35 @@ class Worker:
             return 0 if self._stopping.is_set() else free()
 
     def _ask(self, most: int) -> List[Claim]:
-        ask: Dict[str, Union[int, List[str]]] = {"services": sorted(self._handlers), "labels": self._labels, "max": most,
-                                                 "wait_ms": int(self._wait * 1000)}
+        ask = {**self._these(most), "wait_ms": int(self._wait * 1000)}
         answer = self._transport.call("POST", self._path + "/poll", encode(ask), wait=self._wait, breaker=self._poll)
-        claims = [Claim(told, self._heartbeat) for told in part(answer, "jobs", list)]
+        return self._read(part(answer, "jobs", list))
+
+    def _these(self, most: int) -> Dict[str, Any]:
+        return {"services": sorted(self._handlers), "labels": self._labels, "max": most}
+
+    def _read(self, jobs: List[Any]) -> List[Claim]:
+        claims = [Claim(told, self._heartbeat) for told in jobs]
         for claim in claims:
             if claim.job.service not in self._handlers:
                 raise TroupeError(f"a member gave a job of the service {claim.job.service!r}, which was not asked for")
         return claims
 
     def _take(self, claims: List[Claim]) -> None:
-        for claim in claims:
-            self._claims.add(claim)
+        """Begins jobs when there is a place for them. When the worker is to stop, others get them."""
         with self._changed:
-            self._waiting.extend(claims)
+            late = self._stopping.is_set()
+            if not late:
+                for claim in claims:
+                    self._claims.add(claim)
+                self._waiting.extend(claims)
+        if late:
+            self._claims.give_back(claims)
         self._begin_waiting()
+
+    def _wanted(self, most: int) -> Optional[Dict[str, Any]]:
+        """What is asked for along with reports: each job goes on in the place of one that has ended."""
+        return None if self._stopping.is_set() else self._these(most)
 
     def _begin_waiting(self) -> None:
         """Begins the oldest jobs there is a place for."""

@@ -1,8 +1,8 @@
-/** Telling the member how jobs ended, many at once when many end. */
+/** Telling the member how jobs ended, many at once when many end, and getting the next ones by its answer. */
 
 import type { Claim } from "./claims.js";
 import { isFinal, ofProblem, ProblemError, TroupeError, type Problem } from "./errors.js";
-import { failureOf, messageOf } from "./job.js";
+import { failureOf, messageOf, type ToldJob } from "./job.js";
 import type { Logger } from "./log.js";
 import { Backoff, sleep } from "./pauses.js";
 import { encode } from "./raw.js";
@@ -21,8 +21,10 @@ interface Delivery {
   done: () => void;
 }
 
-interface Reported {
-  problem?: Problem & { status: number };
+/** What a member answers to reports. */
+export interface ReportedJobs {
+  items: { problem?: Problem & { status: number } }[];
+  jobs?: ToldJob[];
 }
 
 /** The report of what a handler returned. */
@@ -42,7 +44,7 @@ export function failureReport({ job, token }: Claim, error: unknown): Omit<Deliv
   return { job: job.id, token, failed: true, body: encode({ job: job.id, token, ...failure, metrics: job.numbers.told, ...job.printed.rest() }) };
 }
 
-/** Delivers reports until the member has answered or it is closed. */
+/** Delivers reports until the member has answered or it is closed. It asks for as many jobs as it reports. */
 export class Reporter {
   #ended: Delivery[] = [];
   #sending = 0;
@@ -51,6 +53,10 @@ export class Reporter {
   constructor(
     readonly transport: Transport,
     readonly path: string,
+    /** What to ask for so many jobs; undefined = no more are wanted. */
+    readonly wanted: (max: number) => object | undefined,
+    /** Gets them before anybody hears that the others are over. */
+    readonly take: (answer: ReportedJobs) => Promise<void>,
     readonly logger: Logger,
   ) {}
 
@@ -105,9 +111,11 @@ export class Reporter {
 
   /** Sends a batch and gives what of it has to be sent again. */
   async #try(batch: Delivery[]): Promise<[Delivery[], unknown]> {
-    const body = `{"reports":[${batch.map((d) => d.body).join(",")}]}`;
-    const answer = await this.transport.call<{ items: Reported[] }>("POST", `${this.path}/reports`, { body, signal: this.#closing.signal });
+    const next = this.wanted(batch.length);
+    const body = `{"reports":[${batch.map((d) => d.body).join(",")}]${next === undefined ? "" : `,"next":${JSON.stringify(next)}`}}`;
+    const answer = await this.transport.call<ReportedJobs>("POST", `${this.path}/reports`, { body, signal: this.#closing.signal });
     if (answer.items.length !== batch.length) throw new TroupeError(`a member has answered ${answer.items.length} reports of ${batch.length}`);
+    await this.take(answer);
     let last: unknown;
     const again = batch.filter((delivery, i) => {
       const problem = answer.items[i]?.problem;

@@ -87,7 +87,8 @@ export class Worker {
     this.#transport = new Transport(options.servers, options.token, 30_000);
     this.#path = `/workers/${encodeURIComponent(this.id)}`;
     this.#claims = new Claims(this.#transport, this.#path, this.#options.heartbeatMs, this.#options.noteAfterMs, this.#logger);
-    this.#reporter = new Reporter(this.#transport, this.#path, this.#logger);
+    const wanted = (max: number): object | undefined => (this.#stopping.signal.aborted ? undefined : this.#wanted(max));
+    this.#reporter = new Reporter(this.#transport, this.#path, wanted, (answer) => this.#take(answer), this.#logger);
     this.#params = new LargeParams(this.#transport);
   }
 
@@ -252,15 +253,28 @@ export class Worker {
 
   /** Asks for jobs, begins those there is a place for, and tells how many came. */
   async #poll(max: number, signal: AbortSignal): Promise<number> {
-    const { labels, waitMs } = this.#options;
-    const body = encode({ services: this.#services(), labels, max, wait_ms: waitMs });
+    const { waitMs } = this.#options;
+    const body = encode({ ...this.#wanted(max), wait_ms: waitMs });
     const answer = await this.#transport.call<{ jobs: ToldJob[] }>("POST", `${this.#path}/poll`, { body, waitMs, signal });
-    let texts: string[] | undefined; // of the jobs, if somebody asks
-    for (const [i, told] of answer.jobs.entries()) {
-      this.#waiting.push(this.#claims.add(told, () => (texts ??= itemsOf(textOf(answer, "jobs") as string))[i] as string));
-    }
-    this.#beginWaiting();
+    await this.#take(answer);
     return answer.jobs.length;
+  }
+
+  #wanted(max: number): { services: string[]; labels: string[]; max: number } {
+    return { services: this.#services(), labels: this.#options.labels, max };
+  }
+
+  /** Begins jobs when there is a place for them. When the worker is to stop, others get them. */
+  async #take(answer: { jobs?: ToldJob[] }): Promise<void> {
+    let texts: string[] | undefined; // of the jobs, if somebody asks
+    const claims = (answer.jobs ?? []).map((told, i) => this.#claims.add(told, () => (texts ??= itemsOf(textOf(answer, "jobs") as string))[i] as string));
+    if (this.#stopping.signal.aborted) {
+      for (const claim of claims) this.#claims.remove(claim);
+      await this.#claims.giveBack(claims);
+      return;
+    }
+    this.#waiting.push(...claims);
+    this.#beginWaiting();
   }
 
   /** Begins the oldest jobs there is a place for. */

@@ -25,11 +25,14 @@ class Odd {
   readonly asked = new Map<string, number>();
   readonly results: unknown[] = [];
   prolonged = 0;
+  next: unknown[] = []; // jobs that come with the answer to reports which ask for some
+  before = (): Promise<void> => Promise.resolve(); // it answers those
+  readonly released: unknown[] = [];
   #given = false;
   readonly #server = createServer((request, response) => {
     let text = "";
     request.on("data", (part: Buffer) => (text += part.toString()));
-    request.on("end", () => this.#answer(request.method ?? "", request.url ?? "", text, response));
+    request.on("end", () => void this.#answer(request.method ?? "", request.url ?? "", text, response));
   });
 
   constructor(
@@ -46,28 +49,31 @@ class Odd {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  #answer(method: string, path: string, text: string, response: ServerResponse): void {
+  async #answer(method: string, path: string, text: string, response: ServerResponse): Promise<void> {
     const kind = method === "POST" ? path.slice(path.lastIndexOf("/") + 1) : method;
     const body = text === "" ? {} : JSON.parse(text);
     if (kind === "heartbeat" && body.claims !== undefined && ++this.prolonged === 1 && this.hangs) return;
     const n = this.asked.get(kind) ?? 0;
     this.asked.set(kind, n + 1);
-    response.end(JSON.stringify(n < this.ways.length ? this.ways[n] : this.#proper(kind, body)));
+    response.end(JSON.stringify(n < this.ways.length ? this.ways[n] : await this.#proper(kind, body)));
   }
 
-  #proper(kind: string, body: { reports?: { output: unknown }[] }): unknown {
+  async #proper(kind: string, body: { reports?: { output: unknown }[]; next?: object; claims?: object[] }): Promise<object> {
     if (kind === "poll") {
       const jobs = this.#given ? [] : [job];
       this.#given = true;
       return { jobs };
     }
+    if (kind === "release") this.released.push(...(body.claims ?? []));
     for (const report of body.reports ?? []) this.results.push(report.output);
-    return { registered: true, canceled: [], items: (body.reports ?? []).map(() => ({})) };
+    const jobs = body.next === undefined ? [] : this.next.splice(0);
+    if (jobs.length > 0) await this.before();
+    return { registered: true, canceled: [], items: (body.reports ?? []).map(() => ({})), jobs };
   }
 }
 
 /** Has a worker double the input of the job, once it may. */
-function work(server: string, done: Promise<void>): void {
+function work(server: string, done: Promise<void>): Worker {
   const worker = new Worker({ servers: server, id: "w", heartbeatMs: 20, waitMs: 0, logger: { info: () => {}, warn: () => {} } });
   worker.handle<number>("s", async (j) => {
     await done;
@@ -75,6 +81,7 @@ function work(server: string, done: Promise<void>): void {
   });
   const ended = worker.run({ signals: false });
   ends.push(() => ended, () => worker.stop());
+  return worker;
 }
 
 test("a worker outlasts odd answers", async () => {
@@ -84,6 +91,29 @@ test("a worker outlasts odd answers", async () => {
   await until(() => (server.asked.get("heartbeat") ?? 0) > 2 * odd.length && server.prolonged > 1);
   finish();
   await until(() => server.results.length > 0);
+  assert.deepEqual(server.results, [40]);
+});
+
+test("jobs come with the answer to a report", async () => {
+  const server = new Odd([], false);
+  server.next = [{ ...job, id: "next", input: 21 }];
+  work(await server.start(), Promise.resolve());
+  await until(() => server.results.length === 2);
+  assert.deepEqual(server.results, [40, 42]);
+});
+
+test("jobs that come when the worker is to stop are given back", async () => {
+  const server = new Odd([], false);
+  server.next = [{ ...job, id: "next" }];
+  let finish = (): void => {};
+  const worker = work(await server.start(), new Promise<void>((resolve) => (finish = resolve)));
+  server.before = () => {
+    worker.stop();
+    return until(() => server.asked.has("DELETE"));
+  };
+  finish();
+  await until(() => server.released.length > 0);
+  assert.deepEqual(server.released, [{ job: "next", token: "t" }]);
   assert.deepEqual(server.results, [40]);
 });
 
