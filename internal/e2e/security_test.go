@@ -236,7 +236,6 @@ func TestStrangersAreRefusedLoggedOnceAndChangeNothing(t *testing.T) {
 	c := newCastle(t)
 	friend, first := c.visitor(c.pair), c.bases[0]
 	task, job, token := c.claimed(friend)
-	elsewhere := pgtest.DSN(t)
 	stranger := func(name, store, cluster string, files keys) *process.Process {
 		return c.start(name, "--store", store, "--listen", freeAddress(t), "--gossip", freeAddress(t), "--join", c.gossip, "--cluster", cluster,
 			"--gossip-key-file", files.gossip, "--cluster-secret-file", files.secret)
@@ -256,10 +255,10 @@ func TestStrangersAreRefusedLoggedOnceAndChangeNothing(t *testing.T) {
 		logged string
 	}{
 		{"a wrong gossip key", func(t *testing.T) {
-			p := stranger("wrong-key", elsewhere, "castle", keys{c.write("other-key", key()), c.files.secret})
+			p := stranger("wrong-key", pgtest.DSN(t), "castle", keys{c.write("other-key", key()), c.files.secret})
 			c.hears(t, "wrong-key", "cannot join the gossip")
 			p.Kill()
-			p = stranger("wrong-key-again", elsewhere, "castle", keys{c.write("other-key", key()), c.files.secret})
+			p = stranger("wrong-key-again", pgtest.DSN(t), "castle", keys{c.write("other-key", key()), c.files.secret})
 			c.hears(t, "wrong-key-again", "cannot join the gossip")
 			p.Kill()
 		}, "a key that is not in the ring"},
