@@ -18,23 +18,29 @@ import (
 
 // plan is how much happens.
 type plan struct {
-	seed   uint64
-	faults int
-	tasks  []errands.Errand
+	seed  uint64
+	tasks []errands.Errand
 }
 
+// What every change has to pass: faults, and tasks while they happen.
+const (
+	fewFaults, fewTasks           = 6, 250
+	fewFaultsOfOne, fewTasksOfOne = 2, 100
+	tasksOfAFault                 = 20 // at least
+)
+
 // newPlan reads how much is to happen; the seed is fixed in the short form, which every change has to pass.
-func newPlan(t *testing.T, few, tasks int) *plan {
-	p := &plan{seed: 1, faults: few}
+func newPlan(t *testing.T) (p *plan, faults, faultsOfOne int) {
+	p, faults, faultsOfOne = &plan{seed: 1}, fewFaults, fewFaultsOfOne
 	if n, given := number(t, "TROUPE_FAULTS"); given {
-		p.faults, p.seed = int(n), rand.Uint64N(1_000_000)
+		faults, faultsOfOne, p.seed = int(n), int(n), rand.Uint64N(1_000_000)
 	}
 	if n, given := number(t, "TROUPE_FAULTS_SEED"); given {
 		p.seed = n
 	}
-	p.tasks = errands.Draw(p.seed, max(tasks, 20*p.faults))
-	t.Logf("TROUPE_FAULTS=%d TROUPE_FAULTS_SEED=%d: %d tasks", p.faults, p.seed, len(p.tasks))
-	return p
+	p.tasks = errands.Draw(p.seed, max(fewTasks, tasksOfAFault*faults))
+	t.Logf("TROUPE_FAULTS=%d TROUPE_FAULTS_SEED=%d: %d tasks", faults, p.seed, len(p.tasks))
+	return p, faults, faultsOfOne
 }
 
 func number(t *testing.T, variable string) (n uint64, given bool) {
@@ -50,47 +56,42 @@ func number(t *testing.T, variable string) (n uint64, given bool) {
 // theMembers are as many as a production deployment begins with.
 const theMembers = 3
 
-// fewFaults are those that every change has to pass.
-const fewFaults = 6
-
+// TestMembersOutlastFaults has tasks done without any faults, and while faults happen to several members and to one: they end alike.
 func TestMembersOutlastFaults(t *testing.T) {
-	p := newPlan(t, fewFaults, 250)
-	p.outlast(t, theMembers)
-}
-
-func TestOneMemberOutlastsFaults(t *testing.T) {
-	p := newPlan(t, 2, 100)
-	p.outlast(t, 1)
-}
-
-// outlast has tasks done while faults happen, and once without any: they end alike.
-func (p *plan) outlast(t *testing.T, members int) {
-	var want, got ended
-	t.Run("undisturbed", func(t *testing.T) {
-		c := newCompany(t, 1)
-		c.visibility = time.Minute // nobody dies, however slow the machine is
-		c.open(t.Context())
-		want = c.storm(p.tasks, nil)
-		f := c.finish(want)
-		require.Zero(t, f.Redeliveries)
-		require.NotZero(t, f.Seen(t, c.path("diary")), "nobody has come to the limit of a key")
-		require.Zero(t, c.world.Kept(t, f).Lost)
-	})
+	p, faults, faultsOfOne := newPlan(t)
+	var want ended
+	t.Run("undisturbed", func(t *testing.T) { want = p.undisturbed(t) })
 	require.False(t, t.Failed())
-	t.Run("faults", func(t *testing.T) {
-		begun, c := time.Now(), newCompany(t, members)
-		c.open(t.Context())
-		faults := drawFaults(rand.New(rand.NewPCG(p.seed, uint64(members))), p.faults, members)
-		c.log.write("seed %d, %d faults, %d tasks, %d members", p.seed, len(faults), len(p.tasks), members)
-		got = c.storm(p.tasks, faults)
-		f := c.finish(got)
-		f.Seen(t, c.path("diary"))
-		found := c.world.Kept(t, f)
-		for i := range p.tasks {
-			assert.Equal(t, want.outcomes[i], got.outcomes[i], "errand %d: %s %v", i, p.tasks[i].Flow, p.tasks[i].Params)
-		}
-		c.tell(p.seed, len(faults), begun, f, found)
-	})
+	t.Run("several members", func(t *testing.T) { p.outlast(t, theMembers, faults, len(p.tasks), want) })
+	t.Run("one member", func(t *testing.T) { p.outlast(t, 1, faultsOfOne, max(fewTasksOfOne, tasksOfAFault*faultsOfOne), want) })
+}
+
+func (p *plan) undisturbed(t *testing.T) ended {
+	c := newCompany(t, 1)
+	c.visibility = time.Minute // nobody dies, however slow the machine is
+	c.open(t.Context())
+	want := c.storm(p.tasks, nil)
+	f := c.finish(want)
+	require.Zero(t, f.Redeliveries)
+	require.NotZero(t, f.Seen(t, c.path("diary")), "nobody has come to the limit of a key")
+	require.Zero(t, c.world.Kept(t, f).Lost)
+	return want
+}
+
+// outlast has so many of the tasks done while faults happen.
+func (p *plan) outlast(t *testing.T, members, count, tasks int, want ended) {
+	begun, c := time.Now(), newCompany(t, members)
+	c.open(t.Context())
+	faults := drawFaults(rand.New(rand.NewPCG(p.seed, uint64(members))), count, members)
+	c.log.write("seed %d, %d faults, %d tasks, %d members", p.seed, count, tasks, members)
+	got := c.storm(p.tasks[:tasks], faults)
+	f := c.finish(got)
+	f.Seen(t, c.path("diary"))
+	found := c.world.Kept(t, f)
+	for i := range got.outcomes {
+		assert.Equal(t, want.outcomes[i], got.outcomes[i], "errand %d: %s %v", i, p.tasks[i].Flow, p.tasks[i].Params)
+	}
+	c.tell(p.seed, count, begun, f, found)
 }
 
 // ended is how all tasks of a storm ended.
