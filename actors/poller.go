@@ -133,17 +133,20 @@ func (q *queue) waiter(r *ref) (first *poller) {
 	return first
 }
 
-// takes says whether a job that has just come to be is for a poll that has come with what it follows from. What it may have, too, and waits
-// already goes first: it gets that instead.
-func (q *queue) takes(rider *poller, r *ref) bool {
+// taker is the rider, a poll that has come with what a job follows from, if it is to have that job; nil = it is not. What it may have, too,
+// and waits already goes first: it gets that instead.
+func (q *queue) taker(rider *poller, r *ref) *poller {
 	if rider == nil || rider.place == nil || q.closed || !rider.room() || !rider.kind.takes(r) || !slices.Contains(rider.Services, r.service) {
-		return false
+		return nil
 	}
 	if s := q.shelf(r.service, rider.kind); s.first() != nil || s.spilled {
 		q.grant(rider)
-		return false
+		return nil
 	}
-	return rider.fits(r)
+	if !rider.fits(r) {
+		return nil
+	}
+	return rider
 }
 
 // waitersAt are those who look at a shelf.

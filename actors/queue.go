@@ -184,8 +184,8 @@ func (q *queue) handOut(job *flow.Job, rider *poller) *command {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	r := refOf(job)
-	p := rider
-	if !q.takes(rider, r) {
+	p := q.taker(rider, r)
+	if p == nil {
 		p = q.waiter(r)
 	}
 	if p == nil || q.underClaim(r) {
