@@ -62,7 +62,7 @@ class Worker:
         self._transport = Transport(servers, token, timeout=30.0, context=ssl_context)
         self._path = "/workers/" + segment(self.id)
         self._claims = Claims(self._transport, self._path, note_after, self._logger)
-        self._reporter = Reporter(self._transport, self._path, self._wanted, lambda jobs: self._take(self._read(jobs)), self._logger)
+        self._reporter = Reporter(self._transport, self._path, self._wanted_next, lambda jobs: self._take(self._read(jobs)), self._logger)
         self._hands = Hands(self._claims, LargeParams(self._transport), self._ended, self._leave)
         self._changed = threading.Condition()
         self._waiting: Deque[Claim] = deque()  # claimed, but there is no place for them yet
@@ -254,11 +254,11 @@ class Worker:
             return 0 if self._stopping.is_set() else free()
 
     def _ask(self, most: int) -> List[Claim]:
-        ask = {**self._these(most), "wait_ms": int(self._wait * 1000)}
+        ask = {**self._wanted(most), "wait_ms": int(self._wait * 1000)}
         answer = self._transport.call("POST", self._path + "/poll", encode(ask), wait=self._wait, breaker=self._poll)
         return self._read(part(answer, "jobs", list))
 
-    def _these(self, most: int) -> Dict[str, Any]:
+    def _wanted(self, most: int) -> Dict[str, Any]:
         return {"services": sorted(self._handlers), "labels": self._labels, "max": most}
 
     def _read(self, jobs: List[Any]) -> List[Claim]:
@@ -280,9 +280,9 @@ class Worker:
             self._claims.give_back(claims)
         self._begin_waiting()
 
-    def _wanted(self, most: int) -> Optional[Dict[str, Any]]:
+    def _wanted_next(self, most: int) -> Optional[Dict[str, Any]]:
         """What is asked for along with reports: each job goes on in the place of one that has ended."""
-        return None if self._stopping.is_set() else self._these(most)
+        return None if self._stopping.is_set() else self._wanted(most)
 
     def _begin_waiting(self) -> None:
         """Begins the oldest jobs there is a place for."""
