@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -139,6 +140,28 @@ func TestCommittedRowsSurviveAKill(t *testing.T) {
 	require.NoError(t, s.Restart(t.Context()))
 	require.NotEqual(t, pid, s.Pid())
 	require.Equal(t, "kept", text(t, connect(t, s.DSN("postgres")), "SELECT v FROM x"))
+}
+
+// A child that the server started at the moment of the kill would keep the next server from starting.
+func TestAKillLeavesNoChildOfAServerThatIsBeingConnectedTo(t *testing.T) {
+	s := startServer(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	var callers sync.WaitGroup
+	for range 8 {
+		callers.Go(func() {
+			for ctx.Err() == nil {
+				if conn, err := pgx.Connect(ctx, s.DSN("postgres")); err == nil {
+					conn.Close(ctx)
+				}
+			}
+		})
+	}
+	defer callers.Wait()
+	defer cancel()
+	for range 5 {
+		require.NoError(t, s.Kill())
+		require.NoError(t, s.Restart(t.Context()))
+	}
 }
 
 func TestARunningServerCanBeRestarted(t *testing.T) {

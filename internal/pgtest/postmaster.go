@@ -61,6 +61,9 @@ func (p *postmaster) kill() error {
 	if !p.signal(syscall.SIGSTOP) {
 		return nil
 	}
+	if err := p.awaitFrozen(); err != nil {
+		return errors.Join(err, p.process.Kill())
+	}
 	children := childrenOf(p.process.Pid)
 	for _, child := range children {
 		syscall.Kill(child.pid, syscall.SIGKILL)
@@ -79,6 +82,22 @@ func (p *postmaster) kill() error {
 		}
 	}
 	return nil
+}
+
+// awaitFrozen returns when SIGSTOP has reached the postmaster: while the signal is on its way, it may still
+// start a child.
+func (p *postmaster) awaitFrozen() error {
+	deadline := time.Now().Add(stopTimeout)
+	for {
+		now, err := readProcess(p.process.Pid)
+		if err != nil || now.state == "T" || now.state == "Z" { // ended, or there is no /proc
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("pgtest: postgres (pid %d) does not stop at SIGSTOP", p.process.Pid)
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // signal returns false when the process has ended.
