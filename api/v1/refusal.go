@@ -118,6 +118,8 @@ func faultOf(op *huma.Operation, e *huma.ErrorDetail) wire.Fault {
 		f.Hint = "known are: " + strings.Join(queryOf(op), ", ")
 	case e.Message == "unexpected property":
 		f.What, f.Hint = "there is no such field", "correct its name or leave it out"
+	case strings.HasPrefix(e.Message, "invalid date/time"): // and then in words of Go
+		f.What, f.Hint = "this is no time", "send one as in RFC 3339, with its zone: 2026-01-31T15:04:05Z"
 	case e.Location == "body":
 		f.Hint = "send a JSON object as it is described at /v1/docs"
 	}

@@ -231,6 +231,15 @@ func TestSeveralFaultsAreToldAtOnce(t *testing.T) {
 	require.Equal(t, "invalid", p["kind"])
 }
 
+func TestATimeThatIsNoneIsToldInWordsOfTheAPI(t *testing.T) {
+	s := start(t)
+	for _, query := range []string{"/v1/tasks?created_from=yesterday", "/v1/tasks?created_from=2026-01-31", "/v1/tasks?created_from=2026-01-31T15:04:05"} {
+		p := s.refused(400, "query.created_from", "GET", query, nil)
+		require.Equal(t, "this is no time", p["what"])
+		require.Contains(t, p["hint"], "2026-01-31T15:04:05Z")
+	}
+}
+
 func TestTasksArePausedAndResumed(t *testing.T) {
 	s := start(t)
 	id := s.task(waits)
