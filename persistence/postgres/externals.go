@@ -60,7 +60,7 @@ func (l *list) externalID(id persistence.ExternalID) {
 var externalColumns = strings.Replace(listing.ExternalColumns, "job", "coalesce(long_job, job)", 1)
 
 func (s *store) NextExternals(ctx context.Context, shards persistence.ShardSet, limit int) ([]persistence.ExternalRow, error) {
-	return read(ctx, s, "list work outside", listing.ScanExternal,
+	return page(ctx, s, "list work outside", listing.ScanExternal,
 		"SELECT "+externalColumns+" FROM troupe.externals WHERE"+ofShards+"ORDER BY next_at, task, job, n LIMIT $2", bits(shards), limit)
 }
 

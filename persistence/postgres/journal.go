@@ -132,12 +132,12 @@ func bits(shards persistence.ShardSet) []byte {
 }
 
 func (s *store) Unfinished(ctx context.Context, shards persistence.ShardSet, after string, limit int) ([]string, error) {
-	return read(ctx, s, "list unfinished tasks", listing.ScanValue[string],
+	return page(ctx, s, "list unfinished tasks", listing.ScanValue[string],
 		"SELECT id FROM troupe.tasks WHERE settled_at IS NULL AND"+ofShards+"AND id > $2 ORDER BY id LIMIT $3", bits(shards), after, limit)
 }
 
 func (s *store) DueWakes(ctx context.Context, shards persistence.ShardSet, before int64, limit int) ([]persistence.Wake, error) {
-	return read(ctx, s, "list due tasks", listing.ScanWake,
+	return page(ctx, s, "list due tasks", listing.ScanWake,
 		"SELECT task, due FROM troupe.wakes WHERE"+ofShards+"AND due <= $2 ORDER BY due, task LIMIT $3", bits(shards), before, limit)
 }
 

@@ -16,7 +16,7 @@ func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64,
 			return nil, err
 		}
 	}
-	return read(ctx, s, "list the queue", listing.ScanJob, `SELECT coalesce(q.long_id, q.job_id), q.task, q.service, q.enqueued_at, q.turn, q.size, q.labels
+	return page(ctx, s, "list the queue", listing.ScanJob, `SELECT coalesce(q.long_id, q.job_id), q.task, q.service, q.enqueued_at, q.turn, q.size, q.labels
 		FROM (SELECT DISTINCT unnest($1::text[]) COLLATE "C" AS service) s
 		CROSS JOIN LATERAL (SELECT * FROM troupe.task_queue q WHERE q.service = s.service AND (q.enqueued_at, q.turn) > ($2, $3)
 			ORDER BY q.enqueued_at, q.turn LIMIT $4) q
@@ -25,7 +25,7 @@ func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64,
 
 // QueueFor looks up the flow job by job: an EXISTS could be planned as a list of all tasks of the flow.
 func (s *store) QueueFor(ctx context.Context, f persistence.QueueFilter, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {
-	return read(ctx, s, "list the queue", listing.ScanJob, `SELECT coalesce(q.long_id, q.job_id), q.task, q.service, q.enqueued_at, q.turn, q.size, q.labels FROM troupe.task_queue q
+	return page(ctx, s, "list the queue", listing.ScanJob, `SELECT coalesce(q.long_id, q.job_id), q.task, q.service, q.enqueued_at, q.turn, q.size, q.labels FROM troupe.task_queue q
 		WHERE q.service = $1 AND (q.enqueued_at, q.turn) > ($2, $3) AND (q.labels IS NULL OR q.labels <@ $4::jsonb)
 		AND ($5 = '' OR (SELECT t.flow_id FROM troupe.tasks t WHERE t.id = q.task) = $5)
 		ORDER BY q.enqueued_at, q.turn LIMIT $6`, f.Service, afterAt, afterTurn, listing.AsJSON(f.Labels), f.FlowID, limit)

@@ -30,6 +30,25 @@ func read[T any](ctx context.Context, s *store, what string, scan func(listing.R
 	return list, nil
 }
 
+// onlyIndexes has the rest of a transaction read pages in the order of an index. Statistics may be from before a burst: then the planner
+// takes what is left for next to nothing, and sorts all of it for each page.
+const onlyIndexes = "SELECT set_config(name, 'off', true) FROM unnest(ARRAY['enable_sort', 'enable_seqscan', 'enable_hashjoin', 'enable_mergejoin']) name"
+
+// page is read for a query that an index has the order of, and that asks for as many rows as are wanted at once.
+func page[T any](ctx context.Context, s *store, what string, scan func(listing.Row, *T) error, query string, args ...any) ([]T, error) {
+	var list []T
+	var batch pgx.Batch
+	batch.Queue(onlyIndexes)
+	batch.Queue(query, args...).Query(func(rows pgx.Rows) (err error) {
+		list, err = listing.Collect(rows, scan)
+		return err
+	})
+	if err := s.inOne(ctx, s.pool, &batch); err != nil {
+		return nil, wrap(what, err)
+	}
+	return list, nil
+}
+
 // first reads one row; persistence.ErrNotFound when there is none.
 func first[T any](ctx context.Context, s *store, what string, scan func(listing.Row, *T) error, query string, args ...any) (*T, error) {
 	list, err := read(ctx, s, what, scan, query, args...)

@@ -98,20 +98,20 @@ const deleteGone = `
 		logs AS (DELETE FROM troupe.task_logs WHERE task IN (SELECT id FROM gone))`
 
 func (s *store) EndedBetween(ctx context.Context, from, before int64, limit int) ([]persistence.TaskEnd, error) {
-	return read(ctx, s, "list ended tasks", listing.ScanTaskEnd,
+	return page(ctx, s, "list ended tasks", listing.ScanTaskEnd,
 		"SELECT id, ended_at FROM troupe.tasks WHERE ended_at > 0 AND ended_at >= $1 AND ended_at < $2 ORDER BY ended_at, id LIMIT $3", from, before, limit)
 }
 
 // DeleteEnded leaves rows alone that somebody else is just deleting.
 func (s *store) DeleteEnded(ctx context.Context, before int64, limit int) (int, error) {
-	n, err := first(ctx, s, "delete ended tasks", listing.ScanValue[int], `WITH gone AS MATERIALIZED (
+	n, err := page(ctx, s, "delete ended tasks", listing.ScanValue[int], `WITH gone AS MATERIALIZED (
 			DELETE FROM troupe.tasks WHERE id IN (SELECT id FROM troupe.tasks WHERE ended_at > 0 AND ended_at < $1
 				ORDER BY ended_at, id LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING id),`+deleteGone+`
 		SELECT count(*) FROM gone`, before, limit)
 	if err != nil {
 		return 0, err
 	}
-	return *n, nil
+	return n[0], nil
 }
 
 // DeleteFlow begins an era. From when it has locked the members it is alone with what there is: batches that are under way have
@@ -120,6 +120,7 @@ func (s *store) DeleteEnded(ctx context.Context, before int64, limit int) (int, 
 func (s *store) DeleteFlow(ctx context.Context, id string, limit int) (n int, err error) {
 	var batch pgx.Batch
 	held := true
+	batch.Queue(onlyIndexes)
 	batch.Queue("SELECT FROM troupe.flow_versions WHERE flow_id = $1 FOR UPDATE", id).Exec(func(pgconn.CommandTag) error {
 		held = false
 		return nil

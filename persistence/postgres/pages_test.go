@@ -1,0 +1,90 @@
+package postgres_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/internal/pgtest"
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// throng is 20,000 of all that is read page by page.
+var throng = []string{
+	`INSERT INTO tasks (id, flow_id, version_id, created_at, updated_at, status, body_hash, shard)
+		SELECT 't' || n, 'f', '', n, n, 'running', '', n % 1024 FROM generate_series(1, 20000) n`,
+	`INSERT INTO tasks (id, flow_id, version_id, created_at, updated_at, ended_at, settled_at, status, outcome, body_hash, shard)
+		SELECT 'e' || n, 'f', '', n, n, n, n, 'completed', 'completed', '', n % 1024 FROM generate_series(1, 20000) n`,
+	"INSERT INTO wakes (task, due, shard) SELECT 't' || n, n, n % 1024 FROM generate_series(1, 20000) n",
+	"INSERT INTO task_queue (task, job_id, service, enqueued_at) SELECT 't' || n, n, 's', n FROM generate_series(1, 20000) n",
+	`INSERT INTO externals (task, job, n, shard, service, id, started_at, next_at)
+		SELECT 't' || n, n, 0, n % 1024, 's', n, n, n FROM generate_series(1, 20000) n`,
+}
+
+// Statistics may be from a time when there was nothing, or from before a burst; then a plan that sorts all there is for each page
+// seems to be cheap.
+func TestAPageIsReadAloneWhateverTheStatisticsSay(t *testing.T) {
+	pages := map[string]func(ctx context.Context, s persistence.Store) (int, error){
+		"unfinished": func(ctx context.Context, s persistence.Store) (int, error) {
+			list, err := s.Unfinished(ctx, persistence.AllShards(), "", 50)
+			return len(list), err
+		},
+		"due": func(ctx context.Context, s persistence.Store) (int, error) {
+			list, err := s.DueWakes(ctx, persistence.AllShards(), 1<<60, 50)
+			return len(list), err
+		},
+		"ended": func(ctx context.Context, s persistence.Store) (int, error) {
+			list, err := s.EndedBetween(ctx, 0, 1<<60, 50)
+			return len(list), err
+		},
+		"to be deleted": func(ctx context.Context, s persistence.Store) (int, error) { return s.DeleteEnded(ctx, 1<<60, 50) },
+		"queue": func(ctx context.Context, s persistence.Store) (int, error) {
+			list, err := s.QueueRows(ctx, []string{"s"}, 0, "", 50)
+			return len(list), err
+		},
+		"queue for some": func(ctx context.Context, s persistence.Store) (int, error) {
+			list, err := s.QueueFor(ctx, persistence.QueueFilter{Service: "s"}, 0, "", 50)
+			return len(list), err
+		},
+		"flow": func(ctx context.Context, s persistence.Store) (int, error) { return s.DeleteFlow(ctx, "f", 50) },
+		"outside": func(ctx context.Context, s persistence.Store) (int, error) {
+			list, err := s.NextExternals(ctx, persistence.AllShards(), 50)
+			return len(list), err
+		},
+	}
+	for stats, analyze := range map[string][]string{"none": nil, "of nothing": {"ANALYZE tasks, wakes, task_queue, externals"}} {
+		dsn := pgtest.DSN(t)
+		joined(t, dsn)
+		ctx, admin := t.Context(), connect(t, dsn)
+		do := func(statements ...string) {
+			for _, statement := range statements {
+				_, err := admin.Exec(ctx, statement)
+				require.NoError(t, err)
+			}
+		}
+		for _, table := range []string{"tasks", "wakes", "task_queue", "externals"} {
+			do("ALTER TABLE " + table + " SET (autovacuum_enabled = off)")
+		}
+		do(slices.Concat(analyze, throng)...)
+		for what, page := range pages {
+			t.Run(stats+"/"+what, func(t *testing.T) {
+				do("SELECT pg_stat_reset()")
+				s := openAt(t, dsn)
+				n, err := page(ctx, s)
+				require.NoError(t, err)
+				require.Equal(t, 50, n)
+				require.NoError(t, s.Close()) // sends what the connections have counted
+				var read int
+				require.Eventually(t, func() bool {
+					require.NoError(t, admin.QueryRow(ctx, `SELECT sum(seq_tup_read + idx_tup_fetch) FROM pg_stat_user_tables
+						WHERE relname IN ('tasks', 'wakes', 'task_queue', 'externals')`).Scan(&read))
+					return read >= 50
+				}, time.Minute, 10*time.Millisecond)
+				require.Less(t, read, 1000)
+			})
+		}
+	}
+}
