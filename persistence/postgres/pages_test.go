@@ -49,6 +49,26 @@ func TestAPageIsReadAloneWhateverTheStatisticsSay(t *testing.T) {
 			list, err := s.QueueFor(ctx, persistence.QueueFilter{Service: "s"}, 0, "", 50)
 			return len(list), err
 		},
+		"tasks": func(ctx context.Context, s persistence.Store) (int, error) {
+			list, err := s.ListTasks(ctx, persistence.TaskFilter{Limit: 50})
+			return len(list), err
+		},
+		"tasks of a flow": func(ctx context.Context, s persistence.Store) (int, error) {
+			list, err := s.ListTasks(ctx, persistence.TaskFilter{FlowID: "f", Limit: 50})
+			return len(list), err
+		},
+		"tasks that run": func(ctx context.Context, s persistence.Store) (int, error) {
+			list, err := s.ListTasks(ctx, persistence.TaskFilter{Statuses: []string{"running"}, Limit: 50})
+			return len(list), err
+		},
+		"tasks of two states": func(ctx context.Context, s persistence.Store) (int, error) {
+			list, err := s.ListTasks(ctx, persistence.TaskFilter{Statuses: []string{"completed", "failed"}, Limit: 50})
+			return len(list), err
+		},
+		"older tasks": func(ctx context.Context, s persistence.Store) (int, error) {
+			list, err := s.ListTasks(ctx, persistence.TaskFilter{Before: persistence.Spot{CreatedAt: 15000, ID: "t1"}, Limit: 50})
+			return len(list), err
+		},
 		"flow": func(ctx context.Context, s persistence.Store) (int, error) { return s.DeleteFlow(ctx, "f", 50) },
 		"outside": func(ctx context.Context, s persistence.Store) (int, error) {
 			list, err := s.NextExternals(ctx, persistence.AllShards(), 50)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -42,7 +43,18 @@ func (s *store) Task(ctx context.Context, id string) (*persistence.TaskRow, erro
 
 func (s *store) ListTasks(ctx context.Context, f persistence.TaskFilter) ([]persistence.TaskRow, error) {
 	q := listing.List(dialect, f)
+	if ordered(f) {
+		return page(ctx, s, "list tasks", listing.ScanTask, q.String(), q.Args...)
+	}
 	return read(ctx, s, "list tasks", listing.ScanTask, q.String(), q.Args...)
+}
+
+// ordered says that an index of what a filter picks has the order of the list. By anything else that is asked for there may be so few tasks that
+// they are better sorted.
+func ordered(f persistence.TaskFilter) bool {
+	paged := f.Limit > 0
+	f.FlowID, f.Statuses, f.Before, f.Oldest, f.Offset, f.Limit = "", nil, persistence.Spot{}, false, 0, 0
+	return paged && reflect.ValueOf(f).IsZero()
 }
 
 func (s *store) CountTasks(ctx context.Context, f persistence.TaskFilter) (int, error) {
