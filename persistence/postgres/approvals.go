@@ -35,6 +35,9 @@ func (s *store) ListApprovals(ctx context.Context, f persistence.ApprovalFilter)
 		return nil, nil
 	}
 	q := listing.Approvals(dialect, f)
+	if f.Task == "" && f.Limit > 0 {
+		return page(ctx, s, "list approvals", listing.ScanApproval, q.String(), q.Args...)
+	}
 	return read(ctx, s, "list approvals", listing.ScanApproval, q.String(), q.Args...)
 }
 

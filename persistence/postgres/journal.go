@@ -72,7 +72,7 @@ func (s *store) loadRows(ctx context.Context, found []persistence.Record) error 
 }
 
 func (s *store) Rows(ctx context.Context, task string, after int64, p persistence.Part) ([]persistence.Row, error) {
-	return read(ctx, s, "read a journal", listing.ScanRow, `SELECT seq, at, events FROM (
+	return page(ctx, s, "read a journal", listing.ScanRow, `SELECT seq, at, events FROM (
 			SELECT seq, at, events, sum(octet_length(events)) OVER (ORDER BY seq ROWS UNBOUNDED PRECEDING) - octet_length(events) AS before
 			FROM troupe.task_events WHERE task = $1 AND seq > $2 ORDER BY seq LIMIT $3) e
 		WHERE before < $4 OR before = 0 ORDER BY seq`, journalKey(task), after, p.Rows, p.Bytes)
@@ -116,9 +116,8 @@ func (s *store) Checkpoint(ctx context.Context, task string, seq int64) ([]byte,
 	return *b, nil
 }
 
-// ofShards is a condition: $1 has a bit for each shard that is meant, or is null. A bit is found at once, in a list it is looked for. The server takes
-// "= 1" to be true of one row in two hundred, and sorted all rows to find the first thousand, each time; "<> 0" it takes to be true of nearly all.
-const ofShards = " ($1::bytea IS NULL OR get_bit($1, shard) <> 0) "
+// ofShards is a condition: $1 has a bit for each shard that is meant, or is null. A bit is found at once, in a list it is looked for.
+const ofShards = " ($1::bytea IS NULL OR get_bit($1, shard) = 1) "
 
 func bits(shards persistence.ShardSet) []byte {
 	if shards == nil {

@@ -148,7 +148,7 @@ func (s *store) ReadLog(ctx context.Context, f persistence.LogFilter) ([]persist
 	if !flow.IsText(key) {
 		return nil, nil
 	}
-	list, err := read(ctx, s, "read a log", listing.ScanLog,
+	list, err := page(ctx, s, "read a log", listing.ScanLog,
 		"SELECT "+logColumnsRead+oldest+where+" AND l.n > $2 ORDER BY l.n LIMIT $3", key, f.After, f.Limit)
 	return listing.LogParts(list), err
 }

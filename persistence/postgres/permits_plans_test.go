@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"encoding/json"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/troupe-engine/troupe/internal/pgtest"
 	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
 // planNode is a step of a plan, with how many rows it has read or made.
@@ -33,19 +35,25 @@ func (n *planNode) read() (rows float64) {
 }
 
 func TestADecisionAboutAKeyReadsFewOfThoseWhoWait(t *testing.T) {
+	const analyze = "ANALYZE troupe.permits"
+	crowd := []string{`INSERT INTO troupe.permits (task, holder, key, shard, most, per_ms, when_full, urgency, fair, asked_at, turn)
+		SELECT 't', i::text, CASE WHEN i <= 50000 THEN 'busy' ELSE 'k' || i % 40 END, i % 1024, 1, 0, CASE WHEN i BETWEEN 10 AND 14 THEN 'refuse' ELSE '' END, 0, CASE WHEN i < 4 THEN 'small' ELSE 'large' || i % 3 END, i, ''
+		FROM generate_series(1, 52000) AS i`, "INSERT INTO troupe.permit_keys (key) VALUES ('busy')"}
+	for stats, plant := range map[string][]string{"new statistics": append(crowd, analyze), "none": crowd, "statistics of nothing": append([]string{analyze}, crowd...)} {
+		t.Run(stats, func(t *testing.T) { readsFew(t, plant) })
+	}
+}
+
+func readsFew(t *testing.T, plant []string) {
 	ctx := t.Context()
 	opened, err := Open(ctx, pgtest.DSN(t), Options{})
 	require.NoError(t, err)
 	defer opened.Close()
 	s := opened.(*store)
-	_, err = s.exec(ctx, "plant", `INSERT INTO troupe.permits (task, holder, key, shard, most, per_ms, when_full, urgency, fair, asked_at, turn)
-		SELECT 't', i::text, CASE WHEN i <= 50000 THEN 'busy' ELSE 'k' || i % 40 END, i % 1024, 1, 0, CASE WHEN i BETWEEN 10 AND 14 THEN 'refuse' ELSE '' END, 0, CASE WHEN i < 4 THEN 'small' ELSE 'large' || i % 3 END, i, ''
-		FROM generate_series(1, 52000) AS i`)
-	require.NoError(t, err)
-	_, err = s.exec(ctx, "plant", "INSERT INTO troupe.permit_keys (key) VALUES ('busy')")
-	require.NoError(t, err)
-	_, err = s.exec(ctx, "analyze", "ANALYZE troupe.permits")
-	require.NoError(t, err)
+	for _, statement := range append([]string{"ALTER TABLE troupe.permits SET (autovacuum_enabled = off)"}, plant...) {
+		_, err := s.exec(ctx, "plant", statement)
+		require.NoError(t, err)
+	}
 	for _, tt := range []struct {
 		what, query string
 		args        []any
@@ -68,4 +76,18 @@ func TestADecisionAboutAKeyReadsFewOfThoseWhoWait(t *testing.T) {
 			require.LessOrEqual(t, read, tt.most, text)
 		})
 	}
+}
+
+func TestPagesHaveSettingsOfTheirOwn(t *testing.T) {
+	opened, err := Open(t.Context(), pgtest.DSN(t), Options{Connections: 1})
+	require.NoError(t, err)
+	defer opened.Close()
+	settings := func(reads func(context.Context, *store, string, func(listing.Row, *string) error, string, ...any) ([]string, error)) string {
+		list, err := reads(t.Context(), opened.(*store), "show", listing.ScanValue[string], "SELECT current_setting('enable_sort') || ' ' || current_setting('jit')")
+		require.NoError(t, err)
+		return list[0]
+	}
+	others := settings(read[string])
+	require.Equal(t, "off off", settings(page[string]), "what is sorted although sorting is off is not worth a compilation")
+	require.Equal(t, others, settings(read[string]))
 }

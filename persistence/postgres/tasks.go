@@ -74,7 +74,7 @@ func (s *store) CountTasksBy(ctx context.Context, f persistence.TaskFilter, by p
 
 func (s *store) NewestOf(ctx context.Context, flows []string, each int) ([]persistence.TaskMark, error) {
 	flows = slices.DeleteFunc(slices.Clone(flows), func(id string) bool { return !flow.IsText(id) })
-	return read(ctx, s, "list the newest tasks", listing.ScanTaskMark, `SELECT t.* FROM (SELECT DISTINCT id COLLATE "C" FROM unnest($1::text[]) d (id)) f (id),
+	return page(ctx, s, "list the newest tasks", listing.ScanTaskMark, `SELECT t.* FROM (SELECT DISTINCT id COLLATE "C" FROM unnest($1::text[]) d (id)) f (id),
 			LATERAL (SELECT flow_id, id, status, created_at FROM troupe.tasks WHERE flow_id = f.id ORDER BY created_at DESC, id DESC LIMIT $2) t
 		ORDER BY t.flow_id, t.created_at DESC, t.id DESC`, flows, each)
 }
