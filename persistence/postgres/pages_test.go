@@ -70,6 +70,11 @@ func TestAPageIsReadAloneWhateverTheStatisticsSay(t *testing.T) {
 			list, err := s.ListTasks(ctx, persistence.TaskFilter{Statuses: []string{"running"}, Limit: 50})
 			return len(list), err
 		},
+		"tasks that run and are not paused": func(ctx context.Context, s persistence.Store) (int, error) {
+			paused := false
+			list, err := s.ListTasks(ctx, persistence.TaskFilter{Statuses: []string{"running"}, Paused: &paused, Limit: 50})
+			return len(list), err
+		},
 		"tasks of two states": func(ctx context.Context, s persistence.Store) (int, error) {
 			list, err := s.ListTasks(ctx, persistence.TaskFilter{Statuses: []string{"completed", "failed"}, Limit: 50})
 			return len(list), err

@@ -53,7 +53,7 @@ func (s *store) ListTasks(ctx context.Context, f persistence.TaskFilter) ([]pers
 // they are better sorted.
 func ordered(f persistence.TaskFilter) bool {
 	paged := f.Limit > 0
-	f.FlowID, f.Statuses, f.Before, f.Oldest, f.Offset, f.Limit = "", nil, persistence.Spot{}, false, 0, 0
+	f.FlowID, f.Statuses, f.Paused, f.Waits, f.Before, f.Oldest, f.Offset, f.Limit = "", nil, nil, 0, persistence.Spot{}, false, 0, 0
 	return paged && reflect.ValueOf(f).IsZero()
 }
 
