@@ -220,7 +220,7 @@ func TestWhatWasAnsweredInTimeIsKeptWhenAnotherOrderIsNot(t *testing.T) {
 	th, version, late, store := withOneStuck(t, untilApproved)
 	id := th.begin(t, version, `{}`)
 	said := flow.Signal{Key: "k", Value: []byte(`1`)}
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	outcomes, err := th.DoAll(ctx, engine.Orders{{Task: late, Command: said, Request: "r1"}, {Task: id, Command: said, Request: "r2"}})
 	close(store.release)

@@ -98,7 +98,7 @@ func TestAHeartbeatIsForThoseJobsWhoseTasksCanBeReached(t *testing.T) {
 	s.task.Store(away.Job.Task)
 	th = start(t, actors.Config{Store: s})
 	extend := func(claims ...engine.Claim) (engine.Extended, error) {
-		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		return engine.Extend(ctx, th.Member, "w", claims, 3*time.Hour)
 	}

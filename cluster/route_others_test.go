@@ -80,7 +80,7 @@ func TestOthersHaveTakenNoteWhenSomethingIsAnnounced(t *testing.T) {
 	}
 	require.Empty(t, s.members["a"].heard)
 	b.die()
-	ended, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	ended, cancel := context.WithTimeout(t.Context(), 250*time.Millisecond)
 	defer cancel()
 	require.False(t, others.Announce(ended, news), "somebody may not know")
 	c.with(func() { require.Len(t, c.heard, 2, "once each time") })
@@ -95,7 +95,7 @@ func TestWhoDidNotTakeNoteIsLeftOutForAWhile(t *testing.T) {
 	s.members["b"].die()
 	waits := func() (waited bool) {
 		before := len(c.told())
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 250*time.Millisecond)
 		defer cancel()
 		others.Inform(ctx, engine.News{Workers: []engine.Worker{{ID: "w"}}})
 		require.Len(t, c.told(), before+1, "who takes note is told each time, once")

@@ -194,7 +194,7 @@ func TestWhatOneOwnerAnsweredIsKeptWhenItDoesNotAnswerTheRestInTime(t *testing.T
 			<-ctx.Done()
 		}
 	}
-	limited, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	limited, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	outcomes, err := s.members["a"].router.DoAll(limited, orders)
 	require.NoError(t, err)
