@@ -36,7 +36,7 @@ func read[T any](ctx context.Context, s *store, what string, scan func(listing.R
 const onlyIndexes = `SELECT set_config(name, 'off', true)
 	FROM unnest(ARRAY['enable_sort', 'enable_seqscan', 'enable_hashjoin', 'enable_mergejoin', 'jit']) name`
 
-// page is read for a query that an index has the order of, and that asks for as many rows as are wanted at once.
+// page reads a query that asks for some rows in an order that an index has.
 func page[T any](ctx context.Context, s *store, what string, scan func(listing.Row, *T) error, query string, args ...any) ([]T, error) {
 	var list []T
 	var batch pgx.Batch
