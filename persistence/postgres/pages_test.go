@@ -2,6 +2,8 @@ package postgres_test
 
 import (
 	"context"
+	"encoding/hex"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/flow/stats"
 	"github.com/troupe-engine/troupe/internal/pgtest"
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -28,10 +31,22 @@ var throng = []string{
 		SELECT 't1', n, 'j', 's', n, n, n, n, n, '' FROM generate_series(1, 20000) n`,
 	`INSERT INTO approvals (task, id, scope, node, visit, flow_id, state, since, due, key, title, ended_at, answered_by, comment, action)
 		SELECT 't' || n, 't' || n, '', '', 1, 'f', 'open', n, 0, '', '', 0, '', '', '' FROM generate_series(1, 20000) n`,
+	`INSERT INTO stats (flow, of_nodes, width, bucket, scope, node, version, counts)
+		SELECT 'f' || n / 50, true, 60000, 0, '', 'n' || n, '', '\x` + hex.EncodeToString(new(stats.Counts).Append(nil)) + `' FROM generate_series(0, 19999) n`,
 }
 
 // crowded are the tables of these.
-var crowded = []string{"tasks", "wakes", "task_queue", "externals", "task_events", "task_logs", "approvals"}
+var crowded = []string{"tasks", "wakes", "task_queue", "externals", "task_events", "task_logs", "approvals", "stats"}
+
+// countsOf are of nodes of the flow f8.
+func countsOf(nodes int) []persistence.StatsRow {
+	rows := make([]persistence.StatsRow, nodes)
+	for i := range rows {
+		rows[i].Key = stats.Key{Flow: "f8", Node: fmt.Sprint("n", 8*50+i)}
+		rows[i].Width = 60_000
+	}
+	return rows
+}
 
 // Statistics may be from a time when there was nothing, or from before a burst; then a plan that sorts all there is for each page
 // seems to be cheap.
@@ -103,13 +118,20 @@ func TestAPageIsReadAloneWhateverTheStatisticsSay(t *testing.T) {
 			list, err := s.NewestOf(ctx, []string{"f"}, 50)
 			return len(list), err
 		},
+		"statistics of a flow": func(ctx context.Context, s persistence.Store) (int, error) {
+			list, err := s.ReadStats(ctx, persistence.StatsFilter{Flows: []string{"f7"}, Nodes: true, Width: 60_000, To: 60_000})
+			return len(list), err
+		},
+		"statistics that are added to": func(ctx context.Context, s persistence.Store) (int, error) {
+			return 50, s.AddStats(ctx, countsOf(50))
+		},
 		"flow": func(ctx context.Context, s persistence.Store) (int, error) { return s.DeleteFlow(ctx, "f", 50) },
 		"outside": func(ctx context.Context, s persistence.Store) (int, error) {
 			list, err := s.NextExternals(ctx, persistence.AllShards(), 50)
 			return len(list), err
 		},
 	}
-	for stats, analyze := range map[string][]string{"none": nil, "of nothing": {"ANALYZE " + strings.Join(crowded, ", ")}} {
+	for known, analyze := range map[string][]string{"none": nil, "of nothing": {"ANALYZE " + strings.Join(crowded, ", ")}} {
 		dsn := pgtest.DSN(t)
 		joined(t, dsn)
 		ctx, admin := t.Context(), connect(t, dsn)
@@ -124,7 +146,7 @@ func TestAPageIsReadAloneWhateverTheStatisticsSay(t *testing.T) {
 		}
 		do(slices.Concat(analyze, throng)...)
 		for what, page := range pages {
-			t.Run(stats+"/"+what, func(t *testing.T) {
+			t.Run(known+"/"+what, func(t *testing.T) {
 				do("SELECT pg_stat_reset()")
 				s := openAt(t, dsn)
 				n, err := page(ctx, s)

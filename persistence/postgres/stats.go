@@ -17,13 +17,17 @@ import (
 const (
 	lockStats = "SELECT pg_advisory_xact_lock($1)"
 
-	statsThere = "SELECT " + listing.StatsColumns + ` FROM troupe.stats
-		JOIN unnest($1::text[], $2::bool[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[])
-			d (flow, of_nodes, width, bucket, scope, node, version) USING (flow, of_nodes, width, bucket, scope, node, version)`
+	// statsThere looks each spot up by itself. Comparing them as a whole leaves no index but that of their key: by age, for which there is one, too,
+	// there are as many as there are flows and nodes, and what there is of them at that time no statistics of the server tell.
+	statsThere = `SELECT s.* FROM unnest($1::text[], $2::bool[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[])
+			d (flow, of_nodes, width, bucket, scope, node, version)
+		CROSS JOIN LATERAL (SELECT ` + listing.StatsColumns + ` FROM troupe.stats WHERE ` + spot + ` >= ` + wanted + ` AND ` + spot + ` <= ` + wanted + ` LIMIT 1) s`
+	spot   = "(flow, of_nodes, width, bucket, scope, node, version)"
+	wanted = "(d.flow, d.of_nodes, d.width, d.bucket, d.scope, d.node, d.version)"
 
 	putStats = `INSERT INTO troupe.stats (flow, of_nodes, width, bucket, scope, node, version, counts)
 		SELECT * FROM unnest($1::text[], $2::bool[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::bytea[])
-		ON CONFLICT (flow, of_nodes, width, bucket, scope, node, version) DO UPDATE SET counts = excluded.counts`
+		ON CONFLICT ` + spot + ` DO UPDATE SET counts = excluded.counts`
 
 	deleteStats = `DELETE FROM troupe.stats WHERE ctid = ANY (ARRAY(SELECT ctid FROM troupe.stats WHERE width = $1 AND bucket < $2 ORDER BY bucket LIMIT $3))`
 )
@@ -39,6 +43,7 @@ func (s *store) AddStats(ctx context.Context, rows []persistence.StatsRow) error
 			var batch pgx.Batch
 			batch.Queue("SELECT set_config('idle_in_transaction_session_timeout', $1, true)", strconv.FormatInt(frozen.Milliseconds(), 10))
 			batch.Queue(lockStats, s.schema.lock("stats"))
+			batch.Queue(onlyIndexes)
 			batch.Queue(statsThere, statsColumns(rows)...).Query(func(rows pgx.Rows) (err error) {
 				there, err = listing.Collect(rows, listing.ScanStats)
 				return err
