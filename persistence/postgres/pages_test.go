@@ -85,6 +85,10 @@ func TestAPageIsReadAloneWhateverTheStatisticsSay(t *testing.T) {
 			list, err := s.ListTasks(ctx, persistence.TaskFilter{Statuses: []string{"running"}, Limit: 50})
 			return len(list), err
 		},
+		"tasks that run, of no label and of no flow": func(ctx context.Context, s persistence.Store) (int, error) {
+			list, err := s.ListTasks(ctx, persistence.TaskFilter{Statuses: []string{"running"}, Labels: map[string]string{}, FlowIDs: []string{}, Limit: 50})
+			return len(list), err
+		},
 		"tasks that run and are not paused": func(ctx context.Context, s persistence.Store) (int, error) {
 			paused := false
 			list, err := s.ListTasks(ctx, persistence.TaskFilter{Statuses: []string{"running"}, Paused: &paused, Limit: 50})

@@ -52,9 +52,12 @@ func (s *store) ListTasks(ctx context.Context, f persistence.TaskFilter) ([]pers
 // ordered says that an index of what a filter picks has the order of the list. By anything else that is asked for there may be so few tasks that
 // they are better sorted.
 func ordered(f persistence.TaskFilter) bool {
-	paged := f.Limit > 0
+	if f.Limit == 0 || len(f.Labels) > 0 || len(f.FlowIDs) > 0 {
+		return false
+	}
+	f.Labels, f.FlowIDs = nil, nil // empty ones filter no more than none
 	f.FlowID, f.Statuses, f.Paused, f.Waits, f.Before, f.Oldest, f.Offset, f.Limit = "", nil, nil, 0, persistence.Spot{}, false, 0, 0
-	return paged && reflect.ValueOf(f).IsZero()
+	return reflect.ValueOf(f).IsZero()
 }
 
 func (s *store) CountTasks(ctx context.Context, f persistence.TaskFilter) (int, error) {
