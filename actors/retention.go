@@ -27,8 +27,12 @@ func sweepEvery(age time.Duration) time.Duration {
 	return min(max(age/10, time.Second), time.Hour)
 }
 
-// retentionShard is the one whose owner does the chores of all members of a cluster.
-const retentionShard = 0
+// retentionShard is the one whose owner does the chores of all members of a cluster. A member that does not own it looks
+// every ownerLook whether it does now: one that comes by it, after a start or when another has gone, is not to wait for an hour.
+const (
+	retentionShard = 0
+	ownerLook      = 10 * time.Second
+)
 
 // doChores does them as long as the member lives.
 func (m *Member) doChores() {
@@ -62,25 +66,28 @@ func (m *Member) deleteEnded(ctx context.Context, before int64) (more bool, err 
 	return n == retentionBatch, err
 }
 
-// repeat does a chore, with a pause where there is more to be done.
+// repeat does a chore as long as the member lives.
 func (m *Member) repeat(c Chore) {
-	var again func()
-	again = func() {
-		m.background(func() {
-			wait := sweepEvery(c.Age)
-			if m.owned.has(retentionShard) {
-				more, err := c.Do(m.ctx, m.now()-c.Age.Milliseconds())
-				switch {
-				case err != nil && m.ctx.Err() == nil:
-					m.log.Warn("what is past its age could not be deleted", "what", c.Name, "error", err)
-				case more:
-					wait = retentionPause
-				}
-			}
-			if m.ctx.Err() == nil {
-				m.cfg.Host.Clock.AfterFunc(wait, again)
-			}
-		})
+	m.background(func() {
+		wait := m.turnAt(c)
+		if m.ctx.Err() == nil {
+			m.cfg.Host.Clock.AfterFunc(wait, func() { m.repeat(c) })
+		}
+	})
+}
+
+// turnAt does some of a chore, if it is this member's, and tells how long the pause is before the next turn.
+func (m *Member) turnAt(c Chore) time.Duration {
+	every := sweepEvery(c.Age)
+	if !m.owned.has(retentionShard) {
+		return min(every, ownerLook)
 	}
-	again()
+	more, err := c.Do(m.ctx, m.now()-c.Age.Milliseconds())
+	switch {
+	case err != nil && m.ctx.Err() == nil:
+		m.log.Warn("what is past its age could not be deleted", "what", c.Name, "error", err)
+	case more:
+		return retentionPause
+	}
+	return every
 }

@@ -25,6 +25,31 @@ func TestAnEndedTaskIsDeletedSoonAfterAShortRetention(t *testing.T) {
 	}, patience/2, 10*time.Millisecond)
 }
 
+func TestChoresAreDoneSoonAfterTheirShardWasGained(t *testing.T) {
+	clock := newCatching(10 * time.Second)
+	done := make(chan int64, 1)
+	cfg := withFunc(increment)
+	cfg.Host.Clock = clock
+	cfg.Chores = []actors.Chore{{Name: "old things", Age: 30 * 24 * time.Hour, Do: func(_ context.Context, before int64) (bool, error) {
+		done <- before
+		return false, nil
+	}}}
+	c := newCircuit(nil)
+	a := c.join(t, cfg)
+	clock.next(t)() // nothing is its own yet
+	require.Empty(t, done)
+	c.give(a, persistence.AllShards()...)
+	require.Eventually(t, func() bool {
+		select {
+		case look := <-clock.caught:
+			look()
+		default:
+		}
+		return len(done) > 0
+	}, patience, time.Millisecond)
+	require.InDelta(t, time.Now().Add(-30*24*time.Hour).UnixMilli(), <-done, 60_000)
+}
+
 func TestDeliveriesWhoseTimeIsOverAreForgotten(t *testing.T) {
 	store := model.New(model.Options{})
 	old := persistence.Delivery{Hook: "h", ID: "a", Until: 1}
