@@ -38,19 +38,23 @@ var (
 
 	listHasty = "SELECT " + permitColumns + " FROM troupe.permits WHERE key = $1 AND state = 0 AND when_full = 'refuse' ORDER BY asked_at, turn LIMIT $2"
 
+	// Those who have the key are read if somebody waits who may have one of them canceled. He is looked for in an order that only
+	// one index has: of most keys all who wait would be looked at in vain.
 	listRunning = "SELECT " + permitColumns + ` FROM troupe.permits WHERE key = $1 AND state IN (1, 2) AND NOT evicted
-		AND EXISTS (SELECT FROM troupe.permits WHERE key = $1 AND state = 0 AND when_full = 'cancel_running')
+		AND (SELECT true FROM troupe.permits WHERE key = $1 AND state = 0 AND when_full = 'cancel_running' ORDER BY asked_at, turn LIMIT 1)
 		ORDER BY given_at, asked_at, task, holder LIMIT $2`
 
-	tellAgain = `UPDATE troupe.permits p SET told_at = $3
-		FROM (SELECT o.task AS t, o.holder AS h FROM troupe.permits o WHERE o.key = $1 AND (o.state IN (1, 3) OR o.evicted) AND ($2 OR o.told_at <= $4 OR o.told_at > $3)
-			ORDER BY o.told_at, o.given_at, o.asked_at, o.task, o.holder LIMIT $5 FOR UPDATE OF o SKIP LOCKED) x
-		WHERE p.task = x.t AND p.holder = x.h AND p.key = $1 RETURNING ` + permitColumns
+	// The rows that a decision changes are found once, each by its key, and changed where they are: a plan that was made while few had asked
+	// looked for each of them among all, and for each of those again. One that a batch has just changed is left alone like one that it holds.
+	tellAgain = `UPDATE troupe.permits SET told_at = $3 WHERE ctid = ANY (ARRAY(
+			SELECT ctid FROM troupe.permits WHERE key = $1 AND (state IN (1, 3) OR evicted) AND ($2 OR told_at <= $4 OR told_at > $3)
+				ORDER BY told_at, given_at, asked_at, task, holder LIMIT $5 FOR UPDATE SKIP LOCKED))
+		RETURNING ` + permitColumns
 
-	rulePermits = `UPDATE troupe.permits p SET state = coalesce(nullif($4, -1)::smallint, p.state), given_at = CASE WHEN $4 = -1 THEN p.given_at ELSE $5 END, told_at = $5, evicted = p.evicted OR $4 = -1
-		FROM (SELECT o.task AS t, o.holder AS h FROM unnest($2::text[], $3::text[]) x (task, holder) JOIN troupe.permits o ON o.task = x.task AND o.holder = x.holder AND o.key = $1
-			FOR UPDATE OF o SKIP LOCKED) x
-		WHERE p.task = x.t AND p.holder = x.h AND p.key = $1 RETURNING ` + permitColumns
+	rulePermits = `UPDATE troupe.permits SET state = coalesce(nullif($4, -1)::smallint, state), given_at = CASE WHEN $4 = -1 THEN given_at ELSE $5 END, told_at = $5, evicted = evicted OR $4 = -1
+		WHERE ctid = ANY (ARRAY(SELECT o.row FROM unnest($2::text[], $3::text[]) x (task, holder)
+			CROSS JOIN LATERAL (SELECT ctid AS row FROM troupe.permits p WHERE p.task = x.task AND p.holder = x.holder AND p.key = $1 FOR UPDATE SKIP LOCKED) o))
+		RETURNING ` + permitColumns
 
 	rememberKey = "UPDATE troupe.permit_keys SET last = $2, begun = $3, idle_at = $4 WHERE key = $1"
 )
@@ -89,6 +93,7 @@ func (s *store) permitBook(ctx context.Context, tx pgx.Tx, key string) (*persist
 	b := &persistence.PermitBook{}
 	var batch pgx.Batch
 	batch.Queue("SELECT set_config('idle_in_transaction_session_timeout', $1, true)", strconv.FormatInt(frozen.Milliseconds(), 10))
+	batch.Queue(onlyIndexes)
 	batch.Queue(lockKey, key).QueryRow(func(row pgx.Row) error { return row.Scan(&b.State.Cursor, &b.State.Begun, &b.Now) })
 	batch.Queue(countHeld, key).QueryRow(func(row pgx.Row) error { return row.Scan(&b.Held, &b.Evicted) })
 	batch.Queue(listWaiting, key, persistence.PermitsAtOnce).Query(permitsInto(&b.Waiting))

@@ -186,9 +186,9 @@ CREATE TABLE troupe.permits (
 	PRIMARY KEY (task, holder, key)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX permits_waiting ON troupe.permits (key, fair, urgency, asked_at, turn, holder) WHERE state = 0;
-CREATE INDEX permits_hasty ON troupe.permits (key) WHERE state = 0 AND when_full = 'refuse';
+CREATE INDEX permits_hasty ON troupe.permits (key, when_full, asked_at, turn) WHERE state = 0 AND when_full <> '';
 CREATE INDEX permits_given ON troupe.permits (key, given_at) WHERE state IN (1, 2);
-CREATE INDEX permits_untold ON troupe.permits (key) WHERE state IN (1, 3) OR evicted;
+CREATE INDEX permits_untold ON troupe.permits (key, told_at) WHERE state IN (1, 3) OR evicted;
 CREATE INDEX permits_open ON troupe.permits (key, shard) WHERE state <> 2 OR evicted;
 
 -- Work outside that attempts wait for. What has to be looked at next comes first.
