@@ -13,9 +13,10 @@ import (
 // pool lets as many use a connection at once as it may have, and fewer while the server has no more to give: then they wait
 // for one that is open. Its own bound is that of the driver's pool behind it.
 type pool struct {
-	conns  *pgxpool.Pool
-	turns  chan struct{} // to be taken by whoever wants a connection
-	lender *pool         // gives up idle connections for this one; nil = there is none
+	conns   *pgxpool.Pool
+	turns   chan struct{} // to be taken by whoever wants a connection
+	lender  *pool         // gives up idle connections for this one; nil = there is none
+	planAge time.Duration // for how long a connection keeps plans
 
 	mu   sync.Mutex
 	live int // turns there are; the others come back in a while
@@ -28,10 +29,16 @@ const (
 	fullPause = 20 * time.Millisecond
 	// fullRest is how long after being refused the pool makes do with what it has.
 	fullRest = time.Second
+	// planAge is for how long a connection keeps plans. One that was made while a table was empty reads all of it: a queue that
+	// fills again would be read with each job that leaves it, until the server looks at it, perhaps in a minute.
+	planAge = 5 * time.Second
 )
 
+// plansFrom is where a connection keeps when its oldest plan can have been made.
+const plansFrom = "troupe: plans from"
+
 func newPool(conns *pgxpool.Pool, size int, lender *pool) *pool {
-	p := &pool{conns: conns, turns: make(chan struct{}, size), lender: lender, live: size}
+	p := &pool{conns: conns, turns: make(chan struct{}, size), lender: lender, live: size, planAge: planAge}
 	for range size {
 		p.turns <- struct{}{}
 	}
@@ -48,7 +55,24 @@ func (p *pool) use(ctx context.Context, do func(*pgxpool.Conn) error) error {
 		conn.Release()
 		p.turns <- struct{}{}
 	}()
+	if err := p.plan(ctx, conn); err != nil {
+		return err
+	}
 	return do(conn)
+}
+
+// plan has the connection make its plans anew when they are old, for tables as large as they are by now.
+func (p *pool) plan(ctx context.Context, conn *pgxpool.Conn) error {
+	kept, now := conn.Conn().PgConn().CustomData(), time.Now()
+	from, known := kept[plansFrom].(time.Time)
+	if known && now.Sub(from) < p.planAge {
+		return nil
+	}
+	kept[plansFrom] = now
+	if !known {
+		return nil
+	}
+	return conn.Conn().PgConn().Exec(ctx, "DISCARD PLANS").Close()
 }
 
 // acquire takes a turn with the connection.

@@ -141,7 +141,7 @@ func (s *store) readTypes(ctx context.Context) error {
 }
 
 // steady are the connections of lanes. The plan of a batch must be right for any size of table, also for one that
-// was empty when the plan was made: always the index, never a guess from statistics, never a compilation.
+// was small when the plan was made (see planAge): always the index, never a guess from statistics, never a compilation.
 func (s *store) steady(config *pgxpool.Config) {
 	maps.Copy(config.ConnConfig.RuntimeParams, map[string]string{"plan_cache_mode": "force_generic_plan", "jit": "off",
 		"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off"})

@@ -1,0 +1,66 @@
+package postgres
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/internal/pgtest"
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/storetest"
+)
+
+// Of a table that is empty, and has been cleaned up since, the server knows that it is cheapest read as a whole.
+func TestABatchReadsFewRowsOfATableThatHasGrownSinceItWasEmpty(t *testing.T) {
+	ctx, dsn := t.Context(), pgtest.DSN(t)
+	opened, err := Open(ctx, dsn, Options{Lanes: 1})
+	require.NoError(t, err)
+	s := opened.(*store)
+	me, err := s.Join(ctx, persistence.Joining{Name: "me", TTL: time.Hour})
+	require.NoError(t, err)
+	storetest.Publish(t, s, "flow", "version")
+	commit := func(c persistence.Commit) {
+		answers, err := s.Commit(ctx, me, []persistence.Commit{c})
+		require.NoError(t, err)
+		require.NoError(t, answers[0])
+	}
+	do := func(statements ...string) {
+		for _, statement := range statements {
+			_, err := s.exec(ctx, "plant", statement)
+			require.NoError(t, err)
+		}
+	}
+	seq := int64(0)
+	next := func(c persistence.Commit) persistence.Commit {
+		seq++
+		c.Task, c.Seq, c.Events = "a", seq, []byte("[]")
+		return c
+	}
+	first := next(persistence.Commit{})
+	first.Create = &persistence.Create{FlowID: "flow", VersionID: "version"}
+	commit(first)
+	do("ALTER TABLE troupe.task_queue SET (autovacuum_enabled = off)", "VACUUM ANALYZE troupe.task_queue")
+	for n := range 8 {
+		commit(next(persistence.Commit{Dequeue: []string{fmt.Sprint("none", n)}}))
+	}
+	do(`INSERT INTO troupe.task_queue (task, job_id, service, enqueued_at) SELECT 't' || n, n, 's', n FROM generate_series(1, 20000) n`)
+	for _, p := range []*pool{s.lanes, s.pool} {
+		p.planAge = 0
+	}
+	do("SELECT pg_stat_reset()")
+	commit(next(persistence.Commit{Dequeue: []string{"none"}}))
+	require.NoError(t, s.Close()) // sends what the connections have counted
+	admin, err := pgx.Connect(ctx, dsn)
+	require.NoError(t, err)
+	defer admin.Close(ctx)
+	var read, commits int
+	require.Eventually(t, func() bool {
+		require.NoError(t, admin.QueryRow(ctx, `SELECT (SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_user_tables WHERE relname = 'task_queue'),
+			(SELECT n_tup_ins FROM pg_stat_user_tables WHERE relname = 'task_events')`).Scan(&read, &commits))
+		return commits > 0
+	}, time.Minute, 10*time.Millisecond)
+	require.Less(t, read, 100)
+}
