@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/flow/stats"
@@ -157,13 +158,19 @@ func TestAPageIsReadAloneWhateverTheStatisticsSay(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, 50, n)
 				require.NoError(t, s.Close()) // sends what the connections have counted
-				var read int
-				require.Eventually(t, func() bool {
-					require.NoError(t, admin.QueryRow(ctx, "SELECT sum(seq_tup_read + idx_tup_fetch) FROM pg_stat_user_tables WHERE relname = ANY($1)", crowded).Scan(&read))
-					return read >= 50
-				}, time.Minute, 10*time.Millisecond)
-				require.Less(t, read, 1000)
+				require.Less(t, rowsRead(t, admin, 50, crowded...), 1000)
 			})
 		}
 	}
+}
+
+// rowsRead is how many rows of tables were read, once it is known of so many: connections tell when they are closed.
+func rowsRead(t *testing.T, admin *pgx.Conn, least int, tables ...string) (read int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		row := admin.QueryRow(t.Context(), "SELECT sum(seq_tup_read + idx_tup_fetch) FROM pg_stat_user_tables WHERE relname = ANY($1)", tables)
+		require.NoError(t, row.Scan(&read))
+		return read >= least
+	}, time.Minute, 10*time.Millisecond)
+	return read
 }
