@@ -115,8 +115,9 @@ func (t *task) commit(p *draft) persistence.Commit {
 	case due && (t.state.Status.Ended() || t.m.snapshots.room(nil)): // it may as well be the next row that has one
 		t.takeSnapshot(&c)
 		c.Checkpoint = true
-	case t.state.Status.Ended():
-		t.addSnapshot(&c)
+	case t.state.Status.Ended() && t.journal >= smallJournal:
+		t.takeSnapshot(&c)
+		c.Checkpoint = t.snapshot >= persistence.LargeSnapshot
 	}
 	return c
 }
@@ -124,7 +125,7 @@ func (t *task) commit(p *draft) persistence.Commit {
 // parks says whether a row may put the task to rest at once, since all that is left is to wait, and for long. Not one with which jobs are
 // withdrawn: whoever finds the task unfinished after a crash says so again. A journal that is worth a snapshot has it when nothing has come for a while.
 func (t *task) parks(p *draft) (due int64, ok bool) {
-	if len(t.more) > 0 || t.unfinished || t.journal >= smallJournal || slices.ContainsFunc(p.effects, withdraws) {
+	if len(t.more) > 0 || t.unfinished || t.restsWithSnapshot() || slices.ContainsFunc(p.effects, withdraws) {
 		return 0, false
 	}
 	due, ok = flow.Parked(t.state)
@@ -148,15 +149,13 @@ func (t *task) addColumns(c *persistence.Commit) {
 	*c.Columns = col
 }
 
-// addSnapshot adds one where it saves more than it costs: a short journal is as quick to fold.
-func (t *task) addSnapshot(c *persistence.Commit) {
-	if t.journal < smallJournal {
-		return
-	}
-	t.takeSnapshot(c)
+// restsWithSnapshot says whether one is written when the task rests, because that saves more than it costs: a short journal is as quick to fold, and
+// a large state would be written as often as its task rests, where the rows since its last checkpoint are never more than that one.
+func (t *task) restsWithSnapshot() bool {
+	return t.journal >= smallJournal && t.snapshot < persistence.LargeSnapshot
 }
 
 func (t *task) takeSnapshot(c *persistence.Commit) {
 	c.Snapshot = flow.EncodeSnapshot(t.state)
-	t.journal, t.snapshot = 0, len(c.Snapshot)
+	t.journal, t.snapshot = 0, c.Snapshot.Len()
 }

@@ -156,7 +156,7 @@ func (l *lanes) take() []*writing {
 		}
 		l.tasks[w.commit.Task] = true
 		batch = append(batch, w)
-		size += len(w.commit.Events) + len(w.commit.Snapshot)
+		size += len(w.commit.Events) + w.commit.Snapshot.Len()
 	}
 	if l.waiting = left; len(batch) == 0 {
 		l.running-- // what is left waits for a lane that goes on

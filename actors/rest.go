@@ -81,7 +81,9 @@ func (t *task) commitRest(c actor.Context) {
 		return
 	}
 	commit := persistence.Commit{Task: t.id, Seq: t.seq, At: t.m.now(), Rest: &persistence.Rest{Resting: quiet, Due: due}}
-	t.addSnapshot(&commit)
+	if t.restsWithSnapshot() {
+		t.takeSnapshot(&commit)
+	}
 	if col := persistence.ColumnsOf(t.state); col != t.columns {
 		commit.Columns = &col
 	}

@@ -2,7 +2,9 @@ package actors_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -130,4 +132,37 @@ func TestATaskThatWasDueAtOnceAndWaitsRestsUntilItIsDueAgain(t *testing.T) {
 	th.ended(t, first)
 	require.NoError(t, th.Do(t.Context(), second.Commit.Task, flow.Signal{Key: "ok", Value: json.RawMessage(`1`)}, ""))
 	require.Equal(t, flow.TaskCompleted, th.ended(t, second.Commit.Task).State.Status)
+}
+
+func TestALargeStateIsWrittenOnlyAsCheckpoints(t *testing.T) {
+	var mu sync.Mutex
+	var checkpoints, passing []int64 // rows
+	th := start(t, actors.Config{IdleAfter: 30 * time.Millisecond, Store: faulty.Wrap(newLeaping(), faulty.Hooks{Commit: func(_ string, batch []persistence.Commit) faulty.Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, c := range batch {
+			switch {
+			case c.Checkpoint:
+				checkpoints = append(checkpoints, c.Seq)
+			case c.Snapshot != nil:
+				passing = append(passing, c.Seq)
+			}
+		}
+		return faulty.Fault{}
+	}})})
+	text := func(n int) json.RawMessage { return json.RawMessage(`"` + strings.Repeat("x", n) + `"`) }
+	id := th.begin(t, th.publish(t, untilApproved), `{}`)
+	for i, size := range []int{600 << 10, 900 << 10} {
+		require.NoError(t, th.Do(t.Context(), id, flow.Signal{Key: fmt.Sprint(i), Value: text(size)}, ""))
+	}
+	for range 3 {
+		th.eventuallyEmpty(t)
+		require.NoError(t, th.Do(t.Context(), id, flow.Signal{Key: "k", Value: text(20 << 10)}, "")) // a small state would be written when it rests
+	}
+	th.eventuallyEmpty(t)
+	require.Equal(t, []int64{2, 3}, checkpoints)
+	require.NoError(t, th.Do(t.Context(), id, flow.Signal{Key: "ok", Value: json.RawMessage(`true`)}, ""))
+	require.Equal(t, flow.TaskCompleted, th.ended(t, id).State.Status)
+	require.Equal(t, []int64{2, 3, 7}, checkpoints, "and at the end")
+	require.Empty(t, passing)
 }

@@ -38,19 +38,19 @@ func (s *snapshots) room(waits *actor.PID) bool {
 }
 
 func (s *snapshots) take(c *persistence.Commit) {
-	if len(c.Snapshot) == 0 {
+	if c.Snapshot.Len() == 0 {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.bytes += len(c.Snapshot)
+	s.bytes += c.Snapshot.Len()
 }
 
 // gone forgets those of a batch that is done with. All who wait are told: one of them may have no use for its turn any more.
 func (s *snapshots) gone(batch []*writing) {
 	n := 0
 	for _, w := range batch {
-		n += len(w.commit.Snapshot)
+		n += w.commit.Snapshot.Len()
 	}
 	if n == 0 {
 		return

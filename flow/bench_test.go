@@ -125,7 +125,7 @@ func BenchmarkRest(b *testing.B) {
 	mustDecide(b, s, flow.Start{Params: payload}, flow.Env{Now: epoch})
 	b.ReportAllocs()
 	for b.Loop() {
-		_, ok := flow.DecodeSnapshot(flow.EncodeSnapshot(s), plan)
+		_, ok := flow.DecodeSnapshot(flow.EncodeSnapshot(s).Bytes(), plan)
 		require.True(b, ok)
 	}
 }

@@ -80,5 +80,5 @@ edges: [{from: begin, action: default, to: a}, {from: a, action: default, to: a}
 	require.NoError(t, err)
 	require.Equal(t, flow.TaskFailed, tb.state.Status)
 	require.Contains(t, tb.state.Error, "more than the limit of 1000")
-	require.LessOrEqual(t, len(flow.EncodeSnapshot(tb.state)), 4_000)
+	require.LessOrEqual(t, len(flow.EncodeSnapshot(tb.state).Bytes()), 4_000)
 }

@@ -92,7 +92,7 @@ func TestALoopThatNestsItsInputEndsReadable(t *testing.T) {
 	require.Equal(t, 1_001, s.Steps)
 	folded := flow.NewState("task-1", plan)
 	require.NoError(t, flow.Fold(folded, rows...))
-	again, ok := flow.DecodeSnapshot(flow.EncodeSnapshot(folded), plan)
+	again, ok := flow.DecodeSnapshot(flow.EncodeSnapshot(folded).Bytes(), plan)
 	require.True(t, ok)
 	sameState(t, s, again)
 }

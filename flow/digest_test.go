@@ -62,7 +62,7 @@ edges: [{from: first, action: default, to: pay}, {from: pay, action: default, to
 	require.Equal(t, []flow.StepStatus{flow.StepCompleted, flow.StepFailed, flow.StepCreated, flow.StepCreated}, []flow.StepStatus{got[0].Status, got[1].Status, got[2].Status, got[3].Status})
 	require.Equal(t, flow.UnitCount{Total: 1, Done: 1, Failed: 1}, got[1].Units)
 	require.Len(t, got[1].Error, 200, "an error is told by its beginning")
-	again, ok := flow.DecodeSnapshot(flow.EncodeSnapshot(tb.state), tb.state.Plan)
+	again, ok := flow.DecodeSnapshot(flow.EncodeSnapshot(tb.state).Bytes(), tb.state.Plan)
 	require.True(t, ok)
 	require.Equal(t, got, again.Digest(again.Root, again.Root.Plan.Order()), "it needs no history")
 }

@@ -38,7 +38,7 @@ edges:
 		{Node: "a", Times: 1, Visit: 1, Error: "boom", At: epoch},
 		{Node: "b", Times: 1, Visit: 1, Error: "boom", At: epoch},
 	}, tb.state.FollowedErrors)
-	again, ok := flow.DecodeSnapshot(flow.EncodeSnapshot(tb.state), tb.state.Plan)
+	again, ok := flow.DecodeSnapshot(flow.EncodeSnapshot(tb.state).Bytes(), tb.state.Plan)
 	require.True(t, ok)
 	require.Equal(t, tb.state.FollowedErrors, again.FollowedErrors)
 	require.Equal(t, 2, again.Followed)

@@ -126,7 +126,7 @@ func keepMissing(t *testing.T) {
 func keepPart(t *testing.T, part string) kept {
 	tb := playPart(t, part, &strings.Builder{})
 	definition, _, _ := strings.Cut(part, "\n---\n")
-	k := kept{Definition: definition, Snapshot: flow.EncodeSnapshot(tb.state), Facts: factsOf(tb.state, tb.runs())}
+	k := kept{Definition: definition, Snapshot: flow.EncodeSnapshot(tb.state).Bytes(), Facts: factsOf(tb.state, tb.runs())}
 	for _, row := range tb.rows {
 		k.Rows = append(k.Rows, row)
 	}

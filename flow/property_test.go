@@ -109,7 +109,7 @@ func TestSnapshotsThatCannotBeUsedAreOfNoUse(t *testing.T) {
 	s := flow.NewState("task-1", plan)
 	_, err := flow.Decide(s, flow.Start{}, flow.Env{Now: epoch})
 	require.NoError(t, err)
-	good := flow.EncodeSnapshot(s)
+	good := flow.EncodeSnapshot(s).Bytes()
 	_, ok := flow.DecodeSnapshot(good, plan)
 	require.True(t, ok)
 
@@ -123,7 +123,7 @@ func TestSnapshotsThatCannotBeUsedAreOfNoUse(t *testing.T) {
 		require.NoError(t, err)
 	}
 	for i, s := range dags {
-		_, ok = flow.DecodeSnapshot(flow.EncodeSnapshot(s), dags[1-i].Plan)
+		_, ok = flow.DecodeSnapshot(flow.EncodeSnapshot(s).Bytes(), dags[1-i].Plan)
 		require.False(t, ok, "it has another number of nodes than the plan")
 	}
 	another := append([]byte{flow.SnapshotFormat + 1}, good[1:]...)

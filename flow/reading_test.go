@@ -43,7 +43,7 @@ func readable(t *testing.T) map[string]func() *flow.State {
 			require.NoError(t, flow.Fold(s, tb.rows...))
 			return s
 		}
-		states[name+", reloaded"] = func() *flow.State { return tb.twin(flow.EncodeSnapshot(tb.state)) }
+		states[name+", reloaded"] = func() *flow.State { return tb.twin(flow.EncodeSnapshot(tb.state).Bytes()) }
 	}
 	return states
 }
@@ -110,7 +110,7 @@ var readers = map[string]func(s *flow.State){
 	"Outstanding":    func(s *flow.State) { flow.Outstanding(s) },
 	"OutstandingTo":  func(s *flow.State) { flow.OutstandingTo(s, "m1") },
 	"OutstandingOf":  func(s *flow.State) { eachStep(s, func(st *flow.Step) { flow.OutstandingOf(s, st.Address(), "m") }) },
-	"EncodeSnapshot": func(s *flow.State) { flow.EncodeSnapshot(s) },
+	"EncodeSnapshot": func(s *flow.State) { flow.EncodeSnapshot(s).Bytes() },
 	"NodePage": func(s *flow.State) {
 		flow.NodePage(s, s.Root, flow.StepQuery{Most: 10, Bytes: 1 << 20})
 	},

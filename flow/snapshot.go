@@ -1,29 +1,49 @@
 package flow
 
-import "github.com/troupe-engine/troupe/flow/codec"
+import (
+	"bytes"
 
-// EncodeSnapshot writes a state down.
-func EncodeSnapshot(s *State) []byte {
-	c := codec.Write(append(make([]byte, 0, s.roomForSnapshot()), snapshotFormat))
-	codeState(c, s)
-	return c.Bytes()
+	"github.com/troupe-engine/troupe/flow/codec"
+)
+
+// Snapshot is a state as bytes: pieces that follow each other. Large values are pieces of their own and shared with the state, so that a snapshot
+// takes little memory beside it; nobody changes a value.
+type Snapshot [][]byte
+
+// Len is how many bytes it has.
+func (s Snapshot) Len() (n int) {
+	for _, piece := range s {
+		n += len(piece)
+	}
+	return n
 }
 
-// roomForSnapshot is how long a snapshot is at a guess.
+// Bytes are all of it in one piece, of their own.
+func (s Snapshot) Bytes() []byte { return bytes.Join(s, nil) }
+
+// EncodeSnapshot writes a state down.
+func EncodeSnapshot(s *State) Snapshot {
+	c := codec.WriteSharing(append(make([]byte, 0, s.roomForSnapshot()), snapshotFormat))
+	codeState(c, s)
+	return c.Pieces()
+}
+
+// roomForSnapshot is how long a snapshot is at a guess, without what it shares.
 func (s *State) roomForSnapshot() int {
 	n := 1 << 10
-	n += len(s.Params) + len(s.Error)
+	n += codec.Copied(len(s.Params)) + len(s.Error)
 	if s.Root == nil {
 		return n
 	}
 	for key, v := range s.Root.Shared {
-		n += len(key) + len(v) + 8
+		n += len(key) + codec.Copied(len(v)) + 8
 	}
 	for i := range s.Root.Nodes {
-		n += 40 + len(s.Root.Nodes[i].Output)
+		n += 40 + codec.Copied(len(s.Root.Nodes[i].Output))
 	}
 	for _, st := range s.Root.Active() {
-		n += 16*len(st.Units) + st.size
+		units := max(len(st.Units), 1)
+		n += units * (16 + codec.Copied(st.size/units))
 	}
 	return n
 }

@@ -60,12 +60,12 @@ func (tb *table) ask(request string, c flow.Command) (flow.Decision, error) {
 func (tb *table) decide(request string, c flow.Command) (flow.Decision, error) {
 	env := tb.env
 	env.Request = request
-	before := flow.EncodeSnapshot(tb.state)
-	twin := tb.twin(flow.EncodeSnapshot(tb.state))
+	before := flow.EncodeSnapshot(tb.state).Bytes()
+	twin := tb.twin(flow.EncodeSnapshot(tb.state).Bytes())
 	d, err := flow.Decide(tb.state, c, env)
 	if err != nil {
 		require.NotEmpty(tb.t, flow.ErrorKindOf(err), "a refusal is an Error: %v", err)
-		require.Equal(tb.t, before, flow.EncodeSnapshot(tb.state), "a refusal of %+v changed the state", c)
+		require.Equal(tb.t, before, flow.EncodeSnapshot(tb.state).Bytes(), "a refusal of %+v changed the state", c)
 		require.Empty(tb.t, d)
 	}
 	if twin != nil {
@@ -203,7 +203,7 @@ func (tb *table) crash(member string, visibility int64) flow.Decision {
 
 // move takes the task to another member. Those named alive go on with what they carry.
 func (tb *table) move(member string, visibility int64, alive ...string) flow.Decision {
-	tb.state = tb.twin(flow.EncodeSnapshot(tb.state))
+	tb.state = tb.twin(flow.EncodeSnapshot(tb.state).Bytes())
 	tb.jobs, tb.claimed, tb.carried, tb.alarms, tb.asks = map[flow.Address]flow.Job{}, map[flow.Address]bool{}, map[flow.Address]bool{}, nil, nil
 	for _, e := range flow.Outstanding(tb.state) {
 		if d, ok := e.(flow.Dispatch); ok {

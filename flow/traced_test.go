@@ -35,7 +35,7 @@ func TestWhereATaskBelongsIsInItsJournalAndItsSnapshot(t *testing.T) {
 	plan := &flow.Plan{Root: &flow.PlanScope{}}
 	s := flow.NewState("t", plan)
 	require.NoError(t, flow.Fold(s, row))
-	again, ok := flow.DecodeSnapshot(flow.EncodeSnapshot(s), plan)
+	again, ok := flow.DecodeSnapshot(flow.EncodeSnapshot(s).Bytes(), plan)
 	require.True(t, ok)
 	require.Equal(t, traced, again.Traced)
 }

@@ -21,7 +21,7 @@ func sameWaits(t require.TestingT, s *flow.State) {
 	}
 	require.Equal(t, told.Words(), kinds.Words())
 	require.Equal(t, kinds == 0, first == nil)
-	again, ok := flow.DecodeSnapshot(flow.EncodeSnapshot(s), s.Plan)
+	again, ok := flow.DecodeSnapshot(flow.EncodeSnapshot(s).Bytes(), s.Plan)
 	require.True(t, ok)
 	kindsAgain, firstAgain := again.Waits()
 	require.Equal(t, kinds, kindsAgain)

@@ -45,7 +45,7 @@ func (tb *table) checkpoints(d flowtest.Dice) map[int64][]byte {
 	for i, row := range tb.rows {
 		require.NoError(tb.t, flow.Fold(s, row))
 		if flowtest.Chance(d, 40) {
-			states[int64(i+1)] = flow.EncodeSnapshot(s)
+			states[int64(i+1)] = flow.EncodeSnapshot(s).Bytes()
 		}
 	}
 	return states

@@ -102,8 +102,8 @@ type Commit struct {
 	Events []byte  // encoded by flow.AppendEvents; nil for a commit that only puts the task to rest
 	At     int64   // time of the commit
 
-	Columns  *Columns // nil = unchanged
-	Snapshot []byte   // of the state after Seq; nil = none
+	Columns  *Columns      // nil = unchanged
+	Snapshot flow.Snapshot // of the state after Seq; nil = none
 	// Checkpoint keeps Snapshot for good, as a place where reading the history may begin; else the next one
 	// takes its place. Only with Events.
 	Checkpoint bool
@@ -123,6 +123,9 @@ type Commit struct {
 func CheckpointDue(journal, snapshot int) bool { return journal >= max(checkpointBytes, snapshot) }
 
 const checkpointBytes = 64 << 10
+
+// LargeSnapshot is from how many bytes on a snapshot should be a checkpoint: stores keep those in parts, and any other as a whole.
+const LargeSnapshot = 1 << 20
 
 // Create is what a task is from the beginning to its end.
 type Create struct {

@@ -69,7 +69,7 @@ func (s *longTask) Checkpoint(ctx context.Context, _ string, seq int64) ([]byte,
 			flow.Evolve(state, &e)
 		}
 	}
-	return flow.EncodeSnapshot(state), nil
+	return flow.EncodeSnapshot(state).Bytes(), nil
 }
 
 func (s *longTask) Load(ctx context.Context, _ []string) ([]*persistence.Record, error) {

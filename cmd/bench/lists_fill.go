@@ -240,8 +240,12 @@ func (c *copier) task() persistence.Commit {
 	if how == "failed" {
 		columns.Error = fmt.Sprintf("%s: refused %d of kind %c%c", columns.Cursor, c.rng.IntN(1000), 'a'+c.rng.IntN(10), 'a'+c.rng.IntN(5))
 	}
+	var snapshot flow.Snapshot
+	if of.Snapshot != nil {
+		snapshot = flow.Snapshot{of.Snapshot}
+	}
 	return persistence.Commit{
-		Task: "task-" + uuid.Must(uuid.NewV7()).String(), Seq: 1, At: columns.EndedAt, Events: of.Rows[0].Events, Columns: &columns, Snapshot: of.Snapshot,
+		Task: "task-" + uuid.Must(uuid.NewV7()).String(), Seq: 1, At: columns.EndedAt, Events: of.Rows[0].Events, Columns: &columns, Snapshot: snapshot,
 		Create: &persistence.Create{FlowID: f.ID, VersionID: c.version[f.ID], Labels: labelsOf(c.rng), Params: []byte(`{"do":"completed"}`), CreatedAt: created},
 	}
 }

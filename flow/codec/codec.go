@@ -21,6 +21,9 @@ type Codec struct {
 	broken  string // why it cannot go on; "" = it can
 	whole   bool   // lists are made in one piece
 
+	sharing bool     // large values are pieces of their own
+	pieces  [][]byte // before b
+
 	large  []json.RawMessage // values so far that are worth to be looked for again
 	places map[uint64]int    // in large, by hash, of the first with it
 }
@@ -28,6 +31,17 @@ type Codec struct {
 // largeValue is how long a value is that is written once, however often it is there: what a task was started with is
 // also what its steps see, and the jobs of a step have the same params.
 const largeValue = 128
+
+// pieceOfItsOwn is how long a value is that is not copied by a writer that shares: of shorter ones the list of pieces would be as long as they are.
+const pieceOfItsOwn = 512
+
+// Copied is how many bytes a writer that shares copies of values of so many bytes.
+func Copied(value int) int {
+	if value >= pieceOfItsOwn {
+		return 0
+	}
+	return value
+}
 
 // The two things that may be wrong with bytes.
 const (
@@ -37,6 +51,9 @@ const (
 
 // Write begins to write behind some bytes.
 func Write(b []byte) *Codec { return &Codec{b: b} }
+
+// WriteSharing begins to write in pieces: large values stay where they are, and are not to be changed from then on.
+func WriteSharing(b []byte) *Codec { return &Codec{b: b, sharing: true} }
 
 // Read begins to read what anybody may have written.
 func Read(b []byte) *Codec { return &Codec{b: b, reading: true} }
@@ -49,6 +66,9 @@ func (c *Codec) Reading() bool { return c.reading }
 
 // Bytes are what it has written, or has yet to read.
 func (c *Codec) Bytes() []byte { return c.b }
+
+// Pieces are what a writer that shares has written: one behind the other.
+func (c *Codec) Pieces() [][]byte { return append(c.pieces, c.b) }
 
 // Broken says why it cannot go on; "" = it can.
 func (c *Codec) Broken() string { return c.broken }
@@ -131,7 +151,12 @@ func (c *Codec) Raw(v *json.RawMessage) {
 		n = c.known(*v)
 	}
 	c.Int(&n)
-	if n > 0 {
+	switch {
+	case n <= 0:
+	case c.sharing && n >= pieceOfItsOwn:
+		c.pieces = append(c.pieces, c.b, *v)
+		c.b = c.b[len(c.b):]
+	default:
 		c.b = append(c.b, *v...)
 	}
 }

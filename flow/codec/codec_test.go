@@ -1,7 +1,9 @@
 package codec
 
 import (
+	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,6 +57,15 @@ func TestWhatIsWrittenIsReadAgain(t *testing.T) {
 		require.Equal(t, want, got)
 	}
 	require.Less(t, len(w.Bytes()), 2*len(large), "a large value is written once")
+}
+
+func TestSharingWritesTheSameWithoutCopyingLargeValues(t *testing.T) {
+	value := some()
+	whole, sharing := Write([]byte("before")), WriteSharing([]byte("before"))
+	code(whole, &value)
+	code(sharing, &value)
+	require.Equal(t, whole.Bytes(), bytes.Join(sharing.Pieces(), nil))
+	require.True(t, slices.ContainsFunc(sharing.Pieces(), func(piece []byte) bool { return len(piece) > 0 && &piece[0] == &large[0] }))
 }
 
 func FuzzRead(f *testing.F) {

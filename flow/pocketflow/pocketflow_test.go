@@ -67,7 +67,7 @@ func tellAll(t *testing.T, definition string, task pocketflow.Task, runs ...pock
 	row := flow.Row{Format: flow.Format}
 	row.Add(h.Events)
 	require.NoError(t, flow.Fold(folded, row.Bytes()))
-	require.Equal(t, flow.EncodeSnapshot(h.State), flow.EncodeSnapshot(folded), "a member that reads the events comes to the same state")
+	require.Equal(t, flow.EncodeSnapshot(h.State).Bytes(), flow.EncodeSnapshot(folded).Bytes(), "a member that reads the events comes to the same state")
 	return h
 }
 

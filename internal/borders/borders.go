@@ -49,6 +49,7 @@ var table = []row{
 	{"persistence/faulty", []string{"persistence", "flow"}},
 	{"persistence/internal/listing", []string{"persistence", "flow", "flow/stats"}},
 	{"persistence/internal/lru", nil},
+	{"persistence/internal/parts", []string{"persistence", "persistence/internal/listing", "flow"}},
 	{"persistence/internal/schema", nil},
 	{"engine", []string{"flow", "flow/codec"}},
 	{"actors", []string{"engine", "persistence", "flow", "flow/stats", "flow/trace", "internal/bounded", "internal/logids", "internal/series", "internal/tenure"}},

@@ -46,7 +46,7 @@ func (m core) of(task string) porcupine.Model {
 	if status := m.decide(s, flow.Start{Params: json.RawMessage("{}")}); status != 200 {
 		panic(fmt.Sprintf("e2e: the core does not begin the task: %d", status))
 	}
-	begin := string(flow.EncodeSnapshot(s))
+	begin := string(flow.EncodeSnapshot(s).Bytes())
 	model := porcupine.NondeterministicModel{Init: func() []any { return []any{begin} }, Step: m.step}
 	return model.ToModel()
 }
@@ -75,7 +75,7 @@ func (m core) step(state, input, output any) []any {
 	if m.decide(s, in.command()) != out.status {
 		return nil
 	}
-	return []any{string(flow.EncodeSnapshot(s))}
+	return []any{string(flow.EncodeSnapshot(s).Bytes())}
 }
 
 // claim is one of a job that the answer names; after a lost answer some job may have been claimed by a token that nobody knows.
@@ -84,13 +84,13 @@ func (m core) claim(state any, s *flow.State, in asked, out answered) []any {
 		if !m.claims(s, out.job, in.worker, out.token) {
 			return nil
 		}
-		return []any{string(flow.EncodeSnapshot(s))}
+		return []any{string(flow.EncodeSnapshot(s).Bytes())}
 	}
 	next := []any{state}
 	for _, st := range s.Active() { // of the task's root: the flow has no other scope
 		job := flow.JobID(s.Task, flow.Address{Node: st.Key, Visit: st.Visit, Attempt: 1})
 		if claimed := m.read(state); m.claims(claimed, job, in.worker, "lost "+in.request) {
-			next = append(next, string(flow.EncodeSnapshot(claimed)))
+			next = append(next, string(flow.EncodeSnapshot(claimed).Bytes()))
 		}
 	}
 	return next

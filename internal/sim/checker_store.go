@@ -25,7 +25,7 @@ func (c *checker) beside(t *shadow, commit *persistence.Commit) {
 	if have.Status != want.Status || have.Error != want.Error || have.Paused != want.Paused || have.EndedAt != want.EndedAt {
 		c.w.fail("task %s: its columns are %+v, its journal says %+v", commit.Task, have, want)
 	}
-	if commit.Snapshot != nil && !bytes.Equal(commit.Snapshot, c.encode(t.state)) {
+	if commit.Snapshot != nil && !bytes.Equal(commit.Snapshot.Bytes(), c.encode(t.state)) {
 		c.w.fail("task %s: the snapshot at %d is not what its journal says", commit.Task, commit.Seq)
 	}
 	if commit.Snapshot != nil {
@@ -39,8 +39,9 @@ func (c *checker) beside(t *shadow, commit *persistence.Commit) {
 
 // readable checks that whoever reads a snapshot has the same state.
 func (c *checker) readable(t *shadow, commit *persistence.Commit) {
-	s, ok := flow.DecodeSnapshot(commit.Snapshot, t.state.Plan)
-	if !ok || !bytes.Equal(commit.Snapshot, c.encode(s)) {
+	written := commit.Snapshot.Bytes()
+	s, ok := flow.DecodeSnapshot(written, t.state.Plan)
+	if !ok || !bytes.Equal(written, c.encode(s)) {
 		c.w.fail("task %s: the snapshot at %d reads as another state", commit.Task, commit.Seq)
 	}
 }
@@ -62,7 +63,7 @@ func (c *checker) rest(t *shadow, in *stored) {
 }
 
 func (c *checker) encode(s *flow.State) []byte {
-	return flow.EncodeSnapshot(s)
+	return flow.EncodeSnapshot(s).Bytes()
 }
 
 // queue checks that the queue has all jobs of a task that wait for pollers, and no other ones than those and such that are claimed.

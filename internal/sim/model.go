@@ -113,7 +113,7 @@ func (m *model) apply(t *stored, c *persistence.Commit) {
 		t.Columns, t.UpdatedAt = *c.Columns, c.At
 	}
 	if c.Snapshot != nil && t.snapshotSeq <= c.Seq {
-		t.snapshot, t.snapshotSeq = c.Snapshot, c.Seq
+		t.snapshot, t.snapshotSeq = c.Snapshot.Bytes(), c.Seq
 	}
 	if c.Rest != nil {
 		t.resting, t.due = c.Rest.Resting, 0

@@ -62,10 +62,10 @@ func (s *store) commit(c persistence.Commit) {
 		t.Cursor, t.LastAction, t.Error = listing.Text(t.Cursor), listing.Text(t.LastAction), listing.Text(t.Error)
 	}
 	if c.Checkpoint {
-		t.checkpoints = append(t.checkpoints, checkpoint{c.Seq, slices.Clone(c.Snapshot)})
+		t.checkpoints = append(t.checkpoints, checkpoint{c.Seq, c.Snapshot.Bytes()})
 	}
 	if c.Snapshot != nil {
-		t.snapshot, t.snapshotSeq = slices.Clone(c.Snapshot), c.Seq
+		t.snapshot, t.snapshotSeq = c.Snapshot.Bytes(), c.Seq
 	}
 	if c.Rest != nil {
 		t.rest = *c.Rest

@@ -80,7 +80,7 @@ func (i *importer) add(ctx context.Context, v *persistence.Version, t *tell.Task
 	}
 	b := &i.batch
 	b.commits, b.said, b.runs = append(b.commits, c), append(b.said, said), append(b.runs, len(i.file.runs[t.ID]))
-	if b.bytes += len(c.Events) + len(c.Snapshot); len(b.commits) == batchTasks || b.bytes > batchBytes {
+	if b.bytes += len(c.Events) + c.Snapshot.Len(); len(b.commits) == batchTasks || b.bytes > batchBytes {
 		return i.flush(ctx)
 	}
 	return nil

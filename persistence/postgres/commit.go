@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -24,7 +25,7 @@ func (s *store) Commit(ctx context.Context, incarnation string, batch []persiste
 	err := s.lanes.use(ctx, func(lane *pgxpool.Conn) error {
 		b.conn = lane.Conn()
 		b.at = s.memory.recall(time.Now()) // of this connection, or a later one
-		written, err := b.write(ctx, batch, answers)
+		written, err := b.whole(ctx, batch, answers)
 		if err == nil && !written || conflicts(err) {
 			return b.apart(ctx, batch, answers)
 		}
@@ -44,6 +45,18 @@ type batches struct {
 	incarnation string
 	at          moment
 	repeated    bool // tasks that begin may be there already
+}
+
+// whole writes a batch by one statement, or, when there are checkpoints in parts, in one transaction.
+func (b *batches) whole(ctx context.Context, batch []persistence.Commit, answers []error) (written bool, err error) {
+	if !slices.ContainsFunc(batch, inParts) {
+		return b.write(ctx, batch, answers)
+	}
+	err = pgx.BeginFunc(ctx, b.conn, func(pgx.Tx) (err error) {
+		written, err = b.write(ctx, batch, answers)
+		return err
+	})
+	return written, err
 }
 
 // conflicts is true when a task that begins or a row of a journal is there already. Nothing was written.
@@ -84,7 +97,10 @@ func (b *batches) write(ctx context.Context, batch []persistence.Commit, answers
 			}
 		}
 	}
-	return written, nil
+	if !written {
+		return false, nil
+	}
+	return true, b.writeParts(ctx, batch, answers)
 }
 
 // binaryFormat is that of all parameters and columns.

@@ -16,16 +16,21 @@ import (
 // Load reads the tasks and then the rows after the snapshots it has just read, so a snapshot written
 // in between does no harm.
 func (s *store) Load(ctx context.Context, ids []string) ([]*persistence.Record, error) {
+	var sizes []int64
 	scan := func(row listing.Row, r *persistence.Record) error {
-		return listing.Scan(row, &r.TaskRow, &r.Snapshot, &r.SnapshotSeq, &r.Resting)
+		sizes = append(sizes, 0)
+		return listing.Scan(row, &r.TaskRow, &r.Snapshot, &r.SnapshotSeq, &r.Resting, &sizes[len(sizes)-1])
 	}
 	known := s.larges.known(ids)
 	found, err := read(ctx, s, "load", scan, "SELECT "+listing.Columns+`,
 		CASE WHEN EXISTS (SELECT FROM unnest($2::text[], $3::bigint[], $4::bigint[]) AS k (id, created_at, seq)
 				WHERE k.id = t.id AND k.created_at = t.created_at AND k.seq = coalesce(c.seq, t.snapshot_seq)) THEN NULL
-			WHEN c.seq IS NULL THEN t.snapshot ELSE c.snapshot END, coalesce(c.seq, t.snapshot_seq), t.resting`+dialect.From()+
+			WHEN c.seq IS NULL THEN t.snapshot ELSE c.snapshot END, coalesce(c.seq, t.snapshot_seq), t.resting, coalesce(c.size, 0)`+dialect.From()+
 		newestCheckpoint+` WHERE t.id = ANY($1)`, ids, known.ids, known.created, known.seq)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.complete(ctx, found, sizes); err != nil {
 		return nil, err
 	}
 	s.larges.learn(known, found)
@@ -47,7 +52,8 @@ func (s *store) Load(ctx context.Context, ids []string) ([]*persistence.Record, 
 }
 
 const newestCheckpoint = `
-		LEFT JOIN LATERAL (SELECT seq, snapshot FROM troupe.checkpoints WHERE task = t.id AND seq > t.snapshot_seq ORDER BY seq DESC LIMIT 1) c ON true`
+		LEFT JOIN LATERAL (SELECT seq, size, snapshot FROM troupe.checkpoints
+			WHERE task = t.id AND seq > t.snapshot_seq AND part = 0 ORDER BY seq DESC LIMIT 1) c ON true`
 
 func (s *store) loadRows(ctx context.Context, found []persistence.Record) error {
 	if len(found) == 0 {
@@ -84,7 +90,7 @@ func (s *store) Sizes(ctx context.Context, ids []string) ([]int64, error) {
 		bytes int64
 	}
 	scan := func(row listing.Row, n *size) error { return row.Scan(&n.task, &n.bytes) }
-	found, err := read(ctx, s, "measure tasks", scan, `SELECT t.id, coalesce(octet_length(CASE WHEN c.seq IS NULL THEN t.snapshot ELSE c.snapshot END), 0)
+	found, err := read(ctx, s, "measure tasks", scan, `SELECT t.id, coalesce(c.size, octet_length(t.snapshot), 0)
 		+ coalesce((SELECT sum(octet_length(events)) FROM troupe.task_events WHERE task = troupe.journal_key(t.id) AND seq > coalesce(c.seq, t.snapshot_seq)), 0)
 		FROM troupe.tasks t`+newestCheckpoint+` WHERE t.id = ANY($1)`, slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !flow.IsText(id) }))
 	if err != nil {
@@ -105,15 +111,7 @@ func (s *store) Checkpoints(ctx context.Context, task string) ([]int64, error) {
 	if !flow.IsText(task) {
 		return nil, nil
 	}
-	return read(ctx, s, "list checkpoints", listing.ScanValue[int64], "SELECT seq FROM troupe.checkpoints WHERE task = $1 ORDER BY seq", task)
-}
-
-func (s *store) Checkpoint(ctx context.Context, task string, seq int64) ([]byte, error) {
-	b, err := find(ctx, s, "read a checkpoint", listing.ScanValue[[]byte], "SELECT snapshot FROM troupe.checkpoints WHERE task = $1 AND seq = $2", task, seq)
-	if err != nil {
-		return nil, err
-	}
-	return *b, nil
+	return read(ctx, s, "list checkpoints", listing.ScanValue[int64], "SELECT seq FROM troupe.checkpoints WHERE task = $1 AND part = 0 ORDER BY seq", task)
 }
 
 // ofShards is a condition: $1 has a bit for each shard that is meant, or is null. A bit is found at once, in a list it is looked for.

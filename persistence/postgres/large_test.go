@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/internal/pgtest"
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -26,7 +27,7 @@ func TestALargeSnapshotIsSentOnceAndReadAsItIs(t *testing.T) {
 	}
 	large := func(b byte) []byte { return bytes.Repeat([]byte{b}, 200<<10) }
 
-	commit(persistence.Commit{Task: "a", Seq: 1, Snapshot: large('1'), Rest: &persistence.Rest{Resting: true}})
+	commit(persistence.Commit{Task: "a", Seq: 1, Snapshot: flow.Snapshot{large('1')}, Rest: &persistence.Rest{Resting: true}})
 	require.Equal(t, large('1'), snapshot())
 	_, err := admin.Exec(ctx, "UPDATE tasks SET snapshot = 'changed'") // what is not sent is not seen
 	require.NoError(t, err)
@@ -34,10 +35,10 @@ func TestALargeSnapshotIsSentOnceAndReadAsItIs(t *testing.T) {
 	commit(row(2))
 	require.Equal(t, large('1'), snapshot(), "a row behind it changes no snapshot")
 
-	commit(persistence.Commit{Task: "a", Seq: 2, Snapshot: large('2'), Rest: &persistence.Rest{Resting: true}})
+	commit(persistence.Commit{Task: "a", Seq: 2, Snapshot: flow.Snapshot{large('2')}, Rest: &persistence.Rest{Resting: true}})
 	require.Equal(t, large('2'), snapshot())
 	c := row(3)
-	c.Snapshot, c.Checkpoint = large('3'), true
+	c.Snapshot, c.Checkpoint = flow.Snapshot{large('3')}, true
 	commit(c)
 	require.Equal(t, large('3'), snapshot())
 
@@ -54,6 +55,6 @@ func TestALargeSnapshotIsSentOnceAndReadAsItIs(t *testing.T) {
 	for seq := range int64(2) {
 		commit(row(seq + 2))
 	}
-	commit(persistence.Commit{Task: "a", Seq: 3, Snapshot: large('4'), Rest: &persistence.Rest{Resting: true}})
+	commit(persistence.Commit{Task: "a", Seq: 3, Snapshot: flow.Snapshot{large('4')}, Rest: &persistence.Rest{Resting: true}})
 	require.Equal(t, large('4'), snapshot(), "another task with the id of one that was deleted")
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
@@ -80,6 +81,17 @@ func (l *list) bytea(b []byte) {
 	}
 	l.head(pgtype.ByteaOID, len(b))
 	l.buf = append(l.buf, b...)
+}
+
+func (l *list) snapshot(s flow.Snapshot) {
+	if s == nil {
+		l.null(pgtype.ByteaOID)
+		return
+	}
+	l.head(pgtype.ByteaOID, s.Len())
+	for _, piece := range s {
+		l.buf = append(l.buf, piece...)
+	}
 }
 
 // jsonb is null for nil. In the binary format a version comes before the text.

@@ -109,8 +109,8 @@ func (h *historian) keep(task string, events []flow.Event) {
 	row := flow.AppendEvents(nil, events)
 	h.rows = append(h.rows, []any{md5.Sum([]byte(task)), h.seq, h.env.Now, row})
 	if h.journal += len(row); persistence.CheckpointDue(h.journal, h.snapshot) {
-		snapshot := flow.EncodeSnapshot(h.state)
-		h.checks = append(h.checks, []any{task, h.seq, snapshot})
+		snapshot := flow.EncodeSnapshot(h.state).Bytes()
+		h.checks = append(h.checks, []any{task, h.seq, 0, len(snapshot), snapshot})
 		h.journal, h.snapshot = 0, len(snapshot)
 	}
 	if len(h.rows) == 10_000 {
@@ -122,7 +122,7 @@ func (h *historian) flush() {
 	for table, rows := range map[string]*[][]any{"task_events": &h.rows, "checkpoints": &h.checks} {
 		columns := []string{"task", "seq", "at", "events"}
 		if table == "checkpoints" {
-			columns = []string{"task", "seq", "snapshot"}
+			columns = []string{"task", "seq", "part", "size", "snapshot"}
 		}
 		_, err := h.x.admin.CopyFrom(context.Background(), pgx.Identifier{table}, columns, pgx.CopyFromRows(*rows))
 		require.NoError(h.b, err)

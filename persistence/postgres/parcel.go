@@ -7,8 +7,10 @@ import (
 
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
+	"github.com/troupe-engine/troupe/persistence/internal/parts"
 )
 
 // parcel is a batch as it is sent: a list of each kind.
@@ -79,10 +81,12 @@ func (p *parcel) add(c *persistence.Commit, m *memory) {
 	}
 	if c.Checkpoint {
 		l := &p.lists[checks]
-		l.begin(3)
+		l.begin(5)
 		l.text(c.Task)
 		l.number(c.Seq)
-		l.bytea(c.Snapshot)
+		l.number(0)
+		l.number(int64(c.Snapshot.Len()))
+		l.bytea(parts.First(c.Snapshot))
 		l.end()
 	}
 	p.addRest(c)
@@ -161,12 +165,12 @@ func (p *parcel) addTask(c *persistence.Commit, m *memory) {
 	l.text(c.Create.BodyHash)
 	l.jsonb(listing.Labels(c.Create.Labels))
 	l.bytea(c.Create.Params)
-	l.bytea(passing(c))
+	l.snapshot(passing(c))
 	l.end()
 }
 
 // passing is a snapshot that the next one replaces.
-func passing(c *persistence.Commit) []byte {
+func passing(c *persistence.Commit) flow.Snapshot {
 	if c.Checkpoint {
 		return nil
 	}
@@ -214,7 +218,7 @@ func (p *parcel) addChange(c *persistence.Commit) {
 	} else {
 		l.null(pgtype.BoolOID)
 	}
-	l.bytea(snapshot)
+	l.snapshot(snapshot)
 	l.end()
 }
 

@@ -38,7 +38,7 @@ const (
 	INSERT INTO troupe.task_events (task, seq, at, events) SELECT x.* FROM %s x%s)`
 
 	addCheckpoints = `checked AS (
-	INSERT INTO troupe.checkpoints (task, seq, snapshot) SELECT x.* FROM %s x%s)`
+	INSERT INTO troupe.checkpoints (task, seq, part, size, snapshot) SELECT x.* FROM %s x%s)`
 
 	showColumns = `shown AS (
 	UPDATE troupe.tasks t SET status = x.status, cursor = x.cursor, last_action = x.last_action, error = x.error, waits = x.waits, wait = x.wait,

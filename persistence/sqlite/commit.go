@@ -77,9 +77,9 @@ func (t tx) commit(c *persistence.Commit) error {
 func (t tx) snapshot(n int64, c *persistence.Commit) (err error) {
 	switch {
 	case c.Checkpoint:
-		_, err = t.exec("INSERT INTO checkpoints (task, seq, snapshot) VALUES (?, ?, ?)", c.Task, c.Seq, c.Snapshot)
+		return t.checkpoint(c)
 	case c.Snapshot != nil:
-		_, err = t.exec("UPDATE tasks SET snapshot = ?1, snapshot_seq = ?2 WHERE n = ?3 AND snapshot_seq <= ?2", c.Snapshot, c.Seq, n)
+		_, err = t.exec("UPDATE tasks SET snapshot = ?1, snapshot_seq = ?2 WHERE n = ?3 AND snapshot_seq <= ?2", c.Snapshot.Bytes(), c.Seq, n)
 	}
 	return err
 }

@@ -13,7 +13,7 @@ import (
 
 // Load reads snapshots and rows in one transaction, so that they fit each other.
 func (s *store) Load(ctx context.Context, ids []string) ([]*persistence.Record, error) {
-	t, err := s.readers.begin(ctx, loadQuery, loadRowsQuery)
+	t, err := s.readers.begin(ctx, loadQuery, loadRowsQuery, partsQuery)
 	if err != nil {
 		return nil, wrap("load", err)
 	}
@@ -26,6 +26,12 @@ func (s *store) Load(ctx context.Context, ids []string) ([]*persistence.Record, 
 	for i := range found {
 		l := &found[i]
 		records[l.at], journals[i] = &l.Record, [3]int64{l.at, l.n, l.SnapshotSeq}
+		if l.size == 0 {
+			continue
+		}
+		if l.Snapshot, err = restOf(ctx, t, l.ID, l.SnapshotSeq, l.Snapshot, l.size); err != nil {
+			return nil, err
+		}
 	}
 	where, err := json.Marshal(journals)
 	if err != nil {
@@ -44,11 +50,12 @@ func (s *store) Load(ctx context.Context, ids []string) ([]*persistence.Record, 
 // loaded is a task as it is loaded.
 type loaded struct {
 	at, n int64 // among those that are asked for; the number of its journal
+	size  int64 // of all parts of the checkpoint that its snapshot is the first one of; 0 = it is none
 	persistence.Record
 }
 
 func scanLoaded(row listing.Row, l *loaded) error {
-	return listing.Scan(row, &l.TaskRow, &l.Snapshot, &l.SnapshotSeq, &l.Resting, &l.at, &l.n)
+	return listing.Scan(row, &l.TaskRow, &l.Snapshot, &l.SnapshotSeq, &l.Resting, &l.at, &l.n, &l.size)
 }
 
 // loadedRow is one of a task's journal.
@@ -61,11 +68,11 @@ func scanLoadedRow(row listing.Row, r *loadedRow) error {
 	return row.Scan(&r.at, &r.Seq, &r.At, &r.Events)
 }
 
-var loadQuery = "SELECT " + listing.Columns + ", CASE WHEN c.seq IS NULL THEN t.snapshot ELSE c.snapshot END, coalesce(c.seq, t.snapshot_seq), t.resting, j.key, t.n" +
+var loadQuery = "SELECT " + listing.Columns + ", CASE WHEN c.seq IS NULL THEN t.snapshot ELSE c.snapshot END, coalesce(c.seq, t.snapshot_seq), t.resting, j.key, t.n, coalesce(c.size, 0)" +
 	" FROM json_each(?) j CROSS JOIN tasks t ON t.id = j.value" + dialect.Joins() + newestCheckpoint
 
 const (
-	newestCheckpoint = " LEFT JOIN checkpoints c ON c.task = t.id AND c.seq = (SELECT max(seq) FROM checkpoints WHERE task = t.id AND seq > t.snapshot_seq)"
+	newestCheckpoint = " LEFT JOIN checkpoints c ON c.task = t.id AND c.part = 0 AND c.seq = (SELECT max(seq) FROM checkpoints WHERE task = t.id AND seq > t.snapshot_seq)"
 	loadRowsQuery    = "SELECT j.value ->> 0, e.seq, e.at, e.events FROM json_each(?) j CROSS JOIN task_events e ON e.task = j.value ->> 1 AND e.seq > j.value ->> 2"
 	rowsQuery        = "SELECT seq, at, events FROM task_events WHERE task = (SELECT n FROM tasks WHERE id = ?) AND seq > ? ORDER BY seq LIMIT ?"
 )
@@ -94,20 +101,12 @@ func (s *store) Sizes(ctx context.Context, ids []string) ([]int64, error) {
 }
 
 // sizeQuery measures columns: the length of anything else would be found by reading it.
-const sizeQuery = "SELECT coalesce(CASE WHEN c.seq IS NULL THEN length(t.snapshot) ELSE length(c.snapshot) END, 0)" +
+const sizeQuery = "SELECT coalesce(c.size, length(t.snapshot), 0)" +
 	" + coalesce((SELECT sum(length(events)) FROM task_events WHERE task = t.n AND seq > coalesce(c.seq, t.snapshot_seq)), 0)" +
 	" FROM tasks t" + newestCheckpoint + " WHERE t.id = ?"
 
 func (s *store) Checkpoints(ctx context.Context, task string) ([]int64, error) {
-	return read(ctx, &s.readers, "list checkpoints", listing.ScanValue[int64], "SELECT seq FROM checkpoints WHERE task = ? ORDER BY seq", task)
-}
-
-func (s *store) Checkpoint(ctx context.Context, task string, seq int64) ([]byte, error) {
-	b, err := first(ctx, &s.readers, "read a checkpoint", listing.ScanValue[[]byte], "SELECT snapshot FROM checkpoints WHERE task = ? AND seq = ?", task, seq)
-	if err != nil {
-		return nil, err
-	}
-	return *b, nil
+	return read(ctx, &s.readers, "list checkpoints", listing.ScanValue[int64], "SELECT seq FROM checkpoints WHERE task = ? AND part = 0 ORDER BY seq", task)
 }
 
 func (s *store) Unfinished(ctx context.Context, shards persistence.ShardSet, after string, limit int) ([]string, error) {

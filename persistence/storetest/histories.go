@@ -123,7 +123,7 @@ func (h *history) one(id string) persistence.Commit {
 		}
 	}
 	if flip("snapshot", 20) {
-		c.Snapshot = fmt.Append(nil, c.At)
+		c.Snapshot = pieces(fmt.Sprint(c.At))
 	}
 	if flip("rest", 30) {
 		c.Rest = &persistence.Rest{Resting: flip("resting", 60)}

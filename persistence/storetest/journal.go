@@ -49,7 +49,7 @@ var journal = []behavior{
 	{"a task may be created, rest and queue jobs at once", func(w *world) {
 		w.must(with(created("a"), func(c *persistence.Commit) {
 			c.Columns = &persistence.Columns{Status: "running"}
-			c.Snapshot = []byte("{}")
+			c.Snapshot = pieces("{}")
 			c.Rest = &persistence.Rest{Resting: true, Due: 9}
 			c.Enqueue = []persistence.QueueRow{{JobID: "j", Task: "a", Service: "s", EnqueuedAt: 4}}
 		}))
@@ -151,7 +151,7 @@ var journal = []behavior{
 		before := w.load("a")
 		everything := func(c *persistence.Commit) {
 			c.Columns = &persistence.Columns{Status: "failed"}
-			c.Snapshot = []byte("{}")
+			c.Snapshot = pieces("{}")
 			c.Rest = &persistence.Rest{Resting: true, Due: 3}
 			c.Enqueue = []persistence.QueueRow{{JobID: "new", Task: "a", Service: "s"}}
 			c.Dequeue = []string{"old"}
@@ -168,7 +168,7 @@ var journal = []behavior{
 	{"a commit without events changes what is beside the journal", func(w *world) {
 		w.must(created("a"))
 		w.must(appended("a", 2))
-		w.must(persistence.Commit{Task: "a", Seq: 2, At: 9, Columns: &persistence.Columns{Status: "running"}, Snapshot: []byte("{2}")})
+		w.must(persistence.Commit{Task: "a", Seq: 2, At: 9, Columns: &persistence.Columns{Status: "running"}, Snapshot: pieces("{2}")})
 		r := w.load("a")
 		require.Equal(w, "running", r.Status)
 		require.Equal(w, []byte("{2}"), r.Snapshot)
@@ -178,7 +178,7 @@ var journal = []behavior{
 	{"what is not given stays", func(w *world) {
 		columns := persistence.Columns{Status: "running", Cursor: "n", LastAction: "a", Error: "e", Paused: true, Steps: 4, Followed: 1}
 		w.must(with(created("a"), func(c *persistence.Commit) {
-			c.Columns, c.Snapshot, c.Rest = &columns, []byte("{1}"), &persistence.Rest{Resting: true, Due: 3}
+			c.Columns, c.Snapshot, c.Rest = &columns, pieces("{1}"), &persistence.Rest{Resting: true, Due: 3}
 		}))
 		w.must(appended("a", 2))
 		w.must(with(appended("a", 3), func(c *persistence.Commit) { c.Rest = &persistence.Rest{Resting: true, Due: 4} }))
@@ -195,23 +195,23 @@ var journal = []behavior{
 	}},
 	{"a snapshot stands for the rows before it and never goes back", func(w *world) {
 		w.must(created("a"))
-		w.must(with(appended("a", 2), func(c *persistence.Commit) { c.Snapshot = []byte("{2}") }))
+		w.must(with(appended("a", 2), func(c *persistence.Commit) { c.Snapshot = pieces("{2}") }))
 		w.must(appended("a", 3))
 		r := w.load("a")
 		require.EqualValues(w, 2, r.SnapshotSeq)
 		require.Equal(w, []int64{3}, sequence(r.Rows))
-		require.ErrorIs(w, w.commit(persistence.Commit{Task: "a", Seq: 1, Snapshot: []byte("{1}")})[0], persistence.ErrStale)
+		require.ErrorIs(w, w.commit(persistence.Commit{Task: "a", Seq: 1, Snapshot: pieces("{1}")})[0], persistence.ErrStale)
 		require.Equal(w, []byte("{2}"), w.load("a").Snapshot)
-		w.must(persistence.Commit{Task: "a", Seq: 3, Snapshot: []byte("{3}")})
+		w.must(persistence.Commit{Task: "a", Seq: 3, Snapshot: pieces("{3}")})
 		require.Equal(w, []byte("{3}"), w.load("a").Snapshot)
 		require.Empty(w, w.load("a").Rows)
 		require.Len(w, got[persistence.Row](w)(w.Rows(w.ctx(), "a", 0, part(9))), 3)
 	}},
 	{"checkpoints stay when newer ones are written, and the newest counts as the snapshot", func(w *world) {
-		check := func(c *persistence.Commit) { c.Snapshot, c.Checkpoint = fmt.Append(nil, c.Seq), true }
+		check := func(c *persistence.Commit) { c.Snapshot, c.Checkpoint = pieces(fmt.Sprint(c.Seq)), true }
 		w.must(with(created("a"), check), with(created("b"), check))
 		require.Equal(w, []byte("1"), w.load("a").Snapshot)
-		w.must(with(appended("a", 2), func(c *persistence.Commit) { c.Snapshot = []byte("passing") }))
+		w.must(with(appended("a", 2), func(c *persistence.Commit) { c.Snapshot = pieces("passing") }))
 		require.Equal(w, []byte("passing"), w.load("a").Snapshot)
 		w.must(with(appended("a", 3), check))
 		w.must(with(appended("a", 4), func(c *persistence.Commit) { c.Columns = &persistence.Columns{Status: "running"} }))
@@ -242,24 +242,54 @@ var journal = []behavior{
 		large := bytes.Repeat([]byte("x"), 100_000)
 		w.must(with(appended("a", 2), func(c *persistence.Commit) { c.Events = large }))
 		require.Equal(w, []int64{before[0] + 100_000}, got[int64](w)(w.Sizes(w.ctx(), []string{"a"})))
-		w.must(with(appended("a", 3), func(c *persistence.Commit) { c.Snapshot = []byte("small") }))
+		w.must(with(appended("a", 3), func(c *persistence.Commit) { c.Snapshot = pieces("small") }))
 		require.Equal(w, []int64{5}, got[int64](w)(w.Sizes(w.ctx(), []string{"a"})), "rows before a snapshot are not read")
-		w.must(with(appended("a", 4), func(c *persistence.Commit) { c.Snapshot, c.Checkpoint = large, true }))
+		w.must(with(appended("a", 4), func(c *persistence.Commit) { c.Snapshot, c.Checkpoint = flow.Snapshot{large}, true }))
 		require.Equal(w, []int64{100_000}, got[int64](w)(w.Sizes(w.ctx(), []string{"a"})))
 		require.Empty(w, got[int64](w)(w.Sizes(w.ctx(), nil)))
 	}},
+	{"a large checkpoint comes back byte for byte", func(w *world) {
+		w.must(created("b"))
+		seq := int64(1)
+		w.must(created("a"))
+		for _, size := range []int{0, persistence.LargeSnapshot - 1, persistence.LargeSnapshot, persistence.LargeSnapshot + 1, 3*persistence.LargeSnapshot + 7} {
+			seq++
+			large := flow.Snapshot{bytes.Repeat([]byte("ab"), size/2), bytes.Repeat([]byte("c"), size%2)}
+			check := func(c *persistence.Commit) { c.Snapshot, c.Checkpoint = large, true }
+			answers := w.commit(with(appended("a", seq), check), with(appended("b", 7), check), with(appended("x", 2), check), with(created("b"), check))
+			require.NoError(w, answers[0])
+			require.ErrorIs(w, answers[1], persistence.ErrStale)
+			require.ErrorIs(w, answers[2], persistence.ErrUnknown)
+			require.ErrorIs(w, answers[3], persistence.ErrExists)
+			for range 2 {
+				same(w, large.Bytes(), w.load("a").Snapshot)
+			}
+			kept, err := w.Checkpoint(w.ctx(), "a", seq)
+			require.NoError(w, err)
+			same(w, large.Bytes(), kept)
+			require.Equal(w, []int64{int64(size)}, got[int64](w)(w.Sizes(w.ctx(), []string{"a"})))
+		}
+		require.Equal(w, []int64{2, 3, 4, 5, 6}, got[int64](w)(w.Checkpoints(w.ctx(), "a")))
+		require.Empty(w, got[int64](w)(w.Checkpoints(w.ctx(), "b")))
+	}},
 	{"checkpoints go with their task", func(w *world) {
-		w.must(with(created("a"), func(c *persistence.Commit) {
-			c.Snapshot, c.Checkpoint, c.Columns = []byte("1"), true, &persistence.Columns{Status: "completed", EndedAt: 5}
-		}))
-		n, err := w.DeleteEnded(w.ctx(), 9, 9)
-		require.NoError(w, err)
-		require.Equal(w, 1, n)
-		require.Empty(w, got[int64](w)(w.Checkpoints(w.ctx(), "a")))
+		for _, size := range []int{1, 2*persistence.LargeSnapshot + 1} {
+			w.must(with(created("a"), func(c *persistence.Commit) {
+				c.Snapshot, c.Checkpoint, c.Columns = flow.Snapshot{make([]byte, size)}, true, &persistence.Columns{Status: "completed", EndedAt: 5}
+			}))
+			n, err := w.DeleteEnded(w.ctx(), 9, 9)
+			require.NoError(w, err)
+			require.Equal(w, 1, n)
+			require.Empty(w, got[int64](w)(w.Checkpoints(w.ctx(), "a")))
+			_, err = w.Checkpoint(w.ctx(), "a", 1)
+			require.ErrorIs(w, err, persistence.ErrNotFound)
+		}
 	}},
 	{"values come back byte for byte", func(w *world) {
 		for name, value := range odd {
-			w.must(with(created(name), func(c *persistence.Commit) { c.Events, c.Create.Params, c.Snapshot = value, value, value }))
+			w.must(with(created(name), func(c *persistence.Commit) {
+				c.Events, c.Create.Params, c.Snapshot = value, value, flow.Snapshot{value}
+			}))
 			w.must(with(appended(name, 2), func(c *persistence.Commit) { c.Events = value }), created(name+"!"))
 			w.must(with(appended(name, 3), func(c *persistence.Commit) { c.Events = value }))
 			r := w.load(name)
@@ -329,7 +359,7 @@ func mixed(w *world) {
 		id := fmt.Sprintf("task-%03d", i)
 		switch i % 5 {
 		case 0:
-			second, want = append(second, with(created(id), func(c *persistence.Commit) { c.Snapshot = []byte(id) })), append(want, nil)
+			second, want = append(second, with(created(id), func(c *persistence.Commit) { c.Snapshot = pieces(id) })), append(want, nil)
 			continue
 		case 1:
 			second, want = append(second, appended(id, 2)), append(want, persistence.ErrUnknown)
@@ -361,4 +391,10 @@ func sequence(rows []persistence.Row) []int64 {
 		list = append(list, r.Seq)
 	}
 	return list
+}
+
+// same compares what would be too long to be shown.
+func same(w *world, want, have []byte) {
+	w.Helper()
+	require.True(w, bytes.Equal(want, have), "%d bytes instead of %d, or others", len(have), len(want))
 }

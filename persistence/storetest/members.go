@@ -31,7 +31,7 @@ var members = []behavior{
 			"a stale row":  appended("a", 1),
 			"a rest":       {Task: "a", Seq: 1, Rest: &persistence.Rest{Resting: true, Due: 5}},
 			"columns":      {Task: "a", Seq: 1, Columns: &persistence.Columns{Status: "running"}},
-			"a snapshot":   {Task: "a", Seq: 1, Snapshot: []byte("{}")},
+			"a snapshot":   {Task: "a", Seq: 1, Snapshot: pieces("{}")},
 			"a job":        {Task: "a", Seq: 1, Enqueue: []persistence.QueueRow{{JobID: "j", Task: "a"}}},
 			"unknown task": appended("x", 2),
 		} {

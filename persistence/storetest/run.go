@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -130,6 +131,11 @@ func created(id string) persistence.Commit {
 // appended is a plain append.
 func appended(id string, seq int64) persistence.Commit {
 	return persistence.Commit{Task: id, Seq: seq, Events: []byte("[2]"), At: seq}
+}
+
+// pieces is a snapshot with a text.
+func pieces(text string) flow.Snapshot {
+	return flow.Snapshot{[]byte(text[:len(text)/2]), []byte(text[len(text)/2:])}
 }
 
 // with changes a commit.

@@ -135,12 +135,14 @@ CREATE TABLE troupe.task_events (
 );
 
 -- Snapshots of long journals that stay, as places where reading a history may begin. The newest may be newer than
--- the one in tasks.
+-- the one in tasks. A large one is in parts, of which the first one, 0, stands for all.
 CREATE TABLE troupe.checkpoints (
 	task     text COLLATE "C" NOT NULL,
-	seq      bigint NOT NULL,
-	snapshot bytea  NOT NULL,
-	PRIMARY KEY (task, seq)
+	seq      bigint  NOT NULL,
+	part     integer NOT NULL,
+	size     bigint  NOT NULL, -- of all parts together; of the others 0
+	snapshot bytea   NOT NULL, -- this part of it
+	PRIMARY KEY (task, seq, part)
 );
 
 CREATE TABLE troupe.wakes (
@@ -253,7 +255,7 @@ CREATE TYPE troupe.batch_task AS (
 	steps bigint, followed bigint, paused boolean, resting boolean, shard bigint, settled_at bigint, status text, cursor text, last_action text, error text,
 	waits bigint, wait text, body_hash text, labels jsonb, params bytea, snapshot bytea);
 CREATE TYPE troupe.batch_row AS (task uuid, seq bigint, at bigint, events bytea);
-CREATE TYPE troupe.batch_checkpoint AS (task text, seq bigint, snapshot bytea);
+CREATE TYPE troupe.batch_checkpoint AS (task text, seq bigint, part bigint, size bigint, snapshot bytea);
 CREATE TYPE troupe.batch_change AS (
 	task text, seq bigint, at bigint, ended_at bigint, steps bigint, followed bigint, paused boolean,
 	status text, cursor text, last_action text, error text, waits bigint, wait text, resting boolean, snapshot bytea);

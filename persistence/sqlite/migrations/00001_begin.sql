@@ -109,12 +109,14 @@ CREATE TABLE task_events (
 ) STRICT;
 
 -- Snapshots of long journals that stay, as places where reading a history may begin. The newest may be newer than
--- the one in tasks.
+-- the one in tasks. A large one is in parts, of which the first one, 0, stands for all.
 CREATE TABLE checkpoints (
 	task     TEXT    NOT NULL,
 	seq      INTEGER NOT NULL,
-	snapshot BLOB    NOT NULL,
-	PRIMARY KEY (task, seq)
+	part     INTEGER NOT NULL,
+	size     INTEGER NOT NULL, -- of all parts together; of the others 0
+	snapshot BLOB    NOT NULL, -- this part of it
+	PRIMARY KEY (task, seq, part)
 ) STRICT;
 
 CREATE TABLE wakes (

@@ -1,0 +1,73 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/internal/listing"
+	"github.com/troupe-engine/troupe/persistence/internal/parts"
+)
+
+// inParts says whether a commit has more than fits into the row of its checkpoint.
+func inParts(c persistence.Commit) bool { return c.Checkpoint && c.Snapshot.Len() > parts.Size }
+
+// writeParts writes the rest of the checkpoints of a batch that was written, in its transaction.
+func (b *batches) writeParts(ctx context.Context, batch []persistence.Commit, answers []error) error {
+	for i, c := range batch {
+		if !inParts(c) || answers[i] != nil {
+			continue
+		}
+		for n, part := range parts.Of(c.Snapshot) {
+			if n == 0 {
+				continue
+			}
+			_, err := b.conn.Exec(ctx, b.store.schema.in("INSERT INTO troupe.checkpoints (task, seq, part, size, snapshot) VALUES ($1, $2, $3, 0, $4)"), c.Task, c.Seq, n, part)
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// complete reads what is behind the first parts of the checkpoints that were sent. A task that is deleted meanwhile has no snapshot.
+func (s *store) complete(ctx context.Context, found []persistence.Record, sizes []int64) (err error) {
+	for i := range found {
+		r := &found[i]
+		if r.Snapshot == nil || sizes[i] == 0 {
+			continue
+		}
+		r.Snapshot, err = s.rest(ctx, r.ID, r.SnapshotSeq, r.Snapshot, sizes[i])
+		if errors.Is(err, persistence.ErrNotFound) {
+			r.Snapshot, err = nil, nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *store) rest(ctx context.Context, task string, seq int64, first []byte, size int64) ([]byte, error) {
+	return parts.Join[pgtype.DriverBytes](first, size, func(scan func(listing.Row, *struct{}) error) error {
+		_, err := read(ctx, s, "read a checkpoint", scan, "SELECT snapshot FROM troupe.checkpoints WHERE task = $1 AND seq = $2 AND part > 0 ORDER BY part", task, seq)
+		return err
+	})
+}
+
+// Checkpoint reads all parts of one.
+func (s *store) Checkpoint(ctx context.Context, task string, seq int64) ([]byte, error) {
+	type head struct {
+		size  int64
+		first []byte
+	}
+	scan := func(row listing.Row, h *head) error { return row.Scan(&h.size, &h.first) }
+	h, err := find(ctx, s, "read a checkpoint", scan, "SELECT size, snapshot FROM troupe.checkpoints WHERE task = $1 AND seq = $2 AND part = 0", task, seq)
+	if err != nil {
+		return nil, err
+	}
+	return s.rest(ctx, task, seq, h.first, h.size)
+}

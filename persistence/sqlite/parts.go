@@ -1,0 +1,49 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/internal/listing"
+	"github.com/troupe-engine/troupe/persistence/internal/parts"
+)
+
+const (
+	addPart         = "INSERT INTO checkpoints (task, seq, part, size, snapshot) VALUES (?, ?, ?, ?, ?)"
+	partsQuery      = "SELECT snapshot FROM checkpoints WHERE task = ? AND seq = ? AND part > 0 ORDER BY part"
+	checkpointQuery = "SELECT size, snapshot FROM checkpoints WHERE task = ? AND seq = ? AND part = 0"
+)
+
+func (t tx) checkpoint(c *persistence.Commit) error {
+	size := c.Snapshot.Len()
+	for n, part := range parts.Of(c.Snapshot) {
+		if _, err := t.exec(addPart, c.Task, c.Seq, n, size, part); err != nil {
+			return err
+		}
+		size = 0
+	}
+	return nil
+}
+
+// restOf reads what is behind the first part of a checkpoint, in the transaction in which that was read.
+func restOf(ctx context.Context, from querier, task string, seq int64, first []byte, size int64) ([]byte, error) {
+	return parts.Join[sql.RawBytes](first, size, func(scan func(listing.Row, *struct{}) error) error {
+		_, err := read(ctx, from, "read a checkpoint", scan, partsQuery, task, seq)
+		return err
+	})
+}
+
+// Checkpoint reads all parts of one.
+func (s *store) Checkpoint(ctx context.Context, task string, seq int64) ([]byte, error) {
+	type head struct {
+		size  int64
+		first []byte
+	}
+	scan := func(row listing.Row, h *head) error { return row.Scan(&h.size, &h.first) }
+	h, err := first(ctx, &s.readers, "read a checkpoint", scan, checkpointQuery, task, seq)
+	if err != nil {
+		return nil, err
+	}
+	return restOf(ctx, &s.readers, task, seq, h.first, h.size)
+}
