@@ -206,6 +206,9 @@ const (
 	uniqueViolation      = "23505"
 	divisionByZero       = "22012"
 	lockNotAvailable     = "55P03"
+	queryCanceled        = "57014" // it took longer than statement_timeout
+	readOnly             = "25006"
+	idleTooLong          = "25P03" // within a transaction
 	tooManyConnections   = "53300"
 )
 
@@ -228,9 +231,14 @@ func wrap(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// isAway says whether the server could not be reached, went away, or has no room for what was asked.
+// isAway says whether the server could not be reached, went away, has no room for what was asked, does not write, or has somebody else
+// before us for too long.
 func isAway(err error) bool {
 	if e := new(pgconn.PgError); errors.As(err, &e) {
+		switch e.Code {
+		case readOnly, lockNotAvailable, queryCanceled, idleTooLong:
+			return true
+		}
 		for _, class := range []string{connectionException, noResources, operatorIntervention, systemError} {
 			if strings.HasPrefix(e.Code, class) {
 				return true
