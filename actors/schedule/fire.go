@@ -28,12 +28,11 @@ func (r *Runner) seeTo(s *persistence.Schedule) {
 		s.Due = r.now() // somebody has changed it, or it is gone: what there is now is read next
 		r.resume(s.ID)
 	case err != nil:
-		r.leaveAlone(s.ID)
-		if r.ctx.Err() == nil {
+		if r.leaveAlone(s.ID, true) && r.ctx.Err() == nil {
 			r.opts.Logger.Warn("the tasks of a schedule could not be begun: trying on", "schedule", s.Name, "error", err)
 		}
 	case waits:
-		r.leaveAlone(s.ID)
+		r.leaveAlone(s.ID, false)
 	default:
 		r.resume(s.ID)
 	}

@@ -57,6 +57,8 @@ type Runner struct {
 	ctx  context.Context
 	end  context.CancelFunc
 
+	unread bool // the last look has failed
+
 	mu      sync.Mutex
 	asked   bool // somebody wants it to look
 	running bool
@@ -72,8 +74,9 @@ type Runner struct {
 
 // pause is until when a schedule is left alone.
 type pause struct {
-	until int64
-	last  time.Duration
+	until  int64
+	last   time.Duration
+	failed bool // rather than that it waits for the end of a task
 }
 
 // Start begins to look after schedules.
@@ -180,11 +183,25 @@ func (r *Runner) read(by int64) ([]persistence.Schedule, error) {
 	ctx, cancel := r.host.Within(r.ctx, callTime)
 	defer cancel()
 	soon, err := r.opts.Store.DueSchedules(ctx, shards, by, atOnce)
-	if err != nil && r.ctx.Err() == nil {
-		r.opts.Logger.Warn("schedules could not be read", "error", err)
+	r.tell(err)
+	if err != nil {
+		return nil, err
 	}
 	r.forgetPauses(soon)
-	return soon, err
+	return soon, nil
+}
+
+// tell logs when schedules cannot be read any longer, and when they can again. Only run calls it, after one look and the next.
+func (r *Runner) tell(err error) {
+	switch {
+	case r.ctx.Err() != nil:
+		return
+	case err != nil && !r.unread:
+		r.opts.Logger.Warn("schedules could not be read: trying on", "error", err)
+	case err == nil && r.unread:
+		r.opts.Logger.Info("schedules can be read again")
+	}
+	r.unread = err != nil
 }
 
 // seeToAll has some schedules seen to side by side. Nobody waits for them here: one that is held up, by a member that does not answer, holds up no other.
@@ -271,12 +288,14 @@ func (r *Runner) pausedUntil(id string) int64 {
 	return r.pauses[id].until
 }
 
-// leaveAlone has nobody look at a schedule for a while.
-func (r *Runner) leaveAlone(id string) {
+// leaveAlone has nobody look at a schedule for a while, because it waits, or because something failed. It says whether that is new.
+func (r *Runner) leaveAlone(id string, failed bool) (news bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	last := min(max(tryAgain, 2*r.pauses[id].last), lookEvery)
-	r.pauses[id] = pause{r.now() + last.Milliseconds(), last}
+	before := r.pauses[id]
+	last := min(max(tryAgain, 2*before.last), lookEvery)
+	r.pauses[id] = pause{r.now() + last.Milliseconds(), last, failed}
+	return failed && !before.failed
 }
 
 func (r *Runner) resume(id string) {

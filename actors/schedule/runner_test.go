@@ -1,13 +1,16 @@
 package schedule
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -186,6 +189,37 @@ func TestAChangeIsHeardOfAtOnceAndWithoutWordSoon(t *testing.T) {
 		time.Sleep(2 * lookEvery)
 		require.GreaterOrEqual(t, len(s.slots()), 3+4, "nobody told, and it was found")
 	})
+}
+
+func TestAnOutageIsToldOnceAndSlotsAreMadeUpFor(t *testing.T) {
+	for call, told := range map[string]string{"DueSchedules": "schedules could not be read", "PutSchedule": "the tasks of a schedule could not be begun"} {
+		t.Run(call, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(t)
+				s.set(schedule.Spec{Cron: "* * * * *", CatchUp: schedule.CatchUpAll})
+				var away atomic.Bool
+				var log bytes.Buffer
+				o := s.options()
+				o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+				o.Store = faulty.Wrap(s.store, faulty.Hooks{Call: func(_ context.Context, name string) error {
+					if name == call && away.Load() {
+						return faulty.ErrFailed
+					}
+					return nil
+				}})
+				r := Start(o)
+				begin := time.Now().Truncate(time.Minute)
+				time.Sleep(time.Second)
+				away.Store(true)
+				time.Sleep(10 * time.Minute)
+				away.Store(false)
+				time.Sleep(2 * lookEvery)
+				r.Stop()
+				require.Equal(t, every(begin.Add(time.Minute), time.Minute, 10), s.slots())
+				require.Equal(t, 1, strings.Count(log.String(), told), log.String())
+			})
+		})
+	}
 }
 
 // TestWhoeverFallsOverInBetweenNoSlotIsLostOrDoubled has several runners look after the same schedule, each of which believes that it owns it, is
