@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -42,6 +43,7 @@ func parse(dsn string) (*pgxpool.Config, error) {
 	}
 	config, err := pgxpool.ParseConfig(dsn)
 	if err == nil {
+		config.ConnConfig.ConnectTimeout = cmp.Or(config.ConnConfig.ConnectTimeout, connectTime) // a DSN may say something else
 		return config, nil
 	}
 	if _, why, ok := strings.Cut(err.Error(), "`: "); ok && strings.Contains(dsn, "://") {

@@ -115,11 +115,11 @@ func (s *store) connect(ctx context.Context, dsn string, size sizes) (err error)
 	if s.lanes, err = connect(ctx, dsn, size.lanes, s.pool, s.steady); err != nil {
 		return err
 	}
-	if s.leases, err = connect(ctx, dsn, 1, s.pool, nil); err != nil {
+	if s.leases, err = connect(ctx, dsn, 1, s.pool, spare); err != nil {
 		return err
 	}
 	if size.keeper > 0 {
-		if s.keeper, err = connect(ctx, dsn, size.keeper, s.pool, nil); err != nil {
+		if s.keeper, err = connect(ctx, dsn, size.keeper, s.pool, spare); err != nil {
 			return err
 		}
 	}
@@ -154,6 +154,13 @@ func (s *store) steady(config *pgxpool.Config) {
 		s.larges.forget()
 		return nil
 	}
+}
+
+// spare has room for another connection while the driver still sees off one that has died: it waits up to 15 s for its other end, and a
+// lease lives for two.
+func spare(config *pgxpool.Config) {
+	config.MaxConns++
+	config.MaxConnIdleTime = time.Minute
 }
 
 func connect(ctx context.Context, dsn string, size int, lender *pool, change func(*pgxpool.Config)) (*pool, error) {
