@@ -55,3 +55,12 @@ func TestAServerThatHasUsWaitForTooLongIsNotAvailable(t *testing.T) {
 		})
 	}
 }
+
+func TestASchemaIsMadeHoweverImpatientTheDatabaseIsByItself(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	for _, setting := range []string{"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"} {
+		_, err := connect(t, dsn).Exec(t.Context(), "ALTER DATABASE "+databaseOf(t, dsn)+" SET "+setting+" = '1ms'")
+		require.NoError(t, err)
+	}
+	joined(t, dsn)
+}

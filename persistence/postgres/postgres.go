@@ -88,6 +88,9 @@ func (s *store) open(ctx context.Context, dsn string) error {
 	if err != nil {
 		return err
 	}
+	for name := range patience {
+		orElse(config.ConnConfig.RuntimeParams, name, 0) // for ever: large tables take their time
+	}
 	given, err := survey(ctx, config.ConnConfig)
 	if err != nil {
 		return err
@@ -146,13 +149,18 @@ func (s *store) steady(config *pgxpool.Config) {
 	maps.Copy(config.ConnConfig.RuntimeParams, map[string]string{"plan_cache_mode": "force_generic_plan", "jit": "off",
 		"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off"})
 	params := config.ConnConfig.RuntimeParams
-	if name := "idle_in_transaction_session_timeout"; params[name] == "" {
-		params[name] = fmt.Sprint(frozen.Milliseconds())
-	}
+	orElse(params, "idle_in_transaction_session_timeout", frozen)
 	config.AfterConnect = func(context.Context, *pgx.Conn) error {
 		s.memory.forget()
 		s.larges.forget()
 		return nil
+	}
+}
+
+// orElse says how patient the server is to be, unless the DSN has said so. What the role or the database has by itself is meant for other programs.
+func orElse(params map[string]string, name string, patience time.Duration) {
+	if params[name] == "" {
+		params[name] = fmt.Sprint(patience.Milliseconds())
 	}
 }
 
@@ -174,9 +182,7 @@ func connect(ctx context.Context, dsn string, size int, lender *pool, change fun
 	}
 	params := config.ConnConfig.RuntimeParams
 	for name, patience := range patience {
-		if params[name] == "" { // a DSN may say something else
-			params[name] = fmt.Sprint(patience.Milliseconds())
-		}
+		orElse(params, name, patience)
 	}
 	params["default_transaction_isolation"] = "read committed" // what the fence relies on
 	conns, err := pgxpool.NewWithConfig(ctx, config)
