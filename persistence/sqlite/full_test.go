@@ -3,6 +3,7 @@ package sqlite
 import (
 	"bytes"
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -51,6 +52,23 @@ func TestAFileThatCannotBeOpenedIsNotAvailable(t *testing.T) {
 	} {
 		require.ErrorIs(t, read(), persistence.ErrUnavailable, what)
 	}
+}
+
+func TestNothingIsWrittenToAFileThatWasRemoved(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "troupe.db")
+	opened, err := Open(t.Context(), path, Options{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, opened.Close()) }()
+	publish := func() error { return opened.CreateFlow(t.Context(), persistence.Flow{ID: "f"}) }
+	require.NoError(t, os.Rename(path, path+".away"))
+	require.ErrorIs(t, publish(), persistence.ErrUnavailable)
+	require.ErrorContains(t, opened.Ping(t.Context()), path+" was removed")
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	require.ErrorIs(t, publish(), persistence.ErrUnavailable)
+	require.ErrorContains(t, opened.Ping(t.Context()), path+" was replaced")
+	require.NoError(t, os.Rename(path+".away", path))
+	require.NoError(t, opened.Ping(t.Context()))
+	require.NoError(t, publish())
 }
 
 func TestWhatWasRolledBackIsNotTakenForWritten(t *testing.T) {

@@ -15,6 +15,7 @@ type lane struct {
 	conn  *sql.Conn
 	stmts map[string]*sql.Stmt
 	ends  *lru.Cache[*journal] // by task
+	there func() error         // nil, or why nothing is to be written
 }
 
 var errClosed = errors.New("the store is closed")
@@ -37,6 +38,9 @@ func (l *lane) write(ctx context.Context, what string, f func(tx) error) error {
 	}
 	if l.conn == nil {
 		return fmt.Errorf("%s: %w", what, errClosed)
+	}
+	if err := l.there(); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
 	}
 	return wrap(what, l.transaction(tx{context.WithoutCancel(ctx), l}, f))
 }

@@ -10,6 +10,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -66,7 +67,8 @@ func (s *store) open(ctx context.Context, path string, o Options) error {
 	if err != nil {
 		return err
 	}
-	if err := file.Close(); err != nil {
+	ours, err := file.Stat()
+	if err := errors.Join(err, file.Close()); err != nil {
 		return err
 	}
 	if s.writer, err = connect(path, 1, fmt.Sprintf("application_id(%d)", ourMark), "journal_mode(WAL)", "synchronous(FULL)", "cache_size(-16384)", "wal_autocheckpoint(4000)"); err != nil {
@@ -82,6 +84,7 @@ func (s *store) open(ctx context.Context, path string, o Options) error {
 	if s.lane, err = openLane(ctx, s.writer); err != nil {
 		return err
 	}
+	s.there = func() error { return isThere(path, ours) }
 	return s.fenceAll(ctx)
 }
 
@@ -104,8 +107,21 @@ func openFile(path string, how url.Values) (*sql.DB, error) {
 	return sql.Open("sqlite", name.String())
 }
 
+// isThere says whether a file is still where it was opened. SQLite would go on writing to one that was removed, and all of it would be lost when
+// the process ends.
+func isThere(path string, file os.FileInfo) error {
+	now, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w: %s was removed while it was in use: move it back", persistence.ErrUnavailable, path)
+	case err == nil && !os.SameFile(now, file):
+		return fmt.Errorf("%w: %s was replaced by another file while it was in use: move it back", persistence.ErrUnavailable, path)
+	}
+	return nil
+}
+
 func (s *store) Ping(ctx context.Context) error {
-	return wrap("ping the store", s.readers.db.PingContext(ctx))
+	return wrap("ping the store", errors.Join(s.there(), s.readers.db.PingContext(ctx)))
 }
 
 func (s *store) Lanes() int { return 1 }
