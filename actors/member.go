@@ -284,11 +284,14 @@ func (m *Member) Ready() error {
 	if err := m.here(); err != nil {
 		return err
 	}
-	if n := m.lanes.failures.Load(); n >= manyFailures {
-		return flow.Errorf(flow.Busy, "the member cannot write to its store: the last %d batches have failed; its log says why", n)
+	if m.lanes.failures.Load() >= manyFailures {
+		return errNotStored
 	}
 	return nil
 }
+
+// errNotStored is the same for as long as it lasts: what asks every few seconds is told in the log once.
+var errNotStored = flow.Errorf(flow.Busy, "the member cannot write to its store: one batch after the other has failed; its log says why")
 
 // errOutOfTouch is the answer while somebody else may have the lease: other members, who reach the store, may do what this one cannot.
 var errOutOfTouch = engine.Unable(flow.Errorf(flow.Busy, "the member has lost touch with the store: ask another one, or again in a moment"))
