@@ -34,6 +34,11 @@ type loaded struct {
 	record  *persistence.Record // of a task that cannot be read
 }
 
+// notRead is the error of tasks that the store has not told of: there is nothing wrong with them.
+type notRead struct{ error }
+
+func (e notRead) Unwrap() error { return e.error }
+
 // How many tasks are read at once, and by how many readers.
 const (
 	loadBatch = 200
@@ -78,6 +83,10 @@ func (l *loader) read(batch []load) {
 	ctx, cancel := l.m.storeCall()
 	defer cancel()
 	records, err := l.m.store.Load(ctx, ids)
+	l.m.tried(notLoaded, "", err)
+	if err != nil {
+		err = notRead{err}
+	}
 	for i, b := range batch {
 		switch {
 		case err != nil:

@@ -20,6 +20,7 @@ const (
 	notWritten          = "a batch could not be written"
 	notRuled            = "who is given a key could not be decided"
 	keysNotRead         = "the keys that somebody waits for could not be read from the store"
+	notLoaded           = "tasks could not be loaded from the store"
 	unfinishedNotRead   = "unfinished tasks could not be read from the store"
 	dueNotRead          = "due tasks could not be read from the store"
 	externalsNotRead    = "the work outside that is to be looked at could not be read from the store"

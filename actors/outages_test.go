@@ -2,6 +2,7 @@ package actors_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/faulty"
 	"github.com/troupe-engine/troupe/persistence/model"
@@ -50,4 +53,25 @@ func TestAnOutageOfTheStoreIsLoggedWhenItBeginsAndWhenItIsOver(t *testing.T) {
 			require.Equal(t, 1, strings.Count(said.String(), over))
 		})
 	}
+}
+
+func TestATaskThatTheStoreDoesNotTellOfIsAnOutage(t *testing.T) {
+	var failures atomic.Int64
+	said := &lines{}
+	th := start(t, actors.Config{
+		IdleAfter: 30 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(said, nil)),
+		Store: faulty.Wrap(newLeaping(), faulty.Hooks{Call: func(_ context.Context, name string) error {
+			if name == "Load" && failures.Add(-1) >= 0 {
+				return faulty.ErrFailed
+			}
+			return nil
+		}}),
+	})
+	id := th.begin(t, th.publish(t, untilApproved), `{}`)
+	th.eventuallyEmpty(t)
+	failures.Store(3)
+	require.NoError(t, th.Do(t.Context(), id, flow.Signal{Key: "ok", Value: json.RawMessage(`true`)}, ""))
+	require.Equal(t, 1, strings.Count(said.String(), "could not be loaded from the store: trying on"))
+	require.Equal(t, 1, strings.Count(said.String(), `the store works again" what="tasks could not be loaded from the store" failed=3`))
+	require.NotContains(t, said.String(), "a task could not be loaded")
 }

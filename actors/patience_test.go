@@ -6,12 +6,22 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/persistence"
 )
 
 func TestAStoreThatIsDownIsAskedAgainEverySecond(t *testing.T) {
 	for try := range 1000 {
 		require.LessOrEqual(t, storePause(try), time.Second)
 	}
+}
+
+func TestATaskIsLoadedSoonAfterAnOutage(t *testing.T) {
+	away := fmt.Errorf("load: %w", persistence.ErrUnavailable)
+	for try := range 1000 {
+		require.LessOrEqual(t, reloadPause(notRead{away}, try), time.Second)
+	}
+	require.Greater(t, reloadPause(away, 1000), time.Second, "of one task")
 }
 
 func TestManyTasksInMemoryAreAskedToRestSooner(t *testing.T) {

@@ -172,7 +172,9 @@ func (t *task) loadAgain(c actor.Context, err error) {
 	if t.m.ctx.Err() != nil {
 		return
 	}
-	t.m.log.WarnContext(t.logging(), "a task could not be loaded", "task", t.id, "try", t.tries, "error", err)
+	if !errors.As(err, new(notRead)) {
+		t.m.log.WarnContext(t.logging(), "a task could not be loaded", "task", t.id, "try", t.tries, "error", err)
+	}
 	if kind := flow.ErrorKindOf(err); kind != "" {
 		for _, cmd := range t.waiting {
 			cmd.answer(answer{err: err})
@@ -180,7 +182,15 @@ func (t *task) loadAgain(c actor.Context, err error) {
 		t.waiting = nil
 	}
 	self, gen := c.Self(), t.gen
-	t.m.cfg.Host.Clock.AfterFunc(backOff(t.tries), func() { t.m.tell(self, reload{gen}) })
+	t.m.cfg.Host.Clock.AfterFunc(reloadPause(err, t.tries), func() { t.m.tell(self, reload{gen}) })
+}
+
+// reloadPause is how long a task that could not be loaded waits: it goes on soon after an outage, and what is wrong with itself is seldom looked at.
+func reloadPause(err error, tries int) time.Duration {
+	if errors.As(err, new(notRead)) {
+		return storePause(tries)
+	}
+	return backOff(tries)
 }
 
 func (t *task) refuseUnknown(c actor.Context) {
