@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -43,7 +42,7 @@ func parse(dsn string) (*pgxpool.Config, error) {
 	}
 	config, err := pgxpool.ParseConfig(dsn)
 	if err == nil {
-		config.ConnConfig.ConnectTimeout = cmp.Or(config.ConnConfig.ConnectTimeout, connectTime) // a DSN may say something else
+		watch(config)
 		return config, nil
 	}
 	if _, why, ok := strings.Cut(err.Error(), "`: "); ok && strings.Contains(dsn, "://") {

@@ -29,9 +29,6 @@ const (
 	fullPause = 20 * time.Millisecond
 	// fullRest is how long after being refused the pool makes do with what it has.
 	fullRest = time.Second
-	// connectTime is how long a connection may take to be made. One that was begun while nothing arrived is answered late, or never, when the network
-	// is back, and has a place in its pool meanwhile.
-	connectTime = 5 * time.Second
 	// planAge is for how long a connection keeps plans. One that was made while a table was empty reads all of it: a queue that
 	// fills again would be read with each job that leaves it, until the server looks at it, perhaps in a minute.
 	planAge = 5 * time.Second

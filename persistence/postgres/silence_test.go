@@ -126,3 +126,15 @@ func TestALeaseOutlivesItsConnectionThatDiesInSilence(t *testing.T) {
 	require.Error(t, renew())
 	require.NoError(t, renew())
 }
+
+func TestAnIdleConnectionThatDiedInSilenceHoldsUpNobodyForLong(t *testing.T) {
+	t.Parallel()
+	h, through := newHole(t, pgtest.DSN(t))
+	s, _ := joined(t, through)
+	h.age.Add(1)
+	time.Sleep(1100 * time.Millisecond) // after a second it counts as idle
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	_, err := s.Task(ctx, "a")
+	require.NoError(t, err)
+}
