@@ -30,14 +30,12 @@ type limiter struct {
 	rulings, failures atomic.Int64 // decisions that the store was asked for, and those that failed
 }
 
-// How many decisions are under way at once, how often keys are looked for that nobody told of, and how many; how many keys are read at once, and
-// how often those are forgotten that are not used.
+// How many decisions are under way at once, how often keys are looked for that nobody told of, and how many; and how many keys are read at once.
 const (
 	rulers      = 4
 	lookForKeys = 5 * time.Second
 	sweptAtOnce = 100
 	keysAtOnce  = 1000
-	forgetAfter = 60 // sweeps
 )
 
 func newLimiter(m *Member) *limiter {
@@ -258,7 +256,7 @@ func (l *limiter) openKeys(shards persistence.ShardSet, after string, limit int)
 
 // sweep looks at some keys of the member's shards, again and again at the next ones: word of them may have been lost.
 func (l *limiter) sweep() {
-	after, n := "", 0
+	after := ""
 	var look func()
 	look = func() {
 		l.m.background(func() {
@@ -272,23 +270,12 @@ func (l *limiter) sweep() {
 					after = ""
 				}
 			}
-			if n++; n%forgetAfter == 0 && l.m.owned.has(0) {
-				l.forget()
-			}
 			if l.m.ctx.Err() == nil {
 				l.m.cfg.Host.Clock.AfterFunc(lookForKeys, look)
 			}
 		})
 	}
 	l.m.cfg.Host.Clock.AfterFunc(lookForKeys, look)
-}
-
-func (l *limiter) forget() {
-	ctx, cancel := l.m.storeCall()
-	defer cancel()
-	if err := l.m.store.ForgetKeys(ctx); err != nil && l.m.ctx.Err() == nil {
-		l.m.log.Warn("keys that are not used could not be forgotten", "error", err)
-	}
 }
 
 // Stirred says that something has changed about keys of this member's shards.

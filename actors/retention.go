@@ -15,7 +15,7 @@ type Chore struct {
 	Do func(ctx context.Context, before int64) (more bool, err error)
 }
 
-// How many ended tasks are deleted at once, and how long the pause is before the next ones.
+// How many of what is past its age is deleted at once, and how long the pause is before the next ones.
 const (
 	retentionBatch = 500
 	retentionPause = 50 * time.Millisecond
@@ -41,6 +41,7 @@ func (m *Member) doChores() {
 	}
 	m.repeat(m.oldStats("statistics by minute", persistence.StatsMinute, minutesKept))
 	m.repeat(m.oldStats("statistics by hour", persistence.StatsHour, hoursKept))
+	m.repeat(Chore{Name: "keys that nobody asks for", Age: persistence.KeyForgottenMS * time.Millisecond, Do: m.forgetKeys})
 	for _, c := range m.cfg.Chores {
 		m.repeat(c)
 	}
@@ -63,6 +64,12 @@ func (m *Member) oldStats(name string, width int64, age time.Duration) Chore {
 // deleteEnded deletes tasks that ended longer than Retention ago, in small batches, so that nobody notices.
 func (m *Member) deleteEnded(ctx context.Context, before int64) (more bool, err error) {
 	n, err := m.store.DeleteEnded(ctx, before, retentionBatch)
+	return n == retentionBatch, err
+}
+
+// forgetKeys forgets those whose time has come, as the store itself knows.
+func (m *Member) forgetKeys(ctx context.Context, _ int64) (more bool, err error) {
+	n, err := m.store.ForgetKeys(ctx, retentionBatch)
 	return n == retentionBatch, err
 }
 

@@ -3,6 +3,7 @@ package actors_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -48,6 +49,25 @@ func TestChoresAreDoneSoonAfterTheirShardWasGained(t *testing.T) {
 		return len(done) > 0
 	}, patience, time.Millisecond)
 	require.InDelta(t, time.Now().Add(-30*24*time.Hour).UnixMilli(), <-done, 60_000)
+}
+
+// crowded is a store with keys that nobody asks for any longer.
+type crowded struct {
+	persistence.Store
+	keys atomic.Int64
+}
+
+func (s *crowded) ForgetKeys(_ context.Context, limit int) (int, error) {
+	n := min(s.keys.Load(), int64(limit))
+	s.keys.Add(-n)
+	return int(n), nil
+}
+
+func TestAllKeysThatNobodyAsksForAreForgottenHoweverMany(t *testing.T) {
+	store := &crowded{Store: model.New(model.Options{})}
+	store.keys.Store(2000)
+	start(t, actors.Config{Store: store})
+	require.Eventually(t, func() bool { return store.keys.Load() == 0 }, patience/2, 10*time.Millisecond)
 }
 
 func TestDeliveriesWhoseTimeIsOverAreForgotten(t *testing.T) {

@@ -20,8 +20,8 @@ type Permits interface {
 	OpenKeys(ctx context.Context, shards ShardSet, after string, limit int) ([]string, error)
 	// PermitsOf lists what a task waits for or has, in order of holder and key.
 	PermitsOf(ctx context.Context, task string) ([]PermitRow, error)
-	// ForgetKeys deletes what is remembered of keys that nobody has asked for in a while.
-	ForgetKeys(ctx context.Context) error
+	// ForgetKeys deletes what is remembered of up to limit keys that nobody has asked for in a while, and tells of how many.
+	ForgetKeys(ctx context.Context, limit int) (int, error)
 }
 
 // PermitQuestion is about a key.

@@ -47,9 +47,8 @@ func (m *model) PermitsOf(_ context.Context, task string) ([]persistence.PermitR
 	return m.permits.Of(task), nil
 }
 
-func (m *model) ForgetKeys(context.Context) error {
-	m.permits.Forget(m.w.storeNow().UnixMilli())
-	return nil
+func (m *model) ForgetKeys(_ context.Context, limit int) (int, error) {
+	return m.permits.Forget(m.w.storeNow().UnixMilli(), limit), nil
 }
 
 func (d *door) Rule(ctx context.Context, incarnation string, q persistence.PermitQuestion) (persistence.Ruling, error) {
@@ -64,9 +63,8 @@ func (d *door) PermitsOf(ctx context.Context, task string) ([]persistence.Permit
 	return call(d, func() ([]persistence.PermitRow, error) { return d.Store.PermitsOf(ctx, task) })
 }
 
-func (d *door) ForgetKeys(ctx context.Context) error {
-	_, err := call(d, func() (bool, error) { return true, d.Store.ForgetKeys(ctx) })
-	return err
+func (d *door) ForgetKeys(ctx context.Context, limit int) (int, error) {
+	return call(d, func() (int, error) { return d.Store.ForgetKeys(ctx, limit) })
 }
 
 // permit is what somebody has or waits for, as the journal of his task says.

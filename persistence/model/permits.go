@@ -189,9 +189,16 @@ func (p *Permits) Waiting(key string) (list []persistence.PermitRow) {
 	return list
 }
 
-// Forget drops what is remembered of keys that nobody has asked for in a while.
-func (p *Permits) Forget(now int64) {
-	maps.DeleteFunc(p.keys, func(_ string, k *remembered) bool { return k.idleAt <= now })
+// Forget drops what is remembered of up to limit keys that nobody has asked for in a while, and tells of how many.
+func (p *Permits) Forget(now int64, limit int) (forgotten int) {
+	maps.DeleteFunc(p.keys, func(_ string, k *remembered) bool {
+		gone := k.idleAt <= now && forgotten < limit
+		if gone {
+			forgotten++
+		}
+		return gone
+	})
+	return forgotten
 }
 
 func (s *store) Rule(ctx context.Context, incarnation string, q persistence.PermitQuestion) (persistence.Ruling, error) {
@@ -224,12 +231,11 @@ func (s *store) PermitsOf(ctx context.Context, task string) ([]persistence.Permi
 	return s.permits.Of(task), nil
 }
 
-func (s *store) ForgetKeys(ctx context.Context) error {
+func (s *store) ForgetKeys(ctx context.Context, limit int) (int, error) {
 	leave, err := s.enter(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer leave()
-	s.permits.Forget(s.now())
-	return nil
+	return s.permits.Forget(s.now(), limit), nil
 }

@@ -163,7 +163,7 @@ func (s *store) PermitsOf(ctx context.Context, task string) ([]persistence.Permi
 }
 
 // ForgetKeys leaves those alone that somebody decides about just now.
-func (s *store) ForgetKeys(ctx context.Context) error {
-	_, err := s.exec(ctx, "forget keys", `DELETE FROM troupe.permit_keys WHERE key IN (SELECT key FROM troupe.permit_keys WHERE idle_at <= `+now+` LIMIT 10000 FOR UPDATE SKIP LOCKED)`)
-	return err
+func (s *store) ForgetKeys(ctx context.Context, limit int) (int, error) {
+	return s.exec(ctx, "forget keys", `DELETE FROM troupe.permit_keys WHERE ctid = ANY (ARRAY(
+		SELECT ctid FROM troupe.permit_keys WHERE idle_at <= `+now+` ORDER BY idle_at LIMIT $1 FOR UPDATE SKIP LOCKED))`, limit)
 }

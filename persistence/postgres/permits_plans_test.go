@@ -91,3 +91,20 @@ func TestPagesHaveSettingsOfTheirOwn(t *testing.T) {
 	require.Equal(t, "off off", settings(page[string]), "what is sorted although sorting is off is not worth a compilation")
 	require.Equal(t, others, settings(read[string]))
 }
+
+func TestKeysThatNobodyAsksForAreForgottenInPortions(t *testing.T) {
+	opened, err := Open(t.Context(), pgtest.DSN(t), Options{})
+	require.NoError(t, err)
+	defer opened.Close()
+	s := opened.(*store)
+	_, err = s.exec(t.Context(), "plant", "INSERT INTO troupe.permit_keys (key, idle_at) SELECT 'k' || i, CASE WHEN i > 25 THEN "+now+" + 60000 ELSE i END FROM generate_series(1, 30) AS i")
+	require.NoError(t, err)
+	for _, want := range []int{10, 10, 5, 0} {
+		n, err := s.ForgetKeys(t.Context(), 10)
+		require.NoError(t, err)
+		require.Equal(t, want, n)
+	}
+	left, err := read(t.Context(), s, "list keys", listing.ScanValue[string], "SELECT key FROM troupe.permit_keys ORDER BY key")
+	require.NoError(t, err)
+	require.Equal(t, []string{"k26", "k27", "k28", "k29", "k30"}, left)
+}

@@ -226,9 +226,11 @@ func (s *store) PermitsOf(ctx context.Context, task string) ([]persistence.Permi
 		FROM permits p WHERE task = ?1 ORDER BY holder, key`, task, persistence.MostBefore)
 }
 
-func (s *store) ForgetKeys(ctx context.Context) error {
-	return s.write(ctx, "forget keys", func(t tx) error {
-		_, err := t.exec("DELETE FROM permit_keys WHERE idle_at <= ?", time.Now().UnixMilli())
+func (s *store) ForgetKeys(ctx context.Context, limit int) (int, error) {
+	var deleted int64
+	err := s.write(ctx, "forget keys", func(t tx) (err error) {
+		deleted, err = t.exec("DELETE FROM permit_keys WHERE key IN (SELECT key FROM permit_keys WHERE idle_at <= ? ORDER BY idle_at LIMIT ?)", time.Now().UnixMilli(), limit)
 		return err
 	})
+	return int(deleted), err
 }

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -186,6 +187,26 @@ func TestOfThoseOfOneFairFewAreReadForADecision(t *testing.T) {
 			[]string{rows[0].Fair, rows[1].Fair, rows[2].Fair, rows[3].Fair, rows[4].Fair, rows[5].Fair, rows[6].Fair, rows[7].Fair})
 		return err
 	}))
+}
+
+func TestKeysThatNobodyAsksForAreForgottenInPortions(t *testing.T) {
+	opened, err := Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), Options{})
+	require.NoError(t, err)
+	defer opened.Close()
+	s := opened.(*store)
+	require.NoError(t, s.write(t.Context(), "plant", func(tx tx) error {
+		_, err := tx.exec("WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 30) INSERT INTO permit_keys (key, idle_at) SELECT 'k' || i, CASE WHEN i > 25 THEN ? ELSE i END FROM n",
+			time.Now().Add(time.Minute).UnixMilli())
+		return err
+	}))
+	for _, want := range []int{10, 10, 5, 0} {
+		n, err := s.ForgetKeys(t.Context(), 10)
+		require.NoError(t, err)
+		require.Equal(t, want, n)
+	}
+	left, err := read(t.Context(), &s.readers, "list keys", listing.ScanValue[string], "SELECT key FROM permit_keys ORDER BY key")
+	require.NoError(t, err)
+	require.Equal(t, []string{"k26", "k27", "k28", "k29", "k30"}, left)
 }
 
 // TestACountByStateReadsNoTask: each state has an index that tells all that is asked.

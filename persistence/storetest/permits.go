@@ -224,7 +224,9 @@ var permits = []behavior{
 		w.changed("a", 3, persistence.PermitChanges{Release: []persistence.PermitID{id("a3", "k")}})
 		require.Equal(w, "b1", w.rule("k", false), "his own limit counts")
 		w.changed("b", 2, persistence.PermitChanges{Release: []persistence.PermitID{id("b1", "k")}})
-		require.NoError(w, w.ForgetKeys(w.ctx()))
+		n, err := w.ForgetKeys(w.ctx(), 9)
+		require.NoError(w, err)
+		require.Zero(w, n)
 		w.asks("c", asking("c1", "k", 3, rate))
 		require.Empty(w, w.rule("k", false), "what counts is not forgotten")
 	}},
