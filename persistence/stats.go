@@ -11,7 +11,7 @@ import (
 // Stats keeps how tasks have gone, counted by minutes and by hours. What is counted twice, or not, does no harm but to these numbers.
 type Stats interface {
 	// AddStats adds to what is there, in one transaction. Whoever adds at the same time adds to the same. A spot is named once, and its scope has
-	// StatsScope bytes at most.
+	// StatsScope bytes at most. What is of a flow that is not there is left out: it was counted just before that was deleted.
 	AddStats(ctx context.Context, rows []StatsRow) error
 	// ReadStats lists rows in the order of their spots.
 	ReadStats(ctx context.Context, f StatsFilter) ([]StatsRow, error)

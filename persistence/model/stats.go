@@ -14,6 +14,9 @@ func (s *store) AddStats(ctx context.Context, rows []persistence.StatsRow) error
 	}
 	defer leave()
 	for _, r := range rows {
+		if r.Flow != "" && !slices.ContainsFunc(s.flows, func(f persistence.Flow) bool { return f.ID == r.Flow }) {
+			continue
+		}
 		sum := s.stats[r.StatsSpot]
 		sum.Add(&r.Counts)
 		s.stats[r.StatsSpot] = sum

@@ -26,7 +26,8 @@ const (
 	wanted = "(d.flow, d.of_nodes, d.width, d.bucket, d.scope, d.node, d.version)"
 
 	putStats = `INSERT INTO troupe.stats (flow, of_nodes, width, bucket, scope, node, version, counts)
-		SELECT * FROM unnest($1::text[], $2::bool[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::bytea[])
+		SELECT * FROM unnest($1::text[], $2::bool[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::bytea[]) AS d (flow)
+			WHERE d.flow = '' OR (SELECT true FROM troupe.flows f WHERE f.id = d.flow)
 		ON CONFLICT ` + spot + ` DO UPDATE SET counts = excluded.counts`
 
 	deleteStats = `DELETE FROM troupe.stats WHERE ctid = ANY (ARRAY(SELECT ctid FROM troupe.stats WHERE width = $1 AND bucket < $2 ORDER BY bucket LIMIT $3))`

@@ -36,7 +36,8 @@ func (t tx) addStats(r *persistence.StatsRow) error {
 	case !isNone(err):
 		return err
 	}
-	_, err = t.exec("INSERT OR REPLACE INTO stats (flow, of_nodes, width, bucket, scope, node, version, counts) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+	_, err = t.exec(`INSERT OR REPLACE INTO stats (flow, of_nodes, width, bucket, scope, node, version, counts)
+		SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 WHERE ?1 = '' OR EXISTS (SELECT 1 FROM flows WHERE id = ?1)`,
 		append(spot, sum.Append(nil))...)
 	return err
 }

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"math/rand/v2"
 	"sync"
 
@@ -30,6 +31,14 @@ func nodeOf(flowID, scope, node string, bucket int64) persistence.StatsRow {
 
 func (w *world) add(rows ...persistence.StatsRow) {
 	w.Helper()
+	for _, r := range rows {
+		if r.Flow == "" {
+			continue
+		}
+		if err := w.CreateFlow(w.ctx(), persistence.Flow{ID: r.Flow}); !errors.Is(err, persistence.ErrDuplicate) {
+			require.NoError(w, err)
+		}
+	}
 	require.NoError(w, w.AddStats(w.ctx(), rows))
 }
 
@@ -126,6 +135,13 @@ var statistics = []behavior{
 		w.add(tasksOf("flow", "version", 0, 1), tasksOf("", "", 0, 1), nodeOf("flow", "", "a", 0))
 		_, err := w.DeleteFlow(w.ctx(), "flow", 10)
 		require.NoError(w, err)
+		require.Len(w, w.counted(persistence.StatsFilter{Flows: []string{"", "flow"}}), 1)
+		require.Empty(w, w.counted(persistence.StatsFilter{Flows: []string{"flow"}, Nodes: true}))
+	}},
+	{"what comes for a flow that was deleted is left out", func(w *world) {
+		_, err := w.DeleteFlow(w.ctx(), "flow", 10)
+		require.NoError(w, err)
+		require.NoError(w, w.AddStats(w.ctx(), []persistence.StatsRow{tasksOf("", "", 0, 1), tasksOf("flow", "version", 0, 1), nodeOf("flow", "", "a", 0)}))
 		require.Len(w, w.counted(persistence.StatsFilter{Flows: []string{"", "flow"}}), 1)
 		require.Empty(w, w.counted(persistence.StatsFilter{Flows: []string{"flow"}, Nodes: true}))
 	}},
