@@ -11,6 +11,7 @@ import (
 
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/internal/series"
+	"github.com/troupe-engine/troupe/persistence"
 )
 
 // tallies count what is stored of tasks, by flow, and of attempts, by service. Whoever counts finds his counters without a
@@ -103,7 +104,16 @@ func once(v *prometheus.HistogramVec, labels ...string) func() prometheus.Observ
 	return sync.OnceValue(func() prometheus.Observer { return v.WithLabelValues(labels...) })
 }
 
-func (x *tallies) flow(p *flow.Plan) *flowTally { return x.flows.of(cmp.Or(p.FlowSlug, p.FlowID)) }
+func (x *tallies) flow(p *flow.Plan) *flowTally { return x.flows.of(countedAs(p)) }
+
+// countedAs is the name that tasks of a version are counted by. Definitions that are only tried are counted together: each is a flow of its own, and
+// soon there would be none of its own for those that come later.
+func countedAs(p *flow.Plan) string {
+	if persistence.IsTried(p.FlowID) {
+		return series.Other
+	}
+	return cmp.Or(p.FlowSlug, p.FlowID)
+}
 
 func (x *tallies) service(name string) *serviceTally { return x.services.of(name) }
 

@@ -53,7 +53,11 @@ func (x *nodeTallies) newNode(name string) *nodeTally {
 }
 
 func (x *nodeTallies) of(p *flow.Plan, a flow.Address) *nodeTally {
-	return x.nodes.of(cmp.Or(p.FlowSlug, p.FlowID) + "\n" + a.Step())
+	flow := countedAs(p)
+	if flow == series.Other {
+		return x.nodes.of(flow)
+	}
+	return x.nodes.of(flow + "\n" + a.Step())
 }
 
 func (x *nodeTallies) attempt(p *flow.Plan, over *flow.Over, exemplar prometheus.Labels) {

@@ -130,6 +130,25 @@ func TestAClaimThatRunsOutIsCountedAsLost(t *testing.T) {
 	require.NotEmpty(t, id)
 }
 
+// Each is a flow of its own: they would take the series of all flows that come later.
+func TestDefinitionsThatAreTriedHaveNoSeriesOfTheirOwn(t *testing.T) {
+	cfg := withFunc(increment)
+	cfg.NodeMetrics = true
+	th := start(t, cfg)
+	for range 2 {
+		v, _, err := persistence.Try(t.Context(), th.store, persistence.Publication{Slug: "order", Definition: []byte(`{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"f","prep":{"input_key":"$params.n"}}}}`)}, "")
+		require.NoError(t, err)
+		require.Equal(t, "completed", th.run(t, v.ID, `{"n":1}`).Status)
+	}
+	told := th.scrape(t)
+	require.Equal(t, 2., told["troupe_tasks_started_total other"])
+	require.Equal(t, 2., told["troupe_tasks_ended_total other completed"])
+	require.Equal(t, 2., told["troupe_node_attempts_total other other ok"])
+	for name := range told {
+		require.NotContains(t, name, "try-")
+	}
+}
+
 func TestFlowsBeyondTheFirstAreCountedTogether(t *testing.T) {
 	th := start(t, withFunc(increment))
 	for i := range 203 {

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -44,10 +45,16 @@ func Try(ctx context.Context, store Flows, p Publication, key string) (v *Versio
 	return v, problems, err
 }
 
+// triedPrefix begins the ids of flows that are tried; those of published ones begin otherwise.
+const triedPrefix = "try-"
+
+// IsTried says of the id of a flow whether that is one which is only tried.
+func IsTried(id string) bool { return strings.HasPrefix(id, triedPrefix) }
+
 // triedID is the id of a flow that is tried: to be recognized by people, too.
 func triedID(slug, key string) string {
 	sum := sha256.Sum256([]byte(slug + "\n" + key))
-	return fmt.Sprintf("try-%s-%s", cmp.Or(slug[:min(len(slug), 64)], "flow"), hex.EncodeToString(sum[:8]))
+	return fmt.Sprintf(triedPrefix+"%s-%s", cmp.Or(slug[:min(len(slug), 64)], "flow"), hex.EncodeToString(sum[:8]))
 }
 
 // sameTry is the version that was tried before by the same key, if it has the same definition.
