@@ -135,64 +135,68 @@ func (s *store) EndedBetween(ctx context.Context, from, before int64, limit int)
 		"SELECT id, ended_at FROM tasks WHERE ended_at >= ? AND ended_at < ? AND ended_at > 0 ORDER BY ended_at, id LIMIT ?", from, before, limit)
 }
 
-func (s *store) DeleteEnded(ctx context.Context, before int64, limit int) (int, error) {
-	deleted := 0
-	err := s.write(ctx, "delete ended tasks", func(t tx) error {
-		for deleted < limit {
-			var id string
-			var n int64
-			err := t.one("DELETE FROM tasks WHERE n = (SELECT n FROM tasks WHERE ended_at > 0 AND ended_at < ? ORDER BY ended_at, id LIMIT 1) RETURNING id, n",
-				[]any{before}, &id, &n)
-			if isNone(err) {
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-			if err := t.deleteRest(id, n); err != nil {
-				return err
-			}
-			deleted++
+// turnTasks is how many tasks are deleted before whoever waits to write meanwhile has a turn.
+const turnTasks = 50
+
+// inTurns deletes up to limit tasks by steps, each of which deletes up to so many, and fewer when there are no more.
+func (s *store) inTurns(ctx context.Context, what string, limit int, step func(t tx, most int) (int, error)) (deleted int, err error) {
+	for deleted < limit {
+		most, n := min(turnTasks, limit-deleted), 0
+		err := s.write(ctx, what, func(t tx) (err error) {
+			n, err = step(t, most)
+			return err
+		})
+		if err != nil {
+			return deleted, err
 		}
-		return nil
+		if deleted += n; n < most {
+			break
+		}
+	}
+	return deleted, nil
+}
+
+func (s *store) DeleteEnded(ctx context.Context, before int64, limit int) (int, error) {
+	return s.inTurns(ctx, "delete ended tasks", limit, func(t tx, most int) (int, error) {
+		return t.deleteTasks(most, "SELECT n FROM tasks WHERE ended_at > 0 AND ended_at < ? ORDER BY ended_at, id LIMIT 1", before)
 	})
-	return deleted, err
 }
 
 func (s *store) DeleteFlow(ctx context.Context, id string, limit int) (int, error) {
-	deleted := 0
-	err := s.write(ctx, "delete a flow", func(t tx) error {
+	return s.inTurns(ctx, "delete a flow", limit, func(t tx, most int) (int, error) {
 		if _, err := t.exec("DELETE FROM schedules WHERE flow_id = ?", id); err != nil {
-			return err
+			return 0, err
 		}
-		for deleted < limit {
-			var task string
-			var n int64
-			err := t.one("DELETE FROM tasks WHERE n = (SELECT n FROM tasks WHERE flow_id = ? ORDER BY created_at DESC, id DESC LIMIT 1) RETURNING id, n", []any{id}, &task, &n)
-			if isNone(err) {
-				break
+		deleted, err := t.deleteTasks(most, "SELECT n FROM tasks WHERE flow_id = ? ORDER BY created_at DESC, id DESC LIMIT 1", id)
+		if err != nil || deleted == most {
+			return deleted, err
+		}
+		for _, query := range []string{"DELETE FROM flow_versions WHERE flow_id = ?", "DELETE FROM stats WHERE flow = ?", "DELETE FROM flows WHERE id = ?"} {
+			if _, err := t.exec(query, id); err != nil {
+				return 0, err
 			}
-			if err != nil {
-				return err
-			}
-			if err := t.deleteRest(task, n); err != nil {
-				return err
-			}
-			deleted++
 		}
-		if deleted == limit {
-			return nil
-		}
-		if _, err := t.exec("DELETE FROM flow_versions WHERE flow_id = ?", id); err != nil {
-			return err
-		}
-		if _, err := t.exec("DELETE FROM stats WHERE flow = ?", id); err != nil {
-			return err
-		}
-		_, err := t.exec("DELETE FROM flows WHERE id = ?", id)
-		return err
+		return deleted, nil
 	})
-	return deleted, err
+}
+
+// deleteTasks deletes up to so many tasks, each of which a query finds as the next one, with everything of theirs.
+func (t tx) deleteTasks(most int, next string, arg any) (deleted int, err error) {
+	for ; deleted < most; deleted++ {
+		var id string
+		var n int64
+		err := t.one("DELETE FROM tasks WHERE n = ("+next+") RETURNING id, n", []any{arg}, &id, &n)
+		if isNone(err) {
+			break
+		}
+		if err != nil {
+			return 0, err
+		}
+		if err := t.deleteRest(id, n); err != nil {
+			return 0, err
+		}
+	}
+	return deleted, nil
 }
 
 // deleteRest deletes what belongs to a deleted task.
