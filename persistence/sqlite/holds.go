@@ -40,20 +40,12 @@ func (s *store) Held(ctx context.Context, owner string) ([]string, error) {
 
 func (s *store) DropHolds(ctx context.Context, before int64, limit int) (owners []string, err error) {
 	err = s.write(ctx, "drop holds", func(x tx) error {
-		owners = nil
-		for range limit {
-			var owner string
-			err := x.one(`DELETE FROM holds WHERE (owner, object, task) = (SELECT owner, object, task FROM holds AS h
-				WHERE at < ? AND NOT EXISTS (SELECT 1 FROM tasks WHERE id = h.task) LIMIT 1) RETURNING owner`, []any{before}, &owner)
-			if isNone(err) {
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-			owners = append(owners, owner)
-		}
-		return nil
+		owners, err = list(x, listing.ScanValue[string], dropHolds, before, limit)
+		return err
 	})
 	return owners, err
 }
+
+// dropHolds looks at each hold once, however many go.
+const dropHolds = `DELETE FROM holds WHERE (owner, object, task) IN (SELECT owner, object, task FROM holds AS h
+	WHERE at < ? AND NOT EXISTS (SELECT 1 FROM tasks WHERE id = h.task) LIMIT ?) RETURNING owner`

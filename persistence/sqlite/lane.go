@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/troupe-engine/troupe/persistence/internal/listing"
 	"github.com/troupe-engine/troupe/persistence/internal/lru"
 )
 
@@ -122,6 +123,23 @@ func (t tx) one(query string, args []any, dest ...any) error {
 		return err
 	}
 	return stmt.QueryRowContext(t.ctx, args...).Scan(dest...)
+}
+
+// list reads the rows of a query.
+func list[T any](t tx, scan func(listing.Row, *T) error, query string, args ...any) ([]T, error) {
+	stmt, err := t.prepared(query)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := stmt.QueryContext(t.ctx, args...)
+	if err != nil {
+		return nil, err
+	}
+	all, err := listing.Collect(rows, scan)
+	if closed := rows.Close(); err == nil {
+		err = closed
+	}
+	return all, err
 }
 
 func isNone(err error) bool { return errors.Is(err, sql.ErrNoRows) }

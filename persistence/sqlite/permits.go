@@ -171,28 +171,12 @@ func (t tx) tellAgain(q persistence.PermitQuestion, now int64, ruling *persisten
 }
 
 func (t tx) listPermits(where string, args ...any) ([]persistence.PermitRow, error) {
-	return t.queryPermits("SELECT "+listing.PermitColumns+" FROM permits "+where, args...)
+	return list(t, listing.ScanPermit, "SELECT "+listing.PermitColumns+" FROM permits "+where, args...)
 }
 
 // changePermits changes permits, and tells which.
 func (t tx) changePermits(set string, args ...any) ([]persistence.PermitRow, error) {
-	return t.queryPermits("UPDATE permits SET "+set+" RETURNING "+listing.PermitColumns, args...)
-}
-
-func (t tx) queryPermits(text string, args ...any) ([]persistence.PermitRow, error) {
-	stmt, err := t.prepared(text)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := stmt.QueryContext(t.ctx, args...)
-	if err != nil {
-		return nil, err
-	}
-	list, err := listing.Collect(rows, listing.ScanPermit)
-	if closed := rows.Close(); err == nil {
-		err = closed
-	}
-	return list, err
+	return list(t, listing.ScanPermit, "UPDATE permits SET "+set+" RETURNING "+listing.PermitColumns, args...)
 }
 
 // OpenKeys reads one row of each key. There is one member, which owns every shard, so hardly ever is one read in vain.

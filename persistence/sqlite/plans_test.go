@@ -241,3 +241,17 @@ func TestACountByStateReadsNoTask(t *testing.T) {
 		})
 	}
 }
+
+// TestHoldsAreLookedAtOnceHoweverManyGo: what finds them does so for all of them together.
+func TestHoldsAreLookedAtOnceHoweverManyGo(t *testing.T) {
+	opened, err := Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), Options{})
+	require.NoError(t, err)
+	defer opened.Close()
+	s := opened.(*store)
+	const many = 500
+	plant(t, s, "INSERT INTO holds (owner, object, task, at) SELECT 'o' || i, 'x', 't', i FROM n", many)
+	owners, err := s.DropHolds(t.Context(), many, many)
+	require.NoError(t, err)
+	require.Len(t, owners, many-1)
+	require.Contains(t, planOf(t, s, dropHolds, 1, 1), "LIST SUBQUERY", "not one for each")
+}
