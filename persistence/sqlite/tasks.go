@@ -110,25 +110,47 @@ func (s *store) NewestOf(ctx context.Context, flows []string, each int) ([]persi
 	return all, nil
 }
 
+// CountByStatus reads the indexes of the states, and no task.
 func (s *store) CountByStatus(ctx context.Context) (map[string]int, error) {
-	list, err := read(ctx, &s.readers, "count tasks", listing.ScanStatusCount, "SELECT status, count(*) FROM tasks GROUP BY status")
+	groups, err := s.CountTasksBy(ctx, persistence.TaskFilter{}, persistence.By{})
 	counts := map[string]int{}
-	for _, c := range list {
-		counts[c.Status] = c.Count
+	for status, g := range groups {
+		counts[status] = g.Count
 	}
 	return counts, err
 }
 
-// CountByShard hashes the ids of the tasks: the only member asks for all shards otherwise, so no column says which.
+// CountByShard hashes the ids of the tasks: the only member asks for all shards otherwise, so no column says which. Of those that have not ended the ones
+// under way have an index, too; the others are at rest.
 func (s *store) CountByShard(ctx context.Context) (map[int]persistence.ShardTasks, error) {
-	list, err := read(ctx, &s.readers, "count tasks", listing.ScanOpenTask,
-		"SELECT id, resting FROM tasks WHERE status = 'pending' OR status = 'running' OR status = 'canceling'")
-	counts := map[int]persistence.ShardTasks{}
-	for _, t := range list {
-		counts[persistence.ShardOf(t.ID)] = counts[persistence.ShardOf(t.ID)].With(t.Resting)
+	t, err := s.readers.begin(ctx, openIDs, unfinishedIDs)
+	if err != nil {
+		return nil, wrap("count tasks", err)
 	}
-	return counts, err
+	defer func() { _ = t.tx.Rollback() }() // it has only read
+	open, err := read(ctx, t, "count tasks", listing.ScanValue[string], openIDs)
+	if err != nil {
+		return nil, err
+	}
+	underWay, err := read(ctx, t, "count tasks", listing.ScanValue[string], unfinishedIDs)
+	if err != nil {
+		return nil, err
+	}
+	there := map[string]bool{}
+	for _, id := range underWay {
+		there[id] = true
+	}
+	counts := map[int]persistence.ShardTasks{}
+	for _, id := range open {
+		counts[persistence.ShardOf(id)] = counts[persistence.ShardOf(id)].With(!there[id])
+	}
+	return counts, nil
 }
+
+const (
+	openIDs       = "SELECT id FROM tasks WHERE status = 'pending' OR status = 'running' OR status = 'canceling'"
+	unfinishedIDs = "SELECT id FROM tasks WHERE ended_at = 0 AND resting = 0"
+)
 
 func (s *store) EndedBetween(ctx context.Context, from, before int64, limit int) ([]persistence.TaskEnd, error) {
 	return read(ctx, &s.readers, "list ended tasks", listing.ScanTaskEnd,

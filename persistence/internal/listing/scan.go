@@ -166,15 +166,6 @@ type ShardCount struct {
 // ScanShardCount reads a shard and its numbers.
 func ScanShardCount(row Row, c *ShardCount) error { return row.Scan(&c.Shard, &c.Active, &c.Resting) }
 
-// OpenTask is a task that has not ended.
-type OpenTask struct {
-	ID      string
-	Resting bool
-}
-
-// ScanOpenTask reads an id and whether the task is at rest.
-func ScanOpenTask(row Row, o *OpenTask) error { return row.Scan(&o.ID, &o.Resting) }
-
 // ScanValue reads a single column.
 func ScanValue[T any](row Row, v *T) error { return row.Scan(v) }
 

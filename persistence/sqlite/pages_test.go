@@ -1,0 +1,81 @@
+package sqlite
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	driver "modernc.org/sqlite"
+)
+
+// throng is what there is much of, and how much. Rows of tasks have what makes them large, so that each page of the table has few of them.
+var throng = []struct {
+	statement string
+	many      int
+}{
+	{`INSERT INTO tasks (id, flow_id, version_id, status, cursor, last_action, error, paused, steps, followed, waits, created_at, updated_at, ended_at, resting, body_hash, snapshot_seq, params)
+		SELECT 'e' || i, 'f' || i % 100, 'v', iif(i % 4, 'completed', 'failed'), '', '', '', false, 0, 0, 0, i, i, i, false, '', 0, zeroblob(500) FROM n`, 10_000},
+	{`INSERT INTO tasks (id, flow_id, version_id, status, cursor, last_action, error, paused, steps, followed, waits, created_at, updated_at, ended_at, resting, body_hash, snapshot_seq, params)
+		SELECT 't' || i, 'f' || i % 100, 'v', 'running', '', '', '', false, 0, 0, iif(i < 3, 2, 1), i, i, 0, i % 2, '', 0, zeroblob(500) FROM n`, 5_000},
+}
+
+// TestAQuestionReadsFewPages counts pages: what is asked for is read, and what an index tells, but not what is thrown away.
+func TestAQuestionReadsFewPages(t *testing.T) {
+	opened, err := Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), Options{Readers: 1})
+	require.NoError(t, err)
+	defer opened.Close()
+	s := opened.(*store)
+	for _, rows := range throng {
+		plant(t, s, rows.statement, rows.many)
+	}
+	for name, tt := range map[string]struct {
+		most int // pages
+		ask  func() (int, error)
+		want int // that are told
+	}{
+		"how many tasks are in each state": {300, func() (int, error) {
+			counts, err := s.CountByStatus(t.Context())
+			return counts["completed"], err
+		}, 7_500},
+		"how many tasks of each shard have not ended": {100, func() (n int, err error) {
+			counts, err := s.CountByShard(t.Context())
+			for _, c := range counts {
+				n += c.Active
+			}
+			return n, err
+		}, 2_500},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pages := pagesRead(t, s, func() {
+				n, err := tt.ask()
+				require.NoError(t, err)
+				require.Equal(t, tt.want, n)
+			})
+			require.Less(t, pages, tt.most)
+		})
+	}
+}
+
+// pagesRead counts the pages that the only reader reads, and reads again, meanwhile.
+func pagesRead(t *testing.T, s *store, do func()) int {
+	t.Helper()
+	taken := func() (pages int) {
+		conn, err := s.readers.db.Conn(t.Context())
+		require.NoError(t, err)
+		defer conn.Close()
+		require.NoError(t, conn.Raw(func(c any) error {
+			for _, op := range []driver.DBStatusOp{driver.DBStatusCacheHit, driver.DBStatusCacheMiss} {
+				n, _, err := c.(driver.DBStatus).Status(op, true)
+				if err != nil {
+					return err
+				}
+				pages += n
+			}
+			return nil
+		}))
+		return pages
+	}
+	taken()
+	do()
+	return taken()
+}
