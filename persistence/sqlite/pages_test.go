@@ -14,9 +14,10 @@ var throng = []struct {
 	many      int
 }{
 	{`INSERT INTO tasks (id, flow_id, version_id, status, cursor, last_action, error, paused, steps, followed, waits, created_at, updated_at, ended_at, resting, body_hash, snapshot_seq, params)
-		SELECT 'e' || i, 'f' || i % 100, 'v', iif(i % 4, 'completed', 'failed'), '', '', '', false, 0, 0, 0, i, i, i, false, '', 0, zeroblob(500) FROM n`, 10_000},
+		SELECT 'e' || i, 'f' || (i % 100), 'v', iif(i % 4, 'completed', 'failed'), '', '', '', false, 0, 0, 0, i, i, i, false, '', 0, zeroblob(500) FROM n`, 10_000},
 	{`INSERT INTO tasks (id, flow_id, version_id, status, cursor, last_action, error, paused, steps, followed, waits, created_at, updated_at, ended_at, resting, body_hash, snapshot_seq, params)
-		SELECT 't' || i, 'f' || i % 100, 'v', 'running', '', '', '', false, 0, 0, iif(i < 3, 2, 1), i, i, 0, i % 2, '', 0, zeroblob(500) FROM n`, 5_000},
+		SELECT 't' || i, 'f' || (i % 100), 'v', 'running', '', '', '', false, 0, 0, iif(i < 3, 2, 1), i, i, 0, i % 2, '', 0, zeroblob(500) FROM n`, 5_000},
+	{"INSERT INTO task_queue (task, job_id, service, enqueued_at, turn) SELECT 't' || i, i, 's' || (i % 200), i, i FROM n", 20_000},
 }
 
 // TestAQuestionReadsFewPages counts pages: what is asked for is read, and what an index tells, but not what is thrown away.
@@ -44,6 +45,10 @@ func TestAQuestionReadsFewPages(t *testing.T) {
 			}
 			return n, err
 		}, 2_500},
+		"jobs of all queues": {3_000, func() (int, error) {
+			rows, err := s.QueueRows(t.Context(), nil, 0, "", 50)
+			return len(rows), err
+		}, 50},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pages := pagesRead(t, s, func() {

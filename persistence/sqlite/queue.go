@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"cmp"
+	"container/heap"
 	"context"
 	"slices"
 
@@ -10,7 +11,7 @@ import (
 )
 
 // QueueRows reads each service by its index and merges, so that a long queue of one service does not
-// slow the others down.
+// slow the others down. Of many services few rows of each are read at first, and more of those whose turn it is.
 func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {
 	if services == nil {
 		var err error
@@ -18,20 +19,79 @@ func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64,
 			return nil, err
 		}
 	}
-	all := []persistence.QueueRow{}
-	for _, service := range slices.Compact(slices.Sorted(slices.Values(services))) {
-		list, err := read(ctx, &s.readers, "list the queue", listing.ScanJob, `SELECT job_id, task, service, enqueued_at, turn, size, labels FROM task_queue
-			WHERE service = ? AND (enqueued_at, turn) > (?, ?) ORDER BY enqueued_at, turn LIMIT ?`,
-			service, afterAt, afterTurn, limit)
-		if err != nil {
+	services = slices.Compact(slices.Sorted(slices.Values(services)))
+	var all lines
+	for _, service := range services {
+		l := &line{service: service, at: afterAt, turn: afterTurn, task: behindAll, piece: (limit + len(services) - 1) / len(services)}
+		if err := s.fill(ctx, l); err != nil {
 			return nil, err
 		}
-		all = append(all, list...)
+		if len(l.rows) > 0 {
+			all = append(all, l)
+		}
 	}
-	slices.SortFunc(all, func(a, b persistence.QueueRow) int {
-		return cmp.Or(cmp.Compare(a.EnqueuedAt, b.EnqueuedAt), cmp.Compare(a.Turn, b.Turn))
-	})
-	return all[:min(limit, len(all))], nil
+	heap.Init(&all)
+	rows := []persistence.QueueRow{}
+	for len(all) > 0 && len(rows) < limit {
+		first := all[0]
+		rows, first.rows = append(rows, first.rows[0]), first.rows[1:]
+		if len(first.rows) == 0 && first.more {
+			if err := s.fill(ctx, first); err != nil {
+				return nil, err
+			}
+		}
+		if len(first.rows) == 0 {
+			heap.Pop(&all)
+		} else {
+			heap.Fix(&all, 0)
+		}
+	}
+	return rows, nil
+}
+
+// line is the queue of a service as it is read, piece by piece, each twice as long as the one before.
+type line struct {
+	service string
+	rows    []persistence.QueueRow // that are next
+	more    bool                   // there may be others
+	at      int64                  // of the last one that was read, as the three that follow
+	turn    string
+	task    string
+	job     string
+	piece   int // how many are read next
+}
+
+// behindAll is no task, and behind all of them.
+const behindAll = "\U0010FFFF"
+
+// fill reads the next piece.
+func (s *store) fill(ctx context.Context, l *line) (err error) {
+	l.rows, err = read(ctx, &s.readers, "list the queue", listing.ScanJob, `SELECT job_id, task, service, enqueued_at, turn, size, labels FROM task_queue
+		WHERE service = ? AND (enqueued_at, turn, task, job_id) > (?, ?, ?, ?) ORDER BY enqueued_at, turn, task, job_id LIMIT ?`, l.service, l.at, l.turn, l.task, l.job, l.piece)
+	l.more = len(l.rows) == l.piece
+	l.piece *= 2
+	if n := len(l.rows); n > 0 {
+		last := &l.rows[n-1]
+		l.at, l.turn, l.task, l.job = last.EnqueuedAt, last.Turn, last.Task, last.JobID
+	}
+	return err
+}
+
+// lines is a heap of those that have rows: the one whose row is the next of all is the first.
+type lines []*line
+
+func (l lines) Len() int { return len(l) }
+func (l lines) Less(i, j int) bool {
+	a, b := &l[i].rows[0], &l[j].rows[0]
+	return cmp.Or(cmp.Compare(a.EnqueuedAt, b.EnqueuedAt), cmp.Compare(a.Turn, b.Turn), cmp.Compare(a.Service, b.Service)) < 0
+}
+func (l lines) Swap(i, j int) { l[i], l[j] = l[j], l[i] }
+func (l *lines) Push(x any)   { *l = append(*l, x.(*line)) }
+func (l *lines) Pop() any {
+	old := *l
+	last := old[len(old)-1]
+	*l = old[:len(old)-1]
+	return last
 }
 
 func (s *store) QueueFor(ctx context.Context, f persistence.QueueFilter, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {
