@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	driver "modernc.org/sqlite"
+
+	"github.com/troupe-engine/troupe/persistence"
 )
 
 // throng is what there is much of, and how much. Rows of tasks have what makes them large, so that each page of the table has few of them.
@@ -18,6 +20,7 @@ var throng = []struct {
 	{`INSERT INTO tasks (id, flow_id, version_id, status, cursor, last_action, error, paused, steps, followed, waits, created_at, updated_at, ended_at, resting, body_hash, snapshot_seq, params)
 		SELECT 't' || i, 'f' || (i % 100), 'v', 'running', '', '', '', false, 0, 0, iif(i < 3, 2, 1), i, i, 0, i % 2, '', 0, zeroblob(500) FROM n`, 5_000},
 	{"INSERT INTO task_queue (task, job_id, service, enqueued_at, turn) SELECT 't' || i, i, 's' || (i % 200), i, i FROM n", 20_000},
+	{"INSERT INTO schedules (id, name, flow_id, revision, due_at, body) SELECT i, 'n' || i, 'f' || (i % 1000), 1, 0, CAST('{}' AS BLOB) FROM n", 20_000},
 }
 
 // TestAQuestionReadsFewPages counts pages: what is asked for is read, and what an index tells, but not what is thrown away.
@@ -45,6 +48,10 @@ func TestAQuestionReadsFewPages(t *testing.T) {
 			}
 			return n, err
 		}, 2_500},
+		"schedules of a flow": {200, func() (int, error) {
+			list, err := s.ListSchedules(t.Context(), persistence.ScheduleFilter{FlowID: "f7", Limit: 50})
+			return len(list), err
+		}, 20},
 		"jobs of all queues": {3_000, func() (int, error) {
 			rows, err := s.QueueRows(t.Context(), nil, 0, "", 50)
 			return len(rows), err

@@ -45,8 +45,10 @@ func (s *store) ListSchedules(ctx context.Context, f persistence.ScheduleFilter)
 	if limit == 0 {
 		limit = -1
 	}
-	return read(ctx, &s.readers, "list schedules", listing.ScanSchedule,
-		scheduleQuery+"WHERE (?1 = '' OR flow_id = ?1) AND name > ?2 ORDER BY name LIMIT ?3", f.FlowID, f.After, limit)
+	if f.FlowID != "" {
+		return read(ctx, &s.readers, "list schedules", listing.ScanSchedule, scheduleQuery+"WHERE flow_id = ? AND name > ? ORDER BY name LIMIT ?", f.FlowID, f.After, limit)
+	}
+	return read(ctx, &s.readers, "list schedules", listing.ScanSchedule, scheduleQuery+"WHERE name > ? ORDER BY name LIMIT ?", f.After, limit)
 }
 
 // DueSchedules looks at the shards of what was read: the only member asks for all of them otherwise, so no column says which.
