@@ -48,6 +48,17 @@ func TestAQuestionReadsFewPages(t *testing.T) {
 			}
 			return n, err
 		}, 2_500},
+		"tasks that wait for what few wait for": {300, func() (int, error) {
+			list, err := s.ListTasks(t.Context(), persistence.TaskFilter{Waits: 2, Limit: 50})
+			return len(list), err
+		}, 2},
+		"how many wait for what many wait for": {100, func() (int, error) {
+			return s.CountTasks(t.Context(), persistence.TaskFilter{Waits: 1, Most: 10_000})
+		}, 4_998},
+		"tasks of a flow that failed, by their end": {300, func() (int, error) {
+			list, err := s.ListTasks(t.Context(), persistence.TaskFilter{FlowID: "f8", Statuses: []string{"failed"}, ByEnd: true, Limit: 20})
+			return len(list), err
+		}, 20},
 		"schedules of a flow": {200, func() (int, error) {
 			list, err := s.ListSchedules(t.Context(), persistence.ScheduleFilter{FlowID: "f7", Limit: 50})
 			return len(list), err

@@ -83,9 +83,9 @@ CREATE INDEX tasks_open ON tasks (created_at, id, status, flow_id) WHERE status 
 CREATE INDEX tasks_completed ON tasks (created_at, id) WHERE status = 'completed';
 CREATE INDEX tasks_failed ON tasks (created_at, id, flow_id) WHERE status = 'failed'; -- those of a flow are found in it, too
 CREATE INDEX tasks_canceled ON tasks (created_at, id, flow_id) WHERE status = 'canceled';
-CREATE INDEX tasks_failures ON tasks (ended_at, id) WHERE status = 'failed';
+CREATE INDEX tasks_failures ON tasks (ended_at, id, flow_id) WHERE status = 'failed';
 CREATE INDEX tasks_paused ON tasks (created_at, id) WHERE paused = true;
-CREATE INDEX tasks_waiting ON tasks (created_at, id) WHERE waits <> 0; -- a task that waits for nothing is never in it
+CREATE INDEX tasks_waiting ON tasks (created_at, id, waits, flow_id) WHERE waits <> 0; -- a task that waits for nothing is never in it; for what another waits is told in it
 
 -- Labels as they are asked for; written with a task that has some. Nothing of them ever changes but the status, which is that of the task.
 CREATE TABLE task_labels (
