@@ -19,6 +19,9 @@ var throng = []struct {
 		SELECT 'e' || i, 'f' || (i % 100), 'v', iif(i % 4, 'completed', 'failed'), '', '', '', false, 0, 0, 0, i, i, i, false, '', 0, zeroblob(500) FROM n`, 10_000},
 	{`INSERT INTO tasks (id, flow_id, version_id, status, cursor, last_action, error, paused, steps, followed, waits, created_at, updated_at, ended_at, resting, body_hash, snapshot_seq, params)
 		SELECT 't' || i, 'f' || (i % 100), 'v', 'running', '', '', '', false, 0, 0, iif(i < 3, 2, 1), i, i, 0, i % 2, '', 0, zeroblob(500) FROM n`, 5_000},
+	{`INSERT INTO task_labels (key, value, created_at, task, status)
+		SELECT 'a', iif(i % 3, 'common', 'other'), i, 'e' || i, iif(i % 4, 'completed', 'failed') FROM n`, 10_000},
+	{"INSERT INTO task_labels (key, value, created_at, task, status) SELECT 'b', i / 2, i, 'e' || i, iif(i % 4, 'completed', 'failed') FROM n", 10_000},
 	{"INSERT INTO task_queue (task, job_id, service, enqueued_at, turn) SELECT 't' || i, i, 's' || (i % 200), i, i FROM n", 20_000},
 	{"INSERT INTO schedules (id, name, flow_id, revision, due_at, body) SELECT i, 'n' || i, 'f' || (i % 1000), 1, 0, CAST('{}' AS BLOB) FROM n", 20_000},
 }
@@ -59,6 +62,28 @@ func TestAQuestionReadsFewPages(t *testing.T) {
 			list, err := s.ListTasks(t.Context(), persistence.TaskFilter{FlowID: "f8", Statuses: []string{"failed"}, ByEnd: true, Limit: 20})
 			return len(list), err
 		}, 20},
+		"tasks with a label that few have, by their end": {100, func() (int, error) {
+			list, err := s.ListTasks(t.Context(), persistence.TaskFilter{Labels: map[string]string{"b": "100"}, ByEnd: true, Limit: 50})
+			return len(list), err
+		}, 2},
+		"tasks with a label that many have, by their end": {2_000, func() (int, error) {
+			list, err := s.ListTasks(t.Context(), persistence.TaskFilter{Labels: map[string]string{"a": "common"}, ByEnd: true, Limit: 50})
+			return len(list), err
+		}, 50},
+		"tasks with a label that many have and one that few have": {200, func() (int, error) {
+			list, err := s.ListTasks(t.Context(), persistence.TaskFilter{Labels: map[string]string{"a": "common", "b": "100"}, Limit: 50})
+			return len(list), err
+		}, 1},
+		"tasks of a small flow with a label that many have": {1_500, func() (int, error) {
+			list, err := s.ListTasks(t.Context(), persistence.TaskFilter{FlowID: "f7", Labels: map[string]string{"a": "common"}, Limit: 100})
+			return len(list), err
+		}, 67},
+		"how many tasks of a small flow have a label that many have": {1_500, func() (int, error) {
+			return s.CountTasks(t.Context(), persistence.TaskFilter{FlowID: "f7", Labels: map[string]string{"a": "common"}, Most: 1_000})
+		}, 67},
+		"how many failed tasks of a small flow have a label that many have": {1_500, func() (int, error) {
+			return s.CountTasks(t.Context(), persistence.TaskFilter{FlowID: "f8", Statuses: []string{"failed"}, Labels: map[string]string{"a": "common"}, Most: 1_000})
+		}, 67},
 		"schedules of a flow": {200, func() (int, error) {
 			list, err := s.ListSchedules(t.Context(), persistence.ScheduleFilter{FlowID: "f7", Limit: 50})
 			return len(list), err

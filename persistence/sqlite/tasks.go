@@ -48,21 +48,41 @@ func (s *store) Task(ctx context.Context, id string) (*persistence.TaskRow, erro
 	return first(ctx, &s.readers, "read a task", listing.ScanTask, "SELECT "+listing.Columns+dialect.From()+" WHERE t.id = ?", id)
 }
 
-// fewJobs is how many jobs of a queue are looked up one by one rather than asking each open task whether it has one there.
-const fewJobs = 2_000
+// few is how many jobs of a queue, or tasks with a label or of a flow, are looked up one by one rather than asking each of the others
+// whether it is one.
+const few = 2_000
 
-// dialect knows whether the queue that a filter names is short.
-func (s *store) dialect(ctx context.Context, f persistence.TaskFilter) (listing.Dialect, error) {
-	d := dialect
-	if f.Queued == "" {
+// dialect knows what there is little of that a filter names.
+func (s *store) dialect(ctx context.Context, f persistence.TaskFilter) (d listing.Dialect, err error) {
+	d = dialect
+	if f.Queued != "" {
+		if d.ByJobs, err = s.few(ctx, "SELECT 1 FROM task_queue WHERE service = ?", f.Queued); err != nil {
+			return d, err
+		}
+	}
+	if len(f.Labels) == 0 || len(f.Labels) == 1 && !f.ByEnd && f.FlowID == "" {
 		return d, nil
 	}
-	n, err := first(ctx, &s.readers, "count jobs", listing.ScanValue[int], "SELECT count(*) FROM (SELECT 1 FROM task_queue WHERE service = ? LIMIT ?)", f.Queued, fewJobs)
-	if err != nil {
-		return d, err
+	for _, key := range slices.Sorted(maps.Keys(f.Labels)) {
+		rare, err := s.few(ctx, "SELECT 1 FROM task_labels WHERE key = ? AND value = ?", key, f.Labels[key])
+		if err != nil {
+			return d, err
+		}
+		if rare {
+			d.RareLabel = key
+			return d, nil
+		}
 	}
-	d.ByJobs = *n < fewJobs
-	return d, nil
+	if f.FlowID != "" {
+		d.ByFlow, err = s.few(ctx, "SELECT 1 FROM tasks WHERE flow_id = ?", f.FlowID)
+	}
+	return d, err
+}
+
+// few says whether a query finds few rows.
+func (s *store) few(ctx context.Context, query string, args ...any) (bool, error) {
+	n, err := first(ctx, &s.readers, "count rows", listing.ScanValue[int], "SELECT count(*) FROM ("+query+" LIMIT ?)", append(args, few)...)
+	return err == nil && *n < few, err
 }
 
 func (s *store) ListTasks(ctx context.Context, f persistence.TaskFilter) ([]persistence.TaskRow, error) {

@@ -122,7 +122,7 @@ func (q *Query) byState(d Dialect, f persistence.TaskFilter) bool {
 // those of another.
 func (q *Query) picked(d Dialect, f persistence.TaskFilter, what func()) {
 	from, by := " FROM "+d.Schema+"tasks t", ""
-	if d.LabelTable && len(f.Labels) > 0 {
+	if d.goesByLabel(f) {
 		from, by = d.byLabel(), "l."
 	}
 	q.Add("SELECT ")

@@ -37,6 +37,10 @@ type Dialect struct {
 	Narrow bool
 	// ByJobs: tasks with jobs in a queue are found by these jobs, which are few.
 	ByJobs bool
+	// RareLabel is the name of one of the labels that are asked for which few tasks have, "" where there is none, or nobody has looked.
+	RareLabel string
+	// ByFlow: the tasks of the flow that is asked for are few, and those with the labels are not.
+	ByFlow bool
 	// ByUpdate are disjoint parts of all tasks, each of which has an index or is small, when there
 	// is no index on the time of the last update.
 	ByUpdate []Part
@@ -71,6 +75,11 @@ func (d Dialect) Joins() string {
 	return " LEFT JOIN " + d.Schema + "flows f ON f.id = t.flow_id LEFT JOIN " + d.Schema + "flow_versions v ON v.id = t.version_id"
 }
 
+// goesByLabel says that the tasks of a filter are found by a label. In the order of their ends that pays only where few have it.
+func (d Dialect) goesByLabel(f persistence.TaskFilter) bool {
+	return d.LabelTable && len(f.Labels) > 0 && !d.ByFlow && (!f.ByEnd || d.RareLabel != "")
+}
+
 // byLabel goes from the tasks that have a label, in the order of their creation, to these.
 func (d Dialect) byLabel() string {
 	return " FROM " + d.Schema + "task_labels l CROSS JOIN " + d.Schema + "tasks t ON t.id = l.task"
@@ -100,8 +109,10 @@ func List(d Dialect, f persistence.TaskFilter) *Query {
 	switch parts := d.parts(f); {
 	case f.Limit > 0 && len(parts) > 1:
 		q.merge(d, f, parts)
-	case !f.ByUpdate && !f.ByEnd && d.LabelTable && len(f.Labels) > 0:
-		created, id = "l.created_at", "l.task"
+	case !f.ByUpdate && d.goesByLabel(f):
+		if !f.ByEnd {
+			created, id = "l.created_at", "l.task"
+		}
 		q.Add(d.byLabel() + d.Joins())
 		q.where(d, f, "l.")
 	case d.Narrow && f.Limit > 0 && !f.ByEnd && f.EndedFrom > 0:
@@ -192,7 +203,7 @@ func (q *Query) part(d Dialect, f persistence.TaskFilter, part Part) {
 // where has the conditions of a filter. By is "l." when the first of the labels leads to the tasks.
 func (q *Query) where(d Dialect, f persistence.TaskFilter, by string) {
 	q.open = " WHERE "
-	d.aside = d.narrowed(f)
+	d.aside = d.narrowed(f) && !d.ByFlow
 	q.conditions(d, f, by)
 }
 
@@ -336,14 +347,14 @@ func (q *Query) says(d Dialect, text string) {
 	q.Add(")")
 }
 
-// labels asks for all labels. The first one by name is that by which tasks are found, if one is.
+// labels asks for all labels. One that few tasks have, or else the first one by name, is that by which tasks are found, if one is.
 func (q *Query) labels(d Dialect, labels map[string]string, by string) {
 	if by == "" {
 		d.Labels(q, labels)
 		return
 	}
 	rest := maps.Clone(labels)
-	first := slices.Min(slices.Collect(maps.Keys(labels)))
+	first := cmp.Or(d.RareLabel, slices.Min(slices.Collect(maps.Keys(labels))))
 	q.And("l.key = ", first)
 	q.And("l.value = ", labels[first])
 	if delete(rest, first); len(rest) > 0 {
