@@ -34,15 +34,16 @@ CREATE TABLE flows (
 ) STRICT;
 CREATE INDEX flows_tried ON flows (created_at, n) WHERE tried <> 0;
 
+-- The definition is last, so that a listing never reads through it.
 CREATE TABLE flow_versions (
 	n          INTEGER PRIMARY KEY,
 	id         TEXT    NOT NULL UNIQUE,
 	flow_id    TEXT    NOT NULL,
 	number     INTEGER NOT NULL,
-	definition BLOB    NOT NULL,
 	status     TEXT    NOT NULL,
 	hash       TEXT    NOT NULL,
-	created_at INTEGER NOT NULL
+	created_at INTEGER NOT NULL,
+	definition BLOB    NOT NULL
 ) STRICT;
 CREATE INDEX flow_versions_number ON flow_versions (flow_id, number);
 
