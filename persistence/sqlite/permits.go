@@ -60,7 +60,7 @@ func (t tx) permitBook(key string, now int64) (*persistence.PermitBook, error) {
 	if err != nil && !isNone(err) {
 		return nil, err
 	}
-	if err := t.one("SELECT count(*), coalesce(sum(evicted), 0) FROM permits WHERE key = ? AND state IN (1, 2)", []any{key}, &b.Held, &b.Evicted); err != nil {
+	if err := t.one(countHeld, []any{key}, &b.Held, &b.Evicted); err != nil {
 		return nil, err
 	}
 	if b.Waiting, err = t.waiting(key, b.State.Cursor); err != nil {
@@ -101,9 +101,11 @@ func (t tx) waiting(key, cursor string) ([]persistence.PermitRow, error) {
 	}
 }
 
-// What is read of a key's rows, none of them by going through all who wait: some of one fair, the fair that comes next, those who do not wait, and
+// What is read of a key's rows, none of them by going through all who wait: how many have it, some of one fair, the fair that comes next, those who do not wait, and
 // those who have not answered.
 const (
+	countHeld = "SELECT count(*), coalesce(sum(evicted), 0) FROM permits WHERE key = ? AND state IN (1, 2)"
+
 	ofFair   = "WHERE key = ? AND state = 0 AND fair = ? ORDER BY urgency, asked_at, turn, holder LIMIT ?"
 	nextFair = "SELECT fair FROM permits WHERE key = ? AND state = 0 AND fair > ? ORDER BY fair LIMIT 1"
 	hasty    = "INDEXED BY permits_hasty WHERE key = ? AND state = 0 AND when_full = 'refuse' ORDER BY asked_at, turn LIMIT ?"
@@ -199,8 +201,8 @@ func (s *store) OpenKeys(ctx context.Context, shards persistence.ShardSet, after
 }
 
 const openKeys = `WITH RECURSIVE k (key) AS (
-		SELECT min(key) FROM permits WHERE (state <> 2 OR evicted) AND key > ?1
-		UNION ALL SELECT (SELECT min(p.key) FROM permits p WHERE (p.state <> 2 OR p.evicted) AND p.key > k.key) FROM k WHERE k.key IS NOT NULL)
+		SELECT min(key) FROM permits INDEXED BY permits_open WHERE (state <> 2 OR evicted) AND key > ?1
+		UNION ALL SELECT (SELECT min(p.key) FROM permits p INDEXED BY permits_open WHERE (p.state <> 2 OR p.evicted) AND p.key > k.key) FROM k WHERE k.key IS NOT NULL)
 	SELECT key FROM k WHERE key IS NOT NULL LIMIT ?2`
 
 func (s *store) PermitsOf(ctx context.Context, task string) ([]persistence.PermitRow, error) {

@@ -155,6 +155,7 @@ func TestADecisionAboutAKeyReadsFewOfThoseWhoWait(t *testing.T) {
 		args  []any
 		want  string
 	}{
+		{countHeld, []any{"k"}, "SEARCH permits USING COVERING INDEX permits_order (key=? AND state=?)"},
 		{"SELECT * FROM permits " + ofFair, []any{"k", "f", 5}, "SEARCH permits USING INDEX permits_order (key=? AND state=? AND fair=?)"},
 		{nextFair, []any{"k", "f"}, "SEARCH permits USING COVERING INDEX permits_order (key=? AND state=? AND fair>?)"},
 		{oneFair, []any{"k"}, "SEARCH permits USING COVERING INDEX permits_order (key=? AND state=?)"},

@@ -157,7 +157,7 @@ CREATE TABLE permits (
 	evicted  INTEGER NOT NULL DEFAULT 0,
 	PRIMARY KEY (task, holder, key)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX permits_order ON permits (key, state, fair, urgency, asked_at, turn, holder);
+CREATE INDEX permits_order ON permits (key, state, fair, urgency, asked_at, turn, holder, evicted); -- who has a key is counted in it
 CREATE INDEX permits_hasty ON permits (key) WHERE state = 0 AND when_full = 'refuse';
 CREATE INDEX permits_untold ON permits (key) WHERE state IN (1, 3) OR evicted;
 CREATE INDEX permits_open ON permits (key) WHERE state <> 2 OR evicted;
