@@ -17,13 +17,14 @@ type lane struct {
 	stmts map[string]*sql.Stmt
 	ends  *lru.Cache[*journal] // by task
 	there func() error         // nil, or why nothing is to be written
+	log   *log
 }
 
 var errClosed = errors.New("the store is closed")
 
-func openLane(ctx context.Context, db *sql.DB) (lane, error) {
+func openLane(ctx context.Context, db *sql.DB, path string) (lane, error) {
 	conn, err := db.Conn(ctx)
-	return lane{turn: make(chan struct{}, 1), conn: conn, stmts: map[string]*sql.Stmt{}, ends: lru.New[*journal](endsBytes)}, err
+	return lane{turn: make(chan struct{}, 1), conn: conn, stmts: map[string]*sql.Stmt{}, ends: lru.New[*journal](endsBytes), log: newLog(path, logMost)}, err
 }
 
 // write runs f in a transaction of its own. The context ends the wait for a turn; what has begun is
@@ -43,7 +44,10 @@ func (l *lane) write(ctx context.Context, what string, f func(tx) error) error {
 	if err := l.there(); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	return wrap(what, l.transaction(tx{context.WithoutCancel(ctx), l}, f))
+	t := tx{context.WithoutCancel(ctx), l}
+	err := l.transaction(t, f)
+	l.log.shorten(t)
+	return wrap(what, err)
 }
 
 func (l *lane) transaction(t tx, f func(tx) error) error {

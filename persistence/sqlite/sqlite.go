@@ -81,7 +81,7 @@ func (s *store) open(ctx context.Context, path string, o Options) error {
 	if s.readers.db, err = connect(path, o.Readers, "query_only(1)"); err != nil {
 		return err
 	}
-	if s.lane, err = openLane(ctx, s.writer); err != nil {
+	if s.lane, err = openLane(ctx, s.writer, path); err != nil {
 		return err
 	}
 	s.there = func() error { return isThere(path, ours) }
@@ -89,7 +89,7 @@ func (s *store) open(ctx context.Context, path string, o Options) error {
 }
 
 func connect(path string, size int, pragmas ...string) (*sql.DB, error) {
-	db, err := openFile(path, url.Values{"_pragma": append(pragmas, "busy_timeout(10000)")})
+	db, err := openFile(path, url.Values{"_pragma": append(pragmas, fmt.Sprintf("busy_timeout(%d)", busyWait.Milliseconds()))})
 	if err != nil {
 		return nil, err
 	}
