@@ -89,6 +89,14 @@ func TestAQuestionReadsFewPages(t *testing.T) {
 			list, err := s.ListVersions(t.Context(), "f7")
 			return len(list), err
 		}, 20},
+		"tasks whose ids begin as those of many": {400, func() (int, error) {
+			list, err := s.ListTasks(t.Context(), persistence.TaskFilter{IDPrefix: "e", Limit: 50})
+			return len(list), err
+		}, 50},
+		"tasks whose ids begin as those of few": {100, func() (int, error) {
+			list, err := s.ListTasks(t.Context(), persistence.TaskFilter{IDPrefix: "e999", Limit: 50})
+			return len(list), err
+		}, 11},
 		"schedules of a flow": {200, func() (int, error) {
 			list, err := s.ListSchedules(t.Context(), persistence.ScheduleFilter{FlowID: "f7", Limit: 50})
 			return len(list), err

@@ -48,7 +48,7 @@ func (s *store) Task(ctx context.Context, id string) (*persistence.TaskRow, erro
 	return first(ctx, &s.readers, "read a task", listing.ScanTask, "SELECT "+listing.Columns+dialect.From()+" WHERE t.id = ?", id)
 }
 
-// few is how many jobs of a queue, or tasks with a label or of a flow, are looked up one by one rather than asking each of the others
+// few is how many jobs of a queue, or tasks with a label, of a flow or with the beginning of an id, are looked up one by one rather than asking each of the others
 // whether it is one.
 const few = 2_000
 
@@ -89,6 +89,13 @@ func (s *store) ListTasks(ctx context.Context, f persistence.TaskFilter) ([]pers
 	d, err := s.dialect(ctx, f)
 	if err != nil {
 		return nil, err
+	}
+	if f.IDPrefix != "" {
+		some, err := s.few(ctx, "SELECT 1 FROM tasks WHERE id >= ? AND id < ?", f.IDPrefix, f.IDPrefix+"\U0010FFFF")
+		if err != nil {
+			return nil, err
+		}
+		d.ManyIDs = !some
 	}
 	q := listing.List(d, f)
 	return read(ctx, s.readers.db, "list tasks", listing.ScanTask, q.String(), q.Args...)

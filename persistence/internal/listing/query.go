@@ -39,6 +39,8 @@ type Dialect struct {
 	ByJobs bool
 	// RareLabel is the name of one of the labels that are asked for which few tasks have, "" where there is none, or nobody has looked.
 	RareLabel string
+	// ManyIDs: so many ids begin as is asked for that a list is not read by them, but in its order.
+	ManyIDs bool
 	// ByFlow: the tasks of the flow that is asked for are few, and those with the labels are not.
 	ByFlow bool
 	// ByUpdate are disjoint parts of all tasks, each of which has an index or is small, when there
@@ -246,8 +248,12 @@ func (q *Query) conditions(d Dialect, f persistence.TaskFilter, by string) {
 		q.Add(")")
 	}
 	if f.IDPrefix != "" {
-		q.And("t.id >= ", f.IDPrefix)
-		q.And("t.id < ", f.IDPrefix+"\U0010FFFF") // ids are compared by their bytes, and none has that character
+		column := "t.id"
+		if d.ManyIDs {
+			column = d.Aside + column
+		}
+		q.And(column+" >= ", f.IDPrefix)
+		q.And(column+" < ", f.IDPrefix+"\U0010FFFF") // ids are compared by their bytes, and none has that character
 	}
 	if f.Node != "" {
 		q.And("t.cursor = ", f.Node)
