@@ -44,18 +44,20 @@ func TestAPageIsReadFromAnIndexInItsOrder(t *testing.T) {
 		"open of a flow":      {persistence.TaskFilter{FlowID: "f", Statuses: []string{"running"}}, []string{"t USING INDEX tasks_open"}},
 		"waiting of a flow":   {persistence.TaskFilter{FlowID: "f", Waits: flow.WaitApproval}, []string{"t USING INDEX tasks_waiting"}},
 		"by end":              {persistence.TaskFilter{ByEnd: true, Before: before}, []string{"SEARCH t USING INDEX tasks_ended"}},
-		"in a long queue":     {persistence.TaskFilter{Queued: "s"}, []string{"t USING INDEX tasks_open", "SEARCH q EXISTS USING PRIMARY KEY (task=?)"}},
+		"in a long queue":     {persistence.TaskFilter{Queued: "s"}, []string{"t USING INDEX tasks_open", "SEARCH q "}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tt.filter.Limit = 50
-			plan := explained(t, s, listing.List(dialect, tt.filter))
-			for _, step := range tt.want {
-				require.Contains(t, plan, step)
+			for _, page := range []struct{ limit, offset int }{{50, 0}, {1, 0}, {2, 0}, {1, 2_999}} { // SQLite goes about a list as its first limit says
+				tt.filter.Limit, tt.filter.Offset = page.limit, page.offset
+				plan := explained(t, s, listing.List(dialect, tt.filter))
+				for _, step := range tt.want {
+					require.Contains(t, plan, step, page)
+				}
+				if len(tt.filter.Statuses) < 2 && !tt.filter.ByUpdate {
+					require.NotContains(t, plan, "TEMP B-TREE", page)
+				}
+				require.NotContains(t, strings.ReplaceAll(plan, "SCAN t USING", ""), "SCAN t\n", page)
 			}
-			if len(tt.filter.Statuses) < 2 && !tt.filter.ByUpdate {
-				require.NotContains(t, plan, "TEMP B-TREE")
-			}
-			require.NotContains(t, strings.ReplaceAll(plan, "SCAN t USING", ""), "SCAN t\n")
 		})
 	}
 }

@@ -25,7 +25,7 @@ var dialect = listing.Dialect{Mark: "?", Open: "(t.status = 'pending' OR t.statu
 		q.Add(" AND value = ", labels[key])
 		q.Add(" AND created_at = t.created_at AND task = t.id)")
 	}
-}, Like: "LIKE", Failure: "troupe_failure(t.error)", Aside: "+", Narrow: true, LabelSays: func(q *listing.Query, text string) {
+}, Like: "LIKE", Failure: "troupe_failure(t.error)", Aside: "+", Some: "0 + ", Narrow: true, LabelSays: func(q *listing.Query, text string) {
 	q.Add("EXISTS (SELECT 1 FROM task_labels x WHERE x.task = t.id AND x.value = ", text)
 	q.Add(")")
 }, LabelOf: func(q *listing.Query, name string) {

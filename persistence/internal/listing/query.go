@@ -33,6 +33,9 @@ type Dialect struct {
 	Aside string
 	// LabelTable: labels have a table of their own, task_labels.
 	LabelTable bool
+	// Some is what the number of a limit begins with, where the database would go about a list by how short it is: for one task it sorts all
+	// there are, also for one behind thousands that are skipped.
+	Some string
 	// Narrow: the database sorts whole rows if it has to sort, so it is asked first which tasks a page has.
 	Narrow bool
 	// ByJobs: tasks with jobs in a queue are found by these jobs, which are few.
@@ -94,12 +97,13 @@ type Query struct {
 	mark string
 	open string // "WHERE" or "AND": what the next condition begins with
 	asc  bool   // the oldest come first
+	some string // what the numbers of limits begin with
 }
 
 // List asks for the tasks that a filter picks. A page of the newest ones that are in some states, or have some
 // label, is read from an index of these alone.
 func List(d Dialect, f persistence.TaskFilter) *Query {
-	q := &Query{mark: d.Mark, asc: f.Oldest}
+	q := &Query{mark: d.Mark, asc: f.Oldest, some: d.Some}
 	q.Add("SELECT " + listColumns)
 	created, id := "t.created_at", "t.id"
 	switch {
@@ -118,6 +122,7 @@ func List(d Dialect, f persistence.TaskFilter) *Query {
 		q.Add(d.byLabel() + d.Joins())
 		q.where(d, f, "l.")
 	case d.Narrow && f.Limit > 0 && !f.ByEnd && f.EndedFrom > 0:
+		q.some = "" // these are sorted
 		q.Add(" FROM (SELECT t.id AS picked FROM " + d.Schema + "tasks t")
 		q.where(d, f, "")
 		q.order(created, id, f.Limit, f.Offset)
@@ -160,7 +165,7 @@ func (q *Query) order(column, id string, limit, offset int) {
 	}
 	q.Add(" ORDER BY " + column + direction + ", " + id + direction)
 	if limit > 0 {
-		q.Add(" LIMIT ", limit)
+		q.Add(" LIMIT "+q.some, limit)
 	} else if offset > 0 {
 		q.Add(" LIMIT 9223372036854775807")
 	}
