@@ -23,6 +23,7 @@ var throng = []struct {
 		SELECT 'a', iif(i % 3, 'common', 'other'), i, 'e' || i, iif(i % 4, 'completed', 'failed') FROM n`, 10_000},
 	{"INSERT INTO task_labels (key, value, created_at, task, status) SELECT 'b', i / 2, i, 'e' || i, iif(i % 4, 'completed', 'failed') FROM n", 10_000},
 	{"INSERT INTO task_queue (task, job_id, service, enqueued_at, turn) SELECT 't' || i, i, 's' || (i % 200), i, i FROM n", 20_000},
+	{"INSERT INTO flows (id, name, description, created_at) SELECT 'f' || i, 'f', hex(zeroblob(250)), i FROM n", 5_000},
 	{"INSERT INTO flow_versions (id, flow_id, number, definition, status, hash, created_at) SELECT i, 'f7', i, zeroblob(500000), 'published', '', i FROM n", 20},
 	{"INSERT INTO schedules (id, name, flow_id, revision, due_at, body) SELECT i, 'n' || i, 'f' || (i % 1000), 1, 0, CAST('{}' AS BLOB) FROM n", 20_000},
 }
@@ -97,6 +98,10 @@ func TestAQuestionReadsFewPages(t *testing.T) {
 			list, err := s.ListTasks(t.Context(), persistence.TaskFilter{IDPrefix: "e999", Limit: 50})
 			return len(list), err
 		}, 11},
+		"flows": {200, func() (int, error) {
+			list, _, err := s.ListFlows(t.Context(), 0, 50)
+			return len(list), err
+		}, 50},
 		"schedules of a flow": {200, func() (int, error) {
 			list, err := s.ListSchedules(t.Context(), persistence.ScheduleFilter{FlowID: "f7", Limit: 50})
 			return len(list), err

@@ -32,6 +32,7 @@ CREATE TABLE flows (
 	created_at  INTEGER NOT NULL,
 	tried       INTEGER NOT NULL DEFAULT 0 -- 1 = of a definition that is only tried: no list has it
 ) STRICT;
+CREATE INDEX flows_listed ON flows (created_at, n) WHERE tried = 0;
 CREATE INDEX flows_tried ON flows (created_at, n) WHERE tried <> 0;
 
 -- The definition is last, so that a listing never reads through it.
