@@ -80,7 +80,7 @@ type storeMetrics struct {
 
 	mu    sync.Mutex
 	asked time.Time
-	tasks map[string]int
+	tasks map[string]persistence.Group
 	queue map[string]persistence.QueueStat
 }
 
@@ -99,8 +99,8 @@ func (m *storeMetrics) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.NewInvalidMetric(tasksDesc, err)
 		return
 	}
-	for status, n := range m.tasks {
-		ch <- prometheus.MustNewConstMetric(tasksDesc, prometheus.GaugeValue, float64(n), status)
+	for status, group := range m.tasks {
+		ch <- prometheus.MustNewConstMetric(tasksDesc, prometheus.GaugeValue, float64(group.Count), status)
 	}
 	for service, q := range m.queue {
 		age := max(0, m.now().Sub(time.UnixMilli(q.Oldest)).Seconds())
@@ -115,7 +115,7 @@ func (m *storeMetrics) refresh() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), countsServe)
 	defer cancel()
-	tasks, err := m.store.CountByStatus(ctx)
+	tasks, err := m.store.CountTasksBy(ctx, persistence.TaskFilter{}, persistence.By{})
 	if err != nil {
 		return err
 	}

@@ -203,8 +203,6 @@ type Tasks interface {
 	CountTasksBy(ctx context.Context, f TaskFilter, by By) (map[string]Group, error)
 	// NewestOf tells the newest tasks of each of some flows, so many of each at most, the flows in order of their ids.
 	NewestOf(ctx context.Context, flows []string, each int) ([]TaskMark, error)
-	// CountByStatus counts all tasks by status, for metrics.
-	CountByStatus(ctx context.Context) (map[string]int, error)
 	// CountByShard counts the tasks that have not ended, in shards that have some. It looks at each of them.
 	CountByShard(ctx context.Context) (map[int]ShardTasks, error)
 	// EndedBetween lists the tasks that ended from a time on and before another one, in the order in which DeleteEnded deletes them.

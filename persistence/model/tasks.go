@@ -163,19 +163,6 @@ func (s *store) NewestOf(ctx context.Context, flows []string, each int) ([]persi
 	return list, nil
 }
 
-func (s *store) CountByStatus(ctx context.Context) (map[string]int, error) {
-	leave, err := s.enter(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
-	counts := map[string]int{}
-	for _, t := range s.tasks {
-		counts[t.Status]++
-	}
-	return counts, nil
-}
-
 func (s *store) CountByShard(ctx context.Context) (map[int]persistence.ShardTasks, error) {
 	leave, err := s.enter(ctx)
 	if err != nil {

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/troupe-engine/troupe/internal/pgtest"
 	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/persistence/internal/listing"
 	"github.com/troupe-engine/troupe/persistence/storetest"
 )
 
@@ -63,4 +65,30 @@ func TestABatchReadsFewRowsOfATableThatHasGrownSinceItWasEmpty(t *testing.T) {
 		return commits > 0
 	}, time.Minute, 10*time.Millisecond)
 	require.Less(t, read, 100)
+}
+
+// Metrics ask for it every few seconds, of a table that has all tasks of a month.
+func TestTasksAreCountedByStateInIndexesAlone(t *testing.T) {
+	ctx := t.Context()
+	opened, err := Open(ctx, pgtest.DSN(t), Options{})
+	require.NoError(t, err)
+	defer opened.Close()
+	s := opened.(*store)
+	for _, statement := range []string{
+		`INSERT INTO troupe.tasks (id, flow_id, version_id, created_at, updated_at, ended_at, settled_at, status, outcome, body_hash, shard, params)
+			SELECT 'e' || n, 'f', '', n, n, n, n, o, o, '', 0, '{}' FROM generate_series(1, 20000) n, LATERAL (SELECT (ARRAY['completed', 'failed', 'canceled'])[1 + n % 3]) x (o)`,
+		`INSERT INTO troupe.tasks (id, flow_id, version_id, created_at, updated_at, status, body_hash, shard, params)
+			SELECT 't' || n, 'f', '', n, n, 'running', '', 0, '{}' FROM generate_series(1, 1000) n`,
+		"VACUUM ANALYZE troupe.tasks",
+	} {
+		_, err := s.exec(ctx, "plant", statement)
+		require.NoError(t, err)
+	}
+	q := listing.CountBy(dialect, persistence.TaskFilter{}, persistence.By{})
+	plan, err := read(ctx, s, "plan", listing.ScanValue[string], "EXPLAIN "+q.String(), q.Args...)
+	require.NoError(t, err)
+	require.NotContains(t, strings.Join(plan, "\n"), "Seq Scan")
+	counts, err := s.CountTasksBy(ctx, persistence.TaskFilter{}, persistence.By{})
+	require.NoError(t, err)
+	require.Equal(t, map[string]persistence.Group{"running": {Count: 1000}, "completed": {Count: 6666}, "failed": {Count: 6667}, "canceled": {Count: 6667}}, counts)
 }

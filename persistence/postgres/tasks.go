@@ -82,15 +82,6 @@ func (s *store) NewestOf(ctx context.Context, flows []string, each int) ([]persi
 		ORDER BY t.flow_id, t.created_at DESC, t.id DESC`, flows, each)
 }
 
-func (s *store) CountByStatus(ctx context.Context) (map[string]int, error) {
-	list, err := read(ctx, s, "count tasks", listing.ScanStatusCount, "SELECT status, count(*) FROM troupe.tasks GROUP BY status")
-	counts := map[string]int{}
-	for _, c := range list {
-		counts[c.Status] = c.Count
-	}
-	return counts, err
-}
-
 func (s *store) CountByShard(ctx context.Context) (map[int]persistence.ShardTasks, error) {
 	list, err := read(ctx, s, "count tasks", listing.ScanShardCount,
 		"SELECT shard, count(*) FILTER (WHERE settled_at IS NULL), count(settled_at) FROM troupe.tasks WHERE ended_at = 0 GROUP BY shard")

@@ -137,16 +137,6 @@ func (s *store) NewestOf(ctx context.Context, flows []string, each int) ([]persi
 	return all, nil
 }
 
-// CountByStatus reads the indexes of the states, and no task.
-func (s *store) CountByStatus(ctx context.Context) (map[string]int, error) {
-	groups, err := s.CountTasksBy(ctx, persistence.TaskFilter{}, persistence.By{})
-	counts := map[string]int{}
-	for status, g := range groups {
-		counts[status] = g.Count
-	}
-	return counts, err
-}
-
 // CountByShard hashes the ids of the tasks: the only member asks for all shards otherwise, so no column says which. Of those that have not ended the ones
 // under way have an index, too; the others are at rest.
 func (s *store) CountByShard(ctx context.Context) (map[int]persistence.ShardTasks, error) {

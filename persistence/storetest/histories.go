@@ -223,7 +223,9 @@ func (h *history) lists() {
 	both(func(s persistence.Store) (any, error) {
 		return s.ListTasks(ctx, persistence.TaskFilter{ByUpdate: true, Limit: 3})
 	})
-	both(func(s persistence.Store) (any, error) { return s.CountByStatus(ctx) })
+	both(func(s persistence.Store) (any, error) {
+		return s.CountTasksBy(ctx, persistence.TaskFilter{}, persistence.By{})
+	})
 	for _, id := range taskIDs {
 		both(func(s persistence.Store) (any, error) { return s.Rows(ctx, id, 0, part(99)) })
 	}

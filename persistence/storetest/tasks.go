@@ -235,9 +235,9 @@ var tasks = []behavior{
 	}},
 	{"tasks are counted by status", func(w *world) {
 		w.listed()
-		counts, err := w.CountByStatus(w.ctx())
+		counts, err := w.CountTasksBy(w.ctx(), persistence.TaskFilter{}, persistence.By{})
 		require.NoError(w, err)
-		require.Equal(w, map[string]int{"running": 2, "completed": 1, "failed": 1, "pending": 1}, counts)
+		require.Equal(w, map[string]persistence.Group{"running": {Count: 2}, "completed": {Count: 1}, "failed": {Count: 1}, "pending": {Count: 1}}, counts)
 	}},
 	{"tasks that have not ended are counted by shard", func(w *world) {
 		ended := with(created("ended"), func(c *persistence.Commit) { c.Columns = &persistence.Columns{Status: "completed", EndedAt: 5} })

@@ -140,15 +140,6 @@ type Depth struct {
 // ScanDepth reads service, number of jobs, of their tasks, and the oldest one's time.
 func ScanDepth(row Row, d *Depth) error { return row.Scan(&d.Service, &d.Waiting, &d.Tasks, &d.Oldest) }
 
-// StatusCount is how many tasks have a status.
-type StatusCount struct {
-	Status string
-	Count  int
-}
-
-// ScanStatusCount reads a status and a number.
-func ScanStatusCount(row Row, c *StatusCount) error { return row.Scan(&c.Status, &c.Count) }
-
 // ScanTaskMark reads the flow, the id, the status and the creation of a task.
 func ScanTaskMark(row Row, m *persistence.TaskMark) error {
 	return row.Scan(&m.Flow, &m.ID, &m.Status, &m.CreatedAt)
