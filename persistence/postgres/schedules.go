@@ -55,8 +55,11 @@ func (s *store) ListSchedules(ctx context.Context, f persistence.ScheduleFilter)
 	if !flow.IsText(f.After) || !flow.IsText(f.FlowID) {
 		return []persistence.Schedule{}, nil
 	}
-	return read(ctx, s, "list schedules", listing.ScanSchedule,
-		scheduleQuery+"WHERE ($1 = '' OR flow_id = $1) AND name > $2 ORDER BY name LIMIT nullif($3::bigint, 0)", f.FlowID, f.After, f.Limit)
+	if f.FlowID != "" {
+		return read(ctx, s, "list schedules", listing.ScanSchedule,
+			scheduleQuery+"WHERE flow_id = $1 AND name > $2 ORDER BY name LIMIT nullif($3::bigint, 0)", f.FlowID, f.After, f.Limit)
+	}
+	return read(ctx, s, "list schedules", listing.ScanSchedule, scheduleQuery+"WHERE name > $1 ORDER BY name LIMIT nullif($2::bigint, 0)", f.After, f.Limit)
 }
 
 func (s *store) DueSchedules(ctx context.Context, shards persistence.ShardSet, by int64, limit int) ([]persistence.Schedule, error) {
