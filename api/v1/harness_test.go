@@ -111,7 +111,8 @@ func start(t *testing.T, with ...func(*settings)) *server {
 	t.Cleanup(func() { require.NoError(t, registry.Close(context.Background())) })
 	reader := persistence.NewReader(store, flow.Limits{})
 	engine, err := actors.Start(t.Context(), actors.Config{Store: store, Reader: reader, Name: "here", Lease: time.Hour, IdleAfter: set.idle,
-		Carriers: map[flow.ExecType]actors.Carrier{flow.ExecFunc: functions, flow.ExecHTTP: registry}})
+		Retention: -1, // tests store tasks that ended long ago
+		Carriers:  map[flow.ExecType]actors.Carrier{flow.ExecFunc: functions, flow.ExecHTTP: registry}})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
