@@ -74,7 +74,10 @@ func (d *detour) pass(client, server net.Conn) {
 		select {
 		case <-freed:
 		default:
-			d.caught <- struct{}{}
+			select {
+			case d.caught <- struct{}{}:
+			default: // something else is held up, too
+			}
 			<-freed
 		}
 		if _, err := server.Write(buffer[:n]); err != nil {

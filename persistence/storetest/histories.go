@@ -118,7 +118,7 @@ func (h *history) one(id string) persistence.Commit {
 	}
 	if flip("columns", 30) {
 		c.Columns = &persistence.Columns{Status: rapid.SampledFrom([]string{"running", "failed"}).Draw(h.T, "status"), Steps: int(c.At)}
-		if flip("ended", 20) {
+		if c.Columns.Status == "failed" {
 			c.Columns.EndedAt = c.At
 		}
 	}
