@@ -56,7 +56,7 @@ func orkTellsNumbers(c *client) {
 }
 
 func orkBytes(c *client) {
-	r := c.ork(sh("a", `printf '\377\376 odd\n'; yes 0123456789012345678901234567890123456789 | head -c 1000000; echo; `+gives(`7`))).start(nil).ends("success")
+	r := c.ork(sh("a", `printf '\377\376 odd\n'; yes $(printf %0400d 0) | head -c 1000000; echo; `+gives(`7`))).start(nil).ends("success")
 	require.Equal(c, 7.0, r.task("a")["output"])
 	r.logged("a/logs", func(text string) bool { return len(text) > 1_000_000 })
 	text := r.log("a/logs")
