@@ -8,6 +8,7 @@ import (
 
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/internal/series"
+	"github.com/troupe-engine/troupe/persistence"
 )
 
 // nodeTallies count attempts by the node that they were of, where that is asked for: a flow has many nodes. The first mostNodes have series
@@ -53,11 +54,10 @@ func (x *nodeTallies) newNode(name string) *nodeTally {
 }
 
 func (x *nodeTallies) of(p *flow.Plan, a flow.Address) *nodeTally {
-	flow := countedAs(p)
-	if flow == series.Other {
-		return x.nodes.of(flow)
+	if persistence.IsTried(p.FlowID) {
+		return x.nodes.of(series.Other)
 	}
-	return x.nodes.of(flow + "\n" + a.Step())
+	return x.nodes.of(countedAs(p) + "\n" + a.Step())
 }
 
 func (x *nodeTallies) attempt(p *flow.Plan, over *flow.Over, exemplar prometheus.Labels) {
