@@ -150,9 +150,9 @@ func (t *task) addColumns(c *persistence.Commit) {
 }
 
 // restsWithSnapshot says whether one is written when the task rests, because that saves more than it costs: a short journal is as quick to fold, and
-// a large state would be written as often as its task rests, where the rows since its last checkpoint are never more than that one.
+// a large state would be written as often as its task rests. So many rows as are worth a checkpoint are there when there was no room for that.
 func (t *task) restsWithSnapshot() bool {
-	return t.journal >= smallJournal && t.snapshot < persistence.LargeSnapshot
+	return t.journal >= smallJournal && (t.snapshot < persistence.LargeSnapshot || persistence.CheckpointDue(t.journal, t.snapshot))
 }
 
 func (t *task) takeSnapshot(c *persistence.Commit) {

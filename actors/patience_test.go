@@ -33,3 +33,21 @@ func TestManyTasksInMemoryAreAskedToRestSooner(t *testing.T) {
 	k.entries["one more"] = &entry{}
 	require.Equal(t, time.Second, k.patience())
 }
+
+func TestATaskRestsWithASnapshotWhereThatIsWorthIt(t *testing.T) {
+	const large = persistence.LargeSnapshot
+	for _, tt := range []struct {
+		journal, snapshot int
+		want              bool
+	}{
+		{smallJournal - 1, 0, false},
+		{smallJournal, 0, true},
+		{smallJournal, large - 1, true},
+		{smallJournal, large, false}, // as often as it rests
+		{large - 1, large, false},
+		{large, large, true}, // there was no room for its checkpoint
+	} {
+		task := task{journal: tt.journal, snapshot: tt.snapshot}
+		require.Equal(t, tt.want, task.restsWithSnapshot(), "%d bytes of rows behind %d", tt.journal, tt.snapshot)
+	}
+}
