@@ -32,7 +32,7 @@ type Codec struct {
 // also what its steps see, and the jobs of a step have the same params.
 const largeValue = 128
 
-// pieceOfItsOwn is how long a value is that is not copied by a writer that shares: of shorter ones the list of pieces would be as long as they are.
+// pieceOfItsOwn is how long a value is that a writer which shares does not copy: a shorter one costs less than the two pieces that it would make.
 const pieceOfItsOwn = 512
 
 // Copied is how many bytes a writer that shares copies of values of so many bytes.
