@@ -60,14 +60,9 @@ func (s *store) rest(ctx context.Context, task string, seq int64, first []byte, 
 
 // Checkpoint reads all parts of one.
 func (s *store) Checkpoint(ctx context.Context, task string, seq int64) ([]byte, error) {
-	type head struct {
-		size  int64
-		first []byte
-	}
-	scan := func(row listing.Row, h *head) error { return row.Scan(&h.size, &h.first) }
-	h, err := find(ctx, s, "read a checkpoint", scan, "SELECT size, snapshot FROM troupe.checkpoints WHERE task = $1 AND seq = $2 AND part = 0", task, seq)
+	h, err := find(ctx, s, "read a checkpoint", parts.ScanHead, "SELECT size, snapshot FROM troupe.checkpoints WHERE task = $1 AND seq = $2 AND part = 0", task, seq)
 	if err != nil {
 		return nil, err
 	}
-	return s.rest(ctx, task, seq, h.first, h.size)
+	return s.rest(ctx, task, seq, h.First, h.Size)
 }

@@ -36,14 +36,9 @@ func restOf(ctx context.Context, from querier, task string, seq int64, first []b
 
 // Checkpoint reads all parts of one.
 func (s *store) Checkpoint(ctx context.Context, task string, seq int64) ([]byte, error) {
-	type head struct {
-		size  int64
-		first []byte
-	}
-	scan := func(row listing.Row, h *head) error { return row.Scan(&h.size, &h.first) }
-	h, err := first(ctx, &s.readers, "read a checkpoint", scan, checkpointQuery, task, seq)
+	h, err := first(ctx, &s.readers, "read a checkpoint", parts.ScanHead, checkpointQuery, task, seq)
 	if err != nil {
 		return nil, err
 	}
-	return restOf(ctx, &s.readers, task, seq, h.first, h.size)
+	return restOf(ctx, &s.readers, task, seq, h.First, h.Size)
 }

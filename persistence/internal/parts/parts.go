@@ -42,6 +42,15 @@ func First(snapshot flow.Snapshot) []byte {
 	return nil // never: there is a part, if an empty one
 }
 
+// Head is the row of a checkpoint itself.
+type Head struct {
+	Size  int64 // of all parts
+	First []byte
+}
+
+// ScanHead reads size and first part.
+func ScanHead(row listing.Row, h *Head) error { return row.Scan(&h.Size, &h.First) }
+
 // Join puts the other parts behind the first one of a snapshot of size bytes: read has scan called for each of their rows, in order. R is the driver's
 // type for bytes that stay its own. persistence.ErrNotFound says that they were deleted meanwhile, since a task goes with all its checkpoints.
 func Join[R ~[]byte](first []byte, size int64, read func(scan func(listing.Row, *struct{}) error) error) ([]byte, error) {
