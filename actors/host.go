@@ -106,9 +106,9 @@ func (e *ending) close() {
 	clear(e.long)
 }
 
-func (h Host) orDefault(c *crew, m *mill) Host {
+func (h Host) orDefault(c *crew, d *dispatcher) Host {
 	if h.Dispatcher == nil {
-		h.Dispatcher = m
+		h.Dispatcher = d
 	}
 	if h.Go == nil {
 		h.Go = c.run

@@ -116,29 +116,29 @@ type Member struct {
 	owned       ownership
 	format      atomic.Int64 // that journals are written in
 
-	tasks     *actor.PID
-	sessions  *actor.PID
-	queue     atomic.Pointer[queue] // of the sessions
-	lanes     *lanes
-	snapshots snapshots
-	timers    *timers
-	loader    *loader
-	hub       *hub
-	lease     *lease
-	metrics   *metrics
-	census    *census
-	crew      *crew
-	mill      *mill
-	envoy     *envoy
-	clock     *ending
-	abroad    *abroad
-	limiter   *limiter
-	externals *externals
-	post      *post
-	parted    parted
-	outages   outages
-	goneMu    sync.Mutex
-	gone      map[string]flow.Departure // other members, by incarnation: when this one was told that they are
+	tasks      *actor.PID
+	sessions   *actor.PID
+	queue      atomic.Pointer[queue] // of the sessions
+	lanes      *lanes
+	snapshots  snapshots
+	timers     *timers
+	loader     *loader
+	hub        *hub
+	lease      *lease
+	metrics    *metrics
+	census     *census
+	crew       *crew
+	dispatcher *dispatcher
+	envoy      *envoy
+	clock      *ending
+	abroad     *abroad
+	limiter    *limiter
+	externals  *externals
+	post       *post
+	parted     parted
+	outages    outages
+	goneMu     sync.Mutex
+	gone       map[string]flow.Departure // other members, by incarnation: when this one was told that they are
 
 	ctx      context.Context // of everything the member does by itself
 	cancel   context.CancelFunc
@@ -168,17 +168,17 @@ type Member struct {
 // Start joins the store and begins to work: tasks that were under way are taken up again.
 func Start(ctx context.Context, cfg Config) (*Member, error) {
 	cfg = cfg.orDefault()
-	crew, mill := newCrew(), newMill()
-	cfg.Host = cfg.Host.orDefault(crew, mill)
+	crew, dispatcher := newCrew(), newDispatcher()
+	cfg.Host = cfg.Host.orDefault(crew, dispatcher)
 	clock := newEnding(cfg.Host.Clock)
 	cfg.Host.Clock = clock
-	m := &Member{cfg: cfg, crew: crew, mill: mill, clock: clock, store: cfg.Store, reader: cfg.Reader, log: cfg.Logger, hub: newHub(), gone: map[string]flow.Departure{},
+	m := &Member{cfg: cfg, crew: crew, dispatcher: dispatcher, clock: clock, store: cfg.Store, reader: cfg.Reader, log: cfg.Logger, hub: newHub(), gone: map[string]flow.Departure{},
 		outages: outages{log: cfg.Logger, of: map[string]*outage{}}}
 	if err := m.join(ctx); err != nil {
 		return nil, err
 	}
 	if p := cfg.Payloads; p != nil {
-		p.Aside(mill.aside)
+		p.Aside(dispatcher.aside)
 	}
 	m.timers = &timers{now: m.now, clock: cfg.Host.Clock}
 	m.loader = &loader{m: m}
@@ -401,7 +401,7 @@ func (m *Member) Kill() {
 	m.system.Root.Stop(m.sessions)
 	m.awaitWork()
 	m.crew.dismiss()
-	m.mill.close()
+	m.dispatcher.close()
 	m.system.Shutdown()
 	m.clock.close()
 }

@@ -8,15 +8,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAMillRunsEverythingOnceAndInOrder(t *testing.T) {
-	m := newMill()
-	m.most = 1
+func TestADispatcherRunsEverythingOnceAndInOrder(t *testing.T) {
+	d := newDispatcher()
+	d.most = 1
 	const n = 1000
 	var got []int
 	var all sync.WaitGroup
 	all.Add(n)
 	for i := range n {
-		m.Schedule(func() {
+		d.Schedule(func() {
 			got = append(got, i)
 			all.Done()
 		})
@@ -25,14 +25,14 @@ func TestAMillRunsEverythingOnceAndInOrder(t *testing.T) {
 	for i := range n {
 		require.Equal(t, i, got[i])
 	}
-	m.close()
+	d.close()
 }
 
-func TestAMillThatIsClosedStillRunsWhatComes(t *testing.T) {
-	m := newMill()
-	m.close()
+func TestADispatcherThatIsClosedStillRunsWhatComes(t *testing.T) {
+	d := newDispatcher()
+	d.close()
 	done := make(chan struct{})
-	m.Schedule(func() { close(done) })
+	d.Schedule(func() { close(done) })
 	select {
 	case <-done:
 	case <-time.After(time.Minute):
@@ -41,31 +41,31 @@ func TestAMillThatIsClosedStillRunsWhatComes(t *testing.T) {
 }
 
 func TestWhatStandsAsideHoldsUpNobodyAndLeavesNoFurtherGoroutinesAtWork(t *testing.T) {
-	m := newMill()
-	m.most = 1
-	defer m.close()
+	d := newDispatcher()
+	d.most = 1
+	defer d.close()
 	release, ran := make(chan struct{}), make(chan struct{})
 	var aside sync.WaitGroup
 	for range 5 {
 		aside.Add(1)
-		m.Schedule(func() {
+		d.Schedule(func() {
 			defer aside.Done()
-			m.aside(func() { <-release })
+			d.aside(func() { <-release })
 		})
 	}
-	m.Schedule(func() { close(ran) })
+	d.Schedule(func() { close(ran) })
 	<-ran
 	close(release)
 	aside.Wait()
 	var all sync.WaitGroup
 	for range 1000 {
 		all.Add(1)
-		m.Schedule(all.Done)
+		d.Schedule(all.Done)
 	}
 	all.Wait()
 	require.Eventually(t, func() bool {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		return m.most == 1 && m.working-m.idle <= 1
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return d.most == 1 && d.working-d.idle <= 1
 	}, time.Minute, time.Millisecond)
 }
