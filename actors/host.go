@@ -106,12 +106,12 @@ func (e *ending) close() {
 	clear(e.long)
 }
 
-func (h Host) orDefault(c *crew, d *dispatcher) Host {
+func (h Host) orDefault(g *goroutines, d *dispatcher) Host {
 	if h.Dispatcher == nil {
 		h.Dispatcher = d
 	}
 	if h.Go == nil {
-		h.Go = c.run
+		h.Go = g.run
 	}
 	if h.Clock == nil {
 		h.Clock = realClock{}

@@ -127,7 +127,7 @@ type Member struct {
 	lease      *lease
 	metrics    *metrics
 	census     *census
-	crew       *crew
+	goroutines *goroutines
 	dispatcher *dispatcher
 	envoy      *envoy
 	clock      *ending
@@ -168,11 +168,11 @@ type Member struct {
 // Start joins the store and begins to work: tasks that were under way are taken up again.
 func Start(ctx context.Context, cfg Config) (*Member, error) {
 	cfg = cfg.orDefault()
-	crew, dispatcher := newCrew(), newDispatcher()
-	cfg.Host = cfg.Host.orDefault(crew, dispatcher)
+	goroutines, dispatcher := newGoroutines(), newDispatcher()
+	cfg.Host = cfg.Host.orDefault(goroutines, dispatcher)
 	clock := newEnding(cfg.Host.Clock)
 	cfg.Host.Clock = clock
-	m := &Member{cfg: cfg, crew: crew, dispatcher: dispatcher, clock: clock, store: cfg.Store, reader: cfg.Reader, log: cfg.Logger, hub: newHub(), gone: map[string]flow.Departure{},
+	m := &Member{cfg: cfg, goroutines: goroutines, dispatcher: dispatcher, clock: clock, store: cfg.Store, reader: cfg.Reader, log: cfg.Logger, hub: newHub(), gone: map[string]flow.Departure{},
 		outages: outages{log: cfg.Logger, of: map[string]*outage{}}}
 	if err := m.join(ctx); err != nil {
 		return nil, err
@@ -400,7 +400,7 @@ func (m *Member) Kill() {
 	m.system.Root.Stop(m.tasks)
 	m.system.Root.Stop(m.sessions)
 	m.awaitWork()
-	m.crew.dismiss()
+	m.goroutines.close()
 	m.dispatcher.close()
 	m.system.Shutdown()
 	m.clock.close()
