@@ -18,10 +18,10 @@ func (f *flight) outside() bool {
 
 // passOutside tells of work outside that was begun for a job while the task ended.
 func (t *task) passOutside() {
-	if t.basket == nil {
+	if t.inbox == nil {
 		return
 	}
-	t.basket.empty(func(landed []*flight) {
+	t.inbox.empty(func(landed []*flight) {
 		for _, f := range landed {
 			if f.outside() {
 				t.m.tell(t.m.tasks, reportsOf(t.id, []*flight{f}))

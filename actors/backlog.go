@@ -29,9 +29,9 @@ func (t *task) come(n int) {
 
 // under is how many attempts of the task's plain steps are under way, as far as this member carries them.
 func (t *task) under() int {
-	t.basket.mu.Lock()
-	defer t.basket.mu.Unlock()
-	return t.basket.flying + t.coming
+	t.inbox.mu.Lock()
+	defer t.inbox.mu.Unlock()
+	return t.inbox.flying + t.coming
 }
 
 // own is how many attempts under way the task may always have. Each takes a few kilobytes of memory, so of many tasks each has fewer.

@@ -91,7 +91,7 @@ func TestWhatHasLandedIsNotLostWithTheActorOfItsTask(t *testing.T) {
 		}
 		return r
 	})
-	cfg.Host.Clock = slow{} // so the reports of the first half lie in the basket of their step
+	cfg.Host.Clock = slow{} // so the reports of the first half lie in the inbox of their step
 	cfg.Host.Probe = func(kind string, message any) {
 		if kind == "task" && fmt.Sprintf("%T", message) == "*actors.command" && crash.Swap(false) {
 			panic("a planted crash")

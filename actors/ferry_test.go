@@ -62,15 +62,15 @@ func TestJobsOfErrandsThatCameTogetherAreSentTogether(t *testing.T) {
 		}
 	}))
 	<-busy
-	b := &basket{m: m, owner: &owner{}}
+	in := &inbox{m: m, owner: &owner{}}
 	job := func(node string) flow.Address { return flow.Address{Node: node, Visit: 1} }
 	for n := range errands {
-		m.tell(m.sessions, errand{"t", []flow.Effect{flow.Dispatch{Job: flow.Job{Task: "t", Address: job(string(rune('a' + n))), Exec: &flow.Exec{Type: flow.ExecRemote}}}}, b})
+		m.tell(m.sessions, errand{"t", []flow.Effect{flow.Dispatch{Job: flow.Job{Task: "t", Address: job(string(rune('a' + n))), Exec: &flow.Exec{Type: flow.ExecRemote}}}}, in})
 	}
 	close(free)
 	require.Len(t, <-to.sent, errands, "and in one piece")
 	m.tell(m.sessions, errand{"t", []flow.Effect{
-		flow.Dispatch{Job: flow.Job{Task: "t", Address: job("z"), Exec: &flow.Exec{Type: flow.ExecRemote}}}, flow.Withdraw{Address: job("z")}}, b})
+		flow.Dispatch{Job: flow.Job{Task: "t", Address: job("z"), Exec: &flow.Exec{Type: flow.ExecRemote}}}, flow.Withdraw{Address: job("z")}}, in})
 	require.Len(t, <-to.sent, 1, "what is withdrawn was sent before")
 	require.Empty(t, <-to.sent)
 	require.NoError(t, m.system.Root.PoisonFuture(m.sessions).Wait())

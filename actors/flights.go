@@ -21,11 +21,11 @@ func (s *sessions) known(key jobKey, given int) *flight {
 }
 
 // flight keeps the dispatch as it has come: the job is large, and a copy would be a second one in memory.
-func (s *sessions) flight(key jobKey, dispatch flow.Effect, w way, b *basket) *flight {
+func (s *sessions) flight(key jobKey, dispatch flow.Effect, w way, in *inbox) *flight {
 	f := &flight{key: key, dispatch: dispatch, way: w}
 	f.given = f.dispatch.(flow.Dispatch).Job.Given
 	f.off.member = s.m.ctx
-	f.basket.Store(b)
+	f.inbox.Store(in)
 	return f
 }
 

@@ -17,7 +17,7 @@ type hands struct {
 	task     string
 	self     *actor.PID // whose hands they are
 	scope    string     // the scope whose steps they carry directly
-	basket   *basket    // where their jobs land
+	inbox    *inbox     // where their jobs land
 	children map[flow.Address]*child
 	inside   map[string]*child // the same by the scope of what is below them
 	alarms   alarmHeap
@@ -29,7 +29,7 @@ type hands struct {
 // child is a step actor.
 type child struct {
 	at        flow.Address
-	basket    *basket
+	inbox     *inbox
 	pid       *actor.PID // nil while it is away after a crash
 	crashes   int        // in a row
 	crashedAt int64
@@ -51,10 +51,10 @@ type owed struct {
 	effects    []flow.Effect
 }
 
-func (h *hands) begin(self *actor.PID, scope string, b *basket) {
-	h.self, h.scope, h.basket = self, scope, b
+func (h *hands) begin(self *actor.PID, scope string, in *inbox) {
+	h.self, h.scope, h.inbox = self, scope, in
 	h.timer = newTimer(func() { h.m.tell(self, ring{}) })
-	b.belongs(self)
+	in.belongs(self)
 }
 
 // perform does what effects ask for, in order. Those for a child go to it together.
@@ -102,7 +102,7 @@ func (h *hands) pass(c actor.Context, k *child) {
 // send has the sessions dispatch and withdraw jobs.
 func (h *hands) send(c actor.Context, effects []flow.Effect) {
 	if concernsSessions(effects) {
-		c.Send(h.m.sessions, errand{task: h.task, effects: effects, basket: h.basket})
+		c.Send(h.m.sessions, errand{task: h.task, effects: effects, inbox: h.inbox})
 	}
 }
 
@@ -146,7 +146,7 @@ type ends struct {
 
 // letGo stops the actors of the steps that end with these effects, before they are performed: a child that is stopped
 // may never come to what is in its mailbox, so what is to be withdrawn there goes straight to the sessions. Those take
-// nothing from a basket that is closed, so no job overtakes its withdrawal. What is dispatched and withdrawn by the same
+// nothing from an inbox that is closed, so no job overtakes its withdrawal. What is dispatched and withdrawn by the same
 // effects comes after the word that nothing is owed.
 func (h *hands) letGo(c actor.Context, effects []flow.Effect) (last ends) {
 	for i, e := range effects {
@@ -266,14 +266,14 @@ func (h *hands) spawn(c actor.Context, at flow.Address) {
 	}
 	k := h.children[at]
 	if k == nil {
-		k = &child{at: at, basket: h.basket.inside()}
+		k = &child{at: at, inbox: h.inbox.inside()}
 		if h.children == nil {
 			h.children, h.inside = map[flow.Address]*child{}, map[string]*child{}
 		}
 		h.children[at], h.inside[flow.ChildScope(at)] = k, k
 	}
 	if k.pid == nil {
-		s := &step{at: at, hands: hands{m: h.m, task: h.task, basket: k.basket}}
+		s := &step{at: at, hands: hands{m: h.m, task: h.task, inbox: k.inbox}}
 		k.pid = c.Spawn(h.m.props(func() actor.Actor { return s }))
 	}
 }
@@ -284,9 +284,9 @@ func (h *hands) respawn(c actor.Context, at flow.Address) {
 	if k == nil || k.pid != nil {
 		return
 	}
-	k.basket.drain(func(landed []*flight) { h.basket.decide(reportsOf(h.task, landed)) }, true)
+	k.inbox.drain(func(landed []*flight) { h.inbox.decide(reportsOf(h.task, landed)) }, true)
 	h.spawn(c, at)
-	if owner := h.basket.owner.Load(); owner != nil {
+	if owner := h.inbox.owner.Load(); owner != nil {
 		h.m.tell(owner, outstanding{at})
 	}
 }
@@ -317,7 +317,7 @@ func (h *hands) pruneAll(c actor.Context) {
 
 // stop lets go of a step actor.
 func (h *hands) stop(c actor.Context, k *child) {
-	k.basket.close()
+	k.inbox.close()
 	if k.pid != nil {
 		c.Stop(k.pid)
 	}
@@ -332,7 +332,7 @@ func (h *hands) stepsAt() []flow.Address {
 
 // reset lets go of everything but what has landed: the actor has forgotten its state.
 func (h *hands) reset(c actor.Context, landed func([]*flight)) {
-	h.basket.drain(landed, true)
+	h.inbox.drain(landed, true)
 	for _, at := range h.stepsAt() {
 		h.stop(c, h.children[at])
 	}

@@ -85,6 +85,6 @@ func (s *sessions) unwanted(m unwanted) {
 
 // abroad says whether what a job reports is brought to another member, as far as this one knows.
 func (f *flight) abroad() bool {
-	b := f.basket.Load()
-	return b != nil && b.moved()
+	in := f.inbox.Load()
+	return in != nil && in.moved()
 }

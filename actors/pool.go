@@ -45,7 +45,7 @@ type flight struct {
 	withdrawn atomic.Bool // nobody waits for it any longer
 	given     int         // how often the job was given to a carrier before
 	stage     atomic.Int32
-	basket    atomic.Pointer[basket]   // where it will land, or is to land once more; nil = it lands, or has
+	inbox     atomic.Pointer[inbox]    // where it will land, or is to land once more; nil = it lands, or has
 	report    flow.Command             // nil = there is none
 	known     bool                     // for a while, to the sessions; see inquire
 	noted     bool                     // that the job begins now is stored, if that is to be; with a relay only
@@ -199,7 +199,7 @@ func (m *Member) carry(f *flight, carrier Carrier) {
 		m.tell(m.tasks, reportsOf(f.key.task, []*flight{f}))
 		f.report = nil
 	}
-	f.basket.Swap(nil).land(f)
+	f.inbox.Swap(nil).land(f)
 }
 
 // leaseAgain is how often it is looked whether the lease is held again.

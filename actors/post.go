@@ -21,16 +21,16 @@ type post struct {
 
 type postLine struct{ away, waiting []letter }
 
-// letter is an errand of an actor, whose basket is here.
+// letter is an errand of an actor, whose inbox is here.
 type letter struct {
 	engine.Errand
-	basket *basket
+	inbox *inbox
 }
 
 // void says whether a job is not to be given any more: its step is over, or its task has moved. A task that has been elsewhere and is back
-// has another basket: what the job has come to meanwhile this letter does not know.
+// has another inbox: what the job has come to meanwhile this letter does not know.
 func (l *letter) void(m *Member) bool {
-	return !l.Withdrawn && (!m.owned.owns(l.Job.Task) || l.basket.moved() || l.basket.void())
+	return !l.Withdrawn && (!m.owned.owns(l.Job.Task) || l.inbox.moved() || l.inbox.void())
 }
 
 // What is given at once, and how long the carrier may take to answer.
@@ -40,7 +40,7 @@ const (
 	postStays      = 2 * time.Second
 )
 
-func (p *post) send(carrier string, e engine.Errand, b *basket) {
+func (p *post) send(carrier string, e engine.Errand, in *inbox) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	line := p.lines[carrier]
@@ -49,7 +49,7 @@ func (p *post) send(carrier string, e engine.Errand, b *basket) {
 		p.lines[carrier] = line
 		p.m.background(func() { p.run(carrier) })
 	}
-	line.waiting = append(line.waiting, letter{e, b})
+	line.waiting = append(line.waiting, letter{e, in})
 }
 
 // run brings what there is for a carrier until there is no more. What it gives to one that is gone is taken over.

@@ -240,12 +240,12 @@ func (f *flight) land(r flow.Report) {
 	f.off.now()
 	f.dispatch = nil
 	f.whole.Store(nil)
-	b := f.basket.Swap(nil)
+	in := f.inbox.Swap(nil)
 	if r.Lost {
 		w.over(f, begun)
-		b.land(f)
+		in.land(f)
 		return
 	}
-	b.land(f)
+	in.land(f)
 	w.over(f, begun)
 }

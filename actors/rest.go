@@ -102,7 +102,7 @@ func (t *task) returnBegun(c actor.Context) {
 // has taken before is in the task's mailbox.
 func (t *task) decideLanded(c actor.Context) {
 	var cmds []*command
-	t.basket.drain(func(landed []*flight) { cmds = append(cmds, reportsOf(t.id, landed)) }, false)
+	t.inbox.drain(func(landed []*flight) { cmds = append(cmds, reportsOf(t.id, landed)) }, false)
 	t.each(cmds, func(cmd *command) {
 		if !t.hold(cmd) {
 			t.decide(c, cmd)
@@ -147,7 +147,7 @@ func (t *task) restWritten(c actor.Context, err error) {
 	}
 	t.resting = gone
 	if t.moved {
-		t.basket.moveAway() // what this member carries goes on
+		t.inbox.moveAway() // what this member carries goes on
 	} else {
 		t.pruneAll(c)
 	}

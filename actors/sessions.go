@@ -12,11 +12,11 @@ import (
 
 // Messages to the sessions actor.
 type (
-	// errand dispatches and withdraws jobs of a task; they land in a basket.
+	// errand dispatches and withdraws jobs of a task; they land in an inbox.
 	errand struct {
 		task    string
 		effects []flow.Effect // others than those about jobs mean nothing here
-		basket  *basket
+		inbox   *inbox
 	}
 	// only says what a task is owed, or a step and what is below it, if anything: the actor has started anew or is no
 	// more, and what was to be withdrawn before may have been lost.
@@ -57,7 +57,7 @@ type sessions struct {
 	flights  map[jobKey]*flight
 	tasks    map[string]*flight // the newest flight of each; the others follow it
 	queue    *queue
-	abroad   *basket // where jobs of other members' tasks land
+	abroad   *inbox // where jobs of other members' tasks land
 	draining func()
 	settling func()
 	stopped  bool
@@ -66,7 +66,7 @@ type sessions struct {
 const defaultConcurrency = 256
 
 func newSessions(m *Member) *sessions {
-	s := &sessions{m: m, pools: map[flow.ExecType]*pool{}, flights: map[jobKey]*flight{}, tasks: map[string]*flight{}, abroad: &basket{m: m, owner: &owner{}}}
+	s := &sessions{m: m, pools: map[flow.ExecType]*pool{}, flights: map[jobKey]*flight{}, tasks: map[string]*flight{}, abroad: &inbox{m: m, owner: &owner{}}}
 	for t, carrier := range m.cfg.Carriers {
 		limit := m.cfg.Concurrency[t]
 		if limit <= 0 {
@@ -174,7 +174,7 @@ func (s *sessions) sail() {
 
 // run does an errand. Of a step that is over meanwhile nothing is dispatched any more.
 func (s *sessions) run(c actor.Context, m errand) {
-	void := m.basket.void()
+	void := m.inbox.void()
 	var flights []*flight
 	for _, effect := range m.effects {
 		switch e := effect.(type) {
@@ -182,9 +182,9 @@ func (s *sessions) run(c actor.Context, m errand) {
 			switch {
 			case void:
 			case s.elsewhere(e.Job.Carrier):
-				s.m.post.send(e.Job.Carrier, engine.ErrandOf(&e.Job), m.basket)
+				s.m.post.send(e.Job.Carrier, engine.ErrandOf(&e.Job), m.inbox)
 			default:
-				if f := s.dispatch(c, effect, m.basket); f != nil {
+				if f := s.dispatch(c, effect, m.inbox); f != nil {
 					flights = append(flights, f)
 				}
 			}
@@ -193,16 +193,16 @@ func (s *sessions) run(c actor.Context, m errand) {
 				s.queue.withdraw(jobKey{m.task, e.Address})
 			}
 		case flow.Withdraw:
-			s.lineUp(flights, m.basket) // it may be one of them
+			s.lineUp(flights, m.inbox) // it may be one of them
 			flights = nil
 			if s.elsewhere(e.Carrier) {
-				s.m.post.send(e.Carrier, engine.Errand{Job: engine.Job{Task: m.task, Address: e.Address}, Given: e.Given, Withdrawn: true}, m.basket)
+				s.m.post.send(e.Carrier, engine.Errand{Job: engine.Job{Task: m.task, Address: e.Address}, Given: e.Given, Withdrawn: true}, m.inbox)
 				continue
 			}
 			s.withdraw(jobKey{m.task, e.Address}, e.Given)
 		}
 	}
-	s.lineUp(flights, m.basket)
+	s.lineUp(flights, m.inbox)
 }
 
 // elsewhere says whether it is another member that carries a job.
@@ -248,7 +248,7 @@ func giveBack(at flow.Address, given int) flow.Report {
 // dispatch takes a job, and returns it if a carrier of this member is to be found for it. One that is known already goes
 // on as it is: a task that has reloaded asks again for what it is owed, perhaps as another actor. One that has reported
 // while its task was another member's is over here.
-func (s *sessions) dispatch(c actor.Context, effect flow.Effect, b *basket) *flight {
+func (s *sessions) dispatch(c actor.Context, effect flow.Effect, in *inbox) *flight {
 	e := effect.(flow.Dispatch)
 	key := jobKey{e.Job.Task, e.Job.Address}
 	if e.Job.Exec.Type == flow.ExecQueue {
@@ -256,8 +256,8 @@ func (s *sessions) dispatch(c actor.Context, effect flow.Effect, b *basket) *fli
 		return nil
 	}
 	if known := s.known(key, e.Job.Given); known != nil {
-		b.expect(1)
-		if was := known.basket.Swap(b); was != nil {
+		in.expect(1)
+		if was := known.inbox.Swap(in); was != nil {
 			was.miss(1)
 		}
 		return nil
@@ -265,11 +265,11 @@ func (s *sessions) dispatch(c actor.Context, effect flow.Effect, b *basket) *fli
 	if s.stopped || s.m.envoy.has(key, e.Job.Given) || s.m.parted.has(key, e.Job.Given) {
 		return nil
 	}
-	f := s.flight(key, effect, s.wayFor(e.Job.Exec), b)
+	f := s.flight(key, effect, s.wayFor(e.Job.Exec), in)
 	if f.way == nil {
 		f.report = reported(key.at, flow.Report{Fatal: true, Error: fmt.Sprintf("this member does not carry out %s jobs", e.Job.Exec.Type)})
-		b.expect(1)
-		b.land(f)
+		in.expect(1)
+		in.land(f)
 		return nil
 	}
 	s.know(f)
@@ -277,8 +277,8 @@ func (s *sessions) dispatch(c actor.Context, effect flow.Effect, b *basket) *fli
 }
 
 // lineUp gives jobs to those who carry them out, in their order.
-func (s *sessions) lineUp(flights []*flight, b *basket) {
-	b.expect(len(flights))
+func (s *sessions) lineUp(flights []*flight, in *inbox) {
+	in.expect(len(flights))
 	for len(flights) > 0 {
 		w, n := flights[0].way, 1
 		for n < len(flights) && flights[n].way == w {
@@ -293,8 +293,8 @@ func (s *sessions) lineUp(flights []*flight, b *basket) {
 // flight: then it is told, too.
 func (s *sessions) carried(w way) {
 	for _, f := range w.takeDone() {
-		if b := f.basket.Load(); b != nil {
-			b.land(f)
+		if in := f.inbox.Load(); in != nil {
+			in.land(f)
 		}
 		s.forget(f)
 	}
@@ -315,7 +315,7 @@ func (s *sessions) withdraw(key jobKey, given int) {
 	f.withdrawn.Store(true)
 	f.off.now() // under way it lands by itself
 	if f.stage.CompareAndSwap(inLine, dropped) {
-		f.basket.Load().miss(1)
+		f.inbox.Load().miss(1)
 		s.forget(f)
 	}
 	f.way.withdrawn(f)

@@ -22,12 +22,12 @@ func (s *step) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *actor.Started:
 		s.m.stepActors.Add(1)
-		s.begin(c.Self(), flow.ChildScope(s.at), s.basket)
+		s.begin(c.Self(), flow.ChildScope(s.at), s.inbox)
 	case share:
 		s.take(c, m.effects)
 		s.tidy(c)
 	case gather:
-		s.basket.empty(func(landed []*flight) { s.basket.decide(reportsOf(s.task, landed)) })
+		s.inbox.empty(func(landed []*flight) { s.inbox.decide(reportsOf(s.task, landed)) })
 	case idleAlarms:
 		s.drop(m.among)
 		s.asking = false

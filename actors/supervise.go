@@ -167,7 +167,7 @@ func (h *hands) failed(supervisor actor.Supervisor, pid *actor.PID, reason any) 
 		k.crashes = 0
 	}
 	k.crashes, k.crashedAt, k.pid = k.crashes+1, now, nil
-	k.basket.belongs(nil)
+	k.inbox.belongs(nil)
 	h.m.log.Error("a step actor crashed", "task", h.task, "step", k.at.String(), "crashes", k.crashes, "reason", reason)
 	to, message := h.self, any(respawn{k.at})
 	if k.crashes >= manyCrashes { // this one may be gone by then, too

@@ -173,7 +173,7 @@ func (t *task) leave(cmds []*command) {
 func (t *task) start(c actor.Context) {
 	t.m.taskActors.Add(1)
 	t.refer = t.referrer()
-	t.begin(c.Self(), "", &basket{m: t.m, owner: ownerAt(c.Self())})
+	t.begin(c.Self(), "", &inbox{m: t.m, owner: ownerAt(c.Self())})
 	if t.loading {
 		t.load(c)
 	}
@@ -192,8 +192,8 @@ func (t *task) answerOnPanic(c actor.Context) {
 	if cmd, ok := c.Message().(*command); ok {
 		all = append(all, cmd)
 	}
-	if t.basket != nil {
-		t.basket.orphan(func(landed []*flight) { all = append(all, reportsOf(t.id, landed)) })
+	if t.inbox != nil {
+		t.inbox.orphan(func(landed []*flight) { all = append(all, reportsOf(t.id, landed)) })
 	}
 	t.inflight, t.open, t.handing, t.turn, t.waiting, t.alone = nil, nil, nil, nil, nil, nil
 	t.leave(all)
@@ -230,7 +230,7 @@ func (t *task) ring(c actor.Context) {
 // gather decides what its own jobs report.
 func (t *task) gather(c actor.Context) {
 	var cmds []*command
-	t.basket.empty(func(landed []*flight) { cmds = append(cmds, reportsOf(t.id, landed)) })
+	t.inbox.empty(func(landed []*flight) { cmds = append(cmds, reportsOf(t.id, landed)) })
 	t.each(cmds, func(cmd *command) { t.command(c, cmd) })
 }
 

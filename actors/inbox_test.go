@@ -21,15 +21,15 @@ func (k *counter) Receive(c actor.Context) {
 	}
 }
 
-func TestAReportThatLandsWhileItsBasketIsEmptiedForTheLastTimeIsNotLost(t *testing.T) {
+func TestAReportThatLandsWhileItsInboxIsEmptiedForTheLastTimeIsNotLost(t *testing.T) {
 	const rounds, each = 3000, 300
 	var told counter
 	m := &Member{system: actor.NewActorSystem(libraryLog(slog.New(slog.DiscardHandler)))}
 	pid := m.system.Root.Spawn(actor.PropsFromFunc(told.Receive))
 	taken := 0
 	for range rounds {
-		b := &basket{m: m, owner: ownerAt(pid)}
-		k := b.inside()
+		in := &inbox{m: m, owner: ownerAt(pid)}
+		k := in.inside()
 		var both sync.WaitGroup
 		landing := make(chan struct{})
 		both.Go(func() {
@@ -41,7 +41,7 @@ func TestAReportThatLandsWhileItsBasketIsEmptiedForTheLastTimeIsNotLost(t *testi
 			}
 		})
 		<-landing
-		b.drain(func(landed []*flight) { taken += len(landed) }, true)
+		in.drain(func(landed []*flight) { taken += len(landed) }, true)
 		both.Wait()
 	}
 	require.NoError(t, m.system.Root.PoisonFuture(pid).Wait())
