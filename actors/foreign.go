@@ -119,7 +119,7 @@ func (q *queue) succeeded() {
 	}
 }
 
-// spill has the shelves of a service looked through in the store once more.
+// spill has the ready lists of a service looked through in the store once more.
 func (q *queue) spill(service string) {
 	if q.m.owned.fixed {
 		return

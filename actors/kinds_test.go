@@ -67,7 +67,7 @@ func TestAPollerGetsTheJobsOfItsKindFromMemoryAndFromTheStore(t *testing.T) {
 				require.NoError(t, err)
 				return nodesOf(got)
 			}
-			require.Empty(t, ask(0, 9)) // from now on there is a shelf for it
+			require.Empty(t, ask(0, 9)) // from now on there is a list for it
 			th.begin(t, versionA, `{}`)
 			th.begin(t, versionB, `{}`)
 			require.ElementsMatch(t, k.want, ask(0, 9), "from memory")

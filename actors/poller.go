@@ -139,7 +139,7 @@ func (q *queue) taker(rider *poller, r *ref) *poller {
 	if rider == nil || rider.place == nil || q.closed || !rider.room() || !rider.kind.takes(r) || !slices.Contains(rider.Services, r.service) {
 		return nil
 	}
-	if s := q.shelf(r.service, rider.kind); s.first() != nil || s.spilled {
+	if s := q.readyList(r.service, rider.kind); s.first() != nil || s.spilled {
 		q.grant(rider)
 		return nil
 	}
@@ -149,8 +149,8 @@ func (q *queue) taker(rider *poller, r *ref) *poller {
 	return rider
 }
 
-// waitersAt are those who look at a shelf.
-func (q *queue) waitersAt(s *shelf) (all []*poller) {
+// waitersAt are those who take jobs off a list.
+func (q *queue) waitersAt(s *readyList) (all []*poller) {
 	l := q.waiters[s.service]
 	if l == nil {
 		return nil

@@ -21,9 +21,9 @@ import (
 // from where a page at a time is fetched before a service runs out.
 type queue struct {
 	m        *Member
-	mu       sync.Mutex          // of all below: tasks hand new jobs to those who wait
-	ready    map[string][]*shelf // by service, those that nobody has jobs of left out
-	shelves  int                 // how many there are
+	mu       sync.Mutex              // of all below: tasks hand new jobs to those who wait
+	ready    map[string][]*readyList // by service, those that nobody has jobs of left out
+	lists    int                     // how many there are
 	refs     map[jobKey]*ref
 	claims   map[jobKey]*ref       // that have not been answered, with what was offered anew meanwhile
 	waiting  *list.List            // of *poller: polls that have no answer yet, first one first
@@ -52,19 +52,19 @@ type (
 	}
 	offerAgain struct{ ref *ref } // its task may have started again
 	refilled   struct {
-		shelf *shelf
-		rows  []persistence.QueueRow
-		err   error
+		list *readyList
+		rows []persistence.QueueRow
+		err  error
 	}
-	// stocked names the services that the store has jobs of.
-	stocked struct {
+	// servicesRead names the services that the store has jobs of.
+	servicesRead struct {
 		services []string
 		err      error
 	}
 )
 
 func newQueue(m *Member) *queue {
-	return &queue{m: m, ready: map[string][]*shelf{}, refs: map[jobKey]*ref{}, claims: map[jobKey]*ref{}, waiting: list.New(), waiters: map[string]*list.List{}, tried: map[jobKey]int64{}}
+	return &queue{m: m, ready: map[string][]*readyList{}, refs: map[jobKey]*ref{}, claims: map[jobKey]*ref{}, waiting: list.New(), waiters: map[string]*list.List{}, tried: map[jobKey]int64{}}
 }
 
 // offer gives a job to one who waits for it, or puts it where pollers who may have it look. A kind that has read it
@@ -77,7 +77,7 @@ func (q *queue) offer(c actor.Context, r *ref) {
 		known.flow = r.flow
 		r = known
 	}
-	shelves := q.shelvesFor(r)
+	lists := q.readyListsFor(r)
 	delete(q.tried, r.key)
 	if p := q.waiter(r); p != nil {
 		q.claim(p, r)
@@ -85,7 +85,7 @@ func (q *queue) offer(c actor.Context, r *ref) {
 	}
 	q.want(r)
 	full := q.m.queued.Load() >= int64(q.m.cfg.MaxReady)
-	for _, s := range shelves {
+	for _, s := range lists {
 		if full {
 			s.spill(r.at)
 		} else {
@@ -104,7 +104,7 @@ func (q *queue) underClaim(r *ref) bool {
 	return busy
 }
 
-func (q *queue) put(s *shelf, r *ref) {
+func (q *queue) put(s *readyList, r *ref) {
 	if q.refs[r.key] == nil {
 		q.refs[r.key] = r
 		q.m.queued.Add(1)
@@ -118,7 +118,7 @@ func (q *queue) withdraw(key jobKey) {
 	}
 }
 
-// drop takes a job off its shelves.
+// drop takes a job off its lists.
 func (q *queue) drop(r *ref) {
 	if r.gone {
 		return
@@ -152,8 +152,8 @@ func (q *queue) grant(p *poller) {
 	if q.closed || !p.room() {
 		return
 	}
-	for stock := q.stockFor(p); len(stock) > 0 && p.room(); stock.next() {
-		r := stock[0].first()
+	for lists := q.readyFor(p); len(lists) > 0 && p.room(); lists.next() {
+		r := lists[0].first()
 		if !p.fits(r) {
 			return
 		}

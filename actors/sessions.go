@@ -123,8 +123,8 @@ func (s *sessions) handle(c actor.Context) {
 	case claimAnswered:
 		s.queue.answered(c, m)
 		s.drained()
-	case stocked:
-		s.queue.stocked(c, m)
+	case servicesRead:
+		s.queue.servicesRead(c, m)
 	case offerAgain:
 		s.queue.again(c, m.ref)
 	case refilled:

@@ -9,16 +9,16 @@ import (
 
 func TestServicesThatAreOnlyAskedForDoNotFillMemory(t *testing.T) {
 	q := newQueue(nil)
-	q.shelf("kept", kind{}).refs = []*ref{{service: "kept"}}
-	for i := range 5 * maxShelves {
-		q.shelf(fmt.Sprint(i), kind{})
+	q.readyList("kept", kind{}).refs = []*ref{{service: "kept"}}
+	for i := range 5 * maxReadyLists {
+		q.readyList(fmt.Sprint(i), kind{})
 	}
-	require.LessOrEqual(t, len(q.ready), maxShelves+1)
-	require.Len(t, q.shelf("kept", kind{}).refs, 1)
+	require.LessOrEqual(t, len(q.ready), maxReadyLists+1)
+	require.Len(t, q.readyList("kept", kind{}).refs, 1)
 }
 
-func TestJobsThatAreGoneLeaveShelvesNobodyLooksAt(t *testing.T) {
-	s := &shelf{}
+func TestJobsThatAreGoneLeaveListsNobodyLooksAt(t *testing.T) {
+	s := &readyList{}
 	for i := range 10 * manyDead {
 		r := &ref{at: int64(i)}
 		s.put(r)

@@ -1,7 +1,6 @@
 package actors
 
 import (
-	"container/heap"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -9,40 +8,6 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
-
-// stock is the shelves that have something for a poller, the one with the oldest job first.
-type stock []*shelf
-
-func (q *queue) stockFor(p *poller) stock {
-	var all stock
-	for _, service := range p.Services {
-		if s := q.find(service, &p.kind); s != nil && s.first() != nil {
-			all = append(all, s)
-		}
-	}
-	heap.Init(&all)
-	return all
-}
-
-// next puts the oldest job first again when the first one has been taken.
-func (s *stock) next() {
-	if (*s)[0].first() == nil {
-		heap.Pop(s)
-		return
-	}
-	heap.Fix(s, 0)
-}
-
-func (s stock) Len() int           { return len(s) }
-func (s stock) Less(i, j int) bool { return s[i].refs[0].before(s[j].refs[0]) }
-func (s stock) Swap(i, j int)      { s[i], s[j] = s[j], s[i] }
-func (s *stock) Push(x any)        { *s = append(*s, x.(*shelf)) }
-func (s *stock) Pop() any {
-	old := *s
-	last := old[len(old)-1]
-	*s = old[:len(old)-1]
-	return last
-}
 
 // fetchFor asks the store for jobs that a poller may have, where there are few in memory. It says whether there may
 // be more for this one. A service that nobody has jobs of costs nothing.
@@ -54,7 +19,7 @@ func (q *queue) fetchFor(p *poller) (fetching bool) {
 		if _, known := q.ready[service]; !known {
 			continue
 		}
-		s := q.shelf(service, p.kind)
+		s := q.readyList(service, p.kind)
 		if s.spilled && !s.fetching && (s.first() == nil || len(s.refs) < fetchRows) {
 			q.fetch(s)
 		}
@@ -67,7 +32,7 @@ func (q *queue) fetchFor(p *poller) (fetching bool) {
 	return fetching && p.room()
 }
 
-func (q *queue) fetch(s *shelf) {
+func (q *queue) fetch(s *readyList) {
 	s.fetching = true
 	if s.looking {
 		q.pages++
@@ -83,11 +48,11 @@ func (q *queue) fetch(s *shelf) {
 }
 
 func (q *queue) refilled(c actor.Context, m refilled) {
-	s := m.shelf
+	s := m.list
 	s.fetching = false
 	q.m.tried(jobsNotRead, "", m.err)
 	for i := range m.rows {
-		q.stack(s, &m.rows[i])
+		q.putStored(s, &m.rows[i])
 	}
 	if m.err == nil && len(m.rows) < fetchRows {
 		s.searched()
@@ -98,8 +63,8 @@ func (q *queue) refilled(c actor.Context, m refilled) {
 	}
 }
 
-// stack puts a job that was read from the store on a shelf.
-func (q *queue) stack(s *shelf, row *persistence.QueueRow) {
+// putStored puts a job that was read from the store on a list.
+func (q *queue) putStored(s *readyList, row *persistence.QueueRow) {
 	s.afterAt, s.afterTurn = row.EnqueuedAt, row.Turn
 	task, at, err := flow.ParseJobID(row.JobID)
 	if err != nil || !q.untried(jobKey{task, at}) || q.m.abroad.shuns(task) {
@@ -127,7 +92,7 @@ func (q *queue) learn() {
 		defer cancel()
 		services, err := m.store.QueueServices(ctx)
 		m.tried(servicesNotRead, "", err)
-		tell := func() { m.tell(m.sessions, stocked{services, err}) }
+		tell := func() { m.tell(m.sessions, servicesRead{services, err}) }
 		if err == nil {
 			tell()
 			return
@@ -136,8 +101,8 @@ func (q *queue) learn() {
 	})
 }
 
-// stocked takes what the store has told, and serves those who have been waiting for it.
-func (q *queue) stocked(c actor.Context, m stocked) {
+// servicesRead takes what the store has told, and serves those who have been waiting for it.
+func (q *queue) servicesRead(c actor.Context, m servicesRead) {
 	q.learning, q.learned = false, m.err == nil
 	for _, service := range m.services {
 		if _, known := q.ready[service]; !known {

@@ -46,12 +46,12 @@ type ref struct {
 	service string
 	flow    string // "" = not known
 	labels  []string
-	at      int64    // when it was enqueued
-	turn    string   // among those of the same time
-	size    int      // bytes that a poller is sent
-	refused int      // how often its task could not answer a claim
-	gone    bool     // withdrawn or claimed meanwhile
-	on      []*shelf // where it is, until it is gone
+	at      int64        // when it was enqueued
+	turn    string       // among those of the same time
+	size    int          // bytes that a poller is sent
+	refused int          // how often its task could not answer a claim
+	gone    bool         // withdrawn or claimed meanwhile
+	on      []*readyList // where it is, until it is gone
 }
 
 func refOf(j *flow.Job) *ref {
@@ -63,9 +63,9 @@ func (r *ref) before(other *ref) bool {
 	return r.at < other.at || r.at == other.at && r.turn < other.turn
 }
 
-// shelf holds those jobs of a service that one kind of poller may have. A job is on the shelves of all
+// readyList holds those jobs of a service that one kind of poller may have. A job is on the lists of all
 // kinds that are known; what a new kind may have is in the store.
-type shelf struct {
+type readyList struct {
 	service string
 	kind
 	refs      []*ref
@@ -79,15 +79,15 @@ type shelf struct {
 	afterTurn string
 }
 
-// fetchRows is how many jobs are fetched from the store at once, and of how many a shelf that has
+// fetchRows is how many jobs are fetched from the store at once, and of how many a list that has
 // fewer is filled up: else new jobs would be handed out before old ones that only the store has.
 const fetchRows = 500
 
-// maxShelves bounds how many services and kinds of pollers are remembered, because anybody may ask for any.
-const maxShelves = 10_000
+// maxReadyLists bounds how many services and kinds of pollers are remembered, because anybody may ask for any.
+const maxReadyLists = 10_000
 
-// find is the shelf of a service for a kind of pollers; nil = there is none.
-func (q *queue) find(service string, k *kind) *shelf {
+// find is the list of a service for a kind of pollers; nil = there is none.
+func (q *queue) find(service string, k *kind) *readyList {
 	for _, s := range q.ready[service] {
 		if s.kind.equal(k) {
 			return s
@@ -96,98 +96,98 @@ func (q *queue) find(service string, k *kind) *shelf {
 	return nil
 }
 
-// shelf of a service for a kind of pollers; what the store holds for one not seen before is not known yet, unless
+// readyList of a service for a kind of pollers; what the store holds for one not seen before is not known yet, unless
 // it is known to hold nothing of that service.
-func (q *queue) shelf(service string, k kind) *shelf {
+func (q *queue) readyList(service string, k kind) *readyList {
 	if s := q.find(service, &k); s != nil {
 		return s
 	}
 	_, known := q.ready[service]
-	if q.shelves >= maxShelves {
+	if q.lists >= maxReadyLists {
 		q.clear()
 	}
-	s := &shelf{service: strings.Clone(service), kind: k, spilled: known || !q.learned}
+	s := &readyList{service: strings.Clone(service), kind: k, spilled: known || !q.learned}
 	q.ready[s.service] = append(q.ready[s.service], s)
-	q.shelves++
+	q.lists++
 	return s
 }
 
-// shelvesFor are those that a job belongs on. There is always one for pollers who want nothing special.
-func (q *queue) shelvesFor(r *ref) []*shelf {
-	q.shelf(r.service, kind{})
+// readyListsFor are those that a job belongs on. There is always one for pollers who want nothing special.
+func (q *queue) readyListsFor(r *ref) []*readyList {
+	q.readyList(r.service, kind{})
 	all := q.ready[r.service]
 	if len(all) == 1 && len(r.labels) == 0 {
 		return all
 	}
-	return slices.DeleteFunc(slices.Clone(all), func(s *shelf) bool { return !s.kind.takes(r) })
+	return slices.DeleteFunc(slices.Clone(all), func(l *readyList) bool { return !l.kind.takes(r) })
 }
 
-// clear forgets shelves that are empty. Of which services the store may still have jobs has to be learned again.
+// clear forgets lists that are empty. Of which services the store may still have jobs has to be learned again.
 func (q *queue) clear() {
-	q.shelves, q.learned = 0, false
+	q.lists, q.learned = 0, false
 	for service, all := range q.ready {
-		q.ready[service] = slices.DeleteFunc(all, func(s *shelf) bool { return !s.fetching && s.first() == nil })
-		q.shelves += len(q.ready[service])
+		q.ready[service] = slices.DeleteFunc(all, func(l *readyList) bool { return !l.fetching && l.first() == nil })
+		q.lists += len(q.ready[service])
 	}
-	maps.DeleteFunc(q.ready, func(_ string, all []*shelf) bool { return len(all) == 0 })
+	maps.DeleteFunc(q.ready, func(_ string, all []*readyList) bool { return len(all) == 0 })
 }
 
 // spill leaves a job in the store that was enqueued at a time, 0 = any: there is a search from there on. One that is under way
 // may be past it: then there is another one.
-func (s *shelf) spill(at int64) {
+func (l *readyList) spill(at int64) {
 	before := max(at-1, 0)
 	switch {
-	case !s.spilled:
-		s.spilled, s.afterAt, s.afterTurn = true, before, ""
-	case !s.fetching && s.afterAt <= before: // it comes to that
-	case s.behind:
-		s.behindAt = min(s.behindAt, before)
+	case !l.spilled:
+		l.spilled, l.afterAt, l.afterTurn = true, before, ""
+	case !l.fetching && l.afterAt <= before: // it comes to that
+	case l.behind:
+		l.behindAt = min(l.behindAt, before)
 	default:
-		s.behind, s.behindAt = true, before
+		l.behind, l.behindAt = true, before
 	}
 }
 
 // searched notes that there is nothing more where a search was.
-func (s *shelf) searched() {
-	s.looking = s.looking && s.behind && s.behindAt == 0
-	s.spilled, s.behind, s.afterAt, s.afterTurn = s.behind, false, s.behindAt, ""
+func (l *readyList) searched() {
+	l.looking = l.looking && l.behind && l.behindAt == 0
+	l.spilled, l.behind, l.afterAt, l.afterTurn = l.behind, false, l.behindAt, ""
 }
 
 // put adds a job in the order of time, unless it is there.
-func (s *shelf) put(r *ref) {
-	if slices.Contains(r.on, s) {
+func (l *readyList) put(r *ref) {
+	if slices.Contains(r.on, l) {
 		return
 	}
-	r.on = append(r.on, s)
-	i := len(s.refs)
-	for i > 0 && r.before(s.refs[i-1]) {
+	r.on = append(r.on, l)
+	i := len(l.refs)
+	for i > 0 && r.before(l.refs[i-1]) {
 		i--
 	}
-	s.refs = slices.Insert(s.refs, i, r)
+	l.refs = slices.Insert(l.refs, i, r)
 }
 
-// first is the oldest job on a shelf.
-func (s *shelf) first() *ref {
-	for len(s.refs) > 0 && s.refs[0].gone {
-		s.refs[0] = nil
-		s.refs = s.refs[1:]
-		s.dead--
+// first is the oldest job on a list.
+func (l *readyList) first() *ref {
+	for len(l.refs) > 0 && l.refs[0].gone {
+		l.refs[0] = nil
+		l.refs = l.refs[1:]
+		l.dead--
 	}
-	if len(s.refs) == 0 {
+	if len(l.refs) == 0 {
 		return nil
 	}
-	return s.refs[0]
+	return l.refs[0]
 }
 
-// manyDead is from how many on jobs that are gone are cleared away before they are reached: on the shelf of
+// manyDead is from how many on jobs that are gone are cleared away before they are reached: on the list of
 // a kind that nobody polls for any longer they never are.
 const manyDead = 64
 
-// dropped notes that a job on the shelf is gone.
-func (s *shelf) dropped() {
-	s.dead++
-	if s.dead > manyDead && s.dead > len(s.refs)/2 {
-		s.refs = slices.DeleteFunc(s.refs, func(r *ref) bool { return r.gone })
-		s.dead = 0
+// dropped notes that a job on the list is gone.
+func (l *readyList) dropped() {
+	l.dead++
+	if l.dead > manyDead && l.dead > len(l.refs)/2 {
+		l.refs = slices.DeleteFunc(l.refs, func(r *ref) bool { return r.gone })
+		l.dead = 0
 	}
 }
