@@ -22,9 +22,9 @@ func Shared(message any) (jobs []flow.Job) {
 
 // Bringing is how many orders a member has yet to bring to others.
 func (m *Member) Bringing() (n int) {
-	m.envoy.mu.Lock()
-	defer m.envoy.mu.Unlock()
-	for _, line := range m.envoy.lines {
+	m.orderForwarder.mu.Lock()
+	defer m.orderForwarder.mu.Unlock()
+	for _, line := range m.orderForwarder.lines {
 		n += len(line.away) + len(line.waiting)
 	}
 	return n
@@ -39,10 +39,10 @@ func (m *Member) Departed() int {
 
 // Waiting says whether a job of a task waits to be given to another member.
 func (m *Member) Waiting(carrier, task string) bool {
-	m.post.mu.Lock()
-	defer m.post.mu.Unlock()
-	line := m.post.lines[carrier]
-	return line != nil && slices.ContainsFunc(line.waiting, func(l letter) bool { return l.Job.Task == task })
+	m.jobForwarder.mu.Lock()
+	defer m.jobForwarder.mu.Unlock()
+	line := m.jobForwarder.lines[carrier]
+	return line != nil && slices.ContainsFunc(line.waiting, func(l heldErrand) bool { return l.Job.Task == task })
 }
 
 // SnapshotsAtOnce is how many bytes of snapshots may be on their way to the store before no more are taken.

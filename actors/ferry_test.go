@@ -48,7 +48,7 @@ func TestJobsOfErrandsThatCameTogetherAreSentTogether(t *testing.T) {
 	const errands = 10
 	to := pier{make(chan []Passage, errands)}
 	m := &Member{ctx: t.Context(), system: actor.NewActorSystem(libraryLog(slog.New(slog.DiscardHandler)))}
-	m.envoy = newEnvoy(m)
+	m.orderForwarder = newOrderForwarder(m)
 	s := &sessions{m: m, ferry: &ferry{m: m, relay: to}, flights: map[jobKey]*flight{}, tasks: map[string]*flight{}}
 	s.queue = newQueue(m)
 	busy, free := make(chan struct{}), make(chan struct{})

@@ -151,14 +151,14 @@ func (q *queue) untried(key jobKey) bool { return q.tried[key] <= q.m.now() }
 // ask claims a job of a task, wherever that is.
 func (q *queue) ask(r *ref, claim flow.Claim, answered func(engine.Outcome)) {
 	m, now, task := q.m, q.m.now(), r.key.task
-	abroad := func() { m.abroad.claim(task, claim, r.size+jobBytes, answered) }
+	remote := func() { m.claimForwarder.claim(task, claim, r.size+jobBytes, answered) }
 	if !m.owned.owns(task) {
-		abroad()
+		remote()
 		return
 	}
 	m.tell(m.tasks, &command{task: task, cmd: claim, reply: func(a answer) {
 		if flow.ErrorKindOf(a.err) == flow.Moved {
-			abroad()
+			remote()
 			return
 		}
 		answered(outcomeOf(claim, a, now))
@@ -168,6 +168,6 @@ func (q *queue) ask(r *ref, claim flow.Claim, answered func(engine.Outcome)) {
 // release returns a claim whose answer may have got lost on its way from another member.
 func (q *queue) release(a claimAnswered) {
 	if !q.m.owned.owns(a.ref.key.task) {
-		q.m.envoy.send(a.ref.key.task, flow.GiveBack{Address: a.ref.key.at, Token: a.claim.Token})
+		q.m.orderForwarder.send(a.ref.key.task, flow.GiveBack{Address: a.ref.key.at, Token: a.claim.Token})
 	}
 }

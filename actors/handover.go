@@ -143,7 +143,7 @@ func (t *tasks) elsewhere(message any) {
 	case cmd.reply != nil:
 		cmd.answer(answer{err: errMoved(cmd.task)})
 	case cmd.landed() || isGiveBack(cmd):
-		t.m.envoy.send(cmd.task, cmd.cmd)
+		t.m.orderForwarder.send(cmd.task, cmd.cmd)
 	}
 }
 
@@ -156,8 +156,8 @@ type unheard struct {
 // unheard gives a job back. What it may have reported before it was forgotten has come here by now.
 func (t *tasks) unheard(m unheard) {
 	task := m.job.task
-	if !t.m.owned.owns(task) && t.entries[task] == nil && !t.m.envoy.has(m.job, m.given) {
-		t.m.envoy.send(task, giveBack(m.job.at, m.given))
+	if !t.m.owned.owns(task) && t.entries[task] == nil && !t.m.orderForwarder.has(m.job, m.given) {
+		t.m.orderForwarder.send(task, giveBack(m.job.at, m.given))
 	}
 }
 

@@ -50,10 +50,10 @@ func (in *inbox) decide(cmd *command) {
 		in.m.tell(owner, cmd)
 		return
 	}
-	in.m.envoy.send(cmd.task, cmd.cmd)
+	in.m.orderForwarder.send(cmd.task, cmd.cmd)
 }
 
-// moveAway gives what has landed, here and inside, to the envoy, and what lands from now on. Nobody comes for it any more,
+// moveAway gives what has landed, here and inside, to the orderForwarder, and what lands from now on. Nobody comes for it any more,
 // but it is not void.
 func (in *inbox) moveAway() {
 	in.owner.Store(nil)

@@ -40,7 +40,7 @@ func (s *sessions) inquireLater() {
 // inquire asks for the jobs whose tasks have gone to other members, or never were here.
 func (s *sessions) inquire() {
 	var due []*flight
-	for _, f := range s.inOrder((*flight).abroad) {
+	for _, f := range s.inOrder((*flight).reportsElsewhere) {
 		if f.known {
 			due = append(due, f)
 		}
@@ -83,8 +83,8 @@ func (s *sessions) unwanted(m unwanted) {
 	}
 }
 
-// abroad says whether what a job reports is brought to another member, as far as this one knows.
-func (f *flight) abroad() bool {
+// reportsElsewhere says whether what a job reports is brought to another member, as far as this one knows.
+func (f *flight) reportsElsewhere() bool {
 	in := f.inbox.Load()
 	return in != nil && in.moved()
 }

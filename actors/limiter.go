@@ -23,7 +23,7 @@ type limiter struct {
 	line    []string        // those of them that nobody is at, in the order in which somebody asked
 	taken   map[string]bool // keys that are being decided about
 	running int
-	abroad  map[string]bool // keys of others, who have yet to be told; true as in open
+	others  map[string]bool // keys of others, who have yet to be told; true as in open
 	telling bool
 	later   map[string]int64 // keys whose rates have room again at a time
 
@@ -39,7 +39,7 @@ const (
 )
 
 func newLimiter(m *Member) *limiter {
-	return &limiter{m: m, open: map[string]bool{}, taken: map[string]bool{}, abroad: map[string]bool{}, later: map[string]int64{}}
+	return &limiter{m: m, open: map[string]bool{}, taken: map[string]bool{}, others: map[string]bool{}, later: map[string]int64{}}
 }
 
 // stir says that something has changed about a key: somebody asks for it, or lets go. It never blocks.
@@ -50,7 +50,7 @@ func (l *limiter) stir(key string, anew bool) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.abroad[key] = l.abroad[key] || anew
+	l.others[key] = l.others[key] || anew
 	if !l.telling {
 		l.telling = true
 		l.m.background(l.tellOthers)
@@ -60,12 +60,12 @@ func (l *limiter) stir(key string, anew bool) {
 // tellOthers tells the owners of keys, those together that came together.
 func (l *limiter) tellOthers() {
 	l.mu.Lock()
-	abroad := l.abroad
-	l.abroad, l.telling = map[string]bool{}, false
+	others := l.others
+	l.others, l.telling = map[string]bool{}, false
 	l.mu.Unlock()
 	said := map[bool]*engine.Keys{false: {}, true: {Anew: true}}
-	for _, key := range slices.Sorted(maps.Keys(abroad)) {
-		anew := abroad[key]
+	for _, key := range slices.Sorted(maps.Keys(others)) {
+		anew := others[key]
 		if l.m.owned.owns(key) { // it is the member's by now
 			l.look(key, anew)
 			continue
@@ -198,14 +198,14 @@ func (l *limiter) send(row *persistence.PermitRow, cmd func(flow.Address) flow.C
 	}})
 }
 
-// sendOn has a task hear all the same which has not taken what it was told, because it has crashed, or is not here any more: the envoy finds it
+// sendOn has a task hear all the same which has not taken what it was told, because it has crashed, or is not here any more: the orderForwarder finds it
 // wherever it is. Of a member alone the store repeats it.
 func (l *limiter) sendOn(o engine.Order, key string) {
 	if l.m.cfg.Others == nil {
 		l.lookLater(key, l.m.now()+persistence.PermitToldMS)
 		return
 	}
-	l.m.envoy.add(o)
+	l.m.orderForwarder.add(o)
 }
 
 // lookLater looks at a key when its rate has room again.

@@ -116,29 +116,29 @@ type Member struct {
 	owned       ownership
 	format      atomic.Int64 // that journals are written in
 
-	tasks      *actor.PID
-	sessions   *actor.PID
-	queue      atomic.Pointer[queue] // of the sessions
-	lanes      *lanes
-	snapshots  snapshots
-	timers     *timers
-	loader     *loader
-	hub        *hub
-	lease      *lease
-	metrics    *metrics
-	census     *census
-	goroutines *goroutines
-	dispatcher *dispatcher
-	envoy      *envoy
-	clock      *ending
-	abroad     *abroad
-	limiter    *limiter
-	externals  *externals
-	post       *post
-	parted     parted
-	outages    outages
-	goneMu     sync.Mutex
-	gone       map[string]flow.Departure // other members, by incarnation: when this one was told that they are
+	tasks          *actor.PID
+	sessions       *actor.PID
+	queue          atomic.Pointer[queue] // of the sessions
+	lanes          *lanes
+	snapshots      snapshots
+	timers         *timers
+	loader         *loader
+	hub            *hub
+	lease          *lease
+	metrics        *metrics
+	census         *census
+	goroutines     *goroutines
+	dispatcher     *dispatcher
+	orderForwarder *orderForwarder
+	clock          *ending
+	claimForwarder *claimForwarder
+	limiter        *limiter
+	externals      *externals
+	jobForwarder   *jobForwarder
+	parted         parted
+	outages        outages
+	goneMu         sync.Mutex
+	gone           map[string]flow.Departure // other members, by incarnation: when this one was told that they are
 
 	ctx      context.Context // of everything the member does by itself
 	cancel   context.CancelFunc
@@ -182,11 +182,11 @@ func Start(ctx context.Context, cfg Config) (*Member, error) {
 	}
 	m.timers = &timers{now: m.now, clock: cfg.Host.Clock}
 	m.loader = &loader{m: m}
-	m.envoy, m.abroad = newEnvoy(m), newAbroad(m)
+	m.orderForwarder, m.claimForwarder = newOrderForwarder(m), newClaimForwarder(m)
 	m.limiter = newLimiter(m)
 	m.externals = newExternals(m)
 	m.metrics, m.census = newMetrics(m), newCensus(m)
-	m.post = &post{m: m, lines: map[string]*postLine{}}
+	m.jobForwarder = &jobForwarder{m: m, lines: map[string]*jobLine{}}
 	m.spawnActors()
 	m.lease.keep()
 	if m.owned.fixed {
@@ -352,7 +352,7 @@ func (m *Member) Stop(ctx context.Context) error {
 	counting, cancel := m.within(ctx, countGrace)
 	defer cancel()
 	m.census.send(counting)
-	for !(m.limiter.quiet() && m.envoy.empty() && m.census.sending.Load() == 0) && resting.Err() == nil && m.pause(restAgain) {
+	for !(m.limiter.quiet() && m.orderForwarder.empty() && m.census.sending.Load() == 0) && resting.Err() == nil && m.pause(restAgain) {
 	}
 	m.lease.leave()
 	leaving, cancel := m.within(ctx, m.cfg.Lease) // then it has run out by itself

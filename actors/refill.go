@@ -67,7 +67,7 @@ func (q *queue) refilled(c actor.Context, m refilled) {
 func (q *queue) putStored(s *readyList, row *persistence.QueueRow) {
 	s.afterAt, s.afterTurn = row.EnqueuedAt, row.Turn
 	task, at, err := flow.ParseJobID(row.JobID)
-	if err != nil || !q.untried(jobKey{task, at}) || q.m.abroad.shuns(task) {
+	if err != nil || !q.untried(jobKey{task, at}) || q.m.claimForwarder.shuns(task) {
 		return
 	}
 	r := q.refs[jobKey{task, at}]

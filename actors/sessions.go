@@ -57,7 +57,7 @@ type sessions struct {
 	flights  map[jobKey]*flight
 	tasks    map[string]*flight // the newest flight of each; the others follow it
 	queue    *queue
-	abroad   *inbox // where jobs of other members' tasks land
+	foreign  *inbox // where jobs of other members' tasks land
 	draining func()
 	settling func()
 	stopped  bool
@@ -66,7 +66,7 @@ type sessions struct {
 const defaultConcurrency = 256
 
 func newSessions(m *Member) *sessions {
-	s := &sessions{m: m, pools: map[flow.ExecType]*pool{}, flights: map[jobKey]*flight{}, tasks: map[string]*flight{}, abroad: &inbox{m: m, owner: &owner{}}}
+	s := &sessions{m: m, pools: map[flow.ExecType]*pool{}, flights: map[jobKey]*flight{}, tasks: map[string]*flight{}, foreign: &inbox{m: m, owner: &owner{}}}
 	for t, carrier := range m.cfg.Carriers {
 		limit := m.cfg.Concurrency[t]
 		if limit <= 0 {
@@ -182,7 +182,7 @@ func (s *sessions) run(c actor.Context, m errand) {
 			switch {
 			case void:
 			case s.elsewhere(e.Job.Carrier):
-				s.m.post.send(e.Job.Carrier, engine.ErrandOf(&e.Job), m.inbox)
+				s.m.jobForwarder.send(e.Job.Carrier, engine.ErrandOf(&e.Job), m.inbox)
 			default:
 				if f := s.dispatch(c, effect, m.inbox); f != nil {
 					flights = append(flights, f)
@@ -196,7 +196,7 @@ func (s *sessions) run(c actor.Context, m errand) {
 			s.lineUp(flights, m.inbox) // it may be one of them
 			flights = nil
 			if s.elsewhere(e.Carrier) {
-				s.m.post.send(e.Carrier, engine.Errand{Job: engine.Job{Task: m.task, Address: e.Address}, Given: e.Given, Withdrawn: true}, m.inbox)
+				s.m.jobForwarder.send(e.Carrier, engine.Errand{Job: engine.Job{Task: m.task, Address: e.Address}, Given: e.Given, Withdrawn: true}, m.inbox)
 				continue
 			}
 			s.withdraw(jobKey{m.task, e.Address}, e.Given)
@@ -222,21 +222,21 @@ func (s *sessions) carryOn(m carryOn) {
 		key := jobKey{e.Job.Task, e.Job.Address}
 		switch {
 		case e.Withdrawn:
-			s.lineUp(flights, s.abroad)
+			s.lineUp(flights, s.foreign)
 			flights = nil
 			s.withdraw(key, e.Given)
-		case s.known(key, e.Given) != nil || s.m.envoy.has(key, e.Given) || s.m.parted.has(key, e.Given) || s.m.owned.owns(key.task):
+		case s.known(key, e.Given) != nil || s.m.orderForwarder.has(key, e.Given) || s.m.parted.has(key, e.Given) || s.m.owned.owns(key.task):
 		case !e.Type.Attachable():
 			s.m.tell(s.m.tasks, unheard{key, e.Given})
 		case s.ferry == nil || s.stopped || s.draining != nil:
-			s.m.envoy.send(key.task, giveBack(key.at, e.Given))
+			s.m.orderForwarder.send(key.task, giveBack(key.at, e.Given))
 		default:
-			f := s.flight(key, flow.Dispatch{Job: e.ForRelay()}, s.ferry, s.abroad)
+			f := s.flight(key, flow.Dispatch{Job: e.ForRelay()}, s.ferry, s.foreign)
 			s.know(f)
 			flights = append(flights, f)
 		}
 	}
-	s.lineUp(flights, s.abroad)
+	s.lineUp(flights, s.foreign)
 	m.heard()
 }
 
@@ -262,7 +262,7 @@ func (s *sessions) dispatch(c actor.Context, effect flow.Effect, in *inbox) *fli
 		}
 		return nil
 	}
-	if s.stopped || s.m.envoy.has(key, e.Job.Given) || s.m.parted.has(key, e.Job.Given) {
+	if s.stopped || s.m.orderForwarder.has(key, e.Job.Given) || s.m.parted.has(key, e.Job.Given) {
 		return nil
 	}
 	f := s.flight(key, effect, s.wayFor(e.Job.Exec), in)
@@ -372,7 +372,7 @@ func (s *sessions) dropAll() {
 		}
 		f.off.now()
 		if !stays && !s.m.owned.owns(f.key.task) {
-			s.m.envoy.send(f.key.task, giveBack(f.key.at, f.given))
+			s.m.orderForwarder.send(f.key.task, giveBack(f.key.at, f.given))
 		}
 	}
 }
