@@ -47,13 +47,13 @@ type way interface {
 	idle() bool            // nothing is under way
 }
 
-// ferry is the relay of this member, and what is under way with it.
-type ferry struct {
+// relayQueue is the relay of this member, what it is to get, and what is under way with it.
+type relayQueue struct {
 	m     *Member
 	relay Relay
 	tell  func() // the sessions, that jobs are done with
 
-	aboard []Passage // that have not sailed; the sessions' own
+	unsent []Passage // the sessions' own
 
 	mu      sync.Mutex
 	running int
@@ -64,8 +64,8 @@ type ferry struct {
 
 // wayFor a job; nil = there is none. A job of type http goes to a push worker only when no attached one is there for it.
 func (s *sessions) wayFor(x *flow.Exec) way {
-	if s.ferry != nil && (x.Type == flow.ExecRemote || x.Type == flow.ExecHTTP && s.ferry.relay.Offers(x)) {
-		return s.ferry
+	if s.relayQueue != nil && (x.Type == flow.ExecRemote || x.Type == flow.ExecHTTP && s.relayQueue.relay.Offers(x)) {
+		return s.relayQueue
 	}
 	if p := s.pools[x.Type]; p != nil {
 		return p
@@ -76,8 +76,8 @@ func (s *sessions) wayFor(x *flow.Exec) way {
 // ways are all there are.
 func (s *sessions) ways() []way {
 	var all []way
-	if s.ferry != nil {
-		all = append(all, s.ferry)
+	if s.relayQueue != nil {
+		all = append(all, s.relayQueue)
 	}
 	for _, by := range slices.Sorted(maps.Keys(s.pools)) {
 		all = append(all, s.pools[by])
@@ -85,29 +85,29 @@ func (s *sessions) ways() []way {
 	return all
 }
 
-func (w *ferry) add(flights []*flight) {
+func (w *relayQueue) add(flights []*flight) {
 	w.m.ready.Add(int64(len(flights)))
 	for _, f := range flights {
-		w.aboard = append(w.aboard, f)
+		w.unsent = append(w.unsent, f)
 	}
 }
 
-// sail sends what is aboard.
-func (w *ferry) sail() {
-	if len(w.aboard) == 0 {
+// send sends what has gathered.
+func (w *relayQueue) send() {
+	if len(w.unsent) == 0 {
 		return
 	}
-	w.relay.Send(w.aboard)
-	clear(w.aboard)
-	w.aboard = w.aboard[:0]
+	w.relay.Send(w.unsent)
+	clear(w.unsent)
+	w.unsent = w.unsent[:0]
 }
 
-func (w *ferry) withdrawn(f *flight) {
-	w.sail()
+func (w *relayQueue) withdrawn(f *flight) {
+	w.send()
 	w.relay.CallOff(f)
 }
 
-func (w *ferry) takeDone() []*flight {
+func (w *relayQueue) takeDone() []*flight {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	all := w.done
@@ -115,21 +115,21 @@ func (w *ferry) takeDone() []*flight {
 	return all
 }
 
-func (w *ferry) close() {
+func (w *relayQueue) close() {
 	w.mu.Lock()
 	w.shut = true
 	w.mu.Unlock()
 	w.relay.Shut()
 }
 
-func (w *ferry) idle() bool {
+func (w *relayQueue) idle() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.running == 0
 }
 
 // begin has a job be under way from now on, and counts it, unless nothing begins any more, or it was withdrawn.
-func (w *ferry) begin(f *flight) bool {
+func (w *relayQueue) begin(f *flight) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.shut || !f.stage.CompareAndSwap(inLine, underWay) {
@@ -140,7 +140,7 @@ func (w *ferry) begin(f *flight) bool {
 }
 
 // over has the sessions forget a job.
-func (w *ferry) over(f *flight, begun bool) {
+func (w *relayQueue) over(f *flight, begun bool) {
 	w.mu.Lock()
 	if begun {
 		w.running--
@@ -166,7 +166,7 @@ func (f *flight) Job() flow.Job {
 func (f *flight) Of() (task string, at flow.Address) { return f.key.task, f.key.at }
 
 // Foreign says that another member has the job's task: it is the one to know whether nobody is there for it.
-func (f *flight) Foreign() bool { return !f.way.(*ferry).m.owned.owns(f.key.task) }
+func (f *flight) Foreign() bool { return !f.way.(*relayQueue).m.owned.owns(f.key.task) }
 
 // Over says that the job was withdrawn, or the member goes.
 func (f *flight) Over() bool { return f.off.Err() != nil }
@@ -174,7 +174,7 @@ func (f *flight) Over() bool { return f.off.Err() != nil }
 // Begin has a job begin with a relay. Of one that may be what its carriers die of, this is stored first, and the job sent anew; so is one
 // that comes while somebody else may have the lease.
 func (f *flight) Begin() bool {
-	job, w := f.Job(), f.way.(*ferry)
+	job, w := f.Job(), f.way.(*relayQueue)
 	if job.Again && !f.noted || !w.m.lease.held() || w.m.refers(&job) {
 		w.m.background(func() { w.note(f, job) })
 		return false
@@ -188,7 +188,7 @@ func (f *flight) Begin() bool {
 }
 
 // note waits until the lease is held, has it stored that a job begins, and gets the values that it refers to.
-func (w *ferry) note(f *flight, job flow.Job) {
+func (w *relayQueue) note(f *flight, job flow.Job) {
 	if !w.m.mayBegin(&f.off) || job.Again && !f.noted && !w.m.begin(&f.off, &job) {
 		f.off.now()
 		f.Land(flow.Report{Lost: true})
@@ -208,7 +208,7 @@ func (w *ferry) note(f *flight, job flow.Job) {
 
 // Part lands a job without a report. Whoever asks for it here, such as its task once more, is not heard: the member goes.
 func (f *flight) Part() {
-	f.way.(*ferry).m.parted.add(f.key, f.given)
+	f.way.(*relayQueue).m.parted.add(f.key, f.given)
 	f.off.now()
 	f.Land(flow.Report{Lost: true})
 }
@@ -216,7 +216,7 @@ func (f *flight) Part() {
 // Land puts the report on a job where its actor looks for it. Of one that was lost the sessions hear before: when the job
 // is dispatched again they do not take it for this one. Any other is known to them until its report is there.
 func (f *flight) Land(r flow.Report) {
-	w := f.way.(*ferry)
+	w := f.way.(*relayQueue)
 	if p := w.m.cfg.Payloads; p != nil && p.Large(r.Output) {
 		w.m.background(func() { f.land(w.m.kept(f.key.task, r)) })
 		return
@@ -225,7 +225,7 @@ func (f *flight) Land(r flow.Report) {
 }
 
 func (f *flight) land(r flow.Report) {
-	w := f.way.(*ferry)
+	w := f.way.(*relayQueue)
 	begun := f.stage.CompareAndSwap(underWay, done)
 	if !begun {
 		w.m.ready.Add(-1)

@@ -31,8 +31,8 @@ type (
 	// settle is done when this member itself carries nothing out at some moment; more may begin. What an attached worker is at it takes
 	// along to another member.
 	settle struct{ done func() }
-	// sail has the jobs go that the ferry has aboard, as any message but an errand has.
-	sail struct{}
+	// sendRelayed has the jobs sent that the relay has not got yet, as any message but an errand has.
+	sendRelayed struct{}
 	// carryOn has jobs of other members' tasks carried out, or let go of, unless whoever brought them has given up by then.
 	carryOn struct {
 		errands engine.Errands
@@ -50,17 +50,17 @@ type jobKey struct {
 // sessions is where ready jobs meet those who can carry them out. Jobs of this member's carriers wait
 // in line for a place; queue jobs wait for pollers.
 type sessions struct {
-	m        *Member
-	pools    map[flow.ExecType]*pool
-	ferry    *ferry // nil = there is no relay
-	sails    bool   // a message to itself says so
-	flights  map[jobKey]*flight
-	tasks    map[string]*flight // the newest flight of each; the others follow it
-	queue    *queue
-	foreign  *inbox // where jobs of other members' tasks land
-	draining func()
-	settling func()
-	stopped  bool
+	m            *Member
+	pools        map[flow.ExecType]*pool
+	relayQueue   *relayQueue // nil = there is no relay
+	sendsRelayed bool        // a message to itself says so
+	flights      map[jobKey]*flight
+	tasks        map[string]*flight // the newest flight of each; the others follow it
+	queue        *queue
+	foreign      *inbox // where jobs of other members' tasks land
+	draining     func()
+	settling     func()
+	stopped      bool
 }
 
 const defaultConcurrency = 256
@@ -77,9 +77,9 @@ func newSessions(m *Member) *sessions {
 		s.pools[t] = p
 	}
 	if m.cfg.Relay != nil {
-		w := &ferry{m: m, relay: m.cfg.Relay}
+		w := &relayQueue{m: m, relay: m.cfg.Relay}
 		w.tell = func() { m.tell(m.sessions, carried{w}) }
-		s.ferry = w
+		s.relayQueue = w
 		if r, ok := m.cfg.Relay.(Roaming); ok {
 			r.Roam(m.bring)
 		}
@@ -97,11 +97,11 @@ func (s *sessions) Receive(c actor.Context) {
 	defer s.queue.mu.Unlock()
 	if m, ok := c.Message().(errand); ok {
 		s.run(c, m)
-		s.sailLater(c)
+		s.sendRelayedLater(c)
 	} else {
-		s.sail()
+		s.sendRelayed()
 		s.handle(c)
-		s.sail()
+		s.sendRelayed()
 	}
 	s.queue.tellOthers()
 }
@@ -156,19 +156,19 @@ func (s *sessions) handle(c actor.Context) {
 	}
 }
 
-// sailLater has the ferry sail behind the errands that wait already. Those of one commit's tasks come together, so their jobs go
+// sendRelayedLater has jobs sent to the relay behind the errands that wait already. Those of one commit's tasks come together, so their jobs go
 // in one piece: that is one message for a worker instead of many.
-func (s *sessions) sailLater(c actor.Context) {
-	if s.ferry != nil && len(s.ferry.aboard) > 0 && !s.sails {
-		s.sails = true
-		s.m.tell(c.Self(), sail{})
+func (s *sessions) sendRelayedLater(c actor.Context) {
+	if s.relayQueue != nil && len(s.relayQueue.unsent) > 0 && !s.sendsRelayed {
+		s.sendsRelayed = true
+		s.m.tell(c.Self(), sendRelayed{})
 	}
 }
 
-func (s *sessions) sail() {
-	s.sails = false
-	if s.ferry != nil {
-		s.ferry.sail()
+func (s *sessions) sendRelayed() {
+	s.sendsRelayed = false
+	if s.relayQueue != nil {
+		s.relayQueue.send()
 	}
 }
 
@@ -228,10 +228,10 @@ func (s *sessions) carryOn(m carryOn) {
 		case s.known(key, e.Given) != nil || s.m.orderForwarder.has(key, e.Given) || s.m.parted.has(key, e.Given) || s.m.owned.owns(key.task):
 		case !e.Type.Attachable():
 			s.m.tell(s.m.tasks, unheard{key, e.Given})
-		case s.ferry == nil || s.stopped || s.draining != nil:
+		case s.relayQueue == nil || s.stopped || s.draining != nil:
 			s.m.orderForwarder.send(key.task, giveBack(key.at, e.Given))
 		default:
-			f := s.flight(key, flow.Dispatch{Job: e.ForRelay()}, s.ferry, s.foreign)
+			f := s.flight(key, flow.Dispatch{Job: e.ForRelay()}, s.relayQueue, s.foreign)
 			s.know(f)
 			flights = append(flights, f)
 		}
@@ -379,6 +379,6 @@ func (s *sessions) dropAll() {
 
 // staysOut says whether a worker that goes on with a job may come to another member with it.
 func (s *sessions) staysOut(f *flight) bool {
-	_, relayed := f.way.(*ferry)
+	_, relayed := f.way.(*relayQueue)
 	return relayed && f.stage.Load() == underWay && s.m.grace() > 0
 }

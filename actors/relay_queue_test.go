@@ -13,17 +13,17 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// pier notes what is sent at a time.
-type pier struct{ sent chan []Passage }
+// sendRecorder notes what is sent at a time.
+type sendRecorder struct{ sent chan []Passage }
 
-func (p pier) Offers(*flow.Exec) bool { return true }
-func (p pier) Send(jobs []Passage)    { p.sent <- append([]Passage(nil), jobs...) }
-func (p pier) CallOff(Passage)        { p.sent <- nil }
-func (p pier) Shut()                  {}
+func (p sendRecorder) Offers(*flow.Exec) bool { return true }
+func (p sendRecorder) Send(jobs []Passage)    { p.sent <- append([]Passage(nil), jobs...) }
+func (p sendRecorder) CallOff(Passage)        { p.sent <- nil }
+func (p sendRecorder) Shut()                  {}
 
 // late is a relay that begins a job when nothing is to begin any more, but it has not heard so.
 type late struct {
-	pier
+	sendRecorder
 	job Passage
 }
 
@@ -35,7 +35,7 @@ func TestAJobThatComesTooLateToBeginIsNotTakenForOneThatItsWorkerGoesOnWith(t *t
 	m := &Member{ctx: t.Context()}
 	m.cfg.Host.Clock, m.cfg.Lease = realClock{}, time.Hour
 	m.lease = &lease{m: m, renewed: time.Now()}
-	w := &ferry{m: m}
+	w := &relayQueue{m: m}
 	f := &flight{key: jobKey{task: "t"}, way: w, dispatch: flow.Dispatch{Job: flow.Job{Task: "t", Exec: &flow.Exec{Type: flow.ExecRemote}}}}
 	w.relay = late{job: f}
 	m.cfg.Relay = w.relay
@@ -46,10 +46,10 @@ func TestAJobThatComesTooLateToBeginIsNotTakenForOneThatItsWorkerGoesOnWith(t *t
 
 func TestJobsOfErrandsThatCameTogetherAreSentTogether(t *testing.T) {
 	const errands = 10
-	to := pier{make(chan []Passage, errands)}
+	to := sendRecorder{make(chan []Passage, errands)}
 	m := &Member{ctx: t.Context(), system: actor.NewActorSystem(libraryLog(slog.New(slog.DiscardHandler)))}
 	m.orderForwarder = newOrderForwarder(m)
-	s := &sessions{m: m, ferry: &ferry{m: m, relay: to}, flights: map[jobKey]*flight{}, tasks: map[string]*flight{}}
+	s := &sessions{m: m, relayQueue: &relayQueue{m: m, relay: to}, flights: map[jobKey]*flight{}, tasks: map[string]*flight{}}
 	s.queue = newQueue(m)
 	busy, free := make(chan struct{}), make(chan struct{})
 	m.sessions = m.system.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
@@ -57,7 +57,7 @@ func TestJobsOfErrandsThatCameTogetherAreSentTogether(t *testing.T) {
 		case *actor.Started:
 			close(busy)
 			<-free
-		case errand, sail:
+		case errand, sendRelayed:
 			s.Receive(c)
 		}
 	}))
