@@ -126,7 +126,7 @@ type Member struct {
 	hub            *hub
 	lease          *lease
 	metrics        *metrics
-	census         *census
+	statistics     *statistics
 	goroutines     *goroutines
 	dispatcher     *dispatcher
 	orderForwarder *orderForwarder
@@ -185,7 +185,7 @@ func Start(ctx context.Context, cfg Config) (*Member, error) {
 	m.orderForwarder, m.claimForwarder = newOrderForwarder(m), newClaimForwarder(m)
 	m.limiter = newLimiter(m)
 	m.externals = newExternals(m)
-	m.metrics, m.census = newMetrics(m), newCensus(m)
+	m.metrics, m.statistics = newMetrics(m), newStatistics(m)
 	m.jobForwarder = &jobForwarder{m: m, lines: map[string]*jobLine{}}
 	m.spawnActors()
 	m.lease.keep()
@@ -197,7 +197,7 @@ func Start(ctx context.Context, cfg Config) (*Member, error) {
 	m.externals.look()
 	m.lookForWakes()
 	m.doChores()
-	m.census.keep()
+	m.statistics.keep()
 	m.forgetDeliveries()
 	return m, nil
 }
@@ -351,8 +351,8 @@ func (m *Member) Stop(ctx context.Context) error {
 	m.wait(resting, dropped)
 	counting, cancel := m.within(ctx, countGrace)
 	defer cancel()
-	m.census.send(counting)
-	for !(m.limiter.quiet() && m.orderForwarder.empty() && m.census.sending.Load() == 0) && resting.Err() == nil && m.pause(restAgain) {
+	m.statistics.send(counting)
+	for !(m.limiter.quiet() && m.orderForwarder.empty() && m.statistics.sending.Load() == 0) && resting.Err() == nil && m.pause(restAgain) {
 	}
 	m.lease.leave()
 	leaving, cancel := m.within(ctx, m.cfg.Lease) // then it has run out by itself

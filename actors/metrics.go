@@ -38,7 +38,7 @@ func newMetrics(m *Member) *metrics {
 			gauge("troupe_commits_waiting", "Commits waiting for the store.", func() float64 { return float64(m.uncommitted.Load()) }),
 			gauge("troupe_lease_left_seconds", "What is left of the member's lease.", func() float64 { return m.lease.remains().Seconds() }),
 			gauge("troupe_keys_waiting", "Keys about which this member has yet to have decided who is given them.", func() float64 { return float64(m.limiter.waiting()) }),
-			gauge("troupe_stats_lag_seconds", "For how long nothing that was counted for statistics has come to the store.", func() float64 { return m.census.lag() }),
+			gauge("troupe_stats_lag_seconds", "For how long nothing that was counted for statistics has come to the store.", func() float64 { return m.statistics.lag() }),
 			counter("troupe_steps_total", "Steps that have ended.", &m.steps),
 			counter("troupe_tasks_rested_total", "Tasks put to rest or ended and let go.", &m.rested),
 			counter("troupe_key_decisions_total", "Decisions about who is given a key that this member asked the store for.", &m.limiter.rulings),

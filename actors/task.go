@@ -58,10 +58,10 @@ type task struct {
 	snapshot  int // bytes of the last one
 	columns   persistence.Columns
 	columnsAt int64
-	counted   *censusPart // of the census
-	crashes   int         // of earlier actors of this task
-	lacks     string      // what the last one could not go on without; "" = nothing of the kind
-	broken    bool        // this actor has crashed
+	counted   *statisticsPart // where its rows are counted
+	crashes   int             // of earlier actors of this task
+	lacks     string          // what the last one could not go on without; "" = nothing of the kind
+	broken    bool            // this actor has crashed
 }
 
 type (
@@ -396,7 +396,7 @@ func (t *task) written(c actor.Context, w written) {
 	}
 	t.release(p)
 	t.m.metrics.stored(t, p)
-	t.m.census.stored(t, p)
+	t.m.statistics.stored(t, p)
 	t.tell(p)
 	t.come(-p.started)
 	t.inflight, t.create, t.apart, t.asleep, t.parked, t.refusals = nil, nil, false, p.rests, p.rests, 0
