@@ -49,7 +49,7 @@ type Config struct {
 	// Concurrency is how many jobs of a type are carried out at once. Default 256.
 	Concurrency map[flow.ExecType]int
 	// Workers that live keep their claims, also without a heartbeat for each. nil = nobody does.
-	Workers Roll
+	Workers Liveness
 	// Visibility is how long a poller may hold a claim without a heartbeat. Default 60 s.
 	Visibility time.Duration
 	// IdleAfter is how long a task that only waits stays in memory. Default 3 s.

@@ -41,7 +41,7 @@ type flight struct {
 	key       jobKey
 	dispatch  flow.Effect // with the job, which is large
 	way       way
-	off       callOff
+	off       jobContext
 	withdrawn atomic.Bool // nobody waits for it any longer
 	given     int         // how often the job was given to a carrier before
 	stage     atomic.Int32

@@ -19,9 +19,9 @@ func backOff(n int) time.Duration {
 	return min(100*time.Millisecond<<min(n, 10), 30*time.Second)
 }
 
-// watchman is the supervisor of all task actors. They are no children of `tasks` in the library's
+// taskSupervisor is the supervisor of all task actors. They are no children of `tasks` in the library's
 // sense: its set of children keeps every actor that ever was in it reachable.
-type watchman struct{ m *Member }
+type taskSupervisor struct{ m *Member }
 
 // crashed tells tasks that one of them panicked; until it is stopped it only passes on what comes.
 type crashed struct {
@@ -36,7 +36,7 @@ func storePause(n int) time.Duration { return min(backOff(n), time.Second) }
 // HandleFailure has a task actor that panicked pass on what is in its mailbox, until its parent stops it.
 // The library would restart it at once, and give up after a few times; stopped at once it would leave
 // those without an answer whose requests it had not come to.
-func (w *watchman) HandleFailure(_ *actor.ActorSystem, supervisor actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
+func (w *taskSupervisor) HandleFailure(_ *actor.ActorSystem, supervisor actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
 	supervisor.ResumeChildren(child)
 	w.m.tell(w.m.tasks, crashed{child, reason})
 }

@@ -263,7 +263,7 @@ func (t *task) now() int64 { return max(t.m.now(), t.state.UpdatedAt) }
 // decide lets the core decide a command, keeps what follows from it and sends it to the store.
 func (t *task) decide(c actor.Context, cmd *command) {
 	before := t.state.Steps
-	r := roomFor(cmd)
+	r := eventBufferFor(cmd)
 	d, err := flow.Decide(t.state, t.withSigns(cmd.cmd), flow.Env{
 		Now: t.now(), Member: t.m.incarnation, Request: cmd.request, Limits: t.m.cfg.Limits, Room: r.events(), Most: t.most(cmd.cmd), Refer: t.refer,
 	})

@@ -117,21 +117,21 @@ type entry struct {
 
 // tasks is the parent of all task actors and the only one who knows which are in memory.
 type tasks struct {
-	m        *Member
-	entries  map[string]*entry
-	byPID    map[string]*entry // by the actor's id, for failures
-	watchman *watchman
-	byUse    *list.List // of *entry, longest unused first
-	waiters  map[string][]*await
-	crashes  map[string]int    // since the task last ended or rested well
-	lacks    map[string]string // what those cannot go on without that crashed for it, likewise
-	pauses   map[string]*pause
-	resting  bool   // all tasks are to: the member goes
-	leaving  func() // called once they do
-	retired  int    // since memory was last given back …
-	counted  int    // … as of the last sweep
-	asked    int    // how many have not answered yet whether they may rest
-	closed   bool
+	m              *Member
+	entries        map[string]*entry
+	byPID          map[string]*entry // by the actor's id, for failures
+	taskSupervisor *taskSupervisor
+	byUse          *list.List // of *entry, longest unused first
+	waiters        map[string][]*await
+	crashes        map[string]int    // since the task last ended or rested well
+	lacks          map[string]string // what those cannot go on without that crashed for it, likewise
+	pauses         map[string]*pause
+	resting        bool   // all tasks are to: the member goes
+	leaving        func() // called once they do
+	retired        int    // since memory was last given back …
+	counted        int    // … as of the last sweep
+	asked          int    // how many have not answered yet whether they may rest
+	closed         bool
 
 	handovers []*handover
 	movers    []*entry                // of shards that are handed over, which have yet to be asked to rest
@@ -139,7 +139,7 @@ type tasks struct {
 }
 
 func newTasks(m *Member) *tasks {
-	return &tasks{m: m, watchman: &watchman{m}, entries: map[string]*entry{}, byPID: map[string]*entry{}, byUse: list.New(),
+	return &tasks{m: m, taskSupervisor: &taskSupervisor{m}, entries: map[string]*entry{}, byPID: map[string]*entry{}, byUse: list.New(),
 		waiters: map[string][]*await{}, crashes: map[string]int{}, lacks: map[string]string{}, pauses: map[string]*pause{}}
 }
 
@@ -238,7 +238,7 @@ func (t *tasks) open(c actor.Context, id string, child *task) *entry {
 	}
 	e := &entry{id: id, task: child, used: t.m.now()}
 	child.crashes, child.lacks = t.crashes[id], t.lacks[id]
-	e.pid = t.m.system.Root.Spawn(t.m.props(func() actor.Actor { return child }).Clone(actor.WithGuardian(t.watchman)))
+	e.pid = t.m.system.Root.Spawn(t.m.props(func() actor.Actor { return child }).Clone(actor.WithGuardian(t.taskSupervisor)))
 	e.place = t.byUse.PushBack(e)
 	t.entries[id], t.byPID[e.pid.Id] = e, e
 	t.count(id, 1)

@@ -2,8 +2,8 @@ package actors
 
 import "github.com/troupe-engine/troupe/flow"
 
-// Roll knows the workers that tell of their lives, which some do instead of telling of each job they have.
-type Roll interface {
+// Liveness knows the workers that tell of their lives, which some do instead of telling of each job they have.
+type Liveness interface {
 	// Polled notes that a worker has asked for jobs.
 	Polled(worker string)
 	// Signs are what is known of a worker; none of one that nobody knows.

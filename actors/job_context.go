@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// callOff is the context of a job. Unlike one of the standard library's it costs next to nothing as long
+// jobContext is the context of a job. Unlike one of the standard library's it costs next to nothing as long
 // as nobody waits for its end, which few functions do: only then one is made that ends with the member's.
-type callOff struct {
+type jobContext struct {
 	member context.Context
 	mu     sync.Mutex
 	off    bool
@@ -16,14 +16,14 @@ type callOff struct {
 	cancel context.CancelFunc
 }
 
-func (c *callOff) Deadline() (time.Time, bool) { return c.member.Deadline() }
+func (c *jobContext) Deadline() (time.Time, bool) { return c.member.Deadline() }
 
-func (c *callOff) Done() <-chan struct{} { return c.waited().Done() }
+func (c *jobContext) Done() <-chan struct{} { return c.waited().Done() }
 
 // Value answers the standard library, too, when it derives a context from this one.
-func (c *callOff) Value(key any) any { return c.waited().Value(key) }
+func (c *jobContext) Value(key any) any { return c.waited().Value(key) }
 
-func (c *callOff) Err() error {
+func (c *jobContext) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.off {
@@ -32,7 +32,7 @@ func (c *callOff) Err() error {
 	return c.member.Err()
 }
 
-func (c *callOff) waited() context.Context {
+func (c *jobContext) waited() context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.inner == nil {
@@ -45,7 +45,7 @@ func (c *callOff) waited() context.Context {
 }
 
 // now calls the job off, or says that it is over.
-func (c *callOff) now() {
+func (c *jobContext) now() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.off = true

@@ -8,14 +8,14 @@ import (
 )
 
 func TestAJobIsCalledOffForAllWhoWaitForIt(t *testing.T) {
-	for name, off := range map[string]func(c *callOff, end func()){
-		"by itself":       func(c *callOff, _ func()) { c.now() },
-		"with its member": func(_ *callOff, end func()) { end() },
+	for name, off := range map[string]func(c *jobContext, end func()){
+		"by itself":       func(c *jobContext, _ func()) { c.now() },
+		"with its member": func(_ *jobContext, end func()) { end() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			member, end := context.WithCancel(t.Context())
 			defer end()
-			c := &callOff{member: member}
+			c := &jobContext{member: member}
 			derived, cancel := context.WithCancel(c)
 			defer cancel()
 			require.NoError(t, c.Err())
@@ -29,7 +29,7 @@ func TestAJobIsCalledOffForAllWhoWaitForIt(t *testing.T) {
 }
 
 func TestAJobThatWasCalledOffBeforeAnybodyWaitsIsOver(t *testing.T) {
-	c := &callOff{member: t.Context()}
+	c := &jobContext{member: t.Context()}
 	c.now()
 	require.ErrorIs(t, c.Err(), context.Canceled)
 	<-c.Done()
