@@ -10,7 +10,7 @@ import (
 )
 
 // arm sets the timer to the earliest alarm.
-func (h *hands) arm() {
+func (h *performer) arm() {
 	at := int64(0)
 	if len(h.alarms) > 0 {
 		at = h.alarms[0].At
@@ -19,7 +19,7 @@ func (h *hands) arm() {
 }
 
 // due takes the alarms whose time has come.
-func (h *hands) due(now int64) []flow.Alarm {
+func (h *performer) due(now int64) []flow.Alarm {
 	var due []flow.Alarm
 	for len(h.alarms) > 0 && h.alarms[0].At <= now {
 		due = append(due, heap.Pop(&h.alarms).(flow.Alarm))
@@ -39,7 +39,7 @@ type idleAlarms struct {
 }
 
 // untidy says that there are so many alarms that it is worth while to look through them.
-func (h *hands) untidy() bool { return len(h.alarms) >= max(h.tidyAt, manyAlarms) }
+func (h *performer) untidy() bool { return len(h.alarms) >= max(h.tidyAt, manyAlarms) }
 
 // idle are those alarms that have no reason any more.
 func (t *task) idle(among alarmHeap) alarmHeap {
@@ -51,7 +51,7 @@ func (t *task) idle(among alarmHeap) alarmHeap {
 
 // drop takes alarms out: if one of them gets a reason again, that is told after it was found to have none. The timer
 // may ring for nothing then.
-func (h *hands) drop(idle alarmHeap) {
+func (h *performer) drop(idle alarmHeap) {
 	gone := make(map[flow.Alarm]bool, len(idle))
 	for _, a := range idle {
 		gone[a] = true

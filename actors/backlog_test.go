@@ -26,7 +26,7 @@ func TestATaskWithManyAttemptsUnderWayBeginsAsManyAsEndWhileOthersWait(t *testin
 		"it was held back for long enough": {1, backlog, 5000, flow.Proceed{}, ownBacklog},
 	} {
 		t.Run(name, func(t *testing.T) {
-			k := &task{hands: hands{m: &Member{}, inbox: &inbox{flying: c.flying}}}
+			k := &task{performer: performer{m: &Member{}, inbox: &inbox{flying: c.flying}}}
 			k.m.ready.Store(c.line)
 			k.m.taskActors.Store(c.tasks)
 			require.Equal(t, c.most, k.most(c.cmd))
@@ -35,7 +35,7 @@ func TestATaskWithManyAttemptsUnderWayBeginsAsManyAsEndWhileOthersWait(t *testin
 }
 
 func TestAttemptsThatWaitForTheStoreAreABacklogAndStopBeingOneWhenTheyAreStoredOrForgotten(t *testing.T) {
-	k := &task{hands: hands{m: &Member{}, inbox: &inbox{}}}
+	k := &task{performer: performer{m: &Member{}, inbox: &inbox{}}}
 	k.come(backlog)
 	require.Equal(t, 1, k.most(flow.Report{}), "all of them are its own")
 	k.come(-backlog)

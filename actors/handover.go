@@ -229,7 +229,7 @@ func (f *flushing) missed(k *child) {
 }
 
 // passDown has the actors of the steps inside flush.
-func (h *hands) passDown(c actor.Context, f *flushing) {
+func (h *performer) passDown(c actor.Context, f *flushing) {
 	for _, at := range h.stepsAt() {
 		k := h.children[at]
 		if k.pid == nil {

@@ -12,7 +12,7 @@ import (
 // plain steps inside it, keeps their deadlines, withdraws them, and hands what they report to the task together. Steps
 // inside that have actors of their own are its children. It decides nothing.
 type step struct {
-	hands
+	performer
 	at     flow.Address
 	asking bool // which of its alarms are idle
 }

@@ -132,7 +132,7 @@ func (t *tasks) revive(c actor.Context, id string) {
 	case t.resting:
 		t.refuse(p.messages())
 	case len(waiting) > 0:
-		e := t.open(c, id, &task{hands: hands{m: t.m, task: id}, id: id, loading: true, waiting: waiting})
+		e := t.open(c, id, &task{performer: performer{m: t.m, task: id}, id: id, loading: true, waiting: waiting})
 		if !t.m.owned.owns(id) {
 			t.rest(e, true)
 		}
@@ -145,18 +145,18 @@ var errCrashed = flow.Errorf(flow.Busy, "the task's actor crashed while it was a
 // HandleFailure stops a step actor that panicked and spawns another one after a while. One that keeps
 // crashing fails its step, never the task's actor or the member.
 func (t *task) HandleFailure(_ *actor.ActorSystem, supervisor actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
-	t.hands.failed(supervisor, child, reason)
+	t.performer.failed(supervisor, child, reason)
 }
 
 // HandleFailure of a step actor's children: as for those of a task.
 func (s *step) HandleFailure(_ *actor.ActorSystem, supervisor actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
-	s.hands.failed(supervisor, child, reason)
+	s.performer.failed(supervisor, child, reason)
 }
 
 // soundFor is how long a step actor must go without a crash for the next one to count as the first.
 const soundFor = time.Minute
 
-func (h *hands) failed(supervisor actor.Supervisor, pid *actor.PID, reason any) {
+func (h *performer) failed(supervisor actor.Supervisor, pid *actor.PID, reason any) {
 	supervisor.StopChildren(pid)
 	k := h.childOf(pid)
 	if k == nil {

@@ -14,7 +14,7 @@ import (
 // task is the actor of one running task. It alone owns the task's cursor and state: it decides at
 // once, commits what it decided, and then lets it be heard.
 type task struct {
-	hands
+	performer
 	id     string
 	state  *flow.State
 	create *persistence.Create // until the first row is written
@@ -263,21 +263,21 @@ func (t *task) now() int64 { return max(t.m.now(), t.state.UpdatedAt) }
 // decide lets the core decide a command, keeps what follows from it and sends it to the store.
 func (t *task) decide(c actor.Context, cmd *command) {
 	before := t.state.Steps
-	r := eventBufferFor(cmd)
+	b := eventBufferFor(cmd)
 	d, err := flow.Decide(t.state, t.withSigns(cmd.cmd), flow.Env{
-		Now: t.now(), Member: t.m.incarnation, Request: cmd.request, Limits: t.m.cfg.Limits, Room: r.events(), Most: t.most(cmd.cmd), Refer: t.refer,
+		Now: t.now(), Member: t.m.incarnation, Request: cmd.request, Limits: t.m.cfg.Limits, Buffer: b.events(), Most: t.most(cmd.cmd), Refer: t.refer,
 	})
 	notSpoiled(err)
 	t.m.steps.Add(int64(t.state.Steps - before))
 	a := t.answerTo(cmd, err)
 	a.changed = len(d.Events)
-	if r == nil { // what is in a room does not stay
+	if b == nil { // what is in a buffer does not stay
 		a.events = d.Events
 	}
 	t.cut(d, t.state.Steps-before+d.Effort/effortOfStep)
 	p := t.draftFor(d)
 	if p == nil { // nothing is waiting for the store: nothing to wait for
-		r.leave(d.Events)
+		b.leave(d.Events)
 		t.perform(c, d.Effects)
 		cmd.answer(a)
 		t.goOnLater(c)
@@ -286,7 +286,7 @@ func (t *task) decide(c actor.Context, cmd *command) {
 	p.add(d, cmd, a)
 	p.made, t.made = append(p.made, t.made...), nil
 	t.come(d.Started)
-	r.leave(d.Events)
+	b.leave(d.Events)
 	t.handOut(p, d.Effects, cmd.rider)
 	t.flush(c)
 }

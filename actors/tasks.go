@@ -217,7 +217,7 @@ func (t *tasks) deliver(c actor.Context, id string, message any) {
 		return
 	}
 	if e == nil {
-		e = t.open(c, id, &task{hands: hands{m: t.m, task: id}, id: id, loading: true})
+		e = t.open(c, id, &task{performer: performer{m: t.m, task: id}, id: id, loading: true})
 	}
 	t.hand(c, e, message)
 }
@@ -263,7 +263,7 @@ func (t *tasks) create(c actor.Context, m *create) {
 		m.reply(answer{err: errCrashed})
 		return
 	}
-	child := &task{hands: hands{m: t.m, task: m.task}, id: m.task, create: m.create, state: flow.NewState(m.task, m.plan)}
+	child := &task{performer: performer{m: t.m, task: m.task}, id: m.task, create: m.create, state: flow.NewState(m.task, m.plan)}
 	e := t.open(c, m.task, child)
 	t.hand(c, e, &command{task: m.task, cmd: m.start, reply: m.reply})
 }
@@ -283,7 +283,7 @@ func (t *tasks) wake(c actor.Context, m wakeUp) {
 	for _, id := range m.tasks {
 		switch {
 		case t.entries[id] == nil && t.pauses[id] == nil && !t.resting && t.m.owned.owns(id):
-			t.open(c, id, &task{hands: hands{m: t.m, task: id}, id: id, loading: true, up: m.up})
+			t.open(c, id, &task{performer: performer{m: t.m, task: id}, id: id, loading: true, up: m.up})
 		case m.up != nil:
 			m.up()
 		}

@@ -11,7 +11,7 @@ type Env struct {
 	Member  string // incarnation of the member that decides: it carries what it dispatches
 	Request string // id of the request; the same id twice has one effect. "" = none
 	Limits  Limits
-	Room    []Event // memory that the decision's events may take
+	Buffer  []Event // memory that the decision's events may take
 	Most    int     // attempts after which it begins no more nodes of a dag, which Proceed does then; 0 = any number
 	// Refer gives what is to stand for a value that the decision has made: a reference, if it is large, or one inside it. What that stands for is to
 	// be kept before the events are stored. nil = all values stay as they are.

@@ -43,7 +43,7 @@ func Decide(s *State, c Command, env Env) (Decision, error) {
 	if env.Request != "" && s.Answered(env.Request) {
 		return Decision{}, nil
 	}
-	d := &decider{s: s, env: env, limits: env.Limits.OrDefault(), events: env.Room[:0], expected: 2}
+	d := &decider{s: s, env: env, limits: env.Limits.OrDefault(), events: env.Buffer[:0], expected: 2}
 	s.waits.log = &d.asked
 	s.lost.take() // of whoever only looked
 	defer func() { s.waits.log = nil }()

@@ -10,14 +10,14 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// hands perform effects once they are stored. A task and its step actors have them: they dispatch and withdraw jobs, keep
-// alarms, and pass on what belongs to a step that has an actor of its own.
-type hands struct {
+// performer performs effects once they are stored. A task and its step actors have one each: it dispatches and withdraws jobs, keeps
+// alarms, and passes on what belongs to a step that has an actor of its own.
+type performer struct {
 	m        *Member
 	task     string
-	self     *actor.PID // whose hands they are
-	scope    string     // the scope whose steps they carry directly
-	inbox    *inbox     // where their jobs land
+	self     *actor.PID // that has it
+	scope    string     // the scope whose steps it carries directly
+	inbox    *inbox     // where its jobs land
 	children map[flow.Address]*child
 	inside   map[string]*child // the same by the scope of what is below them
 	alarms   alarmHeap
@@ -51,14 +51,14 @@ type owed struct {
 	effects    []flow.Effect
 }
 
-func (h *hands) begin(self *actor.PID, scope string, in *inbox) {
+func (h *performer) begin(self *actor.PID, scope string, in *inbox) {
 	h.self, h.scope, h.inbox = self, scope, in
 	h.timer = newTimer(func() { h.m.tell(self, ring{}) })
 	in.belongs(self)
 }
 
 // perform does what effects ask for, in order. Those for a child go to it together.
-func (h *hands) perform(c actor.Context, effects []flow.Effect) {
+func (h *performer) perform(c actor.Context, effects []flow.Effect) {
 	last := h.letGo(c, effects)
 	var own share
 	var touched []*child
@@ -85,7 +85,7 @@ func (h *hands) perform(c actor.Context, effects []flow.Effect) {
 
 // pass gives a child its share of effects. One that is away asks for everything when it is back, but what is to be
 // withdrawn does not wait for it.
-func (h *hands) pass(c actor.Context, k *child) {
+func (h *performer) pass(c actor.Context, k *child) {
 	mine := k.share
 	k.share = share{}
 	if k.pid != nil {
@@ -100,7 +100,7 @@ func (h *hands) pass(c actor.Context, k *child) {
 }
 
 // send has the sessions dispatch and withdraw jobs.
-func (h *hands) send(c actor.Context, effects []flow.Effect) {
+func (h *performer) send(c actor.Context, effects []flow.Effect) {
 	if concernsSessions(effects) {
 		c.Send(h.m.sessions, errand{task: h.task, effects: effects, inbox: h.inbox})
 	}
@@ -148,7 +148,7 @@ type ends struct {
 // may never come to what is in its mailbox, so what is to be withdrawn there goes straight to the sessions. Those take
 // nothing from an inbox that is closed, so no job overtakes its withdrawal. What is dispatched and withdrawn by the same
 // effects comes after the word that nothing is owed.
-func (h *hands) letGo(c actor.Context, effects []flow.Effect) (last ends) {
+func (h *performer) letGo(c actor.Context, effects []flow.Effect) (last ends) {
 	for i, e := range effects {
 		switch e := e.(type) {
 		case flow.Prune:
@@ -167,7 +167,7 @@ func (h *hands) letGo(c actor.Context, effects []flow.Effect) (last ends) {
 
 // carrierOf an effect is the child whose step it is about, or is inside of. Jobs for pollers have none: they are in the
 // store already, and who is answered now is to find them.
-func (h *hands) carrierOf(e flow.Effect) *child {
+func (h *performer) carrierOf(e flow.Effect) *child {
 	if len(h.children) == 0 || aboutQueue(e) {
 		return nil
 	}
@@ -239,7 +239,7 @@ func spawned(e flow.Effect) flow.Address {
 }
 
 // do performs an effect that is not about a job. Brief is what ends again further on.
-func (h *hands) do(c actor.Context, e flow.Effect, brief bool) {
+func (h *performer) do(c actor.Context, e flow.Effect, brief bool) {
 	switch e := e.(type) {
 	case flow.Alarm:
 		h.alarms.add(e)
@@ -260,7 +260,7 @@ func (h *hands) do(c actor.Context, e flow.Effect, brief bool) {
 	}
 }
 
-func (h *hands) spawn(c actor.Context, at flow.Address) {
+func (h *performer) spawn(c actor.Context, at flow.Address) {
 	if h.closed {
 		return
 	}
@@ -273,13 +273,13 @@ func (h *hands) spawn(c actor.Context, at flow.Address) {
 		h.children[at], h.inside[flow.ChildScope(at)] = k, k
 	}
 	if k.pid == nil {
-		s := &step{at: at, hands: hands{m: h.m, task: h.task, inbox: k.inbox}}
+		s := &step{at: at, performer: performer{m: h.m, task: h.task, inbox: k.inbox}}
 		k.pid = c.Spawn(h.m.props(func() actor.Actor { return s }))
 	}
 }
 
 // respawn brings a crashed step actor back, with all it is owed. What has landed meanwhile is told first.
-func (h *hands) respawn(c actor.Context, at flow.Address) {
+func (h *performer) respawn(c actor.Context, at flow.Address) {
 	k := h.children[at]
 	if k == nil || k.pid != nil {
 		return
@@ -291,7 +291,7 @@ func (h *hands) respawn(c actor.Context, at flow.Address) {
 	}
 }
 
-func (h *hands) childOf(pid *actor.PID) *child {
+func (h *performer) childOf(pid *actor.PID) *child {
 	for _, k := range h.children {
 		if k.pid != nil && k.pid.Id == pid.Id {
 			return k
@@ -302,21 +302,21 @@ func (h *hands) childOf(pid *actor.PID) *child {
 
 // prune stops the actor of a step that is over. Withdrawals of before may be lost with its mailbox, or those of steps
 // inside: the sessions are told that nothing is owed there any more.
-func (h *hands) prune(c actor.Context, at flow.Address) {
+func (h *performer) prune(c actor.Context, at flow.Address) {
 	if k := h.children[at]; k != nil {
 		h.stop(c, k)
 		c.Send(h.m.sessions, only{task: h.task, under: at})
 	}
 }
 
-func (h *hands) pruneAll(c actor.Context) {
+func (h *performer) pruneAll(c actor.Context) {
 	for _, at := range h.stepsAt() {
 		h.prune(c, at)
 	}
 }
 
 // stop lets go of a step actor.
-func (h *hands) stop(c actor.Context, k *child) {
+func (h *performer) stop(c actor.Context, k *child) {
 	k.inbox.close()
 	if k.pid != nil {
 		c.Stop(k.pid)
@@ -326,12 +326,12 @@ func (h *hands) stop(c actor.Context, k *child) {
 }
 
 // stepsAt are the steps that have actors, in an order that is always the same.
-func (h *hands) stepsAt() []flow.Address {
+func (h *performer) stepsAt() []flow.Address {
 	return slices.SortedFunc(maps.Keys(h.children), flow.Address.Compare)
 }
 
 // reset lets go of everything but what has landed: the actor has forgotten its state.
-func (h *hands) reset(c actor.Context, landed func([]*flight)) {
+func (h *performer) reset(c actor.Context, landed func([]*flight)) {
 	h.inbox.drain(landed, true)
 	for _, at := range h.stepsAt() {
 		h.stop(c, h.children[at])
@@ -340,7 +340,7 @@ func (h *hands) reset(c actor.Context, landed func([]*flight)) {
 	h.arm()
 }
 
-func (h *hands) close() {
+func (h *performer) close() {
 	h.closed = true
 	h.m.timers.set(h.timer, 0)
 }
