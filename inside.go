@@ -154,7 +154,7 @@ func (e *Engine) from(asked engine.Engine) api.Member {
 
 func (e *Engine) v1(asked engine.Engine) (v1.Routes, error) {
 	return v1.New(v1.Config{
-		Member: e.from(asked), Version: Version(), StoreKind: storeKind(e.cfg.Store), Name: e.cfg.Name, TraceURL: e.cfg.TraceURL, LogURL: e.cfg.LogURL, Cluster: e.council(),
+		Member: e.from(asked), Version: Version(), StoreKind: storeKind(e.cfg.Store), Name: e.cfg.Name, TraceURL: e.cfg.TraceURL, LogURL: e.cfg.LogURL, Cluster: e.clusterAdmin(),
 		Channels: map[string]v1.Channel{"pgflow:run": pgflow.Runs{Engine: asked, Store: e.store, Reader: e.reader}.Tell},
 	})
 }

@@ -60,7 +60,7 @@ func (e *Engine) bury() {
 	if err := e.stop(ctx); err != nil {
 		e.cfg.Logger.Warn("what a member that was fenced had open could not be closed", "error", err)
 	}
-	e.company, e.attached, e.workers = nil, nil, nil
+	e.membership, e.attached, e.workers = nil, nil, nil
 }
 
 // The pauses between two tries to live again, each twice as long as the one before.

@@ -41,7 +41,7 @@ func (e *Engine) Serve(ctx context.Context, l net.Listener) error {
 		select {
 		case <-ctx.Done():
 			e.cfg.Logger.Info("the member is asked to stop: it takes nothing new, and hands over what it owns where there are others")
-			if e.company.leave() {
+			if e.membership.leave() {
 				e.settle()
 			}
 		case <-e.member.Lost():
@@ -49,7 +49,7 @@ func (e *Engine) Serve(ctx context.Context, l net.Listener) error {
 		}
 	}()
 	if err := server.Serve(serving, l); err != nil {
-		e.company.leave() // others cannot reach it
+		e.membership.leave() // others cannot reach it
 		return err
 	}
 	select {
@@ -101,7 +101,7 @@ func (e *Engine) server(asked engine.Engine) (*api.Server, error) {
 	return api.New(api.Config{
 		Member: from, Families: []api.Family{graph.New(from), pgflow.New(from), ork.New(from, e.orkOptions()), typed, streams},
 		TLS: e.tls, Tokens: e.cfg.Tokens, AllowOrigins: e.cfg.AllowOrigins, AllowHosts: e.cfg.hosts(), Collectors: e.collectors(),
-		Apart: e.company.routes(), Pages: e.cfg.UI,
+		Apart: e.membership.routes(), Pages: e.cfg.UI,
 	})
 }
 
@@ -115,5 +115,5 @@ func (e *Engine) orkOptions() ork.Options {
 
 // collectors are all metrics of this life of the member.
 func (e *Engine) collectors() []prometheus.Collector {
-	return slices.Concat(e.member.Collectors(), e.attached.Collectors(), e.workers.Collectors(), e.company.collectors(), e.spans.Collectors())
+	return slices.Concat(e.member.Collectors(), e.attached.Collectors(), e.workers.Collectors(), e.membership.collectors(), e.spans.Collectors())
 }

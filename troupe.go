@@ -65,7 +65,7 @@ type Engine struct {
 	containers *container.Service
 	workers    *workers.Registry
 	attached   *attached.Sessions
-	company    *company // nil where the store has room for one member only
+	membership *membership // nil where the store has room for one member only
 	others     atomic.Pointer[cluster.Others]
 	schedules  atomic.Pointer[schedule.Runner]
 	objects    *external.Objects
@@ -178,7 +178,7 @@ func (e *Engine) start(ctx context.Context) (err error) {
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, e.stop(ctx))
-			e.member, e.company, e.attached, e.workers = nil, nil, nil, nil
+			e.member, e.membership, e.attached, e.workers = nil, nil, nil, nil
 		}
 	}()
 	if e.workers, err = workers.Open(ctx, e.store, workers.Options{
@@ -203,20 +203,20 @@ func (e *Engine) start(ctx context.Context) (err error) {
 		}
 		return err
 	}
-	if e.company, err = e.newCompany(ctx); err != nil {
+	if e.membership, err = e.newMembership(ctx); err != nil {
 		return err
 	}
-	cfg.Cluster, cfg.URL, cfg.Gossip, cfg.Seal = e.cfg.Cluster, e.company.url, e.company.gossip.Address(), e.company.id.Seal()
+	cfg.Cluster, cfg.URL, cfg.Gossip, cfg.Seal = e.cfg.Cluster, e.membership.url, e.membership.gossip.Address(), e.membership.id.Seal()
 	registry := e.workers // others may tell of workers while this life is being buried
-	cfg.Others, cfg.Changed, cfg.Heard = e.company.router.Others(), e.company.pulse, func(news engine.News) { e.heard(registry, news) }
-	e.reach(e.company.router.Others())
+	cfg.Others, cfg.Changed, cfg.Heard = e.membership.router.Others(), e.membership.pulse, func(news engine.News) { e.heard(registry, news) }
+	e.reach(e.membership.router.Others())
 	if e.member, err = actors.Start(ctx, cfg); err != nil {
 		return err
 	}
-	e.ask(e.company.router)
-	e.tellStart("cluster", e.cfg.Cluster, "url", e.company.url, "gossip", e.company.gossip.Address())
+	e.ask(e.membership.router)
+	e.tellStart("cluster", e.cfg.Cluster, "url", e.membership.url, "gossip", e.membership.gossip.Address())
 	e.keepTime()
-	return e.company.join(e.member, e.store)
+	return e.membership.join(e.member, e.store)
 }
 
 // keepTime has tasks begin by the clock from now on.
@@ -254,7 +254,7 @@ func (e *Engine) learn() time.Duration {
 // ask has everybody ask one engine from now on.
 func (e *Engine) ask(whom engine.Engine) { e.asked.Store(&whom) }
 
-// actors is how the member works that has no company yet.
+// actors is how the member works that is in no cluster yet.
 func (e *Engine) actors() actors.Config {
 	if e.programs == nil { // those of a life before go on with what they keep
 		e.programs = programs.New(programs.Options{Allow: e.cfg.AllowScripts, Logs: e.logs, Files: e.objects,
@@ -370,7 +370,7 @@ func (e *Engine) leave() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.member != nil {
-		e.company.leave()
+		e.membership.leave()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), max(closeGrace-time.Duration(e.settled.Load()), stopGrace))
 	defer cancel()
@@ -386,7 +386,7 @@ func (e *Engine) stop(ctx context.Context) error {
 	if e.member != nil {
 		errs = append(errs, e.member.Stop(ctx))
 	}
-	errs = append(errs, e.company.close())
+	errs = append(errs, e.membership.close())
 	if e.attached != nil {
 		e.attached.Close()
 	}

@@ -13,8 +13,8 @@ import (
 // for what cannot be done.
 type Cluster interface {
 	Members(ctx context.Context) (*wire.Cluster, error)
-	// Crew counts the members and looks at no tasks.
-	Crew(ctx context.Context) (*wire.MemberCount, error)
+	// CountMembers counts the members and looks at no tasks.
+	CountMembers(ctx context.Context) (*wire.MemberCount, error)
 	// Shards tells of the shard of one task, or for "" of all.
 	Shards(ctx context.Context, task string) (*wire.Shards, error)
 	// Drain has a member, named by its name or incarnation, own no shards from now on, or says that it stays.

@@ -30,7 +30,7 @@ func (p *pair) Members(context.Context) (*wire.Cluster, error) {
 	return &wire.Cluster{Name: "north", Now: noon, Unowned: 512, Items: []wire.Member{gone, p.second()}}, nil
 }
 
-func (p *pair) Crew(context.Context) (*wire.MemberCount, error) {
+func (p *pair) CountMembers(context.Context) (*wire.MemberCount, error) {
 	return &wire.MemberCount{Living: 1, Unowned: 512}, nil
 }
 

@@ -191,7 +191,7 @@ func (s *service) queuesServed(ctx context.Context, o *wire.Overview) error {
 
 func (s *service) crew(ctx context.Context, o *wire.Overview) (err error) {
 	if s.Cluster != nil {
-		o.Members, err = s.Cluster.Crew(ctx)
+		o.Members, err = s.Cluster.CountMembers(ctx)
 	}
 	return err
 }

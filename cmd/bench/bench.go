@@ -32,7 +32,7 @@ type bench struct {
 	server    *pgtest.Server
 	serverPid int // whose CPU is Postgres's; 0 = nobody knows
 	engine    *troupe.Engine
-	crew      *crew // members elsewhere whose cost is measured
+	processes *processes // members elsewhere whose cost is measured
 	url       string
 	work      sync.WaitGroup
 	refused   atomic.Int64 // starts that the member was too busy for

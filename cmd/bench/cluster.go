@@ -40,7 +40,7 @@ func (b *bench) members() error {
 
 // chainOn is how many steps per second so many members carry out.
 func (b *bench) chainOn(members int) (stepsPerS float64, err error) {
-	c, err := b.newCrew(members)
+	c, err := b.newProcesses(members)
 	if err != nil {
 		return 0, err
 	}
@@ -49,7 +49,7 @@ func (b *bench) chainOn(members int) (stepsPerS float64, err error) {
 			err = left
 		}
 	}()
-	if err := c.mates[0].ask("publish"); err != nil {
+	if err := c.members[0].ask("publish"); err != nil {
 		return 0, err
 	}
 	if err := c.all(fmt.Sprintf("run %d %d", max(b.o.n/10, 1), b.o.concurrency)); err != nil {
@@ -64,7 +64,7 @@ func (b *bench) chainOn(members int) (stepsPerS float64, err error) {
 
 // idle counts the statements that a cluster without any work sends, begin and commit too.
 func (b *bench) idle() error {
-	c, err := b.newCrew(b.o.members)
+	c, err := b.newProcesses(b.o.members)
 	if err != nil {
 		return err
 	}

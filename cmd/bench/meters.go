@@ -150,17 +150,17 @@ func (m *meter) end(tasks, steps int) error {
 	return nil
 }
 
-// memberCPU is that of the members that are measured: the one in this process, or a crew.
+// memberCPU is that of the members that are measured: the one in this process, or a processes.
 func (b *bench) memberCPU() time.Duration {
-	if b.crew != nil {
-		return b.crew.cpu()
+	if b.processes != nil {
+		return b.processes.cpu()
 	}
 	return ownCPU()
 }
 
 func (b *bench) memberRSS() float64 {
-	if b.crew != nil {
-		return b.crew.rssMB()
+	if b.processes != nil {
+		return b.processes.rssMB()
 	}
 	return rssMB()
 }

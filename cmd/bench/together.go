@@ -12,7 +12,7 @@ import (
 
 // together measures chain on -members members, each a process with -concurrency callers of its own: what all of them cost.
 func (b *bench) together() error {
-	c, err := b.newCrew(b.o.members)
+	c, err := b.newProcesses(b.o.members)
 	if err != nil {
 		return err
 	}
@@ -23,14 +23,14 @@ func (b *bench) together() error {
 	return err
 }
 
-func (b *bench) chainTogether(c *crew) error {
-	if err := c.mates[0].ask("publish"); err != nil {
+func (b *bench) chainTogether(c *processes) error {
+	if err := c.members[0].ask("publish"); err != nil {
 		return err
 	}
 	if err := c.all(fmt.Sprintf("run %d %d", max(b.o.n/10, 1), b.o.concurrency)); err != nil {
 		return err
 	}
-	b.dsn, b.crew = c.dsn, c // the counters and the CPU are theirs
+	b.dsn, b.processes = c.dsn, c // the counters and the CPU are theirs
 	m, err := b.measure()
 	if err != nil {
 		return err
@@ -43,8 +43,8 @@ func (b *bench) chainTogether(c *crew) error {
 }
 
 // cpu is what all members have used. One that is gone shows in the run itself.
-func (c *crew) cpu() (total time.Duration) {
-	for _, m := range c.mates {
+func (c *processes) cpu() (total time.Duration) {
+	for _, m := range c.members {
 		d, _ := pgtest.CPUOf(m.cmd.Process.Pid)
 		total += d
 	}
@@ -52,8 +52,8 @@ func (c *crew) cpu() (total time.Duration) {
 }
 
 // rssMB is the resident memory of all members.
-func (c *crew) rssMB() (total float64) {
-	for _, m := range c.mates {
+func (c *processes) rssMB() (total float64) {
+	for _, m := range c.members {
 		total += rssOf(strconv.Itoa(m.cmd.Process.Pid))
 	}
 	return total

@@ -22,7 +22,7 @@ type callers struct {
 }
 
 // call has n callers ask until ctx ends: they start tasks, look at tickers, and wait for them.
-func (c *company) call(ctx context.Context, n int, tickers []string) *callers {
+func (c *testCluster) call(ctx context.Context, n int, tickers []string) *callers {
 	cs := &callers{}
 	for k := range n {
 		cs.running.Go(func() {

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fault is something that happens to a company.
+// fault is something that happens to a testCluster.
 type fault struct {
 	kind   kind
 	member int           // to whom, if to one
@@ -22,7 +22,7 @@ type fault struct {
 type kind struct {
 	name     string
 	from, to time.Duration // length
-	happen   func(ctx context.Context, c *company, f fault) error
+	happen   func(ctx context.Context, c *testCluster, f fault) error
 	peers    bool // it takes others
 	alone    bool // a test here has nothing else
 }
@@ -84,7 +84,7 @@ func between(rng *rand.Rand, from, to time.Duration) time.Duration {
 }
 
 // suffer lets a fault happen and waits until all members take work again.
-func (c *company) suffer(ctx context.Context, f fault) error {
+func (c *testCluster) suffer(ctx context.Context, f fault) error {
 	pause(ctx, f.after)
 	c.log.write("%s", f)
 	if err := f.kind.happen(ctx, c, f); err != nil {
@@ -98,13 +98,13 @@ func (c *company) suffer(ctx context.Context, f fault) error {
 	return nil
 }
 
-func killed(ctx context.Context, c *company, f fault) error {
+func killed(ctx context.Context, c *testCluster, f fault) error {
 	c.members[f.member].kill()
 	pause(ctx, f.length)
 	return c.members[f.member].start()
 }
 
-func frozen(ctx context.Context, c *company, f fault) error {
+func frozen(ctx context.Context, c *testCluster, f fault) error {
 	p := c.members[f.member].running()
 	if err := p.Freeze(); err != nil {
 		return err
@@ -113,8 +113,8 @@ func frozen(ctx context.Context, c *company, f fault) error {
 	return p.Thaw()
 }
 
-func cutOff(from ...link) func(ctx context.Context, c *company, f fault) error {
-	return func(ctx context.Context, c *company, f fault) error {
+func cutOff(from ...link) func(ctx context.Context, c *testCluster, f fault) error {
+	return func(ctx context.Context, c *testCluster, f fault) error {
 		if err := each(len(from), func(k int) error { return c.cut(f.member, from[k]) }); err != nil {
 			return err
 		}
@@ -123,7 +123,7 @@ func cutOff(from ...link) func(ctx context.Context, c *company, f fault) error {
 	}
 }
 
-func storeCrashes(ctx context.Context, c *company, f fault) error {
+func storeCrashes(ctx context.Context, c *testCluster, f fault) error {
 	if err := c.server.Kill(); err != nil {
 		return err
 	}
@@ -131,10 +131,10 @@ func storeCrashes(ctx context.Context, c *company, f fault) error {
 	return c.server.Restart(ctx)
 }
 
-func storeRestarts(ctx context.Context, c *company, _ fault) error { return c.server.Restart(ctx) }
+func storeRestarts(ctx context.Context, c *testCluster, _ fault) error { return c.server.Restart(ctx) }
 
 // allRestart has each member leave in order and come back before the next one leaves.
-func allRestart(ctx context.Context, c *company, _ fault) error {
+func allRestart(ctx context.Context, c *testCluster, _ fault) error {
 	for _, m := range c.members {
 		if err := m.stop(); err != nil {
 			return err

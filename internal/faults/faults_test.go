@@ -67,7 +67,7 @@ func TestMembersOutlastFaults(t *testing.T) {
 }
 
 func (p *plan) undisturbed(t *testing.T) ended {
-	c := newCompany(t, 1)
+	c := newTestCluster(t, 1)
 	c.visibility = time.Minute // nobody dies, however slow the machine is
 	c.open(t.Context())
 	want := c.storm(p.tasks, nil)
@@ -80,7 +80,7 @@ func (p *plan) undisturbed(t *testing.T) ended {
 
 // outlast has so many of the tasks done while faults happen.
 func (p *plan) outlast(t *testing.T, members, count, tasks int, want ended) {
-	begun, c := time.Now(), newCompany(t, members)
+	begun, c := time.Now(), newTestCluster(t, members)
 	c.open(t.Context())
 	faults := drawFaults(rand.New(rand.NewPCG(p.seed, uint64(members))), count, members)
 	c.log.write("seed %d, %d faults, %d tasks, %d members", p.seed, count, tasks, members)
@@ -102,7 +102,7 @@ type ended struct {
 
 // storm has people do their errands, in as many waves as there are faults, each of which happens after its wave has begun. It
 // returns when every task has ended.
-func (c *company) storm(tasks []errands.Errand, faults []fault) ended {
+func (c *testCluster) storm(tasks []errands.Errand, faults []fault) ended {
 	ctx, cancel := context.WithCancel(c.t.Context())
 	defer cancel()
 	e := ended{outcomes: make([]errands.Outcome, len(tasks)), byTask: map[string]errands.Outcome{}}
@@ -134,15 +134,15 @@ func (c *company) storm(tasks []errands.Errand, faults []fault) ended {
 	return e
 }
 
-// finish closes the company and looks into the store.
-func (c *company) finish(e ended) errands.Figures {
+// finish closes the testCluster and looks into the store.
+func (c *testCluster) finish(e ended) errands.Figures {
 	require.False(c.t, c.t.Failed())
 	c.leave()
 	return errands.Audit(c.t, c.server.DSN(database), e.byTask)
 }
 
 // tell is a run's result in figures. Everything was there: tasks of both modes, and jobs of each kind of workers.
-func (c *company) tell(seed uint64, faults int, begun time.Time, f errands.Figures, found errands.Findings) {
+func (c *testCluster) tell(seed uint64, faults int, begun time.Time, f errands.Figures, found errands.Findings) {
 	jobs, more := map[string]int{}, 0
 	diary, err := errands.ReadDiary(c.path("diary"))
 	require.NoError(c.t, err)

@@ -18,7 +18,7 @@ import (
 // A member is frozen while batches are on their way, which its host's network delivers when it has been fenced. They begin tasks, to which
 // nobody else has written, so nothing but the fence is in their way.
 func TestWhatAFrozenMemberHadOnItsWayIsRefusedWhenItWasFenced(t *testing.T) {
-	c := newCompany(t, theMembers)
+	c := newTestCluster(t, theMembers)
 	c.open(t.Context())
 	c.callWitness(t.Context())
 	victim, version := c.members[0], c.version(t.Context(), "canceled")
@@ -61,7 +61,7 @@ type beginners struct {
 	since []atomic.Int64 // when each of them asked for what it waits for
 }
 
-func (c *company) beginTasks(ctx context.Context, at *member, version string) *beginners {
+func (c *testCluster) beginTasks(ctx context.Context, at *member, version string) *beginners {
 	ctx, cancel := context.WithCancel(ctx)
 	b := &beginners{since: make([]atomic.Int64, 8)}
 	client := errands.NewClient(at.site().base())
@@ -85,13 +85,13 @@ func (c *company) beginTasks(ctx context.Context, at *member, version string) *b
 }
 
 // version is the id of a flow's: whoever begins a task of that reads nothing.
-func (c *company) version(ctx context.Context, slug string) (id string) {
+func (c *testCluster) version(ctx context.Context, slug string) (id string) {
 	require.NoError(c.t, c.query(ctx, "SELECT v.id FROM troupe.flow_versions v JOIN troupe.flows f ON f.id = v.flow_id WHERE f.slug = $1", slug, []any{&id}, func() {}))
 	return id
 }
 
 // atRest says whether all tasks wait, and their members have nothing to write of them.
-func (c *company) atRest(ctx context.Context) (err error) {
+func (c *testCluster) atRest(ctx context.Context) (err error) {
 	var n int
 	if err = c.query(ctx, "SELECT count(*) FROM troupe.tasks WHERE settled_at IS NULL AND id <> $1", "", []any{&n}, func() {}); err == nil && n > 0 {
 		err = fmt.Errorf("%d tasks move", n)
@@ -110,7 +110,7 @@ func (b *beginners) stuck(context.Context) error {
 }
 
 // callWitness has the store note who sends the rows of journals.
-func (c *company) callWitness(ctx context.Context) {
+func (c *testCluster) callWitness(ctx context.Context) {
 	require.NoError(c.t, c.order(ctx, `
 		CREATE TABLE witness (member text);
 		CREATE FUNCTION bear_witness() RETURNS trigger LANGUAGE plpgsql AS
@@ -119,30 +119,30 @@ func (c *company) callWitness(ctx context.Context) {
 }
 
 // witnessed is how many rows of journals a member has written since then.
-func (c *company) witnessed(ctx context.Context, m *member) (n int, err error) {
+func (c *testCluster) witnessed(ctx context.Context, m *member) (n int, err error) {
 	return c.count(ctx, "SELECT count(*) FROM witness WHERE member = $1", m)
 }
 
 // fenced is how many incarnations of a member were fenced.
-func (c *company) fenced(ctx context.Context, m *member) (n int, err error) {
+func (c *testCluster) fenced(ctx context.Context, m *member) (n int, err error) {
 	return c.count(ctx, "SELECT count(*) FROM troupe.members WHERE name = $1 AND fenced_at > 0", m)
 }
 
 // late is how many batches the store has carried out since a member was fenced: one that is frozen sends nothing more, so the last
 // statement of each of its connections stays.
-func (c *company) late(ctx context.Context, m *member) (n int, err error) {
+func (c *testCluster) late(ctx context.Context, m *member) (n int, err error) {
 	return c.count(ctx, `SELECT count(*) FROM pg_stat_activity a JOIN troupe.members m ON m.name = a.application_name
 		WHERE m.name = $1 AND m.fenced_at > 0 AND a.query LIKE 'WITH fence%task_events%' AND a.state = 'idle'
 			AND a.query_start > to_timestamp(m.fenced_at / 1000.0)`, m)
 }
 
-func (c *company) count(ctx context.Context, statement string, m *member) (n int, err error) {
+func (c *testCluster) count(ctx context.Context, statement string, m *member) (n int, err error) {
 	err = c.query(ctx, statement, m.name, []any{&n}, func() {})
 	return n, err
 }
 
 // some is an error as long as there are none.
-func (c *company) some(n int, err error) error {
+func (c *testCluster) some(n int, err error) error {
 	if err == nil && n == 0 {
 		return errors.New("there are none")
 	}

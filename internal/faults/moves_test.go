@@ -25,7 +25,7 @@ const (
 const manyTickers = 30
 
 func TestTheTasksOfAKilledMemberMoveAgainSoon(t *testing.T) {
-	c := newCompany(t, theMembers)
+	c := newTestCluster(t, theMembers)
 	c.open(t.Context())
 	tickers := c.startTickers(t.Context(), manyTickers)
 	var killed []time.Time
@@ -58,7 +58,7 @@ func TestTheTasksOfAKilledMemberMoveAgainSoon(t *testing.T) {
 }
 
 func TestNobodyNoticesThatMembersLeaveAndComeBack(t *testing.T) {
-	c := newCompany(t, theMembers)
+	c := newTestCluster(t, theMembers)
 	c.visibility = patience / 3 // nobody is taken for dead, however slow the machine is
 	c.open(t.Context())
 	tickers := c.startTickers(t.Context(), manyTickers)
@@ -109,7 +109,7 @@ func kills(t *testing.T) int {
 var figures []string
 
 // figure tells a figure.
-func (c *company) figure(f map[string]any) {
+func (c *testCluster) figure(f map[string]any) {
 	f["hosts"], f["members"] = c.kind(), len(c.members)
 	line, err := json.Marshal(f)
 	require.NoError(c.t, err)

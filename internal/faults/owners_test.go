@@ -6,7 +6,7 @@ import (
 )
 
 // spread says why not every member owns some of the tasks.
-func (c *company) spread(ctx context.Context, tasks []string) error {
+func (c *testCluster) spread(ctx context.Context, tasks []string) error {
 	owned := map[string]int{}
 	var name string
 	var count int
@@ -24,7 +24,7 @@ func (c *company) spread(ctx context.Context, tasks []string) error {
 }
 
 // owners are the incarnations that own shards.
-func (c *company) owners(ctx context.Context) (map[int]string, error) {
+func (c *testCluster) owners(ctx context.Context) (map[int]string, error) {
 	owners := map[int]string{}
 	var shard int
 	var owner string

@@ -10,7 +10,7 @@ import (
 )
 
 func TestAMemberThatOnlyTheOthersDoNotReachKeepsItsShards(t *testing.T) {
-	c := newCompany(t, theMembers)
+	c := newTestCluster(t, theMembers)
 	c.open(t.Context())
 	tickers := c.startTickers(t.Context(), manyTickers)
 	require.NoError(t, c.await(t.Context(), "every member owns tasks", func(ctx context.Context) error { return c.spread(ctx, tickers) }))
@@ -36,7 +36,7 @@ type moves struct {
 }
 
 // watchOwners looks at all owners until ctx ends.
-func (c *company) watchOwners(ctx context.Context) *moves {
+func (c *testCluster) watchOwners(ctx context.Context) *moves {
 	m := &moves{times: map[int]int{}}
 	before, err := c.owners(ctx)
 	require.NoError(c.t, err)

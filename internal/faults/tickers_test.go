@@ -25,7 +25,7 @@ edges:
 `
 
 // startTickers starts n of them.
-func (c *company) startTickers(ctx context.Context, n int) (tasks []string) {
+func (c *testCluster) startTickers(ctx context.Context, n int) (tasks []string) {
 	require.NoError(c.t, c.client.Publish(ctx, "ticker", []byte(ticker)))
 	for i := range n {
 		started, err := c.client.Start(ctx, fmt.Sprintf("ticker-%d", i), "ticker", map[string]any{})
@@ -36,7 +36,7 @@ func (c *company) startTickers(ctx context.Context, n int) (tasks []string) {
 }
 
 // stopTickers cancels them.
-func (c *company) stopTickers(ctx context.Context, tasks []string) {
+func (c *testCluster) stopTickers(ctx context.Context, tasks []string) {
 	for _, task := range tasks {
 		require.NoError(c.t, c.client.Do(ctx, task, "cancel", "stop-"+task, nil))
 	}
@@ -46,7 +46,7 @@ func (c *company) stopTickers(ctx context.Context, tasks []string) {
 type beats map[string][]time.Time
 
 // readBeats reads the journals of tasks.
-func (c *company) readBeats(ctx context.Context, tasks []string) beats {
+func (c *testCluster) readBeats(ctx context.Context, tasks []string) beats {
 	b := beats{}
 	var task string
 	var at int64
@@ -98,7 +98,7 @@ func (b beats) longest(from, to time.Time) []stall {
 }
 
 // lengths are how many rows the journals of tasks have.
-func (c *company) lengths(ctx context.Context, tasks []string) (map[string]int64, error) {
+func (c *testCluster) lengths(ctx context.Context, tasks []string) (map[string]int64, error) {
 	lengths := map[string]int64{}
 	var task string
 	var length int64
@@ -109,7 +109,7 @@ func (c *company) lengths(ctx context.Context, tasks []string) (map[string]int64
 }
 
 // haveGrown says whether all journals have grown, and by more than was on its way to the store.
-func (c *company) haveGrown(ctx context.Context, before map[string]int64) error {
+func (c *testCluster) haveGrown(ctx context.Context, before map[string]int64) error {
 	now, err := c.lengths(ctx, slices.Collect(maps.Keys(before)))
 	if err != nil {
 		return err
@@ -123,7 +123,7 @@ func (c *company) haveGrown(ctx context.Context, before map[string]int64) error 
 }
 
 // order has the store do something beside all members.
-func (c *company) order(ctx context.Context, statements string) error {
+func (c *testCluster) order(ctx context.Context, statements string) error {
 	conn, err := pgx.Connect(ctx, c.server.DSN(database))
 	if err != nil {
 		return err
@@ -134,7 +134,7 @@ func (c *company) order(ctx context.Context, statements string) error {
 }
 
 // query looks into the store beside all members.
-func (c *company) query(ctx context.Context, statement string, argument any, row []any, each func()) error {
+func (c *testCluster) query(ctx context.Context, statement string, argument any, row []any, each func()) error {
 	conn, err := pgx.Connect(ctx, c.server.DSN(database))
 	if err != nil {
 		return err

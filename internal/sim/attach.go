@@ -30,8 +30,8 @@ const heartbeat = time.Second
 // note keeps what a worker calls the state of its job.
 func (a *actor) note(ctx context.Context, task string, n flow.Note) error {
 	var whom engine.Engine = a.Member
-	if a.company != nil {
-		whom = a.company.router
+	if a.clusterMember != nil {
+		whom = a.clusterMember.router
 	}
 	_, err := whom.Do(ctx, engine.Order{Task: task, Command: n})
 	return err

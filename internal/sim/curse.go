@@ -46,7 +46,7 @@ func (h *host) probe(actor string, message any) {
 		return
 	}
 	task, claim := addressed(message)
-	if at, crashed := h.at[task]; crashed && actor == "task" && !h.w.weather.company && h.Now().Sub(at) < shortestPause {
+	if at, crashed := h.at[task]; crashed && actor == "task" && !h.w.weather.cluster && h.Now().Sub(at) < shortestPause {
 		h.w.fail("%s: %T reaches a task %s after its actor crashed", h.name, message, h.Now().Sub(at))
 	}
 	if h.curses.crashes >= maxCrashes || !h.strikes(task, claim) && !h.trips(actor, message) {

@@ -129,7 +129,7 @@ func (st *stage) retire(a *actor, patience time.Duration) {
 	st.w.after(nil, patience, func() {})
 	st.w.park(func() bool { return a.h.requests == 0 || st.w.now >= served })
 	st.stop(a, patience)
-	a.company.end()
+	a.clusterMember.end()
 }
 
 // freeze stops a host for a while. Whether its member finds its lease lost then is up to the others.
@@ -155,7 +155,7 @@ func (st *stage) cut(a *actor) {
 }
 
 // others is what a member knows of the rest of the cluster.
-func (st *stage) others(c *company) actors.Others {
+func (st *stage) others(c *clusterMember) actors.Others {
 	of := c.router.Others()
 	switch {
 	case st.options.Oblivious:

@@ -152,7 +152,7 @@ func (st *stage) rumor(m engine.Message) engine.Message {
 // informed is a member that takes nobody's jobs because of gossip: who lives it reads from the store.
 type informed struct {
 	actors.Others
-	c *company
+	c *clusterMember
 }
 
 func (i informed) Alive() (alive []string) {

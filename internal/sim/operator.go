@@ -54,17 +54,17 @@ func (st *stage) start(h *host) (*actor, error) {
 	if cfg.Reader == nil {
 		cfg.Reader = persistence.NewReader(cfg.Store, cfg.Limits)
 	}
-	a.company = st.newCompany(h, cfg.Store, cfg.Reader)
+	a.clusterMember = st.newClusterMember(h, cfg.Store, cfg.Reader)
 	cfg.URL = urlOf(h)
-	cfg.Lease, cfg.Others, cfg.Changed = cluster.DefaultTTL, st.others(a.company), a.pulse
+	cfg.Lease, cfg.Others, cfg.Changed = cluster.DefaultTTL, st.others(a.clusterMember), a.pulse
 	m, err := actors.Start(context.Background(), cfg)
 	if err != nil {
-		a.company.end()
+		a.clusterMember.end()
 		a.part()
 		return nil, err
 	}
 	a.Member = m
-	a.company.join(m, cfg.Store)
+	a.clusterMember.join(m, cfg.Store)
 	a.keepTime(cfg.Store)
 	return a, nil
 }
@@ -166,8 +166,8 @@ func (st *stage) crash(a *actor) {
 func (st *stage) kill(a *actor) {
 	st.leave(a)
 	a.h.die()
-	if a.company != nil {
-		a.company.end()
+	if a.clusterMember != nil {
+		a.clusterMember.end()
 	}
 	a.Kill()
 	a.part()

@@ -53,19 +53,19 @@ type stage struct {
 // actor is a member and the host it lives on.
 type actor struct {
 	*actors.Member
-	*company // nil: it is alone
-	st       *stage
-	h        *host
-	sessions *attached.Sessions // nil: nobody attaches
-	grace    time.Duration      // of a session
-	fickle   *fickle            // nil: it is not
-	timer    *schedule.Runner   // nil: there are no schedules
-	ends     bool               // it lets go of what it carries
+	*clusterMember // nil: it is alone
+	st             *stage
+	h              *host
+	sessions       *attached.Sessions // nil: nobody attaches
+	grace          time.Duration      // of a session
+	fickle         *fickle            // nil: it is not
+	timer          *schedule.Runner   // nil: there are no schedules
+	ends           bool               // it lets go of what it carries
 }
 
 // asked is whom those outside ask.
 func (a *actor) asked() engine.Engine {
-	if a.company == nil {
+	if a.clusterMember == nil {
 		return wired{a.Member, nil}
 	}
 	return wired{a.router, a.h}

@@ -145,8 +145,8 @@ func (a *actor) keepTime(store persistence.Store) {
 		return
 	}
 	var asked engine.Engine = a.Member
-	if a.company != nil {
-		asked = a.company.router
+	if a.clusterMember != nil {
+		asked = a.clusterMember.router
 	}
 	if a.st.options.Keyless {
 		asked = keyless{asked}

@@ -21,7 +21,7 @@ type weather struct {
 	trouble time.Duration // between two misfortunes of members; 0 = none
 
 	// Of a cluster:
-	company bool
+	cluster bool
 	rumors  int // of gossip: hints that get lost, and hints of nothing
 	lies    int // of gossip, each believed for a while
 	repeats int // questions between members that arrive twice
@@ -61,7 +61,7 @@ func (w *weather) ahead() time.Duration {
 func (w *world) clear() bool { return w.now >= w.weather.calmAt }
 
 // leaps says whether a step may take so long that leases run out meanwhile. Where others wait for that it is a mishap.
-func (w *world) leaps() bool { return !w.weather.company || !w.clear() }
+func (w *world) leaps() bool { return !w.weather.cluster || !w.clear() }
 
 // mishap is chance while it is not calm.
 func (w *world) mishap(permille int) bool {
@@ -70,7 +70,7 @@ func (w *world) mishap(permille int) bool {
 
 // ofCluster adds what can happen between members.
 func (w *weather) ofCluster(rng *rand.Rand) {
-	w.company = true
+	w.cluster = true
 	w.lies = rng.IntN(1000)
 	if w.calmAt == 0 {
 		return

@@ -23,8 +23,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/process"
 )
 
-// company is a PostgreSQL server, members on hosts of their own, and workers.
-type company struct {
+// testCluster is a PostgreSQL server, members on hosts of their own, and workers.
+type testCluster struct {
 	hosts
 	t       *testing.T
 	dir     string // of logs
@@ -37,12 +37,12 @@ type company struct {
 	visibility time.Duration // how long pollers may be silent about a job
 }
 
-// database is where the members of a company keep everything.
+// database is where the members of a testCluster keep everything.
 const database = "troupe"
 
-// newCompany sets up everything but members and workers.
-func newCompany(t *testing.T, members int) *company {
-	c := &company{t: t, visibility: 5 * time.Second}
+// newTestCluster sets up everything but members and workers.
+func newTestCluster(t *testing.T, members int) *testCluster {
+	c := &testCluster{t: t, visibility: 5 * time.Second}
 	var err error
 	c.dir, err = os.MkdirTemp("", "troupe-faults-")
 	require.NoError(t, err)
@@ -59,19 +59,19 @@ func newCompany(t *testing.T, members int) *company {
 	c.openStore()
 	var bases []string
 	for i := range members {
-		c.members = append(c.members, &member{company: c, i: i, name: fmt.Sprintf("member-%d", i)})
+		c.members = append(c.members, &member{testCluster: c, i: i, name: fmt.Sprintf("member-%d", i)})
 		bases = append(bases, c.site(i).base())
 	}
 	c.client = errands.NewClient(bases...)
 	c.client.Patient = true
 	t.Cleanup(c.client.HTTP.CloseIdleConnections)
 	require.NoError(t, os.WriteFile(c.path("gossip.key"), []byte("K2w5bHl0dXJ0bGVzYWxsdGhld2F5ZG93bjEyMzQ1Njc=\n"), 0o600))
-	require.NoError(t, os.WriteFile(c.path("secret"), []byte("between members of the company alone\n"), 0o600))
+	require.NoError(t, os.WriteFile(c.path("secret"), []byte("between members of the cluster alone\n"), 0o600))
 	return c
 }
 
 // openStore makes the store known where hosts reach it, and the database.
-func (c *company) openStore() {
+func (c *testCluster) openStore() {
 	host, _, err := net.SplitHostPort(c.site(0).store)
 	require.NoError(c.t, err)
 	if !c.site(0).loopback {
@@ -85,13 +85,13 @@ func (c *company) openStore() {
 	require.NoError(c.t, err)
 }
 
-func (c *company) path(name string) string { return filepath.Join(c.dir, name) }
+func (c *testCluster) path(name string) string { return filepath.Join(c.dir, name) }
 
 // logs is where the long tests keep what they have to say.
 const logs = "../../logs"
 
 // clear keeps what was said if the test failed. By now all processes are gone.
-func (c *company) clear() {
+func (c *testCluster) clear() {
 	if c.t.Failed() || os.Getenv("KEEP") != "" {
 		to := filepath.Join(logs, "faults", strings.ReplaceAll(c.t.Name(), "/", "-"))
 		err := os.RemoveAll(to)
@@ -104,7 +104,7 @@ func (c *company) clear() {
 }
 
 // open starts members and workers and publishes the flows.
-func (c *company) open(ctx context.Context) {
+func (c *testCluster) open(ctx context.Context) {
 	c.log.write("members live on %s", c.kind())
 	for _, m := range c.members {
 		require.NoError(c.t, m.start())
@@ -118,12 +118,12 @@ func (c *company) open(ctx context.Context) {
 	require.NoError(c.t, c.await(ctx, "every worker is known everywhere", c.allKnown))
 }
 
-// everybody is who works for a company: workers of our own services by push, by pull and attached, and the command's. Those of a pair
+// everybody is who works for a testCluster: workers of our own services by push, by pull and attached, and the command's. Those of a pair
 // begin with the same member; with the third one nobody is attached at first, so its jobs go to others.
 var everybody = []string{"push-0", "attached-0", "attached-1", "pull-1", "push-2", "pull-2", "demo-push", "demo-pull"}
 
 // employ starts a worker that knows all members. Which one it begins with is counted from the first.
-func (c *company) employ(name string, first int) {
+func (c *testCluster) employ(name string, first int) {
 	address, err := ports.FreeAddress()
 	require.NoError(c.t, err)
 	_, port, err := net.SplitHostPort(address)
@@ -152,7 +152,7 @@ func (c *company) employ(name string, first int) {
 }
 
 // bases are the addresses of all members, with commas between them, in their order from a member on.
-func (c *company) bases(first int) string {
+func (c *testCluster) bases(first int) string {
 	var bases []string
 	for i := range c.members {
 		bases = append(bases, c.site((first+i)%len(c.members)).base())
@@ -161,7 +161,7 @@ func (c *company) bases(first int) string {
 }
 
 // allKnown says whether every member knows every worker.
-func (c *company) allKnown(ctx context.Context) error {
+func (c *testCluster) allKnown(ctx context.Context) error {
 	for _, m := range c.members {
 		var known []struct{ ID string }
 		if err := errands.NewClient(m.site().base()).Insist(ctx, errands.Request{Method: "GET", Path: "/workers/list"}, &known); err != nil {
@@ -180,7 +180,7 @@ func (c *company) allKnown(ctx context.Context) error {
 const patience = 60 * time.Second
 
 // settle waits until all members take work.
-func (c *company) settle(ctx context.Context) error {
+func (c *testCluster) settle(ctx context.Context) error {
 	return c.await(ctx, "all members are ready", func(context.Context) error {
 		var err error
 		for _, m := range c.members {
@@ -191,7 +191,7 @@ func (c *company) settle(ctx context.Context) error {
 }
 
 // await waits until there is no error any more.
-func (c *company) await(ctx context.Context, what string, check func(context.Context) error) error {
+func (c *testCluster) await(ctx context.Context, what string, check func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
@@ -208,7 +208,7 @@ func (c *company) await(ctx context.Context, what string, check func(context.Con
 }
 
 // leave stops everybody in order.
-func (c *company) leave() {
+func (c *testCluster) leave() {
 	for _, m := range c.members {
 		require.NoError(c.t, m.stop())
 	}

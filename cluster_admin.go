@@ -13,25 +13,25 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// council answers what those who operate a cluster ask. It asks the store for all of it, which has the last word, so every
+// clusterAdmin answers what those who operate a cluster ask. It asks the store for all of it, which has the last word, so every
 // member answers the same.
-type council struct {
+type clusterAdmin struct {
 	name   string // of the cluster
 	me     string // incarnation of the member that answers
 	store  persistence.Store
 	keeper *cluster.Keeper // nil where the store has room for one member only
 }
 
-func (e *Engine) council() *council {
-	c := &council{name: e.cfg.Cluster, me: e.member.Incarnation(), store: e.store}
-	if e.company != nil {
-		c.keeper = e.company.keeper
+func (e *Engine) clusterAdmin() *clusterAdmin {
+	c := &clusterAdmin{name: e.cfg.Cluster, me: e.member.Incarnation(), store: e.store}
+	if e.membership != nil {
+		c.keeper = e.membership.keeper
 	}
 	return c
 }
 
 // look is how the cluster is at this moment, and what tasks its shards have.
-func (c *council) look(ctx context.Context) (*cluster.View, map[int]persistence.ShardTasks, error) {
+func (c *clusterAdmin) look(ctx context.Context) (*cluster.View, map[int]persistence.ShardTasks, error) {
 	v, err := c.view(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -40,7 +40,7 @@ func (c *council) look(ctx context.Context) (*cluster.View, map[int]persistence.
 	return v, tasks, err
 }
 
-func (c *council) view(ctx context.Context) (*cluster.View, error) {
+func (c *clusterAdmin) view(ctx context.Context) (*cluster.View, error) {
 	told, err := c.store.Cluster(ctx)
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func (c *council) view(ctx context.Context) (*cluster.View, error) {
 }
 
 // Members implements v1.Cluster.
-func (c *council) Members(ctx context.Context) (*wire.Cluster, error) {
+func (c *clusterAdmin) Members(ctx context.Context) (*wire.Cluster, error) {
 	v, tasks, err := c.look(ctx)
 	if err != nil {
 		return nil, err
@@ -68,8 +68,8 @@ func (c *council) Members(ctx context.Context) (*wire.Cluster, error) {
 	return answer, nil
 }
 
-// Crew implements v1.Cluster.
-func (c *council) Crew(ctx context.Context) (*wire.MemberCount, error) {
+// CountMembers implements v1.Cluster.
+func (c *clusterAdmin) CountMembers(ctx context.Context) (*wire.MemberCount, error) {
 	v, err := c.view(ctx)
 	if err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func (c *council) Crew(ctx context.Context) (*wire.MemberCount, error) {
 	return count, nil
 }
 
-func (c *council) member(m cluster.MemberSummary) wire.Member {
+func (c *clusterAdmin) member(m cluster.MemberSummary) wire.Member {
 	return wire.Member{
 		Name: m.Name, Incarnation: m.Incarnation, State: string(m.State), Answers: m.Incarnation == c.me, Version: m.Version,
 		URL: m.URL, Gossip: m.Gossip, JoinedAt: wire.Millis(m.JoinedAt), EndedAt: wire.Millis(m.FencedAt),
@@ -98,7 +98,7 @@ func (c *council) member(m cluster.MemberSummary) wire.Member {
 }
 
 // Shards implements v1.Cluster.
-func (c *council) Shards(ctx context.Context, task string) (*wire.Shards, error) {
+func (c *clusterAdmin) Shards(ctx context.Context, task string) (*wire.Shards, error) {
 	v, tasks, err := c.look(ctx)
 	if err != nil {
 		return nil, err
@@ -137,7 +137,7 @@ func moves(v *cluster.View, all []cluster.Move) []wire.Move {
 }
 
 // Drain implements v1.Cluster. The member need not be asked: it looks at the store, too.
-func (c *council) Drain(ctx context.Context, member string, drains bool) (*wire.Member, error) {
+func (c *clusterAdmin) Drain(ctx context.Context, member string, drains bool) (*wire.Member, error) {
 	v, err := c.view(ctx)
 	if err != nil {
 		return nil, err
@@ -191,13 +191,13 @@ func find(v *cluster.View, member string) (persistence.MemberRow, error) {
 }
 
 // takers says whether somebody would be left to take what a member owns.
-func (c *council) takers(v *cluster.View, m persistence.MemberRow) bool {
+func (c *clusterAdmin) takers(v *cluster.View, m persistence.MemberRow) bool {
 	return slices.ContainsFunc(v.Living(), func(other persistence.MemberRow) bool {
 		return other.Incarnation != m.Incarnation && !other.Draining && time.UnixMilli(other.Until).After(v.Now)
 	})
 }
 
-func (c *council) alone() string {
+func (c *clusterAdmin) alone() string {
 	if c.store.Locked() {
 		return "a store of SQLite has room for one member; several share a store of PostgreSQL"
 	}

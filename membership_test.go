@@ -93,12 +93,12 @@ func TestSchemasOfOneDatabaseAreClustersOfTheirOwn(t *testing.T) {
 	pair := func(schema string) (a, b *Engine) {
 		a = join(t, Config{Store: store, Schema: schema, Name: "a"})
 		// Even one that is sent to members of the other cluster ends in its own.
-		b = join(t, Config{Store: store, Schema: schema, Name: "b", Join: []string{a.company.gossip.Address()}})
+		b = join(t, Config{Store: store, Schema: schema, Name: "b", Join: []string{a.membership.gossip.Address()}})
 		return a, b
 	}
 	a, b := pair("")
 	c, d := pair("band")
-	stray := join(t, Config{Store: store, Schema: "band", Name: "e", Join: []string{a.company.gossip.Address()}})
+	stray := join(t, Config{Store: store, Schema: "band", Name: "e", Join: []string{a.membership.gossip.Address()}})
 	shared(t, a, b)
 	shared(t, c, d, stray)
 	for name, e := range map[string]*Engine{"one": a, "two": b} {
@@ -114,7 +114,7 @@ func TestSchemasOfOneDatabaseAreClustersOfTheirOwn(t *testing.T) {
 	only, err := a.Start(t.Context(), "f", nil)
 	require.NoError(t, err)
 	require.Error(t, d.Signal(t.Context(), only, "ok", json.RawMessage("true")), "nobody there knows of it")
-	require.NotEqual(t, a.company.id.Secret, c.company.id.Secret)
+	require.NotEqual(t, a.membership.id.Secret, c.membership.id.Secret)
 }
 
 func TestAMemberAdvertisesWhereItsAPIAnswers(t *testing.T) {
@@ -171,10 +171,10 @@ func TestAMemberWhoseListenerFailsOwnsNothingAnyMore(t *testing.T) {
 func TestMembersWithoutASecretOfTheirOwnHaveThatOfTheirStore(t *testing.T) {
 	store := pgtest.DSN(t)
 	a, b := join(t, Config{Store: store}), join(t, Config{Store: store})
-	require.NotEmpty(t, a.company.id.Secret)
-	require.Equal(t, a.company.id.Secret, b.company.id.Secret)
+	require.NotEmpty(t, a.membership.id.Secret)
+	require.Equal(t, a.membership.id.Secret, b.membership.id.Secret)
 	stranger := join(t, Config{Store: pgtest.DSN(t)})
-	require.NotEqual(t, a.company.id.Secret, stranger.company.id.Secret)
+	require.NotEqual(t, a.membership.id.Secret, stranger.membership.id.Secret)
 
 	other, err := Open(t.Context(), Config{Store: store, Cluster: "other"})
 	require.NoError(t, err)

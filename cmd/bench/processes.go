@@ -20,37 +20,37 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// crew are members in processes of their own, over one database.
-type crew struct {
-	dsn   string
-	mates []*mate
+// processes are members in processes of their own, over one database.
+type processes struct {
+	dsn     string
+	members []*process
 }
 
-// mate is one of them: it is asked by lines on its input, and answers by lines of JSON. It leaves when its input ends.
-type mate struct {
+// process is one of them: it is asked by lines on its input, and answers by lines of JSON. It leaves when its input ends.
+type process struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Scanner
 }
 
-// reply is what a mate answers.
+// reply is what a process answers.
 type reply struct {
 	Error string `json:"error,omitempty"`
 }
 
-// newCrew starts members over a new database of the server, and waits until each has its share.
-func (b *bench) newCrew(members int) (*crew, error) {
+// newProcesses starts members over a new database of the server, and waits until each has its share.
+func (b *bench) newProcesses(members int) (*processes, error) {
 	dsn, err := b.newDatabase()
 	if err != nil {
 		return nil, err
 	}
-	c := &crew{dsn: dsn}
+	c := &processes{dsn: dsn}
 	for range members {
-		m, err := startMate(dsn)
+		m, err := startProcess(dsn)
 		if err != nil {
 			return nil, errors.Join(err, c.leave())
 		}
-		c.mates = append(c.mates, m)
+		c.members = append(c.members, m)
 	}
 	if err := c.shared(b.ctx); err != nil {
 		return nil, errors.Join(err, c.leave())
@@ -69,17 +69,17 @@ func (b *bench) newDatabase() (string, error) {
 	}
 	defer conn.Close(b.ctx)
 	b.databases++
-	name := "crew_" + strconv.Itoa(b.databases)
+	name := "members_" + strconv.Itoa(b.databases)
 	_, err = conn.Exec(b.ctx, "CREATE DATABASE "+name)
 	return b.server.DSN(name), err
 }
 
-func startMate(dsn string) (*mate, error) {
+func startProcess(dsn string) (*process, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	m := &mate{cmd: exec.Command(self, "-workload", "member", "-store", dsn)}
+	m := &process{cmd: exec.Command(self, "-workload", "member", "-store", dsn)}
 	m.cmd.Stderr = os.Stderr
 	if m.in, err = m.cmd.StdinPipe(); err != nil {
 		return nil, err
@@ -92,8 +92,8 @@ func startMate(dsn string) (*mate, error) {
 	return m, m.cmd.Start()
 }
 
-// ask has a mate do something and waits until it is done.
-func (m *mate) ask(command string) error {
+// ask has a process do something and waits until it is done.
+func (m *process) ask(command string) error {
 	if _, err := fmt.Fprintln(m.in, command); err != nil {
 		return fmt.Errorf("a member has ended: %w", err)
 	}
@@ -111,10 +111,10 @@ func (m *mate) ask(command string) error {
 }
 
 // all has every member do something, at the same time.
-func (c *crew) all(command string) error {
-	errs := make([]error, len(c.mates))
+func (c *processes) all(command string) error {
+	errs := make([]error, len(c.members))
 	var work sync.WaitGroup
-	for i, m := range c.mates {
+	for i, m := range c.members {
 		work.Go(func() { errs[i] = m.ask(command) })
 	}
 	work.Wait()
@@ -122,7 +122,7 @@ func (c *crew) all(command string) error {
 }
 
 // shared waits until every shard has an owner, and every member about as many as the others.
-func (c *crew) shared(ctx context.Context) error {
+func (c *processes) shared(ctx context.Context) error {
 	if err := c.all("begin"); err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (c *crew) shared(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if len(owned) == len(c.mates) && slices.Max(owned)-slices.Min(owned) <= len(owned) {
+		if len(owned) == len(c.members) && slices.Max(owned)-slices.Min(owned) <= len(owned) {
 			return nil
 		}
 		time.Sleep(50 * time.Millisecond)
@@ -146,12 +146,12 @@ func (c *crew) shared(ctx context.Context) error {
 }
 
 // leave has the members end. What they say at the end is no answer.
-func (c *crew) leave() error {
+func (c *processes) leave() error {
 	var errs []error
-	for _, m := range c.mates {
+	for _, m := range c.members {
 		errs = append(errs, m.in.Close())
 	}
-	for _, m := range c.mates {
+	for _, m := range c.members {
 		for m.out.Scan() {
 		}
 		errs = append(errs, m.cmd.Wait())
@@ -159,7 +159,7 @@ func (c *crew) leave() error {
 	return errors.Join(errs...)
 }
 
-// member is what a mate does until its input ends.
+// member is what a process does until its input ends.
 func (b *bench) member() error {
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		var r reply

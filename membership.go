@@ -21,8 +21,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// company is what a member has of its cluster.
-type company struct {
+// membership is what a member needs to be one of a cluster.
+type membership struct {
 	id      cluster.Identity
 	ttl     time.Duration // of leases; 0 = as usual
 	url     string        // where other members reach this one
@@ -39,9 +39,9 @@ type company struct {
 	work  sync.WaitGroup
 }
 
-// newCompany opens what other members reach. The member comes next: it has to know of it.
-func (e *Engine) newCompany(ctx context.Context) (*company, error) {
-	c := &company{id: cluster.Identity{Cluster: e.cfg.clusterName()}, ttl: e.cfg.Lease, log: e.cfg.Logger, tls: e.tls, begun: make(chan struct{})}
+// newMembership opens what other members reach. The member comes next: it has to know of it.
+func (e *Engine) newMembership(ctx context.Context) (*membership, error) {
+	c := &membership{id: cluster.Identity{Cluster: e.cfg.clusterName()}, ttl: e.cfg.Lease, log: e.cfg.Logger, tls: e.tls, begun: make(chan struct{})}
 	if err := c.open(ctx, e); err != nil {
 		return nil, errors.Join(err, c.close())
 	}
@@ -51,7 +51,7 @@ func (e *Engine) newCompany(ctx context.Context) (*company, error) {
 	return c, nil
 }
 
-func (c *company) open(ctx context.Context, e *Engine) (err error) {
+func (c *membership) open(ctx context.Context, e *Engine) (err error) {
 	if c.id.Secret, err = e.cfg.clusterSecret(ctx, e.store); err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (c *company) open(ctx context.Context, e *Engine) (err error) {
 }
 
 // openDoor listens on a free port of the host that the API is to have. A member tells others only where somebody listens.
-func (c *company) openDoor(cfg *Config) error {
+func (c *membership) openDoor(cfg *Config) error {
 	told, err := url.Parse(cmp.Or(c.url, cfg.Scheme()+"://127.0.0.1"))
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (c *company) openDoor(cfg *Config) error {
 }
 
 // known are the addresses of gossip that the store tells.
-func (c *company) known() (addresses []string) {
+func (c *membership) known() (addresses []string) {
 	select {
 	case <-c.begun:
 	default:
@@ -106,7 +106,7 @@ func (c *company) known() (addresses []string) {
 }
 
 // pulse passes on what a renewal of the lease told.
-func (c *company) pulse(p persistence.Pulse) {
+func (c *membership) pulse(p persistence.Pulse) {
 	select {
 	case <-c.begun:
 		c.keeper.Pulse(p)
@@ -115,7 +115,7 @@ func (c *company) pulse(p persistence.Pulse) {
 }
 
 // join has a member take its part: from now on it owns shards.
-func (c *company) join(member *actors.Member, store persistence.Members) error {
+func (c *membership) join(member *actors.Member, store persistence.Members) error {
 	c.id.Incarnation = member.Incarnation()
 	c.keeper = cluster.NewKeeper(cluster.KeeperConfig{Store: store, Local: member, TTL: c.ttl, Hints: c.gossip.Hints(), Announce: c.gossip.Announce, Log: c.log})
 	c.service = cluster.NewService(member, c.id, c.log)
@@ -135,7 +135,7 @@ func (c *company) join(member *actors.Member, store persistence.Members) error {
 }
 
 // answer answers other members where the API does not.
-func (c *company) answer(ctx context.Context) {
+func (c *membership) answer(ctx context.Context) {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
@@ -161,16 +161,16 @@ func (c *company) answer(ctx context.Context) {
 	}
 }
 
-// collectors are the metrics of the cluster, as this member sees it; none where there is no company.
-func (c *company) collectors() []prometheus.Collector {
+// collectors are the metrics of the cluster, as this member sees it; none where the member is alone.
+func (c *membership) collectors() []prometheus.Collector {
 	if c == nil {
 		return nil
 	}
 	return slices.Concat(c.keeper.Collectors(), c.router.Collectors(), c.gossip.Collectors())
 }
 
-// routes are what the API's listener serves for other members; none where there is no company.
-func (c *company) routes() map[string]http.Handler {
+// routes are what the API's listener serves for other members; none where the member is alone.
+func (c *membership) routes() map[string]http.Handler {
 	if c == nil {
 		return nil
 	}
@@ -181,7 +181,7 @@ func (c *company) routes() map[string]http.Handler {
 const leaveGrace = 5 * time.Second
 
 // leave hands over what the member owns while it still answers, so that nobody hears that it goes.
-func (c *company) leave() (handedOver bool) {
+func (c *membership) leave() (handedOver bool) {
 	if c == nil {
 		return false
 	}
@@ -194,7 +194,7 @@ func (c *company) leave() (handedOver bool) {
 }
 
 // close ends it. The member has gone.
-func (c *company) close() error {
+func (c *membership) close() error {
 	if c == nil {
 		return nil
 	}

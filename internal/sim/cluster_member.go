@@ -9,9 +9,9 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// company is what a member has of its cluster: the production keeper and router, with the world's lines to the others and
+// clusterMember is what a member has of its cluster: the production keeper and router, with the world's lines to the others and
 // a gossip that may say anything.
-type company struct {
+type clusterMember struct {
 	st     *stage
 	h      *host
 	me     string // incarnation
@@ -24,15 +24,15 @@ func (h *host) ground() base.Host {
 	return base.Host{Go: h.background, Clock: h, Park: h.w.park}
 }
 
-// newCompany comes before the member, which has to know of it.
-func (st *stage) newCompany(h *host, store persistence.Store, reader *persistence.Reader) *company {
-	c := &company{st: st, h: h}
+// newClusterMember comes before the member, which has to know of it.
+func (st *stage) newClusterMember(h *host, store persistence.Store, reader *persistence.Reader) *clusterMember {
+	c := &clusterMember{st: st, h: h}
 	c.router = cluster.NewRouter(cluster.RouterConfig{Peers: &lines{st: st, h: h}, Journals: store, Plans: reader, Host: h.ground()})
 	return c
 }
 
 // join has a member take its part.
-func (c *company) join(m *actors.Member, store persistence.Store) {
+func (c *clusterMember) join(m *actors.Member, store persistence.Store) {
 	c.keeper = cluster.NewKeeper(cluster.KeeperConfig{Store: store, Local: m, Announce: c.announce, Log: c.st.log, Host: c.h.ground()})
 	c.me = m.Incarnation()
 	c.router.Start(c.me, m, &gossip{Keeper: c.keeper, st: c.st})
@@ -46,16 +46,16 @@ func (c *company) join(m *actors.Member, store persistence.Store) {
 }
 
 // pulse passes on what a renewal of the lease told.
-func (c *company) pulse(p persistence.Pulse) {
+func (c *clusterMember) pulse(p persistence.Pulse) {
 	if c.keeper != nil {
 		c.keeper.Pulse(p)
 	}
 }
 
 // announce has other members look soon, or late, or not at all: it is gossip.
-func (c *company) announce() {
+func (c *clusterMember) announce() {
 	for _, other := range c.st.troupe {
-		if other.company != c && !c.st.w.mishap(c.st.w.weather.rumors) {
+		if other.clusterMember != c && !c.st.w.mishap(c.st.w.weather.rumors) {
 			other.hint()
 		}
 	}
@@ -67,7 +67,7 @@ func (a *actor) hint() {
 }
 
 // end lets go of the others. The member has gone, or goes.
-func (c *company) end() {
+func (c *clusterMember) end() {
 	if c.stop != nil {
 		c.stop()
 	}
