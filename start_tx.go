@@ -44,7 +44,7 @@ func (e *Engine) StartTx(ctx context.Context, tx pgx.Tx, name string, params any
 	case there != nil:
 		return there.ID, told(first.Same(there))
 	}
-	e.begins.look(e, first.Commit.Task)
+	e.expected.look(e, first.Commit.Task)
 	return first.Commit.Task, nil
 }
 

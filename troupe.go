@@ -76,7 +76,7 @@ type Engine struct {
 	programs   *programs.Carrier // nil before the first life
 	tls        *api.Certificates
 	client     *client.Client // of the member in this process
-	begins     begins
+	expected   expectedTasks
 	settled    atomic.Int64  // for how long jobs have been let finish while the API still answered
 	spans      *spans.Teller // nil = nobody takes any
 

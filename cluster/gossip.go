@@ -241,7 +241,7 @@ func (g *Gossip) settings(incarnation string) *memberlist.Config {
 		// The keys were checked, which is all that can be wrong with them.
 		c.Keyring, _ = memberlist.NewKeyring(g.cfg.Keys, g.cfg.Keys[0])
 	}
-	hears := ears{g, incarnation}
+	hears := delegate{g, incarnation}
 	c.Delegate, c.Events = hears, hears
 	c.Logger = log.New(&strangers{log: g.cfg.Log, known: map[string]bool{}}, "", 0)
 	return c
@@ -334,28 +334,28 @@ func (g *Gossip) Close() {
 	}
 }
 
-// ears are what the library tells. It holds a lock meanwhile, so nothing here may ask it.
-type ears struct {
+// delegate hears what the library tells. It holds a lock meanwhile, so nothing here may ask it.
+type delegate struct {
 	g    *Gossip
 	self string
 }
 
-func (e ears) NotifyJoin(n *memberlist.Node)   { e.hears(n, true) }
-func (e ears) NotifyUpdate(n *memberlist.Node) { e.hears(n, true) }
-func (e ears) NotifyLeave(n *memberlist.Node)  { e.hears(n, false) }
+func (d delegate) NotifyJoin(n *memberlist.Node)   { d.hears(n, true) }
+func (d delegate) NotifyUpdate(n *memberlist.Node) { d.hears(n, true) }
+func (d delegate) NotifyLeave(n *memberlist.Node)  { d.hears(n, false) }
 
-func (e ears) hears(n *memberlist.Node, lives bool) {
-	if n.Name == e.self {
+func (d delegate) hears(n *memberlist.Node, lives bool) {
+	if n.Name == d.self {
 		return
 	}
-	e.g.mu.Lock()
+	d.g.mu.Lock()
 	if lives {
-		e.g.peers[n.Name] = Peer{n.Name, n.Address(), format(n.Meta)}
+		d.g.peers[n.Name] = Peer{n.Name, n.Address(), format(n.Meta)}
 	} else {
-		delete(e.g.peers, n.Name)
+		delete(d.g.peers, n.Name)
 	}
-	e.g.mu.Unlock()
-	e.g.hint()
+	d.g.mu.Unlock()
+	d.g.hint()
 }
 
 // format is that of a member; 0 = it does not say.
@@ -366,15 +366,15 @@ func format(meta []byte) int {
 	return int(meta[0])
 }
 
-func (e ears) NodeMeta(int) []byte { return []byte{gossipFormat} }
+func (d delegate) NodeMeta(int) []byte { return []byte{gossipFormat} }
 
-func (e ears) NotifyMsg(said []byte) {
+func (d delegate) NotifyMsg(said []byte) {
 	if len(said) == 1 && said[0] == announcement {
-		e.g.heard.Add(1)
-		e.g.hint()
+		d.g.heard.Add(1)
+		d.g.hint()
 	}
 }
 
-func (ears) GetBroadcasts(int, int) [][]byte { return nil }
-func (ears) LocalState(bool) []byte          { return nil }
-func (ears) MergeRemoteState([]byte, bool)   {}
+func (delegate) GetBroadcasts(int, int) [][]byte { return nil }
+func (delegate) LocalState(bool) []byte          { return nil }
+func (delegate) MergeRemoteState([]byte, bool)   {}

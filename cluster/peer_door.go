@@ -12,7 +12,7 @@ import (
 // door lets members of this cluster in that mean this member.
 type door struct {
 	id   Identity
-	once *once
+	once *usedProofs
 	log  *slog.Logger
 
 	mu   sync.Mutex
@@ -23,7 +23,7 @@ type door struct {
 const mostTold = 1000
 
 func newDoor(id Identity, now func() time.Time, log *slog.Logger) *door {
-	return &door{id: id, once: newOnce(now), log: log, told: map[string]bool{}}
+	return &door{id: id, once: newUsedProofs(now), log: log, told: map[string]bool{}}
 }
 
 // admit lets a member in, to whom this one proves itself in turn, or refuses whoever comes.

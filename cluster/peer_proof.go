@@ -57,21 +57,21 @@ func (id Identity) proves(side string, asked, said http.Header) bool {
 	return id.Secret != "" && hmac.Equal([]byte(id.proof(side, asked)), []byte(said.Get(proofHeader)))
 }
 
-// once remembers which proofs were used, so that nobody who overheard one gets in with it.
-type once struct {
+// usedProofs remembers which proofs were used, so that nobody who overheard one gets in with it.
+type usedProofs struct {
 	mu         sync.Mutex
 	young, old map[string]bool
 	exchanged  time.Time
 	now        func() time.Time // of the store, as it is known here
 }
 
-func newOnce(now func() time.Time) *once {
-	return &once{young: map[string]bool{}, now: now}
+func newUsedProofs(now func() time.Time) *usedProofs {
+	return &usedProofs{young: map[string]bool{}, now: now}
 }
 
 // first says whether a proof is of this moment and was not used before. Only what somebody said who has the secret is
 // remembered, so it is bounded by how many streams members open.
-func (o *once) first(said string) bool {
+func (o *usedProofs) first(said string) bool {
 	text, _, _ := strings.Cut(said, ".")
 	at, err := strconv.ParseInt(text, 10, 64)
 	now := o.now()

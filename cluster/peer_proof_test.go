@@ -50,7 +50,7 @@ func TestAProofLetsInOnceAndAtItsTime(t *testing.T) {
 
 func TestUsedProofsAreRememberedForAsLongAsTheyAreGood(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
-	o := newOnce(func() time.Time { return now })
+	o := newUsedProofs(func() time.Time { return now })
 	said := http.Header{}
 	ours.introduce(said, "a", now.Add(proofAge)) // of one whose time is ahead
 	require.True(t, o.first(said.Get(onceHeader)))

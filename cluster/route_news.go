@@ -44,7 +44,7 @@ func (o Others) Inform(ctx context.Context, news engine.News) {
 	}
 	told, left := map[string]bool{p.me: true}, p.views.Current().Living()
 	left = slices.DeleteFunc(left, func(m persistence.MemberRow) bool {
-		told[m.Incarnation] = told[m.Incarnation] || o.r.deaf.leaves(m.Incarnation, o.r.cfg.Host.Now())
+		told[m.Incarnation] = told[m.Incarnation] || o.r.unresponsive.leaves(m.Incarnation, o.r.cfg.Host.Now())
 		return told[m.Incarnation]
 	})
 	all := o.tellUntil(ctx, p, told, &news)
@@ -52,7 +52,7 @@ func (o Others) Inform(ctx context.Context, news engine.News) {
 		return // nobody waits any longer: that says nothing of the others
 	}
 	for _, m := range left {
-		o.r.deaf.note(m.Incarnation, !told[m.Incarnation], o.r.cfg.Host.Now())
+		o.r.unresponsive.note(m.Incarnation, !told[m.Incarnation], o.r.cfg.Host.Now())
 	}
 }
 
@@ -95,14 +95,14 @@ func (o Others) announce(ctx context.Context, p *place, v *View, told map[string
 // leftOut is for how long nobody waits for a member that did not take note in time.
 const leftOut = 3 * time.Second
 
-// deaf are the members that did not take note in time, and until when they are left out.
-type deaf struct {
+// unresponsive are the members that did not take note in time, and until when they are left out.
+type unresponsive struct {
 	mu    sync.Mutex
 	until map[string]time.Time
 }
 
 // leaves says whether a member is left out. When that is over one tries again, for all.
-func (d *deaf) leaves(incarnation string, now time.Time) bool {
+func (d *unresponsive) leaves(incarnation string, now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	until, is := d.until[incarnation]
@@ -112,8 +112,8 @@ func (d *deaf) leaves(incarnation string, now time.Time) bool {
 	return now.Before(until)
 }
 
-// note keeps whether a member is deaf.
-func (d *deaf) note(incarnation string, is bool, now time.Time) {
+// note keeps whether a member is one.
+func (d *unresponsive) note(incarnation string, is bool, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.until, incarnation)

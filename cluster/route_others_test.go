@@ -107,9 +107,9 @@ func TestWhoDidNotTakeNoteIsLeftOutForAWhile(t *testing.T) {
 	require.True(t, waits())
 	require.False(t, waits())
 	clock.Add(int64(leftOut))
-	require.False(t, a.deaf.leaves("b", a.cfg.Host.Now()), "somebody tries again")
+	require.False(t, a.unresponsive.leaves("b", a.cfg.Host.Now()), "somebody tries again")
 	require.False(t, waits(), "who is not alone")
-	a.deaf.note("b", false, a.cfg.Host.Now())
+	a.unresponsive.note("b", false, a.cfg.Host.Now())
 	require.True(t, waits())
 }
 

@@ -84,7 +84,7 @@ type Router struct {
 	mu     sync.Mutex
 	guards map[*guard]struct{} // what ends when somebody else owns a task
 
-	deaf deaf
+	unresponsive unresponsive
 }
 
 // place is where the router is.
@@ -101,7 +101,7 @@ var _ engine.Engine = (*Router)(nil)
 // NewRouter makes a router that answers nothing before Start: the member that it asks on this host has to know it first.
 func NewRouter(cfg RouterConfig) *Router {
 	cfg.Patience, cfg.TTL = cmp.Or(cfg.Patience, 10*time.Second), cmp.Or(cfg.TTL, DefaultTTL)
-	r := &Router{cfg: cfg, begun: make(chan struct{}), forwards: newForwards(), guards: map[*guard]struct{}{}, deaf: deaf{until: map[string]time.Time{}}}
+	r := &Router{cfg: cfg, begun: make(chan struct{}), forwards: newForwards(), guards: map[*guard]struct{}{}, unresponsive: unresponsive{until: map[string]time.Time{}}}
 	r.work.Host = &r.cfg.Host
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r

@@ -14,25 +14,25 @@ import (
 // asks for them, which has their owners take them up.
 
 const (
-	// beginsEvery is how often it looks.
-	beginsEvery = 20 * time.Millisecond
-	// beginsPatience is for how long: whose transaction takes longer is found by its owner.
-	beginsPatience = 5 * time.Second
-	// maxBegins is how many are looked for at once. Others are found by their owners.
-	maxBegins = 1000
+	// expectedEvery is how often it looks.
+	expectedEvery = 20 * time.Millisecond
+	// expectedPatience is for how long: whose transaction takes longer is found by its owner.
+	expectedPatience = 5 * time.Second
+	// maxExpected is how many are looked for at once. Others are found by their owners.
+	maxExpected = 1000
 )
 
-// begins are tasks that may be there soon.
-type begins struct {
+// expectedTasks are tasks that may be there soon.
+type expectedTasks struct {
 	mu    sync.Mutex
 	since map[string]time.Time
 }
 
 // look has a task looked for.
-func (b *begins) look(e *Engine, task string) {
+func (b *expectedTasks) look(e *Engine, task string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.since) >= maxBegins {
+	if len(b.since) >= maxExpected {
 		return
 	}
 	if b.since == nil {
@@ -43,8 +43,8 @@ func (b *begins) look(e *Engine, task string) {
 }
 
 // run ends when there is nothing left to look for, or the engine is closed.
-func (b *begins) run(e *Engine) {
-	tick := time.NewTicker(beginsEvery)
+func (b *expectedTasks) run(e *Engine) {
+	tick := time.NewTicker(expectedEvery)
 	defer tick.Stop()
 	for {
 		select {
@@ -63,11 +63,11 @@ func (b *begins) run(e *Engine) {
 }
 
 // left are those that are still looked for; nil: there are none, and the next one is looked for anew.
-func (b *begins) left() (tasks []string) {
+func (b *expectedTasks) left() (tasks []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for task, since := range b.since {
-		if time.Since(since) > beginsPatience {
+		if time.Since(since) > expectedPatience {
 			delete(b.since, task)
 			continue
 		}
@@ -79,7 +79,7 @@ func (b *begins) left() (tasks []string) {
 	return tasks
 }
 
-func (b *begins) drop(tasks []string) {
+func (b *expectedTasks) drop(tasks []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, task := range tasks {
@@ -89,7 +89,7 @@ func (b *begins) drop(tasks []string) {
 
 // begun are those of some tasks that are there. What the store does not answer is asked again.
 func (e *Engine) begun(tasks []string) (there []string) {
-	ctx, cancel := context.WithTimeout(e.ctx, beginsPatience)
+	ctx, cancel := context.WithTimeout(e.ctx, expectedPatience)
 	defer cancel()
 	sizes, err := e.store.Sizes(ctx, tasks)
 	if err != nil {
@@ -113,7 +113,7 @@ func (e *Engine) rouse(tasks []string) {
 	for i, task := range tasks {
 		orders[i] = engine.Order{Task: task, Command: flow.Inquire{}}
 	}
-	ctx, cancel := context.WithTimeout(e.ctx, beginsPatience)
+	ctx, cancel := context.WithTimeout(e.ctx, expectedPatience)
 	defer cancel()
 	_, _ = (*asked).DoAll(ctx, orders) // who was not reached finds what is due by himself
 }
