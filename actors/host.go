@@ -8,6 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/goroutines"
 )
 
 // Host is what the actors stand on: how their work is scheduled, how blocking work is done beside
@@ -106,12 +107,12 @@ func (e *ending) close() {
 	clear(e.long)
 }
 
-func (h Host) orDefault(g *goroutines, d *dispatcher) Host {
+func (h Host) orDefault(g *goroutines.Pool, d *dispatcher) Host {
 	if h.Dispatcher == nil {
 		h.Dispatcher = d
 	}
 	if h.Go == nil {
-		h.Go = g.run
+		h.Go = g.Run
 	}
 	if h.Clock == nil {
 		h.Clock = realClock{}

@@ -14,6 +14,7 @@ import (
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/internal/bounded"
+	"github.com/troupe-engine/troupe/internal/goroutines"
 	"github.com/troupe-engine/troupe/internal/tenure"
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -127,7 +128,7 @@ type Member struct {
 	lease          *lease
 	metrics        *metrics
 	statistics     *statistics
-	goroutines     *goroutines
+	goroutines     *goroutines.Pool
 	dispatcher     *dispatcher
 	orderForwarder *orderForwarder
 	clock          *ending
@@ -165,14 +166,17 @@ type Member struct {
 	rested       atomic.Int64
 }
 
+// maxIdle is how many goroutines wait for work that may block.
+const maxIdle = 256
+
 // Start joins the store and begins to work: tasks that were under way are taken up again.
 func Start(ctx context.Context, cfg Config) (*Member, error) {
 	cfg = cfg.orDefault()
-	goroutines, dispatcher := newGoroutines(), newDispatcher()
-	cfg.Host = cfg.Host.orDefault(goroutines, dispatcher)
+	pool, dispatcher := goroutines.New(maxIdle), newDispatcher()
+	cfg.Host = cfg.Host.orDefault(pool, dispatcher)
 	clock := newEnding(cfg.Host.Clock)
 	cfg.Host.Clock = clock
-	m := &Member{cfg: cfg, goroutines: goroutines, dispatcher: dispatcher, clock: clock, store: cfg.Store, reader: cfg.Reader, log: cfg.Logger, hub: newHub(), gone: map[string]flow.Departure{},
+	m := &Member{cfg: cfg, goroutines: pool, dispatcher: dispatcher, clock: clock, store: cfg.Store, reader: cfg.Reader, log: cfg.Logger, hub: newHub(), gone: map[string]flow.Departure{},
 		outages: outages{log: cfg.Logger, of: map[string]*outage{}}}
 	if err := m.join(ctx); err != nil {
 		return nil, err
@@ -400,7 +404,7 @@ func (m *Member) Kill() {
 	m.system.Root.Stop(m.tasks)
 	m.system.Root.Stop(m.sessions)
 	m.awaitWork()
-	m.goroutines.close()
+	m.goroutines.Close()
 	m.dispatcher.close()
 	m.system.Shutdown()
 	m.clock.close()
