@@ -5,7 +5,7 @@
 //	 └─ task     one per running task: Decide → commit → effects; supervisor of its steps
 //	     └─ step one per active parallel, foreach, fan-out or subflow, steps inside below it: dispatches and
 //	             withdraws its jobs, keeps their deadlines, hands their reports to the task together
-//	lanes        group commit; a task has one row under way at a time
+//	committer    group commit; a task has one row under way at a time
 //	sessions     ready jobs meet credits: pollers, push and attached workers, local functions, scripts
 //
 // Promises: a task actor moves in memory at once and speaks after the commit, so no effect and no

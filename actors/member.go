@@ -120,7 +120,7 @@ type Member struct {
 	tasks          *actor.PID
 	sessions       *actor.PID
 	queue          atomic.Pointer[queue] // of the sessions
-	lanes          *lanes
+	committer      *committer
 	snapshots      snapshots
 	timers         *timers
 	loader         *loader
@@ -239,7 +239,7 @@ func (m *Member) spawnActors() {
 		actor.WithDeadLetterThrottleInterval(time.Millisecond),
 	)
 	m.sessions = m.spawn(func() actor.Actor { return newSessions(m) })
-	m.lanes = newLanes(m)
+	m.committer = newCommitter(m)
 	m.snapshots.m = m
 	m.tasks = m.spawn(func() actor.Actor { return newTasks(m) })
 	m.tell(m.tasks, sweep{})
@@ -288,7 +288,7 @@ func (m *Member) Ready() error {
 	if err := m.here(); err != nil {
 		return err
 	}
-	if m.lanes.failures.Load() >= manyFailures {
+	if m.committer.failures.Load() >= manyFailures {
 		return errNotStored
 	}
 	return nil

@@ -34,7 +34,7 @@ func (h held) Commit(_ context.Context, _ string, batch []persistence.Commit) ([
 	return make([]error, len(batch)), nil
 }
 
-// patient never tells lanes that a batch takes long, unless it is the time for it.
+// patient never tells the committer that a batch takes long, unless it is the time for it.
 type patient struct {
 	realClock
 	over chan func()
@@ -48,27 +48,27 @@ func (p patient) AfterFunc(d time.Duration, f func()) func() bool {
 	return func() bool { return true }
 }
 
-// lanesOver are a member's lanes and what they write.
-func lanesOver(t *testing.T) (l *lanes, next func(tasks ...string) heldBatch) {
+// committerOver is a member's committer and what it writes.
+func committerOver(t *testing.T) (l *committer, next func(tasks ...string) heldBatch) {
 	store := held{model.New(model.Options{}), make(chan heldBatch)}
 	m, err := Start(t.Context(), Config{Store: store, Host: Host{Clock: patient{over: make(chan func(), 10)}}})
 	require.NoError(t, err)
 	t.Cleanup(m.Kill)
-	return m.lanes, func(tasks ...string) heldBatch {
+	return m.committer, func(tasks ...string) heldBatch {
 		b := <-store.batches
 		require.Equal(t, tasks, b.tasks)
 		return b
 	}
 }
 
-func (l *lanes) addEach(tasks ...string) {
+func (l *committer) addEach(tasks ...string) {
 	for _, task := range tasks {
 		l.add(&writing{commit: persistence.Commit{Task: task}, reply: l.m.tasks})
 	}
 }
 
 func TestASecondCommitOfATaskWaitsForTheFirst(t *testing.T) {
-	l, next := lanesOver(t)
+	l, next := committerOver(t)
 	l.addEach("x")
 	x := next("x")
 	l.addEach("x", "y")
@@ -80,8 +80,8 @@ func TestASecondCommitOfATaskWaitsForTheFirst(t *testing.T) {
 }
 
 // three are being written by one lane; the other is free.
-func three(t *testing.T) (l *lanes, next func(tasks ...string) heldBatch, written heldBatch) {
-	l, next = lanesOver(t)
+func three(t *testing.T) (l *committer, next func(tasks ...string) heldBatch, written heldBatch) {
+	l, next = committerOver(t)
 	l.addEach("a")
 	a := next("a")
 	l.addEach("b")

@@ -73,7 +73,7 @@ func (m *Member) Lose(ctx context.Context, shards []int) error {
 	if _, err := answerOf(ctx, m, done, nil); err != nil {
 		return err
 	}
-	for m.lanes.busyWith(shards) || m.jobForwarder.busyWith(shards) { // with what an actor has sent that crashed, or jobs that were given away
+	for m.committer.busyWith(shards) || m.jobForwarder.busyWith(shards) { // with what an actor has sent that crashed, or jobs that were given away
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

@@ -377,7 +377,7 @@ func (t *task) flush(c actor.Context) {
 }
 
 func (t *task) send(c actor.Context, commit persistence.Commit, made ...persistence.Object) {
-	t.m.lanes.add(&writing{commit: commit, made: made, reply: c.Self(), gen: t.gen})
+	t.m.committer.add(&writing{commit: commit, made: made, reply: c.Self(), gen: t.gen})
 }
 
 // written is the store's answer. What it has is heard now; anything but "written" is forgotten.

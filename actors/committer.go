@@ -14,11 +14,11 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// lanes are the committer: one queue and, while there is something in it, up to so many goroutines that
-// write, each a batch at a time. While batches are being written the next one gathers; the first lane that
+// committer has one queue of commits and, while there is something in it, up to so many goroutines that write, its lanes,
+// each a batch at a time. While batches are being written the next one gathers; the first lane that
 // the store has answered takes all that waits, if it is worth it. It is no actor: a mailbox between the tasks and
 // the queue would only be a second queue.
-type lanes struct {
+type committer struct {
 	m       *Member
 	mu      sync.Mutex
 	waiting []*writing
@@ -52,172 +52,172 @@ type (
 	}
 )
 
-func newLanes(m *Member) *lanes {
-	return &lanes{m: m, early: map[*writing]bool{}, tasks: map[string]bool{}, most: m.store.Lanes()}
+func newCommitter(m *Member) *committer {
+	return &committer{m: m, early: map[*writing]bool{}, tasks: map[string]bool{}, most: m.store.Lanes()}
 }
 
-func (l *lanes) add(w *writing) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.m.uncommitted.Add(1)
-	l.m.snapshots.take(&w.commit)
+func (c *committer) add(w *writing) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.m.uncommitted.Add(1)
+	c.m.snapshots.take(&w.commit)
 	if len(w.made) > 0 {
-		l.early[w] = true
-		l.m.background(func() { l.prepare(w) })
+		c.early[w] = true
+		c.m.background(func() { c.prepare(w) })
 		return
 	}
-	l.waiting = append(l.waiting, w)
-	l.begin()
+	c.waiting = append(c.waiting, w)
+	c.begin()
 }
 
 // prepare has the objects written that a commit refers to. Where that is not possible the commit is not written either.
-func (l *lanes) prepare(w *writing) {
-	err := l.m.cfg.Payloads.WriteMade(l.m.ctx, w.made)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.early, w)
+func (c *committer) prepare(w *writing) {
+	err := c.m.cfg.Payloads.WriteMade(c.m.ctx, w.made)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.early, w)
 	if err == nil {
-		l.waiting = append(l.waiting, w)
-		l.begin()
+		c.waiting = append(c.waiting, w)
+		c.begin()
 		return
 	}
-	l.m.uncommitted.Add(-1)
-	l.m.snapshots.gone([]*writing{w})
-	if l.m.ctx.Err() == nil {
-		l.m.tell(w.reply, written{w.gen, unkept{notKept(err)}})
+	c.m.uncommitted.Add(-1)
+	c.m.snapshots.gone([]*writing{w})
+	if c.m.ctx.Err() == nil {
+		c.m.tell(w.reply, written{w.gen, unkept{notKept(err)}})
 	}
 }
 
-func (l *lanes) begin() {
-	if l.running < l.most && l.worth() {
-		l.running++
-		l.m.background(l.run)
+func (c *committer) begin() {
+	if c.running < c.most && c.worth() {
+		c.running++
+		c.m.background(c.run)
 	}
 }
 
 // worth is true when as many commits wait as are being written: what a batch costs is shared by all that is in
 // it, so fewer wait for the lane that is about to be answered.
-func (l *lanes) worth() bool { return len(l.waiting) > 0 && len(l.waiting) >= l.flying }
+func (c *committer) worth() bool { return len(c.waiting) > 0 && len(c.waiting) >= c.flying }
 
 // run writes batches until nothing waits. Before each it lets those run who are about to add to it:
 // that costs an idle member nothing and makes the batches of a busy one several times larger.
-func (l *lanes) run() {
+func (c *committer) run() {
 	for {
 		runtime.Gosched()
-		batch := l.take()
+		batch := c.take()
 		if len(batch) == 0 {
 			return
 		}
-		l.fly(batch)
+		c.fly(batch)
 	}
 }
 
 // patience is how long others wait for a batch that is larger than theirs.
 const patience = 100 * time.Millisecond
 
-func (l *lanes) fly(batch []*writing) {
+func (c *committer) fly(batch []*writing) {
 	n := len(batch)
 	land := func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.flying -= n
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.flying -= n
 		n = 0
 	}
 	defer land()
-	defer l.m.cfg.Host.Clock.AfterFunc(patience, func() {
+	defer c.m.cfg.Host.Clock.AfterFunc(patience, func() {
 		land()
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.begin()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.begin()
 	})()
-	l.write(batch)
+	c.write(batch)
 }
 
 // take forms the next batch. A second commit of a task waits for the first one; there is one only when
 // the task's actor crashed and a new one was quick.
-func (l *lanes) take() []*writing {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.worth() {
-		l.running--
+func (c *committer) take() []*writing {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.worth() {
+		c.running--
 		return nil
 	}
-	batch := make([]*writing, 0, min(len(l.waiting), maxBatch))
-	left := l.waiting[:0:0]
+	batch := make([]*writing, 0, min(len(c.waiting), maxBatch))
+	left := c.waiting[:0:0]
 	size := 0
-	for i, w := range l.waiting {
+	for i, w := range c.waiting {
 		if len(batch) == maxBatch || size >= maxBatchBytes {
-			left = append(left, l.waiting[i:]...)
+			left = append(left, c.waiting[i:]...)
 			break
 		}
-		if l.tasks[w.commit.Task] {
+		if c.tasks[w.commit.Task] {
 			left = append(left, w)
 			continue
 		}
-		l.tasks[w.commit.Task] = true
+		c.tasks[w.commit.Task] = true
 		batch = append(batch, w)
 		size += len(w.commit.Events) + w.commit.Snapshot.Len()
 	}
-	if l.waiting = left; len(batch) == 0 {
-		l.running-- // what is left waits for a lane that goes on
+	if c.waiting = left; len(batch) == 0 {
+		c.running-- // what is left waits for a lane that goes on
 	}
-	l.flying += len(batch)
+	c.flying += len(batch)
 	return batch
 }
 
 // busyWith says whether a commit of a task of some shards is on its way.
-func (l *lanes) busyWith(shards persistence.ShardSet) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for task := range l.tasks {
+func (c *committer) busyWith(shards persistence.ShardSet) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for task := range c.tasks {
 		if shards.Has(task) {
 			return true
 		}
 	}
-	for w := range l.early {
+	for w := range c.early {
 		if shards.Has(w.commit.Task) {
 			return true
 		}
 	}
-	return slices.ContainsFunc(l.waiting, func(w *writing) bool { return shards.Has(w.commit.Task) })
+	return slices.ContainsFunc(c.waiting, func(w *writing) bool { return shards.Has(w.commit.Task) })
 }
 
-func (l *lanes) done(batch []*writing) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (c *committer) done(batch []*writing) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, w := range batch {
-		delete(l.tasks, w.commit.Task)
+		delete(c.tasks, w.commit.Task)
 	}
-	l.m.uncommitted.Add(-int64(len(batch)))
-	l.m.snapshots.gone(batch)
+	c.m.uncommitted.Add(-int64(len(batch)))
+	c.m.snapshots.gone(batch)
 }
 
 // write sends a batch until the store has answered each of its commits.
-func (l *lanes) write(batch []*writing) {
+func (c *committer) write(batch []*writing) {
 	commits := make([]persistence.Commit, len(batch))
 	for i, w := range batch {
 		commits[i] = w.commit
 	}
 	for try := 1; ; try++ {
-		started := l.m.cfg.Host.Clock.Now()
-		errs, err := l.m.commit(commits)
+		started := c.m.cfg.Host.Clock.Now()
+		errs, err := c.m.commit(commits)
 		switch {
 		case err == nil:
-			l.failures.Store(0)
-			l.m.outages.works(notWritten, batch[0].commit.Task)
-			l.m.metrics.committed(len(batch), l.m.cfg.Host.Clock.Now().Sub(started))
-			l.answer(batch, errs)
+			c.failures.Store(0)
+			c.m.outages.works(notWritten, batch[0].commit.Task)
+			c.m.metrics.committed(len(batch), c.m.cfg.Host.Clock.Now().Sub(started))
+			c.answer(batch, errs)
 			return
 		case errors.Is(err, persistence.ErrRefused):
-			l.m.outages.works(notWritten, batch[0].commit.Task)
-			l.split(batch, err)
+			c.m.outages.works(notWritten, batch[0].commit.Task)
+			c.split(batch, err)
 			return
-		case errors.Is(err, persistence.ErrFenced) || l.m.ctx.Err() != nil:
+		case errors.Is(err, persistence.ErrFenced) || c.m.ctx.Err() != nil:
 			return // nothing of this member is written any more, so nobody gets an answer
 		}
-		l.failures.Add(1)
-		l.m.outages.fails(notWritten, batch[0].commit.Task, err)
-		if !l.m.pause(storePause(try)) {
+		c.failures.Add(1)
+		c.m.outages.fails(notWritten, batch[0].commit.Task, err)
+		if !c.m.pause(storePause(try)) {
 			return
 		}
 	}
@@ -246,19 +246,19 @@ func (m *Member) bounded(d time.Duration) (context.Context, func()) {
 }
 
 // split finds the commit that the store refuses: the others are not to suffer from it.
-func (l *lanes) split(batch []*writing, err error) {
+func (c *committer) split(batch []*writing, err error) {
 	if len(batch) == 1 {
-		l.answer(batch, []error{err})
+		c.answer(batch, []error{err})
 		return
 	}
-	l.write(batch[:len(batch)/2])
-	l.write(batch[len(batch)/2:])
+	c.write(batch[:len(batch)/2])
+	c.write(batch[len(batch)/2:])
 }
 
-func (l *lanes) answer(batch []*writing, errs []error) {
-	l.done(batch)
+func (c *committer) answer(batch []*writing, errs []error) {
+	c.done(batch)
 	for i, w := range batch {
-		l.m.tell(w.reply, written{w.gen, errs[i]})
+		c.m.tell(w.reply, written{w.gen, errs[i]})
 	}
 }
 
