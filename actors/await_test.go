@@ -52,7 +52,7 @@ func (s *standstill) Commit(ctx context.Context, incarnation string, batch []per
 func (s *standstill) goOn() { s.goesOn.Do(func() { close(s.on) }) }
 
 // start begins the member.
-func (s *standstill) start(t *testing.T, cfg actors.Config) *theatre {
+func (s *standstill) start(t *testing.T, cfg actors.Config) *harness {
 	cfg.Store = s
 	cfg.Host.Park = func(func() bool) {
 		if s.asked.Load() {
@@ -66,7 +66,7 @@ func (s *standstill) start(t *testing.T, cfg actors.Config) *theatre {
 }
 
 // await asks the member, which goes on then, how a task has ended.
-func (s *standstill) await(t *testing.T, th *theatre, id string) (flow.TaskStatus, error) {
+func (s *standstill) await(t *testing.T, th *harness, id string) (flow.TaskStatus, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	s.asked.Store(true)

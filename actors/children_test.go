@@ -186,7 +186,7 @@ func TestAStepActorThatCrashedDoesNotTakeOverTheAlarmsOfTheOneAround(t *testing.
 	require.Zero(t, rung.Load(), "the task's own actor has that alarm")
 }
 
-func (th *theatre) rows(t *testing.T, id string) int {
+func (th *harness) rows(t *testing.T, id string) int {
 	t.Helper()
 	rows, err := th.store.Rows(t.Context(), id, 0, persistence.Part{Rows: 1000, Bytes: 1 << 20})
 	require.NoError(t, err)
@@ -206,7 +206,7 @@ func TestTheReportsOfAStepAreOneRow(t *testing.T) {
 	require.Equal(t, 2, th.rows(t, id))
 }
 
-func (th *theatre) eventuallySteps(t *testing.T, n int64) {
+func (th *harness) eventuallySteps(t *testing.T, n int64) {
 	t.Helper()
 	require.Eventually(t, func() bool { return th.Stats().Actors["step"] == n }, patience, time.Millisecond)
 }

@@ -24,20 +24,20 @@ type circuit struct {
 	store persistence.Store
 
 	mu      sync.Mutex
-	members map[string]*theatre // that live, by incarnation
-	owner   [persistence.Shards]*theatre
-	lines   map[*theatre]*line
+	members map[string]*harness // that live, by incarnation
+	owner   [persistence.Shards]*harness
+	lines   map[*harness]*line
 }
 
 func newCircuit(store persistence.Store) *circuit {
 	if store == nil {
 		store = model.New(model.Options{})
 	}
-	return &circuit{store: store, members: map[string]*theatre{}, lines: map[*theatre]*line{}}
+	return &circuit{store: store, members: map[string]*harness{}, lines: map[*harness]*line{}}
 }
 
 // newPair is two members, the first of which owns everything, and the ledger of what both carry.
-func newPair(t *testing.T, store persistence.Store) (c *circuit, l *ledger, a, b *theatre) {
+func newPair(t *testing.T, store persistence.Store) (c *circuit, l *ledger, a, b *harness) {
 	t.Helper()
 	c, l = newCircuit(store), newLedger()
 	a = c.join(t, withFunc(l.carrier("a")))
@@ -46,7 +46,7 @@ func newPair(t *testing.T, store persistence.Store) (c *circuit, l *ledger, a, b
 }
 
 // join adds a member that owns nothing yet.
-func (c *circuit) join(t *testing.T, cfg actors.Config) *theatre {
+func (c *circuit) join(t *testing.T, cfg actors.Config) *harness {
 	t.Helper()
 	l := &line{circuit: c}
 	cfg.Store, cfg.Others = c.store, l
@@ -59,7 +59,7 @@ func (c *circuit) join(t *testing.T, cfg actors.Config) *theatre {
 }
 
 // move has a member own shards, which may be another one's until then.
-func (c *circuit) move(t *testing.T, to *theatre, shards ...int) {
+func (c *circuit) move(t *testing.T, to *harness, shards ...int) {
 	t.Helper()
 	if from := c.at(shards[0]); from != nil {
 		require.NoError(t, from.Lose(t.Context(), shards))
@@ -68,7 +68,7 @@ func (c *circuit) move(t *testing.T, to *theatre, shards ...int) {
 }
 
 // give has a member own shards that nobody owns any more.
-func (c *circuit) give(to *theatre, shards ...int) {
+func (c *circuit) give(to *harness, shards ...int) {
 	c.mu.Lock()
 	for _, shard := range shards {
 		c.owner[shard] = to
@@ -77,14 +77,14 @@ func (c *circuit) give(to *theatre, shards ...int) {
 	to.Gain(shards)
 }
 
-func (c *circuit) at(shard int) *theatre {
+func (c *circuit) at(shard int) *harness {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.owner[shard]
 }
 
 // die ends a member as a crash would, and has the store fence it.
-func (c *circuit) die(t *testing.T, th *theatre) {
+func (c *circuit) die(t *testing.T, th *harness) {
 	t.Helper()
 	th.Kill()
 	c.mu.Lock()
@@ -94,7 +94,7 @@ func (c *circuit) die(t *testing.T, th *theatre) {
 }
 
 // leave forgets a member that has left by itself.
-func (c *circuit) leave(th *theatre) {
+func (c *circuit) leave(th *harness) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.members, th.Incarnation())
@@ -156,7 +156,7 @@ func (l *line) deliver(ctx context.Context, o engine.Order) engine.Outcome {
 }
 
 // travel has a member carry out an order that comes, and is answered, in bytes.
-func travel(ctx context.Context, th *theatre, o engine.Order) engine.Outcome {
+func travel(ctx context.Context, th *harness, o engine.Order) engine.Outcome {
 	sent, err := engine.Marshal(&engine.Orders{o})
 	if err != nil {
 		return engine.Outcome{Err: err}

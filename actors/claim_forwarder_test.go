@@ -27,7 +27,7 @@ func halves() (one, other []int) {
 }
 
 // beginIn begins tasks at a member until so many of them are its own.
-func beginIn(t *testing.T, th *theatre, version, params string, n int) {
+func beginIn(t *testing.T, th *harness, version, params string, n int) {
 	t.Helper()
 	for n > 0 {
 		if _, _, err := th.StartTask(t.Context(), engine.NewTask{VersionID: version, Params: json.RawMessage(params)}); err == nil {
@@ -127,7 +127,7 @@ func TestAJobThatWasClaimedOfAMemberThatHasGoneIsFoundAtItsNewOwner(t *testing.T
 	require.ElementsMatch(t, begun, have)
 }
 
-func beginAt(t *testing.T, th *theatre, flow string, n int) (ids []string) {
+func beginAt(t *testing.T, th *harness, flow string, n int) (ids []string) {
 	version := th.publish(t, flow)
 	for range n {
 		ids = append(ids, th.begin(t, version, `{}`))
@@ -156,7 +156,7 @@ func (s *stuck) Load(ctx context.Context, ids []string) ([]*persistence.Record, 
 }
 
 // withOneStuck is a member with a task of a version at rest, which the store does not give.
-func withOneStuck(t *testing.T, definition string) (th *theatre, version, id string, s *stuck) {
+func withOneStuck(t *testing.T, definition string) (th *harness, version, id string, s *stuck) {
 	t.Helper()
 	s = &stuck{Store: model.New(model.Options{}), release: make(chan struct{})}
 	s.task.Store("nobody's")

@@ -113,7 +113,7 @@ func TestThatAJobHasBegunIsToldToWhoeverHasItsTask(t *testing.T) {
 	b, e := c.join(t, busy), c.join(t, withFunc(l.carrier("e")))
 	version := a.publish(t, oneJob)
 	id, other := a.begin(t, version, `{}`), a.begin(t, version, `{}`)
-	for _, gone := range []*theatre{a, e} { // what was returned only once nobody tells of
+	for _, gone := range []*harness{a, e} { // what was returned only once nobody tells of
 		if gone == e {
 			c.give(e, persistence.AllShards()...)
 		}

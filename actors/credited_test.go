@@ -26,7 +26,7 @@ func TestCreditsAreForgottenOfAMemberThatIsSaidToBeGoneAsTheyCome(t *testing.T) 
 	c := newCircuit(nil)
 	b := c.join(t, actors.Config{})
 	cfg, s := withSessions(t, 0)
-	var a *theatre
+	var a *harness
 	cfg.Relay = overtaken{s, func() { a.Gone(b.Incarnation(), false) }}
 	a = c.join(t, cfg)
 	a.Credited(&engine.Credits{Member: b.Incarnation(), Turn: 1, List: []engine.Credit{{Services: []string{"s"}, Workers: 1, Free: 1}}})

@@ -11,7 +11,7 @@ import (
 )
 
 // afterDowntime is a member that comes when a claim of another one's time has run out, and that claim.
-func afterDowntime(t *testing.T, visibility time.Duration) (*theatre, engine.Claimed) {
+func afterDowntime(t *testing.T, visibility time.Duration) (*harness, engine.Claimed) {
 	store := newLeaping()
 	before := start(t, actors.Config{Store: store, Visibility: time.Hour})
 	before.begin(t, before.publish(t, queueOf("x")), `{}`)

@@ -78,7 +78,7 @@ func TestThoseOutsideHearThatTheStoreIsAway(t *testing.T) {
 }
 
 func TestAWatchEndsByAnErrorWhenTheMemberGoes(t *testing.T) {
-	for name, end := range map[string]func(*theatre){"in order": func(th *theatre) { require.NoError(t, th.Stop(t.Context())) }, "at once": func(th *theatre) { th.Kill() }} {
+	for name, end := range map[string]func(*harness){"in order": func(th *harness) { require.NoError(t, th.Stop(t.Context())) }, "at once": func(th *harness) { th.Kill() }} {
 		t.Run(name, func(t *testing.T) {
 			th := start(t, actors.Config{})
 			id := th.begin(t, th.publish(t, queueOf("x")), `{}`)

@@ -24,7 +24,7 @@ const twoInARow = `{"start":"a","nodes":{
 	"edges":[{"from":"a","action":"next","to":"b"}]}`
 
 // exchange reports the end of a job, and asks for so many others.
-func (th *theatre) exchange(ctx context.Context, done engine.Claimed, limit int, services ...string) (engine.Exchanged, error) {
+func (th *harness) exchange(ctx context.Context, done engine.Claimed, limit int, services ...string) (engine.Exchanged, error) {
 	order, err := engine.Completing(done.Job.ID(), flow.Report{Output: json.RawMessage(`1`), Token: done.Token})
 	if err != nil {
 		return engine.Exchanged{}, err
@@ -34,7 +34,7 @@ func (th *theatre) exchange(ctx context.Context, done engine.Claimed, limit int,
 
 // firstOf is the only job there is, taken by a poll that has waited until the queue knows of no other in the store: what a report begins is
 // given to its sender only when the queue knows that nothing older waits.
-func (th *theatre) firstOf(t *testing.T, service string) engine.Claimed {
+func (th *harness) firstOf(t *testing.T, service string) engine.Claimed {
 	t.Helper()
 	got := th.poll(t, 0, 2, service)
 	require.Len(t, got, 1)
@@ -42,7 +42,7 @@ func (th *theatre) firstOf(t *testing.T, service string) engine.Claimed {
 }
 
 // awaitReady waits until the queue has as many jobs in memory.
-func (th *theatre) awaitReady(t *testing.T, jobs int64) {
+func (th *harness) awaitReady(t *testing.T, jobs int64) {
 	t.Helper()
 	require.Eventually(t, func() bool { return th.Stats().Ready == jobs }, patience, time.Millisecond)
 }

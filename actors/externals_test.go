@@ -32,7 +32,7 @@ func (s *tardy) NextExternals(ctx context.Context, shards persistence.ShardSet, 
 }
 
 // knows waits until the actor of a task has done what follows from its work having begun outside.
-func (th *theatre) knows(t *testing.T, task string) {
+func (th *harness) knows(t *testing.T, task string) {
 	t.Helper()
 	for row, err := range th.Watch(t.Context(), task, 0) {
 		require.NoError(t, err)

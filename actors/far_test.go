@@ -153,7 +153,7 @@ func (l *handLine) say(r *attach.Result) {
 }
 
 // three are members that share all tasks. Workers attach to any.
-func three(t *testing.T, c *circuit, grace time.Duration) (members []*theatre, sessions []*attached.Sessions) {
+func three(t *testing.T, c *circuit, grace time.Duration) (members []*harness, sessions []*attached.Sessions) {
 	for range 3 {
 		cfg, s := withSessions(t, grace)
 		members, sessions = append(members, c.join(t, cfg)), append(sessions, s)
@@ -165,7 +165,7 @@ func three(t *testing.T, c *circuit, grace time.Duration) (members []*theatre, s
 }
 
 // beginAll starts so many tasks of a version, at all members.
-func (c *circuit) beginAll(t *testing.T, members []*theatre, version string, n int) (ids []string) {
+func (c *circuit) beginAll(t *testing.T, members []*harness, version string, n int) (ids []string) {
 	for len(ids) < n {
 		for _, th := range members {
 			if id, _, err := th.StartTask(t.Context(), engine.NewTask{VersionID: version, Params: []byte(listOf(3))}); err == nil {
@@ -263,9 +263,9 @@ func TestAJobThatWaitsToBeGivenAwayIsNotGivenOnceItsTaskHasBeenElsewhere(t *test
 		<-gate
 		return false
 	}
-	first := c.beginAll(t, []*theatre{a}, version, 1)[0]
+	first := c.beginAll(t, []*harness{a}, version, 1)[0]
 	<-asked // a is on its way with the first one's job: others wait
-	ids := c.beginAll(t, []*theatre{a}, version, 5)
+	ids := c.beginAll(t, []*harness{a}, version, 5)
 	for _, id := range ids {
 		if persistence.ShardOf(id) == persistence.ShardOf(first) {
 			continue
@@ -276,7 +276,7 @@ func TestAJobThatWaitsToBeGivenAwayIsNotGivenOnceItsTaskHasBeenElsewhere(t *test
 		c.move(t, a, shardOf(id)...)
 	}
 	open()
-	last := c.beginAll(t, []*theatre{a}, version, 1)[0]
+	last := c.beginAll(t, []*harness{a}, version, 1)[0]
 	for _, id := range []string{first, last} {
 		require.Equal(t, flow.TaskCompleted, c.ended(t, id).State.Status)
 	}
@@ -284,8 +284,8 @@ func TestAJobThatWaitsToBeGivenAwayIsNotGivenOnceItsTaskHasBeenElsewhere(t *test
 }
 
 func TestAMemberWithoutTheWorkerMayEndWhileItsJobsAreDone(t *testing.T) {
-	for name, end := range map[string]func(*testing.T, *circuit, []*theatre){
-		"in order": func(t *testing.T, c *circuit, members []*theatre) {
+	for name, end := range map[string]func(*testing.T, *circuit, []*harness){
+		"in order": func(t *testing.T, c *circuit, members []*harness) {
 			for shard := range persistence.Shards {
 				if c.at(shard) == members[0] {
 					c.move(t, members[1], shard)
@@ -294,7 +294,7 @@ func TestAMemberWithoutTheWorkerMayEndWhileItsJobsAreDone(t *testing.T) {
 			require.NoError(t, members[0].Stop(t.Context()))
 			c.leave(members[0])
 		},
-		"killed": func(t *testing.T, c *circuit, members []*theatre) {
+		"killed": func(t *testing.T, c *circuit, members []*harness) {
 			c.die(t, members[0])
 			for _, th := range members[1:] {
 				th.Gone(members[0].Incarnation(), false)
@@ -344,7 +344,7 @@ func TestACancelReachesAnAttachedWorkerAtAnotherMember(t *testing.T) {
 
 func TestAStepThatCrashesAsItGivesAJobToAnotherMemberGivesItAgain(t *testing.T) {
 	c := newCircuit(nil)
-	var members []*theatre
+	var members []*harness
 	var sessions []*attached.Sessions
 	var mu sync.Mutex
 	crashes := map[string]int{} // by task; after a few more its step would fail

@@ -51,7 +51,7 @@ func TestAJobIsClaimedByAPollerAtAnotherMember(t *testing.T) {
 }
 
 // foundUntold has a poller at b get a job of a task of a's, of which b was not told.
-func foundUntold(t *testing.T, clock actors.Clock) (a, b *theatre, version string) {
+func foundUntold(t *testing.T, clock actors.Clock) (a, b *harness, version string) {
 	c := newCircuit(model.New(model.Options{Now: clock.Now}))
 	cfg := actors.Config{Host: actors.Host{Clock: clock}}
 	a = c.join(t, cfg)
@@ -84,7 +84,7 @@ func TestPollersOfAllMembersGetEachJobOnce(t *testing.T) {
 	c := newCircuit(nil)
 	a := c.join(t, actors.Config{})
 	c.give(a, persistence.AllShards()...)
-	members := []*theatre{a, c.join(t, actors.Config{}), c.join(t, actors.Config{})}
+	members := []*harness{a, c.join(t, actors.Config{}), c.join(t, actors.Config{})}
 	a.begin(t, a.publish(t, queueOverAList), listOf(200))
 	got := make(chan engine.Claimed, 1000)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -63,7 +63,7 @@ func TestMovesBackAndForthRepeatNoWork(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 0))
 			c, l := newCircuit(nil), newLedger()
 			close(l.free)
-			members := []*theatre{c.join(t, withFunc(l.carrier("a"))), c.join(t, withFunc(l.carrier("b"))), c.join(t, withFunc(l.carrier("c")))}
+			members := []*harness{c.join(t, withFunc(l.carrier("a"))), c.join(t, withFunc(l.carrier("b"))), c.join(t, withFunc(l.carrier("c")))}
 			for shard := range persistence.Shards {
 				c.give(members[rng.IntN(3)], shard)
 			}
@@ -143,7 +143,7 @@ func holdingUp() (store persistence.Store, committing, release chan struct{}) {
 }
 
 // loseInVain has a member begin to hand a task's shard over, and get it back before that is done.
-func (c *circuit) loseInVain(t *testing.T, a *theatre, id string) {
+func (c *circuit) loseInVain(t *testing.T, a *harness, id string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	lost := make(chan error, 1)
@@ -227,7 +227,7 @@ func TestThoseWhoWaitForATaskAreToldThatItMoves(t *testing.T) {
 }
 
 // handedOver has a member lose everything, and fails when that takes for ever.
-func handedOver(t *testing.T, c *circuit, from, to *theatre) {
+func handedOver(t *testing.T, c *circuit, from, to *harness) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

@@ -14,7 +14,7 @@ import (
 )
 
 // quickly joins a member to a circuit whose store has the same clock.
-func (c *circuit) quickly(t *testing.T, clock quick, cfg actors.Config) *theatre {
+func (c *circuit) quickly(t *testing.T, clock quick, cfg actors.Config) *harness {
 	cfg.Host.Clock = clock
 	return c.join(t, cfg)
 }
@@ -31,7 +31,7 @@ func TestAJobIsCalledOffThoughItsOwnerEndedBeforeItSaidSo(t *testing.T) {
 				called <- j.ID()
 				return flow.Report{Error: "called off"}
 			})
-			members := []*theatre{c.quickly(t, clock, cfg), c.quickly(t, clock, cfg), c.quickly(t, clock, cfg)}
+			members := []*harness{c.quickly(t, clock, cfg), c.quickly(t, clock, cfg), c.quickly(t, clock, cfg)}
 			carrier, owner := members[0], members[1]
 			c.give(carrier, persistence.AllShards()...)
 			version := carrier.publish(t, oneJob)
@@ -42,7 +42,7 @@ func TestAJobIsCalledOffThoughItsOwnerEndedBeforeItSaidSo(t *testing.T) {
 			require.NoError(t, owner.Cancel(t.Context(), id, flow.Cancel{Force: true}))
 			require.Equal(t, flow.TaskCanceled, c.ended(t, id).State.Status)
 			c.die(t, owner)
-			for _, th := range []*theatre{members[0], members[2]} {
+			for _, th := range []*harness{members[0], members[2]} {
 				th.Gone(owner.Incarnation(), false)
 			}
 			c.give(members[next], persistence.AllShards()...)

@@ -38,7 +38,7 @@ nodes:
 `
 
 // flows makes the flows a and b and tells their versions and ids.
-func (th *theatre) flows(t *testing.T) (versionA, versionB, a, b string) {
+func (th *harness) flows(t *testing.T) (versionA, versionB, a, b string) {
 	versionA, versionB = th.publish(t, twoJobs), th.publish(t, otherJob)
 	planA, err := th.reader.Plan(t.Context(), versionA)
 	require.NoError(t, err)

@@ -112,7 +112,7 @@ type ahead struct {
 func (a *ahead) Now() time.Time { return time.Now().Add(time.Duration(a.by.Load())) }
 
 // late is a member whose lease has not been renewed for longer than it runs.
-func late(t *testing.T, store persistence.Store, err error) *theatre {
+func late(t *testing.T, store persistence.Store, err error) *harness {
 	slow := &lagging{Store: store, err: err, asked: make(chan struct{}, 1)}
 	clock := &ahead{}
 	th := start(t, actors.Config{Store: slow, Host: actors.Host{Clock: clock}, Lease: 30 * time.Minute})

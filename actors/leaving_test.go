@@ -19,7 +19,7 @@ import (
 
 // askedAbroad is a poller of a member whose caller has gone while a job of another member's task was being claimed for it. What it is
 // answered comes when it is let go.
-func askedAbroad(t *testing.T, c *circuit, at, owner *theatre) (let func()) {
+func askedAbroad(t *testing.T, c *circuit, at, owner *harness) (let func()) {
 	claiming, release := make(chan struct{}), make(chan struct{})
 	c.lines[at].after = func(o engine.Order) {
 		if _, ok := o.Command.(flow.Claim); ok {
@@ -27,7 +27,7 @@ func askedAbroad(t *testing.T, c *circuit, at, owner *theatre) (let func()) {
 			<-release
 		}
 	}
-	c.beginAll(t, []*theatre{owner}, owner.publish(t, queueOf("x")), 1)
+	c.beginAll(t, []*harness{owner}, owner.publish(t, queueOf("x")), 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	gone := make(chan error, 1)
 	go func() {
@@ -75,7 +75,7 @@ func TestAMemberWhoseTasksGoToRestBringsOthersWhatIsTheirs(t *testing.T) {
 	c.give(a, persistence.AllShards()[:512]...)
 	b := c.join(t, actors.Config{Visibility: time.Hour})
 	c.give(b, persistence.AllShards()[512:]...)
-	c.beginAll(t, []*theatre{a}, a.publish(t, oneJob), 1)
+	c.beginAll(t, []*harness{a}, a.publish(t, oneJob), 1)
 	<-committing // its task cannot rest until that is stored
 	let := askedAbroad(t, c, a, b)
 	stopped := make(chan error, 1)

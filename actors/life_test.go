@@ -26,14 +26,14 @@ nodes:
   wait: {kind: approval, params: {approval_key: $shared.ok}, post: {output_key: answer}}
 `
 
-func (th *theatre) begin(t *testing.T, version, params string) string {
+func (th *harness) begin(t *testing.T, version, params string) string {
 	t.Helper()
 	id, _, err := th.StartTask(t.Context(), engine.NewTask{VersionID: version, Params: json.RawMessage(params)})
 	require.NoError(t, err)
 	return id
 }
 
-func (th *theatre) eventuallyEmpty(t *testing.T) {
+func (th *harness) eventuallyEmpty(t *testing.T) {
 	t.Helper()
 	require.Eventually(t, func() bool { return th.Stats().Actors["task"] == 0 }, patience, 5*time.Millisecond)
 }

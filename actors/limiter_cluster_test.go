@@ -18,7 +18,7 @@ import (
 )
 
 // keyed is two members that share the tasks, and the gauge of what both carry.
-func keyedPair(t *testing.T) (c *circuit, g *gauge, a, b *theatre) {
+func keyedPair(t *testing.T) (c *circuit, g *gauge, a, b *harness) {
 	c, g = newCircuit(nil), newGauge()
 	a, b = c.join(t, gauged(g)), c.join(t, gauged(g))
 	c.give(a, persistence.AllShards()[:512]...)
@@ -187,7 +187,7 @@ func (s *tally) of(key string) int {
 func named(keys ...string) engine.Keys { return engine.Keys{Names: keys} }
 
 // probe has a member decide about another key some times, one after the other: what is decided without end shows.
-func (s *tally) probe(t *testing.T, th *theatre, times int) {
+func (s *tally) probe(t *testing.T, th *harness, times int) {
 	t.Helper()
 	for range times {
 		before := s.of("probe")
@@ -197,7 +197,7 @@ func (s *tally) probe(t *testing.T, th *theatre, times int) {
 }
 
 // keyHeld is a member that has given the key jobs:crm to many units of a task of another one, which it cannot reach.
-func keyHeld(t *testing.T, units int) (store *tally, owner *theatre) {
+func keyHeld(t *testing.T, units int) (store *tally, owner *harness) {
 	store = newTally()
 	c, g := newCircuit(store), newGauge()
 	a, b := c.join(t, gauged(g)), c.join(t, gauged(g))

@@ -26,7 +26,7 @@ func newLives(deliveries int) *lives {
 	return l
 }
 
-func (l *lives) start(t *testing.T) *theatre {
+func (l *lives) start(t *testing.T) *harness {
 	t.Helper()
 	answer := l.answer
 	cfg := withFunc(func(ctx context.Context, j flow.Job) flow.Report {
@@ -42,7 +42,7 @@ func (l *lives) start(t *testing.T) *theatre {
 	return start(t, cfg)
 }
 
-func stopSoon(t *testing.T, th *theatre) {
+func stopSoon(t *testing.T, th *harness) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	require.NoError(t, th.Stop(ctx))

@@ -43,7 +43,7 @@ func (s *takings) Load(ctx context.Context, ids []string) ([]*persistence.Record
 func TestVeryManyTasksMoveWithoutStandingInTheWayOfOthers(t *testing.T) {
 	const many = 6_000
 	var most atomic.Int64
-	var a *theatre
+	var a *harness
 	moving := make(chan struct{})
 	store := faulty.Wrap(model.New(model.Options{}), faulty.Hooks{Commit: func(_ string, batch []persistence.Commit) faulty.Fault {
 		select {

@@ -22,8 +22,8 @@ type carry func(context.Context, flow.Job) flow.Report
 
 func (f carry) Carry(ctx context.Context, j flow.Job) flow.Report { return f(ctx, j) }
 
-// theatre is a member on a store of its own.
-type theatre struct {
+// harness is a member on a store of its own.
+type harness struct {
 	*actors.Member
 	store  persistence.Store
 	reader *persistence.Reader
@@ -38,7 +38,7 @@ func openStore(t *testing.T, path string) persistence.Store {
 // patience is how long tests wait for what comes at once when the machine has time for it.
 const patience = time.Minute
 
-func start(t *testing.T, cfg actors.Config) *theatre {
+func start(t *testing.T, cfg actors.Config) *harness {
 	t.Helper()
 	cfg.Lease = cmp.Or(cfg.Lease, time.Hour) // a machine may be busy for longer than the default
 	if cfg.Store == nil {
@@ -49,11 +49,11 @@ func start(t *testing.T, cfg actors.Config) *theatre {
 	m, err := actors.Start(t.Context(), cfg)
 	require.NoError(t, err)
 	t.Cleanup(m.Kill)
-	return &theatre{Member: m, store: cfg.Store, reader: cfg.Reader}
+	return &harness{Member: m, store: cfg.Store, reader: cfg.Reader}
 }
 
 // publish stores a definition as a flow's only version.
-func (th *theatre) publish(t *testing.T, definition string) string {
+func (th *harness) publish(t *testing.T, definition string) string {
 	t.Helper()
 	flowID := "flow-" + t.Name() + time.Now().Format("150405.000000000")
 	require.NoError(t, th.store.CreateFlow(t.Context(), persistence.Flow{ID: flowID, Name: t.Name()}))
@@ -62,14 +62,14 @@ func (th *theatre) publish(t *testing.T, definition string) string {
 	return v.ID
 }
 
-func (th *theatre) run(t *testing.T, version, params string) *persistence.View {
+func (th *harness) run(t *testing.T, version, params string) *persistence.View {
 	t.Helper()
 	id, _, err := th.StartTask(t.Context(), engine.NewTask{VersionID: version, Params: json.RawMessage(params)})
 	require.NoError(t, err)
 	return th.ended(t, id)
 }
 
-func (th *theatre) ended(t *testing.T, id string) *persistence.View {
+func (th *harness) ended(t *testing.T, id string) *persistence.View {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

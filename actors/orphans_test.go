@@ -117,7 +117,7 @@ func TestACarrierIsAskedAgainForJobsThatHaveNotEnded(t *testing.T) {
 	clock := quick{time.Now()}
 	w := &written{then: func() error { return faulty.ErrLost }}
 	c, l := newCircuit(w.store(model.Options{Now: clock.Now})), newLedger().freed()
-	var members [2]*theatre
+	var members [2]*harness
 	for i := range members {
 		cfg := withFunc(l.carrier(fmt.Sprint(i)))
 		cfg.Host.Clock = clock

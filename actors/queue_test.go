@@ -28,7 +28,7 @@ nodes:
   each: {kind: foreach, exec_type: queue, service: x, parallel_mode: concurrent, prep: {input_key: $params.list}, post: {output_key: out}}
 `
 
-func (th *theatre) poll(t *testing.T, wait time.Duration, limit int, services ...string) []engine.Claimed {
+func (th *harness) poll(t *testing.T, wait time.Duration, limit int, services ...string) []engine.Claimed {
 	t.Helper()
 	got, err := th.Poll(t.Context(), engine.Poll{Worker: "w", Services: services, Max: limit, Wait: wait})
 	require.NoError(t, err)
@@ -140,7 +140,7 @@ func TestAJobThatAPollerWaitsForIsClaimedInTheRowItBeginsIn(t *testing.T) {
 }
 
 // again stops a member and starts another one on the same store.
-func (th *theatre) again(t *testing.T, cfg actors.Config) *theatre {
+func (th *harness) again(t *testing.T, cfg actors.Config) *harness {
 	t.Helper()
 	require.NoError(t, th.Stop(t.Context()))
 	cfg.Store = th.store

@@ -12,7 +12,7 @@ import (
 )
 
 // handOut begins a task whose only job a poll gets that waits for it.
-func handOut(t *testing.T, visibility time.Duration, unlisted bool) (*theatre, engine.Claimed) {
+func handOut(t *testing.T, visibility time.Duration, unlisted bool) (*harness, engine.Claimed) {
 	const wait = patience + time.Millisecond // nobody else waits for just so long
 	clock := newNoting(wait)
 	th := start(t, actors.Config{Visibility: visibility, Host: actors.Host{Clock: clock}})
@@ -32,7 +32,7 @@ func handOut(t *testing.T, visibility time.Duration, unlisted bool) (*theatre, e
 }
 
 // queued are the ids of the jobs in the queue of the store.
-func (th *theatre) queued(t *testing.T) (ids []string) {
+func (th *harness) queued(t *testing.T) (ids []string) {
 	rows, err := th.store.QueueRows(t.Context(), nil, 0, "", 10)
 	require.NoError(t, err)
 	for _, r := range rows {
@@ -44,19 +44,19 @@ func (th *theatre) queued(t *testing.T) (ids []string) {
 func TestAJobThatAPollerGetsAsItBeginsComesToTheQueueWhenThatIsOfUse(t *testing.T) {
 	for name, tt := range map[string]struct {
 		unlisted bool
-		does     func(*testing.T, *theatre, engine.Claimed)
+		does     func(*testing.T, *harness, engine.Claimed)
 		listed   bool
 	}{
-		"its poller wants it to be there": {false, func(*testing.T, *theatre, engine.Claimed) {}, true},
-		"nothing is told of it":           {true, func(*testing.T, *theatre, engine.Claimed) {}, false},
-		"its worker says what it does": {true, func(t *testing.T, th *theatre, c engine.Claimed) {
+		"its poller wants it to be there": {false, func(*testing.T, *harness, engine.Claimed) {}, true},
+		"nothing is told of it":           {true, func(*testing.T, *harness, engine.Claimed) {}, false},
+		"its worker says what it does": {true, func(t *testing.T, th *harness, c engine.Claimed) {
 			require.NoError(t, th.Do(t.Context(), c.Job.Task, flow.Note{Address: c.Job.Address, Token: c.Token, Text: "running"}, ""))
 		}, true},
-		"its claim is prolonged": {true, func(t *testing.T, th *theatre, c engine.Claimed) {
+		"its claim is prolonged": {true, func(t *testing.T, th *harness, c engine.Claimed) {
 			_, err := th.Extend(t.Context(), "w", []string{c.Job.ID()}, c.Token, 2*time.Hour)
 			require.NoError(t, err)
 		}, true},
-		"it is given back, and got by another one": {true, func(t *testing.T, th *theatre, c engine.Claimed) {
+		"it is given back, and got by another one": {true, func(t *testing.T, th *harness, c engine.Claimed) {
 			require.NoError(t, th.Do(t.Context(), c.Job.Task, flow.GiveBack{Address: c.Job.Address, Token: c.Token}, ""))
 			require.Equal(t, []string{c.Job.ID()}, th.queued(t))
 			require.Len(t, th.poll(t, patience, 1, "x"), 1)

@@ -18,7 +18,7 @@ import (
 )
 
 // events counts those of a type in a task's journal.
-func (th *theatre) events(t *testing.T, task string, kind flow.EventType) (n int) {
+func (th *harness) events(t *testing.T, task string, kind flow.EventType) (n int) {
 	t.Helper()
 	rows, err := th.store.Rows(t.Context(), task, 0, persistence.Part{Rows: 10_000, Bytes: 1 << 30})
 	require.NoError(t, err)

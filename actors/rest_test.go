@@ -31,7 +31,7 @@ func (r *rests) said(task string) []*persistence.Rest {
 }
 
 // startNotingRests starts a member whose tasks leave memory soon.
-func startNotingRests(t *testing.T) (*theatre, *rests) {
+func startNotingRests(t *testing.T) (*harness, *rests) {
 	r := &rests{of: map[string][]*persistence.Rest{}}
 	th := start(t, actors.Config{IdleAfter: 30 * time.Millisecond, Store: faulty.Wrap(newLeaping(), faulty.Hooks{Commit: func(_ string, batch []persistence.Commit) faulty.Fault {
 		r.mu.Lock()

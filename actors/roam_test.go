@@ -212,9 +212,9 @@ func TestAJobIsNotBroughtWithAWrongTicket(t *testing.T) {
 }
 
 func TestAMemberThatIsStartedAnewGoesOnWithTheJobsOfItsWorkers(t *testing.T) {
-	for name, end := range map[string]func(*theatre) error{
-		"after a crash": func(th *theatre) error { th.Kill(); return nil },
-		"in order": func(th *theatre) error {
+	for name, end := range map[string]func(*harness) error{
+		"after a crash": func(th *harness) error { th.Kill(); return nil },
+		"in order": func(th *harness) error {
 			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 			defer cancel()
 			return th.Stop(ctx)

@@ -164,7 +164,7 @@ var jobsToBring = map[string]string{"for them alone": remoteJob, "that push work
 // realm is three members that share all tasks, and to which workers come and go.
 type realm struct {
 	*circuit
-	members  []*theatre
+	members  []*harness
 	sessions []*attached.Sessions
 	version  string
 }

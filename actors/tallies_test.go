@@ -20,7 +20,7 @@ import (
 
 // scrape reads a member's counters, gauges and how often a histogram was fed, by name and the values of labels in the order
 // of their names.
-func (th *theatre) scrape(t *testing.T) map[string]float64 {
+func (th *harness) scrape(t *testing.T) map[string]float64 {
 	t.Helper()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(th.Collectors()...)
@@ -40,7 +40,7 @@ func (th *theatre) scrape(t *testing.T) map[string]float64 {
 }
 
 // named stores a definition as the only version of a flow with a name.
-func (th *theatre) named(t *testing.T, slug, definition string) string {
+func (th *harness) named(t *testing.T, slug, definition string) string {
 	t.Helper()
 	require.NoError(t, th.store.CreateFlow(t.Context(), persistence.Flow{ID: "flow-" + slug, Slug: slug, Name: slug}))
 	v := persistence.Version{ID: "ver-" + slug, FlowID: "flow-" + slug, Number: 1, Status: "published", Definition: []byte(definition)}

@@ -12,7 +12,7 @@ import (
 )
 
 // order polls for one job after the other and says of which step and unit each is.
-func (th *theatre) order(t *testing.T, n int, services ...string) string {
+func (th *harness) order(t *testing.T, n int, services ...string) string {
 	t.Helper()
 	places := make([]string, n)
 	for i := range places {

@@ -13,7 +13,7 @@ import (
 )
 
 // unreadable writes a task whose journal comes from a Troupe of another time, with a job in the queue.
-func (th *theatre) unreadable(t *testing.T, version string) string {
+func (th *harness) unreadable(t *testing.T, version string) string {
 	t.Helper()
 	v, err := th.store.Version(t.Context(), version)
 	require.NoError(t, err)

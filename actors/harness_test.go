@@ -11,44 +11,44 @@ import (
 
 // What tests say to a member in one line.
 
-func (th *theatre) StartTask(ctx context.Context, n engine.NewTask) (id string, created bool, err error) {
+func (th *harness) StartTask(ctx context.Context, n engine.NewTask) (id string, created bool, err error) {
 	started, err := th.Member.StartTask(ctx, n)
 	return started.Task, started.Created, err
 }
 
-func (th *theatre) Do(ctx context.Context, task string, cmd flow.Command, request string) error {
+func (th *harness) Do(ctx context.Context, task string, cmd flow.Command, request string) error {
 	_, err := th.Tell(ctx, task, cmd, request)
 	return err
 }
 
-func (th *theatre) Tell(ctx context.Context, task string, cmd flow.Command, request string) ([]flow.Event, error) {
+func (th *harness) Tell(ctx context.Context, task string, cmd flow.Command, request string) ([]flow.Event, error) {
 	out, err := th.Member.Do(ctx, engine.Order{Task: task, Command: cmd, Request: request, Events: true})
 	return out.Events, err
 }
 
-func (th *theatre) Append(ctx context.Context, task string, at flow.Address, items []json.RawMessage, route, request string) ([]int, error) {
+func (th *harness) Append(ctx context.Context, task string, at flow.Address, items []json.RawMessage, route, request string) ([]int, error) {
 	return engine.Append(ctx, th.Member, task, flow.Append{Address: at, Items: items, Route: route}, request)
 }
 
-func (th *theatre) CompleteDirect(ctx context.Context, task string, at flow.Address, output json.RawMessage) (changed bool, err error) {
+func (th *harness) CompleteDirect(ctx context.Context, task string, at flow.Address, output json.RawMessage) (changed bool, err error) {
 	out, err := th.Member.Do(ctx, engine.Direct(task, at, output, ""))
 	return out.Changed > 0, err
 }
 
-func (th *theatre) FailDirect(ctx context.Context, task string, at flow.Address, text string) (changed bool, err error) {
+func (th *harness) FailDirect(ctx context.Context, task string, at flow.Address, text string) (changed bool, err error) {
 	out, err := th.Member.Do(ctx, engine.Direct(task, at, nil, text))
 	return out.Changed > 0, err
 }
 
-func (th *theatre) RetryTask(ctx context.Context, task, request string) error {
+func (th *harness) RetryTask(ctx context.Context, task, request string) error {
 	return th.Do(ctx, task, flow.RetryTask{}, request)
 }
 
-func (th *theatre) Cancel(ctx context.Context, task string, how flow.Cancel) error {
+func (th *harness) Cancel(ctx context.Context, task string, how flow.Cancel) error {
 	return th.Do(ctx, task, how, "")
 }
 
-func (th *theatre) Complete(ctx context.Context, job string, r flow.Report) error {
+func (th *harness) Complete(ctx context.Context, job string, r flow.Report) error {
 	order, err := engine.Completing(job, r)
 	if err != nil {
 		return err
@@ -57,11 +57,11 @@ func (th *theatre) Complete(ctx context.Context, job string, r flow.Report) erro
 	return err
 }
 
-func (th *theatre) Heartbeat(ctx context.Context, worker string, jobs []string, token string) (canceled []string, err error) {
+func (th *harness) Heartbeat(ctx context.Context, worker string, jobs []string, token string) (canceled []string, err error) {
 	return th.Extend(ctx, worker, jobs, token, 0)
 }
 
-func (th *theatre) Extend(ctx context.Context, worker string, jobs []string, token string, by time.Duration) (canceled []string, err error) {
+func (th *harness) Extend(ctx context.Context, worker string, jobs []string, token string, by time.Duration) (canceled []string, err error) {
 	x, err := engine.Extend(ctx, th.Member, worker, claimsOf(jobs, token), by)
 	return x.Canceled, err
 }
