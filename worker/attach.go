@@ -68,7 +68,6 @@ func (w *Worker) runAttached(ctx context.Context, services []string) error {
 	if err != nil {
 		return err
 	}
-	defer to.close()
 	jobs, abandon := context.WithCancel(context.WithoutCancel(ctx))
 	defer abandon()
 	streams, hangUp := context.WithCancel(context.WithoutCancel(ctx))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"runtime"
 	"slices"
@@ -20,8 +21,8 @@ import (
 
 // line is how streams to members are opened.
 type line struct {
-	token  string
-	client *http.Client
+	token     string
+	transport *http.Transport
 }
 
 // protocol is the version of the protocol that is spoken.
@@ -36,15 +37,22 @@ func newLine(cfg *Config) (*line, error) {
 	transport.Protocols = new(http.Protocols)
 	transport.Protocols.SetHTTP2(true)
 	transport.Protocols.SetUnencryptedHTTP2(true)
-	return &line{token: cfg.Token, client: &http.Client{Transport: packets.Whole{Transport: transport}}}, nil
+	return &line{token: cfg.Token, transport: transport}, nil
 }
-
-func (l *line) close() { l.client.CloseIdleConnections() }
 
 type stream = connect.BidiStreamForClient[attach.FromWorker, attach.ToWorker]
 
+// open has a connection made for one stream, which ends with ctx. The next stream would wait in vain on one that has been forgotten between the two.
 func (l *line) open(ctx context.Context, server string) *stream {
-	client := attach.NewWorkersClient(l.client, server, connect.WithAcceptCompression("gzip", nil, nil))
+	transport := l.transport.Clone()
+	transport.DialContext = func(dial context.Context, network, address string) (net.Conn, error) {
+		conn, err := l.transport.DialContext(dial, network, address)
+		if err == nil {
+			context.AfterFunc(ctx, func() { _ = conn.Close() })
+		}
+		return conn, err
+	}
+	client := attach.NewWorkersClient(&http.Client{Transport: packets.Whole{Transport: transport}}, server, connect.WithAcceptCompression("gzip", nil, nil))
 	s := client.Attach(ctx)
 	if l.token != "" {
 		s.RequestHeader().Set("Authorization", "Bearer "+l.token)

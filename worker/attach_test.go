@@ -31,15 +31,24 @@ func (m member) Attach(_ context.Context, s *stream) error {
 	return m(first.GetHello(), s)
 }
 
-// attachTo runs a worker that attaches to a member until the test, or stop, ends it. Ended says that it has.
-func attachTo(t *testing.T, m member, h worker.Handler) (leave func(), ended <-chan error) {
+// serve says where the member is.
+func (m member) serve(t *testing.T) (address string) {
 	_, serve := attach.NewWorkersHandler(m)
 	server := httptest.NewUnstartedServer(serve)
 	server.Config.Protocols = new(http.Protocols)
 	server.Config.Protocols.SetUnencryptedHTTP2(true)
 	server.Start()
 	t.Cleanup(server.Close)
-	w := worker.New(worker.Config{Server: server.URL, ID: "w", Attach: true, Concurrency: 1, Logger: slog.New(slog.DiscardHandler)})
+	return server.URL
+}
+
+// attachTo runs a worker that attaches to a member until the test, or stop, ends it. Ended says that it has.
+func attachTo(t *testing.T, m member, h worker.Handler) (leave func(), ended <-chan error) {
+	return attachAt(t, m.serve(t), h)
+}
+
+func attachAt(t *testing.T, address string, h worker.Handler) (leave func(), ended <-chan error) {
+	w := worker.New(worker.Config{Server: address, ID: "w", Attach: true, Concurrency: 1, Logger: slog.New(slog.DiscardHandler)})
 	w.Handle("s", h)
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
@@ -154,5 +163,24 @@ func TestAWorkerLeavesAMemberThatSaysNothing(t *testing.T) {
 		return nil
 	}, nil)
 	soon(t, came)
+	soon(t, came)
+}
+
+// A connection that is forgotten between the two stays open, and nothing comes through: what is opened on it is as silent.
+func TestAWorkerComesBackOverANewConnection(t *testing.T) {
+	came, over := make(chan struct{}, 100), make(chan struct{})
+	between, address := relayTo(t, member(func(_ *attach.Hello, s *stream) error {
+		m := welcome("s")
+		m.Welcome.HeartbeatMs = 100
+		_ = s.Send(m)
+		_, _ = s.Receive() // it has heard that
+		came <- struct{}{}
+		<-over
+		return nil
+	}).serve(t))
+	t.Cleanup(func() { close(over) })
+	attachAt(t, address, nil)
+	soon(t, came)
+	between.forget()
 	soon(t, came)
 }
