@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"errors"
-	"net/http"
 	"sync"
 	"time"
 
@@ -192,10 +191,4 @@ func (w *Worker) complete(ctx context.Context, done wire.Report) (passed bool) {
 			return false
 		}
 	}
-}
-
-// unfit says that it is the result which the engine did not like.
-func unfit(err error) bool {
-	status := statusOf(err)
-	return status == http.StatusBadRequest || status == http.StatusRequestEntityTooLarge || status == http.StatusUnprocessableEntity
 }

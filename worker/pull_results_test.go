@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -35,6 +36,33 @@ func TestAResultIsDeliveredInTheEnd(t *testing.T) {
 		done := <-e.completed
 		require.Equal(t, "1", done.Job)
 		require.Equal(t, `1`, string(done.Output))
+	}
+}
+
+// A member keeps a job for a worker that lives, so a result must not be let go of because of what something on the way says.
+func TestAResultOutlastsAnswersThatAreNoMembers(t *testing.T) {
+	page := func(code int) func(http.ResponseWriter) {
+		return func(w http.ResponseWriter) {
+			w.Header().Set("Location", "/login")
+			w.WriteHeader(code)
+			_, _ = io.WriteString(w, "<html>")
+		}
+	}
+	for name, answer := range map[string]func(http.ResponseWriter){
+		"moved": page(301), "to a login": page(302), "401": page(401), "403": page(403), "404": page(404), "405": page(405), "502": page(502), "200": page(200),
+		"denied for a moment": status(401), "nothing": func(http.ResponseWriter) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newEngine(t)
+			e.first("reports", answer)
+			w := worker.New(config(e))
+			w.Handle("s", func(context.Context, worker.Job) (any, error) { return 1, nil })
+			run(t, w)
+			e.queue <- job("1", "s")
+			for range 2 {
+				require.Equal(t, `1`, string(soon(t, e.completed).Output))
+			}
+		})
 	}
 }
 

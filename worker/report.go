@@ -158,7 +158,7 @@ func errOf(err error, items []wire.Reported, i int) error {
 	case i >= len(items):
 		return &statusError{text: "the engine's answer leaves it out"}
 	case items[i].Problem != nil:
-		return &statusError{status: items[i].Problem.Status, text: items[i].Problem.Detail}
+		return &statusError{status: items[i].Problem.Status, text: items[i].Problem.Detail, told: true}
 	}
 	return nil
 }

@@ -56,6 +56,7 @@ type statusError struct {
 	status     int
 	text       string
 	retryAfter time.Duration
+	told       bool // by the engine, and not by something on the way to it
 }
 
 func (e *statusError) Error() string {
@@ -87,10 +88,24 @@ func statusOf(err error) int {
 	return 0
 }
 
-// hopeless says that the same request will be refused again.
+// hopeless says that the same request will be refused again. Something on the way to the engine may send it elsewhere for a while, or not
+// know the way; it is believed only that it does not take what is sent. Whether the worker is let in is found out by what it says of itself.
 func hopeless(err error) bool {
+	var e *statusError
+	if !errors.As(err, &e) || e.status < 400 || e.status >= 500 {
+		return false
+	}
+	switch e.status {
+	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusUnauthorized, http.StatusForbidden:
+		return false
+	}
+	return e.told || unfit(err)
+}
+
+// unfit says that it is the result which the engine did not like.
+func unfit(err error) bool {
 	status := statusOf(err)
-	return status >= 300 && status < 500 && status != http.StatusRequestTimeout && status != http.StatusTooManyRequests
+	return status == http.StatusBadRequest || status == http.StatusRequestEntityTooLarge || status == http.StatusUnprocessableEntity
 }
 
 func (s *server) post(ctx context.Context, path string, in, out any, limit time.Duration) error {
@@ -169,11 +184,12 @@ func readAnswer(resp *http.Response, answer []byte, out any) error {
 
 func refusal(resp *http.Response, answer []byte) *statusError {
 	var p wire.Problem
-	if json.Unmarshal(answer, &p) != nil || p.Detail == "" {
+	told := json.Unmarshal(answer, &p) == nil && p.Kind != ""
+	if p.Detail == "" {
 		p.Detail = fmt.Sprintf("%.200q", answer)
 	}
 	seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
-	return &statusError{resp.StatusCode, p.Detail, time.Duration(min(seconds, math.MaxInt32)) * time.Second}
+	return &statusError{resp.StatusCode, p.Detail, time.Duration(min(seconds, math.MaxInt32)) * time.Second, told}
 }
 
 // backoff spaces tries: longer and longer, never in step with others.

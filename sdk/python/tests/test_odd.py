@@ -18,7 +18,15 @@ ODD: List[Any] = [
     {"items": [7], "jobs": [None], "canceled": [{}]},
     {"items": [{"problem": {}}], "jobs": [{"id": "j", "token": "t", "task": "k", "service": "other", "input": 1}]},
 ]
+PAGES = [301, 302, 401, 403, 404, 405, 502]
 JOB = {"id": "j", "token": "t", "task": "k", "service": "s", "input": 20, "lease_ms": 300}
+
+
+class Page:
+    """What something on the way to a member may answer."""
+
+    def __init__(self, status: int) -> None:
+        self.status = status
 
 
 class Odd(ThreadingHTTPServer):
@@ -34,6 +42,7 @@ class Odd(ThreadingHTTPServer):
         self.lock = threading.Lock()
         self.asked: Dict[str, int] = {}
         self.given = False
+        self.pages: List[int] = []  # that reports are answered with first
         self.reported = threading.Event()
         self.results: List[Any] = []
         self.next: List[Any] = []  # jobs that come with the answer to reports which ask for some
@@ -59,6 +68,8 @@ class Odd(ThreadingHTTPServer):
                 given, self.given = self.given, True
                 return {"jobs": [] if given else [JOB]}
             if kind == "reports":
+                if self.pages:
+                    return Page(self.pages.pop())
                 self.results += [report["output"] for report in body["reports"]]
                 self.reported.set()
                 jobs, self.next = (self.next, []) if "next" in body else ([], self.next)
@@ -75,7 +86,11 @@ class Answers(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"] or 0)) or "null")
-        self.reply(json.dumps(self.server.answer(self.path.rsplit("/", 1)[1], body)))  # type: ignore[attr-defined]
+        answer = self.server.answer(self.path.rsplit("/", 1)[1], body)  # type: ignore[attr-defined]
+        if isinstance(answer, Page):
+            self.reply("<html>", answer.status)
+        else:
+            self.reply(json.dumps(answer))
 
     def do_PUT(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"] or 0))
@@ -85,8 +100,8 @@ class Answers(BaseHTTPRequestHandler):
         self.server.left.set()  # type: ignore[attr-defined]
         self.reply("[]")
 
-    def reply(self, text: str) -> None:
-        self.send_response(200)
+    def reply(self, text: str, status: int = 200) -> None:
+        self.send_response(status)
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
         self.wfile.write(text.encode())
@@ -142,6 +157,15 @@ class OddTest(unittest.TestCase):
         self.done.set()
         self.assertTrue(server.reported.wait(PATIENCE), f"the result is delivered: {server.asked}")
         self.assertEqual([40], server.results)
+
+    def test_a_result_outlasts_answers_that_are_no_members(self) -> None:
+        self.done.set()
+        for status in PAGES:
+            server = self.serve([])
+            server.pages = [status]
+            self.work(server)
+            self.assertTrue(server.reported.wait(PATIENCE), f"after {status} the result is delivered")
+            self.assertEqual([40], server.results)
 
     def test_jobs_come_with_the_answer_to_a_report(self) -> None:
         server = self.serve([])

@@ -8,7 +8,7 @@ from typing import Any, Dict, Optional
 
 from ._claims import Claim
 from ._transport import Backoff, Transport, segment
-from .errors import ProblemError, TroupeError
+from .errors import ProblemError, TroupeError, hopeless
 
 MOST_REMEMBERED = 16  # steps
 
@@ -43,7 +43,7 @@ class LargeParams:
                     path = f"/jobs/{segment(claim.job.id)}/params?token={segment(claim.token)}"
                     known.value = self._transport.call("GET", path)["params"]
                 except TroupeError as e:
-                    if isinstance(e, ProblemError) and not e.temporary and e.status < 500:
+                    if isinstance(e, ProblemError) and hopeless(e):
                         return False
                     if claim.job.wait_canceled(backoff.pause(e)):
                         return False

@@ -8,7 +8,7 @@ import threading
 from typing import Any, Callable, Dict, List, Optional
 
 from ._transport import Backoff, Transport, encode, part
-from .errors import ProblemError, TroupeError, of_problem
+from .errors import ProblemError, TroupeError, hopeless, of_problem, unfit
 from .job import MOST_LOG, Job, cut, failure_of, text_of, told_by
 
 MOST_REPORTS = 200  # in one request, unless one alone has more bytes
@@ -43,11 +43,6 @@ def failure_report(job: Job, token: str, error: BaseException, done: Callable[[]
     """The report of what a handler raised."""
     report = {"job": job.id, "token": token, **failure_of(job, error), **told_by(job)}
     return Delivery(job.id, token, encode(report), True, done)
-
-
-def _unfit(error: ProblemError) -> bool:
-    """It is the result which the member did not like."""
-    return error.status in (400, 413, 422)
 
 
 class Reporter:
@@ -98,7 +93,7 @@ class Reporter:
             try:
                 batch, error = self._try(batch)
             except ProblemError as e:
-                if len(batch) > 1 and not e.temporary and e.status < 500:
+                if len(batch) > 1 and hopeless(e):
                     for delivery in batch:  # what is wrong with one must not keep the others
                         self._deliver([delivery])
                     return
@@ -145,9 +140,9 @@ class Reporter:
 
     def _again(self, delivery: Delivery, error: ProblemError) -> bool:
         """Says whether a report that was refused is to be sent (as a failure, perhaps) again."""
-        if error.temporary or error.status >= 500:
+        if not hopeless(error):
             return True
-        if _unfit(error) and not delivery.failed:
+        if unfit(error) and not delivery.failed:
             delivery.refuse(error)
             return True
         self._logger.warning("the result of job %s was refused: %s", delivery.job, error)

@@ -41,6 +41,8 @@ class ProblemError(TroupeError):
     InternalError.
     """
 
+    _strange = False  # no member has said so, but something on the way to it
+
     def __init__(self, status: int, problem: Mapping[str, Any], retry_after: float = 0.0) -> None:
         self.status = status
         self.problem: Dict[str, Any] = dict(problem)
@@ -110,7 +112,23 @@ _BY_KIND: Dict[str, Type[ProblemError]] = {
 
 def refusal(status: int, body: bytes, retry_after: Optional[str] = None) -> ProblemError:
     """The error that an answer stands for."""
-    return of_problem(status, _document(body), _seconds(retry_after))
+    document = _document(body)
+    error = of_problem(status, document, _seconds(retry_after))
+    error._strange = "kind" not in document
+    return error
+
+
+def unfit(error: ProblemError) -> bool:
+    """It is what was sent which is not taken."""
+    return error.status in (400, 413, 422)
+
+
+def hopeless(error: ProblemError) -> bool:
+    """The same request would be refused again. Something on the way to the member may send it elsewhere for a while, or not know the way; it is
+    believed only that it does not take what is sent. Whether the worker is let in is found out by what it says of itself."""
+    if error.temporary or not 400 <= error.status < 500 or error.status in (401, 403):
+        return False
+    return not error._strange or unfit(error)
 
 
 def of_problem(status: int, problem: Mapping[str, Any], retry_after: float = 0.0) -> ProblemError:

@@ -69,6 +69,8 @@ export class ProblemError extends TroupeError {
   readonly problems: DefinitionProblem[];
   /** Id of the request in the member's log. */
   readonly request: string;
+  /** @internal No member has said so, but something on the way to it. */
+  readonly strange: boolean = false;
 
   constructor(
     readonly status: number,
@@ -119,7 +121,8 @@ const byKind: Record<string, typeof ProblemError> = {
 
 /** The error that an answer stands for. */
 export function refusal(status: number, body: string, retryAfter: string | null): ProblemError {
-  return ofProblem(status, documentIn(body), millisecondsOf(retryAfter));
+  const document = documentIn(body);
+  return Object.assign(ofProblem(status, document, millisecondsOf(retryAfter)), { strange: !("kind" in document) });
 }
 
 export function ofProblem(status: number, problem: Problem, retryAfterMs = 0): ProblemError {
@@ -134,6 +137,19 @@ export function mayPass(error: unknown): boolean {
 /** Says whether the same request would be refused again. */
 export function isFinal(error: unknown): boolean {
   return error instanceof ProblemError && !error.temporary && error.status < 500;
+}
+
+/** Says whether it is what was sent which is not taken. */
+export function isUnfit(error: ProblemError): boolean {
+  return [400, 413, 422].includes(error.status);
+}
+
+/**
+ * Says whether the same of a worker would be refused again. Something on the way to the member may send it elsewhere for a while, or not know the way; it is
+ * believed only that it does not take what is sent. Whether the worker is let in is found out by what it says of itself.
+ */
+export function isHopeless(error: unknown): error is ProblemError {
+  return isFinal(error) && error instanceof ProblemError && error.status >= 400 && ![401, 403].includes(error.status) && (!error.strange || isUnfit(error));
 }
 
 /** The problem in a body. A proxy may answer with anything. */

@@ -1,7 +1,7 @@
 /** Params that are too large to come along with each job. The jobs of one step ask for them once. */
 
 import type { Claim } from "./claims.js";
-import { isFinal } from "./errors.js";
+import { isHopeless } from "./errors.js";
 import { Backoff, sleep } from "./pauses.js";
 import { textOf } from "./raw.js";
 import type { Transport } from "./transport.js";
@@ -52,7 +52,7 @@ export class LargeParams {
         const answer = await this.transport.call<{ params: any }>("GET", path, { signal: claim.job.signal });
         return { value: answer.params, text: textOf(answer, "params") ?? "{}" };
       } catch (e) {
-        if (isFinal(e) || !(await sleep(backoff.pause(e), claim.job.signal))) return undefined;
+        if (isHopeless(e) || !(await sleep(backoff.pause(e), claim.job.signal))) return undefined;
       }
     }
   }

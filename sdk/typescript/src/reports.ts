@@ -1,7 +1,7 @@
 /** Telling the member how jobs ended, many at once when many end, and getting the next ones by its answer. */
 
 import type { Claim } from "./claims.js";
-import { isFinal, ofProblem, ProblemError, TroupeError, type Problem } from "./errors.js";
+import { isHopeless, isUnfit, ofProblem, ProblemError, TroupeError, type Problem } from "./errors.js";
 import { failureOf, messageOf, type ToldJob } from "./job.js";
 import type { Logger } from "./log.js";
 import { Backoff, sleep } from "./pauses.js";
@@ -95,11 +95,11 @@ export class Reporter {
         [batch, error] = await this.#try(batch);
       } catch (e) {
         if (this.#closing.signal.aborted) return;
-        if (batch.length > 1 && isFinal(e)) {
+        if (batch.length > 1 && isHopeless(e)) {
           for (const delivery of batch) await this.#deliver([delivery]); // what is wrong with one must not keep the others
           return;
         }
-        if (isFinal(e)) batch = batch.filter((d) => this.#again(d, e as ProblemError));
+        if (isHopeless(e)) batch = batch.filter((d) => this.#again(d, e));
         error = e;
       }
       if (batch.length > 0 && error !== undefined) {
@@ -133,8 +133,8 @@ export class Reporter {
 
   /** Says whether a report that was refused is to be sent (as a failure, perhaps) again. */
   #again(delivery: Delivery, error: ProblemError): boolean {
-    if (!isFinal(error)) return true;
-    if ([400, 413, 422].includes(error.status) && !delivery.failed) {
+    if (!isHopeless(error)) return true;
+    if (isUnfit(error) && !delivery.failed) {
       // Unless told so the member would have the same done again in vain.
       delivery.failed = true;
       delivery.body = encode({ job: delivery.job, token: delivery.token, error: `the result was refused: ${error.message}`, fatal: true });

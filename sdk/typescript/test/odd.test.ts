@@ -24,6 +24,7 @@ after(async () => {
 class Odd {
   readonly asked = new Map<string, number>();
   readonly results: unknown[] = [];
+  pages: number[] = []; // statuses that reports are answered with first, as something on the way to a member may
   prolonged = 0;
   next: unknown[] = []; // jobs that come with the answer to reports which ask for some
   before = (): Promise<void> => Promise.resolve(); // it answers those
@@ -53,6 +54,11 @@ class Odd {
     const kind = method === "POST" ? path.slice(path.lastIndexOf("/") + 1) : method;
     const body = text === "" ? {} : JSON.parse(text);
     if (kind === "heartbeat" && body.claims !== undefined && ++this.prolonged === 1 && this.hangs) return;
+    const page = kind === "reports" ? this.pages.pop() : undefined;
+    if (page !== undefined) {
+      response.writeHead(page, { Location: "/login" }).end("<html>");
+      return;
+    }
     const n = this.asked.get(kind) ?? 0;
     this.asked.set(kind, n + 1);
     response.end(JSON.stringify(n < this.ways.length ? this.ways[n] : await this.#proper(kind, body)));
@@ -92,6 +98,16 @@ test("a worker outlasts odd answers", async () => {
   finish();
   await until(() => server.results.length > 0);
   assert.deepEqual(server.results, [40]);
+});
+
+test("a result outlasts answers that are no member's", async () => {
+  for (const status of [301, 302, 401, 403, 404, 405, 502]) {
+    const server = new Odd([], false);
+    server.pages = [status];
+    work(await server.start(), Promise.resolve());
+    await until(() => server.results.length > 0);
+    assert.deepEqual(server.results, [40], String(status));
+  }
 });
 
 test("jobs come with the answer to a report", async () => {
