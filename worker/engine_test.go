@@ -72,6 +72,9 @@ func newEngine(t testing.TB) *engine {
 	mux.HandleFunc("POST /v1/workers/{worker}/reports", e.report)
 	mux.HandleFunc("GET /v1/jobs/{job}/params", func(w http.ResponseWriter, r *http.Request) {
 		e.paramsFor <- r.URL.Query().Get("token")
+		if e.other(w, "params") {
+			return
+		}
 		_, _ = io.WriteString(w, `{"params":{"p":3},"run_input":null}`)
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") })

@@ -3,12 +3,15 @@ package worker
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
 	"sync"
 
 	"github.com/troupe-engine/troupe/api/wire"
 )
+
+var errNoParams = errors.New("the engine has not told the params")
 
 // maxParams is of how many steps a worker remembers large params.
 const maxParams = 16
@@ -55,6 +58,9 @@ func (w *Worker) fetchParams(ctx context.Context, c *claim, job *Job) bool {
 	for l.value == nil {
 		var answer wire.JobParams
 		err := w.server.call(ctx, http.MethodGet, "/jobs/"+url.PathEscape(c.ID)+"/params?token="+url.QueryEscape(c.token), nil, &answer, requestTime)
+		if err == nil && (len(answer.Params) == 0 || string(answer.Params) == "null") { // large ones are neither
+			err = errNoParams
+		}
 		if err == nil {
 			l.value = answer.Params
 			break

@@ -39,6 +39,24 @@ func TestLargeParamsAreAskedForWithTheTokenOfTheClaim(t *testing.T) {
 	require.JSONEq(t, `{"p":3}`, string(<-got))
 }
 
+func TestLargeParamsOutlastAnswersThatAreNoEngines(t *testing.T) {
+	e := newEngine(t)
+	for _, text := range []string{"", "{}", `{"params":null}`, "<html>"} {
+		e.first("params", func(w http.ResponseWriter) { _, _ = io.WriteString(w, text) })
+	}
+	j := job("j1", "echo")
+	j.Params, j.ParamsKey = nil, "k"
+	e.queue <- j
+	w := worker.New(config(e))
+	got := make(chan json.RawMessage, 1)
+	w.Handle("echo", func(_ context.Context, j worker.Job) (any, error) {
+		got <- j.Params
+		return nil, nil
+	})
+	run(t, w)
+	require.JSONEq(t, `{"p":3}`, string(soon(t, got)))
+}
+
 func TestAPullWorkerRegistersAndGivesSignsOfLife(t *testing.T) {
 	e := newEngine(t)
 	e.first("register", status(503), func(w http.ResponseWriter) { _, _ = io.WriteString(w, "<html>") })

@@ -42,6 +42,8 @@ class Odd(ThreadingHTTPServer):
         self.lock = threading.Lock()
         self.asked: Dict[str, int] = {}
         self.given = False
+        self.job: Dict[str, Any] = JOB
+        self.params: List[str] = []  # answers to who asks for large ones
         self.pages: List[int] = []  # that reports are answered with first
         self.reported = threading.Event()
         self.results: List[Any] = []
@@ -66,7 +68,7 @@ class Odd(ThreadingHTTPServer):
                 return self.odd[n - 1]
             if kind == "poll":
                 given, self.given = self.given, True
-                return {"jobs": [] if given else [JOB]}
+                return {"jobs": [] if given else [self.job]}
             if kind == "reports":
                 if self.pages:
                     return Page(self.pages.pop())
@@ -91,6 +93,11 @@ class Answers(BaseHTTPRequestHandler):
             self.reply("<html>", answer.status)
         else:
             self.reply(json.dumps(answer))
+
+    def do_GET(self) -> None:
+        """Large params, which odd answers come before."""
+        odd = self.server.params  # type: ignore[attr-defined]
+        self.reply(odd.pop(0) if odd else '{"params": {"by": 3}}')
 
     def do_PUT(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"] or 0))
@@ -126,15 +133,14 @@ class OddTest(unittest.TestCase):
         self.addCleanup(server.hang.set)
         return server
 
-    def work(self, server: Odd) -> Worker:
+    def double(self, job: Job) -> Any:
+        self.done.wait(PATIENCE)
+        return job.input * job.params.get("by", 2)
+
+    def work(self, server: Odd, handler: Any = None) -> Worker:
         """Has a worker double the input of the job, once it may."""
-
-        def double(job: Job) -> Any:
-            self.done.wait(PATIENCE)
-            return job.input * 2
-
         worker = Worker(f"http://127.0.0.1:{server.server_port}", id="w", heartbeat=0.02, wait=0)
-        worker.handle("s", double)
+        worker.handle("s", handler or self.double)
         running = threading.Thread(target=lambda: worker.run(signals=False))
         running.start()
         self.addCleanup(running.join)
@@ -166,6 +172,15 @@ class OddTest(unittest.TestCase):
             self.work(server)
             self.assertTrue(server.reported.wait(PATIENCE), f"after {status} the result is delivered")
             self.assertEqual([40], server.results)
+
+    def test_large_params_outlast_answers_that_are_no_members(self) -> None:
+        server = self.serve([])
+        server.job = {**JOB, "params_key": "k"}
+        server.params = ["", "null", "{}", "[]", '{"params": null}', "<html>"]
+        self.done.set()
+        self.work(server)
+        self.assertTrue(server.reported.wait(PATIENCE))
+        self.assertEqual([60], server.results)
 
     def test_jobs_come_with_the_answer_to_a_report(self) -> None:
         server = self.serve([])

@@ -7,8 +7,8 @@ from collections import OrderedDict
 from typing import Any, Dict, Optional
 
 from ._claims import Claim
-from ._transport import Backoff, Transport, segment
-from .errors import ProblemError, TroupeError, hopeless
+from ._transport import Backoff, Transport, part, segment
+from .errors import ProblemError, hopeless
 
 MOST_REMEMBERED = 16  # steps
 
@@ -41,8 +41,8 @@ class LargeParams:
             while known.value is None:
                 try:
                     path = f"/jobs/{segment(claim.job.id)}/params?token={segment(claim.token)}"
-                    known.value = self._transport.call("GET", path)["params"]
-                except TroupeError as e:
+                    known.value = part(self._transport.call("GET", path), "params", dict)
+                except Exception as e:  # whatever it is, the job waits for them
                     if isinstance(e, ProblemError) and hopeless(e):
                         return False
                     if claim.job.wait_canceled(backoff.pause(e)):

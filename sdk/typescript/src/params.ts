@@ -1,7 +1,7 @@
 /** Params that are too large to come along with each job. The jobs of one step ask for them once. */
 
 import type { Claim } from "./claims.js";
-import { isHopeless } from "./errors.js";
+import { isHopeless, TroupeError } from "./errors.js";
 import { Backoff, sleep } from "./pauses.js";
 import { textOf } from "./raw.js";
 import type { Transport } from "./transport.js";
@@ -49,7 +49,8 @@ export class LargeParams {
     const backoff = new Backoff();
     for (;;) {
       try {
-        const answer = await this.transport.call<{ params: any }>("GET", path, { signal: claim.job.signal });
+        const answer = await this.transport.call<{ params?: any }>("GET", path, { signal: claim.job.signal });
+        if (typeof answer.params !== "object" || answer.params === null) throw new TroupeError("a member has not told the params");
         return { value: answer.params, text: textOf(answer, "params") ?? "{}" };
       } catch (e) {
         if (isHopeless(e) || !(await sleep(backoff.pause(e), claim.job.signal))) return undefined;

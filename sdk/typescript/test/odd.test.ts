@@ -25,6 +25,8 @@ class Odd {
   readonly asked = new Map<string, number>();
   readonly results: unknown[] = [];
   pages: number[] = []; // statuses that reports are answered with first, as something on the way to a member may
+  job: object = job;
+  params: string[] = []; // answers to who asks for large ones
   prolonged = 0;
   next: unknown[] = []; // jobs that come with the answer to reports which ask for some
   before = (): Promise<void> => Promise.resolve(); // it answers those
@@ -54,6 +56,10 @@ class Odd {
     const kind = method === "POST" ? path.slice(path.lastIndexOf("/") + 1) : method;
     const body = text === "" ? {} : JSON.parse(text);
     if (kind === "heartbeat" && body.claims !== undefined && ++this.prolonged === 1 && this.hangs) return;
+    if (method === "GET") {
+      response.end(this.params.shift() ?? '{"params":{"by":3}}');
+      return;
+    }
     const page = kind === "reports" ? this.pages.pop() : undefined;
     if (page !== undefined) {
       response.writeHead(page, { Location: "/login" }).end("<html>");
@@ -66,7 +72,7 @@ class Odd {
 
   async #proper(kind: string, body: { reports?: { output: unknown }[]; next?: object; claims?: object[] }): Promise<object> {
     if (kind === "poll") {
-      const jobs = this.#given ? [] : [job];
+      const jobs = this.#given ? [] : [this.job];
       this.#given = true;
       return { jobs };
     }
@@ -83,7 +89,7 @@ function work(server: string, done: Promise<void>): Worker {
   const worker = new Worker({ servers: server, id: "w", heartbeatMs: 20, waitMs: 0, logger: { info: () => {}, warn: () => {} } });
   worker.handle<number>("s", async (j) => {
     await done;
-    return j.input * 2;
+    return j.input * (j.params.by ?? 2);
   });
   const ended = worker.run({ signals: false });
   ends.push(() => ended, () => worker.stop());
@@ -108,6 +114,15 @@ test("a result outlasts answers that are no member's", async () => {
     await until(() => server.results.length > 0);
     assert.deepEqual(server.results, [40], String(status));
   }
+});
+
+test("large params outlast answers that are no member's", async () => {
+  const server = new Odd([], false);
+  server.job = { ...job, params_key: "k" };
+  server.params = ["", "null", "{}", "[1", '{"params":null}', "<html>"];
+  work(await server.start(), Promise.resolve());
+  await until(() => server.results.length > 0);
+  assert.deepEqual(server.results, [60]);
 });
 
 test("jobs come with the answer to a report", async () => {
