@@ -98,8 +98,12 @@ func (k *claims) add(ctx context.Context, q pulled) *claim {
 	c := &claim{pulled: q, every: every, noteAt: now.Add(k.worker.cfg.NoteAfter), beatAt: now.Add(every), logAt: now.Add(logEvery)}
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
 	k.mu.Lock()
+	old := k.held[q.ID]
 	k.held[q.ID] = c
 	k.mu.Unlock()
+	if old != nil { // its claim is lost, else the job would not have come again
+		old.cancel(errCanceled)
+	}
 	select {
 	case k.added <- struct{}{}:
 	default: // it is about to look anyway

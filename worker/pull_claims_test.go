@@ -90,6 +90,34 @@ func TestAnOldAnswerDoesNotCancelTheSameJobThatCameAgain(t *testing.T) {
 	require.EqualValues(t, 2, soon(t, canceled))
 }
 
+func TestAJobThatComesAgainEndsWhatWasBegunOfIt(t *testing.T) {
+	e := newEngine(t)
+	cfg := config(e)
+	cfg.Heartbeat = time.Hour
+	w := worker.New(cfg)
+	var calls atomic.Int32
+	begun, canceled := make(chan int32, 2), make(chan int32, 2)
+	w.Handle("s", func(ctx context.Context, _ worker.Job) (any, error) {
+		n := calls.Add(1)
+		begun <- n
+		if n == 1 {
+			<-ctx.Done()
+			canceled <- n
+		}
+		return n, nil
+	})
+	run(t, w)
+	j := job("1", "s")
+	j.LeaseMS = time.Hour.Milliseconds()
+	e.queue <- j
+	soon(t, begun)
+	j.Token = "newer" // the claim had run out while the two did not hear of one another
+	e.queue <- j
+	require.EqualValues(t, 1, soon(t, canceled))
+	done := soon(t, e.completed)
+	require.Equal(t, []string{"newer", "2"}, []string{done.Token, string(done.Output)})
+}
+
 func TestNotesDoNotKeepClaimsFromBeingProlonged(t *testing.T) {
 	e := newEngine(t)
 	cfg := config(e)

@@ -43,6 +43,7 @@ class Odd(ThreadingHTTPServer):
         self.asked: Dict[str, int] = {}
         self.given = False
         self.job: Dict[str, Any] = JOB
+        self.again: List[Any] = []  # jobs that who polls later is given
         self.params: List[str] = []  # answers to who asks for large ones
         self.pages: List[int] = []  # that reports are answered with first
         self.reported = threading.Event()
@@ -68,7 +69,8 @@ class Odd(ThreadingHTTPServer):
                 return self.odd[n - 1]
             if kind == "poll":
                 given, self.given = self.given, True
-                return {"jobs": [] if given else [self.job]}
+                again, self.again = self.again, []
+                return {"jobs": again if given else [self.job]}
             if kind == "reports":
                 if self.pages:
                     return Page(self.pages.pop())
@@ -181,6 +183,24 @@ class OddTest(unittest.TestCase):
         self.work(server)
         self.assertTrue(server.reported.wait(PATIENCE))
         self.assertEqual([60], server.results)
+
+    def test_a_job_that_comes_again_ends_what_was_begun_of_it(self) -> None:
+        server = self.serve([])
+        server.hang.set()
+        begun, canceled = threading.Semaphore(0), threading.Event()
+
+        def handler(job: Job) -> int:
+            begun.release()
+            if job.deliveries == 0 and job.wait_canceled(PATIENCE):
+                canceled.set()
+            return job.deliveries
+
+        self.work(server, handler)
+        self.assertTrue(begun.acquire(timeout=PATIENCE))
+        server.again = [{**JOB, "token": "newer", "deliveries": 1}]  # the claim had run out while the two did not hear of one another
+        self.assertTrue(canceled.wait(PATIENCE / 2))
+        self.assertTrue(server.reported.wait(PATIENCE))
+        self.assertEqual([1], server.results)
 
     def test_jobs_come_with_the_answer_to_a_report(self) -> None:
         server = self.serve([])

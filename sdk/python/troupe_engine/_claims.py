@@ -66,8 +66,11 @@ class Claims:
         claim.job._noted = lambda text: self._note(claim, text)
         claim.note, claim.note_at = "running", time.monotonic() + self._note_after
         with self._lock:
+            old = self._held.get(claim.job.id)
             self._held[claim.job.id] = claim
             self._changed.notify()
+        if old is not None:  # its claim is lost, else the job would not have come again
+            self.cancel(old)
 
     def remove(self, claim: Claim) -> None:
         with self._lock:

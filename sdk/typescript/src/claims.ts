@@ -87,6 +87,7 @@ export class Claims {
   add(told: ToldJob, text: () => string): Claim {
     const claim = new Claim(told, text, this.heartbeatMs, (c, note) => this.#note(c, note));
     [claim.note, claim.noteAt] = ["running", performance.now() + this.noteAfterMs];
+    this.#held.get(claim.job.id)?.cancel(); // its claim is lost, else the job would not have come again
     this.#held.set(claim.job.id, claim);
     this.#changed.notify();
     return claim;

@@ -26,6 +26,7 @@ class Odd {
   readonly results: unknown[] = [];
   pages: number[] = []; // statuses that reports are answered with first, as something on the way to a member may
   job: object = job;
+  again: object[] = []; // jobs that who polls later is given
   params: string[] = []; // answers to who asks for large ones
   prolonged = 0;
   next: unknown[] = []; // jobs that come with the answer to reports which ask for some
@@ -72,7 +73,7 @@ class Odd {
 
   async #proper(kind: string, body: { reports?: { output: unknown }[]; next?: object; claims?: object[] }): Promise<object> {
     if (kind === "poll") {
-      const jobs = this.#given ? [] : [this.job];
+      const jobs = this.#given ? this.again.splice(0) : [this.job];
       this.#given = true;
       return { jobs };
     }
@@ -123,6 +124,25 @@ test("large params outlast answers that are no member's", async () => {
   work(await server.start(), Promise.resolve());
   await until(() => server.results.length > 0);
   assert.deepEqual(server.results, [60]);
+});
+
+test("a job that comes again ends what was begun of it", async () => {
+  const server = new Odd([], false);
+  const worker = new Worker({ servers: await server.start(), id: "w", heartbeatMs: 20, waitMs: 0, logger: { info: () => {}, warn: () => {} } });
+  let begun = false;
+  let canceled = false;
+  worker.handle<number>("s", async (j) => {
+    begun = true;
+    if (j.deliveries === 0) await new Promise<void>((resolve) => j.signal.addEventListener("abort", () => resolve()));
+    canceled ||= j.signal.aborted;
+    return j.deliveries;
+  });
+  const ended = worker.run({ signals: false });
+  ends.push(() => ended, () => worker.stop());
+  await until(() => begun);
+  server.again = [{ ...job, token: "newer", deliveries: 1 }]; // the claim had run out while the two did not hear of one another
+  await until(() => canceled && server.results.length > 0);
+  assert.deepEqual(server.results, [1]);
 });
 
 test("jobs come with the answer to a report", async () => {
