@@ -83,6 +83,7 @@ type claims struct {
 	held   map[string]*claim
 	added  chan struct{}
 	notes  chan word // to be told of jobs
+	outage bool      // the last beat had no answer, which was said
 }
 
 // maxNotes is how many notes may wait to be sent. Further ones are dropped.
@@ -242,11 +243,13 @@ func (k *claims) beat(ctx context.Context, list []*claim) {
 	shortest := slices.MinFunc(list, func(a, b *claim) int { return cmp.Compare(a.lease, b.lease) })
 	answer, err := k.worker.beat(ctx, held(list, ""), max(shortest.lease/3, minBeat))
 	if err != nil {
-		if ctx.Err() == nil {
-			k.worker.cfg.Logger.Warn("claims could not be prolonged", "jobs", len(list), "error", err)
+		if ctx.Err() == nil && !k.outage {
+			k.worker.cfg.Logger.Warn("claims could not be prolonged; trying on", "jobs", len(list), "error", err)
+			k.outage = true
 		}
 		return
 	}
+	k.outage = false
 	for _, c := range list { // the worker may have got one of these jobs anew meanwhile
 		if slices.Contains(answer.Canceled, c.ID) {
 			c.cancel(errCanceled)

@@ -3,7 +3,10 @@ package worker_test
 import (
 	"context"
 	"io"
+	"log/slog"
 	"net/http"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -116,6 +119,25 @@ func TestAJobThatComesAgainEndsWhatWasBegunOfIt(t *testing.T) {
 	require.EqualValues(t, 1, soon(t, canceled))
 	done := soon(t, e.completed)
 	require.Equal(t, []string{"newer", "2"}, []string{done.Token, string(done.Output)})
+}
+
+func TestClaimsThatAreNotProlongedAreToldOnce(t *testing.T) {
+	e := newEngine(t)
+	e.first("heartbeat", slices.Repeat([]func(http.ResponseWriter){status(503)}, 10)...)
+	cfg, said := config(e), &lines{}
+	cfg.Logger = slog.New(slog.NewTextHandler(said, nil))
+	w := worker.New(cfg)
+	leave := make(chan struct{})
+	w.Handle("s", func(context.Context, worker.Job) (any, error) { <-leave; return nil, nil })
+	stop := run(t, w)
+	e.queue <- job("1", "s")
+	for range 12 {
+		soon(t, e.prolonged)
+	}
+	close(leave)
+	soon(t, e.completed)
+	stop()
+	require.Equal(t, 1, strings.Count(said.String(), "could not be prolonged"), said.String())
 }
 
 func TestNotesDoNotKeepClaimsFromBeingProlonged(t *testing.T) {

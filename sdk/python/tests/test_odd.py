@@ -43,6 +43,9 @@ class Odd(ThreadingHTTPServer):
         self.asked: Dict[str, int] = {}
         self.given = False
         self.job: Dict[str, Any] = JOB
+        self.busy = False  # claims are not prolonged
+        self.largest = 0  # bytes of a heartbeat
+        self.lines: Dict[str, int] = {}  # how many each job has logged
         self.again: List[Any] = []  # jobs that who polls later is given
         self.params: List[str] = []  # answers to who asks for large ones
         self.pages: List[int] = []  # that reports are answered with first
@@ -61,16 +64,21 @@ class Odd(ThreadingHTTPServer):
             with self.lock:
                 self.prolonged += 1
                 first = self.prolonged == 1
+                if not self.busy:
+                    for claim in body["claims"]:
+                        self.lines[claim["job"]] = max(self.lines.get(claim["job"], 0), claim.get("lines_from", 0) + len(claim.get("lines", [])))
             if first:
                 self.hang.wait(PATIENCE)
+            if self.busy:
+                return Page(503)
         with self.lock:
             n = self.asked[kind] = self.asked.get(kind, 0) + 1
             if n <= len(self.odd):
                 return self.odd[n - 1]
             if kind == "poll":
                 given, self.given = self.given, True
-                again, self.again = self.again, []
-                return {"jobs": again if given else [self.job]}
+                jobs, self.again = (self.again, []) if given else ([self.job], self.again)
+                return {"jobs": jobs}
             if kind == "reports":
                 if self.pages:
                     return Page(self.pages.pop())
@@ -90,6 +98,8 @@ class Answers(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"] or 0)) or "null")
+        if self.path.endswith("/heartbeat"):
+            self.server.largest = max(self.server.largest, int(self.headers["Content-Length"]))  # type: ignore[attr-defined]
         answer = self.server.answer(self.path.rsplit("/", 1)[1], body)  # type: ignore[attr-defined]
         if isinstance(answer, Page):
             self.reply("<html>", answer.status)
@@ -201,6 +211,40 @@ class OddTest(unittest.TestCase):
         self.assertTrue(canceled.wait(PATIENCE / 2))
         self.assertTrue(server.reported.wait(PATIENCE))
         self.assertEqual([1], server.results)
+
+    def test_jobs_that_log_while_no_member_answers_do_not_flood_it(self) -> None:
+        server = self.serve([])
+        server.hang.set()
+        server.busy = True
+
+        def handler(job: Job) -> None:
+            while not self.done.wait(0.01):
+                job.log("on and on")
+
+        with self.assertLogs("troupe", "WARNING") as said:
+            self.work(server, handler)
+            self.until(lambda: server.prolonged > 50)
+            server.busy = False
+            self.until(lambda: server.lines.get("j", 0) > 50)
+        self.done.set()
+        self.assertEqual(1, len([line for line in said.output if "could not be prolonged" in line]), said.output)
+        self.assertTrue(server.reported.wait(PATIENCE))
+
+    def test_what_many_jobs_log_does_not_make_a_request_too_large(self) -> None:
+        server = self.serve([])
+        server.hang.set()
+        jobs = [{**JOB, "id": f"j{i}", "lease_ms": 60_000} for i in range(40)]
+        server.job, server.again = jobs[0], jobs[1:]
+
+        def handler(job: Job) -> None:
+            for _ in range(200):
+                job.log("x" * 1000)
+            self.done.wait(PATIENCE)
+
+        self.work(server, handler)
+        self.until(lambda: [server.lines.get(job["id"]) for job in jobs] == [200] * len(jobs))
+        self.done.set()
+        self.assertLess(server.largest, 2 << 20)
 
     def test_jobs_come_with_the_answer_to_a_report(self) -> None:
         server = self.serve([])

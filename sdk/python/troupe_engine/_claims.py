@@ -7,7 +7,7 @@ import threading
 import time
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
-from ._transport import Transport, encode, part
+from ._transport import Backoff, Transport, encode, part
 from .errors import TroupeError
 from .job import Job
 
@@ -15,6 +15,7 @@ MOST_CLAIMS = 500  # that one request is about
 SHORTEST_BEAT = 0.02  # seconds
 NOTE_PAUSE = 0.25  # seconds between two notes of a job
 LOG_PAUSE = 0.5  # seconds between two looks at what jobs have logged
+MOST_LOGGED = 512 << 10  # bytes of logs in one request, about: a member takes no request that is too large
 PARTING_TIME = 2.0  # seconds for what is said at the end
 LONGEST_BEAT = 30.0  # seconds that a heartbeat may take, unless a claim would run out meanwhile
 
@@ -43,9 +44,9 @@ class Claim:
             held["note"] = self.note
         return held
 
-    def due(self) -> float:
-        due = min(self.beat_at, self.log_at)
-        return due if self.note is None else min(due, self.note_at)
+    def due(self, quiet_until: float) -> float:
+        told = self.log_at if self.note is None else min(self.log_at, self.note_at)
+        return min(self.beat_at, max(told, quiet_until))
 
 
 class Claims:
@@ -57,6 +58,8 @@ class Claims:
         self._changed = threading.Condition(self._lock)
         self._held: Dict[str, Claim] = {}
         self._closed = False
+        self._backoff = Backoff()  # of the present outage
+        self._quiet_until = 0.0  # only heartbeats are sent before that
 
     def __len__(self) -> int:
         with self._lock:
@@ -143,21 +146,24 @@ class Claims:
         """How long there is nothing to do; None = until something changes."""
         if not self._held:
             return None
-        return max(min(c.due() for c in self._held.values()) - time.monotonic(), 0.0)
+        return max(min(c.due(self._quiet_until) for c in self._held.values()) - time.monotonic(), 0.0)
 
     def _take_due(self) -> List[Tuple[Claim, Dict[str, Any]]]:
         """What is to be said now. Who is nearly due is taken along."""
-        now, due = time.monotonic(), []
+        now, due, room = time.monotonic(), [], MOST_LOGGED
         for claim in self._held.values():
-            noted = claim.note is not None and claim.note_at <= now
-            logged = claim.log_at <= now and claim.begun and claim.job._log.waits()
-            if claim.log_at <= now:
+            talks = now >= self._quiet_until
+            noted = talks and claim.note is not None and claim.note_at <= now
+            looked = talks and claim.log_at <= now and room > 0  # else the next request tells it
+            logged = looked and claim.begun and claim.job._log.waits()
+            if looked:
                 claim.log_at = now + LOG_PAUSE
             if not noted and not logged and claim.beat_at > now + claim.every / 4:
                 continue
             held = claim.held(with_note=noted)
             if logged:
                 held.update(claim.job._log.part())
+                room -= sum(len(line["text"].encode("utf-8")) + 64 for line in held["lines"])
             due.append((claim, held))
             claim.beat_at = now + claim.every
             if noted:
@@ -165,16 +171,18 @@ class Claims:
         return due
 
     def _beat(self, due: List[Tuple[Claim, Dict[str, Any]]]) -> None:
-        """Prolongs claims. A lost beat is made up for by the next one: a claim outlives two at least."""
+        """Prolongs claims. A lost beat is made up for by the next one: a claim outlives two at least. What jobs tell waits longer and longer."""
         body = encode({"load": len(self), "claims": [held for _, held in due]})
         patience = min(LONGEST_BEAT, *(claim.patience for claim, _ in due))
         try:
             answer = self._transport.call("POST", self._path + "/heartbeat", body, timeout=patience)
             canceled = {str(job) for job in part(answer, "canceled", list)}
         except Exception as e:  # whatever it is, the next beat is to come
-            if not self._closed:
-                self._logger.warning("the claims of %d jobs could not be prolonged: %s", len(due), e)
+            if self._backoff.fresh and not self._closed:
+                self._logger.warning("the claims of %d jobs could not be prolonged, trying on: %s", len(due), e)
+            self._quiet_until = time.monotonic() + self._backoff.pause(e)
             return
+        self._backoff, self._quiet_until = Backoff(), 0.0
         for claim, held in due:
             if "lines" in held:
                 claim.job._log.arrived()

@@ -2,7 +2,7 @@
 
 import { Job, type ToldJob } from "./job.js";
 import type { Logger } from "./log.js";
-import { Change } from "./pauses.js";
+import { Backoff, Change } from "./pauses.js";
 import type { LogLine } from "./printed.js";
 import { encode } from "./raw.js";
 import type { Transport } from "./transport.js";
@@ -11,6 +11,7 @@ const mostClaims = 500; // that one request is about
 const shortestBeat = 20;
 const notePause = 250; // between two notes of a job
 const logPause = 500; // between two looks at what jobs have logged
+const mostLogged = 512 << 10; // bytes of logs in one request, about: a member takes no request that is too large
 const defaultLease = 60_000;
 const longestBeat = 30_000; // that a heartbeat may take, unless a claim would run out meanwhile
 
@@ -60,8 +61,8 @@ export class Claim {
     return { job: this.job.id, token: this.token, ...(note === undefined ? {} : { note }) };
   }
 
-  get due(): number {
-    return Math.min(this.beatAt, this.logAt, this.note === undefined ? Infinity : this.noteAt);
+  due(quietUntil: number): number {
+    return Math.min(this.beatAt, Math.max(Math.min(this.logAt, this.note === undefined ? Infinity : this.noteAt), quietUntil));
   }
 }
 
@@ -70,6 +71,8 @@ export class Claims {
   readonly #held = new Map<string, Claim>();
   readonly #changed = new Change();
   readonly #closing = new AbortController();
+  #backoff = new Backoff(); // of the present outage
+  #quietUntil = 0; // only heartbeats are sent before that
 
   constructor(
     readonly transport: Transport,
@@ -126,7 +129,7 @@ export class Claims {
   /** Works until it is closed. */
   async keep(): Promise<void> {
     while (!this.#closing.signal.aborted) {
-      const next = Math.min(...this.all().map((c) => c.due));
+      const next = Math.min(...this.all().map((c) => c.due(this.#quietUntil)));
       const pause = next - performance.now();
       if (pause > 0) {
         await this.#changed.wait(pause);
@@ -140,32 +143,39 @@ export class Claims {
   /** What is to be said now. Who is nearly due is taken along. */
   #takeDue(): [Claim, Held][] {
     const now = performance.now();
+    const talks = now >= this.#quietUntil;
+    let room = mostLogged;
     const due: [Claim, Held][] = [];
     for (const claim of this.#held.values()) {
-      const noted = claim.note !== undefined && claim.noteAt <= now;
-      const logged = claim.logAt <= now && claim.begun && claim.job.printed.waits;
-      if (claim.logAt <= now) claim.logAt = now + logPause;
+      const noted = talks && claim.note !== undefined && claim.noteAt <= now;
+      const looked = talks && claim.logAt <= now && room > 0; // else the next request tells it
+      const logged = looked && claim.begun && claim.job.printed.waits;
+      if (looked) claim.logAt = now + logPause;
       if (!noted && !logged && claim.beatAt > now + claim.everyMs / 4) continue;
-      due.push([claim, { ...claim.held(noted ? claim.note : undefined), ...(logged ? claim.job.printed.part() : {}) }]);
+      const held = { ...claim.held(noted ? claim.note : undefined), ...(logged ? claim.job.printed.part() : {}) };
+      for (const line of held.lines ?? []) room -= Buffer.byteLength(line.text) + 64;
+      due.push([claim, held]);
       claim.beatAt = now + claim.everyMs;
       if (noted) [claim.note, claim.toldAt] = [undefined, now];
     }
     return due;
   }
 
-  /** Prolongs claims. A lost beat is made up for by the next one: a claim outlives two at least. */
+  /** Prolongs claims. A lost beat is made up for by the next one: a claim outlives two at least. What jobs tell waits longer and longer. */
   async #beat(due: [Claim, Held][]): Promise<void> {
     const body = encode({ load: this.size, claims: due.map(([, held]) => held) });
     const timeoutMs = Math.min(longestBeat, ...due.map(([claim]) => claim.patienceMs));
     try {
       const answer = await this.transport.call<{ canceled: string[] }>("POST", `${this.path}/heartbeat`, { body, timeoutMs, signal: this.#closing.signal });
       const canceled = new Set(answer.canceled);
+      [this.#backoff, this.#quietUntil] = [new Backoff(), 0];
       for (const [claim, held] of due) {
         if (held.lines !== undefined) claim.job.printed.arrived();
         if (canceled.has(held.job)) claim.cancel();
       }
     } catch (e) {
-      if (!this.#closing.signal.aborted) this.logger.warn(`the claims of ${due.length} jobs could not be prolonged:`, e);
+      if (this.#backoff.fresh && !this.#closing.signal.aborted) this.logger.warn(`the claims of ${due.length} jobs could not be prolonged, trying on:`, e);
+      this.#quietUntil = performance.now() + this.#backoff.pause(e);
     }
   }
 

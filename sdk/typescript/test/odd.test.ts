@@ -26,6 +26,9 @@ class Odd {
   readonly results: unknown[] = [];
   pages: number[] = []; // statuses that reports are answered with first, as something on the way to a member may
   job: object = job;
+  busy = false; // claims are not prolonged
+  largest = 0; // characters of a heartbeat
+  readonly lines = new Map<string, number>(); // how many each job has logged
   again: object[] = []; // jobs that who polls later is given
   params: string[] = []; // answers to who asks for large ones
   prolonged = 0;
@@ -61,7 +64,11 @@ class Odd {
       response.end(this.params.shift() ?? '{"params":{"by":3}}');
       return;
     }
-    const page = kind === "reports" ? this.pages.pop() : undefined;
+    if (kind === "heartbeat") this.largest = Math.max(this.largest, text.length);
+    for (const { job, lines = [], lines_from = 0 } of this.busy ? [] : (body.claims ?? [])) {
+      this.lines.set(job, Math.max(this.lines.get(job) ?? 0, lines_from + lines.length));
+    }
+    const page = kind === "reports" ? this.pages.pop() : kind === "heartbeat" && body.claims !== undefined && this.busy ? 503 : undefined;
     if (page !== undefined) {
       response.writeHead(page, { Location: "/login" }).end("<html>");
       return;
@@ -143,6 +150,44 @@ test("a job that comes again ends what was begun of it", async () => {
   server.again = [{ ...job, token: "newer", deliveries: 1 }]; // the claim had run out while the two did not hear of one another
   await until(() => canceled && server.results.length > 0);
   assert.deepEqual(server.results, [1]);
+});
+
+test("jobs that log while no member answers do not flood it", async () => {
+  const server = new Odd([], false);
+  server.busy = true;
+  const said: string[] = [];
+  const warn = (...what: unknown[]): void => void said.push(String(what[0]));
+  const worker = new Worker({ servers: await server.start(), id: "w", heartbeatMs: 20, waitMs: 0, logger: { info: () => {}, warn } });
+  let over = false;
+  worker.handle("s", async (j) => {
+    for (; !over; await new Promise((resolve) => setTimeout(resolve, 10))) j.log("on and on");
+  });
+  const ended = worker.run({ signals: false });
+  ends.push(() => ended, () => worker.stop());
+  await until(() => server.prolonged > 50);
+  server.busy = false;
+  await until(() => (server.lines.get("j") ?? 0) > 50);
+  over = true;
+  await until(() => server.results.length > 0);
+  assert.equal(said.filter((text) => text.includes("could not be prolonged")).length, 1, said.join("\n"));
+});
+
+test("what many jobs log does not make a request too large", async () => {
+  const server = new Odd([], false);
+  const jobs = Array.from({ length: 40 }, (_, i) => ({ ...job, id: `j${i}`, lease_ms: 60_000 }));
+  [server.job, server.again] = [jobs[0] as object, jobs.slice(1)];
+  const worker = new Worker({ servers: await server.start(), id: "w", heartbeatMs: 20, waitMs: 0, logger: { info: () => {}, warn: () => {} } });
+  let finish = (): void => {};
+  const done = new Promise<void>((resolve) => (finish = resolve));
+  worker.handle("s", async (j) => {
+    for (let i = 0; i < 200; i++) j.log("x".repeat(1000));
+    await done;
+  });
+  const ended = worker.run({ signals: false });
+  ends.push(() => ended, () => worker.stop());
+  await until(() => jobs.every(({ id }) => server.lines.get(id) === 200));
+  finish();
+  assert.ok(server.largest < 2 << 20, String(server.largest));
 });
 
 test("jobs come with the answer to a report", async () => {
