@@ -41,6 +41,9 @@ func newServer(cfg Config) *server {
 		s.trustless = fmt.Errorf("worker: %w", err)
 		transport = &http.Transport{}
 	}
+	// By https requests share a connection. One that has been forgotten between the two would take all that come for as long as the system tries on;
+	// it is left when it was silent for as long as three signs of life take.
+	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: cfg.Heartbeat, PingTimeout: max(2*cfg.Heartbeat, leastBeatTime)}
 	transport.MaxIdleConnsPerHost = cfg.Concurrency + 8 // polls and heartbeats beside the jobs
 	s.client = &http.Client{
 		Transport:     transport,

@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"context"
 	"crypto/tls"
 	"net/http/httptest"
 	"testing"
@@ -36,4 +37,31 @@ func TestAWorkerThatCannotSayWhomToBelieveDoesNotRun(t *testing.T) {
 	w := worker.New(worker.Config{Trust: client.Trust{CA: "/nowhere.pem"}})
 	w.Handle("s", nil)
 	require.ErrorContains(t, w.Run(t.Context()), "worker: TLS: open /nowhere.pem")
+}
+
+// By https requests share a connection. One that is forgotten between the two stays open, and nothing comes through.
+func TestAWorkerLeavesASharedConnectionThatIsSilent(t *testing.T) {
+	ca := certtest.New(t)
+	own := ca.Issue(t)
+	pair, err := tls.LoadX509KeyPair(own.Cert, own.Key)
+	require.NoError(t, err)
+	e := newEngine(t)
+	front := httptest.NewUnstartedServer(e.Config.Handler)
+	front.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
+	front.EnableHTTP2 = true
+	front.StartTLS()
+	t.Cleanup(front.Close)
+	between, address := relayTo(t, front.URL)
+
+	cfg := config(e)
+	cfg.Server, cfg.Trust, cfg.Concurrency = address, client.Trust{CA: ca.File}, 1
+	w := worker.New(cfg)
+	w.Handle("s", func(context.Context, worker.Job) (any, error) { return nil, nil })
+	run(t, w)
+	soon(t, e.beats)
+	soon(t, e.polls)
+	between.forget()
+	e.queue <- job("1", "s") // the poll on the forgotten connection may still be given one
+	e.queue <- job("2", "s")
+	require.Equal(t, "2", soon(t, e.completed).Job)
 }
