@@ -129,7 +129,7 @@ func (a *attachment) stay(ctx context.Context) error {
 		case connect.CodePermissionDenied:
 			return fmt.Errorf("%w: %w", ErrDenied, err)
 		}
-		if member.welcome {
+		if member.welcome && time.Since(begun) >= minStay {
 			pause = backoff{}
 		}
 		if pause.next == 0 && !member.leaves {
@@ -146,7 +146,7 @@ func (a *attachment) stay(ctx context.Context) error {
 	return nil
 }
 
-// minStay is how long a stream has to have lasted for the worker to go on elsewhere without a pause.
+// minStay is how long a stream has to have lasted for the worker to go on elsewhere without a pause, and to try on as after the first outage.
 const minStay = time.Second
 
 // brings says whether the worker has jobs with which it may go to another server.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 
@@ -183,4 +184,21 @@ func TestAWorkerComesBackOverANewConnection(t *testing.T) {
 	soon(t, came)
 	between.forget()
 	soon(t, came)
+}
+
+func TestStreamsThatBreakAtOnceAreToldOnce(t *testing.T) {
+	came, said := make(chan struct{}, 100), &lines{}
+	address := member(func(_ *attach.Hello, s *stream) error {
+		_ = s.Send(welcome("s"))
+		came <- struct{}{}
+		return errors.New("no")
+	}).serve(t)
+	w := worker.New(worker.Config{Server: address, ID: "w", Attach: true, Logger: slog.New(slog.NewTextHandler(said, nil))})
+	w.Handle("s", nil)
+	stop := run(t, w)
+	for range 6 {
+		soon(t, came)
+	}
+	stop()
+	require.Equal(t, 1, strings.Count(said.String(), "trying on"), said.String())
 }

@@ -37,7 +37,7 @@ const welcomeTime = 10_000; // that a member has to answer the hello
 const silences = 3; // heartbeats that may be missed
 const logPause = 500; // between two looks at what jobs have logged
 const partingTime = 2_000; // for what is said at the end
-const minStay = 1_000; // that a stream has to have lasted for the worker to go on elsewhere without a pause
+const minStay = 1_000; // that a stream has to have lasted for the worker to go on elsewhere without a pause, and to try on as after the first outage
 const minPatience = 500; // that a member has at least to answer the hello of a worker with jobs
 const mostBrought = 10_000; // jobs that a worker may bring along
 
@@ -176,17 +176,19 @@ export class AttachedWorker {
       const begunAt = performance.now();
       let error: unknown;
       try {
-        await this.#attach(this.#addresses[this.#at] as string, () => (backoff = new Backoff()));
+        await this.#attach(this.#addresses[this.#at] as string);
       } catch (e) {
         error = e;
       }
       const { welcomed, leaves } = this.#line ?? { welcomed: false, leaves: false };
       this.#line = undefined;
       if (this.#over.signal.aborted || this.#deny(error)) return;
+      const stayed = welcomed && performance.now() - begunAt >= minStay;
+      if (stayed) backoff = new Backoff();
       if (error !== undefined && backoff.fresh && !leaves) this.#logger.warn("the worker is not attached, trying on:", error);
       const brings = this.#brings();
       if (leaves || !welcomed || brings) this.#at = (this.#at + 1) % this.#addresses.length;
-      const atOnce = welcomed && (error === undefined || (brings && performance.now() - begunAt >= minStay));
+      const atOnce = stayed && (error === undefined || brings);
       await sleep(atOnce ? 0 : backoff.pause(), this.#over.signal);
     }
   }
@@ -209,7 +211,7 @@ export class AttachedWorker {
   }
 
   /** Keeps one stream until it ends. */
-  async #attach(address: string, welcomed: () => void): Promise<void> {
+  async #attach(address: string): Promise<void> {
     const line: Line = { address, out: new Outbox(), ending: new AbortController(), heardAt: performance.now(), heartbeatMs: this.#patience() / silences, welcomed: false, leaves: false };
     this.#line = line;
     const sessions = new Http2SessionManager(address);
@@ -224,10 +226,7 @@ export class AttachedWorker {
     try {
       for await (const message of client.attach(this.#say(line), { signal: line.ending.signal, headers })) {
         line.heardAt = performance.now();
-        if (message.welcome !== undefined && !line.welcomed) {
-          welcomed();
-          this.#enter(line, message.welcome);
-        }
+        if (message.welcome !== undefined && !line.welcomed) this.#enter(line, message.welcome);
         this.#hear(line, message);
       }
     } finally {

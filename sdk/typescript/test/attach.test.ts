@@ -234,6 +234,20 @@ describe("an attached worker", () => {
     await until(() => job.signal.aborted);
   });
 
+  test("tells streams that break at once only once", async () => {
+    await publish();
+    const relay = await Relay.start(member.port);
+    ends.push(() => relay.close());
+    let attached = 0;
+    const warned: unknown[][] = [];
+    const info = (what: unknown): void => {
+      if (String(what).startsWith("attached") && ++attached <= 6) relay.cut();
+    };
+    work(() => null, { servers: relay.url, logger: { info, warn: (...what) => void warned.push(what) } });
+    await until(() => attached === 7);
+    assert.equal(warned.length, 1, String(warned));
+  });
+
   test("finishes what it has when it is to stop", async () => {
     await publish();
     const told = new Told<Job>();
