@@ -46,6 +46,7 @@ interface Held {
   job: Job;
   ticket: Uint8Array; // with which the worker may come to another member; empty = it may not
   result?: Result;
+  begun: boolean; // its handler is called
   canceled: boolean; // nobody waits for it any longer
 }
 
@@ -78,6 +79,8 @@ export class AttachedWorker {
   readonly #over = new AbortController(); // nothing more is said
   readonly #changed = new Change(); // jobs have come or gone
   #held = new Map<bigint, Held>();
+  readonly #waiting: (() => boolean)[] = []; // jobs there is no place for yet: each begins one, if it still may
+  #atWork = 0; // also of sessions that are over
   #line: Line | undefined;
   #session = "";
   #graceMs = 0; // that the session waits when the stream breaks
@@ -147,6 +150,7 @@ export class AttachedWorker {
   /** Lets the jobs at work finish within the grace, then gives them back. */
   async #drain(): Promise<void> {
     this.#line?.out.leave();
+    for (const [number, held] of this.#held) if (!held.begun) this.#deliver(number, held, { outcome: Outcome.RETURNED });
     if (await this.#empty(this.#options.graceMs)) return;
     const left = [...this.#held].filter(([, held]) => held.result === undefined);
     this.#logger.warn(`${left.length} jobs are left unfinished, the member will give them to others`);
@@ -297,11 +301,33 @@ export class AttachedWorker {
     const job = new Job(told, () => `{"input":${input},"params":${params}}`, (note) => {
       if (this.#held.get(sent.number) === held) this.#line?.out.note(sent.number, note); // else the number is another job's by now
     });
-    const held: Held = { job, ticket: sent.ticket, canceled: false };
+    const held: Held = { job, ticket: sent.ticket, begun: false, canceled: false };
     this.#held.set(sent.number, held);
     const handler = this.#handlers.get(sent.service);
     if (this.#stopping.signal.aborted || handler === undefined) this.#deliver(sent.number, held, { outcome: Outcome.RETURNED });
-    else void this.#carryOut(sent.number, held, handler);
+    else {
+      this.#waiting.push(() => this.#begin(sent.number, held, handler));
+      this.#beginWaiting();
+    }
+  }
+
+  /** Begins the oldest jobs there is a place for: handlers of a session that is over may still have theirs. */
+  #beginWaiting(): void {
+    while (this.#atWork < this.#options.concurrency) {
+      const begin = this.#waiting.shift();
+      if (begin === undefined) return;
+      if (begin()) this.#atWork++;
+    }
+  }
+
+  #begin(number: bigint, held: Held, handler: Handler): boolean {
+    if (this.#held.get(number) !== held || held.result !== undefined) return false;
+    held.begun = true;
+    void this.#carryOut(number, held, handler).finally(() => {
+      this.#atWork--;
+      this.#beginWaiting();
+    });
+    return true;
   }
 
   async #carryOut(number: bigint, held: Held, handler: Handler): Promise<void> {
@@ -351,6 +377,7 @@ export class AttachedWorker {
     if (held === undefined || held.canceled) return;
     held.canceled = true;
     held.job.cancel();
+    if (!held.begun) this.#deliver(number, held, { outcome: Outcome.CANCELED });
   }
 }
 

@@ -234,6 +234,38 @@ describe("an attached worker", () => {
     await until(() => job.signal.aborted);
   });
 
+  test("begins no more than it can carry out after a session that is over", async () => {
+    await publish();
+    const relay = await Relay.start(member.port);
+    const told = new Told<Job>();
+    let finish = (): void => {};
+    const gate = new Promise<void>((resolve) => (finish = resolve));
+    let calls = 0;
+    let atWork = 0;
+    let most = 0;
+    const handler: Handler = async (job) => {
+      most = Math.max(most, ++atWork);
+      told.put(job);
+      if (++calls === 1) await gate; // it does not heed that nobody waits for it
+      atWork--;
+      return calls;
+    };
+    work(handler, { servers: relay.url, concurrency: 1 });
+    const first = await start();
+    const job = await told.take();
+    relay.close();
+    await client.cancel(first);
+    await until(async () => !(await client.workers()).some((w) => w.services.includes(service)));
+    const again = await Relay.start(member.port, { listen: relay.port });
+    ends.push(() => again.close());
+    await until(() => job.signal.aborted);
+    const second = await start();
+    await until(async () => (await client.task(second)).state === "running");
+    finish();
+    assert.equal(await result(second), 2);
+    assert.equal(most, 1);
+  });
+
   test("tells streams that break at once only once", async () => {
     await publish();
     const relay = await Relay.start(member.port);
