@@ -115,13 +115,21 @@ func (w *Worker) exec(rw http.ResponseWriter, r *http.Request) {
 	}
 	w.load.Add(1)
 	defer w.load.Add(-1)
-	if !w.takeSlot(r.Context()) {
-		return
-	}
-	defer w.freeSlot()
 	job := pushed(r.Header)
 	job.Service, job.Input, job.Params, job.Log = service, req.Input, req.Params, io.Discard
-	answer(rw, w.call(r.Context(), h, job, nil))
+	if said, begun := w.callInSlot(r.Context(), h, job); begun {
+		answer(rw, said)
+	}
+}
+
+// callInSlot calls a handler, unless nobody waits for that any longer. Its slot is free before the answer is sent: who takes that slowly, or not at
+// all, keeps no job waiting.
+func (w *Worker) callInSlot(ctx context.Context, h Handler, job Job) (said wire.ExecAnswer, begun bool) {
+	if !w.takeSlot(ctx) {
+		return said, false
+	}
+	defer w.freeSlot()
+	return w.call(ctx, h, job, nil), true
 }
 
 // welcomes refuses all but the engine.

@@ -82,6 +82,37 @@ func TestAPushedJobIsAnswered(t *testing.T) {
 	}
 }
 
+func TestAnAnswerThatNobodyReadsKeepsNoJobWaiting(t *testing.T) {
+	e := newEngine(t)
+	cfg := pushConfig(e)
+	cfg.Concurrency = 1
+	w := worker.New(cfg)
+	ended := make(chan struct{}, 2)
+	w.Handle("large", func(context.Context, worker.Job) (any, error) {
+		defer func() { ended <- struct{}{} }()
+		return strings.Repeat("x", 32<<20), nil // more than waits between the two
+	})
+	w.Handle("s", func(context.Context, worker.Job) (any, error) { return "done", nil })
+	stop := run(t, w)
+	defer stop()
+	defer http.DefaultClient.CloseIdleConnections()
+	me := soon(t, e.registered)
+	u, err := url.Parse(me.URL)
+	require.NoError(t, err)
+	conn, err := net.Dial("tcp", u.Host)
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = io.WriteString(conn, "POST /exec/large HTTP/1.1\r\nHost: w\r\nAuthorization: Bearer "+secret+"\r\nContent-Length: 2\r\n\r\n{}")
+	require.NoError(t, err)
+	soon(t, ended)
+	answered := make(chan string, 1)
+	go func() {
+		_, body := post(t, t.Context(), me.URL+"/exec/s", `{}`)
+		answered <- body
+	}()
+	require.Equal(t, `{"result":"done"}`+"\n", soon(t, answered))
+}
+
 func TestAPushedJobTellsWhereItComesFrom(t *testing.T) {
 	e := newEngine(t)
 	w := worker.New(pushConfig(e))
