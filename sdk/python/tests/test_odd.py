@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
+import time
 import unittest
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Callable, Dict, List
@@ -43,6 +44,9 @@ class Odd(ThreadingHTTPServer):
         self.asked: Dict[str, int] = {}
         self.given = False
         self.job: Dict[str, Any] = JOB
+        self.signs = 0  # of life
+        self.deaf = False  # the first of them is not answered
+        self.drips = False  # heartbeats are answered by a byte at a time
         self.busy = False  # claims are not prolonged
         self.largest = 0  # bytes of a heartbeat
         self.lines: Dict[str, int] = {}  # how many each job has logged
@@ -60,6 +64,12 @@ class Odd(ThreadingHTTPServer):
         """Who has not waited for an answer hears none."""
 
     def answer(self, kind: str, body: Any) -> Any:
+        if kind == "heartbeat" and "claims" not in body:
+            with self.lock:
+                self.signs += 1
+                first = self.signs == 1
+            if first and self.deaf:
+                self.hang.wait(PATIENCE)
         if kind == "heartbeat" and "claims" in body:
             with self.lock:
                 self.prolonged += 1
@@ -100,11 +110,24 @@ class Answers(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"] or 0)) or "null")
         if self.path.endswith("/heartbeat"):
             self.server.largest = max(self.server.largest, int(self.headers["Content-Length"]))  # type: ignore[attr-defined]
+        drips = self.server.drips and "claims" in (body or {})  # type: ignore[attr-defined]
         answer = self.server.answer(self.path.rsplit("/", 1)[1], body)  # type: ignore[attr-defined]
-        if isinstance(answer, Page):
+        if drips:
+            self.drip(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + b" " * 1000)
+        elif isinstance(answer, Page):
             self.reply("<html>", answer.status)
         else:
             self.reply(json.dumps(answer))
+
+    def drip(self, text: bytes) -> None:
+        self.close_connection = True
+        try:
+            for i in range(len(text)):
+                self.wfile.write(text[i : i + 1])
+                if self.server.hang.wait(0.02):  # type: ignore[attr-defined]
+                    return
+        except OSError:
+            pass  # it was given up
 
     def do_GET(self) -> None:
         """Large params, which odd answers come before."""
@@ -211,6 +234,25 @@ class OddTest(unittest.TestCase):
         self.assertTrue(canceled.wait(PATIENCE / 2))
         self.assertTrue(server.reported.wait(PATIENCE))
         self.assertEqual([1], server.results)
+
+    def test_a_heartbeat_that_is_answered_too_slowly_holds_up_no_other(self) -> None:
+        server = self.serve([])
+        server.prolonged = 1  # the first one does not hang
+        server.drips = True
+        self.work(server)
+        self.until(lambda: server.prolonged > 8)
+        self.done.set()
+        self.assertTrue(server.reported.wait(PATIENCE))
+
+    def test_a_sign_of_life_that_is_not_answered_holds_up_no_other(self) -> None:
+        server = self.serve([])
+        server.prolonged = 1
+        server.deaf = True
+        begun = time.monotonic()
+        self.work(server)
+        self.until(lambda: server.signs > 1)
+        self.assertLess(time.monotonic() - begun, 20)
+        self.done.set()
 
     def test_jobs_that_log_while_no_member_answers_do_not_flood_it(self) -> None:
         server = self.serve([])

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import http.client
+import io
 import json
 import os
 import random
 import socket
 import ssl
 import threading
+import time
 import urllib.parse
 from typing import Any, Dict, List, Mapping, Optional, Sequence, TypeVar, Union
 
@@ -84,6 +86,37 @@ class Breaker:
             self.broken = True
             if self._connection is not None and self._connection.sock is not None:
                 _shut(self._connection.sock)
+
+
+class _Within(http.client.HTTPResponse):
+    """An answer that has to have come by a certain time, however slowly it comes."""
+
+    def __init__(self, sock: socket.socket, end: float, *args: Any, **named: Any) -> None:
+        super().__init__(sock, *args, **named)
+        self.fp.close()
+        self.fp = io.BufferedReader(_Timed(sock, end))
+
+
+class _Timed(io.RawIOBase):
+    """Reads from a connection until a certain time."""
+
+    def __init__(self, sock: socket.socket, end: float) -> None:
+        self._sock, self._end = sock, end
+        self._raw = sock.makefile("rb", buffering=0)  # which keeps the connection open
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> Optional[int]:
+        left = self._end - time.monotonic()
+        if left <= 0:
+            raise socket.timeout("the answer takes too long")
+        self._sock.settimeout(left)
+        return self._raw.readinto(buffer)  # type: ignore[attr-defined, no-any-return]
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
 
 
 def _shut(sock: socket.socket) -> None:
@@ -197,13 +230,14 @@ class Transport:
 
     def call(self, method: str, path: str, body: Optional[bytes] = None, *, headers: Optional[Mapping[str, str]] = None,
              wait: float = 0.0, timeout: Optional[float] = None, breaker: Optional[Breaker] = None) -> Any:
-        """Asks each address once, until one takes the request, and gives its answer."""
+        """Asks each address once, until one takes the request, and gives its answer. A timeout is for all of an answer; without one no more than a
+        silence is limited, and an answer may take as long as it comes."""
         errors: List[str] = []
         busy: Optional[ProblemError] = None
         for _ in self.addresses:
             at, address = self._current()
             try:
-                return self._once(address, method, path, body, headers or {}, (timeout or self.timeout) + wait, breaker)
+                return self._once(address, method, path, body, headers or {}, (timeout or self.timeout) + wait, timeout is not None, breaker)
             except ProblemError as e:
                 if not e.temporary:
                     raise
@@ -228,11 +262,13 @@ class Transport:
                 self._at = (at + 1) % len(self.addresses)
 
     def _once(self, address: Address, method: str, path: str, body: Optional[bytes], headers: Mapping[str, str],
-              silence: float, breaker: Optional[Breaker]) -> Any:
+              silence: float, whole: bool, breaker: Optional[Breaker]) -> Any:
+        end = time.monotonic() + silence
         connection = address.open(silence)
         try:
             if breaker is not None:
                 breaker.hold(connection)
+            connection.response_class = (lambda sock, *args, **named: _Within(sock, end, *args, **named)) if whole else http.client.HTTPResponse  # type: ignore
             response = self._send(connection, address, method, path, body, headers, silence)
             answer = response.read()
         except BaseException:

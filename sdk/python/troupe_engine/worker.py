@@ -24,6 +24,7 @@ from .job import Handler
 MOST_JOBS = 1000  # that a member gives at once
 EMPTY_PAUSE = 0.2  # seconds between polls of a member that answers at once although it was asked to wait
 REGISTER_PAUSE = 2.0  # seconds at most between two tries to register
+LEAST_BEAT_TIME = 1.0  # seconds that a sign of life may take at least: the next one is to come before the worker counts as gone
 HEED_TIME = 1.0  # seconds that handlers have to notice that they are canceled at the end
 
 
@@ -182,7 +183,8 @@ class Worker:
         while registered and not self._stopping.wait(self._heartbeat):
             try:
                 body = encode({"load": len(self._claims)})
-                answer = self._transport.call("POST", self._path + "/heartbeat", body, breaker=self._announcing)
+                answer = self._transport.call("POST", self._path + "/heartbeat", body, timeout=max(self._heartbeat, LEAST_BEAT_TIME),
+                                              breaker=self._announcing)
                 known = part(answer, "registered", bool)
             except BrokenOff:
                 return

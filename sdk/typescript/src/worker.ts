@@ -51,6 +51,7 @@ export interface RunOptions {
 const mostJobs = 1_000; // that a member gives at once
 const emptyPause = 200; // between polls of a member that answers at once although it was asked to wait
 const registerPause = 2_000; // at most between two tries to register
+const leastBeatTime = 1_000; // that a sign of life may take at least: the next one is to come before the worker counts as gone
 const heedTime = 1_000; // that handlers have to notice that they are canceled at the end
 
 /**
@@ -183,7 +184,8 @@ export class Worker {
     while (registered && (await sleep(this.#options.heartbeatMs, this.#stopping.signal))) {
       try {
         const body = encode({ load: this.#claims.size });
-        const answer = await this.#transport.call<{ registered: boolean }>("POST", `${this.#path}/heartbeat`, { body, signal: this.#stopping.signal });
+        const timeoutMs = Math.max(this.#options.heartbeatMs, leastBeatTime);
+        const answer = await this.#transport.call<{ registered: boolean }>("POST", `${this.#path}/heartbeat`, { body, timeoutMs, signal: this.#stopping.signal });
         if (!answer.registered) registered = await this.#register();
         failing = false;
       } catch (e) {

@@ -26,6 +26,8 @@ class Odd {
   readonly results: unknown[] = [];
   pages: number[] = []; // statuses that reports are answered with first, as something on the way to a member may
   job: object = job;
+  signs = 0; // of life
+  deaf = false; // the first of them is not answered
   busy = false; // claims are not prolonged
   largest = 0; // characters of a heartbeat
   readonly lines = new Map<string, number>(); // how many each job has logged
@@ -59,6 +61,7 @@ class Odd {
   async #answer(method: string, path: string, text: string, response: ServerResponse): Promise<void> {
     const kind = method === "POST" ? path.slice(path.lastIndexOf("/") + 1) : method;
     const body = text === "" ? {} : JSON.parse(text);
+    if (kind === "heartbeat" && body.claims === undefined && ++this.signs === 1 && this.deaf) return;
     if (kind === "heartbeat" && body.claims !== undefined && ++this.prolonged === 1 && this.hangs) return;
     if (method === "GET") {
       response.end(this.params.shift() ?? '{"params":{"by":3}}');
@@ -211,6 +214,15 @@ test("jobs that come when the worker is to stop are given back", async () => {
   await until(() => server.released.length > 0);
   assert.deepEqual(server.released, [{ job: "next", token: "t" }]);
   assert.deepEqual(server.results, [40]);
+});
+
+test("a sign of life that is not answered holds up no other", async () => {
+  const server = new Odd([], false);
+  server.deaf = true;
+  const begun = performance.now();
+  work(await server.start(), Promise.resolve());
+  await until(() => server.signs > 1);
+  assert.ok(performance.now() - begun < 20_000);
 });
 
 test("a heartbeat that hangs holds up no other", async () => {
