@@ -180,7 +180,7 @@ func (w *Worker) complete(ctx context.Context, done wire.Report) (passed bool) {
 			// Unless told so, the engine would have the same done again in vain.
 			done.Output, done.Error, done.Details, done.Fatal, done.Said = nil, "the result was refused: "+err.Error(), nil, true, wire.Said{}
 			continue
-		case hopeless(err):
+		case hopeless(err) && told(err):
 			w.cfg.Logger.Warn("a result was refused", "job", done.Job, "error", err)
 			return passed
 		}

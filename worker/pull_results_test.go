@@ -3,6 +3,7 @@ package worker_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -49,7 +50,7 @@ func TestAResultOutlastsAnswersThatAreNoMembers(t *testing.T) {
 		}
 	}
 	for name, answer := range map[string]func(http.ResponseWriter){
-		"moved": page(301), "to a login": page(302), "401": page(401), "403": page(403), "404": page(404), "405": page(405), "502": page(502), "200": page(200),
+		"moved": page(301), "to a login": page(302), "400": page(400), "401": page(401), "403": page(403), "404": page(404), "405": page(405), "502": page(502), "200": page(200),
 		"denied for a moment": status(401), "nothing": func(http.ResponseWriter) {},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -63,6 +64,18 @@ func TestAResultOutlastsAnswersThatAreNoMembers(t *testing.T) {
 				require.Equal(t, `1`, string(soon(t, e.completed).Output))
 			}
 		})
+	}
+}
+
+func TestAFailureOutlastsAnswersThatAreNoMembers(t *testing.T) {
+	e := newEngine(t)
+	e.first("reports", status(413), status(413))
+	w := worker.New(config(e))
+	w.Handle("s", func(context.Context, worker.Job) (any, error) { return nil, errors.New("it broke") })
+	run(t, w)
+	e.queue <- job("1", "s")
+	for range 3 {
+		require.Equal(t, "it broke", soon(t, e.completed).Error)
 	}
 }
 

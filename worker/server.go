@@ -92,7 +92,7 @@ func statusOf(err error) int {
 }
 
 // hopeless says that the same request will be refused again. Something on the way to the engine may send it elsewhere for a while, or not
-// know the way; it is believed only that it does not take what is sent. Whether the worker is let in is found out by what it says of itself.
+// know the way; it is believed only that what is sent is too large. Whether the worker is let in is found out by what it says of itself.
 func hopeless(err error) bool {
 	var e *statusError
 	if !errors.As(err, &e) || e.status < 400 || e.status >= 500 {
@@ -102,7 +102,13 @@ func hopeless(err error) bool {
 	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusUnauthorized, http.StatusForbidden:
 		return false
 	}
-	return e.told || unfit(err)
+	return e.told || e.status == http.StatusRequestEntityTooLarge
+}
+
+// told says whether it is the engine that has answered so.
+func told(err error) bool {
+	var e *statusError
+	return errors.As(err, &e) && e.told
 }
 
 // unfit says that it is the result which the engine did not like.
@@ -187,12 +193,12 @@ func readAnswer(resp *http.Response, answer []byte, out any) error {
 
 func refusal(resp *http.Response, answer []byte) *statusError {
 	var p wire.Problem
-	told := json.Unmarshal(answer, &p) == nil && p.Kind != ""
+	known := json.Unmarshal(answer, &p) == nil && p.Kind != ""
 	if p.Detail == "" {
 		p.Detail = fmt.Sprintf("%.200q", answer)
 	}
 	seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
-	return &statusError{resp.StatusCode, p.Detail, time.Duration(min(seconds, math.MaxInt32)) * time.Second, told}
+	return &statusError{resp.StatusCode, p.Detail, time.Duration(min(seconds, math.MaxInt32)) * time.Second, known}
 }
 
 // backoff spaces tries: longer and longer, never in step with others.

@@ -19,7 +19,7 @@ ODD: List[Any] = [
     {"items": [7], "jobs": [None], "canceled": [{}]},
     {"items": [{"problem": {}}], "jobs": [{"id": "j", "token": "t", "task": "k", "service": "other", "input": 1}]},
 ]
-PAGES = [301, 302, 401, 403, 404, 405, 502]
+PAGES = [301, 302, 400, 401, 403, 404, 405, 502]
 JOB = {"id": "j", "token": "t", "task": "k", "service": "s", "input": 20, "lease_ms": 300}
 
 

@@ -145,6 +145,8 @@ class Reporter:
         if unfit(error) and not delivery.failed:
             delivery.refuse(error)
             return True
+        if error._strange:
+            return True
         self._logger.warning("the result of job %s was refused: %s", delivery.job, error)
         delivery.done()
         return False

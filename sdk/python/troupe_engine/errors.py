@@ -125,10 +125,10 @@ def unfit(error: ProblemError) -> bool:
 
 def hopeless(error: ProblemError) -> bool:
     """The same request would be refused again. Something on the way to the member may send it elsewhere for a while, or not know the way; it is
-    believed only that it does not take what is sent. Whether the worker is let in is found out by what it says of itself."""
+    believed only that what is sent is too large. Whether the worker is let in is found out by what it says of itself."""
     if error.temporary or not 400 <= error.status < 500 or error.status in (401, 403):
         return False
-    return not error._strange or unfit(error)
+    return not error._strange or error.status == 413
 
 
 def of_problem(status: int, problem: Mapping[str, Any], retry_after: float = 0.0) -> ProblemError:

@@ -146,10 +146,10 @@ export function isUnfit(error: ProblemError): boolean {
 
 /**
  * Says whether the same of a worker would be refused again. Something on the way to the member may send it elsewhere for a while, or not know the way; it is
- * believed only that it does not take what is sent. Whether the worker is let in is found out by what it says of itself.
+ * believed only that what is sent is too large. Whether the worker is let in is found out by what it says of itself.
  */
 export function isHopeless(error: unknown): error is ProblemError {
-  return isFinal(error) && error instanceof ProblemError && error.status >= 400 && ![401, 403].includes(error.status) && (!error.strange || isUnfit(error));
+  return isFinal(error) && error instanceof ProblemError && error.status >= 400 && ![401, 403].includes(error.status) && (!error.strange || error.status === 413);
 }
 
 /** The problem in a body. A proxy may answer with anything. */

@@ -140,6 +140,7 @@ export class Reporter {
       delivery.body = encode({ job: delivery.job, token: delivery.token, error: `the result was refused: ${error.message}`, fatal: true });
       return true;
     }
+    if (error.strange) return true;
     this.logger.warn(`the result of job ${delivery.job} was refused:`, error);
     delivery.done();
     return false;

@@ -118,7 +118,7 @@ test("a worker outlasts odd answers", async () => {
 });
 
 test("a result outlasts answers that are no member's", async () => {
-  for (const status of [301, 302, 401, 403, 404, 405, 502]) {
+  for (const status of [301, 302, 400, 401, 403, 404, 405, 502]) {
     const server = new Odd([], false);
     server.pages = [status];
     work(await server.start(), Promise.resolve());
