@@ -129,8 +129,11 @@ func (a *attachment) stay(ctx context.Context) error {
 		case connect.CodePermissionDenied:
 			return fmt.Errorf("%w: %w", ErrDenied, err)
 		}
-		if member.welcome && time.Since(begun) >= minStay {
+		switch {
+		case member.welcome && time.Since(begun) >= minStay:
 			pause = backoff{}
+		case member.welcome: // it is there, and others get the jobs of who stays away for long
+			pause.next = min(pause.next, minStay/2)
 		}
 		if pause.next == 0 && !member.leaves {
 			a.worker.cfg.Logger.Warn("the worker is not attached; trying on", "server", address, "error", err)

@@ -189,6 +189,7 @@ export class AttachedWorker {
       if (this.#over.signal.aborted || this.#deny(error)) return;
       const stayed = welcomed && performance.now() - begunAt >= minStay;
       if (stayed) backoff = new Backoff();
+      else if (welcomed) backoff.atMost(minStay); // it is there, and others get the jobs of who stays away for long
       if (error !== undefined && backoff.fresh && !leaves) this.#logger.warn("the worker is not attached, trying on:", error);
       const brings = this.#brings();
       if (leaves || !welcomed || brings) this.#at = (this.#at + 1) % this.#addresses.length;

@@ -17,6 +17,11 @@ export class Backoff {
     return this.#next === 0;
   }
 
+  /** Has the next pause be no longer than that, but for what a member asks for. */
+  atMost(ms: number): void {
+    this.#next = Math.min(this.#next, ms / 2);
+  }
+
   pause(error?: unknown): number {
     this.#next = Math.min(Math.max(2 * this.#next, firstPause), longestPause);
     const asked = error instanceof ProblemError ? error.retryAfterMs : 0;
