@@ -17,6 +17,7 @@ type Rule struct {
 const reach = 27 * time.Hour
 
 // instant is when the wall clock of a zone first shows a time. False: it never does, it was put forward over it.
+// It looks once wherever the distance from UTC may be another one. At the end of a leap year Go tells an end that has passed (it counts 365 days): then it looks again an hour later.
 func instant(wall time.Time, zone *time.Location) (first time.Time, shown, again bool) {
 	for at := wall.Add(-reach).In(zone); ; {
 		_, offset := at.Zone()
@@ -33,6 +34,9 @@ func instant(wall time.Time, zone *time.Location) (first time.Time, shown, again
 			}
 		}
 		_, end := at.ZoneBounds()
+		if !end.IsZero() && !end.After(at) {
+			end = at.Add(time.Hour)
+		}
 		if end.IsZero() || end.After(wall.Add(reach)) {
 			return first, shown, again
 		}

@@ -108,6 +108,30 @@ func TestClocksThatArePutForwardAndBack(t *testing.T) {
 	}
 }
 
+func TestTheEndOfALeapYearIsLikeThatOfAnyOther(t *testing.T) {
+	for _, zone := range four {
+		r := rule(t, Spec{Cron: "30 2 * * *", Timezone: zone})
+		for _, year := range []int{2027, 2028, 2032, 2096, 2100} {
+			var want, got []string
+			for day := range 8 {
+				want = append(want, time.Date(year, 12, 28+day, 2, 30, 0, 0, time.UTC).Format("2006-01-02 15:04"))
+			}
+			from := time.Date(year, 12, 28, 0, 0, 0, 0, r.zone).UnixMilli()
+			told := make(chan []Time, 1)
+			go func() { told <- r.Preview(from, len(want)) }()
+			select {
+			case times := <-told:
+				for _, slot := range times {
+					got = append(got, time.UnixMilli(slot.Slot).In(r.zone).Format("2006-01-02 15:04"))
+				}
+			case <-time.After(10 * time.Second):
+				require.FailNow(t, "nobody hears when it fires", "%s at the end of %d", zone, year)
+			}
+			require.Equal(t, want, got, "%s at the end of %d", zone, year)
+		}
+	}
+}
+
 func TestThePreviewTellsWhatBecomesOfSuchTimes(t *testing.T) {
 	r := rule(t, Spec{Cron: "30 2 * * *", Timezone: "Europe/Berlin"})
 	spring := r.Preview(at(t, "2026-03-28T12:00:00Z"), 1)
