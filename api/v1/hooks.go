@@ -103,30 +103,44 @@ func (s *service) setHook(ctx context.Context, in *setHookInput) (*answer[wire.H
 	if err != nil {
 		return nil, err
 	}
-	before, err := s.Store.Hook(ctx, in.Hook)
-	if err != nil && !api.Missing(err) {
-		return nil, err
+	for range hookTries {
+		h, made, err := s.putHook(ctx, in, settings)
+		switch {
+		case errors.Is(err, persistence.ErrStale) && in.Body.Revision > 0:
+			return nil, overtaken()
+		case errors.Is(err, persistence.ErrStale):
+			continue
+		case err != nil:
+			return nil, err
+		}
+		shown, err := s.toHook(h)
+		return &answer[wire.HookSet]{statusOf(h.Revision == 1), wire.HookSet{Hook: shown, Created: h.Revision == 1, Secret: made}}, err
 	}
+	return nil, flow.Errorf(flow.Busy, "the hook %s is being changed by many at once: try again", in.Hook)
+}
+
+// hookTries is how often a hook is read and written while others change it.
+const hookTries = 10
+
+// putHook changes a hook as it is now. ErrStale: somebody else has changed it since it was read, or since the revision that was sent.
+func (s *service) putHook(ctx context.Context, in *setHookInput, settings []byte) (h *persistence.Hook, made string, err error) {
+	h, err = s.Store.Hook(ctx, in.Hook)
 	now := s.Engine.Now().UnixMilli()
-	if before == nil {
-		before = &persistence.Hook{Name: in.Hook, CreatedAt: now}
+	switch {
+	case api.Missing(err):
+		h = &persistence.Hook{Name: in.Hook, CreatedAt: now}
+	case err != nil:
+		return nil, "", err
 	}
-	if in.Body.Revision > 0 && in.Body.Revision != before.Revision {
-		return nil, overtaken()
+	if in.Body.Revision > 0 && in.Body.Revision != h.Revision {
+		return nil, "", persistence.ErrStale
 	}
-	h := *before
-	h.Settings, h.Disabled, h.Revision, h.UpdatedAt = settings, in.Body.Disabled, before.Revision+1, now
-	made := ""
-	if h.Secrets, made, err = secretsOf(before.Secrets, &in.Body, now); err != nil {
-		return nil, err
+	h.Settings, h.Disabled, h.UpdatedAt = settings, in.Body.Disabled, now
+	h.Revision++
+	if h.Secrets, made, err = secretsOf(h.Secrets, &in.Body, now); err != nil {
+		return nil, "", err
 	}
-	if err := s.Store.PutHook(ctx, h); errors.Is(err, persistence.ErrStale) {
-		return nil, overtaken()
-	} else if err != nil {
-		return nil, err
-	}
-	shown, err := s.toHook(&h)
-	return &answer[wire.HookSet]{statusOf(h.Revision == 1), wire.HookSet{Hook: shown, Created: h.Revision == 1, Secret: made}}, err
+	return h, made, s.Store.PutHook(ctx, *h)
 }
 
 func overtaken() error {

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -262,6 +263,43 @@ func TestHooksAreListedChangedAndDeleted(t *testing.T) {
 		s.call(200, "DELETE", "/v1/hooks/a", nil)
 		s.refused(404, "path.hook", "GET", "/v1/hooks/a", nil)
 		s.refused(404, "path.hook", "DELETE", "/v1/hooks/a", nil)
+	})
+}
+
+// contested is a store in which somebody else sets a hook just before it is written.
+type contested struct {
+	persistence.Store
+	others *atomic.Int64 // how many will do so
+}
+
+func (c contested) PutHook(ctx context.Context, h persistence.Hook) error {
+	if c.others.Add(-1) < 0 {
+		return c.Store.PutHook(ctx, h)
+	}
+	theirs := h
+	theirs.Secrets = []persistence.HookSecret{{Text: "the secret of somebody else"}}
+	if err := c.Store.PutHook(ctx, theirs); err != nil {
+		return err
+	}
+	return c.Store.PutHook(ctx, h)
+}
+
+func TestOfThoseWhoSetAHookAtOnceOnlyWhoNamesARevisionIsTold(t *testing.T) {
+	var others atomic.Int64
+	onBothStores(t, func(s *server) {
+		flow := s.publish(atOnce)
+		others.Store(1)
+		set := s.call(200, "PUT", "/v1/hooks/new", obj{"flow": flow})
+		require.Equal(s, []any{2., false, nil}, []any{set["revision"], set["created"], set["secret"]}, "it has a secret by now")
+		others.Store(2)
+		require.Equal(s, 5., s.call(200, "PUT", "/v1/hooks/new", obj{"flow": flow, "when": "body.x == 1"})["revision"])
+		others.Store(1)
+		s.refused(409, "body.revision", "PUT", "/v1/hooks/new", obj{"flow": flow, "revision": 5})
+		others.Store(1000)
+		s.refused(429, "", "PUT", "/v1/hooks/new", obj{"flow": flow})
+		others.Store(0)
+	}, func(set *settings) {
+		set.wrap = func(store persistence.Store) persistence.Store { return contested{store, &others} }
 	})
 }
 
