@@ -1,6 +1,7 @@
 package v1_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/persistence"
 )
 
 func TestAVersionIsPublishedOnce(t *testing.T) {
@@ -24,6 +26,31 @@ func TestAVersionIsPublishedOnce(t *testing.T) {
 	require.Equal(t, 2.0, second["version"].(obj)["number"])
 	back := s.call(201, "PUT", "/v1/flows/order", atOnce)
 	require.Equal(t, 3.0, back["version"].(obj)["number"], "only the newest version counts")
+}
+
+// fickle is a store in which somebody deletes each flow as soon as a version of it was published.
+type fickle struct{ persistence.Store }
+
+func (f fickle) Version(ctx context.Context, id string) (*persistence.Version, error) {
+	v, err := f.Store.Version(ctx, id)
+	if err == nil {
+		_, err = f.DeleteFlow(ctx, v.FlowID, 1)
+	}
+	return v, err
+}
+
+func TestWhoPublishesToAFlowThatIsDeletedMeanwhileIsToldSo(t *testing.T) {
+	s := start(t, func(set *settings) {
+		set.wrap = func(store persistence.Store) persistence.Store { return fickle{store} }
+	})
+	for where, path := range map[string]string{"path.flow": "/v1/flows/gone", "query.slug": "/v1/flows?slug=gone"} {
+		method := "PUT"
+		if where == "query.slug" {
+			method = "POST"
+		}
+		told := s.refused(409, where, method, path, atOnce)
+		require.Equal(t, []any{"the flow gone was deleted while this was published", "publish it again, if it is still wanted"}, []any{told["what"], told["hint"]})
+	}
 }
 
 const inYAML = `

@@ -92,10 +92,13 @@ func (s *service) publishDefinition(ctx context.Context, where string, d *defini
 	if errors.Is(err, persistence.ErrOvertaken) {
 		return nil, &located{where: "query.after", hint: "look at what was published, and publish after that", err: flow.Errorf(flow.Conflict, "version %d of %s is no longer the newest one", *d.after, d.slug)}
 	}
-	if err != nil {
-		return nil, err
+	var f *persistence.Flow
+	if err == nil {
+		f, err = s.Store.Flow(ctx, v.FlowID)
 	}
-	f, err := s.Store.Flow(ctx, v.FlowID)
+	if errors.Is(err, persistence.ErrNotFound) {
+		return nil, &located{where: where, hint: "publish it again, if it is still wanted", err: flow.Errorf(flow.Conflict, "the flow %s was deleted while this was published", d.slug)}
+	}
 	if err != nil {
 		return nil, err
 	}
