@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/stretchr/testify/require"
 
@@ -82,6 +83,7 @@ var filters = map[string]struct {
 	"behind one that is gone":     {persistence.TaskFilter{Before: persistence.Spot{CreatedAt: 20, ID: "t3x"}}, []string{"t3", "t2", "t1"}},
 	"some flows":                  {persistence.TaskFilter{FlowIDs: []string{"f2", "flow"}}, []string{"t5", "t4"}},
 	"a version by its number":     {persistence.TaskFilter{Version: 5}, []string{"t3"}},
+	"a number that none can have": {persistence.TaskFilter{Version: math.MaxInt}, []string{}},
 	"where the cursor is":         {persistence.TaskFilter{Node: "pay"}, []string{"t4"}},
 	"a text of an error":          {persistence.TaskFilter{Text: "CARD 100% r"}, []string{"t4"}},
 	"errors alike":                {persistence.TaskFilter{Failure: "p2: Card #% refused"}, []string{"t4"}},

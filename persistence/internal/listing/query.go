@@ -249,8 +249,8 @@ func (q *Query) conditions(d Dialect, f persistence.TaskFilter, by string) {
 		q.Add(")")
 	}
 	if f.Version > 0 {
-		q.And("t.version_id IN (SELECT id FROM "+d.Schema+"flow_versions WHERE number = ", f.Version)
-		q.Add(")")
+		q.And("t.version_id IN (SELECT id FROM "+d.Schema+"flow_versions WHERE number = CAST(", f.Version) // which may be more than one can have
+		q.Add(" AS bigint))")
 	}
 	if f.IDPrefix != "" {
 		column := "t.id"
