@@ -120,10 +120,29 @@ func faultOf(op *huma.Operation, e *huma.ErrorDetail) wire.Fault {
 		f.What, f.Hint = "there is no such field", "correct its name or leave it out"
 	case strings.HasPrefix(e.Message, "invalid date/time"): // and then in words of Go
 		f.What, f.Hint = "this is no time", "send one as in RFC 3339, with its zone: 2026-01-31T15:04:05Z"
+	case strings.HasPrefix(e.Message, notThatNumber): // and then what was sent, and in words of Go where to
+		f.What, f.Hint = "the number is too large, or no whole one", "send a whole number of at most 18 digits, without a point and an exponent"
+		f.Where += fieldOf(e.Message)
 	case e.Location == "body":
 		f.Hint = "send a JSON object as it is described at /v1/docs"
 	}
 	return f
+}
+
+// notThatNumber is how the decoder begins to say that a number does not fit its field. The description knows numbers as floats, so it has let it pass.
+const notThatNumber = "json: cannot unmarshal number "
+
+// fieldOf is the field of the body that the decoder tells of, such as .filter.version of "… into Go struct field TaskFilter.filter.version of type int". It names structs,
+// too, with capital letters, which fields do not have.
+func fieldOf(message string) (path string) {
+	_, spot, _ := strings.Cut(message, " into Go struct field ")
+	spot, _, _ = strings.Cut(spot, " of type ")
+	for name := range strings.SplitSeq(spot, ".") {
+		if name != "" && strings.ToLower(name) == name {
+			path += "." + name
+		}
+	}
+	return path
 }
 
 func queryOf(op *huma.Operation) []string {

@@ -240,6 +240,19 @@ func TestATimeThatIsNoneIsToldInWordsOfTheAPI(t *testing.T) {
 	}
 }
 
+func TestANumberThatDoesNotFitIsToldInWordsOfTheAPI(t *testing.T) {
+	s := start(t)
+	for where, tt := range map[string][2]string{
+		"body.version":             {"/v1/tasks", `{"flow":"f","version":9223372036854775808}`},
+		"body.starts.version":      {"/v1/tasks/starts", `{"starts":[{"flow":"f","version":-0.0}]}`},
+		"body.filter.duration_max": {"/v1/tasks/bulk", `{"action":"pause","filter":{"duration_max":1e308}}`},
+		"body.lines_from":          {"/v1/jobs/j/complete", `{"token":"t","lines_from":1e30}`},
+	} {
+		p := s.refused(400, where, "POST", tt[0], tt[1])
+		require.Equal(t, []any{"the number is too large, or no whole one", "send a whole number of at most 18 digits, without a point and an exponent"}, []any{p["what"], p["hint"]})
+	}
+}
+
 func TestTasksArePausedAndResumed(t *testing.T) {
 	s := start(t)
 	id := s.task(waits)
