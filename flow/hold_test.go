@@ -40,6 +40,21 @@ func TestAStepThatIsHeldBeginsWhenItIsReleased(t *testing.T) {
 	require.Equal(t, flow.TaskCompleted, tb.state.Status)
 }
 
+func TestATaskThatOnlyWaitsForAStepThatIsHeldSaysSo(t *testing.T) {
+	tb := begunWith(t, "echo")
+	for _, key := range []string{"b", "c"} {
+		_, err := tb.do(flow.HoldStep{Address: node(key)})
+		require.NoError(t, err)
+	}
+	require.NotContains(t, flow.Waiting(tb.state), flow.Wait{Address: node("b"), For: "resume", Text: "the step is paused: resume it"}, "it waits for another one yet")
+	tb.work()
+	require.Equal(t, []flow.Wait{{Address: node("b"), For: "resume", Text: "the step is paused: resume it"}}, flow.Waiting(tb.state), "c waits for b")
+	_, err := tb.do(flow.ReleaseStep{Address: node("b")})
+	require.NoError(t, err)
+	tb.work()
+	require.Equal(t, []flow.Wait{{Address: node("c"), For: "resume", Text: "the step is paused: resume it"}}, flow.Waiting(tb.state))
+}
+
 func TestAStepThatIsHeldIsSkippedByAFailure(t *testing.T) {
 	tb := begunWith(t, "boom")
 	_, err := tb.do(flow.HoldStep{Address: node("b")})

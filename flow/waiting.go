@@ -33,10 +33,11 @@ func Waiting(s *State) []Wait {
 	if s.Permits.Waits() {
 		waits = append(waits, s.Permits.wait(s.holder()))
 	}
-	return s.stage().appendWaits(waits)
+	return s.stage().appendWaits(waits, s.CancelAt == 0)
 }
 
-func (sc *Scope) appendWaits(waits []Wait) []Wait {
+// appendWaits tells what a scope waits for; goesOn says that nodes may yet begin.
+func (sc *Scope) appendWaits(waits []Wait, goesOn bool) []Wait {
 	active := sc.Active()
 	if len(active) == 0 && sc.EnterAt > 0 {
 		return append(waits, Wait{Address: Address{Scope: sc.Path, Node: sc.Cursor}, For: "delay", Text: "the node failed and is tried again", Until: sc.EnterAt})
@@ -47,7 +48,21 @@ func (sc *Scope) appendWaits(waits []Wait) []Wait {
 		}
 		waits = append(waits, st.waits()...)
 		if st.Child != nil {
-			waits = st.Child.appendWaits(waits)
+			waits = st.Child.appendWaits(waits, goesOn)
+		}
+	}
+	if goesOn {
+		waits = sc.appendPaused(waits)
+	}
+	return waits
+}
+
+// appendPaused names the nodes that would have begun if nobody held them back.
+func (sc *Scope) appendPaused(waits []Wait) []Wait {
+	for i, named := 0, 0; i < len(sc.Nodes) && named < namedWaits; i++ {
+		if n := &sc.Nodes[i]; n.Held && n.Status() == "" && n.Waits == 0 && !n.Doomed {
+			waits = append(waits, Wait{Address: Address{Scope: sc.Path, Node: sc.Plan.Dag.List[i].Key}, For: "resume", Text: "the step is paused: resume it"})
+			named++
 		}
 	}
 	return waits
