@@ -3,17 +3,18 @@
 import type { PageTaskSummary, TaskSummary } from '../api.gen'
 
 /** What the channel tasks tells. */
-export interface News { changed: TaskSummary[]; new: number; left?: string[] }
+export interface News { changed: TaskSummary[]; new: number; left?: string[]; head?: boolean }
 
-export interface Heard { now: ReadonlyMap<string, TaskSummary>; left: ReadonlySet<string> }
+/** gap: there may be others between what is new and what is known. */
+export interface Heard { now: ReadonlyMap<string, TaskSummary>; left: ReadonlySet<string>; gap?: boolean }
 export interface Row extends TaskSummary { left?: boolean }
 
 export const silence: Heard = { now: new Map(), left: new Set() }
 
-const most = 2000 // tasks that are remembered; the list keeps no more rows
+export const most = 2000 // tasks that are remembered beside those of the list, which keeps no more rows
 
-/** What is known after some news. An older row does not replace a newer one: what was read may be told late. */
-export function heard(before: Heard, news: News): Heard {
+/** What is known after some news. An older row does not replace a newer one: what was read may be told late. Nothing is forgotten of rows that are listed. */
+export function heard(before: Heard, news: News, listed: ReadonlySet<string> = new Set()): Heard {
   const now = new Map(before.now), left = new Set(before.left)
   for (const t of news.changed) {
     const old = now.get(t.id)
@@ -23,11 +24,14 @@ export function heard(before: Heard, news: News): Heard {
     left.delete(t.id)
   }
   for (const id of news.left ?? []) left.add(id)
-  for (const id of now.keys()) {
-    if (now.size <= most) break
-    now.delete(id)
+  for (const kept of [now, left]) {
+    let over = kept.size - most
+    for (const id of kept.keys()) {
+      if (over <= 0) break
+      if (!listed.has(id) && kept.delete(id)) over--
+    }
   }
-  return { now, left }
+  return { now, left, gap: before.gap || (news.head && !news.changed.some(t => listed.has(t.id) || before.now.has(t.id))) }
 }
 
 /** The beginning of a list, read again, as news of the rows that are known: what it lacks although it reaches that far is not found any longer. */
@@ -35,7 +39,7 @@ export function newsOf(known: TaskSummary[], head: PageTaskSummary): News {
   const ids = new Set(head.items.map(t => t.id))
   const oldest = head.items.at(-1)
   const reached = (t: TaskSummary) => !head.next || (oldest !== undefined && t.created_at > oldest.created_at)
-  return { changed: head.items, new: 0, left: known.filter(t => !ids.has(t.id) && reached(t)).map(t => t.id) }
+  return { changed: head.items, new: 0, head: Boolean(head.next), left: known.filter(t => !ids.has(t.id) && reached(t)).map(t => t.id) }
 }
 
 /** Rows as they are now, in their places, and apart from them the tasks that are new. */

@@ -1,14 +1,14 @@
 import { keepPreviousData, useInfiniteQuery, useQuery, useQueryClient, type InfiniteData } from '@tanstack/react-query'
-import { useEffect, useMemo, useState } from 'react'
+import { useEffect, useMemo, useRef, useState } from 'react'
 import type { PageTaskSummary } from '../api.gen'
 import { call } from './call'
-import { heard, merged, newsOf, silence, type News } from './news'
+import { heard, merged, most, newsOf, silence, type News } from './news'
 import { usePrefs } from './prefs'
 import type { TaskFilter } from './search'
 import { subscribe, useLive } from './socket'
 import { millis, now } from './time'
 
-const size = 100, mostPages = 20
+const size = 100
 
 /** What the API is asked for a filter of the page. */
 export function asked(f: TaskFilter) {
@@ -25,13 +25,15 @@ export function useTasks(filter: TaskFilter) {
   const key = ['tasks', filter]
   const query = useMemo(() => asked(filter), [name])
   const pages = useInfiniteQuery({
-    queryKey: key, initialPageParam: '', maxPages: mostPages, staleTime: Infinity, gcTime: 60_000,
+    queryKey: key, initialPageParam: '', staleTime: Infinity, gcTime: 60_000,
     queryFn: ({ pageParam, signal }) => call('GET /v1/tasks', { query: { ...query, sort: filter.sort, limit: size, cursor: pageParam || undefined } }, signal),
     getNextPageParam: (page: PageTaskSummary) => page.next || undefined,
   })
   const known = useMemo(() => pages.data?.pages.flatMap(p => p.items) ?? [], [pages.data])
   const [told, setTold] = useState({ name, heard: silence })
-  const hear = (news: News) => setTold(old => ({ name, heard: heard(old.name === name ? old.heard : silence, news) }))
+  const listed = useRef<ReadonlySet<string>>(new Set())
+  listed.current = useMemo(() => new Set(known.map(t => t.id)), [known])
+  const hear = (news: News) => setTold(old => ({ name, heard: heard(old.name === name ? old.heard : silence, news, listed.current) }))
 
   // The list is read again where nobody tells what happens, and whenever more has happened than is told.
   const head = useQuery({
@@ -51,12 +53,17 @@ export function useTasks(filter: TaskFilter) {
 
   const found = useMemo(() => merged(known, told.name === name ? told.heard : silence), [known, told, name])
   const fresh = filter.sort ? [] : found.fresh
+  const gap = told.name === name && told.heard.gap
   const takeIn = () => {
-    if (fresh.length === 0) return
-    queries.setQueryData<InfiniteData<PageTaskSummary>>(key, old => old && { ...old, pages: old.pages.map((p, i) => (i === 0 ? { ...p, items: [...fresh, ...p.items] } : p)) })
+    if (fresh.length === 0 || pages.isRefetching) return
+    if (gap || known.length + fresh.length > most) { // read anew from its beginning, or it would lack some, or grow without end
+      setTold(old => ({ ...old, heard: { ...old.heard, gap: false } }))
+      queries.setQueryData<InfiniteData<PageTaskSummary>>(key, old => old && { pages: old.pages.slice(0, 1), pageParams: old.pageParams.slice(0, 1) })
+      void pages.refetch()
+    } else queries.setQueryData<InfiniteData<PageTaskSummary>>(key, old => old && { ...old, pages: old.pages.map((p, i) => (i === 0 ? { ...p, items: [...fresh, ...p.items] } : p)) })
   }
   const searched = pages.data?.pages.at(-1)?.searched_to // the server looks at so many at once, and goes on when it is asked to
-  return { rows: found.rows, fresh, pages, takeIn, searched, error: pages.error ?? head.error }
+  return { rows: found.rows, fresh, gap, pages, takeIn, searched, error: pages.error ?? head.error }
 }
 
 /** How many tasks the filter finds in each state, whichever states it asks for. */

@@ -4,7 +4,7 @@ import { useVirtualizer } from '@tanstack/react-virtual'
 import { useEffect, useRef, useState } from 'react'
 import { call } from '../data/call'
 import type { TaskFilter } from '../data/search'
-import type { Row } from '../data/news'
+import { most, type Row } from '../data/news'
 import { useCounts, useTasks } from '../data/tasks'
 import { between, exact, span } from '../data/time'
 import { Icon } from '../parts/Icon'
@@ -127,7 +127,7 @@ const rowHeight = 44
 function Rows({ found }: { found: ReturnType<typeof useTasks> }) {
   useTick()
   const go = useNavigate()
-  const { rows, fresh, pages, takeIn, searched } = found
+  const { rows, fresh, gap, pages, takeIn, searched } = found
   const filter = route.useSearch()
   const box = useRef<HTMLDivElement>(null)
   const over = useRef(false)
@@ -137,7 +137,7 @@ function Rows({ found }: { found: ReturnType<typeof useTasks> }) {
   const items = virtual.getVirtualItems()
   const last = items.at(-1)?.index ?? 0
   useEffect(() => {
-    if (more && !searched && last >= rows.length - 20 && !pages.isFetchingNextPage && !pages.isError) void pages.fetchNextPage()
+    if (more && rows.length < most && !searched && last >= rows.length - 20 && !pages.isFetchingNextPage && !pages.isError) void pages.fetchNextPage()
   }, [last, more, searched, rows.length, pages])
   useEffect(() => { // rows never move under somebody's cursor
     if (fresh.length > 0 && !over.current && at < 0 && (box.current?.scrollTop ?? 0) < rowHeight) takeIn()
@@ -163,7 +163,7 @@ function Rows({ found }: { found: ReturnType<typeof useTasks> }) {
         </label>
         <Many filter={filter} />
         {filter.sort && <button className="quiet" onClick={() => void pages.refetch()}><Icon name="retry" size={13} /> read again</button>}
-        {fresh.length > 0 && <button className="pill" onClick={() => { takeIn(); virtual.scrollToIndex(0) }}>{fresh.length.toLocaleString('en')} new</button>}
+        {fresh.length > 0 && <button className="pill" onClick={() => { takeIn(); virtual.scrollToIndex(0) }}>{fresh.length.toLocaleString('en')}{gap && '+'} new</button>}
       </div>
       <div className="rows panel" ref={box} onPointerEnter={() => (over.current = true)} onPointerLeave={() => (over.current = false)} role="table" aria-label="Tasks" aria-rowcount={more ? -1 : rows.length + 1} tabIndex={0}>
         <div className="row row-head" role="row" aria-rowindex={1}>
@@ -173,7 +173,7 @@ function Rows({ found }: { found: ReturnType<typeof useTasks> }) {
           {items.map(v => rows[v.index]
             ? <TaskRow key={rows[v.index].id} task={rows[v.index]} top={v.start} index={v.index} chosen={v.index === at} />
             : <div key="more" className="row" role="row" style={{ transform: `translateY(${v.start}px)` }}><span role="cell" className="faint">
-                {searched && !pages.isFetchingNextPage ? <button className="quiet" onClick={() => void pages.fetchNextPage()}>Search before <When at={searched} /></button> : 'Loading more …'}
+                {rows.length >= most ? `The first ${rows.length.toLocaleString('en')} are listed: filters find others` : searched && !pages.isFetchingNextPage ? <button className="quiet" onClick={() => void pages.fetchNextPage()}>Search before <When at={searched} /></button> : 'Loading more …'}
               </span></div>)}
         </div>
       </div>

@@ -38,3 +38,21 @@ test('what is remembered is bounded', () => {
   const many = Array.from({ length: 3000 }, (_, i) => task(`t${i}`, 1))
   expect(heard(silence, { changed: many, new: 3000 }).now.size).toBe(2000)
 })
+
+test('nothing is forgotten of rows that are listed, and what is told of others stays bounded', () => {
+  const known = [task('b', 2), task('a', 1)], listed = new Set(ids(known as never))
+  const ended = heard(silence, { changed: [task('a', 1, { state: 'completed' })], new: 0, left: ['b'] }, listed)
+  const many = Array.from({ length: 3000 }, (_, i) => `t${i}`)
+  const later = heard(ended, { changed: many.map(id => task(id, 3)), new: 3000, left: many.map(id => `x${id}`) }, listed)
+  expect(merged(known, later).rows.map(t => [t.state, t.left])).toEqual([['running', true], ['completed', undefined]])
+  expect([later.now.size, later.left.size]).toEqual([2000, 2000])
+})
+
+test('more that is new than is told leaves a gap above the rows that are listed', () => {
+  const listed = new Set(['a'])
+  const head = (id: string, next?: string) => newsOf([task('a', 1)], { items: [task(id, 3)], next } as never)
+  expect(heard(silence, head('c', 'more'), listed).gap).toBe(true)
+  expect(heard(silence, head('c'), listed).gap).toBeFalsy()
+  expect(heard(silence, head('a', 'more'), listed).gap).toBeFalsy()
+  expect(heard(heard(silence, { changed: [task('c', 3)], new: 1 }, listed), head('c', 'more'), listed).gap).toBeFalsy()
+})
