@@ -40,7 +40,10 @@ export function marked(text: string, word: string): { text: string; hit: boolean
   return parts
 }
 
-/** Follows a log: all that was printed, and then what is. Lines that come together are shown together. */
+/**
+ * Follows a log: all that was printed, and then what is, as long as somebody can see it: a browser has six connections for all its tabs. Lines that come
+ * together are shown together.
+ */
 export function useLog(task: string, pick: { node?: string; unit?: number; stream?: string }): Log & { state: 'following' | 'over' | 'broken' } {
   const [log, setLog] = useState<Log>({ lines: [], dropped: 0 })
   const [state, setState] = useState<'following' | 'over' | 'broken'>('following')
@@ -51,22 +54,43 @@ export function useLog(task: string, pick: { node?: string; unit?: number; strea
     setState('following')
     waiting.current = []
     const sent = Object.entries(pick).filter(([, v]) => v !== undefined && v !== '')
-    const source = new EventSource(`/v1/tasks/${encodeURIComponent(task)}/logs/stream?${new URLSearchParams(sent.map(([k, v]) => [k, String(v)]))}`)
+    let source: EventSource | undefined, last: string | undefined, ended = false, timer: ReturnType<typeof setTimeout> | undefined
+    const open = () => {
+      source = new EventSource(`/v1/tasks/${encodeURIComponent(task)}/logs/stream?${new URLSearchParams([...sent, ...(last ? [['after', last]] : [])].map(([k, v]) => [k, String(v)]))}`)
+      source.onopen = () => setState('following')
+      source.onmessage = e => {
+        last = e.lastEventId
+        waiting.current.push(JSON.parse(e.data as string) as LogEntry)
+      }
+      source.onerror = () => { // the browser tries again, behind the last line, unless it was refused
+        setState('broken')
+        if (source?.readyState === EventSource.CLOSED) timer = setTimeout(open, 3000)
+      }
+      source.addEventListener('end', () => {
+        ended = true
+        setState('over')
+        source?.close()
+      })
+    }
+    const leave = () => {
+      source?.close()
+      clearTimeout(timer)
+    }
+    const seen = () => {
+      leave()
+      if (!document.hidden && !ended) open()
+    }
+    seen()
+    document.addEventListener('visibilitychange', seen)
     const flush = setInterval(() => {
       const more = waiting.current
       if (more.length === 0) return
       waiting.current = []
       setLog(old => appended(old, more))
     }, 100)
-    source.onopen = () => setState('following')
-    source.onmessage = e => waiting.current.push(JSON.parse(e.data as string) as LogEntry)
-    source.onerror = () => setState('broken') // the browser tries again, behind the last line
-    source.addEventListener('end', () => {
-      setState('over')
-      source.close()
-    })
     return () => {
-      source.close()
+      leave()
+      document.removeEventListener('visibilitychange', seen)
       clearInterval(flush)
     }
   }, [name])

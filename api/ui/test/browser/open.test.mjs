@@ -1,13 +1,16 @@
 // Pages that stay open: while very much happens, and while the server is slow or away.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { onPageOf, startBrowser, startMember, until } from './harness.mjs'
+import { onPageOf, openPage, patience, startBrowser, startMember, until } from './harness.mjs'
 
-let member, browser
+let member, browser, printing
 
 before(async () => {
   member = await startMember()
   browser = await startBrowser()
+  const script = { cmd: 'sh', args: ['-c', 'sleep 0.1; echo a line >&2; echo {}'], stderr_mode: 'log' }
+  await member.api('PUT', '/v1/flows/printing', { start: 'say', nodes: { say: { exec_type: 'local_script', script } }, edges: [{ from: 'say', action: 'default', to: 'say' }] })
+  printing = await member.start('printing', {})
 }, { timeout: 120_000 })
 
 after(async () => {
@@ -17,6 +20,29 @@ after(async () => {
 
 function onPage(name, path, act) {
   test(name, { timeout: 120_000 }, () => onPageOf(browser, member.url + (typeof path === 'function' ? path() : path), act))
+}
+
+/** The same where the browser has to complain: not all is answered. */
+function onPoorPage(name, path, act) {
+  test(name, { timeout: 120_000 }, async () => {
+    const { page, close } = await openPage(browser)
+    page.setDefaultTimeout(patience)
+    try {
+      await page.goto(member.url + (typeof path === 'function' ? path() : path))
+      await act(page)
+    } finally {
+      await close()
+    }
+  })
+}
+
+/** Has a page believe that nobody sees it, or that somebody does again. */
+async function seen(page, is) {
+  await page.evaluate(is => {
+    Object.defineProperty(document, 'hidden', { value: !is, configurable: true })
+    Object.defineProperty(document, 'visibilityState', { value: is ? 'visible' : 'hidden', configurable: true })
+    document.dispatchEvent(new Event('visibilitychange', { bubbles: true }))
+  }, is)
 }
 
 /** Starts many tasks, some at a time. */
@@ -48,4 +74,29 @@ onPage('a long list is read as far as somebody scrolls, and not beyond what it k
   }, 'the end of the list is reached')
   assert.equal(asked, 19)
   await page.getByText('2,000+ tasks').waitFor()
+})
+
+const lines = async page => Number.parseInt((await page.locator('.log-view .table-tools .faint').textContent()).replaceAll(',', ''))
+
+onPoorPage('a log goes on after a server has refused to tell it', () => `/ui/tasks/${printing}?tab=logs`, async page => {
+  await page.locator('.log-line').first().waitFor()
+  let refused = 0
+  await page.route('**/logs/stream?*', route => (refused++ === 0 ? route.fulfill({ status: 503 }) : route.continue()))
+  await page.getByLabel('Only lines from').selectOption('stderr')
+  await until(() => refused === 1, 'the log is refused')
+  await page.locator('.log-line').first().waitFor()
+  const before = await lines(page)
+  await until(async () => (await lines(page)) > before, 'more lines come')
+})
+
+onPage('a log that nobody sees holds no connection, and goes on behind its last line', () => `/ui/tasks/${printing}?tab=logs`, async page => {
+  await page.locator('.log-line').first().waitFor()
+  const left = page.waitForEvent('requestfailed', r => r.url().includes('/logs/stream'))
+  await seen(page, false)
+  await left
+  const before = await lines(page)
+  const again = page.waitForRequest('**/logs/stream?after=*')
+  await seen(page, true)
+  await again
+  await until(async () => (await lines(page)) > before, 'more lines come')
 })
