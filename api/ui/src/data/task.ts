@@ -30,11 +30,14 @@ export function useDigest(id: string, open: string[]) {
   const ready = query.isSuccess && !query.isPlaceholderData
   useEffect(() => {
     if (!ready || ended || !prefs.live) return
-    let timer: ReturnType<typeof setTimeout> | undefined
-    const details = () => { // what is shown beside it, at most once a second
-      timer ??= setTimeout(() => {
+    let timer: ReturnType<typeof setTimeout> | undefined, more = false
+    const details = () => { // what is shown beside it, at most once a second, and each answer is waited for
+      more = true
+      timer ??= setTimeout(async () => {
+        more = false
+        await queries.invalidateQueries({ queryKey: ['task', id], predicate: q => q.queryKey[2] !== 'digest', refetchType: document.hidden ? 'none' : 'active' })
         timer = undefined
-        void queries.invalidateQueries({ queryKey: ['task', id], predicate: q => q.queryKey[2] !== 'digest' })
+        if (more) details()
       }, 1000)
     }
     const hear = (m: Message) => {
@@ -47,6 +50,7 @@ export function useDigest(id: string, open: string[]) {
     return () => {
       leave()
       clearTimeout(timer)
+      more = false
     }
   }, [id, names, ready, ended, prefs.live, queries])
   return query

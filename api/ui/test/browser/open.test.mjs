@@ -1,6 +1,7 @@
 // Pages that stay open: while very much happens, and while the server is slow or away.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { onPageOf, openPage, patience, startBrowser, startMember, until } from './harness.mjs'
 
 let member, browser, printing
@@ -99,4 +100,31 @@ onPage('a log that nobody sees holds no connection, and goes on behind its last 
   await seen(page, true)
   await again
   await until(async () => (await lines(page)) > before, 'more lines come')
+})
+
+onPage('what is shown beside a task under way becomes newer where answers take longer than a second', () => `/ui/tasks/${printing}?tab=events`, async page => {
+  const newest = async () => Number.parseInt(await page.locator('tbody td').first().textContent())
+  await page.locator('tbody td').first().waitFor()
+  await page.route('**/events?*', async route => {
+    await sleep(1500)
+    await route.continue().catch(() => {}) // it may not be waited for any longer
+  })
+  for (let i = 0; i < 2; i++) {
+    const before = await newest()
+    await until(async () => (await newest()) > before, 'newer events are shown')
+  }
+})
+
+onPage('a task that nobody sees is not asked for, and is up to date when it is seen', () => `/ui/tasks/${printing}?tab=events`, async page => {
+  const newest = async () => Number.parseInt(await page.locator('tbody td').first().textContent())
+  await page.locator('tbody td').first().waitFor()
+  await seen(page, false)
+  await sleep(1500) // what was asked for before
+  const before = await newest()
+  let asked = 0
+  page.on('request', () => asked++)
+  await sleep(3000)
+  assert.equal(asked, 0)
+  await seen(page, true)
+  await until(async () => (await newest()) > before, 'newer events are shown')
 })
