@@ -14,7 +14,7 @@ import { When } from '../parts/When'
 export function TaskTable({ flow, known, version, set }: { flow: string; known: Version[]; version?: number; set: (v: Partial<FlowView>) => void }) {
   const { live } = usePrefs()
   const tasks = useQuery({ queryKey: ['tasks-of', flow, version], refetchInterval: live && 3000, queryFn: ({ signal }) => call('GET /v1/tasks', { query: { flow: [flow], version, limit: 50 } }, signal) })
-  if (tasks.isError) return <Trouble error={tasks.error} again={() => void tasks.refetch()} />
+  if (tasks.isLoadingError) return <Trouble error={tasks.error} again={() => void tasks.refetch()} />
   if (!tasks.data) return <Loading />
   if (tasks.data.items.length === 0 && version === undefined) return <Empty title="It has no task yet"><Link to="/flows/$flow" params={{ flow }} search={{ tab: 'start' }}>Start one</Link></Empty>
   return (

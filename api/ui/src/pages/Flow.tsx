@@ -36,7 +36,7 @@ export function Flow() {
   const set = (change: Partial<FlowView>) => void go({ to: '/flows/$flow', params: { flow }, search: { ...view, ...change }, replace: true })
   usePageKeys(Object.fromEntries(Object.keys(tabs).map((t, i) => [String(i + 1), () => set({ tab: t })])))
 
-  if (about.isError || versions.isError) return <div className="page"><Trouble error={about.error ?? versions.error} again={() => { void about.refetch(); void versions.refetch() }} /></div>
+  if (about.isLoadingError || versions.isLoadingError) return <div className="page"><Trouble error={about.error ?? versions.error} again={() => { void about.refetch(); void versions.refetch() }} /></div>
   if (!about.data || !versions.data) return <Loading />
   return (
     <div className="page task">

@@ -53,7 +53,7 @@ function Tokens() {
   return (
     <section className="panel" aria-labelledby="tokens">
       <h2 id="tokens">Tokens</h2>
-      {found.isError ? <Trouble error={found.error} again={() => void found.refetch()} /> : !found.data ? <Loading />
+      {found.isLoadingError ? <Trouble error={found.error} again={() => void found.refetch()} /> : !found.data ? <Loading />
         : found.data.items.length === 0 ? <Empty title="Nobody has a token of his own">{me.data?.needs_token ? 'Make one below.' : 'A server that was started without a token makes none: start it with --token-file.'}</Empty>
           : (
             <div className="table-box">
@@ -128,7 +128,7 @@ function NewToken() {
 function Configuration() {
   const set = useQuery({ queryKey: ['settings'], queryFn: ({ signal }) => call('GET /v1/settings', {}, signal) })
   const info = useQuery({ queryKey: ['info'], queryFn: ({ signal }) => call('GET /v1/info', {}, signal) })
-  if (set.isError) return <Trouble error={set.error} again={() => void set.refetch()} />
+  if (set.isLoadingError) return <Trouble error={set.error} again={() => void set.refetch()} />
   if (!set.data || !info.data) return <Loading />
   const s = set.data
   const rows: [string, string][] = [

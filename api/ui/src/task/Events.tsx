@@ -24,7 +24,7 @@ export function EventsTab({ digest, view, set: select }: { digest: Digest; view:
     queryFn: ({ pageParam, signal }) => call('GET /v1/tasks/{task}/events', { path: { task }, query: { order: 'desc', before: pageParam || undefined, q: word, type: view.type ? [view.type] : undefined, node: view.of, limit: 200, values: 'preview' } }, signal),
     getNextPageParam: (page: PageEvent) => page.next || undefined,
   })
-  if (events.isError) return <Trouble error={events.error} again={() => void events.refetch()} />
+  if (events.isLoadingError) return <Trouble error={events.error} again={() => void events.refetch()} />
   if (!events.data) return <Loading />
   const rows = events.data.pages.flatMap(p => p.items)
   return (

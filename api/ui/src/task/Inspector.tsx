@@ -51,7 +51,7 @@ export function Inspector({ digest, graph, scope, node, unit, set }: Props) {
       {(here?.error || step.data?.error) && <p className="failure"><Icon name="alert" /> <span>{step.data?.error || here?.error}</span></p>}
       <StepActs digest={digest} scope={scope} node={node} failed={here?.state === 'failed'} held={here?.held ?? false} begun={begun} />
       {!begun ? <p className="faint">It has not begun.</p>
-        : step.isError ? <Trouble error={step.error} again={() => void step.refetch()} />
+        : step.isLoadingError ? <Trouble error={step.error} again={() => void step.refetch()} />
         : step.isPending ? <Loading />
         : <>
           {step.data?.output !== undefined && <section><h3>Output</h3><Part of={step.data.output} label="output" all={valueAt(digest.task, { of: 'output', scope, step: node })} /></section>}
@@ -83,7 +83,7 @@ function Units({ task, scope, node, error, total, failed, chosen, set }: { task:
   const units = useUnits(task, scope, node, only && failed > 0 ? 'failed' : undefined, from)
   const states = useUnitStates(task, scope, node, total > 1)
   const items = units.data?.items ?? []
-  if (units.isError || items.length === 0) return null
+  if (items.length === 0) return null
   if (total <= 1) return <UnitFacts task={task} scope={scope} step={node} unit={items[0]} told={error} />
   return (
     <section>

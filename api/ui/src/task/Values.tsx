@@ -5,7 +5,7 @@ import { Part } from '../parts/Value'
 /** What the task was given, what its nodes share, and what came out. */
 export function ValuesTab({ task }: { task: string }) {
   const whole = useTask(task, 'preview')
-  if (whole.isError) return <Trouble error={whole.error} again={() => void whole.refetch()} />
+  if (whole.isLoadingError) return <Trouble error={whole.error} again={() => void whole.refetch()} />
   if (!whole.data) return <Loading />
   const { params, shared, result } = whole.data
   return (

@@ -128,3 +128,29 @@ onPage('a task that nobody sees is not asked for, and is up to date when it is s
   await seen(page, true)
   await until(async () => (await newest()) > before, 'newer events are shown')
 })
+
+onPoorPage('what is written into a form, and a list, stay when they are asked for again and the server is away', '/ui/flows/pay?tab=start', async page => {
+  await page.getByLabel('amount').fill('1234')
+  let refused = 0
+  await page.route('**/v1/**', route => {
+    refused += Number(new URL(route.request().url()).pathname === '/v1/flows/pay')
+    return route.fulfill({ status: 403, json: { title: 'no', status: 403, kind: 'forbidden', what: 'nobody may' } })
+  })
+  await sleep(1100) // what is younger is not asked for
+  await seen(page, false)
+  await seen(page, true)
+  await until(() => refused > 0, 'the flow is asked for')
+  await sleep(500)
+  assert.equal(await page.getByLabel('amount').inputValue(), '1234')
+  await page.unroute('**/v1/**')
+  await page.goto(`${member.url}/ui/tasks/${printing}?tab=events`)
+  await page.getByRole('button', { name: 'Older events' }).waitFor()
+  refused = 0
+  await page.route('**/events?*', route => {
+    refused++
+    return route.fulfill({ status: 403, json: { title: 'no', status: 403, kind: 'forbidden', what: 'nobody may' } })
+  })
+  await until(() => refused > 0, 'the events are asked for')
+  await sleep(500)
+  await page.getByRole('button', { name: 'Older events' }).waitFor({ timeout: 1000 })
+})
