@@ -55,7 +55,7 @@ export function Inspector({ digest, graph, scope, node, unit, set }: Props) {
         : step.isPending ? <Loading />
         : <>
           {step.data?.output !== undefined && <section><h3>Output</h3><Part of={step.data.output} label="output" all={valueAt(digest.task, { of: 'output', scope, step: node })} /></section>}
-          <Units task={digest.task} scope={scope} node={node} error={step.data?.error} total={here?.total ?? 0} failed={here?.failed ?? 0} chosen={unit} set={set} />
+          <Units key={`${scope}\n${node}`} task={digest.task} scope={scope} node={node} error={step.data?.error} total={here?.total ?? 0} failed={here?.failed ?? 0} chosen={unit} set={set} />
           <LogView task={digest.task} node={[...planned(scope).split('/').filter(Boolean), node].join('/')} unit={unit} />
         </>}
     </aside>

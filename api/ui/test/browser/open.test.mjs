@@ -154,3 +154,25 @@ onPoorPage('what is written into a form, and a list, stay when they are asked fo
   await sleep(500)
   await page.getByRole('button', { name: 'Older events' }).waitFor({ timeout: 1000 })
 })
+
+const wide = { start: 'one', nodes: { one: { exec_type: 'local_func', func: 'upper', params: { text: 'x' } }, all: { kind: 'foreach', exec_type: 'local_func', func: 'mul', params: { mul: 2 }, prep: { input_key: '$params.list' } } }, edges: [{ from: 'one', action: 'default', to: 'all' }] }
+
+test('the units of each step are shown from the first one', { timeout: 120_000 }, async () => {
+  await member.api('PUT', '/v1/flows/wide', wide)
+  const id = await member.start('wide', { list: Array.from({ length: 120 }, (_, i) => i) })
+  await until(async () => (await member.api('GET', `/v1/tasks/${id}`)).state === 'completed', `${id} ends`)
+  await onPageOf(browser, `${member.url}/ui/tasks/${id}?node=one`, async page => {
+    const choose = async name => {
+      await page.locator(`.graph [data-node^="${name}: "]`).click()
+      await page.getByRole('complementary', { name: `Step ${name}` }).waitFor()
+    }
+    await page.getByLabel('output', { exact: true }).first().waitFor()
+    await choose('all')
+    await page.getByRole('button', { name: 'Next', exact: true }).click()
+    await page.locator('.units').getByText('50', { exact: true }).waitFor()
+    await choose('one')
+    await page.locator('.unit-facts').waitFor()
+    await choose('all')
+    await page.locator('.units').getByText('0', { exact: true }).waitFor()
+  })
+})
