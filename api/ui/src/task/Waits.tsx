@@ -17,8 +17,8 @@ export function Waits({ task, waits, select }: { task: string; waits: Wait[]; se
   if (real.length === 0) return null
   return (
     <section className="waits" aria-label="What it waits for">
-      {(all ? real : real.slice(0, shown)).map((w, i) => (
-        <div key={i} className="wait">
+      {(all ? real : real.slice(0, shown)).map(w => (
+        <div key={`${w.scope}\n${w.node}\n${w.unit}\n${w.visit}\n${w.for}`} className="wait">
           <Icon name={icons[w.for] ?? 'clock'} />
           {w.node && <button className="link" onClick={() => select(w)}>{w.scope ? `${w.scope}/` : ''}{w.node}</button>}
           <span>{w.text}</span>

@@ -176,3 +176,18 @@ test('the units of each step are shown from the first one', { timeout: 120_000 }
     await page.locator('.units').getByText('0', { exact: true }).waitFor()
   })
 })
+
+test('what is written into a dialog stays when another wait is over', { timeout: 120_000 }, async () => {
+  const wait = key => ({ kind: 'wait_event', params: { signal_key: `$shared.${key}` } })
+  await member.api('PUT', '/v1/flows/two-waits', { nodes: { first: wait('first'), second: wait('second') } })
+  const id = await member.start('two-waits', {})
+  await onPageOf(browser, `${member.url}/ui/tasks/${id}`, async page => {
+    await page.getByRole('button', { name: 'Send second' }).click()
+    await page.getByRole('dialog').getByLabel('Value').fill('"of mine"')
+    await member.api('POST', `/v1/tasks/${id}/signal`, { key: 'first', value: 1 })
+    await page.locator('.wait').nth(1).waitFor({ state: 'detached' })
+    assert.equal(await page.getByRole('dialog').getByLabel('Value').inputValue(), '"of mine"')
+    await page.getByRole('dialog').getByRole('button', { name: 'Send', exact: true }).click()
+    await page.locator('.task-head').getByText('completed').waitFor()
+  })
+})
