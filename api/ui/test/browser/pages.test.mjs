@@ -160,6 +160,13 @@ onPage('a phone has the list too', '/ui/tasks', async page => {
   assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true)
 }, { viewport: { width: 390, height: 800 } })
 
+for (const path of ['tasks?state=failed&label=customer:ada&since=24h', 'flows', 'workers', 'schedules']) {
+  onPage(`a phone has nothing beside the page: ${path}`, `/ui/${path}`, async page => {
+    await page.locator('table, [role="table"]').first().waitFor()
+    assert.equal(await page.evaluate(() => Math.max(document.documentElement.scrollWidth, document.querySelector('main').scrollWidth)), 360)
+  }, { viewport: { width: 360, height: 740 } })
+}
+
 onPage('a flow tells its plan, and a task of it is started by the form that its inputs make', '/ui/flows', async page => {
   await page.getByRole('link', { name: 'pay', exact: true }).click()
   await node(page, 'pay').waitFor()
