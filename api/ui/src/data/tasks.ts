@@ -2,6 +2,7 @@ import { keepPreviousData, useInfiniteQuery, useQuery, useQueryClient, type Infi
 import { useEffect, useMemo, useRef, useState } from 'react'
 import type { PageTaskSummary } from '../api.gen'
 import { call } from './call'
+import { useInfo } from './info'
 import { heard, merged, most, newsOf, silence, type News } from './news'
 import { usePrefs } from './prefs'
 import type { TaskFilter } from './search'
@@ -23,9 +24,11 @@ export function useTasks(filter: TaskFilter) {
   const connected = useLive().state === 'live'
   const name = JSON.stringify(filter)
   const key = ['tasks', filter]
-  const query = useMemo(() => asked(filter), [name])
+  const info = useInfo()
+  const timed = !filter.since || info.isFetched // a time before now is one of the server's clock
+  const query = useMemo(() => asked(filter), [name, timed])
   const pages = useInfiniteQuery({
-    queryKey: key, initialPageParam: '', staleTime: Infinity, gcTime: 60_000,
+    queryKey: key, enabled: timed, initialPageParam: '', staleTime: Infinity, gcTime: 60_000,
     queryFn: ({ pageParam, signal }) => call('GET /v1/tasks', { query: { ...query, sort: filter.sort, limit: size, cursor: pageParam || undefined } }, signal),
     getNextPageParam: (page: PageTaskSummary) => page.next || undefined,
   })

@@ -5,8 +5,10 @@ const relative = new Intl.RelativeTimeFormat('en', { numeric: 'always', style: '
 
 /** How far the server's clock is ahead of this one's, in milliseconds. */
 let skew = 0
-export function setSkew(ms: number) {
-  skew = ms
+
+/** Learns it from an answer with the server's time, which was read some time between the question and now. What is known stays where it may be true. */
+export function learnSkew(told: number, asked: number) {
+  skew = Math.min(Math.max(skew, told - Date.now()), told - asked)
 }
 
 /** The server's time. */

@@ -1,10 +1,10 @@
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Link, Outlet, useNavigate, useRouterState } from '@tanstack/react-router'
 import { useRef, useState } from 'react'
 import { call, Refused } from '../data/call'
+import { useInfo } from '../data/info'
 import { setPrefs, usePrefs, type Prefs } from '../data/prefs'
 import { follow, useLive } from '../data/socket'
-import { setSkew } from '../data/time'
 import { Ask } from './Ask'
 import { Icon } from './Icon'
 import { places, useKeys } from './keys'
@@ -24,14 +24,7 @@ function Shell() {
   const prefs = usePrefs()
   const search = useRef<HTMLInputElement>(null)
   useKeys({ help: () => setHelp(true), search: () => search.current?.focus() })
-  const info = useQuery({
-    queryKey: ['info'], refetchInterval: 60_000,
-    queryFn: async ({ signal }) => {
-      const found = await call('GET /v1/info', {}, signal)
-      setSkew(Date.parse(found.now) - Date.now())
-      return found
-    },
-  })
+  const info = useInfo(60_000)
   const refused = info.error instanceof Refused && info.error.problem.status === 401
   return (
     <div className={prefs.folded ? 'shell folded' : 'shell'}>

@@ -191,3 +191,24 @@ test('what is written into a dialog stays when another wait is over', { timeout:
     await page.locator('.task-head').getByText('completed').waitFor()
   })
 })
+
+test('what began in the last minutes is found where the clock of the browser is wrong', { timeout: 120_000 }, async () => {
+  await startMany(2, { lot: 'clock' })
+  for (const minutes of [-40, 40]) {
+    const { page, complaints, close } = await openPage(browser)
+    try {
+      await page.addInitScript(ms => {
+        const real = Date.now
+        Date.now = () => real() + ms
+      }, minutes * 60_000)
+      const asked = page.waitForRequest(/\/v1\/tasks\?.*created_from/)
+      await page.goto(`${member.url}/ui/tasks?since=15m&label=lot:clock`)
+      const from = Date.parse(new URL((await asked).url()).searchParams.get('created_from'))
+      assert.ok(Math.abs(Date.now() - 15 * 60_000 - from) < 60_000, `asked for what began since ${new Date(from).toISOString()}`)
+      await page.waitForFunction(() => document.querySelectorAll('.rows .row a.cover').length === 2)
+      assert.deepEqual(complaints, [])
+    } finally {
+      await close()
+    }
+  }
+})
