@@ -24,7 +24,8 @@ export function Task() {
   const { task } = route.useParams()
   const view = route.useSearch()
   const go = useNavigate()
-  const open = view.open ?? []
+  const chosen = view.scope && !view.scope.startsWith('~') && !view.open?.includes(view.scope) ? [view.scope] : [] // what undoes and cleans up is told anyway
+  const open = [...(view.open ?? []), ...chosen]
   const digest = useDigest(task, open)
   const graph = useGraph(digest.data?.flow, digest.data?.version)
   const ended = isOver(digest.data?.state)

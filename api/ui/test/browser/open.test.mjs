@@ -212,3 +212,16 @@ test('what began in the last minutes is found where the clock of the browser is 
     }
   }
 })
+
+const inside = title => ({ start: 'box', nodes: { box: { kind: 'subflow', subflow: { start: 'ask', nodes: { ask: { kind: 'approval', params: { approval_key: '$shared.decision', title } } } } } } })
+
+test('a wait inside of a node leads to what it is of, also where that is not open', { timeout: 120_000 }, async () => {
+  await member.api('PUT', '/v1/flows/inside', inside('Really?'))
+  const id = await member.start('inside', {})
+  await onPageOf(browser, `${member.url}/ui/tasks/${id}`, async page => {
+    await page.getByRole('button', { name: 'box#1/ask' }).click()
+    await page.getByRole('complementary', { name: 'Step ask' }).getByText('waiting').waitFor()
+    await page.reload()
+    await page.getByRole('complementary', { name: 'Step ask' }).getByText('waiting').waitFor()
+  })
+})
