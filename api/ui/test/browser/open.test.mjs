@@ -225,3 +225,16 @@ test('a wait inside of a node leads to what it is of, also where that is not ope
     await page.getByRole('complementary', { name: 'Step ask' }).getByText('waiting').waitFor()
   })
 })
+
+test('a phone shows long words without becoming wider', { timeout: 120_000 }, async () => {
+  const word = 'y'.repeat(180)
+  await member.api('PUT', '/v1/flows/words', inside(word))
+  const id = await member.start('words', {}, { labels: { word: word.slice(0, 100) } })
+  await until(async () => (await member.api('GET', `/v1/approvals?q=${id}`)).items.length === 1, 'the approval is there')
+  for (const [path, there] of [['approvals', '.approvals li'], [`tasks/${id}`, '.facts .label'], [`tasks?error=${word}&flow=words`, '.chip']]) {
+    await onPageOf(browser, `${member.url}/ui/${path}`, async page => {
+      await page.locator(there).first().waitFor()
+      assert.equal(await page.evaluate(() => document.querySelector('main').scrollWidth), 360, path)
+    }, { viewport: { width: 360, height: 740 } })
+  }
+})
