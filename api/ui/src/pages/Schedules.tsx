@@ -1,7 +1,7 @@
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
-import type { Schedule } from '../api.gen'
+import type { PageSchedule, Schedule } from '../api.gen'
 import { note, requestID } from '../data/acts'
 import { call } from '../data/call'
 import { May } from '../data/me'
@@ -16,19 +16,25 @@ import { useTick, When } from '../parts/When'
 export function Schedules() {
   useTick()
   const { live } = usePrefs()
-  const found = useQuery({ queryKey: ['schedules'], refetchInterval: live && 5000, queryFn: ({ signal }) => call('GET /v1/schedules', { query: { limit: 500 } }, signal) })
+  const found = useInfiniteQuery({
+    queryKey: ['schedules'], refetchInterval: live && 5000, initialPageParam: '',
+    queryFn: ({ pageParam, signal }) => call('GET /v1/schedules', { query: { limit: 500, cursor: pageParam || undefined } }, signal),
+    getNextPageParam: (page: PageSchedule) => page.next || undefined,
+  })
   if (found.isError && !found.data) return <div className="page"><Trouble error={found.error} again={() => void found.refetch()} /></div>
   if (!found.data) return <Loading />
+  const schedules = found.data.pages.flatMap(p => p.items)
   return (
     <div className="page">
       <div className="head"><h1>Schedules</h1></div>
-      {found.data.items.length === 0 ? <div className="panel"><Empty title="No task begins by the clock">Set one: <code>troupe schedule set nightly --flow order --cron '30 2 * * *'</code></Empty></div>
+      {schedules.length === 0 ? <div className="panel"><Empty title="No task begins by the clock">Set one: <code>troupe schedule set nightly --flow order --cron '30 2 * * *'</code></Empty></div>
         : (
           <div className="panel table-box">
             <table>
               <thead><tr><th>Schedule</th><th>State</th><th>Flow</th><th>When</th><th>Next</th><th>Last task</th><th className="number">Begun</th><th className="number">Skipped</th><th><span className="unseen">Do</span></th></tr></thead>
-              <tbody>{found.data.items.map(s => <Row key={s.name} schedule={s} />)}</tbody>
+              <tbody>{schedules.map(s => <Row key={s.name} schedule={s} />)}</tbody>
             </table>
+            {found.hasNextPage && <button disabled={found.isFetchingNextPage} onClick={() => void found.fetchNextPage()}>More schedules</button>}
           </div>
         )}
     </div>

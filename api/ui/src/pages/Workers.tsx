@@ -1,7 +1,7 @@
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { getRouteApi } from '@tanstack/react-router'
 import { useState } from 'react'
-import type { KnownWorker, Queue } from '../api.gen'
+import type { KnownWorker, PageKnownWorker, PageQueue, Queue } from '../api.gen'
 import { note } from '../data/acts'
 import { call } from '../data/call'
 import { May } from '../data/me'
@@ -19,24 +19,30 @@ export function Workers() {
   useTick()
   const { live } = usePrefs()
   const refetchInterval = live && 2000
-  const workers = useQuery({ queryKey: ['workers'], refetchInterval, queryFn: ({ signal }) => call('GET /v1/workers', { query: { limit: 500 } }, signal) })
+  const workers = useInfiniteQuery({
+    queryKey: ['workers'], refetchInterval, initialPageParam: '',
+    queryFn: ({ pageParam, signal }) => call('GET /v1/workers', { query: { limit: 500, cursor: pageParam || undefined } }, signal),
+    getNextPageParam: (page: PageKnownWorker) => page.next || undefined,
+  })
   const queues = useQuery({ queryKey: ['queues'], refetchInterval, queryFn: ({ signal }) => call('GET /v1/queues', { query: { limit: 500 } }, signal) })
   if (workers.isError && !workers.data) return <div className="page"><Trouble error={workers.error} again={() => void workers.refetch()} /></div>
   if (queues.isError && !queues.data) return <div className="page"><Trouble error={queues.error} again={() => void queues.refetch()} /></div>
   if (!workers.data || !queues.data) return <Loading />
+  const known = workers.data.pages.flatMap(p => p.items)
   return (
     <div className="page">
       <div className="head"><h1>Workers and queues</h1></div>
-      <Queues queues={queues.data.items} />
+      <Queues of={queues.data} />
       <section className="section" aria-label="Workers">
-        <h2>Workers <span className="faint">{workers.data.items.length}</span></h2>
-        {workers.data.items.length === 0 ? <div className="panel"><Empty title="No worker has registered yet">Start one: <code>troupe worker --exec 'resize=./resize.sh'</code></Empty></div>
+        <h2>Workers <span className="faint">{known.length.toLocaleString('en')}{workers.hasNextPage && '+'}</span></h2>
+        {known.length === 0 ? <div className="panel"><Empty title="No worker has registered yet">Start one: <code>troupe worker --exec 'resize=./resize.sh'</code></Empty></div>
           : (
             <div className="panel table-box">
               <table>
                 <thead><tr><th>Worker</th><th>State</th><th>How</th><th>Services</th><th>Labels</th><th className="number">Jobs</th><th>Last heard of</th><th><span className="unseen">Do</span></th></tr></thead>
-                <tbody>{workers.data.items.map(w => <WorkerRow key={w.id} worker={w} />)}</tbody>
+                <tbody>{known.map(w => <WorkerRow key={w.id} worker={w} />)}</tbody>
               </table>
+              {workers.hasNextPage && <button disabled={workers.isFetchingNextPage} onClick={() => void workers.fetchNextPage()}>More workers</button>}
             </div>
           )}
       </section>
@@ -44,14 +50,14 @@ export function Workers() {
   )
 }
 
-function Queues({ queues }: { queues: Queue[] }) {
+function Queues({ of: { items: queues, next } }: { of: PageQueue }) {
   const { queue: meant } = route.useSearch()
   const first = (q: Queue) => Number(q.service === meant)
   const sorted = [...queues].sort((a, b) => first(b) - first(a) || Number(a.workers > 0) - Number(b.workers > 0) || b.waiting - a.waiting)
   return (
     <section className="section" aria-label="Queues">
-      <h2>Queues <span className="faint">{queues.length}</span></h2>
-      {meant && !queues.some(q => q.service === meant) && <p className="facts">Nothing waits in the queue of {meant} any longer.</p>}
+      <h2>Queues <span className="faint">{queues.length}{next && '+'}</span></h2>
+      {meant && !next && !queues.some(q => q.service === meant) && <p className="facts">Nothing waits in the queue of {meant} any longer.</p>}
       {queues.length === 0 ? <div className="panel"><Empty title="Nothing waits for a worker" /></div> : <QueueTable queues={sorted} meant={meant} />}
     </section>
   )

@@ -238,3 +238,22 @@ test('a phone shows long words without becoming wider', { timeout: 120_000 }, as
     }, { viewport: { width: 360, height: 740 } })
   }
 })
+
+/** Answers as a server that has more than one page of something. */
+async function paged(page, path, of) {
+  const items = (from, to) => Array.from({ length: to - from }, (_, i) => of(from + i))
+  await page.route(`**${path}?*`, route => route.fulfill({ json: new URL(route.request().url()).searchParams.get('cursor') ? { items: items(500, 520) } : { items: items(0, 500), next: 'behind' } }))
+}
+
+onPage('more workers and schedules than a page has can be shown', '/ui/flows', async page => {
+  const at = new Date().toISOString()
+  await paged(page, '/v1/workers', n => ({ id: `w-${n}`, state: 'online', services: ['transform'], load: 0, capacity: 1, last_heartbeat: at, registered_at: at }))
+  await paged(page, '/v1/schedules', n => ({ name: `s-${n}`, flow: 'greet', every: '24h', enabled: true, begun: 0, skipped: 0, next: at }))
+  for (const [path, more] of [['workers', 'More workers'], ['schedules', 'More schedules']]) {
+    await page.goto(`${member.url}/ui/${path}`)
+    await page.getByText(/^[ws]-499$/).waitFor()
+    await page.locator('button', { hasText: more }).click()
+    await page.getByText(/^[ws]-519$/).waitFor()
+    await page.locator('button', { hasText: more }).waitFor({ state: 'detached' })
+  }
+})
