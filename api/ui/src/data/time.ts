@@ -25,15 +25,16 @@ export function ago(at: string | undefined, base = now()): string {
   return relative.format(Math.trunc(ms / size), unit)
 }
 
+const formats = new Map<string, Intl.DateTimeFormat>() // by zone: to make one takes longer than to use it a hundred times
+
 /** The exact time, in the zone that was chosen. */
 export function exact(at: string | number | undefined): string {
   if (at === undefined || at === '') return ''
   const date = new Date(at)
   const zone = getPrefs().zone
-  const text = new Intl.DateTimeFormat('sv-SE', {
-    dateStyle: 'short', timeStyle: 'medium', timeZone: zone === 'local' ? undefined : zone,
-  }).format(date)
-  return `${text}.${String(date.getMilliseconds()).padStart(3, '0')}${zone === 'UTC' ? ' UTC' : ''}`
+  const format = formats.get(zone) ?? new Intl.DateTimeFormat('sv-SE', { dateStyle: 'short', timeStyle: 'medium', timeZone: zone === 'local' ? undefined : zone })
+  formats.set(zone, format)
+  return `${format.format(date)}.${String(date.getMilliseconds()).padStart(3, '0')}${zone === 'UTC' ? ' UTC' : ''}`
 }
 
 /** How long something took: 80ms, 1.2s, 4m 10s, 3h 2m, 2d 4h. */
