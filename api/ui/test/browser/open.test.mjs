@@ -251,9 +251,9 @@ onPage('more workers and schedules than a page has can be shown', '/ui/flows', a
   await paged(page, '/v1/schedules', n => ({ name: `s-${n}`, flow: 'greet', every: '24h', enabled: true, begun: 0, skipped: 0, next: at }))
   for (const [path, more] of [['workers', 'More workers'], ['schedules', 'More schedules']]) {
     await page.goto(`${member.url}/ui/${path}`)
-    await page.getByText(/^[ws]-499$/).waitFor()
+    await page.locator('tbody tr').nth(499).waitFor()
     await page.locator('button', { hasText: more }).click()
-    await page.getByText(/^[ws]-519$/).waitFor()
+    await page.locator('tbody tr').nth(519).waitFor()
     await page.locator('button', { hasText: more }).waitFor({ state: 'detached' })
   }
 })
