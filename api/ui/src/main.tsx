@@ -1,4 +1,4 @@
-import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
+import { QueryCache, QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, RouterProvider } from '@tanstack/react-router'
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
@@ -36,7 +36,14 @@ declare module '@tanstack/react-router' {
   interface Register { router: typeof router }
 }
 
+/** Who was known and is not any longer is asked for a token at once, not when the server is next asked what it is. */
+function unknown(error: Error) {
+  const known = queries.getQueryState(['info'])?.status === 'success'
+  if (known && error instanceof Refused && error.problem.status === 401) void queries.invalidateQueries({ queryKey: ['info'] })
+}
+
 const queries = new QueryClient({
+  queryCache: new QueryCache({ onError: unknown }),
   defaultOptions: {
     queries: {
       staleTime: 1000,

@@ -257,3 +257,9 @@ onPage('more workers and schedules than a page has can be shown', '/ui/flows', a
     await page.locator('button', { hasText: more }).waitFor({ state: 'detached' })
   }
 })
+
+onPoorPage('who is not known any longer is asked for a token at once', '/ui/', async page => {
+  await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
+  await page.route('**/v1/**', route => route.fulfill({ status: 401, json: { title: 'Unauthorized', status: 401, kind: 'unauthorized', what: 'a token is needed' } }))
+  await page.getByLabel('Token').waitFor({ timeout: 15_000 })
+})
