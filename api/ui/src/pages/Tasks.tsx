@@ -140,7 +140,8 @@ function Rows({ found }: { found: ReturnType<typeof useTasks> }) {
     if (more && rows.length < most && !searched && last >= rows.length - 20 && !pages.isFetchingNextPage && !pages.isError) void pages.fetchNextPage()
   }, [last, more, searched, rows.length, pages])
   useEffect(() => { // rows never move under somebody's cursor
-    if (fresh.length > 0 && !over.current && at < 0 && (box.current?.scrollTop ?? 0) < rowHeight) takeIn()
+    const within = document.activeElement !== box.current && box.current?.contains(document.activeElement) // a row that is reached by keys
+    if (fresh.length > 0 && !over.current && !within && at < 0 && (box.current?.scrollTop ?? 0) < rowHeight) takeIn()
   })
   const step = (by: number) => {
     const next = Math.max(0, Math.min(rows.length - 1, at + by))

@@ -263,3 +263,13 @@ onPoorPage('who is not known any longer is asked for a token at once', '/ui/', a
   await page.route('**/v1/**', route => route.fulfill({ status: 401, json: { title: 'Unauthorized', status: 401, kind: 'unauthorized', what: 'a token is needed' } }))
   await page.getByLabel('Token').waitFor({ timeout: 15_000 })
 })
+
+onPage('rows do not move away under the focus', '/ui/tasks?label=lot:focus', async page => {
+  await startMany(2, { lot: 'focus' })
+  await page.locator('.row a.cover').nth(1).focus()
+  const place = () => page.evaluate(() => document.activeElement.closest('.row')?.getBoundingClientRect().top)
+  const before = await place()
+  await startMany(40, { lot: 'focus' })
+  await page.getByRole('button', { name: '40 new' }).waitFor()
+  assert.equal(await place(), before)
+})
