@@ -36,12 +36,28 @@ func cancelAll(ctx context.Context, e engine.Engine, store Store, flowID string)
 		if err != nil || len(rows) == 0 {
 			return err
 		}
-		for i := range rows {
-			for _, how := range []flow.Cancel{{}, {Force: true}} { // the second cuts short what compensates
-				if _, err := e.Do(ctx, engine.Order{Task: rows[i].ID, Command: how}); err != nil && !Missing(err) {
-					return err
-				}
+		for _, how := range []flow.Cancel{{}, {Force: true}} { // the second cuts short what compensates
+			if err := cancelEach(ctx, e, rows, how); err != nil {
+				return err
 			}
 		}
 	}
+}
+
+// cancelEach cancels tasks together, so that they share their commits. Those that are gone are left out.
+func cancelEach(ctx context.Context, e engine.Engine, rows []persistence.TaskRow, how flow.Cancel) error {
+	orders := make(engine.Orders, len(rows))
+	for i := range rows {
+		orders[i] = engine.Order{Task: rows[i].ID, Command: how}
+	}
+	outcomes, err := e.DoAll(ctx, orders)
+	if err != nil {
+		return err
+	}
+	for _, o := range outcomes {
+		if o.Err != nil && !Missing(o.Err) {
+			return o.Err
+		}
+	}
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -302,6 +303,33 @@ func TestAFlowIsDeleted(t *testing.T) {
 	require.Equal(t, obj{"flow": slug, "tasks": 1.0}, s.call(200, "DELETE", "/v1/flows/"+slug+"?tasks=true", nil))
 	s.refused(404, "path.task", "GET", "/v1/tasks/"+task, nil)
 	s.refused(404, "body.flow", "POST", "/v1/tasks", obj{"flow": slug})
+}
+
+// commits is a store that counts how often it is written to.
+type commits struct {
+	persistence.Store
+	count *atomic.Int64
+}
+
+func (c commits) Commit(ctx context.Context, incarnation string, batch []persistence.Commit) ([]error, error) {
+	c.count.Add(1)
+	return c.Store.Commit(ctx, incarnation, batch)
+}
+
+func TestTheTasksOfAFlowThatIsDeletedAreCanceledTogether(t *testing.T) {
+	var count atomic.Int64
+	s := start(t, func(set *settings) {
+		set.wrap = func(store persistence.Store) persistence.Store { return commits{store, &count} }
+	})
+	const tasks = 100
+	slug, starts := s.publish(waits), []obj{}
+	for range tasks {
+		starts = append(starts, obj{"flow": slug})
+	}
+	s.call(200, "POST", "/v1/tasks/starts", obj{"starts": starts})
+	before := count.Load()
+	require.Equal(t, obj{"flow": slug, "tasks": float64(tasks)}, s.call(200, "DELETE", "/v1/flows/"+slug+"?tasks=true", nil))
+	require.Less(t, count.Load()-before, int64(tasks/2))
 }
 
 func TestWarningsAreErrorsForWhoIsStrict(t *testing.T) {
