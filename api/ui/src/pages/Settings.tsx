@@ -6,7 +6,7 @@ import { call } from '../data/call'
 import { useMay, useMe } from '../data/me'
 import { exact, span } from '../data/time'
 import { Ask } from '../parts/Ask'
-import { Icon } from '../parts/Icon'
+import { Copy } from '../parts/Copy'
 import { Empty, Loading, Trouble } from '../parts/Told'
 import { useTick, When } from '../parts/When'
 
@@ -119,7 +119,7 @@ function NewToken() {
       {make.isError && <Trouble error={make.error} />}
       {make.data && (
         <p role="status">The token of {make.data.name} is shown this once: <code>{make.data.secret}</code>{' '}
-          <button type="button" className="quiet" onClick={() => void navigator.clipboard?.writeText(make.data.secret)} aria-label="Copy the token" title="Copy the token"><Icon name="copy" size={13} /></button></p>
+          <Copy text={make.data.secret} label="Copy the token" size={13} /></p>
       )}
     </form>
   )

@@ -15,7 +15,7 @@ import { useTick } from './When'
 /** Whoever has a link to an approval sees that alone. */
 export function Frame() {
   const linked = useRouterState({ select: s => /\/approve\//.test(s.location.pathname) })
-  return linked ? <Outlet /> : <Shell />
+  return linked ? <><Outlet /><Notes /></> : <Shell />
 }
 
 /** What is around every page: where one may go, what is searched, and whether it is live. */

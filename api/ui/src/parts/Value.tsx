@@ -1,5 +1,5 @@
 import { useState } from 'react'
-import { Icon } from './Icon'
+import { Copy } from './Copy'
 
 const long = 4000 // characters that are shown at once
 
@@ -33,7 +33,7 @@ export function Value({ of, label }: { of: unknown; label?: string }) {
       <pre tabIndex={0} aria-label={label ?? 'value'}>{cut ? text.slice(0, long) + ' …' : text}</pre>
       <div className="value-tools">
         {cut && <button className="quiet" onClick={() => setAll(true)}>show all {text.length.toLocaleString('en')} characters</button>}
-        <button className="quiet" onClick={() => void navigator.clipboard?.writeText(text)} title="Copy" aria-label={`Copy ${label ?? 'value'}`}><Icon name="copy" size={14} /></button>
+        <Copy text={text} label={`Copy ${label ?? 'value'}`} title="Copy" />
       </div>
     </div>
   )

@@ -8,6 +8,7 @@ import { elsewhere } from '../data/elsewhere'
 import { useMay } from '../data/me'
 import { isOver, useTask } from '../data/task'
 import { between, exact, span } from '../data/time'
+import { Copy } from '../parts/Copy'
 import { Icon } from '../parts/Icon'
 import { State, stateOf } from '../parts/State'
 import { useTick, When } from '../parts/When'
@@ -29,7 +30,7 @@ export function Head({ digest: d }: { digest: Digest }) {
       </div>
       <p className="facts">
         <code>{d.task}</code>
-        <button className="quiet" onClick={() => void navigator.clipboard?.writeText(d.task)} aria-label="Copy the id" title="Copy the id"><Icon name="copy" size={13} /></button>
+        <Copy text={d.task} label="Copy the id" size={13} />
         <span>begun <When at={d.created_at} /> <span className="faint">({exact(d.created_at)})</span></span>
         {task.data?.forked_from && <span>goes on from <Link to="/tasks/$task" params={{ task: task.data.forked_from }}>{task.data.forked_from}</Link></span>}
         <Link to="/compare" search={task.data?.forked_from ? { a: task.data.forked_from, b: d.task } : { a: d.task }}>compare with {task.data?.forked_from ? 'that one' : '…'}</Link>

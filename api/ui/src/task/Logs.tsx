@@ -3,7 +3,7 @@ import { useDeferredValue, useEffect, useMemo, useRef, useState } from 'react'
 import type { LogEntry } from '../api.gen'
 import { marked, useLog, withText } from '../data/log'
 import { exact } from '../data/time'
-import { Icon } from '../parts/Icon'
+import { Copy } from '../parts/Copy'
 
 /** What attempts have printed and print, the newest below. It stays at the end until somebody scrolls up. */
 export function LogView({ task, node, unit, tall }: { task: string; node?: string; unit?: number; tall?: boolean }) {
@@ -12,7 +12,6 @@ export function LogView({ task, node, unit, tall }: { task: string; node?: strin
   const log = useLog(task, { node, unit, stream: stream || undefined })
   const lines = useMemo(() => withText(log.lines, word), [log.lines, word])
   if (log.lines.length === 0 && !stream && !tall) return null
-  const copy = () => void navigator.clipboard?.writeText(lines.map(l => l.text).join('\n'))
   return (
     <section className={tall ? 'log-view tall' : 'log-view'}>
       {!tall && <h3>Log</h3>}
@@ -20,7 +19,7 @@ export function LogView({ task, node, unit, tall }: { task: string; node?: strin
         <input type="search" value={written} onChange={e => setWritten(e.target.value)} placeholder="Find in the log" aria-label="Only lines with this text" />
         <label className="inline">from<select value={stream} onChange={e => setStream(e.target.value)} aria-label="Only lines from"><option value="">all</option><option>stdout</option><option>stderr</option><option>log</option></select></label>
         <button aria-pressed={wrap} onClick={() => setWrap(!wrap)}>wrap</button>
-        <button className="quiet" onClick={copy} title="Copy these lines" aria-label="Copy these lines"><Icon name="copy" size={14} /></button>
+        <Copy text={() => lines.map(l => l.text).join('\n')} label="Copy these lines" />
         <span className="faint">{lines.length.toLocaleString('en')}{word && ` of ${log.lines.length.toLocaleString('en')}`} {lines.length === 1 ? 'line' : 'lines'}{log.dropped > 0 && `, ${log.dropped.toLocaleString('en')} older ones are not shown`}{log.state === 'broken' && ', connecting again'}</span>
       </div>
       {lines.length > 0 ? <Lines lines={lines} word={word} wrap={wrap} named={node === undefined} /> : <p className="faint log-none">{word ? 'No line has this text.' : log.state === 'over' ? 'Nothing was printed.' : 'Nothing has been printed yet.'}</p>}

@@ -273,3 +273,23 @@ onPage('rows do not move away under the focus', '/ui/tasks?label=lot:focus', asy
   await page.getByRole('button', { name: '40 new' }).waitFor()
   assert.equal(await place(), before)
 })
+
+test('what is copied on a page of plain HTTP can be pasted, and it says so where it cannot', { timeout: 120_000 }, async () => {
+  const { page, close } = await openPage(browser)
+  page.setDefaultTimeout(patience)
+  try {
+    await page.route('http://troupe.test/**', async route => route.fulfill({ response: await route.fetch({ url: route.request().url().replace('http://troupe.test', member.url), headers: {} }) }))
+    await page.goto(`http://troupe.test/ui/tasks/${printing}`)
+    await page.getByRole('button', { name: 'Copy the id' }).click()
+    assert.equal(await page.evaluate(() => navigator.clipboard), undefined)
+    const search = page.getByRole('search').getByRole('textbox')
+    await search.focus()
+    await page.keyboard.press('Control+v')
+    assert.equal(await search.inputValue(), printing)
+    await page.evaluate(() => { document.execCommand = () => false })
+    await page.getByRole('button', { name: 'Copy the id' }).click()
+    await page.getByText('the browser does not let this page copy').waitFor()
+  } finally {
+    await close()
+  }
+})

@@ -1,0 +1,31 @@
+import { note } from '../data/acts'
+import { Icon } from './Icon'
+
+/** Copies a text. Browsers give pages a clipboard only by HTTPS or on this computer; elsewhere what is selected can be copied. */
+export async function copy(text: string) {
+  const given = await navigator.clipboard?.writeText(text).then(() => true, () => false)
+  if (!given && !copiedSelection(text)) note({ text: 'the browser does not let this page copy: select the text and copy it by its keys', bad: true })
+}
+
+function copiedSelection(text: string): boolean {
+  const focused = document.activeElement
+  const area = document.createElement('textarea')
+  area.value = text
+  area.readOnly = true // or a phone shows its keyboard
+  area.setAttribute('aria-hidden', 'true')
+  area.style.cssText = 'position: fixed; inset: 0 auto auto 0; opacity: 0'
+  ;(focused?.closest('dialog') ?? document.body).append(area) // what is outside of an open dialog cannot be selected
+  try {
+    area.select()
+    return document.execCommand('copy')
+  } catch {
+    return false
+  } finally {
+    area.remove()
+    if (focused instanceof HTMLElement) focused.focus({ preventScroll: true })
+  }
+}
+
+export function Copy({ text, label, title = label, size = 14 }: { text: string | (() => string); label: string; title?: string; size?: number }) {
+  return <button type="button" className="quiet" onClick={() => void copy(typeof text === 'string' ? text : text())} title={title} aria-label={label}><Icon name="copy" size={size} /></button>
+}
