@@ -16,13 +16,13 @@ import { useTick, When } from '../parts/When'
 export function Approval() {
   const { approval } = useParams({ strict: false }) as { approval: string }
   const answers = useMay()('POST /v1/approvals/{approval}')
-  return <Decide id={approval} answers={answers} />
+  return <Decide key={approval} id={approval} answers={answers} />
 }
 
 /** The same for who has a link: what stands behind the # of the address lets him answer this, and nothing else. */
 export function Linked() {
   const { approval } = useParams({ strict: false }) as { approval: string }
-  return <main id="page" className="linked"><Decide id={approval} answers token={location.hash.slice(1)} /></main>
+  return <main id="page" className="linked"><Decide key={approval} id={approval} answers token={location.hash.slice(1)} /></main>
 }
 
 function Decide({ id, answers, token }: { id: string; answers: boolean; token?: string }) {

@@ -293,3 +293,29 @@ test('what is copied on a page of plain HTTP can be pasted, and it says so where
     await close()
   }
 })
+
+test('an approval keeps nothing of the one that was shown before', { timeout: 120_000 }, async () => {
+  const ids = []
+  for (const title of ['First?', 'Second?']) {
+    const flow = `asks-${ids.length}`
+    await member.api('PUT', `/v1/flows/${flow}`, { start: 'ask', nodes: { ask: { kind: 'approval', params: { approval_key: '$shared.decision', title } } } })
+    const id = await member.start(flow, {})
+    await until(async () => (await member.api('GET', `/v1/approvals?q=${id}`)).items.length === 1, 'the approval is there')
+    ids.push((await member.api('GET', `/v1/approvals?q=${id}`)).items[0].id)
+  }
+  const row = (page, id) => page.locator(`.approvals a[href$="/approvals/${encodeURIComponent(id)}"]`)
+  await onPageOf(browser, `${member.url}/ui/approvals`, async page => {
+    await row(page, ids[0]).click()
+    await page.getByRole('heading', { name: 'First?' }).waitFor()
+    await page.getByRole('link', { name: 'Approvals', exact: true }).last().click()
+    await row(page, ids[1]).click()
+    await page.getByRole('heading', { name: 'Second?' }).waitFor()
+    await page.getByLabel('Comment').fill('of the second')
+    await page.getByRole('button', { name: 'Approve' }).click()
+    await page.getByRole('status').getByText('approved').waitFor()
+    await page.evaluate(() => history.go(-2))
+    await page.getByRole('heading', { name: 'First?' }).waitFor()
+    await page.getByRole('button', { name: 'Approve' }).waitFor({ timeout: 5000 })
+    assert.equal(await page.getByLabel('Comment').inputValue(), '')
+  })
+})
