@@ -2,7 +2,7 @@ import { QueryCache, QueryClient, QueryClientProvider } from '@tanstack/react-qu
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, RouterProvider } from '@tanstack/react-router'
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
-import { Refused } from './data/call'
+import { Away, Refused, whenBack } from './data/call'
 import { paint } from './data/prefs'
 import { compareView, flowView, parse, print, taskFilter, taskView, workersView } from './data/search'
 import { Tasks } from './pages/Tasks'
@@ -36,14 +36,14 @@ declare module '@tanstack/react-router' {
   interface Register { router: typeof router }
 }
 
-/** Who was known and is not any longer is asked for a token at once, not when the server is next asked what it is. */
-function unknown(error: Error) {
+/** Who was known and is not any longer is asked for a token at once, and whether the server is there is looked after at once: not when it is next asked what it is. */
+function failed(error: Error) {
   const known = queries.getQueryState(['info'])?.status === 'success'
-  if (known && error instanceof Refused && error.problem.status === 401) void queries.invalidateQueries({ queryKey: ['info'] })
+  if (known && (error instanceof Away || (error instanceof Refused && error.problem.status === 401))) void queries.invalidateQueries({ queryKey: ['info'] }, { cancelRefetch: false })
 }
 
 const queries = new QueryClient({
-  queryCache: new QueryCache({ onError: unknown }),
+  queryCache: new QueryCache({ onError: failed }),
   defaultOptions: {
     queries: {
       staleTime: 1000,
@@ -51,6 +51,8 @@ const queries = new QueryClient({
     },
   },
 })
+
+whenBack(() => void queries.refetchQueries({ type: 'active', predicate: q => q.state.error instanceof Away }))
 
 createRoot(document.getElementById('root')!).render(
   <StrictMode>

@@ -7,13 +7,29 @@ export class Refused extends Error {
   }
 }
 
+/** Nobody answers: the member is away, or the network is. */
+export class Away extends Error {
+  constructor(cause: unknown) {
+    super('the member does not answer', { cause })
+  }
+}
+
+let away = false
+const listeners = new Set<() => void>()
+
+/** Tells whenever something is answered again after something was not. */
+export function whenBack(tell: () => void): () => void {
+  listeners.add(tell)
+  return () => listeners.delete(tell)
+}
+
 type Takes<R> = Omit<R, 'answer'>
 type Loose = { path?: Record<string, unknown>; query?: Record<string, unknown>; header?: Record<string, string>; body?: unknown }
 
 /** Asks a route of the API. What it takes and answers is known by its name. */
 export async function call<K extends keyof Routes>(route: K, input: Takes<Routes[K]>, signal?: AbortSignal): Promise<Routes[K]['answer']> {
   const response = await ask(route, input, signal)
-  return (response.status === 204 ? undefined : await response.json()) as Routes[K]['answer']
+  return (response.status === 204 ? undefined : await heard(response.json())) as Routes[K]['answer']
 }
 
 /** The same for who wants to read the answer himself, as it was sent. */
@@ -21,12 +37,27 @@ export async function ask<K extends keyof Routes>(route: K, input: Takes<Routes[
   const { path, query, header, body } = input as Loose
   const [method, pattern] = route.split(' ')
   const address = pattern.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(path?.[name])))
-  const response = await fetch(address + queryOf(query), {
+  const response = await heard(fetch(address + queryOf(query), {
     method, signal, body: body === undefined ? undefined : JSON.stringify(body),
     headers: { Accept: 'application/json', ...(body === undefined ? {} : { 'Content-Type': 'application/json' }), ...header },
-  })
+  }))
+  if (away) {
+    away = false
+    for (const tell of listeners) tell()
+  }
   if (!response.ok) throw new Refused(await problemOf(response))
   return response
+}
+
+/** What browsers say when nothing is answered means nothing to people, and each says something else. */
+async function heard<T>(coming: Promise<T>): Promise<T> {
+  try {
+    return await coming
+  } catch (problem) {
+    if (!(problem instanceof TypeError)) throw problem
+    away = true
+    throw new Away(problem)
+  }
 }
 
 function queryOf(query: Record<string, unknown> = {}): string {

@@ -7,7 +7,7 @@ import type { Drawn } from '../graph/arrange'
 import { GraphView } from '../graph/GraphView'
 import { useDrawing } from '../graph/useDrawing'
 import { Icon } from '../parts/Icon'
-import { Loading } from '../parts/Told'
+import { Loading, outdated } from '../parts/Told'
 import { byPlace, heatOf, legend, placeOf, slowness } from './heat'
 import { Ended, useStats, WindowOf } from './Stats'
 
@@ -39,7 +39,7 @@ export function FlowGraph({ graph, view, set }: { graph: Graph; view: FlowView; 
         </label>
         {view.heat && <WindowOf view={view} set={set} />}
         {view.heat && stats.data && <Ended of={stats.data} />}
-        {view.heat && <span className="faint">{stats.isError ? stats.error.message : legend[view.heat]}</span>}
+        {view.heat && <span className="faint">{stats.isError ? outdated(stats.error) : legend[view.heat]}</span>}
       </div>
       <GraphView
         drawing={drawing} stamp={heat} label={`The plan of ${graph.flow}`} selected={selected} tone={tone} taken={() => true} card={card}

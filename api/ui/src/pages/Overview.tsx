@@ -7,7 +7,7 @@ import { filterOf } from '../data/search'
 import { span } from '../data/time'
 import { QueueTable } from '../parts/QueueTable'
 import { Sign } from '../parts/State'
-import { Empty, Loading, Trouble } from '../parts/Told'
+import { Empty, Loading, outdated, Trouble } from '../parts/Told'
 import { useTick, When } from '../parts/When'
 
 /** What is looked at first: every number leads to the list that it counts. */
@@ -21,7 +21,7 @@ export function Overview() {
     <div className="page overview">
       <div className="head">
         <h1>Overview</h1>
-        {found.isError && <span className="tone-failed">of <When at={o.now} />: {found.error.message}</span>}
+        {found.isError && <span className="tone-failed">of <When at={o.now} />: {outdated(found.error)}</span>}
       </div>
       <ul className="tiles" aria-label="Tasks by state">{o.states.map(s => <li key={s.state}><Tile state={s.state} of={s} name={s.state} /></li>)}</ul>
       <Recent of={o.recent} />

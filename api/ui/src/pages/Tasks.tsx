@@ -13,7 +13,7 @@ import { Views } from '../task/Views'
 import { usePageKeys } from '../parts/keys'
 import { short } from '../parts/short'
 import { Sign, State, stateOf } from '../parts/State'
-import { Empty, Loading, Trouble } from '../parts/Told'
+import { Empty, Loading, outdated, Trouble } from '../parts/Told'
 import { useTick, When } from '../parts/When'
 
 const route = getRouteApi('/tasks')
@@ -156,7 +156,7 @@ function Rows({ found }: { found: ReturnType<typeof useTasks> }) {
     <>
       <div className="list-told">
         <span>{rows.length.toLocaleString('en')}{more ? '+' : ''} {rows.length === 1 ? 'task' : 'tasks'}</span>
-        {found.error ? <span className="tone-failed">what is shown may be old: {String((found.error as Error).message)}</span> : null}
+        {found.error ? <span className="tone-failed">what is shown may be old: {outdated(found.error)}</span> : null}
         <label className="inline right">in order of
           <select value={filter.sort ?? ''} onChange={e => void go({ to: '/tasks', search: { ...filter, sort: (e.target.value || undefined) as TaskFilter['sort'] } })}>
             <option value="">newest first</option><option value="created">oldest first</option><option value="-ended">ended last</option><option value="ended">ended first</option>

@@ -319,3 +319,32 @@ test('an approval keeps nothing of the one that was shown before', { timeout: 12
     assert.equal(await page.getByLabel('Comment').inputValue(), '')
   })
 })
+
+onPoorPage('a member that does not answer is told in plain words, and asked again until it does', '/ui/tasks', async page => {
+  let away = false
+  const sockets = []
+  await page.routeWebSocket('**/v1/ws', socket => {
+    if (away) return void socket.close()
+    socket.connectToServer()
+    sockets.push(socket)
+  })
+  await page.route('**/v1/**', route => (away ? route.abort() : route.continue()))
+  await page.reload()
+  await page.getByRole('button', { name: 'live', exact: true }).waitFor()
+  await page.locator('.row a.cover').first().waitFor()
+  away = true
+  for (const socket of sockets) await socket.close()
+  await page.getByText('what is shown may be old: the member does not answer, and is asked again').waitFor()
+  await page.getByRole('link', { name: 'Settings' }).click()
+  await page.getByRole('alert').getByText('It is asked again every few seconds.').first().waitFor()
+  away = false
+  await page.getByText('idle connections').waitFor()
+  await page.waitForFunction(() => !document.querySelector('[role=alert]'))
+  await page.goto(`${member.url}/ui/flows/pay?tab=start`)
+  await page.getByLabel('amount').fill('1200')
+  await page.getByLabel('lines').fill('[1, 2]')
+  away = true
+  await page.getByRole('button', { name: 'Start', exact: true }).click()
+  await page.getByRole('alert').getByText('the member does not answer').waitFor()
+  assert.equal(await page.getByText('Failed to fetch').count(), 0)
+})
