@@ -1,4 +1,5 @@
 import { useSyncExternalStore } from 'react'
+import { whenBack } from './call'
 import { getPrefs } from './prefs'
 
 /** What the server says on a channel. */
@@ -15,6 +16,7 @@ let socket: WebSocket | undefined
 let live: Live = { state: 'idle' }
 let failures = 0
 let timer: ReturnType<typeof setTimeout> | undefined
+let watching = false
 
 /** Hears a channel until the function that it returns is called. Where it breaks off it goes on behind the last id. */
 export function subscribe(channel: string, after: string | undefined, hear: (m: Message) => void, more?: object): () => void {
@@ -36,11 +38,13 @@ function ask(channel: string, sub: Subscription) {
 
 function connect() {
   if (socket || !getPrefs().live) return
+  watch()
   clearTimeout(timer)
   become({ state: 'connecting' })
   const opened = new WebSocket(new URL('/v1/ws', location.href.replace(/^http/, 'ws')))
   socket = opened
   opened.onopen = () => {
+    if (socket !== opened) return
     failures = 0
     become({ state: 'live' })
     for (const [channel, sub] of subscriptions) ask(channel, sub)
@@ -62,19 +66,39 @@ function heard(m: Message) {
   else sub.hear(m)
 }
 
-/** Tries again, later each time, up to half a minute. */
+/** Whatever says that the server may be reached again has it tried at once. */
+function watch() {
+  if (watching) return
+  watching = true
+  whenBack(tryNow)
+  addEventListener('online', tryNow)
+  document.addEventListener('visibilitychange', () => document.hidden || tryNow())
+}
+
+/** A try that has not been answered may be of the time before: another one is made in its place. */
+function tryNow() {
+  if (live.state !== 'off' && live.state !== 'connecting') return
+  drop()
+  connect()
+}
+
+/** Tries again, later each time, up to five seconds. */
 function again() {
-  const wait = Math.min(30_000, 500 * 2 ** failures++)
+  const wait = Math.min(5000, 500 * 2 ** failures++)
   become({ state: 'off', until: Date.now() + wait })
   timer = setTimeout(connect, wait)
 }
 
 function leave() {
   clearTimeout(timer)
+  drop()
+  become({ state: 'idle' })
+}
+
+function drop() {
   const old = socket
   socket = undefined
   old?.close()
-  become({ state: 'idle' })
 }
 
 /** Stops hearing, or begins again, as the person has chosen. */

@@ -1,0 +1,92 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+
+class Socket {
+  static OPEN = 1
+  static all: Socket[] = []
+  readyState = 0
+  sent: string[] = []
+  onopen?: () => void
+  onclose?: () => void
+  onmessage?: (m: { data: string }) => void
+  constructor() { Socket.all.push(this) }
+  send(text: string) { this.sent.push(text) }
+  close() { this.readyState = 3 }
+  open() {
+    this.readyState = 1
+    this.onopen?.()
+  }
+  break() {
+    this.readyState = 3
+    this.onclose?.()
+  }
+}
+
+let page: EventTarget
+let answers: boolean
+
+async function subscribed() {
+  const { subscribe } = await import('../../src/data/socket')
+  subscribe('tasks', undefined, () => {})
+  return Socket.all
+}
+
+beforeEach(() => {
+  vi.useFakeTimers()
+  vi.resetModules()
+  Socket.all = []
+  page = new EventTarget()
+  answers = true
+  vi.stubGlobal('WebSocket', Socket)
+  vi.stubGlobal('location', { href: 'http://member/ui/' })
+  vi.stubGlobal('localStorage', { getItem: () => null, setItem: () => {} })
+  vi.stubGlobal('document', page)
+  vi.stubGlobal('addEventListener', page.addEventListener.bind(page))
+  vi.stubGlobal('fetch', async () => {
+    if (!answers) throw new TypeError('Failed to fetch')
+    return new Response('{}')
+  })
+})
+
+afterEach(() => {
+  vi.useRealTimers()
+  vi.unstubAllGlobals()
+})
+
+test('between two tries are never more than five seconds', async () => {
+  const sockets = await subscribed()
+  for (let i = 0; i < 10; i++) {
+    sockets.at(-1)!.break()
+    vi.advanceTimersByTime(5000)
+    expect(sockets).toHaveLength(i + 2)
+  }
+})
+
+test.each(['online', 'visibilitychange'])('it is tried again at once after %s', async event => {
+  const sockets = await subscribed()
+  for (let i = 0; i < 5; i++) {
+    sockets.at(-1)!.break()
+    vi.advanceTimersByTime(5000)
+  }
+  sockets.at(-1)!.break()
+  const before = sockets.length
+  page.dispatchEvent(new Event(event))
+  expect(sockets).toHaveLength(before + 1)
+  sockets.at(-1)!.open()
+  page.dispatchEvent(new Event(event))
+  expect(sockets).toHaveLength(before + 1)
+})
+
+test('it is tried again at once when something else is answered again, also where a try waits for an answer', async () => {
+  const { call } = await import('../../src/data/call')
+  const sockets = await subscribed()
+  for (const lost of [() => sockets.at(-1)!.break(), () => vi.advanceTimersByTime(5000)]) {
+    lost()
+    const before = sockets.length
+    answers = false
+    await expect(call('GET /v1/info', {})).rejects.toThrow('the member does not answer')
+    expect(sockets).toHaveLength(before)
+    answers = true
+    await call('GET /v1/info', {})
+    expect(sockets).toHaveLength(before + 1)
+  }
+})
