@@ -10,6 +10,8 @@ import { subscribe, useLive } from './socket'
 import { millis, now } from './time'
 
 const size = 100
+const largest = 500 // that the server answers at once
+const pace = 10_000 // how far apart all rows are read again, at least, where more happens than is told
 
 /** What the API is asked for a filter of the page. */
 export function asked(f: TaskFilter) {
@@ -38,10 +40,27 @@ export function useTasks(filter: TaskFilter) {
   listed.current = useMemo(() => new Set(known.map(t => t.id)), [known])
   const hear = (news: News) => setTold(old => ({ name, heard: heard(old.name === name ? old.heard : silence, news, listed.current) }))
 
+  // What nobody has told may be of any row: after a break as many are read again as are shown.
+  const missed = useRef({ some: true, read: 0 })
+
   // The list is read again where nobody tells what happens, and whenever more has happened than is told.
   const head = useQuery({
-    queryKey: ['tasks-head', filter], enabled: live && pages.isSuccess && !filter.sort, refetchInterval: connected ? false : 2000, // in another order new ones may be anywhere
-    queryFn: ({ signal }) => call('GET /v1/tasks', { query: { ...query, limit: size } }, signal),
+    queryKey: ['tasks-head', filter], enabled: live && pages.isSuccess && !filter.sort, // in another order new ones may be anywhere
+    refetchInterval: () => (!connected ? 2000 : missed.current.some && listed.current.size > size ? pace : false),
+    queryFn: async ({ signal }) => {
+      const { some, read } = missed.current, began = Date.now()
+      const all = (some || !connected) && began - read >= pace
+      if (!all) return newest(query, size, signal)
+      missed.current.some = false
+      try {
+        const found = await newest(query, Math.max(size, Math.min(most, listed.current.size)), signal)
+        missed.current.read = began
+        return found
+      } catch (problem) {
+        missed.current.some = true
+        throw problem
+      }
+    },
   })
   useEffect(() => {
     if (head.data) hear(newsOf(known, head.data))
@@ -50,7 +69,10 @@ export function useTasks(filter: TaskFilter) {
     if (!live || !pages.isSuccess) return
     return subscribe('tasks', undefined, m => {
       if (m.event === 'tasks') hear(m.data as News)
-      else if (m.event === 'subscribed' || m.event === 'stale') void queries.invalidateQueries({ queryKey: ['tasks-head', filter] })
+      else if (m.event === 'subscribed' || m.event === 'stale') {
+        missed.current = { some: true, read: m.event === 'stale' ? missed.current.read : 0 }
+        void queries.invalidateQueries({ queryKey: ['tasks-head', filter] })
+      }
     }, { filter: query })
   }, [name, live, pages.isSuccess])
 
@@ -67,6 +89,17 @@ export function useTasks(filter: TaskFilter) {
   }
   const searched = pages.data?.pages.at(-1)?.searched_to // the server looks at so many at once, and goes on when it is asked to
   return { rows: found.rows, fresh, gap, pages, takeIn, searched, error: pages.error ?? head.error }
+}
+
+/** The newest tasks that are found, as many as are asked for. */
+async function newest(query: ReturnType<typeof asked>, many: number, signal: AbortSignal): Promise<PageTaskSummary> {
+  let page = await call('GET /v1/tasks', { query: { ...query, limit: Math.min(many, largest) } }, signal)
+  const items = [...page.items]
+  while (page.next && !page.searched_to && items.length < many) {
+    page = await call('GET /v1/tasks', { query: { ...query, limit: Math.min(many - items.length, largest), cursor: page.next } }, signal)
+    items.push(...page.items)
+  }
+  return { ...page, items }
 }
 
 /** How many tasks the filter finds in each state, whichever states it asks for. */

@@ -348,3 +348,35 @@ onPoorPage('a member that does not answer is told in plain words, and asked agai
   await page.getByRole('alert').getByText('the member does not answer').waitFor()
   assert.equal(await page.getByText('Failed to fetch').count(), 0)
 })
+
+test('rows far down a list are as they are now when somebody comes back to it, and after a break', { timeout: 120_000 }, async () => {
+  const wait = { start: 'wait', nodes: { wait: { kind: 'wait_event', params: { signal_key: '$shared.go' } } } }
+  await member.api('PUT', '/v1/flows/waiting', wait)
+  const ids = [await member.start('waiting', {}, { labels: { lot: 'deep' } }), await member.start('waiting', {}, { labels: { lot: 'deep' } })]
+  await startMany(248, { lot: 'deep' })
+  const end = async id => {
+    await member.api('POST', `/v1/tasks/${id}/signal`, { key: 'go', value: 1 })
+    await until(async () => (await member.api('GET', `/v1/tasks/${id}`)).state === 'completed', `${id} ends`)
+  }
+  const row = (page, id) => page.getByRole('row').filter({ has: page.locator(`[title="${id}"]`) })
+  const down = page => until(async () => {
+    await page.locator('.rows').evaluate(rows => rows.scrollTo(0, rows.scrollHeight))
+    return row(page, ids[0]).isVisible()
+  }, 'the end of the list is reached')
+  await onPageOf(browser, `${member.url}/ui/tasks?label=lot:deep`, async page => {
+    await down(page)
+    await row(page, ids[0]).getByText('running').waitFor()
+    await row(page, ids[0]).getByRole('link', { name: /^task-/ }).click()
+    await page.locator('.task-head').getByText('running').waitFor()
+    await end(ids[0])
+    await page.locator('.task-head').getByText('completed').waitFor()
+    await page.goBack()
+    await down(page)
+    await row(page, ids[0]).getByText('completed').waitFor({ timeout: 10_000 })
+    await page.getByRole('button', { name: 'live', exact: true }).click()
+    await end(ids[1])
+    assert.ok(await row(page, ids[1]).getByText('running').isVisible())
+    await page.getByRole('button', { name: 'not live' }).click()
+    await row(page, ids[1]).getByText('completed').waitFor({ timeout: 10_000 })
+  })
+})
