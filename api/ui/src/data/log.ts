@@ -2,6 +2,7 @@
 
 import { useEffect, useRef, useState } from 'react'
 import type { LogEntry } from '../api.gen'
+import { whenBroken } from './socket'
 
 export const most = 25_000 // lines that are kept
 
@@ -82,6 +83,7 @@ export function useLog(task: string, pick: { node?: string; unit?: number; strea
     }
     seen()
     document.addEventListener('visibilitychange', seen)
+    const trust = whenBroken(seen) // what is silent here tells nothing of itself
     const flush = setInterval(() => {
       const more = waiting.current
       if (more.length === 0) return
@@ -91,6 +93,7 @@ export function useLog(task: string, pick: { node?: string; unit?: number; strea
     return () => {
       leave()
       document.removeEventListener('visibilitychange', seen)
+      trust()
       clearInterval(flush)
     }
   }, [name])

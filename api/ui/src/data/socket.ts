@@ -17,6 +17,19 @@ let live: Live = { state: 'idle' }
 let failures = 0
 let timer: ReturnType<typeof setTimeout> | undefined
 let watching = false
+let quiet: ReturnType<typeof setTimeout> | undefined
+const broken = new Set<() => void>()
+
+// The server pings every 15 s, of which browsers tell pages nothing. So a connection that is silent is asked for a word: by a request that has no
+// effect, and is refused. The server lets a client take ten seconds for a message, and has as long.
+const silence = 10_000, patience = 10_000
+const word = JSON.stringify({ unsubscribe: { channel: '' } })
+
+/** Tells whenever a connection turns out to be dead: others of the page may be as well. */
+export function whenBroken(tell: () => void): () => void {
+  broken.add(tell)
+  return () => broken.delete(tell)
+}
 
 /** Hears a channel until the function that it returns is called. Where it breaks off it goes on behind the last id. */
 export function subscribe(channel: string, after: string | undefined, hear: (m: Message) => void, more?: object): () => void {
@@ -43,16 +56,25 @@ function connect() {
   become({ state: 'connecting' })
   const opened = new WebSocket(new URL('/v1/ws', location.href.replace(/^http/, 'ws')))
   socket = opened
+  quiet = setTimeout(() => {
+    drop()
+    again()
+  }, patience)
   opened.onopen = () => {
     if (socket !== opened) return
+    alive()
     failures = 0
     become({ state: 'live' })
     for (const [channel, sub] of subscriptions) ask(channel, sub)
   }
-  opened.onmessage = e => heard(JSON.parse(e.data as string) as Message)
+  opened.onmessage = e => {
+    if (socket !== opened) return
+    alive()
+    heard(JSON.parse(e.data as string) as Message)
+  }
   opened.onclose = () => {
     if (socket !== opened) return
-    socket = undefined
+    drop()
     if (subscriptions.size > 0) again()
     else become({ state: 'idle' })
   }
@@ -66,6 +88,23 @@ function heard(m: Message) {
   else sub.hear(m)
 }
 
+function alive() {
+  clearTimeout(quiet)
+  quiet = setTimeout(askForWord, silence)
+}
+
+function askForWord() {
+  clearTimeout(quiet)
+  socket!.send(word)
+  quiet = setTimeout(replace, patience)
+}
+
+function replace() {
+  drop()
+  connect()
+  for (const tell of broken) tell()
+}
+
 /** Whatever says that the server may be reached again has it tried at once. */
 function watch() {
   if (watching) return
@@ -77,7 +116,8 @@ function watch() {
 
 /** A try that has not been answered may be of the time before: another one is made in its place. */
 function tryNow() {
-  if (live.state !== 'off' && live.state !== 'connecting') return
+  if (live.state === 'live') return askForWord()
+  if (live.state === 'idle') return
   drop()
   connect()
 }
@@ -96,6 +136,7 @@ function leave() {
 }
 
 function drop() {
+  clearTimeout(quiet)
   const old = socket
   socket = undefined
   old?.close()

@@ -380,3 +380,37 @@ test('rows far down a list are as they are now when somebody comes back to it, a
     await row(page, ids[1]).getByText('completed').waitFor({ timeout: 10_000 })
   })
 })
+
+test('a connection that has died without a word is replaced, and one on which nothing happens is kept', { timeout: 120_000 }, async () => {
+  const { page, complaints, close } = await openPage(browser)
+  page.setDefaultTimeout(patience)
+  let silent = false, opened = 0, answered = 0
+  try {
+    await page.clock.install()
+    await page.routeWebSocket('**/v1/ws', socket => {
+      const server = socket.connectToServer()
+      opened++
+      server.onMessage(m => {
+        if (silent) return
+        answered += JSON.parse(m).event === 'refused' ? 1 : 0
+        socket.send(m)
+      })
+    })
+    await page.goto(`${member.url}/ui/tasks?label=lot:none`)
+    const live = page.getByRole('button', { name: 'live', exact: true })
+    await live.waitFor()
+    for (let i = 1; i < 4; i++) {
+      await page.clock.runFor(11_000)
+      await until(() => answered === i, 'the member has answered')
+    }
+    assert.equal(opened, 1)
+    silent = true
+    await page.clock.runFor(22_000)
+    await until(() => opened === 2, 'another connection is opened')
+    silent = false
+    await live.waitFor()
+    assert.deepEqual(complaints, [])
+  } finally {
+    await close()
+  }
+})

@@ -90,3 +90,37 @@ test('it is tried again at once when something else is answered again, also wher
     expect(sockets).toHaveLength(before + 1)
   }
 })
+
+test('one that says nothing, not even when it is asked for a word, is replaced', async () => {
+  const sockets = await subscribed()
+  sockets[0].open()
+  const asked = () => sockets[0].sent.filter(text => text.includes('unsubscribe')).length
+  for (let i = 1; i < 5; i++) {
+    vi.advanceTimersByTime(12_000)
+    expect(asked()).toBe(i)
+    sockets[0].onmessage!({ data: '{"channel":"","event":"refused"}' })
+  }
+  vi.advanceTimersByTime(9_000)
+  sockets[0].onmessage!({ data: '{"channel":"tasks","event":"stale"}' })
+  vi.advanceTimersByTime(9_000)
+  expect([sockets.length, asked()]).toEqual([1, 4])
+  vi.advanceTimersByTime(12_000)
+  expect([sockets.length, sockets[0].readyState]).toEqual([2, 3])
+  sockets[1].open()
+  expect(sockets[1].sent[0]).toContain('"subscribe"')
+})
+
+test('one that is not opened in time is replaced', async () => {
+  const sockets = await subscribed()
+  vi.advanceTimersByTime(12_000)
+  expect([sockets.length, sockets[0].readyState]).toEqual([2, 3])
+})
+
+test('whether one is alive is found out at once when the network has changed', async () => {
+  const sockets = await subscribed()
+  sockets[0].open()
+  page.dispatchEvent(new Event('online'))
+  expect(sockets[0].sent.at(-1)).toContain('unsubscribe')
+  vi.advanceTimersByTime(10_000)
+  expect(sockets).toHaveLength(2)
+})
