@@ -46,13 +46,13 @@ func TestATaskThatOnlyWaitsForAStepThatIsHeldSaysSo(t *testing.T) {
 		_, err := tb.do(flow.HoldStep{Address: node(key)})
 		require.NoError(t, err)
 	}
-	require.NotContains(t, flow.Waiting(tb.state), flow.Wait{Address: node("b"), For: "resume", Text: "the step is paused: resume it"}, "it waits for another one yet")
+	require.NotContains(t, flow.Waiting(tb.state), flow.Wait{Address: node("b"), For: "resume", Text: "the step is held: release it"}, "it waits for another one yet")
 	tb.work()
-	require.Equal(t, []flow.Wait{{Address: node("b"), For: "resume", Text: "the step is paused: resume it"}}, flow.Waiting(tb.state), "c waits for b")
+	require.Equal(t, []flow.Wait{{Address: node("b"), For: "resume", Text: "the step is held: release it"}}, flow.Waiting(tb.state), "c waits for b")
 	_, err := tb.do(flow.ReleaseStep{Address: node("b")})
 	require.NoError(t, err)
 	tb.work()
-	require.Equal(t, []flow.Wait{{Address: node("c"), For: "resume", Text: "the step is paused: resume it"}}, flow.Waiting(tb.state))
+	require.Equal(t, []flow.Wait{{Address: node("c"), For: "resume", Text: "the step is held: release it"}}, flow.Waiting(tb.state))
 }
 
 func TestAStepThatIsHeldIsSkippedByAFailure(t *testing.T) {

@@ -61,7 +61,7 @@ func (sc *Scope) appendWaits(waits []Wait, goesOn bool) []Wait {
 func (sc *Scope) appendPaused(waits []Wait) []Wait {
 	for i, named := 0, 0; i < len(sc.Nodes) && named < namedWaits; i++ {
 		if n := &sc.Nodes[i]; n.Held && n.Status() == "" && n.Waits == 0 && !n.Doomed {
-			waits = append(waits, Wait{Address: Address{Scope: sc.Path, Node: sc.Plan.Dag.List[i].Key}, For: "resume", Text: "the step is paused: resume it"})
+			waits = append(waits, Wait{Address: Address{Scope: sc.Path, Node: sc.Plan.Dag.List[i].Key}, For: "resume", Text: "the step is held: release it"})
 			named++
 		}
 	}

@@ -14,7 +14,7 @@ export function Tried({ made }: { made: Made }) {
   const digest = useDigest(made.id, view.open ?? [])
   const graph = useGraph(made.flow, made.version)
   const d = digest.data
-  if (digest.isLoadingError || graph.isError) return <Trouble error={digest.error ?? graph.error} again={() => { void digest.refetch(); void graph.refetch() }} />
+  if (digest.isLoadingError || graph.isLoadingError) return <Trouble error={digest.error ?? graph.error} again={() => { void digest.refetch(); void graph.refetch() }} />
   if (!d || !graph.data) return <Loading />
   return (
     <>

@@ -53,8 +53,11 @@ function Help({ task, wait: w }: { task: string; wait: Wait }) {
   const [asks, setAsks] = useState(false)
   const key = keyOf(w)
   const may = useMay()
-  if (!may(w.for === 'resume' ? 'POST /v1/tasks/{task}/resume' : w.for === 'completion' ? 'POST /v1/tasks/{task}/complete' : 'POST /v1/tasks/{task}/signal')) return null
+  const held = w.for === 'resume' && w.node // by itself; else it is the task that is paused
+  const helps = held ? 'release' : w.for === 'resume' ? 'resume' : w.for === 'completion' ? 'complete' : 'signal'
+  if (!may(`POST /v1/tasks/{task}/${helps}` as const)) return null
   const send = (value: unknown, did: string) => act.mutate({ act: 'signal', did, body: { key, value } })
+  if (held) return <button className="primary" disabled={act.isPending} onClick={() => act.mutate({ act: 'release', did: `${w.node} may begin`, body: { step: w.node, scope: w.scope } })}>Release</button>
   if (w.for === 'resume') return <button className="primary" disabled={act.isPending} onClick={() => act.mutate({ act: 'resume', did: 'the task goes on' })}>Resume</button>
   if (w.for === 'approval' && key) {
     return (

@@ -414,3 +414,20 @@ test('a connection that has died without a word is replaced, and one on which no
     await close()
   }
 })
+
+/** Starts a task that waits for a step which is held. */
+async function startHeld() {
+  await member.api('PUT', '/v1/flows/held', { mode: 'dag', nodes: { a: { route: 'direct' }, b: { route: 'direct', depends_on: ['a'] } } })
+  const id = await member.start('held', {})
+  await member.api('POST', `/v1/tasks/${id}/hold`, { step: 'b' })
+  await member.api('POST', `/v1/tasks/${id}/complete`, { step: 'a', output: 1 })
+  return id
+}
+
+onPage('a step that is held is released where the page says that the task waits for it', '/ui/', async page => {
+  await page.goto(`${member.url}/ui/tasks/${await startHeld()}`)
+  const waits = page.getByLabel('What it waits for')
+  await waits.getByText('the step is held').waitFor()
+  await waits.getByRole('button', { name: 'Release' }).click()
+  await waits.getByRole('button', { name: 'Complete' }).waitFor()
+})
