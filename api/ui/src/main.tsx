@@ -1,4 +1,4 @@
-import { QueryCache, QueryClient, QueryClientProvider } from '@tanstack/react-query'
+import { MutationCache, QueryCache, QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, RouterProvider } from '@tanstack/react-router'
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
@@ -44,6 +44,7 @@ function failed(error: Error) {
 
 const queries = new QueryClient({
   queryCache: new QueryCache({ onError: failed }),
+  mutationCache: new MutationCache({ onError: failed }),
   defaultOptions: {
     queries: {
       staleTime: 1000,

@@ -431,3 +431,14 @@ onPage('a step that is held is released where the page says that the task waits 
   await waits.getByRole('button', { name: 'Release' }).click()
   await waits.getByRole('button', { name: 'Complete' }).waitFor()
 })
+
+onPoorPage('whose action is refused without a token is asked for one', '/ui/', async page => {
+  await page.goto(`${member.url}/ui/tasks/${await startHeld()}`)
+  const release = page.getByLabel('What it waits for').getByRole('button', { name: 'Release' })
+  await release.waitFor()
+  const refusal = { status: 401, json: { title: 'Unauthorized', status: 401, kind: 'unauthorized', what: 'a token is needed' } }
+  await page.route('**/release', route => route.fulfill(refusal))
+  await page.route('**/v1/info', route => route.fulfill(refusal))
+  await release.click()
+  await page.getByLabel('Token').waitFor({ timeout: 5_000 })
+})
