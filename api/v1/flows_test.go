@@ -327,6 +327,7 @@ func TestTheTasksOfAFlowThatIsDeletedAreCanceledTogether(t *testing.T) {
 		starts = append(starts, obj{"flow": slug})
 	}
 	s.call(200, "POST", "/v1/tasks/starts", obj{"starts": starts})
+	s.until("/v1/tasks/count?state=running&waits=event", func(c obj) bool { return c["count"] == float64(tasks) })
 	before := count.Load()
 	require.Equal(t, obj{"flow": slug, "tasks": float64(tasks)}, s.call(200, "DELETE", "/v1/flows/"+slug+"?tasks=true", nil))
 	require.Less(t, count.Load()-before, int64(tasks/2))
