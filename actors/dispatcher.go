@@ -21,7 +21,7 @@ type dispatcher struct {
 }
 
 // dispatcherShift is how many mailboxes a goroutine runs before it lets others have its processor: those who
-// carry out jobs, and lanes that the store has answered.
+// carry out jobs, and the lanes of the committer that the store has answered.
 const dispatcherShift = 32
 
 func newDispatcher() *dispatcher {

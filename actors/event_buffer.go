@@ -21,7 +21,7 @@ func newEventBuffers(size int) *sync.Pool {
 // Buffers are for a decision about one thing, or about many reports.
 var smallBuffers, largeBuffers = newEventBuffers(8), newEventBuffers(flow.MaxReports + 8)
 
-// eventBufferFor a command. Nobody may keep what is in a buffer, so those who ask for events get them without.
+// eventBufferFor is the buffer for a command. Nobody may keep what is in a buffer, so those who ask for events get them without.
 func eventBufferFor(cmd *command) *eventBuffer {
 	if cmd.events {
 		return nil

@@ -16,15 +16,15 @@ import (
 	"github.com/troupe-engine/troupe/persistence/model"
 )
 
-// company is a store that, once it is to, hands a task over only when all tasks were asked for.
-type company struct {
+// together is a store that, once it is to, hands a task over only when all tasks were asked for.
+type together struct {
 	persistence.Store
 	mu      sync.Mutex
 	missing map[string]bool
 	all     chan struct{}
 }
 
-func (s *company) expect(tasks ...string) {
+func (s *together) expect(tasks ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.missing, s.all = map[string]bool{}, make(chan struct{})
@@ -33,7 +33,7 @@ func (s *company) expect(tasks ...string) {
 	}
 }
 
-func (s *company) Load(ctx context.Context, tasks []string) ([]*persistence.Record, error) {
+func (s *together) Load(ctx context.Context, tasks []string) ([]*persistence.Record, error) {
 	s.mu.Lock()
 	all := s.all
 	for _, task := range tasks {
@@ -57,7 +57,7 @@ func (s *company) Load(ctx context.Context, tasks []string) ([]*persistence.Reco
 func TestAHeartbeatProlongsAllItsClaimsAtOnce(t *testing.T) {
 	store := openStore(t, filepath.Join(t.TempDir(), "troupe.db"))
 	t.Cleanup(func() { store.Close() })
-	held := &company{Store: store}
+	held := &together{Store: store}
 	th := start(t, actors.Config{Store: held, IdleAfter: 20 * time.Millisecond})
 	version := th.publish(t, queueOf("x"))
 	tasks := []string{th.begin(t, version, `{}`), th.begin(t, version, `{}`), th.begin(t, version, `{}`)}

@@ -17,9 +17,9 @@ import (
 	"github.com/troupe-engine/troupe/persistence/model"
 )
 
-// askedAbroad is a poller of a member whose caller has gone while a job of another member's task was being claimed for it. What it is
+// askedElsewhere is a poller of a member whose caller has gone while a job of another member's task was being claimed for it. What it is
 // answered comes when it is let go.
-func askedAbroad(t *testing.T, c *circuit, at, owner *harness) (let func()) {
+func askedElsewhere(t *testing.T, c *circuit, at, owner *harness) (let func()) {
 	claiming, release := make(chan struct{}), make(chan struct{})
 	c.lines[at].after = func(o engine.Order) {
 		if _, ok := o.Command.(flow.Claim); ok {
@@ -45,7 +45,7 @@ func TestAMemberThatStopsGivesBackWhatIsClaimedMeanwhile(t *testing.T) {
 	cfg := actors.Config{Visibility: time.Hour}
 	a, b := c.join(t, cfg), c.join(t, cfg)
 	c.give(b, persistence.AllShards()...)
-	let := askedAbroad(t, c, a, b)
+	let := askedElsewhere(t, c, a, b)
 	stopped := make(chan error, 1)
 	go func() { stopped <- a.Stop(t.Context()) }()
 	require.Eventually(t, func() bool { return a.Ready() != nil }, patience, time.Millisecond)
@@ -77,7 +77,7 @@ func TestAMemberWhoseTasksGoToRestBringsOthersWhatIsTheirs(t *testing.T) {
 	c.give(b, persistence.AllShards()[512:]...)
 	c.beginAll(t, []*harness{a}, a.publish(t, oneJob), 1)
 	<-committing // its task cannot rest until that is stored
-	let := askedAbroad(t, c, a, b)
+	let := askedElsewhere(t, c, a, b)
 	stopped := make(chan error, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -90,7 +90,7 @@ func (p *pool) begin(wake bool) {
 	}
 }
 
-// poolShift is how many jobs are carried out in a row before others get the processor: actors, and lanes that the store
+// poolShift is how many jobs are carried out in a row before others get the processor: actors, and the lanes of the committer that the store
 // has answered.
 const poolShift = 16
 

@@ -241,8 +241,8 @@ func (g *Gossip) settings(incarnation string) *memberlist.Config {
 		// The keys were checked, which is all that can be wrong with them.
 		c.Keyring, _ = memberlist.NewKeyring(g.cfg.Keys, g.cfg.Keys[0])
 	}
-	hears := delegate{g, incarnation}
-	c.Delegate, c.Events = hears, hears
+	d := delegate{g, incarnation}
+	c.Delegate, c.Events = d, d
 	c.Logger = log.New(&strangers{log: g.cfg.Log, known: map[string]bool{}}, "", 0)
 	return c
 }

@@ -12,9 +12,9 @@ import (
 )
 
 func TestTheShardsOfAMemberThatDiesAreTakenWhenItsLeaseHasRunOut(t *testing.T) {
-	for _, deaf := range []bool{false, true} {
+	for _, unheard := range []bool{false, true} {
 		inWorld(t, func(t *testing.T, w *world) {
-			w.deaf = deaf
+			w.unheard = unheard
 			members := w.cluster("a", "b", "c")
 			time.Sleep(10*time.Second + 150*time.Millisecond)
 			w.gains = 0
@@ -23,13 +23,13 @@ func TestTheShardsOfAMemberThatDiesAreTakenWhenItsLeaseHasRunOut(t *testing.T) {
 			row, _ := w.look().Member(dead.incarnation)
 			owned := len(w.look().Shards(dead.incarnation))
 			left := time.Until(time.UnixMilli(row.Until))
-			if !deaf { // gossip notices it some time before its lease has run out
+			if !unheard { // gossip notices it some time before its lease has run out
 				time.AfterFunc(left/2, members[1].hint)
 			}
 			took := w.within(5*time.Second, "the others own all", w.settled)
 			require.GreaterOrEqual(t, took, left)
 			require.LessOrEqual(t, took, 2800*time.Millisecond)
-			if !deaf {
+			if !unheard {
 				require.LessOrEqual(t, took, left+20*time.Millisecond)
 			}
 			require.Equal(t, owned, w.gains)
@@ -138,7 +138,7 @@ func TestWhoDoesNotComeBackAfterAnOutageIsFencedWhenTheOthersHaveHeldTheirLeases
 
 func TestHalvesThatDoNotHearEachOtherDoNotFight(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		w.deaf = true
+		w.unheard = true
 		members := w.cluster("a", "b", "c", "d")
 		w.gains = 0
 		rng := rand.New(rand.NewPCG(1, 1))
@@ -179,7 +179,7 @@ func TestLivesOfAClusterByChance(t *testing.T) {
 		inWorld(t, func(t *testing.T, w *world) {
 			rng := rand.New(rand.NewPCG(seed, 2))
 			w.losing = func() time.Duration { return time.Duration(rand.IntN(50)) * time.Millisecond }
-			w.deaf = rng.IntN(2) == 0
+			w.unheard = rng.IntN(2) == 0
 			w.cluster("m0", "m1", "m2")
 			for i := range 12 {
 				m := w.members[rng.IntN(len(w.members))]

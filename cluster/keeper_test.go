@@ -23,17 +23,17 @@ func TestAMemberAloneTakesEverythingAtOnce(t *testing.T) {
 }
 
 func TestAJoinerGetsItsShareByHandover(t *testing.T) {
-	for _, deaf := range []bool{false, true} {
-		t.Run(fmt.Sprintf("deaf %v", deaf), func(t *testing.T) {
+	for _, unheard := range []bool{false, true} {
+		t.Run(fmt.Sprintf("unheard %v", unheard), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				w.deaf = deaf
+				w.unheard = unheard
 				w.cluster("a", "b")
 				w.gains, w.longest = 0, 0
 				w.join("c")
 				took := w.within(10*time.Second, "c has its share", w.settled)
 				require.Equal(t, persistence.Shards/3-1, w.gains, "what moved is what c got")
 				require.LessOrEqual(t, w.longest, 500*time.Millisecond, "that a shard was nobody's")
-				if !deaf {
+				if !unheard {
 					require.Less(t, w.longest, 50*time.Millisecond)
 					require.Less(t, took, time.Second)
 				}
@@ -46,7 +46,7 @@ func TestMembersThatJoinTogetherSettle(t *testing.T) {
 	for seed := range uint64(20) {
 		inWorld(t, func(t *testing.T, w *world) {
 			rng := rand.New(rand.NewPCG(seed, 0))
-			w.deaf = seed%2 == 0
+			w.unheard = seed%2 == 0
 			w.losing = func() time.Duration { return time.Duration(5+seed*10) * time.Millisecond }
 			for i := range 2 + rng.IntN(5) {
 				w.join(fmt.Sprintf("m%d", i))

@@ -19,11 +19,11 @@ import (
 
 // world is several members over one store, in virtual time. It sees to it that no shard is anybody's twice.
 type world struct {
-	t      *testing.T
-	store  persistence.Members
-	step   atomic.Int64         // by how much the store's clock was put forward, or back
-	deaf   bool                 // members do not hear each other by gossip
-	losing func() time.Duration // how long it takes to hand shards over
+	t       *testing.T
+	store   persistence.Members
+	step    atomic.Int64         // by how much the store's clock was put forward, or back
+	unheard bool                 // members do not hear each other by gossip
+	losing  func() time.Duration // how long it takes to hand shards over
 
 	mu      sync.Mutex
 	members []*member
@@ -72,7 +72,7 @@ func (w *world) announce(from *member) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, m := range w.members {
-		if m != from && !w.deaf {
+		if m != from && !w.unheard {
 			m.hint()
 		}
 	}

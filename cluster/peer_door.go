@@ -12,7 +12,7 @@ import (
 // door lets members of this cluster in that mean this member.
 type door struct {
 	id   Identity
-	once *usedProofs
+	used *usedProofs
 	log  *slog.Logger
 
 	mu   sync.Mutex
@@ -23,7 +23,7 @@ type door struct {
 const mostTold = 1000
 
 func newDoor(id Identity, now func() time.Time, log *slog.Logger) *door {
-	return &door{id: id, once: newUsedProofs(now), log: log, told: map[string]bool{}}
+	return &door{id: id, used: newUsedProofs(now), log: log, told: map[string]bool{}}
 }
 
 // admit lets a member in, to whom this one proves itself in turn, or refuses whoever comes.
@@ -48,7 +48,7 @@ func (d *door) check(r *http.Request) (status int, why string) {
 		return http.StatusPreconditionFailed, "another member than the one that is meant answers here now"
 	case r.ProtoMajor < 2:
 		return http.StatusHTTPVersionNotSupported, "members talk to each other over HTTP/2, also through what is between them"
-	case !d.once.first(r.Header.Get(onceHeader)):
+	case !d.used.first(r.Header.Get(onceHeader)):
 		return http.StatusUnauthorized, "the proof of the secret was used before, or is not of this moment"
 	}
 	return 0, ""

@@ -112,7 +112,7 @@ func (d *unresponsive) leaves(incarnation string, now time.Time) bool {
 	return now.Before(until)
 }
 
-// note keeps whether a member is one.
+// note keeps whether a member does not respond.
 func (d *unresponsive) note(incarnation string, is bool, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

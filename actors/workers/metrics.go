@@ -25,7 +25,7 @@ func (registered) Describe(ch chan<- *prometheus.Desc) {
 }
 
 func (c registered) Collect(ch chan<- prometheus.Metric) {
-	online, offline, serving := c.r.census()
+	online, offline, serving := c.r.countByState()
 	gauge := func(d *prometheus.Desc, n int, label string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n), label)
 	}
@@ -36,9 +36,9 @@ func (c registered) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// census counts the workers by their state, and those that are online by what they offer. Which services have numbers of their
+// countByState counts the workers by their state, and those that are online by what they offer. Which services have numbers of their
 // own is told by the order in which workers came, so it stays as it is.
-func (r *Registry) census() (online, offline int, serving map[string]int) {
+func (r *Registry) countByState() (online, offline int, serving map[string]int) {
 	since := r.opts.Now() - r.opts.OfflineTTL.Milliseconds()
 	serving = map[string]int{}
 	r.mu.RLock()

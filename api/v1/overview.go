@@ -40,7 +40,7 @@ func (s *service) look(ctx context.Context) (*wire.Overview, error) {
 		return nil, err
 	}
 	o := &wire.Overview{Now: wire.Time{Time: now}, Slow: *slow}
-	for _, part := range []func(context.Context, *wire.Overview) error{s.byState, s.recently, s.failing, s.queuesServed, s.crew} {
+	for _, part := range []func(context.Context, *wire.Overview) error{s.byState, s.recently, s.failing, s.queuesServed, s.countMembers} {
 		if err := part(ctx, o); err != nil {
 			return nil, err
 		}
@@ -189,7 +189,7 @@ func (s *service) queuesServed(ctx context.Context, o *wire.Overview) error {
 	return nil
 }
 
-func (s *service) crew(ctx context.Context, o *wire.Overview) (err error) {
+func (s *service) countMembers(ctx context.Context, o *wire.Overview) (err error) {
 	if s.Cluster != nil {
 		o.Members, err = s.Cluster.CountMembers(ctx)
 	}

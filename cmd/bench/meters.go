@@ -150,7 +150,7 @@ func (m *meter) end(tasks, steps int) error {
 	return nil
 }
 
-// memberCPU is that of the members that are measured: the one in this process, or a processes.
+// memberCPU is that of the members that are measured: the one in this process, or those in processes of their own.
 func (b *bench) memberCPU() time.Duration {
 	if b.processes != nil {
 		return b.processes.cpu()

@@ -21,7 +21,7 @@ Duration: 3.49s, Total samples = 1.30s (37.22%)
 -----------+-------------------------------------------------------
      1.20s   runtime.memmove
              github.com/jackc/pgx/v5/pgconn.(*PgConn).flush (inline)
-             github.com/troupe-engine/troupe/actors.(*lanes).write
+             github.com/troupe-engine/troupe/actors.(*committer).write
 -----------+-------------------------------------------------------
       30ms   runtime.mapaccess1_faststr
              github.com/troupe-engine/troupe/flow.Evolve

@@ -84,7 +84,7 @@ var table = []row{
 	// The shell tells the streams when the server leaves.
 	{"api", []string{"api/stream", "engine", "persistence", "flow", "api/wire", "internal/logids", "internal/lines", "internal/payload"}},
 	{"job", nil},
-	{"worker", []string{"job", "api/client", "api/wire", "api/wire/attach", "internal/goroutines", "internal/lines", "internal/packets"}},
+	{"worker", []string{"job", "api/client", "api/wire", "api/wire/attach", "internal/lines", "internal/packets"}},
 	{"worker/demo", []string{"worker"}},
 	{"sdk", nil}, // tests only
 	{".", []string{"job", "flow", "flow/define", "flow/trace", "api/client", "engine", "persistence", "persistence/postgres", "persistence/sqlite", "actors", "actors/attached", "actors/container", "actors/external", "actors/funcs", "actors/logs", "actors/programs", "actors/schedule", "actors/script", "actors/spans", "actors/workers", "api", "api/attach", "api/graph", "api/ork", "api/pgflow", "api/v1", "api/wire", "cluster", "internal/logids", "internal/objects", "internal/payload", "internal/program", "internal/secrets"}},

@@ -52,8 +52,8 @@ func killOneOfThree(t *testing.T, p *plan) {
 	s.visibility = shortVisibility
 	m := s.together(3)
 	require.NoError(t, errands.PublishAll(t.Context(), m.client))
-	crew := [][]string{{"push-1", "attached-1", "demo-push", "demo-pull"}, {"pull-1", "push-2"}, {"pull-2", "attached-2"}}
-	for i, names := range crew {
+	known := [][]string{{"push-1", "attached-1", "demo-push", "demo-pull"}, {"pull-1", "push-2"}, {"pull-2", "attached-2"}}
+	for i, names := range known {
 		m.at(i, func() {
 			for _, name := range names {
 				m.hire(name)

@@ -67,8 +67,8 @@ func upgradeOneByOne(t *testing.T, p *plan) {
 	begun, s, next := time.Now(), newStage(t, pgtest.DSN(t)), buildNext(t)
 	m := s.together(3)
 	require.NoError(t, errands.PublishAll(t.Context(), m.client))
-	crew := [][]string{{"push-1", "attached-1", "demo-push", "demo-pull"}, {"pull-1", "attached-2", "push-2"}, {"pull-2", "attached-3"}}
-	for i, names := range crew {
+	workers := [][]string{{"push-1", "attached-1", "demo-push", "demo-pull"}, {"pull-1", "attached-2", "push-2"}, {"pull-2", "attached-3"}}
+	for i, names := range workers {
 		m.at(i, func() {
 			for _, name := range names {
 				m.hire(name)

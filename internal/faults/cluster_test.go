@@ -37,7 +37,7 @@ type testCluster struct {
 	visibility time.Duration // how long pollers may be silent about a job
 }
 
-// database is where the members of a testCluster keep everything.
+// database is where the members of a cluster keep everything.
 const database = "troupe"
 
 // newTestCluster sets up everything but members and workers.
@@ -118,7 +118,7 @@ func (c *testCluster) open(ctx context.Context) {
 	require.NoError(c.t, c.await(ctx, "every worker is known everywhere", c.allKnown))
 }
 
-// everybody is who works for a testCluster: workers of our own services by push, by pull and attached, and the command's. Those of a pair
+// everybody is who works for a cluster: workers of our own services by push, by pull and attached, and the command's. Those of a pair
 // begin with the same member; with the third one nobody is attached at first, so its jobs go to others.
 var everybody = []string{"push-0", "attached-0", "attached-1", "pull-1", "push-2", "pull-2", "demo-push", "demo-pull"}
 

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fault is something that happens to a testCluster.
+// fault is something that happens to a cluster.
 type fault struct {
 	kind   kind
 	member int           // to whom, if to one

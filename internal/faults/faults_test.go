@@ -134,7 +134,7 @@ func (c *testCluster) storm(tasks []errands.Errand, faults []fault) ended {
 	return e
 }
 
-// finish closes the testCluster and looks into the store.
+// finish closes the cluster and looks into the store.
 func (c *testCluster) finish(e ended) errands.Figures {
 	require.False(c.t, c.t.Failed())
 	c.leave()

@@ -50,7 +50,7 @@ func (m *member) flags() []string {
 	site := m.site()
 	flags := []string{"--store", fmt.Sprintf("postgres://postgres@%s/%s?sslmode=disable&application_name=%s", site.store, database, m.name), "--listen", site.listen(),
 		"--name", m.name, "--idle-after", "400ms", "--worker-save", "500ms", "--visibility", m.visibility.String()}
-	flags = append(flags, "--cluster", "testCluster", "--gossip", site.gossips(), "--advertise", site.url(),
+	flags = append(flags, "--cluster", "faults", "--gossip", site.gossips(), "--advertise", site.url(),
 		"--gossip-key-file", m.path("gossip.key"), "--cluster-secret-file", m.path("secret"))
 	if m.i > 0 { // the first one finds the others in the store
 		flags = append(flags, "--join", m.hosts.site(0).seed())

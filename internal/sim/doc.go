@@ -7,7 +7,7 @@
 //	model     a store in memory, right by construction; door is one member's faulty way to it
 //	operator  starts, stops, crashes and freezes a member; users and pollers are its world
 //	director  does so with several members, cuts them off from the store and from each other, and has them join and leave
-//	cluster_member what a member has of its cluster: the production keeper and router
+//	cluster   what a member has of its cluster: the production keeper and router
 //	gossip    what a member hears of the others: who lives and where, who owns what, how much its workers take; it may be old, or a lie
 //	lines     the way from one member to another, on which questions get lost, take long and arrive twice
 //	attach    the production sessions of a member's attached workers; pipe is a worker's stream to it
