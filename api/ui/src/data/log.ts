@@ -55,17 +55,22 @@ export function useLog(task: string, pick: { node?: string; unit?: number; strea
     setState('following')
     waiting.current = []
     const sent = Object.entries(pick).filter(([, v]) => v !== undefined && v !== '')
-    let source: EventSource | undefined, last: string | undefined, ended = false, timer: ReturnType<typeof setTimeout> | undefined
+    let source: EventSource | undefined, last: string | undefined, ended = false, pause = 3000, timer: ReturnType<typeof setTimeout> | undefined
     const open = () => {
       source = new EventSource(`/v1/tasks/${encodeURIComponent(task)}/logs/stream?${new URLSearchParams([...sent, ...(last ? [['after', last]] : [])].map(([k, v]) => [k, String(v)]))}`)
-      source.onopen = () => setState('following')
+      source.onopen = () => {
+        pause = 3000
+        setState('following')
+      }
       source.onmessage = e => {
         last = e.lastEventId
         waiting.current.push(JSON.parse(e.data as string) as LogEntry)
       }
       source.onerror = () => { // the browser tries again, behind the last line, unless it was refused
         setState('broken')
-        if (source?.readyState === EventSource.CLOSED) timer = setTimeout(open, 3000)
+        if (source?.readyState !== EventSource.CLOSED) return
+        timer = setTimeout(open, pause)
+        pause = Math.min(2 * pause, 60_000)
       }
       source.addEventListener('end', () => {
         ended = true

@@ -31,7 +31,8 @@ export function heard(before: Heard, news: News, listed: ReadonlySet<string> = n
       if (!listed.has(id) && kept.delete(id)) over--
     }
   }
-  return { now, left, gap: before.gap || (news.head && !news.changed.some(t => listed.has(t.id) || before.now.has(t.id))) }
+  const oldest = news.changed.at(-1) // newer ones may have been told since the break
+  return { now, left, gap: before.gap || (news.head && oldest !== undefined && !listed.has(oldest.id) && !before.now.has(oldest.id)) }
 }
 
 /** The beginning of a list, read again, as news of the rows that are known: what it lacks although it reaches that far is not found any longer. */

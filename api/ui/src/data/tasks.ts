@@ -9,7 +9,7 @@ import type { TaskFilter } from './search'
 import { subscribe, useLive } from './socket'
 import { millis, now } from './time'
 
-const size = 100
+export const size = 100 // rows of a page
 const largest = 500 // that the server answers at once
 const pace = 10_000 // how far apart all rows are read again, at least, where more happens than is told
 
@@ -82,9 +82,8 @@ export function useTasks(filter: TaskFilter) {
   const takeIn = () => {
     if (fresh.length === 0 || pages.isRefetching) return
     if (gap || known.length + fresh.length > most) { // read anew from its beginning, or it would lack some, or grow without end
-      setTold(old => ({ ...old, heard: { ...old.heard, gap: false } }))
       queries.setQueryData<InfiniteData<PageTaskSummary>>(key, old => old && { pages: old.pages.slice(0, 1), pageParams: old.pageParams.slice(0, 1) })
-      void pages.refetch()
+      void pages.refetch().then(read => read.isSuccess && setTold(old => ({ ...old, heard: { ...old.heard, gap: false } })))
     } else queries.setQueryData<InfiniteData<PageTaskSummary>>(key, old => old && { ...old, pages: old.pages.map((p, i) => (i === 0 ? { ...p, items: [...fresh, ...p.items] } : p)) })
   }
   const searched = pages.data?.pages.at(-1)?.searched_to // the server looks at so many at once, and goes on when it is asked to
@@ -106,8 +105,9 @@ async function newest(query: ReturnType<typeof asked>, many: number, signal: Abo
 export function useCounts(filter: TaskFilter) {
   const { live } = usePrefs()
   const { state: _, sort: __, ...rest } = filter
+  const timed = useInfo().isFetched || !filter.since
   return useQuery({
-    queryKey: ['task-counts', rest], refetchInterval: live && 3000, placeholderData: keepPreviousData,
+    queryKey: ['task-counts', rest], enabled: timed, refetchInterval: live && 3000, placeholderData: keepPreviousData,
     queryFn: ({ signal }) => call('GET /v1/tasks/count', { query: { ...asked(rest), group_by: 'state' } }, signal),
   })
 }

@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from 'react'
 import { call } from '../data/call'
 import type { TaskFilter } from '../data/search'
 import { most, type Row } from '../data/news'
-import { useCounts, useTasks } from '../data/tasks'
+import { size, useCounts, useTasks } from '../data/tasks'
 import { between, exact, span } from '../data/time'
 import { Icon } from '../parts/Icon'
 import { Many } from '../task/Many'
@@ -137,7 +137,7 @@ function Rows({ found }: { found: ReturnType<typeof useTasks> }) {
   const items = virtual.getVirtualItems()
   const last = items.at(-1)?.index ?? 0
   useEffect(() => {
-    if (more && rows.length < most && !searched && last >= rows.length - 20 && !pages.isFetchingNextPage && !pages.isError) void pages.fetchNextPage()
+    if (more && rows.length + size <= most && !searched && last >= rows.length - 20 && !pages.isFetchingNextPage && !pages.isError) void pages.fetchNextPage()
   }, [last, more, searched, rows.length, pages])
   useEffect(() => { // rows never move under somebody's cursor
     const within = document.activeElement !== box.current && box.current?.contains(document.activeElement) // a row that is reached by keys
@@ -174,7 +174,7 @@ function Rows({ found }: { found: ReturnType<typeof useTasks> }) {
           {items.map(v => rows[v.index]
             ? <TaskRow key={rows[v.index].id} task={rows[v.index]} top={v.start} index={v.index} chosen={v.index === at} />
             : <div key="more" className="row" role="row" style={{ transform: `translateY(${v.start}px)` }}><span role="cell" className="faint">
-                {rows.length >= most ? `The first ${rows.length.toLocaleString('en')} are listed: filters find others` : searched && !pages.isFetchingNextPage ? <button className="quiet" onClick={() => void pages.fetchNextPage()}>Search before <When at={searched} /></button> : 'Loading more …'}
+                {rows.length + size > most ? `The first ${rows.length.toLocaleString('en')} are listed: filters find others` : searched && !pages.isFetchingNextPage ? <button className="quiet" onClick={() => void pages.fetchNextPage()}>Search before <When at={searched} /></button> : 'Loading more …'}
               </span></div>)}
         </div>
       </div>
