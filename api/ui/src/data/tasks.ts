@@ -48,13 +48,13 @@ export function useTasks(filter: TaskFilter) {
     queryKey: ['tasks-head', filter], enabled: live && pages.isSuccess && !filter.sort, // in another order new ones may be anywhere
     refetchInterval: () => (!connected ? 2000 : missed.current.some && listed.current.size > size ? pace : false),
     queryFn: async ({ signal }) => {
-      const { some, read } = missed.current, began = Date.now()
-      const all = (some || !connected) && began - read >= pace
+      const of = missed.current, began = Date.now()
+      const all = (of.some || !connected) && began - of.read >= pace
       if (!all) return newest(query, size, signal)
-      missed.current.some = false
+      of.some = false
       try {
         const found = await newest(query, Math.max(size, Math.min(most, listed.current.size)), signal)
-        missed.current.read = began
+        of.read = began
         return found
       } catch (problem) {
         missed.current.some = true
@@ -71,7 +71,8 @@ export function useTasks(filter: TaskFilter) {
       if (m.event === 'tasks') hear(m.data as News)
       else if (m.event === 'subscribed' || m.event === 'stale') {
         missed.current = { some: true, read: m.event === 'stale' ? missed.current.read : 0 }
-        void queries.invalidateQueries({ queryKey: ['tasks-head', filter] })
+        const queryKey = ['tasks-head', filter] // what is being read may be of the time before, and a first answer would be waited for
+        void queries.cancelQueries({ queryKey }).then(() => queries.invalidateQueries({ queryKey }))
       }
     }, { filter: query })
   }, [name, live, pages.isSuccess])
