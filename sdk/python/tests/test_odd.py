@@ -53,6 +53,8 @@ class Odd(ThreadingHTTPServer):
         self.again: List[Any] = []  # jobs that who polls later is given
         self.params: List[str] = []  # answers to who asks for large ones
         self.pages: List[int] = []  # that reports are answered with first
+        self.dislikes: Any = "bad"  # a result, with which nothing passes
+        self.filtered = 0  # requests with it
         self.reported = threading.Event()
         self.results: List[Any] = []
         self.next: List[Any] = []  # jobs that come with the answer to reports which ask for some
@@ -92,6 +94,9 @@ class Odd(ThreadingHTTPServer):
             if kind == "reports":
                 if self.pages:
                     return Page(self.pages.pop())
+                if any(report["output"] == self.dislikes for report in body["reports"]):
+                    self.filtered += 1
+                    return Page(400)
                 self.results += [report["output"] for report in body["reports"]]
                 self.reported.set()
                 jobs, self.next = (self.next, []) if "next" in body else ([], self.next)
@@ -207,6 +212,27 @@ class OddTest(unittest.TestCase):
             self.work(server)
             self.assertTrue(server.reported.wait(PATIENCE), f"after {status} the result is delivered")
             self.assertEqual([40], server.results)
+
+    def test_results_that_something_on_the_way_refuses_keep_no_others(self) -> None:
+        server = self.serve([])
+        jobs = [{**JOB, "id": f"j{i}", "input": i} for i in range(40)]
+        server.job, server.again = jobs[0], jobs[1:]
+        begun = threading.Semaphore(0)
+
+        def handler(job: Job) -> Any:
+            begun.release()
+            self.done.wait(PATIENCE)
+            return "bad" if job.input % 10 == 0 else job.input
+
+        self.work(server, handler)
+        for _ in jobs:
+            self.assertTrue(begun.acquire(timeout=PATIENCE))
+        self.done.set()
+        good = [job["input"] for job in jobs if job["input"] % 10 != 0]
+        self.until(lambda: len(server.results) >= len(good) and server.filtered > 12)
+        self.assertEqual(good, sorted(server.results))
+        server.dislikes = None
+        self.until(lambda: len(server.results) == len(jobs))
 
     def test_large_params_outlast_answers_that_are_no_members(self) -> None:
         server = self.serve([])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import queue
 import threading
+import time
 from typing import Any, Callable, Dict, List, Optional
 
 from ._transport import Backoff, Transport, encode, part
@@ -21,6 +22,8 @@ class Delivery:
 
     def __init__(self, job: str, token: str, body: bytes, failed: bool, done: Callable[[], None]) -> None:
         self.job, self.token, self.body, self.failed, self.done = job, token, body, failed, done
+        self.backoff = Backoff()  # since it was refused alone
+        self.again_at = 0.0
 
     def refuse(self, error: ProblemError) -> None:
         """Makes a failure of a result that the member does not take: unless told so it would have the same done again in vain."""
@@ -57,6 +60,8 @@ class Reporter:
         self._transport, self._path, self._wanted, self._take, self._logger = transport, path, wanted, take, logger
         self._ended: "queue.Queue[Optional[Delivery]]" = queue.Queue()
         self._closed = threading.Event()
+        self._lock = threading.Lock()
+        self._aside: List[Delivery] = []  # refused alone, to be sent again alone: no more than there are jobs in hand
 
     def deliver(self, delivery: Delivery) -> None:
         self._ended.put(delivery)
@@ -69,9 +74,35 @@ class Reporter:
     def send(self) -> None:
         """Works until it is closed."""
         while not self._closed.is_set():
-            first = self._ended.get()
+            for delivery in self._take_aside():
+                self._deliver([delivery])
+            try:
+                first = self._ended.get(timeout=self._pause())
+            except queue.Empty:
+                continue
             if first is not None:
                 self._deliver(self._gather(first))
+
+    def _take_aside(self) -> List[Delivery]:
+        """What is to be sent again by now."""
+        now = time.monotonic()
+        with self._lock:
+            due = [d for d in self._aside if d.again_at <= now]
+            self._aside = [d for d in self._aside if d.again_at > now]
+        return due
+
+    def _pause(self) -> Optional[float]:
+        """How long there is nothing to be sent again; None = until somebody puts something aside, who looks then."""
+        with self._lock:
+            return max(min(d.again_at for d in self._aside) - time.monotonic(), 0.0) if self._aside else None
+
+    def _put_aside(self, delivery: Delivery, error: ProblemError) -> None:
+        """Has it sent again later, and others meanwhile."""
+        if delivery.backoff.fresh:
+            self._logger.warning("the result of job %s is not delivered yet, trying on: %s", delivery.job, error)
+        delivery.again_at = time.monotonic() + delivery.backoff.pause(error)
+        with self._lock:
+            self._aside.append(delivery)
 
     def _gather(self, first: Delivery) -> List[Delivery]:
         """Takes what else has ended."""
@@ -93,11 +124,15 @@ class Reporter:
             try:
                 batch, error = self._try(batch)
             except ProblemError as e:
-                if len(batch) > 1 and hopeless(e):
+                if len(batch) > 1 and (hopeless(e) or unfit(e)):
                     for delivery in batch:  # what is wrong with one must not keep the others
                         self._deliver([delivery])
                     return
                 error, batch = e, [d for d in batch if self._again(d, e)]
+                if unfit(e):
+                    for delivery in batch:
+                        self._put_aside(delivery, e)
+                    return
             except Exception as e:  # whatever it is, the results are to be delivered
                 error = e
             if batch and error is not None:

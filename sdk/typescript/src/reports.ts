@@ -19,7 +19,10 @@ interface Delivery {
   body: string;
   failed: boolean;
   done: () => void;
+  alone?: Backoff; // since it was refused so: it is sent with no other
 }
+
+type Report = Omit<Delivery, "done" | "alone">;
 
 /** What a member answers to reports. */
 export interface ReportedJobs {
@@ -28,7 +31,7 @@ export interface ReportedJobs {
 }
 
 /** The report of what a handler returned. */
-export function outputReport({ job, token }: Claim, output: unknown): Omit<Delivery, "done"> {
+export function outputReport({ job, token }: Claim, output: unknown): Report {
   const said = { metrics: job.numbers.told, ...job.printed.rest() };
   try {
     return { job: job.id, token, failed: false, body: encode({ job: job.id, token, output: output ?? null, ...said }) };
@@ -39,7 +42,7 @@ export function outputReport({ job, token }: Claim, output: unknown): Omit<Deliv
 }
 
 /** The report of what a handler threw. */
-export function failureReport({ job, token }: Claim, error: unknown): Omit<Delivery, "done"> {
+export function failureReport({ job, token }: Claim, error: unknown): Report {
   const failure = failureOf(job, error);
   return { job: job.id, token, failed: true, body: encode({ job: job.id, token, ...failure, metrics: job.numbers.told, ...job.printed.rest() }) };
 }
@@ -60,8 +63,12 @@ export class Reporter {
     readonly logger: Logger,
   ) {}
 
-  deliver(report: Omit<Delivery, "done">, done: () => void): void {
-    this.#ended.push({ ...report, done });
+  deliver(report: Report, done: () => void): void {
+    this.#enqueue({ ...report, done });
+  }
+
+  #enqueue(delivery: Delivery): void {
+    this.#ended.push(delivery);
     if (this.#sending < senders) void this.#send();
   }
 
@@ -82,9 +89,18 @@ export class Reporter {
   #gather(): Delivery[] {
     let count = 0;
     for (let size = 0; count < this.#ended.length && count < mostReports && size < reportBytes; count++) {
-      size += Buffer.byteLength((this.#ended[count] as Delivery).body);
+      const { body, alone } = this.#ended[count] as Delivery;
+      if (alone !== undefined && count > 0) break;
+      size += alone === undefined ? Buffer.byteLength(body) : reportBytes;
     }
     return this.#ended.splice(0, count);
+  }
+
+  /** Has it sent again later, and others meanwhile. */
+  async #putAside(delivery: Delivery, error: ProblemError): Promise<void> {
+    delivery.alone ??= new Backoff();
+    if (delivery.alone.fresh) this.logger.warn(`the result of job ${delivery.job} is not delivered yet, trying on:`, error);
+    if (await sleep(delivery.alone.pause(error), this.#closing.signal)) this.#enqueue(delivery);
   }
 
   async #deliver(batch: Delivery[]): Promise<void> {
@@ -95,11 +111,16 @@ export class Reporter {
         [batch, error] = await this.#try(batch);
       } catch (e) {
         if (this.#closing.signal.aborted) return;
-        if (batch.length > 1 && isHopeless(e)) {
+        const unfit = e instanceof ProblemError && isUnfit(e);
+        if (batch.length > 1 && (unfit || isHopeless(e))) {
           for (const delivery of batch) await this.#deliver([delivery]); // what is wrong with one must not keep the others
           return;
         }
         if (isHopeless(e)) batch = batch.filter((d) => this.#again(d, e));
+        if (unfit) {
+          for (const delivery of batch) void this.#putAside(delivery, e);
+          return;
+        }
         error = e;
       }
       if (batch.length > 0 && error !== undefined) {

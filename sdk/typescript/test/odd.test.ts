@@ -25,6 +25,8 @@ class Odd {
   readonly asked = new Map<string, number>();
   readonly results: unknown[] = [];
   pages: number[] = []; // statuses that reports are answered with first, as something on the way to a member may
+  dislikes: unknown = "bad"; // a result, with which nothing passes on the way
+  filtered = 0; // requests with it
   job: object = job;
   signs = 0; // of life
   deaf = false; // the first of them is not answered
@@ -76,6 +78,11 @@ class Odd {
       response.writeHead(page, { Location: "/login" }).end("<html>");
       return;
     }
+    if (kind === "reports" && body.reports.some((report: { output: unknown }) => report.output === this.dislikes)) {
+      this.filtered++;
+      response.writeHead(400).end("<html>");
+      return;
+    }
     const n = this.asked.get(kind) ?? 0;
     this.asked.set(kind, n + 1);
     response.end(JSON.stringify(n < this.ways.length ? this.ways[n] : await this.#proper(kind, body)));
@@ -125,6 +132,30 @@ test("a result outlasts answers that are no member's", async () => {
     await until(() => server.results.length > 0);
     assert.deepEqual(server.results, [40], String(status));
   }
+});
+
+test("results that something on the way refuses keep no others", async () => {
+  const server = new Odd([], false);
+  const jobs = Array.from({ length: 40 }, (_, i) => ({ ...job, id: `j${i}`, input: i }));
+  [server.job, server.again] = [jobs[0] as object, jobs.slice(1)];
+  const worker = new Worker({ servers: await server.start(), id: "w", heartbeatMs: 20, waitMs: 0, logger: { info: () => {}, warn: () => {} } });
+  let begun = 0;
+  let finish = (): void => {};
+  const done = new Promise<void>((resolve) => (finish = resolve));
+  worker.handle<number>("s", async (j) => {
+    begun++;
+    await done;
+    return j.input % 10 === 0 ? "bad" : j.input;
+  });
+  const ended = worker.run({ signals: false });
+  ends.push(() => ended, () => worker.stop());
+  await until(() => begun === jobs.length);
+  finish();
+  const good = jobs.map(({ input }) => input).filter((input) => input % 10 !== 0);
+  await until(() => server.results.length >= good.length && server.filtered > 12);
+  assert.deepEqual([...server.results].sort((a, b) => Number(a) - Number(b)), good);
+  server.dislikes = "nothing";
+  await until(() => server.results.length === jobs.length);
 });
 
 test("large params outlast answers that are no member's", async () => {
