@@ -48,6 +48,8 @@ class Odd(ThreadingHTTPServer):
         self.deaf = False  # the first of them is not answered
         self.drips = False  # heartbeats are answered by a byte at a time
         self.busy = False  # claims are not prolonged
+        self.mute = False  # nor by requests with lines
+        self.beats: List[bool] = []  # the requests to prolong claims meanwhile: did they have lines?
         self.largest = 0  # bytes of a heartbeat
         self.lines: Dict[str, int] = {}  # how many each job has logged
         self.again: List[Any] = []  # jobs that who polls later is given
@@ -76,13 +78,16 @@ class Odd(ThreadingHTTPServer):
             with self.lock:
                 self.prolonged += 1
                 first = self.prolonged == 1
-                if not self.busy:
+                if not self.busy and not self.mute:
                     for claim in body["claims"]:
                         self.lines[claim["job"]] = max(self.lines.get(claim["job"], 0), claim.get("lines_from", 0) + len(claim.get("lines", [])))
             if first:
                 self.hang.wait(PATIENCE)
             if self.busy:
                 return Page(503)
+            if self.mute:
+                self.beats.append(any("lines" in claim for claim in body["claims"]))
+                return Page(413) if self.beats[-1] else {"canceled": []}
         with self.lock:
             n = self.asked[kind] = self.asked.get(kind, 0) + 1
             if n <= len(self.odd):
@@ -177,9 +182,9 @@ class OddTest(unittest.TestCase):
         self.done.wait(PATIENCE)
         return job.input * job.params.get("by", 2)
 
-    def work(self, server: Odd, handler: Any = None) -> Worker:
+    def work(self, server: Odd, handler: Any = None, heartbeat: float = 0.02) -> Worker:
         """Has a worker double the input of the job, once it may."""
-        worker = Worker(f"http://127.0.0.1:{server.server_port}", id="w", heartbeat=0.02, wait=0)
+        worker = Worker(f"http://127.0.0.1:{server.server_port}", id="w", heartbeat=heartbeat, wait=0)
         worker.handle("s", handler or self.double)
         running = threading.Thread(target=lambda: worker.run(signals=False))
         running.start()
@@ -292,9 +297,30 @@ class OddTest(unittest.TestCase):
         with self.assertLogs("troupe", "WARNING") as said:
             self.work(server, handler)
             self.until(lambda: server.prolonged > 50)
-            server.busy = False
-            self.until(lambda: server.lines.get("j", 0) > 50)
+        server.busy = False
+        self.until(lambda: server.lines.get("j", 0) > 50)
         self.done.set()
+        self.assertEqual(1, len([line for line in said.output if "could not be prolonged" in line]), said.output)
+        self.assertTrue(server.reported.wait(PATIENCE))
+
+    def test_claims_are_prolonged_while_something_on_the_way_refuses_what_jobs_log(self) -> None:
+        server = self.serve([])
+        server.hang.set()
+        server.mute = True
+        server.job = {**JOB, "lease_ms": 60_000}
+
+        def handler(job: Job) -> None:
+            while not self.done.wait(0.01):
+                job.log("on and on")
+
+        with self.assertLogs("troupe", "WARNING") as said:
+            self.work(server, handler, heartbeat=5)
+            self.until(lambda: server.beats.count(True) > 3)
+        beats = list(server.beats)
+        server.mute = False
+        self.until(lambda: server.lines.get("j", 0) > 50)
+        self.done.set()
+        self.assertNotIn((True, True), list(zip(beats, beats[1:])), "each is followed by one without lines")
         self.assertEqual(1, len([line for line in said.output if "could not be prolonged" in line]), said.output)
         self.assertTrue(server.reported.wait(PATIENCE))
 

@@ -58,7 +58,8 @@ class Claims:
         self._changed = threading.Condition(self._lock)
         self._held: Dict[str, Claim] = {}
         self._closed = False
-        self._backoff = Backoff()  # of the present outage
+        self._outage = False  # the last heartbeat had no answer, which was said
+        self._backoff = Backoff()  # of what jobs tell: something on the way may refuse that alone
         self._quiet_until = 0.0  # only heartbeats are sent before that
 
     def __len__(self) -> int:
@@ -171,18 +172,27 @@ class Claims:
         return due
 
     def _beat(self, due: List[Tuple[Claim, Dict[str, Any]]]) -> None:
-        """Prolongs claims. A lost beat is made up for by the next one: a claim outlives two at least. What jobs tell waits longer and longer."""
+        """Prolongs claims. A lost beat is made up for by the next one: a claim outlives two at least. What jobs tell waits longer and longer
+        when it is not taken, and the claims are prolonged without it at once."""
+        telling = any("note" in held or "lines" in held for _, held in due)
         body = encode({"load": len(self), "claims": [held for _, held in due]})
         patience = min(LONGEST_BEAT, *(claim.patience for claim, _ in due))
         try:
             answer = self._transport.call("POST", self._path + "/heartbeat", body, timeout=patience)
             canceled = {str(job) for job in part(answer, "canceled", list)}
         except Exception as e:  # whatever it is, the next beat is to come
-            if self._backoff.fresh and not self._closed:
+            if not self._outage and (self._backoff.fresh or not telling) and not self._closed:
                 self._logger.warning("the claims of %d jobs could not be prolonged, trying on: %s", len(due), e)
-            self._quiet_until = time.monotonic() + self._backoff.pause(e)
+                self._outage = True
+            if telling:
+                self._quiet_until = time.monotonic() + self._backoff.pause(e)
+                plain = [(claim, claim.held(with_note=False)) for claim, _ in due if self.holds(claim)]
+                if plain and not self._closed:
+                    self._beat(plain)
             return
-        self._backoff, self._quiet_until = Backoff(), 0.0
+        self._outage = False
+        if telling:
+            self._backoff, self._quiet_until = Backoff(), 0.0
         for claim, held in due:
             if "lines" in held:
                 claim.job._log.arrived()

@@ -71,7 +71,8 @@ export class Claims {
   readonly #held = new Map<string, Claim>();
   readonly #changed = new Change();
   readonly #closing = new AbortController();
-  #backoff = new Backoff(); // of the present outage
+  #outage = false; // the last heartbeat had no answer, which was said
+  #backoff = new Backoff(); // of what jobs tell: something on the way may refuse that alone
   #quietUntil = 0; // only heartbeats are sent before that
 
   constructor(
@@ -161,21 +162,33 @@ export class Claims {
     return due;
   }
 
-  /** Prolongs claims. A lost beat is made up for by the next one: a claim outlives two at least. What jobs tell waits longer and longer. */
+  /**
+   * Prolongs claims. A lost beat is made up for by the next one: a claim outlives two at least. What jobs tell waits longer and longer when it is not
+   * taken, and the claims are prolonged without it at once.
+   */
   async #beat(due: [Claim, Held][]): Promise<void> {
+    const telling = due.some(([, { note, lines }]) => note !== undefined || lines !== undefined);
     const body = encode({ load: this.size, claims: due.map(([, held]) => held) });
     const timeoutMs = Math.min(longestBeat, ...due.map(([claim]) => claim.patienceMs));
     try {
       const answer = await this.transport.call<{ canceled: string[] }>("POST", `${this.path}/heartbeat`, { body, timeoutMs, signal: this.#closing.signal });
       const canceled = new Set(answer.canceled);
-      [this.#backoff, this.#quietUntil] = [new Backoff(), 0];
+      this.#outage = false;
+      if (telling) [this.#backoff, this.#quietUntil] = [new Backoff(), 0];
       for (const [claim, held] of due) {
         if (held.lines !== undefined) claim.job.printed.arrived();
         if (canceled.has(held.job)) claim.cancel();
       }
     } catch (e) {
-      if (this.#backoff.fresh && !this.#closing.signal.aborted) this.logger.warn(`the claims of ${due.length} jobs could not be prolonged, trying on:`, e);
+      const closing = this.#closing.signal.aborted;
+      if (!this.#outage && (this.#backoff.fresh || !telling) && !closing) {
+        this.logger.warn(`the claims of ${due.length} jobs could not be prolonged, trying on:`, e);
+        this.#outage = true;
+      }
+      if (!telling) return;
       this.#quietUntil = performance.now() + this.#backoff.pause(e);
+      const plain = due.filter(([claim]) => this.holds(claim)).map(([claim]): [Claim, Held] => [claim, claim.held()]);
+      if (plain.length > 0 && !closing) await this.#beat(plain);
     }
   }
 

@@ -31,6 +31,8 @@ class Odd {
   signs = 0; // of life
   deaf = false; // the first of them is not answered
   busy = false; // claims are not prolonged
+  mute = false; // nor by requests with lines
+  readonly beats: boolean[] = []; // the requests to prolong claims meanwhile: did they have lines?
   largest = 0; // characters of a heartbeat
   readonly lines = new Map<string, number>(); // how many each job has logged
   again: object[] = []; // jobs that who polls later is given
@@ -70,12 +72,19 @@ class Odd {
       return;
     }
     if (kind === "heartbeat") this.largest = Math.max(this.largest, text.length);
-    for (const { job, lines = [], lines_from = 0 } of this.busy ? [] : (body.claims ?? [])) {
+    for (const { job, lines = [], lines_from = 0 } of this.busy || this.mute ? [] : (body.claims ?? [])) {
       this.lines.set(job, Math.max(this.lines.get(job) ?? 0, lines_from + lines.length));
     }
     const page = kind === "reports" ? this.pages.pop() : kind === "heartbeat" && body.claims !== undefined && this.busy ? 503 : undefined;
     if (page !== undefined) {
       response.writeHead(page, { Location: "/login" }).end("<html>");
+      return;
+    }
+    if (kind === "heartbeat" && body.claims !== undefined && this.mute) {
+      const lines = body.claims.some((claim: object) => "lines" in claim);
+      this.beats.push(lines);
+      if (lines) response.writeHead(413).end("<html>");
+      else response.end('{"canceled":[]}');
       return;
     }
     if (kind === "reports" && body.reports.some((report: { output: unknown }) => report.output === this.dislikes)) {
@@ -199,10 +208,33 @@ test("jobs that log while no member answers do not flood it", async () => {
   const ended = worker.run({ signals: false });
   ends.push(() => ended, () => worker.stop());
   await until(() => server.prolonged > 50);
+  assert.equal(said.filter((text) => text.includes("could not be prolonged")).length, 1, said.join("\n"));
   server.busy = false;
   await until(() => (server.lines.get("j") ?? 0) > 50);
   over = true;
   await until(() => server.results.length > 0);
+});
+
+test("claims are prolonged while something on the way refuses what jobs log", async () => {
+  const server = new Odd([], false);
+  server.mute = true;
+  server.job = { ...job, lease_ms: 60_000 };
+  const said: string[] = [];
+  const warn = (...what: unknown[]): void => void said.push(String(what[0]));
+  const worker = new Worker({ servers: await server.start(), id: "w", heartbeatMs: 5_000, waitMs: 0, logger: { info: () => {}, warn } });
+  let over = false;
+  worker.handle("s", async (j) => {
+    for (; !over; await new Promise((resolve) => setTimeout(resolve, 10))) j.log("on and on");
+  });
+  const ended = worker.run({ signals: false });
+  ends.push(() => ended, () => worker.stop());
+  await until(() => server.beats.filter((lines) => lines).length > 3);
+  const beats = [...server.beats];
+  server.mute = false;
+  await until(() => (server.lines.get("j") ?? 0) > 50);
+  over = true;
+  await until(() => server.results.length > 0);
+  assert.ok(!beats.some((lines, i) => lines && beats[i + 1] === true), `each is followed by one without lines: ${beats}`);
   assert.equal(said.filter((text) => text.includes("could not be prolonged")).length, 1, said.join("\n"));
 });
 
