@@ -118,7 +118,7 @@ func (a *attachment) stay(ctx context.Context) error {
 	var pause backoff
 	for server := 0; ctx.Err() == nil && !a.gone(); {
 		address := a.servers[server%len(a.servers)]
-		member, begun := &member{address: address}, time.Now()
+		member := &member{address: address}
 		err := a.attach(ctx, member, a.patience())
 		if ctx.Err() != nil || a.gone() {
 			return nil
@@ -129,27 +129,28 @@ func (a *attachment) stay(ctx context.Context) error {
 		case connect.CodePermissionDenied:
 			return fmt.Errorf("%w: %w", ErrDenied, err)
 		}
+		stayed := member.stayed()
 		switch {
-		case member.welcome && time.Since(begun) >= minStay:
+		case stayed:
 			pause = backoff{}
-		case member.welcome: // it is there, and others get the jobs of who stays away for long
+		case member.welcomed(): // it is there, and others get the jobs of who stays away for long
 			pause.next = min(pause.next, minStay/2)
 		}
 		if pause.next == 0 && !member.leaves {
 			a.worker.cfg.Logger.Warn("the worker is not attached; trying on", "server", address, "error", err)
 		}
 		goesOn := a.brings()
-		if member.leaves || !member.welcome || goesOn {
+		if member.leaves || !member.welcomed() || goesOn {
 			server++
 		}
-		if !goesOn || !member.welcome || time.Since(begun) < minStay {
+		if !goesOn || !stayed {
 			pause.wait(ctx, err)
 		}
 	}
 	return nil
 }
 
-// minStay is how long a stream has to have lasted for the worker to go on elsewhere without a pause, and to try on as after the first outage.
+// minStay is how long a stream has to have lasted since the welcome for the worker to go on elsewhere without a pause, and to try on as after the first outage.
 const minStay = time.Second
 
 // brings says whether the worker has jobs with which it may go to another server.

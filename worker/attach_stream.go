@@ -69,10 +69,16 @@ const (
 // member is the one at the other end of a stream.
 type member struct {
 	address string
-	welcome bool // it said so
-	leaves  bool // likewise; the writer reads it when it is called
+	welcome time.Time // when it said so; zero = it did not
+	leaves  bool      // it said so; the writer reads it when it is called
 	mu      sync.Mutex
 }
+
+// welcomed says whether the worker is attached, or was.
+func (m *member) welcomed() bool { return !m.welcome.IsZero() }
+
+// stayed says whether the worker has been attached for long enough to go on as after the first outage.
+func (m *member) stayed() bool { return m.welcomed() && time.Since(m.welcome) >= minStay }
 
 func (m *member) leaving() bool {
 	m.mu.Lock()
@@ -110,7 +116,7 @@ func (a *attachment) attach(ctx context.Context, to *member, patience time.Durat
 	if w == nil || w.GetProtocol() != protocol {
 		return fmt.Errorf("%s does not answer as a member does that speaks version %d of the protocol", to.address, protocol)
 	}
-	to.welcome = true
+	to.welcome = time.Now()
 	a.connected.Store(true)
 	defer a.connected.Store(false)
 	every := a.welcomed(w)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"connectrpc.com/connect"
 	"github.com/stretchr/testify/require"
@@ -186,9 +187,19 @@ func TestAWorkerComesBackOverANewConnection(t *testing.T) {
 	soon(t, came)
 }
 
-func TestStreamsThatBreakAtOnceAreToldOnce(t *testing.T) {
+func TestStreamsThatBreakAtOnceAreToldOnce(t *testing.T) { breaking(t, 6, 0) }
+
+// What it takes to be welcomed is no time that the stream has lasted.
+func TestStreamsThatBreakAtOnceAreToldOnceHoweverSlowTheLineIs(t *testing.T) {
+	t.Parallel()
+	breaking(t, 3, 1100*time.Millisecond)
+}
+
+// breaking has streams break when they have come: right after the welcome, which takes a while.
+func breaking(t *testing.T, streams int, slow time.Duration) {
 	came, said := make(chan struct{}, 100), &lines{}
 	address := member(func(_ *attach.Hello, s *stream) error {
+		time.Sleep(slow)
 		_ = s.Send(welcome("s"))
 		came <- struct{}{}
 		return errors.New("no")
@@ -196,7 +207,7 @@ func TestStreamsThatBreakAtOnceAreToldOnce(t *testing.T) {
 	w := worker.New(worker.Config{Server: address, ID: "w", Attach: true, Logger: slog.New(slog.NewTextHandler(said, nil))})
 	w.Handle("s", nil)
 	stop := run(t, w)
-	for range 6 {
+	for range streams {
 		soon(t, came)
 	}
 	stop()

@@ -37,7 +37,7 @@ const welcomeTime = 10_000; // that a member has to answer the hello
 const silences = 3; // heartbeats that may be missed
 const logPause = 500; // between two looks at what jobs have logged
 const partingTime = 2_000; // for what is said at the end
-const minStay = 1_000; // that a stream has to have lasted for the worker to go on elsewhere without a pause, and to try on as after the first outage
+const minStay = 1_000; // that a stream has to have lasted since the welcome for the worker to go on elsewhere without a pause, and to try on as after the first outage
 const minPatience = 500; // that a member has at least to answer the hello of a worker with jobs
 const mostBrought = 10_000; // jobs that a worker may bring along
 
@@ -57,7 +57,7 @@ interface Line {
   ending: AbortController;
   heardAt: number;
   heartbeatMs: number;
-  welcomed: boolean;
+  welcomedAt: number | undefined; // undefined = not yet
   leaves: boolean; // the member said so
 }
 
@@ -177,17 +177,17 @@ export class AttachedWorker {
   async #stayAttached(): Promise<void> {
     let backoff = new Backoff();
     while (!this.#over.signal.aborted && !(this.#stopping.signal.aborted && this.#held.size === 0)) {
-      const begunAt = performance.now();
       let error: unknown;
       try {
         await this.#attach(this.#addresses[this.#at] as string);
       } catch (e) {
         error = e;
       }
-      const { welcomed, leaves } = this.#line ?? { welcomed: false, leaves: false };
+      const { welcomedAt, leaves } = this.#line ?? { welcomedAt: undefined, leaves: false };
       this.#line = undefined;
       if (this.#over.signal.aborted || this.#deny(error)) return;
-      const stayed = welcomed && performance.now() - begunAt >= minStay;
+      const welcomed = welcomedAt !== undefined;
+      const stayed = welcomed && performance.now() - welcomedAt >= minStay;
       if (stayed) backoff = new Backoff();
       else if (welcomed) backoff.atMost(minStay); // it is there, and others get the jobs of who stays away for long
       if (error !== undefined && backoff.fresh && !leaves) this.#logger.warn("the worker is not attached, trying on:", error);
@@ -217,7 +217,7 @@ export class AttachedWorker {
 
   /** Keeps one stream until it ends. */
   async #attach(address: string): Promise<void> {
-    const line: Line = { address, out: new Outbox(), ending: new AbortController(), heardAt: performance.now(), heartbeatMs: this.#patience() / silences, welcomed: false, leaves: false };
+    const line: Line = { address, out: new Outbox(), ending: new AbortController(), heardAt: performance.now(), heartbeatMs: this.#patience() / silences, welcomedAt: undefined, leaves: false };
     this.#line = line;
     const sessions = new Http2SessionManager(address);
     const client = createClient(Workers, createConnectTransport({ baseUrl: address, httpVersion: "2", useBinaryFormat: true, sessionManager: sessions }));
@@ -226,12 +226,12 @@ export class AttachedWorker {
       if (performance.now() - line.heardAt > silences * line.heartbeatMs) line.ending.abort(new Error(`${address} is silent`));
     }, 100);
     const printing = setInterval(() => {
-      if (line.welcomed) for (const [number, held] of this.#held) this.#print(number, held);
+      if (line.welcomedAt !== undefined) for (const [number, held] of this.#held) this.#print(number, held);
     }, logPause);
     try {
       for await (const message of client.attach(this.#say(line), { signal: line.ending.signal, headers })) {
         line.heardAt = performance.now();
-        if (message.welcome !== undefined && !line.welcomed) this.#enter(line, message.welcome);
+        if (message.welcome !== undefined && line.welcomedAt === undefined) this.#enter(line, message.welcome);
         this.#hear(line, message);
       }
     } finally {
@@ -262,7 +262,7 @@ export class AttachedWorker {
   #enter(line: Line, welcome: Welcome): void {
     const { resumed } = welcome;
     if (!resumed) this.#forgetAll(); // others have the jobs
-    [line.welcomed, line.heartbeatMs] = [true, welcome.heartbeatMs || line.heartbeatMs];
+    [line.welcomedAt, line.heartbeatMs] = [performance.now(), welcome.heartbeatMs || line.heartbeatMs];
     [this.#session, this.#graceMs, this.#mostBytes] = [welcome.session, welcome.graceMs, Number(welcome.mostBytes) || this.#mostBytes];
     for (const [number, held] of this.#held) if (held.result !== undefined) line.out.result(number, held.result);
     if (this.#stopping.signal.aborted) line.out.leave();
@@ -370,7 +370,7 @@ export class AttachedWorker {
   #deliver(number: bigint, held: Held, result: Result): void {
     if (this.#held.get(number) !== held || held.result !== undefined) return;
     held.result = result;
-    if (this.#line?.welcomed) this.#line.out.result(number, result);
+    if (this.#line?.welcomedAt !== undefined) this.#line.out.result(number, result);
   }
 
   #cancel(number: bigint): void {

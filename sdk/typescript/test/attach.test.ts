@@ -266,17 +266,29 @@ describe("an attached worker", () => {
     assert.equal(most, 1);
   });
 
-  test("tells streams that break at once only once", async () => {
+  /** What an attached worker warns of when so many streams break right after the welcome. */
+  async function breaking(streams: number, lagMs: number): Promise<unknown[][]> {
     await publish();
     const relay = await Relay.start(member.port);
     ends.push(() => relay.close());
+    relay.lagMs = lagMs;
     let attached = 0;
     const warned: unknown[][] = [];
     const info = (what: unknown): void => {
-      if (String(what).startsWith("attached") && ++attached <= 6) relay.cut();
+      if (String(what).startsWith("attached") && ++attached <= streams) relay.cut();
     };
     work(() => null, { servers: relay.url, logger: { info, warn: (...what) => void warned.push(what) } });
-    await until(() => attached === 7);
+    await until(() => attached === streams + 1);
+    return warned;
+  }
+
+  test("tells streams that break at once only once", async () => {
+    const warned = await breaking(6, 0);
+    assert.equal(warned.length, 1, String(warned));
+  });
+
+  test("tells streams that break at once only once, however slow the line is", async () => {
+    const warned = await breaking(2, 1_100); // what it takes to be welcomed is no time that the stream has lasted
     assert.equal(warned.length, 1, String(warned));
   });
 

@@ -75,6 +75,8 @@ export class Relay {
   connections = 0;
   /** What came and is not passed on. */
   held = 0;
+  /** How long what is said to the member takes. */
+  lagMs = 0;
   #holding = false;
   readonly #open = new Set<Socket>();
 
@@ -111,6 +113,7 @@ export class Relay {
     }
     client.on("data", (data) => {
       if (this.#holding) this.held++;
+      else if (this.lagMs > 0) setTimeout(() => member.write(data), this.lagMs);
       else member.write(data);
     });
     member.on("data", (data) => {
