@@ -79,7 +79,7 @@ export class AttachedWorker {
   readonly #over = new AbortController(); // nothing more is said
   readonly #changed = new Change(); // jobs have come or gone
   #held = new Map<bigint, Held>();
-  readonly #waiting: (() => boolean)[] = []; // jobs there is no place for yet: each begins one, if it still may
+  readonly #waiting = new Map<bigint, () => void>(); // by number, what begins jobs there is no place for yet: some of those held
   #atWork = 0; // also of sessions that are over
   #line: Line | undefined;
   #session = "";
@@ -150,6 +150,7 @@ export class AttachedWorker {
   /** Lets the jobs at work finish within the grace, then gives them back. */
   async #drain(): Promise<void> {
     this.#line?.out.leave();
+    this.#waiting.clear();
     for (const [number, held] of this.#held) if (!held.begun) this.#deliver(number, held, { outcome: Outcome.RETURNED });
     if (await this.#empty(this.#options.graceMs)) return;
     const left = [...this.#held].filter(([, held]) => held.result === undefined);
@@ -272,6 +273,7 @@ export class AttachedWorker {
   #forgetAll(): void {
     const held = this.#held;
     this.#held = new Map();
+    this.#waiting.clear();
     for (const { job } of held.values()) job.cancel();
     this.#changed.notify();
   }
@@ -307,28 +309,27 @@ export class AttachedWorker {
     const handler = this.#handlers.get(sent.service);
     if (this.#stopping.signal.aborted || handler === undefined) this.#deliver(sent.number, held, { outcome: Outcome.RETURNED });
     else {
-      this.#waiting.push(() => this.#begin(sent.number, held, handler));
+      this.#waiting.set(sent.number, () => this.#begin(sent.number, held, handler));
       this.#beginWaiting();
     }
   }
 
   /** Begins the oldest jobs there is a place for: handlers of a session that is over may still have theirs. */
   #beginWaiting(): void {
-    while (this.#atWork < this.#options.concurrency) {
-      const begin = this.#waiting.shift();
-      if (begin === undefined) return;
-      if (begin()) this.#atWork++;
+    for (const [number, begin] of this.#waiting) {
+      if (this.#atWork >= this.#options.concurrency) return;
+      this.#waiting.delete(number);
+      begin();
     }
   }
 
-  #begin(number: bigint, held: Held, handler: Handler): boolean {
-    if (this.#held.get(number) !== held || held.result !== undefined) return false;
+  #begin(number: bigint, held: Held, handler: Handler): void {
     held.begun = true;
+    this.#atWork++;
     void this.#carryOut(number, held, handler).finally(() => {
       this.#atWork--;
       this.#beginWaiting();
     });
-    return true;
   }
 
   async #carryOut(number: bigint, held: Held, handler: Handler): Promise<void> {
@@ -378,7 +379,7 @@ export class AttachedWorker {
     if (held === undefined || held.canceled) return;
     held.canceled = true;
     held.job.cancel();
-    if (!held.begun) this.#deliver(number, held, { outcome: Outcome.CANCELED });
+    if (this.#waiting.delete(number)) this.#deliver(number, held, { outcome: Outcome.CANCELED });
   }
 }
 

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 
 import { AttachedWorker, Client, FailedError, FatalError, RawJson, textOf, type AttachedWorkerOptions, type Handler, type Job, type Task } from "@troupe-engine/sdk";
 
@@ -38,8 +40,12 @@ function work(handler: Handler, options: AttachedWorkerOptions = {}): () => Prom
 
 async function publish(more = ""): Promise<void> {
   service = `attached-${++tests}`;
+  await client.publish(service, flow(more));
+}
+
+function flow(more = ""): string {
   const node = `exec_type: remote, service: ${service}, prep: {input_key: $params.it}, post: {output_key: out}${more}`;
-  await client.publish(service, `start: a\nnodes:\n  a: {${node}}\nresult: out\n`);
+  return `start: a\nnodes:\n  a: {${node}}\nresult: out\n`;
 }
 
 /** Starts a task when a worker is there: a job that nobody may have fails. */
@@ -50,6 +56,14 @@ async function start(it: unknown = null): Promise<string> {
 
 function ended(id: string): Promise<Task> {
   return client.wait(id, { timeoutMs: patience });
+}
+
+/** Bytes that are in use. */
+function memory(): number {
+  setFlagsFromString("--expose-gc");
+  runInNewContext("gc")();
+  const { heapUsed, external } = process.memoryUsage();
+  return heapUsed + external;
 }
 
 async function result(id: string): Promise<unknown> {
@@ -264,6 +278,42 @@ describe("an attached worker", () => {
     finish();
     assert.equal(await result(second), 2);
     assert.equal(most, 1);
+  });
+
+  test("keeps nothing of canceled jobs that no place came free for", async () => {
+    await publish();
+    const relay = await Relay.start(member.port);
+    const told = new Told<Job>();
+    let finish = (): void => {};
+    const gate = new Promise<void>((resolve) => (finish = resolve));
+    work(async (job) => {
+      told.put(job);
+      await gate; // it does not heed that nobody waits for it
+    }, { servers: relay.url, concurrency: 1 });
+    await start();
+    await told.take();
+    relay.close();
+    const other = await Member.start(); // which knows nothing of the session
+    ends.unshift(() => other.stop());
+    const its = new Client({ servers: other.url });
+    await its.publish(service, flow());
+    const again = await Relay.start(other.port, { listen: relay.port });
+    ends.push(() => again.close());
+    await until(async () => (await its.workers()).length > 0);
+    const waitAndCancel = async (): Promise<void> => {
+      const { id: task } = await its.start(service, { params: { it: "x".repeat(500_000) } });
+      await pause(100); // for the worker to have it
+      await its.cancel(task);
+      await its.wait(task, { timeoutMs: patience });
+    };
+    await waitAndCancel();
+    const before = memory();
+    for (let i = 0; i < 20; i++) await waitAndCancel();
+    await pause(1_000); // buffers are freed a little later
+    memory();
+    const more = memory() - before;
+    finish();
+    assert.ok(more < 10_000_000, `${more} bytes`);
   });
 
   /** What an attached worker warns of when so many streams break right after the welcome. */
