@@ -52,13 +52,13 @@ func (sc *Scope) appendWaits(waits []Wait, goesOn bool) []Wait {
 		}
 	}
 	if goesOn {
-		waits = sc.appendPaused(waits)
+		waits = sc.appendHeld(waits)
 	}
 	return waits
 }
 
-// appendPaused names the nodes that would have begun if nobody held them back.
-func (sc *Scope) appendPaused(waits []Wait) []Wait {
+// appendHeld names the nodes that would have begun if nobody held them back.
+func (sc *Scope) appendHeld(waits []Wait) []Wait {
 	for i, named := 0, 0; i < len(sc.Nodes) && named < namedWaits; i++ {
 		if n := &sc.Nodes[i]; n.Held && n.Status() == "" && n.Waits == 0 && !n.Doomed {
 			waits = append(waits, Wait{Address: Address{Scope: sc.Path, Node: sc.Plan.Dag.List[i].Key}, For: "resume", Text: "the step is held: release it"})
