@@ -31,6 +31,10 @@ type PlanScope struct {
 	Flat  bool // the body of a subflow: keys of prep are flat, and the child's params win over the task's
 	Dag   *Dag // nil in graph mode
 
+	// Pocketflow reports whether a scope of graph mode keeps PocketFlow's own behaviour where it is less strict than ours: the
+	// version has that profile.
+	Pocketflow bool
+
 	Result string // graph mode: the key of shared that is its value; "" = all of shared
 
 	Inputs *types.Inputs // what the task, or the subflow, takes; nil = anything

@@ -8,14 +8,15 @@ import (
 	"github.com/troupe-engine/troupe/flow/types"
 )
 
-// Profile is a bundle of defaults of dag mode.
+// Profile is a bundle of defaults.
 type Profile string
 
 // Profiles.
 const (
-	ProfileNone   Profile = ""
-	ProfileOrk    Profile = "ork"
-	ProfilePgflow Profile = "pgflow"
+	ProfileNone       Profile = ""           // Troupe's own
+	ProfileOrk        Profile = "ork"        // of dag mode
+	ProfilePgflow     Profile = "pgflow"     // of dag mode
+	ProfilePocketflow Profile = "pocketflow" // of graph mode
 )
 
 // Dag is what a scope of dag mode has beside its nodes.

@@ -72,7 +72,7 @@ func topic(t *testing.T, number string) string {
 	require.Len(t, files, 1)
 	text, err := os.ReadFile(files[0])
 	require.NoError(t, err)
-	return "on_error: follow\non_missing: coerce\n" + string(text) // as the clients expect whose flows these are
+	return "profile: pocketflow\n" + string(text) // as the clients expect whose flows these are
 }
 
 // demoWorker offers what the original workers and server do.

@@ -40,8 +40,8 @@ type Publication struct {
 	Secret func(name string) error
 	// CheckSlug says whether the slug is one; nil = CheckSlug.
 	CheckSlug func(slug string) error
-	// Unsaid is what the definition means where it says nothing.
-	Unsaid define.Unsaid
+	// Profile is written into a definition of graph mode that names none; "" = define.ProfileTroupe.
+	Profile string
 	// Parse reads the definition; nil = define.Parse.
 	Parse func([]byte) (*define.Definition, error)
 	// After is the number of the newest version that the caller has compared the definition with, 0 = there was none. Of those who publish
@@ -101,7 +101,7 @@ func prepare(ctx context.Context, store Flows, p Publication) (prepared *Prepare
 		return nil, nil, nil, err
 	}
 	if compile.ModeOf(d) == flow.ModeGraph {
-		text = p.Unsaid.Write(d, text)
+		text = define.WriteProfile(d, text, cmp.Or(p.Profile, define.ProfileTroupe))
 	}
 	plan, problems := compile.Site{Secret: p.Secret}.Definition(d, p.Limits)
 	if p.Strict {

@@ -98,22 +98,22 @@ func TestADefinitionIsRefusedWithAllItsProblems(t *testing.T) {
 	require.Equal(t, flow.Invalid, flow.ErrorKindOf(err))
 }
 
-func TestAVersionSaysWhatItsDefinitionLeftUnsaid(t *testing.T) {
+func TestVersionNamesItsProfile(t *testing.T) {
 	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), sqlite.Options{})
 	require.NoError(t, err)
 	defer store.Close()
-	publish := func(definition string, unsaid define.Unsaid) (string, bool) {
-		v, created, err := persistence.Publish(t.Context(), store, persistence.Publication{Slug: "orders", Definition: []byte(definition), Unsaid: unsaid})
+	publish := func(definition, profile string) (string, bool) {
+		v, created, err := persistence.Publish(t.Context(), store, persistence.Publication{Slug: "orders", Definition: []byte(definition), Profile: profile})
 		require.NoError(t, err)
 		return string(v.Definition), created
 	}
-	kept, _ := publish("start: a\nnodes: {a: {service: s}}\n", define.Unsaid{})
-	require.JSONEq(t, `{"on_error":"fail","on_missing":"fail","start":"a","nodes":{"a":{"service":"s"}}}`, kept)
-	_, created := publish(kept, define.PocketFlow)
+	kept, _ := publish("start: a\nnodes: {a: {service: s}}\n", "")
+	require.JSONEq(t, `{"profile":"troupe","start":"a","nodes":{"a":{"service":"s"}}}`, kept)
+	_, created := publish(kept, define.ProfilePocketflow)
 	require.False(t, created, "it means the same, whoever publishes it")
-	kept, _ = publish(`{"start":"a","nodes":{"a":{"service":"s"}}}`, define.PocketFlow)
-	require.JSONEq(t, `{"on_error":"follow","on_missing":"coerce","start":"a","nodes":{"a":{"service":"s"}}}`, kept)
-	kept, _ = publish(`{"mode":"dag","nodes":{"a":{"service":"s"}}}`, define.PocketFlow)
+	kept, _ = publish(`{"start":"a","nodes":{"a":{"service":"s"}}}`, define.ProfilePocketflow)
+	require.JSONEq(t, `{"profile":"pocketflow","start":"a","nodes":{"a":{"service":"s"}}}`, kept)
+	kept, _ = publish(`{"mode":"dag","nodes":{"a":{"service":"s"}}}`, define.ProfilePocketflow)
 	require.JSONEq(t, `{"mode":"dag","nodes":{"a":{"service":"s"}}}`, kept, "a dag has the default of its profile")
 }
 

@@ -134,7 +134,7 @@ func TestEveryCallHasItsAnswer(t *testing.T) {
 	for _, number := range []int{0, 1} {
 		v, err := c.Version(ctx, "waits", number)
 		require.NoError(t, err)
-		require.JSONEq(t, strings.Replace(waits, `{`, `{"on_error":"fail","on_missing":"fail",`, 1), string(v.Definition), "what it left unsaid is said")
+		require.JSONEq(t, strings.Replace(waits, `{`, `{"profile":"troupe",`, 1), string(v.Definition), "what it left unsaid is said")
 	}
 
 	started, err := c.Start(ctx, wire.Start{Flow: "upper", Params: json.RawMessage(`{"text":"a"}`), WaitMS: 20000})

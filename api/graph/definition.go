@@ -11,10 +11,10 @@ import (
 )
 
 // definitionOf takes YAML if there is some, else JSON, and refuses what no task could run, with
-// everything that is wrong. What is kept is JSON: as it was sent, or made from the YAML, and with what it left
-// unsaid. The slug is that of the flow it is a version of, "" if that has none.
+// everything that is wrong. What is kept is JSON: as it was sent, or made from the YAML, and with the
+// profile of its clients. The slug is that of the flow it is a version of, "" if that has none.
 func (g *graph) definitionOf(ctx context.Context, b *api.Body, slug string) ([]byte, error) {
-	p := persistence.Publication{Slug: slug, Definition: []byte(b.Document("DefinitionJSON")), Limits: g.Limits, Secret: g.Secret, Parse: define.ParseJSON, Unsaid: define.PocketFlow}
+	p := persistence.Publication{Slug: slug, Definition: []byte(b.Document("DefinitionJSON")), Limits: g.Limits, Secret: g.Secret, Parse: define.ParseJSON, Profile: define.ProfilePocketflow}
 	if y := b.Text("DefinitionYAML"); y != "" {
 		if _, err := define.YAMLToJSON([]byte(y)); err != nil {
 			return nil, badRequest("invalid yaml: " + err.Error())
@@ -22,7 +22,7 @@ func (g *graph) definitionOf(ctx context.Context, b *api.Body, slug string) ([]b
 		p.Definition, p.Parse = []byte(y), define.ParseYAML
 	}
 	d, _ := p.Parse(p.Definition)
-	if len(bytes.TrimSpace(p.Definition)) == 0 || d != nil && d.Start == "" && d.Mode == "" && d.Profile == "" { // a dag has to say that it is one
+	if len(bytes.TrimSpace(p.Definition)) == 0 || d != nil && d.Start == "" && d.Mode == "" && !namesProfileOfDags(d) { // a dag has to say that it is one
 		return nil, badRequest(noStart)
 	}
 	ready, problems, err := persistence.Prepare(ctx, g.Store, p)
@@ -33,6 +33,11 @@ func (g *graph) definitionOf(ctx context.Context, b *api.Body, slug string) ([]b
 		return nil, refusal(problems)
 	}
 	return ready.Text, nil
+}
+
+// namesProfileOfDags reports whether a definition names a profile that only dags have.
+func namesProfileOfDags(d *define.Definition) bool {
+	return d.Profile != "" && d.Profile != define.ProfileTroupe && d.Profile != define.ProfilePocketflow
 }
 
 // refusal tells what is wrong with a definition.

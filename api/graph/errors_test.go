@@ -31,7 +31,7 @@ func TestAFlowOfThisDialectGoesOnAfterAFailedStep(t *testing.T) {
 
 	v, err := s.store.Version(t.Context(), version)
 	require.NoError(t, err)
-	require.Contains(t, string(v.Definition), `"on_error":"follow","on_missing":"coerce"`, "the version says so")
+	require.Contains(t, string(v.Definition), `"profile":"pocketflow"`, "the version says so")
 	_, text := s.do(t, http.MethodGet, "/api/flows/version/get?id="+version, "")
 	var got struct {
 		Definition string `json:"definition_json"`

@@ -138,5 +138,5 @@ func (g *graph) getVersion(w http.ResponseWriter, r *http.Request) error {
 
 // toGraphVersion gives a definition back as it was sent.
 func toGraphVersion(v *persistence.Version) graphVersion {
-	return graphVersion{v.ID, v.FlowID, v.Number, string(define.PocketFlow.Cut(v.Definition)), v.Status}
+	return graphVersion{v.ID, v.FlowID, v.Number, string(define.CutProfile(v.Definition, define.ProfilePocketflow)), v.Status}
 }

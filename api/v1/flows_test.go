@@ -97,7 +97,7 @@ func TestADefinitionComesBackAsItWasSent(t *testing.T) {
 	s := start(t)
 	text := `"start":"x","nodes":{"x":{"kind":"timer","params":{"z":12345678901234567890,"a":"<&>\u2028"}}}}`
 	s.call(201, "PUT", "/v1/flows/f", "{"+text)
-	kept := `{"on_error":"fail","on_missing":"fail", ` + text
+	kept := `{"profile":"troupe", ` + text
 	require.Contains(t, string(s.send("GET", "/v1/flows/f/versions/latest", nil).body), `"definition":`+kept+"}", "with what it left unsaid")
 	s.call(200, "PUT", "/v1/flows/f", kept)
 	require.Contains(t, string(s.send("GET", "/v1/flows/f/versions/latest", nil).body), `"definition":`+kept+"}")

@@ -47,7 +47,7 @@ func (c *checker) whole(d *define.Definition, at *define.Place) {
 	c.keyRefs(&d.KeyFields, nil, at)
 	c.milliseconds(d.TimeoutMS, at.Key("timeout_ms"))
 	c.profile(d, at)
-	c.seconds = profileOf(d) != flow.ProfileNone
+	c.seconds = profileOf(d) == flow.ProfileOrk || profileOf(d) == flow.ProfilePgflow
 	c.duration(d.Timeout, at.Key("timeout"))
 	c.flowKeys(d, at)
 	c.schedule(d.Schedule, at.Key("schedule"))
@@ -76,8 +76,12 @@ func (c *checker) whole(d *define.Definition, at *define.Place) {
 }
 
 func (c *checker) profile(d *define.Definition, at *define.Place) {
-	if d.Profile != "" && profileOf(d) == flow.ProfileNone {
-		c.Errorf(at.Key("profile"), "unknown profile %.80q: write ork or pgflow, or leave it out", d.Profile)
+	switch at, p := at.Key("profile"), profileOf(d); {
+	case d.Profile == "" || d.Profile == define.ProfileTroupe:
+	case p == flow.ProfileNone:
+		c.Errorf(at, "unknown profile %.80q: write troupe, pocketflow, ork or pgflow, or leave it out", d.Profile)
+	case (p == flow.ProfilePocketflow) != (ModeOf(d) == flow.ModeGraph):
+		c.Errorf(at, "%s is no profile of a %s: pocketflow is for graphs, ork and pgflow are for dags", p, ModeOf(d))
 	}
 }
 
@@ -242,8 +246,8 @@ func (c *checker) inner(n *define.Node, g *flow.PlanScope, s *scopeSource, key s
 	c.noFlowKeys(d, at)
 	c.noSchedule(d, at)
 	c.inputsInside(d, at)
+	c.profile(d, at)
 	if ModeOf(d) == flow.ModeDag {
-		c.profile(d, at)
 		c.dag(d, g, at)
 		return
 	}

@@ -59,7 +59,9 @@ func ModeOf(d *define.Definition) flow.Mode {
 	switch {
 	case d.Mode != "":
 		return flow.Mode(d.Mode)
-	case d.Profile != "":
+	case d.Profile == define.ProfilePocketflow:
+		return flow.ModeGraph
+	case d.Profile != "" && d.Profile != define.ProfileTroupe:
 		return flow.ModeDag
 	case d.Start != "" || len(d.Edges) > 0 || len(d.Nodes) == 0:
 		return flow.ModeGraph
@@ -89,9 +91,10 @@ type scopeSource struct {
 	nodes map[string]*define.Node
 	edges []define.Edge
 
-	coerce  bool   // comparisons take what is missing for null
-	finally string // of the whole flow
-	prefix  string // of the keys that the closing scope has for its nodes
+	coerce     bool   // comparisons take what is missing for null
+	pocketflow bool   // the profile of the flow
+	finally    string // of the whole flow
+	prefix     string // of the keys that the closing scope has for its nodes
 
 	// Of a subflow.
 	depth    int
@@ -108,14 +111,36 @@ func subflowSource(n *define.Node, defaults flow.Exec, s *scopeSource, key strin
 	if n.Flow == nil {
 		defaults.Service = ""
 		return &scopeSource{start: n.Subflow.Start, nodes: n.Subflow.Nodes, edges: n.Subflow.Edges, prefix: prefix,
-			depth: depth, defaults: defaults, specs: n.SubflowExecs, coerce: s.coerce}
+			depth: depth, defaults: defaults, specs: n.SubflowExecs, coerce: s.coerce, pocketflow: s.pocketflow}
 	}
-	return &scopeSource{start: n.Flow.Start, nodes: n.Flow.Nodes, edges: n.Flow.Edges, prefix: prefix, depth: depth, plain: true, coerce: coerces(n.Flow.Definition, s.coerce)}
+	return &scopeSource{start: n.Flow.Start, nodes: n.Flow.Nodes, edges: n.Flow.Edges, prefix: prefix, depth: depth, plain: true,
+		coerce: coercesMissing(n.Flow.Definition, s.coerce), pocketflow: hasPocketflowProfile(n.Flow.Definition, s.pocketflow)}
 }
 
-// coerces says whether a flow inside another one takes what is missing for null. One that was published by itself says so itself.
-func coerces(d *define.Definition, around bool) bool {
-	return d.OnMissing == define.OnMissingCoerce || d.OnMissing == "" && d.Embedded == "" && around
+// coercesMissing reports whether comparisons of a flow take a missing value for null. Outer is the answer of the flow around
+// it, which counts if the flow says nothing and was not published by itself.
+func coercesMissing(d *define.Definition, outer bool) bool {
+	switch {
+	case d.OnMissing != "":
+		return d.OnMissing == define.OnMissingCoerce
+	case d.Profile != "" || d.Embedded != "":
+		return d.Profile == define.ProfilePocketflow
+	}
+	return outer
+}
+
+// hasPocketflowProfile reports whether a flow of graph mode has the profile pocketflow. Outer is the answer of the flow around
+// it, which counts if the flow names no profile and was not published by itself.
+func hasPocketflowProfile(d *define.Definition, outer bool) bool {
+	if d.Profile != "" || d.Embedded != "" {
+		return d.Profile == define.ProfilePocketflow
+	}
+	return outer
+}
+
+// followsFailures reports whether failed nodes of a whole flow of graph mode take the edges of a success.
+func followsFailures(d *define.Definition) bool {
+	return d.OnError == define.OnErrorFollow || d.OnError == "" && d.Profile == define.ProfilePocketflow
 }
 
 // orEmpty is a node of which something may be asked.

@@ -15,12 +15,13 @@ import (
 
 // lowerer makes a plan of a definition.
 type lowerer struct {
-	plan      *flow.Plan
-	follow    bool            // on_error of the flow
-	coerce    bool            // on_missing of the flow
-	priority  json.RawMessage // of the flow
-	languages map[bool]*expr.Language
-	known     map[knownCEL]*expr.CEL
+	plan       *flow.Plan
+	follow     bool            // on_error of the flow
+	coerce     bool            // on_missing of the flow
+	pocketflow bool            // the profile of the flow
+	priority   json.RawMessage // of the flow
+	languages  map[bool]*expr.Language
+	known      map[knownCEL]*expr.CEL
 
 	withoutCEL bool // no expression is compiled: it is known that there are too many
 
@@ -29,7 +30,8 @@ type lowerer struct {
 }
 
 func newLowerer(d *define.Definition, limits flow.Limits) *lowerer {
-	return &lowerer{follow: d.OnError == define.OnErrorFollow, coerce: d.OnMissing == define.OnMissingCoerce, priority: d.Priority, scopes: map[*flow.PlanScope]*dagScope{}, unused: map[*define.Node]*flow.PlanScope{}, known: map[knownCEL]*expr.CEL{},
+	return &lowerer{follow: followsFailures(d), coerce: coercesMissing(d, false), pocketflow: hasPocketflowProfile(d, false), priority: d.Priority,
+		scopes: map[*flow.PlanScope]*dagScope{}, unused: map[*define.Node]*flow.PlanScope{}, known: map[knownCEL]*expr.CEL{},
 		plan: &flow.Plan{TimeoutMS: orDuration(d.Timeout, d.TimeoutMS), Finally: d.Finally, Profile: profileOf(d), Keys: keys(&d.KeyFields, nil),
 			Window: limits.OrDefault().Window}}
 }
@@ -38,7 +40,7 @@ func (l *lowerer) whole(d *define.Definition) {
 	if ModeOf(d) == flow.ModeDag {
 		l.plan.Root = l.dag(d, l.plan.Profile, 0, "")
 	} else {
-		l.plan.Root = l.graph(&scopeSource{start: d.Start, nodes: d.Nodes, edges: d.Edges, finally: d.Finally, coerce: l.coerce})
+		l.plan.Root = l.graph(&scopeSource{start: d.Start, nodes: d.Nodes, edges: d.Edges, finally: d.Finally, coerce: l.coerce, pocketflow: l.pocketflow})
 		l.plan.Root.Result = d.Result
 	}
 	l.plan.Root.Inputs = inputsOf(d)
@@ -60,7 +62,7 @@ func orDuration(d define.Duration, ms int64) int64 {
 
 func profileOf(d *define.Definition) flow.Profile {
 	switch p := flow.Profile(d.Profile); p {
-	case flow.ProfileOrk, flow.ProfilePgflow:
+	case flow.ProfileOrk, flow.ProfilePgflow, flow.ProfilePocketflow:
 		return p
 	}
 	return flow.ProfileNone
@@ -68,7 +70,7 @@ func profileOf(d *define.Definition) flow.Profile {
 
 // graph lowers a scope of graph mode.
 func (l *lowerer) graph(s *scopeSource) *flow.PlanScope {
-	g := &flow.PlanScope{Start: s.start, Nodes: make(map[string]*flow.PlanNode, len(s.nodes)), Flat: s.flat()}
+	g := &flow.PlanScope{Start: s.start, Nodes: make(map[string]*flow.PlanNode, len(s.nodes)), Flat: s.flat(), Pocketflow: s.pocketflow}
 	specs := childSpecs(s)
 	special := l.specials(s.nodes, s.finally, s.prefix, l.closingNode)
 	for _, key := range slices.Sorted(maps.Keys(s.nodes)) {
@@ -271,7 +273,7 @@ func (l *lowerer) specials(nodes map[string]*define.Node, finally, prefix string
 	for _, key := range define.InOrder(nodes) {
 		if n := nodes[key]; named[key] && n != nil {
 			if l.plan.Closing == nil {
-				l.plan.Closing = &flow.PlanScope{Nodes: map[string]*flow.PlanNode{}}
+				l.plan.Closing = &flow.PlanScope{Nodes: map[string]*flow.PlanNode{}, Pocketflow: l.pocketflow}
 			}
 			l.plan.Closing.Nodes[prefix+key] = closing(prefix+key, n)
 		}
@@ -294,5 +296,5 @@ func specialKeys(nodes map[string]*define.Node, finally string) map[string]bool 
 }
 
 func (l *lowerer) closingNode(key string, n *define.Node) *flow.PlanNode {
-	return l.node(key, n, nil, &scopeSource{coerce: l.coerce})
+	return l.node(key, n, nil, &scopeSource{coerce: l.coerce, pocketflow: l.pocketflow})
 }

@@ -251,7 +251,7 @@ func TestEveryRuleOfDagModeSaysWhatWhereAndWhatToDo(t *testing.T) {
 			`1:11: on_error: unknown word "maybe": write continue or fail_fast`,
 		}},
 		{"profile: x\nnodes: {a: {service: s}}", []string{
-			`1:10: profile: unknown profile "x": write ork or pgflow, or leave it out`,
+			`1:10: profile: unknown profile "x": write troupe, pocketflow, ork or pgflow, or leave it out`,
 		}},
 		{"mode: dag\nstart: a\nnodes: {a: {service: s}}", []string{
 			`2:8: start: a dag has none: leave it out, or set mode: graph`,

@@ -11,14 +11,14 @@ type Definition struct {
 	Name        string           `json:"name,omitempty"`        // what people call the flow
 	Description string           `json:"description,omitempty"` // for people
 	Mode        string           `json:"mode,omitempty"`        // graph or dag; "" = dag if there is neither a start nor an edge
-	Profile     string           `json:"profile,omitempty"`     // of dag mode: ork or pgflow, a bundle of defaults; "" = Troupe's own
+	Profile     string           `json:"profile,omitempty"`     // a bundle of defaults: troupe or none for our own; pocketflow of graph mode; ork or pgflow of dag mode
 	Start       string           `json:"start,omitempty"`       // graph: the node that a task begins with
 	Nodes       map[string]*Node `json:"nodes"`                 // by key; in dag mode those that are ready at once begin in the order written
 	Edges       []Edge           `json:"edges,omitempty"`       // graph: which node follows which, for which action
 	TimeoutMS   int64            `json:"timeout_ms,omitempty"`  // of the whole task; 0 = none
 	Timeout     Duration         `json:"timeout,omitzero"`      // the same, another way to write it
-	OnError     string           `json:"on_error,omitempty"`    // graph: what a failed node without an `error` edge does: fail, it ends its scope, or follow, it takes the edge of a success; dag: continue or fail_fast
-	OnMissing   string           `json:"on_missing,omitempty"`  // graph: what a comparison with something missing does: fail, it fails its step, or coerce, it takes it for null
+	OnError     string           `json:"on_error,omitempty"`    // graph: what a failed node without an `error` edge does: fail, it ends its scope, or follow, it takes the edge of a success, as in the profile pocketflow; dag: continue or fail_fast
+	OnMissing   string           `json:"on_missing,omitempty"`  // graph: what a comparison with something missing does: fail, it fails its step, or coerce, it takes it for null, as in the profile pocketflow
 	Result      string           `json:"result,omitempty"`      // graph: the shared key that is the task's result; "" = all of shared
 	Finally     string           `json:"finally,omitempty"`     // the node that runs when everything else is over, whatever happened
 	InputShape  string           `json:"input_shape,omitempty"` // dag: what handlers get: run_deps, deps or merged

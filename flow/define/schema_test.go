@@ -27,7 +27,7 @@ type obj = map[string]any
 // words are what may be written in fields that take only these.
 var words = map[string][]string{
 	"Definition.mode":        {"graph", "dag"},
-	"Definition.profile":     {"ork", "pgflow"},
+	"Definition.profile":     {"troupe", "pocketflow", "ork", "pgflow"},
 	"Definition.on_error":    {"follow", "fail", "continue", "fail_fast"},
 	"Definition.on_missing":  {"fail", "coerce"},
 	"Definition.input_shape": {"run_deps", "deps", "merged", "mapped"},

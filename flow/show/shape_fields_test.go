@@ -40,7 +40,7 @@ var shapeFields = map[reflect.Type]map[string]same{
 	reflect.TypeFor[flow.PlanScope](): {
 		"Start": {old: "start: a\nnodes: {a: {service: s}, b: {service: s}}", new: "start: b\nnodes: {a: {service: s}, b: {service: s}}"},
 		"Nodes": {old: "mode: dag\nnodes: {a: {service: s}}", new: "mode: dag\nnodes: {a: {service: s}, b: {service: s}}"},
-		"Flat":  {why: follows}, "Dag": {why: "below"}, "contents": {why: "not of the definition"},
+		"Flat":  {why: follows}, "Pocketflow": {why: "the profile says it"}, "Dag": {why: "below"}, "contents": {why: "not of the definition"},
 		"Inputs": {old: graphOf("{kind: subflow, flow: {inputs: {a: int}, start: x, nodes: {x: {service: s}}}}"), new: graphOf("{kind: subflow, flow: {inputs: {a: text}, start: x, nodes: {x: {service: s}}}}")},
 		"Result": {old: dagNode("{kind: branch, flow: {start: x, result: p, nodes: {x: {service: s}}}}"), new: dagNode("{kind: branch, flow: {start: x, result: q, nodes: {x: {service: s}}}}")},
 	},

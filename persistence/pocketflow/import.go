@@ -217,7 +217,7 @@ func (i *importer) prepare(ctx context.Context, v persistence.Version, text []by
 	if err := flow.CheckName("the status", v.Status); err != nil {
 		return nil, err.Error(), nil
 	}
-	ready, problems, err := persistence.Prepare(ctx, nowhere{}, persistence.Publication{Definition: text, Limits: i.o.Limits, Parse: define.ParseJSON, Unsaid: define.PocketFlow})
+	ready, problems, err := persistence.Prepare(ctx, nowhere{}, persistence.Publication{Definition: text, Limits: i.o.Limits, Parse: define.ParseJSON, Profile: define.ProfilePocketflow})
 	if err == nil && ready == nil {
 		why = "its definition cannot be used: " + strings.Join(strings.Fields(strings.ReplaceAll(problems.Error(), "\n", "; ")), " ")
 	}

@@ -124,7 +124,7 @@ func TestWhatASchedulerHasIsTakenOnce(t *testing.T) {
 		require.Len(t, versions, 2)
 		version, err := store.Version(ctx, "ver-order")
 		require.NoError(t, err)
-		require.Contains(t, string(version.Definition), `"on_error":"follow","on_missing":"coerce"`, "as the scheduler's clients expect")
+		require.Contains(t, string(version.Definition), `"profile":"pocketflow"`, "as the scheduler's clients expect")
 
 		again, _ := imported(t, path, store, pocketflow.Options{})
 		require.Equal(t, pocketflow.Report{Flows: pocketflow.Count{There: 1}, Versions: pocketflow.Count{There: 2, Missing: 2},
