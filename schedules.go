@@ -13,6 +13,8 @@ type (
 	ScheduleSpec = wire.ScheduleSpec
 	SetSchedule  = wire.SetSchedule
 	Slot         = wire.Slot
+	Slots        = wire.Slots
+	ClockChange  = wire.ClockChange
 	Trigger      = wire.Trigger
 	Backfill     = wire.Backfill
 	Backfilled   = wire.Backfilled
@@ -49,16 +51,14 @@ func (e *Engine) DisableSchedule(ctx context.Context, name string) (*Schedule, e
 	return answered(e.client.DisableSchedule(ctx, name))
 }
 
-// NextSlots tells the next slots of a schedule from a time on, the zero one = from now on.
-func (e *Engine) NextSlots(ctx context.Context, name string, count int, from time.Time) ([]Slot, error) {
-	slots, err := e.client.NextSlots(ctx, name, count, from)
-	return slots, told(err)
+// NextSlots returns the next slots of a schedule from a time on, the zero one = from now on.
+func (e *Engine) NextSlots(ctx context.Context, name string, count int, from time.Time) (*Slots, error) {
+	return answered(e.client.NextSlots(ctx, name, count, from))
 }
 
-// PreviewSchedule tells the slots that a schedule would have. Nothing is kept.
-func (e *Engine) PreviewSchedule(ctx context.Context, spec ScheduleSpec, count int, from time.Time) ([]Slot, error) {
-	slots, err := e.client.PreviewSchedule(ctx, spec, count, from)
-	return slots, told(err)
+// PreviewSchedule returns the slots that a schedule would have. Nothing is kept.
+func (e *Engine) PreviewSchedule(ctx context.Context, spec ScheduleSpec, count int, from time.Time) (*Slots, error) {
+	return answered(e.client.PreviewSchedule(ctx, spec, count, from))
 }
 
 // TriggerSchedule begins a task of a schedule now, whatever its slots and policies say.

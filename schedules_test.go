@@ -165,7 +165,7 @@ func TestASchedulesFaultsAreToldWithTheirPlaces(t *testing.T) {
 	require.ErrorIs(t, err, ErrNotFound)
 	set, err := e.SetSchedule(t.Context(), "s", ScheduleSpec{Flow: "f", Cron: "0 0 9 * * 1"})
 	require.NoError(t, err)
-	require.Contains(t, set.Warning, "Monday")
+	require.Contains(t, set.Warnings[0], "Monday")
 }
 
 func TestTheNextSlotsSayWhatTheClockDoes(t *testing.T) {
@@ -173,7 +173,15 @@ func TestTheNextSlotsSayWhatTheClockDoes(t *testing.T) {
 	defer func() { require.NoError(t, e.Close()) }()
 	slots, err := e.PreviewSchedule(t.Context(), ScheduleSpec{Flow: "none", Cron: "30 2 * * *", Timezone: "Europe/Berlin"}, 2, time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC))
 	require.NoError(t, err)
-	require.Equal(t, "2026-03-30T02:30:00+02:00", slots[0].Local)
-	require.Contains(t, slots[0].Notes[0], "2026-03-29 02:30:00 does not exist in Europe/Berlin")
-	require.Empty(t, slots[1].Notes)
+	require.Equal(t, "2026-03-29T03:00:00+02:00", slots.Items[0].Local)
+	require.Contains(t, slots.Items[0].Notes[0], "2026-03-29 02:30 does not exist, and fires at 2026-03-29 03:00")
+	require.Empty(t, slots.Items[1].Notes)
+	require.Contains(t, slots.ClockChange.Note, "does not exist")
+	require.Equal(t, "2026-03-29T03:00:00+02:00", slots.ClockChange.After)
+
+	require.NoError(t, e.Publish(t.Context(), "f", []byte(`{"start": "a", "nodes": {"a": {"func": "f"}}}`)))
+	set, err := e.SetSchedule(t.Context(), "s", ScheduleSpec{Flow: "f", Cron: "*/15 * * * *", Timezone: "Europe/Berlin", DST: "once"})
+	require.NoError(t, err)
+	require.Equal(t, "once,skip", set.DST)
+	require.Contains(t, set.ClockChange.Note, "in Europe/Berlin the clock is put")
 }

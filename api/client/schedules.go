@@ -47,21 +47,13 @@ func (c *Client) DisableSchedule(ctx context.Context, name string) (*wire.Schedu
 }
 
 // NextSlots tells the next slots of a schedule from a time on, the zero one = from now on; count 0 = the server's choice.
-func (c *Client) NextSlots(ctx context.Context, name string, count int, from time.Time) ([]wire.Slot, error) {
-	slots, err := get[wire.Slots](ctx, c, schedulePath(name, "/next"), counting(count, from))
-	if err != nil {
-		return nil, err
-	}
-	return slots.Items, nil
+func (c *Client) NextSlots(ctx context.Context, name string, count int, from time.Time) (*wire.Slots, error) {
+	return get[wire.Slots](ctx, c, schedulePath(name, "/next"), counting(count, from))
 }
 
 // PreviewSchedule tells the slots that a schedule would have. Nothing is kept.
-func (c *Client) PreviewSchedule(ctx context.Context, spec wire.ScheduleSpec, count int, from time.Time) ([]wire.Slot, error) {
-	slots, err := send[wire.Slots](ctx, c, http.MethodPost, "/v1/schedules-preview", counting(count, from), spec)
-	if err != nil {
-		return nil, err
-	}
-	return slots.Items, nil
+func (c *Client) PreviewSchedule(ctx context.Context, spec wire.ScheduleSpec, count int, from time.Time) (*wire.Slots, error) {
+	return send[wire.Slots](ctx, c, http.MethodPost, "/v1/schedules-preview", counting(count, from), spec)
 }
 
 func counting(count int, from time.Time) url.Values {

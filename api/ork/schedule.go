@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/wire"
@@ -76,7 +77,7 @@ func (d *dialect) patchSchedule(w http.ResponseWriter, r *http.Request) error {
 	answer.timed = timedBy(s)
 	if s != nil {
 		if rule, err := schedule.Read(s.Spec); err == nil {
-			answer.Warning = rule.Warning()
+			answer.Warning = strings.Join(append(rule.Warnings(), rule.Notes()...), "; ")
 		}
 	}
 	api.WriteJSON(w, http.StatusOK, answer)
@@ -114,6 +115,9 @@ func (d *dialect) reschedule(ctx context.Context, f *persistence.Flow, q *patch)
 	}
 	if isText {
 		c.Spec.Cron, c.Spec.EveryMS = cron, 0
+		if c.Spec.OrDefault().Cron == "" {
+			c.Spec.DST = "" // of expressions alone
+		}
 	}
 	set, _, err := persistence.SetSchedule(ctx, d.Store, c)
 	var fault *schedule.Fault

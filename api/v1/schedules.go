@@ -134,7 +134,7 @@ func (s *service) setSchedule(ctx context.Context, in *setScheduleInput) (*answe
 	}
 	shown := wire.SetSchedule{Created: created}
 	if rule, err := schedule.Read(set.Spec); err == nil {
-		shown.Warning = rule.Warning()
+		shown.Warnings, shown.Notes = rule.Warnings(), rule.Notes()
 	}
 	shown.Schedule, err = s.toSchedule(ctx, set)
 	return &answer[wire.SetSchedule]{statusOf(created), shown}, err
@@ -234,7 +234,7 @@ func (s *service) preview(spec schedule.Spec, in *Count) (*body[wire.Slots], err
 	if in.From.IsZero() {
 		from = s.Engine.Now().UnixMilli()
 	}
-	slots := wire.Slots{Items: []wire.Slot{}}
+	slots := wire.Slots{Items: []wire.Slot{}, ClockChange: clockChange(rule, from-1)}
 	for _, t := range rule.Preview(from-1, in.Count) {
 		slots.Items = append(slots.Items, wire.Slot{Slot: wire.Millis(t.Slot), Local: t.Local, Notes: t.Notes})
 	}
@@ -250,15 +250,28 @@ func (s *service) toSchedule(ctx context.Context, p *persistence.Schedule) (wire
 		return wire.Schedule{}, err
 	}
 	spec, state := p.Spec.OrDefault(), p.State
-	return wire.Schedule{Name: p.Name, Flow: nameOf(f), Cron: spec.Cron, Every: lasting(spec.EveryMS), Timezone: cmp.Or(spec.Timezone, "UTC"), Enabled: p.Enabled,
+	shown := wire.Schedule{Name: p.Name, Flow: nameOf(f), Cron: spec.Cron, Every: lasting(spec.EveryMS), Timezone: cmp.Or(spec.Timezone, "UTC"), Enabled: p.Enabled,
 		CatchUp: string(spec.CatchUp), Overlap: string(spec.Overlap), Jitter: lasting(spec.JitterMS), Start: wire.Millis(spec.StartAt), End: wire.Millis(spec.EndAt),
 		Params: p.Params, Labels: p.Labels, Version: p.Version, Next: wire.Millis(p.NextSlot()), Waiting: wire.Millis(state.Queued),
 		LastSlot: wire.Millis(state.LastSlot), LastTask: state.LastTask, Error: state.Error, Begun: state.Begun, Skipped: state.Skipped,
-		CreatedAt: wire.Millis(p.CreatedAt), UpdatedAt: wire.Millis(p.UpdatedAt)}, nil
+		CreatedAt: wire.Millis(p.CreatedAt), UpdatedAt: wire.Millis(p.UpdatedAt)}
+	if rule, err := schedule.Read(spec); err == nil {
+		shown.DST, shown.ClockChange = rule.DST(), clockChange(rule, s.Engine.Now().UnixMilli())
+	}
+	return shown, nil
+}
+
+// clockChange returns what becomes of slots at the next change of the clock; nil when there is none.
+func clockChange(rule *schedule.Rule, after int64) *wire.ClockChange {
+	change, ok := rule.NextChange(after)
+	if !ok {
+		return nil
+	}
+	return &wire.ClockChange{At: wire.Millis(change.At), Before: change.Before, After: change.After, Note: change.Note}
 }
 
 func toSpec(w *wire.ScheduleSpec) (s schedule.Spec, err error) {
-	s = schedule.Spec{Cron: w.Cron, Timezone: w.Timezone, CatchUp: schedule.CatchUp(w.CatchUp), Overlap: schedule.Overlap(w.Overlap)}
+	s = schedule.Spec{Cron: w.Cron, Timezone: w.Timezone, DST: w.DST, CatchUp: schedule.CatchUp(w.CatchUp), Overlap: schedule.Overlap(w.Overlap)}
 	if s.EveryMS, err = millis("body.every", w.Every); err != nil {
 		return s, err
 	}

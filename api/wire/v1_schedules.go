@@ -7,7 +7,8 @@ type ScheduleSpec struct {
 	Flow     string            `json:"flow" minLength:"1" maxLength:"128" doc:"slug of the flow, or its id"`
 	Cron     string            `json:"cron,omitempty" maxLength:"1000" doc:"minute, hour, day of the month, month and weekday as in crontab, with a sixth field for the second in front if there are six; or @hourly, @daily, @weekly, @monthly, @yearly" example:"30 2 * * 1-5"`
 	Every    string            `json:"every,omitempty" maxLength:"100" doc:"in place of cron: a slot each such time, counted from start or else from the beginning of 1970" example:"15m"`
-	Timezone string            `json:"timezone,omitempty" maxLength:"100" doc:"of cron, a name of the IANA database; absent = UTC. Times that do not exist because the clock is put forward are left out; those that come twice fire the first time" example:"Europe/Berlin"`
+	Timezone string            `json:"timezone,omitempty" maxLength:"100" doc:"of cron, a name of the IANA database; absent = UTC" example:"Europe/Berlin"`
+	DST      string            `json:"dst,omitempty" maxLength:"40" doc:"of cron: what becomes of times that come twice because the clock is put back (once, the first time; or twice) and of those that do not exist because it is put forward (skip: they are left out; shift: they fire when it is), one word or one of each. What is not said suits the expression: one that fires every hour goes through both (twice,skip), one with steps of minutes within some hours does twice,shift, others once,shift" example:"once,shift"`
 	Enabled  *bool             `json:"enabled,omitempty" doc:"false: it does not fire; absent = as it was, a new one fires"`
 	CatchUp  string            `json:"catchup,omitempty" enum:"one,none,all" doc:"what becomes of slots that nobody looked at in time: the last one of them fires (one, the default), none, or all, 1,000 at most"`
 	Overlap  string            `json:"overlap,omitempty" enum:"allow,skip,queue,cancel_running" doc:"what becomes of a slot while a task of the schedule has not ended: it fires (allow, the default), it is skipped, one waits and others are skipped (queue), or those that run are canceled"`
@@ -25,6 +26,7 @@ type Schedule struct {
 	Cron     string            `json:"cron,omitempty"`
 	Every    string            `json:"every,omitempty"`
 	Timezone string            `json:"timezone" doc:"of cron"`
+	DST      string            `json:"dst,omitempty" doc:"of cron: what becomes of times that come twice, and of those that do not exist, also where nothing was said about it" example:"once,shift"`
 	Enabled  bool              `json:"enabled"`
 	CatchUp  string            `json:"catchup" enum:"one,none,all"`
 	Overlap  string            `json:"overlap" enum:"allow,skip,queue,cancel_running"`
@@ -34,23 +36,33 @@ type Schedule struct {
 	Params   json.RawMessage   `json:"params,omitempty"`
 	Labels   map[string]string `json:"labels,omitempty"`
 
-	Version   int    `json:"version,omitempty" doc:"number of the flow's version whose definition says when it fires; absent when it was set by hand"`
-	Next      Time   `json:"next,omitzero" doc:"the next slot; absent when there is none, or it does not fire"`
-	Waiting   Time   `json:"waiting,omitzero" doc:"the slot that waits for the end of what runs"`
-	LastSlot  Time   `json:"last_slot,omitzero" doc:"the last one that had a task …"`
-	LastTask  string `json:"last_task,omitempty" doc:"… and its id"`
-	Error     string `json:"error,omitempty" doc:"why a later slot could have no task"`
-	Begun     int64  `json:"begun" doc:"how many slots had a task"`
-	Skipped   int64  `json:"skipped" doc:"how many were passed over by catchup and overlap, or could have no task; of very many missed ones not all are counted"`
-	CreatedAt Time   `json:"created_at"`
-	UpdatedAt Time   `json:"updated_at" doc:"when it was changed by somebody"`
+	Version     int          `json:"version,omitempty" doc:"number of the flow's version whose definition says when it fires; absent when it was set by hand"`
+	Next        Time         `json:"next,omitzero" doc:"the next slot; absent when there is none, or it does not fire"`
+	ClockChange *ClockChange `json:"clock_change,omitempty" doc:"what becomes of its slots when the clock of its time zone is next put forward or back; absent when it never is, or for every"`
+	Waiting     Time         `json:"waiting,omitzero" doc:"the slot that waits for the end of what runs"`
+	LastSlot    Time         `json:"last_slot,omitzero" doc:"the last one that had a task …"`
+	LastTask    string       `json:"last_task,omitempty" doc:"… and its id"`
+	Error       string       `json:"error,omitempty" doc:"why a later slot could have no task"`
+	Begun       int64        `json:"begun" doc:"how many slots had a task"`
+	Skipped     int64        `json:"skipped" doc:"how many were passed over by catchup and overlap, or could have no task; of very many missed ones not all are counted"`
+	CreatedAt   Time         `json:"created_at"`
+	UpdatedAt   Time         `json:"updated_at" doc:"when it was changed by somebody"`
 }
 
 // SetSchedule answers a ScheduleSpec.
 type SetSchedule struct {
 	Schedule
-	Created bool   `json:"created" doc:"false when there was one of this name"`
-	Warning string `json:"warning,omitempty" doc:"what may not be what was meant"`
+	Created  bool     `json:"created" doc:"false when there was one of this name"`
+	Warnings []string `json:"warnings,omitempty" doc:"what may not be what was meant"`
+	Notes    []string `json:"notes,omitempty" doc:"what the expression does that may surprise"`
+}
+
+// ClockChange is when the clock of a time zone is put forward or back, and what becomes of slots then.
+type ClockChange struct {
+	At     Time   `json:"at"`
+	Before string `json:"before" doc:"what the wall clock has come to then, with its distance from UTC" example:"2026-10-25T03:00:00+02:00"`
+	After  string `json:"after" doc:"what it shows from then on" example:"2026-10-25T02:00:00+01:00"`
+	Note   string `json:"note" doc:"what that does to the slots" example:"in Europe/Berlin the clock is put back from 2026-10-25 03:00 to 2026-10-25 02:00: 2026-10-25 02:30 comes twice, and fires the first time"`
 }
 
 // Slot is a time at which a schedule fires.
@@ -62,7 +74,8 @@ type Slot struct {
 
 // Slots are the next ones.
 type Slots struct {
-	Items []Slot `json:"items" doc:"never null; fewer than asked for when there are no more"`
+	Items       []Slot       `json:"items" doc:"never null; fewer than asked for when there are no more"`
+	ClockChange *ClockChange `json:"clock_change,omitempty" doc:"the first change of the clock from then on; absent when there is none"`
 }
 
 // Trigger begins a task of a schedule now, whatever its slots and policies say.

@@ -70,13 +70,13 @@ func run(ctx context.Context, store string) (err error) {
 	return backfill(ctx, engine)
 }
 
-// preview tells when it fires around the night in which there is no 02:30.
+// preview prints when it fires around the night in which there is no 02:30.
 func preview(ctx context.Context, engine *troupe.Engine) error {
 	slots, err := engine.NextSlots(ctx, "report", 2, time.Date(2026, 3, 28, 0, 0, 0, 0, time.UTC))
 	if err != nil {
 		return err
 	}
-	for _, slot := range slots {
+	for _, slot := range slots.Items {
 		fmt.Println("fires at", slot.Local)
 		for _, note := range slot.Notes {
 			fmt.Println("  because", note)

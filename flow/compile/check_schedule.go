@@ -21,11 +21,15 @@ func (c *checker) schedule(s *define.Schedule, at *define.Place) {
 		rule, err = schedule.Read(spec)
 	}
 	var fault *schedule.Fault
-	switch {
-	case errors.As(err, &fault):
+	if errors.As(err, &fault) {
 		c.Errorf(at.Key(fault.Field), "%s", fault.Msg)
-	case rule.Warning() != "":
-		c.Warnf(at.Key("cron"), "%s", rule.Warning())
+	} else {
+		for _, warning := range rule.Warnings() {
+			c.Warnf(at.Key("cron"), "%s", warning)
+		}
+		for _, note := range rule.Notes() {
+			c.Notef(at.Key("cron"), "%s", note)
+		}
 	}
 	if _, err := (flow.Start{Params: s.Params}).Fit(c.plan, c.limits); err != nil {
 		c.Errorf(at.Key("params"), "no task could be started with them: %v", err)

@@ -6,12 +6,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/define"
 )
 
 func TestASchedulesFaultsHaveTheirPlaces(t *testing.T) {
 	for _, tt := range []struct{ name, schedule, want string }{
 		{"a text", `"30 2 * * *"`, ""},
 		{"all of it", `{cron: "30 2 * * mon-fri", timezone: Europe/Berlin, enabled: false, catchup: all, overlap: queue, jitter: 30s, start: 2026-01-01T00:00:00Z, end: "2027-01-01T00:00:00+01:00", params: {day: x}}`, ""},
+		{"dates are those of the zone", `{cron: "@hourly", timezone: Europe/Berlin, dst: once, start: 2026-01-01, end: 2026-02-01}`, ""},
+		{"no dst", `{cron: "@daily", dst: maybe}`, "schedule.dst"},
+		{"dst of an interval", `{every: 15m, dst: once}`, "schedule.dst"},
+		{"day or weekday", `"0 0 13 * fri"`, "note"},
 		{"an interval", `{every: 15m}`, ""},
 		{"no cron", `"at noon"`, "schedule.cron"},
 		{"no zone", `{cron: "@daily", timezone: Berlin}`, "schedule.timezone"},
@@ -25,6 +30,10 @@ func TestASchedulesFaultsHaveTheirPlaces(t *testing.T) {
 		switch tt.want {
 		case "":
 			require.Empty(t, problems, tt.name)
+		case "note":
+			require.Len(t, problems, 1)
+			require.Equal(t, define.SeverityNote, problems[0].Severity)
+			require.Contains(t, problems[0].Msg, "when one of them fits")
 		case "warning":
 			require.NoError(t, problems.Err())
 			require.Contains(t, problems[0].Msg, "Monday")

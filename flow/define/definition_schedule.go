@@ -14,13 +14,14 @@ type Schedule struct {
 	Cron     string          `json:"cron,omitempty"`     // minute, hour, day of the month, month and weekday, such as 30 2 * * 1-5; with seconds a sixth field in front; or a word such as @daily
 	Every    Duration        `json:"every,omitzero"`     // in place of cron: a slot each such time
 	Timezone string          `json:"timezone,omitempty"` // of cron, such as Europe/Berlin; "" = UTC
+	DST      string          `json:"dst,omitempty"`      // what becomes of times that come twice (once, twice) and of those that do not exist (skip, shift) where the clock is put back or forward, such as once,shift; absent = what suits cron
 	Enabled  *bool           `json:"enabled,omitempty"`  // false: it does not fire; absent = as it was, a new one fires
 	CatchUp  string          `json:"catchup,omitempty"`  // what becomes of slots that nobody looked at in time: the last one of them fires (one, the default), none, or all
 	Overlap  string          `json:"overlap,omitempty"`  // what becomes of a slot while a task of the schedule runs: it fires (allow, the default), it is skipped, one waits (queue), or what runs is canceled
 	Params   json.RawMessage `json:"params,omitempty"`   // what its tasks are started with
 	Jitter   Duration        `json:"jitter,omitzero"`    // how much later than its slot a task may begin
-	Start    string          `json:"start,omitempty"`    // no slot is before it, such as 2026-01-31T00:00:00Z
-	End      string          `json:"end,omitempty"`      // all slots are before it
+	Start    string          `json:"start,omitempty"`    // no slot is before it, such as 2026-01-31T00:00:00Z; a date is its midnight in the time zone
+	End      string          `json:"end,omitempty"`      // all slots are before it, likewise
 }
 
 func (s *Schedule) decode(from decoder, v value, at *Place) {
@@ -33,7 +34,11 @@ func (s *Schedule) decode(from decoder, v value, at *Place) {
 
 // Spec is what it comes to. What is wrong with it is told as a *schedule.Fault.
 func (s *Schedule) Spec() (spec schedule.Spec, err error) {
-	spec = schedule.Spec{Cron: s.Cron, EveryMS: s.Every.MS, Timezone: s.Timezone, CatchUp: schedule.CatchUp(s.CatchUp), Overlap: schedule.Overlap(s.Overlap), JitterMS: s.Jitter.MS}
+	spec = schedule.Spec{Cron: s.Cron, EveryMS: s.Every.MS, Timezone: s.Timezone, DST: s.DST, CatchUp: schedule.CatchUp(s.CatchUp), Overlap: schedule.Overlap(s.Overlap), JitterMS: s.Jitter.MS}
+	zone, err := schedule.Zone(s.Timezone)
+	if err != nil {
+		zone = time.UTC // told by who reads the spec
+	}
 	for field, from := range map[string]struct {
 		text string
 		to   *int64
@@ -41,9 +46,9 @@ func (s *Schedule) Spec() (spec schedule.Spec, err error) {
 		if from.text == "" {
 			continue
 		}
-		at, err := time.Parse(time.RFC3339, from.text)
-		if err != nil {
-			return spec, &schedule.Fault{Field: field, Msg: "is no time: write one such as 2026-01-31T00:00:00Z or 2026-01-31T00:00:00+01:00"}
+		at, _, ok := schedule.ParseTime(from.text, zone)
+		if !ok {
+			return spec, &schedule.Fault{Field: field, Msg: "is no time: write one such as 2026-01-31 (midnight in the time zone), 2026-01-31T00:00:00Z or 2026-01-31T00:00:00+01:00"}
 		}
 		*from.to = at.UnixMilli()
 	}

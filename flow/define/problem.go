@@ -14,7 +14,7 @@ import (
 type Severity string
 
 // A definition with an error is refused; a warning says that something may not be what was meant, a note that something
-// could not be checked where this was done.
+// could not be checked where this was done, or does what may surprise.
 const (
 	SeverityError   Severity = "error"
 	SeverityWarning Severity = "warning"

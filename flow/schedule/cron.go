@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"errors"
 	"fmt"
 	"math/bits"
 	"strconv"
@@ -13,6 +14,9 @@ type cron struct {
 	second, minute, hour, day, month, weekday uint64
 	anyDay, anyWeekday                        bool // written with a star: then the other one decides alone
 	numbered                                  bool // six fields, and a weekday by its number
+	everyHour                                 bool
+	stepped                                   bool     // the minute or second is written with a star, a step or a range
+	uneven                                    []string // what to know of steps that do not divide their fields, such as */40
 }
 
 // field is one of a cron expression.
@@ -20,6 +24,7 @@ type field struct {
 	name      string
 	low, high int
 	words     []string // for the numbers from low on
+	whole     string   // what begins anew behind high; "" where its length differs
 }
 
 var (
@@ -27,7 +32,8 @@ var (
 	weekdays = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
 
 	fields = []field{
-		{"second", 0, 59, nil}, {"minute", 0, 59, nil}, {"hour", 0, 23, nil}, {"day of the month", 1, 31, nil}, {"month", 1, 12, months}, {"weekday", 0, 7, weekdays},
+		{"second", 0, 59, nil, "minute"}, {"minute", 0, 59, nil, "hour"}, {"hour", 0, 23, nil, "day"},
+		{"day of the month", 1, 31, nil, ""}, {"month", 1, 12, months, ""}, {"weekday", 0, 7, weekdays, ""},
 	}
 )
 
@@ -41,6 +47,9 @@ func parseCron(text string) (*cron, error) {
 	if long, ok := shorthands[strings.ToLower(strings.TrimSpace(text))]; ok {
 		text = long
 	}
+	if err := checkCrontab(text); err != nil {
+		return nil, err
+	}
 	parts := strings.Fields(text)
 	six := len(parts) == len(fields)
 	switch {
@@ -52,18 +61,87 @@ func parseCron(text string) (*cron, error) {
 		return nil, fmt.Errorf("%.80q has %d fields: write minute, hour, day of the month, month and weekday, such as 30 2 * * 1-5; with seconds a sixth one in front", text, len(parts))
 	}
 	c := &cron{}
+	if err := checkDialect(parts); err != nil {
+		return nil, err
+	}
 	for i, set := range []*uint64{&c.second, &c.minute, &c.hour, &c.day, &c.month, &c.weekday} {
 		var err error
 		if *set, err = fields[i].parse(parts[i]); err != nil {
 			return nil, err
 		}
+		c.uneven = append(c.uneven, fields[i].unevenSteps(parts[i])...)
 	}
+	c.everyHour = c.hour == 1<<24-1
+	c.stepped = strings.ContainsAny(parts[0]+parts[1], "*/-")
 	if c.weekday&(1<<7) != 0 { // Sunday, too
 		c.weekday |= 1
 	}
 	c.anyDay, c.anyWeekday = strings.HasPrefix(parts[3], "*"), strings.HasPrefix(parts[5], "*")
 	c.numbered = six && !c.anyWeekday && strings.ContainsAny(parts[5], "0123456789")
 	return c, nil
+}
+
+// checkCrontab refuses what crontabs and their libraries write around an expression.
+func checkCrontab(text string) error {
+	for _, before := range []string{"CRON_TZ=", "TZ="} {
+		if zone, ok := strings.CutPrefix(strings.TrimSpace(text), before); ok {
+			zone, rest, _ := strings.Cut(zone, " ")
+			return fmt.Errorf("%s is not a part of an expression: write timezone: %.60s, and %.80q as the expression", before, zone, strings.TrimSpace(rest))
+		}
+	}
+	if strings.EqualFold(strings.TrimSpace(text), "@reboot") {
+		return errors.New("there is no @reboot: a schedule knows nothing of the start of members; start the task from what starts the member")
+	}
+	return nil
+}
+
+// checkDialect refuses signs that only other programs know, with what to write for them.
+func checkDialect(parts []string) error {
+	for i, f := range fields {
+		text := strings.ToUpper(parts[i])
+		day, weekday := f.name == "day of the month", f.name == "weekday"
+		switch {
+		case strings.Contains(text, "?"):
+			return fmt.Errorf("the %s %.40q: ? is of Quartz: write *", f.name, parts[i])
+		case strings.Contains(text, "#"):
+			return fmt.Errorf("the %s %.40q: # (the nth weekday of a month) is not supported: fire each such weekday, and have the flow check the day of its slot (the first one is on a day from 1 to 7)", f.name, parts[i])
+		case (day || weekday) && lastDay(text):
+			return fmt.Errorf("the %s %.40q: L (the last day) is not supported: write 28-31 for the day of the month, and have the flow check whether the next day is a first", f.name, parts[i])
+		case day && strings.ContainsAny(text, "W"):
+			return fmt.Errorf("the %s %.40q: W (the nearest working day) is not supported: write the days that it may come to, and have the flow check which it is", f.name, parts[i])
+		case text == "H" || strings.HasPrefix(text, "H/") || strings.HasPrefix(text, "H("):
+			return fmt.Errorf("the %s %.40q: H is of Jenkins: write a number, and set jitter to spread tasks", f.name, parts[i])
+		}
+	}
+	return nil
+}
+
+// lastDay reports whether a field has the L of Quartz, such as L, L-3, 5L or LW; names of days have none.
+func lastDay(text string) bool {
+	for part := range strings.SplitSeq(text, ",") {
+		if part == "LW" || part == "L" || strings.HasPrefix(part, "L-") || len(part) == 2 && part[1] == 'L' {
+			return true
+		}
+	}
+	return false
+}
+
+// unevenSteps says of steps over a whole field that do not divide it that the last one is shorter.
+func (f *field) unevenSteps(text string) (notes []string) {
+	if f.whole == "" {
+		return nil
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		every, ok := strings.CutPrefix(part, "*/")
+		step, err := strconv.Atoi(every)
+		if !ok || err != nil || (f.high+1)%step == 0 {
+			continue
+		}
+		last := f.high / step * step
+		notes = append(notes, fmt.Sprintf("the %s %s counts anew from 0 in each %s: the last one is at %d, and the next one %d %ss later; every, such as %d%s, keeps its distance",
+			f.name, part, f.whole, last, f.high+1-last, f.name, step, f.name[:1]))
+	}
+	return notes
 }
 
 func (f *field) parse(text string) (set uint64, err error) {
@@ -136,10 +214,13 @@ func (f *field) names() string {
 // horizon is how far ahead is looked. The 29th of February on a given weekday comes back after forty years at most.
 const horizon = 41
 
-// after is the first time of the wall clock behind another one that fits; wall clocks are written as times in UTC.
-func (c *cron) after(wall time.Time) (time.Time, bool) {
-	wall = wall.Truncate(time.Second).Add(time.Second)
-	for last := wall.AddDate(horizon, 0, 0); wall.Before(last); {
+// next returns the first time of the wall clock that fits, from one time on and before another.
+// Wall clocks are written as times in UTC.
+func (c *cron) next(wall, before time.Time) (time.Time, bool) {
+	if whole := wall.Truncate(time.Second); whole.Before(wall) {
+		wall = whole.Add(time.Second)
+	}
+	for wall.Before(before) {
 		switch {
 		case c.month&(1<<wall.Month()) == 0:
 			wall = time.Date(wall.Year(), wall.Month()+1, 1, 0, 0, 0, 0, time.UTC)
@@ -158,6 +239,15 @@ func (c *cron) after(wall time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
+// within returns the first and the last time of the wall clock in a gap that fit. False: none does.
+func (c *cron) within(from, to time.Time) (first, last time.Time, ok bool) {
+	first, ok = c.next(from, to)
+	for at, more := first, ok; more; at, more = c.next(at.Add(time.Second), to) {
+		last = at
+	}
+	return first, last, ok
+}
+
 // onTo goes from a number that does not fit to the next one that does, or to the first one after the last.
 func onTo(set uint64, number, all int, wall time.Time, unit time.Duration) time.Time {
 	next := min(number+bits.TrailingZeros64(set>>number), all)
@@ -173,8 +263,8 @@ func (c *cron) on(wall time.Time) bool {
 	return day || weekday
 }
 
-// meant names the weekdays of an expression.
-func (c *cron) meant() string {
+// weekdayNames returns the weekdays of an expression.
+func (c *cron) weekdayNames() string {
 	var names []string
 	for set := c.weekday &^ (1 << 7); set != 0; set &= set - 1 {
 		names = append(names, time.Weekday(bits.TrailingZeros64(set)).String())

@@ -12,10 +12,10 @@ type Time struct {
 	Notes []string // what the wall clock has to do with it, such as times before it that do not exist
 }
 
-// maxNotes is how many times are told that do not exist.
+// maxNotes is how many gaps are told of before a slot.
 const maxNotes = 3
 
-// Preview tells the next slots behind a time, and what becomes of times that do not exist or come twice.
+// Preview returns the next slots after a time, with what becomes of times that do not exist or come twice.
 func (r *Rule) Preview(after int64, most int) []Time {
 	times := []Time{}
 	for len(times) < most {
@@ -25,14 +25,29 @@ func (r *Rule) Preview(after int64, most int) []Time {
 		}
 		after = t.slot
 		local := time.UnixMilli(t.slot).In(r.zone)
-		shown := Time{Slot: t.slot, Local: local.Format("2006-01-02T15:04:05Z07:00")}
-		for _, wall := range t.absent {
-			shown.Notes = append(shown.Notes, fmt.Sprintf("%s does not exist in %s, since the clock is put forward: it is left out", wall.Format("2006-01-02 15:04:05"), r.zone))
-		}
-		if t.twice {
-			shown.Notes = append(shown.Notes, fmt.Sprintf("%s comes twice in %s, since the clock is put back: it fires the first time", local.Format("2006-01-02 15:04:05"), r.zone))
-		}
-		times = append(times, shown)
+		times = append(times, Time{Slot: t.slot, Local: local.Format(localForm), Notes: r.notes(&t, local)})
 	}
 	return times
+}
+
+// notes says what the wall clock has to do with a slot.
+func (r *Rule) notes(t *tick, local time.Time) (notes []string) {
+	for _, g := range t.gaps {
+		first, last, _ := r.cron.within(g.from, g.to)
+		times, one := clockText(first), first.Equal(last)
+		if !one {
+			times += " to " + clockText(last)
+		}
+		notes = append(notes, fmt.Sprintf("in %s the clock is put forward: %s %s", r.zone, times, r.fate(true, one, clockText(g.to))))
+	}
+	clock := clockText(local)
+	switch {
+	case t.shown == firstShowing && !r.dst.twice:
+		notes = append(notes, fmt.Sprintf("in %s the clock is put back: %s comes twice, and fires the first time", r.zone, clock))
+	case t.shown == firstShowing:
+		notes = append(notes, fmt.Sprintf("in %s the clock is put back: %s comes twice, and fires both times, first now", r.zone, clock))
+	case t.shown == secondShowing:
+		notes = append(notes, fmt.Sprintf("in %s the clock was put back: %s has fired before, and fires again", r.zone, clock))
+	}
+	return notes
 }

@@ -11,44 +11,14 @@ type Rule struct {
 	spec Spec
 	cron *cron // nil: every
 	zone *time.Location
-}
-
-// reach is more than any two zones are apart, or a clock was ever put forward or back.
-const reach = 27 * time.Hour
-
-// instant is when the wall clock of a zone first shows a time. False: it never does, it was put forward over it.
-// It looks once wherever the distance from UTC may be another one. At the end of a leap year Go tells an end that has passed (it counts 365 days): then it looks again an hour later.
-func instant(wall time.Time, zone *time.Location) (first time.Time, shown, again bool) {
-	for at := wall.Add(-reach).In(zone); ; {
-		_, offset := at.Zone()
-		candidate := wall.Add(-time.Duration(offset) * time.Second).In(zone)
-		if _, there := candidate.Zone(); there == offset {
-			switch {
-			case !shown:
-				first, shown = candidate, true
-			case !candidate.Equal(first):
-				again = true
-				if candidate.Before(first) {
-					first = candidate
-				}
-			}
-		}
-		_, end := at.ZoneBounds()
-		if !end.IsZero() && !end.After(at) {
-			end = at.Add(time.Hour)
-		}
-		if end.IsZero() || end.After(wall.Add(reach)) {
-			return first, shown, again
-		}
-		at = end
-	}
+	dst  dst
 }
 
 // tick is a slot, and what the wall clock has to do with it.
 type tick struct {
-	slot   int64
-	twice  bool        // the wall clock shows it twice
-	absent []time.Time // times of the wall clock before it that do not exist
+	slot  int64
+	shown showing
+	gaps  []gap // which held times of the expression, since the slot before
 }
 
 // Next is the first slot behind a time. False: there is none any more.
@@ -76,25 +46,39 @@ func (r *Rule) nextEvery(after int64) int64 {
 	return r.spec.StartAt + (since/every+1)*every
 }
 
-// nextCron goes through the times of the wall clock. Where that was put back, the first ones may have been shown before.
+// nextCron returns the first slot of an expression after a time. It goes from one change of the wall clock to the next.
 func (r *Rule) nextCron(after int64) (t tick, ok bool) {
-	at := time.UnixMilli(after).In(r.zone)
-	wall := time.Date(at.Year(), at.Month(), at.Day(), at.Hour(), at.Minute(), at.Second(), 0, time.UTC)
-	for {
-		if wall, ok = r.cron.after(wall); !ok {
-			return t, false
+	at := time.UnixMilli(after + 1).In(r.zone)
+	for last := at.AddDate(horizon, 0, 0); at.Before(last); {
+		s, end := spanAt(at), last
+		if !s.to.IsZero() {
+			end = s.to
 		}
-		first, shown, again := instant(wall, r.zone)
-		switch {
-		case !shown:
-			if len(t.absent) < maxNotes {
-				t.absent = append(t.absent, wall)
-			}
-		case first.UnixMilli() > after:
-			t.slot, t.twice = first.UnixMilli(), again
+		if repeated := s.repeatedUntil(); !r.dst.twice && at.Before(repeated) {
+			at = repeated
+		}
+		if wall, ok := r.cron.next(s.wall(at), s.wall(end)); ok {
+			t.slot, t.shown = wall.Add(-s.offset).UnixMilli(), s.shows(wall)
 			return t, true
 		}
+		if g, ok := s.gap(); ok && r.holds(g) {
+			if len(t.gaps) < maxNotes {
+				t.gaps = append(t.gaps, g)
+			}
+			if r.dst.shift {
+				t.slot = end.UnixMilli()
+				return t, true
+			}
+		}
+		at = end
 	}
+	return t, false
+}
+
+// holds reports whether a gap takes times of the expression away.
+func (r *Rule) holds(g gap) bool {
+	_, ok := r.cron.next(g.from, g.to)
+	return ok
 }
 
 // Fires is when the task of a slot is begun: by its jitter later, which is the same whoever computes it.

@@ -1,8 +1,10 @@
 package schedule
 
 import (
+	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,77 +28,112 @@ func at(t testing.TB, text string) int64 {
 // four zones: put forward and back by an hour, north of the equator; by half an hour, south of it; and never.
 var four = []string{"Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata"}
 
-// wallClock is what the clock of a zone shows at a time.
-type wallClock struct {
+// face is a time, and what the wall clock of a zone shows then.
+type face struct {
 	at   int64
 	wall time.Time
+	seen bool // the wall clock has shown it before
 }
 
-// shown goes through a year in steps of five minutes, and keeps when the wall clock shows each time first. It knows nothing of zones but what the clock shows.
-func shown(zone *time.Location, year int) (faces []wallClock) {
-	seen := map[[4]int]bool{}
+// faces goes through a year in steps of five minutes. It knows nothing of zones but what their clocks show.
+// absent holds the times that the wall clock leaves out, each with the moment at which it does so.
+func faces(zone *time.Location, year int) (shown, absent []face) {
+	seen := map[string]bool{}
+	var before time.Time
 	from, to := time.Date(year, 1, 1, 0, 0, 0, 0, zone), time.Date(year+1, 1, 1, 0, 0, 0, 0, zone)
 	for at := from; at.Before(to); at = at.Add(5 * time.Minute) {
-		wall := at.In(zone)
-		if face := [4]int{int(wall.Month()), wall.Day(), wall.Hour(), wall.Minute()}; !seen[face] {
-			seen[face] = true
-			faces = append(faces, wallClock{at.UnixMilli(), wall})
+		text := at.In(zone).Format(time.DateTime)
+		wall, _ := time.Parse(time.DateTime, text)
+		for gone := before.Add(5 * time.Minute); !before.IsZero() && gone.Before(wall); gone = gone.Add(5 * time.Minute) {
+			absent = append(absent, face{at: at.UnixMilli(), wall: gone})
 		}
+		shown = append(shown, face{at.UnixMilli(), wall, seen[text]})
+		seen[text], before = true, wall
 	}
-	return faces
+	return shown, absent
 }
 
-func TestOverAYearASlotIsWhatTheWallClockShowsFirst(t *testing.T) {
-	expressions := map[string]func(time.Time) bool{
-		"30 2 * * *":     func(w time.Time) bool { return w.Hour() == 2 && w.Minute() == 30 },
-		"45 1 * * *":     func(w time.Time) bool { return w.Hour() == 1 && w.Minute() == 45 },
-		"*/15 * * * *":   func(w time.Time) bool { return w.Minute()%15 == 0 },
-		"10 0-3 * * SUN": func(w time.Time) bool { return w.Minute() == 10 && w.Hour() <= 3 && w.Weekday() == time.Sunday },
-		"0 3 * * 7":      func(w time.Time) bool { return w.Minute() == 0 && w.Hour() == 3 && w.Weekday() == time.Sunday },
-		"55 23 31 * *":   func(w time.Time) bool { return w.Minute() == 55 && w.Hour() == 23 && w.Day() == 31 },
-		"5 4 13 * 5":     func(w time.Time) bool { return w.Minute() == 5 && w.Hour() == 4 && (w.Day() == 13 || w.Weekday() == 5) },
-		"0 20 1,2 2 2-3,5": func(w time.Time) bool {
+func TestOverAYearSlotsAreWhatTheWallClockShows(t *testing.T) {
+	type meaning struct {
+		fits         func(time.Time) bool
+		twice, shift bool // by itself
+	}
+	expressions := map[string]meaning{
+		"30 2 * * *":     {func(w time.Time) bool { return w.Hour() == 2 && w.Minute() == 30 }, false, true},
+		"0,30 1,2 * * *": {func(w time.Time) bool { return w.Minute()%30 == 0 && (w.Hour() == 1 || w.Hour() == 2) }, false, true},
+		"45 1 * * *":     {func(w time.Time) bool { return w.Hour() == 1 && w.Minute() == 45 }, false, true},
+		"0 */2 * * *":    {func(w time.Time) bool { return w.Minute() == 0 && w.Hour()%2 == 0 }, false, true},
+		"*/15 * * * *":   {func(w time.Time) bool { return w.Minute()%15 == 0 }, true, false},
+		"5 * * * *":      {func(w time.Time) bool { return w.Minute() == 5 }, true, false},
+		"5 0-23 * * *":   {func(w time.Time) bool { return w.Minute() == 5 }, true, false},
+		"*/5 2 * * *":    {func(w time.Time) bool { return w.Hour() == 2 }, true, true},
+		"0-30/10 1-3 * * *": {func(w time.Time) bool {
+			return w.Minute()%10 == 0 && w.Minute() <= 30 && w.Hour() >= 1 && w.Hour() <= 3
+		}, true, true},
+		"10 0-3 * * SUN": {func(w time.Time) bool { return w.Minute() == 10 && w.Hour() <= 3 && w.Weekday() == time.Sunday }, false, true},
+		"0 3 * * 7":      {func(w time.Time) bool { return w.Minute() == 0 && w.Hour() == 3 && w.Weekday() == time.Sunday }, false, true},
+		"55 23 31 * *":   {func(w time.Time) bool { return w.Minute() == 55 && w.Hour() == 23 && w.Day() == 31 }, false, true},
+		"5 4 13 * 5":     {func(w time.Time) bool { return w.Minute() == 5 && w.Hour() == 4 && (w.Day() == 13 || w.Weekday() == 5) }, false, true},
+		"0 20 1,2 2 2-3,5": {func(w time.Time) bool {
 			return w.Minute() == 0 && w.Hour() == 20 && w.Month() == 2 && (w.Day() <= 2 || w.Weekday() == 2 || w.Weekday() == 3 || w.Weekday() == 5)
-		},
+		}, false, true},
 	}
 	for _, name := range four {
 		zone, err := Zone(name)
 		require.NoError(t, err)
-		faces := shown(zone, 2026)
-		for expression, meant := range expressions {
-			var want []int64
-			for _, face := range faces {
-				if meant(face.wall) {
-					want = append(want, face.at)
+		shown, absent := faces(zone, 2026)
+		for expression, m := range expressions {
+			for _, word := range []string{"", "once", "twice", "skip", "shift", "once,skip", "once shift", "skip,twice", "twice, shift"} {
+				twice := strings.Contains(word, "twice") || m.twice && !strings.Contains(word, "once")
+				shift := strings.Contains(word, "shift") || m.shift && !strings.Contains(word, "skip")
+				want := map[int64]bool{}
+				for _, f := range shown {
+					if m.fits(f.wall) && (twice || !f.seen) {
+						want[f.at] = true
+					}
 				}
+				for _, f := range absent {
+					if m.fits(f.wall) && shift {
+						want[f.at] = true
+					}
+				}
+				r := rule(t, Spec{Cron: expression, Timezone: name, DST: word})
+				got, more := r.Slots(time.Date(2026, 1, 1, 0, 0, 0, 0, zone).UnixMilli(), time.Date(2027, 1, 1, 0, 0, 0, 0, zone).UnixMilli(), 200_000)
+				require.False(t, more)
+				require.NotEmpty(t, got)
+				require.Equal(t, slices.Sorted(maps.Keys(want)), got, "%s in %s, dst %q", expression, name, word)
 			}
-			r := rule(t, Spec{Cron: expression, Timezone: name})
-			got, more := r.Slots(time.Date(2026, 1, 1, 0, 0, 0, 0, zone).UnixMilli(), time.Date(2027, 1, 1, 0, 0, 0, 0, zone).UnixMilli(), 100_000)
-			require.False(t, more)
-			require.True(t, slices.Equal(want, got), "%s in %s", expression, name)
-			require.NotEmpty(t, got)
 		}
 	}
 }
 
 func TestClocksThatArePutForwardAndBack(t *testing.T) {
 	for _, tt := range []struct {
-		name, zone, cron, from string
-		want                   []string
+		name, zone, cron, dst, from string
+		want                        []string
 	}{
-		{"02:30 does not exist", "Europe/Berlin", "30 2 * * *", "2026-03-28T00:00:00Z", []string{"2026-03-28T01:30:00Z", "2026-03-30T00:30:00Z"}},
-		{"02:30 comes twice", "Europe/Berlin", "30 2 * * *", "2026-10-24T10:00:00Z", []string{"2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"}},
-		{"asked between the two", "Europe/Berlin", "30 2 * * *", "2026-10-25T00:45:00Z", []string{"2026-10-26T01:30:00Z"}},
-		{"all of the hour that comes twice", "Europe/Berlin", "*/30 * * * *", "2026-10-25T00:00:00Z", []string{"2026-10-25T00:30:00Z", "2026-10-25T02:00:00Z"}},
-		{"west of Greenwich", "America/New_York", "30 2 * * *", "2026-03-07T12:00:00Z", []string{"2026-03-09T06:30:00Z"}},
-		{"west of Greenwich, back", "America/New_York", "30 1 * * *", "2026-10-31T12:00:00Z", []string{"2026-11-01T05:30:00Z", "2026-11-02T06:30:00Z"}},
-		{"half an hour forward", "Australia/Lord_Howe", "0,15,45 2 * * *", "2026-10-03T15:00:00Z", []string{"2026-10-03T15:45:00Z", "2026-10-04T15:00:00Z"}},
-		{"half an hour back", "Australia/Lord_Howe", "45 1 * * *", "2026-04-04T00:00:00Z", []string{"2026-04-04T14:45:00Z", "2026-04-05T15:15:00Z"}},
-		{"a day that does not exist", "Pacific/Apia", "0 12 * * *", "2011-12-29T22:30:00Z", []string{"2011-12-30T22:00:00Z"}},
-		{"the clock is never put forward", "Asia/Kolkata", "30 2 * * *", "2026-03-28T00:00:00Z", []string{"2026-03-28T21:00:00Z", "2026-03-29T21:00:00Z"}},
+		{"02:30 does not exist", "Europe/Berlin", "30 2 * * *", "", "2026-03-28T12:00:00Z", []string{"2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z"}},
+		{"02:30 is left out", "Europe/Berlin", "30 2 * * *", "skip", "2026-03-28T00:00:00Z", []string{"2026-03-28T01:30:00Z", "2026-03-30T00:30:00Z"}},
+		{"several are one slot at the end", "Europe/Berlin", "0,30 2,3 * * *", "", "2026-03-28T12:00:00Z", []string{"2026-03-29T01:00:00Z", "2026-03-29T01:30:00Z", "2026-03-30T00:00:00Z"}},
+		{"every other hour", "Europe/Berlin", "0 */2 * * *", "", "2026-03-28T23:00:00Z", []string{"2026-03-29T01:00:00Z", "2026-03-29T02:00:00Z"}},
+		{"every hour keeps its distance", "Europe/Berlin", "5 * * * *", "", "2026-03-28T23:30:00Z", []string{"2026-03-29T00:05:00Z", "2026-03-29T01:05:00Z"}},
+		{"02:30 comes twice", "Europe/Berlin", "30 2 * * *", "", "2026-10-24T10:00:00Z", []string{"2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"}},
+		{"02:30 fires twice", "Europe/Berlin", "30 2 * * *", "twice", "2026-10-24T10:00:00Z", []string{"2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z", "2026-10-26T01:30:00Z"}},
+		{"asked between the two", "Europe/Berlin", "30 2 * * *", "", "2026-10-25T00:45:00Z", []string{"2026-10-26T01:30:00Z"}},
+		{"a stepped hour goes through both", "Europe/Berlin", "*/30 * * * *", "", "2026-10-25T00:00:00Z", []string{"2026-10-25T00:30:00Z", "2026-10-25T01:00:00Z", "2026-10-25T01:30:00Z", "2026-10-25T02:00:00Z"}},
+		{"it stands still", "Europe/Berlin", "*/30 * * * *", "once", "2026-10-25T00:00:00Z", []string{"2026-10-25T00:30:00Z", "2026-10-25T02:00:00Z"}},
+		{"west of Greenwich", "America/New_York", "30 2 * * *", "", "2026-03-07T12:00:00Z", []string{"2026-03-08T07:00:00Z", "2026-03-09T06:30:00Z"}},
+		{"west of Greenwich, back", "America/New_York", "30 1 * * *", "", "2026-10-31T12:00:00Z", []string{"2026-11-01T05:30:00Z", "2026-11-02T06:30:00Z"}},
+		{"half an hour forward", "Australia/Lord_Howe", "0,15,45 2 * * *", "", "2026-10-03T15:00:00Z", []string{"2026-10-03T15:30:00Z", "2026-10-03T15:45:00Z", "2026-10-04T15:00:00Z"}},
+		{"half an hour back", "Australia/Lord_Howe", "45 1 * * *", "", "2026-04-04T00:00:00Z", []string{"2026-04-04T14:45:00Z", "2026-04-05T15:15:00Z"}},
+		{"midnight does not exist", "Africa/Cairo", "@daily", "", "2026-04-23T12:00:00Z", []string{"2026-04-23T22:00:00Z", "2026-04-24T21:00:00Z"}},
+		{"midnight comes twice", "America/Havana", "@daily", "", "2026-10-31T12:00:00Z", []string{"2026-11-01T04:00:00Z", "2026-11-02T05:00:00Z"}},
+		{"a day that does not exist", "Pacific/Apia", "0 12 * * *", "skip", "2011-12-29T22:30:00Z", []string{"2011-12-30T22:00:00Z"}},
+		{"a day that does not exist fires at its end", "Pacific/Apia", "0 12 * * *", "", "2011-12-29T22:30:00Z", []string{"2011-12-30T10:00:00Z", "2011-12-30T22:00:00Z"}},
+		{"the clock is never put forward", "Asia/Kolkata", "30 2 * * *", "", "2026-03-28T00:00:00Z", []string{"2026-03-28T21:00:00Z", "2026-03-29T21:00:00Z"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := rule(t, Spec{Cron: tt.cron, Timezone: tt.zone})
+			r := rule(t, Spec{Cron: tt.cron, Timezone: tt.zone, DST: tt.dst})
 			after := at(t, tt.from)
 			for _, want := range tt.want {
 				slot, ok := r.Next(after)
@@ -133,13 +170,52 @@ func TestTheEndOfALeapYearIsLikeThatOfAnyOther(t *testing.T) {
 }
 
 func TestThePreviewTellsWhatBecomesOfSuchTimes(t *testing.T) {
-	r := rule(t, Spec{Cron: "30 2 * * *", Timezone: "Europe/Berlin"})
-	spring := r.Preview(at(t, "2026-03-28T12:00:00Z"), 1)
-	require.Equal(t, []Time{{Slot: at(t, "2026-03-30T00:30:00Z"), Local: "2026-03-30T02:30:00+02:00",
-		Notes: []string{"2026-03-29 02:30:00 does not exist in Europe/Berlin, since the clock is put forward: it is left out"}}}, spring)
-	autumn := r.Preview(at(t, "2026-10-24T12:00:00Z"), 2)
-	require.Equal(t, []string{"2026-10-25 02:30:00 comes twice in Europe/Berlin, since the clock is put back: it fires the first time"}, autumn[0].Notes)
-	require.Empty(t, autumn[1].Notes)
+	for _, tt := range []struct{ cron, dst, from, local, want string }{
+		{"30 2 * * *", "", "2026-03-28T12:00:00Z", "2026-03-29T03:00:00+02:00", "in Europe/Berlin the clock is put forward: 2026-03-29 02:30 does not exist, and fires at 2026-03-29 03:00"},
+		{"30 2 * * *", "skip", "2026-03-28T12:00:00Z", "2026-03-30T02:30:00+02:00", "in Europe/Berlin the clock is put forward: 2026-03-29 02:30 does not exist, and is left out"},
+		{"0,30 2 * * *", "", "2026-03-28T12:00:00Z", "2026-03-29T03:00:00+02:00", "in Europe/Berlin the clock is put forward: 2026-03-29 02:00 to 2026-03-29 02:30 do not exist, and are one slot at 2026-03-29 03:00"},
+		{"*/15 * * * *", "", "2026-03-29T00:46:00Z", "2026-03-29T03:00:00+02:00", "in Europe/Berlin the clock is put forward: 2026-03-29 02:00 to 2026-03-29 02:45 do not exist, and are left out"},
+		{"30 2 * * *", "", "2026-10-24T12:00:00Z", "2026-10-25T02:30:00+02:00", "in Europe/Berlin the clock is put back: 2026-10-25 02:30 comes twice, and fires the first time"},
+		{"30 2 * * *", "twice", "2026-10-24T12:00:00Z", "2026-10-25T02:30:00+02:00", "in Europe/Berlin the clock is put back: 2026-10-25 02:30 comes twice, and fires both times, first now"},
+		{"30 2 * * *", "twice", "2026-10-25T00:30:00Z", "2026-10-25T02:30:00+01:00", "in Europe/Berlin the clock was put back: 2026-10-25 02:30 has fired before, and fires again"},
+		{"30 2 * * *", "", "2026-10-25T01:30:00Z", "2026-10-26T02:30:00+01:00", ""},
+	} {
+		times := rule(t, Spec{Cron: tt.cron, Timezone: "Europe/Berlin", DST: tt.dst}).Preview(at(t, tt.from), 1)
+		require.Equal(t, tt.local, times[0].Local, "%+v", tt)
+		require.Equal(t, tt.want, strings.Join(times[0].Notes, "; "), "%+v", tt)
+	}
+}
+
+func TestTheNextChangeOfTheClockIsTold(t *testing.T) {
+	for _, tt := range []struct{ cron, zone, dst, from, want string }{
+		{"30 2 * * *", "Europe/Berlin", "", "2026-01-01T00:00:00Z", "in Europe/Berlin the clock is put forward from 2026-03-29 02:00 to 2026-03-29 03:00: 2026-03-29 02:30 does not exist, and fires at 2026-03-29 03:00"},
+		{"*/15 * * * *", "Europe/Berlin", "", "2026-04-01T00:00:00Z", "in Europe/Berlin the clock is put back from 2026-10-25 03:00 to 2026-10-25 02:00: 2026-10-25 02:00 to 2026-10-25 02:45 come twice, and fire both times"},
+		{"30 2 * * *", "Europe/Berlin", "", "2026-04-01T00:00:00Z", "in Europe/Berlin the clock is put back from 2026-10-25 03:00 to 2026-10-25 02:00: 2026-10-25 02:30 comes twice, and fires the first time"},
+		{"0 9 * * *", "Europe/Berlin", "", "2026-04-01T00:00:00Z", "in Europe/Berlin the clock is put back from 2026-10-25 03:00 to 2026-10-25 02:00, which touches no slot"},
+		{"0 9 * * *", "Asia/Kolkata", "", "2026-04-01T00:00:00Z", ""},
+		{"0 9 * * *", "", "", "2026-04-01T00:00:00Z", ""},
+	} {
+		change, ok := rule(t, Spec{Cron: tt.cron, Timezone: tt.zone, DST: tt.dst}).NextChange(at(t, tt.from))
+		require.Equal(t, tt.want != "", ok, "%+v", tt)
+		require.Equal(t, tt.want, change.Note)
+	}
+	change, _ := rule(t, Spec{Cron: "@daily", Timezone: "Europe/Berlin"}).NextChange(at(t, "2026-01-01T00:00:00Z"))
+	require.Equal(t, []any{at(t, "2026-03-29T01:00:00Z"), "2026-03-29T02:00:00+01:00", "2026-03-29T03:00:00+02:00"}, []any{change.At, change.Before, change.After})
+	_, ok := rule(t, Spec{Cron: "@daily", Timezone: "Europe/Berlin", EndAt: at(t, "2026-03-29T01:00:00Z")}).NextChange(at(t, "2026-01-01T00:00:00Z"))
+	require.False(t, ok, "there is no slot any more")
+	_, ok = rule(t, Spec{EveryMS: 1000, Timezone: "Europe/Berlin"}).NextChange(0)
+	require.False(t, ok, "it does not matter to an interval")
+}
+
+func TestWhatAnExpressionDoesByItselfIsTold(t *testing.T) {
+	for expression, want := range map[string]string{
+		"*/15 * * * *": "twice,skip", "* * * * *": "twice,skip", "@hourly": "twice,skip", "*/15 0-5 * * *": "twice,shift", "*/10 30 2 * * *": "twice,shift",
+		"30 2 * * *": "once,shift", "0,30 2 * * *": "once,shift", "0 */2 * * *": "once,shift", "@daily": "once,shift",
+	} {
+		require.Equal(t, want, rule(t, Spec{Cron: expression}).DST(), expression)
+	}
+	require.Equal(t, "twice,shift", rule(t, Spec{Cron: "@daily", DST: "twice"}).DST())
+	require.Empty(t, rule(t, Spec{EveryMS: 1000}).DST())
 }
 
 func TestSecondsShorthandsAndIntervals(t *testing.T) {
@@ -190,6 +266,18 @@ func TestWhatMeansNothingIsRefusedWithTheFieldAndWhatToWrite(t *testing.T) {
 		{Spec{Cron: "@daily", Overlap: "wait"}, "overlap", "write allow, skip, queue or cancel_running"},
 		{Spec{Cron: "@daily", JitterMS: 1 + MaxJitter.Milliseconds()}, "jitter", "no more than 1h0m0s"},
 		{Spec{Cron: "@daily", StartAt: 5, EndAt: 5}, "end", "not behind start"},
+		{Spec{Cron: "@daily", DST: "thrice"}, "dst", "write once or twice"},
+		{Spec{Cron: "@daily", DST: "once,twice"}, "dst", "says both once and twice"},
+		{Spec{EveryMS: 1000, DST: "once"}, "dst", "leave it out"},
+		{Spec{Cron: "CRON_TZ=Europe/Berlin 0 9 * * *"}, "cron", `write timezone: Europe/Berlin, and "0 9 * * *" as the expression`},
+		{Spec{Cron: "TZ=UTC 0 9 * * *"}, "cron", "write timezone: UTC"},
+		{Spec{Cron: "@reboot"}, "cron", "knows nothing of the start of members"},
+		{Spec{Cron: "0 0 9 ? * mon"}, "cron", "? is of Quartz: write *"},
+		{Spec{Cron: "0 9 L * *"}, "cron", "write 28-31"},
+		{Spec{Cron: "0 9 * * 5L"}, "cron", "L (the last day) is not supported"},
+		{Spec{Cron: "0 9 * * fri#2"}, "cron", "# (the nth weekday of a month) is not supported"},
+		{Spec{Cron: "0 9 15W * *"}, "cron", "W (the nearest working day) is not supported"},
+		{Spec{Cron: "H 9 * * *"}, "cron", "H is of Jenkins"},
 	} {
 		_, err := Read(tt.spec)
 		var fault *Fault
@@ -200,9 +288,24 @@ func TestWhatMeansNothingIsRefusedWithTheFieldAndWhatToWrite(t *testing.T) {
 }
 
 func TestSixFieldsWithANumberedWeekdaySayWhichDayTheyMean(t *testing.T) {
-	require.Contains(t, rule(t, Spec{Cron: "0 0 9 * * 1"}).Warning(), "Monday")
+	require.Contains(t, rule(t, Spec{Cron: "0 0 9 * * 1"}).Warnings()[0], "Monday")
 	for _, fine := range []string{"0 9 * * 1", "0 0 9 * * mon", "0 0 9 * * *"} {
-		require.Empty(t, rule(t, Spec{Cron: fine}).Warning())
+		require.Empty(t, rule(t, Spec{Cron: fine}).Warnings())
+	}
+}
+
+func TestWhatMayNotBeMeantIsWarnedOf(t *testing.T) {
+	for _, tt := range []struct {
+		spec Spec
+		want string
+	}{
+		{Spec{Cron: "*/40 * * * *"}, "the minute */40 counts anew from 0 in each hour: the last one is at 40, and the next one 20 minutes later; every, such as 40m, keeps its distance"},
+		{Spec{Cron: "0 */5 * * *"}, "the hour */5 counts anew from 0 in each day: the last one is at 20, and the next one 4 hours later; every, such as 5h, keeps its distance"},
+		{Spec{Cron: "0 0 13 * fri"}, "both the day of the month and the weekday are set: as in crontab it fires when one of them fits, also each Friday; write * for one of them, or check the other one in the flow"},
+		{Spec{Cron: "@daily", DST: "twice"}, "dst means nothing in UTC, where no clock is put forward or back: set timezone, such as Europe/Berlin"},
+		{Spec{Cron: "*/15 */6 * * *"}, ""}, {Spec{Cron: "*/10 * * * * *"}, ""}, {Spec{Cron: "0 0 */2 * *"}, ""},
+	} {
+		require.Equal(t, tt.want, strings.Join(append(rule(t, tt.spec).Warnings(), rule(t, tt.spec).Notes()...), "; "), "%+v", tt.spec)
 	}
 }
 

@@ -41,11 +41,12 @@ const (
 )
 
 // Spec says when a schedule fires, and what becomes of slots that cannot fire at once. Nothing said about catchup is one, about overlap
-// allow, about the time zone UTC.
+// allow, about the time zone UTC, about dst what suits the expression (DST).
 type Spec struct {
 	Cron     string  `json:"cron,omitempty"`     // five fields, six with seconds, or a word such as @daily
 	EveryMS  int64   `json:"every_ms,omitempty"` // in place of it: a slot each such time, counted from StartAt or the beginning of 1970
 	Timezone string  `json:"timezone,omitempty"` // of the cron expression
+	DST      string  `json:"dst,omitempty"`      // of the cron expression: once or twice, skip or shift, or one of each, such as once,shift
 	CatchUp  CatchUp `json:"catchup,omitempty"`
 	Overlap  Overlap `json:"overlap,omitempty"`
 	JitterMS int64   `json:"jitter_ms,omitempty"` // how much later than its slot a task may begin
@@ -99,16 +100,22 @@ func Read(s Spec) (*Rule, error) {
 		if r.cron, err = parseCron(s.Cron); err != nil {
 			return nil, faulty("cron", "%v", err)
 		}
+		if r.dst, err = readDST(s.DST, dstOf(r.cron)); err != nil {
+			return nil, faulty("dst", "%v", err)
+		}
 	case s.EveryMS == 0:
 		return nil, faulty("cron", "nothing says when it fires: write cron, such as 30 2 * * *, or every, such as 15m")
 	case s.EveryMS < MinEvery.Milliseconds():
 		return nil, faulty("every", "is shorter than %s", MinEvery)
+	case s.DST != "":
+		return nil, faulty("dst", "means nothing beside every, for which clocks that are put forward or back do not matter: leave it out")
 	}
 	if err := s.checkRest(); err != nil {
 		return nil, err
 	}
 	if r.cron != nil {
-		if _, ok := r.cron.after(time.Unix(0, 0).UTC()); !ok {
+		epoch := time.Unix(0, 0).UTC()
+		if _, ok := r.cron.next(epoch, epoch.AddDate(horizon, 0, 0)); !ok {
 			return nil, faulty("cron", "%.80q names a day that never comes", s.Cron)
 		}
 	}
@@ -137,12 +144,37 @@ func (s *Spec) checkRest() error {
 	return nil
 }
 
-// Warning is what may not be what was meant, "" when nothing is: other programs with a field for seconds count weekdays from 1 = Sunday.
-func (r *Rule) Warning() string {
-	if r.cron == nil || !r.cron.numbered {
+// DST returns what becomes of times that come twice, and of those that do not exist, such as once,shift; "" for every.
+func (r *Rule) DST() string {
+	if r.cron == nil {
 		return ""
 	}
-	return fmt.Sprintf("weekdays count from 0 = Sunday, as in crontab: this one means %s; names such as mon say it for everybody", r.cron.meant())
+	return r.dst.String()
+}
+
+// Warnings returns what is probably not meant.
+func (r *Rule) Warnings() (list []string) {
+	if r.cron == nil {
+		return nil
+	}
+	if r.cron.numbered { // other programs with a field for seconds count from 1 = Sunday
+		list = append(list, fmt.Sprintf("weekdays count from 0 = Sunday, as in crontab: this one means %s; names such as mon say it for everybody", r.cron.weekdayNames()))
+	}
+	if r.spec.DST != "" && r.zone == time.UTC {
+		list = append(list, "dst means nothing in UTC, where no clock is put forward or back: set timezone, such as Europe/Berlin")
+	}
+	return list
+}
+
+// Notes returns what an expression does that may surprise, though it is as in crontab.
+func (r *Rule) Notes() (list []string) {
+	if r.cron == nil {
+		return nil
+	}
+	if !r.cron.anyDay && !r.cron.anyWeekday {
+		list = append(list, fmt.Sprintf("both the day of the month and the weekday are set: as in crontab it fires when one of them fits, also each %s; write * for one of them, or check the other one in the flow", r.cron.weekdayNames()))
+	}
+	return append(list, r.cron.uneven...)
 }
 
 // Key is what a task is started with for a slot, so that there is one of them.

@@ -80,8 +80,12 @@ var instants = kong.TypeMapper(reflect.TypeFor[time.Time](), kong.MapperFunc(fun
 	}
 	t, ok := parseTime(text)
 	if !ok {
-		return fmt.Errorf("%q is no time: write it like 2026-01-31 or 2026-01-31T02:30:00Z", text)
+		return notTime(text)
 	}
 	target.Set(reflect.ValueOf(t))
 	return nil
 }))
+
+func notTime(text string) error {
+	return fmt.Errorf("%q is no time: write it like 2026-01-31 or 2026-01-31T02:30:00Z", text)
+}

@@ -104,7 +104,7 @@ func (e edition) run(ctx context.Context, args []string, stdin io.Reader, stdout
 func (e edition) parser(commands any, options ...kong.Option) *kong.Kong {
 	parser, err := kong.New(commands, append(options, kong.Name(e.name),
 		kong.Description("Troupe is a durable workflow engine. Run \""+e.name+" demo\" to see it work."),
-		durations, instants, kong.ConfigureHelp(kong.HelpOptions{Compact: true}))...)
+		durations, instants, zonedTimes, kong.ConfigureHelp(kong.HelpOptions{Compact: true}))...)
 	if err != nil {
 		panic(fmt.Sprintf("the command line's model is wrong: %v", err))
 	}

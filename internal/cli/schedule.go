@@ -11,6 +11,7 @@ import (
 
 	"github.com/troupe-engine/troupe/api/client"
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow/schedule"
 )
 
 type scheduleCmd struct {
@@ -94,6 +95,7 @@ func (c *scheduleShowCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	fmt.Fprintln(a.stdout)
+	slots.ClockChange = nil // said above
 	return printSlots(a, slots)
 }
 
@@ -106,18 +108,30 @@ func printSchedule(a *app, s *wire.Schedule) error {
 	for _, name := range slices.Sorted(maps.Keys(s.Labels)) {
 		labels = append(labels, name+"="+s.Labels[name])
 	}
-	return printFields(a.stdout, "Schedule", s.Name, "Flow", s.Flow, "When", whenOf(s), "Time zone", s.Timezone, "State", stateOfSchedule(s), "Source", source,
+	return printFields(a.stdout, "Schedule", s.Name, "Flow", s.Flow, "When", whenOf(s), "Time zone", s.Timezone, "DST", s.DST, "State", stateOfSchedule(s), "Source", source,
 		"Catch-up", s.CatchUp, "Overlap", s.Overlap, "Jitter", s.Jitter, "Start", moment(s.Start), "End", moment(s.End), "Params", string(s.Params), "Labels", strings.Join(labels, ", "),
-		"Next", moment(s.Next), "Waiting", moment(s.Waiting), "Last", moment(s.LastSlot), "Last task", s.LastTask, "Begun", fmt.Sprint(s.Begun), "Skipped", fmt.Sprint(s.Skipped),
+		"Next", moment(s.Next), "Clock change", changeText(s.ClockChange), "Waiting", moment(s.Waiting), "Last", moment(s.LastSlot), "Last task", s.LastTask, "Begun", fmt.Sprint(s.Begun), "Skipped", fmt.Sprint(s.Skipped),
 		"Error", s.Error)
 }
 
-func printSlots(a *app, slots []wire.Slot) error {
-	rows := make([][]string, len(slots))
-	for i, s := range slots {
+// changeText says what becomes of slots at a change of the clock; "" when there is none.
+func changeText(change *wire.ClockChange) string {
+	if change == nil {
+		return ""
+	}
+	return change.Note
+}
+
+func printSlots(a *app, slots *wire.Slots) error {
+	rows := make([][]string, len(slots.Items))
+	for i, s := range slots.Items {
 		rows[i] = []string{instant(s.Slot), s.Local, strings.Join(s.Notes, "; ")}
 	}
-	return printTable(a.stdout, []string{"SLOT", "WALL CLOCK", "NOTES"}, rows)
+	if err := printTable(a.stdout, []string{"SLOT", "WALL CLOCK", "NOTES"}, rows); err != nil || slots.ClockChange == nil {
+		return err
+	}
+	_, err := fmt.Fprintf(a.stdout, "\nClock change: %s\n", clean(slots.ClockChange.Note))
+	return err
 }
 
 // timing are the flags that say when a schedule fires.
@@ -125,13 +139,19 @@ type timing struct {
 	Cron     string        `xor:"when" placeholder:"EXPRESSION" help:"Minute, hour, day of the month, month and weekday, such as '30 2 * * mon-fri'; with seconds a sixth field in front; or @hourly, @daily, @weekly, @monthly, @yearly."`
 	Every    time.Duration `xor:"when" placeholder:"DURATION" help:"A slot each such time, such as 15m."`
 	Timezone string        `placeholder:"ZONE" help:"Of the expression, such as Europe/Berlin; UTC by default."`
+	DST      string        `name:"dst" placeholder:"WORDS" help:"What becomes of times that come twice (once, twice) and of those that do not exist (skip, shift) when the clock is put back or forward, such as once,shift; by default what suits the expression."`
 	Jitter   time.Duration `placeholder:"DURATION" help:"How much later than its slot a task may begin."`
-	Start    time.Time     `placeholder:"TIME" help:"No slot is before it (RFC 3339, or a date)."`
-	End      time.Time     `placeholder:"TIME" help:"All slots are before it (RFC 3339, or a date)."`
+	Start    zonedTime     `placeholder:"TIME" help:"No slot is before it (RFC 3339, or a date in the time zone)."`
+	End      zonedTime     `placeholder:"TIME" help:"All slots are before it (RFC 3339, or a date in the time zone)."`
 }
 
-func (t *timing) spec() wire.ScheduleSpec {
-	return wire.ScheduleSpec{Cron: t.Cron, Every: durationText(t.Every), Timezone: t.Timezone, Jitter: durationText(t.Jitter), Start: wire.Time{Time: t.Start}, End: wire.Time{Time: t.End}}
+func (t *timing) spec(a *app) (spec wire.ScheduleSpec, err error) {
+	times, err := a.inZone(t.Timezone, zonedFlag{"start", t.Start}, zonedFlag{"end", t.End})
+	if err != nil {
+		return spec, err
+	}
+	return wire.ScheduleSpec{Cron: t.Cron, Every: durationText(t.Every), Timezone: t.Timezone, DST: t.DST, Jitter: durationText(t.Jitter),
+		Start: wire.Time{Time: times[0]}, End: wire.Time{Time: times[1]}}, nil
 }
 
 func durationText(d time.Duration) string {
@@ -156,7 +176,7 @@ type scheduleSetCmd struct {
 // Help says what a slot comes to.
 func (scheduleSetCmd) Help() string {
 	return `Each slot has one task, whatever happens to members meanwhile. All of the schedule is set: what is left out is as by default, but whether it is enabled stays as it was.
-Times that do not exist, because the clock is put forward, are left out; those that come twice fire the first time: troupe schedule next shows both.`
+Where the clock of the time zone is put forward or back, nothing is lost: the answer says what the next change does, troupe schedule next shows it, and --dst says otherwise.`
 }
 
 func (c *scheduleSetCmd) Run(ctx context.Context, a *app) error {
@@ -167,7 +187,10 @@ func (c *scheduleSetCmd) Run(ctx context.Context, a *app) error {
 	if c.Flow, err = flowNamed(ctx, server, c.Flow); err != nil {
 		return err
 	}
-	spec := c.spec()
+	spec, err := c.spec(a)
+	if err != nil {
+		return err
+	}
 	spec.Flow, spec.CatchUp, spec.Overlap, spec.Params, spec.Labels = c.Flow, c.CatchUp, c.Overlap, json.RawMessage(c.Params), c.Label
 	if c.Params != "" && !json.Valid(spec.Params) {
 		return usagef("--params %s is no valid JSON", c.Params)
@@ -179,13 +202,19 @@ func (c *scheduleSetCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	if set.Warning != "" {
-		fmt.Fprintf(a.stderr, "warning: %s\n", clean(set.Warning))
+	for _, warning := range set.Warnings {
+		fmt.Fprintf(a.stderr, "warning: %s\n", clean(warning))
+	}
+	for _, note := range set.Notes {
+		fmt.Fprintf(a.stderr, "note: %s\n", clean(note))
 	}
 	if c.json() {
 		return printJSON(a.stdout, set)
 	}
 	fmt.Fprintf(a.stdout, "%s: %s\n", clean(set.Name), nextOf(&set.Schedule))
+	if set.ClockChange != nil {
+		fmt.Fprintf(a.stdout, "%s: %s\n", clean(set.Name), clean(set.ClockChange.Note))
+	}
 	return nil
 }
 
@@ -283,7 +312,7 @@ type scheduleNextCmd struct {
 	remote
 	Schedule string    `arg:"" optional:"" complete:"schedule" help:"Name of the schedule; none = what --cron or --every says."`
 	Count    int       `short:"n" default:"10" help:"How many (${default})."`
-	From     time.Time `placeholder:"TIME" help:"Slots from then on (RFC 3339, or a date); now by default."`
+	From     zonedTime `placeholder:"TIME" help:"Slots from then on (RFC 3339, or a date in the schedule's time zone); now by default."`
 	timing
 }
 
@@ -297,30 +326,48 @@ func (c *scheduleNextCmd) Run(ctx context.Context, a *app) error {
 		return usagef("name a schedule, or say --cron or --every")
 	}
 	if !said && c.timing != (timing{}) {
-		return usagef("--timezone, --jitter, --start and --end are for --cron and --every: the schedule %s has its own", c.Schedule)
+		return usagef("--timezone, --dst, --jitter, --start and --end are for --cron and --every: the schedule %s has its own", c.Schedule)
 	}
-	var slots []wire.Slot
-	if said {
-		spec := c.spec()
-		spec.Flow = "-" // of no matter: nothing is kept
-		slots, err = server.PreviewSchedule(ctx, spec, c.Count, c.From)
-	} else {
-		slots, err = server.NextSlots(ctx, c.Schedule, c.Count, c.From)
-	}
+	slots, err := c.slots(ctx, a, server, said)
 	switch {
 	case err != nil:
 		return err
 	case c.json():
-		return printJSON(a.stdout, wire.Slots{Items: slots})
+		return printJSON(a.stdout, slots)
 	}
 	return printSlots(a, slots)
+}
+
+// slots returns those of the expression that was said, or of the schedule.
+func (c *scheduleNextCmd) slots(ctx context.Context, a *app, server *client.Client, said bool) (*wire.Slots, error) {
+	zone := c.Timezone
+	if !said && c.From.isSet() {
+		s, err := server.Schedule(ctx, c.Schedule)
+		if err != nil {
+			return nil, err
+		}
+		zone = s.Timezone
+	}
+	from, err := a.inZone(zone, zonedFlag{"from", c.From})
+	if err != nil {
+		return nil, err
+	}
+	if !said {
+		return server.NextSlots(ctx, c.Schedule, c.Count, from[0])
+	}
+	spec, err := c.spec(a)
+	if err != nil {
+		return nil, err
+	}
+	spec.Flow = "-" // of no matter: nothing is kept
+	return server.PreviewSchedule(ctx, spec, c.Count, from[0])
 }
 
 type scheduleBackfillCmd struct {
 	remote
 	Schedule string    `arg:"" complete:"schedule" help:"Name of the schedule."`
-	From     time.Time `required:"" placeholder:"TIME" help:"The first slot is then or later (RFC 3339, or a date)."`
-	To       time.Time `required:"" placeholder:"TIME" help:"All slots are before it (RFC 3339, or a date)."`
+	From     zonedTime `required:"" placeholder:"TIME" help:"The first slot is then or later (RFC 3339, or a date in the schedule's time zone)."`
+	To       zonedTime `required:"" placeholder:"TIME" help:"All slots are before it (RFC 3339, or a date in the schedule's time zone)."`
 	DryRun   bool      `help:"Tell for which slots tasks would begin, and start none."`
 }
 
@@ -334,12 +381,24 @@ func (c *scheduleBackfillCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	done, err := server.BackfillSchedule(ctx, c.Schedule, wire.Backfill{From: wire.Time{Time: c.From}, To: wire.Time{Time: c.To}, DryRun: c.DryRun})
+	s, err := server.Schedule(ctx, c.Schedule)
+	if err != nil {
+		return err
+	}
+	times, err := a.inZone(s.Timezone, zonedFlag{"from", c.From}, zonedFlag{"to", c.To})
+	if err != nil {
+		return err
+	}
+	done, err := server.BackfillSchedule(ctx, c.Schedule, wire.Backfill{From: wire.Time{Time: times[0]}, To: wire.Time{Time: times[1]}, DryRun: c.DryRun})
 	switch {
 	case err != nil:
 		return err
 	case c.json():
 		return printJSON(a.stdout, done)
+	}
+	zone, err := schedule.Zone(s.Timezone)
+	if err != nil {
+		return err
 	}
 	rows := make([][]string, len(done.Items))
 	for i, item := range done.Items {
@@ -350,7 +409,7 @@ func (c *scheduleBackfillCmd) Run(ctx context.Context, a *app) error {
 		case item.Created:
 			state = "begun"
 		}
-		rows[i] = []string{instant(item.Slot), item.Task, state}
+		rows[i] = []string{instant(item.Slot), localText(item.Slot, zone), item.Task, state}
 	}
-	return printTable(a.stdout, []string{"SLOT", "TASK", "STATE"}, rows)
+	return printTable(a.stdout, []string{"SLOT", "WALL CLOCK", "TASK", "STATE"}, rows)
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -60,11 +61,50 @@ func TestTheNextSlotsOfAnExpressionAreTold(t *testing.T) {
 	got := call(t, append([]string{"schedule", "next", "--cron", "30 2 * * *", "--timezone", "Europe/Berlin", "--from", "2026-10-24T12:00:00Z", "-n", "1"}, at...)...)
 	require.Zero(t, got.code, got.stderr)
 	require.Contains(t, got.stdout, "2026-10-25T02:30:00+02:00")
-	require.Contains(t, got.stdout, "comes twice in Europe/Berlin")
+	require.Contains(t, got.stdout, "comes twice, and fires the first time")
 	got = call(t, append([]string{"schedule", "next", "--cron", "30 25 * * *"}, at...)...)
 	require.Equal(t, 1, got.code)
 	require.Contains(t, got.stderr, `the hour "25" is none: write 0 to 23 (body.cron)`)
 	require.Equal(t, 2, call(t, append([]string{"schedule", "next"}, at...)...).code)
+}
+
+func TestDatesWithoutAZoneAreThoseOfTheSchedule(t *testing.T) {
+	at := server(t)
+	cmd := func(args ...string) result { return call(t, append(args, at...)...) }
+	got := cmd("schedule", "set", "nightly", "--flow", "double", "--cron", "@daily", "--timezone", "Asia/Kolkata", "--start", "2026-01-01", "--end", "2100-01-01T00:00:00Z")
+	require.Zero(t, got.code, got.stderr)
+	require.Contains(t, got.stderr, "--start 2026-01-01 is 2026-01-01T00:00:00+05:30, in the time zone of the schedule (Asia/Kolkata)\n")
+	require.NotContains(t, got.stderr, "--end")
+	require.Equal(t, "2025-12-31T18:30:00Z", told[wire.Schedule](t, append([]string{"schedule", "show", "nightly"}, at...)...).Start.UTC().Format(time.RFC3339))
+
+	got = cmd("schedule", "next", "nightly", "--from", "2026-03-01", "-n", "1")
+	require.Contains(t, got.stdout, "2026-03-01T00:00:00+05:30")
+	require.Contains(t, got.stderr, "--from 2026-03-01 is 2026-03-01T00:00:00+05:30")
+	got = cmd("schedule", "next", "--cron", "@daily", "--timezone", "America/New_York", "--from", "2026-03-01 00:00", "-n", "1")
+	require.Contains(t, got.stdout, "2026-03-01T00:00:00-05:00")
+
+	got = cmd("schedule", "backfill", "nightly", "--from", "2026-03-01", "--to", "2026-03-03", "--dry-run")
+	require.Zero(t, got.code, got.stderr)
+	require.Contains(t, got.stderr, "--to 2026-03-03 is 2026-03-03T00:00:00+05:30")
+	require.Equal(t, 2, strings.Count(got.stdout, "T00:00:00+05:30"))
+}
+
+func TestASetScheduleSaysWhatTheNextChangeOfTheClockDoes(t *testing.T) {
+	at := server(t)
+	cmd := func(args ...string) result { return call(t, append(args, at...)...) }
+	got := cmd("schedule", "set", "nightly", "--flow", "double", "--cron", "30 2 * * *", "--timezone", "Europe/Berlin", "--dst", "twice,skip")
+	require.Zero(t, got.code, got.stderr)
+	require.Regexp(t, `(?m)^nightly: in Europe/Berlin the clock is put (back from .* comes twice, and fires both times|forward from .* does not exist, and is left out)$`, got.stdout)
+	shown := cmd("schedule", "show", "nightly").stdout
+	require.Regexp(t, `DST: +twice,skip`, shown)
+	require.Regexp(t, `Clock change: +in Europe/Berlin the clock is put`, shown)
+
+	got = cmd("schedule", "set", "nightly", "--flow", "double", "--cron", "30 2 * * *", "--dst", "thrice")
+	require.Equal(t, 1, got.code)
+	require.Contains(t, got.stderr, "write once or twice")
+	got = cmd("schedule", "set", "odd", "--flow", "double", "--cron", "*/40 0 13 * fri")
+	require.Contains(t, got.stderr, "note: both the day of the month and the weekday are set")
+	require.Contains(t, got.stderr, "note: the minute */40 counts anew from 0 in each hour")
 }
 
 func TestADefinitionSaysWhenItsTasksBegin(t *testing.T) {

@@ -222,6 +222,16 @@ export interface ClaimedJobs {
   jobs: ClaimedJob[]
 }
 
+export interface ClockChange {
+  /** what it shows from then on */
+  after: string
+  at: string
+  /** what the wall clock has come to then, with its distance from UTC */
+  before: string
+  /** what that does to the slots */
+  note: string
+}
+
 export interface Cluster {
   /** in order of joining; never null */
   items: Member[]
@@ -1443,8 +1453,12 @@ export interface Schedule {
   /** how many slots had a task */
   begun: number
   catchup: "one" | "none" | "all"
+  /** what becomes of its slots when the clock of its time zone is next put forward or back; absent when it never is, or for every */
+  clock_change?: ClockChange
   created_at: string
   cron?: string
+  /** of cron: what becomes of times that come twice, and of those that do not exist, also where nothing was said about it */
+  dst?: string
   enabled: boolean
   end?: string
   /** why a later slot could have no task */
@@ -1481,6 +1495,8 @@ export interface ScheduleSpec {
   catchup?: "one" | "none" | "all"
   /** minute, hour, day of the month, month and weekday as in crontab, with a sixth field for the second in front if there are six; or @hourly, @daily, @weekly, @monthly, @yearly */
   cron?: string
+  /** of cron: what becomes of times that come twice because the clock is put back (once, the first time; or twice) and of those that do not exist because it is put forward (skip: they are left out; shift: they fire when it is), one word or one of each. What is not said suits the expression: one that fires every hour goes through both (twice,skip), one with steps of minutes within some hours does twice,shift, others once,shift */
+  dst?: string
   /** false: it does not fire; absent = as it was, a new one fires */
   enabled?: boolean
   /** all slots are before it */
@@ -1499,7 +1515,7 @@ export interface ScheduleSpec {
   params?: unknown
   /** no slot is before it */
   start?: string
-  /** of cron, a name of the IANA database; absent = UTC. Times that do not exist because the clock is put forward are left out; those that come twice fire the first time */
+  /** of cron, a name of the IANA database; absent = UTC */
   timezone?: string
 }
 
@@ -1576,10 +1592,14 @@ export interface SetSchedule {
   /** how many slots had a task */
   begun: number
   catchup: "one" | "none" | "all"
+  /** what becomes of its slots when the clock of its time zone is next put forward or back; absent when it never is, or for every */
+  clock_change?: ClockChange
   /** false when there was one of this name */
   created: boolean
   created_at: string
   cron?: string
+  /** of cron: what becomes of times that come twice, and of those that do not exist, also where nothing was said about it */
+  dst?: string
   enabled: boolean
   end?: string
   /** why a later slot could have no task */
@@ -1596,6 +1616,8 @@ export interface SetSchedule {
   name: string
   /** the next slot; absent when there is none, or it does not fire */
   next?: string
+  /** what the expression does that may surprise */
+  notes?: string[]
   overlap: "allow" | "skip" | "queue" | "cancel_running"
   params?: unknown
   /** how many were passed over by catchup and overlap, or could have no task; of very many missed ones not all are counted */
@@ -1610,7 +1632,7 @@ export interface SetSchedule {
   /** the slot that waits for the end of what runs */
   waiting?: string
   /** what may not be what was meant */
-  warning?: string
+  warnings?: string[]
 }
 
 export interface SetView {
@@ -1682,6 +1704,8 @@ export interface Slot {
 }
 
 export interface Slots {
+  /** the first change of the clock from then on; absent when there is none */
+  clock_change?: ClockChange
   /** never null; fewer than asked for when there are no more */
   items: Slot[]
 }

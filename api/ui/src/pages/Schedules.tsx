@@ -82,6 +82,7 @@ function Next({ schedule: s }: { schedule: Schedule }) {
   return (
     <dl className="about">
       <div><dt>next</dt><dd>{slots.data?.items.map(n => <div key={n.slot}>{exact(n.slot)} <span className="faint">{n.local} {n.notes?.join('; ')}</span></div>)}</dd></div>
+      {s.clock_change && <div><dt>clock change</dt><dd>{s.clock_change.note} <code>{s.dst}</code></dd></div>}
       <div><dt>missed slots</dt><dd>{({ one: 'the last one fires', none: 'are left out', all: 'all fire' } as Record<string, string>)[s.catchup]}</dd></div>
       <div><dt>overlap</dt><dd>{({ allow: 'is allowed', skip: 'is skipped', queue: 'waits', cancel_running: 'cancels what runs' } as Record<string, string>)[s.overlap]}</dd></div>
       {s.params !== undefined && <div><dt>params</dt><dd><code>{JSON.stringify(s.params)}</code></dd></div>}

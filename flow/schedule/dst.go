@@ -1,0 +1,246 @@
+package schedule
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// dst says what becomes of times at which the wall clock of a zone is put forward or back.
+type dst struct {
+	twice bool // times that are shown twice fire both times, not the first time alone
+	shift bool // times that do not exist fire at the end of their gap
+}
+
+// Words of dst.
+const (
+	DSTOnce  = "once"
+	DSTTwice = "twice"
+	DSTSkip  = "skip"
+	DSTShift = "shift"
+)
+
+// String returns the two words that say it, such as once,shift.
+func (d dst) String() string {
+	repeated, absent := DSTOnce, DSTSkip
+	if d.twice {
+		repeated = DSTTwice
+	}
+	if d.shift {
+		absent = DSTShift
+	}
+	return repeated + "," + absent
+}
+
+// dstOf returns what an expression does by itself. What fires each hour keeps its distances: it goes through a repeated hour, and an
+// hour that does not exist takes none of them away. What fires in steps within some hours goes through a repeated hour, too.
+// Nothing else is lost or done twice.
+func dstOf(c *cron) dst {
+	return dst{twice: c.everyHour || c.stepped, shift: !c.everyHour}
+}
+
+// readDST reads one word or two: once or twice for repeated times, skip or shift for absent ones. What it leaves out stays as it is.
+func readDST(text string, d dst) (dst, error) {
+	var repeated, absent string
+	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ' ' }) {
+		half := &repeated
+		switch word {
+		case DSTOnce, DSTTwice:
+		case DSTSkip, DSTShift:
+			half = &absent
+		default:
+			return d, fmt.Errorf("unknown word %.40q: write once or twice for times that come twice, skip or shift for times that do not exist, or one of each, such as once,shift", word)
+		}
+		if *half != "" {
+			return d, fmt.Errorf("says both %s and %s: leave one of them out", *half, word)
+		}
+		*half = word
+	}
+	if repeated != "" {
+		d.twice = repeated == DSTTwice
+	}
+	if absent != "" {
+		d.shift = absent == DSTShift
+	}
+	return d, nil
+}
+
+// span is a stretch of time in which a zone keeps its distance from UTC.
+type span struct {
+	from, to       time.Time // the zero time: it has no beginning, or no end
+	before, offset time.Duration
+}
+
+// spanAt returns the span that holds a time.
+// At the end of a leap year Go tells bounds that have passed (it counts 365 days): such a span is looked at again an hour later.
+func spanAt(at time.Time) span {
+	s := span{offset: offsetAt(at)}
+	s.before = s.offset
+	s.from, s.to = at.ZoneBounds()
+	switch {
+	case s.from.After(at):
+		s.from = at
+	case !s.from.IsZero():
+		s.before = offsetAt(s.from.Add(-time.Second))
+	}
+	if !s.to.IsZero() && !s.to.After(at) {
+		s.to = at.Add(time.Hour)
+	}
+	return s
+}
+
+func offsetAt(at time.Time) time.Duration {
+	_, offset := at.Zone()
+	return time.Duration(offset) * time.Second
+}
+
+// wall returns what the wall clock shows at a time of the span, as a time in UTC.
+func (s *span) wall(at time.Time) time.Time { return at.UTC().Add(s.offset) }
+
+// repeatedUntil returns until when the wall clock shows what it has shown before the span; a time before the span if it does not.
+func (s *span) repeatedUntil() time.Time { return s.from.Add(s.before - s.offset) }
+
+// showing says whether the wall clock shows a time more than once.
+type showing int
+
+// The showings of a time.
+const (
+	onlyShowing showing = iota
+	firstShowing
+	secondShowing
+)
+
+// shows returns which showing of a wall clock's time is in the span.
+func (s *span) shows(wall time.Time) showing {
+	at := wall.Add(-s.offset)
+	switch {
+	case at.Before(s.repeatedUntil()):
+		return secondShowing
+	case !s.to.IsZero() && !at.Add(s.offset-offsetAt(s.to)).Before(s.to):
+		return firstShowing
+	}
+	return onlyShowing
+}
+
+// gap is a stretch of wall-clock times that do not exist, as times in UTC: the wall clock is put forward from the one to the other.
+type gap struct{ from, to time.Time }
+
+// gap returns what the wall clock leaves out at the end of the span. False: nothing.
+func (s *span) gap() (g gap, ok bool) {
+	if s.to.IsZero() {
+		return g, false
+	}
+	g = gap{s.wall(s.to), s.to.UTC().Add(offsetAt(s.to))}
+	return g, g.from.Before(g.to)
+}
+
+// reach is more than any two zones are apart, or a clock was ever put forward or back.
+const reach = 27 * time.Hour
+
+// ParseTime reads a time as RFC 3339 writes it, or a date, alone or with a time of day. Without a zone, which bare reports, it is what the
+// wall clock of the given one shows: a date is its midnight.
+func ParseTime(text string, zone *time.Location) (at time.Time, bare, ok bool) {
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at, false, true
+	}
+	for _, layout := range []string{time.DateOnly, "2006-01-02T15:04:05", time.DateTime, "2006-01-02T15:04", "2006-01-02 15:04"} {
+		if wall, err := time.Parse(layout, text); err == nil {
+			return firstShown(wall, zone), true, true
+		}
+	}
+	return at, false, false
+}
+
+// firstShown returns when the wall clock of a zone first shows a time. One that it never shows is the end of the gap.
+func firstShown(wall time.Time, zone *time.Location) time.Time {
+	for at := wall.Add(-reach).In(zone); ; {
+		s := spanAt(at)
+		shown := wall.Add(-s.offset)
+		if shown.Before(at) {
+			shown = at
+		}
+		if s.to.IsZero() || shown.Before(s.to) {
+			return shown.In(zone)
+		}
+		at = s.to
+	}
+}
+
+// Change is what becomes of slots when the wall clock is put forward or back.
+type Change struct {
+	At     int64
+	Before string // what the wall clock has come to then, with its distance from UTC …
+	After  string // … and what it shows from then on
+	Note   string // what that does to the slots
+}
+
+// NextChange returns the first change of the wall clock after a time, while there are slots. False: there is none.
+func (r *Rule) NextChange(after int64) (c Change, ok bool) {
+	if r.cron == nil {
+		return c, false
+	}
+	for at := time.UnixMilli(after).In(r.zone); ; {
+		s := spanAt(at)
+		if s.to.IsZero() || r.spec.EndAt != 0 && s.to.UnixMilli() >= r.spec.EndAt {
+			return c, false
+		}
+		if next := offsetAt(s.to); next != s.offset {
+			before := time.FixedZone("", int(s.offset/time.Second))
+			return Change{s.to.UnixMilli(), s.to.In(before).Format(localForm), s.to.In(r.zone).Format(localForm), r.changeNote(&s, next)}, true
+		}
+		at = s.to
+	}
+}
+
+// changeNote says what the change at the end of a span does to the slots.
+func (r *Rule) changeNote(s *span, next time.Duration) string {
+	from, to := s.wall(s.to), s.to.UTC().Add(next)
+	put := fmt.Sprintf("in %s the clock is put back from %s to %s", r.zone, clockText(from), clockText(to))
+	low, high := to, from
+	if next > s.offset {
+		put, low, high = strings.Replace(put, "back", "forward", 1), from, to
+	}
+	first, last, ok := r.cron.within(low, high)
+	if !ok {
+		return put + ", which touches no slot"
+	}
+	times, one := clockText(first), first.Equal(last)
+	if !one {
+		times += " to " + clockText(last)
+	}
+	return put + ": " + times + " " + r.fate(next > s.offset, one, clockText(to))
+}
+
+// fate says what becomes of times that do not exist, or come twice.
+func (r *Rule) fate(absent, one bool, end string) string {
+	if absent {
+		switch {
+		case r.dst.shift && one:
+			return "does not exist, and fires at " + end
+		case r.dst.shift:
+			return "do not exist, and are one slot at " + end
+		case one:
+			return "does not exist, and is left out"
+		}
+		return "do not exist, and are left out"
+	}
+	verb, fire := "come twice", "fire"
+	if one {
+		verb, fire = "comes twice", "fires"
+	}
+	if r.dst.twice {
+		return verb + ", and " + fire + " both times"
+	}
+	return verb + ", and " + fire + " the first time"
+}
+
+// localForm is how the wall clock is written, with its distance from UTC.
+const localForm = "2006-01-02T15:04:05Z07:00"
+
+// clockText writes a time of the wall clock, without seconds where it has none.
+func clockText(wall time.Time) string {
+	if wall.Second() == 0 {
+		return wall.Format("2006-01-02 15:04")
+	}
+	return wall.Format(time.DateTime)
+}

@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow/schedule"
+)
+
+// zonedTime is a time of a flag. One that is written without a zone is of the time zone of a schedule, which the flag does not know.
+type zonedTime struct{ text string }
+
+// zonedTimes has flags read them.
+var zonedTimes = kong.TypeMapper(reflect.TypeFor[zonedTime](), kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("time", &text); err != nil {
+		return err
+	}
+	if _, _, ok := readZoned(text, time.UTC); !ok {
+		return notTime(text)
+	}
+	target.Set(reflect.ValueOf(zonedTime{text}))
+	return nil
+}))
+
+// readZoned reads a time as definitions or our tables write it. Without a zone, which bare reports, it is of the given one.
+func readZoned(text string, zone *time.Location) (at time.Time, bare, ok bool) {
+	if at, err := time.Parse(momentLayout, text); err == nil {
+		return at, false, true
+	}
+	return schedule.ParseTime(text, zone)
+}
+
+func (z zonedTime) isSet() bool { return z.text != "" }
+
+// zonedFlag is a flag, and its time.
+type zonedFlag struct {
+	name string
+	time zonedTime
+}
+
+// inZone reads the times of flags, those without a zone in the given one (UTC for none), and says on stderr what these have come to.
+func (a *app) inZone(name string, flags ...zonedFlag) ([]time.Time, error) {
+	zone, err := schedule.Zone(name)
+	if err != nil {
+		return nil, usagef("--timezone: %v", err)
+	}
+	times := make([]time.Time, len(flags))
+	for i, flag := range flags {
+		if !flag.time.isSet() {
+			continue
+		}
+		at, bare, _ := readZoned(flag.time.text, zone)
+		if times[i] = at; bare {
+			fmt.Fprintf(a.stderr, "%s: --%s %s is %s, in the time zone of the schedule (%s)\n", a.name, flag.name, flag.time.text, at.Format(time.RFC3339), cmp.Or(name, "UTC"))
+		}
+	}
+	return times, nil
+}
+
+// localText writes what the wall clock of a zone shows at a time.
+func localText(t wire.Time, zone *time.Location) string { return t.In(zone).Format(time.RFC3339) }
