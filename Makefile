@@ -10,6 +10,10 @@ KILLS ?= 100
 N ?= 50
 CONTAINERS ?=
 SEED ?=
+COUNT ?= 30
+EACH ?= 300
+TOTAL ?= 14400
+FLAKY ?=
 BENCHFLAGS ?=
 BASE ?=
 ROUNDS ?= 3
@@ -33,15 +37,20 @@ at_once := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) $(if $(RACE),+ 1,* 2))
 python := $(shell python3 -c 'import os, sys; own = os.path.dirname(sys.executable); print(own if own != os.path.dirname(sys.argv[1]) else "")' "$$(command -v python3)" 2>/dev/null)
 export PATH := $(if $(python),$(python):)$(PATH)
 
-.PHONY: test race lint cross vuln generate generated fuzz sim crash faults attack bench bench-compare bench-guard curves where release deploy cloud live-cloudrun live-kubernetes postgres containers ui ui-check ui-shots ui-bench
+.PHONY: test race flaky lint cross vuln generate generated fuzz sim crash faults attack bench bench-compare bench-guard curves where release deploy cloud live-cloudrun live-kubernetes postgres containers ui ui-check ui-shots ui-bench
 
-## The whole suite, or PACKAGES of it, on both stores, with RACE=1 under the race detector. It starts a PostgreSQL server of its own.
+## The whole suite, or PACKAGES of it, on both stores, with RACE=1 under the race detector. It starts a PostgreSQL server of its own and
+## prints how far it is while nothing else is printed.
 test: postgres
-	@go test -timeout $(if $(RACE),30m,20m) -p $(at_once) $(racing) $(TESTFLAGS) $(PACKAGES)
+	@scripts/test.sh -timeout $(if $(RACE),30m,20m) -p $(at_once) $(racing) $(TESTFLAGS) $(PACKAGES)
 
 ## The same under the race detector.
 race:
 	@$(MAKE) --no-print-directory test RACE=1
+
+## Tests that fail by chance: all packages, or those of FLAKY, up to COUNT times each beside busy loops, within TOTAL seconds.
+flaky: postgres
+	@COUNT=$(COUNT) EACH=$(EACH) TOTAL=$(TOTAL) RACE=$(RACE) scripts/flaky.sh $(FLAKY)
 
 ## Form and mistakes that programs can find.
 lint:

@@ -123,6 +123,7 @@ var table = []row{
 	{"internal/objects/bucketest", []string{"internal/objects"}},
 	{"internal/process", nil},
 	{"internal/protogen", nil},
+	{"internal/testprogress", nil},
 	{"internal/pgtest", []string{"internal/ports"}},
 	{"internal/e2e", nil}, // tests only
 	{"internal/errands", []string{".", "api/wire", "internal/containerhost", "flow", "flow/schedule", "persistence", "worker"}},
