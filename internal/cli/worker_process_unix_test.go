@@ -26,6 +26,7 @@ func TestAWorkerStartsProgramsAsAMemberDoes(t *testing.T) {
 			"  out: {exec: {type: process, service: "+mode+", root: .., command: pwd}, depends_on: [shell, python]}\n")
 		require.Equal(t, 0, call(t, "flow", "apply", path, "--server", url).code)
 		_, _ = background(t, "worker", "--server", url, "--log-level", "error", "--mode", mode, "--process", "--services", mode, "--script-dir", dir)
+		awaitWorker(t, url, mode) // a push job without a worker fails at once
 		id := strings.TrimSpace(call(t, "task", "start", "far-"+mode, "-p", "n=1", "--server", url).stdout)
 		call(t, "task", "watch", id, "--server", url)
 		runs := call(t, "task", "history", id, "--runs", "--server", url).stdout
