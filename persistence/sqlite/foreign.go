@@ -84,6 +84,9 @@ func readHead(path string) ([]byte, error) {
 // OpenForeign opens the database of another program to be read: nothing in it or beside it changes. One that is in use, or was not
 // closed, is refused, because part of what it holds is beside it.
 func OpenForeign(path string) (*sql.DB, error) {
+	if err := checkKind(path); err != nil {
+		return nil, err
+	}
 	path, err := realPath(path)
 	if err != nil {
 		return nil, err

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"bytes"
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -42,7 +41,7 @@ func TestAFileThatCannotBeOpenedIsNotAvailable(t *testing.T) {
 	defer func() { require.NoError(t, opened.Close()) }()
 	readers := &opened.(*store).readers
 	require.NoError(t, readers.db.Close())
-	readers.db, err = connect(filepath.Join(t.TempDir(), "nowhere", "troupe.db"), 1)
+	readers.db, err = connect(filepath.Join(t.TempDir(), "nowhere", "troupe.db"), 1, func() error { return nil })
 	require.NoError(t, err)
 	for what, read := range map[string]func() error{
 		"one row": func() error { _, err := opened.Task(t.Context(), "a"); return err },
@@ -52,23 +51,6 @@ func TestAFileThatCannotBeOpenedIsNotAvailable(t *testing.T) {
 	} {
 		require.ErrorIs(t, read(), persistence.ErrUnavailable, what)
 	}
-}
-
-func TestNothingIsWrittenToAFileThatWasRemoved(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "troupe.db")
-	opened, err := Open(t.Context(), path, Options{})
-	require.NoError(t, err)
-	defer func() { require.NoError(t, opened.Close()) }()
-	publish := func() error { return opened.CreateFlow(t.Context(), persistence.Flow{ID: "f"}) }
-	require.NoError(t, os.Rename(path, path+".away"))
-	require.ErrorIs(t, publish(), persistence.ErrUnavailable)
-	require.ErrorContains(t, opened.Ping(t.Context()), path+" was removed")
-	require.NoError(t, os.WriteFile(path, nil, 0o600))
-	require.ErrorIs(t, publish(), persistence.ErrUnavailable)
-	require.ErrorContains(t, opened.Ping(t.Context()), path+" was replaced")
-	require.NoError(t, os.Rename(path+".away", path))
-	require.NoError(t, opened.Ping(t.Context()))
-	require.NoError(t, publish())
 }
 
 func TestWhatWasRolledBackIsNotTakenForWritten(t *testing.T) {

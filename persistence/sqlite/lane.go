@@ -16,15 +16,15 @@ type lane struct {
 	conn  *sql.Conn
 	stmts map[string]*sql.Stmt
 	ends  *lru.Cache[*journal] // by task
-	there func() error         // nil, or why nothing is to be written
+	files *files
 	log   *log
 }
 
 var errClosed = errors.New("the store is closed")
 
-func openLane(ctx context.Context, db *sql.DB, path string) (lane, error) {
+func openLane(ctx context.Context, db *sql.DB, files *files) (lane, error) {
 	conn, err := db.Conn(ctx)
-	return lane{turn: make(chan struct{}, 1), conn: conn, stmts: map[string]*sql.Stmt{}, ends: lru.New[*journal](endsBytes), log: newLog(path, logMost)}, err
+	return lane{turn: make(chan struct{}, 1), conn: conn, stmts: map[string]*sql.Stmt{}, ends: lru.New[*journal](endsBytes), files: files, log: newLog(files.path, logMost)}, err
 }
 
 // write runs f in a transaction of its own. The context ends the wait for a turn; what has begun is
@@ -41,12 +41,13 @@ func (l *lane) write(ctx context.Context, what string, f func(tx) error) error {
 	if l.conn == nil {
 		return fmt.Errorf("%s: %w", what, errClosed)
 	}
-	if err := l.there(); err != nil {
+	if err := l.files.checkWritten(); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	t := tx{context.WithoutCancel(ctx), l}
 	err := l.transaction(t, f)
 	l.log.shorten(t)
+	l.files.note(err == nil)
 	return wrap(what, err)
 }
 
@@ -54,7 +55,10 @@ func (l *lane) transaction(t tx, f func(tx) error) error {
 	if _, err := t.exec("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
-	err := f(t)
+	err := l.files.raise(t)
+	if err == nil {
+		err = f(t)
+	}
 	if err == nil {
 		_, err = t.exec("COMMIT")
 	}

@@ -11,6 +11,23 @@ import (
 // maxLinks is how many links may lead from one to the next, as in the kernel.
 const maxLinks = 40
 
+// checkKind refuses what is no file: a folder, a device, a pipe, or a path that ends like a folder's.
+func checkKind(path string) error {
+	info, err := os.Stat(path)
+	example := filepath.Join(path, "troupe.db")
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && path != "" && os.IsPathSeparator(path[len(path)-1]):
+		return fmt.Errorf("%s names a folder: name a file, such as %s", path, example)
+	case err != nil:
+		return nil // it is made, or cannot be opened, in a moment
+	case info.IsDir():
+		return fmt.Errorf("%s is a folder: name a file in it, such as %s", path, example)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is no regular file: name another one", path)
+	}
+	return nil
+}
+
 // realPath is where a file is, or would be made, whatever links lead there. SQLite names its log and we name our lock
 // after this path, so two names of one file must not be two.
 func realPath(path string) (string, error) {

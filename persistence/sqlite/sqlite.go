@@ -10,7 +10,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -40,6 +39,9 @@ func Open(ctx context.Context, path string, o Options) (persistence.Store, error
 	if o.Readers <= 0 {
 		o.Readers = 4
 	}
+	if err := checkKind(path); err != nil {
+		return nil, fmt.Errorf("open the store: %w", err)
+	}
 	path, err := realPath(path)
 	if err != nil {
 		return nil, fmt.Errorf("open the store: %w", err)
@@ -50,9 +52,12 @@ func Open(ctx context.Context, path string, o Options) (persistence.Store, error
 	if err := checkOwn(ctx, path); err != nil {
 		return nil, fmt.Errorf("open the store: %w", err)
 	}
-	lock, err := lockFile(path + ".lock")
+	lock, err := takeLock(path + ".lock")
 	if err != nil {
 		return nil, fmt.Errorf("open the store: %w", err)
+	}
+	if err := checkComplete(path, lock); err != nil {
+		return nil, errors.Join(fmt.Errorf("open the store: %w", err), lock.Close())
 	}
 	s := &store{lock: lock}
 	if err := s.open(ctx, path, o); err != nil {
@@ -61,76 +66,97 @@ func Open(ctx context.Context, path string, o Options) (persistence.Store, error
 	return s, nil
 }
 
+// takeLock locks the file that is at a path, also when it was removed and made anew meanwhile.
+func takeLock(path string) (*os.File, error) {
+	for {
+		file, err := lockFile(path)
+		if err != nil {
+			return nil, err
+		}
+		ours, err := file.Stat()
+		if err != nil {
+			return nil, errors.Join(err, file.Close())
+		}
+		if now, err := os.Stat(path); err == nil && os.SameFile(now, ours) {
+			return file, nil
+		}
+		if err := file.Close(); err != nil {
+			return nil, err
+		}
+	}
+}
+
 func (s *store) open(ctx context.Context, path string, o Options) error {
 	// Payloads are nobody else's business; SQLite gives its other files the rights of this one.
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
 	}
-	ours, err := file.Stat()
-	if err := errors.Join(err, file.Close()); err != nil {
+	if err := file.Close(); err != nil {
 		return err
 	}
-	if s.writer, err = connect(path, 1, fmt.Sprintf("application_id(%d)", ourMark), "journal_mode(WAL)", "synchronous(FULL)", "cache_size(-16384)", "wal_autocheckpoint(4000)"); err != nil {
+	unchecked := func() error { return nil }
+	if s.writer, err = connect(path, 1, unchecked, fmt.Sprintf("application_id(%d)", ourMark), "journal_mode(WAL)", "synchronous(FULL)", "cache_size(-16384)", "wal_autocheckpoint(4000)"); err != nil {
 		return err
 	}
 	if err := migrate(ctx, s.writer); err != nil {
 		return err
 	}
+	files, err := newFiles(path, s.lock)
+	if err != nil {
+		return err
+	}
 	s.readers.stmts = map[string]*sql.Stmt{}
-	if s.readers.db, err = connect(path, o.Readers, "query_only(1)"); err != nil {
+	if s.readers.db, err = connect(path, o.Readers, files.check, "query_only(1)"); err != nil {
 		return err
 	}
-	if s.lane, err = openLane(ctx, s.writer, path); err != nil {
+	if s.lane, err = openLane(ctx, s.writer, files); err != nil {
 		return err
 	}
-	s.there = func() error { return isThere(path, ours) }
 	return s.fenceAll(ctx)
 }
 
-func connect(path string, size int, pragmas ...string) (*sql.DB, error) {
-	db, err := openFile(path, url.Values{"_pragma": append(pragmas, fmt.Sprintf("busy_timeout(%d)", busyWait.Milliseconds()))})
+// connect returns a pool of connections to a file that is there. Each is made only while check finds nothing wrong.
+func connect(path string, size int, check func() error, pragmas ...string) (*sql.DB, error) {
+	how := url.Values{"mode": {"rw"}, "_pragma": append(pragmas, fmt.Sprintf("busy_timeout(%d)", busyWait.Milliseconds()))}
+	opener, err := openFile(path, how)
 	if err != nil {
 		return nil, err
 	}
+	db := sql.OpenDB(connector{opener.Driver(), nameOf(path, how), check})
 	db.SetMaxOpenConns(size)
 	db.SetMaxIdleConns(size)
-	return db, nil
+	return db, opener.Close()
 }
 
 func openFile(path string, how url.Values) (*sql.DB, error) {
+	return sql.Open("sqlite", nameOf(path, how))
+}
+
+// nameOf returns how SQLite is told of a file.
+func nameOf(path string, how url.Values) string {
 	path = filepath.ToSlash(path)
 	if !strings.HasPrefix(path, "/") {
 		path = "/" + path // a drive letter
 	}
-	name := url.URL{Scheme: "file", Path: path, RawQuery: how.Encode()}
-	return sql.Open("sqlite", name.String())
-}
-
-// isThere says whether a file is still where it was opened. SQLite would go on writing to one that was removed, and all of it would be lost when
-// the process ends.
-func isThere(path string, file os.FileInfo) error {
-	now, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%w: %s was removed while it was in use: move it back", persistence.ErrUnavailable, path)
-	case err == nil && !os.SameFile(now, file):
-		return fmt.Errorf("%w: %s was replaced by another file while it was in use: move it back", persistence.ErrUnavailable, path)
-	}
-	return nil
+	return (&url.URL{Scheme: "file", Path: path, RawQuery: how.Encode()}).String()
 }
 
 func (s *store) Ping(ctx context.Context) error {
-	return wrap("ping the store", errors.Join(s.there(), s.readers.db.PingContext(ctx)))
+	return wrap("ping the store", errors.Join(s.files.check(), s.readers.db.PingContext(ctx)))
 }
 
 func (s *store) Lanes() int { return 1 }
 
 // Close waits for the write under way. The lock goes last.
 func (s *store) Close() error {
-	err := errors.Join(s.lane.close(), s.readers.close())
+	whole := s.files != nil && s.conn != nil && s.files.check() == nil
+	err := errors.Join(s.readers.close(), s.lane.close())
 	if s.writer != nil {
 		err = errors.Join(err, s.writer.Close())
+	}
+	if whole && err == nil {
+		err = s.files.forget()
 	}
 	if e := s.lock.Close(); !errors.Is(e, os.ErrClosed) {
 		err = errors.Join(err, e)

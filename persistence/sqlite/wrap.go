@@ -10,17 +10,28 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// wrap says what was attempted, and whether it was the value that was refused or the file that cannot be used.
+// reasons say for a code of SQLite's why the file cannot be used.
+var reasons = map[int]string{
+	sqlite3.SQLITE_FULL:     "its disk is full",
+	sqlite3.SQLITE_IOERR:    "its disk reports an error",
+	sqlite3.SQLITE_READONLY: "its file or disk is read-only",
+	sqlite3.SQLITE_CANTOPEN: "its file cannot be opened",
+	sqlite3.SQLITE_BUSY:     "another program has its file locked",
+	sqlite3.SQLITE_NOMEM:    "the member has no memory left",
+}
+
+// wrap returns err with what was attempted. It tells a value that was refused apart from a file that cannot be used.
 func wrap(what string, err error) error {
 	if err == nil {
 		return nil
 	}
 	if e := new(driver.Error); errors.As(err, &e) {
-		switch e.Code() & 0xff { // without the details of an extended code
-		case sqlite3.SQLITE_TOOBIG:
+		code := e.Code() & 0xff // without the details of an extended code
+		if code == sqlite3.SQLITE_TOOBIG {
 			return fmt.Errorf("%s: %w: %w", what, persistence.ErrRefused, err)
-		case sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_NOMEM:
-			return fmt.Errorf("%s: %w: %w", what, persistence.ErrUnavailable, err)
+		}
+		if reason := reasons[code]; reason != "" {
+			return fmt.Errorf("%s: %w", what, &persistence.Outage{Reason: reason, Err: err})
 		}
 	}
 	return fmt.Errorf("%s: %w", what, err)

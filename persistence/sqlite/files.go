@@ -1,0 +1,227 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"database/sql/driver"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// files are the database, its log and its lock, as this store has opened them. They are checked before each write, and before a connection is
+// used: SQLite would go on in a file that was moved away, or take another one for it.
+//
+// A mark in the database and in the lock tells later whether the log is missing. The first transaction after the database file has changed
+// raises the mark. So the mark of the lock is in the file as soon as all of the log is, whichever program moved it there.
+type files struct {
+	path            string
+	lock            *os.File
+	main, log, held os.FileInfo // as they were opened
+	seen            os.FileInfo // the database after the last transaction
+	mark            uint32      // the newest one
+	due             bool        // the next transaction raises it
+}
+
+// Of the head of a SQLite file: where it says its page size, its size in pages, and a number that programs may choose.
+const (
+	pageSizeAt = 16
+	pagesAt    = 28
+	markOfAt   = 60
+)
+
+// checkComplete refuses a database whose log is missing, and one that is missing itself, by the mark of its lock.
+func checkComplete(path string, lock *os.File) error {
+	mark, err := readMark(lock)
+	if err != nil {
+		return err
+	}
+	log, none := os.Stat(path + "-wal")
+	head, err := readHead(path)
+	if err != nil {
+		return err
+	}
+	const restored = "if it is meant to be gone, or was restored from a backup, remove %s"
+	switch {
+	case len(head) == 0 && none == nil && log.Size() > 0:
+		return fmt.Errorf("%s is missing or empty, but its log %s-wal is there: put the file back, or remove the log, too", path, path)
+	case len(head) == 0 && mark > 0:
+		return fmt.Errorf("%s is missing or empty, although its last member did not close it: put it back, with %s-wal; "+restored, path, path, lock.Name())
+	case none != nil && mark > 0 && markOf(head) < mark:
+		return fmt.Errorf("the log %s-wal is missing, and what was stored last is in it: put it back beside %s; "+restored, path, path, lock.Name())
+	}
+	return nil
+}
+
+// markOf returns the mark in the head of a database.
+func markOf(head []byte) uint32 {
+	if len(head) < headSize {
+		return 0
+	}
+	return binary.BigEndian.Uint32(head[markOfAt:])
+}
+
+// markWidth is how long a mark is in the lock: always the same, so that a full disk has room for it.
+const markWidth = 11
+
+// readMark returns the mark in a lock; 0 = there is none.
+func readMark(lock *os.File) (uint32, error) {
+	text := make([]byte, markWidth)
+	n, err := lock.ReadAt(text, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return 0, err
+	}
+	mark, err := strconv.ParseUint(strings.TrimSpace(string(text[:n])), 10, 32)
+	if err != nil {
+		return 0, nil // it was made by something else, or is new
+	}
+	return uint32(mark), nil
+}
+
+func (f *files) writeMark(mark uint32) error {
+	_, err := f.lock.WriteAt(fmt.Appendf(nil, "%*d\n", markWidth-1, mark), 0)
+	return errors.Join(err, f.lock.Sync())
+}
+
+// newFiles remembers files that are open. The log is there once the database has been read.
+func newFiles(path string, lock *os.File) (*files, error) {
+	f := &files{path: path, lock: lock, due: true}
+	head, err := readHead(path)
+	if err != nil {
+		return nil, err
+	}
+	mark, err := readMark(lock)
+	if err != nil {
+		return nil, err
+	}
+	f.mark = max(mark, markOf(head))
+	f.main, err = os.Stat(path)
+	if err == nil {
+		f.log, err = os.Stat(path + "-wal")
+	}
+	if err == nil {
+		f.held, err = lock.Stat()
+	}
+	f.seen = f.main
+	return f, err
+}
+
+// check reports what is wrong with the files: one was removed, or another one is in its place.
+func (f *files) check() error {
+	for _, one := range []struct {
+		path   string
+		opened os.FileInfo
+	}{{f.path, f.main}, {f.path + "-wal", f.log}, {f.lock.Name(), f.held}} {
+		now, err := os.Stat(one.path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return &persistence.Outage{Reason: "its file was removed while it was in use", Err: fmt.Errorf("%s was removed: move it back", one.path)}
+		case err == nil && !os.SameFile(now, one.opened):
+			return &persistence.Outage{Reason: "its file was replaced while it was in use", Err: fmt.Errorf("%s was replaced by another file: move it back", one.path)}
+		}
+	}
+	return nil
+}
+
+// checkWritten is check, and also reports that another program has written into the database what is none of ours, or cut it short. Only the
+// holder of the lane calls it.
+func (f *files) checkWritten() error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	now, err := os.Stat(f.path)
+	if err != nil || sameContent(now, f.seen) {
+		return nil // what else is wrong with it the write shows
+	}
+	head, err := readHead(f.path)
+	if err != nil {
+		return nil
+	}
+	if !isWhole(head, now.Size()) {
+		return &persistence.Outage{Reason: "its file was overwritten or cut short while it was in use",
+			Err: fmt.Errorf("%s is no longer what its member wrote: end the member and restore a backup", f.path)}
+	}
+	f.seen, f.due = now, true
+	return nil
+}
+
+// isWhole reports whether a file of so many bytes with this head is a store, as far as the head tells.
+func isWhole(head []byte, size int64) bool {
+	if len(head) < headSize || !bytes.HasPrefix(head, []byte(magic)) || binary.BigEndian.Uint32(head[markAt:]) != ourMark {
+		return false
+	}
+	page := int64(binary.BigEndian.Uint16(head[pageSizeAt:]))
+	if page == 1 {
+		page = 1 << 16
+	}
+	return page*int64(binary.BigEndian.Uint32(head[pagesAt:])) <= size
+}
+
+func sameContent(a, b os.FileInfo) bool {
+	return a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
+}
+
+// raise writes the next mark in a transaction, if it is due: into the lock first, so that no log with that mark goes missing unnoticed.
+func (f *files) raise(t tx) error {
+	if !f.due {
+		return nil
+	}
+	if err := f.writeMark(f.mark + 1); err != nil {
+		return &persistence.Outage{Reason: "its lock cannot be written", Err: err}
+	}
+	_, err := t.lane.conn.ExecContext(t.ctx, fmt.Sprintf("PRAGMA user_version = %d", int32(f.mark+1)))
+	return err
+}
+
+// note remembers the database after a transaction. If that has raised the mark, the mark counts. What was moved out of the log meanwhile makes
+// the next one due.
+func (f *files) note(committed bool) {
+	switch {
+	case f.due && committed:
+		f.mark, f.due = f.mark+1, false
+	case f.due:
+		_ = f.writeMark(f.mark) // a higher one would only refuse what is complete
+	}
+	if now, err := os.Stat(f.path); err == nil {
+		f.due = f.due || !sameContent(now, f.seen)
+		f.seen = now
+	}
+}
+
+// forget clears the mark of a store that was closed, if its log has gone: all of it is in the database then.
+func (f *files) forget() error {
+	if _, err := os.Stat(f.path + "-wal"); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return f.lock.Truncate(0)
+}
+
+// connector opens connections to a file that is still the one that was opened.
+type connector struct {
+	driver driver.Driver
+	name   string
+	check  func() error
+}
+
+func (c connector) Driver() driver.Driver { return c.driver }
+
+func (c connector) Connect(context.Context) (driver.Conn, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	conn, err := c.driver.Open(c.name)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.check(); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn, nil
+}
