@@ -161,6 +161,9 @@ func (f *memberFlags) check() error {
 			return usagef("--%s is negative: give it a positive value, or leave it out for the default", n.flag)
 		}
 	}
+	if path, isSet := os.LookupEnv("SCHEDULER_DB"); isSet && path == "" && f.Store == "" {
+		return usagef("the variable SCHEDULER_DB is set and empty: name the store's file, or unset it")
+	}
 	if _, err := os.Stat(f.OrkWorkers); f.OrkWorkers != "" && err != nil {
 		return usagef("--ork-workers (ORK_WORKERS_CONFIG) %s is no file of this host: copy it here, or say nothing, and the workers.yaml beside each workflow counts", f.OrkWorkers)
 	}

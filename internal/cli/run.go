@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -94,7 +95,7 @@ func (e edition) run(ctx context.Context, args []string, stdin io.Reader, stdout
 	if err != nil {
 		return a.fail(usageError{err})
 	}
-	if err := checkNames(command); err != nil {
+	if err := cmp.Or(checkNames(command), checkPlaces(command, args)); err != nil {
 		return a.fail(err)
 	}
 	return a.fail(command.Run())
@@ -134,6 +135,40 @@ func checkNames(command *kong.Context) error {
 		}
 	}
 	return nil
+}
+
+// isPlace reports whether a flag names a file, a folder, an address or a server.
+func isPlace(f *kong.Flag) bool {
+	return slices.Contains([]string{"SETTING", "URL", "FILE", "DIR", "ADDR", "HOST:PORT"}, f.PlaceHolder) ||
+		slices.Contains([]string{"path", "existingfile", "existingdir"}, f.Tag.Type)
+}
+
+// checkPlaces refuses an empty place, given by a flag or a variable. The default would be used silently, such as another store or the
+// present folder.
+func checkPlaces(command *kong.Context, args []string) error {
+	for _, f := range command.Flags() {
+		if !isPlace(f) {
+			continue
+		}
+		if isGivenEmpty(args, "--"+f.Name) {
+			return usagef("--%s: it is empty: give it a value, or leave the flag out; is a variable not set?", f.Name)
+		}
+		set := slices.IndexFunc(f.Envs, func(name string) bool { _, isSet := os.LookupEnv(name); return isSet })
+		isGiven := slices.ContainsFunc(command.Path, func(p *kong.Path) bool { return p.Flag == f })
+		if !isGiven && set >= 0 && os.Getenv(f.Envs[set]) == "" {
+			return usagef("--%s: the variable %s is set and empty: give it a value, or unset it", f.Name, f.Envs[set])
+		}
+	}
+	return nil
+}
+
+func isGivenEmpty(args []string, flag string) bool {
+	for i, arg := range args {
+		if arg == flag+"=" || arg == flag && i+1 < len(args) && args[i+1] == "" {
+			return true
+		}
+	}
+	return false
 }
 
 func hasEmpty(given any) bool {
