@@ -138,6 +138,8 @@ type Config struct {
 	IdleAfter time.Duration
 	// WorkerTTL is how long after its last heartbeat a worker gets no more jobs. Default 15 s.
 	WorkerTTL time.Duration
+	// StandbyWorkers are the ids of workers that get no job of a service which another live worker offers.
+	StandbyWorkers []string
 	// WorkerRefresh is how often heartbeats are written down. Default 5 s.
 	WorkerRefresh time.Duration
 	// ResumeGrace is how long the jobs of an attached worker wait for it when its stream breaks. Default 5 s; negative = others

@@ -184,7 +184,7 @@ func (e *Engine) start(ctx context.Context) (err error) {
 	if e.workers, err = workers.Open(ctx, e.store, workers.Options{
 		OfflineTTL: e.cfg.WorkerTTL, Refresh: e.cfg.WorkerRefresh, Learn: e.learn(), Allow: e.cfg.WorkerNetworks,
 		Self: e.cfg.Name, TLS: e.tls.Client, Functions: e.functions.Names, Tell: e.workerChanged, Beat: e.workerLives, Now: e.now, Logger: e.cfg.Logger,
-		MaxAnswer: e.cfg.Limits.OrDefault().Value + 64<<10,
+		MaxAnswer: e.cfg.Limits.OrDefault().Value + 64<<10, Standby: e.cfg.StandbyWorkers,
 	}); err != nil {
 		return err
 	}
@@ -261,7 +261,7 @@ func (e *Engine) actors() actors.Config {
 			Options: program.Options{Dir: e.cfg.ScriptDir, Env: e.cfg.ChildEnv, MaxOutput: e.cfg.Limits.OrDefault().Value, Secrets: e.secrets, Logger: e.cfg.Logger}})
 	}
 	return actors.Config{
-		Store: e.store, Reader: e.reader, Name: e.cfg.Name, Lease: e.cfg.Lease, Version: Version(), Limits: e.cfg.Limits, Workers: e.workers,
+		Store: e.store, Reader: e.reader, Name: e.cfg.Name, Lease: e.cfg.Lease, Version: Version(), Limits: e.cfg.Limits, Workers: e.workers, Outranked: e.workers.Outranked,
 		Carriers: map[flow.ExecType]actors.Carrier{
 			flow.ExecFunc:    e.functions,
 			flow.ExecHTTP:    e.workers,

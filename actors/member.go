@@ -51,6 +51,8 @@ type Config struct {
 	Concurrency map[flow.ExecType]int
 	// Workers that live keep their claims, also without a heartbeat for each. nil = nobody does.
 	Workers Liveness
+	// Outranked reports whether a worker gets no jobs of a service, since others offer it. nil = none is.
+	Outranked func(worker, service string) bool
 	// Visibility is how long a poller may hold a claim without a heartbeat. Default 60 s.
 	Visibility time.Duration
 	// IdleAfter is how long a task that only waits stays in memory. Default 3 s.

@@ -123,7 +123,7 @@ func (q *queue) waiter(r *ref) (first *poller) {
 	for el := l.Front(); el != nil; el = el.Next() {
 		switch p := el.Value.(*poller); {
 		case first != nil && len(p.got) > 0:
-		case p.hasty || !p.room() || !p.kind.takes(r) || !p.fits(r):
+		case p.hasty || !p.room() || !p.kind.takes(r) || !p.fits(r) || q.outranked(p, r.service):
 		case len(p.got) == 0:
 			return p
 		default:
@@ -133,10 +133,15 @@ func (q *queue) waiter(r *ref) (first *poller) {
 	return first
 }
 
+// outranked reports whether a poller gets no jobs of a service, since others offer it.
+func (q *queue) outranked(p *poller, service string) bool {
+	return q.m.cfg.Outranked != nil && q.m.cfg.Outranked(p.Worker, service)
+}
+
 // taker is the rider, a poll that has come with what a job follows from, if it is to have that job; nil = it is not. What it may have, too,
 // and waits already goes first: it gets that instead.
 func (q *queue) taker(rider *poller, r *ref) *poller {
-	if rider == nil || rider.place == nil || q.closed || !rider.room() || !rider.kind.takes(r) || !slices.Contains(rider.Services, r.service) {
+	if rider == nil || rider.place == nil || q.closed || !rider.room() || !rider.kind.takes(r) || !slices.Contains(rider.Services, r.service) || q.outranked(rider, r.service) {
 		return nil
 	}
 	if s := q.readyList(r.service, rider.kind); s.first() != nil || s.spilled {

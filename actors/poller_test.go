@@ -32,6 +32,28 @@ func TestAJobGoesToAPollThatHasNoneYet(t *testing.T) {
 	require.NotSame(t, served, q.waiter(job), "it has no room")
 }
 
+func TestAPollThatIsOutrankedGetsNothing(t *testing.T) {
+	m := new(Member)
+	m.cfg.Outranked = func(worker, service string) bool { return worker == "standby" && service == "s" }
+	q := newQueue(m)
+	poll := func(worker string) *poller {
+		p := newPoller(engine.Poll{Worker: worker, Services: []string{"s", "other"}, Max: 1, Wait: 1}, nil)
+		q.await(p)
+		return p
+	}
+	standby := poll("standby")
+	require.Nil(t, q.waiter(&ref{service: "s"}))
+	require.Same(t, standby, q.waiter(&ref{service: "other"}))
+	require.Same(t, poll("own"), q.waiter(&ref{service: "s"}))
+
+	for _, service := range []string{"s", "other"} {
+		q.readyList(service, standby.kind).put(&ref{service: service})
+	}
+	lists := q.readyFor(standby)
+	require.Len(t, lists, 1)
+	require.Equal(t, "other", lists[0].service)
+}
+
 func TestAPollIsAnsweredWithTheLongestWaitingFirst(t *testing.T) {
 	q := newQueue(new(Member))
 	var got []int64

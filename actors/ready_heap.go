@@ -8,7 +8,7 @@ type readyHeap []*readyList
 func (q *queue) readyFor(p *poller) readyHeap {
 	var all readyHeap
 	for _, service := range p.Services {
-		if s := q.find(service, &p.kind); s != nil && s.first() != nil {
+		if s := q.find(service, &p.kind); s != nil && s.first() != nil && !q.outranked(p, service) {
 			all = append(all, s)
 		}
 	}

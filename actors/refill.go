@@ -16,7 +16,7 @@ func (q *queue) fetchFor(p *poller) (fetching bool) {
 		return false
 	}
 	for _, service := range p.Services {
-		if _, known := q.ready[service]; !known {
+		if _, known := q.ready[service]; !known || q.outranked(p, service) {
 			continue
 		}
 		s := q.readyList(service, p.kind)

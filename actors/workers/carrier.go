@@ -146,11 +146,32 @@ func (r *Registry) offering(e *flow.Exec, fits func(*worker) bool) []*worker {
 	defer r.mu.RUnlock()
 	list := make([]*worker, 0, len(r.push[e.Service]))
 	for _, w := range r.push[e.Service] {
-		if fits(w) && w.hasAll(e.Labels) {
+		if fits(w) && w.hasAll(e.Labels) && !r.outranked(w.ID, e.Service) {
 			list = append(list, w)
 		}
 	}
 	return list
+}
+
+// Outranked reports whether a worker stands by while another live one offers a service, in whatever way it gets its jobs.
+func (r *Registry) Outranked(id, service string) bool {
+	if len(r.opts.Standby) == 0 {
+		return false
+	}
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.outranked(id, service)
+}
+
+// outranked is Outranked for a caller that holds the lock.
+func (r *Registry) outranked(id, service string) bool {
+	if !slices.Contains(r.opts.Standby, id) {
+		return false
+	}
+	since := r.opts.Now() - r.opts.OfflineTTL.Milliseconds()
+	return slices.ContainsFunc(r.ordered, func(w *worker) bool {
+		return w.last.Load() >= since && slices.Contains(w.Services, service) && !slices.Contains(r.opts.Standby, w.ID)
+	})
 }
 
 // sortByLoad looks at each load once, because they move on meanwhile. Our own calls in flight count

@@ -168,6 +168,30 @@ func TestTheNextWorkerIsAskedWhenOneGivesNoAnswer(t *testing.T) {
 	require.Equal(t, `4`, string(rep.Output))
 }
 
+func TestAStandbyWorkerGetsNothingThatAnotherLiveOneOffers(t *testing.T) {
+	var c clock
+	r := open(t, newStore(t), workers.Options{Now: c.Load, Standby: []string{"w1"}})
+	serve(t, r, says(200, `{"result":1}`))
+	require.Equal(t, "w1", r.Carry(t.Context(), job("s")).Worker)
+	require.False(t, r.Outranked("w1", "s"))
+
+	serve := httptest.NewServer(says(200, `{"result":2}`))
+	t.Cleanup(serve.Close)
+	require.NoError(t, r.Register(t.Context(), persistence.Worker{ID: "own", URL: serve.URL, Services: []string{"s"}}))
+	require.Equal(t, "own", r.Carry(t.Context(), job("s")).Worker)
+	require.Equal(t, "w1", r.Carry(t.Context(), job("a/b c")).Worker, "that is another service")
+	require.NoError(t, r.Deregister(t.Context(), "own"))
+	require.Equal(t, "w1", r.Carry(t.Context(), job("s")).Worker)
+
+	require.NoError(t, r.Register(t.Context(), persistence.Worker{ID: "puller", URL: "queue", Type: "async", Services: []string{"s"}}))
+	require.True(t, r.Outranked("w1", "s"), "however it gets its jobs")
+	require.False(t, r.Outranked("puller", "s"))
+	require.Equal(t, "no worker for service s", r.Carry(t.Context(), job("s")).Error)
+	c.pass(15*time.Second + time.Millisecond)
+	require.NoError(t, r.Heartbeat(t.Context(), "w1", 0))
+	require.Equal(t, "w1", r.Carry(t.Context(), job("s")).Worker, "the other one is gone")
+}
+
 func TestWhoIsACandidate(t *testing.T) {
 	var c clock
 	r := open(t, newStore(t), workers.Options{Now: c.Load})

@@ -46,6 +46,8 @@ type Options struct {
 	CallTimeout time.Duration
 	// MaxAnswer bounds a worker's answer in bytes; the default limit of a value and a little more.
 	MaxAnswer int
+	// Standby are the ids of workers that get no job of a service which another live worker offers.
+	Standby []string
 	// Self is this member's name, and Functions tells its local functions: it is listed as a worker
 	// of type local. "" = it is not.
 	Self      string

@@ -16,6 +16,12 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
+// The ids of the demo's workers.
+const (
+	demoPush = "demo-push"
+	demoPull = "demo-pull"
+)
+
 // processes are this command's own workers, each a process of its own.
 type processes struct {
 	once sync.Once
@@ -36,7 +42,7 @@ func startDemoWorkers(url string, stderr io.Writer) (*processes, error) {
 	}
 	p := &processes{}
 	for _, mode := range []string{"push", "pull"} {
-		id := "demo-" + mode
+		id := map[string]string{"push": demoPush, "pull": demoPull}[mode]
 		cmd := exec.Command(me, "worker", "--mode", mode, "--id", id, "--server", url, "--url", "http://127.0.0.1:0", "--log-level", "error", "--with-stdin")
 		cmd.Env, cmd.Stderr = withoutSettings(os.Environ()), stderr
 		stdin, err := cmd.StdinPipe()

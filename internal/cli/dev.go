@@ -20,7 +20,8 @@ import (
 
 type devCmd struct {
 	memberFlags
-	Dir string `arg:"" optional:"" type:"path" help:"Folder whose definitions (*.yaml, *.yml, *.json) are published now and whenever they change (./flows)."`
+	NoDemo bool   `help:"Run no demo services, the workers that the example flows need."`
+	Dir    string `arg:"" optional:"" type:"path" help:"Folder whose definitions (*.yaml, *.yml, *.json) are published now and whenever they change (./flows)."`
 }
 
 // Help says what is different from serve.
@@ -28,6 +29,7 @@ func (devCmd) Help() string {
 	return fmt.Sprintf(`Like serve, but everything is kept in .troupe/dev.db, scripts are allowed, deferred jobs may be on this host or be mock:// ones, and there are workers with
 the services of the examples. Called (push): %s.
 Asking (pull): %s.
+A worker of yours with a service of the same name takes its place; --no-demo leaves all of them out.
 Each file becomes the flow that is named like it.`, strings.Join(demo.PushServices(), ", "), strings.Join(demo.PullServices(), ", "))
 }
 
@@ -43,6 +45,7 @@ func (c *devCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	cfg.AllowScripts, cfg.AllowMock = true, true
+	cfg.StandbyWorkers = []string{demoPush, demoPull}
 	cfg.PollNetworks = append(cfg.PollNetworks, netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128"))
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -65,12 +68,16 @@ func (c *devCmd) Run(ctx context.Context, a *app) error {
 		map[string]string{"serves": m.url, "store": store, "pages": m.pages(), "definitions": c.Dir})
 	out := &sharedWriter{w: a.stdout, json: c.LogFormat == "json"}
 	var all sync.WaitGroup
-	for _, w := range demoWorkers(worker.Config{Server: m.url, Token: first(cfg.Tokens), Logger: cfg.Logger}) {
-		all.Go(func() {
-			if err := w.Run(ctx); err != nil {
-				fmt.Fprintln(out, err)
-			}
-		})
+	if !c.NoDemo {
+		fmt.Fprintf(out, "demo services: %s; a worker of yours with one of these names takes its place, and --no-demo leaves them out\n", strings.Join(demoServices(), ", "))
+		for _, w := range demoWorkers(worker.Config{Server: m.url, Token: first(cfg.Tokens), Logger: cfg.Logger}) {
+			all.Go(func() {
+				if err := w.Run(ctx); err != nil {
+					fmt.Fprintln(out, err)
+				}
+			})
+		}
+		all.Go(func() { (&standIns{server: server, out: out}).watch(ctx) })
 	}
 	all.Go(func() { (&folder{dir: c.Dir, out: out, publish: plainly(server)}).watch(ctx) })
 	ended := make(chan error, 1)
@@ -106,8 +113,8 @@ func (c *devCmd) prepare() error {
 // does not leave a trail of workers that are gone.
 func demoWorkers(cfg worker.Config) []*worker.Worker {
 	push, pull := cfg, cfg
-	push.ID, push.Push, push.URL = "demo-push", true, "http://127.0.0.1:0"
-	pull.ID, pull.Pull = "demo-pull", true
+	push.ID, push.Push, push.URL = demoPush, true, "http://127.0.0.1:0"
+	pull.ID, pull.Pull = demoPull, true
 	workers := []*worker.Worker{worker.New(push), worker.New(pull)}
 	demo.Push(workers[0])
 	demo.Pull(workers[1], demo.Options{})

@@ -161,6 +161,43 @@ func TestDevPublishesAFolderAndItsChanges(t *testing.T) {
 	require.Regexp(t, `Result: +420\n`, got.stdout)
 }
 
+func TestAWorkerOfTheUsersReplacesTheDemoServiceOfItsName(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		return // the commands below are those of sh
+	}
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.Mkdir("flows", 0o700))
+	require.NoError(t, os.WriteFile("flows/shop.yaml", []byte("nodes: {pay: {service: pay}, refund: {service: refund}, assess: {service: assess, route: queue}}\n"), 0o600))
+	line, out := background(t, "dev", "--listen", "127.0.0.1:0", "--log-level", "error")
+	url := urlIn(t, line)
+	out.waitFor(t, "demo services: transform, ")
+	out.waitFor(t, "shop version 1 is published")
+	awaitWorker(t, url, "pay")
+	awaitWorker(t, url, "assess")
+	for service, mode := range map[string]string{"pay": "push", "assess": "pull", "refund": "attach"} {
+		own := service + "-of-mine"
+		_, _ = background(t, "worker", "--server", url, "--log-level", "error", "--id", own, "--mode", mode, "--url", "http://127.0.0.1:0", "--exec", service+`=echo '"own `+service+`"'`)
+		c, err := client.New(url, client.Options{})
+		require.NoError(t, err)
+		require.Eventually(t, func() bool { _, err := c.Worker(t.Context(), own); return err == nil }, time.Minute, 10*time.Millisecond)
+		c.Close()
+	}
+	got := call(t, "task", "start", "shop", "--wait", "--server", url, "--output", "json")
+	require.JSONEq(t, `{"pay": "own pay", "assess": "own assess", "refund": "own refund"}`, string(parse[wire.Task](t, got.stdout).Result))
+	out.waitFor(t, "worker pay-of-mine carries out pay, in place of the demo services of that name")
+	out.waitFor(t, "worker refund-of-mine carries out refund")
+}
+
+func TestDevGoesWithoutDemoServices(t *testing.T) {
+	t.Chdir(t.TempDir())
+	line, out := background(t, "dev", "--listen", "127.0.0.1:0", "--log-level", "error", "--no-demo")
+	url := urlIn(t, line)
+	require.Equal(t, 0, call(t, "flow", "apply", write(t, "x.yaml", "nodes: {pay: {service: pay}}\n"), "--server", url).code)
+	got := call(t, "task", "start", "x", "--wait", "--server", url)
+	require.Regexp(t, `Error: .*no worker for service pay`, got.stdout)
+	require.NotContains(t, out.String(), "demo services")
+}
+
 func TestTheWorkersOfDevEndBeforeTheirMember(t *testing.T) {
 	t.Chdir(t.TempDir())
 	ctx, stop := context.WithCancel(t.Context())

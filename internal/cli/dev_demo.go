@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/troupe-engine/troupe/api/client"
+	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/worker/demo"
+)
+
+// demoServices returns the names of all services of the demo's workers.
+func demoServices() []string {
+	return slices.Concat(demo.PushServices(), demo.PullServices())
+}
+
+// standIns reports which demo services are replaced by the user's own workers. The member decides about jobs
+// (troupe.Config.StandbyWorkers); this only says so.
+type standIns struct {
+	server   *client.Client
+	out      io.Writer
+	replaced map[string]string // services, and which worker offers them
+}
+
+// standInLook is how often the workers are looked at.
+const standInLook = 500 * time.Millisecond
+
+func (s *standIns) watch(ctx context.Context) {
+	ticker := time.NewTicker(standInLook)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if known, err := s.server.Workers(ctx); err == nil { // else the member ends, or says itself what is wrong
+			s.update(known)
+		}
+	}
+}
+
+// update reports what has changed with the workers that are online.
+func (s *standIns) update(known []wire.KnownWorker) {
+	own := map[string]string{}
+	for _, w := range known {
+		if w.ID == demoPush || w.ID == demoPull || w.Type == "local" || w.State != "online" {
+			continue
+		}
+		for _, service := range w.Services {
+			if slices.Contains(demoServices(), service) {
+				own[service] = w.ID
+			}
+		}
+	}
+	came, went := map[string][]string{}, []string{} // services by worker; services without one
+	for service, id := range own {
+		if s.replaced[service] == "" {
+			came[id] = append(came[id], service)
+		}
+	}
+	for service := range s.replaced {
+		if own[service] == "" {
+			went = append(went, service)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(came)) {
+		slices.Sort(came[id])
+		fmt.Fprintf(s.out, "worker %s carries out %s, in place of the demo services of that name\n", clean(id), clean(strings.Join(came[id], ", ")))
+	}
+	if len(went) > 0 {
+		slices.Sort(went)
+		fmt.Fprintf(s.out, "no worker of yours is left for %s: the demo services of that name carry it out again\n", clean(strings.Join(went, ", ")))
+	}
+	s.replaced = own
+}
