@@ -4,12 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/pgtest"
 )
 
 const approved = `{"name":"Approved","start":"ask","nodes":{"ask":{"kind":"approval","params":{"approval_key":"$shared.ok"}}}}`
@@ -188,4 +191,51 @@ func TestADefinitionIsTriedWithoutBeingPublished(t *testing.T) {
 	flows, err := e.Flows(t.Context(), troupe.Paging{})
 	require.NoError(t, err)
 	require.Empty(t, flows.Items)
+}
+
+// A pause lasts through a restart of the member, and so does what is left of the timeouts that it has stopped.
+func TestAPauseStopsTimeoutsAlsoThroughARestart(t *testing.T) {
+	for name, store := range map[string]string{"sqlite": "sqlite:" + filepath.Join(t.TempDir(), "x.db"), "postgres": pgtest.DSN(t)} {
+		t.Run(name, func(t *testing.T) {
+			ctx := t.Context()
+			begin := func() *troupe.Engine {
+				e, err := troupe.Open(ctx, troupe.Config{Store: store})
+				require.NoError(t, err)
+				return e
+			}
+			e := begin()
+			_, err := e.Apply(ctx, "ask", []byte(`{"start":"ask","timeout_ms":3000,"nodes":{"ask":{"kind":"approval","timeout_ms":2000,"params":{"approval_key":"ok"}}}}`))
+			require.NoError(t, err)
+			id, err := e.Start(ctx, "ask", nil)
+			require.NoError(t, err)
+			require.NoError(t, e.Pause(ctx, id))
+			paused, err := e.Task(ctx, id)
+			require.NoError(t, err)
+			until := paused.CreatedAt.Add(3500 * time.Millisecond) // when both would have struck
+			require.NoError(t, e.Close())
+
+			e = begin()
+			defer func() { require.NoError(t, e.Close()) }()
+			require.Eventually(t, func() bool { return time.Now().After(until) }, time.Minute, 10*time.Millisecond)
+			task, err := e.Task(ctx, id)
+			require.NoError(t, err)
+			require.Equal(t, "running", task.State)
+			open, err := e.Approvals(ctx, troupe.ApprovalQuery{})
+			require.NoError(t, err)
+			require.Zero(t, open.Items[0].Until)
+
+			resumed := time.Now()
+			require.NoError(t, e.Resume(ctx, id))
+			open, err = e.Approvals(ctx, troupe.ApprovalQuery{})
+			require.NoError(t, err)
+			require.Greater(t, open.Items[0].Until.Sub(until), -2*time.Second, "it goes on from here")
+			result, err := e.Wait(ctx, id)
+			require.NoError(t, err)
+			require.Contains(t, result.Error, "timeout: not done within 2000 ms")
+			ended, err := e.Task(ctx, id)
+			require.NoError(t, err)
+			left := 2*time.Second - paused.PausedAt.Sub(paused.CreatedAt.Time)
+			require.Greater(t, ended.EndedAt.Sub(resumed), left-time.Second, "but for how far the two clocks are apart")
+		})
+	}
 }

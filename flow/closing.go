@@ -35,7 +35,7 @@ const closingScope = "~"
 // close begins to close: everything else is over.
 func (s *State) close(e *Event) {
 	s.Root.cut(s, e.At)
-	s.Deadline = 0
+	s.Deadline, s.DeadlineLeft = 0, 0
 	s.Root.FailedAt, s.Root.Cursor = cmp.Or(s.Root.FailedAt, s.Root.Cursor), ""
 	s.Closings++
 	path := closingScope
@@ -44,7 +44,7 @@ func (s *State) close(e *Event) {
 	}
 	s.Closing = &Closing{Status: TaskStatus(e.Status), Error: e.Error, Scope: &Scope{Path: path}}
 	if s.Closing.Status == TaskCanceled {
-		s.Status = TaskCanceling
+		s.Status, s.PausedAt = TaskCanceling, 0 // a pause holds back no undoing of what is canceled
 	}
 	if s.Closing.Status == TaskCompleted {
 		s.Done = nil

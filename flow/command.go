@@ -66,7 +66,7 @@ type (
 		Items   []json.RawMessage
 		Route   string
 	}
-	// Pause keeps anything new from starting; what is in flight goes on.
+	// Pause keeps anything new from starting; what is in flight goes on. The timeouts of the task and of what waits for somebody stand still.
 	Pause struct{}
 	// Resume undoes Pause.
 	Resume struct{}

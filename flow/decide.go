@@ -324,7 +324,11 @@ func (d *decider) cancel(c Cancel) error {
 		d.emit(Event{Type: TaskEnded, Status: string(closing.cutShort()), Error: cmp.Or(closing.Error, "canceled before everything was undone")})
 	case closing != nil:
 	case c.Gently && d.s.CancelAt == 0:
+		paused := d.s.Paused()
 		d.emit(Event{Type: CancelAsked})
+		if paused {
+			d.setClocks()
+		}
 		d.dropWaiting(d.s.stage())
 		d.everywhere() // retries go on that a pause has held
 	case !c.Gently:
@@ -421,6 +425,7 @@ func (d *decider) resume() error {
 		return Errorf(Conflict, "the task is not paused")
 	}
 	d.emit(Event{Type: TaskResumed})
+	d.setClocks()
 	d.everywhere()
 	return nil
 }
@@ -431,5 +436,5 @@ func (d *decider) timeUp() {
 		d.endTask(TaskCanceled, "")
 		return
 	}
-	d.endTask(TaskFailed, "timeout: the task ran longer than its timeout_ms")
+	d.endTask(TaskFailed, "timeout: the task has not ended within its timeout_ms")
 }

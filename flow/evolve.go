@@ -31,10 +31,13 @@ func Evolve(s *State, e *Event) {
 		s.create(e)
 	case TaskPaused:
 		s.PausedAt, s.ResumedAt = e.At, 0
+		s.stopClocks(e.At)
 	case TaskResumed:
 		s.ResumedAt = e.At
+		s.startClocks(e.At)
 	case CancelAsked:
 		s.CancelAt, s.Status, s.PausedAt = e.At, TaskCanceling, 0
+		s.startClocks(e.At)
 	case TaskClosing:
 		s.close(e)
 	case TaskRetried:

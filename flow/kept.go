@@ -142,7 +142,7 @@ func (s *State) retryTask(e *Event) {
 		s.forgetScope(s.Closing.Scope, ended)
 	}
 	s.Root.cut(s, ended)
-	s.Status, s.Error, s.EndedAt, s.CancelAt, s.Closing, s.Deadline = TaskRunning, "", 0, 0, nil, 0
+	s.Status, s.Error, s.EndedAt, s.CancelAt, s.Closing, s.Deadline, s.DeadlineLeft = TaskRunning, "", 0, 0, nil, 0, 0
 	if s.Plan.TimeoutMS > 0 {
 		s.Deadline = e.At + s.Plan.TimeoutMS
 	}

@@ -29,7 +29,7 @@ func (o Outline) State(plan *Plan) *State {
 	}
 	s := NewState(o.Task, plan)
 	Evolve(s, &Event{Type: TaskCreated, Version: o.Version, Params: params, At: o.CreatedAt})
-	s.Status, s.Error, s.Steps, s.Followed, s.UpdatedAt, s.EndedAt, s.Deadline = o.Status, o.Error, o.Steps, o.Followed, o.UpdatedAt, o.EndedAt, 0
+	s.Status, s.Error, s.Steps, s.Followed, s.UpdatedAt, s.EndedAt, s.Deadline, s.DeadlineLeft = o.Status, o.Error, o.Steps, o.Followed, o.UpdatedAt, o.EndedAt, 0, 0
 	s.Root.Cursor, s.Root.LastAction = o.Cursor, o.LastAction
 	if o.Paused {
 		s.PausedAt = o.UpdatedAt

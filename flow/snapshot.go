@@ -78,6 +78,7 @@ func codeState(c *codec.Codec, s *State) {
 	c.Int64(&s.PausedAt)
 	c.Int64(&s.ResumedAt)
 	c.Int64(&s.Deadline)
+	c.Int64(&s.DeadlineLeft)
 	c.Int(&s.Steps)
 	c.Int(&s.Followed)
 	codec.List(c, &s.FollowedErrors, codeFollowed)
@@ -114,6 +115,7 @@ func codeStep(c *codec.Codec, st *Step) {
 	c.Raw(&st.Input)
 	c.Int64(&st.EnteredAt)
 	c.Int64(&st.Due)
+	c.Int64(&st.DueLeft)
 	codec.List(c, &st.Units, codeUnit)
 	c.Int(&st.Next)
 	c.Int(&st.Flying)
@@ -173,6 +175,7 @@ func codeFailure(c *codec.Codec, f *Failure) {
 func codeLive(c *codec.Codec, l *Live) {
 	c.Int64(&l.StartedAt)
 	c.Int64(&l.Due)
+	c.Int64(&l.DueLeft)
 	c.Int64(&l.StartBy)
 	codec.Text(c, &l.Carrier)
 	codec.Text(c, &l.Worker)

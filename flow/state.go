@@ -25,8 +25,10 @@ type State struct {
 	EndedAt   int64
 	PausedAt  int64 // the last time; 0 = never
 	ResumedAt int64 // after that; 0 = not yet
-	Deadline  int64 // of the whole task; 0 = none
-	Steps     int   // that have ended
+	Deadline  int64 // of the whole task; 0 = none, or it stands still
+	// DeadlineLeft is how long a deadline that stands still has yet to go; 0 = none does.
+	DeadlineLeft int64
+	Steps        int // that have ended
 
 	Followed       int             // how many steps of the root failed and were followed (on_error: follow)
 	FollowedErrors []FollowedError // the last such error of each node, in the order in which they happened; of KeptFollowed nodes
@@ -86,7 +88,8 @@ type Step struct {
 	Params    json.RawMessage // what units and children see
 	Input     json.RawMessage
 	EnteredAt int64
-	Due       int64 // a timer's end, a wait's or subflow's timeout; 0 = none
+	Due       int64 // a timer's end, a wait's or subflow's timeout; 0 = none, or it stands still
+	DueLeft   int64 // how long a timeout that stands still has yet to go; 0 = none does
 
 	Units    []Unit
 	Next     int               // units before it have been started
@@ -132,7 +135,8 @@ type Failure struct {
 // Live is what is known about an attempt in flight.
 type Live struct {
 	StartedAt  int64
-	Due        int64  // its timeout; 0 = none
+	Due        int64  // its timeout; 0 = none, or it stands still
+	DueLeft    int64  // how long a timeout that stands still has yet to go; 0 = none does
 	StartBy    int64  // when somebody must have claimed it; 0 = any time
 	Carrier    string // incarnation of the member that carries it; "" for a queue job
 	Worker     string // the poller that claimed it

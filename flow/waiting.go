@@ -33,7 +33,22 @@ func Waiting(s *State) []Wait {
 	if s.Permits.Waits() {
 		waits = append(waits, s.Permits.wait(s.holder()))
 	}
-	return s.stage().appendWaits(waits, s.CancelAt == 0)
+	waits = s.stage().appendWaits(waits, s.CancelAt == 0)
+	if !s.Paused() {
+		return waits
+	}
+	stopped := map[Address]bool{}
+	s.eachClock(func(c clock) {
+		if *c.left > 0 {
+			stopped[c.alarm.Address] = true
+		}
+	})
+	for i := range waits {
+		if w := &waits[i]; stopped[w.Address] {
+			w.Text += "; its timeout stands still while the task is paused"
+		}
+	}
+	return waits
 }
 
 // appendWaits tells what a scope waits for; goesOn says that nodes may yet begin.

@@ -14,7 +14,7 @@ type Approval struct {
 	Title   string `json:"title,omitempty" doc:"what is asked, in a line"`
 	State   string `json:"state" enum:"open,answered,over" doc:"over: nobody decided, because its time ran out, or the task ended or went another way"`
 	Since   Time   `json:"since"`
-	Until   Time   `json:"until,omitzero" doc:"absent = it waits without end"`
+	Until   Time   `json:"until,omitzero" doc:"absent = it waits without end, or its task is paused, while which its time stands still"`
 	EndedAt Time   `json:"ended_at,omitzero"`
 	By      string `json:"by,omitempty" doc:"who answered"`
 	Comment string `json:"comment,omitempty"`

@@ -33,7 +33,7 @@ export interface Answered {
   task: string
   /** what is asked, in a line */
   title?: string
-  /** absent = it waits without end */
+  /** absent = it waits without end, or its task is paused, while which its time stands still */
   until?: string
   visit: number
 }
@@ -74,7 +74,7 @@ export interface Approval {
   task: string
   /** what is asked, in a line */
   title?: string
-  /** absent = it waits without end */
+  /** absent = it waits without end, or its task is paused, while which its time stands still */
   until?: string
   visit: number
 }
@@ -1285,7 +1285,7 @@ export interface Question {
   text?: string
   /** what is asked, in a line */
   title?: string
-  /** absent = it waits without end */
+  /** absent = it waits without end, or its task is paused, while which its time stands still */
   until?: string
   visit: number
 }
