@@ -158,12 +158,27 @@ func TestNumbersOfCasesKeepTheirDigits(t *testing.T) {
 	require.Equal(t, `{"n":12345678901234567890123,"m":1e400,"t":"1e400"}`, string(f.Cases[0].Params))
 }
 
+func TestAWaitForAKeyOfItsOwnNameIsAnsweredOnce(t *testing.T) {
+	for _, wait := range []string{"pay", "hear"} { // named like its key, and otherwise
+		flow := "start: ok\nresult: pay\nnodes:\n  ok: {kind: approval, params: {approval_key: ok}}\n  " + wait + ": {kind: wait_event, params: {signal_key: pay}}\n" +
+			"edges: [{from: ok, action: approved, to: " + wait + "}]\n"
+		text := "name: both are answered\nwhen_waiting: {ok: approve, pay: {answer: 7}}\nexpect: {state: completed, result: 7}\n"
+		for _, r := range played(t, flow, text, 50) {
+			require.Empty(t, r.Failures, wait)
+		}
+	}
+}
+
 func TestCasesFindTheirFlow(t *testing.T) {
 	dir := in(t, map[string]string{"order.yaml": orderFlow, "a.test.yaml": "flow: order.yaml\nname: a\nexpect: {state: failed}",
 		"b.test.yaml": "name: a\nexpect: {state: failed}", "bad.yaml": "start: x", "bad.test.yaml": "name: a\nexpect: {state: failed}"})
 	f, err := cases.Open(filepath.Join(dir, "a.test.yaml"), "")
 	require.NoError(t, err)
 	require.Len(t, f.Cases, 1)
+	elsewhere := in(t, map[string]string{"a.test.yaml": "flow: " + filepath.ToSlash(filepath.Join(dir, "order.yaml")) + "\nname: a\nexpect: {state: failed}"})
+	f, err = cases.Open(filepath.Join(elsewhere, "a.test.yaml"), "")
+	require.NoError(t, err)
+	require.Equal(t, filepath.Join(dir, "order.yaml"), filepath.FromSlash(f.Flow), "an absolute path stays as it is")
 	_, err = cases.Open(filepath.Join(dir, "b.test.yaml"), "")
 	require.ErrorContains(t, err, "there is no flow "+filepath.Join(dir, "b.yaml")+" beside it: name it in the file with flow: PATH")
 	_, err = cases.Open(filepath.Join(dir, "bad.test.yaml"), "")

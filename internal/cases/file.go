@@ -114,7 +114,9 @@ func (f *File) find(named, of string) error {
 	stem, _ := stemOf(f.Path)
 	switch {
 	case named != "":
-		f.Flow = filepath.Join(filepath.Dir(f.Path), named)
+		if f.Flow = named; !filepath.IsAbs(named) {
+			f.Flow = filepath.Join(filepath.Dir(f.Path), named)
+		}
 	case of != "":
 		f.Flow = of
 	default:

@@ -175,7 +175,8 @@ func (r *player) notice() {
 			return
 		}
 		r.seen[at] = true
-		for _, name := range []string{at.Step(), awaits(st)} {
+		names := []string{at.Step(), awaits(st)}
+		for _, name := range slices.Compact(names) { // a step that waits for a key of its own name waits once
 			if a := r.next(name); a != nil {
 				r.after(a.At, func() { r.act(a) })
 			}
