@@ -32,7 +32,7 @@ func fieldOf(key string, value json.RawMessage) json.RawMessage {
 // choose is a choice's action: the first true case, then what post says, then the default. All cases have one budget.
 func (st *Step) choose(a *expr.Allowance) (string, error) {
 	env := st.scope.env(st.Params, st.Input)
-	env.Allowance, env.Coerce = a, st.Node.Coerce
+	env.Allowance, env.Coerce, env.Loose = a, st.Node.Coerce, st.scope.Plan.Pocketflow
 	for i := range st.Node.Cases {
 		c := &st.Node.Cases[i]
 		holds, err := c.holds(env)

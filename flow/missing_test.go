@@ -46,7 +46,7 @@ func TestAConditionThatComparesSomethingMissingFailsItsStep(t *testing.T) {
 		"on_missing says fail":       {"on_missing: fail\n", flow.TaskFailed, []string{"size"}},
 		"it is followed":             {"on_error: follow\n", flow.TaskFailed, []string{"size"}}, // without an action there is no edge
 		"an error edge handles it":   {"x: {}\n", flow.TaskCompleted, []string{"size", "help"}},
-		"what is missing is coerced": {"on_missing: coerce\n", flow.TaskCompleted, []string{"size", "big"}},
+		"what is missing is coerced": {"on_missing: coerce\n", flow.TaskCompleted, []string{"size", "little"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			definition := tt.say + sized

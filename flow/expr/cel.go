@@ -18,7 +18,8 @@ import (
 // the keys of an object are visited in the order they are written, those of an object made by
 // the expression in the order of the alphabet. A number written without fraction and exponent is an
 // int if it fits into 64 bits, every other one a double; an int and a double may be calculated
-// with each other. What is passed on as it is, such as a whole object, keeps its bytes.
+// with each other. A number that neither holds exactly, such as 10000000000000000001, can be compared, which
+// is exact, and passed on; calculating with it is an error. What is passed on as it is, such as a whole object, keeps its bytes.
 //
 // No expression keeps its evaluator for long or takes much memory: what it does is counted, and
 // one that does too much ends with an error.

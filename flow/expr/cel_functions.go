@@ -33,19 +33,26 @@ func mixedArithmetic() cel.EnvOption {
 	}
 }
 
-// widen makes a double of an int that meets a double in arithmetic.
+// widen makes a double of an int that meets a double in arithmetic. An int that no double holds exactly is an error.
 func widen(operator string, args []ref.Val) []ref.Val {
 	if !slices.Contains(arithmetic, operator) || len(args) != 2 {
 		return args
 	}
 	a, b := args[0], args[1]
 	if i, ok := a.(types.Int); ok && b.Type() == types.DoubleType {
-		return []ref.Val{types.Double(i), b}
+		return []ref.Val{widened(i), b}
 	}
 	if i, ok := b.(types.Int); ok && a.Type() == types.DoubleType {
-		return []ref.Val{a, types.Double(i)}
+		return []ref.Val{a, widened(i)}
 	}
 	return args
+}
+
+func widened(i types.Int) ref.Val {
+	if f := types.Double(i); f < 1<<63 && types.Int(f) == i {
+		return f
+	}
+	return types.NewErr("%d cannot be calculated with a number that has a fraction, since more than 53 bits of it would be needed: use whole numbers alone", int64(i))
 }
 
 // sets are the functions of the library's extension of that name. The library counts the cost of its own by

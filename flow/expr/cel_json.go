@@ -27,6 +27,8 @@ func appendCEL(dst []byte, v ref.Val, depth int) ([]byte, error) {
 		return strconv.AppendUint(dst, uint64(v), 10), nil
 	case types.Double:
 		return appendDouble(dst, float64(v))
+	case longNumber:
+		return append(dst, v.text...), nil
 	case types.String:
 		return AppendQuote(dst, string(v)), nil
 	case types.Bytes:

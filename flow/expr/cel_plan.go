@@ -2,6 +2,7 @@ package expr
 
 import (
 	"regexp"
+	"slices"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/functions"
@@ -140,9 +141,9 @@ func regexOf(c interpreter.InterpretableCall) string {
 func (m metering) implementation(c interpreter.InterpretableCall) (func([]ref.Val) ref.Val, error) {
 	switch c.Function() {
 	case operators.Equals:
-		return func(args []ref.Val) ref.Val { return types.Equal(args[0], args[1]) }, nil
+		return func(args []ref.Val) ref.Val { return equalValues(args[0], args[1]) }, nil
 	case operators.NotEquals:
-		return func(args []ref.Val) ref.Val { return types.Bool(types.Equal(args[0], args[1]) != types.True) }, nil
+		return func(args []ref.Val) ref.Val { return types.Bool(equalValues(args[0], args[1]) != types.True) }, nil
 	case "matches":
 		return matches(c)
 	}
@@ -153,7 +154,30 @@ func (m metering) implementation(c interpreter.InterpretableCall) (func([]ref.Va
 	if o == nil || o.NonStrict {
 		return nil, nil
 	}
-	return func(args []ref.Val) ref.Val { return invoke(c, o, widen(c.Function(), args)) }, nil
+	return func(args []ref.Val) ref.Val {
+		if answer := compareValues(c.Function(), args); answer != nil {
+			return answer
+		}
+		if !passesOn(c.Function()) {
+			if refusal := refuseLong(c.Function(), args); refusal != nil {
+				return refusal
+			}
+		}
+		args = widen(c.Function(), args)
+		if i := slices.IndexFunc(args, types.IsError); i >= 0 {
+			return args[i]
+		}
+		return invoke(c, o, args)
+	}, nil
+}
+
+// passesOn lists the calls that take a number without calculating with it.
+func passesOn(function string) bool {
+	switch function {
+	case operators.In, operators.Index, operators.OptIndex, "string", "type", "dyn":
+		return true
+	}
+	return false
 }
 
 func invoke(c interpreter.InterpretableCall, o *functions.Overload, args []ref.Val) ref.Val {

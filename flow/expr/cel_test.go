@@ -33,7 +33,7 @@ func TestCELGivesJSON(t *testing.T) {
 		`params.n + 1`:                            `6`,
 		`params.big - 1`:                          `9223372036854775806`,
 		`params.big`:                              `9223372036854775807`,
-		`params.huge`:                             `1.2345678901234568e+29`,
+		`params.huge`:                             `123456789012345678901234567890`,
 		`[params.huge] == [params.huge]`:          `true`,
 		`params.n * 1.5`:                          `7.5`,
 		`params.f * 2`:                            `11`,

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
@@ -70,14 +69,6 @@ func decodeCEL(raw json.RawMessage, depth int, m *meter) ref.Val {
 		return &celObject{raw: raw, depth: depth, meter: m}
 	}
 	return types.NullValue
-}
-
-func decodeNumber(text []byte) ref.Val {
-	if i, err := strconv.ParseInt(string(text), 10, 64); err == nil {
-		return types.Int(i)
-	}
-	f, _ := strconv.ParseFloat(string(text), 64)
-	return types.Double(f)
 }
 
 // checkDepth ends an evaluation that goes deeper into a value than a reference could: each level is
@@ -237,7 +228,7 @@ func celKind(v ref.Val) string {
 		return "null"
 	case types.String:
 		return "a text"
-	case types.Int, types.Uint, types.Double:
+	case types.Int, types.Uint, types.Double, longNumber:
 		return "a number"
 	case types.Bytes:
 		return "bytes"

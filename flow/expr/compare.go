@@ -13,22 +13,29 @@ type operand struct {
 	raw     json.RawMessage
 	kind    Kind
 	missing bool // it is null because there is no such value
-	numeric bool
+	loose   bool // it is compared by the rules of PocketFlow
+	numeric bool // with these rules: it is, or reads as, a number
 	number  float64
 	// text is there from the start for strings alone; textOf makes it for the others.
 	text []byte
 }
 
 // look reads v. It copies nothing unless v is a string with escapes.
-func look(v json.RawMessage) operand {
+func look(v json.RawMessage, loose bool) operand {
 	o := operand{raw: v, kind: KindOf(v)}
-	switch o.kind {
-	case KindNumber:
-		o.number, o.numeric = magnitude(v)
-	case KindString:
+	if o.kind == KindString {
 		if o.text, _ = stringText(v); o.text == nil {
 			o.text = []byte{}
 		}
+	}
+	if !loose {
+		return o
+	}
+	o.loose = true
+	switch o.kind {
+	case KindNumber:
+		o.number, o.numeric = magnitude(o.raw)
+	case KindString:
 		o.number, o.numeric = parseFloat(o.text)
 	}
 	return o
@@ -60,10 +67,14 @@ func parseFloat(text []byte) (float64, bool) {
 	return f, err == nil
 }
 
-// textOf is the text by which values are compared that are not both numeric.
+// textOf is the text by which lists and objects are compared; with the rules of PocketFlow, all values that are not both
+// numeric.
 func (o *operand) textOf() []byte {
-	if o.text != nil {
+	switch {
+	case o.text != nil:
 		return o.text
+	case !o.loose:
+		return canonicalExact(o.raw)
 	}
 	switch o.kind {
 	case KindNull:
@@ -102,16 +113,81 @@ func canonical(v json.RawMessage) []byte {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }
 
+// canonicalExact is v as compact JSON with sorted keys, each number spelled by its exact value.
+func canonicalExact(v json.RawMessage) []byte {
+	value, err := decoded(v)
+	if err != nil {
+		return v
+	}
+	out, err := json.Marshal(normalized(value))
+	if err != nil {
+		return v
+	}
+	return out
+}
+
+func normalized(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		return json.Number(appendNumber(nil, []byte(v)))
+	case []any:
+		for i := range v {
+			v[i] = normalized(v[i])
+		}
+	case map[string]any:
+		for k := range v {
+			v[k] = normalized(v[k])
+		}
+	}
+	return v
+}
+
+// equal reports whether two values are the same: of one kind, numbers of the same exact value. With the rules of PocketFlow
+// numbers are floats, and texts that read as a number are numbers.
 func equal(a, b *operand) bool {
-	if a.numeric && b.numeric {
+	switch {
+	case a.loose && a.numeric && b.numeric:
 		return a.number == b.number
+	case a.loose:
+		return bytes.Equal(a.textOf(), b.textOf())
+	case a.kind != b.kind:
+		return false
+	}
+	switch a.kind {
+	case KindNull:
+		return true
+	case KindBool:
+		return bytes.Equal(trim(a.raw), trim(b.raw))
+	case KindNumber:
+		return CompareNumbers(a.raw, b.raw) == 0
 	}
 	return bytes.Equal(a.textOf(), b.textOf())
 }
 
-// compare orders two operands. NaN is neither smaller nor greater than any number, so it
+// orderValues compares two values of one kind that has an order: numbers, texts and booleans; false for others. Null equals null.
+func orderValues(a, b *operand) (n int, ordered bool) {
+	if a.loose {
+		return compareLoosely(a, b), true
+	}
+	if a.kind != b.kind {
+		return 0, false
+	}
+	switch a.kind {
+	case KindNull:
+		return 0, true
+	case KindBool:
+		return bytes.Compare(trim(a.raw), trim(b.raw)), true
+	case KindNumber:
+		return CompareNumbers(a.raw, b.raw), true
+	case KindString:
+		return bytes.Compare(a.text, b.text), true
+	}
+	return 0, false
+}
+
+// compareLoosely orders two operands by the rules of PocketFlow. NaN is neither smaller nor greater than any number, so it
 // counts as 0 here although it equals nothing.
-func compare(a, b *operand) int {
+func compareLoosely(a, b *operand) int {
 	if !a.numeric || !b.numeric {
 		return bytes.Compare(a.textOf(), b.textOf())
 	}
@@ -136,10 +212,13 @@ func holds(collection, value *operand) bool {
 }
 
 func hasElement(arr json.RawMessage, value *operand) bool {
-	want := value.withText()
+	want := *value
+	if want.loose || want.kind == KindArray || want.kind == KindObject {
+		want = value.withText()
+	}
 	c, ok := enter(arr, '[')
 	for ok && c.next() {
-		if element := look(c.value); equal(&element, &want) {
+		if element := look(c.value, want.loose); equal(&element, &want) {
 			return true
 		}
 	}

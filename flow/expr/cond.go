@@ -36,8 +36,8 @@ var ops = map[string]op{
 
 // term is an operand before it is evaluated: a reference, or a value that never changes.
 type term struct {
-	ref   Ref
-	value operand // if ref is a literal
+	ref          Ref
+	value, loose operand // if ref is a literal: the value, and how the rules of PocketFlow see it
 }
 
 // newTerm reads an operand. Only a string that stands alone may be a reference; strings inside
@@ -48,11 +48,12 @@ func newTerm(raw json.RawMessage) term {
 			return term{ref: ref}
 		}
 	}
-	return term{value: look(raw)}
+	return term{value: look(raw, false), loose: look(raw, true)}
 }
 
-// Eval says whether the expression is true. It fails when that takes more than the environment allows, and when it
-// compares what is missing, unless the environment takes that for null: the wrong shape is false.
+// Eval says whether the expression is true. It fails when that takes more than the environment allows, when it
+// compares what is missing, unless the environment takes that for null, and when it orders values that have no order, such
+// as a text and a number: the wrong shape is false.
 func (c *Cond) Eval(env *Env) (bool, error) {
 	if env == nil {
 		env = &Env{}
@@ -62,8 +63,8 @@ func (c *Cond) Eval(env *Env) (bool, error) {
 	switch {
 	case e.left == 0:
 		return false, errTooMuch
-	case e.missing != nil:
-		return false, e.missing
+	case e.failure != nil:
+		return false, e.failure
 	}
 	return holds, nil
 }
@@ -75,11 +76,11 @@ type evaluation struct {
 	env   *Env
 	known map[string]operand // by the text of the reference
 
-	missing error // what it came to that is not there: it is over then
+	failure error // why the evaluation ended early
 }
 
 func (e *evaluation) holds(c *Cond) bool {
-	if e.missing != nil || !e.charge(1) {
+	if e.failure != nil || !e.charge(1) {
 		return false
 	}
 	switch c.op {
@@ -114,6 +115,9 @@ const manyBytes = 1 << 10
 // resolve finds an operand, with the text of a list or object if it is to be compared.
 func (e *evaluation) resolve(t *term, compared bool) operand {
 	if t.ref.Literal() {
+		if e.env.Loose {
+			return t.loose
+		}
 		return t.value
 	}
 	o, known := e.known[t.ref.text]
@@ -127,7 +131,7 @@ func (e *evaluation) resolve(t *term, compared bool) operand {
 		if !e.charge(1 + len(v)/8) {
 			return operand{}
 		}
-		o = look(v)
+		o = look(v, e.env.Loose)
 		o.missing = !there
 		if max(read, len(v)) > manyBytes {
 			e.remember(t.ref.text, o)
@@ -167,7 +171,44 @@ func (e *evaluation) relate(c *Cond) bool {
 	case c.op == contains:
 		cost = holdsCost(&a)
 	}
-	return e.charge(cost) && c.op.relate(&a, &b)
+	if !e.charge(cost) {
+		return false
+	}
+	switch c.op {
+	case gt, lt, ge, le:
+		return e.orders(c, &a, &b)
+	}
+	return c.op.relate(&a, &b)
+}
+
+// orders applies an operator that needs an order. Where missing values count as null, null is neither smaller nor greater
+// than anything.
+func (e *evaluation) orders(c *Cond, a, b *operand) bool {
+	n, ordered := orderValues(a, b)
+	switch {
+	case !ordered && e.env.Coerce && (a.kind == KindNull || b.kind == KindNull):
+		return false
+	case !ordered:
+		e.failure = &OrderError{Left: c.a.name(), Right: c.b.name(), LeftKind: a.kind, RightKind: b.kind}
+		return false
+	}
+	switch c.op {
+	case gt:
+		return n > 0
+	case lt:
+		return n < 0
+	case ge:
+		return n >= 0
+	}
+	return n <= 0
+}
+
+// name is the operand as the expression writes it.
+func (t *term) name() string {
+	if t.ref.Literal() {
+		return Shorten(string(trim(t.value.raw)))
+	}
+	return t.ref.text
 }
 
 // misses notes what a comparison lacks: its first operand or else its second.
@@ -176,7 +217,7 @@ func (e *evaluation) misses(c *Cond, first bool) {
 	if first {
 		t = &c.a
 	}
-	e.missing = t.ref.missing(e.env)
+	e.failure = t.ref.missing(e.env)
 }
 
 // holdsCost is what it costs to look for something in a collection.
@@ -187,21 +228,13 @@ func holdsCost(collection *operand) int {
 	return len(collection.raw) / 8
 }
 
-// relate applies an operator that takes two values.
+// relate applies an operator that takes two values in any order of them.
 func (o op) relate(a, b *operand) bool {
 	switch o {
 	case eq:
 		return equal(a, b)
 	case ne:
 		return !equal(a, b)
-	case gt:
-		return compare(a, b) > 0
-	case lt:
-		return compare(a, b) < 0
-	case ge:
-		return compare(a, b) >= 0
-	case le:
-		return compare(a, b) <= 0
 	case in:
 		return holds(b, a)
 	case contains:

@@ -10,7 +10,7 @@ import (
 )
 
 func TestEval(t *testing.T) {
-	env := &Env{Params: json.RawMessage(`{"n":5,"flag":true,"off":false,"zero":0,"no":"","null":null,"s":"abc","million":1000000,
+	env := &Env{Loose: true, Params: json.RawMessage(`{"n":5,"flag":true,"off":false,"zero":0,"no":"","null":null,"s":"abc","million":1000000,
 		"o":{"b":1,"a":{"y":2,"x":1.0}},"list":["a",5,{"k":[1]},"$params.n"],"esc":"\u0061\n","strs":["x","\u0061bc"]}`)}
 	for name, want := range map[string]map[string]bool{
 		"and, or, not": {
@@ -162,7 +162,8 @@ func TestEval(t *testing.T) {
 
 func TestEvalSeesInputAndShared(t *testing.T) {
 	for text, want := range map[string]bool{
-		`{"eq":["$input.foo","1"]}`:              true,
+		`{"eq":["$input.foo",1.0]}`:              true,
+		`{"eq":["$input.foo","1"]}`:              false,
 		`{"in":[2,"$inputl"]}`:                   true,
 		`{"eq":["$shared.s.t[1].u",2]}`:          true,
 		`{"exists":"$shared.z"}`:                 false,

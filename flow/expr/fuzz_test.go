@@ -65,7 +65,7 @@ func FuzzPath(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, v []byte, path string) {
 		got := Path(v, path)
-		env := &Env{Params: v, Input: v, SharedAll: func() json.RawMessage { return v }}
+		env := &Env{Loose: true, Params: v, Input: v, SharedAll: func() json.RawMessage { return v }}
 		env.Shared = func(key string) (json.RawMessage, bool) { return Field(v, key) }
 		for _, prefix := range []string{"$params.", "$shared.", "$input", "$input."} {
 			require.Equal(t, string(got), string(ParseRef(prefix+path).Resolve(env)))
@@ -94,7 +94,7 @@ func FuzzCond(f *testing.F) {
 
 // requireCond compares an expression with the oracle, where that can read both.
 func requireCond(t require.TestingT, raw, v []byte) {
-	env := &Env{Params: v, Input: v, SharedAll: func() json.RawMessage { return v }}
+	env := &Env{Loose: true, Params: v, Input: v, SharedAll: func() json.RawMessage { return v }}
 	cond, problems := ParseCond(raw)
 	got := holdsIn(t, cond, env)
 	if strict, err := cond.Eval(env); err == nil {

@@ -46,3 +46,14 @@ func (s segment) String() string {
 	}
 	return s.key + "[" + strconv.Itoa(s.index) + "]"
 }
+
+// OrderError reports that an expression orders two values that have no order.
+type OrderError struct {
+	Left, Right         string // as the expression writes them
+	LeftKind, RightKind Kind
+}
+
+func (e *OrderError) Error() string {
+	return fmt.Sprintf("%s is %s and %s is %s, so neither is greater: compare numbers with numbers and texts with texts; in CEL, "+
+		"double(…) makes a number of a text", e.Left, e.LeftKind, e.Right, e.RightKind)
+}

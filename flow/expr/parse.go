@@ -154,7 +154,9 @@ func (p *parser) pair(o op, raw json.RawMessage, path string) *Cond {
 	}
 	c := &Cond{op: o, a: newTerm(two[0]), b: newTerm(two[1])}
 	if o != in && o != contains { // these look at a literal as it is
-		c.a.value, c.b.value = c.a.value.withText(), c.b.value.withText()
+		for _, t := range []*term{&c.a, &c.b} {
+			t.value, t.loose = t.value.withText(), t.loose.withText()
+		}
 	}
 	return c
 }

@@ -43,6 +43,10 @@ type Env struct {
 	// Coerce has conditions take what is missing for null, as the first clients expect, instead of failing.
 	Coerce bool
 
+	// Loose has conditions compare as PocketFlow does: numbers as floats, texts that read as a number as numbers, everything else by its
+	// text. Otherwise numbers have their exact values, and a text is a text.
+	Loose bool
+
 	// Allowance is what conditions may do; nil = a budget for each.
 	Allowance *Allowance
 

@@ -174,10 +174,6 @@ func (k *check) number(n *node, v json.RawMessage, at *trail) bool {
 	if !k.pay(2 + len(v)/8) {
 		return true
 	}
-	x := exact(v)
-	if x == nil {
-		return k.wrong(at, "is a number of more than %d digits", maxDigits)
-	}
 	is := shorten(strings.TrimSpace(string(v)))
 	fits := true
 	for _, b := range []struct {
@@ -185,14 +181,21 @@ func (k *check) number(n *node, v json.RawMessage, at *trail) bool {
 		holds bool
 		say   string
 	}{
-		{n.min, n.min == nil || x.Cmp(n.min.Rat) >= 0, "at least"}, {n.max, n.max == nil || x.Cmp(n.max.Rat) <= 0, "at most"},
-		{n.above, n.above == nil || x.Cmp(n.above.Rat) > 0, "more than"}, {n.under, n.under == nil || x.Cmp(n.under.Rat) < 0, "less than"},
+		{n.min, n.min == nil || n.min.compare(v) >= 0, "at least"}, {n.max, n.max == nil || n.max.compare(v) <= 0, "at most"},
+		{n.above, n.above == nil || n.above.compare(v) > 0, "more than"}, {n.under, n.under == nil || n.under.compare(v) < 0, "less than"},
 	} {
 		if !b.holds {
 			fits = k.wrong(at, "is %s, %s %s was declared", is, b.say, b.to.text)
 		}
 	}
-	if n.multiple != nil && !x.Quo(x, n.multiple.Rat).IsInt() {
+	if n.multiple == nil {
+		return fits
+	}
+	x := exact(v)
+	if x == nil {
+		return k.wrong(at, "is a number of more than %d digits, a multiple of %s was declared", maxDigits, n.multiple.text)
+	}
+	if !x.Quo(x, n.multiple.Rat).IsInt() {
 		fits = k.wrong(at, "is %s, a multiple of %s was declared", is, n.multiple.text)
 	}
 	return fits

@@ -279,6 +279,11 @@ type bound struct {
 	text string
 }
 
+// compare orders a value and the bound: -1 if the value is smaller.
+func (b *bound) compare(v json.RawMessage) int {
+	return expr.CompareNumbers(v, json.RawMessage(b.text))
+}
+
 // maxDigits bounds the numbers that are compared exactly, in digits and in powers of ten.
 const maxDigits = 400
 

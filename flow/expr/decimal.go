@@ -1,0 +1,105 @@
+package expr
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"strconv"
+)
+
+// CompareNumbers orders two JSON numbers by their exact values: -1, 0 or 1. The cost is linear in their lengths, whatever their
+// exponents are. What is no number counts as 0.
+func CompareNumbers(a, b json.RawMessage) int {
+	a, b = trim(a), trim(b)
+	if n, ok := compareIntegers(a, b); ok {
+		return n
+	}
+	return parseDecimal(a).compare(parseDecimal(b))
+}
+
+// compareIntegers compares two numbers that are written as digits alone.
+func compareIntegers(a, b []byte) (int, bool) {
+	x, negative := bytes.CutPrefix(a, []byte("-"))
+	y, other := bytes.CutPrefix(b, []byte("-"))
+	if negative != other || len(x) == 0 || len(y) == 0 || digits(x) != len(x) || digits(y) != len(y) {
+		return 0, false
+	}
+	n := cmp.Or(cmp.Compare(len(x), len(y)), bytes.Compare(x, y))
+	if negative {
+		n = -n
+	}
+	return n, true
+}
+
+// decimal is a number as ±0.digits × 10^(power + exponent). The digits begin and end with none that is 0; zero has none.
+type decimal struct {
+	negative bool
+	digits   []byte
+	power    int64
+	// exponent is 0 unless it has so many digits that it is no int64: then exponentSign and exponentDigits stand for it.
+	exponentSign   int
+	exponentDigits []byte
+}
+
+func parseDecimal(v []byte) decimal {
+	if !isNumber(v) {
+		return decimal{}
+	}
+	mantissa, exponent := v, []byte("0")
+	if i := bytes.IndexAny(v, "eE"); i >= 0 {
+		mantissa, exponent = v[:i], v[i+1:]
+	}
+	mantissa, negative := bytes.CutPrefix(mantissa, []byte("-"))
+	whole, fraction, _ := bytes.Cut(mantissa, []byte("."))
+	all := append(append(make([]byte, 0, len(mantissa)), whole...), fraction...)
+	significant := bytes.TrimLeft(all, "0")
+	d := decimal{negative: negative, digits: bytes.TrimRight(significant, "0"),
+		power: int64(len(whole)) - int64(len(all)-len(significant))}
+	if len(d.digits) == 0 {
+		return decimal{}
+	}
+	power, ok := parseExponent(exponent)
+	if ok {
+		d.power += power
+		return d
+	}
+	d.exponentSign = 1
+	if exponent[0] == '-' {
+		d.exponentSign = -1
+	}
+	d.exponentDigits = bytes.TrimLeft(exponent, "+-0")
+	return d
+}
+
+func (d decimal) sign() int {
+	switch {
+	case len(d.digits) == 0:
+		return 0
+	case d.negative:
+		return -1
+	}
+	return 1
+}
+
+func (d decimal) compare(other decimal) int {
+	sign := d.sign()
+	if n := cmp.Compare(sign, other.sign()); n != 0 || sign == 0 {
+		return n
+	}
+	exponents := cmp.Or(cmp.Compare(len(d.exponentDigits), len(other.exponentDigits)), bytes.Compare(d.exponentDigits, other.exponentDigits))
+	return sign * cmp.Or(
+		cmp.Compare(d.exponentSign, other.exponentSign), d.exponentSign*exponents,
+		cmp.Compare(d.power, other.power), bytes.Compare(d.digits, other.digits))
+}
+
+// FitsDouble reports whether a JSON number is a float64 from which the same number can be read again, so that nothing of it
+// is lost, and returns that float64.
+func FitsDouble(v json.RawMessage) (float64, bool) {
+	v = trim(v)
+	f, ok := Number(v)
+	if !ok {
+		return 0, false
+	}
+	var buf [32]byte
+	return f, CompareNumbers(strconv.AppendFloat(buf[:0], f, 'g', -1, 64), v) == 0
+}
