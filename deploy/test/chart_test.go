@@ -296,6 +296,31 @@ func TestEveryValueHasAnEffect(t *testing.T) {
 	require.Equal(t, "30%", o.budget.Spec.MaxUnavailable.String())
 }
 
+func TestNumbersKeepTheirDigits(t *testing.T) {
+	values, err := common.ReadValues([]byte(`
+secret: {existing: troupe}
+replicas: 7
+service: {port: 65535}
+env: {TROUPE_MAX_VALUE: 16777216, TROUPE_MAX_UNITS: 1000000, TROUPE_TRACE_SAMPLE: 0.25, TROUPE_BIG: 9007199254740991, TROUPE_SMALL: 0, TROUPE_ON: true, TROUPE_OLD: "012"}
+podAnnotations: {limit: "16777216"}
+resources: {limits: {memory: 134217728000}}
+`))
+	require.NoError(t, err)
+	o := rendered(t, values)
+	for name, want := range map[string]string{"TROUPE_MAX_VALUE": "16777216", "TROUPE_MAX_UNITS": "1000000", "TROUPE_TRACE_SAMPLE": "0.25",
+		"TROUPE_BIG": "9007199254740991", "TROUPE_SMALL": "0", "TROUPE_ON": "true", "TROUPE_OLD": "012"} {
+		require.Equal(t, want, o.env(name))
+	}
+	require.EqualValues(t, 7, *o.set.Spec.Replicas)
+	require.EqualValues(t, 65535, o.services[0].Spec.Ports[0].Port)
+	require.EqualValues(t, 134217728000, o.set.Spec.Template.Spec.Containers[0].Resources.Limits.Memory().Value())
+
+	values, err = common.ReadValues([]byte("secret: {existing: secret}\nenv: {TROUPE_BIG: 9007199254740993}\n"))
+	require.NoError(t, err)
+	_, err = render(t, values)
+	require.ErrorContains(t, err, "env.TROUPE_BIG is a number with more digits than Helm keeps: write it in quotes")
+}
+
 func TestWrongValuesAreRefused(t *testing.T) {
 	for name, tt := range map[string]struct {
 		values map[string]any

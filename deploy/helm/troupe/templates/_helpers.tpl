@@ -25,3 +25,14 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- define "troupe.scheme" -}}
 {{- if .Values.tls.secret }}https{{ else }}http{{ end -}}
 {{- end -}}
+
+{{/* The text of a variable. Helm reads numbers as floats: whole ones are written with all their digits, and what it may have rounded is refused. */}}
+{{- define "troupe.text" -}}
+{{- if kindIs "string" .value -}}
+{{- .value -}}
+{{- else if and (kindIs "float64" .value) (or (gt .value 9007199254740991.0) (lt .value -9007199254740991.0)) -}}
+{{- fail (printf "env.%s is a number with more digits than Helm keeps: write it in quotes" .key) -}}
+{{- else -}}
+{{- toJson .value -}}
+{{- end -}}
+{{- end -}}
