@@ -147,7 +147,9 @@ func readAnswer(rep *flow.Report, resp *http.Response, body []byte) error {
 		return fmt.Errorf("%w: status %s without a JSON object", errNoAnswer, resp.Status)
 	}
 	if err := json.Unmarshal(body, &answer); err != nil {
-		return fmt.Errorf("%w: status %s: %w", errNoAnswer, resp.Status, err)
+		// It is a worker's, which has done the job: another one must not do it again.
+		rep.Error = fmt.Sprintf("the worker answered %s with what is no answer in JSON (%v)%s", resp.Status, err, said(body))
+		return nil
 	}
 	rep.Metrics = answer.Metrics
 	switch {

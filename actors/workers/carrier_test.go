@@ -127,8 +127,9 @@ func TestAnswers(t *testing.T) {
 		"a page":                              {404, `404 page not found`, ``, next, false},
 		"null":                                {200, `null`, ``, next, false},
 		"a list":                              {200, `[]`, ``, next, false},
-		"an error of another type":            {200, `{"error":{"code":1}}`, ``, next, false},
-		"half an object":                      {200, `{"result":`, ``, next, false},
+		"an error of another type":            {200, `{"error":{"code":1}}`, ``, "the worker answered 200 OK with what is no answer in JSON (json: cannot unmarshal object into Go struct field .error of type string): {\"error\":{\"code\":1}}", false},
+		"half an object":                      {200, `{"result":`, ``, "the worker answered 200 OK with what is no answer in JSON (unexpected end of JSON input): {\"result\":", false},
+		"a number that is none":               {200, `{"result":NaN}`, ``, "the worker answered 200 OK with what is no answer in JSON (invalid character 'N' looking for beginning of value): {\"result\":NaN}", false},
 		"a redirect":                          {307, `{"result":1}`, ``, next, false},
 	} {
 		t.Run(name, func(t *testing.T) {

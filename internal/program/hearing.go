@@ -28,6 +28,7 @@ type hearing struct {
 	output   json.RawMessage
 	marked   bool // the output, or one that is too large, was marked as that
 	tooLarge bool
+	broken   string          // what is wrong with the last marked line, which is no output
 	failure  json.RawMessage // of the last line that tells one
 	metrics  metrics
 	last     []byte // line of its standard error that says something
@@ -84,11 +85,13 @@ func (h *hearing) keep(b []byte) {
 func (h *hearing) told(line []byte, cut bool) {
 	if text, ok := bytes.CutPrefix(line, outputMark); ok {
 		text = valid(bytes.TrimSpace(text))
+		h.marked, h.tooLarge, h.broken, h.output = true, cut || len(text) > h.most, "", nil
 		switch {
-		case cut || len(text) > h.most:
-			h.tooLarge, h.marked, h.output = true, true, nil
+		case h.tooLarge:
 		case json.Valid(text):
-			h.tooLarge, h.marked, h.output = false, true, bytes.Clone(text)
+			h.output = bytes.Clone(text)
+		default:
+			h.broken = notJSON(text)
 		}
 		return
 	}
@@ -101,6 +104,30 @@ func (h *hearing) told(line []byte, cut bool) {
 			h.failure = bytes.Clone(text)
 		}
 	}
+}
+
+// notJSON returns the error of a marked line whose text is no JSON: the line, cut, and why.
+func notJSON(text []byte) string {
+	why := "it is empty"
+	var value json.RawMessage
+	if err := json.Unmarshal(text, &value); err != nil && len(text) > 0 {
+		why = err.Error()
+	}
+	if end := runeStart(text, maxLast); end < len(text) {
+		text = append(bytes.Clone(text[:end]), "…"...)
+	}
+	return "the output that the program marked is no JSON (" + why + "): " + string(outputMark) + string(text)
+}
+
+// runeStart returns the place at or before most at which a text can be cut.
+func runeStart(text []byte, most int) int {
+	if len(text) <= most {
+		return len(text)
+	}
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return most
 }
 
 // valid replaces what is no UTF-8.
@@ -124,6 +151,8 @@ func (h *hearing) ended(err error) Result {
 	switch {
 	case err != nil:
 		return h.failed(err)
+	case h.broken != "":
+		return Result{Error: h.broken}
 	case h.marked && !h.tooLarge:
 		return Result{Output: h.output}
 	case h.tooLarge || h.more && begunJSON(h.printed.Bytes()):

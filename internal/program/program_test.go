@@ -60,7 +60,7 @@ func TestOutputs(t *testing.T) {
 		"all of it is a number":                 {"echo 42", "", "42"},
 		"two values are none":                   {"echo 1; echo 2", "", ""},
 		"a marked line":                         {`echo noise; echo 'ORK_OUTPUT:{"a":1}'; echo noise`, "", `{"a":1}`},
-		"the last one wins":                     {`echo ORK_OUTPUT:1; echo 'ORK_OUTPUT: 2 '; echo ORK_OUTPUT:bad`, "", "2"},
+		"the last one wins":                     {`echo ORK_OUTPUT:1; echo ORK_OUTPUT:bad; echo 'ORK_OUTPUT: 2 '`, "", "2"},
 		"without an end of the line":            {`printf 'x\nORK_OUTPUT:3'`, "", "3"},
 		"with an end of the line as of Windows": {`printf 'ORK_OUTPUT:3\r\n'`, "", "3"},
 		"only marked ones, if so said":          {"echo 42", "marker", ""},
@@ -74,6 +74,24 @@ func TestOutputs(t *testing.T) {
 			res := run(t, flow.Program{Command: tt.command, OutputMode: tt.mode})
 			require.Empty(t, res.Error)
 			require.Equal(t, tt.want, string(res.Output))
+		})
+	}
+}
+
+func TestAMarkedLineThatIsNoJSONFailsTheAttempt(t *testing.T) {
+	for name, tt := range map[string]struct{ command, want string }{
+		"alone":               {"echo ORK_OUTPUT:bad", "the output that the program marked is no JSON (invalid character 'b' looking for beginning of value): ORK_OUTPUT:bad"},
+		"behind an older one": {"echo ORK_OUTPUT:1; echo ORK_OUTPUT:NaN", "(invalid character 'N' looking for beginning of value): ORK_OUTPUT:NaN"},
+		"half of one":         {`echo 'ORK_OUTPUT:{"a":'`, `(unexpected end of JSON input): ORK_OUTPUT:{"a":`},
+		"nothing":             {"echo ORK_OUTPUT:", "the output that the program marked is no JSON (it is empty): ORK_OUTPUT:"},
+		"a long one":          {`printf 'ORK_OUTPUT:x%0600d\n' 1`, strings.Repeat("0", 499) + "…"},
+		"an exit code counts": {"echo ORK_OUTPUT:bad; echo oh >&2; exit 3", "exit status 3: oh"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			res := run(t, flow.Program{Command: tt.command})
+			require.True(t, strings.HasSuffix(res.Error, tt.want), res.Error)
+			require.Empty(t, res.Output)
+			require.False(t, res.Fatal)
 		})
 	}
 }
