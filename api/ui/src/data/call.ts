@@ -1,4 +1,5 @@
 import type { Problem, Routes } from '../api.gen'
+import { parse, stringify } from './json'
 
 /** What the API has refused: what is wrong, where, and what to do. */
 export class Refused extends Error {
@@ -29,7 +30,7 @@ type Loose = { path?: Record<string, unknown>; query?: Record<string, unknown>; 
 /** Asks a route of the API. What it takes and answers is known by its name. */
 export async function call<K extends keyof Routes>(route: K, input: Takes<Routes[K]>, signal?: AbortSignal): Promise<Routes[K]['answer']> {
   const response = await ask(route, input, signal)
-  return (response.status === 204 ? undefined : await heard(response.json())) as Routes[K]['answer']
+  return (response.status === 204 ? undefined : parse(await heard(response.text()))) as Routes[K]['answer']
 }
 
 /** The same for who wants to read the answer himself, as it was sent. */
@@ -38,7 +39,7 @@ export async function ask<K extends keyof Routes>(route: K, input: Takes<Routes[
   const [method, pattern] = route.split(' ')
   const address = pattern.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(path?.[name])))
   const response = await heard(fetch(address + queryOf(query), {
-    method, signal, body: body === undefined ? undefined : JSON.stringify(body),
+    method, signal, body: body === undefined ? undefined : stringify(body),
     headers: { Accept: 'application/json', ...(body === undefined ? {} : { 'Content-Type': 'application/json' }), ...header },
   }))
   if (away) {
@@ -74,7 +75,7 @@ function queryOf(query: Record<string, unknown> = {}): string {
 async function problemOf(response: Response): Promise<Problem> {
   const otherwise = { title: response.statusText, status: response.status, kind: 'internal' as const, what: `the server answered ${response.status} ${response.statusText}` }
   try {
-    return { ...otherwise, ...((await response.json()) as Problem) }
+    return { ...otherwise, ...(parse(await response.text()) as Problem) }
   } catch {
     return otherwise
   }

@@ -3,6 +3,7 @@
 import { useEffect, useRef, useState } from 'react'
 import type { LogEntry } from '../api.gen'
 import { whenBroken } from './socket'
+import { parse } from './json'
 
 export const most = 25_000 // lines that are kept
 
@@ -64,7 +65,7 @@ export function useLog(task: string, pick: { node?: string; unit?: number; strea
       }
       source.onmessage = e => {
         last = e.lastEventId
-        waiting.current.push(JSON.parse(e.data as string) as LogEntry)
+        waiting.current.push(parse(e.data as string) as LogEntry)
       }
       source.onerror = () => { // the browser tries again, behind the last line, unless it was refused
         setState('broken')

@@ -1,6 +1,7 @@
 import { useSyncExternalStore } from 'react'
 import { whenBack } from './call'
 import { getPrefs } from './prefs'
+import { parse } from './json'
 
 /** What the server says on a channel. */
 export interface Message { channel?: string; event: string; id?: string; data?: unknown }
@@ -70,7 +71,7 @@ function connect() {
   opened.onmessage = e => {
     if (socket !== opened) return
     alive()
-    heard(JSON.parse(e.data as string) as Message)
+    heard(parse(e.data as string) as Message)
   }
   opened.onclose = () => {
     if (socket !== opened) return

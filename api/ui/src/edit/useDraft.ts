@@ -6,6 +6,7 @@ import { draftOf, keepDraft, type Draft } from './drafts'
 import { looksLikeJSON } from './editor'
 import type { Schema } from './place'
 import { field, yamlOf } from './yaml'
+import { parse, stringify } from '../data/json'
 
 /** The newest published version, number 0 = there is none. */
 export interface Latest { number: number; json: string }
@@ -39,7 +40,7 @@ export function begun(flow: string, latest: Latest): Draft {
 export function publishedAs(draft: Draft, latest: Latest): string {
   if (latest.number === 0) return ''
   if (latest.number === draft.after) return draft.published
-  return looksLikeJSON(draft.text) ? JSON.stringify(JSON.parse(latest.json), null, 2) : yamlOf(latest.json)
+  return looksLikeJSON(draft.text) ? stringify(parse(latest.json), 2) : yamlOf(latest.json)
 }
 
 /** A draft that stays in the browser, whatever happens to the page. */

@@ -1,6 +1,7 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { note, requestID } from '../data/acts'
 import { call, Refused } from '../data/call'
+import { parse } from '../data/json'
 
 /** Starts a task of a text that is not published. */
 export function useTry() {
@@ -8,7 +9,7 @@ export function useTry() {
     mutationFn: (t: { text: string; slug: string; input: string }) => {
       let params: unknown
       try {
-        params = t.input.trim() === '' ? {} : JSON.parse(t.input)
+        params = t.input.trim() === '' ? {} : parse(t.input)
       } catch (e) {
         throw new Error(`The input is no JSON: ${(e as Error).message}`)
       }

@@ -10,6 +10,7 @@ import { Loading, Trouble } from '../parts/Told'
 import { When } from '../parts/When'
 import { Fields } from './Fields'
 import { fieldsOf, paramsOf, referred, type Field } from './inputs'
+import { stringify } from '../data/json'
 
 /** Starts a task: by a form where the flow declares what it takes, else with JSON that begins with what its plan refers to. */
 export function StartForm({ flow, version, newest }: { flow: string; version: number; newest: boolean }) {
@@ -44,7 +45,7 @@ function Form({ flow, version, fields, keys, recent }: { flow: string; version?:
       if (made.id) void go({ to: '/tasks/$task', params: { task: made.id } })
     },
   })
-  const curl = `curl -H 'Content-Type: application/json' -d '${JSON.stringify(body).replaceAll("'", "'\\''")}' ${location.origin}/v1/tasks`
+  const curl = `curl -H 'Content-Type: application/json' -d '${stringify(body).replaceAll("'", "'\\''")}' ${location.origin}/v1/tasks`
   return (
     <form className="start" onSubmit={e => { e.preventDefault(); if (!sent.wrong) start.mutate() }}>
       <div className="start-form">
@@ -65,9 +66,9 @@ function Form({ flow, version, fields, keys, recent }: { flow: string; version?:
           <h2>As before</h2>
           {recent.map(r => (
             <button type="button" key={r.id} className="preset" onClick={() => {
-              setText(JSON.stringify(r.params, null, 2))
+              setText(stringify(r.params, 2))
               if (fields) setForm(Object.fromEntries(fields.map(f => [f.name, f.text((r.params as Record<string, unknown> | null)?.[f.name])])))
-            }}><code className="ellipsis">{JSON.stringify(r.params)}</code><span className="faint"><When at={r.at} /></span></button>
+            }}><code className="ellipsis">{stringify(r.params)}</code><span className="faint"><When at={r.at} /></span></button>
           ))}
         </section>
       )}

@@ -8,6 +8,7 @@ import { filterOf, type FlowView } from '../data/search'
 import { useVersion } from '../data/task'
 import { Loading, Trouble } from '../parts/Told'
 import { When } from '../parts/When'
+import { stringify } from '../data/json'
 
 interface Props { flow: string; known: Version[]; more?: () => void; view: FlowView; set: (v: Partial<FlowView>) => void }
 
@@ -83,4 +84,4 @@ function Text({ flow, from, to }: { flow: string; from: number; to: number }) {
   )
 }
 
-const linesOf = (v: Version) => JSON.stringify(v.definition, null, 2).split('\n')
+const linesOf = (v: Version) => stringify(v.definition, 2).split('\n')

@@ -1,5 +1,7 @@
 // What a flow declares about its params, as fields of a form. The server is who checks: a form only helps to write.
 
+import { Digits, parse, stringify } from '../data/json'
+
 export interface Field {
   name: string; kind: string; description?: string; required: boolean; choices?: string[]; pattern?: string; start: string
   json: boolean // what is written is JSON
@@ -16,8 +18,8 @@ export function fieldsOf(schema: unknown): Field[] | undefined {
     const words = p.enum?.every(c => typeof c === 'string')
     const kind = Array.isArray(p.type) ? p.type.join(' or ') : (p.type ?? (words ? 'string' : 'any'))
     const json = !['string', 'integer', 'number', 'boolean'].includes(kind)
-    const text = (value: unknown) => (value === undefined ? '' : kind === 'string' ? String(value) : JSON.stringify(value))
-    const choices = p.enum?.every(c => typeof c === 'string' || typeof c === 'number') ? p.enum.map(String) : undefined
+    const text = (value: unknown) => (value === undefined ? '' : kind === 'string' ? String(value) : stringify(value))
+    const choices = p.enum?.every(c => typeof c === 'string' || typeof c === 'number' || c instanceof Digits) ? p.enum.map(String) : undefined
     const required = Boolean(s.required?.includes(name)) && p.default === undefined
     return { name, kind, description: p.description, required, choices, pattern: p.pattern, json, text, start: text(p.default) || (required && choices ? choices[0] : '') }
   })
@@ -27,7 +29,7 @@ export function fieldsOf(schema: unknown): Field[] | undefined {
 export function paramsOf(fields: Field[] | undefined, form: Record<string, string>, text: string): { params?: unknown; wrong?: string } {
   if (!fields) {
     try {
-      return { params: text.trim() === '' ? {} : JSON.parse(text) }
+      return { params: text.trim() === '' ? {} : parse(text) }
     } catch (e) {
       return { wrong: `The params are no JSON: ${(e as Error).message}` }
     }
@@ -39,7 +41,7 @@ export function paramsOf(fields: Field[] | undefined, form: Record<string, strin
     if (f.kind === 'string') params[f.name] = written
     else {
       try {
-        params[f.name] = JSON.parse(written)
+        params[f.name] = parse(written)
       } catch {
         return { wrong: f.json ? `${f.name} is no JSON` : `${f.name} is no ${f.kind}` }
       }
@@ -50,6 +52,6 @@ export function paramsOf(fields: Field[] | undefined, form: Record<string, strin
 
 /** The keys of params that a definition refers to. */
 export function referred(definition: unknown): string[] {
-  const text = JSON.stringify(definition ?? {})
+  const text = stringify(definition ?? {})
   return [...new Set([...text.matchAll(/\$(?:params|run)\.([A-Za-z_]\w*)/g)].map(m => m[1]))]
 }

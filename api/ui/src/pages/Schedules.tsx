@@ -11,6 +11,7 @@ import { Icon } from '../parts/Icon'
 import { State } from '../parts/State'
 import { Empty, Loading, Trouble } from '../parts/Told'
 import { useTick, When } from '../parts/When'
+import { stringify } from '../data/json'
 
 /** What starts tasks by the clock. */
 export function Schedules() {
@@ -85,7 +86,7 @@ function Next({ schedule: s }: { schedule: Schedule }) {
       {s.clock_change && <div><dt>clock change</dt><dd>{s.clock_change.note} <code>{s.dst}</code></dd></div>}
       <div><dt>missed slots</dt><dd>{({ one: 'the last one fires', none: 'are left out', all: 'all fire' } as Record<string, string>)[s.catchup]}</dd></div>
       <div><dt>overlap</dt><dd>{({ allow: 'is allowed', skip: 'is skipped', queue: 'waits', cancel_running: 'cancels what runs' } as Record<string, string>)[s.overlap]}</dd></div>
-      {s.params !== undefined && <div><dt>params</dt><dd><code>{JSON.stringify(s.params)}</code></dd></div>}
+      {s.params !== undefined && <div><dt>params</dt><dd><code>{stringify(s.params)}</code></dd></div>}
     </dl>
   )
 }

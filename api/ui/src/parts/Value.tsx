@@ -1,5 +1,6 @@
 import { useState } from 'react'
 import { Copy } from './Copy'
+import { stringify } from '../data/json'
 
 const long = 4000 // characters that are shown at once
 
@@ -26,7 +27,7 @@ function size(bytes: number): string {
 export function Value({ of, label }: { of: unknown; label?: string }) {
   const [all, setAll] = useState(false)
   if (of === undefined) return <span className="faint">none</span>
-  const text = typeof of === 'string' ? of : JSON.stringify(of, null, 2)
+  const text = typeof of === 'string' ? of : stringify(of, 2)
   const cut = !all && text.length > long
   return (
     <div className="value">

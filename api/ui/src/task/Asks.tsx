@@ -1,6 +1,7 @@
 import { useState } from 'react'
 import type { Cancel } from '../api.gen'
 import { Ask } from '../parts/Ask'
+import { parse } from '../data/json'
 
 /** Cancels in words of what will happen. */
 export function CancelAsk({ close, cancel }: { close: () => void; cancel: (body: Cancel) => void }) {
@@ -43,7 +44,7 @@ export function SignalAsk({ close, send, name = '' }: { close: () => void; send:
 /** JSON where it is some, else the text itself. */
 export function read(text: string): unknown {
   try {
-    return JSON.parse(text)
+    return parse(text)
   } catch {
     return text
   }

@@ -9,6 +9,7 @@ import { State } from '../parts/State'
 import { Loading, Trouble } from '../parts/Told'
 import type { Wrapped } from '../parts/Value'
 import { ForkAsk } from './ForkAsk'
+import { stringify } from '../data/json'
 
 const types = ['task_created', 'task_paused', 'task_resumed', 'cancel_asked', 'task_closing', 'task_retried', 'task_ended', 'scope_retried', 'signal_received', 'step_entered', 'step_ended', 'step_held', 'step_released', 'units_appended', 'attempts_started', 'permit_granted', 'attempt_claimed', 'attempt_begun', 'attempt_extended', 'attempt_noted', 'attempt_returned', 'attempt_passed', 'attempt_deferred', 'external_ended', 'attempt_ended']
 
@@ -57,6 +58,6 @@ export function EventsTab({ digest, view, set: select }: { digest: Digest; view:
 function brief(e: Event) {
   const told = (e.output ?? e.input ?? e.params) as Wrapped | undefined
   if (told === undefined) return null
-  const text = told.preview ?? JSON.stringify(told.value)
+  const text = told.preview ?? stringify(told.value)
   return <code className="brief" title={text}>{text.length > 80 ? text.slice(0, 80) + '…' : text}</code>
 }

@@ -8,13 +8,14 @@ import { paramsOf } from '../flow/inputs'
 import { Ask } from '../parts/Ask'
 import { useDryRun } from '../parts/DryRun'
 import { Loading, Trouble } from '../parts/Told'
+import { stringify } from '../data/json'
 
 /** Starts a task that does again what this one did, with its params or others. Nothing newer is published of what is only tried. */
 export function RerunAsk({ digest: d, tried, close }: { digest: Digest; tried: boolean; close: () => void }) {
   const go = useNavigate()
   const [newest, setNewest] = useState(!tried)
   const [others, setOthers] = useState(false), [text, setText] = useState<string>()
-  const old = useQuery({ queryKey: ['task', d.task, 'params'], enabled: others, queryFn: async ({ signal }) => JSON.stringify((await call('GET /v1/tasks/{task}', { path: { task: d.task } }, signal)).params, null, 2) ?? '' })
+  const old = useQuery({ queryKey: ['task', d.task, 'params'], enabled: others, queryFn: async ({ signal }) => stringify((await call('GET /v1/tasks/{task}', { path: { task: d.task } }, signal)).params, 2) })
   const sent = others && text !== undefined ? paramsOf(undefined, {}, text) : {}
   const body = { newest, ...('params' in sent ? { params: sent.params } : {}) }
   const path = { task: d.task }
