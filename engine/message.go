@@ -184,6 +184,7 @@ func codeClaimed(c *codec.Codec, j *Claimed) {
 func codeJob(c *codec.Codec, j *Job) {
 	codec.Text(c, &j.Task)
 	codeAddress(c, &j.Address)
+	codeAddress(c, &j.Since)
 	codec.Text(c, &j.Flow)
 	codec.Pointer(c, &j.Traced, flow.CodeTraced)
 	codec.Text(c, &j.Service)

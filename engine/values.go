@@ -101,6 +101,7 @@ type Poll struct {
 type Job struct {
 	Task string
 	flow.Address
+	Since      flow.Address // the unit of the visit that this one continues, which its key names; zero = its own
 	Flow       string       // slug of the task's flow; "" when it has none
 	Traced     *flow.Traced // of its task
 	Service    string
@@ -116,12 +117,17 @@ type Job struct {
 	Deliveries int             // how often a carrier was lost that had begun it
 }
 
-// ID names the job across tasks.
+// ID names the job across tasks: another attempt has another one.
 func (j *Job) ID() string { return flow.JobID(j.Task, j.Address) }
+
+// Key is the job's idempotency key: the same for all attempts at its unit.
+func (j *Job) Key() string {
+	return (&flow.Job{Task: j.Task, Address: j.Address, Since: j.Since}).Key()
+}
 
 // JobOf is a job as pollers are told of it.
 func JobOf(j *flow.Job) Job {
-	known := Job{Task: j.Task, Address: j.Address, Traced: j.Traced, Service: j.Exec.Service, Input: j.Input, Params: j.Params, Run: j.Run,
+	known := Job{Task: j.Task, Address: j.Address, Since: j.Since, Traced: j.Traced, Service: j.Exec.Service, Input: j.Input, Params: j.Params, Run: j.Run,
 		RunApart: j.RunApart(), Branch: j.Branch, Units: j.Units, TimeoutMS: j.TimeoutMS, EnqueuedAt: j.EnqueuedAt, Deliveries: j.Deliveries}
 	if j.Plan != nil {
 		known.Flow = j.Plan.FlowSlug
@@ -244,7 +250,7 @@ func ErrandOf(j *flow.Job) Errand {
 // ForRelay is the job as the member takes it that is to carry it out.
 func (e *Errand) ForRelay() flow.Job {
 	j := &e.Job
-	return flow.Job{Task: j.Task, Address: j.Address, Exec: &flow.Exec{Type: e.Type, Service: j.Service, Labels: e.Labels}, Plan: &flow.Plan{FlowSlug: j.Flow}, Traced: j.Traced,
+	return flow.Job{Task: j.Task, Address: j.Address, Since: j.Since, Exec: &flow.Exec{Type: e.Type, Service: j.Service, Labels: e.Labels}, Plan: &flow.Plan{FlowSlug: j.Flow}, Traced: j.Traced,
 		Input: j.Input, Params: j.Params, Units: j.Units, Branch: j.Branch, TimeoutMS: j.TimeoutMS, EnqueuedAt: j.EnqueuedAt,
 		Deliveries: j.Deliveries, Given: e.Given, Again: e.Again}
 }

@@ -2,6 +2,7 @@ package flow
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
 	"strconv"
@@ -89,6 +90,28 @@ func JobID(task string, a Address) string {
 	place := append(append(append(names[:0], a.Scope...), '\n'), a.Node...)
 	b = base64.RawURLEncoding.AppendEncode(b, place)
 	return string(b)
+}
+
+// maxWritten is the length up to which a unit's key spells its place out. Services that take idempotency keys
+// often take no more than 255 characters.
+const maxWritten = 200
+
+// UnitKey names a unit across tasks: the same for all attempts at it, and for no other. A service that is called
+// with it recognizes a repetition. It has characters that are safe in headers, paths and queries.
+func UnitKey(task string, a Address) string {
+	var room, names [160]byte // most are shorter
+	b := append(room[:0], task...)
+	b = append(b, '.')
+	b = strconv.AppendInt(b, int64(a.Visit), 10)
+	b = append(b, '.')
+	b = strconv.AppendInt(b, int64(a.Unit), 10)
+	b = append(b, '.')
+	place := append(append(append(names[:0], a.Scope...), '\n'), a.Node...)
+	if len(b)+base64.RawURLEncoding.EncodedLen(len(place)) > maxWritten {
+		sum := sha256.Sum256(place)
+		place = sum[:]
+	}
+	return string(base64.RawURLEncoding.AppendEncode(b, place))
 }
 
 // ParseJobID is the inverse of JobID.

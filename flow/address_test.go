@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -29,6 +30,24 @@ func TestJobIDIsReadBack(t *testing.T) {
 
 // key of a node may hold anything but control characters.
 func key(rt *rapid.T) string { return rapid.StringMatching(`[a-zé%/#. 0-9]{1,6}`).Draw(rt, "key") }
+
+func TestTheKeyOfAUnitIsTheSameForItsAttemptsAndForNothingElse(t *testing.T) {
+	long := strings.Repeat("a long name ", 30)
+	for _, a := range []Address{{Node: "n", Visit: 1, Attempt: 1}, {Scope: "order#1", Node: "pay", Visit: 2, Unit: 3, Attempt: 1}, {Node: long, Visit: 1, Attempt: 1}, {Scope: long + "#1", Node: "n", Visit: 1, Attempt: 1}} {
+		again := a
+		again.Attempt = 7
+		key := UnitKey("task-1", a)
+		require.Equal(t, key, UnitKey("task-1", again))
+		require.Regexp(t, `^[A-Za-z0-9._-]{1,255}$`, key)
+		others := map[string]bool{key: true, UnitKey("task-2", a): true}
+		for _, change := range []func(*Address){func(a *Address) { a.Scope += "x" }, func(a *Address) { a.Node += "x" }, func(a *Address) { a.Visit++ }, func(a *Address) { a.Unit++ }} {
+			other := a
+			change(&other)
+			others[UnitKey("task-1", other)] = true
+		}
+		require.Len(t, others, 6)
+	}
+}
 
 func TestAStepIsNamedByItsPath(t *testing.T) {
 	sub := ChildScope(Address{Node: "a/b", Visit: 2})

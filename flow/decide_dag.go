@@ -214,7 +214,7 @@ func (d *decider) enterNode(sc *Scope, n *PlanNode, total int) {
 		e.Until = d.in(n.Dag.StartDelayMS)
 	}
 	d.referInput(sc, &e, params)
-	e.Kept = sc.keeps(n, &e)
+	e.Kept, e.Since = sc.keeps(n, &e), sc.continues(n, &e)
 	extra := sc.node(n).Rare().Extra
 	d.emit(e)
 	st := sc.node(n).Step

@@ -34,7 +34,7 @@ func (d *decider) enterNext(sc *Scope, n *PlanNode) {
 	}
 	e.Total = total
 	d.referInput(sc, &e, params)
-	e.Kept = sc.keeps(n, &e)
+	e.Kept, e.Since = sc.keeps(n, &e), sc.continues(n, &e)
 	d.emit(e)
 	st := sc.Step
 	if err != nil {

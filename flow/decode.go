@@ -107,6 +107,7 @@ func (d *rowDecoder) event(events []Event) {
 	d.int("to", &e.Total)
 	d.int("ix", &e.Index)
 	d.int("ke", &e.Kept)
+	d.int("si", &e.Since)
 	d.number("du", &e.Due)
 	d.text("ca", &e.Carrier, before.Carrier)
 	d.text("wo", &e.Worker, before.Worker)

@@ -100,6 +100,7 @@ func (Release) effect()  {}
 type Job struct {
 	Task string
 	Address
+	Since      Address // the unit of the visit that this one continues, which its key names; zero = its own
 	Exec       *Exec
 	Plan       *Plan           // of its task
 	Traced     *Traced         // of its task
@@ -158,5 +159,16 @@ func (j *Job) Size() int {
 	return size
 }
 
-// ID names the job across tasks.
+// ID names the job across tasks: another attempt has another one.
 func (j *Job) ID() string { return JobID(j.Task, j.Address) }
+
+// Key is the job's idempotency key: the same for all attempts at its unit.
+func (j *Job) Key() string { return UnitKey(j.Task, j.Since.or(j.Address)) }
+
+// or returns the address, or another one where it is none.
+func (a Address) or(other Address) Address {
+	if a == (Address{}) {
+		return other
+	}
+	return a
+}

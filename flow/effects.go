@@ -149,7 +149,7 @@ func (st *Step) jobOf(s *State, i int) Job {
 	a := st.Address()
 	a.Unit, a.Attempt = i, int(u.Attempt)
 	exec := st.exec(i)
-	j := Job{Task: s.Task, Address: a, Plan: s.Plan, Traced: s.Traced, Run: s.Params, Exec: exec, Input: st.unitInput(i), Params: mergeParams(st, exec),
+	j := Job{Task: s.Task, Address: a, Since: st.origin(i), Plan: s.Plan, Traced: s.Traced, Run: s.Params, Exec: exec, Input: st.unitInput(i), Params: mergeParams(st, exec),
 		Single: st.Node.Single, Units: len(st.Units), Branch: st.UnitName(i), TimeoutMS: st.Node.TimeoutMS, EnqueuedAt: u.Live.StartedAt, Until: u.Live.Until, Carrier: u.Live.Carrier,
 		Deliveries: u.Live.Deliveries, Given: u.Live.Given, Again: u.Live.suspect(exec) || exec.Type.Started()}
 	if d := st.Node.Dag; d != nil && d.Items != nil && (d.Repeats > 0 || d.Count != nil) && len(st.items) > 0 && i < st.Initial {

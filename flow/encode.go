@@ -101,6 +101,7 @@ func appendEvent(b []byte, e *Event, at int64) []byte {
 	b = appendNumber(b, "to", int64(e.Total))
 	b = appendNumber(b, "ix", int64(e.Index))
 	b = appendNumber(b, "ke", int64(e.Kept))
+	b = appendNumber(b, "si", int64(e.Since))
 	b = appendNumber(b, "du", e.Due)
 	b = appendText(b, "ca", e.Carrier)
 	b = appendText(b, "wo", e.Worker)

@@ -17,7 +17,7 @@ const (
 	TaskEnded       EventType = "task_ended"       // Status, Error
 	ScopeRetried    EventType = "scope_retried"    // Scope, of dag mode, Attempt, Due: what failed in it is tried again
 	SignalReceived  EventType = "signal_received"  // Key, Output = the value, By; Scope when only that one hears it; of the answer to an approval Node, Visit, and the comment as its Note
-	StepEntered     EventType = "step_entered"     // step; Input or InputRef, Total units, Kept, Due, Until = when they may start
+	StepEntered     EventType = "step_entered"     // step; Input or InputRef, Total units, Kept, Since, Due, Until = when they may start
 	StepEnded       EventType = "step_ended"       // step; Status, Action, Next, Post, Output, Error, Reason; Due and Attempt when Next waits for another try; Input = an object with what shared gets in place of large values that an output_map takes
 	StepHeld        EventType = "step_held"        // node: it does not begin
 	StepReleased    EventType = "step_released"    // node: it may begin
@@ -61,6 +61,7 @@ type Event struct {
 	Total    int             `json:"to,omitempty"`
 	Index    int             `json:"ix,omitempty"` // of a job outside, among those of its attempt
 	Kept     int             `json:"ke,omitempty"` // units whose results of the step's last visit count in this one; 1 for a subflow's scope
+	Since    int             `json:"si,omitempty"` // the visit that this one continues: a retry enters the node again with the same input, and its units keep the keys of that visit
 	Due      int64           `json:"du,omitempty"`
 
 	Carrier string `json:"ca,omitempty"` // incarnation of the member that carries the attempt

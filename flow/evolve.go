@@ -161,7 +161,7 @@ func (s *State) enter(e *Event) {
 		s.Status = TaskRunning
 	}
 	n := sc.Plan.Nodes[e.Node]
-	st := &Step{Key: n.Key, Node: n, Visit: e.Visit, EnteredAt: e.At, Due: e.Due, scope: sc, Params: sc.mode.params(sc, n), Input: e.Input,
+	st := &Step{Key: n.Key, Node: n, Visit: e.Visit, Since: e.Since, EnteredAt: e.At, Due: e.Due, scope: sc, Params: sc.mode.params(sc, n), Input: e.Input,
 		StartAt: e.Until, Initial: e.Total}
 	if e.InputRef != "" {
 		st.Input = sc.resolve(e.InputRef, st.Params)

@@ -14,11 +14,12 @@ type Kept struct {
 	Initial int    // units it began with
 	Units   []Unit // zero where nothing had completed
 	Child   *Scope // of a subflow, with nothing active in it
+	Since   int    // the visit whose keys its units have
 }
 
 // keep is called when a step is over, and everything below it with it.
 func (s *State) keep(st *Step, at int64) *Kept {
-	k := &Kept{Input: st.Input, Initial: st.Initial, Units: st.completed()}
+	k := &Kept{Input: st.Input, Initial: st.Initial, Units: st.completed(), Since: st.since()}
 	if st.Child != nil {
 		st.Child.cut(s, at)
 		k.Child = st.Child
@@ -54,14 +55,7 @@ func (st *Step) completed() []Unit {
 // last visit has left them, and it works on the same.
 func (sc *Scope) keeps(n *PlanNode, e *Event) int {
 	k := sc.mode.kept(sc, n)
-	if k == nil || k.Units == nil && k.Child == nil || k.Initial != e.Total {
-		return 0
-	}
-	input := e.Input
-	if e.InputRef != "" {
-		input = sc.resolve(e.InputRef, sc.mode.params(sc, n))
-	}
-	if !sc.equal(k.Input, input) {
+	if k == nil || k.Units == nil && k.Child == nil || !sc.sameWork(n, k, e) {
 		return 0
 	}
 	count := 0
@@ -71,6 +65,51 @@ func (sc *Scope) keeps(n *PlanNode, e *Event) int {
 		}
 	}
 	return max(count, 1)
+}
+
+// continues returns the visit whose keys the units of a step that is about to be entered keep, because a retry has them
+// do the same work again; 0 = none.
+func (sc *Scope) continues(n *PlanNode, e *Event) int {
+	if k := sc.mode.kept(sc, n); k != nil && sc.sameWork(n, k, e) {
+		return k.Since
+	}
+	return 0
+}
+
+// sameWork reports whether a step that is about to be entered has the input and the number of units of its last visit.
+func (sc *Scope) sameWork(n *PlanNode, k *Kept, e *Event) bool {
+	if k.Initial != e.Total {
+		return false
+	}
+	input := e.Input
+	if e.InputRef != "" {
+		input = sc.resolve(e.InputRef, sc.mode.params(sc, n))
+	}
+	return sc.equal(k.Input, input)
+}
+
+// since returns the visit whose keys the step's units have.
+func (st *Step) since() int { return cmp.Or(st.Since, st.Visit) }
+
+// origin returns the unit of the visit that a step continues; the zero Address when it continues none, and is in no scope that does.
+func (st *Step) origin(unit int) Address {
+	scope := st.scope.origin()
+	if st.Since == 0 && scope == st.scope.Path {
+		return Address{}
+	}
+	return Address{Scope: scope, Node: st.Key, Visit: st.since(), Unit: unit}
+}
+
+// origin returns the path of a scope, with the visits that the steps around it continue in the place of theirs.
+func (sc *Scope) origin() string {
+	if sc.parent == nil {
+		return sc.Path
+	}
+	around := sc.parent.scope.origin()
+	if sc.parent.Since == 0 && around == sc.parent.scope.Path {
+		return sc.Path
+	}
+	return childScope(around, sc.parent.Key, sc.parent.since())
 }
 
 // goOn gives a step that has just been entered what its last visit has left. Units that were appended

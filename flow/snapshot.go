@@ -111,6 +111,7 @@ func codeScope(c *codec.Codec, sc *Scope) {
 func codeStep(c *codec.Codec, st *Step) {
 	codec.Text(c, &st.Key)
 	c.Int(&st.Visit)
+	c.Int(&st.Since)
 	c.Raw(&st.Params)
 	c.Raw(&st.Input)
 	c.Int64(&st.EnteredAt)
@@ -282,6 +283,7 @@ func codeKept(c *codec.Codec, k *Kept) {
 	c.Int(&k.Initial)
 	codec.List(c, &k.Units, codeUnit)
 	codec.Pointer(c, &k.Child, codeScope)
+	c.Int(&k.Since)
 }
 
 func codeClosing(c *codec.Codec, cl *Closing) {

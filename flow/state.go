@@ -85,6 +85,7 @@ type Step struct {
 	Key       string
 	Node      *PlanNode // the scope's node of that key
 	Visit     int
+	Since     int             // the visit that it continues, whose keys its units have; 0 = none
 	Params    json.RawMessage // what units and children see
 	Input     json.RawMessage
 	EnteredAt int64

@@ -19,16 +19,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 	"unicode/utf8"
 )
 
 // Job is something to be carried out.
 type Job struct {
-	// ID is the same whenever the same attempt is delivered again, so that work with effects outside can be recognized; another attempt has
-	// another one. Key is the same for all attempts. "" when the engine does not tell.
-	ID string
+	// ID names the attempt: it is the same whenever that is delivered again, and another one for the next attempt. Effects outside, such as a
+	// payment, take Key. "" when the engine sends none.
+	ID  string
+	key string
 	// Service is what the job is for: the name that its handler was registered with.
 	Service string
 	Input   json.RawMessage
@@ -59,13 +58,20 @@ func Stream(log io.Writer, name string) io.Writer {
 	return log
 }
 
-// Key is an idempotency key for effects outside: the same for all attempts at the job, and for no other. "" when the engine does not tell.
+// Key is the idempotency key for effects outside, such as a payment: the same for all attempts at a unit of a visit, however often it is
+// delivered, taken over or retried with the same input, and for no other. A new visit has a new key, and so has every unit of a rerun or a
+// fork, which are new tasks. Without an engine it is the ID.
 func (j Job) Key() string {
-	parts := strings.Split(j.ID, ".") // task, visit, unit, attempt, place
-	if len(parts) != 5 {
+	if j.key == "" {
 		return j.ID
 	}
-	return strings.Join(slices.Delete(parts, 3, 4), ".")
+	return j.key
+}
+
+// WithKey returns the job with the idempotency key that the engine sent.
+func WithKey(key string, j Job) Job {
+	j.key = key
+	return j
 }
 
 // Handler carries out a job. Its result becomes the job's output as JSON. An error makes the engine

@@ -12,7 +12,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/job"
 )
 
@@ -115,17 +114,9 @@ func TestAHandlerFindsItsJobInItsContext(t *testing.T) {
 	require.Equal(t, []string{"half of it", strings.Repeat("x", 255)}, said)
 }
 
-func TestTheKeyOfAJobIsTheSameForAllItsAttempts(t *testing.T) {
-	at := flow.Address{Scope: "a#1", Node: "charge", Visit: 2, Unit: 3, Attempt: 4}
-	first, other := job.Job{ID: flow.JobID("t", at)}, at
-	other.Attempt = 5
-	second := job.Job{ID: flow.JobID("t", other)}
-	require.NotEqual(t, first.ID, second.ID)
-	require.Equal(t, first.Key(), second.Key())
-	other.Unit = 4
-	next := job.Job{ID: flow.JobID("t", other)}
-	require.NotEqual(t, first.Key(), next.Key())
-	require.Equal(t, "x", job.Job{ID: "x"}.Key())
+func TestTheKeyOfAJobIsWhatTheEngineSends(t *testing.T) {
+	require.Equal(t, "k", job.WithKey("k", job.Job{ID: "x"}).Key())
+	require.Equal(t, "x", job.Job{ID: "x"}.Key(), "a job that a test makes")
 }
 
 func TestAFatalErrorIsKnownWhoeverWrapsIt(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/troupe-engine/troupe/api/wire/attach"
 	"github.com/troupe-engine/troupe/internal/lines"
+	"github.com/troupe-engine/troupe/job"
 )
 
 var errOver = errors.New("worker: the session that this job was of is over")
@@ -293,8 +294,8 @@ func (a *attachment) handle(j *attached, result *attach.Result) {
 
 // job is what its handler is told.
 func (j *attached) job() Job {
-	return Job{ID: j.GetId(), Service: j.GetService(), Input: orJSON(j.GetInput(), "null"), Params: orJSON(j.GetParams(), "{}"), Task: j.GetTask(), Flow: j.GetFlow(),
-		Step: j.GetStep(), Unit: int(j.GetUnit()), Units: max(int(j.GetUnits()), 1), Attempt: int(j.GetAttempt()), Trace: j.GetTrace(), Log: &j.log}
+	return job.WithKey(j.GetKey(), Job{ID: j.GetId(), Service: j.GetService(), Input: orJSON(j.GetInput(), "null"), Params: orJSON(j.GetParams(), "{}"), Task: j.GetTask(), Flow: j.GetFlow(),
+		Step: j.GetStep(), Unit: int(j.GetUnit()), Units: max(int(j.GetUnits()), 1), Attempt: int(j.GetAttempt()), Trace: j.GetTrace(), Log: &j.log})
 }
 
 func orJSON(raw []byte, empty string) []byte {

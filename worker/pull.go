@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/job"
 )
 
 // emptyPause spaces the polls of an engine that answers at once although it was asked to wait.
@@ -108,8 +109,8 @@ func pulledOf(claimed []wire.ClaimedJob) []pulled {
 	jobs := make([]pulled, len(claimed))
 	for i, j := range claimed {
 		jobs[i] = pulled{token: j.Token, paramsKey: j.ParamsKey, lease: lease(j.LeaseMS),
-			Job: Job{ID: j.ID, Service: j.Service, Input: j.Input, Params: j.Params, Task: j.Task, Flow: j.Flow, Step: j.Step, Trace: j.Trace,
-				Unit: j.Unit, Units: max(j.Units, 1), Attempt: j.Attempt}}
+			Job: job.WithKey(j.Key, Job{ID: j.ID, Service: j.Service, Input: j.Input, Params: j.Params, Task: j.Task, Flow: j.Flow, Step: j.Step, Trace: j.Trace,
+				Unit: j.Unit, Units: max(j.Units, 1), Attempt: j.Attempt})}
 	}
 	return jobs
 }

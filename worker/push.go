@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/job"
 )
 
 // errServing: the HTTP server of a push worker ended although nobody asked it to.
@@ -115,9 +116,9 @@ func (w *Worker) exec(rw http.ResponseWriter, r *http.Request) {
 	}
 	w.load.Add(1)
 	defer w.load.Add(-1)
-	job := pushed(r.Header)
-	job.Service, job.Input, job.Params, job.Log = service, req.Input, req.Params, io.Discard
-	if said, begun := w.callInSlot(r.Context(), h, job); begun {
+	j := pushed(r.Header)
+	j.Service, j.Input, j.Params, j.Log = service, req.Input, req.Params, io.Discard
+	if said, begun := w.callInSlot(r.Context(), h, j); begun {
 		answer(rw, said)
 	}
 }
@@ -163,8 +164,8 @@ func pushed(h http.Header) Job {
 		n, _ := strconv.Atoi(h.Get(name)) // an engine may not tell
 		return max(n, least)
 	}
-	return Job{ID: h.Get("Idempotency-Key"), Task: text(wire.HeaderTask), Flow: text(wire.HeaderFlow), Step: text(wire.HeaderStep), Trace: h.Get(wire.HeaderTrace),
-		Unit: number(wire.HeaderUnit, 0), Units: number(wire.HeaderUnits, 1), Attempt: number(wire.HeaderAttempt, 0)}
+	return job.WithKey(h.Get(wire.HeaderKey), Job{ID: h.Get(wire.HeaderJob), Task: text(wire.HeaderTask), Flow: text(wire.HeaderFlow), Step: text(wire.HeaderStep), Trace: h.Get(wire.HeaderTrace),
+		Unit: number(wire.HeaderUnit, 0), Units: number(wire.HeaderUnits, 1), Attempt: number(wire.HeaderAttempt, 0)})
 }
 
 func answer(rw http.ResponseWriter, a wire.ExecAnswer) {

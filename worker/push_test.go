@@ -47,7 +47,7 @@ func TestAPushedJobIsAnswered(t *testing.T) {
 	e := newEngine(t)
 	w := worker.New(pushConfig(e))
 	w.Handle("echo", func(_ context.Context, j worker.Job) (any, error) {
-		return []any{j.ID, j.Service, j.Input, j.Params}, nil
+		return []any{j.ID, j.Key(), j.Service, j.Input, j.Params}, nil
 	})
 	w.Handle("a/b c", func(_ context.Context, j worker.Job) (any, error) { return j.Service, nil })
 	w.Handle("bad", func(context.Context, worker.Job) (any, error) { return nil, errors.New("bad input") })
@@ -64,7 +64,7 @@ func TestAPushedJobIsAnswered(t *testing.T) {
 		status     int
 		want       string
 	}{
-		"a result":                        {"echo", `{"input":{"n":1},"params":{"p":2}}`, []string{"Idempotency-Key", "j1"}, 200, `{"result":["j1","echo",{"n":1},{"p":2}]}` + "\n"},
+		"a result":                        {"echo", `{"input":{"n":1},"params":{"p":2}}`, []string{"Idempotency-Key", "k1", "Troupe-Job", "j1"}, 200, `{"result":["j1","k1","echo",{"n":1},{"p":2}]}` + "\n"},
 		"an error":                        {"bad", `{}`, nil, 200, `{"result":null,"error":"bad input"}` + "\n"},
 		"a fatal error":                   {"never", `{}`, nil, 200, `{"result":null,"error":"never","fatal":true}` + "\n"},
 		"a panic":                         {"panic", `{}`, nil, 200, `{"result":null,"error":"handler panicked: boom"}` + "\n"},

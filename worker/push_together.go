@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/job"
 )
 
 // place is that of a job among those that came with one request.
@@ -56,13 +57,13 @@ func (w *Worker) execTogether(rw http.ResponseWriter, r *http.Request) {
 
 func readJobs(body []byte) (jobs []wire.ExecJob, err error) {
 	for dec := json.NewDecoder(bytes.NewReader(body)); ; {
-		var job wire.ExecJob
-		if err := dec.Decode(&job); err == io.EOF {
+		var j wire.ExecJob
+		if err := dec.Decode(&j); err == io.EOF {
 			return jobs, nil
 		} else if err != nil {
 			return nil, err
 		}
-		jobs = append(jobs, job)
+		jobs = append(jobs, j)
 	}
 }
 
@@ -89,8 +90,9 @@ func (w *Worker) execOne(ctx context.Context, n int, req *wire.ExecJob) []byte {
 		return append(line, '\n')
 	}
 	defer w.freeSlot()
-	said := w.call(ctx, h, Job{ID: req.Job, Service: req.Service, Input: req.Input, Params: req.Params, Task: req.Task, Flow: req.Flow, Step: req.Step,
-		Trace: req.Trace, Unit: req.Unit, Units: max(req.Units, 1), Attempt: req.Attempt, Log: io.Discard}, nil)
+	j := job.WithKey(req.Key, Job{ID: req.Job, Service: req.Service, Input: req.Input, Params: req.Params, Task: req.Task, Flow: req.Flow, Step: req.Step,
+		Trace: req.Trace, Unit: req.Unit, Units: max(req.Units, 1), Attempt: req.Attempt, Log: io.Discard})
+	said := w.call(ctx, h, j, nil)
 	text, _ := json.Marshal(said)
 	return append(append(line, text...), '\n')
 }

@@ -77,7 +77,7 @@ func (ses *session) give(p carry.Passage, job *flow.Job) bool {
 
 // jobFor a worker. With its ticket the worker may go elsewhere.
 func (ses *session) jobFor(j *flow.Job, number uint64) *attach.Job {
-	job := &attach.Job{Number: number, Id: j.ID(), Service: j.Exec.Service, Input: j.Input, Params: j.Params, Task: j.Task, Step: j.Step(),
+	job := &attach.Job{Number: number, Id: j.ID(), Key: j.Key(), Service: j.Exec.Service, Input: j.Input, Params: j.Params, Task: j.Task, Step: j.Step(),
 		Unit: uint32(j.Unit), Units: uint32(max(j.Units, 1)), Attempt: uint32(j.Attempt), TimeoutMs: j.TimeoutMS, Trace: trace.Parent(j.Task, j.Traced, j.Address)}
 	if j.Plan != nil {
 		job.Flow = j.Plan.FlowSlug

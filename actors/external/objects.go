@@ -126,7 +126,7 @@ func (o *Objects) Cancel(ctx context.Context, x flow.External) error {
 
 // specOf is what a job has to do.
 func specOf(job *flow.Job, now int64) *objects.Spec {
-	s := &objects.Spec{Run: job.Task, Task: carry.UnitID(job), Execution: job.ID(), TaskName: job.Step(), Executor: string(job.Exec.Type), Attempt: job.Attempt,
+	s := &objects.Spec{Run: job.Task, Task: carry.UnitID(job), Execution: job.ID(), Key: job.Key(), TaskName: job.Step(), Executor: string(job.Exec.Type), Attempt: job.Attempt,
 		Input: carry.Input(job), Params: job.Params, Upstream: carry.Upstream(job), TimeoutSeconds: float64(job.TimeoutMS) / 1000, CreatedAt: time.UnixMilli(now).UTC()}
 	if p := job.Exec.Program; p != nil {
 		s.File, s.Module, s.Function = p.File, p.Module, p.Function

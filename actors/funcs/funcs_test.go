@@ -132,8 +132,8 @@ func TestAFunctionIsToldOfItsJobAndHeardWhileItIsAtIt(t *testing.T) {
 	j.Address = flow.Address{Scope: "sub#1", Node: "n", Visit: 2, Unit: 3, Attempt: 4}
 	require.Equal(t, flow.Report{Worker: "local-func:f", URL: "local", Output: json.RawMessage(`null`), Log: true}, r.Carry(t.Context(), j))
 	got.Log = nil
-	require.Equal(t, jobs.Job{ID: flow.JobID("t", j.Address), Service: "f", Input: json.RawMessage(`1`), Params: json.RawMessage(`{"a":2}`),
-		Task: "t", Flow: "fl", Step: "sub/n", Unit: 3, Units: 9, Attempt: 4}, got)
+	require.Equal(t, jobs.WithKey(j.Key(), jobs.Job{ID: flow.JobID("t", j.Address), Service: "f", Input: json.RawMessage(`1`), Params: json.RawMessage(`{"a":2}`),
+		Task: "t", Flow: "fl", Step: "sub/n", Unit: 3, Units: 9, Attempt: 4}), got)
 	require.Equal(t, []flow.Note{{Address: j.Address, Text: "half of it"}}, noted)
 	require.NoError(t, book.Close(t.Context()))
 	require.Equal(t, map[string]string{"t " + got.ID: "well"}, kept.kept)

@@ -77,11 +77,9 @@ func (c *Carrier) Carry(ctx context.Context, job flow.Job) flow.Report {
 
 // Facts are what a program is told of its job.
 func Facts(job *flow.Job) program.Facts {
-	unit := job.Address
-	unit.Attempt = 0
 	f := program.Facts{
 		Run: job.Task, Step: job.Step(), Unit: job.Unit, Units: max(job.Units, 1), PerItem: job.PerItem, Many: !job.Single, Attempt: job.Attempt,
-		Task: flow.JobID(job.Task, unit), Execution: job.ID(), TimeoutMS: job.TimeoutMS, Own: carry.Variables(job),
+		Task: job.Key(), Execution: job.ID(), TimeoutMS: job.TimeoutMS, Own: carry.Variables(job),
 	}
 	if job.Plan == nil {
 		return f

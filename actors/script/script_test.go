@@ -102,7 +102,7 @@ func TestResults(t *testing.T) {
 		"json that is none stays a text":        {flow.Script{Code: `echo '{"b":'`, OutputMode: "json"}, `"{\"b\":\n"`},
 		"json is not parsed unless asked for":   {flow.Script{Code: `echo 5`}, `"5\n"`},
 		"nothing printed is an empty text":      {flow.Script{Cmd: "true", OutputMode: "json"}, `""`},
-		"input and params come in by stdin":     {flow.Script{Cmd: "cat", StdinMode: "json", OutputMode: "json"}, `{"input":{"v":41},"params":{"p":"q"}}`},
+		"input and params come in by stdin":     {flow.Script{Cmd: "cat", StdinMode: "json", OutputMode: "json"}, `{"input":{"v":41},"params":{"p":"q"},"key":"t1.1.0.Cm4"}`},
 		"without a mode there is no stdin":      {flow.Script{Cmd: "cat"}, `""`},
 		"a script need not read its stdin":      {flow.Script{Cmd: "echo", Args: []string{"x"}, StdinMode: "json"}, `"x\n"`},
 		"code gets the arguments":               {flow.Script{Code: `echo "$1-$2"`, Args: []string{"x", "y"}}, `"x-y\n"`},
@@ -111,7 +111,7 @@ func TestResults(t *testing.T) {
 		"cmd is the program for code":           {flow.Script{Code: `echo $0`, Cmd: "cat"}, `"echo $0"`},
 		"env is added":                          {flow.Script{Code: `echo $A$B; test -n "$PATH"`, Env: map[string]string{"A": "1", "B": "2"}}, `"12\n"`},
 		"env wins over the member's":            {flow.Script{Code: `echo $HOME`, Env: map[string]string{"HOME": "/nowhere"}}, `"/nowhere\n"`},
-		"it knows which job it has":             {flow.Script{Code: `echo $TROUPE_TASK $TROUPE_NODE $TROUPE_UNIT/$TROUPE_UNITS $TROUPE_ATTEMPT`}, `"t1 n 0/1 1\n"`},
+		"it knows which job it has":             {flow.Script{Code: `echo $TROUPE_TASK $TROUPE_NODE $TROUPE_UNIT/$TROUPE_UNITS $TROUPE_ATTEMPT $TROUPE_KEY $TROUPE_JOB`}, `"t1 n 0/1 1 t1.1.0.Cm4 t1.1.0.1.Cm4\n"`},
 		"bytes that are no text are replaced":   {flow.Script{Code: `printf 'a\xffb'`}, `"a\ufffdb"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -287,7 +287,7 @@ func TestScriptsSeeAStatedEnvironment(t *testing.T) {
 func TestTheInputMayBeLargerThanAPipe(t *testing.T) {
 	j := job(flow.Script{Code: `wc -c`, StdinMode: "json", OutputMode: "json"})
 	j.Input = json.RawMessage(`"` + strings.Repeat("x", 1<<20) + `"`)
-	require.Equal(t, strconv.Itoa(1<<20+2+len(`{"input":,"params":{"p":"q"}}`)), string(carry(t, script.Options{}, j).Output))
+	require.Equal(t, strconv.Itoa(1<<20+2+len(`{"input":,"params":{"p":"q"},"key":"t1.1.0.Cm4"}`)), string(carry(t, script.Options{}, j).Output))
 
 	j.Exec.Script.Code = `head -c 3`
 	require.Equal(t, `"{\"i"`, string(carry(t, script.Options{}, j).Output))

@@ -59,12 +59,11 @@ func newCall(job *flow.Job) *call {
 		timeout: flow.Milliseconds(job.TimeoutMS)}
 }
 
-// header tells the worker which job it gets. The body has a shape that workers rely on, so what belongs to
-// no dialect is not in there. Idempotency-Key also lets a request be sent again that met a connection the
-// worker was just closing.
+// header returns what the worker gets of a job beside its body. Idempotency-Key also lets a request be sent again
+// that met a connection the worker was just closing.
 func header(job *flow.Job) http.Header {
 	h := http.Header{
-		"Content-Type": {"application/json"}, "Idempotency-Key": {job.ID()},
+		"Content-Type": {"application/json"}, "Idempotency-Key": {job.Key()}, "Troupe-Job": {job.ID()},
 		"Troupe-Task": {job.Task}, "Troupe-Step": {headerText(job.Step())}, "Troupe-Attempt": {strconv.Itoa(job.Attempt)},
 		"Traceparent": {trace.Parent(job.Task, job.Traced, job.Address)},
 		"Troupe-Unit": {strconv.Itoa(job.Unit)}, "Troupe-Units": {strconv.Itoa(max(job.Units, 1))},

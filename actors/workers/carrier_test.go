@@ -68,9 +68,9 @@ func TestACallSaysWhatTheJobIs(t *testing.T) {
 	require.Equal(t, "POST", got.Method)
 	require.Equal(t, "/exec/a/b c", got.URL.Path)
 	require.Equal(t, "application/json", got.Header.Get("Content-Type"))
-	require.Equal(t, j.ID(), got.Header.Get("Idempotency-Key"))
+	require.Equal(t, []string{j.Key(), j.ID()}, []string{got.Header.Get("Idempotency-Key"), got.Header.Get("Troupe-Job")})
 	require.Equal(t, trace.Parent("t1", nil, j.Address), got.Header.Get("traceparent"))
-	require.Equal(t, `{"input":[1],"params":{"p":2}}`, body)
+	require.Equal(t, `{"input":[1],"params":{"p":2},"key":"`+j.Key()+`"}`, body)
 	headers := func(names ...string) (values []string) {
 		for _, name := range names {
 			values = append(values, got.Header.Get("Troupe-"+name))
@@ -84,7 +84,7 @@ func TestACallSaysWhatTheJobIs(t *testing.T) {
 	require.Equal(t, []string{"t1", "f", "sub/gr%C3%BC%C3%9Fe%0A1", "4", "2", "3"}, headers("Task", "Flow", "Step", "Attempt", "Unit", "Units"))
 
 	r.Carry(t.Context(), job("s"))
-	require.Equal(t, `{"input":null,"params":{}}`, body)
+	require.Equal(t, `{"input":null,"params":{},"key":"t1.1.0.Cm4"}`, body)
 }
 
 func TestAWorkerWithACertificateOfAPrivateAuthorityIsCalled(t *testing.T) {

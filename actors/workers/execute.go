@@ -101,7 +101,7 @@ func (x *Executor) post(ctx context.Context, job *flow.Job) (status string, body
 // paramsOf are what the worker runs, and with what.
 func paramsOf(job *flow.Job) map[string]any {
 	p := job.Exec.Program
-	params := map[string]any{"task_input": orNull(input(job)), "attempt": job.Attempt, "run_id": job.Task, "task_name": called(job), "task_index": job.Unit}
+	params := map[string]any{"task_input": orNull(input(job)), "attempt": job.Attempt, "run_id": job.Task, "task_name": called(job), "task_index": job.Unit, "key": job.Key()}
 	for name, text := range map[string]string{"command": p.Command, "task_file": p.File, "task_module": p.Module, "task_function": p.Function, "python_path": p.Python} {
 		if text != "" {
 			params[name] = text

@@ -41,7 +41,7 @@ func TestAnOrkWorkerIsAskedToRunAProgram(t *testing.T) {
 	require.Equal(t, `{"lines":12345678901234567890}`, string(rep.Output))
 	require.Equal(t, "POST /execute", path)
 	require.JSONEq(t, `{"task_id":"`+(&flow.Job{Task: "t1", Address: flow.Address{Node: "count", Visit: 1, Attempt: 2}}).ID()+`","task_name":"count","executor_type":"process",
-		"params":{"task_input":{"n":12345678901234567890},"command":"wc -l","env":{"A":"1"},"attempt":2,"run_id":"t1","task_name":"count","task_index":0,"timeout_seconds":1.5,"workflow_name":"report"}}`, body)
+		"params":{"task_input":{"n":12345678901234567890},"command":"wc -l","env":{"A":"1"},"attempt":2,"run_id":"t1","task_name":"count","task_index":0,"key":"t1.1.0.CmNvdW50","timeout_seconds":1.5,"workflow_name":"report"}}`, body)
 	require.Contains(t, body, "12345678901234567890")
 }
 

@@ -206,7 +206,8 @@ func (r *Registry) post(ctx context.Context, w *worker, b *batch, body []byte) (
 	if err != nil {
 		return nil, err
 	}
-	req.Header = http.Header{"Content-Type": {"application/json"}, "Idempotency-Key": {b.id}, headerBatch: {b.id}}
+	// Without a value the header is not sent, and lets the request be sent again: each job has a key of its own.
+	req.Header = http.Header{"Content-Type": {"application/json"}, "Idempotency-Key": {}, headerBatch: {b.id}}
 	if w.Secret != "" {
 		req.Header.Set("Authorization", "Bearer "+w.Secret)
 	}

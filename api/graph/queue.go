@@ -73,7 +73,7 @@ func toQueueJob(worker string, c engine.Claimed) wire.QueueJob {
 	id := c.Job.ID()
 	node, _ := place(c.Job.Address)
 	return wire.QueueJob{
-		ID: api.QueuePrefix + id, TaskID: c.Job.Task, NodeKey: node, Service: c.Job.Service, Status: "claimed",
+		ID: api.QueuePrefix + id, Key: c.Job.Key(), TaskID: c.Job.Task, NodeKey: node, Service: c.Job.Service, Status: "claimed",
 		WorkerID: worker, CreatedAt: seconds(c.Job.EnqueuedAt), StartedAt: seconds(c.ClaimedAt), TimeoutAt: seconds(c.Until),
 		Input: api.OrNull(c.Job.Input), Params: api.OrObject(c.Job.Params), RunID: api.RunPrefix + id, Token: c.Token,
 		VisibilityMS: c.Until - c.ClaimedAt,

@@ -74,7 +74,7 @@ func readPoll(r *http.Request) (q wire.QueuePoll, err error) {
 func toQueueTask(c engine.Claimed) wire.QueueTask {
 	j := &c.Job
 	t := wire.QueueTask{
-		ID: j.ID(), FlowSlug: j.Flow, RunID: j.Task, StepSlug: j.Step(), TaskIndex: j.Unit, TaskCount: max(j.Units, 1),
+		ID: j.ID(), Key: j.Key(), FlowSlug: j.Flow, RunID: j.Task, StepSlug: j.Step(), TaskIndex: j.Unit, TaskCount: max(j.Units, 1),
 		Input: api.OrNull(j.Input), Attempt: j.Attempt, Timeout: float64(j.TimeoutMS) / 1000,
 		Service: j.Service, Token: c.Token, VisibilityMS: c.Until - c.ClaimedAt,
 	}

@@ -22,7 +22,9 @@ type QueueTasks struct {
 
 // QueueTask is a queue job in a poller's hands, in the list form.
 type QueueTask struct {
-	ID        string          `json:"id"`
+	ID string `json:"id"`
+	// Key is the idempotency key: the same for all attempts, while ID is another one for each.
+	Key       string          `json:"key"`
 	FlowSlug  string          `json:"flow_slug"` // "" of a flow without one
 	RunID     string          `json:"run_id"`    // id of the task that the job is of
 	StepSlug  string          `json:"step_slug"`
@@ -48,7 +50,9 @@ type QueueTask struct {
 // It carries the input twice, because its first clients read InputJSON: the text of
 // {"input":any,"params":{…},"run_id":s}.
 type QueueJob struct {
-	ID        string `json:"id"`
+	ID string `json:"id"`
+	// Key is the idempotency key: the same for all attempts, while ID is another one for each.
+	Key       string `json:"key"`
 	TaskID    string `json:"task_id"`
 	NodeKey   string `json:"node_key"`
 	Service   string `json:"service"`

@@ -4,7 +4,7 @@ import "encoding/json"
 
 // Job is an attempt while somebody has to carry it out, and afterwards what became of it.
 type Job struct {
-	ID   string `json:"id"`
+	ID   string `json:"id" doc:"names the attempt"`
 	Task string `json:"task"`
 	Place
 	Branch  string          `json:"branch,omitempty" doc:"the unit's name"`

@@ -64,7 +64,8 @@ type ClaimedJobs struct {
 
 // ClaimedJob is a job in a worker's hands.
 type ClaimedJob struct {
-	ID   string `json:"id" doc:"the same whenever the same attempt is handed out again"`
+	ID   string `json:"id" doc:"names the attempt: the same whenever it is handed out again, another one for the next attempt"`
+	Key  string `json:"key" doc:"idempotency key for effects outside, such as a payment: the same for all attempts"`
 	Task string `json:"task"`
 	Flow string `json:"flow,omitempty" doc:"slug of the task's flow; absent when it has none"`
 	Step string `json:"step" doc:"name of the step, a path when it is in a flow inside another"`

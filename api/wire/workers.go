@@ -15,14 +15,17 @@ type Worker struct {
 }
 
 // ExecRequest is what the engine posts to <worker url>/exec/<service>. The header Idempotency-Key
-// names the job, those below tell more about it.
+// has the key, those below tell more about the job.
 type ExecRequest struct {
 	Input  json.RawMessage `json:"input"`
 	Params json.RawMessage `json:"params"`
+	Key    string          `json:"key"` // the same for all attempts
 }
 
 // Headers of an ExecRequest that say where its job comes from. Texts are escaped as in the path of a URL.
 const (
+	HeaderKey     = "Idempotency-Key" // the same for all attempts
+	HeaderJob     = "Troupe-Job"      // id of the attempt
 	HeaderTask    = "Troupe-Task"
 	HeaderFlow    = "Troupe-Flow" // slug; absent when the flow has none
 	HeaderStep    = "Troupe-Step"

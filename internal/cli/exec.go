@@ -23,7 +23,7 @@ const maxPrinted = 8 << 20
 // ends with the job: when that is canceled, within a grace in which the command may end by itself.
 func commandHandler(command string, env []string, grace time.Duration) worker.Handler {
 	return func(ctx context.Context, job worker.Job) (any, error) {
-		stdin, err := json.Marshal(wire.ExecRequest{Input: job.Input, Params: job.Params})
+		stdin, err := json.Marshal(wire.ExecRequest{Key: job.Key(), Input: job.Input, Params: job.Params})
 		if err != nil {
 			return nil, fmt.Errorf("input: %w", err)
 		}

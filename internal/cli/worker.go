@@ -30,7 +30,7 @@ type workerRunCmd struct {
 	Mode        string        `env:"TROUPE_WORKER_MODE" enum:"push,pull,attach" default:"pull" help:"push: the member calls this worker; pull: this worker asks for jobs; attach: it dials in once and gets its jobs over that stream (${default})."`
 	Attach      bool          `help:"The same as --mode attach."`
 	Services    []string      `env:"TROUPE_WORKER_SERVICES" help:"Offer these services; by default all there are: those of the demo, such as transform (push, attach) or async-transform (pull), if there is no --exec."`
-	Exec        []string      `sep:"none" placeholder:"SERVICE=COMMAND" help:"Carry out a service by a shell command, in place of the demo services; may be repeated. It reads {\"input\": …, \"params\": {…}} and prints the result as JSON; a failed command's last line on stderr is the error."`
+	Exec        []string      `sep:"none" placeholder:"SERVICE=COMMAND" help:"Carry out a service by a shell command, in place of the demo services; may be repeated. It reads {\"input\": …, \"params\": {…}, \"key\": …} and prints the result as JSON; a failed command's last line on stderr is the error."`
 	Process     bool          `help:"Start the programs that nodes name in exec: {type: process|python, service: …}, for the services given, by default process."`
 	ScriptDir   string        `env:"TROUPE_SCRIPT_DIR" type:"existingdir" help:"Folder that these programs run in; they may not name a root outside of it."`
 	Label       []string      `env:"TROUPE_WORKER_LABELS" placeholder:"LABEL" help:"A label this worker has, such as gpu; may be repeated. Nodes with labels have their jobs done by workers that have them all."`
@@ -138,7 +138,7 @@ func commandEnv(env []string, job worker.Job) []string { return child.Laid(env, 
 
 // jobVariables say which job it is.
 func jobVariables(job worker.Job) map[string]string {
-	own := map[string]string{"TROUPE_SERVICE": job.Service, "TROUPE_JOB": job.ID, "TROUPE_TASK": job.Task, "TROUPE_FLOW": job.Flow, "TROUPE_NODE": job.Step,
+	own := map[string]string{"TROUPE_SERVICE": job.Service, "TROUPE_JOB": job.ID, "TROUPE_KEY": job.Key(), "TROUPE_TASK": job.Task, "TROUPE_FLOW": job.Flow, "TROUPE_NODE": job.Step,
 		"TROUPE_ATTEMPT": strconv.Itoa(job.Attempt), "TROUPE_UNIT": strconv.Itoa(job.Unit), "TROUPE_UNITS": strconv.Itoa(job.Units)}
 	if job.Trace != "" {
 		own["TRACEPARENT"] = job.Trace

@@ -30,6 +30,7 @@ type orkExecution struct {
 		Workflow string                     `json:"workflow_name"`
 		Run      string                     `json:"run_id"`
 		Attempt  int                        `json:"attempt"`
+		Key      string                     `json:"key"` // "" of Ork itself
 		Timeout  float64                    `json:"timeout_seconds"`
 	} `json:"params"`
 }
@@ -75,9 +76,13 @@ func (w *orkWorker) run(ctx context.Context, asked *orkExecution) (json.RawMessa
 		ctx, cancel = context.WithTimeoutCause(ctx, time.Duration(min(seconds, 1e9)*float64(time.Second)), errors.New(flow.ProgramTimeout))
 		defer cancel()
 	}
+	var own map[string]string
+	if asked.Params.Key != "" {
+		own = map[string]string{"TROUPE_KEY": asked.Params.Key}
+	}
 	res := w.runner.Run(ctx, program.Job{Type: kind, Program: p, Input: asked.Params.Input, Facts: program.Facts{
 		Run: asked.Params.Run, Flow: asked.Params.Workflow, Step: asked.TaskName, Units: 1, Attempt: max(asked.Params.Attempt, 1), Retries: -1,
-		Task: asked.TaskID, Execution: asked.TaskID, TimeoutMS: int64(min(asked.Params.Timeout, 1e9) * 1000)}})
+		Task: asked.TaskID, Execution: asked.TaskID, TimeoutMS: int64(min(asked.Params.Timeout, 1e9) * 1000), Own: own}})
 	if res.Error != "" {
 		return nil, errors.New(res.Error)
 	}

@@ -37,6 +37,7 @@ type Spec struct {
 	TaskName       string          `json:"task_name"`
 	Workflow       string          `json:"workflow_name"`
 	Execution      string          `json:"execution_id"`
+	Key            string          `json:"key"` // the same for all attempts
 	Executor       string          `json:"executor"`
 	Command        any             `json:"command,omitempty"` // a text, or a list of texts
 	File           string          `json:"file,omitempty"`

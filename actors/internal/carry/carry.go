@@ -9,14 +9,14 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Body is what workers and scripts are given: {"input":any,"params":{…}}.
+// Body returns what workers and scripts are given: {"input":any,"params":{…},"key":"…"}.
 func Body(job *flow.Job) []byte {
-	b := make([]byte, 0, len(job.Input)+len(job.Params)+32)
+	b := make([]byte, 0, len(job.Input)+len(job.Params)+160)
 	b = append(b, `{"input":`...)
 	b = appendOr(b, job.Input, "null")
 	b = append(b, `,"params":`...)
 	b = appendOr(b, job.Params, "{}")
-	return append(b, '}')
+	return append(append(append(b, `,"key":"`...), job.Key()...), `"}`...) // no key needs escaping
 }
 
 func appendOr(b []byte, raw json.RawMessage, empty string) []byte {

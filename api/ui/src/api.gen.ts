@@ -184,9 +184,11 @@ export interface ClaimedJob {
   enqueued_at: string
   /** slug of the task's flow; absent when it has none */
   flow?: string
-  /** the same whenever the same attempt is handed out again */
+  /** names the attempt: the same whenever it is handed out again, another one for the next attempt */
   id: string
   input: unknown
+  /** idempotency key for effects outside, such as a payment: the same for all attempts */
+  key: string
   /** how long the claim holds without a heartbeat, in milliseconds */
   lease_ms: number
   /** when others get the job if there is no heartbeat */
@@ -800,6 +802,7 @@ export interface Job {
   details?: unknown
   ended_at?: string
   error?: string
+  /** names the attempt */
   id: string
   input?: unknown
   node?: string

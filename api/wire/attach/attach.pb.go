@@ -768,8 +768,10 @@ type Job struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// number tells the jobs of a session apart: whatever is said of one names it.
 	Number uint64 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
-	// id is the same whenever the same job is delivered again, so that work with effects outside can be recognized.
-	Id      string `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	// id names the attempt: it is the same whenever that is delivered again, and another one for the next attempt.
+	Id string `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	// key is an idempotency key for effects outside, such as a payment: the same for all attempts.
+	Key     string `protobuf:"bytes,15,opt,name=key,proto3" json:"key,omitempty"`
 	Service string `protobuf:"bytes,3,opt,name=service,proto3" json:"service,omitempty"`
 	// input is JSON; empty = null.
 	Input []byte `protobuf:"bytes,4,opt,name=input,proto3" json:"input,omitempty"`
@@ -835,6 +837,13 @@ func (x *Job) GetNumber() uint64 {
 func (x *Job) GetId() string {
 	if x != nil {
 		return x.Id
+	}
+	return ""
+}
+
+func (x *Job) GetKey() string {
+	if x != nil {
+		return x.Key
 	}
 	return ""
 }
@@ -979,10 +988,11 @@ const file_api_wire_attach_attach_proto_rawDesc = "" +
 	"\fheartbeat_ms\x18\x04 \x01(\rR\vheartbeatMs\x12\x19\n" +
 	"\bgrace_ms\x18\x05 \x01(\rR\agraceMs\x12\x1d\n" +
 	"\n" +
-	"most_bytes\x18\x06 \x01(\x04R\tmostBytes\"\xc2\x02\n" +
+	"most_bytes\x18\x06 \x01(\x04R\tmostBytes\"\xd4\x02\n" +
 	"\x03Job\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x0e\n" +
-	"\x02id\x18\x02 \x01(\tR\x02id\x12\x18\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\x12\x10\n" +
+	"\x03key\x18\x0f \x01(\tR\x03key\x12\x18\n" +
 	"\aservice\x18\x03 \x01(\tR\aservice\x12\x14\n" +
 	"\x05input\x18\x04 \x01(\fR\x05input\x12\x16\n" +
 	"\x06params\x18\x05 \x01(\fR\x06params\x12\x12\n" +

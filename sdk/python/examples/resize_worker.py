@@ -1,4 +1,4 @@
-"""A worker for the services "resize" and "describe".
+"""A worker for the services "resize", "describe" and "pay".
 
     troupe dev &
     TROUPE_SERVER=http://127.0.0.1:8070 python3 examples/resize_worker.py
@@ -31,6 +31,12 @@ async def describe(job: Job) -> str:
     job.note("looking for words")
     await asyncio.sleep(0.01)
     return f"{job.input['width']} by {job.input['height']} pixels"
+
+
+@worker.handler("pay")
+def pay(job: Job) -> dict:
+    """Asks a bank for money. The bank recognizes a repetition by the key, which is the same for all attempts; job.id is not."""
+    return {"charged": job.input["amount"], "idempotency_key": job.key}
 
 
 if __name__ == "__main__":

@@ -21,10 +21,16 @@ Handler = Callable[["Job"], Union[Any, Awaitable[Any]]]
 
 
 class Job:
-    """Something to be carried out. It may be handed out more than once: `id` stays the same."""
+    """Something to be carried out. It may be handed out more than once, and tried again.
+
+    id:   names the attempt: another one for the next attempt
+    key:  the idempotency key for effects outside, such as a payment: the same for all attempts at a unit of a visit, however often
+          it is delivered, taken over or retried. A new visit, a rerun and a fork have new ones.
+    """
 
     def __init__(self, told: Mapping[str, Any]) -> None:
         self.id: str = told["id"]
+        self.key: str = told["key"]
         self.service: str = told["service"]
         self.input: Any = told.get("input")
         self.params: Dict[str, Any] = told.get("params") or {}

@@ -1,5 +1,5 @@
 /**
- * A worker for the services "resize" and "describe".
+ * A worker for the services "resize", "describe" and "pay".
  *
  *     troupe dev &
  *     npm run build && npx tsc -p test && TROUPE_SERVER=http://127.0.0.1:8070 node build/examples/worker.js
@@ -31,5 +31,8 @@ worker.handle<Size>("describe", async (job) => {
   await setTimeout(10, undefined, { signal: job.signal }); // ends when nobody waits for the job any longer
   return `${job.input.width} by ${job.input.height} pixels`;
 });
+
+// Asks a bank for money. The bank recognizes a repetition by the key, which is the same for all attempts; job.id is not.
+worker.handle<{ amount: number }>("pay", (job) => ({ charged: job.input.amount, idempotencyKey: job.key }));
 
 await worker.run(); // until SIGTERM or Ctrl-C

@@ -98,9 +98,11 @@ export class AttachedWorker {
     this.#logger = options.logger ?? standardLogger;
   }
 
-  /** Says who carries out the jobs of a service. It is called before run. */
+  /** Registers the handler of a service, before run. It throws when the service has one already, or when the handler is no function. */
   handle<I = any>(service: string, handler: Handler<I>): this {
     if (service === "" || service.includes("\0")) throw new TypeError(`${JSON.stringify(service)} is no name of a service`);
+    if (typeof handler !== "function") throw new TypeError(`the handler of the service ${JSON.stringify(service)} is no function`);
+    if (this.#handlers.has(service)) throw new TypeError(`the service ${JSON.stringify(service)} has a handler already: register one for each service`);
     this.#handlers.set(service, handler);
     return this;
   }
@@ -298,7 +300,7 @@ export class AttachedWorker {
     const text = (bytes: Uint8Array, or: string): string => (bytes.length === 0 ? or : Buffer.from(bytes).toString());
     const [input, params] = [text(sent.input, "null"), text(sent.params, "{}")];
     const told = {
-      id: sent.id, task: sent.task, flow: sent.flow, step: sent.step, unit: sent.unit, units: sent.units, attempt: sent.attempt, service: sent.service, trace: sent.trace,
+      id: sent.id, key: sent.key, task: sent.task, flow: sent.flow, step: sent.step, unit: sent.unit, units: sent.units, attempt: sent.attempt, service: sent.service, trace: sent.trace,
       input: JSON.parse(input), params: JSON.parse(params), token: "", ...(sent.timeoutMs > 0n ? { timeout_ms: Number(sent.timeoutMs) } : {}),
     };
     const job = new Job(told, () => `{"input":${input},"params":${params}}`, (note) => {

@@ -14,6 +14,7 @@ const mostDetails = 64 << 10; // bytes of what is told of an error beside its te
 /** A job as a member tells it. */
 export interface ToldJob {
   id: string;
+  key: string;
   task: string;
   flow?: string;
   step?: string;
@@ -32,9 +33,15 @@ export interface ToldJob {
   lease_ms?: number;
 }
 
-/** Something to be carried out. It may be handed out more than once: its id stays the same. */
+/** Something to be carried out. It may be handed out more than once, and tried again: its key stays the same. */
 export class Job<I = any> {
+  /** Names the attempt: another one for the next attempt. Effects outside take the key. */
   readonly id: string;
+  /**
+   * The idempotency key for effects outside, such as a payment: the same for all attempts at a unit of a visit, however often it is delivered, taken
+   * over or retried. A new visit, a rerun and a fork have new ones.
+   */
+  readonly key: string;
   readonly service: string;
   readonly input: I;
   /** The settings of the node over those of the task. */
@@ -72,6 +79,7 @@ export class Job<I = any> {
   /** @internal */
   constructor(told: ToldJob, text: () => string, noted: (text: string) => void) {
     this.id = told.id;
+    this.key = told.key;
     this.service = told.service;
     this.input = told.input;
     this.params = told.params ?? {};

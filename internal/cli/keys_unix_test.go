@@ -1,0 +1,227 @@
+//go:build unix
+
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/worker"
+)
+
+// charge is what a service was asked for once: the idempotency key that it got, and the id of the attempt.
+type charge struct{ key, id string }
+
+// ledger has the charges of a service, and the file that programs write theirs to.
+type ledger struct {
+	t       *testing.T
+	url     string
+	service string
+	file    string
+
+	mu  sync.Mutex
+	all []charge
+}
+
+func (l *ledger) add(c charge) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, c)
+}
+
+// charges returns what the service was asked for, in order.
+func (l *ledger) charges() []charge {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	written, _ := os.ReadFile(l.file)
+	all := l.all
+	for line := range strings.Lines(string(written)) {
+		key, id, _ := strings.Cut(strings.TrimSpace(line), " ")
+		all = append(all, charge{key, id})
+	}
+	return all
+}
+
+// command is a program that writes its key and the id of its attempt into the file, and fails.
+func (l *ledger) command() string {
+	return `echo "$TROUPE_KEY $TROUPE_JOB" >> ` + l.file + `; exit 1`
+}
+
+// work runs a Go worker that lets each attempt run into its timeout.
+func (l *ledger) work(cfg worker.Config) {
+	cfg.Server = l.url
+	w := worker.New(cfg)
+	w.Handle(l.service, func(ctx context.Context, j worker.Job) (any, error) {
+		l.add(charge{j.Key(), j.ID})
+		<-ctx.Done()
+		return nil, errors.New("nobody waits any longer")
+	})
+	l.run(w.Run)
+	awaitWorker(l.t, l.url, l.service)
+}
+
+func (l *ledger) run(work func(context.Context) error) {
+	ctx, stop := context.WithCancel(context.WithoutCancel(l.t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- work(ctx) }()
+	l.t.Cleanup(func() {
+		stop()
+		require.NoError(l.t, <-ended)
+	})
+}
+
+// serveJobs is a worker without an SDK. It fails what reads its key at a place of the request.
+func (l *ledger) serveJobs(read func(r *http.Request, body map[string]any) charge) string {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body map[string]any
+		_ = json.NewDecoder(r.Body).Decode(&body)
+		l.add(read(r, body))
+		_, _ = io.WriteString(w, `{"error":"no","status":"failed"}`)
+	}))
+	l.t.Cleanup(s.Close)
+	return s.URL
+}
+
+// register makes a worker without an SDK known.
+func (l *ledger) register(url string) {
+	l.post("PUT", "/v1/workers/plain-"+l.service, map[string]any{"url": url, "services": []string{l.service}})
+}
+
+func (l *ledger) post(method, path string, body any) (answer map[string]any) {
+	text, err := json.Marshal(body)
+	require.NoError(l.t, err)
+	req, err := http.NewRequestWithContext(l.t.Context(), method, l.url+path, strings.NewReader(string(text)))
+	require.NoError(l.t, err)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(l.t, err)
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	require.NoError(l.t, err)
+	require.Less(l.t, resp.StatusCode, 300, string(raw))
+	if len(raw) > 0 {
+		require.NoError(l.t, json.Unmarshal(raw, &answer), string(raw))
+	}
+	return answer
+}
+
+// poll takes three jobs over a family of routes, one after the other, and fails each.
+func (l *ledger) poll(path, list, prefix string, fail func(job map[string]any)) {
+	for range 3 {
+		ask := map[string]any{"services": []string{l.service}, "wait_ms": 60_000}
+		if path == "/queue/poll" {
+			ask["worker_id"] = "w"
+		}
+		if list != "" {
+			ask["max"] = 1
+		}
+		answer := l.post("POST", path, ask)
+		job := answer
+		if list != "" {
+			require.Len(l.t, answer[list], 1)
+			job = answer[list].([]any)[0].(map[string]any)
+		}
+		l.add(charge{job["key"].(string), strings.TrimPrefix(job["id"].(string), prefix)})
+		fail(job)
+	}
+}
+
+func (l *ledger) failQueued(job map[string]any) {
+	l.post("POST", "/queue/complete", map[string]any{"queue_id": job["id"], "token": job["token"], "error": "no"})
+}
+
+func (l *ledger) failClaimed(job map[string]any) {
+	l.post("POST", "/v1/jobs/"+job["id"].(string)+"/fail", map[string]any{"token": job["token"], "error": "no"})
+}
+
+func TestThreeAttemptsHaveOneKeyAndThreeIDsOverEveryTransport(t *testing.T) {
+	dir := t.TempDir()
+	url := startServe(t, "--allow-scripts", "--script-dir", dir)
+	service := func(l *ledger) string { return "exec_type: %s, service: " + l.service }
+	pushed := func(l *ledger) string { return fmt.Sprintf(service(l), "http") }
+	queued := func(l *ledger) string { return fmt.Sprintf(service(l), "queue") }
+	attached := func(l *ledger) string { return "service: " + l.service }
+	for name, transport := range map[string]struct {
+		begin func(l *ledger) // a worker
+		node  func(l *ledger) string
+		after func(l *ledger) // what takes the jobs of the task
+	}{
+		"a push worker in Go": {func(l *ledger) { l.work(worker.Config{Push: true, URL: "http://127.0.0.1:0"}) }, attached, nil},
+		"a pull worker in Go": {func(l *ledger) { l.work(worker.Config{Pull: true}) }, queued, nil},
+		"an attached worker":  {func(l *ledger) { l.work(worker.Config{Attach: true}) }, attached, nil},
+		"the header of a push": {func(l *ledger) {
+			l.register(l.serveJobs(func(r *http.Request, _ map[string]any) charge {
+				return charge{r.Header.Get("Idempotency-Key"), r.Header.Get("Troupe-Job")}
+			}))
+		}, pushed, nil},
+		"the body of a push": {func(l *ledger) {
+			l.register(l.serveJobs(func(r *http.Request, body map[string]any) charge {
+				return charge{body["key"].(string), r.Header.Get("Troupe-Job")}
+			}))
+		}, pushed, nil},
+		"a worker at an address": {nil, func(l *ledger) string {
+			address := l.serveJobs(func(r *http.Request, body map[string]any) charge {
+				return charge{body["params"].(map[string]any)["key"].(string), body["task_id"].(string)}
+			})
+			return fmt.Sprintf("exec: {type: worker, url: %q, command: x}", address)
+		}, nil},
+		"a poll of /v1":  {nil, queued, func(l *ledger) { l.poll("/v1/workers/w/poll", "jobs", "", l.failClaimed) }},
+		"a single poll":  {nil, queued, func(l *ledger) { l.poll("/queue/poll", "", "q-", l.failQueued) }},
+		"a poll of many": {nil, queued, func(l *ledger) { l.poll("/queue/poll", "tasks", "", l.failQueued) }},
+		"a worker's command": {func(l *ledger) {
+			_, _ = background(l.t, "worker", "--server", l.url, "--log-level", "error", "--mode", "attach", "--exec", l.service+"="+l.command())
+			awaitWorker(l.t, l.url, l.service)
+		}, attached, nil},
+		"a worker's programs": {func(l *ledger) {
+			_, _ = background(l.t, "worker", "--server", l.url, "--log-level", "error", "--mode", "attach", "--services", l.service, "--process")
+			awaitWorker(l.t, l.url, l.service)
+		}, func(l *ledger) string {
+			return "exec: {type: process, service: " + l.service + ", command: '" + l.command() + "'}"
+		}, nil},
+		"a program": {nil, func(l *ledger) string { return "exec: {type: process, command: '" + l.command() + "'}" }, nil},
+		"a script": {nil, func(l *ledger) string {
+			return "exec_type: local_script, script: {cmd: sh, args: [-c, '" + l.command() + "']}"
+		}, nil},
+		"what a script reads": {nil, func(l *ledger) string {
+			text := `read -r x; x=${x#*\"key\":\"}; echo "${x%%\"*} $TROUPE_JOB" >> ` + l.file + `; exit 1`
+			return "exec_type: local_script, script: {cmd: sh, stdin_mode: json, args: [-c, '" + text + "']}"
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &ledger{t: t, url: url, service: strings.ReplaceAll(name, " ", "-"), file: filepath.Join(t.TempDir(), "charges")}
+			l.service = strings.NewReplacer("/", "", "'", "").Replace(strings.ToLower(l.service))
+			if transport.begin != nil {
+				transport.begin(l)
+			}
+			path := write(t, l.service+".yaml", "start: pay\non_error: fail\nnodes:\n  pay: {"+transport.node(l)+", timeout_ms: 1000, max_retries: 2}\n")
+			got := call(t, "flow", "apply", path, "--server", url)
+			require.Zero(t, got.code, got.stderr)
+			got = call(t, "task", "start", l.service, "--server", url)
+			require.Zero(t, got.code, got.stderr)
+			task := strings.TrimSpace(got.stdout)
+			if transport.after != nil {
+				transport.after(l)
+			}
+			call(t, "task", "watch", task, "--server", url)
+			want := []charge{}
+			for attempt := range 3 {
+				a := flow.Address{Node: "pay", Visit: 1, Attempt: attempt + 1}
+				want = append(want, charge{flow.UnitKey(task, a), flow.JobID(task, a)})
+			}
+			require.Equal(t, want, l.charges())
+		})
+	}
+}
