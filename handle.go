@@ -3,7 +3,6 @@ package troupe
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 
@@ -46,29 +45,28 @@ func Detailed(err error, details any) error { return job.Detailed(err, details) 
 // It panics, as a mistake of the program, when the name is empty or was registered before, or when JSON cannot hold what fn takes or gives.
 func Handle[In, Out any](e *Engine, name string, fn func(ctx context.Context, in In) (Out, error)) {
 	h, err := job.Typed(name, fn)
-	if err == nil && !e.claim(name) {
-		err = errors.New("there is a function of that name already")
-	}
 	if err != nil {
 		panic(fmt.Sprintf("troupe: the function %q: %v", name, err))
 	}
 	e.Handle(name, h)
 }
 
-// claim a name. It is false when the program has registered a function of that name already.
-func (e *Engine) claim(name string) bool {
-	_, there := e.handled.LoadOrStore(name, true)
-	return !there
+// claimName notes that the program registers a function of a name. It panics when there is one already.
+func (e *Engine) claimName(name string) {
+	if _, known := e.handled.LoadOrStore(name, true); known {
+		panic(fmt.Sprintf("troupe: the function %q: there is a function of that name already", name))
+	}
 }
 
-// Handle registers a function of this program that sees to JSON itself: nodes with `func: name` call it. The last one of a name counts.
+// Handle registers a function of this program that reads JSON itself: nodes with `func: name` call it. It panics,
+// as a mistake of the program, when the name was registered before.
 func (e *Engine) Handle(name string, h Handler) {
-	e.handled.Store(name, true)
+	e.claimName(name)
 	e.functions.Register(name, h)
 }
 
-// HandleJSON registers a function of this program whose result is JSON already.
+// HandleJSON registers a function of this program whose result is JSON already. It panics as Handle does.
 func (e *Engine) HandleJSON(name string, h func(ctx context.Context, job Job) (json.RawMessage, error)) {
-	e.handled.Store(name, true)
+	e.claimName(name)
 	e.functions.RegisterRaw(name, h)
 }

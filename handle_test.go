@@ -118,6 +118,13 @@ func TestMistakesOfAFunctionAreToldWhenItIsRegistered(t *testing.T) {
 	require.PanicsWithValue(t, `troupe: the function "f": its input cannot be read from JSON: it is a func()`, func() {
 		troupe.Handle(e, "f", func(context.Context, func()) (any, error) { return nil, nil })
 	})
+	raw := func(context.Context, troupe.Job) (any, error) { return nil, nil }
+	require.PanicsWithValue(t, `troupe: the function "judge": there is a function of that name already`, func() { e.Handle("judge", raw) })
+	e.Handle("raw", raw)
+	require.PanicsWithValue(t, `troupe: the function "raw": there is a function of that name already`, func() { e.Handle("raw", raw) })
+	require.Panics(t, func() {
+		e.HandleJSON("raw", func(context.Context, troupe.Job) (json.RawMessage, error) { return nil, nil })
+	})
 	troupe.Handle(e, "upper", judge) // a demo function gives way
 }
 

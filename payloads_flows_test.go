@@ -162,15 +162,19 @@ nodes:
 `},
 }
 
-// carried out is what came of a task: how it ended, and of each attempt what went in and out.
-func (e *Engine) carriedOut(t *testing.T, name string) map[string]any {
-	t.Helper()
-	tt := offloaded[name]
+// handleOffloaded registers the functions that the flows call.
+func (e *Engine) handleOffloaded() {
 	e.HandleJSON("echo", func(_ context.Context, j Job) (json.RawMessage, error) { return j.Input, nil })
 	e.HandleJSON("short", func(_ context.Context, j Job) (json.RawMessage, error) { return json.RawMessage("1"), nil })
 	e.HandleJSON("none", func(_ context.Context, j Job) (json.RawMessage, error) { return json.RawMessage("null"), nil })
 	e.Handle("list", func(context.Context, Job) (any, error) { return map[string]any{"list": []string{long, long}}, nil })
 	e.Handle("report", func(_ context.Context, j Job) (any, error) { return report(j.Input), nil })
+}
+
+// carried out is what came of a task: how it ended, and of each attempt what went in and out.
+func (e *Engine) carriedOut(t *testing.T, name string) map[string]any {
+	t.Helper()
+	tt := offloaded[name]
 	require.NoError(t, e.Publish(t.Context(), name, []byte(tt.definition)))
 	id, err := e.Start(t.Context(), name, tt.params)
 	require.NoError(t, err)
@@ -223,6 +227,8 @@ func TestTasksGoTheSameWhereverLargeValuesAre(t *testing.T) {
 	onBoth(t, func(t *testing.T, store func() string) {
 		plain, _ := offloading(t, store(), 0)
 		away, folder := offloading(t, store(), 500)
+		plain.handleOffloaded()
+		away.handleOffloaded()
 		for name := range offloaded {
 			t.Run(name, func(t *testing.T) {
 				want, got := plain.carriedOut(t, name), away.carriedOut(t, name)

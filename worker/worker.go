@@ -49,17 +49,21 @@ func New(cfg Config) *Worker {
 // It panics, as a mistake of the program, when the name is empty or was registered before, or when JSON cannot hold what fn takes or gives.
 func Handle[In, Out any](w *Worker, service string, fn func(ctx context.Context, in In) (Out, error)) {
 	h, err := job.Typed(service, fn)
-	if err == nil && w.handlers[service] != nil {
-		err = errors.New("there is a function of that name already")
-	}
 	if err != nil {
 		panic(fmt.Sprintf("worker: the function %q: %v", service, err))
 	}
 	w.Handle(service, h)
 }
 
-// Handle says who carries out the jobs of a service, seeing to JSON himself. It is called before Run.
-func (w *Worker) Handle(service string, h Handler) { w.handlers[service] = h }
+// Handle registers a handler that reads and writes JSON itself for the jobs of a service. It is called before Run.
+//
+// It panics, as a mistake of the program, when the service has a handler already.
+func (w *Worker) Handle(service string, h Handler) {
+	if _, known := w.handlers[service]; known {
+		panic(fmt.Sprintf("worker: the function %q: there is a function of that name already", service))
+	}
+	w.handlers[service] = h
+}
 
 // Run works until ctx ends, and then for up to Grace on what it has begun. It returns nil when it was
 // asked to end, whatever became of the last jobs, and ErrDenied when the engine does not take its token.

@@ -144,6 +144,48 @@ result: total
         log = self.client.log(failed["job"])
         self.assertTrue(log.startswith("trying 7\nTraceback "), log)
 
+    def test_three_attempts_have_one_key_and_three_ids(self) -> None:
+        self.publish(", timeout_ms: 60000, max_retries: 2, on_error: fail")
+        told: "queue.Queue[Job]" = queue.Queue()
+
+        def handler(job: Job) -> None:
+            told.put(job)
+            raise RuntimeError("no luck")
+
+        self.work(handler)
+        self.assertIn("no luck", self.ended(self.start())["error"])
+        jobs = [told.get(timeout=PATIENCE) for _ in range(3)]
+        self.assertEqual([1, 2, 3], [job.attempt for job in jobs])
+        self.assertEqual((1, 3), (len({job.key for job in jobs}), len({job.id for job in jobs})))
+        self.assertTrue(jobs[0].key.startswith(jobs[0].task + "."), jobs[0].key)
+
+    def test_a_decorator_without_parentheses_takes_the_name_of_the_function(self) -> None:
+        self.publish("")
+        worker = Worker(member.url, heartbeat=0.2)
+
+        def handler(job: Job) -> str:
+            return "fine"
+
+        handler.__name__ = self.name
+        self.assertIs(handler, worker.handler(handler))
+        self.addCleanup(Running(worker).stop)
+        self.assertEqual("fine", self.ended(self.start())["result"])
+
+    def test_a_second_handler_and_what_is_no_handler_are_refused(self) -> None:
+        worker = Worker(member.url)
+
+        @worker.handler("mail")
+        def mail(job: Job) -> None: ...
+
+        with self.assertRaisesRegex(ValueError, "the service 'mail' has a handler already"):
+            worker.handle("mail", mail)
+        with self.assertRaisesRegex(ValueError, "the service 'mail' has a handler already"):
+            worker.handler(mail)
+        with self.assertRaisesRegex(TypeError, "the handler of the service 'post' is no function"):
+            worker.handle("post", "mail")  # type: ignore[arg-type]
+        with self.assertRaisesRegex(TypeError, "the name of a service is a text"):
+            worker.handle(mail, mail)  # type: ignore[arg-type]
+
     def test_what_a_handler_logs_is_read_while_it_goes_on(self) -> None:
         self.publish("")
         told: "queue.Queue[Job]" = queue.Queue()

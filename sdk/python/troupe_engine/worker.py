@@ -11,7 +11,7 @@ import ssl
 import threading
 import time
 from collections import deque
-from typing import Any, Callable, Deque, Dict, List, Optional, Sequence
+from typing import Any, Callable, Deque, Dict, List, Optional, Sequence, Union
 
 from ._claims import PARTING_TIME, Claim, Claims
 from ._hands import Hands
@@ -74,13 +74,25 @@ class Worker:
         self._denied: Optional[DeniedError] = None  # why no member lets it in
 
     def handle(self, service: str, handler: Handler) -> None:
-        """Says who carries out the jobs of a service: a function or a coroutine function. It is called before run."""
+        """Registers the handler of a service, a function or a coroutine function, before run.
+
+        It raises ValueError when the service has one already, and TypeError when the handler is no function.
+        """
+        if not isinstance(service, str):
+            raise TypeError(f"the name of a service is a text, not {service!r}: write handle(service, handler)")
         if not service or "\x00" in service:
             raise ValueError(f"{service!r} is no name of a service")
+        if not callable(handler):
+            raise TypeError(f"the handler of the service {service!r} is no function but {handler!r}")
+        if service in self._handlers:
+            raise ValueError(f"the service {service!r} has a handler already: register one for each service")
         self._handlers[service] = handler
 
-    def handler(self, service: str) -> Callable[[Handler], Handler]:
-        """The same as a decorator."""
+    def handler(self, service: Union[str, Handler]) -> Any:
+        """Registers a handler as a decorator: @worker.handler("resize"), or @worker.handler for a service of the function's name."""
+        if callable(service):
+            self.handle(service.__name__, service)
+            return service
 
         def register(handler: Handler) -> Handler:
             self.handle(service, handler)

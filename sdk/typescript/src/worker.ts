@@ -93,9 +93,11 @@ export class Worker {
     this.#params = new LargeParams(this.#transport);
   }
 
-  /** Says who carries out the jobs of a service. It is called before run. */
+  /** Registers the handler of a service, before run. It throws when the service has one already, or when the handler is no function. */
   handle<I = any>(service: string, handler: Handler<I>): this {
     if (service === "" || service.includes("\0")) throw new TypeError(`${JSON.stringify(service)} is no name of a service`);
+    if (typeof handler !== "function") throw new TypeError(`the handler of the service ${JSON.stringify(service)} is no function`);
+    if (this.#handlers.has(service)) throw new TypeError(`the service ${JSON.stringify(service)} has a handler already: register one for each service`);
     this.#handlers.set(service, handler);
     return this;
   }

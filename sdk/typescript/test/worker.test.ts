@@ -117,6 +117,26 @@ result: total
     assert.equal(textOf(await ended(id), "result"), text);
   });
 
+  test("three attempts have one key and three ids", async () => {
+    await publish(", timeout_ms: 60000, max_retries: 2, on_error: fail");
+    const jobs: Job[] = [];
+    work(async (job) => {
+      jobs.push(job);
+      throw new Error("no luck");
+    });
+    const task = await start();
+    assert.match((await ended(task)).error ?? "", /no luck/);
+    assert.deepEqual(jobs.map((job) => job.attempt), [1, 2, 3]);
+    assert.deepEqual([new Set(jobs.map((job) => job.key)).size, new Set(jobs.map((job) => job.id)).size], [1, 3]);
+    assert.ok(jobs[0]?.key.startsWith(`${task}.`));
+  });
+
+  test("a second handler and what is no handler are refused", () => {
+    const worker = new Worker({ servers: member.url }).handle("mail", () => null);
+    assert.throws(() => worker.handle("mail", () => null), /the service "mail" has a handler already/);
+    assert.throws(() => worker.handle("post", "mail" as unknown as Handler), /the handler of the service "post" is no function/);
+  });
+
   test("what a handler logs is read while it goes on", async () => {
     await publish("");
     let leave = () => {};
