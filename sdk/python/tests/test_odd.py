@@ -17,10 +17,10 @@ ODD: List[Any] = [
     None,
     {"items": [], "jobs": 1, "canceled": "x", "registered": "yes"},
     {"items": [7], "jobs": [None], "canceled": [{}]},
-    {"items": [{"problem": {}}], "jobs": [{"id": "j", "token": "t", "task": "k", "service": "other", "input": 1}]},
+    {"items": [{"problem": {}}], "jobs": [{"id": "j", "key": "k", "token": "t", "task": "k", "service": "other", "input": 1}]},
 ]
 PAGES = [301, 302, 400, 401, 403, 404, 405, 502]
-JOB = {"id": "j", "token": "t", "task": "k", "service": "s", "input": 20, "lease_ms": 300}
+JOB = {"id": "j", "key": "k", "token": "t", "task": "k", "service": "s", "input": 20, "lease_ms": 300}
 
 
 class Page:

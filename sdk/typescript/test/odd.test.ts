@@ -14,7 +14,7 @@ const odd: unknown[] = [
   { items: [], jobs: 1, canceled: 7, registered: "yes" },
   { items: [7, 8], jobs: [null], canceled: [{}] },
 ];
-const job = { id: "j", token: "t", task: "k", service: "s", input: 20, lease_ms: 300 };
+const job = { id: "j", key: "k", token: "t", task: "k", service: "s", input: 20, lease_ms: 300 };
 const ends: (() => unknown)[] = [];
 after(async () => {
   for (const end of ends.reverse()) await end();
