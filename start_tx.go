@@ -35,6 +35,9 @@ func (e *Engine) StartTx(ctx context.Context, tx pgx.Tx, name string, params any
 	if err != nil {
 		return "", told(err)
 	}
+	if first.Repeats != nil {
+		return first.Repeats.ID, told(first.Same(first.Repeats))
+	}
 	there, err := postgres.Begin(ctx, e.opened, tx, &first.Commit)
 	switch {
 	case errors.Is(err, persistence.ErrNoVersion):

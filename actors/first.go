@@ -11,8 +11,9 @@ import (
 // Beginning is what a task begins with, for whoever stores it himself, in a transaction that no member has a part in: there is the task, at rest
 // and due at once. So it needs no owner to be written, and whoever owns it when that is stored takes it up like any other that is due.
 type Beginning struct {
-	Commit persistence.Commit
-	newest bool
+	Commit  persistence.Commit
+	Repeats *persistence.TaskRow // the task that the same start has created before, and that would not take it any longer; nil = none
+	newest  bool
 }
 
 // Begin makes the first row of a task's journal: that it was created, and no more. What follows from that its owner decides.
@@ -20,6 +21,9 @@ func (m *Member) Begin(ctx context.Context, n engine.NewTask) (*Beginning, error
 	msg, err := m.newTask(ctx, n)
 	if err != nil {
 		return nil, m.passed(err)
+	}
+	if msg.repeats != nil {
+		return &Beginning{Commit: persistence.Commit{Task: msg.task, Create: msg.create}, Repeats: msg.repeats, newest: msg.newest}, nil
 	}
 	msg.start.Apart = true
 	limits := m.cfg.Limits.OrDefault()
@@ -34,7 +38,7 @@ func (m *Member) Begin(ctx context.Context, n engine.NewTask) (*Beginning, error
 	commit := t.commit(row)
 	commit.Snapshot, commit.Checkpoint = nil, false
 	commit.Rest = &persistence.Rest{Resting: true, Due: commit.At}
-	return &Beginning{commit, msg.newest}, nil
+	return &Beginning{Commit: commit, newest: msg.newest}, nil
 }
 
 // Same says whether a task that is there already was begun by the same request: nil, or why it was not.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/expr"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -24,6 +25,10 @@ func (m *Member) StartTask(ctx context.Context, n engine.NewTask) (engine.Starte
 	msg, err := m.newTask(ctx, n)
 	if err != nil {
 		return engine.Started{}, m.passed(err)
+	}
+	if msg.repeats != nil {
+		created, err := sameAs(msg.create, msg.newest, msg.repeats)
+		return engine.Started{Task: msg.task, Created: created}, told(err)
 	}
 	a, err := m.call(ctx, msg.start, func(reply func(answer)) {
 		msg.reply = reply
@@ -56,11 +61,15 @@ func (m *Member) newTask(ctx context.Context, n engine.NewTask) (*create, error)
 	if err != nil {
 		return nil, err
 	}
-	if start, err = start.Fit(plan, m.cfg.Limits); err != nil { // refused later it would leave an actor without a task
-		return nil, err
-	}
 	id, err := n.TaskID(plan.FlowID)
 	if err != nil {
+		return nil, err
+	}
+	if start, err = start.Fit(plan, m.cfg.Limits); err != nil { // refused later it would leave an actor without a task
+		if row := m.started(ctx, id, n); row != nil {
+			return &create{task: id, plan: plan, newest: n.Newest, repeats: row, create: &persistence.Create{
+				FlowID: plan.FlowID, VersionID: n.VersionID, BodyHash: bodyHash(n)}}, nil
+		}
 		return nil, err
 	}
 	start.Traced = m.cfg.Tracing.Sampling.Of(id, n.Traced)
@@ -74,6 +83,19 @@ func (m *Member) newTask(ctx context.Context, n engine.NewTask) (*create, error)
 			BodyHash: bodyHash(n), CreatedAt: m.now(),
 		},
 	}, nil
+}
+
+// started returns the task that a keyed start has created before; nil when there is none. Such a start gets its task, even where the flow has
+// been published with other inputs since.
+func (m *Member) started(ctx context.Context, id string, n engine.NewTask) *persistence.TaskRow {
+	if n.Key == "" && n.ID == "" {
+		return nil
+	}
+	row, err := m.store.Task(ctx, id)
+	if err != nil {
+		return nil
+	}
+	return row
 }
 
 // startOf is how a new task begins: at the start, or with what it has of another one's history.
@@ -111,18 +133,18 @@ func paramsOr(params json.RawMessage) []byte {
 	return params
 }
 
-// bodyHash tells whether a repeated start is the same request, and whether it is the very one that created the task. Only keyed
+// bodyHash returns what a repeated start is recognized by: a hash of its values, however they are spelled, and its request. Only keyed
 // starts need one: others are told apart by their random id.
 func bodyHash(n engine.NewTask) string {
 	if n.Key == "" && n.ID == "" {
 		return ""
 	}
 	h := sha256.New()
-	fmt.Fprintf(h, "%s\n", n.Params)
+	fmt.Fprintf(h, "%s\n", expr.Canonical(paramsOr(n.Params)))
 	if n.Fork != "" {
 		fmt.Fprintf(h, "%q %q %d %t\n", n.Fork, n.ForkNode, n.ForkRow, n.Anew)
 		for _, k := range slices.Sorted(maps.Keys(n.Shared)) {
-			fmt.Fprintf(h, "%q: %s\n", k, n.Shared[k])
+			fmt.Fprintf(h, "%q: %s\n", k, expr.Canonical(n.Shared[k]))
 		}
 	}
 	for _, k := range slices.Sorted(maps.Keys(n.Labels)) {

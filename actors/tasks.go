@@ -25,12 +25,13 @@ type (
 	}
 	// create begins a task.
 	create struct {
-		task   string
-		plan   *flow.Plan
-		start  flow.Start
-		create *persistence.Create
-		newest bool // a task of another version of the flow may be the same
-		reply  func(answer)
+		task    string
+		plan    *flow.Plan
+		start   flow.Start
+		create  *persistence.Create
+		newest  bool                 // a task of another version of the flow may be the same
+		repeats *persistence.TaskRow // the task that the same start has created before, and that would not take it any longer; nil = none
+		reply   func(answer)
 	}
 	// wakeUp brings tasks into memory that have something to do.
 	wakeUp struct {
