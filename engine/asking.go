@@ -38,6 +38,9 @@ func (t *NewTask) TaskID(flowID string) (string, error) {
 		}
 		return id.String(), nil
 	case t.Key != "":
+		if err := flow.CheckNames("the idempotency key", t.Key); err != nil {
+			return "", err
+		}
 		return "task-" + uuid.NewSHA1(keySpace, []byte(flowID+"\n"+t.Key)).String(), nil
 	}
 	return "task-" + uuid.Must(uuid.NewV7()).String(), nil

@@ -198,6 +198,8 @@ func checkSharedKey(key string) error {
 		return Errorf(Invalid, "key has %d bytes, more than the limit of %d", len(key), MaxName)
 	case !utf8.ValidString(key):
 		return Errorf(Invalid, "key is not UTF-8 text")
+	case !IsName(key) && IsText(key):
+		return Errorf(Invalid, "key %.80q %s", key, NoName)
 	}
 	return nil
 }
@@ -222,6 +224,9 @@ func (d *decider) checkRoom(key string, v json.RawMessage) error {
 func checkRequest(id string) error {
 	if len(id) > MaxName || !utf8.ValidString(id) {
 		return Errorf(Invalid, "the request's id must be UTF-8 text of at most %d bytes", MaxName)
+	}
+	if strings.ContainsRune(id, utf8.RuneError) {
+		return Errorf(Invalid, "the request's id %.80q %s", id, NoName)
 	}
 	return nil
 }

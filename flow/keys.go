@@ -174,8 +174,8 @@ func keyText(value func(*KeyText) json.RawMessage, k *KeyText) string {
 		return ""
 	}
 	v := value(k)
-	if text, ok := expr.String(v); ok {
-		return text
+	if text, ok := expr.String(v); ok && IsName(text) {
+		return text // else the spelling tells it from others that no store could
 	}
 	return string(expr.Compact(orNull(v)))
 }

@@ -122,6 +122,25 @@ const NoText = "is not UTF-8 text, or holds the character U+0000: no store can k
 // JSON may.
 func IsText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
 
+// NoName is what is wrong with a text that is no IsName.
+const NoName = "holds the character U+FFFD, which stands for text that was lost, such as half of a surrogate pair (\"\\ud800\"): send the whole text as UTF-8"
+
+// IsName reports whether a text can tell something from everything else: it is one that stores keep, and none of it was lost on the way.
+func IsName(s string) bool { return IsText(s) && !strings.ContainsRune(s, utf8.RuneError) }
+
+// CheckNames refuses names that are not IsName; what they are is said in the error.
+func CheckNames(what string, names ...string) error {
+	if err := CheckText(what, names...); err != nil {
+		return err
+	}
+	for _, name := range names {
+		if !IsName(name) {
+			return Errorf(Invalid, "%s %.80q %s", what, name, NoName)
+		}
+	}
+	return nil
+}
+
 // CheckText refuses names that are not IsText; what they are is said in the error.
 func CheckText(what string, names ...string) error {
 	for _, name := range names {
@@ -132,12 +151,12 @@ func CheckText(what string, names ...string) error {
 	return nil
 }
 
-// CheckName refuses what CheckText refuses, and what is too long for a name.
+// CheckName refuses what CheckNames refuses, and what is too long for a name.
 func CheckName(what, name string) error {
 	if len(name) > MaxName {
 		return Errorf(Invalid, "%s has %d bytes, more than the limit of %d", what, len(name), MaxName)
 	}
-	return CheckText(what, name)
+	return CheckNames(what, name)
 }
 
 // CheckDescription is CheckName for a text that people read.

@@ -154,9 +154,9 @@ func checkExternals(jobs []External) error {
 	}
 	for i := range jobs {
 		switch x := &jobs[i]; {
-		case x.Service == "" || len(x.Service) > MaxName || !IsText(x.Service):
+		case x.Service == "" || len(x.Service) > MaxName || !IsName(x.Service):
 			return Errorf(Invalid, "deferred[%d]: its service is a name of at most %d bytes of UTF-8 text", i, MaxName)
-		case x.ID == "" || len(x.ID) > maxExternalID || !IsText(x.ID):
+		case x.ID == "" || len(x.ID) > maxExternalID || !IsName(x.ID):
 			return Errorf(Invalid, "deferred[%d]: its id is UTF-8 text of at most %d bytes", i, maxExternalID)
 		case len(x.Data) > 0 && !expr.Valid(x.Data):
 			return Errorf(Invalid, "deferred[%d]: its data is not valid JSON", i)

@@ -119,7 +119,7 @@ func (r *questionReader) list(name string, most int) []json.RawMessage {
 
 func (r *questionReader) name(raw json.RawMessage, path ...string) (string, bool) {
 	name, ok := expr.String(raw)
-	if !ok || name == "" || len(name) > MaxName || !IsText(name) {
+	if !ok || name == "" || len(name) > MaxName || !IsName(name) {
 		r.fault(path, "must be a text of 1 to %d bytes", MaxName)
 		return "", false
 	}

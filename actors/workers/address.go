@@ -53,8 +53,8 @@ func (r *Registry) check(ctx context.Context, w *persistence.Worker) error {
 }
 
 func checkTexts(w *persistence.Worker) error {
-	return cmp.Or(flow.CheckText("the worker's id", w.ID), flow.CheckText("the worker's url", w.URL), flow.CheckText("the worker's type", w.Type),
-		flow.CheckText("the service", w.Services...), flow.CheckText("the label", w.Labels...))
+	return cmp.Or(flow.CheckNames("the worker's id", w.ID), flow.CheckText("the worker's url", w.URL), flow.CheckText("the worker's type", w.Type),
+		flow.CheckNames("the service", w.Services...), flow.CheckNames("the label", w.Labels...))
 }
 
 // checkSecret refuses what no header may hold.

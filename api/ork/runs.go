@@ -139,6 +139,9 @@ func (q *request) id(flowID string) (string, error) {
 		}
 		return id.String(), nil
 	case q.Key != "":
+		if err := flow.CheckNames("the idempotency key", q.Key); err != nil {
+			return "", err
+		}
 		return newRunID(flowID + "\n" + q.Key), nil
 	}
 	return newRunID(""), nil

@@ -90,6 +90,9 @@ func (s *service) newTask(ctx context.Context, in *startInput) (engine.NewTask, 
 	if in.Body.DryRun && in.Body.WaitMS > 0 {
 		return n, invalid("body.wait_ms", "send one of them", "a dry run starts no task to wait for")
 	}
+	if flow.IsText(n.Key) && !flow.IsName(n.Key) {
+		return n, invalid("body.idempotency_key", "send the whole text as UTF-8", "the idempotency key %.80q %s", n.Key, flow.NoName)
+	}
 	if err := CheckLabels(n.Labels); err != nil {
 		return n, err
 	}
@@ -143,6 +146,8 @@ func CheckLabels(labels map[string]string) error {
 			return invalid("body.labels", "labels are marks to find a task by: put data into params", "label %.80q is longer than %d bytes", name, maxLabel)
 		case !printable(name) || !printable(text):
 			return invalid("body.labels", "use printable text", "label %.80q holds control characters", name)
+		case !flow.IsName(name) || !flow.IsName(text):
+			return invalid("body.labels", "send the whole text as UTF-8", "label %.80q: %.80q %s", name, text, flow.NoName)
 		}
 	}
 	return nil

@@ -53,7 +53,7 @@ type setViewInput struct {
 }
 
 func (s *service) setView(ctx context.Context, in *setViewInput) (*body[wire.View], error) {
-	if err := flow.CheckText("name", in.View); err != nil {
+	if err := flow.CheckNames("name", in.View); err != nil {
 		return nil, at("path.view", err)
 	}
 	if strings.TrimSpace(in.View) != in.View {

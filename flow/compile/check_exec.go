@@ -33,6 +33,8 @@ func (c *checker) nodeKey(key string, at *define.Place) {
 		c.Errorf(at, "the key of a node must not be longer than %d bytes", define.MaxKey)
 	case !utf8.ValidString(key) || slices.ContainsFunc([]rune(key), unicode.IsControl):
 		c.Errorf(at, "the key of a node must not hold control characters: %.80q", key)
+	case !flow.IsName(key):
+		c.Errorf(at, "the key of a node %.80q %s", key, flow.NoName)
 	}
 }
 
@@ -41,6 +43,8 @@ func (c *checker) name(text string, at *define.Place) {
 	switch {
 	case !flow.IsText(text):
 		c.Errorf(at, flow.NoText)
+	case !flow.IsName(text):
+		c.Errorf(at, flow.NoName)
 	case len(text) > flow.MaxName:
 		c.Errorf(at, "has %d bytes, more than the limit of %d", len(text), flow.MaxName)
 	}

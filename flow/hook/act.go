@@ -119,6 +119,9 @@ func (e *evaluation) text(where string, c *expr.CEL) (string, error) {
 	if text == "" || len(text) > maxKey || !flow.IsText(text) {
 		return "", flow.Errorf(flow.Invalid, "%s: it gives a text that is empty, longer than %d bytes, or holds the character U+0000", where, maxKey)
 	}
+	if !flow.IsName(text) {
+		return "", flow.Errorf(flow.Invalid, "%s: the text %.80q %s", where, text, flow.NoName)
+	}
 	return text, nil
 }
 
