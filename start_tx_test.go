@@ -144,6 +144,14 @@ func TestAKeyMeansTheSameTaskInAndOutsideOfTransactions(t *testing.T) {
 	_, err = s.Wait(t.Context(), id)
 	require.NoError(t, err)
 	require.Equal(t, id, <-s.ran)
+	require.NoError(t, s.Publish(t.Context(), "shipping", []byte(`{"inputs":{"n":"int"},"start":"a","nodes":{"a":{"func":"ship"}}}`)))
+	tx = s.begin(t)
+	again, err = s.StartTx(t.Context(), tx, "shipping", nil, WithKey("order 7"))
+	require.NoError(t, err, "the newest version takes other inputs")
+	require.Equal(t, id, again)
+	_, err = s.StartTx(t.Context(), tx, "shipping", nil, WithKey("order 8"))
+	require.ErrorIs(t, err, ErrInvalid)
+	require.NoError(t, tx.Commit(t.Context()))
 	require.Empty(t, s.ran)
 }
 

@@ -26,6 +26,25 @@ func TestTextThatWasLostOnTheWayTellsNothingApart(t *testing.T) {
 	})
 }
 
+func TestNamesInWhichTextWasLostAreRefused(t *testing.T) {
+	s := start(t)
+	task := s.task(waits)
+	for name, ask := range map[string]struct{ method, path, body string }{
+		"a signal":            {"POST", "/v1/tasks/" + task + "/signal", `{"key":"\ud800","value":1}`},
+		"a worker's service":  {"PUT", "/v1/workers/w", `{"services":["\ud800"]}`},
+		"a worker's label":    {"PUT", "/v1/workers/w", `{"services":["s"],"labels":["\ud800"]}`},
+		"a poll":              {"POST", "/v1/workers/w/poll", `{"services":["\ud800"]}`},
+		"a node":              {"PUT", "/v1/flows/lost", `{"start":"\ud800","nodes":{"\ud800":{"func":"mul"}}}`},
+		"a service of a node": {"PUT", "/v1/flows/lost", `{"start":"a","nodes":{"a":{"service":"\ud800"}}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sent := s.send(ask.method, ask.path, ask.body)
+			require.Contains(t, string(sent.body), "U+FFFD, which stands for text that was lost")
+			require.Contains(t, []int{400, 422}, sent.status)
+		})
+	}
+}
+
 func TestARepeatedStartIsRecognizedByItsValuesNotByTheirSpelling(t *testing.T) {
 	onBothStores(t, func(s *server) {
 		slug := s.publish(waits)
