@@ -29,6 +29,7 @@ var objectChecks = []check{
 	{"who ends without a word has failed", wordlessWorker},
 	{"a large input is in the spec", specOfLargeInput},
 	{"each unit has a spec of its own", specsOfUnits},
+	{"a task without instances says so in its spec", specOfOne},
 	{"the worker of a canceled task is told", calledOffWorker},
 }
 
@@ -142,6 +143,16 @@ func specsOfUnits(c *client) {
 		require.NotEmpty(c, spec["command"])
 		require.Equal(c, []any{r.id, one["id"], "a", r.name, "process", obj{"x": 1.0}, float64(i), 2.0, 1.0, 50.0},
 			[]any{spec["run_id"], spec["task_id"], spec["task_name"], spec["workflow_name"], spec["executor"], spec["input"], spec["parallel_index"], spec["parallel_count"], spec["attempt"], spec["timeout_seconds"]})
+	}
+}
+
+// specOfOne: a task without instances says so.
+func specOfOne(c *client) {
+	r := c.ork(byFiles(`cp spec.json output.json; say '{"status": "success"}'`)).start(nil).ends("success")
+	spec := r.task("a")["output"].(obj)
+	for _, field := range []string{"parallel_index", "parallel_count"} {
+		require.Contains(c, spec, field)
+		require.Nil(c, spec[field])
 	}
 }
 

@@ -11,6 +11,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// What has no end yet, or is longer than a piece that is kept, is one line of its stream all the same.
+func orkOpenLines(c *client) {
+	f := c.orkIn(c.TempDir())
+	f.file("open.sh", "#!/bin/sh", "head -c 40000 /dev/zero | tr '\\0' x", "echo", "printf a", "printf b >&2")
+	f.register("a: {executor: process, file: open.sh}")
+	r := f.start(nil).ends("success")
+	r.logged("a/logs", func(text string) bool {
+		return strings.Contains(text, "stdout: "+strings.Repeat("x", 40000)+"\n") && strings.Contains(text, "stdout: a") && strings.Contains(text, "stderr: b") && len(text) == len("stdout: \nstdout: a\nstderr: b")+40000
+	})
+}
+
 func orkLogs(c *client) {
 	f := c.orkIn(c.TempDir())
 	f.file("slow.sh", "#!/bin/sh", "echo noise", "echo 'ORK_OUTPUT:{bad'", "echo 'ORK_OUTPUT:1'", "echo oops >&2", waits("go"), "echo 'ORK_OUTPUT:2'")

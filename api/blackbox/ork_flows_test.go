@@ -175,6 +175,11 @@ func orkIdempotent(c *client) {
 		status, v := c.call("POST", "/workflows/"+f.name+"/runs", body)
 		return status, v.(obj)["run_id"]
 	}
+	for _, input := range []any{[]any{1}, "x", 1, true} {
+		status, v := c.call("POST", "/runs", obj{"workflow": f.name, "input": input})
+		require.Equal(c, 400, status)
+		require.Contains(c, v.(obj)["message"], "the input must be an object, whose fields the tasks get")
+	}
 	_, first := start(obj{"idempotency_key": "k"})
 	_, second := start(obj{"idempotency_key": "k"})
 	require.Equal(c, first, second)
@@ -198,6 +203,8 @@ func orkMissing(c *client) {
 		status, _ := c.call("POST", path, obj{})
 		require.Equal(c, 404, status, path)
 	}
+	_, v := c.call("POST", "/tasks/"+none+"/pause", obj{})
+	require.Contains(c, v.(obj)["message"], none, "as it was asked for")
 	status, _ := c.call("POST", "/tasks/x/pause", nil)
 	require.Equal(c, 400, status)
 }

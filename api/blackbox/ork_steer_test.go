@@ -46,6 +46,11 @@ func orkCancelForced(c *client) {
 	require.Equal(c, 200, status)
 	require.Equal(c, map[string]string{"a": "cancelled", "b": "cancelled"}, r.statuses())
 	c.gone(filepath.Join(r.root, "pid"))
+	r.touch("never")
+	status, answer := r.ask("/retry", nil)
+	require.Equal(c, 200, status)
+	require.Equal(c, obj{"run_id": r.id, "reset": []any{"a", "b"}}, answer, "what was cut short begins again")
+	r.ends("success")
 }
 
 func orkRetry(c *client) {

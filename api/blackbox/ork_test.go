@@ -24,6 +24,7 @@ var orkChecks = []check{
 	{"O26 inputs are merged", orkMerged},
 	{"O27 inputs are bound", orkBound},
 	{"O28 logs grow, and are followed", orkLogs},
+	{"16 a line without an end is one of its stream", orkOpenLines},
 	{"O29 the clock starts runs, until that is disabled", orkEachSecond},
 	{"O30 what was missed has one run", orkCatchesUp},
 	{"O31 a schedule has a time zone", orkZone},

@@ -39,7 +39,11 @@ type taskLog struct {
 	of      *task
 	attempt int // 0 = all
 	after   int64
+	open    printer // whose line has not ended yet
 }
+
+// printer is a stream of an attempt; the zero one is none.
+type printer struct{ job, stream string }
 
 // is says whether an attempt is one that is asked for. That is not known of one that has begun since the task was read, while the one that is
 // asked for has not.
@@ -113,7 +117,7 @@ func (l *taskLog) write(ctx context.Context, w io.Writer) error {
 			if !yes || err != nil {
 				continue
 			}
-			if err := writePart(w, &parts[i]); err != nil {
+			if err := l.writePart(w, &parts[i]); err != nil {
 				return stream.ErrGone
 			}
 		}
@@ -123,13 +127,25 @@ func (l *taskLog) write(ctx context.Context, w io.Writer) error {
 	}
 }
 
-func writePart(w io.Writer, p *persistence.LogPart) error {
+// writePart writes lines with their streams. A line that has no end yet goes on where its stream does, and ends where another one prints:
+// long lines are kept in pieces.
+func (l *taskLog) writePart(w io.Writer, p *persistence.LogPart) error {
 	var b strings.Builder
 	if p.Oldest {
 		b.WriteString(api.CutNote(p.Before))
 	}
 	for _, line := range p.Lines {
-		b.WriteString(line.Stream + ": " + line.Text)
+		from := printer{p.Job, line.Stream}
+		if l.open != from {
+			if l.open != (printer{}) {
+				b.WriteByte('\n')
+			}
+			b.WriteString(line.Stream + ": ")
+		}
+		b.WriteString(line.Text)
+		if l.open = from; strings.HasSuffix(line.Text, "\n") {
+			l.open = printer{}
+		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -89,12 +89,13 @@ func (d *dialect) retry(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// resetSince are the tasks that are not what they were any more.
+// resetSince returns the tasks that are not what they were any more. Those that a cancel has cut short were shown as canceled.
 func resetSince(before, after *flow.State) []string {
 	reset := []string{}
 	for i, n := range after.Root.Plan.Dag.List {
 		was, is := &before.Root.Nodes[i], &after.Root.Nodes[i]
-		if was.Status() != is.Status() || was.EndedAt != is.EndedAt {
+		cut := before.Status == flow.TaskCanceled && was.EndedAt == 0
+		if cut || was.Status() != is.Status() || was.EndedAt != is.EndedAt {
 			reset = append(reset, n.Called())
 		}
 	}
@@ -132,23 +133,23 @@ func (d *dialect) hold(w http.ResponseWriter, r *http.Request, command func(flow
 		return err
 	}
 	run = d.stored(r.Context(), run)
-	t, err := d.task(r.Context(), run, node, unit)
+	t, err := d.task(r.Context(), id, run, node, unit)
 	if err != nil {
 		return err
 	}
 	if _, err := d.Engine.Do(r.Context(), engine.Order{Task: run, Command: command(flow.Address{Node: t.key})}); err != nil {
 		return err
 	}
-	if t, err = d.task(r.Context(), run, node, unit); err != nil {
+	if t, err = d.task(r.Context(), id, run, node, unit); err != nil {
 		return err
 	}
 	api.WriteJSON(w, http.StatusOK, map[string]string{"id": t.ID, "run_id": shown(run), "status": t.Status})
 	return nil
 }
 
-// task is one of a run.
-func (d *dialect) task(ctx context.Context, run string, node, unit int) (*task, error) {
-	none := flow.Errorf(flow.NotFound, "there is no task %d.%d of the run %.60q", node, unit, run)
+// task is one of a run, which an id was asked for.
+func (d *dialect) task(ctx context.Context, id, run string, node, unit int) (*task, error) {
+	none := flow.Errorf(flow.NotFound, "there is no task %.140q: GET /runs/RUN/tasks lists the ids of those of a run", id)
 	h, err := d.Reader.History(ctx, run)
 	if api.Missing(err) {
 		return nil, none

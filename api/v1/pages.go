@@ -37,25 +37,15 @@ func (s *service) pages() {
 		}
 		return b
 	})
-	s.mux.HandleFunc("GET /v1/openapi.json", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/openapi+json")
-		_, _ = w.Write(document()) // a client that is gone needs no answer
-	})
-	s.mux.HandleFunc("GET /v1/openapi.yaml", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/openapi+yaml")
-		_, _ = w.Write(inYAML())
-	})
-	s.mux.HandleFunc("GET /v1/schema/flow.json", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/schema+json")
-		_, _ = w.Write(define.Schema)
-	})
+	s.mux.Handle("GET /v1/openapi.json", newPacked("application/openapi+json", document))
+	s.mux.Handle("GET /v1/openapi.yaml", newPacked("application/openapi+yaml", inYAML))
+	s.mux.Handle("GET /v1/schema/flow.json", newPacked("application/schema+json", func() []byte { return define.Schema }))
 	page, policy := docsPage()
-	s.mux.HandleFunc("GET /v1/docs", func(w http.ResponseWriter, _ *http.Request) {
-		h := w.Header()
-		h.Set("Content-Type", "text/html; charset=utf-8")
-		h.Set("Content-Security-Policy", policy)
-		h.Set("X-Content-Type-Options", "nosniff")
-		_, _ = w.Write(page)
+	docs := newPacked("text/html; charset=utf-8", func() []byte { return page })
+	s.mux.HandleFunc("GET /v1/docs", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Security-Policy", policy)
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		docs.ServeHTTP(w, r)
 	})
 }
 

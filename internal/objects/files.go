@@ -47,8 +47,8 @@ type Spec struct {
 	Input          json.RawMessage `json:"input"`
 	Upstream       json.RawMessage `json:"upstream,omitempty"`
 	TimeoutSeconds float64         `json:"timeout_seconds,omitempty"`
-	ParallelIndex  *int            `json:"parallel_index,omitempty"`
-	ParallelCount  *int            `json:"parallel_count,omitempty"`
+	ParallelIndex  *int            `json:"parallel_index"` // null of a task without instances, like the count
+	ParallelCount  *int            `json:"parallel_count"`
 	Attempt        int             `json:"attempt"`
 	CreatedAt      time.Time       `json:"created_at"`
 }
