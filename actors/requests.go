@@ -76,6 +76,9 @@ func (m *Member) ask(ctx context.Context, cmd *command) (answer, error) {
 
 // call sends a request and waits for its answer.
 func (m *Member) call(ctx context.Context, cmd flow.Command, send func(reply func(answer))) (answer, error) {
+	if err := ctx.Err(); err != nil {
+		return answer{}, err // the caller has gone, so nothing is done
+	}
 	done := make(chan answer, 1)
 	send(m.enter(cmd, func(a answer) { done <- a }))
 	return answerOf(ctx, m, done, nil)

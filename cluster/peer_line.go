@@ -107,6 +107,9 @@ func away(to persistence.MemberRow, why error) error {
 
 // ask sends a question and waits for the answer.
 func (l *line) ask(ctx context.Context, q engine.Message) (engine.Message, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err // the caller has gone, so nothing is asked
+	}
 	b, err := questionOf(q)
 	if err != nil {
 		return nil, err

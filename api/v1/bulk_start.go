@@ -13,12 +13,12 @@ func startsAnew(b *wire.Bulk) bool { return b.Action == "rerun" || b.Action == "
 // startAnew starts a task for each. Its key follows from the request and the other task, so the same request makes no second one, also after a
 // restart. What there is no time for is refused as busy: the same request goes on with it.
 func (s *service) startAnew(ctx context.Context, ids []string, b *wire.Bulk, request string, done *wire.BulkDone) error {
-	ctx, cancel := context.WithTimeout(ctx, bulkTime)
+	ctx, begins, cancel := s.beginSpan(ctx)
 	defer cancel()
 	done.Tasks = len(ids)
 	for _, id := range ids {
 		made, created, err := "", false, error(flow.Errorf(flow.Busy, "there was no time left for it: send the same request again"))
-		if ctx.Err() == nil {
+		if begins() {
 			made, created, err = s.startFor(ctx, id, b, request+":"+id)
 		}
 		switch {

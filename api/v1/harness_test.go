@@ -67,6 +67,7 @@ type settings struct {
 	api.Config
 	heartbeat time.Duration
 	patience  time.Duration
+	begin     time.Duration
 	v1Logger  *slog.Logger
 	listen    func(net.Listener) net.Listener
 	idle      time.Duration
@@ -128,7 +129,7 @@ func start(t *testing.T, with ...func(*settings)) *server {
 	if set.asked != nil {
 		from.Engine = set.asked(engine)
 	}
-	routes, err := v1.New(v1.Config{Member: from, Version: "1.2.3", StoreKind: "sqlite", Name: "here", Cluster: &pair{}, Heartbeat: set.heartbeat, Patience: set.patience,
+	routes, err := v1.New(v1.Config{Member: from, Version: "1.2.3", StoreKind: "sqlite", Name: "here", Cluster: &pair{}, Heartbeat: set.heartbeat, Patience: set.patience, BeginFor: set.begin,
 		Channels: map[string]v1.Channel{"pgflow:run": pgflow.Runs{Engine: engine, Store: store, Reader: reader}.Tell}})
 	require.NoError(t, err)
 	from.Logger = set.Logger

@@ -2,6 +2,7 @@ package v1
 
 import (
 	"context"
+	"errors"
 
 	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/wire"
@@ -75,9 +76,18 @@ func (s *service) backfillSchedule(ctx context.Context, in *backfillInput) (*bod
 		return nil, err
 	}
 	done := wire.Backfilled{Items: []wire.BackfilledSlot{}}
-	for _, slot := range slots {
+	ctx, begins, cancel := s.beginSpan(ctx)
+	defer cancel()
+	for i, slot := range slots {
 		n.Key, n.Labels = schedule.Key(found.ID, slot), schedule.Labels(found.Name, schedule.ByBackfill, slot, found.Labels)
-		item, err := s.fill(ctx, found.FlowID, slot, n, in.Body.DryRun)
+		err := error(context.DeadlineExceeded)
+		var item wire.BackfilledSlot
+		if begins() {
+			item, err = s.fill(ctx, found.FlowID, slot, n, in.Body.DryRun)
+		}
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = flow.Errorf(flow.Busy, "%d of %d slots have their tasks, and there was no time left for the others: send the same request again, which goes on with them", i, len(slots))
+		}
 		if err != nil {
 			return nil, err
 		}

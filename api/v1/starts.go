@@ -7,8 +7,10 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow"
 )
 
 // startsAtOnce is how many tasks of one request begin at the same time: those that do are stored together.
@@ -22,17 +24,34 @@ type startsInput struct {
 func (s *service) startTasks(ctx context.Context, in *startsInput) (*body[wire.StartedTasks], error) {
 	starts := in.Body.Starts
 	answer := wire.StartedTasks{Items: make([]wire.StartedTask, len(starts))}
+	ctx, begins, cancel := s.beginSpan(ctx)
+	defer cancel()
 	var next atomic.Int64
 	var all sync.WaitGroup
 	for range min(len(starts), startsAtOnce) {
 		all.Go(func() {
 			for i := int(next.Add(1)) - 1; i < len(starts); i = int(next.Add(1)) - 1 {
+				if !begins() {
+					answer.Items[i] = s.refuseStart(ctx, i, errNoTimeToStart)
+					continue
+				}
 				answer.Items[i] = s.startOne(ctx, in.IdempotencyKey, i, &starts[i])
 			}
 		})
 	}
 	all.Wait()
 	return &body[wire.StartedTasks]{answer}, nil
+}
+
+// errNoTimeToStart is the answer to a start that was not tried. Those with their answers are done.
+var errNoTimeToStart = flow.Errorf(flow.Busy, "it was not started, because those before it took too long: send it again")
+
+// beginSpan bounds a request that starts many tasks, so that its caller hears of each before giving up. begins reports whether another task may
+// begin: not after BeginFor, and not for a caller that has gone. The context also gives those that have begun as long again.
+func (s *service) beginSpan(ctx context.Context) (_ context.Context, begins func() bool, cancel context.CancelFunc) {
+	ctx, cancel = context.WithTimeout(ctx, 2*s.BeginFor)
+	until := time.Now().Add(s.BeginFor)
+	return ctx, func() bool { return ctx.Err() == nil && time.Now().Before(until) }, cancel
 }
 
 // startOne carries out one of several starts.
@@ -42,14 +61,19 @@ func (s *service) startOne(ctx context.Context, key string, place int, start *wi
 	}
 	started, err := s.startAlone(ctx, start)
 	if err != nil {
-		p := s.problem(ctx, err)
-		if what, ok := strings.CutPrefix(p.Where, "body"); ok {
-			p.Where = fmt.Sprintf("body.starts[%d]%s", place, what)
-			p.complete()
-		}
-		return wire.StartedTask{Problem: &p.Problem}
+		return s.refuseStart(ctx, place, err)
 	}
 	return wire.StartedTask{ID: started.Body.ID, Created: started.Body.Created}
+}
+
+// refuseStart returns the answer to one of several starts that was refused.
+func (s *service) refuseStart(ctx context.Context, place int, err error) wire.StartedTask {
+	p := s.problem(ctx, err)
+	if what, ok := strings.CutPrefix(p.Where, "body"); ok {
+		p.Where = fmt.Sprintf("body.starts[%d]%s", place, what)
+		p.complete()
+	}
+	return wire.StartedTask{Problem: &p.Problem}
 }
 
 func (s *service) startAlone(ctx context.Context, start *wire.Start) (*startAnswer, error) {

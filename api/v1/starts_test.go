@@ -1,11 +1,112 @@
 package v1_test
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/engine"
 )
+
+// overloaded is an engine that starts so many tasks, and lets the others wait for as long as their callers do.
+type overloaded struct {
+	engine.Engine
+	starts, asked atomic.Int64
+}
+
+func (o *overloaded) StartTask(ctx context.Context, n engine.NewTask) (engine.Started, error) {
+	o.asked.Add(1)
+	if o.starts.Add(-1) >= 0 {
+		return o.Engine.StartTask(ctx, n)
+	}
+	<-ctx.Done()
+	return engine.Started{}, ctx.Err()
+}
+
+func overload(o *overloaded) func(*settings) {
+	return func(set *settings) {
+		set.begin = time.Second
+		set.asked = func(e engine.Engine) engine.Engine {
+			o.Engine = e
+			return o
+		}
+	}
+}
+
+func TestManyStartsAreAnsweredUnderOverload(t *testing.T) {
+	o := &overloaded{}
+	o.starts.Store(5)
+	s := start(t, overload(o))
+	slug := s.publish(waits)
+	var starts []any
+	for range 300 {
+		starts = append(starts, obj{"flow": slug})
+	}
+	var began, untried, late int
+	for _, item := range items(s.call(200, "POST", "/v1/tasks/starts", obj{"starts": starts})) {
+		p, refused := item["problem"].(obj)
+		switch {
+		case !refused:
+			require.Equal(s, true, item["created"])
+			began++
+		case strings.Contains(p["detail"].(string), "it was not started"):
+			require.Equal(s, 429.0, p["status"])
+			untried++
+		default:
+			require.Equal(s, 503.0, p["status"])
+			late++
+		}
+	}
+	require.LessOrEqual(s, late, 128, "more do not begin at the same time")
+	require.GreaterOrEqual(s, untried, 300-5-128)
+	require.Equal(s, 300, began+late+untried)
+	require.EqualValues(s, began, s.get("/v1/tasks/count?flow=" + slug)["count"])
+}
+
+func TestManyStartsEndWithTheirCaller(t *testing.T) {
+	o := &overloaded{}
+	t.Cleanup(func() { require.EqualValues(t, 128, o.asked.Load(), "the server has ended") }) // after the cleanup of the server
+	s := start(t, overload(o), func(set *settings) { set.begin = time.Hour })
+	var starts []any
+	slug := s.publish(waits)
+	for range 300 {
+		starts = append(starts, obj{"flow": slug})
+	}
+	text, err := json.Marshal(obj{"starts": starts})
+	require.NoError(t, err)
+	ctx, leave := context.WithCancel(t.Context())
+	req, err := http.NewRequestWithContext(ctx, "POST", s.base+"/v1/tasks/starts", strings.NewReader(string(text)))
+	require.NoError(t, err)
+	req.Header.Set("Content-Type", "application/json")
+	over := make(chan error, 1)
+	go func() {
+		_, err := s.http.Do(req)
+		over <- err
+	}()
+	require.Eventually(t, func() bool { return o.asked.Load() == 128 }, deadline, time.Millisecond)
+	leave()
+	require.ErrorIs(t, <-over, context.Canceled)
+}
+
+func TestABackfillUnderOverloadSaysHowFarItIs(t *testing.T) {
+	o := &overloaded{}
+	o.starts.Store(2)
+	s := start(t, overload(o))
+	s.call(201, "PUT", "/v1/schedules/daily", obj{"flow": s.publish(waits), "cron": "0 0 * * *"})
+	ask := obj{"from": "2025-01-01T00:00:00Z", "to": "2025-01-06T00:00:00Z"}
+	require.Contains(s, s.call(429, "POST", "/v1/schedules/daily/backfill", ask)["detail"], "2 of 5 slots have their tasks")
+	o.starts.Store(100)
+	filled := s.call(200, "POST", "/v1/schedules/daily/backfill", ask)
+	require.Len(s, filled["items"], 5)
+	require.Equal(s, 3.0, filled["created"])
+}
 
 func TestManyTasksAreStartedAtOnce(t *testing.T) {
 	onBothStores(t, func(s *server) {

@@ -44,6 +44,7 @@ type Config struct {
 
 	Heartbeat time.Duration // how often a silent stream shows that it is alive; 15 s
 	Patience  time.Duration // how long a client of the WebSocket may take to read a message; 10 s
+	BeginFor  time.Duration // how long a request that starts many tasks begins further ones, and then waits for those; 10 s each
 
 	// Channels of other families, by what their names begin with up to the colon before an id: who tells what happens to
 	// that, behind the last message that is known.
@@ -57,6 +58,7 @@ func (c Config) orDefault() Config {
 	c.Member = c.Member.OrDefault()
 	c.Heartbeat = cmp.Or(max(c.Heartbeat, 0), 15*time.Second)
 	c.Patience = cmp.Or(max(c.Patience, 0), 10*time.Second)
+	c.BeginFor = cmp.Or(max(c.BeginFor, 0), 10*time.Second)
 	return c
 }
 
