@@ -23,8 +23,12 @@ func (r *Router) StartTask(ctx context.Context, n engine.NewTask) (engine.Starte
 	if err != nil {
 		return engine.Started{}, unread(err)
 	}
+	isFree := n.Task == "" && n.Key == "" && n.ID == ""
 	if n.Task, err = n.TaskID(plan.FlowID); err != nil {
 		return engine.Started{}, err
+	}
+	if isFree {
+		n.Task = r.reachableID(p, n.Task)
 	}
 	if n.Key != "" || n.ID != "" {
 		n.Request = rand.Text()
@@ -42,6 +46,40 @@ func (r *Router) StartTask(ctx context.Context, n engine.NewTask) (engine.Starte
 		started.Created = true // its id was made just now: whoever created it, the one who asks began it
 	}
 	return started, err
+}
+
+// freeTries is how many ids are tried until one belongs to this member, if it owns any shards to speak of.
+const freeTries = 1000
+
+// reachableID returns the id of a task that may have any: the given one, unless the member that would own it cannot be reached for the moment.
+// Then it is one that this member owns.
+func (r *Router) reachableID(p *place, id string) string {
+	to, _, nobody := p.owner(id)
+	if nobody == nil && !r.unreachable.has(to.Incarnation) {
+		return id
+	}
+	if nobody == nil {
+		r.probe(to)
+	}
+	for range freeTries {
+		other := engine.NewTaskID()
+		if _, isHere, _ := p.owner(other); isHere {
+			return other
+		}
+	}
+	return id
+}
+
+// probe asks a member that could not be reached for nothing, so that it is noticed when it can be. It does not wait.
+func (r *Router) probe(to persistence.MemberRow) {
+	if !r.unreachable.isDue(to.Incarnation, r.cfg.Host.Now()) {
+		return
+	}
+	r.work.Run(func() {
+		ctx, cancel := r.cfg.Host.Within(r.ctx, probeTime)
+		defer cancel()
+		_, _ = question[*engine.Outcomes](ctx, r, to, &engine.Orders{}) // question notes how it went
+	})
 }
 
 // unread says in the words of an engine that a plan could not be read.
@@ -78,6 +116,7 @@ func (r *Router) Do(ctx context.Context, o engine.Order) (engine.Outcome, error)
 // question asks another member, and wants one kind of answer.
 func question[A engine.Message](ctx context.Context, r *Router, to persistence.MemberRow, q engine.Message) (answer A, err error) {
 	m, err := r.cfg.Peers.Ask(ctx, to, q)
+	r.unreachable.note(to.Incarnation, err)
 	answer, ok := m.(A)
 	if err == nil && !ok {
 		err = errors.New("another member has answered something that was not asked")
@@ -109,10 +148,21 @@ func ask[A any](r *Router, ctx context.Context, task string, here func(context.C
 		if !again(err) {
 			return answer, err
 		}
+		if away := p.storeAway(); away != nil {
+			return answer, away
+		}
 		if !r.pause(patient, p, seen, &wait) {
 			return answer, giveUp(ctx, task, err)
 		}
 	}
+}
+
+// storeAway returns why the store cannot be reached from this host; nil = it can, so waiting for another member makes sense.
+func (p *place) storeAway() error {
+	if err := p.local.Ready(); errors.Is(err, engine.ErrUnavailable) {
+		return err
+	}
+	return nil
 }
 
 // patience is how long a caller waits for an owner to be reached.

@@ -85,6 +85,7 @@ type Router struct {
 	guards map[*guard]struct{} // what ends when somebody else owns a task
 
 	unresponsive unresponsive
+	unreachable  unreachable
 }
 
 // place is where the router is.
@@ -101,7 +102,7 @@ var _ engine.Engine = (*Router)(nil)
 // NewRouter makes a router that answers nothing before Start: the member that it asks on this host has to know it first.
 func NewRouter(cfg RouterConfig) *Router {
 	cfg.Patience, cfg.TTL = cmp.Or(cfg.Patience, 10*time.Second), cmp.Or(cfg.TTL, DefaultTTL)
-	r := &Router{cfg: cfg, begun: make(chan struct{}), forwards: newForwards(), guards: map[*guard]struct{}{}, unresponsive: unresponsive{until: map[string]time.Time{}}}
+	r := &Router{cfg: cfg, begun: make(chan struct{}), forwards: newForwards(), guards: map[*guard]struct{}{}, unresponsive: unresponsive{until: map[string]time.Time{}}, unreachable: unreachable{next: map[string]time.Time{}}}
 	r.work.Host = &r.cfg.Host
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r
@@ -128,6 +129,7 @@ func (r *Router) Close() {
 func (r *Router) follow(views Views, v *View) {
 	for r.ctx.Err() == nil {
 		r.cfg.Peers.Keep(v.Lives)
+		r.unreachable.keep(v.Lives)
 		changed := views.Changed(v.Generation)
 		r.cfg.Host.Wait(func() bool { return host.Closed(changed) || r.ctx.Err() != nil })
 		select {

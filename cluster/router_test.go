@@ -99,6 +99,41 @@ func TestATaskIsStartedAtTheMemberThatOwnsItsShard(t *testing.T) {
 	require.Equal(t, engine.Started{Task: first.Task}, again, "asked for twice, at different members, it is one task")
 }
 
+func TestATaskThatMayHaveAnyIDBeginsHereWhileOthersCannotBeReached(t *testing.T) {
+	s := newStage(t, "a", "b", "c")
+	r := s.members["a"].router
+	for _, name := range []string{"b", "c"} {
+		s.members[name].die()
+		limited, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		eventually(t, func() bool {
+			_, err := question[*engine.Outcomes](soon(t), r, r.place.Load().views.Current().members[name], &engine.Orders{})
+			return err != nil && r.unreachable.has(name)
+		})
+		_, err := r.StartTask(limited, engine.NewTask{Task: s.taskOf(name)})
+		require.Equal(t, flow.Busy, flow.ErrorKindOf(err), "an id that is given stays")
+	}
+	for range 50 {
+		started, err := r.StartTask(soon(t), engine.NewTask{})
+		require.NoError(t, err)
+		require.True(t, started.Created)
+		to, _ := s.truth.Load().OwnerOf(started.Task)
+		require.Equal(t, "a", to.Name)
+	}
+}
+
+func TestAMemberThatCanBeReachedAgainGetsTasksAgain(t *testing.T) {
+	s := newStage(t, "a", "b")
+	r := s.members["a"].router
+	r.unreachable.note("b", ErrAway)
+	eventually(t, func() bool {
+		started, err := r.StartTask(soon(t), engine.NewTask{})
+		require.NoError(t, err)
+		to, _ := s.truth.Load().OwnerOf(started.Task)
+		return to.Name == "b"
+	})
+}
+
 func TestAMemberThatCannotBeReachedIsTriedUntilTheDeadline(t *testing.T) {
 	s := newStage(t, "a", "b")
 	a, task := s.members["a"], s.taskOf("b")

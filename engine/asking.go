@@ -43,8 +43,11 @@ func (t *NewTask) TaskID(flowID string) (string, error) {
 		}
 		return "task-" + uuid.NewSHA1(keySpace, []byte(flowID+"\n"+t.Key)).String(), nil
 	}
-	return "task-" + uuid.Must(uuid.NewV7()).String(), nil
+	return NewTaskID(), nil
 }
+
+// NewTaskID returns an id that no other task has.
+func NewTaskID() string { return "task-" + uuid.Must(uuid.NewV7()).String() }
 
 // maxPollNames bounds how many services a poll may name, and how many labels.
 const maxPollNames = 1000
