@@ -104,9 +104,15 @@ func TestAMemberThatCannotWriteIsNotReady(t *testing.T) {
 	go func() { done <- th.Do(t.Context(), id, flow.Signal{Key: "ok", Value: json.RawMessage(`true`)}, "") }()
 	require.Eventually(t, func() bool { return th.Ready() != nil }, patience, time.Millisecond)
 	why := th.Ready()
-	require.ErrorContains(t, why, "cannot write to its store")
+	require.ErrorContains(t, why, "the store is not available, because it does not answer")
 	require.NotRegexp(t, `\d`, why.Error(), "who logs what is new would log each number")
+	require.ErrorIs(t, why, engine.ErrUnavailable)
+	waited := <-done
+	require.ErrorIs(t, waited, engine.ErrUnavailable)
+	require.Empty(t, flow.ErrorKindOf(waited), "a refusal would mean that nothing was done")
+	_, _, err := th.StartTask(t.Context(), engine.NewTask{VersionID: "any"})
+	require.Equal(t, flow.Busy, flow.ErrorKindOf(err), "new work is refused at once")
 	store.broken.Store(false)
-	require.NoError(t, <-done, "what waits for the store is written when it can be")
-	require.NoError(t, th.Ready())
+	require.Eventually(t, func() bool { return th.Ready() == nil }, patience, time.Millisecond)
+	require.Equal(t, flow.TaskCompleted, th.ended(t, id).State.Status, "what was under way is written when it can be")
 }

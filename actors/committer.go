@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -28,7 +27,13 @@ type committer struct {
 	running int
 	flying  int // commits that are being written, and not for long
 
-	failures atomic.Int64 // of batches, since the last one that was written
+	calls map[*call]bool // to the store, that have not been answered
+}
+
+// call is one that writes a batch.
+type call struct {
+	begun time.Time
+	end   context.CancelFunc
 }
 
 // maxBatch is how many tasks one batch holds at most, maxBatchBytes how much of theirs: a batch that has
@@ -53,7 +58,7 @@ type (
 )
 
 func newCommitter(m *Member) *committer {
-	return &committer{m: m, early: map[*writing]bool{}, tasks: map[string]bool{}, most: m.store.Lanes()}
+	return &committer{m: m, early: map[*writing]bool{}, tasks: map[string]bool{}, calls: map[*call]bool{}, most: m.store.Lanes()}
 }
 
 func (c *committer) add(w *writing) {
@@ -198,24 +203,31 @@ func (c *committer) write(batch []*writing) {
 	for i, w := range batch {
 		commits[i] = w.commit
 	}
+	health := c.m.watchdog
+	var number int64
+	written := false
+	health.note(func(h *storeHealth, now time.Time) { number = h.begin(now) })
+	defer health.lookIn(slowBatch)()
+	defer func() { health.note(func(h *storeHealth, _ time.Time) { h.end(number, written) }) }()
 	for try := 1; ; try++ {
 		started := c.m.cfg.Host.Clock.Now()
-		errs, err := c.m.commit(commits)
+		errs, err := c.commit(commits)
 		switch {
 		case err == nil:
-			c.failures.Store(0)
+			written = true
 			c.m.outages.works(notWritten, batch[0].commit.Task)
 			c.m.metrics.committed(len(batch), c.m.cfg.Host.Clock.Now().Sub(started))
 			c.answer(batch, errs)
 			return
 		case errors.Is(err, persistence.ErrRefused):
+			written = true
 			c.m.outages.works(notWritten, batch[0].commit.Task)
 			c.split(batch, err)
 			return
 		case errors.Is(err, persistence.ErrFenced) || c.m.ctx.Err() != nil:
 			return // nothing of this member is written any more, so nobody gets an answer
 		}
-		c.failures.Add(1)
+		health.note(func(h *storeHealth, _ time.Time) { h.fail(err) })
 		c.m.outages.fails(notWritten, batch[0].commit.Task, err)
 		if !c.m.pause(storePause(try)) {
 			return
@@ -223,10 +235,31 @@ func (c *committer) write(batch []*writing) {
 	}
 }
 
-func (m *Member) commit(batch []persistence.Commit) ([]error, error) {
-	ctx, cancel := m.storeCall()
+// commit sends a batch once.
+func (c *committer) commit(batch []persistence.Commit) ([]error, error) {
+	ctx, cancel := c.m.storeCall()
 	defer cancel()
-	return m.store.Commit(ctx, m.incarnation, batch)
+	ask := &call{c.m.cfg.Host.Clock.Now(), cancel}
+	c.mu.Lock()
+	c.calls[ask] = true
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.calls, ask)
+	}()
+	return c.m.store.Commit(ctx, c.m.incarnation, batch)
+}
+
+// drop ends calls that began before a time, to be sent again: their connections may be dead without a word, while the store answers on others.
+func (c *committer) drop(before time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for ask := range c.calls {
+		if ask.begun.Before(before) {
+			ask.end()
+		}
+	}
 }
 
 // storeGrace bounds one call to the store. A connection that is gone without a word would hold whoever

@@ -152,13 +152,36 @@ func (l *lease) keep() {
 		l.m.background(func() {
 			ctx, cancel := l.patience()
 			defer cancel()
-			l.tell(l.renew(ctx))
+			l.tell(l.attempt(ctx))
 			if !l.over() && l.m.ctx.Err() == nil {
 				l.m.cfg.Host.Clock.AfterFunc(every, again)
 			}
 		})
 	}
 	l.m.cfg.Host.Clock.AfterFunc(every, again)
+}
+
+// attempt renews once, and has the member notice what that tells about its store, or that the lease runs out meanwhile.
+func (l *lease) attempt(ctx context.Context) error {
+	defer l.m.watchdog.lookIn(max(l.remains(), 0))()
+	err := l.renew(ctx)
+	if l.over() || l.m.ctx.Err() != nil {
+		return err
+	}
+	now := l.m.cfg.Host.Clock.Now()
+	before := l.failedSince()
+	l.m.watchdog.note(func(h *storeHealth, _ time.Time) { h.renew(err, now) })
+	if err == nil && !before.IsZero() && now.Sub(before) >= l.m.cfg.Lease {
+		l.m.committer.drop(before)
+	}
+	return err
+}
+
+// failedSince returns since when the lease could not be renewed before the last try; zero = it could.
+func (l *lease) failedSince() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.failing
 }
 
 // patience is how long a renewal may take: where others can get the lease, so long that there is time for another one,

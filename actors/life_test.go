@@ -229,10 +229,7 @@ func TestWorkGoesOnWhenTheStoreIsBack(t *testing.T) {
 			return faulty.Fault{}
 		},
 	})})
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	_, _, err := th.StartTask(ctx, engine.NewTask{VersionID: th.publish(t, untilApproved)})
-	require.NoError(t, err)
+	th.insist(t, engine.NewTask{VersionID: th.publish(t, untilApproved), Key: "k"})
 }
 
 func TestAnUnknownTaskIsAnError(t *testing.T) {

@@ -128,6 +128,7 @@ type Member struct {
 	loader         *loader
 	hub            *hub
 	lease          *lease
+	watchdog       *watchdog
 	metrics        *metrics
 	statistics     *statistics
 	goroutines     *goroutines.Pool
@@ -217,6 +218,7 @@ func (m *Member) join(ctx context.Context) error {
 	}
 	m.incarnation = incarnation
 	m.lease = &lease{m: m}
+	m.watchdog = newWatchdog(m)
 	m.ctx, m.cancel = context.WithCancel(tenure.With(context.WithoutCancel(ctx), m.lease.held))
 	if err := m.lease.renew(ctx); err != nil {
 		m.cancel()
@@ -282,38 +284,43 @@ func (m *Member) background(f func()) {
 	})
 }
 
-// manyFailures is how many times in a row the store must refuse to write before that is news: a connection may break.
-const manyFailures = 3
-
 // Ready says whether the member can do its work: it is there, and what it writes is stored.
 func (m *Member) Ready() error {
-	if err := m.here(); err != nil {
-		return err
+	reason, err := m.whyNot()
+	if reason != "" {
+		return errStoreAway(reason)
 	}
-	if m.committer.failures.Load() >= manyFailures {
-		return errNotStored
-	}
-	return nil
+	return err
 }
-
-// errNotStored is the same for as long as it lasts: what asks every few seconds is told in the log once.
-var errNotStored = flow.Errorf(flow.Busy, "the member cannot write to its store: one batch after the other has failed; its log says why")
-
-// errOutOfTouch is the answer while somebody else may have the lease: other members, who reach the store, may do what this one cannot.
-var errOutOfTouch = engine.Unable(flow.Errorf(flow.Busy, "the member has lost touch with the store: ask another one, or again in a moment"))
 
 var errStopping = flow.Errorf(flow.Busy, "the member is shutting down")
 
-// here says whether the member takes requests. One whose store does not write for the moment lets them wait.
+// here reports why the member takes no requests; nil = it does.
 func (m *Member) here() error {
-	switch {
-	case m.stopping.Load():
-		return errStopping
-	case !m.lease.held():
-		return errOutOfTouch
+	reason, err := m.whyNot()
+	if reason != "" {
+		return errNotBegun(reason)
 	}
-	return nil
+	return err
 }
+
+// whyNot returns why the store is away ("" = it is not), or another error that keeps the member from its work.
+func (m *Member) whyNot() (reason string, err error) {
+	if m.stopping.Load() {
+		return "", errStopping
+	}
+	held := m.lease.held()
+	if !held {
+		m.watchdog.look()
+	}
+	if reason, _ = m.watchdog.state(); reason == "" && !held {
+		err = errOutOfTouch
+	}
+	return reason, err
+}
+
+// errOutOfTouch is the answer of a member without a lease: other members may do what this one cannot.
+var errOutOfTouch = engine.Unable(flow.Errorf(flow.Busy, "the member has lost its lease on the store: ask another one, or again in a moment"))
 
 // Held is for how long the member has held its lease without trouble: no renewal has failed, or come late. After an outage of
 // the store others deserve as long before they are taken for dead.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/actors"
@@ -60,6 +61,19 @@ func (th *harness) publish(t *testing.T, definition string) string {
 	v := persistence.Version{ID: "ver-" + flowID, FlowID: flowID, Number: 1, Status: "published", Definition: []byte(definition)}
 	require.NoError(t, th.store.CreateVersion(t.Context(), v))
 	return v.ID
+}
+
+// insist starts a task as a caller does that asks again while the store is away.
+func (th *harness) insist(t *testing.T, n engine.NewTask) (id string) {
+	t.Helper()
+	require.Eventually(t, func() (done bool) {
+		var err error
+		if id, _, err = th.StartTask(t.Context(), n); err != nil {
+			assert.ErrorIs(t, err, engine.ErrUnavailable)
+		}
+		return err == nil
+	}, patience, time.Millisecond)
+	return id
 }
 
 func (th *harness) run(t *testing.T, version, params string) *persistence.View {

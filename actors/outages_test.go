@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/actors"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/faulty"
@@ -46,7 +47,7 @@ func TestAnOutageOfTheStoreIsLoggedWhenItBeginsAndWhenItIsOver(t *testing.T) {
 			cfg := gauged(g)
 			cfg.Store, cfg.Logger, cfg.Host.Clock = store, slog.New(slog.NewTextHandler(said, nil)), quick{time.Now()}
 			th := start(t, cfg)
-			th.run(t, th.publish(t, ofOneKey), `{}`)
+			th.ended(t, th.insist(t, engine.NewTask{VersionID: th.publish(t, ofOneKey), Key: "k"}))
 			over := fmt.Sprintf("the store works again\" what=%q failed=4", what)
 			require.Eventually(t, func() bool { return strings.Contains(said.String(), over) }, patience, time.Millisecond)
 			require.Equal(t, 1, strings.Count(said.String(), what+": trying on"))

@@ -81,7 +81,29 @@ func (m *Member) call(ctx context.Context, cmd flow.Command, send func(reply fun
 	}
 	done := make(chan answer, 1)
 	send(m.enter(cmd, func(a answer) { done <- a }))
-	return answerOf(ctx, m, done, nil)
+	return m.stored(ctx, done)
+}
+
+// patienceKey marks contexts, see patiently.
+type patienceKey struct{}
+
+// patiently marks what the member asks of itself: it waits for its answer although the store is away.
+func patiently(ctx context.Context) context.Context {
+	return context.WithValue(ctx, patienceKey{}, true)
+}
+
+// stored waits for an answer that the store has to write first, unless that goes away.
+func (m *Member) stored(ctx context.Context, done <-chan answer) (answer, error) {
+	_, gone := m.watchdog.state()
+	if ctx.Value(patienceKey{}) != nil {
+		gone = nil
+	}
+	a, err := answerOf(ctx, m, done, gone)
+	if errors.Is(err, errTimeUp) {
+		reason, _ := m.watchdog.state()
+		err = errUnknown(cmp.Or(reason, silent))
+	}
+	return a, err
 }
 
 // Poll claims queue jobs for a poller. It answers with none when nothing came within Wait.
@@ -152,7 +174,7 @@ func (m *Member) doGroup(ctx context.Context, group []engine.Order, rider *polle
 	}
 	outcomes := make(engine.Outcomes, len(group))
 	for i, done := range pending {
-		a, err := answerOf(ctx, m, done, nil)
+		a, err := m.stored(ctx, done)
 		if err != nil {
 			a.err = err
 		}

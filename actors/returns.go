@@ -32,7 +32,7 @@ func (m *Member) bring(ctx context.Context, jobs engine.Orders) engine.Outcomes 
 	if m.cfg.Others != nil {
 		return m.cfg.Others.Do(ctx, jobs)
 	}
-	outcomes, err := m.DoAll(ctx, jobs)
+	outcomes, err := m.DoAll(patiently(ctx), jobs)
 	if err != nil {
 		outcomes = make(engine.Outcomes, len(jobs))
 		for i := range outcomes {

@@ -94,7 +94,11 @@ func judge(err error) Verdict {
 	case errors.Is(err, persistence.ErrRefused):
 		return verdict(flow.Invalid, "a value cannot be stored: it is not valid UTF-8 text, or holds the character U+0000")
 	case errors.Is(err, persistence.ErrUnavailable), errors.Is(err, engine.ErrUnavailable):
-		return verdict(flow.Busy, "the store is not available")
+		what := "the store is not available"
+		if reason := persistence.ReasonOf(err); reason != "" {
+			what += ", because " + reason
+		}
+		return verdict(flow.Busy, what)
 	case timedOut(err):
 		return verdict(flow.Busy, "the engine did not answer in time")
 	}
@@ -126,9 +130,17 @@ func timedOut(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
+// Cause returns why a request was ended, when err is that it was: the store went away, for one. Any other err is returned as it is.
+func Cause(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); timedOut(err) && errors.Is(cause, engine.ErrUnavailable) {
+		return cause
+	}
+	return err
+}
+
 // Refuse answers a request with an error, as its dialect writes it.
 func Refuse(w http.ResponseWriter, r *http.Request, err error, write func(http.ResponseWriter, Verdict)) {
-	v := Judge(err)
+	v := Judge(Cause(r.Context(), err))
 	SayWhen(w.Header(), v.Status)
 	if v.Log {
 		NoteError(r, err)

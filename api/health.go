@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/troupe-engine/troupe/persistence"
 )
 
 // readiness is what was last answered to who asked whether the member is ready.
@@ -36,7 +38,11 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
 	defer cancel()
 	if err := s.cfg.Store.Ping(ctx); err != nil {
-		s.notReady(w, "the store does not answer", err)
+		why := "the store does not answer"
+		if reason := persistence.ReasonOf(err); reason != "" {
+			why = "the store is not available, because " + reason
+		}
+		s.notReady(w, why, err)
 		return
 	}
 	if s.ready.changed("") {
@@ -48,7 +54,7 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 // notReady answers, and logs what has changed: probes come every few seconds, or every few milliseconds.
 func (s *Server) notReady(w http.ResponseWriter, why string, err error) {
 	if s.ready.changed(why) {
-		s.log.Warn("the member is not ready", "error", err)
+		s.log.Error("the member is not ready", "error", err)
 	}
 	WriteError(w, http.StatusServiceUnavailable, why)
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -11,11 +12,13 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/troupe-engine/troupe/api/stream"
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 )
 
@@ -136,17 +139,60 @@ type boundedBody struct {
 }
 
 // timed ends what a request waits for before its connection is cut off: a store that hangs becomes an
-// answer. The limit is a timer, because a deadline could not be lifted when a request stays.
+// answer. While the member knows that its store is away a request may take awayTime. The limit is a timer, because a deadline could not be
+// lifted when a request stays.
 func (s *Server) timed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithCancel(r.Context())
-		defer cancel()
-		limit := time.AfterFunc(s.cfg.ReadTimeout, cancel)
+		ctx, cancel := context.WithCancelCause(r.Context())
+		defer cancel(nil)
+		until := time.Now().Add(s.cfg.ReadTimeout)
+		limit := &limit{}
+		limit.every(min(awayTime, s.cfg.ReadTimeout), func() bool {
+			if away := s.cfg.Engine.Ready(); errors.Is(away, engine.ErrUnavailable) {
+				cancel(away)
+			} else if !time.Now().Before(until) {
+				cancel(nil)
+			}
+			return ctx.Err() == nil
+		})
 		defer limit.Stop()
 		timed := r.WithContext(stream.OnStay(ctx, func() { limit.Stop() }))
 		defer func() { r.Pattern = timed.Pattern }() // logs and metrics ask the outer request for its route
 		next.ServeHTTP(w, timed)
 	})
+}
+
+// awayTime is how long a request may take while the store is away, and how often those under way look whether it is.
+const awayTime = time.Second
+
+// limit is a timer that rings again until it is stopped.
+type limit struct {
+	mu    sync.Mutex
+	timer *time.Timer
+	over  bool
+}
+
+// every rings until ring is false.
+func (l *limit) every(d time.Duration, ring func() bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.timer = time.AfterFunc(d, func() {
+		if goesOn := ring(); !goesOn {
+			return
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if !l.over {
+			l.timer.Reset(d)
+		}
+	})
+}
+
+func (l *limit) Stop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.over = true
+	l.timer.Stop()
 }
 
 // legible refuses addresses with what is no text: no store could look for it.

@@ -34,6 +34,12 @@ func (m *many) all(ctx context.Context) (engine.Outcomes, error) {
 		if m.retain(moved); len(m.open) == 0 {
 			return m.outcomes, nil
 		}
+		if away := p.storeAway(); away != nil {
+			for _, i := range m.open {
+				m.outcomes[i] = engine.Outcome{Err: away}
+			}
+			return m.outcomes, nil
+		}
 		if !r.pause(patient, p, seen, &wait) {
 			return m.outcomes, m.giveUp(ctx)
 		}

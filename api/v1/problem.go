@@ -65,6 +65,7 @@ func missing(where, hint, format string, args ...any) error {
 
 // problem makes the answer to an error.
 func (s *service) problem(ctx context.Context, err error) *problem {
+	err = api.Cause(ctx, err)
 	v := api.Judge(err)
 	p := &problem{wire.Problem{Status: v.Status, Kind: string(v.Kind), What: v.What, Hint: v.Hint, Request: api.RequestID(ctx)}}
 	var l *located

@@ -67,6 +67,8 @@ type watch struct {
 	quiet time.Time   // since when nothing has happened
 	waits []wire.Wait // why, once it was asked
 	asked bool
+	away  string    // why the member cannot do its work, as was last said
+	next  time.Time // when it is asked for that again
 }
 
 type seen struct {
@@ -74,8 +76,11 @@ type seen struct {
 	err   error
 }
 
-// quietFor is how long nothing must have happened until it is asked why.
-const quietFor = time.Second
+// quietFor is how long nothing must have happened until it is asked why, askFor how long and how often it is asked whether the member can do its work.
+const (
+	quietFor = time.Second
+	askFor   = 2 * time.Second
+)
 
 func (w *watch) run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
@@ -126,6 +131,7 @@ func (w *watch) read(ctx context.Context, events chan<- seen) {
 func (w *watch) take(e *wire.Event) error {
 	w.progress.apply(e)
 	w.quiet, w.asked, w.waits = time.Now(), false, nil
+	w.away, w.next = "", time.Time{}
 	if w.json {
 		return printLine(w.stdout, e)
 	}
@@ -135,8 +141,34 @@ func (w *watch) take(e *wire.Event) error {
 	return nil
 }
 
+// askMember says on stderr why the member cannot do its work, when nothing has happened for a while: whenever that changes.
+func (w *watch) askMember(ctx context.Context) {
+	now := time.Now()
+	if now.Sub(w.quiet) < quietFor || now.Before(w.next) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, askFor)
+	defer cancel()
+	err := w.server.Ready(ctx)
+	w.next = time.Now().Add(askFor)
+	why := ""
+	if err != nil {
+		why, _, _ = strings.Cut(explain(err), "\n")
+	}
+	switch {
+	case why == w.away:
+		return
+	case why == "":
+		fmt.Fprintln(w.stderr, "the member can do its work again")
+	default:
+		fmt.Fprintln(w.stderr, clean("waiting for the member: "+why))
+	}
+	w.away = why
+}
+
 // idle asks why nothing happens, once, and draws.
 func (w *watch) idle(ctx context.Context) {
+	w.askMember(ctx)
 	if !w.asked && !w.json && time.Since(w.quiet) > quietFor {
 		w.asked = true
 		ctx, cancel := context.WithTimeout(ctx, quietFor)

@@ -14,7 +14,6 @@ import (
 	"io"
 	"maps"
 	"net"
-	"strings"
 	"sync"
 	"time"
 
@@ -223,15 +222,17 @@ const (
 	readOnly             = "25006"
 	idleTooLong          = "25P03" // within a transaction
 	tooManyConnections   = "53300"
+	diskFull             = "53100"
+	outOfMemory          = "53200"
 )
 
-// wrap says what was attempted, and whether it was the value that was refused or the server that is away.
+// wrap returns err with what was attempted. It tells a value that was refused apart from a server that is away.
 func wrap(what string, err error) error {
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case isAway(err):
-		return fmt.Errorf("%s: %w: %w", what, persistence.ErrUnavailable, err)
+	}
+	if reason := whyAway(err); reason != "" {
+		return fmt.Errorf("%s: %w", what, &persistence.Outage{Reason: reason, Err: err})
 	}
 	if e := new(pgconn.PgError); errors.As(err, &e) {
 		switch {
@@ -244,22 +245,39 @@ func wrap(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// isAway says whether the server could not be reached, went away, has no room for what was asked, does not write, or has somebody else
-// before us for too long.
-func isAway(err error) bool {
+// reasons say for a code of PostgreSQL's, or a class of them, why the server cannot be used.
+var reasons = map[string]string{
+	diskFull:             "its disk is full",
+	outOfMemory:          "it has no memory left",
+	tooManyConnections:   "it has no connection to give",
+	readOnly:             "it is read-only",
+	lockNotAvailable:     "another transaction has locked what is to be written",
+	queryCanceled:        "it did not finish in time",
+	idleTooLong:          "it ended a transaction that stood still",
+	connectionException:  "its connection broke",
+	noResources:          "it lacks a resource",
+	operatorIntervention: "it is starting or shutting down",
+	systemError:          "its disk or its system reports an error",
+}
+
+// whyAway returns why a server could not be used: it could not be reached, went away, has no room for what was asked, does not write, or somebody
+// else was served for too long. "" = the error is none of these.
+func whyAway(err error) string {
 	if e := new(pgconn.PgError); errors.As(err, &e) {
-		switch e.Code {
-		case readOnly, lockNotAvailable, queryCanceled, idleTooLong:
-			return true
-		}
-		for _, class := range []string{connectionException, noResources, operatorIntervention, systemError} {
-			if strings.HasPrefix(e.Code, class) {
-				return true
+		for _, code := range []string{e.Code, e.Code[:min(len(e.Code), 2)], e.Code[:min(len(e.Code), 3)]} {
+			if reason := reasons[code]; reason != "" {
+				return reason
 			}
 		}
-		return false
+		return ""
 	}
 	var refused *pgconn.ConnectError
 	var broken *net.OpError
-	return errors.As(err, &refused) || errors.As(err, &broken) || pgconn.SafeToRetry(err) || errors.Is(err, io.ErrUnexpectedEOF)
+	switch {
+	case errors.As(err, &refused):
+		return "it cannot be reached"
+	case errors.As(err, &broken), pgconn.SafeToRetry(err), errors.Is(err, io.ErrUnexpectedEOF):
+		return reasons[connectionException]
+	}
+	return ""
 }

@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/api/client"
+)
+
+func TestWhoWaitsForATaskHearsWhyTheMemberDoesNothing(t *testing.T) {
+	var why atomic.Value
+	why.Store("the store is not available, because its disk is full")
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if text := why.Load().(string); text != "" {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = w.Write([]byte(`{"error":"` + text + `"}`))
+			return
+		}
+		_, _ = w.Write([]byte(`{"status":"ready"}`))
+	}))
+	t.Cleanup(s.Close)
+	server, err := client.New(s.URL, client.Options{})
+	require.NoError(t, err)
+	var out, errs bytes.Buffer
+	w := newWatch(&app{stdout: &out, stderr: &errs}, server, "task", true)
+	w.quiet = time.Now()
+	w.askMember(t.Context())
+	require.Empty(t, errs.String(), "something has just happened")
+	ask := func() {
+		w.quiet, w.next = time.Now().Add(-time.Minute), time.Time{}
+		w.askMember(t.Context())
+	}
+	ask()
+	ask()
+	require.Equal(t, 1, strings.Count(errs.String(), "waiting for the member: the store is not available, because its disk is full"), errs.String())
+	why.Store("")
+	ask()
+	require.Contains(t, errs.String(), "the member can do its work again")
+	require.Empty(t, out.String())
+}
