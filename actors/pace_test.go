@@ -15,7 +15,9 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
+// endless goes round for as long as it may: in other profiles a loop of choices ends early.
 const endless = `
+profile: pocketflow
 start: a
 nodes: {a: {kind: choice, default_action: go}, b: {kind: choice, default_action: go}}
 edges: [{from: a, action: go, to: b}, {from: b, action: go, to: a}]`

@@ -66,7 +66,7 @@ func TestARowThatLeavesNothingButWaitingPutsItsTaskToRest(t *testing.T) {
 
 func TestATaskIsAtRestUntilItsTimerWithTheRowThatBeginsIt(t *testing.T) {
 	th, r := startNotingRests(t)
-	id := th.begin(t, th.publish(t, `{"start":"t","nodes":{"t":{"kind":"timer"}}}`), `{"delay_ms":3600000}`)
+	id := th.begin(t, th.publish(t, `{"start":"t","nodes":{"t":{"kind":"timer","params":{"delay_ms":"$params.delay_ms"}}}}`), `{"delay_ms":3600000}`)
 	view, err := th.reader.View(t.Context(), id)
 	require.NoError(t, err)
 	due, _ := flow.Idle(view.State)
@@ -78,7 +78,7 @@ func TestATaskIsAtRestUntilItsTimerWithTheRowThatBeginsIt(t *testing.T) {
 // What is wanted again in a moment stays out of the lists of what is at rest, which cost a write when they are entered and another one when they are left.
 func TestATaskStaysAwakeForAShortTimerAndForAJob(t *testing.T) {
 	th, r := startNotingRests(t)
-	soon := th.begin(t, th.publish(t, `{"start":"t","nodes":{"t":{"kind":"timer"}}}`), `{"delay_ms":60}`)
+	soon := th.begin(t, th.publish(t, `{"start":"t","nodes":{"t":{"kind":"timer","params":{"delay_ms":"$params.delay_ms"}}}}`), `{"delay_ms":60}`)
 	require.Equal(t, flow.TaskCompleted, th.ended(t, soon).State.Status)
 	for _, said := range r.said(soon) {
 		require.False(t, said != nil && said.Resting, "%+v", said)

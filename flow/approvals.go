@@ -137,33 +137,34 @@ func (d *decider) answer(c Answer) error {
 	if err != nil {
 		return err
 	}
-	key, placed := st.Placed(value)
-	if err := d.orLost(nil); err != nil {
-		return err
-	}
 	if strings.ContainsAny(st.AwaitedKey(), "$[") {
 		return Errorf(Invalid, "the approval waits for %s, which no answer can set", st.AwaitedKey())
 	}
-	if err := checkSharedKey(key); err != nil {
+	e := Event{Type: SignalReceived, Scope: c.Scope, Node: c.Node, Visit: c.Visit, By: c.By, Note: c.Comment}
+	e.Key, e.Output = st.Placed(value)
+	if err := checkSharedKey(e.Key); err != nil {
 		return err
 	}
-	if err := d.limits.checkValue("the answer", placed); err != nil {
+	if err := d.limits.checkValue("the answer", e.Output); err != nil {
+		return err
+	}
+	if err := d.place(st.scope, &e, "the answer"); err != nil {
 		return err
 	}
 	d.asked.by, d.asked.comment = c.By, c.Comment
-	d.emit(Event{Type: SignalReceived, Scope: c.Scope, Node: c.Node, Visit: c.Visit, Key: key, Output: placed, By: c.By, Note: c.Comment})
+	d.emit(e)
 	d.awake(st)
 	d.wake()
 	d.asked.by, d.asked.comment = "", "" // an approval that is asked for behind this one is not this answer's
 	return nil
 }
 
-// Placed is what to signal so that a step finds a value where it looks for it: the key, and the value or what is there with the value in its
-// place.
+// Placed is what to signal so that a step finds a value where it looks for it: the key, and the value; with profile pocketflow, which has no
+// paths as keys, what is there with the value in its place.
 func (st *Step) Placed(v json.RawMessage) (key string, placed json.RawMessage) {
 	key, rest, nested := strings.Cut(st.AwaitedKey(), ".")
-	if !nested {
-		return key, v
+	if !nested || !st.scope.Plan.Pocketflow {
+		return st.AwaitedKey(), v
 	}
 	return key, st.scope.within(st.scope.Shared[key], strings.Split(rest, "."), v)
 }

@@ -104,7 +104,7 @@ nodes:
 }
 
 func TestWhatNoAnswerCanSetIsNotAnswered(t *testing.T) {
-	tb := newTable(t, flowtest.Plan(t, "start: ask\nnodes: {ask: {kind: approval, params: {approval_key: $params.ok}}}"))
+	tb := newTable(t, flowtest.Plan(t, "profile: pocketflow\nstart: ask\nnodes: {ask: {kind: approval, params: {approval_key: $params.ok}}}"))
 	_, err := tb.do(flow.Start{})
 	require.NoError(t, err)
 	_, err = tb.do(flow.Answer{Address: flow.Address{Node: "ask", Visit: 1}, Action: "approved"})

@@ -208,14 +208,18 @@ func checkSharedKey(key string) error {
 
 // checkRoom refuses a signal that would make a shared larger which is too large already. Nothing that the task
 // is waiting for, or has had before, is refused: however large its own outputs are, it can be told to go on.
-func (d *decider) checkRoom(key string, v json.RawMessage) error {
-	root := d.s.Root
+func (d *decider) checkRoom(e *Event) error {
+	root, key, v := d.s.Root, e.Key, e.Output
+	if len(e.Input) > 0 {
+		key, _, _ = strings.Cut(key, ".")
+		v = e.Input
+	}
 	size := *root.size + root.growth(key, v)
 	if _, there := root.Shared[key]; there || size <= d.limits.Shared {
 		return nil
 	}
 	for _, st := range d.s.waiting {
-		if st.awaits(key) {
+		if st.awaits(e.Key) {
 			return nil
 		}
 	}

@@ -3,6 +3,7 @@ package flow
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/troupe-engine/troupe/flow/expr"
 )
@@ -246,7 +247,7 @@ func (d *decider) below(sc *Scope) {
 		switch {
 		case st.Child != nil:
 			d.below(st.Child)
-		case len(st.Retrying) > 0 || st.Next < len(st.Units):
+		case len(st.Retrying) > 0 || st.Next < len(st.Units) || st.Signal != nil:
 			d.refill(st)
 		}
 	}
@@ -293,14 +294,35 @@ func (d *decider) signal(c Signal) error {
 	if len(c.By) > MaxName || !IsText(c.By) {
 		return Errorf(Invalid, "who sends a signal is UTF-8 text of at most %d bytes", MaxName)
 	}
-	if err := d.checkRoom(c.Key, orNull(c.Value)); err != nil {
+	e := Event{Type: SignalReceived, Key: c.Key, Output: orNull(c.Value), By: c.By}
+	if err := d.place(d.s.Root, &e, "the signal's value"); err != nil {
+		return err
+	}
+	if err := d.checkRoom(&e); err != nil {
+		return err
+	}
+	if err := d.checkStored(StoredSignal{Key: e.Key, Value: e.Output}); err != nil {
 		return err
 	}
 	d.asked.by = c.By
-	d.emit(Event{Type: SignalReceived, Key: c.Key, Output: orNull(c.Value), By: c.By})
+	d.emit(e)
 	d.wake()
 	d.asked.by = ""
 	return nil
+}
+
+// place completes an event that sets a path in a scope's shared: it keeps what the first key of the path holds from then on.
+func (d *decider) place(sc *Scope, e *Event, what string) error {
+	if !sc.Plan.Pocketflow && strings.Contains(e.Key, ".") {
+		if err := checkWaitKey(e.Key); err != nil {
+			return err
+		}
+	}
+	e.Input = sc.placed(e.Key, e.Output)
+	if err := d.orLost(nil); err != nil {
+		return err
+	}
+	return d.limits.checkValue(what, e.Input)
 }
 
 // wake ends the waiting steps that have what they wait for.

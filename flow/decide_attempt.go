@@ -19,6 +19,10 @@ func (d *decider) fill(st *Step) {
 		d.later(st.Child)
 		return
 	}
+	if st.Signal != nil {
+		d.awake(st)
+		return
+	}
 	if st.StartAt > d.env.Now && st.Next == 0 {
 		return
 	}

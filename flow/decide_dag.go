@@ -209,7 +209,12 @@ func (d *decider) enterNode(sc *Scope, n *PlanNode, total int) {
 		}
 	}
 	params := sc.mode.params(sc, n)
-	e.Due = d.dueOf(n, params)
+	own, wrong := sc.withControls(n, params, nil)
+	if wrong = d.orLost(wrong); wrong != nil {
+		d.failNode(sc, n, ReasonPreprocessing, wrong.Error())
+		return
+	}
+	e.Due = d.dueOf(n, own)
 	if n.Dag.StartDelayMS > 0 && e.Total > 0 {
 		e.Until = d.in(n.Dag.StartDelayMS)
 	}

@@ -16,7 +16,27 @@ func (d *decider) enter(sc *Scope) {
 		d.endTask(TaskFailed, fmt.Sprintf("limit: the task has run %d steps, which is the most a task may have; look for an endless loop around node %s", d.s.Steps, n.Key))
 		return
 	}
+	if sc.Idle >= maxIdle && !sc.Plan.Pocketflow {
+		d.endTask(TaskFailed, fmt.Sprintf("limit: %d steps in a row had no work and no time to wait for, which is an endless loop around node %s; put a timer, an approval, a wait_event or work into it", maxIdle, n.Key))
+		return
+	}
 	d.enterNext(sc, n)
+}
+
+// maxIdle bounds how many steps of a graph follow each other without work, a wait or time between them: nothing that they decide by can change.
+const maxIdle = 10_000
+
+// idle reports whether a step was over at once: nobody worked for it, and it waited for nothing.
+func (st *Step) idle() bool {
+	switch st.Node.Kind {
+	case KindWaitEvent, KindApproval:
+		return false
+	case KindTimer:
+		return st.Due <= st.EnteredAt
+	case KindSubflow:
+		return st.Child == nil || st.Child.Plan.Dag == nil && !st.Child.Worked
+	}
+	return len(st.Units) == 0
 }
 
 // enterNext begins a visit of a node of a scope of graph mode.
@@ -24,8 +44,12 @@ func (d *decider) enterNext(sc *Scope, n *PlanNode) {
 	params := sc.mode.params(sc, n)
 	e := Event{Type: StepEntered, Scope: sc.Path, Node: n.Key, Visit: sc.Visits[n.Key] + 1}
 	e.Input, e.InputRef = sc.buildInput(n, params)
-	e.Due = d.dueOf(n, params)
-	total, err := d.unitsOf(sc, n, params, &e)
+	own, err := sc.withControls(n, params, sc.enteredInput(n, &e, params))
+	total := 0
+	if err == nil {
+		e.Due = d.dueOf(n, own)
+		total, err = d.unitsOf(sc, n, own, &e)
+	}
 	if lost := d.orLost(nil); lost != nil {
 		e.Input, e.InputRef, err = nil, "", lost
 	}
@@ -47,17 +71,25 @@ func (d *decider) enterNext(sc *Scope, n *PlanNode) {
 	d.begin(st)
 }
 
+// enteredInput returns the input of a step that is about to be entered, if its control params may refer to it.
+func (sc *Scope) enteredInput(n *PlanNode, e *Event, params json.RawMessage) json.RawMessage {
+	if e.InputRef == "" || len(n.Controls()) == 0 {
+		return e.Input
+	}
+	return sc.resolve(e.InputRef, params)
+}
+
 // dueOf is when a step's clock runs out: a timer's end, a wait's or subflow's timeout.
 func (d *decider) dueOf(n *PlanNode, params json.RawMessage) int64 {
 	var ms int64
 	switch n.Kind {
 	case KindTimer:
-		return d.in(milliseconds(params, "delay_ms"))
+		return d.in(milliseconds(params, paramDelay))
 	case KindWaitEvent:
 		if n.Strategy == StrategyRetry {
 			return 0 // its clock starts again each time, and nobody can tell
 		}
-		ms = milliseconds(params, "timeout_ms")
+		ms = milliseconds(params, paramTimeout)
 		if ms <= 0 {
 			ms = n.TimeoutMS
 		}
@@ -187,9 +219,10 @@ func (d *decider) awake(st *Step) {
 		d.finish(st, ending{failed: err.Error()})
 	case !ok:
 		d.finish(st, ending{failed: fmt.Sprintf("params.%s is missing: say which reference to wait for, such as $shared.done", param)})
-	case st.Node.Kind == KindWaitEvent && present(said):
+	case !st.counts(said):
+	case st.Node.Kind == KindWaitEvent:
 		d.finish(st, ending{post: true, output: value, action: st.Node.Post.action(fieldOf("signal", said))})
-	case st.Node.Kind == KindApproval && decides(said):
+	default:
 		action := st.approvalAction(said)
 		d.asked.answered, d.asked.action = st, action
 		d.finish(st, ending{post: true, output: value, action: action})

@@ -116,7 +116,7 @@ func fanOf(n int) string {
 }
 
 func TestAStepThatIsCutShortTellsWhatItHadDone(t *testing.T) {
-	tb := newTable(t, flowtest.Plan(t, `{"start":"a","nodes":{"a":{"kind":"parallel","exec_type":"remote"}}}`))
+	tb := newTable(t, flowtest.Plan(t, `{"start":"a","nodes":{"a":{"kind":"parallel","exec_type":"remote","params":{"services":"$params.services"}}}}`))
 	must := func(c flow.Command) {
 		_, err := tb.do(c)
 		require.NoError(t, err)

@@ -27,8 +27,9 @@
 // (what comes from elsewhere). What differs between graphs and dags is the interface in mode.go: mode_graph.go, and mode_dag.go
 // with decide_dag.go and evolve_dag.go. closing.go is what a task does when everything else is over.
 //
-// What it means: evolve.go, event by event; waits.go, what it waits for; kept.go, what a retry finds again; link.go, what follows from the rest of a
-// state. What the world must do: effects.go. What a step works on: input.go and input_dag.go; what it ends with: action.go.
+// What it means: evolve.go, event by event; signals.go, which step takes a signal; waits.go, what it waits for; kept.go, what a retry finds again; link.go, what follows from the rest of a
+// state. What the world must do: effects.go. What a step works on: input.go and input_dag.go; what it obeys:
+// control.go; what it ends with: action.go.
 // What is refused: limits.go and bounds.go.
 //
 // What is stored: encode.go and decode.go (journals), snapshot.go. What people see: runs.go, steps.go, units.go,

@@ -47,14 +47,7 @@ func Evolve(s *State, e *Event) {
 	case ScopeRetried:
 		s.reopenScope(e)
 	case SignalReceived:
-		sc := s.Root
-		if e.Scope != "" {
-			sc = s.scopes[e.Scope]
-		}
-		if sc != nil {
-			sc.set(e.Key, e.Output)
-			sc.LastAction = ""
-		}
+		s.receive(e)
 	case StepEntered:
 		s.enter(e)
 	case StepEnded:
@@ -166,6 +159,7 @@ func (s *State) enter(e *Event) {
 	if e.InputRef != "" {
 		st.Input = sc.resolve(e.InputRef, st.Params)
 	}
+	st.Params, _ = sc.withControls(n, st.Params, st.Input)
 	if e.Total > 0 {
 		st.Units = make([]Unit, e.Total)
 	}
@@ -176,6 +170,7 @@ func (s *State) enter(e *Event) {
 		st.goOn(kept)
 	}
 	s.watch(st)
+	s.takeSignal(st)
 	if n.Kind == KindSubflow && n.Sub != nil {
 		s.beginChild(st)
 	}

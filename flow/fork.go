@@ -67,7 +67,7 @@ const MaxFork = 16 << 20
 // for what comes. Of the node at, in a graph, its last visit is done again. What was compensated is done again; signals
 // count that came before the first step of the root that is done again, in a dag all but those by which a step has ended that is done again.
 func PlanFork(task string, history []Event, old, plan *Plan, at ForkPoint) (ForkPlan, error) {
-	f := &forker{before: NewState(task, old), s: NewState(task, plan), from: at.Node, part: at.Part, scopes: map[string]*PlanScope{"": old.Root}, over: map[string]bool{}, broken: map[string]bool{}, whole: map[Address]bool{}, heard: map[Address]*Event{}, ends: map[*Event][]Address{}, undone: map[Address]bool{}, redone: map[Address]bool{}}
+	f := &forker{before: NewState(task, old), s: NewState(task, plan), from: at.Node, part: at.Part, scopes: map[string]*PlanScope{"": old.Root}, over: map[string]bool{}, broken: map[string]bool{}, whole: map[Address]bool{}, heard: map[Address]*Event{}, ends: map[*Event][]Address{}, undone: map[Address]bool{}, redone: map[Address]bool{}, shared: map[int]*Event{}}
 	for i := range history {
 		f.survey(&history[i])
 	}
@@ -82,7 +82,7 @@ func PlanFork(task string, history []Event, old, plan *Plan, at ForkPoint) (Fork
 		f.look(&history[i])
 	}
 	f.unfinished(f.s.Root)
-	f.plan.Events = f.plan.Events[1:]
+	f.plan.Events = f.unanswered(f.plan.Events[1:])
 	return f.plan, nil
 }
 
@@ -98,8 +98,10 @@ type forker struct {
 	broken map[string]bool       // scopes of which not everything is
 	whole  map[Address]bool      // subflows that ended because nothing was left to do in them
 	undone map[Address]bool      // steps that were compensated
-	heard  map[Address]*Event    // the signals that came last for steps that wait
+	heard  map[Address]*Event    // with profile pocketflow: the signals that came last for steps that wait
 	ends   map[*Event][]Address  // steps that ended by a signal
+	signal []*Event              // signals and answers, by their number
+	shared map[int]*Event        // signals that are shared, by their place in plan.Events
 	redone map[Address]bool      // those of plan.Again
 	plan   ForkPlan
 }
@@ -109,8 +111,11 @@ func (f *forker) survey(e *Event) {
 	f.surveyEnd(e)
 	Evolve(f.before, e)
 	if e.Type == SignalReceived {
+		if f.before.Signaled > len(f.signal) {
+			f.signal = append(f.signal, e)
+		}
 		for _, st := range f.before.waiting {
-			if st.awaits(e.Key) {
+			if st.scope.Plan.Pocketflow && st.awaits(e.Key) {
 				f.heard[st.Address()] = e
 			}
 		}
@@ -137,7 +142,11 @@ func (f *forker) surveyEnd(e *Event) {
 	if st.Child != nil {
 		f.whole[at] = st.Child.over()
 	}
-	if signal := f.heard[at]; signal != nil && (signal.Node != "" || e.Status == string(StepCompleted)) {
+	signal := f.heard[at]
+	if st.Signal != nil {
+		signal = f.signal[st.Signal.Number-1]
+	}
+	if signal != nil && (signal.Node != "" || e.Status == string(StepCompleted)) {
 		f.ends[signal] = append(f.ends[signal], at)
 	}
 }
@@ -171,10 +180,10 @@ func (f *forker) look(event *Event) {
 	switch e := *event; e.Type {
 	case TaskPaused, TaskResumed, StepHeld, StepReleased, CancelAsked, TaskEnded, PermitGranted:
 	case SignalReceived:
-		if slices.ContainsFunc(f.ends[event], func(a Address) bool { return f.redone[a] }) { // the answer to what is asked again
-			return
+		if f.s.scopes[e.Scope] != nil && !f.over[e.Scope] && !f.answersAgain(event) {
+			f.shared[len(f.plan.Events)] = event
+			f.share(e)
 		}
-		fallthrough
 	case TaskCreated, TaskRetried:
 		if f.s.scopes[e.Scope] != nil && !f.over[e.Scope] || e.Type == TaskCreated {
 			f.share(e)
@@ -196,6 +205,22 @@ func (f *forker) look(event *Event) {
 			f.share(e)
 		}
 	}
+}
+
+// answersAgain reports whether a signal has ended a step that is done again, which asks anew.
+func (f *forker) answersAgain(signal *Event) bool {
+	return slices.ContainsFunc(f.ends[signal], func(a Address) bool { return f.redone[a] })
+}
+
+// unanswered returns the shared events without the signals that came before it was known that the step they have ended is done again.
+func (f *forker) unanswered(events []Event) []Event {
+	var kept []Event
+	for i := range events {
+		if signal := f.shared[i+1]; signal == nil || !f.answersAgain(signal) {
+			kept = append(kept, events[i])
+		}
+	}
+	return kept
 }
 
 // share makes an event part of the fork. What belongs to the task that it was of is left out: requests, keys it asked for, logs.

@@ -256,7 +256,7 @@ func TestAnyForkComesToItsEnd(t *testing.T) {
 			tb.happen(d, i)
 		}
 		tb.crash("last", 0)
-		require.True(rt, tb.drain())
+		require.True(rt, tb.drain(), "the task is stuck: %s", stateText(tb.state))
 		plan, from := tb.state.Plan, ""
 		if flowtest.Chance(d, 50) {
 			plan = flowtest.Plan(rt, flowtest.RandomDefinition(d))

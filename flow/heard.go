@@ -62,6 +62,12 @@ func (h *hearing) waits(g *PlanScope, n *PlanNode) {
 	if param == "" {
 		return
 	}
+	if !g.Pocketflow {
+		key, reference, _ := ReadWaitKey(textField(n.Params, param), g.Mode())
+		h.all = h.all || reference
+		h.key(key)
+		return
+	}
 	params := expr.Merge(n.Params, h.params)
 	if g.Flat {
 		params = expr.Merge(h.params, n.Params)

@@ -118,9 +118,15 @@ func (sc *Scope) sharedPath(path string) json.RawMessage {
 	return orNull(expr.ParseRef("$shared." + path).Resolve(sc.env(nil, nil)))
 }
 
-// awaited is the value a wait_event or approval waits for. A word without `$` is a key of shared.
-// A subflow also sees what was signaled to the task.
+// awaited is the value a wait_event or approval waits for: that of the signal that it has taken. With profile pocketflow it is what
+// stands under its reference, where a word without `$` is a key of shared, and a subflow also sees what was signaled to the task.
 func (s *State) awaited(st *Step, param string) (value json.RawMessage, ok bool) {
+	if !st.scope.Plan.Pocketflow {
+		if st.Signal == nil {
+			return null, true
+		}
+		return st.Signal.Value, true
+	}
 	raw, _ := expr.Field(st.Params, param)
 	text, ok := expr.String(raw)
 	if !ok || text == "" {
@@ -145,7 +151,7 @@ func (n *PlanNode) branches(params json.RawMessage, sc *Scope) (names []string, 
 	if execs != nil {
 		return names, execs
 	}
-	list, _ := expr.Field(params, "services")
+	list, _ := expr.Field(params, paramServices)
 	members, _ := expr.Elements(sc.open(list))
 	for _, m := range members {
 		if name, ok := expr.String(m); ok {

@@ -95,16 +95,15 @@ func (graphMode) endSingle(d *decider, st *Step) {
 
 func (graphMode) redoes() bool { return false }
 
-// params lays those of the node and those of its scope over each other: at the root the task wins, in a subflow
-// the child does.
+// params lays those of the node over those of its scope. With profile pocketflow the task wins at the root.
 func (graphMode) params(sc *Scope, n *PlanNode) json.RawMessage {
 	switch {
 	case len(n.Params) == 0:
 		return sc.Params
-	case sc.Plan.Flat:
-		return expr.Merge(sc.Params, n.Params)
+	case sc.Plan.Pocketflow && !sc.Plan.Flat:
+		return expr.Merge(n.Params, sc.Params)
 	}
-	return expr.Merge(n.Params, sc.Params)
+	return expr.Merge(sc.Params, n.Params)
 }
 
 func (graphMode) begin(sc *Scope) { sc.Cursor = sc.Plan.Start }
@@ -126,6 +125,9 @@ func (graphMode) ended(s *State, sc *Scope, e *Event) {
 		return
 	}
 	sc.LastAction, sc.Cursor, sc.Step, sc.EnterAt = e.Action, e.Next, nil, e.Due
+	if sc.Idle++; !st.idle() || e.Due > e.At {
+		sc.Idle, sc.Worked = 0, true
+	}
 	if e.Reason == ReasonFollowed {
 		s.followed(e)
 	}

@@ -3,6 +3,7 @@ package flow_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -199,12 +200,24 @@ func (tb *table) drain() bool {
 		}
 		tb.wait(1_000)
 		if len(tb.events) == before {
-			tb.do(flow.Signal{Key: "flag", Value: json.RawMessage(`true`)})
-			tb.do(flow.Signal{Key: "verdict", Value: json.RawMessage(`"yes"`)})
+			tb.signalAll()
 			tb.giveUp()
 		}
 	}
 	return tb.state.Status.Ended()
+}
+
+// signalAll signals what the steps of the task wait for.
+func (tb *table) signalAll() {
+	signals := map[string]json.RawMessage{}
+	eachStep(tb.state, func(st *flow.Step) {
+		if key, v := st.Placed(json.RawMessage(`true`)); key != "" {
+			signals[key] = v
+		}
+	})
+	for _, key := range slices.Sorted(maps.Keys(signals)) {
+		tb.do(flow.Signal{Key: key, Value: signals[key]})
+	}
 }
 
 // giveUp cancels a task in which somebody waits for what nobody can send.

@@ -19,7 +19,7 @@ func readable(t *testing.T) map[string]func() *flow.State {
 	states := map[string]func() *flow.State{}
 	for name, tc := range map[string]struct{ definition, params string }{
 		"a parallel":        {`{"start":"a","nodes":{"a":{"kind":"parallel","parallel_services":["x","y"],"exec_type":"queue"}}}`, `{}`},
-		"a parallel's list": {`{"start":"a","nodes":{"a":{"kind":"parallel","exec_type":"queue"}}}`, `{"services":["x","y"]}`},
+		"a parallel's list": {`{"start":"a","nodes":{"a":{"kind":"parallel","exec_type":"queue","params":{"services":"$params.services"}}}}`, `{"services":["x","y"]}`},
 		"a foreach":         {`{"start":"a","nodes":{"a":{"kind":"foreach","service":"x","exec_type":"queue","prep":{"input_key":"$params.list"}}}}`, `{"list":[1,2,3]}`},
 		"a subflow":         {`{"start":"a","nodes":{"a":{"kind":"subflow","subflow":{"start":"b","nodes":{"b":{"service":"x","exec_type":"queue"}}}}}}`, `{}`},
 		"a signal":          {`{"start":"a","nodes":{"a":{"kind":"wait_event","params":{"signal_key":"$shared.go"}}}}`, `{}`},

@@ -20,7 +20,12 @@ func (d *decider) refer(e *Event) {
 		if e.Post {
 			e.Input = d.largeParts(e)
 		}
-	case SignalReceived, AttemptEnded, ExternalOver:
+	case SignalReceived:
+		e.Output = d.env.Refer(e.Output)
+		if len(e.Input) > 0 {
+			e.Input = d.env.Refer(e.Input)
+		}
+	case AttemptEnded, ExternalOver:
 		e.Output = d.env.Refer(e.Output)
 	}
 }

@@ -86,6 +86,8 @@ func codeState(c *codec.Codec, s *State) {
 	codec.Pointer(c, &s.Closing, codeClosing)
 	c.Int(&s.Closings)
 	codec.List(c, &s.Done, codeUndo)
+	codec.List(c, &s.Signals, codeSignal)
+	c.Int(&s.Signaled)
 	codec.Pointer(c, &s.Permits, codePermits)
 	c.Int(&s.Asked)
 	codec.List(c, &s.AnsweredIDs, codec.Text[string])
@@ -101,6 +103,8 @@ func codeScope(c *codec.Codec, sc *Scope) {
 	codec.Pointer(c, &sc.Step, codeStep)
 	c.Int64(&sc.EnterAt)
 	c.Int(&sc.Retries)
+	c.Int(&sc.Idle)
+	c.Bool(&sc.Worked)
 	codec.Text(c, &sc.Failed)
 	codec.Text(c, &sc.FailedAt)
 	codec.Pointer(c, &sc.Kept, codeKept)
@@ -128,6 +132,7 @@ func codeStep(c *codec.Codec, st *Step) {
 	c.Int(&st.Initial)
 	codec.List(c, &st.Extra, (*codec.Codec).Raw)
 	codec.Pointer(c, &st.Child, codeScope)
+	codec.Pointer(c, &st.Signal, codeSignal)
 }
 
 // What a unit has, beside its status in the first three bits.
@@ -301,6 +306,13 @@ func codeUndo(c *codec.Codec, u *Undo) {
 	codec.Text(c, &u.By)
 	c.Raw(&u.Input)
 	c.Raw(&u.Output)
+}
+
+func codeSignal(c *codec.Codec, sig *StoredSignal) {
+	c.Int(&sig.Number)
+	codec.Text(c, &sig.Key)
+	c.Raw(&sig.Value)
+	codec.List(c, &sig.Taken, codec.Text[string])
 }
 
 func codeFollowed(c *codec.Codec, f *FollowedError) {

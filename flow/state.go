@@ -38,13 +38,17 @@ type State struct {
 	Closings int      // how often it has closed
 	Done     []Undo   // steps to be undone if the task fails, the last one first
 
+	Signals  []StoredSignal // that no step has taken yet, oldest first
+	Signaled int            // how many signals and answers the task has received
+
 	Permits *Permits // what the task asks for before it begins, or has got; nil = nothing
 	Asked   int      // how often it has
 
 	AnsweredIDs []string       // of the newest requests that had an effect, oldest first
 	Appended    map[string]int // index of the first unit that such a request has appended
 
-	apart   bool // see BegunApart; a snapshot does not tell
+	apart   bool         // see BegunApart; a snapshot does not tell
+	awaits  []awaitedKey // see awaitedKeys
 	lost    lost
 	scopes  map[string]*Scope // by path
 	waiting []*Step           // steps that a signal may end
@@ -63,6 +67,8 @@ type Scope struct {
 	Step       *Step           // the visit of Cursor; nil while that has yet to be entered
 	EnterAt    int64           // earliest time for that; 0 = at once
 	Retries    int             // of children, in a subflow with strategy retry
+	Idle       int             // of graph mode: steps that ended in a row without work, wait or time; see maxIdle
+	Worked     bool            // a step of it has not been idle
 	Failed     string          // error the scope ended with
 	FailedAt   string          // the node it ended at then
 	Kept       *Kept           // of graph mode: what the node at Cursor has left to its next visit
@@ -104,6 +110,8 @@ type Step struct {
 	Extra    []json.RawMessage // items that were appended
 
 	Child *Scope // of a subflow
+
+	Signal *StoredSignal // that ends it, of an approval or wait_event; nil = it has none yet
 
 	scope *Scope
 	execs []Exec            // of a parallel's branches; see unfold

@@ -93,10 +93,10 @@ func (st *Step) waits() []Wait {
 		w.For, w.Text = "timer", "a time has yet to come"
 		return []Wait{w}
 	case KindWaitEvent:
-		w.For, w.Text = "signal", fmt.Sprintf("a signal has to set %s", st.AwaitedKey())
+		w.For, w.Text = "signal", "a signal has to set "+st.whatToSignal()
 		return []Wait{w}
 	case KindApproval:
-		w.For, w.Text = "approval", fmt.Sprintf("somebody has to decide: signal %s", st.AwaitedKey())
+		w.For, w.Text = "approval", "somebody has to decide: signal "+st.whatToSignal()
 		return []Wait{w}
 	}
 	if st.StartAt > 0 && st.Next == 0 {
@@ -112,6 +112,15 @@ func (st *Step) waits() []Wait {
 	return waits
 }
 
+// whatToSignal returns the key to signal. A signal to a flow with profile pocketflow sets no path, but an object in which it leads on.
+func (st *Step) whatToSignal() string {
+	key := st.AwaitedKey()
+	if first, path, nested := strings.Cut(key, "."); nested && st.scope.Plan.Pocketflow && !strings.HasPrefix(key, "$") {
+		return first + ", an object in which " + path + " is set"
+	}
+	return key
+}
+
 // AwaitedKey is the key to signal for what a step waits for.
 func (st *Step) AwaitedKey() string {
 	return strings.TrimPrefix(textField(st.Params, st.awaitedParam()), "$shared.")
@@ -120,7 +129,7 @@ func (st *Step) AwaitedKey() string {
 // awaitedParam names the setting that says what a step waits for.
 func (st *Step) awaitedParam() string { return awaitedParams[st.Node.Kind] }
 
-var awaitedParams = map[Kind]string{KindWaitEvent: "signal_key", KindApproval: "approval_key"}
+var awaitedParams = map[Kind]string{KindWaitEvent: paramSignal, KindApproval: paramApproval}
 
 // awaits says whether a step waits for a key of shared, or for something within it.
 func (st *Step) awaits(key string) bool {

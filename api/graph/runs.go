@@ -48,7 +48,7 @@ func (g *graph) listRuns(w http.ResponseWriter, r *http.Request) error {
 	list := api.ListWriter{To: w, Begin: "["}
 	for page != nil && err == nil {
 		for i := 0; i < len(page.Runs) && err == nil; i++ {
-			err = list.Add(toGraphRun(task, v.State.Params, &page.Runs[i]))
+			err = list.Add(toGraphRun(task, controlling(v.State), &page.Runs[i]))
 		}
 		if !page.More || err != nil {
 			break
@@ -63,6 +63,14 @@ const (
 	runsAtOnce = 2000
 	runsBytes  = 4 << 20
 )
+
+// controlling returns the params of a task that decide what its nodes wait for: those of the profile pocketflow do.
+func controlling(s *flow.State) json.RawMessage {
+	if s.Plan.Root.Pocketflow {
+		return s.Params
+	}
+	return nil
+}
 
 func toGraphRun(task string, params json.RawMessage, n *flow.NodeRun) graphRun {
 	id := api.RunPrefix + flow.JobID(task, n.Address)
@@ -165,7 +173,7 @@ func prepOf(n *flow.NodeRun, params json.RawMessage) json.RawMessage {
 	return encode(prep)
 }
 
-// paramOf is a parameter as the step saw it: the task's wins at the root, the node's in a subflow.
+// paramOf is a parameter as the step obeyed it: at the root the task's wins if it is controlling, in a subflow the node's does.
 func paramOf(n *flow.NodeRun, task json.RawMessage, name string) json.RawMessage {
 	first, second := task, n.Node.Params
 	if n.Scope != "" {

@@ -102,7 +102,7 @@ func (b *bench) timers() error {
 	if err := b.publish("timers", `
 start: wait
 nodes:
-  wait: {kind: timer}
+  wait: {kind: timer, params: {delay_ms: $params.delay_ms}}
   work: {exec_type: local_func, func: hold}
 edges:
   - {from: wait, action: default, to: work}

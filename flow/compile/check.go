@@ -72,7 +72,7 @@ func (c *checker) whole(d *define.Definition, at *define.Place) {
 	if d.Start == "" {
 		c.Errorf(at.Key("start"), "no start")
 	}
-	c.graph(&scopeSource{start: d.Start, nodes: d.Nodes, edges: d.Edges, finally: d.Finally}, c.plan.Root, nil, at)
+	c.graph(&scopeSource{start: d.Start, nodes: d.Nodes, edges: d.Edges, finally: d.Finally, pocketflow: c.lowered.pocketflow}, c.plan.Root, nil, at)
 }
 
 func (c *checker) profile(d *define.Definition, at *define.Place) {
@@ -108,6 +108,10 @@ func (c *checker) graph(s *scopeSource, g *flow.PlanScope, specsAt, at *define.P
 	c.reached(s, g, at)
 	c.actions(s, g, at)
 	c.sharedKeys(s, g, at)
+	c.endlessLoops(g, at)
+	if !s.pocketflow {
+		c.unheardWrites(s, g, at)
+	}
 }
 
 func (c *checker) edges(g *flow.PlanScope, edges []define.Edge, special map[string]bool, at *define.Place) {
@@ -176,25 +180,10 @@ func (c *checker) node(n *define.Node, p *flow.PlanNode, s *scopeSource, at *def
 	case flow.KindSubflow:
 		c.subflow(n, p.Sub, s, p.Key, at)
 	}
-	c.waits(p, at)
+	c.waits(p, s, at)
 	c.keyed(n, p, at)
 	c.graphRefs(n, p, at)
 	c.env(n, p.Kind, nil, at)
-}
-
-// waits checks the params of what waits.
-func (c *checker) waits(p *flow.PlanNode, at *define.Place) {
-	c.misspelled(p, at.Key("params"))
-	switch p.Kind {
-	case flow.KindTimer:
-		c.numberParam("delay_ms", p.Params, at)
-	case flow.KindWaitEvent:
-		c.waitKey("signal_key", p.Params, at)
-		c.numberParam("timeout_ms", p.Params, at)
-	case flow.KindApproval:
-		c.waitKey("approval_key", p.Params, at)
-		c.question(p.Params, at.Key("params"))
-	}
 }
 
 // question checks what an approval asks.
@@ -379,5 +368,5 @@ func (c *checker) special(nodes map[string]*define.Node, key string, at *define.
 }
 
 func (c *checker) closingNode(n *define.Node, p *flow.PlanNode, at *define.Place) {
-	c.within(c.root, func() { c.node(n, p, &scopeSource{}, at) })
+	c.within(c.root, func() { c.node(n, p, &scopeSource{pocketflow: c.lowered.pocketflow}, at) })
 }

@@ -194,8 +194,7 @@ func (c *dagChecker) workNode(s *dagScope, src *dagSource, at *define.Place) {
 		c.subflow(n, p.Sub, c.by.inside(s), src.key, at)
 	}
 	c.env(n, p.Kind, src, at)
-	c.waits(p, at)
-	c.waitRefs(p, n.Params, at)
+	c.waits(p, nil, at)
 	c.times(n, at)
 }
 

@@ -248,25 +248,10 @@ func (c *checker) milliseconds(ms int64, at *define.Place) {
 	}
 }
 
-// waitKey warns of what is probably a mistake; a task may still bring another key in its params.
-func (c *checker) waitKey(name string, params []byte, at *define.Place) {
-	at = at.Key("params").Key(name)
-	raw, found := expr.Field(params, name)
-	text, isText := expr.String(raw)
-	switch {
-	case !found:
-		c.Warnf(at, "is missing: every task has to bring it")
-	case !isText:
-		c.Errorf(at, "must be a string, is %s", expr.KindOf(raw))
-	case expr.ParseRef(text).Literal():
-		c.Warnf(at, "%.80q is read as $shared.%.80s", text, text)
-	}
-}
-
 // numberParam warns of a number that would count as 0.
 func (c *checker) numberParam(name string, params []byte, at *define.Place) {
 	raw, found := expr.Field(params, name)
 	if kind := expr.KindOf(raw); found && kind != expr.KindNumber {
-		c.Warnf(at.Key("params").Key(name), "must be a number, is %s: it counts as 0", kind)
+		c.Warnf(at, "must be a number, is %s: it counts as 0", kind)
 	}
 }

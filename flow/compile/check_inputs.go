@@ -173,10 +173,6 @@ func (c *checker) graphRefs(n *define.Node, p *flow.PlanNode, at *define.Place) 
 			c.operands(ch.Text, own, at)
 		}
 	}
-	if p.Kind == flow.KindParallel && len(p.Each.Branches) == 0 {
-		c.reaches("$params.services", []string{"services"}, own, at)
-	}
-	c.waitRefs(p, own, at)
 	c.keyRefs(&n.KeyFields, own, at)
 }
 
@@ -204,8 +200,11 @@ func (c *checker) operands(raw, own json.RawMessage, at *define.Place) {
 	}
 }
 
-// waitRefs checks what a node waits for.
-func (c *checker) waitRefs(p *flow.PlanNode, own json.RawMessage, at *define.Place) {
+// pocketflowRefs checks the references of what a node obeys, where the task's params stand beside its own.
+func (c *checker) pocketflowRefs(p *flow.PlanNode, own json.RawMessage, at *define.Place) {
+	if p.Kind == flow.KindParallel && len(p.Each.Branches) == 0 {
+		c.reaches("$params.services", []string{"services"}, own, at)
+	}
 	if key := signalKeys[p.Kind]; key != "" {
 		raw, _ := expr.Field(p.Params, key)
 		text, _ := expr.String(raw)

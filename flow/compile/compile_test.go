@@ -116,8 +116,8 @@ func TestParallelServices(t *testing.T) {
 	require.Equal(t, &flow.Each{Window: 1, Branches: []flow.Branch{
 		{Name: "x", Exec: flow.Exec{Type: flow.ExecHTTP, Service: "x"}}, {Name: "y", Exec: flow.Exec{Type: flow.ExecHTTP, Service: "y"}},
 	}}, n.Each)
-	n = nodeA(t, `{kind: parallel, parallel_mode: concurrent}`)
-	require.Equal(t, &flow.Each{}, n.Each, "the branches may come with params.services")
+	n = nodeA(t, `{kind: parallel, parallel_mode: concurrent, params: {services: $params.services}}`)
+	require.Equal(t, &flow.Each{}, n.Each, "the branches come with the task")
 }
 
 func TestForeachItems(t *testing.T) {
@@ -135,8 +135,8 @@ func TestForeachItems(t *testing.T) {
 
 func TestStrategies(t *testing.T) {
 	for kind, words := range map[string]map[string]flow.Strategy{
-		"kind: parallel": {"": flow.Collect, "collect_errors": flow.Collect, "retry": flow.Collect, "ignore_errors": flow.Continue, "continue": flow.Continue, "fail_fast": flow.FailFast},
-		"kind: foreach":  {"fail_fast": flow.FailFast, "nonsense": flow.Collect},
+		"kind: parallel, parallel_services: [s]": {"": flow.Collect, "collect_errors": flow.Collect, "retry": flow.Collect, "ignore_errors": flow.Continue, "continue": flow.Continue, "fail_fast": flow.FailFast},
+		"kind: foreach":                          {"fail_fast": flow.FailFast, "nonsense": flow.Collect},
 		"kind: subflow, subflow: {start: a, nodes: {a: {service: s}}}": {
 			"": flow.Collect, "fail_fast": flow.Collect, "continue": flow.Continue, "ignore_errors": flow.Continue, "retry": flow.StrategyRetry},
 		"kind: wait_event, params: {signal_key: $shared.x}": {"": flow.Collect, "continue": flow.Continue, "retry": flow.StrategyRetry, "fail_fast": flow.Collect},
@@ -234,10 +234,22 @@ func TestMeaninglessDefinitionsAreRefused(t *testing.T) {
 		"negative tries":            {"{service: s, max_retries: -1}", "nodes.a.max_retries: must not be negative"},
 		"negative time":             {"{service: s, timeout_ms: -1}", "nodes.a.timeout_ms: must not be negative"},
 		"a time beyond all times":   {fmt.Sprintf("{service: s, wait_ms: %d}", math.MaxInt64), "nodes.a.wait_ms: is too large: 9223372036854775807 ms"},
-		"negative window":           {"{kind: parallel, max_parallel: -1}", "nodes.a.max_parallel: must not be negative"},
+		"negative window":           {"{kind: parallel, parallel_services: [s], max_parallel: -1}", "nodes.a.max_parallel: must not be negative"},
 		"negative item":             {"{kind: foreach, service: s, foreach_execs: [{index: -1}]}", "nodes.a.foreach_execs[0].index: must not be negative"},
 		"output over _rt":           {"{service: s, post: {output_key: _rt}}", "nodes.a.post.output_key: the key _rt is reserved"},
 		"output_map over _rt":       {"{service: s, post: {output_map: {_rt: x}}}", "nodes.a.post.output_map._rt: the key _rt is reserved"},
+		"no approval key":           {"{kind: approval}", "nodes.a.params.approval_key: is missing: write the key that a signal sets, such as decision"},
+		"an empty key":              {"{kind: wait_event, params: {signal_key: ''}}", "nodes.a.params.signal_key: is missing: write the key that a signal sets, such as decision"},
+		"params as a key":           {"{kind: approval, params: {approval_key: $params}}", `nodes.a.params.approval_key: "$params" is no reference: write the key that a signal sets, such as decision, or a reference to it, such as $params.key`},
+		"all of shared":             {"{kind: approval, params: {approval_key: $shared.}}", "nodes.a.params.approval_key: key is missing: say which key of shared the signal sets"},
+		"an element":                {"{kind: approval, params: {approval_key: '[0]'}}", `nodes.a.params.approval_key: "[0]" is an element of a list, which no signal sets: write a key`},
+		"an element in shared":      {"{kind: wait_event, params: {signal_key: '$shared.a[0].b'}}", `nodes.a.params.signal_key: "$shared.a[0].b" is an element of a list, which no signal sets: write a key`},
+		"a path with a gap":         {"{kind: wait_event, params: {signal_key: a..b}}", `nodes.a.params.signal_key: key "a..b" has an empty part: dots stand between the keys of a path`},
+		"the engine's key":          {"{kind: wait_event, params: {signal_key: _rt}}", "nodes.a.params.signal_key: key _rt belongs to the engine: choose another one"},
+		"a delay from nowhere":      {"{kind: timer, params: {delay_ms: $later}}", `nodes.a.params.delay_ms: "$later" is no reference`},
+		"a parallel of nothing":     {"{kind: parallel}", "nodes.a.params.services: is missing: write parallel_services or parallel_execs, or a reference to a list, such as $params.services"},
+		"a branch that is a number": {"{kind: parallel, params: {services: [s, 5]}}", "nodes.a.params.services[1]: must be the name of a service, is a number"},
+		"services that are no list": {"{kind: parallel, params: {services: s}}", "nodes.a.params.services: must be a list of services, or a reference to one such as $params.services"},
 		"a wait for a number":       {"{kind: wait_event, params: {signal_key: 5}}", "nodes.a.params.signal_key: must be a string, is a number"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -256,10 +268,8 @@ func TestWhatIsProbablyAMistakeIsAWarning(t *testing.T) {
 	}{
 		"no service":        {"{}", "nodes.a.service: is missing: no worker can be found for this"},
 		"an empty node":     {"", "nodes.a.service: is missing: no worker can be found for this"},
-		"a literal signal":  {"{kind: wait_event, params: {signal_key: done}}", `nodes.a.params.signal_key: "done" is read as $shared.done`},
-		"no approval key":   {"{kind: approval}", "nodes.a.params.approval_key: is missing: every task has to bring it"},
 		"a text as a delay": {`{kind: timer, params: {delay_ms: "5"}}`, "nodes.a.params.delay_ms: must be a number, is a string: it counts as 0"},
-		"a strange mode":    {"{kind: parallel, parallel_mode: fast}", `nodes.a.parallel_mode: unknown word "fast": units run one after the other; write concurrent or sequential`},
+		"a strange mode":    {"{kind: parallel, parallel_services: [s], parallel_mode: fast}", `nodes.a.parallel_mode: unknown word "fast": units run one after the other; write concurrent or sequential`},
 		"a strange ref":     {"{service: s, prep: {input_key: $param.x}}", `nodes.a.prep.input_key: "$param.x" is no reference but a text: references begin with $params., $shared. or $input`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -82,8 +82,8 @@ func TestAReferenceToAnInputThatIsNotDeclaredIsAProblemWithItsPlace(t *testing.T
 			`3:52: nodes.a.params.signal_key: "$params.amuont"` + amuont},
 		"concurrency: {limit: 1, key: $params.amuont}\nstart: a\nnodes: {a: {service: s, rate: {limit: 1, per: 1s, key: $run.amuont}}}": {
 			`2:30: concurrency.key: "$params.amuont"` + amuont, `4:56: nodes.a.rate.key: "$run.amuont"` + amuont},
-		"start: a\nnodes: {a: {kind: parallel}}": {
-			`3:9: nodes.a: "$params.services" leads nowhere: services is not declared among the inputs: there is amount, to, rows`},
+		"start: a\nnodes: {a: {kind: parallel, params: {services: $params.services}}}": {
+			`3:48: nodes.a.params.services: "$params.services" leads nowhere: services is not declared among the inputs: there is amount, to, rows`},
 		"start: a\nnodes: {a: {kind: subflow, params: {own: 1}, subflow: {start: b, nodes: {b: {service: s, prep: {input_map: {x: $params.own, y: $params.amuont}}}}}}}": {
 			`3:128: nodes.a.subflow.nodes.b.prep.input_map.y: "$params.amuont"` + amuont},
 		"start: a\nnodes: {a: {kind: subflow, flow: {inputs: {own: int}, start: b, nodes: {b: {service: s, prep: {input_map: {x: $params.own, y: $params.amount}}}}}}}": {

@@ -17,7 +17,6 @@ func TestWhatIsWrittenFoldedMeansTheSame(t *testing.T) {
 		"{kind: timer, delay: 3s}": "{kind: timer, params: {delay_ms: 3000}}",
 		"{kind: wait_event, signal: {key: $shared.go, timeout: 5s}}":                 "{kind: wait_event, params: {signal_key: $shared.go, timeout_ms: 5000}}",
 		"{kind: approval, signal: {key: $shared.go}}":                                "{kind: approval, params: {approval_key: $shared.go}}",
-		"{kind: wait_event, signal: {timeout: 5s}}":                                  "{kind: wait_event, params: {timeout_ms: 5000}}",
 		"{kind: wait_event, params: {signal_key: $shared.x}, signal: {timeout: 5s}}": "{kind: wait_event, params: {signal_key: $shared.x, timeout_ms: 5000}}",
 	} {
 		for where, definition := range map[string]string{

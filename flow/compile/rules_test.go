@@ -365,7 +365,6 @@ func TestEveryRuleOfDagModeSaysWhatWhereAndWhatToDo(t *testing.T) {
 			`7:27: nodes.e.signal: is for a wait_event or an approval`,
 			`8:27: nodes.t.delay: a number has no unit here: write for example 30s or 250ms`,
 			`9:39: nodes.w.signal.key: says the same as params.signal_key: give one of them`,
-			`9:64: warning: nodes.w.params.signal_key: "x" is read as $shared.x`,
 		}},
 		{"profile: pgflow\nsteps: {}\nnodes: {a: {maxAttempts: 2, baseDelay: 1, ifNot: {}, whenExhausted: skip, dependsOn: []}}", []string{
 			`2:1: warning: steps: unknown field, ignored: did you mean nodes?`,

@@ -1,6 +1,8 @@
 package compile_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -161,4 +163,59 @@ func TestWhatWasProbablyNotMeantIsAWarning(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, tt.want, warningsOf(tt.text)) })
 	}
+}
+
+func TestALoopWithoutAnyPauseIsAWarning(t *testing.T) {
+	const back = "edges: [{from: a, action: default, to: b}, {from: b, action: default, to: a}]"
+	for nodes, loops := range map[string]bool{
+		"a: {kind: choice}, b: {kind: choice}":                                                                                true,
+		"a: {kind: choice}, b: {kind: timer, params: {delay_ms: 0}}":                                                          true,
+		"a: {kind: choice}, b: {kind: subflow, subflow: {start: c, nodes: {c: {kind: choice}}}}":                              true,
+		"a: {kind: choice}, b: {kind: timer, params: {delay_ms: 5}}":                                                          false,
+		"a: {kind: choice}, b: {kind: timer, params: {delay_ms: $params.wait}}":                                               false,
+		"a: {kind: choice}, b: {kind: approval, params: {approval_key: ok}}":                                                  false,
+		"a: {kind: choice}, b: {kind: wait_event, params: {signal_key: ok}}":                                                  false,
+		"a: {kind: choice}, b: {service: s}":                                                                                  false,
+		"a: {kind: choice}, b: {kind: subflow, subflow: {start: c, nodes: {c: {service: s}}}}":                                false,
+		"a: {kind: choice}, b: {kind: subflow, flow: {nodes: {c: {service: s}}}}":                                             false,
+		"a: {kind: choice}, b: {kind: subflow, subflow: {start: c, nodes: {c: {kind: wait_event, params: {signal_key: x}}}}}": false,
+	} {
+		var want []string
+		if loops {
+			want = []string{`2:9: warning: nodes.a: the loop a → b → a has no work, wait or timer in it: a task that goes round it fails after 10000 steps`}
+		}
+		require.Equal(t, want, slices.DeleteFunc(told(t, "start: a\nnodes: {"+nodes+"}\n"+back), func(p string) bool { return !strings.Contains(p, "loop") && !strings.Contains(p, "error") }), nodes)
+	}
+}
+
+func TestWhatATaskMayChangeInAFlowOfPocketFlowIsAWarning(t *testing.T) {
+	const wins, unless = "in profile pocketflow a task's param ", ": write profile: troupe, or declare inputs without it"
+	definition := `start: a
+nodes:
+  a: {kind: approval, params: {approval_key: $shared.ok}}
+  w: {kind: wait_event, params: {signal_key: $shared.go, timeout_ms: 5}}
+  t: {kind: timer, params: {delay_ms: 5}}
+  p: {kind: parallel, params: {services: [s]}}
+  q: {kind: parallel, parallel_services: [s]}
+edges: [{from: a, action: default, to: w}, {from: w, action: default, to: t}, {from: t, action: default, to: p}, {from: p, action: default, to: q}]
+`
+	require.Equal(t, []string{
+		"4:46: warning: nodes.a.params.approval_key: " + wins + "approval_key wins over this and decides what approves, also without a person" + unless,
+		"5:46: warning: nodes.w.params.signal_key: " + wins + "signal_key wins over this and decides what ends the wait" + unless,
+		"5:70: warning: nodes.w.params.timeout_ms: " + wins + "timeout_ms wins over this and decides how long it waits" + unless,
+		"6:39: warning: nodes.t.params.delay_ms: " + wins + "delay_ms wins over this and decides how long the timer waits" + unless,
+		"7:32: warning: nodes.p.params.services: " + wins + "services wins over this and decides which services are called" + unless,
+	}, told(t, "profile: pocketflow\n"+definition))
+	require.Empty(t, told(t, definition), "elsewhere the node wins")
+	require.Empty(t, told(t, "profile: pocketflow\ninputs: {amount: int}\n"+definition), "inputs name all that a task may bring")
+}
+
+func TestANodeThatWritesWhatAnotherOneWaitsForIsAWarning(t *testing.T) {
+	require.Equal(t, []string{
+		`3:38: warning: nodes.a.post.output_key: the key "decision" is what node "ask" waits for, which only a signal or an answer sets: what a node writes there ends no wait`,
+	}, told(t, `start: a
+nodes:
+  a: {service: s, post: {output_key: decision}}
+  ask: {kind: approval, params: {approval_key: $shared.decision.legal}, post: {output_key: decision}}
+edges: [{from: a, action: default, to: ask}]`))
 }

@@ -62,7 +62,7 @@ const queued = `
 start: pay
 nodes:
   pay: {exec_type: queue, service: bank}
-  ok: {kind: approval}
+  ok: {kind: approval, params: {approval_key: ok}}
 edges: [{from: pay, action: default, to: ok}]
 `
 

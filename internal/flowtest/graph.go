@@ -17,6 +17,7 @@ func RandomDefinition(d Dice) string {
 		flow = RandomDag(d, 0)
 	} else {
 		flow["on_error"] = OneOf(d, "on_error", "follow", "follow", "follow", "follow", "follow", "fail", "")
+		flow["profile"] = OneOf(d, "profile", "troupe", "troupe", "pocketflow")
 	}
 	randomFinally(d, flow)
 	if Chance(d, 10) {
@@ -111,7 +112,9 @@ func randomParallel(d Dice, n Object) {
 	case 1:
 		n["parallel_execs"] = []Object{{"service": "mul", "params": Object{"mul": 3}}, {"service": "boom", "exec_type": "queue"}, {"service": "third"}}
 	case 2:
-		n["params"] = Object{"services": []any{"echo", 1, "params"}}
+		n["params"] = Object{"services": []any{"echo", "third", "params"}}
+	case 3:
+		n["params"] = Object{"services": OneOf(d, "services", "$params.list", "$shared.out")}
 	}
 }
 
@@ -119,9 +122,9 @@ func randomWait(d Dice, kind flow.Kind, n Object) {
 	params := Object{}
 	switch kind {
 	case flow.KindTimer:
-		params["delay_ms"] = OneOf[any](d, "delay", 0, 200, "x")
+		params["delay_ms"] = OneOf[any](d, "delay", 0, 200, "x", "$params.val", "$params.text")
 	case flow.KindWaitEvent:
-		params["signal_key"] = OneOf(d, "signal", "$shared.flag", "flag", "$params.text", "")
+		params["signal_key"] = OneOf(d, "signal", "$shared.flag", "flag", "$params.text", "$shared.flag.x")
 		params["timeout_ms"] = OneOf(d, "timeout", 0, 300)
 		n["failure_strategy"] = OneOf(d, "strategy", "", "continue", "retry")
 	case flow.KindApproval:

@@ -1,0 +1,123 @@
+package compile
+
+import (
+	"encoding/json"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// waits checks the params that a node obeys itself, in a scope of a graph with profile pocketflow or any other.
+func (c *checker) waits(p *flow.PlanNode, s *scopeSource, at *define.Place) {
+	c.misspelled(p, at.Key("params"))
+	if p.Kind == flow.KindApproval {
+		c.question(p.Params, at.Key("params"))
+	}
+	if s != nil && s.pocketflow {
+		c.pocketflowControls(p, s.flat(), at)
+		c.pocketflowRefs(p, p.Params, at)
+		return
+	}
+	for _, name := range p.Controls() {
+		c.control(p, name, at.Key("params").Key(name))
+	}
+}
+
+// control checks one param that only the node itself says: a value, or a reference to one.
+func (c *checker) control(p *flow.PlanNode, name string, at *define.Place) {
+	raw, found := expr.Field(p.Params, name)
+	text, isText := expr.String(raw)
+	mode := flow.ModeGraph
+	if p.Dag != nil {
+		mode = flow.ModeDag
+	}
+	switch {
+	case name == signalKeys[p.Kind]:
+		c.waitKey(text, found && !isText, raw, mode, at)
+	case name == "services":
+		c.services(raw, found, at)
+	case !isText || !referenceLike(text):
+		c.numberParam(name, p.Params, at)
+		return
+	case !flow.IsControlRef(text, mode):
+		c.Errorf(at, "%.80q is no reference", text)
+	}
+	c.controlRef(text, mode, at)
+}
+
+// referenceLike reports whether a text is meant to be a reference.
+func referenceLike(text string) bool { return text != "" && text[0] == '$' }
+
+// waitKey refuses a key that no signal and no answer can set.
+func (c *checker) waitKey(text string, other bool, raw json.RawMessage, mode flow.Mode, at *define.Place) {
+	if other {
+		c.Errorf(at, "must be a string, is %s", expr.KindOf(raw))
+		return
+	}
+	if _, _, err := flow.ReadWaitKey(text, mode); err != nil {
+		c.Errorf(at, "%s", err)
+	}
+}
+
+// services checks the branches of a parallel that lists none elsewhere.
+func (c *checker) services(raw json.RawMessage, found bool, at *define.Place) {
+	text, isText := expr.String(raw)
+	elements, isList := expr.Elements(raw)
+	switch {
+	case !found:
+		c.Errorf(at, "is missing: write parallel_services or parallel_execs, or a reference to a list, such as $params.services")
+	case isText && !flow.IsControlRef(text, flow.ModeGraph), !isText && !isList:
+		c.Errorf(at, "must be a list of services, or a reference to one such as $params.services")
+	}
+	for i, e := range elements {
+		if _, isText := expr.String(e); !isText {
+			c.Errorf(at.Index(i), "must be the name of a service, is %s", expr.KindOf(e))
+		}
+	}
+}
+
+// controlRef checks a reference to what a task is started with. It looks past the node's own params.
+func (c *checker) controlRef(text string, mode flow.Mode, at *define.Place) {
+	if !referenceLike(text) {
+		return
+	}
+	if mode == flow.ModeGraph {
+		c.intoParams(text, nil, at)
+	} else if path, ok := flow.RunPath(text); ok {
+		c.intoRun(text, path, at)
+	}
+}
+
+// pocketflowControls warns where the params of a task decide what a node obeys: with profile pocketflow they win over the node's.
+func (c *checker) pocketflowControls(p *flow.PlanNode, flat bool, at *define.Place) {
+	for _, name := range p.Controls() {
+		at := at.Key("params").Key(name)
+		raw, found := expr.Field(p.Params, name)
+		text, isText := expr.String(raw)
+		switch wait := name == signalKeys[p.Kind]; {
+		case wait && !found:
+			c.Warnf(at, "is missing: every task has to bring it")
+		case wait && !isText:
+			c.Errorf(at, "must be a string, is %s", expr.KindOf(raw))
+		case wait && expr.ParseRef(text).Literal():
+			c.Warnf(at, "%.80q is read as $shared.%.80s", text, text)
+		case !wait && name != "services":
+			c.numberParam(name, p.Params, at)
+		}
+		if (found || name == "timeout_ms" || name == "services") && !(flat && found) && c.mayBring(name) {
+			c.Warnf(at, "in profile pocketflow a task's param %s wins over this and decides %s: write profile: troupe, or declare inputs without it", name, obeyed[name])
+		}
+	}
+}
+
+// obeyed says what control params decide.
+var obeyed = map[string]string{
+	"delay_ms": "how long the timer waits", "timeout_ms": "how long it waits", "signal_key": "what ends the wait", "approval_key": "what approves, also without a person",
+	"services": "which services are called",
+}
+
+// mayBring reports whether a task may be started with a param of the name.
+func (c *checker) mayBring(name string) bool {
+	return c.given.inputs == nil || c.given.inputs.Reaches([]string{name}) == ""
+}

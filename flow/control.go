@@ -1,0 +1,154 @@
+package flow
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// Control params are those that a node obeys itself: how long it waits, for which key, and which branches it has. Only the node says
+// them, by a value or by a reference; what a task or a scope is started with never does. With profile pocketflow the task's win, as all of its params do.
+const (
+	paramDelay    = "delay_ms"
+	paramTimeout  = "timeout_ms"
+	paramSignal   = "signal_key"
+	paramApproval = "approval_key"
+	paramServices = "services"
+)
+
+// controls are the control params of each kind.
+var controls = map[Kind][]string{
+	KindTimer:     {paramDelay},
+	KindWaitEvent: {paramSignal, paramTimeout},
+	KindApproval:  {paramApproval},
+	KindParallel:  {paramServices},
+}
+
+// Controls returns the names of the params that the node obeys itself. A parallel that lists its branches has none.
+func (n *PlanNode) Controls() []string {
+	if n.Kind == KindParallel && len(n.Each.Branches) > 0 {
+		return nil
+	}
+	return controls[n.Kind]
+}
+
+// withControls returns a step's params with its control params as the node says them, and what is wrong with these. A wait's key is
+// there without what refers to shared.
+func (sc *Scope) withControls(n *PlanNode, params, input json.RawMessage) (json.RawMessage, error) {
+	names := n.Controls()
+	if len(names) == 0 || sc.Plan.Pocketflow {
+		return params, nil
+	}
+	params = without(params, names)
+	var wrong error
+	for _, name := range names {
+		raw, there := expr.Field(n.Params, name)
+		if !there && awaitedParams[n.Kind] != name {
+			continue
+		}
+		v, err := sc.control(n, name, raw, input)
+		if err != nil {
+			wrong = Errorf(Invalid, "params.%s: %s", name, err)
+			if !there {
+				wrong = Errorf(Invalid, "params.%s %s", name, err)
+			}
+			continue
+		}
+		params = expr.Merge(params, fieldOf(name, v))
+	}
+	return params, wrong
+}
+
+// control returns the value of one control param.
+func (sc *Scope) control(n *PlanNode, name string, raw, input json.RawMessage) (json.RawMessage, error) {
+	text, isText := expr.String(raw)
+	if awaitedParams[n.Kind] == name {
+		key, err := sc.waitKey(n, text, input)
+		return expr.Quote(key), err
+	}
+	if !isText || !strings.HasPrefix(text, "$") {
+		return raw, nil
+	}
+	v, ok := sc.controlRef(n, text, input)
+	if !ok {
+		return nil, fmt.Errorf("%.80q is no reference", text)
+	}
+	v = sc.open(v)
+	switch kind := expr.KindOf(v); {
+	case name == paramServices && kind != expr.KindArray:
+		return nil, fmt.Errorf("%.80s must be a list of services, is %s", text, describe(v))
+	case name == paramServices:
+		return v, checkServices(text, v)
+	case name != paramServices && kind != expr.KindNumber:
+		return nil, fmt.Errorf("%.80s must be a number of milliseconds, is %s", text, describe(v))
+	}
+	return v, nil
+}
+
+// checkServices refuses a list with something that is no name of a service.
+func checkServices(text string, list json.RawMessage) error {
+	elements, _ := expr.Elements(list)
+	for i, e := range elements {
+		if _, isText := expr.String(e); !isText {
+			return fmt.Errorf("%.80s[%d] must be the name of a service, is %s", text, i, describe(e))
+		}
+	}
+	return nil
+}
+
+// controlRef returns the value that a control param refers to: $params is what the scope was given, without the node's own. False
+// means that the text is no reference.
+func (sc *Scope) controlRef(n *PlanNode, text string, input json.RawMessage) (json.RawMessage, bool) {
+	if n.Dag == nil {
+		ref := expr.ParseRef(text)
+		return orNull(ref.Resolve(sc.env(sc.Params, input))), !ref.Literal()
+	}
+	if path, ok := RunPath(text); ok {
+		return orNull(expr.PathIn(sc.open(sc.runOf(n)), path, sc.opener())), true
+	}
+	if strings.HasPrefix(text, sharedPrefix) {
+		return orNull(expr.ParseRef(text).Resolve(sc.env(nil, nil))), true
+	}
+	return nil, false
+}
+
+// RunPath returns the path of a dag's reference into the run's input.
+func RunPath(text string) (path string, ok bool) {
+	for _, prefix := range []string{"$run", "$params", "$input"} {
+		if path, ok := strings.CutPrefix(text, prefix); ok && (path == "" || path[0] == '.') {
+			return path, true
+		}
+	}
+	return "", false
+}
+
+// IsControlRef reports whether a control param of a node in a scope of the mode may refer to something by the text.
+func IsControlRef(text string, mode Mode) bool {
+	if mode == ModeGraph {
+		return strings.HasPrefix(text, "$") && !expr.ParseRef(text).Literal()
+	}
+	_, ok := RunPath(text)
+	return ok || strings.HasPrefix(text, sharedPrefix)
+}
+
+// without returns an object without some of its fields.
+func without(object json.RawMessage, names []string) json.RawMessage {
+	if !slices.ContainsFunc(names, func(name string) bool { _, there := expr.Field(object, name); return there }) {
+		return object
+	}
+	members, _ := expr.Members(object)
+	b := []byte{'{'}
+	for _, m := range members {
+		if slices.Contains(names, m.Key) {
+			continue
+		}
+		if len(b) > 1 {
+			b = append(b, ',')
+		}
+		b = append(append(expr.AppendQuote(b, m.Key), ':'), m.Value...)
+	}
+	return append(b, '}')
+}
