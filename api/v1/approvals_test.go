@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow"
 )
 
 const twoAsk = `{"mode":"dag","nodes":{
@@ -149,4 +150,41 @@ type withToken struct{ http.RoundTripper }
 func (w withToken) RoundTrip(r *http.Request) (*http.Response, error) {
 	r.Header.Set("Authorization", "Bearer secret")
 	return w.RoundTripper.RoundTrip(r)
+}
+
+// askAgain asks before each payment.
+const askAgain = `{"start":"next","nodes":{"next":{"kind":"choice"},"ask":{"kind":"approval","params":{"approval_key":"$shared.decision"}},
+	"pay":{"exec_type":"queue","service":"pay-again"}},"edges":[{"from":"next","action":"default","to":"ask"},{"from":"ask","action":"approved","to":"pay"},
+	{"from":"ask","action":"rejected","to":"next"},{"from":"pay","action":"default","to":"next"}]}`
+
+// opens waits for the open approval of a visit and returns its id.
+func (s *server) opens(task string, visit int) string {
+	found := s.until("/v1/approvals?q="+task, func(v obj) bool {
+		items := v["items"].([]any)
+		return len(items) == 1 && items[0].(obj)["visit"] == float64(visit)
+	})
+	return found["items"].([]any)[0].(obj)["id"].(string)
+}
+
+func TestEachVisitOfAnApprovalHasAnIDAndAnAnswerOfItsOwn(t *testing.T) {
+	onBothStores(t, func(s *server) {
+		task := s.call(201, "POST", "/v1/tasks", obj{"flow": s.publish(askAgain), "params": obj{"approval_key": "$params.z", "z": true}})["id"].(string)
+		first := s.opens(task, 1)
+		link := s.call(200, "POST", "/v1/approvals/"+first+"/link", obj{"name": "Bo"})["token"].(string)
+		require.Equal(t, true, s.call(200, "POST", "/v1/approve/"+first, obj{"action": "approved"}, "Troupe-Link", link)["counts"])
+		s.report("pay-again", flow.Report{})
+		second := s.opens(task, 2)
+		require.NotEqual(t, first, second)
+
+		again := s.call(200, "POST", "/v1/approve/"+first, obj{"action": "approved"}, "Troupe-Link", link)
+		require.Equal(t, []any{"answered", "Bo"}, []any{again["state"], again["by"]}, "the same click is told what it has done")
+		s.refused(401, "header.Troupe-Link", "POST", "/v1/approve/"+second, obj{"action": "approved"}, "Troupe-Link", link)
+		require.Equal(t, second, s.opens(task, 2), "and answers no later question")
+
+		s.call(200, "POST", "/v1/approvals/"+second, obj{"action": "rejected"})
+		s.opens(task, 3)
+		s.call(200, "POST", "/v1/tasks/"+task+"/signal", obj{"key": "decision", "value": true})
+		s.report("pay-again", flow.Report{})
+		s.opens(task, 4)
+	})
 }
