@@ -44,7 +44,8 @@ type shadow struct {
 	owed     []owed                    // what is to be undone if the task does not complete, the last one first
 	again    *again
 	permits  []permit
-	abroad   bool // it has waited for work abroad
+	taken    map[string]bool // signals, by the node and their number
+	abroad   bool            // it has waited for work abroad
 }
 
 func newChecker(w *world) *checker {
@@ -60,7 +61,7 @@ func (c *checker) written(incarnation string, commit *persistence.Commit) {
 	if t == nil || t.gone && commit.Create != nil { // a key may be used again while its flow is being deleted
 		plan := c.plans[commit.Create.VersionID]
 		t = &shadow{state: flow.NewState(commit.Task, plan), requests: map[string]flow.EventType{}, tokens: map[string]bool{},
-			attempts: map[flow.Address]bool{}, begun: map[flow.Address]bool{}, working: map[flow.Address]bool{}, lost: map[flow.Address]int{}, again: newAgain(plan)}
+			attempts: map[flow.Address]bool{}, begun: map[flow.Address]bool{}, working: map[flow.Address]bool{}, lost: map[flow.Address]int{}, again: newAgain(plan), taken: map[string]bool{}}
 		c.tasks[commit.Task] = t
 		if c.timetable != nil && commit.Create.VersionID == timetableVersion {
 			c.timetable.begins(commit)
@@ -102,6 +103,7 @@ func (c *checker) row(incarnation string, t *shadow, commit *persistence.Commit)
 			c.passed(commit.Task, e)
 		}
 		c.inTime(t, e)
+		c.takenOnce(t, e)
 		if err := t.event(e); err != nil {
 			c.w.fail("task %s, row %d: %v", commit.Task, commit.Seq, err)
 		}
@@ -112,16 +114,22 @@ func (c *checker) row(incarnation string, t *shadow, commit *persistence.Commit)
 // late is how long after its time a timer may end, when nothing goes wrong but a member is replaced.
 const late = 20 * time.Second
 
-// inTime checks that timers end after their time, and soon.
-func (c *checker) inTime(t *shadow, e *flow.Event) {
-	sc := t.state.Scope(e.Scope)
-	if e.Type != flow.StepEnded || sc == nil {
+// takenOnce checks that no signal ends two visits of a node.
+func (c *checker) takenOnce(t *shadow, e *flow.Event) {
+	st := t.ending(e)
+	if st == nil || st.Signal == nil {
 		return
 	}
-	st := sc.Step
-	if n := sc.Plan.Nodes[e.Node]; sc.Plan.Mode() == flow.ModeDag && n != nil {
-		st = sc.Nodes[n.Dag.Index].Step
+	by := fmt.Sprint(e.Node, " ", st.Signal.Number)
+	if t.taken[by] {
+		c.w.fail("task %s: signal %d has ended an earlier visit of %s already", t.state.Task, st.Signal.Number, e.Address())
 	}
+	t.taken[by] = true
+}
+
+// inTime checks that timers end after their time, and soon.
+func (c *checker) inTime(t *shadow, e *flow.Event) {
+	st := t.ending(e)
 	if st == nil || st.Node.Kind != flow.KindTimer {
 		return
 	}
@@ -129,6 +137,18 @@ func (c *checker) inTime(t *shadow, e *flow.Event) {
 	if after < 0 || after > late && c.w.weather.calmAt == 0 {
 		c.w.fail("task %s: timer %s ends %s after its time", t.state.Task, e.Address(), after)
 	}
+}
+
+// ending returns the step that an event ends; nil if it ends none that has begun.
+func (t *shadow) ending(e *flow.Event) *flow.Step {
+	sc := t.state.Scope(e.Scope)
+	if e.Type != flow.StepEnded || sc == nil {
+		return nil
+	}
+	if n := sc.Plan.Nodes[e.Node]; sc.Plan.Mode() == flow.ModeDag && n != nil {
+		return sc.Nodes[n.Dag.Index].Step
+	}
+	return sc.Step
 }
 
 // event is added to what is known of a task.

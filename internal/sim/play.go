@@ -338,9 +338,28 @@ func (w *writer) loop() scene {
 	again := w.node(object{"kind": "choice", "choice_cases": []object{
 		{"action": "again", "expr": object{"lt": []any{"$shared." + count, 1 + w.rng.IntN(4)}}},
 	}})
-	w.edge(body, "default", again)
 	w.edge(again, "again", body)
+	if w.rng.IntN(3) > 0 {
+		w.edge(body, "default", again)
+		return scene{body, []string{again}}
+	}
+	ask := w.asks()
+	w.edge(body, "default", ask)
+	for _, action := range []string{"approved", "default"} {
+		w.edge(ask, action, again)
+	}
 	return scene{body, []string{again}}
+}
+
+// asks is a step that is asked in each round of a loop, and takes another signal each time.
+func (w *writer) asks() string {
+	w.names++
+	key := fmt.Sprint("signal", w.names)
+	w.play.signals[key] = json.RawMessage(pick(w.rng, `true`, `{"by":"somebody"}`, `7`))
+	if w.rng.IntN(2) == 0 {
+		return w.node(object{"kind": "wait_event", "params": object{"signal_key": key}})
+	}
+	return w.node(object{"kind": "approval", "params": object{"approval_key": "$shared." + key}})
 }
 
 func (w *writer) choice() scene {

@@ -75,6 +75,9 @@ func alone(p *play, plan *flow.Plan, limits flow.Limits) (*flow.State, error) {
 			signals = signals[1:]
 		case len(units) > 0:
 			next = p.finish(units[0], appended)
+		case len(p.unheard(r.state)) > 0:
+			key := p.unheard(r.state)[0]
+			next = flow.Signal{Key: key, Value: p.signals[key]}
 		case len(r.alarms) > 0:
 			r.ring()
 		default:
@@ -91,6 +94,28 @@ func alone(p *play, plan *flow.Plan, limits flow.Limits) (*flow.State, error) {
 		return nil, fmt.Errorf("the core alone did %+v again, which was done", did)
 	}
 	return r.state, nil
+}
+
+// unheard returns the keys of signals that were sent and that steps wait for again: each visit takes another one.
+func (p *play) unheard(s *flow.State) (keys []string) {
+	var look func(sc *flow.Scope)
+	look = func(sc *flow.Scope) {
+		for _, st := range sc.Active() {
+			if key := st.AwaitedKey(); len(p.signals[key]) > 0 && st.Signal == nil {
+				keys = append(keys, key)
+			}
+			if st.Child != nil {
+				look(st.Child)
+			}
+		}
+	}
+	if !s.Status.Ended() {
+		look(s.Root)
+		if s.Closing != nil {
+			look(s.Closing.Scope)
+		}
+	}
+	return keys
 }
 
 func (r *reference) do(c flow.Command) error {

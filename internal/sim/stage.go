@@ -206,7 +206,7 @@ func (st *stage) addUser(i int, p *play) {
 	}
 	st.check.plans[version] = plan
 	st.store.versions[version] = persistence.Version{ID: version, FlowID: fmt.Sprint("flow-", i), Number: 1, Status: "published", Definition: p.definition}
-	st.users = append(st.users, &user{stage: st, name: fmt.Sprint("user-", i), play: p, version: version})
+	st.users = append(st.users, &user{stage: st, name: fmt.Sprint("user-", i), play: p, version: version, sent: map[string]bool{}})
 }
 
 // limitsOf are those of the next member. Of what is there already, all goes on.

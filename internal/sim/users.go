@@ -23,6 +23,7 @@ type user struct {
 	forced  bool // what compensates may have been cut short
 	done    bool // the task has ended for good
 	ended   bool
+	sent    map[string]bool
 	pending int // helpers that are still at it
 }
 
@@ -34,7 +35,11 @@ func (u *user) live() {
 		u.help(func() {
 			u.w.sleep(u.w.upTo(12 * time.Second))
 			u.insist(flow.Signal{Key: key, Value: u.play.signals[key]})
+			u.sent[key] = true
 		})
+	}
+	if len(u.play.signals) > 0 {
+		u.help(u.signalAgain)
 	}
 	if u.w.chance(300) {
 		u.help(u.pauseAndResume)
@@ -61,6 +66,22 @@ func (u *user) live() {
 	}
 	u.w.park(func() bool { return u.pending == 0 })
 	u.ended = true
+}
+
+// signalAgain sends the signals again that steps wait for in another visit.
+func (u *user) signalAgain() {
+	for !u.done {
+		u.w.sleep(500*time.Millisecond + u.w.upTo(time.Second))
+		t := u.check.tasks[u.task]
+		if t == nil || u.done {
+			continue
+		}
+		for _, key := range u.play.unheard(t.state) {
+			if u.sent[key] {
+				u.insist(flow.Signal{Key: key, Value: u.play.signals[key]})
+			}
+		}
+	}
 }
 
 func (u *user) help(f func()) {
