@@ -19,8 +19,20 @@ func (c *checker) waits(p *flow.PlanNode, s *scopeSource, at *define.Place) {
 		c.pocketflowRefs(p, p.Params, at)
 		return
 	}
+	c.constants(p, at.Key("params"))
 	for _, name := range p.Controls() {
 		c.control(p, name, at.Key("params").Key(name))
+	}
+}
+
+// constants warns of the params of a choice: they hide what a task brings, and nothing else reads them.
+func (c *checker) constants(p *flow.PlanNode, at *define.Place) {
+	if p.Kind != flow.KindChoice {
+		return
+	}
+	members, _ := expr.Members(p.Params)
+	for _, m := range members {
+		c.Warnf(at.Key(m.Key), "always wins over what a task brings: for a default declare it in the inputs of the flow")
 	}
 }
 

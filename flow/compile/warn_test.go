@@ -210,6 +210,12 @@ edges: [{from: a, action: default, to: w}, {from: w, action: default, to: t}, {f
 	require.Empty(t, told(t, "profile: pocketflow\ninputs: {amount: int}\n"+definition), "inputs name all that a task may bring")
 }
 
+func TestAParamOfAChoiceIsAWarning(t *testing.T) {
+	const choice = "start: a\nnodes: {a: {kind: choice, params: {size: 1}, choice_cases: [{action: x, expr: {gt: [$params.size, 2]}}], default_action: y}}"
+	require.Equal(t, []string{"2:35: warning: nodes.a.params.size: always wins over what a task brings: for a default declare it in the inputs of the flow"}, told(t, choice))
+	require.Empty(t, told(t, "profile: pocketflow\n"+choice))
+}
+
 func TestANodeThatWritesWhatAnotherOneWaitsForIsAWarning(t *testing.T) {
 	require.Equal(t, []string{
 		`3:38: warning: nodes.a.post.output_key: the key "decision" is what node "ask" waits for, which only a signal or an answer sets: what a node writes there ends no wait`,
