@@ -46,13 +46,13 @@ func (g *guard) stranger(r *http.Request) *wire.Problem {
 		why = problemOf(flow.Denied, "", "a client certificate is needed, of an authority that this server trusts", "show one (--client-cert, --client-key)")
 	case !g.knowsHost(r):
 		why = problemOf(flow.Denied, "header.Host", "the host "+clip(r.Host)+" is not served here",
-			"use localhost or the address this server listens on, or allow the host in its configuration")
+			"use localhost or the address this server listens on, or start the server with --allow-host")
 	case !g.knowsOrigin(r):
 		why = problemOf(flow.Denied, "header.Origin", "requests from the origin "+clip(r.Header.Get("Origin"))+" are refused",
-			"allow the origin in the server's configuration")
+			"start the server with --allow-origin")
 	case !g.knowsSite(r):
 		why = problemOf(flow.Denied, "header.Sec-Fetch-Site", "requests of pages of other sites are refused",
-			"allow the page's origin in the server's configuration, and have it ask in mode cors")
+			"start the server with --allow-origin for the page's origin, and have it ask in mode cors")
 	default:
 		return nil
 	}

@@ -404,7 +404,7 @@ func (d *decider) retryTask(cmd RetryTask) error {
 	case d.s.Status != TaskFailed:
 		return Errorf(Conflict, "the task is %s: only a failed one can be retried", d.s.Status)
 	case c != nil && len(c.Undone) > 0 && (!d.s.Root.mode.redoes() || slices.ContainsFunc(c.Undone, func(u Undo) bool { return u.Scope != "" })):
-		return Errorf(Conflict, "the task has undone what it did: start a new one")
+		return Errorf(Conflict, "the task has undone what it did: rerun it, which starts a new one with the same params")
 	}
 	if err := d.s.retriable(cmd.Node); err != nil {
 		return err

@@ -15,7 +15,7 @@ func (s *State) retriable(key string) error {
 	case n == nil:
 		return errNoStep(key)
 	case s.Closing != nil && len(s.Closing.Undone) > 0:
-		return Errorf(Conflict, "the task has undone what it did: retry all of it, or start a new one")
+		return Errorf(Conflict, "the task has undone what it did: retry all of it, or rerun it, which starts a new one")
 	case s.Root.node(n).Status() == StepCompleted || s.Root.node(n).Status() == StepSkipped:
 		return Errorf(Conflict, "step %.80q is %s: only one that failed can be retried", key, s.Root.node(n).Status())
 	}

@@ -136,21 +136,27 @@ func printSlots(a *app, slots *wire.Slots) error {
 
 // timing are the flags that say when a schedule fires.
 type timing struct {
-	Cron     string        `xor:"when" placeholder:"EXPRESSION" help:"Minute, hour, day of the month, month and weekday, such as '30 2 * * mon-fri'; with seconds a sixth field in front; or @hourly, @daily, @weekly, @monthly, @yearly."`
-	Every    time.Duration `xor:"when" placeholder:"DURATION" help:"A slot each such time, such as 15m."`
-	Timezone string        `placeholder:"ZONE" help:"Of the expression, such as Europe/Berlin; UTC by default."`
-	DST      string        `name:"dst" placeholder:"WORDS" help:"What becomes of times that come twice (once, twice) and of those that do not exist (skip, shift) when the clock is put back or forward, such as once,shift; by default what suits the expression."`
-	Jitter   time.Duration `placeholder:"DURATION" help:"How much later than its slot a task may begin."`
-	Start    zonedTime     `placeholder:"TIME" help:"No slot is before it (RFC 3339, or a date in the time zone)."`
-	End      zonedTime     `placeholder:"TIME" help:"All slots are before it (RFC 3339, or a date in the time zone)."`
+	Cron     string         `xor:"when" placeholder:"EXPRESSION" help:"Minute, hour, day of the month, month and weekday, such as '30 2 * * mon-fri'; with seconds a sixth field in front; or @hourly, @daily, @weekly, @monthly, @yearly."`
+	Every    *time.Duration `xor:"when" placeholder:"DURATION" help:"A slot each such time, such as 15m."`
+	Timezone string         `placeholder:"ZONE" help:"Of the expression, such as Europe/Berlin; UTC by default."`
+	DST      string         `name:"dst" placeholder:"WORDS" help:"What becomes of times that come twice (once, twice) and of those that do not exist (skip, shift) when the clock is put back or forward, such as once,shift; by default what suits the expression."`
+	Jitter   time.Duration  `placeholder:"DURATION" help:"How much later than its slot a task may begin."`
+	Start    zonedTime      `placeholder:"TIME" help:"No slot is before it (RFC 3339, or a date in the time zone)."`
+	End      zonedTime      `placeholder:"TIME" help:"All slots are before it (RFC 3339, or a date in the time zone)."`
 }
 
 func (t *timing) spec(a *app) (spec wire.ScheduleSpec, err error) {
+	every := ""
+	if t.Every != nil {
+		if every = t.Every.String(); *t.Every <= 0 {
+			return spec, usagef("--every %s is no time between slots: write one of 1s or more, such as 15m", every)
+		}
+	}
 	times, err := a.inZone(t.Timezone, zonedFlag{"start", t.Start}, zonedFlag{"end", t.End})
 	if err != nil {
 		return spec, err
 	}
-	return wire.ScheduleSpec{Cron: t.Cron, Every: durationText(t.Every), Timezone: t.Timezone, DST: t.DST, Jitter: durationText(t.Jitter),
+	return wire.ScheduleSpec{Cron: t.Cron, Every: every, Timezone: t.Timezone, DST: t.DST, Jitter: durationText(t.Jitter),
 		Start: wire.Time{Time: times[0]}, End: wire.Time{Time: times[1]}}, nil
 }
 
@@ -321,7 +327,7 @@ func (c *scheduleNextCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	said := c.Cron != "" || c.Every != 0
+	said := c.Cron != "" || c.Every != nil
 	if said == (c.Schedule != "") {
 		return usagef("name a schedule, or say --cron or --every")
 	}

@@ -66,6 +66,12 @@ func TestTheNextSlotsOfAnExpressionAreTold(t *testing.T) {
 	require.Equal(t, 1, got.code)
 	require.Contains(t, got.stderr, `the hour "25" is none: write 0 to 23 (body.cron)`)
 	require.Equal(t, 2, call(t, append([]string{"schedule", "next"}, at...)...).code)
+	for _, none := range []string{"0", "0s", "0m"} {
+		got = call(t, append([]string{"schedule", "set", "x", "--flow", "double", "--every", none}, at...)...)
+		require.NotZero(t, got.code)
+		require.Contains(t, got.stderr, "--every")
+		require.Contains(t, got.stderr, "15m")
+	}
 }
 
 func TestDatesWithoutAZoneAreThoseOfTheSchedule(t *testing.T) {

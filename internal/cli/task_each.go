@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,7 +36,7 @@ func (c *taskStartCmd) startEach(ctx context.Context, a *app, server *client.Cli
 		return err
 	}
 	defer file.Close()
-	e := &eacher{taskStartCmd: c, app: a, server: server, values: json.NewDecoder(file)}
+	e := &eacher{taskStartCmd: c, app: a, server: server, values: json.NewDecoder(withoutMark(file))}
 	if e.labels, err = c.labels(); err != nil {
 		return err
 	}
@@ -55,6 +56,15 @@ func (c *taskStartCmd) startEach(ctx context.Context, a *app, server *client.Cli
 		return errFailed
 	}
 	return nil
+}
+
+// withoutMark returns a file without the byte order mark that some editors begin it with.
+func withoutMark(file io.Reader) io.Reader {
+	r := bufio.NewReader(file)
+	if mark, _ := r.Peek(3); string(mark) == "\ufeff" {
+		_, _ = r.Discard(len(mark)) // it is buffered
+	}
+	return r
 }
 
 // next reads what one request starts.
