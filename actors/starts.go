@@ -15,7 +15,6 @@ import (
 
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/flow/expr"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -140,11 +139,11 @@ func bodyHash(n engine.NewTask) string {
 		return ""
 	}
 	h := sha256.New()
-	fmt.Fprintf(h, "%s\n", expr.Canonical(paramsOr(n.Params)))
+	fmt.Fprintf(h, "%s\n", flow.CanonicalJSON(paramsOr(n.Params)))
 	if n.Fork != "" {
 		fmt.Fprintf(h, "%q %q %d %t\n", n.Fork, n.ForkNode, n.ForkRow, n.Anew)
 		for _, k := range slices.Sorted(maps.Keys(n.Shared)) {
-			fmt.Fprintf(h, "%q: %s\n", k, expr.Canonical(n.Shared[k]))
+			fmt.Fprintf(h, "%q: %s\n", k, flow.CanonicalJSON(n.Shared[k]))
 		}
 	}
 	for _, k := range slices.Sorted(maps.Keys(n.Labels)) {

@@ -115,6 +115,9 @@ func Milliseconds(ms int64) time.Duration {
 // in is the time so many milliseconds from now.
 func (d *decider) in(ms int64) int64 { return d.env.Now + min(max(ms, 0), MaxDelay) }
 
+// CanonicalJSON returns a text that all spellings of a JSON value share, and no other value has; see expr.Canonical.
+func CanonicalJSON(v json.RawMessage) []byte { return expr.Canonical(v) }
+
 // NoText is what is wrong with a name that is not IsText.
 const NoText = "is not UTF-8 text, or holds the character U+0000: no store can keep it"
 

@@ -69,7 +69,7 @@ var (
 	inherited   = []string{"PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR"}
 	ofTheShell  = []string{"PWD", "OLDPWD", "SHLVL", "_"}
 	ofTheEngine = []string{"EXECUTION_ID", "ORK_ATTEMPT", "ORK_INPUT_JSON", "ORK_RUN_ID", "ORK_TASK_ID", "ORK_TASK_NAME", "ORK_WORKFLOW_NAME", "TRACEPARENT",
-		"TROUPE_ATTEMPT", "TROUPE_FAMILY", "TROUPE_FLOW", "TROUPE_JOB", "TROUPE_NODE", "TROUPE_TASK", "TROUPE_UNIT", "TROUPE_UNITS",
+		"TROUPE_ATTEMPT", "TROUPE_FAMILY", "TROUPE_FLOW", "TROUPE_JOB", "TROUPE_KEY", "TROUPE_NODE", "TROUPE_TASK", "TROUPE_UNIT", "TROUPE_UNITS",
 		"attempt", "command", "max_retries", "run_id", "task_index", "task_name", "timeout_seconds", "workflow_name"}
 )
 

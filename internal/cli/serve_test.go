@@ -231,7 +231,7 @@ nodes:
 	_, _ = background(t, "worker", "--server", url, "--log-level", "error",
 		"--exec", `shell=read line; case "$line" in *fail*) echo first >&2; echo "no luck" >&2; exit 3;; *) echo "{\"got\": $line}";; esac`)
 	got := call(t, "task", "start", "shell", "-p", "in=[1,2]", "--wait", "--server", url)
-	require.Regexp(t, `Result: +\{"got":\s*\{"input":\[1,2\],"params":\{.*"fixed":1.*\}\}\}`, got.stdout)
+	require.Regexp(t, `Result: +\{"got":\s*\{"input":\[1,2\],"params":\{.*"fixed":1.*\},"key":"task-[^"]+"\}\}`, got.stdout)
 	got = call(t, "task", "start", "shell", "-p", "in=fail", "--wait", "--server", url)
 	require.Equal(t, 1, got.code)
 	require.Regexp(t, `Error: .*no luck`, got.stdout)
