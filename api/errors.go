@@ -27,7 +27,7 @@ var kinds = map[flow.ErrorKind]struct {
 	flow.Invalid:  {http.StatusBadRequest, "correct the request: as it is it will be refused again"},
 	flow.NotFound: {http.StatusNotFound, "check the name; ended tasks are deleted after the retention time"},
 	flow.Conflict: {http.StatusConflict, "look at the present state before you try again"},
-	flow.Limit:    {http.StatusUnprocessableEntity, "stay below the limit, or have it raised in the server's configuration"},
+	flow.Limit:    {http.StatusUnprocessableEntity, "stay below the limit, or start the server with a higher one (--max-…, see troupe serve --help)"},
 	flow.Busy:     {http.StatusTooManyRequests, "try again in a moment"},
 	flow.Moved:    {http.StatusTooManyRequests, "try again in a moment"},
 	flow.Denied:   {http.StatusForbidden, "use the credentials or the token that belong to it"},

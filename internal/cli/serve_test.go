@@ -283,6 +283,10 @@ nodes:
 	require.Equal(t, 0, got.code, got.stdout)
 }
 
+func TestTheHelpOfWorkerNamesExec(t *testing.T) {
+	require.Contains(t, call(t, "worker", "--help").stdout, "troupe worker --exec 'resize=./resize.sh'")
+}
+
 func TestWorkersOfTheDemoAreCommandsToo(t *testing.T) {
 	url := startServe(t)
 	for mode, says := range map[string]string{"--mode=push": "A push", "--mode=pull": "A pull", "--mode=attach": "An attached", "--attach": "An attached"} {

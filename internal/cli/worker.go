@@ -22,6 +22,11 @@ type workerCmd struct {
 	Show workerShowCmd `cmd:"" help:"Show a worker, and the jobs in the queue that it has."`
 }
 
+// Help says how to run one, which the list of commands leaves out.
+func (workerCmd) Help() string {
+	return `troupe worker --exec 'resize=./resize.sh' carries out the service resize by a command; troupe worker run --help lists all flags of a worker.`
+}
+
 type workerRunCmd struct {
 	Server string `env:"TROUPE_SERVER,REGISTRY_URL" default:"http://127.0.0.1:8070" placeholder:"URL" help:"The member that gives the jobs (${default}). Several with commas between them: the worker goes on with the next one when one cannot be reached."`
 	Token  string `env:"TROUPE_TOKEN" help:"Bearer token for the member."`
