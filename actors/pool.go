@@ -260,7 +260,7 @@ func (m *Member) tellOnce(ctx context.Context, task string, word flow.Command) (
 		}
 		return ctx.Err() == nil, err
 	}
-	a, err := m.call(ctx, word, func(reply func(answer)) {
+	a, err := m.call(patiently(ctx), word, func(reply func(answer)) {
 		m.tell(m.tasks, &command{task: task, cmd: word, reply: reply})
 	})
 	return err == nil, a.err
