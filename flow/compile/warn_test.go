@@ -212,7 +212,7 @@ edges: [{from: a, action: default, to: w}, {from: w, action: default, to: t}, {f
 
 func TestAParamOfAChoiceIsAWarning(t *testing.T) {
 	const choice = "start: a\nnodes: {a: {kind: choice, params: {size: 1}, choice_cases: [{action: x, expr: {gt: [$params.size, 2]}}], default_action: y}}"
-	require.Equal(t, []string{"2:35: warning: nodes.a.params.size: always wins over what a task brings: for a default declare it in the inputs of the flow"}, told(t, choice))
+	require.Equal(t, []string{"2:42: warning: nodes.a.params.size: always wins over what a task brings: for a default declare it in the inputs of the flow"}, told(t, choice))
 	require.Empty(t, told(t, "profile: pocketflow\n"+choice))
 }
 
