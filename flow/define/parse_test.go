@@ -124,7 +124,7 @@ func TestProblemsOfATextSayWhere(t *testing.T) {
 		},
 		"no form in JSON": {
 			"start: a\nnodes:\n  a: {service: s, params: {x: .inf}}\n",
-			[]string{`3:31: nodes.a.params.x: ".inf" has no form in JSON`},
+			[]string{`3:31: nodes.a.params.x: ".inf" is no number that JSON has: write a text, or null`},
 		},
 		"likely typos": {
 			"start: a\nnodes:\n  a: {service: s, max_retrys: 2, kindd: x, frobnicate: 1, x-note: mine}\nedge: []\n.shared: 1\n",
@@ -219,8 +219,9 @@ func manyKeys(n int) string {
 
 func TestYAMLScalarsKeepTheirType(t *testing.T) {
 	for text, want := range map[string]string{
-		"2": `2`, "2.50": `2.50`, "1e3": `1e3`, "0x1F": `31`, "0o17": `15`, "1_000": `1000`, "-3": `-3`, "+3": `3`,
-		".5": `0.5`, "true": `true`, "True": `true`, "yes": `"yes"`, "~": `null`, "": `null`, "null": `null`,
+		"2": `2`, "2.50": `2.50`, "1e3": `1e3`, "0x1F": `31`, "0o17": `15`, "0xFFFFFFFFFFFFFFFFFF": `4722366482869645213695`, "-3": `-3`, "+3": `3`,
+		".5": `0.5`, "-.50": `-0.50`, "3.": `3`, "3.e2": `3e2`, "+12345678901234567890": `12345678901234567890`, ".12345678901234567890123": `0.12345678901234567890123`,
+		"'012'": `"012"`, "!!str 012": `"012"`, "1:30": `"1:30"`, "!!int '12'": `12`, "!!map {a: 1}": `{"a":1}`, "true": `true`, "True": `true`, "yes": `"yes"`, "~": `null`, "": `null`, "null": `null`,
 		"'2'": `"2"`, `"a\tb"`: `"a\tb"`, "!!str 2": `"2"`, "2001-01-01": `"2001-01-01"`, "$params.x": `"$params.x"`,
 		"12345678901234567890123": `12345678901234567890123`, "1e400": `1e400`, "-2.5E+999": `-2.5E+999`, "'1e400'": `"1e400"`, "!!str 1e400": `"1e400"`, "1e400x": `"1e400x"`, "|\n  a\n  b\n": `"a\nb\n"`, "a  b": `"a  b"`,
 		"{b: 1, a: [x, {d: 1}]}": `{"b":1,"a":["x",{"d":1}]}`,
@@ -229,6 +230,28 @@ func TestYAMLScalarsKeepTheirType(t *testing.T) {
 		require.NoError(t, err, text)
 		require.Equal(t, `{"v":`+want+`}`, string(got), text)
 	}
+}
+
+func TestYAMLThatMeansSomethingElseToOthersIsAnError(t *testing.T) {
+	const two = " is one number in YAML 1.1 and another one, or a text, in YAML 1.2"
+	for text, want := range map[string]string{
+		"012": `1:4: v: "012"` + two, "0777": `"0777"` + two, "-012": `"-012"` + two, "1_000": `"1_000"` + two, "0b11": `"0b11"` + two, "08": `"08"` + two, "007.5": `"007.5"` + two,
+		".inf": `".inf" is no number that JSON has`, "-.INF": `"-.INF" is no number`, ".nan": `".nan" is no number`,
+		"!!binary aGk=": "the tag !!binary has no meaning here", "!custom x": "the tag !custom has no meaning here", "!point {x: 1}": "the tag !point has no meaning here",
+		"!!set {a: null}": "the tag !!set has no meaning here", "!!int abc": `"abc" is one number`, "!!bool maybe": `"maybe" is no !!bool`,
+		"[1, {b: 012}]": `v[1].b: "012"` + two,
+	} {
+		_, err := define.YAMLToJSON([]byte("v: " + text))
+		require.ErrorContains(t, err, want, text)
+	}
+}
+
+func TestVariablesOfAnEnvironmentAreTheTextAsWritten(t *testing.T) {
+	d, err := define.ParseYAML([]byte("mode: dag\nnodes:\n  a:\n    params: {n: 7}\n    exec:\n      type: process\n      command: \"true\"\n" +
+		"      env: {OCTAL: 022, GROUPS: 1_000, HEX: 0x1F, PLUS: +5, YES: True, PLAIN: 1.50, ON: true, TEXT: \"9\"}\n"))
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"OCTAL": "022", "GROUPS": "1_000", "HEX": "0x1F", "PLUS": "+5", "YES": "True", "PLAIN": "1.50", "ON": "true", "TEXT": "9"},
+		d.Nodes["a"].Exec.Program().Env)
 }
 
 func TestYAMLToJSONTellsWhere(t *testing.T) {

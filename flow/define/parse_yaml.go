@@ -146,6 +146,7 @@ func (c *yamlReader) read(n *yaml.Node, at *Place) *yamlValue {
 		c.done[n] = nil
 		defer func() { c.done[n] = v }()
 	}
+	c.tagged(n, at)
 	switch n.Kind {
 	case yaml.MappingNode:
 		v.is = expr.KindObject
@@ -258,34 +259,58 @@ func (c *yamlReader) merge(n *yaml.Node, at *Place) []*yamlValue {
 	return nil
 }
 
-// scalar gives a scalar the JSON of its type. A number keeps its text where that is JSON too.
+// scalar gives a scalar the JSON of its type. A number keeps its digits. A variable of an environment is the text as it is
+// written, unless that is JSON.
 func (c *yamlReader) scalar(n *yaml.Node, v *yamlValue, at *Place) {
 	tag := n.ShortTag()
-	if raw := json.RawMessage(n.Value); tag == "!!str" && n.Style == 0 && expr.KindOf(raw) == expr.KindNumber && json.Valid(raw) {
-		tag = "!!float" // that is none of the parser's
+	if tag == "!!str" && n.Style == 0 && isLongNumber(n.Value) {
+		tag = "!!float"
 	}
+	var err error
 	switch tag {
 	case "!!null":
 		v.is, v.scalar = expr.KindNull, noValue
 	case "!!bool":
 		v.is, v.scalar = expr.KindBool, json.RawMessage(strings.ToLower(n.Value))
 	case "!!int", "!!float":
-		v.is, v.scalar = expr.KindNumber, json.RawMessage(n.Value)
+		v.is = expr.KindNumber
+		v.scalar, err = yamlNumber(n.Value)
 	default: // dates and whatever else has no JSON of its own are the text as written
 		v.is, v.scalar = expr.KindString, expr.Quote(n.Value)
 		v.text, v.style = c.text, n.Style
 	}
-	if expr.KindOf(v.scalar) == v.is && json.Valid(v.scalar) {
+	switch {
+	case at.isVariable() && n.Style == 0 && (v.is == expr.KindNumber || v.is == expr.KindBool):
+		if string(v.scalar) != n.Value {
+			v.is, v.scalar = expr.KindString, expr.Quote(n.Value)
+		}
+	case err != nil:
+		c.add(SeverityError, at, v.at, "%.40q %s", n.Value, err)
+		v.is, v.scalar = expr.KindNull, noValue
+	case expr.KindOf(v.scalar) != v.is || !json.Valid(v.scalar): // of a tag that does not fit
+		c.add(SeverityError, at, v.at, "%.40q is no %s", n.Value, tag)
+		v.is, v.scalar = expr.KindNull, noValue
+	}
+}
+
+// isVariable reports whether a place is that of a variable of an environment: exec.env.NAME, or tasks.TASK.env.NAME of Ork.
+func (p *Place) isVariable() bool {
+	if p == nil || p.up == nil || p.up.name != "env" || p.up.up == nil {
+		return false
+	}
+	holder := p.up.up
+	return holder.name == "exec" || holder.depth == 2 && holder.up.name == "tasks"
+}
+
+// tagged reports a tag that stands for something JSON does not have.
+func (c *yamlReader) tagged(n *yaml.Node, at *Place) {
+	if n.Style&yaml.TaggedStyle == 0 {
 		return
 	}
-	var decoded any
-	err := n.Decode(&decoded)
-	if err == nil {
-		v.scalar, err = json.Marshal(decoded)
-	}
-	if err != nil {
-		c.add(SeverityError, at, v.at, "%.40q has no form in JSON", n.Value)
-		v.is, v.scalar = expr.KindNull, noValue
+	switch tag := n.ShortTag(); tag {
+	case "!!str", "!!int", "!!float", "!!bool", "!!null", "!!map", "!!seq", "!!timestamp", "!":
+	default:
+		c.add(SeverityError, at, c.positionOf(n), "the tag %.40s has no meaning here: leave it out, and write a text, a number, a list or an object", tag)
 	}
 }
 
