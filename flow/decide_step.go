@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
 
 	"github.com/troupe-engine/troupe/flow/expr"
 	"github.com/troupe-engine/troupe/flow/types"
@@ -108,7 +109,7 @@ func milliseconds(params json.RawMessage, key string) int64 {
 	if !ok || !(f > 0) {
 		return 0
 	}
-	return int64(min(f, MaxDelay))
+	return int64(min(math.Ceil(f), MaxDelay)) // half a millisecond is not none
 }
 
 // unitsOf is the number of units a step begins with.

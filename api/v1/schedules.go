@@ -10,6 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/duration"
 	"github.com/troupe-engine/troupe/flow/schedule"
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -292,9 +293,9 @@ func millis(where, text string) (int64, error) {
 	if text == "" {
 		return 0, nil
 	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d < 0 {
-		return 0, invalid(where, "write for example 30s, 15m or 1h30m", "%.40q is no duration", text)
+	d, err := duration.Parse(text)
+	if err != nil {
+		return 0, invalid(where, "write for example 30s, 15m, 1h30m or 1d12h", "%s", err)
 	}
 	return d.Milliseconds(), nil
 }

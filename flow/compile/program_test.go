@@ -71,7 +71,7 @@ func TestRulesOfPrograms(t *testing.T) {
 		"{type: process, command: \"x\\0\"}":                            "nodes.a.exec: holds a NUL character, which no program can be given",
 		"{type: process, command: x}, service: s":                       "nodes.a.exec: says the same as service, func, script and exec_type: give one of them",
 		"{type: process, command: x}, route: queue":                     "nodes.a.route: is for jobs of workers, and the member itself starts the program: name the service of its workers in exec",
-		"{type: process, command: x, grace: soon}":                      `nodes.a.exec.grace: is no duration: "soon"; write for example 30s, 1m30s or 250ms`,
+		"{type: process, command: x, grace: soon}":                      `nodes.a.exec.grace: "soon" is no duration: write it like 250ms, 90s, 1h30m, 1d12h or 2w`,
 		"{type: process, command: x}, exec_type: local_script":          "nodes.a.exec: says the same as service, func, script and exec_type: give one of them",
 	} {
 		for _, start := range []string{"", "start: a\n"} {

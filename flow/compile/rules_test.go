@@ -182,10 +182,10 @@ func TestEveryRuleOfDagModeSaysWhatWhereAndWhatToDo(t *testing.T) {
 			`1:47: nodes.a.retry.max_attempts: must not be negative`,
 		}},
 		{`nodes: {a: {service: s, retry: {delay: -1s}}}`, []string{
-			`1:40: nodes.a.retry.delay: is no duration: "-1s"; write for example 30s, 1m30s or 250ms`,
+			`1:40: nodes.a.retry.delay: "-1s" is negative: write a duration from 0 on, such as 30s`,
 		}},
 		{`nodes: {a: {service: s, retry: {delay: soon}}}`, []string{
-			`1:40: nodes.a.retry.delay: is no duration: "soon"; write for example 30s, 1m30s or 250ms`,
+			`1:40: nodes.a.retry.delay: "soon" is no duration: write it like 250ms, 90s, 1h30m, 1d12h or 2w`,
 		}},
 		{`nodes: {a: {service: s, retry: {delay: 5}}}`, []string{
 			`1:40: nodes.a.retry.delay: a number has no unit here: write for example 30s or 250ms`,
@@ -200,7 +200,7 @@ func TestEveryRuleOfDagModeSaysWhatWhereAndWhatToDo(t *testing.T) {
 			`1:25: nodes.a.retry: says the same as max_retries and wait_ms: give one of them`,
 		}},
 		{`nodes: {a: {service: s, start_delay: -3s}}`, []string{
-			`1:38: nodes.a.start_delay: is no duration: "-3s"; write for example 30s, 1m30s or 250ms`,
+			`1:38: nodes.a.start_delay: "-3s" is negative: write a duration from 0 on, such as 30s`,
 		}},
 		{`nodes: {a: {kind: timer, start_delay: 3s, params: {delay_ms: 1}}}`, []string{
 			`1:39: nodes.a.start_delay: only the units of an executor can begin later`,

@@ -58,13 +58,13 @@ func (n *NodeBuilder) Visibility(d time.Duration) *NodeBuilder {
 
 // HeartbeatTimeout is how long a worker may be silent. Of dags.
 func (n *NodeBuilder) HeartbeatTimeout(d time.Duration) *NodeBuilder {
-	n.n.HeartbeatTimeout = duration(d)
+	n.n.HeartbeatTimeout = writtenDuration(d)
 	return n
 }
 
 // StartTimeout is how long a job may wait for a worker. Of dags.
 func (n *NodeBuilder) StartTimeout(d time.Duration) *NodeBuilder {
-	n.n.StartTimeout = duration(d)
+	n.n.StartTimeout = writtenDuration(d)
 	return n
 }
 
@@ -94,7 +94,7 @@ func (n *NodeBuilder) OnError(word string) *NodeBuilder { n.n.OnError = word; re
 
 // Retry tries so many times in all, with a pause in between.
 func (n *NodeBuilder) Retry(attempts int, delay time.Duration) *NodeBuilder {
-	n.n.Retry = &RetrySpec{MaxAttempts: attempts, Delay: duration(delay)}
+	n.n.Retry = &RetrySpec{MaxAttempts: attempts, Delay: writtenDuration(delay)}
 	return n
 }
 
@@ -105,7 +105,7 @@ func (n *NodeBuilder) Backoff(longest time.Duration, jitter float64) *NodeBuilde
 		n.b.fail("node %q: Backoff belongs after Retry", n.key)
 		return n
 	}
-	n.n.Retry.Backoff, n.n.Retry.MaxDelay, n.n.Retry.Jitter = BackoffExponential, duration(longest), jitter
+	n.n.Retry.Backoff, n.n.Retry.MaxDelay, n.n.Retry.Jitter = BackoffExponential, writtenDuration(longest), jitter
 	return n
 }
 
@@ -128,7 +128,7 @@ func (n *NodeBuilder) Timeout(d time.Duration) *NodeBuilder {
 }
 
 // Delay has its units start later. Of dags.
-func (n *NodeBuilder) Delay(d time.Duration) *NodeBuilder { n.n.StartDelay = duration(d); return n }
+func (n *NodeBuilder) Delay(d time.Duration) *NodeBuilder { n.n.StartDelay = writtenDuration(d); return n }
 
 // Compensate names the node that undoes this one when the task fails or is canceled.
 func (n *NodeBuilder) Compensate(by *NodeBuilder) *NodeBuilder { n.n.Compensate = by.key; return n }

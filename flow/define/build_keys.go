@@ -45,7 +45,7 @@ func (f *KeyFields) atMost(limit int, key Ref) {
 
 // perTime sets rate.
 func (f *KeyFields) perTime(limit int, per time.Duration, key Ref) {
-	f.Rate = &KeySpec{Limit: limit, Per: duration(per), Key: string(key)}
+	f.Rate = &KeySpec{Limit: limit, Per: writtenDuration(per), Key: string(key)}
 }
 
 // urgency sets priority.

@@ -123,7 +123,15 @@ func (n *NodeBuilder) Skipping(m flow.SkipMode) *NodeBuilder { n.n.SkipMode = st
 // Exhausted says what its last failed attempt means: SkipFail, SkipOptional or SkipPropagate. Of dags.
 func (n *NodeBuilder) Exhausted(m flow.SkipMode) *NodeBuilder { n.n.Exhausted = string(m); return n }
 
-func duration(d time.Duration) Duration { return Duration{MS: d.Milliseconds()} }
+// writtenDuration returns a duration as it is written in a definition. One that is finer than a millisecond stays, so that reading it
+// is an error.
+func writtenDuration(d time.Duration) Duration {
+	written := Duration{MS: d.Milliseconds()}
+	if d%time.Millisecond != 0 {
+		written.fine = d
+	}
+	return written
+}
 
 func (n *NodeBuilder) value(what string, v any) json.RawMessage {
 	b, err := json.Marshal(v)

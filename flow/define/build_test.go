@@ -327,3 +327,15 @@ func TestTheOutputOfANodeIsReferredToInBothModes(t *testing.T) {
 	_, err = graph.JSON()
 	require.ErrorContains(t, err, `node "a.b": no reference reaches the key "a.b" of shared: name another one with To`)
 }
+
+func TestDurationsFinerThanAMillisecondAreRefused(t *testing.T) {
+	_, err := define.ParseYAML([]byte("mode: dag\nnodes: {a: {service: s, start_delay: 500us}}\n"))
+	require.ErrorContains(t, err, `nodes.a.start_delay: "500us" is finer than a millisecond`)
+
+	b := define.NewDag("f")
+	b.Node("a").Service("s").Delay(500 * time.Microsecond)
+	text, err := b.JSON()
+	require.NoError(t, err)
+	_, err = define.Parse(text)
+	require.ErrorContains(t, err, `nodes.a.start_delay: "500µs" is finer than a millisecond`, "what a builder was given is not cut to nothing")
+}

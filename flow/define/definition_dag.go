@@ -2,11 +2,13 @@ package define
 
 import (
 	"encoding/json"
+	"math"
 	"reflect"
 	"strconv"
 	"time"
 
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/duration"
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
@@ -106,8 +108,9 @@ type Defaults struct {
 // number of seconds.
 type Duration struct {
 	MS      int64
-	seconds bool // it was written as a number
-	none    bool // it was written, as no time at all
+	seconds bool          // it was written as a number
+	none    bool          // it was written, as no time at all
+	fine    time.Duration // by a builder, finer than what is kept
 }
 
 // IsZero says that nothing was written.
@@ -118,6 +121,9 @@ func (d Duration) InSeconds() bool { return d.seconds }
 
 // MarshalJSON writes the text.
 func (d Duration) MarshalJSON() ([]byte, error) {
+	if d.fine != 0 {
+		return json.Marshal(d.fine.String())
+	}
 	if d.seconds {
 		return strconv.AppendFloat(nil, float64(d.MS)/1000, 'f', -1, 64), nil
 	}
@@ -128,16 +134,22 @@ func (d *Duration) decode(from decoder, v value, at *Place) {
 	switch v.kind() {
 	case expr.KindNumber:
 		seconds, _ := expr.Number(v.raw())
-		*d = Duration{MS: int64(min(max(seconds, 0)*1000, 1<<62)), seconds: true}
-		if !(seconds >= 0) || d.MS > flow.MaxDelay {
+		*d = Duration{MS: int64(math.Round(min(max(seconds, 0)*1000, 1<<62))), seconds: true}
+		switch {
+		case !(seconds >= 0) || d.MS > flow.MaxDelay:
 			from.add(SeverityError, at, v.position(), "is no duration: %.40s seconds", v.raw())
+		case float64(d.MS) != seconds*1000 && math.Abs(float64(d.MS)-seconds*1000) > 1e-6:
+			from.add(SeverityError, at, v.position(), "%.40s seconds are finer than a millisecond, the smallest part that is kept", v.raw())
 		}
 	case expr.KindString:
 		text, _ := expr.String(v.raw())
-		parsed, err := time.ParseDuration(text)
-		*d = Duration{MS: max(parsed, 0).Milliseconds(), none: parsed.Milliseconds() == 0}
-		if err != nil || parsed < 0 || d.MS > flow.MaxDelay {
-			from.add(SeverityError, at, v.position(), "is no duration: %.40q; write for example 30s, 1m30s or 250ms", text)
+		parsed, err := duration.Parse(text)
+		*d = Duration{MS: parsed.Milliseconds(), none: parsed == 0}
+		switch {
+		case err != nil:
+			from.add(SeverityError, at, v.position(), "%s", err)
+		case d.MS > flow.MaxDelay:
+			from.add(SeverityError, at, v.position(), "%.40q is longer than any delay may be", text)
 		}
 	default:
 		from.add(SeverityError, at, v.position(), "must be a duration such as 30s, is %s", v.kind())

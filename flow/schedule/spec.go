@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/troupe-engine/troupe/flow/duration"
 )
 
 // CatchUp says what becomes of slots that nobody looked at in time.
@@ -63,7 +65,7 @@ func (s Spec) OrDefault() Spec {
 		s.Overlap = OverlapAllow
 	}
 	if every, ok := strings.CutPrefix(s.Cron, "@every "); ok && s.EveryMS == 0 {
-		if d, err := time.ParseDuration(strings.TrimSpace(every)); err == nil {
+		if d, err := duration.Parse(strings.TrimSpace(every)); err == nil {
 			s.Cron, s.EveryMS = "", d.Milliseconds()
 		}
 	}

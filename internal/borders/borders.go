@@ -30,11 +30,12 @@ var table = []row{
 	{"flow/types", []string{"flow/expr"}},
 	{"flow", []string{"flow/expr", "flow/types", "flow/codec"}},
 	{"flow/hook", []string{"flow", "flow/expr", "flow/types"}},
-	{"flow/schedule", nil},
+	{"flow/duration", nil},
+	{"flow/schedule", []string{"flow/duration"}},
 	{"flow/trace", []string{"flow"}},
 	{"flow/timeline", []string{"flow"}},
 	{"flow/stats", []string{"flow"}},
-	{"flow/define", []string{"flow", "flow/expr", "flow/schedule", "flow/types"}},
+	{"flow/define", []string{"flow", "flow/duration", "flow/expr", "flow/schedule", "flow/types"}},
 	{"flow/compile", []string{"flow", "flow/define", "flow/expr", "flow/schedule", "flow/types"}},
 	{"flow/show", []string{"flow", "flow/expr", "flow/types"}}, // it compares values
 	{"flow/pocketflow", []string{"flow", "flow/expr"}},
@@ -76,7 +77,7 @@ var table = []row{
 	{"api/graph", []string{"api", "engine", "persistence", "flow", "flow/define", "api/wire", "internal/payload"}},
 	{"api/pgflow", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "flow/show", "api/wire"}}, // its clients are told how a flow differs from theirs
 	{"api/ork", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "flow/expr", "flow/ork", "flow/schedule", "api/wire"}},
-	{"api/v1", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "flow/expr", "flow/hook", "flow/schedule", "flow/show", "flow/stats", "flow/timeline", "flow/trace", "flow/types", "api/wire", "internal/bounded", "internal/payload"}},
+	{"api/v1", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "flow/duration", "flow/expr", "flow/hook", "flow/schedule", "flow/show", "flow/stats", "flow/timeline", "flow/trace", "flow/types", "api/wire", "internal/bounded", "internal/payload"}},
 	{"api/attach", []string{"api", "api/stream", "api/wire/attach", "flow", "internal/packets"}},
 	{"api/blackbox", nil}, // tests only
 	{"api/internal/printer", []string{"api/wire", "internal/payload"}},
@@ -91,7 +92,7 @@ var table = []row{
 	{"cmd/troupe-library", nil},
 	{"cmd/bench", []string{".", "api/wire", "worker", "flow", "flow/stats", "persistence", "internal/garbage", "internal/pgtest", "internal/plot"}},
 	{"cmd/troupe", []string{"internal/cli"}},
-	{"internal/cli", []string{".", "api/client", "api/ui", "api/wire", "worker", "worker/demo", "flow", "flow/define", "flow/compile", "flow/ork", "flow/schedule", "flow/show", "flow/trace", "flow/types", "persistence/pocketflow", "examples/flows", "internal/child", "internal/garbage", "internal/objects", "internal/program", "internal/lines", "job", "internal/cases", "internal/rehearse", "internal/secrets"}},
+	{"internal/cli", []string{".", "api/client", "api/ui", "api/wire", "worker", "worker/demo", "flow", "flow/define", "flow/compile", "flow/duration", "flow/ork", "flow/schedule", "flow/show", "flow/trace", "flow/types", "persistence/pocketflow", "examples/flows", "internal/child", "internal/garbage", "internal/objects", "internal/program", "internal/lines", "job", "internal/cases", "internal/rehearse", "internal/secrets"}},
 	{"examples/cluster", []string{".", "api/client", "api/wire", "worker", "persistence", "internal/pgtest", "internal/ports", "internal/process"}},
 	{"examples/builder", []string{".", "flow", "flow/define"}},
 	{"examples/embedded", []string{"."}},
@@ -128,7 +129,7 @@ var table = []row{
 	{"internal/e2e", nil}, // tests only
 	{"internal/errands", []string{".", "api/wire", "internal/containerhost", "flow", "flow/schedule", "persistence", "worker"}},
 	{"internal/faults", nil}, // tests only
-	{"internal/rehearse", []string{"flow", "flow/expr"}},
+	{"internal/rehearse", []string{"flow", "flow/duration", "flow/expr"}},
 	{"internal/cases", []string{"flow", "flow/define", "flow/compile", "flow/expr", "flow/show", "internal/rehearse"}},
 	{"troupetest", []string{"job", "flow", "flow/define", "internal/cases", "internal/rehearse"}},
 	{"internal/flowtest", []string{"flow", "flow/compile"}},

@@ -12,7 +12,7 @@ import (
 
 // pure are the packages that only decide. Equal inputs must give equal outputs there, or journals
 // cannot be folded again and failures cannot be replayed.
-var pure = []string{"flow", "flow/codec", "flow/expr", "flow/types", "flow/define", "flow/compile", "flow/schedule", "flow/show", "flow/pocketflow", "flow/dbt", "flow/ork", "flow/hook", "flow/trace"}
+var pure = []string{"flow", "flow/codec", "flow/expr", "flow/types", "flow/define", "flow/compile", "flow/duration", "flow/schedule", "flow/show", "flow/pocketflow", "flow/dbt", "flow/ork", "flow/hook", "flow/trace"}
 
 // world is what such a package cannot import: with any of it comes input that is not in a command,
 // or work that goes on beside the caller.

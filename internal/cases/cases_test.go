@@ -127,7 +127,7 @@ func TestEveryMistakeInAFileIsToldWithItsPlace(t *testing.T) {
 		"name: a\nmocks: {charge: {}}\nexpect: {state: failed}":              "2:17: the answer says nothing: give it an output, or an error",
 		"name: a\nmocks: {charge: 7}\nexpect: {state: failed}":               "2:17: an answer has to be a mapping (key: value), but is a single value",
 		"name: a\nmocks: {charge: {output: 1, error: x}}\nexpect: {took: 1":  "invalid YAML",
-		"name: a\nat: {2x: cancel}\nexpect: {state: failed}":                 `2:6: at: "2x" is no duration: write such as 500ms`,
+		"name: a\nat: {2x: cancel}\nexpect: {state: failed}":                 `2:6: at: "2x" is no duration: write it like 250ms`,
 		"name: a\nat: {2d: cancle}\nexpect: {state: failed}":                 "2:10: unknown act: cancle: did you mean cancel?",
 		"name: a\nexpect: {steps: [reserve, shipp]}":                         "2:27: unknown node: shipp: did you mean ship?",
 		"name: a\nexpect: {calls: {charge: -1}}":                             "2:26: the number of calls has to be a whole number, at least 0",

@@ -3,50 +3,13 @@ package cli
 import (
 	"fmt"
 	"reflect"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/troupe-engine/troupe/flow/duration"
 )
-
-// parseDuration reads what Go reads (90s, 1h30m), and days and weeks before that: 30d, 2w, 1d12h.
-func parseDuration(text string) (time.Duration, error) {
-	rest, negative := strings.CutPrefix(text, "-")
-	var sum time.Duration
-	for _, unit := range []struct {
-		name  string
-		takes time.Duration
-	}{{"w", 7 * 24 * time.Hour}, {"d", 24 * time.Hour}} {
-		number, after, found := strings.Cut(rest, unit.name)
-		if !found {
-			continue
-		}
-		n, err := strconv.ParseFloat(number, 64)
-		if err != nil || !(n >= 0 && n*float64(unit.takes) <= float64(longestDuration)) {
-			return 0, notDuration(text)
-		}
-		sum, rest = sum+time.Duration(n*float64(unit.takes)), after
-	}
-	if rest != "" || sum == 0 && text != "0d" && text != "0w" {
-		d, err := time.ParseDuration(rest)
-		if err != nil || strings.HasPrefix(rest, "-") || strings.HasPrefix(rest, "+") {
-			return 0, notDuration(text)
-		}
-		sum += d
-	}
-	if negative {
-		sum = -sum
-	}
-	return sum, nil
-}
-
-// longestDuration is what days and weeks may come to: more would not fit into a Duration with what is behind them.
-const longestDuration = 100 * 365 * 24 * time.Hour
-
-func notDuration(text string) error {
-	return fmt.Errorf("%q is no duration: write it like 90s, 1h30m or 30d", text)
-}
 
 // durations has flags read them.
 var durations = kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
@@ -54,9 +17,13 @@ var durations = kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFun
 	if err := ctx.Scan.PopValueInto("duration", &text); err != nil {
 		return err
 	}
-	d, err := parseDuration(text)
+	rest, negative := strings.CutPrefix(text, "-") // of some flags, such as --retention, it means never
+	d, err := duration.Parse(rest)
 	if err != nil {
 		return err
+	}
+	if negative {
+		d = -d
 	}
 	target.SetInt(int64(d))
 	return nil

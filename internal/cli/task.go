@@ -7,6 +7,7 @@ import (
 
 	"github.com/troupe-engine/troupe/api/client"
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/flow/duration"
 )
 
 type taskCmd struct {
@@ -151,7 +152,7 @@ func since(flag, text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	if d, err := parseDuration(text); err == nil {
+	if d, err := duration.Parse(text); err == nil {
 		return now.Add(-d), nil
 	}
 	if t, ok := parseTime(text); ok {

@@ -281,7 +281,7 @@ func TestDurationsAreReadAsTheyAreWritten(t *testing.T) {
 	}
 	for _, text := range []string{"", "2", "d", "2x", "-1s", "1000000w", "2d 3"} {
 		_, err := rehearse.ParseSpan(text)
-		require.ErrorContains(t, err, "is no duration", text)
+		require.Error(t, err, text)
 	}
 	require.Equal(t, "2d12h30m", rehearse.Span(60*time.Hour+30*time.Minute))
 }
