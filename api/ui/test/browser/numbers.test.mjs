@@ -1,0 +1,58 @@
+// Numbers that no double holds keep their digits on their way through the pages, in both directions.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { onPageOf, startBrowser, startMember, until } from './harness.mjs'
+
+let member, browser
+
+before(async () => {
+  member = await startMember()
+  browser = await startBrowser()
+  await member.api('PUT', '/v1/flows/plain', { start: 'a', nodes: { a: { exec_type: 'local_func', func: 'log_result', prep: { input_key: '$params.id' }, post: { output_key: 'seen' } } }, edges: [] })
+  await member.api('PUT', '/v1/flows/declared', { inputs: { account: 'int' }, start: 'a', nodes: { a: { exec_type: 'local_func', func: 'log_result' } }, edges: [] })
+  await member.api('PUT', '/v1/flows/awaited', { start: 'a', nodes: { a: { kind: 'wait_event', params: { signal_key: '$shared.paid' } } }, edges: [] })
+}, { timeout: 120_000 })
+
+after(async () => {
+  await browser?.close()
+  await member?.stop()
+})
+
+const textOf = async id => (await fetch(`${member.url}/v1/tasks/${id}`)).text()
+const idOf = page => new URL(page.url()).pathname.split('/').at(-1)
+
+test('a form with JSON, and running again with other params', { timeout: 120_000 }, () => onPageOf(browser, `${member.url}/ui/flows/plain?tab=start`, async page => {
+  await page.getByLabel('Params, as JSON').fill('{"id": 9007199254740993}')
+  await page.getByRole('button', { name: 'Start', exact: true }).click()
+  await page.waitForURL('**/ui/tasks/*')
+  const first = idOf(page)
+  assert.match(await textOf(first), /"params":\s*\{"id":\s*9007199254740993\}/)
+  await page.getByRole('button', { name: 'Run again' }).click()
+  await page.getByText('With other params').click()
+  const params = page.getByLabel('Params, as JSON')
+  await page.waitForFunction(() => [...document.querySelectorAll('textarea')].some(t => t.value.includes('9007199254740993')))
+  await params.fill((await params.inputValue()).replace('9007199254740993', '10000000000000000001'))
+  await page.getByRole('button', { name: 'Start the new task' }).click()
+  await page.waitForURL(url => url.pathname.startsWith('/ui/tasks/') && !url.pathname.endsWith(first))
+  assert.match(await textOf(idOf(page)), /"params":\s*\{"id":\s*10000000000000000001\}/)
+}))
+
+test('a form of declared inputs', { timeout: 120_000 }, () => onPageOf(browser, `${member.url}/ui/flows/declared?tab=start`, async page => {
+  await page.getByLabel('account').fill('9007199254740993')
+  await page.getByRole('button', { name: 'Start', exact: true }).click()
+  await page.waitForURL('**/ui/tasks/*')
+  assert.match(await textOf(idOf(page)), /"account":\s*9007199254740993\b/)
+}))
+
+test('a signal, and the value that is shown of it', { timeout: 120_000 }, async () => {
+  const id = await member.start('awaited', {})
+  await onPageOf(browser, `${member.url}/ui/tasks/${id}`, async page => {
+    await page.locator('.task-head').getByRole('button', { name: 'Signal' }).click()
+    await page.getByLabel('Key of shared').fill('paid')
+    await page.getByLabel('Value: JSON, or else a text').fill('9007199254740993')
+    await page.getByRole('button', { name: 'Send', exact: true }).click()
+    await until(async () => /"paid":\s*9007199254740993\b/.test(await textOf(id)), 'the signal is there as it was written')
+    await page.getByRole('link', { name: 'Values' }).click()
+    await page.getByText('9007199254740993').first().waitFor()
+  })
+})
