@@ -93,7 +93,7 @@ nodes:
         deep: {func: report}
   all: {depends_on: [expr, has, each, count, branch], func: echo}
 `},
-	"graph-that-makes": {params: map[string]any{"texts": []string{long + "0", long + "1"}}, answers: true, definition: `
+	"graph-that-makes": {params: map[string]any{"texts": []string{long + "0", long + "1"}}, signal: "note", answers: true, definition: `
 start: make
 result: done
 nodes:
@@ -107,7 +107,7 @@ nodes:
     post: {output_key: seen}
   many: {exec_type: local_func, func: none, prep: {input_map: {` + manyFields + `}}}
   ask: {kind: approval, params: {approval_key: $shared.made.answer}, post: {output_key: answer}}
-  wait: {kind: wait_event, params: {signal_key: $shared.made.text}, post: {output_key: said}}
+  wait: {kind: wait_event, params: {signal_key: note}, post: {output_key: said}}
   inside:
     kind: subflow
     prep: {input_map: {word: $shared.said}}
