@@ -175,7 +175,7 @@ func (c Start) Fit(p *Plan, l Limits) (Start, error) {
 func (c Start) shape(p *Plan) error {
 	kind := expr.KindOf((&Scope{Plan: p.Root}).open(c.params()))
 	switch dag := p.Root.Dag; {
-	case p.Profile == ProfileOrk && kind != expr.KindObject && kind != expr.KindNull:
+	case p.Profile == ProfileOrk && dag.RootMap == "" && kind != expr.KindObject && kind != expr.KindNull:
 		return Errorf(Invalid, "the input must be an object, whose fields the tasks get, or null; it is %s", kind)
 	case p.Root.Mode() == ModeGraph && kind != expr.KindObject:
 		return Errorf(Invalid, "params must be a JSON object")

@@ -15,7 +15,7 @@ const randomParams = `{"val": 3, "list":[1, 2, 3,{"x": 4}], "text":"h\u00e9 <&>\
 
 // paramsFor are what a task of a plan begins with.
 func paramsFor(p *flow.Plan) json.RawMessage {
-	if p.Root.Dag != nil && p.Root.Dag.RootMap != "" && p.Profile != flow.ProfileOrk {
+	if p.Root.Dag != nil && p.Root.Dag.RootMap != "" {
 		return json.RawMessage(`[1, {"x": 2},null, 3]`)
 	}
 	return json.RawMessage(randomParams)
