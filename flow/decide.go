@@ -272,6 +272,7 @@ func (d *decider) start(c Start) error {
 		d.emit(Event{Type: TaskCreated, Version: c.Version, Params: c.Fork.Began, Origin: c.Fork.Task, Traced: c.Traced})
 		d.goOnFrom(c.Fork)
 		d.emit(Event{Type: TaskRetried, Params: c.params(), Permits: d.s.Plan.permits(c.params())})
+		d.signalShared(c.Fork)
 	}
 	if d.s.Deadline > 0 {
 		d.effects = append(d.effects, Alarm{At: d.s.Deadline, Kind: AlarmTask})

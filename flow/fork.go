@@ -372,6 +372,11 @@ func (d *decider) goOnFrom(f *Fork) {
 	}
 	d.asked.changes = d.s.Approvals()
 	d.s.waits.log = &d.asked
+}
+
+// signalShared sends the values of shared that a fork is given. They come after the steps that are done again have been given
+// up, so none of these takes a signal that the new visit waits for.
+func (d *decider) signalShared(f *Fork) {
 	for _, key := range slices.Sorted(maps.Keys(f.Shared)) {
 		d.emit(Event{Type: SignalReceived, Key: key, Output: orNull(f.Shared[key]), By: byFork})
 	}
