@@ -211,6 +211,10 @@ var ErrTaken = persistence.ErrTaken
 
 // OpenStore opens the store that a setting names: "sqlite:PATH", or a "postgres://" URL and a schema there; "" = "troupe".
 func OpenStore(ctx context.Context, setting, schema string) (persistence.Store, error) {
+	return openStore(ctx, setting, schema, slog.New(slog.DiscardHandler))
+}
+
+func openStore(ctx context.Context, setting, schema string, log *slog.Logger) (persistence.Store, error) {
 	path, isFile := strings.CutPrefix(setting, "sqlite:")
 	switch {
 	case schema != "" && storeKind(setting) == "sqlite":
@@ -223,7 +227,7 @@ func OpenStore(ctx context.Context, setting, schema string) (persistence.Store, 
 		}
 		return sqlite.Open(ctx, path, sqlite.Options{})
 	case strings.HasPrefix(setting, "postgres://"), strings.HasPrefix(setting, "postgresql://"):
-		return postgres.Open(ctx, setting, postgres.Options{Schema: schema})
+		return postgres.Open(ctx, setting, postgres.Options{Schema: schema, Log: log})
 	}
 	return nil, fmt.Errorf("store %q is neither sqlite:PATH nor a postgres:// URL", StoreName(setting))
 }

@@ -5,12 +5,15 @@ import (
 	"errors"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/engine"
 )
 
 // A member that was fenced, because its host stood still for longer than its lease, is of no use any more. In a program it
 // begins a new life: at once, or, if the program served the API, whose end says so, when it is asked for something again.
+// A member whose store went back in time begins a new life at once, and Serve goes on with that: the others lost theirs, too.
 
 // lost says whether the member was fenced. It is called with the lock, like all here but revive and reborn.
 func (e *Engine) lost() bool { return e.member != nil && ended(e.member) }
@@ -26,9 +29,15 @@ func ended(m *actors.Member) bool {
 
 var errClosed = errors.New("the engine was closed")
 
-// live sees to it that there is a member. Who serves the API has to hear that it was lost before there is another one.
+// replaceable reports whether another member may take the place of one that was lost. Who serves the API has to hear of the loss
+// first, unless the store was the reason.
+func (e *Engine) replaceable() bool {
+	return e.lost() && (!e.serves || e.member.Rewound() != nil)
+}
+
+// live sees to it that there is a member.
 func (e *Engine) live(ctx context.Context) error {
-	if e.lost() && !e.serves {
+	if e.replaceable() {
 		e.bury()
 	}
 	if e.member != nil {
@@ -54,6 +63,9 @@ func (e *Engine) bury() {
 		defer cancel()
 		_ = member.Stop(ctx) // it has nothing to give back
 	})
+	if r := member.Rewound(); r != nil {
+		e.forgetHistory(r)
+	}
 	e.member = nil
 	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
 	defer cancel()
@@ -89,7 +101,7 @@ func (e *Engine) revive(member *actors.Member) {
 func (e *Engine) tryLive() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.ctx.Err() != nil || e.serves || e.told != nil && e.told == e.member {
+	if e.ctx.Err() != nil || e.member != nil && !e.replaceable() || e.told != nil && e.told == e.member {
 		return nil
 	}
 	err := e.live(e.ctx)
@@ -103,5 +115,21 @@ func (e *Engine) tryLive() error {
 func (e *Engine) reborn(asked engine.Engine) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.lost() && !e.serves || *e.asked.Load() != asked
+	return e.replaceable() || *e.asked.Load() != asked
+}
+
+// forgetHistory forgets, and counts, what the store has lost.
+func (e *Engine) forgetHistory(r *actors.Rewind) {
+	e.newest.Clear()
+	e.reader.Clear()
+	e.rewinds.WithLabelValues(map[bool]string{true: "lost", false: "kept"}[r.Lost]).Inc()
+}
+
+// newRewinds makes the metric of what forgetHistory is called for.
+func newRewinds() *prometheus.CounterVec {
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "troupe_store_rewinds_total",
+		Help: "Times that the store did not go on where it was, and the member began anew: confirmed = lost, the store went back in time; kept, another server took over that has all that the member knows to be stored."}, []string{"confirmed"})
+	c.WithLabelValues("lost")
+	c.WithLabelValues("kept")
+	return c
 }

@@ -128,7 +128,7 @@ func (c *membership) join(member *actors.Member, store persistence.Members) erro
 	}
 	c.work.Go(func() {
 		if err := c.keeper.Run(ctx); err != nil { // the member itself ends by its lease
-			c.log.Error("the member keeps its part of the cluster no longer", "error", err)
+			c.log.Warn("the member keeps its part of the cluster no longer", "error", err)
 		}
 	})
 	return c.gossip.Start(c.id.Incarnation)

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"net"
 	"slices"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/attach"
 	"github.com/troupe-engine/troupe/api/graph"
@@ -18,22 +20,71 @@ import (
 
 // Serve answers the HTTP API until ctx ends; l may be nil to listen where the Config says. A member of a cluster hands over
 // what it owns and lets its jobs finish before it stops to answer, and takes nothing any more: what is left for it is Close. One that is fenced stops to
-// answer with an error.
+// answer with an error. One whose store went back in time begins anew: connections break, and new ones wait until it has begun.
 func (e *Engine) Serve(ctx context.Context, l net.Listener) error {
 	l, err := e.listen(l)
 	if err != nil {
 		return err
 	}
 	defer e.unserve()
-	asked, err := e.Member(ctx)
-	if err != nil {
-		return errors.Join(err, l.Close())
-	}
-	server, err := e.server(asked)
+	one, err := e.servedLife(ctx)
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
 	e.cfg.Logger.Info("the API is served", "address", l.Addr().String(), "tls", e.cfg.TLSCert != "", "tokens", len(e.cfg.Tokens))
+	doors := newDoors(l)
+	defer doors.close()
+	for one != nil {
+		rewound, err := one.serve(ctx, e, doors.open())
+		if !rewound {
+			return err
+		}
+		one = e.nextLife(ctx)
+	}
+	return nil
+}
+
+// life is one of the member, and what answers in it.
+type life struct {
+	member     *actors.Member
+	membership *membership
+	server     *api.Server
+}
+
+// servedLife returns the present life, which it begins if there is none.
+func (e *Engine) servedLife(ctx context.Context) (*life, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.live(ctx); err != nil {
+		return nil, err
+	}
+	server, err := e.server(*e.asked.Load())
+	if err != nil {
+		return nil, err
+	}
+	return &life{e.member, e.membership, server}, nil
+}
+
+// nextLife begins another life when the store went back in time, however long that takes; nil when ctx ends before, or the engine is closed.
+func (e *Engine) nextLife(ctx context.Context) *life {
+	for pause := firstRevival; ; pause = min(2*pause, mostRevival) {
+		one, err := e.servedLife(ctx)
+		if err == nil {
+			return one
+		}
+		e.cfg.Logger.Warn("the member cannot begin anew: trying on", "error", err)
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil
+		case <-e.ctx.Done():
+			return nil
+		}
+	}
+}
+
+// serve answers for one life. rewound: it has ended because the store went back in time.
+func (o *life) serve(ctx context.Context, e *Engine, l net.Listener) (rewound bool, err error) {
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	go func() { // ends with the serving below
@@ -41,23 +92,24 @@ func (e *Engine) Serve(ctx context.Context, l net.Listener) error {
 		select {
 		case <-ctx.Done():
 			e.cfg.Logger.Info("the member is asked to stop: it takes nothing new, and hands over what it owns where there are others")
-			if e.membership.leave() {
-				e.settle()
+			if o.membership.leave() {
+				e.settle(o.member)
 			}
-		case <-e.member.Lost():
+		case <-o.member.Lost():
 		case <-serving.Done():
 		}
 	}()
-	if err := server.Serve(serving, l); err != nil {
-		e.membership.leave() // others cannot reach it
-		return err
+	if err := o.server.Serve(serving, l); err != nil {
+		o.membership.leave() // others cannot reach it
+		return false, err
 	}
-	select {
-	case <-e.member.Lost():
-		return errors.New("the member was fenced off, since its lease had run out: it had to end, others do its work")
-	default:
-		return nil
+	switch {
+	case ctx.Err() == nil && o.member.Rewound() != nil:
+		return true, nil
+	case ended(o.member):
+		return false, errors.New("the member was fenced off, since its lease had run out: it had to end, others do its work")
 	}
+	return false, nil
 }
 
 // listen is where the API answers.
@@ -115,5 +167,5 @@ func (e *Engine) orkOptions() ork.Options {
 
 // collectors are all metrics of this life of the member.
 func (e *Engine) collectors() []prometheus.Collector {
-	return slices.Concat(e.member.Collectors(), e.attached.Collectors(), e.workers.Collectors(), e.membership.collectors(), e.spans.Collectors())
+	return slices.Concat([]prometheus.Collector{e.rewinds}, e.member.Collectors(), e.attached.Collectors(), e.workers.Collectors(), e.membership.collectors(), e.spans.Collectors())
 }

@@ -13,7 +13,8 @@
 // A member of a cluster whose process stood still for longer than its lease was fenced by the others: it
 // joins again by itself as a new incarnation, its handlers' contexts end, and who is in Wait waits on; a Watch ends by an error (busy),
 // and goes on when Member is asked for another one behind the last row.
-// What is asked in the moments between is answered as busy. Only Serve ends with an error.
+// What is asked in the moments between is answered as busy. Only Serve ends with an error. A member whose store went back in time, because a
+// standby without the last transactions took over or a copy was restored, begins anew likewise, and Serve goes on with it.
 // The command troupe is flags around this package.
 package troupe
 
@@ -27,6 +28,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/actors/attached"
@@ -79,6 +82,7 @@ type Engine struct {
 	expected   expectedTasks
 	settled    atomic.Int64  // for how long jobs have been let finish while the API still answered
 	spans      *spans.Teller // nil = nobody takes any
+	rewinds    *prometheus.CounterVec
 
 	mu     sync.Mutex
 	serves bool // the API listens, and answers soon
@@ -120,7 +124,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, err := OpenStore(ctx, cfg.Store, cfg.Schema)
+	store, err := openStore(ctx, cfg.Store, cfg.Schema, cfg.Logger)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +145,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	}
 	cfg.Cluster = cmp.Or(cfg.Cluster, "troupe")
 	newest := persistence.Newest(store, time.Now)
-	e := &Engine{cfg: cfg, opened: opened, store: newest, newest: newest, files: files, payloads: payloads, values: values, secrets: known, serves: cfg.Listener != nil, reader: persistence.NewReader(newest, cfg.Limits), tls: certificates}
+	e := &Engine{cfg: cfg, opened: opened, store: newest, newest: newest, files: files, payloads: payloads, values: values, secrets: known, serves: cfg.Listener != nil, reader: persistence.NewReader(newest, cfg.Limits), tls: certificates, rewinds: newRewinds()}
 	if payloads != nil {
 		e.reader.Keep(payloads)
 	}
@@ -357,11 +361,11 @@ func (e *Engine) lives() bool {
 
 // settle lets the jobs on this member finish, whose tasks others have by now. As long as that takes the API answers: workers and
 // callers may know no other member.
-func (e *Engine) settle() {
+func (e *Engine) settle(member *actors.Member) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
 	defer cancel()
-	e.member.Settle(ctx)
+	member.Settle(ctx)
 	e.settled.Store(int64(time.Since(began)))
 }
 

@@ -22,6 +22,8 @@ type lease struct {
 	generation int64         // of the cluster
 	gone       chan struct{}
 	fenced     bool
+	past       past
+	rewound    *Rewind   // why the member was fenced; nil = another one has fenced it, or it was not
 	left       bool      // the member has given it up by itself
 	failing    time.Time // local time since when it cannot be renewed; zero = it can
 	sound      time.Time // local time since when no renewal has failed or come late
@@ -42,6 +44,10 @@ func (l *lease) at(local time.Time) time.Time {
 func (l *lease) renew(ctx context.Context) error {
 	before := l.m.cfg.Host.Clock.Now()
 	pulse, err := l.m.store.Renew(ctx, l.m.incarnation, l.m.cfg.Lease)
+	if r := l.rewind(pulse, err); r != nil {
+		l.leaveHistory(ctx, r)
+		err = persistence.ErrRewound
+	}
 	changed, err := l.take(before, pulse, err)
 	if changed && l.m.cfg.Changed != nil {
 		l.m.cfg.Changed(pulse)
@@ -69,6 +75,7 @@ func (l *lease) take(before time.Time, pulse persistence.Pulse, err error) (chan
 		l.sound = before
 	}
 	l.renewed = before
+	l.past.remember(pulse)
 	l.set(before, pulse.Now)
 	changed = l.generation != 0 && l.generation != pulse.Generation // the first one tells nobody anything new
 	l.generation = pulse.Generation
@@ -199,7 +206,9 @@ func (l *lease) tell(err error) {
 	before := l.fails(err, now)
 	switch failing := !before.IsZero(); {
 	case errors.Is(err, persistence.ErrFenced):
-		if closed(l.lost()) {
+		if l.m.Rewound() != nil {
+			l.sayRewound()
+		} else if closed(l.lost()) {
 			l.m.log.Error("the member was fenced off, since its lease had run out: it ends, others do its work", "member", l.m.cfg.Name)
 		}
 	case err != nil && !failing && l.m.ctx.Err() == nil:

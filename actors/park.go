@@ -31,7 +31,7 @@ var errTimeUp = errors.New("the time is up")
 
 // errLost is the answer when nothing of this member is written any more: what was asked for may have
 // been written just before.
-var errLost = flow.Errorf(flow.Busy, "the member was fenced off, since its lease had run out: ask another one")
+var errLost = flow.Errorf(flow.Busy, "the member was fenced off, since its lease had run out or its store went back in time: ask another one")
 
 // answerOf waits for an answer. When it is there, it wins over whatever else ends the wait, so that
 // nothing depends on chance.

@@ -17,8 +17,14 @@ type Members interface {
 	// all know who live: one who does not know it, or does without it, is ErrFormat. Where large values are kept is noted when the first one joins who keeps
 	// them there: from then on one who does not is ErrPlace, and so is that first one as long as others live.
 	Join(ctx context.Context, j Joining) (incarnation string, err error)
-	// Renew prolongs the lease, which may have run out as long as nobody took it. ErrFenced when it was taken away.
+	// Renew prolongs the lease, which may have run out as long as nobody took it. ErrFenced when it was taken away, ErrRewound when the
+	// store does not know the incarnation. With both errors the Pulse has its Now, History and Kept.
 	Renew(ctx context.Context, incarnation string, ttl time.Duration) (Pulse, error)
+	// BeginHistory ends all incarnations, frees their shards and gives the store's history another name. It does nothing when
+	// the history is not the known one: another member has begun a new one already. It waits for batches under way, so
+	// nothing of the ended incarnations lands afterwards. kept is the time up to which the store has what was confirmed, in Unix
+	// milliseconds; 0 = the newest renewal of a lease that it has.
+	BeginHistory(ctx context.Context, known string, kept int64) error
 	// Drain says whether the incarnation is to own no shards any longer, for instance because it is about to go. It lives on; what it
 	// owns is its to release. ErrFenced when it has ended. On a store that is Locked it does nothing.
 	Drain(ctx context.Context, incarnation string, drains bool) error
@@ -48,6 +54,9 @@ type Members interface {
 	// a lease that is renewed late, because the machine is busy, has not been lost to anybody.
 	Locked() bool
 }
+
+// Forgotten is how long a store keeps the row of a member that has gone, at least.
+const Forgotten = 24 * time.Hour
 
 // Remembered is how long members are told of that have gone.
 const Remembered = 10 * time.Minute
@@ -86,6 +95,18 @@ type Pulse struct {
 	Now        time.Time // of the store
 	Generation int64     // of the cluster
 	Format     int       // that journals are written in: all members read it
+
+	Renewals int64     // of this lease, with this one; it grows by one with each
+	Before   int64     // when the lease was renewed before, or begun, in Unix milliseconds
+	History  string    // name of the store's history; see BeginHistory
+	Kept     int64     // up to when the history has what was confirmed before it began, in Unix milliseconds; 0 = it is the store's first
+	Takeover *Takeover // the last change of the server that this process has seen; nil = none
+}
+
+// Takeover says that the store is on another server than before, or on a state that the server did not have before.
+type Takeover struct {
+	Cause string // for people: what was seen
+	Lost  bool   // something that this process was told to be stored is not there
 }
 
 // Cluster is who is there and who owns what.

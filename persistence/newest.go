@@ -136,6 +136,15 @@ func (n *NewestStore) changed(ctx context.Context, flow string) {
 	}
 }
 
+// Clear forgets everything: the store went back in time.
+func (n *NewestStore) Clear() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.changes++
+	n.versions.Clear()
+	n.flows.Clear()
+}
+
 // Forget forgets a flow that has changed. All slugs go with it: flows are deleted rarely, and slugs are known again soon.
 func (n *NewestStore) Forget(flow string) {
 	n.forget(flow)

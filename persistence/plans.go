@@ -99,6 +99,12 @@ func (p *plans) forget(version string) {
 	p.kept.Drop(version)
 }
 
+func (p *plans) clear() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.kept.Clear()
+}
+
 // lower makes the plan of a version that was published. It was checked then, by the rules and limits of that
 // time; those of today must not keep its tasks from going on.
 func lower(v *Version, limits flow.Limits) (*flow.Plan, error) {

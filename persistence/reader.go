@@ -26,6 +26,12 @@ func NewReader(store Store, limits flow.Limits) *Reader {
 // Keep has the reader know what references in values stand for. It is for whoever has just made it.
 func (r *Reader) Keep(contents flow.Contents) { r.plans.contents = contents }
 
+// Clear lets go of all that is remembered of tasks and versions: the store went back in time.
+func (r *Reader) Clear() {
+	r.plans.clear()
+	r.lists.clear()
+}
+
 // View is a task as it is now.
 type View struct {
 	TaskRow

@@ -3,6 +3,7 @@ package persistence
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 
 	"github.com/troupe-engine/troupe/flow"
@@ -20,6 +21,9 @@ var (
 	ErrNoVersion = errors.New("persistence: no such flow version")
 	// ErrFenced: the incarnation that sends is not (or no longer) a member. Nothing was written.
 	ErrFenced = errors.New("persistence: this member was fenced off")
+	// ErrRewound: the store does not know the incarnation that sends. The store went back in time, or is another one.
+	// An ErrRewound is an ErrFenced, too.
+	ErrRewound = fmt.Errorf("%w: the store does not know this member: it went back in time, or is another store", ErrFenced)
 	// ErrNotFound: no such flow, version or worker.
 	ErrNotFound = errors.New("persistence: not found")
 	// ErrTaken: another member lives on this store.

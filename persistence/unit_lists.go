@@ -33,6 +33,12 @@ func (u *unitLists) put(task string, at flow.Address, l *flow.UnitList, bytes in
 	u.kept.Put(listKey(task, at), l, bytes)
 }
 
+func (u *unitLists) clear() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.kept.Clear()
+}
+
 func listKey(task string, at flow.Address) string {
 	return task + "\n" + at.Scope + "\n" + at.Node + "\n" + strconv.Itoa(at.Visit)
 }

@@ -70,8 +70,8 @@ func StartServer(ctx context.Context, dir string) (*Server, error) {
 
 func (s *Server) create(ctx context.Context) error {
 	var err error
-	if s.port, err = ports.Free(); err != nil {
-		return fmt.Errorf("pgtest: %w", err)
+	if s.port, err = freePort(); err != nil {
+		return err
 	}
 	initdb := exec.CommandContext(ctx, filepath.Join(s.bin, "initdb"), "--pgdata="+s.data(), "--username=postgres",
 		"--auth=trust", "--encoding=UTF8", "--no-locale",
@@ -81,6 +81,14 @@ func (s *Server) create(ctx context.Context) error {
 		return fmt.Errorf("pgtest: initdb: %w\n%s", err, out)
 	}
 	return s.start(ctx)
+}
+
+func freePort() (int, error) {
+	port, err := ports.Free()
+	if err != nil {
+		return 0, fmt.Errorf("pgtest: %w", err)
+	}
+	return port, nil
 }
 
 // dress gives a command what every program of the server gets: the unprivileged user, the folder,

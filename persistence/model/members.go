@@ -55,10 +55,39 @@ func (s *store) Renew(ctx context.Context, incarnation string, ttl time.Duration
 	defer leave()
 	m := s.alive(incarnation)
 	if m == nil {
-		return persistence.Pulse{}, persistence.ErrFenced
+		p := persistence.Pulse{Now: s.options.Now(), History: fmt.Sprint(s.history), Kept: s.kept}
+		if !slices.ContainsFunc(s.members, func(m *persistence.MemberRow) bool { return m.Incarnation == incarnation }) {
+			return p, persistence.ErrRewound
+		}
+		return p, persistence.ErrFenced
 	}
+	before := m.Until - m.TTL
 	m.Until, m.TTL = s.now()+ttl.Milliseconds(), ttl.Milliseconds()
-	return persistence.Pulse{Now: s.options.Now(), Generation: s.generation, Format: s.format}, nil
+	s.renewals[incarnation]++
+	return persistence.Pulse{Now: s.options.Now(), Generation: s.generation, Format: s.format,
+		Renewals: s.renewals[incarnation], Before: before, History: fmt.Sprint(s.history), Kept: s.kept}, nil
+}
+
+func (s *store) BeginHistory(ctx context.Context, known string, kept int64) error {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if known != fmt.Sprint(s.history) {
+		return nil
+	}
+	for _, m := range s.members {
+		s.kept = max(s.kept, m.Until-m.TTL)
+	}
+	s.kept = cmp.Or(kept, s.kept)
+	for _, m := range s.members {
+		if m.FencedAt == 0 {
+			s.end(m)
+		}
+	}
+	s.history++
+	return nil
 }
 
 func (s *store) Drain(ctx context.Context, incarnation string, drains bool) error {

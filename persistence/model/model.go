@@ -25,10 +25,13 @@ type store struct {
 	closed     bool
 	cluster    string
 	generation int64
+	history    int // how many there were before
+	kept       int64
 	format     int                      // that journals are written in
 	values     string                   // where large ones are kept
 	members    []*persistence.MemberRow // in order of joining
 	seals      []string                 // of the members
+	renewals   map[string]int64         // of leases, by incarnation
 	owners     [persistence.Shards]string
 	had        [persistence.Shards]string // who owned each last
 	moves      []persistence.Move
@@ -64,7 +67,7 @@ func New(o Options) persistence.Store {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &store{options: o, tasks: map[string]*task{}, logs: map[string][]persistence.LogRow{}, stats: map[persistence.StatsSpot]stats.Counts{}, views: map[string]persistence.SavedView{}, permits: NewPermits(), externals: NewExternals(), approvals: map[string]persistence.ApprovalRow{},
+	return &store{options: o, renewals: map[string]int64{}, tasks: map[string]*task{}, logs: map[string][]persistence.LogRow{}, stats: map[persistence.StatsSpot]stats.Counts{}, views: map[string]persistence.SavedView{}, permits: NewPermits(), externals: NewExternals(), approvals: map[string]persistence.ApprovalRow{},
 		hooks: map[string]persistence.Hook{}, deliveries: map[[2]string]persistence.Delivery{}, holds: map[hold]int64{}}
 }
 

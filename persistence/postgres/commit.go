@@ -35,6 +35,7 @@ func (s *store) Commit(ctx context.Context, incarnation string, batch []persiste
 		return nil, wrap("commit", err)
 	}
 	s.memory.learn(b.at, batch, answers)
+	s.witness.note(batch, answers, b.at.era)
 	return answers, nil
 }
 

@@ -47,7 +47,7 @@ func (s *store) Join(ctx context.Context, j persistence.Joining) (string, error)
 	batch.Queue(lockCluster)
 	batch.Queue(newlyChanged+", name = coalesce(name, $1), values_at = coalesce(nullif($4, ''), values_at) WHERE coalesce(name, $1) = $1 AND "+fits("$2", "$3", "$4::text"),
 		j.Cluster, j.Format, j.Seal, j.Values)
-	batch.Queue("DELETE FROM troupe.members WHERE fenced_at BETWEEN 1 AND "+now+" - $1::bigint", forgotten.Milliseconds())
+	batch.Queue("DELETE FROM troupe.members WHERE fenced_at BETWEEN 1 AND "+now+" - $1::bigint", persistence.Forgotten.Milliseconds())
 	batch.Queue("SELECT NOT "+othersLive("")+", NOT "+othersLive(" AND seal <> $1"), j.Seal).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&alone, &sealed) })
 	batch.Queue(`INSERT INTO troupe.members (incarnation, name, url, gossip, version, format, seal, era, joined_at)
@@ -82,23 +82,40 @@ func fits(format, seal, values string) string {
 		" AND CASE WHEN values_at = '' THEN " + values + " = '' OR NOT " + othersLive("") + " ELSE " + values + " <> '' END"
 }
 
-// forgotten is how long the row of a member is kept that has gone.
-const forgotten = 24 * time.Hour
-
 // Renew locks the fence: it is over before the member is fenced, or sees that. A batch or a deletion of a flow does not keep it waiting.
 func (s *store) Renew(ctx context.Context, incarnation string, ttl time.Duration) (persistence.Pulse, error) {
-	var at, generation int64
-	var format int
+	var p persistence.Pulse
+	var at int64
+	before := s.witness.before()
 	err := s.leases.use(ctx, func(conn *pgxpool.Conn) error {
-		return conn.QueryRow(ctx, s.schema.in(`WITH fence AS MATERIALIZED (
-			SELECT incarnation FROM troupe.members WHERE incarnation = $1 AND fenced_at = 0 FOR KEY SHARE)
-		UPDATE troupe.leases l SET until = `+now+` + $2::bigint, ttl = $2 FROM fence WHERE l.incarnation = fence.incarnation
-		RETURNING l.until - $2::bigint, (SELECT generation FROM troupe.cluster), (SELECT format FROM troupe.cluster)`), incarnation, ttl.Milliseconds()).Scan(&at, &generation, &format)
+		err := conn.QueryRow(ctx, s.schema.in(`WITH fence AS MATERIALIZED (
+			SELECT incarnation, until - ttl AS before FROM troupe.members JOIN troupe.leases USING (incarnation)
+				WHERE incarnation = $1 AND fenced_at = 0 FOR KEY SHARE OF members)
+		UPDATE troupe.leases l SET until = `+now+` + $2::bigint, ttl = $2, renewals = l.renewals + 1 FROM fence, troupe.cluster c WHERE l.incarnation = fence.incarnation
+		RETURNING l.until - $2::bigint, l.renewals, fence.before, c.generation, c.format, c.history, c.kept`), incarnation, ttl.Milliseconds()).
+			Scan(&at, &p.Renewals, &p.Before, &p.Generation, &p.Format, &p.History, &p.Kept)
+		if !errors.Is(err, pgx.ErrNoRows) {
+			return err
+		}
+		known := false
+		err = conn.QueryRow(ctx, s.schema.in(`SELECT `+now+`, history, kept, EXISTS (SELECT FROM troupe.members WHERE incarnation = $1) FROM troupe.cluster`), incarnation).
+			Scan(&at, &p.History, &p.Kept, &known)
+		switch {
+		case err != nil:
+			return err
+		case !known:
+			return persistence.ErrRewound
+		}
+		return persistence.ErrFenced
 	})
-	if errors.Is(err, pgx.ErrNoRows) {
-		err = persistence.ErrFenced
+	switch {
+	case err == nil:
+		s.witness.renewedIn(p, incarnation, before)
+	case errors.Is(err, persistence.ErrFenced):
+		s.witness.clear()
 	}
-	return persistence.Pulse{Now: time.UnixMilli(at), Generation: generation, Format: format}, wrap("renew", err)
+	p.Now, p.Takeover = time.UnixMilli(at), s.witness.takeoverTo(p.History)
+	return p, wrap("renew", err)
 }
 
 // Locked: everybody who reaches the database may join.
@@ -130,6 +147,7 @@ const ended = `,
 
 // Leave waits for batches of the member that are under way. It has the connection of the lease, which it ends.
 func (s *store) Leave(ctx context.Context, incarnation string) error {
+	defer s.witness.clear()
 	var batch pgx.Batch
 	batch.Queue(lockMember+"NO KEY UPDATE", incarnation)
 	batch.Queue(lockCluster)

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"net"
 	"sync"
@@ -33,6 +34,8 @@ type Options struct {
 	Connections int
 	// Schema is where everything is, which is made if it is not there; "" = DefaultSchema. Each is a store of its own.
 	Schema string
+	// Log gets what people should know of the store's servers. nil = slog.Default().
+	Log *slog.Logger
 }
 
 // patience is what the server has with a connection.
@@ -60,6 +63,8 @@ type store struct {
 	statements sync.Map // of batches, those that were needed so far, by shape
 	memory     memory
 	larges     larges
+	guard      guard
+	witness    witness
 }
 
 // Open opens the database of a DSN or URL and brings its schema up to date.
@@ -70,11 +75,14 @@ func Open(ctx context.Context, dsn string, o Options) (persistence.Store, error)
 	if o.Connections <= 0 {
 		o.Connections = 7
 	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
 	name, err := newSchema(o.Schema)
 	if err != nil {
 		return nil, fmt.Errorf("open the store: %w", err)
 	}
-	s := &store{schema: name, options: o, larges: larges{kept: lru.New[*large](keptSnapshots)}}
+	s := &store{schema: name, options: o, larges: larges{kept: lru.New[*large](keptSnapshots)}, guard: guard{log: o.Log, refused: map[string]bool{}}}
 	if err := s.open(ctx, dsn); err != nil {
 		_ = s.Close() // it cannot fail
 		return nil, fmt.Errorf("open the store: %w", err)
@@ -83,8 +91,11 @@ func Open(ctx context.Context, dsn string, o Options) (persistence.Store, error)
 }
 
 func (s *store) open(ctx context.Context, dsn string) error {
-	config, err := parse(dsn)
+	config, err := s.parse(dsn)
 	if err != nil {
+		return err
+	}
+	if err := s.guard.choose(ctx, config.ConnConfig); err != nil {
 		return err
 	}
 	for name := range patience {
@@ -110,18 +121,18 @@ func (s *store) open(ctx context.Context, dsn string) error {
 func (s *store) connect(ctx context.Context, dsn string, size sizes) (err error) {
 	s.options.Lanes = size.lanes
 	if size.reads > 0 {
-		if s.pool, err = connect(ctx, dsn, size.reads, nil, nil); err != nil {
+		if s.pool, err = s.pooled(ctx, dsn, size.reads, nil, nil); err != nil {
 			return err
 		}
 	}
-	if s.lanes, err = connect(ctx, dsn, size.lanes, s.pool, s.steady); err != nil {
+	if s.lanes, err = s.pooled(ctx, dsn, size.lanes, s.pool, s.steady); err != nil {
 		return err
 	}
-	if s.leases, err = connect(ctx, dsn, 1, s.pool, spare); err != nil {
+	if s.leases, err = s.pooled(ctx, dsn, 1, s.pool, s.spare); err != nil {
 		return err
 	}
 	if size.keeper > 0 {
-		if s.keeper, err = connect(ctx, dsn, size.keeper, s.pool, spare); err != nil {
+		if s.keeper, err = s.pooled(ctx, dsn, size.keeper, s.pool, s.spare); err != nil {
 			return err
 		}
 	}
@@ -149,10 +160,10 @@ func (s *store) steady(config *pgxpool.Config) {
 		"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off"})
 	params := config.ConnConfig.RuntimeParams
 	orElse(params, "idle_in_transaction_session_timeout", frozen)
-	config.AfterConnect = func(context.Context, *pgx.Conn) error {
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		s.memory.forget()
 		s.larges.forget()
-		return nil
+		return s.meet(ctx, conn, true)
 	}
 }
 
@@ -165,13 +176,36 @@ func orElse(params map[string]string, name string, patience time.Duration) {
 
 // spare has room for another connection while the driver still sees off one that has died: it waits up to 15 s for its other end, and a
 // lease lives for two.
-func spare(config *pgxpool.Config) {
+func (s *store) spare(config *pgxpool.Config) {
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error { return s.meet(ctx, conn, false) }
 	config.MaxConns++
 	config.MaxConnIdleTime = time.Minute
 }
 
-func connect(ctx context.Context, dsn string, size int, lender *pool, change func(*pgxpool.Config)) (*pool, error) {
+// parse reads a setting for connections that lead to no server that must not be written to.
+func (s *store) parse(dsn string) (*pgxpool.Config, error) {
 	config, err := parse(dsn)
+	if err != nil {
+		return nil, err
+	}
+	wanted := config.ConnConfig.ValidateConnect // by target_session_attrs
+	config.ConnConfig.ValidateConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
+		if wanted != nil {
+			if err := wanted(ctx, conn); err != nil {
+				return err
+			}
+		}
+		return s.guard.admit(ctx, conn)
+	}
+	config.BeforeConnect = s.guard.choose
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error { return s.meet(ctx, conn, true) }
+	config.PrepareConn = func(_ context.Context, conn *pgx.Conn) (bool, error) { return s.witness.leadsThere(conn), nil }
+	return config, nil
+}
+
+// pooled makes a pool of connections.
+func (s *store) pooled(ctx context.Context, dsn string, size int, lender *pool, change func(*pgxpool.Config)) (*pool, error) {
+	config, err := s.parse(dsn)
 	if err != nil {
 		return nil, err
 	}
@@ -224,6 +258,9 @@ const (
 	tooManyConnections   = "53300"
 	diskFull             = "53100"
 	outOfMemory          = "53200"
+	undefinedFunction    = "42883"
+	notSupported         = "0A000"
+	notPermitted         = "42501"
 )
 
 // wrap returns err with what was attempted. It tells a value that was refused apart from a server that is away.

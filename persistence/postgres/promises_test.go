@@ -226,10 +226,17 @@ func TestAServerThatLostRowsIsNotTrusted(t *testing.T) {
 	_, err = admin.Exec(ctx, `DELETE FROM task_events WHERE seq = 2;
 		SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool {
-		answers, err = s.Commit(ctx, me, []persistence.Commit{row(3)})
+	fencedBy(t, func() error {
+		_, err := s.Commit(ctx, me, []persistence.Commit{row(3)})
+		return err
+	})
+	var next string
+	require.Eventually(t, func() bool { // connections of before may still be met
+		next, err = s.Join(ctx, persistence.Joining{Name: "me", TTL: time.Hour})
 		return err == nil
-	}, time.Minute, time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
+	answers, err = s.Commit(ctx, next, []persistence.Commit{row(3)})
+	require.NoError(t, err)
 	require.ErrorIs(t, answers[0], persistence.ErrStale)
 }
 

@@ -92,9 +92,9 @@ func (t tx) join(incarnation string, j persistence.Joining) (holder, error) {
 		return holder{}, err
 	}
 	h := holder{incarnation, j.Name, now.Add(j.TTL).UnixMilli()}
-	_, err = t.exec(`INSERT INTO members (incarnation, name, url, gossip, version, format, joined_at, lease_until)
-		VALUES (?, ?, ?, ?, ?, ?, (SELECT max(?, coalesce(max(joined_at) + 1, 0)) FROM members), ?)`,
-		h.incarnation, j.Name, j.URL, j.Gossip, j.Version, j.Format, now.UnixMilli(), h.until)
+	_, err = t.exec(`INSERT INTO members (incarnation, name, url, gossip, version, format, joined_at, lease_until, renewed_at)
+		VALUES (?, ?, ?, ?, ?, ?, (SELECT max(?, coalesce(max(joined_at) + 1, 0)) FROM members), ?, ?)`,
+		h.incarnation, j.Name, j.URL, j.Gossip, j.Version, j.Format, now.UnixMilli(), h.until, now.UnixMilli())
 	if err == nil {
 		_, err = t.exec("UPDATE cluster SET format = ?", j.Format)
 	}
@@ -134,17 +134,37 @@ func (s *store) Renew(ctx context.Context, incarnation string, ttl time.Duration
 	var p persistence.Pulse
 	err := s.write(ctx, "renew", func(t tx) error {
 		p.Now = time.Now()
-		n, err := t.exec("UPDATE members SET lease_until = ? WHERE incarnation = ? AND fenced_at = 0",
-			p.Now.Add(ttl).UnixMilli(), incarnation)
-		if err == nil && n == 0 {
-			return persistence.ErrFenced
-		}
-		if err != nil {
+		if err := t.one("SELECT generation, format, history, kept FROM cluster", nil, &p.Generation, &p.Format, &p.History, &p.Kept); err != nil {
 			return err
 		}
-		return t.one("SELECT generation, format FROM cluster", nil, &p.Generation, &p.Format)
+		var fencedAt int64
+		err := t.one("SELECT renewed_at, renewals + 1, fenced_at FROM members WHERE incarnation = ?", []any{incarnation}, &p.Before, &p.Renewals, &fencedAt)
+		switch {
+		case isNone(err):
+			return persistence.ErrRewound
+		case err == nil && fencedAt != 0:
+			return persistence.ErrFenced
+		case err != nil:
+			return err
+		}
+		_, err = t.exec("UPDATE members SET lease_until = ?, renewed_at = ?, renewals = renewals + 1 WHERE incarnation = ?",
+			p.Now.Add(ttl).UnixMilli(), p.Now.UnixMilli(), incarnation)
+		return err
 	})
 	return p, err
+}
+
+// BeginHistory also forgets the ends of journals: they are those of the history before.
+func (s *store) BeginHistory(ctx context.Context, known string, kept int64) error {
+	return s.write(ctx, "begin another history", func(t tx) error {
+		n, err := t.exec(`UPDATE cluster SET history = hex(randomblob(16)), kept = coalesce(nullif(?, 0), (SELECT max(renewed_at) FROM members), 0)
+			WHERE history = ?`, kept, known)
+		if err != nil || n == 0 {
+			return err
+		}
+		t.lane.ends.Clear()
+		return t.end(end, time.Now().UnixMilli())
+	})
 }
 
 func (s *store) Leave(ctx context.Context, incarnation string) error {

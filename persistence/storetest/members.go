@@ -18,9 +18,51 @@ var members = []behavior{
 	{"nobody writes who has not joined", func(w *world) {
 		_, err := w.Commit(w.ctx(), "stranger", []persistence.Commit{created("a")})
 		require.ErrorIs(w, err, persistence.ErrFenced)
-		_, err = w.Renew(w.ctx(), "stranger", time.Second)
+		pulse, err := w.Renew(w.ctx(), "stranger", time.Second)
 		require.ErrorIs(w, err, persistence.ErrFenced)
+		require.ErrorIs(w, err, persistence.ErrRewound, "the store does not know it")
+		require.NotEmpty(w, pulse.History)
+		require.WithinDuration(w, time.Now(), pulse.Now, time.Minute)
 		require.Nil(w, w.load("a"))
+	}},
+	{"renewals are counted, and each says when the one before was", func(w *world) {
+		first, err := w.Renew(w.ctx(), w.me, time.Hour)
+		require.NoError(w, err)
+		require.EqualValues(w, 1, first.Renewals)
+		second, err := w.Renew(w.ctx(), w.me, time.Minute)
+		require.NoError(w, err)
+		require.EqualValues(w, 2, second.Renewals)
+		require.InDelta(w, first.Now.UnixMilli(), second.Before, 1)
+		require.Equal(w, first.History, second.History)
+		require.Zero(w, second.Kept)
+		require.Nil(w, second.Takeover)
+	}},
+	{"another history ends all members, once", func(w *world) {
+		w.must(created("a"))
+		before, err := w.Renew(w.ctx(), w.me, time.Hour)
+		require.NoError(w, err)
+		require.NoError(w, w.BeginHistory(w.ctx(), before.History, 0))
+		_, err = w.Commit(w.ctx(), w.me, []persistence.Commit{appended("a", 2)})
+		require.ErrorIs(w, err, persistence.ErrFenced)
+		after, err := w.Renew(w.ctx(), w.me, time.Hour)
+		require.ErrorIs(w, err, persistence.ErrFenced)
+		require.NotErrorIs(w, err, persistence.ErrRewound, "the store knows it")
+		require.NotEqual(w, before.History, after.History)
+		require.InDelta(w, before.Now.UnixMilli(), after.Kept, 1)
+		require.Greater(w, w.cluster().Generation, before.Generation)
+		require.Equal(w, make([]string, persistence.Shards), w.cluster().Owners)
+
+		w.me = w.join("next", time.Hour)
+		require.NoError(w, w.BeginHistory(w.ctx(), before.History, 0), "somebody else has begun one")
+		now, err := w.Renew(w.ctx(), w.me, time.Hour)
+		require.NoError(w, err)
+		require.Equal(w, after.History, now.History)
+		w.must(appended("a", 2))
+
+		require.NoError(w, w.BeginHistory(w.ctx(), now.History, 5))
+		now, err = w.Renew(w.ctx(), w.me, time.Hour)
+		require.ErrorIs(w, err, persistence.ErrFenced)
+		require.EqualValues(w, 5, now.Kept)
 	}},
 	{"who has left writes nothing, whatever it is", func(w *world) {
 		w.must(created("a"), created("b"))

@@ -9,7 +9,9 @@ CREATE TABLE troupe.cluster (
 	secret     text, -- that members prove themselves with; NULL until the first one asks for it
 	generation bigint NOT NULL DEFAULT 0,
 	format     integer NOT NULL DEFAULT 0, -- that journals are written in: all members read it; 0 = there are none
-	era        bigint NOT NULL DEFAULT 0
+	era        bigint NOT NULL DEFAULT 0,
+	history    text NOT NULL DEFAULT md5(random()::text || clock_timestamp()::text), -- another name whenever the store was found to have gone back in time
+	kept       bigint NOT NULL DEFAULT 0 -- up to when it has what was confirmed before; 0 = it has never gone back
 );
 INSERT INTO troupe.cluster DEFAULT VALUES;
 
@@ -32,6 +34,7 @@ CREATE TABLE troupe.leases (
 	incarnation text COLLATE "C" PRIMARY KEY REFERENCES troupe.members ON DELETE CASCADE,
 	until       bigint NOT NULL, -- that is longer from now than twice ttl, the clock has been put back since
 	ttl         bigint NOT NULL,
+	renewals    bigint NOT NULL DEFAULT 0,
 	draining    boolean NOT NULL DEFAULT false -- it is to own no shards: here, since the row of members must not change
 ) WITH (fillfactor = 50);
 

@@ -7,7 +7,9 @@ CREATE TABLE cluster (
 	values_at  TEXT NOT NULL DEFAULT '', -- where large values are kept; '' = they are in here
 	secret     TEXT, -- NULL until somebody asks for it
 	generation INTEGER NOT NULL DEFAULT 0,
-	format     INTEGER NOT NULL DEFAULT 0 -- that journals are written in; 0 = there are none
+	format     INTEGER NOT NULL DEFAULT 0, -- that journals are written in; 0 = there are none
+	history    TEXT NOT NULL DEFAULT (hex(randomblob(16))), -- another name whenever the store was found to have gone back in time
+	kept       INTEGER NOT NULL DEFAULT 0 -- up to when it has what was confirmed before; 0 = it has never gone back
 ) STRICT;
 INSERT INTO cluster DEFAULT VALUES;
 
@@ -20,6 +22,8 @@ CREATE TABLE members (
 	format      INTEGER NOT NULL, -- of journals, the newest that it reads and writes
 	joined_at   INTEGER NOT NULL,
 	lease_until INTEGER NOT NULL,
+	renewed_at  INTEGER NOT NULL,
+	renewals    INTEGER NOT NULL DEFAULT 0,
 	fenced_at   INTEGER NOT NULL DEFAULT 0 -- 0 = it may write
 ) STRICT, WITHOUT ROWID;
 

@@ -1,0 +1,155 @@
+//go:build unix
+
+package pgtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// StartStandby makes a standby of the server, which follows it asynchronously. It has a folder and a port of its own, and Stop must be called.
+func (s *Server) StartStandby(ctx context.Context) (*Server, error) {
+	folder, err := newFolder(filepath.Dir(s.folder.path), s.owner)
+	if err != nil {
+		return nil, err
+	}
+	standby := &Server{bin: s.bin, owner: s.owner, folder: folder}
+	standby.most.Store(s.most.Load())
+	if err := standby.follow(ctx, s); err != nil {
+		return nil, errors.Join(err, standby.Stop())
+	}
+	return standby, nil
+}
+
+// follow copies the data of a primary and starts on the copy.
+func (s *Server) follow(ctx context.Context, primary *Server) (err error) {
+	if s.port, err = freePort(); err != nil {
+		return err
+	}
+	if err := s.backup(ctx, primary, s.data(), "--write-recovery-conf"); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.start(ctx)
+}
+
+// backup copies the data of a running server to a folder that this server may read.
+func (s *Server) backup(ctx context.Context, of *Server, to string, more ...string) error {
+	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, "pg_basebackup"), append([]string{"--pgdata=" + to, "--checkpoint=fast", "--wal-method=stream", "--no-sync",
+		"--dbname=" + of.DSN("postgres")}, more...)...)
+	s.dress(cmd)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("pgtest: pg_basebackup: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// AwaitCaughtUp returns when a standby has replayed all that its primary has committed by now.
+func (s *Server) AwaitCaughtUp(ctx context.Context, primary *Server) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	var lsn string
+	if err := primary.ask(ctx, "SELECT pg_current_wal_flush_lsn()::text", &lsn); err != nil {
+		return err
+	}
+	for {
+		there := false
+		if err := s.ask(ctx, "SELECT pg_last_wal_replay_lsn() >= '"+lsn+"'::pg_lsn", &there); err != nil || there {
+			return err
+		}
+		if err := rest(ctx); err != nil {
+			return fmt.Errorf("pgtest: the standby is behind: %w\n%s", err, s.logTail())
+		}
+	}
+}
+
+// Detach has a standby receive nothing any more: what its primary commits from then on it lacks.
+func (s *Server) Detach(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	for _, statement := range []string{"ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()"} {
+		if err := execute(ctx, s.DSN("postgres"), statement); err != nil {
+			return fmt.Errorf("pgtest: detach the standby: %w", err)
+		}
+	}
+	for {
+		receives := true
+		if err := s.ask(ctx, "SELECT EXISTS (SELECT FROM pg_stat_wal_receiver)", &receives); err != nil || !receives {
+			return err
+		}
+		if err := rest(ctx); err != nil {
+			return fmt.Errorf("pgtest: the standby goes on to receive: %w\n%s", err, s.logTail())
+		}
+	}
+}
+
+// Promote makes a standby a primary.
+func (s *Server) Promote(ctx context.Context) error {
+	promoted := false
+	err := s.ask(ctx, "SELECT pg_promote(true, 60)", &promoted)
+	if err == nil && !promoted {
+		err = errors.New("it stays a standby")
+	}
+	if err != nil {
+		return fmt.Errorf("pgtest: promote the standby: %w\n%s", err, s.logTail())
+	}
+	return nil
+}
+
+// Backup copies the server's data as they are, for Restore.
+func (s *Server) Backup(ctx context.Context) (path string, err error) {
+	path = filepath.Join(s.folder.path, fmt.Sprint("backup-", time.Now().UnixNano()))
+	return path, s.backup(ctx, s, path)
+}
+
+// Restore ends the server as Kill does and starts it on a copy that Backup has made, which is gone then: same address, same timeline.
+func (s *Server) Restore(ctx context.Context, backup string) error {
+	if err := s.Kill(); err != nil {
+		return err
+	}
+	if err := errors.Join(os.RemoveAll(s.data()), os.Rename(backup, s.data())); err != nil {
+		return fmt.Errorf("pgtest: restore a backup: %w", err)
+	}
+	return s.Restart(ctx)
+}
+
+// AnyOf returns a DSN that names several servers, in their order.
+func AnyOf(database string, servers ...*Server) string {
+	hosts := make([]string, len(servers))
+	for i, s := range servers {
+		hosts[i] = fmt.Sprintf("127.0.0.1:%d", s.port)
+	}
+	return fmt.Sprintf("postgres://postgres@%s/%s?sslmode=disable&target_session_attrs=read-write", strings.Join(hosts, ","), database)
+}
+
+// ask reads one value.
+func (s *Server) ask(ctx context.Context, query string, answer any) error {
+	conn, err := pgx.Connect(ctx, s.DSN("postgres"))
+	if err != nil {
+		return fmt.Errorf("pgtest: %w", err)
+	}
+	defer conn.Close(ctx)
+	if err := conn.QueryRow(ctx, query).Scan(answer); err != nil {
+		return fmt.Errorf("pgtest: %s: %w", query, err)
+	}
+	return nil
+}
+
+// rest lets a little time pass.
+func rest(ctx context.Context) error {
+	select {
+	case <-time.After(10 * time.Millisecond):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,118 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"sync"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// origin is the server that a connection leads to, and the history that the server is in. It is zero where the server
+// does not say, as some that only resemble PostgreSQL.
+type origin struct {
+	system   string // identifier of the database cluster: its standbys have the same
+	timeline int64  // grows by one with each promotion of a standby
+}
+
+// readOrigin is a query that every role may ask. The name of a WAL file begins with the timeline.
+const readOrigin = `SELECT pg_is_in_recovery(), (SELECT system_identifier FROM pg_control_system())::text,
+	CASE WHEN NOT pg_is_in_recovery() THEN ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint END::text`
+
+// originOf is the key under which a connection keeps its origin.
+const originOf = "troupe: origin"
+
+// readOriginOf returns the origin of a new connection, and whether the server is a standby.
+func readOriginOf(ctx context.Context, conn *pgconn.PgConn) (o origin, standby bool, err error) {
+	result := conn.ExecParams(ctx, readOrigin, nil, nil, nil, nil).Read()
+	if e := new(pgconn.PgError); errors.As(result.Err, &e) && (e.Code == undefinedFunction || e.Code == notSupported || e.Code == notPermitted) {
+		return origin{}, false, nil
+	}
+	if result.Err != nil || len(result.Rows) != 1 {
+		return origin{}, false, fmt.Errorf("ask the server what it is: %w", result.Err)
+	}
+	row := result.Rows[0]
+	if string(row[0]) == "t" {
+		return origin{system: string(row[1])}, true, nil
+	}
+	timeline, err := strconv.ParseInt(string(row[2]), 10, 64)
+	return origin{string(row[1]), timeline}, false, err
+}
+
+// guard keeps connections away from servers that must not be written to. It is safe for concurrent use.
+type guard struct {
+	log *slog.Logger
+
+	mu      sync.Mutex
+	newest  origin
+	several bool            // the setting names several servers
+	refused map[string]bool // what was logged
+}
+
+// learn notes a server that may be written to. The newest one of a database cluster counts.
+func (g *guard) learn(o origin) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if o.system != g.newest.system || o.timeline > g.newest.timeline {
+		g.newest = o
+	}
+}
+
+// admit reads the origin of a new connection and refuses a server that is a standby, or an old primary. The driver tries
+// the next server of the setting then.
+func (g *guard) admit(ctx context.Context, conn *pgconn.PgConn) error {
+	o, standby, err := readOriginOf(ctx, conn)
+	if err != nil {
+		return err
+	}
+	if standby {
+		return fmt.Errorf("%s is a standby: nothing can be written there before it is promoted", serverOf(conn))
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if why := g.refusal(o); why != "" {
+		err := fmt.Errorf("%s is not used: %s", serverOf(conn), why)
+		if text := err.Error(); !g.refused[text] {
+			g.refused[text] = true
+			g.log.Error("a server of the store is refused", "server", serverOf(conn), "error", why)
+		}
+		return err
+	}
+	conn.CustomData()[originOf] = o
+	return nil
+}
+
+// refusal returns why a server must not be written to, or "".
+func (g *guard) refusal(o origin) string {
+	switch {
+	case o.system == g.newest.system && o.timeline < g.newest.timeline:
+		return fmt.Sprintf("it is an old primary, on timeline %d, and the store has gone on without it, on timeline %d. "+
+			"Make it a standby of the newer primary (pg_rewind, pg_basebackup), or stop it", o.timeline, g.newest.timeline)
+	case g.several && g.newest.system != "" && o.system != g.newest.system:
+		return "it is no copy of the other servers that the store's setting names: it has another system identifier. Name one primary and its standbys only"
+	}
+	return ""
+}
+
+// originOfConn returns what admit has read.
+func originOfConn(conn *pgconn.PgConn) origin {
+	o, _ := conn.CustomData()[originOf].(origin)
+	return o
+}
+
+// serverOf names the server of a connection for people.
+func serverOf(conn *pgconn.PgConn) string {
+	if addr := conn.Conn().RemoteAddr(); addr != nil && addr.String() != "" {
+		return addr.String()
+	}
+	return "the server"
+}
+
+// join is an address of a server.
+func join(host string, port uint16) string {
+	return net.JoinHostPort(host, strconv.Itoa(int(port)))
+}
