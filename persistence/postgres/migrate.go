@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"embed"
 	"errors"
-	"io/fs"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
@@ -18,6 +17,9 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
+// migrationsTable is where the texts of migrations have their hashes.
+const migrationsTable = "troupe.migrations"
+
 // migrate brings the schema up to date, one program at a time, with the patience that large tables need.
 func migrate(ctx context.Context, config *pgx.ConnConfig, s schema) (err error) {
 	if err := settle(ctx, config, s); err != nil {
@@ -25,7 +27,7 @@ func migrate(ctx context.Context, config *pgx.ConnConfig, s schema) (err error) 
 	}
 	db := stdlib.OpenDB(*config.Copy())
 	defer func() { err = errors.Join(err, db.Close()) }()
-	steps, err := s.migrations()
+	steps, hashes, err := update.Steps(migrations, s.in(migrationsTable), s.in)
 	if err != nil {
 		return err
 	}
@@ -39,28 +41,14 @@ func migrate(ctx context.Context, config *pgx.ConnConfig, s schema) (err error) 
 	if err != nil {
 		return err
 	}
-	return update.Update(ctx, p)
+	return update.Update(ctx, p, hashes, func(ctx context.Context) (map[int64]string, error) { return s.made(ctx, db) })
 }
 
-// migrations are the files, for this schema: each is sent as it is, in a transaction of its own.
-func (s schema) migrations() (steps []*goose.Migration, err error) {
-	names, err := fs.Glob(migrations, "migrations/*.sql")
-	if err != nil {
+// made reads by which texts the schema was made.
+func (s schema) made(ctx context.Context, db *sql.DB) (map[int64]string, error) {
+	var there bool
+	if err := db.QueryRowContext(ctx, "SELECT to_regclass($1) IS NOT NULL", s.in(migrationsTable)).Scan(&there); err != nil || !there {
 		return nil, err
 	}
-	for _, name := range names {
-		text, err := migrations.ReadFile(name)
-		if err != nil {
-			return nil, err
-		}
-		version, err := goose.NumericComponent(name)
-		if err != nil {
-			return nil, err
-		}
-		steps = append(steps, goose.NewGoMigration(version, &goose.GoFunc{RunTx: func(ctx context.Context, tx *sql.Tx) error {
-			_, err := tx.ExecContext(ctx, s.in(string(text)))
-			return err
-		}}, nil))
-	}
-	return steps, nil
+	return update.Kept(ctx, db, s.in("SELECT version, hash FROM "+migrationsTable))
 }

@@ -191,6 +191,21 @@ func TestANewerSchemaIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "use a newer program")
 }
 
+func TestAStoreOfAnotherBuildIsRefused(t *testing.T) {
+	for what, change := range map[string]string{"another text": "UPDATE migrations SET hash = 'other'", "none at all": "DROP TABLE migrations"} {
+		t.Run(what, func(t *testing.T) {
+			dsn := pgtest.DSN(t)
+			require.NoError(t, openAt(t, dsn).Close())
+			require.NoError(t, openAt(t, dsn).Close(), "the same build opens it again")
+			_, err := connect(t, dsn).Exec(t.Context(), change)
+			require.NoError(t, err)
+			_, err = postgres.Open(t.Context(), dsn, postgres.Options{})
+			require.ErrorContains(t, err, "the store was made by another build of Troupe")
+			require.ErrorContains(t, err, "use the build that made it, or give this one a new store")
+		})
+	}
+}
+
 func TestManyProgramsStartOnAnEmptyDatabase(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	var programs sync.WaitGroup

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"embed"
-	"io/fs"
 
 	"github.com/pressly/goose/v3"
 
@@ -16,13 +15,22 @@ var migrations embed.FS
 
 // migrate brings the schema up to date. The lock on the file keeps others away meanwhile.
 func migrate(ctx context.Context, db *sql.DB) error {
-	files, err := fs.Sub(migrations, "migrations")
+	steps, hashes, err := schema.Steps(migrations, "migrations", func(text string) string { return text })
 	if err != nil {
 		return err
 	}
-	p, err := goose.NewProvider(goose.DialectSQLite3, db, files, goose.WithDisableGlobalRegistry(true))
+	p, err := goose.NewProvider(goose.DialectSQLite3, db, nil, goose.WithGoMigrations(steps...), goose.WithDisableGlobalRegistry(true))
 	if err != nil {
 		return err
 	}
-	return schema.Update(ctx, p)
+	return schema.Update(ctx, p, hashes, func(ctx context.Context) (map[int64]string, error) { return made(ctx, db) })
+}
+
+// made reads by which texts the schema was made.
+func made(ctx context.Context, db *sql.DB) (map[int64]string, error) {
+	there := 0
+	if err := db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema WHERE name = 'migrations'").Scan(&there); err != nil || there == 0 {
+		return nil, err
+	}
+	return schema.Kept(ctx, db, "SELECT version, hash FROM migrations")
 }

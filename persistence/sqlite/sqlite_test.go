@@ -112,6 +112,24 @@ func TestANewerSchemaIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, path)
 }
 
+func TestAStoreOfAnotherBuildIsRefused(t *testing.T) {
+	for what, change := range map[string]string{"another text": "UPDATE migrations SET hash = 'other'", "none at all": "DROP TABLE migrations"} {
+		t.Run(what, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "troupe.db")
+			require.NoError(t, openAt(t, path).Close())
+			require.NoError(t, openAt(t, path).Close(), "the same build opens it again")
+			db, err := sql.Open("sqlite", path)
+			require.NoError(t, err)
+			_, err = db.Exec(change)
+			require.NoError(t, err)
+			require.NoError(t, db.Close())
+			_, err = sqlite.Open(t.Context(), path, sqlite.Options{})
+			require.ErrorContains(t, err, path+": the store was made by another build of Troupe")
+			require.ErrorContains(t, err, "use the build that made it, or give this one a new store")
+		})
+	}
+}
+
 func TestManyReadersShareAConnection(t *testing.T) {
 	s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), sqlite.Options{Readers: 1})
 	require.NoError(t, err)

@@ -1,5 +1,11 @@
 -- "troupe." stands for the schema that the store is given.
 
+-- What the schema was made by. Each migration notes itself.
+CREATE TABLE troupe.migrations (
+	version bigint PRIMARY KEY,
+	hash    text NOT NULL -- of its text, without comments and spaces
+);
+
 -- One row. The generation grows with each member that comes, drains or goes and each shard that changes hands, the
 -- era with each flow that is deleted.
 CREATE TABLE troupe.cluster (

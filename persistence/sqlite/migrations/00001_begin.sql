@@ -1,5 +1,11 @@
 -- +goose Up
 
+-- What the schema was made by. Each migration notes itself.
+CREATE TABLE migrations (
+	version INTEGER PRIMARY KEY,
+	hash    TEXT NOT NULL -- of its text, without comments and spaces
+) STRICT;
+
 -- One row. The generation grows with each member that comes or goes.
 CREATE TABLE cluster (
 	one        INTEGER PRIMARY KEY DEFAULT 1 CHECK (one = 1),
