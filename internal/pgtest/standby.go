@@ -53,6 +53,26 @@ func (s *Server) backup(ctx context.Context, of *Server, to string, more ...stri
 	return nil
 }
 
+// Synchronize has a primary answer a commit only when a standby has it, too.
+func (s *Server) Synchronize(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	for _, statement := range []string{"ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()"} {
+		if err := execute(ctx, s.DSN("postgres"), statement); err != nil {
+			return fmt.Errorf("pgtest: replicate synchronously: %w", err)
+		}
+	}
+	for {
+		synchronous := false
+		if err := s.ask(ctx, "SELECT current_setting('synchronous_standby_names') = '*' AND EXISTS (SELECT FROM pg_stat_replication WHERE sync_state = 'sync')", &synchronous); err != nil || synchronous {
+			return err
+		}
+		if err := rest(ctx); err != nil {
+			return fmt.Errorf("pgtest: no standby is synchronous: %w\n%s", err, s.logTail())
+		}
+	}
+}
+
 // AwaitCaughtUp returns when a standby has replayed all that its primary has committed by now.
 func (s *Server) AwaitCaughtUp(ctx context.Context, primary *Server) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)

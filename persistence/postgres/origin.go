@@ -43,6 +43,9 @@ func readOriginOf(ctx context.Context, conn *pgconn.PgConn) (o origin, standby b
 	return origin{string(row[1]), timeline}, false, err
 }
 
+// refusedServer is the error of a connection to a server that must not be written to.
+type refusedServer struct{ error }
+
 // guard keeps connections away from servers that must not be written to. It is safe for concurrent use.
 type guard struct {
 	log *slog.Logger
@@ -70,12 +73,12 @@ func (g *guard) admit(ctx context.Context, conn *pgconn.PgConn) error {
 		return err
 	}
 	if standby {
-		return fmt.Errorf("%s is a standby: nothing can be written there before it is promoted", serverOf(conn))
+		return refusedServer{fmt.Errorf("%s is a standby: nothing can be written there before it is promoted", serverOf(conn))}
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if why := g.refusal(o); why != "" {
-		err := fmt.Errorf("%s is not used: %s", serverOf(conn), why)
+		err := refusedServer{fmt.Errorf("%s is not used: %s", serverOf(conn), why)}
 		if text := err.Error(); !g.refused[text] {
 			g.refused[text] = true
 			g.log.Error("a server of the store is refused", "server", serverOf(conn), "error", why)

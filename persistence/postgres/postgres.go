@@ -308,9 +308,12 @@ func whyAway(err error) string {
 		}
 		return ""
 	}
+	var server refusedServer
 	var refused *pgconn.ConnectError
 	var broken *net.OpError
 	switch {
+	case errors.As(err, &server):
+		return server.Error()
 	case errors.As(err, &refused):
 		return "it cannot be reached"
 	case errors.As(err, &broken), pgconn.SafeToRetry(err), errors.Is(err, io.ErrUnexpectedEOF):
