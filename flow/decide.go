@@ -384,7 +384,11 @@ func (d *decider) endTask(status TaskStatus, text string) {
 		return
 	}
 	d.pruneAll(d.s.Root)
-	d.emit(Event{Type: TaskClosing, Status: string(status), Error: text})
+	e := Event{Type: TaskClosing, Status: string(status), Error: text}
+	if status != TaskCompleted {
+		e.Total = len(d.s.Done)
+	}
+	d.emit(e)
 	d.later(d.s.Closing.Scope)
 }
 

@@ -12,7 +12,7 @@ const (
 	TaskPaused      EventType = "task_paused"      //
 	TaskResumed     EventType = "task_resumed"     //
 	CancelAsked     EventType = "cancel_asked"     // nothing new starts; what is in flight goes on
-	TaskClosing     EventType = "task_closing"     // Status, Error: what the task will have ended with
+	TaskClosing     EventType = "task_closing"     // Status, Error: what the task will have ended with; Total of what is undone before that
 	TaskRetried     EventType = "task_retried"     // a failed task goes on where it failed; Permits; Params when it does so with others
 	TaskEnded       EventType = "task_ended"       // Status, Error
 	ScopeRetried    EventType = "scope_retried"    // Scope, of dag mode, Attempt, Due: what failed in it is tried again

@@ -215,7 +215,7 @@ func (p *progress) tell(e *wire.Event) string {
 	case "cancel_asked":
 		return "task canceled gently: what is in flight goes on"
 	case "task_closing":
-		return "task " + e.State + ", what it did is undone" + after(": ", e.Error)
+		return "task " + e.State + ", " + closingText(e) + after(": ", e.Error)
 	case "scope_retried":
 		return e.Scope + ": what failed in it is tried again"
 	case "signal_received":
@@ -246,6 +246,17 @@ func (p *progress) outcomes(e *wire.Event) string {
 		return ""
 	}
 	return fmt.Sprintf(" with %d of %d units failed", s.failed, s.total)
+}
+
+// closingText returns what a task does before its end: it undoes steps, or has only its finally to run.
+func closingText(e *wire.Event) string {
+	switch e.Total {
+	case 0:
+		return "its finally runs"
+	case 1:
+		return "1 completed step is undone"
+	}
+	return fmt.Sprintf("%d completed steps are undone", e.Total)
 }
 
 // unitsText says what a step begins with.

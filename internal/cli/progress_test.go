@@ -55,6 +55,18 @@ func TestProgressFoldsEvents(t *testing.T) {
 	require.Equal(t, "no [2J route", clean("no\x1b[2J route"), "what others wrote does nothing to a terminal")
 }
 
+func TestProgressSaysOfUndoingOnlyWhereSomethingIsUndone(t *testing.T) {
+	for line, e := range map[string]wire.Event{
+		"task completed, its finally runs":                   {State: "completed"},
+		"task failed, its finally runs: boom":                {State: "failed", Error: "boom"},
+		"task canceled, 1 completed step is undone":          {State: "canceled", Total: 1},
+		"task failed, 3 completed steps are undone: no card": {State: "failed", Total: 3, Error: "no card"},
+	} {
+		e.Type = "task_closing"
+		require.Equal(t, line, newProgress().tell(&e))
+	}
+}
+
 func TestProgressIsInTheOrderOfTheRun(t *testing.T) {
 	same := wire.Time{Time: time.Unix(1, 0)} // steps without work all are
 	p := newProgress()

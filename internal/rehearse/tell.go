@@ -87,7 +87,10 @@ func (s *Story) event(e *flow.Event) string {
 	case flow.UnitsAppended:
 		return fmt.Sprintf("%d units are appended to %s", e.Total, at)
 	case flow.TaskClosing:
-		return fmt.Sprintf("the task is to end as %s, and closes", e.Status)
+		if e.Total == 0 {
+			return fmt.Sprintf("the task is to end as %s, and runs its finally", e.Status)
+		}
+		return fmt.Sprintf("the task is to end as %s, and undoes %d", e.Status, e.Total)
 	case flow.TaskEnded:
 		return join(fmt.Sprintf("the task is %s", e.Status), e.Error)
 	case flow.StepHeld:

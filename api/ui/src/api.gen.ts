@@ -400,7 +400,7 @@ export interface Event {
   seq: number
   /** the task, step or attempt ended in */
   state?: string
-  /** units that were begun or appended */
+  /** units that were begun or appended; of task_closing what is undone */
   total?: number
   type: string
   /** absent = 0: the first one, and the only one of most steps */
