@@ -106,6 +106,11 @@ func (d *door) Renew(ctx context.Context, incarnation string, ttl time.Duration)
 	return call(d, func() (persistence.Pulse, error) { return d.Store.Renew(ctx, incarnation, ttl) })
 }
 
+func (d *door) BeginHistory(ctx context.Context, known string, kept int64) error {
+	_, err := call(d, func() (bool, error) { return true, d.Store.BeginHistory(ctx, known, kept) })
+	return err
+}
+
 func (d *door) Cluster(ctx context.Context) (*persistence.Cluster, error) {
 	return call(d, func() (*persistence.Cluster, error) { return d.Store.Cluster(ctx) })
 }

@@ -12,7 +12,9 @@ import (
 // membership is one incarnation of a member.
 type membership struct {
 	persistence.MemberRow
-	until time.Time // to the microsecond
+	until    time.Time // to the microsecond
+	renewed  int64     // when, in Unix milliseconds
+	renewals int64
 }
 
 // Join has members live beside each other: who may own what is decided by claims and fences.
@@ -22,7 +24,7 @@ func (m *model) Join(_ context.Context, j persistence.Joining) (string, error) {
 		joined = max(joined, m.members[n-1].JoinedAt+1)
 	}
 	me := &membership{MemberRow: persistence.MemberRow{Incarnation: fmt.Sprintf("%s-%d", j.Name, len(m.members)), Name: j.Name,
-		URL: j.URL, Gossip: j.Gossip, Version: j.Version, JoinedAt: joined}, until: until}
+		URL: j.URL, Gossip: j.Gossip, Version: j.Version, JoinedAt: joined}, until: until, renewed: m.w.storeNow().UnixMilli()}
 	m.members = append(m.members, me)
 	m.generation++
 	m.w.say("%s joins", me.Incarnation)
@@ -44,12 +46,33 @@ func (m *model) gone(name string) bool {
 }
 
 func (m *model) Renew(_ context.Context, incarnation string, ttl time.Duration) (persistence.Pulse, error) {
+	p := persistence.Pulse{Now: m.w.storeNow(), Generation: m.generation, History: m.history, Kept: m.kept}
 	one := m.member(incarnation)
-	if one == nil {
-		return persistence.Pulse{}, persistence.ErrFenced
+	switch {
+	case one == nil && !slices.ContainsFunc(m.members, func(one *membership) bool { return one.Incarnation == incarnation }):
+		return p, persistence.ErrRewound
+	case one == nil:
+		return p, persistence.ErrFenced
 	}
-	one.until = m.w.storeNow().Add(ttl)
-	return persistence.Pulse{Now: m.w.storeNow(), Generation: m.generation}, nil
+	one.renewals++
+	p.Renewals, p.Before = one.renewals, one.renewed
+	one.until, one.renewed = m.w.storeNow().Add(ttl), m.w.storeNow().UnixMilli()
+	return p, nil
+}
+
+func (m *model) BeginHistory(_ context.Context, known string, kept int64) error {
+	if known != m.history {
+		return nil
+	}
+	m.histories++
+	m.history, m.kept = fmt.Sprint("history-", m.histories), kept
+	for _, one := range m.members {
+		if one.FencedAt == 0 {
+			m.end(one)
+		}
+	}
+	m.w.say("%s begins", m.history)
+	return nil
 }
 
 func (m *model) Drain(_ context.Context, incarnation string, drains bool) error {

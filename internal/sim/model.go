@@ -20,6 +20,9 @@ type model struct {
 	members           []*membership // in order of joining
 	owners            [persistence.Shards]string
 	generation        int64
+	history           string
+	kept              int64 // see persistence.Pulse
+	histories         int   // begun by a member
 	tasks             map[string]*stored
 	queue             map[string]persistence.QueueRow // by job id
 	permits           *permits.Permits

@@ -36,7 +36,7 @@ func farMS(rng *rand.Rand) int64 {
 }
 
 // farText is the same as definitions of dag mode write it; a text is a Duration.
-func farText(rng *rand.Rand) string { return pick(rng, "876000h", "2562047h") }
+func farText(rng *rand.Rand) string { return pick(rng, "876000h", "36500d") }
 
 // writer writes a play. A scope is a chain of short scenes; each begins at one node and leads on from
 // some.
