@@ -83,7 +83,7 @@ func TestARetryOfASubflowKeepsTheKeysOfItsUnits(t *testing.T) {
 			"flow":{"start":"pay","nodes":{"pay":{"func":"pay"}}}}}}`,
 		"of a dag by its strategy": `{"start":"order","on_error":"fail","nodes":{"order":{"kind":"subflow","failure_strategy":"retry","max_retries":2,
 			"flow":{"mode":"dag","nodes":{"pay":{"func":"pay"}}}}}}`,
-		"by an operator": `{"start":"order","on_error":"fail","nodes":{"order":{"kind":"subflow","flow":{"start":"pay","nodes":{"pay":{"func":"pay"}}}}}}`,
+		"by an operator":              `{"start":"order","on_error":"fail","nodes":{"order":{"kind":"subflow","flow":{"start":"pay","nodes":{"pay":{"func":"pay"}}}}}}`,
 		"of a fan-out by an operator": `{"mode":"dag","nodes":{"pay":{"func":"pay","each":{"count":2}}}}`,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -128,7 +128,10 @@ func (n *NodeBuilder) Timeout(d time.Duration) *NodeBuilder {
 }
 
 // Delay has its units start later. Of dags.
-func (n *NodeBuilder) Delay(d time.Duration) *NodeBuilder { n.n.StartDelay = writtenDuration(d); return n }
+func (n *NodeBuilder) Delay(d time.Duration) *NodeBuilder {
+	n.n.StartDelay = writtenDuration(d)
+	return n
+}
 
 // Compensate names the node that undoes this one when the task fails or is canceled.
 func (n *NodeBuilder) Compensate(by *NodeBuilder) *NodeBuilder { n.n.Compensate = by.key; return n }
