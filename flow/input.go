@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -169,12 +170,38 @@ func (st *Step) unitInput(i int) json.RawMessage { return st.scope.mode.unitInpu
 // stepInput is what a step works on.
 func (st *Step) stepInput() json.RawMessage { return st.scope.mode.input(st) }
 
-// mergeParams lays what a branch or item says over the step's params.
+// mergeParams returns the params of a unit's job: what a branch or item says laid over those of the step. A program among them is
+// the definition's, never one that the task was started with.
 func mergeParams(st *Step, exec *Exec) json.RawMessage {
-	if len(exec.Params) == 0 || st.Node.Single {
-		return st.Params
+	params, own := st.Params, st.Node.Params
+	if len(exec.Params) > 0 && !st.Node.Single {
+		params, own = expr.Merge(params, exec.Params), expr.Merge(own, exec.Params)
 	}
-	return expr.Merge(st.Params, exec.Params)
+	return withOwnProgram(params, own)
+}
+
+// withOwnProgram returns params in which only the definition's own params name a program, in all profiles: a worker or a starter
+// carries it out. Other values of that name are left alone. Letter case does not matter to all readers of JSON.
+func withOwnProgram(params, own json.RawMessage) json.RawMessage {
+	members, _ := expr.Members(params)
+	var foreign []string
+	for _, m := range members {
+		if strings.EqualFold(m.Key, ProgramParam) && expr.KindOf(m.Value) == expr.KindObject {
+			if said, there := expr.Field(own, m.Key); !there || !bytes.Equal(said, m.Value) {
+				foreign = append(foreign, m.Key)
+			}
+		}
+	}
+	if foreign == nil {
+		return params
+	}
+	params = without(params, foreign)
+	for _, name := range foreign {
+		if said, there := expr.Field(own, name); there {
+			params = expr.Merge(params, fieldOf(name, said))
+		}
+	}
+	return params
 }
 
 // objectOr is a value if it is an object.

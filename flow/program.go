@@ -54,7 +54,7 @@ func (x *Exec) ByFiles() bool {
 // MaxWarm is how many interpreters a node may have kept.
 const MaxWarm = 16
 
-// ProgramParam is the param in which workers find the program that they are to start.
+// ProgramParam is the param in which workers find the program that they are to start. Only the definition of a flow sets it to one.
 const ProgramParam = "exec"
 
 // Executors are what an Ork worker may be asked to run something as.
