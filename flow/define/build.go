@@ -66,10 +66,29 @@ func (b *Builder) Shape(s flow.Shape) *Builder { b.d.InputShape = string(s); ret
 func (b *Builder) Result(key string) *Builder { b.d.Result = key; return b }
 
 // Start is where a task of graph mode begins.
-func (b *Builder) Start(n *NodeBuilder) *Builder { b.d.Start = n.key; return b }
+func (b *Builder) Start(n *NodeBuilder) *Builder {
+	b.d.Start = b.keyOf(n, "the start")
+	return b
+}
 
 // Finally runs when everything else is over, whatever happened.
-func (b *Builder) Finally(n *NodeBuilder) *Builder { b.d.Finally = n.key; return b }
+func (b *Builder) Finally(n *NodeBuilder) *Builder {
+	b.d.Finally = b.keyOf(n, "the last node")
+	return b
+}
+
+// keyOf returns the key of a node of this flow. A missing node, or one of another flow, is a mistake in the role that is given.
+func (b *Builder) keyOf(n *NodeBuilder, role string, args ...any) string {
+	switch role = fmt.Sprintf(role, args...); {
+	case n == nil:
+		b.fail("%s is nil: give what Node returns", role)
+	case n.b != b:
+		b.fail("%s, %q, belongs to another flow: give a node of this one", role, n.key)
+	default:
+		return n.key
+	}
+	return ""
+}
 
 func (b *Builder) fail(format string, args ...any) {
 	if b.problem == nil {

@@ -134,4 +134,7 @@ func (n *NodeBuilder) Delay(d time.Duration) *NodeBuilder {
 }
 
 // Compensate names the node that undoes this one when the task fails or is canceled.
-func (n *NodeBuilder) Compensate(by *NodeBuilder) *NodeBuilder { n.n.Compensate = by.key; return n }
+func (n *NodeBuilder) Compensate(by *NodeBuilder) *NodeBuilder {
+	n.n.Compensate = n.b.keyOf(by, "the node that undoes %q", n.key)
+	return n
+}

@@ -67,6 +67,8 @@ func (b *Builder) Subflow(key string, inside *Builder) *NodeBuilder { return b.B
 func (b *Builder) Branch(key string, inside *Builder) *NodeBuilder {
 	n := b.nested(key)
 	switch {
+	case inside == nil:
+		b.fail("node %q: the flow inside is nil: give what NewDag or NewGraph returns", key)
 	case inside.problem != nil:
 		b.fail("%s: %w", key, inside.problem)
 	case inside.d.holds(b.d):

@@ -21,18 +21,24 @@ func (n *NodeBuilder) Kind(k flow.Kind) *NodeBuilder { n.n.Kind = string(k); ret
 func (n *NodeBuilder) Params(v any) *NodeBuilder { n.n.Params = n.value("params", v); return n }
 
 // Then leads on to another node, whatever the action, and returns that. Of graphs.
-func (n *NodeBuilder) Then(next *NodeBuilder) *NodeBuilder { n.On("default", next); return next }
+func (n *NodeBuilder) Then(next *NodeBuilder) *NodeBuilder {
+	n.On("default", next)
+	if next == nil {
+		return &NodeBuilder{b: n.b, n: &Node{}} // so that the chain can go on to the error
+	}
+	return next
+}
 
 // On leads on to another node for an action; "error" is the one after a failure. Of graphs.
 func (n *NodeBuilder) On(action string, next *NodeBuilder) *NodeBuilder {
-	n.b.d.Edges = append(n.b.d.Edges, Edge{From: n.key, Action: action, To: next.key})
+	n.b.d.Edges = append(n.b.d.Edges, Edge{From: n.key, Action: action, To: n.b.keyOf(next, "the node after %q", n.key)})
 	return n
 }
 
 // After has it wait for other nodes. Of dags.
 func (n *NodeBuilder) After(nodes ...*NodeBuilder) *NodeBuilder {
 	for _, other := range nodes {
-		n.n.DependsOn = append(n.n.DependsOn, other.key)
+		n.n.DependsOn = append(n.n.DependsOn, n.b.keyOf(other, "a node before %q", n.key))
 	}
 	return n
 }
