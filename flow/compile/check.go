@@ -88,6 +88,7 @@ func (c *checker) profile(d *define.Definition, at *define.Place) {
 // graph checks a scope of graph mode. SpecsAt is where subflow_execs are.
 func (c *checker) graph(s *scopeSource, g *flow.PlanScope, specsAt, at *define.Place) {
 	nodes := at.Key("nodes")
+	s.edges = namedEdges(s.edges, s.pocketflow)
 	c.childSpecs(s, specsAt)
 	special := c.specials(s.nodes, s.finally, s.prefix, c.closingNode, at)
 	for _, key := range slices.Sorted(maps.Keys(s.nodes)) {
@@ -125,7 +126,7 @@ func (c *checker) edges(g *flow.PlanScope, edges []define.Edge, special map[stri
 		}
 		switch t := (turn{e.From, e.Action}); {
 		case e.Action == "":
-			c.Warnf(at, "an edge without an action is never taken: write default")
+			c.Warnf(at, "an edge without an action is never taken in the profile pocketflow: write action: default")
 		case g.Nodes[e.From] == nil:
 		case taken[t]:
 			c.Warnf(at, "node %.80q has an edge for the action %.80q already: this one is never taken", e.From, e.Action)

@@ -1,6 +1,9 @@
 package compile
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/define"
 )
@@ -101,6 +104,19 @@ type scopeSource struct {
 	plain    bool              // references mean what they do at the root
 	defaults flow.Exec         // what children take from the node that holds them
 	specs    []define.ExecSpec // subflow_execs of that node
+}
+
+// namedEdges returns the edges of a scope with an action for each: default for one that names none. In the profile pocketflow
+// such an edge is never taken, so it stays as it is.
+func namedEdges(edges []define.Edge, pocketflow bool) []define.Edge {
+	if pocketflow {
+		return edges
+	}
+	named := slices.Clone(edges)
+	for i := range named {
+		named[i].Action = cmp.Or(named[i].Action, anyAction)
+	}
+	return named
 }
 
 func (s *scopeSource) flat() bool { return s.depth > 0 && !s.plain }

@@ -77,11 +77,30 @@ edges:
 - {from: a, to: b}
 `), flow.Limits{})
 	require.NoError(t, problems.Err())
-	require.Equal(t, map[string]string{"x": "b", "stop": "", "error": ""}, plan.Root.Nodes["a"].Edges)
+	require.Equal(t, map[string]string{"x": "b", "stop": "", "error": "", "default": "b"}, plan.Root.Nodes["a"].Edges)
 	require.Empty(t, plan.Root.Nodes["b"].Edges)
 	require.Equal(t, "6:3: warning: edges[1]: node \"a\" has an edge for the action \"x\" already: this one is never taken", problems[0].String())
-	require.Equal(t, "9:3: warning: edges[4]: an edge without an action is never taken: write default", problems[1].String())
-	require.Len(t, problems, 2)
+	require.Len(t, problems, 1)
+}
+
+func TestAnEdgeWithoutAnActionIsTheOneForDefault(t *testing.T) {
+	const graph = "start: a\nnodes: {a: {service: s}, b: {service: s}}\nedges: [{from: a, to: b}]\n"
+	plan, problems := compile.Text([]byte(graph), flow.Limits{})
+	require.Empty(t, problems)
+	require.Equal(t, map[string]string{"default": "b"}, plan.Root.Nodes["a"].Edges)
+
+	plan, problems = compile.Text([]byte("profile: pocketflow\n"+graph), flow.Limits{})
+	require.NoError(t, problems.Err())
+	require.Contains(t, problems.Error(), "4:9: warning: edges[0]: an edge without an action is never taken in the profile pocketflow: write action: default")
+	require.Empty(t, plan.Root.Nodes["a"].Edges)
+
+	const inner = "start: o\nnodes: {o: {kind: subflow, subflow: {start: a, nodes: {a: {service: s}, b: {service: s}}, edges: [{from: a, to: b}]}}}"
+	plan, problems = compile.Text([]byte(inner), flow.Limits{})
+	require.Empty(t, problems)
+	require.Equal(t, map[string]string{"default": "b"}, plan.Root.Nodes["o"].Sub.Nodes["a"].Edges)
+
+	_, problems = compile.Text([]byte("start: a\nnodes: {a: {service: s}, b: {service: s}}\nedges: [{from: a, action: default, to: b}, {from: a, to: a}]\n"), flow.Limits{})
+	require.Contains(t, problems.Error(), `edges[1]: node "a" has an edge for the action "default" already: this one is never taken`)
 }
 
 func TestParallelBranches(t *testing.T) {

@@ -78,7 +78,7 @@ func (l *lowerer) graph(s *scopeSource) *flow.PlanScope {
 			g.Nodes[key] = l.node(key, orEmpty(s.nodes[key]), specs[key], s)
 		}
 	}
-	for _, e := range s.edges {
+	for _, e := range namedEdges(s.edges, s.pocketflow) {
 		addEdge(g, e)
 	}
 	return g

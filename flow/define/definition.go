@@ -38,7 +38,7 @@ type Definition struct {
 // edge of its own, `error` is taken after a failure.
 type Edge struct {
 	From   string `json:"from"`   // key of a node
-	Action string `json:"action"` // what the node ends with: an action of its own, default for every other one, error after a failure
+	Action string `json:"action"` // what the node ends with: an action of its own, default for every other one, error after a failure; "" = default, in the profile pocketflow none
 	To     string `json:"to"`     // key of the node that follows; "" ends the flow
 }
 
