@@ -80,7 +80,7 @@ func emptySchema(t testing.TB, dsn, schema string) {
 	_, err := conn.Exec(t.Context(), "SET search_path = "+schema)
 	require.NoError(t, err)
 	_, err = conn.Exec(t.Context(), `DO $$ DECLARE name text; BEGIN
-		FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = current_schema() AND tablename NOT IN ('troupe_version', 'cluster', 'shards')
+		FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = current_schema() AND tablename NOT IN ('troupe_version', 'migrations', 'cluster', 'shards')
 		LOOP EXECUTE 'DELETE FROM ' || quote_ident(name); END LOOP; END $$;
 		UPDATE cluster SET name = NULL, format = 0, values_at = ''; UPDATE shards SET owner = '', had = '' WHERE owner <> '' OR had <> ''`)
 	require.NoError(t, err)
