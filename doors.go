@@ -1,81 +1,50 @@
 package troupe
 
 import (
+	"errors"
 	"net"
-	"sync"
+	"os"
+	"sync/atomic"
+	"time"
 )
 
-// doors are listeners one after the other at one address: a member that begins anew goes on to answer where it did. What connects
-// while none of them is open waits.
-type doors struct {
-	l        net.Listener
-	arrivals chan arrival
-	closed   chan struct{}
-	work     sync.WaitGroup
+// door is a listener for one life of a member. A member that begins anew answers where it did before, so closing a door keeps
+// the address open if keepOpen reports true: connections that come until the next door wait.
+type door struct {
+	net.Listener
+	keepOpen func() bool
+	shut     atomic.Bool
 }
 
-// arrival is what the listener has answered.
-type arrival struct {
-	conn net.Conn
-	err  error
-}
+// interruptible is a listener whose Accept ends at a deadline, as those of TCP do.
+type interruptible interface{ SetDeadline(time.Time) error }
 
-// newDoors accepts connections until close, or until the listener is closed.
-func newDoors(l net.Listener) *doors {
-	d := &doors{l: l, arrivals: make(chan arrival), closed: make(chan struct{})}
-	d.work.Go(d.accept)
-	return d
-}
-
-// accept passes everything on: whoever serves decides which errors are only for a moment.
-func (d *doors) accept() {
-	for {
-		conn, err := d.l.Accept()
-		select {
-		case d.arrivals <- arrival{conn, err}:
-		case <-d.closed:
-			if err == nil {
-				_ = conn.Close() // nobody is served any longer
-			}
-			return
+// openDoor returns the next door at an address.
+func openDoor(l net.Listener, keepOpen func() bool) (*door, error) {
+	if i, ok := l.(interruptible); ok {
+		if err := i.SetDeadline(time.Time{}); err != nil {
+			return nil, err
 		}
 	}
+	return &door{Listener: l, keepOpen: keepOpen}, nil
 }
 
-// close ends the listening.
-func (d *doors) close() {
-	close(d.closed)
-	_ = d.l.Close() // it may be closed already
-	d.work.Wait()
-}
-
-// open returns the next listener. Closing it leaves the address open.
-func (d *doors) open() net.Listener { return &door{doors: d, shut: make(chan struct{})} }
-
-// door is one of them.
-type door struct {
-	*doors
-	once sync.Once
-	shut chan struct{}
-}
-
+// Accept returns net.ErrClosed once the door is closed.
 func (d *door) Accept() (net.Conn, error) {
-	select {
-	case <-d.shut:
-		return nil, net.ErrClosed
-	default:
-	}
-	select {
-	case a := <-d.arrivals:
-		return a.conn, a.err
-	case <-d.shut:
+	conn, err := d.Listener.Accept()
+	if err != nil && d.shut.Load() && errors.Is(err, os.ErrDeadlineExceeded) {
 		return nil, net.ErrClosed
 	}
+	return conn, err
 }
 
+// Close ends Accept. It closes the address as well, unless the address stays open for the next door.
 func (d *door) Close() error {
-	d.once.Do(func() { close(d.shut) })
-	return nil
+	if d.shut.Swap(true) {
+		return nil
+	}
+	if i, ok := d.Listener.(interruptible); ok && d.keepOpen() {
+		return i.SetDeadline(time.Now())
+	}
+	return d.Listener.Close()
 }
-
-func (d *door) Addr() net.Addr { return d.l.Addr() }

@@ -32,10 +32,14 @@ func (e *Engine) Serve(ctx context.Context, l net.Listener) error {
 		return errors.Join(err, l.Close())
 	}
 	e.cfg.Logger.Info("the API is served", "address", l.Addr().String(), "tls", e.cfg.TLSCert != "", "tokens", len(e.cfg.Tokens))
-	doors := newDoors(l)
-	defer doors.close()
+	defer l.Close()
 	for one != nil {
-		rewound, err := one.serve(ctx, e, doors.open())
+		member := one.member
+		d, err := openDoor(l, func() bool { return ctx.Err() == nil && member.Rewound() != nil })
+		if err != nil {
+			return err
+		}
+		rewound, err := one.serve(ctx, e, d)
 		if !rewound {
 			return err
 		}
