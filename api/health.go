@@ -2,10 +2,12 @@ package api
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"sync"
 	"time"
 
+	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -51,10 +53,15 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	WriteJSON(w, http.StatusOK, map[string]string{"status": "ready"})
 }
 
-// notReady answers, and logs what has changed: probes come every few seconds, or every few milliseconds.
+// notReady answers, and logs a change of the reason once, because probes come every few milliseconds. A store that is away is an
+// error; a member that has just joined is none.
 func (s *Server) notReady(w http.ResponseWriter, why string, err error) {
 	if s.ready.changed(why) {
-		s.log.Error("the member is not ready", "error", err)
+		level := slog.LevelError
+		if flow.ErrorKindOf(err) == flow.Busy && persistence.ReasonOf(err) == "" {
+			level = slog.LevelWarn
+		}
+		s.log.Log(context.Background(), level, "the member is not ready", "error", err)
 	}
 	WriteError(w, http.StatusServiceUnavailable, why)
 }
