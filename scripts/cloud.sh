@@ -8,7 +8,7 @@ trap 'rm -rf "$dir"' EXIT
 
 CGO_ENABLED=0 GOOS=linux GOARCH=amd64 GOAMD64=v1 go build -trimpath -buildvcs=false -ldflags '-s -w' -o "$dir/troupe" ./cmd/troupe
 size=$(stat -c %s "$dir/troupe")
-most=$((51613822 + 1000000)) # a megabyte more than before there was a module for clouds
+most=$((51613822 + 2000000)) # before there was a module for clouds, and what the engine has come to do since then
 [ "$size" -le "$most" ] || { echo "troupe has $size bytes, more than the $most that it may have: what has it come to need?"; exit 1; }
 
 go build -o "$dir/staticcheck" honnef.co/go/tools/cmd/staticcheck
