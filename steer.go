@@ -182,7 +182,7 @@ func (e *Engine) Signal(ctx context.Context, task, key string, value any) error 
 // CancelOption says how a task is canceled.
 type CancelOption func(*wire.Cancel)
 
-// Gently lets what is in flight go on; the task ends when that is done, and nothing new starts.
+// Gently lets what has begun go on; the task ends when that is done. What no worker has begun is canceled at once, as are waits and retries.
 func Gently(c *wire.Cancel) { c.Gently = true }
 
 // Forced also ends compensations and finally, when the task is at them.

@@ -133,8 +133,11 @@ func (t *task) parks(p *draft) (due int64, ok bool) {
 }
 
 func withdraws(e flow.Effect) bool {
-	_, ok := e.(flow.Withdraw)
-	return ok
+	switch e.(type) {
+	case flow.Withdraw, flow.Reclaim:
+		return true
+	}
+	return false
 }
 
 func (t *task) addColumns(c *persistence.Commit) {

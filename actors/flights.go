@@ -64,8 +64,8 @@ func (s *sessions) only(m only) {
 	}
 	owed := map[flow.Address]bool{}
 	for _, e := range m.owed {
-		if d, ok := e.(flow.Dispatch); ok {
-			owed[d.Job.Address] = true
+		if job := flow.JobOf(e); job != nil {
+			owed[job.Address] = true
 		}
 	}
 	for f != nil {

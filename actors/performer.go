@@ -110,7 +110,7 @@ func (h *performer) send(c actor.Context, effects []flow.Effect) {
 func concernsSessions(effects []flow.Effect) bool {
 	for _, e := range effects {
 		switch e := e.(type) {
-		case flow.Dispatch, flow.Withdraw:
+		case flow.Dispatch, flow.Reclaim, flow.Withdraw:
 			return true
 		case flow.Over:
 			if e.Queue {
@@ -192,7 +192,7 @@ func (h *performer) carrierOf(e flow.Effect) *child {
 
 func aboutJob(e flow.Effect) bool {
 	switch e.(type) {
-	case flow.Dispatch, flow.Over, flow.Withdraw:
+	case flow.Dispatch, flow.Reclaim, flow.Over, flow.Withdraw:
 		return true
 	}
 	return false
@@ -214,6 +214,8 @@ func aboutQueue(e flow.Effect) bool {
 func addressOf(e flow.Effect) (a flow.Address, unit bool) {
 	switch e := e.(type) {
 	case flow.Dispatch:
+		return e.Job.Address, true
+	case flow.Reclaim:
 		return e.Job.Address, true
 	case flow.Over:
 		return e.Address, true

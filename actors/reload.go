@@ -106,8 +106,8 @@ func (t *task) whatOthersCarry(c actor.Context, m whatOthersCarry) {
 // carriedElsewhere says whether other members carry jobs of the task.
 func (t *task) carriedElsewhere() bool {
 	return slices.ContainsFunc(flow.Outstanding(t.state), func(e flow.Effect) bool {
-		d, ok := e.(flow.Dispatch)
-		return ok && d.Job.Carrier != "" && d.Job.Carrier != t.m.incarnation
+		job := flow.JobOf(e)
+		return job != nil && job.Carrier != "" && job.Carrier != t.m.incarnation
 	})
 }
 
@@ -127,12 +127,12 @@ func (t *task) unreported(owed []flow.Effect) []flow.Effect {
 		return owed
 	}
 	return slices.DeleteFunc(owed, func(e flow.Effect) bool {
-		d, ok := e.(flow.Dispatch)
-		if !ok {
+		job := flow.JobOf(e)
+		if job == nil {
 			return false
 		}
-		r, ok := reported[d.Job.Address]
-		return ok && (!r.Lost || r.Given == d.Job.Given)
+		r, ok := reported[job.Address]
+		return ok && (!r.Lost || r.Given == job.Given)
 	})
 }
 

@@ -188,6 +188,16 @@ func (s *sessions) run(c actor.Context, m errand) {
 					flights = append(flights, f)
 				}
 			}
+		case flow.Reclaim:
+			s.lineUp(flights, m.inbox)
+			flights = nil
+			switch {
+			case void || e.Job.Exec.Type == flow.ExecQueue:
+			case s.elsewhere(e.Job.Carrier):
+				s.m.jobForwarder.send(e.Job.Carrier, engine.Errand{Job: engine.Job{Task: m.task, Address: e.Job.Address}, Given: e.Job.Given, Withdrawn: true, Unbegun: true}, m.inbox)
+			default:
+				s.reclaim(effect, m.inbox)
+			}
 		case flow.Over:
 			if e.Queue {
 				s.queue.withdraw(jobKey{m.task, e.Address})
@@ -221,6 +231,10 @@ func (s *sessions) carryOn(m carryOn) {
 		e := &m.errands[i]
 		key := jobKey{e.Job.Task, e.Job.Address}
 		switch {
+		case e.Withdrawn && e.Unbegun:
+			s.lineUp(flights, s.foreign)
+			flights = nil
+			s.reclaimForeign(key, e.Given)
 		case e.Withdrawn:
 			s.lineUp(flights, s.foreign)
 			flights = nil
@@ -256,10 +270,7 @@ func (s *sessions) dispatch(c actor.Context, effect flow.Effect, in *inbox) *fli
 		return nil
 	}
 	if known := s.known(key, e.Job.Given); known != nil {
-		in.expect(1)
-		if was := known.inbox.Swap(in); was != nil {
-			was.miss(1)
-		}
+		known.landIn(in)
 		return nil
 	}
 	if s.stopped || s.m.orderForwarder.has(key, e.Job.Given) || s.m.parted.has(key, e.Job.Given) {
@@ -274,6 +285,56 @@ func (s *sessions) dispatch(c actor.Context, effect flow.Effect, in *inbox) *fli
 	}
 	s.know(f)
 	return f
+}
+
+// landIn has a job that is known already land in an inbox, instead of the one before.
+func (f *flight) landIn(in *inbox) {
+	in.expect(1)
+	if was := f.inbox.Swap(in); was != nil {
+		was.miss(1)
+	}
+}
+
+// reclaim gives back a job that its carrier here has not begun, or that is not known here. One that is under way goes on, and its
+// report lands in the inbox.
+func (s *sessions) reclaim(effect flow.Effect, in *inbox) {
+	job := effect.(flow.Reclaim).Job
+	key := jobKey{job.Task, job.Address}
+	f := s.known(key, job.Given)
+	switch {
+	case f != nil:
+		f.landIn(in)
+		s.takeUnbegun(f)
+	case s.m.orderForwarder.has(key, job.Given) || s.m.parted.has(key, job.Given):
+	default:
+		f = &flight{key: key, given: job.Given, report: giveBack(key.at, job.Given)}
+		in.expect(1)
+		in.land(f)
+	}
+}
+
+// reclaimForeign is reclaim for a job of another member's task.
+func (s *sessions) reclaimForeign(key jobKey, given int) {
+	switch f := s.known(key, given); {
+	case f != nil:
+		s.takeUnbegun(f)
+	case s.m.orderForwarder.has(key, given) || s.m.parted.has(key, given) || s.m.owned.owns(key.task):
+	default:
+		s.m.orderForwarder.send(key.task, giveBack(key.at, given))
+	}
+}
+
+// takeUnbegun takes a job out of its line, unless it has begun, and lands it as given back.
+func (s *sessions) takeUnbegun(f *flight) {
+	if !f.stage.CompareAndSwap(inLine, dropped) {
+		return
+	}
+	f.withdrawn.Store(true)
+	f.off.now()
+	f.way.withdrawn(f)
+	f.report = giveBack(f.key.at, f.given)
+	s.forget(f)
+	f.inbox.Swap(nil).land(f)
 }
 
 // lineUp gives jobs to those who carry them out, in their order.

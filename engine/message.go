@@ -270,6 +270,7 @@ func codeErrand(c *codec.Codec, e *Errand) {
 	c.Int(&e.Given)
 	c.Bool(&e.Again)
 	c.Bool(&e.Withdrawn)
+	c.Bool(&e.Unbegun)
 }
 
 func (*Heard) code(*codec.Codec) {}

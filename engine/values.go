@@ -228,6 +228,7 @@ type Errand struct {
 	Given     int      // which time of its being given to a carrier this is
 	Again     bool     // that it begins is to be stored first
 	Withdrawn bool     // nobody waits for it any longer: of Job only what names it is there, and whatever carries it out lets go
+	Unbegun   bool     // Withdrawn only if it has not begun: then it is given back
 }
 
 // Errands are for one member, in their order. The answer, Heard, says that they are its business from now on; what it makes of them

@@ -48,8 +48,8 @@ type (
 		By      string // who answers
 		Comment string
 	}
-	// Cancel ends a task. Canceling a task that has ended changes nothing. A gentle one lets what is in
-	// flight go on and keeps anything new from starting. Force also cuts short what compensates.
+	// Cancel ends a task. Canceling a task that has ended changes nothing. A gentle one lets what a
+	// carrier has begun go on, and cancels anything else at once; with pgflow's profile what is queued goes on, too. Force also cuts short what compensates.
 	Cancel struct{ Gently, Force bool }
 	// RetryTask has a failed task go on where it failed, also one that was paused then; with profile ork one that was canceled, too.
 	// What completed is not done again. With a Node, of the task's root in dag mode, only that one is tried again and what follows from

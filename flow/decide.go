@@ -97,6 +97,9 @@ func (d *decider) handle(c Command) error {
 	case Lapse:
 		d.ring(c)
 	case Proceed:
+		if d.s.canceling() {
+			d.cancelUnbegun(d.s.stage())
+		}
 		d.everywhere()
 		if c.Waits {
 			d.wake()
@@ -352,8 +355,8 @@ func (d *decider) cancel(c Cancel) error {
 		if paused {
 			d.setClocks()
 		}
-		d.dropWaiting(d.s.stage())
-		d.everywhere() // retries go on that a pause has held
+		d.cancelUnbegun(d.s.stage())
+		d.everywhere() // with pgflow's profile retries go on that a pause has held
 	case !c.Gently:
 		d.endTask(TaskCanceled, "")
 	}
@@ -362,14 +365,14 @@ func (d *decider) cancel(c Cancel) error {
 
 // afterCancel ends a canceled task when nothing is in flight any more.
 func (d *decider) afterCancel() {
-	if d.s.canceling() && !d.s.Status.Ended() && !d.s.Root.mode.busy(d.s.Root) {
+	if d.s.canceling() && !d.s.Status.Ended() && !d.s.Root.mode.busy(d.s.Root, !d.s.drains()) {
 		d.endTask(TaskCanceled, "")
 	}
 }
 
-// busy says whether somebody is at work in a step, or will be again.
-func (st *Step) busy() bool {
-	return st.Child != nil && st.Child.mode.busy(st.Child) || len(st.Retrying) > 0 || st.Flying > 0 && st.Node.Exec.Type != ExecDirect
+// busy reports whether attempts are in flight in a step, or, with retries, units wait for their next try.
+func (st *Step) busy(retries bool) bool {
+	return st.Child != nil && st.Child.mode.busy(st.Child, retries) || retries && len(st.Retrying) > 0 || st.Flying > 0 && st.Node.Exec.Type != ExecDirect
 }
 
 // endTask ends the task whatever it is doing: what is in flight is withdrawn. What is to be undone

@@ -52,10 +52,10 @@ func (s *State) dueTime(a Alarm) int64 {
 		}
 	case AlarmStep:
 		if st := s.step(a.Address); st != nil {
-			return st.Due
+			return s.dueOf(st)
 		}
 	case AlarmRetry:
-		if st := s.step(a.Address); st != nil && a.Unit >= 0 && a.Unit < len(st.Units) {
+		if st := s.step(a.Address); st != nil && !s.drains() && a.Unit >= 0 && a.Unit < len(st.Units) {
 			return st.Units[a.Unit].RetryAt
 		}
 	case AlarmStart:
@@ -68,6 +68,14 @@ func (s *State) dueTime(a Alarm) int64 {
 		}
 	}
 	return 0
+}
+
+// dueOf returns when a step's time is up; 0 = never. Of a task that is being canceled gently only what runs has a time.
+func (s *State) dueOf(st *Step) int64 {
+	if s.drains() && st.Child == nil {
+		return 0
+	}
+	return st.Due
 }
 
 func (l *Live) dueTime(kind AlarmKind) int64 {

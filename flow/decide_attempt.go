@@ -27,7 +27,7 @@ func (d *decider) fill(st *Step) {
 		return
 	}
 	window := st.window(d.s.Plan)
-	for len(st.Retrying) > 0 && st.Flying < window && st.Units[st.Retrying[0]].RetryAt <= d.env.Now {
+	for len(st.Retrying) > 0 && !d.s.drains() && st.Flying < window && st.Units[st.Retrying[0]].RetryAt <= d.env.Now {
 		if d.full() {
 			d.refill(st)
 			return
@@ -45,7 +45,7 @@ func (d *decider) fill(st *Step) {
 		}
 		d.launch(st, from, n, 1)
 	}
-	if len(st.Retrying) > 0 && st.Flying < window {
+	if len(st.Retrying) > 0 && !d.s.drains() && st.Flying < window {
 		d.effects = append(d.effects, st.retryAlarm())
 	}
 }
@@ -235,7 +235,7 @@ func (d *decider) settle(st *Step, u *Unit, c Report) {
 		if c.TimedOut {
 			e.Status = string(AttemptTimeout)
 		}
-		if !c.Fatal && int(u.Attempt) <= st.retries() {
+		if !c.Fatal && !d.s.drains() && int(u.Attempt) <= st.retries() {
 			e.Due = d.in(st.Node.Retry.wait(d.s.Task, e.Address()))
 		}
 	}

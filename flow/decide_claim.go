@@ -132,6 +132,8 @@ func (d *decider) programLost(st *Step, u *Unit, a Address) {
 func (d *decider) carrierLost(st *Step, u *Unit, c Report) {
 	switch {
 	case u.Live.Carrier == "" || c.Given != u.Live.Given:
+	case c.Unbegun && d.s.drains():
+		d.cancelAttempt(st, u, c.Address)
 	case c.Unbegun && c.To != "":
 		d.pass(st, c.Address, c.To, "")
 	case c.Unbegun:
@@ -141,8 +143,14 @@ func (d *decider) carrierLost(st *Step, u *Unit, c Report) {
 	}
 }
 
-// redispatch returns an attempt, so that it goes to the next carrier. It stays the same attempt.
+// redispatch returns an attempt, so that it goes to the next carrier. It stays the same attempt. Of a task that is being canceled
+// gently only what goes on without its carrier is returned, to be found there; anything else would begin anew.
 func (d *decider) redispatch(st *Step, a Address, carrier string, deliveries int) {
+	if d.s.drains() && !st.exec(a.Unit).Type.Adopted() {
+		_, u := d.s.attempt(a)
+		d.cancelAttempt(st, u, a)
+		return
+	}
 	e := st.event(AttemptReturned)
 	e.Unit, e.Attempt, e.Carrier, e.Total = a.Unit, a.Attempt, carrier, deliveries
 	d.emit(e)
@@ -237,7 +245,7 @@ func (d *decider) recover(c Recover) {
 			d.reprieve(st, u, a, c)
 		case u.Live.Carrier == d.env.Member:
 		case slices.Contains(c.Alive, u.Live.Carrier):
-			if c.Anew {
+			if c.Anew && !d.s.drains() {
 				d.effects = append(d.effects, Dispatch{st.job(d.s, a.Unit)})
 			}
 		default:
@@ -256,6 +264,9 @@ func (d *decider) recover(c Recover) {
 	case !all:
 		d.rest = c // what was taken over stays so
 	case !d.s.Status.Ended():
+		if d.s.canceling() {
+			d.cancelUnbegun(d.s.stage())
+		}
 		d.everywhere()
 		d.wake() // a signal may have come for which there was no room
 	}

@@ -313,7 +313,7 @@ func (d *decider) dagEnded(sc *Scope) {
 // reopenDag has a subflow with strategy retry try again what failed in its dag, as often as it may.
 func (d *decider) reopenDag(sc *Scope) bool {
 	n := sc.parent.Node
-	if sc.Failed == "" || n.Strategy != StrategyRetry || sc.Retries >= n.Retry.Max || sc.inVain() {
+	if d.s.drains() || sc.Failed == "" || n.Strategy != StrategyRetry || sc.Retries >= n.Retry.Max || sc.inVain() {
 		return false
 	}
 	d.withdrawAll(sc)

@@ -209,7 +209,7 @@ func (d *decider) takes(in *types.Inputs, v json.RawMessage) error {
 
 // awake ends a waiting step if what it waits for is there.
 func (d *decider) awake(st *Step) {
-	if d.s.step(st.Address()) != st || d.s.Status.Ended() {
+	if d.s.step(st.Address()) != st || d.s.Status.Ended() || d.s.drains() {
 		return
 	}
 	param := st.awaitedParam()

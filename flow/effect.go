@@ -8,6 +8,9 @@ type Effect interface{ effect() }
 type (
 	// Dispatch asks for a job to be carried out. Who carries it already goes on.
 	Dispatch struct{ Job Job }
+	// Reclaim asks the carrier of a job to give it back unless it has begun with it: the task is being canceled gently. The
+	// answer is a Report that is Lost and Unbegun. A carrier that has begun goes on.
+	Reclaim struct{ Job Job }
 	// Over says that an attempt has ended by itself: nobody needs to remember its job.
 	Over struct {
 		Address
@@ -58,6 +61,17 @@ type (
 	}
 )
 
+// JobOf returns the job that an effect asks a carrier for, to carry it out or to give it back; nil for other effects.
+func JobOf(e Effect) *Job {
+	switch e := e.(type) {
+	case Dispatch:
+		return &e.Job
+	case Reclaim:
+		return &e.Job
+	}
+	return nil
+}
+
 // End is how an attempt ended, for those who count.
 type End struct {
 	Exec   *Exec
@@ -85,6 +99,7 @@ const (
 )
 
 func (Dispatch) effect() {}
+func (Reclaim) effect()  {}
 func (Over) effect()     {}
 func (Lost) effect()     {}
 func (Withdraw) effect() {}

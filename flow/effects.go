@@ -112,6 +112,8 @@ func (st *Step) appendOwed(effects []Effect, s *State, i int) []Effect {
 	case u.Live.Outside != nil:
 	case u.Live.Worker != "":
 		effects = append(effects, Alarm{At: u.Live.Until, Address: a, Kind: AlarmClaim})
+	case st.dispatched(i) && s.drains() && u.Status != UnitRunning:
+		effects = append(effects, Reclaim{st.job(s, i)})
 	case st.dispatched(i):
 		effects = append(effects, Dispatch{st.job(s, i)})
 	}
@@ -244,15 +246,15 @@ func (st *Step) appendOutstanding(effects []Effect, s *State) []Effect {
 	if st.Node.composite() {
 		effects = append(effects, Spawn{st.Address()})
 	}
-	if st.Due > 0 {
-		effects = append(effects, Alarm{At: st.Due, Address: st.Address(), Kind: AlarmStep})
+	if due := s.dueOf(st); due > 0 {
+		effects = append(effects, Alarm{At: due, Address: st.Address(), Kind: AlarmStep})
 	}
 	for i := 0; st.Flying > 0 && i < st.Next; i++ {
 		effects = st.appendOwed(effects, s, i)
 	}
 	if !s.held() {
 		effects = st.appendStart(effects, s)
-		if len(st.Retrying) > 0 && st.Flying < st.window(s.Plan) { // in a full window it waits for a place, not for its time
+		if len(st.Retrying) > 0 && !s.drains() && st.Flying < st.window(s.Plan) { // in a full window it waits for a place, not for its time
 			effects = append(effects, st.retryAlarm())
 		}
 	}
@@ -271,8 +273,8 @@ func OutstandingTo(s *State, member string) []Effect {
 // to leaves out what others carry.
 func to(effects []Effect, carriers ...string) []Effect {
 	return slices.DeleteFunc(effects, func(e Effect) bool {
-		d, ok := e.(Dispatch)
-		return ok && d.Job.Carrier != "" && !slices.Contains(carriers, d.Job.Carrier)
+		job := JobOf(e)
+		return job != nil && job.Carrier != "" && !slices.Contains(carriers, job.Carrier)
 	})
 }
 

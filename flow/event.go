@@ -11,7 +11,7 @@ const (
 	TaskCreated     EventType = "task_created"     // Version, Params, At; Permits that it asks for; Origin when it goes on from another task; Traced; Total 1 = see BegunApart
 	TaskPaused      EventType = "task_paused"      //
 	TaskResumed     EventType = "task_resumed"     //
-	CancelAsked     EventType = "cancel_asked"     // nothing new starts; what is in flight goes on
+	CancelAsked     EventType = "cancel_asked"     // what a carrier has begun goes on; anything else is canceled
 	TaskClosing     EventType = "task_closing"     // Status, Error: what the task will have ended with; Total of what is undone before that
 	TaskRetried     EventType = "task_retried"     // a failed task goes on where it failed; Permits; Params when it does so with others
 	TaskEnded       EventType = "task_ended"       // Status, Error

@@ -38,6 +38,10 @@ func Evolve(s *State, e *Event) {
 	case CancelAsked:
 		s.CancelAt, s.Status, s.PausedAt = e.At, TaskCanceling, 0
 		s.startClocks(e.At)
+		if s.drains() { // steps that wait are not waited for
+			s.waiting = nil
+			s.waits.end(e.At)
+		}
 	case TaskClosing:
 		s.close(e)
 	case TaskRetried:
@@ -398,6 +402,8 @@ func (st *Step) land(u *Unit, e *Event) {
 		u.Status, u.Output, u.Error = UnitCompleted, e.Output, nil
 		st.Done++
 		st.size += len(e.Output)
+	case e.Status == string(AttemptCanceled):
+		u.Status = UnitCanceled
 	case e.Due > 0:
 		u.Status, u.Error, u.RetryAt = UnitPending, &Failure{e.Error, e.Details}, e.Due
 		st.retryLater(e.Unit, e.Due)

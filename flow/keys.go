@@ -266,7 +266,7 @@ func (d *decider) granted(c Granted) {
 	case c.Refused:
 		d.settle(st, u, Report{Address: c.Address, Error: full(u.Live.Permits.Next())})
 	case d.s.canceling():
-		d.settle(st, u, Report{Address: c.Address, Fatal: true, Error: canceledBefore})
+		d.cancelAttempt(st, u, c.Address)
 	default:
 		e := st.event(PermitGranted)
 		e.Unit, e.Attempt, e.Key = c.Unit, c.Attempt, c.Key
@@ -279,9 +279,6 @@ func (d *decider) granted(c Granted) {
 		d.emit(e)
 	}
 }
-
-// canceledBefore is the error of what a task has not begun that is being canceled.
-const canceledBefore = "canceled: the task is being canceled, and this had yet to begin"
 
 // full is the error of one that does not wait.
 func full(p *Permit) string {
@@ -327,24 +324,6 @@ func (d *decider) evict(c Evict) {
 		d.effects = append(d.effects, st.withdrawal(c.Address, u))
 	}
 	d.settle(st, u, Report{Address: c.Address, Fatal: true, Error: fmt.Sprintf(text, c.Key)})
-}
-
-// dropWaiting ends the attempts of a task that is being canceled which have yet to begin. One that is not come to is ended when
-// it would begin.
-func (d *decider) dropWaiting(sc *Scope) {
-	for _, st := range sc.Active() {
-		at := st.Address()
-		for i := 0; i < st.Next && st.Node.Keys != nil && d.s.step(at) == st && !d.full(); i++ {
-			if u := &st.Units[i]; u.Live != nil && u.Live.Permits.Waits() {
-				a := at
-				a.Unit, a.Attempt = i, int(u.Attempt)
-				d.settle(st, u, Report{Address: a, Fatal: true, Error: canceledBefore})
-			}
-		}
-		if st.Child != nil && d.s.step(at) == st {
-			d.dropWaiting(st.Child)
-		}
-	}
 }
 
 // permit notes that a permit was given.

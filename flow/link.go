@@ -35,7 +35,9 @@ func (s *State) linkStep(sc *Scope, st *Step) error {
 	}
 	st.unfold()
 	if !s.Status.Ended() {
-		s.watch(st)
+		if !s.drains() {
+			s.watch(st)
+		}
 		st.manual = st.manually()
 		s.byHand(st)
 	}

@@ -39,7 +39,7 @@ type mode interface {
 	// Reading.
 	params(sc *Scope, n *PlanNode) json.RawMessage // what a step of a node sees as its params
 	active(sc *Scope) []*Step                      // in the definition's order, as a list of the caller's own
-	busy(sc *Scope) bool                           // whether somebody is at work, or will be again
+	busy(sc *Scope, retries bool) bool             // whether attempts are in flight or, with retries, units wait for a try
 	step(sc *Scope, node string) *Step             // the active visit of a node, nil when there is none
 	node(sc *Scope, n *PlanNode) *NodeState        // what is known of a node beside its step; nil = nothing
 	visits(sc *Scope, n *PlanNode) int             // how often a node has been entered, or would have been

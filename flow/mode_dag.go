@@ -37,7 +37,9 @@ func (dagMode) active(sc *Scope) []*Step {
 }
 
 // busy asks the steps in no order, which costs nothing.
-func (dagMode) busy(sc *Scope) bool { return slices.ContainsFunc(sc.dag.active, (*Step).busy) }
+func (dagMode) busy(sc *Scope, retries bool) bool {
+	return slices.ContainsFunc(sc.dag.active, func(st *Step) bool { return st.busy(retries) })
+}
 
 func (dagMode) step(sc *Scope, node string) *Step {
 	n := sc.Plan.Nodes[node]

@@ -78,7 +78,7 @@ func (n *PlanNode) after(action string) string {
 // enterAgain has a subflow with strategy retry enter its failed child again. One whose condition cannot be told would fail as before.
 func (d *decider) enterAgain(st *Step, e *Event) {
 	sc := st.scope
-	if sc.parent == nil || sc.parent.Node.Strategy != StrategyRetry || sc.Retries >= sc.parent.Node.Retry.Max {
+	if d.s.drains() || sc.parent == nil || sc.parent.Node.Strategy != StrategyRetry || sc.Retries >= sc.parent.Node.Retry.Max {
 		return
 	}
 	e.Next, e.Attempt, e.Due = st.Node.Key, sc.Retries+1, d.in(sc.parent.Node.Retry.WaitMS)
@@ -182,7 +182,7 @@ func (graphMode) active(sc *Scope) []*Step {
 	return []*Step{sc.Step}
 }
 
-func (graphMode) busy(sc *Scope) bool { return sc.Step != nil && sc.Step.busy() }
+func (graphMode) busy(sc *Scope, retries bool) bool { return sc.Step != nil && sc.Step.busy(retries) }
 
 func (graphMode) step(sc *Scope, node string) *Step {
 	if sc.Step == nil || sc.Step.Key != node {

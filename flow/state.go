@@ -240,6 +240,10 @@ func (s *State) held() bool { return s.Paused() && s.Plan.Profile != ProfilePgfl
 // canceling says that nothing new may start, but what is in flight goes on.
 func (s *State) canceling() bool { return s.CancelAt != 0 && s.Closing == nil }
 
+// drains reports whether what no carrier has begun is canceled, because the task is being canceled gently. With pgflow's
+// profile what is queued goes on, and so do retries.
+func (s *State) drains() bool { return s.canceling() && s.Plan.Profile != ProfilePgflow }
+
 // Result is a task's result.
 func (s *State) Result() json.RawMessage {
 	if s.Root == nil {

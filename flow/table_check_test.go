@@ -106,6 +106,9 @@ func (tb *table) checkOwed() {
 			require.Equal(tb.t, effectText(flow.Dispatch{tb.jobs[e.Job.Address]}), effectText(e), "an outstanding job was never dispatched")
 			require.False(tb.t, tb.claimed[e.Job.Address], "a claimed job is outstanding")
 			jobs[e.Job.Address] = true
+		case flow.Reclaim:
+			require.Contains(tb.t, tb.jobs, e.Job.Address, "an outstanding job was never dispatched")
+			jobs[e.Job.Address] = true
 		case flow.Alarm:
 			if e.Kind == flow.AlarmClaim {
 				require.True(tb.t, tb.claimed[e.Address])

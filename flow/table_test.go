@@ -206,8 +206,8 @@ func (tb *table) move(member string, visibility int64, alive ...string) flow.Dec
 	tb.state = tb.twin(flow.EncodeSnapshot(tb.state).Bytes())
 	tb.jobs, tb.claimed, tb.carried, tb.alarms, tb.asks = map[flow.Address]flow.Job{}, map[flow.Address]bool{}, map[flow.Address]bool{}, nil, nil
 	for _, e := range flow.Outstanding(tb.state) {
-		if d, ok := e.(flow.Dispatch); ok {
-			tb.jobs[d.Job.Address] = d.Job
+		if job := flow.JobOf(e); job != nil {
+			tb.jobs[job.Address] = *job
 			continue
 		}
 		tb.note(e)

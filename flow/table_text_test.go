@@ -33,6 +33,8 @@ func effectText(e flow.Effect) string {
 	switch e := e.(type) {
 	case flow.Dispatch:
 		return dispatchText(&e.Job)
+	case flow.Reclaim:
+		return "reclaim " + e.Job.Address.String()
 	case flow.Over:
 		return "over " + e.Address.String()
 	case flow.Lost:

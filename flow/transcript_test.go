@@ -178,6 +178,8 @@ func (s *stage) command(verb, rest string) flow.Command {
 		return flow.Begin{Address: a, Carrier: cmp.Or(then, s.env.Member)}
 	case "note":
 		return flow.Note{Address: a, Text: then}
+	case "unbegun":
+		return flow.Report{Address: a, Lost: true, Unbegun: true}
 	case "failstep":
 		return flow.FailStep{Address: a, Error: then}
 	}

@@ -34,6 +34,9 @@ func Waiting(s *State) []Wait {
 		waits = append(waits, s.Permits.wait(s.holder()))
 	}
 	waits = s.stage().appendWaits(waits, s.CancelAt == 0)
+	if s.drains() {
+		waits = slices.DeleteFunc(waits, func(w Wait) bool { return !w.runs() })
+	}
 	if !s.Paused() {
 		return waits
 	}
@@ -50,6 +53,9 @@ func Waiting(s *State) []Wait {
 	}
 	return waits
 }
+
+// runs reports whether a wait is for work that has begun, which a task that is being canceled gently waits for.
+func (w *Wait) runs() bool { return w.For == "job" || w.For == "claim" || w.For == WaitsOutside }
 
 // appendWaits tells what a scope waits for; goesOn says that nodes may yet begin.
 func (sc *Scope) appendWaits(waits []Wait, goesOn bool) []Wait {
@@ -205,7 +211,7 @@ func Parked(s *State) (due int64, ok bool) {
 	if s.Status == "" || s.Status.Ended() {
 		return 0, false
 	}
-	if sc := s.stage(); sc.mode.busy(sc) || !sc.fewPlain() {
+	if sc := s.stage(); sc.mode.busy(sc, true) || !sc.fewPlain() {
 		return 0, false
 	}
 	due, others := firstAlarm(Outstanding(s))

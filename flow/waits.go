@@ -93,7 +93,7 @@ func (n *PlanNode) waitKind() WaitKinds {
 // byHand notes that a step begins or ceases to wait for units that somebody completes.
 func (s *State) byHand(st *Step) {
 	switch {
-	case s.Status.Ended(): // what comes late is recorded, and nobody waits for it
+	case s.Status.Ended() || s.drains(): // what comes late is recorded, and nobody waits for it
 	case st.manual > 0 && st.waitsFor == 0:
 		s.waits.add(st, WaitManual)
 	case st.manual == 0 && st.waitsFor == WaitManual:

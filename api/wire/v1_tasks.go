@@ -293,7 +293,7 @@ type Completed struct {
 
 // Cancel says how a task is canceled. Without a body what is in flight is withdrawn.
 type Cancel struct {
-	Gently bool `json:"gently,omitempty" doc:"what is in flight goes on, and the task ends when it is done; nothing new starts"`
+	Gently bool `json:"gently,omitempty" doc:"what has begun goes on, and the task ends when it is done; what no worker has begun is canceled at once, and so are waits and retries"`
 	Force  bool `json:"force,omitempty" doc:"also ends compensations and finally, when the task is at them"`
 }
 

@@ -261,7 +261,7 @@ func (t *Trace) attempt(e *flow.Event) {
 	case flow.AttemptReturned, flow.AttemptPassed, flow.PermitGranted:
 		s.Worker, s.Member = e.Worker, cmp.Or(e.Carrier, s.Member)
 	case flow.AttemptEnded:
-		s.Worker, s.Error, s.Failed = cmp.Or(e.Worker, s.Worker), e.Error, e.Status != string(flow.AttemptOK)
+		s.Worker, s.Error, s.Failed = cmp.Or(e.Worker, s.Worker), e.Error, e.Status != string(flow.AttemptOK) && e.Status != string(flow.AttemptCanceled)
 		if s.Failed {
 			s.Reason = e.Status
 		}

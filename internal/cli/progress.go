@@ -117,7 +117,7 @@ func (s *stepProgress) attempted(e *wire.Event) {
 		s.worker = e.Worker
 	case "attempt_ended":
 		s.retry = !e.Due.IsZero()
-		if s.retry {
+		if s.retry || e.State == "canceled" {
 			return
 		}
 		s.done++
@@ -213,7 +213,7 @@ func (p *progress) tell(e *wire.Event) string {
 	case "task_ended":
 		return "task " + e.State + after(": ", e.Error)
 	case "cancel_asked":
-		return "task canceled gently: what is in flight goes on"
+		return "task canceled gently: what has begun goes on"
 	case "task_closing":
 		return "task " + e.State + ", " + closingText(e) + after(": ", e.Error)
 	case "scope_retried":

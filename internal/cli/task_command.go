@@ -17,7 +17,7 @@ type tasksArg struct {
 
 type taskCancelCmd struct {
 	manyArg
-	Gently bool `xor:"how" help:"Let what is in flight go on; nothing new starts."`
+	Gently bool `xor:"how" help:"Let what has begun go on, and cancel anything else at once."`
 	Force  bool `xor:"how" help:"Also end compensations, when a task is at them."`
 }
 

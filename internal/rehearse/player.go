@@ -127,6 +127,10 @@ func (r *player) owe(effects []flow.Effect) {
 		switch e := e.(type) {
 		case flow.Dispatch:
 			r.after(0, func() { r.take(e.Job) })
+		case flow.Reclaim:
+			if _, begun := r.holds[e.Job.Address]; !begun {
+				r.after(0, func() { _ = r.do(flow.Report{Address: e.Job.Address, Lost: true, Unbegun: true, Given: e.Job.Given}) })
+			}
 		case flow.Ask: // one task alone gets whatever it asks for
 			r.after(0, func() { _ = r.do(flow.Granted{Address: e.Address, Key: e.Key}) })
 		case flow.Track: // what is begun outside ends well there

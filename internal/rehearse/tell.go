@@ -79,6 +79,9 @@ func (s *Story) event(e *flow.Event) string {
 		if e.Error != "" {
 			return join(fmt.Sprintf("%s: the attempt fails: %s", name, short(e.Error)), retried(e))
 		}
+		if e.Status == string(flow.AttemptCanceled) {
+			return name + ": the attempt is canceled before it begins"
+		}
 		return fmt.Sprintf("%s: the attempt gives %s", name, Value(e.Output))
 	case flow.AttemptReturned:
 		return s.attempt(e.Address()) + " is to be carried out again"

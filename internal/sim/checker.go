@@ -15,6 +15,7 @@ type checker struct {
 	w      *world
 	store  *model
 	plans  map[string]*flow.Plan // by version
+	drains map[string]bool       // versions of which nothing begins after a gentle cancel
 	limits *flow.Limits
 	tasks  map[string]*shadow
 
@@ -33,6 +34,7 @@ type shadow struct {
 	gone     bool // deleted with its flow
 	seq      int64
 	ended    bool
+	drains   bool // nothing begins after a gentle cancel
 	retries  int
 	at       int64
 	requests map[string]flow.EventType // that had an effect, and which
@@ -49,7 +51,7 @@ type shadow struct {
 }
 
 func newChecker(w *world) *checker {
-	return &checker{w: w, plans: map[string]*flow.Plan{}, tasks: map[string]*shadow{}, carriers: map[string]string{}, refused: map[string]bool{}, begun: map[string]map[string]int64{}}
+	return &checker{w: w, plans: map[string]*flow.Plan{}, drains: map[string]bool{}, tasks: map[string]*shadow{}, carriers: map[string]string{}, refused: map[string]bool{}, begun: map[string]map[string]int64{}}
 }
 
 // written checks a commit that has just become part of the store.
@@ -61,7 +63,7 @@ func (c *checker) written(incarnation string, commit *persistence.Commit) {
 	if t == nil || t.gone && commit.Create != nil { // a key may be used again while its flow is being deleted
 		plan := c.plans[commit.Create.VersionID]
 		t = &shadow{state: flow.NewState(commit.Task, plan), requests: map[string]flow.EventType{}, tokens: map[string]bool{},
-			attempts: map[flow.Address]bool{}, begun: map[flow.Address]bool{}, working: map[flow.Address]bool{}, lost: map[flow.Address]int{}, again: newAgain(plan), taken: map[string]bool{}}
+			attempts: map[flow.Address]bool{}, begun: map[flow.Address]bool{}, working: map[flow.Address]bool{}, lost: map[flow.Address]int{}, again: newAgain(plan), drains: c.drains[commit.Create.VersionID], taken: map[string]bool{}}
 		c.tasks[commit.Task] = t
 		if c.timetable != nil && commit.Create.VersionID == timetableVersion {
 			c.timetable.begins(commit)
@@ -109,6 +111,11 @@ func (c *checker) row(incarnation string, t *shadow, commit *persistence.Commit)
 		}
 		flow.Evolve(t.state, e)
 	}
+}
+
+// learn notes the plan of a version, and, before a defect changes that, whether its tasks drain.
+func (c *checker) learn(version string, plan *flow.Plan) {
+	c.plans[version], c.drains[version] = plan, plan.Profile != flow.ProfilePgflow
 }
 
 // late is how long after its time a timer may end, when nothing goes wrong but a member is replaced.
@@ -162,6 +169,9 @@ func (t *shadow) event(e *flow.Event) error {
 		}
 		t.requests[e.Request] = e.Type
 	}
+	if err := t.drained(e); err != nil {
+		return err
+	}
 	t.again.event(e)
 	switch e.Type {
 	case flow.TaskEnded:
@@ -197,6 +207,21 @@ func (t *shadow) event(e *flow.Event) error {
 			return fmt.Errorf("attempt %s ends, which was started: %v, over before: %v", e.Address(), started, over)
 		}
 		t.attempts[e.Address()] = true
+	}
+	return nil
+}
+
+// drained refuses what begins in a task that is being canceled gently. With pgflow's profile what is queued goes on, and so
+// do retries.
+func (t *shadow) drained(e *flow.Event) error {
+	if !t.drains || t.state.CancelAt == 0 || t.state.Closing != nil {
+		return nil
+	}
+	switch e.Type {
+	case flow.StepEntered, flow.AttemptsStarted, flow.AttemptClaimed, flow.PermitGranted:
+		if !t.direct(e) {
+			return fmt.Errorf("%s of %s after the task was canceled gently", e.Type, e.Address())
+		}
 	}
 	return nil
 }

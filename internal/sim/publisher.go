@@ -71,7 +71,7 @@ func (p *publisher) publish() {
 	if problems.Err() != nil {
 		p.w.fail("flow %s: %v", v.Definition, problems)
 	}
-	p.check.plans[v.ID] = plan
+	p.check.learn(v.ID, plan)
 	if v.FlowID == f.ID {
 		p.persist("CreateFlow", func(ctx context.Context) error { return p.library.CreateFlow(ctx, f) })
 	}

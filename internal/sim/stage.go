@@ -201,10 +201,10 @@ func (st *stage) addUser(i int, p *play) {
 		st.w.fail("flow %s: %v", p.definition, err)
 		return
 	}
+	st.check.learn(version, plan)
 	if st.damage != nil {
 		st.damage(plan)
 	}
-	st.check.plans[version] = plan
 	st.store.versions[version] = persistence.Version{ID: version, FlowID: fmt.Sprint("flow-", i), Number: 1, Status: "published", Definition: p.definition}
 	st.users = append(st.users, &user{stage: st, name: fmt.Sprint("user-", i), play: p, version: version, sent: map[string]bool{}})
 }

@@ -45,7 +45,8 @@ func (st *stage) addTimetable() {
 		st.w.fail("flow %s: %v", definition, err)
 		return
 	}
-	st.timetable, st.check.timetable, st.check.plans[timetableVersion] = t, t, plan
+	st.timetable, st.check.timetable = t, t
+	st.check.learn(timetableVersion, plan)
 	st.store.versions[timetableVersion] = persistence.Version{ID: timetableVersion, FlowID: timetableFlow, Number: 1, Status: "published", Definition: definition}
 }
 

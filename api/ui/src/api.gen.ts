@@ -116,7 +116,7 @@ export interface Bulk {
   force?: boolean
   /** fork: the node that is done again, with all that follows; absent = where the task failed */
   from?: string
-  /** what is in flight goes on, and the task ends when it is done; nothing new starts */
+  /** what has begun goes on, and the task ends when it is done; what no worker has begun is canceled at once, and so are waits and retries */
   gently?: boolean
   /** in place of a filter, each once */
   ids?: string[]
@@ -164,7 +164,7 @@ export interface BulkStarted {
 export interface Cancel {
   /** also ends compensations and finally, when the task is at them */
   force?: boolean
-  /** what is in flight goes on, and the task ends when it is done; nothing new starts */
+  /** what has begun goes on, and the task ends when it is done; what no worker has begun is canceled at once, and so are waits and retries */
   gently?: boolean
 }
 

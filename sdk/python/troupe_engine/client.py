@@ -141,7 +141,7 @@ class Client:
         return _watch.watch(self._transport, task, after, self._silence)
 
     def cancel(self, task: str, *, gently: bool = False, force: bool = False, request: Optional[str] = None) -> TaskSummary:
-        """Ends a task. Gently: what is in flight goes on. By force: what undoes and cleans up is ended, too."""
+        """Ends a task. Gently: what has begun goes on. By force: what undoes and cleans up is ended, too."""
         return self._command(task, "cancel", {"gently": gently, "force": force}, request)
 
     def pause(self, task: str, *, request: Optional[str] = None) -> TaskSummary:

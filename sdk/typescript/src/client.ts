@@ -180,7 +180,7 @@ export class Client {
     return watch(this.#transport, task, options.after ?? "", this.#silenceMs, options.signal);
   }
 
-  /** Ends a task. Gently: what is in flight goes on. By force: what undoes and cleans up is ended, too. */
+  /** Ends a task. Gently: what has begun goes on. By force: what undoes and cleans up is ended, too. */
   cancel(task: string, how: Command & { gently?: boolean; force?: boolean } = {}): Promise<TaskSummary> {
     return this.#command(task, "cancel", how, { gently: how.gently, force: how.force });
   }

@@ -1,0 +1,48 @@
+package flow
+
+// cancelUnbegun cancels the attempts in a scope that no carrier has begun, and has carriers give back jobs that wait at them.
+// What runs goes on. When the decision is full, Proceed goes on.
+func (d *decider) cancelUnbegun(sc *Scope) {
+	for _, st := range sc.Active() {
+		for i := 0; st.Flying > 0 && i < len(st.Units); i++ {
+			if d.full() {
+				d.rest = Proceed{}
+				return
+			}
+			if u := &st.Units[i]; u.Live != nil {
+				d.cancelIfUnbegun(st, u, i)
+			}
+		}
+		if st.Child != nil {
+			d.cancelUnbegun(st.Child)
+		}
+	}
+}
+
+// cancelIfUnbegun cancels an attempt in flight that waits for a permit or for a poller. Whether a carrier has begun with a job, only
+// the carrier knows.
+func (d *decider) cancelIfUnbegun(st *Step, u *Unit, unit int) {
+	a := st.Address()
+	a.Unit, a.Attempt = unit, int(u.Attempt)
+	switch x := st.exec(unit); {
+	case u.Live.Permits.Waits():
+		d.cancelAttempt(st, u, a)
+	case !d.s.drains() || u.Live.Outside != nil || x.Type == ExecDirect || u.Status == UnitRunning:
+	case x.Type == ExecQueue:
+		d.cancelAttempt(st, u, a)
+	default:
+		d.effects = append(d.effects, Reclaim{st.job(d.s, unit)})
+	}
+}
+
+// cancelAttempt ends an attempt that no carrier has begun. Its unit is over, and neither completed nor failed, so its step ends with
+// the task.
+func (d *decider) cancelAttempt(st *Step, u *Unit, a Address) {
+	d.effects = u.Live.Permits.appendReleases(d.effects, a)
+	if !u.Live.Permits.Waits() {
+		d.effects = append(d.effects, st.withdrawal(a, u))
+	}
+	e := st.event(AttemptEnded)
+	e.Unit, e.Attempt, e.Status = a.Unit, a.Attempt, string(AttemptCanceled)
+	d.emit(e)
+}
