@@ -18,6 +18,7 @@ type checker struct {
 	drains map[string]bool       // versions of which nothing begins after a gentle cancel
 	limits *flow.Limits
 	tasks  map[string]*shadow
+	former map[string]*shadow // tokens and attempts of histories that the store has lost
 
 	timetable *timetable
 	planned   bool                        // nothing happens but planned moves
@@ -50,8 +51,13 @@ type shadow struct {
 	abroad   bool            // it has waited for work abroad
 }
 
+func newShadow(task string, plan *flow.Plan) *shadow {
+	return &shadow{state: flow.NewState(task, plan), requests: map[string]flow.EventType{}, tokens: map[string]bool{}, attempts: map[flow.Address]bool{},
+		begun: map[flow.Address]bool{}, working: map[flow.Address]bool{}, lost: map[flow.Address]int{}, again: newAgain(plan), taken: map[string]bool{}}
+}
+
 func newChecker(w *world) *checker {
-	return &checker{w: w, plans: map[string]*flow.Plan{}, drains: map[string]bool{}, tasks: map[string]*shadow{}, carriers: map[string]string{}, refused: map[string]bool{}, begun: map[string]map[string]int64{}}
+	return &checker{w: w, plans: map[string]*flow.Plan{}, drains: map[string]bool{}, tasks: map[string]*shadow{}, former: map[string]*shadow{}, carriers: map[string]string{}, refused: map[string]bool{}, begun: map[string]map[string]int64{}}
 }
 
 // written checks a commit that has just become part of the store.
@@ -61,9 +67,8 @@ func (c *checker) written(incarnation string, commit *persistence.Commit) {
 	}
 	t := c.tasks[commit.Task]
 	if t == nil || t.gone && commit.Create != nil { // a key may be used again while its flow is being deleted
-		plan := c.plans[commit.Create.VersionID]
-		t = &shadow{state: flow.NewState(commit.Task, plan), requests: map[string]flow.EventType{}, tokens: map[string]bool{},
-			attempts: map[flow.Address]bool{}, begun: map[flow.Address]bool{}, working: map[flow.Address]bool{}, lost: map[flow.Address]int{}, again: newAgain(plan), drains: c.drains[commit.Create.VersionID], taken: map[string]bool{}}
+		t = newShadow(commit.Task, c.plans[commit.Create.VersionID])
+		t.drains = c.drains[commit.Create.VersionID]
 		c.tasks[commit.Task] = t
 		if c.timetable != nil && commit.Create.VersionID == timetableVersion {
 			c.timetable.begins(commit)
@@ -280,6 +285,9 @@ func unsaid(err error) bool {
 
 // carried checks a job that somebody begins to carry out.
 func (c *checker) carried(who, task string, at flow.Address) {
+	if c.wasStarted(task, at) {
+		return
+	}
 	t := c.tasks[task]
 	if t == nil {
 		c.w.fail("%s carries out %s of task %s, which is not stored", who, at, task)
@@ -310,6 +318,9 @@ func (c *checker) handedOver(task string, at flow.Address) {
 
 // claimed checks a job in a poller's hands.
 func (c *checker) claimed(who string, task string, at flow.Address, token string) {
+	if c.wasClaimed(task, token) {
+		return
+	}
 	if t := c.tasks[task]; t == nil || !t.tokens[token] {
 		c.w.fail("%s holds job %s of task %s, whose claim is not stored", who, at, task)
 	}
@@ -325,6 +336,9 @@ func (c *checker) retries(task string) int {
 
 // answered checks a command that was acknowledged: what it did is stored.
 func (c *checker) answered(task string, cmd flow.Command, request string) {
+	if c.former[task] != nil {
+		return // it may be lost by now
+	}
 	t := c.tasks[task]
 	if t == nil {
 		c.w.fail("%T to task %s was acknowledged, which is not stored", cmd, task)

@@ -14,6 +14,11 @@ type door struct {
 	persistence.Store
 	w *world
 	h *host
+
+	// Where a server that went back is reached over new connections only:
+	base    *model          // nil = it is not
+	rewinds int             // of the store, as of the connection
+	seen    map[string]bool // histories that the store was in when it was asked
 }
 
 var (
@@ -42,6 +47,7 @@ func (d *door) arrive() error {
 	case d.w.mishap(d.w.weather.lost), d.h.lonely:
 		return errLost
 	}
+	d.connect()
 	return nil
 }
 
@@ -83,6 +89,7 @@ func (d *door) Commit(ctx context.Context, incarnation string, batch []persisten
 	case d.w.mishap(d.w.weather.lost), d.h.lonely:
 		return nil, errLost
 	}
+	d.connect()
 	answers, err := d.Store.Commit(ctx, incarnation, batch)
 	if err = d.back(err); err != nil {
 		return nil, err
@@ -92,7 +99,11 @@ func (d *door) Commit(ctx context.Context, incarnation string, batch []persisten
 
 // stray writes a batch some time, for nobody. It may be the fence that stops it.
 func (d *door) stray(ctx context.Context, incarnation string, batch []persistence.Commit) {
+	rewinds := d.w.rewinds
 	d.w.after(nil, d.w.upTo(3*time.Second), func() {
+		if d.w.rewinds != rewinds {
+			return // it was for the server, or the state, before
+		}
 		answers, err := d.Store.Commit(context.WithoutCancel(ctx), incarnation, batch)
 		d.w.say("a stray batch of %s arrives: %v %v", incarnation, answers, err)
 	})

@@ -75,8 +75,15 @@ func (st *stage) config(h *host) actors.Config {
 	if st.behind != nil {
 		store = st.behind(store)
 	}
+	if st.options.Unseen {
+		store = &unseen{Store: store}
+	}
+	way := &door{Store: store, w: st.w, h: h}
+	if st.reconnects {
+		way.base = st.store
+	}
 	cfg := actors.Config{
-		Store: &door{Store: store, w: st.w, h: h}, Reader: st.reader(), Name: h.name, Limits: limits, Visibility: st.visibility,
+		Store: way, Reader: st.reader(), Name: h.name, Limits: limits, Visibility: st.visibility,
 		IdleAfter: time.Duration(100+st.w.rng.IntN(2000)) * time.Millisecond,
 		Lease:     time.Duration(500+st.w.rng.IntN(3000)) * time.Millisecond,
 		MaxReady:  pick(st.w.rng, 0, 0, 3), MaxUncommitted: pick(st.w.rng, 0, 0, 2),

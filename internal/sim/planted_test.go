@@ -30,7 +30,8 @@ func TestPlantedDefectsAreCaught(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 1))
 			return Options{Store: func(s persistence.Store) persistence.Store { return careless{s, rng} }}
 		},
-		"work abroad that is begun once more without a word": func(uint64) Options { return Options{Unaware: true} },
+		"members that do not notice that their store went back": func(uint64) Options { return Options{Rewinds: true, Unseen: true} },
+		"work abroad that is begun once more without a word":    func(uint64) Options { return Options{Unaware: true} },
 		"a store of schedules that heeds no revisions": func(uint64) Options {
 			return Options{Clock: true, Store: func(s persistence.Store) persistence.Store { return hurried{s} }}
 		},

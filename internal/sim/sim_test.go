@@ -112,8 +112,15 @@ func TestGossipTellsLiesOfEveryKind(t *testing.T) {
 	}
 }
 
+func TestAStoreThatGoesBackLeavesNothingStuck(t *testing.T) {
+	for name, o := range map[string]Options{"one member": {Rewinds: true}, "a cluster": {Rewinds: true, Cluster: true}} {
+		t.Run(name, func(t *testing.T) { perform(t, o, 60, 3) })
+	}
+}
+
 func TestASeedGivesTheSameRunEveryTime(t *testing.T) {
-	for name, o := range map[string]Options{"one member": {}, "a cluster": {Cluster: true}, "a cluster with planned moves": {Cluster: true, Planned: true}} {
+	for name, o := range map[string]Options{"one member": {}, "a cluster": {Cluster: true}, "a cluster with planned moves": {Cluster: true, Planned: true},
+		"a cluster whose store goes back": {Cluster: true, Rewinds: true}} {
 		t.Run(name, func(t *testing.T) {
 			seen := map[uint64]uint64{}
 			for seed := range uint64(max(12/fewer, 3)) {

@@ -47,6 +47,8 @@ type stage struct {
 	requests   int
 	over       bool
 	deletes    bool // flows are deleted meanwhile
+	reconnects bool // a store that went back is reached over new connections only
+	steady     bool // it goes back no more
 	shrinks    bool // members that come later have smaller limits, which decide how tasks end
 }
 
@@ -81,6 +83,8 @@ type Options struct {
 	Plan     func(*flow.Plan)                          // puts a defect into what flows are compiled to
 	Cluster  bool                                      // several members
 	Planned  bool                                      // of them nothing but planned moves
+	Rewinds  bool                                      // the store goes back in time
+	Unseen   bool                                      // a defect: members are not told anything by which they could notice that
 
 	// Further defects, of clusters.
 	Nameless  bool // what one member asks of another loses its request id
@@ -119,6 +123,7 @@ type Result struct {
 	Found    int            // there, by who begins them once more
 	Followed int            // looks at them by members that have not begun them
 	Slots    int            // that had a task
+	Rewinds  int            // of the store
 	Lies     map[string]int // of gossip, by what they were about
 	Trace    []string       // the last lines
 }
@@ -181,14 +186,21 @@ func newStage(w *world, o Options) *stage {
 		st.limits.Deliveries = 2 + w.rng.IntN(4)
 	}
 	st.deletes, st.shrinks = !o.Plain && !o.Planned && w.chance(300), !o.Plain && !o.Planned && w.chance(100)
+	if o.Rewinds {
+		st.bareForRewinds()
+	}
 	for i := range 1 + w.rng.IntN(pick(w.rng, 2, 5, 12)) {
+		if o.Rewinds {
+			st.addUser(i, st.drawSuitable())
+			continue
+		}
 		if !o.Plain && w.chance(400) {
 			st.addUser(i, drawDag(w.rng, st.cluster))
 			continue
 		}
 		st.addUser(i, drawPlay(w.rng, !o.Plain, st.cluster))
 	}
-	if o.Clock || !o.Plain && w.chance(300) {
+	if o.Clock || !o.Plain && !o.Rewinds && w.chance(300) {
 		st.addTimetable()
 	}
 	return st
@@ -250,7 +262,14 @@ func (st *stage) run() {
 		st.w.launch(st.outside, "operator", st.operate)
 	}
 	for _, u := range st.users {
-		st.w.launch(st.outside, u.name, u.live)
+		live := u.live
+		if st.options.Rewinds {
+			live = u.liveThroughRewinds
+		}
+		st.w.launch(st.outside, u.name, live)
+	}
+	if st.options.Rewinds {
+		st.w.launch(st.outside, "rewinds", st.goBack)
 	}
 	if st.timetable != nil {
 		st.w.launch(st.outside, timetableName, st.timetable.live)

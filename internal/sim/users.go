@@ -97,24 +97,25 @@ func (u *user) start() {
 	n := engine.NewTask{VersionID: u.version, Params: u.play.params, Key: u.name}
 	for {
 		ctx, stop := u.patience()
+		rewinds := u.w.rewinds
 		started, err := u.anyMember().StartTask(ctx, n)
 		id := started.Task
 		stop()
 		if err == nil {
 			u.task = id
-			if u.store.tasks[id] == nil {
+			if u.store.tasks[id] == nil && rewinds == u.w.rewinds {
 				u.w.fail("the start of task %s was acknowledged and is not stored", id)
 			}
 			u.w.say("%s has started %s", u.name, id)
 			break
 		}
 		u.served("a start", err)
-		if kind := flow.ErrorKindOf(err); kind != "" && kind != flow.Busy {
+		if kind := flow.ErrorKindOf(err); kind != "" && kind != flow.Busy && !(kind == flow.NotFound && u.options.Rewinds) { // it was lost meanwhile
 			u.w.fail("%s could not start: %v", u.name, err)
 		}
 		u.w.sleep(50*time.Millisecond + u.w.upTo(time.Second))
 	}
-	if u.w.chance(200) {
+	if !u.options.Rewinds && u.w.chance(200) {
 		u.help(func() { u.startAgain(n) })
 	}
 }

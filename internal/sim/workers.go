@@ -113,7 +113,8 @@ func (p *poller) note(c engine.Claimed) {
 	ctx, stop := p.patience()
 	defer stop()
 	err := tell(ctx, p.anyMember(), c.Job.Task, flow.Note{Address: c.Job.Address, Token: c.Token, Text: fmt.Sprint("note ", p.w.rng.IntN(3))}, "")
-	if kind := flow.ErrorKindOf(err); kind == flow.Invalid || kind == flow.NotFound && !p.check.tasks[c.Job.Task].gone {
+	t := p.check.tasks[c.Job.Task]
+	if kind := flow.ErrorKindOf(err); kind == flow.Invalid || kind == flow.NotFound && p.check.former[c.Job.Task] == nil && !t.gone {
 		p.w.fail("a note is answered with %v", err)
 	}
 }

@@ -33,6 +33,8 @@ type world struct {
 	trace []string // the last lines
 	lines int
 	trips int // of step actors in the middle of their work
+
+	rewinds int // how often the store went back
 }
 
 func newWorld(seed uint64) *world {

@@ -19,6 +19,16 @@ func NewExternals() *Externals {
 	return &Externals{rows: map[persistence.ExternalID]*persistence.ExternalRow{}}
 }
 
+// Clone copies them.
+func (x *Externals) Clone() *Externals {
+	c := NewExternals()
+	for id, r := range x.rows {
+		row := *r
+		c.rows[id] = &row
+	}
+	return c
+}
+
 // Commit makes the changes of a commit.
 func (x *Externals) Commit(task string, c *persistence.ExternalChanges) {
 	if c == nil {

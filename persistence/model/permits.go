@@ -30,6 +30,20 @@ func NewPermits() *Permits {
 	return &Permits{rows: map[permitID]*persistence.PermitRow{}, keys: map[string]*remembered{}}
 }
 
+// Clone copies them.
+func (p *Permits) Clone() *Permits {
+	c := NewPermits()
+	for id, r := range p.rows {
+		row := *r
+		c.rows[id] = &row
+	}
+	for key, k := range p.keys {
+		is := *k
+		c.keys[key] = &is
+	}
+	return c
+}
+
 // Commit makes the changes of a commit.
 func (p *Permits) Commit(task string, c *persistence.PermitChanges) {
 	if c == nil {

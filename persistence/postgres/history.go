@@ -20,9 +20,9 @@ type witness struct {
 	begins sync.Mutex // held while another history begins
 
 	mu       sync.Mutex
-	met      bool   // there was a connection
-	from     origin // that of the connections that may be used
-	history  string
+	met      bool            // there was a connection
+	from     origin          // that of the connections that may be used
+	seen     map[string]bool // histories that the store was in
 	takeover *persistence.Takeover
 	led      string // the history that the takeover led to
 }
@@ -137,8 +137,10 @@ func (s *store) meet(ctx context.Context, conn *pgx.Conn, commits bool) error {
 		return err
 	}
 	cause := w.cause(serverOf(conn.PgConn()), o)
-	if err := s.beginHistory(ctx, conn, w.current(), 0); err != nil {
-		return fmt.Errorf("begin another history: %w", err)
+	if w.knows(history) { // else another member has begun it for the same reason
+		if err := s.beginHistory(ctx, conn, history, 0); err != nil {
+			return fmt.Errorf("begin another history: %w", err)
+		}
 	}
 	if err := conn.QueryRow(ctx, s.schema.in("SELECT history"+inCluster)).Scan(&history); err != nil {
 		return fmt.Errorf("begin another history: %w", err)
@@ -160,7 +162,7 @@ func (w *witness) expected(o origin, history string, lost bool) bool {
 	if o != w.from || lost {
 		return false
 	}
-	w.history = history
+	w.see(history)
 	return true
 }
 
@@ -169,14 +171,22 @@ func (w *witness) renewedIn(p persistence.Pulse, incarnation string, before int6
 	w.renewed(incarnation, p.Renewals, before)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.history = p.History
+	w.see(p.History)
 }
 
-// current returns the history that the store was in when it was last heard of.
-func (w *witness) current() string {
+// see remembers a history. There is another one only when the store has gone back, so they are few.
+func (w *witness) see(history string) {
+	if w.seen == nil {
+		w.seen = map[string]bool{}
+	}
+	w.seen[history] = true
+}
+
+// knows reports whether the store was in a history before.
+func (w *witness) knows(history string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.history
+	return w.seen[history]
 }
 
 // cause says what is wrong with a new connection.
@@ -197,7 +207,8 @@ func (w *witness) begun(o origin, history string, t *persistence.Takeover) {
 	w.clear()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.from, w.history, w.led, w.takeover = o, history, history, t
+	w.see(history)
+	w.from, w.led, w.takeover = o, history, t
 }
 
 // leadsThere reports whether a connection leads to the server of the newest connection.
