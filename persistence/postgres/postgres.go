@@ -101,6 +101,9 @@ func (s *store) open(ctx context.Context, dsn string) error {
 	for name := range patience {
 		orElse(config.ConnConfig.RuntimeParams, name, 0) // for ever: large tables take their time
 	}
+	if err := patiently(ctx, func() error { return checkPooler(ctx, config.ConnConfig) }); err != nil {
+		return err
+	}
 	given, err := survey(ctx, config.ConnConfig)
 	if err != nil {
 		return err
@@ -258,6 +261,7 @@ const (
 	tooManyConnections   = "53300"
 	diskFull             = "53100"
 	outOfMemory          = "53200"
+	protocolViolation    = "08P01"
 	undefinedFunction    = "42883"
 	notSupported         = "0A000"
 	notPermitted         = "42501"
