@@ -41,7 +41,7 @@ func TestThePlanIsAboutAsLargeAsItSays(t *testing.T) {
 		}
 		return strings.Join(nodes, ",")
 	}
-	heldBy(t, `{"nodes":{"a":{"kind":"timer","when":{"expr":"true"}}}}`) // what is made once
+	heldBy(t, `{"nodes":{"a":{"kind":"timer","params":{"delay_ms":0},"when":{"expr":"true"}}}}`) // what is made once
 	for name, text := range map[string]string{
 		"a chain":     flowtest.LargeDag(2_122, func(i int) string { return strings.Repeat(fmt.Sprintf(`"n%d"`, i-1), min(i, 1)) }),
 		"a graph":     string(flowtest.Chain(2_122)),

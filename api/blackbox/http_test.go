@@ -61,7 +61,7 @@ func anyCase(c *client) {
 	c.createAndFind(obj{"name": "a", "description": "d"})
 	c.createAndFind(obj{"NAME": "a", "dEsCrIpTiOn": "d", "unknown": 1})
 	f := c.createAndFind(obj{"Name": "a", "Description": "d"})
-	def := `{"start":"x","nodes":{"x":{"kind":"timer"}}}`
+	def := `{"start":"x","nodes":{"x":{"kind":"timer","params":{"delay_ms":0}}}}`
 	require.NotEmpty(c, c.post("/flows/version", obj{"flow_id": f, "version": "no number", "definition_json": def})["id"])
 }
 
@@ -157,7 +157,7 @@ func versionChoice(c *client) {
 
 func noStart(c *client) {
 	flow := c.post("/flows", obj{"Name": "f"})["id"].(string)
-	def := `{"nodes":{"x":{"kind":"timer"}}}`
+	def := `{"nodes":{"x":{"kind":"timer","params":{"delay_ms":0}}}}`
 	status, v := c.call("POST", "/flows/version", obj{"FlowID": flow, "Version": 1, "DefinitionJSON": def, "Status": "published"})
 	if status == 200 {
 		status, v = c.call("POST", "/tasks", obj{"FlowID": flow})

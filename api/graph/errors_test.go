@@ -18,7 +18,7 @@ func TestAFlowOfThisDialectGoesOnAfterAFailedStep(t *testing.T) {
 		return made.ID
 	}
 	flow := post("/api/flows", `{"Name":"sell"}`)
-	sell := `{"start":"charge","nodes":{"charge":{"exec_type":"local_func","func":"none"},"ship":{"kind":"timer"}},"edges":[{"from":"charge","action":"default","to":"ship"}]}`
+	sell := `{"start":"charge","nodes":{"charge":{"exec_type":"local_func","func":"none"},"ship":{"kind":"timer","params":{"delay_ms":0}}},"edges":[{"from":"charge","action":"default","to":"ship"}]}`
 	body, err := json.Marshal(map[string]any{"FlowID": flow, "Version": 1, "DefinitionJSON": sell, "Status": "published"})
 	require.NoError(t, err)
 	version := post("/api/flows/version", string(body))

@@ -95,7 +95,7 @@ func TestADefinitionTravelsInEveryForm(t *testing.T) {
 
 func TestADefinitionComesBackAsItWasSent(t *testing.T) {
 	s := start(t)
-	text := `"start":"x","nodes":{"x":{"kind":"timer","params":{"z":12345678901234567890,"a":"<&>\u2028"}}}}`
+	text := `"start":"x","nodes":{"x":{"kind":"timer","params":{"delay_ms":0,"z":12345678901234567890,"a":"<&>\u2028"}}}}`
 	s.call(201, "PUT", "/v1/flows/f", "{"+text)
 	kept := `{"profile":"troupe", ` + text
 	require.Contains(t, string(s.send("GET", "/v1/flows/f/versions/latest", nil).body), `"definition":`+kept+"}", "with what it left unsaid")
@@ -145,7 +145,7 @@ func TestABadDefinitionIsRefusedWithAllItsProblems(t *testing.T) {
 
 func TestYAMLThatLooksLikeJSONIsToldSo(t *testing.T) {
 	s := start(t)
-	const text = "{start: x, nodes: {x: {kind: timer}}}\n"
+	const text = "{start: x, nodes: {x: {kind: timer, params: {delay_ms: 0}}}}\n"
 	for _, kind := range []string{"application/yaml", "application/json", ""} {
 		p := s.refused(400, "body", "PUT", "/v1/flows/f", text, "Content-Type", kind)
 		require.Contains(t, items(obj{"items": p["problems"]})[0]["msg"], "begins with { is read as JSON")
@@ -158,7 +158,7 @@ func TestYAMLThatLooksLikeJSONIsToldSo(t *testing.T) {
 func TestValidationKeepsNothing(t *testing.T) {
 	s := start(t)
 	require.Equal(t, obj{"valid": true, "problems": []any{}}, s.call(200, "POST", "/v1/validate", atOnce))
-	warned := s.call(200, "POST", "/v1/validate", `{"start":"x","nodes":{"x":{"kind":"timer","dalay":1}}}`)
+	warned := s.call(200, "POST", "/v1/validate", `{"start":"x","nodes":{"x":{"kind":"timer","params":{"delay_ms":0},"dalay":1}}}`)
 	require.Equal(t, true, warned["valid"])
 	require.Equal(t, "warning", warned["problems"].([]any)[0].(obj)["severity"])
 	require.Empty(t, items(s.get("/v1/flows")))
@@ -335,7 +335,7 @@ func TestTheTasksOfAFlowThatIsDeletedAreCanceledTogether(t *testing.T) {
 
 func TestWarningsAreErrorsForWhoIsStrict(t *testing.T) {
 	s := start(t)
-	warned := obj{"start": "x", "nodes": obj{"x": obj{"kind": "timer", "dalay": 1}}}
+	warned := obj{"start": "x", "nodes": obj{"x": obj{"kind": "timer", "params": obj{"delay_ms": 0}, "dalay": 1}}}
 	p := s.refused(400, "body", "PUT", "/v1/flows/f?strict=true", warned)
 	require.Equal(t, "error", p["problems"].([]any)[0].(obj)["severity"])
 	s.refused(400, "body", "POST", "/v1/flows?slug=f&strict=true", warned)
@@ -346,7 +346,7 @@ func TestWarningsAreErrorsForWhoIsStrict(t *testing.T) {
 
 func TestAKeyThatIsThereTwiceIsToldWithItsPlace(t *testing.T) {
 	s := start(t)
-	const text = "start: a\nnodes:\n  a: {kind: timer}\nstart: b\n"
+	const text = "start: a\nnodes:\n  a: {kind: timer, params: {delay_ms: 0}}\nstart: b\n"
 	want := []any{obj{"path": "start", "line": 4.0, "column": 1.0, "severity": "error", "msg": "the key is there twice, first in line 1"}}
 	require.Equal(t, want, s.refused(400, "body", "PUT", "/v1/flows/f", text, "Content-Type", "application/yaml")["problems"])
 	require.Equal(t, want, s.call(200, "POST", "/v1/validate", text, "Content-Type", "application/yaml")["problems"])

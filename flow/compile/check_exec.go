@@ -248,10 +248,35 @@ func (c *checker) milliseconds(ms int64, at *define.Place) {
 	}
 }
 
-// numberParam warns of a number that would count as 0.
-func (c *checker) numberParam(name string, params []byte, at *define.Place) {
+// numberParam refuses a param that is no number of milliseconds. With profile pocketflow it is warned of, since it counts as 0 there.
+func (c *checker) numberParam(name string, params []byte, pocketflow bool, at *define.Place) {
 	raw, found := expr.Field(params, name)
-	if kind := expr.KindOf(raw); found && kind != expr.KindNumber {
+	kind := expr.KindOf(raw)
+	switch ms, _ := expr.Number(raw); {
+	case !found:
+	case kind != expr.KindNumber && pocketflow:
 		c.Warnf(at, "must be a number, is %s: it counts as 0", kind)
+	case kind != expr.KindNumber:
+		c.Errorf(at, "must be a number of milliseconds, is %s", kind)
+	case pocketflow && ms < 0:
+		c.Warnf(at, "must not be negative, is %s", expr.Compact(raw))
+	case pocketflow:
+	case ms < 0:
+		c.Errorf(at, "must not be negative, is %s", expr.Compact(raw))
+	case ms > float64(flow.MaxDelay):
+		c.Errorf(at, "is too large: %s ms", expr.Compact(raw))
 	}
+}
+
+// timerParam says that a timer without a delay ends at once.
+func (c *checker) timerParam(p *flow.PlanNode, pocketflow bool, at *define.Place) {
+	if _, found := expr.Field(p.Params, "delay_ms"); found || p.Kind != flow.KindTimer {
+		return
+	}
+	const how = "write params: {delay_ms: 5000}, or a reference such as $params.wait"
+	if pocketflow {
+		c.Warnf(at, "is missing, so the timer ends at once unless the task brings it: %s", how)
+		return
+	}
+	c.Errorf(at, "is missing, so the timer would end at once: %s", how)
 }

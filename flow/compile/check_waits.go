@@ -14,7 +14,9 @@ func (c *checker) waits(p *flow.PlanNode, s *scopeSource, at *define.Place) {
 	if p.Kind == flow.KindApproval {
 		c.question(p.Params, at.Key("params"))
 	}
-	if s != nil && s.pocketflow {
+	pocketflow := s != nil && s.pocketflow
+	c.timerParam(p, pocketflow, at.Key("params").Key("delay_ms"))
+	if pocketflow {
 		c.pocketflowControls(p, s.flat(), at)
 		c.pocketflowRefs(p, p.Params, at)
 		return
@@ -50,7 +52,7 @@ func (c *checker) control(p *flow.PlanNode, name string, at *define.Place) {
 	case name == "services":
 		c.services(raw, found, at)
 	case !isText || !referenceLike(text):
-		c.numberParam(name, p.Params, at)
+		c.numberParam(name, p.Params, false, at)
 		return
 	case !flow.IsControlRef(text, mode):
 		c.Errorf(at, "%.80q is no reference", text)
@@ -115,7 +117,7 @@ func (c *checker) pocketflowControls(p *flow.PlanNode, flat bool, at *define.Pla
 		case wait && expr.ParseRef(text).Literal():
 			c.Warnf(at, "%.80q is read as $shared.%.80s", text, text)
 		case !wait && name != "services":
-			c.numberParam(name, p.Params, at)
+			c.numberParam(name, p.Params, true, at)
 		}
 		if (found || name == "timeout_ms" || name == "services") && !(flat && found) && c.mayBring(name) {
 			c.Warnf(at, "in profile pocketflow a task's param %s wins over this and decides %s: write profile: troupe, or declare inputs without it", name, obeyed[name])

@@ -266,6 +266,10 @@ func TestMeaninglessDefinitionsAreRefused(t *testing.T) {
 		"a path with a gap":         {"{kind: wait_event, params: {signal_key: a..b}}", `nodes.a.params.signal_key: key "a..b" has an empty part: dots stand between the keys of a path`},
 		"the engine's key":          {"{kind: wait_event, params: {signal_key: _rt}}", "nodes.a.params.signal_key: key _rt belongs to the engine: choose another one"},
 		"a delay from nowhere":      {"{kind: timer, params: {delay_ms: $later}}", `nodes.a.params.delay_ms: "$later" is no reference`},
+		"no delay":                  {"{kind: timer}", "nodes.a.params.delay_ms: is missing, so the timer would end at once: write params: {delay_ms: 5000}, or a reference such as $params.wait"},
+		"a text as a delay":         {`{kind: timer, params: {delay_ms: "5"}}`, "nodes.a.params.delay_ms: must be a number of milliseconds, is a string"},
+		"a negative delay":          {"{kind: timer, params: {delay_ms: -5}}", "nodes.a.params.delay_ms: must not be negative, is -5"},
+		"a text as a timeout":       {"{kind: wait_event, params: {signal_key: k, timeout_ms: soon}}", "nodes.a.params.timeout_ms: must be a number of milliseconds, is a string"},
 		"a parallel of nothing":     {"{kind: parallel}", "nodes.a.params.services: is missing: write parallel_services or parallel_execs, or a reference to a list, such as $params.services"},
 		"a branch that is a number": {"{kind: parallel, params: {services: [s, 5]}}", "nodes.a.params.services[1]: must be the name of a service, is a number"},
 		"services that are no list": {"{kind: parallel, params: {services: s}}", "nodes.a.params.services: must be a list of services, or a reference to one such as $params.services"},
@@ -285,11 +289,10 @@ func TestWhatIsProbablyAMistakeIsAWarning(t *testing.T) {
 		node string
 		want string
 	}{
-		"no service":        {"{}", "nodes.a.service: is missing: no worker can be found for this"},
-		"an empty node":     {"", "nodes.a.service: is missing: no worker can be found for this"},
-		"a text as a delay": {`{kind: timer, params: {delay_ms: "5"}}`, "nodes.a.params.delay_ms: must be a number, is a string: it counts as 0"},
-		"a strange mode":    {"{kind: parallel, parallel_services: [s], parallel_mode: fast}", `nodes.a.parallel_mode: unknown word "fast": units run one after the other; write concurrent or sequential`},
-		"a strange ref":     {"{service: s, prep: {input_key: $param.x}}", `nodes.a.prep.input_key: "$param.x" is no reference but a text: references begin with $params., $shared. or $input`},
+		"no service":     {"{}", "nodes.a.service: is missing: no worker can be found for this"},
+		"an empty node":  {"", "nodes.a.service: is missing: no worker can be found for this"},
+		"a strange mode": {"{kind: parallel, parallel_services: [s], parallel_mode: fast}", `nodes.a.parallel_mode: unknown word "fast": units run one after the other; write concurrent or sequential`},
+		"a strange ref":  {"{service: s, prep: {input_key: $param.x}}", `nodes.a.prep.input_key: "$param.x" is no reference but a text: references begin with $params., $shared. or $input`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan, problems := compile.Text([]byte("start: a\nnodes:\n  a: "+tt.node), flow.Limits{})
@@ -298,6 +301,19 @@ func TestWhatIsProbablyAMistakeIsAWarning(t *testing.T) {
 			require.Equal(t, define.SeverityWarning, problems[0].Severity)
 			require.Equal(t, tt.want, problems[0].Path+": "+problems[0].Msg)
 		})
+	}
+}
+
+func TestTimersOfPocketFlowAreWarnedOf(t *testing.T) {
+	for params, want := range map[string]string{
+		`{}`:                `is missing, so the timer ends at once unless the task brings it: write params: {delay_ms: 5000}, or a reference such as $params.wait`,
+		`{delay_ms: later}`: `must be a number, is a string: it counts as 0`,
+		`{delay_ms: -5}`:    `must not be negative, is -5`,
+	} {
+		plan, problems := compile.Text([]byte("profile: pocketflow\nstart: a\nnodes:\n  a: {kind: timer, params: "+params+"}"), flow.Limits{})
+		require.NotNil(t, plan, params)
+		require.Equal(t, "nodes.a.params.delay_ms: "+want, problems[0].Path+": "+problems[0].Msg)
+		require.Equal(t, define.SeverityWarning, problems[0].Severity)
 	}
 }
 

@@ -92,7 +92,7 @@ func TestProblemsOfATextSayWhere(t *testing.T) {
 		"empty text":       {" \n", []string{"1:1: the text is empty"}},
 		"only a comment":   {"# nothing\n", []string{"1:1: the text is empty"}},
 		"no object":        {"- a\n", []string{"1:1: a definition must be an object, is an array"}},
-		"two documents":    {"start: a\nnodes: {a: {kind: timer}}\n---\nstart: b\n", []string{"3:1: the text has more than one document: write each flow into a file of its own"}},
+		"two documents":    {"start: a\nnodes: {a: {kind: timer, params: {delay_ms: 0}}}\n---\nstart: b\n", []string{"3:1: the text has more than one document: write each flow into a file of its own"}},
 		"broken JSON":      {"{\"start\":\n  x}", []string{`2:3: invalid JSON: texts are in double quotes: write "x"`, `2:3: start: unknown node "x"`}},
 		"half of a JSON":   {"{\"start\"", []string{"1:1: invalid JSON: the { that begins here has no end"}},
 		"bytes that are no text": {

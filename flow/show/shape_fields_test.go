@@ -50,7 +50,7 @@ var shapeFields = map[reflect.Type]map[string]same{
 		"Output":   {why: follows}, "Leaves": {why: follows}, "RootMap": {why: follows},
 	},
 	reflect.TypeFor[flow.PlanNode](): {
-		"Key": {why: "nodes are told apart by it"}, "Kind": {old: dagNode("{service: s}"), new: dagNode("{kind: timer}")},
+		"Key": {why: "nodes are told apart by it"}, "Kind": {old: dagNode("{service: s}"), new: dagNode("{kind: timer, params: {delay_ms: 0}}")},
 		"Exec": {why: "below"}, "Prep": {why: "below"}, "Post": {why: "below"}, "Each": {why: "below"}, "Cases": {why: "below"}, "Dag": {why: "below"},
 		"Retry": {why: tries}, "TimeoutMS": {why: tries}, "Keys": {why: tries}, "Single": {why: follows}, "Patient": {why: follows},
 		"Params":   {old: graphOf("{service: s}"), new: graphOf("{service: s, params: {x: 1}}")},

@@ -129,7 +129,7 @@ start: charge
 on_error: follow
 nodes:
   charge: {exec_type: local_func, func: none}
-  ship: {kind: timer}
+  ship: {kind: timer, params: {delay_ms: 0}}
 edges: [{from: charge, action: default, to: ship}]
 `
 	got := cmd("flow", "run", write(t, "sell.yaml", sell))
@@ -234,7 +234,7 @@ func TestADefinitionWithoutTextIsAProblemOfItsFile(t *testing.T) {
 
 func TestADefinitionWithoutANameNeedsASlug(t *testing.T) {
 	var stdout, stderr bytes.Buffer
-	unnamed := "start: a\nnodes: {a: {kind: timer}}\n"
+	unnamed := "start: a\nnodes: {a: {kind: timer, params: {delay_ms: 0}}}\n"
 	require.Equal(t, exitUsage, run(t.Context(), append([]string{"flow", "apply", "-"}, server(t)...), strings.NewReader(unnamed), &stdout, &stderr))
 	require.Contains(t, stderr.String(), "nothing says what the flow is to be addressed by: name it with --slug")
 }

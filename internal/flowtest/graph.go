@@ -122,7 +122,7 @@ func randomWait(d Dice, kind flow.Kind, n Object) {
 	params := Object{}
 	switch kind {
 	case flow.KindTimer:
-		params["delay_ms"] = OneOf[any](d, "delay", 0, 200, "x", "$params.val", "$params.text")
+		params["delay_ms"] = OneOf[any](d, "delay", 0, 200, "$params.val", "$params.text")
 	case flow.KindWaitEvent:
 		params["signal_key"] = OneOf(d, "signal", "$shared.flag", "flag", "$params.text", "$shared.flag.x")
 		params["timeout_ms"] = OneOf(d, "timeout", 0, 300)
