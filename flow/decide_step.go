@@ -133,7 +133,11 @@ func (d *decider) unitsOf(sc *Scope, n *PlanNode, params json.RawMessage, e *Eve
 		if e.InputRef != "" {
 			input = sc.resolve(e.InputRef, params)
 		}
-		items, _ := expr.Elements(sc.open(input))
+		input = sc.open(input)
+		items, isList := expr.Elements(input)
+		if !isList && !sc.Plan.Pocketflow {
+			return 0, Errorf(Invalid, "the items of %s, from %s, must be a list, are %s", n.Key, n.Prep.source(), describe(orNull(input)))
+		}
 		total = len(items)
 	}
 	if total > d.limits.Units {
@@ -156,7 +160,7 @@ func (d *decider) begin(st *Step) {
 		d.finish(st, ending{post: true, action: action})
 	case KindForeach:
 		if len(st.Units) == 0 {
-			d.finish(st, ending{action: st.Node.Post.ActionStatic})
+			d.finish(st, ending{post: !st.scope.Plan.Pocketflow, action: st.Node.Post.ActionStatic})
 			return
 		}
 		d.refill(st)

@@ -164,6 +164,17 @@ func (n *PlanNode) branches(params json.RawMessage, sc *Scope) (names []string, 
 	return names, execs
 }
 
+// source returns the name of the place from which a prep takes its input.
+func (p *PlanPrep) source() string {
+	switch {
+	case p.HasMap:
+		return "prep.input_map"
+	case p.Key != "":
+		return p.Key
+	}
+	return "a node without prep.input_key"
+}
+
 // unitInput is what a unit works on.
 func (st *Step) unitInput(i int) json.RawMessage { return st.scope.mode.unitInput(st, i) }
 

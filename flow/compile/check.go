@@ -178,6 +178,7 @@ func (c *checker) node(n *define.Node, p *flow.PlanNode, s *scopeSource, at *def
 	case flow.KindForeach:
 		c.settled(&p.Exec, at, false)
 		c.items(n, p, at)
+		c.listOf(n, s.pocketflow, at)
 	case flow.KindSubflow:
 		c.subflow(n, p.Sub, s, p.Key, at)
 	}

@@ -223,6 +223,7 @@ func (c *dagChecker) each(src *dagSource, at, node *define.Place) {
 		c.Errorf(at.Key("items"), "must be a reference or a handler: for a number of units write count")
 	case e.Items.Ref != "":
 		c.reference(src, e.Items.Ref, at.Key("items"))
+		c.runHolds(src, e.Items.Ref, expr.KindArray, at.Key("items"))
 	case !e.Count.IsZero():
 	case n.Kind != "map":
 		c.Errorf(at.Key("items"), "is missing: say where the items come from")
@@ -250,6 +251,7 @@ func (c *dagChecker) eachCount(src *dagSource, at *define.Place) {
 		c.Errorf(at, "is more than the %d units a step may have", c.limits.Units)
 	case count.Ref != "":
 		c.reference(src, count.Ref, at)
+		c.runHolds(src, count.Ref, expr.KindNumber, at)
 	}
 }
 

@@ -1,0 +1,58 @@
+package types
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// Excludes reports whether no value of a kind can be at a path in what fits, and returns the name of the declared type then.
+// Elements of lists are [2].
+func (in *Inputs) Excludes(path []string, kind expr.Kind) (declared string, excluded bool) {
+	if in == nil {
+		return "", false
+	}
+	at := []*node{in.root}
+	for _, key := range path {
+		if element.MatchString(key) {
+			at = elementsOf(at)
+			continue
+		}
+		at, _, _ = inside(at, key)
+	}
+	for _, n := range at {
+		if n.mayBe(kind, map[*node]bool{}) {
+			return "", false
+		}
+	}
+	if len(at) == 0 {
+		return "", false
+	}
+	return at[0].typeName(), true
+}
+
+// kindsOf are the types that values of a kind may have.
+var kindsOf = map[expr.Kind]kinds{expr.KindNull: isNull, expr.KindBool: isBool, expr.KindNumber: isNumeric, expr.KindString: isText, expr.KindArray: isList, expr.KindObject: isObject}
+
+// mayBe reports whether a value of a kind may fit a schema, as far as its types, its choices and those of its parts say.
+func (n *node) mayBe(kind expr.Kind, seen map[*node]bool) bool {
+	if seen[n] {
+		return true
+	}
+	seen[n] = true
+	switch {
+	case n.never, n.types != 0 && n.types&kindsOf[kind] == 0, n.choices != nil && !hasKind(n.choices, kind), n.only != nil && expr.KindOf(n.only) != kind:
+		return false
+	case n.ref != nil && !n.ref.mayBe(kind, seen):
+		return false
+	}
+	may := func(part *node) bool { return part.mayBe(kind, seen) }
+	return !slices.ContainsFunc(n.all, func(part *node) bool { return !may(part) }) &&
+		(n.any == nil || slices.ContainsFunc(n.any, may)) && (n.one == nil || slices.ContainsFunc(n.one, may))
+}
+
+// hasKind reports whether one of some values is of a kind.
+func hasKind(values []json.RawMessage, kind expr.Kind) bool {
+	return slices.ContainsFunc(values, func(v json.RawMessage) bool { return expr.KindOf(v) == kind })
+}
