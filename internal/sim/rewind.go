@@ -84,6 +84,7 @@ func (c *checker) rewound(i *image) {
 	for _, id := range slices.Sorted(maps.Keys(i.tasks)) {
 		in := i.tasks[id]
 		t := newShadow(id, c.plans[in.VersionID])
+		t.drains = c.drains[in.VersionID]
 		for _, row := range in.rows {
 			events, err := flow.DecodeEvents(row.Events)
 			if err != nil {
