@@ -19,14 +19,12 @@ type door struct {
 // interruptible is a listener whose Accept ends at a deadline, as those of TCP do.
 type interruptible interface{ SetDeadline(time.Time) error }
 
-// openDoor returns the next door at an address.
-func openDoor(l net.Listener, keepOpen func() bool) (*door, error) {
+// openDoor returns the next door at an address. A listener that was closed meanwhile says so when Accept is called.
+func openDoor(l net.Listener, keepOpen func() bool) *door {
 	if i, ok := l.(interruptible); ok {
-		if err := i.SetDeadline(time.Time{}); err != nil {
-			return nil, err
-		}
+		_ = i.SetDeadline(time.Time{})
 	}
-	return &door{Listener: l, keepOpen: keepOpen}, nil
+	return &door{Listener: l, keepOpen: keepOpen}
 }
 
 // Accept returns net.ErrClosed once the door is closed.

@@ -35,11 +35,7 @@ func (e *Engine) Serve(ctx context.Context, l net.Listener) error {
 	defer l.Close()
 	for one != nil {
 		member := one.member
-		d, err := openDoor(l, func() bool { return ctx.Err() == nil && member.Rewound() != nil })
-		if err != nil {
-			return err
-		}
-		rewound, err := one.serve(ctx, e, d)
+		rewound, err := one.serve(ctx, e, openDoor(l, func() bool { return ctx.Err() == nil && member.Rewound() != nil }))
 		if !rewound {
 			return err
 		}
