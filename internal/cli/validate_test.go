@@ -69,7 +69,7 @@ func TestAFileOfCasesIsToldFromAFlow(t *testing.T) {
 }
 
 func TestWarningsAreErrorsForWhoIsStrict(t *testing.T) {
-	path := write(t, "warned.yaml", "start: a\nnodes:\n  a: {kind: timer, params: {delay_ms: 1}}\n  b: {kind: timer}\n")
+	path := write(t, "warned.yaml", "start: a\nnodes:\n  a: {kind: timer, params: {delay_ms: 1}}\n  b: {kind: timer, params: {delay_ms: 1}}\n")
 	got := call(t, "flow", "validate", path)
 	require.Equal(t, exitOK, got.code)
 	require.Contains(t, got.stdout, path+":4:3: warning: nodes.b: is never reached")
