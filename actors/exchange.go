@@ -38,6 +38,7 @@ func (q *queue) ride(p *poller) {
 		p.over = true
 	}
 	p.place = q.waiting.PushBack(p)
+	q.readFirst(p)
 	q.grant(p)
 }
 

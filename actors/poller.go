@@ -21,7 +21,7 @@ type poller struct {
 	engine.Poll
 	kind
 	reply    func(engine.Jobs)
-	got      engine.Jobs
+	got      []granted
 	claiming int
 	bytes    int         // of what it has and is claiming
 	full     bool        // the next job would be too much
@@ -33,6 +33,21 @@ type poller struct {
 
 	place  *list.Element   // among those without an answer; nil when it has one
 	places []*list.Element // the same by service
+}
+
+// granted is a job that a poller has got, and its place among those of the same time.
+type granted struct {
+	engine.Claimed
+	turn string
+}
+
+// jobs returns what a poller has got.
+func (p *poller) jobs() engine.Jobs {
+	var jobs engine.Jobs
+	for i := range p.got {
+		jobs = append(jobs, p.got[i].Claimed)
+	}
+	return jobs
 }
 
 func newPoller(p engine.Poll, reply func(engine.Jobs)) *poller {
@@ -123,7 +138,7 @@ func (q *queue) waiter(r *ref) (first *poller) {
 	for el := l.Front(); el != nil; el = el.Next() {
 		switch p := el.Value.(*poller); {
 		case first != nil && len(p.got) > 0:
-		case p.hasty || !p.room() || !p.kind.takes(r) || !p.fits(r) || q.outranked(p, r.service):
+		case p.hasty || !p.room() || !p.kind.takes(r) || !p.fits(r) || q.outranked(p, r.service) || q.awaitsFirst(p):
 		case len(p.got) == 0:
 			return p
 		default:

@@ -12,7 +12,7 @@ func TestAJobGoesToAPollThatHasNoneYet(t *testing.T) {
 	q := newQueue(new(Member))
 	wait := func(most, got int) *poller {
 		p := newPoller(engine.Poll{Services: []string{"s"}, Max: most, Wait: 1}, nil)
-		p.got, p.claiming = make(engine.Jobs, got), 1
+		p.got, p.claiming = make([]granted, got), 1
 		q.await(p)
 		return p
 	}
@@ -56,16 +56,42 @@ func TestAPollThatIsOutrankedGetsNothing(t *testing.T) {
 
 func TestAPollIsAnsweredWithTheLongestWaitingFirst(t *testing.T) {
 	q := newQueue(new(Member))
-	var got []int64
-	p := newPoller(engine.Poll{Services: []string{"s"}, Max: 3}, func(jobs engine.Jobs) {
+	var got []string
+	p := newPoller(engine.Poll{Services: []string{"s"}, Max: 4}, func(jobs engine.Jobs) {
 		for _, j := range jobs {
-			got = append(got, j.Job.EnqueuedAt)
+			got = append(got, j.Job.Node)
 		}
 	})
 	q.await(p)
-	for _, at := range []int64{7, 9, 8} { // as their claims are stored
-		q.got(p, &engine.Claimed{Job: engine.Job{EnqueuedAt: at}})
+	grant := func(node string, at int64, turn string) { // as its claim is stored
+		job := engine.Claimed{Job: engine.Job{EnqueuedAt: at}}
+		job.Job.Node = node
+		q.got(p, granted{job, turn})
 	}
+	grant("first", 7, "9")
+	grant("fourth", 9, "1")
+	grant("third", 8, "2")
+	grant("second", 8, "1")
 	q.finish(p, false)
-	require.Equal(t, []int64{7, 8, 9}, got)
+	require.Equal(t, []string{"first", "second", "third", "fourth"}, got)
+}
+
+func TestAPollGetsNothingWhileAListOfItsOwnIsReadForTheFirstTime(t *testing.T) {
+	q := newQueue(new(Member))
+	q.learned = true
+	p := newPoller(engine.Poll{Services: []string{"early", "late"}, Max: 2, Wait: 1}, nil)
+	q.await(p)
+	late := &ref{service: "late", at: 2}
+	q.put(q.readyList("late", p.kind), late)
+	early := q.readyList("early", p.kind)
+	early.spilled, early.fetching, q.firstReads = true, true, 1
+	q.grant(p)
+	require.Zero(t, p.claiming, "the store may have an earlier one")
+	require.Nil(t, q.waiter(&ref{service: "late", at: 3}))
+
+	early.read, early.fetching, q.firstReads = true, false, 0
+	require.Same(t, p, q.waiter(&ref{service: "late", at: 3}))
+	require.False(t, q.awaitsFirst(p))
+	q.learned, q.learning = false, true
+	require.True(t, q.awaitsFirst(p), "other services may have jobs, too")
 }

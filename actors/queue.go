@@ -30,7 +30,10 @@ type queue struct {
 	waiters  map[string]*list.List // the same by service
 	learned  bool                  // ready has every service that the store may have jobs of
 	learning bool
+	surveyed bool // the store was asked for them, also if it failed
 	closed   bool
+
+	firstReads int // lists that are being read from the store for the first time
 
 	lookedAt int64            // when the store was asked last, for jobs of other members' tasks
 	lookAt   int64            // when it is asked again
@@ -143,13 +146,14 @@ func (q *queue) poll(c actor.Context, p *poller) {
 
 // serve gives a poller what is there for it, and looks where more may be.
 func (q *queue) serve(c actor.Context, p *poller) {
+	q.readFirst(p)
 	q.grant(p)
 	q.finish(p, q.fetchFor(p))
 }
 
 // grant claims jobs for a poller, the oldest of its services first.
 func (q *queue) grant(p *poller) {
-	if q.closed || !p.room() {
+	if q.closed || !p.room() || q.awaitsFirst(p) {
 		return
 	}
 	for lists := q.readyFor(p); len(lists) > 0 && p.room(); lists.next() {
@@ -213,7 +217,7 @@ func (q *queue) answered(c actor.Context, a claimAnswered) {
 		q.m.metrics.dispatched(a.ref.service, a.at-a.ref.at)
 		a.Job.ClaimedAt = a.at // its time counts from when it was asked for
 		q.shun(a.ref.key, a.Job.Until)
-		q.got(p, a.Job)
+		q.got(p, granted{*a.Job, a.ref.turn})
 	}
 	switch {
 	case p.place == nil:
@@ -249,8 +253,8 @@ func (q *queue) refused(c actor.Context, a claimAnswered, offered *ref) {
 const soonAfter = time.Second
 
 // got gives a poller a job. From the first one on it does not wait long for more.
-func (q *queue) got(p *poller, job *engine.Claimed) {
-	p.got = append(p.got, *job)
+func (q *queue) got(p *poller, job granted) {
+	p.got = append(p.got, job)
 	if len(p.got) == 1 && p.claiming > 0 && !p.rides {
 		m := q.m
 		p.stop = m.cfg.Host.Clock.AfterFunc(soonAfter, func() { m.tell(m.sessions, enough{p}) })
@@ -299,8 +303,10 @@ func (q *queue) finish(p *poller, fetching bool) {
 // answer tells a poller what it has got, the longest waiting first: its claims may have been stored in another order.
 func (q *queue) answer(p *poller) {
 	q.dismiss(p)
-	slices.SortStableFunc(p.got, func(a, b engine.Claimed) int { return cmp.Compare(a.Job.EnqueuedAt, b.Job.EnqueuedAt) })
-	p.reply(p.got)
+	slices.SortStableFunc(p.got, func(a, b granted) int {
+		return cmp.Or(cmp.Compare(a.Job.EnqueuedAt, b.Job.EnqueuedAt), cmp.Compare(a.turn, b.turn))
+	})
+	p.reply(p.jobs())
 }
 
 // stop ends a poll whose time is up.
@@ -313,7 +319,7 @@ func (q *queue) stop(p *poller) {
 func (q *queue) leave(c actor.Context, p *poller) {
 	p.over = true
 	q.dismiss(p)
-	q.giveBack(c, p.got)
+	q.giveBack(c, p.jobs())
 	p.got = nil
 }
 

@@ -74,6 +74,7 @@ type readyList struct {
 	behind    bool  // there is to be another search …
 	behindAt  int64 // … behind that time
 	fetching  bool
+	read      bool  // the store was asked for its jobs, also if that failed
 	looking   bool  // a look for all there are has yet to come to its end
 	afterAt   int64 // position of the last fetch
 	afterTurn string
@@ -124,7 +125,7 @@ func (q *queue) readyListsFor(r *ref) []*readyList {
 
 // clear forgets lists that are empty. Of which services the store may still have jobs has to be learned again.
 func (q *queue) clear() {
-	q.lists, q.learned = 0, false
+	q.lists, q.learned, q.surveyed = 0, false, false
 	for service, all := range q.ready {
 		q.ready[service] = slices.DeleteFunc(all, func(l *readyList) bool { return !l.fetching && l.first() == nil })
 		q.lists += len(q.ready[service])

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -32,8 +33,45 @@ func (q *queue) fetchFor(p *poller) (fetching bool) {
 	return fetching && p.room()
 }
 
+// readFirst starts to read what has not been read yet of a poller's jobs: which services the store has jobs of, and the
+// first page of each of the poller's lists.
+func (q *queue) readFirst(p *poller) {
+	if q.closed {
+		return
+	}
+	if !q.learned {
+		q.learn()
+	}
+	for _, service := range p.Services {
+		if _, known := q.ready[service]; !known || q.outranked(p, service) {
+			continue
+		}
+		if s := q.readyList(service, p.kind); s.spilled && !s.read && !s.fetching {
+			q.fetch(s)
+		}
+	}
+}
+
+// awaitsFirst reports whether one of a poller's lists is being read for the first time. Until then a later job of another
+// list would be handed out before an earlier one that only the store has. A store that fails makes no poller wait longer.
+func (q *queue) awaitsFirst(p *poller) bool {
+	if q.learning && !q.surveyed {
+		return true
+	}
+	if q.firstReads == 0 {
+		return false
+	}
+	return slices.ContainsFunc(p.Services, func(service string) bool {
+		s := q.find(service, &p.kind)
+		return s != nil && s.fetching && !s.read && !q.outranked(p, service)
+	})
+}
+
 func (q *queue) fetch(s *readyList) {
 	s.fetching = true
+	if !s.read {
+		q.firstReads++
+	}
 	if s.looking {
 		q.pages++
 	}
@@ -50,6 +88,10 @@ func (q *queue) fetch(s *readyList) {
 func (q *queue) refilled(c actor.Context, m refilled) {
 	s := m.list
 	s.fetching = false
+	if !s.read {
+		s.read = true
+		q.firstReads--
+	}
 	q.m.tried(jobsNotRead, "", m.err)
 	for i := range m.rows {
 		q.putStored(s, &m.rows[i])
@@ -103,7 +145,7 @@ func (q *queue) learn() {
 
 // servicesRead takes what the store has told, and serves those who have been waiting for it.
 func (q *queue) servicesRead(c actor.Context, m servicesRead) {
-	q.learning, q.learned = false, m.err == nil
+	q.learning, q.surveyed, q.learned = false, true, m.err == nil
 	for _, service := range m.services {
 		if _, known := q.ready[service]; !known {
 			q.ready[service] = nil
@@ -113,6 +155,9 @@ func (q *queue) servicesRead(c actor.Context, m servicesRead) {
 	for el := q.waiting.Front(); el != nil; {
 		p := el.Value.(*poller)
 		el = el.Next()
+		if m.err == nil {
+			q.readFirst(p)
+		}
 		q.grant(p)
 		q.finish(p, m.err == nil && q.fetchFor(p))
 	}
