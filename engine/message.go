@@ -188,6 +188,7 @@ func codeJob(c *codec.Codec, j *Job) {
 	codec.Text(c, &j.Flow)
 	codec.Pointer(c, &j.Traced, flow.CodeTraced)
 	codec.Text(c, &j.Service)
+	codec.List(c, &j.Labels, codec.Text[string])
 	c.Raw(&j.Input)
 	c.Raw(&j.Params)
 	c.Raw(&j.Run)

@@ -105,6 +105,7 @@ type Job struct {
 	Flow       string       // slug of the task's flow; "" when it has none
 	Traced     *flow.Traced // of its task
 	Service    string
+	Labels     []string // that a worker has to have, sorted
 	Input      json.RawMessage
 	Params     json.RawMessage
 	Run        json.RawMessage // what the task was started with
@@ -127,7 +128,7 @@ func (j *Job) Key() string {
 
 // JobOf is a job as pollers are told of it.
 func JobOf(j *flow.Job) Job {
-	known := Job{Task: j.Task, Address: j.Address, Since: j.Since, Traced: j.Traced, Service: j.Exec.Service, Input: j.Input, Params: j.Params, Run: j.Run,
+	known := Job{Task: j.Task, Address: j.Address, Since: j.Since, Traced: j.Traced, Service: j.Exec.Service, Labels: j.Exec.Labels, Input: j.Input, Params: j.Params, Run: j.Run,
 		RunApart: j.RunApart(), Branch: j.Branch, Units: j.Units, TimeoutMS: j.TimeoutMS, EnqueuedAt: j.EnqueuedAt, Deliveries: j.Deliveries}
 	if j.Plan != nil {
 		known.Flow = j.Plan.FlowSlug

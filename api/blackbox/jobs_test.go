@@ -105,7 +105,7 @@ func jobTellsItsPlace(c *client) {
 	d := c.dag(`
 nodes:
   pushed: {service: `+svc+`, each: {count: 2}}
-  polled: {service: "@polled", route: queue, each: {count: 3}, depends_on: [pushed]}`, obj{})
+  polled: {service: "@polled", route: queue, labels: [gpu, eu], each: {count: 3}, depends_on: [pushed]}`, obj{})
 	pushed := map[string]string{}
 	for range 2 {
 		h := <-headers
@@ -114,7 +114,9 @@ nodes:
 		pushed[h.Get("Troupe-Unit")] = h.Get("Idempotency-Key")
 	}
 	require.Len(c, pushed, 2)
-	list := c.post("/queue/poll", obj{"worker_id": "w", "services": []string{d.prefix + "polled"}, "max": 1, "wait_ms": 60_000})["tasks"]
+	list := c.post("/queue/poll", obj{"worker_id": "w", "services": []string{d.prefix + "polled"}, "labels": []string{"eu", "gpu", "ssd"}, "max": 1,
+		"wait_ms": 60_000})["tasks"]
 	task := list.([]any)[0].(obj)
 	require.Equal(c, []any{"polled", 0.0, 3.0, 1.0}, []any{task["step_slug"], task["task_index"], task["task_count"], task["attempt"]})
+	require.ElementsMatch(c, []any{"gpu", "eu"}, task["labels"])
 }

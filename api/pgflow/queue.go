@@ -76,7 +76,7 @@ func toQueueTask(c engine.Claimed) wire.QueueTask {
 	t := wire.QueueTask{
 		ID: j.ID(), Key: j.Key(), FlowSlug: j.Flow, RunID: j.Task, StepSlug: j.Step(), TaskIndex: j.Unit, TaskCount: max(j.Units, 1),
 		Input: api.OrNull(j.Input), Attempt: j.Attempt, Timeout: float64(j.TimeoutMS) / 1000,
-		Service: j.Service, Token: c.Token, VisibilityMS: c.Until - c.ClaimedAt,
+		Service: j.Service, Labels: j.Labels, Token: c.Token, VisibilityMS: c.Until - c.ClaimedAt,
 	}
 	if t.ParamsKey = j.ParamsKey; j.ParamsKey == "" {
 		t.Params = api.OrObject(j.Params)

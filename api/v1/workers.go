@@ -326,7 +326,7 @@ func toClaimedJobs(jobs engine.Jobs) []wire.ClaimedJob {
 func toClaimedJob(c *engine.Claimed) wire.ClaimedJob {
 	j := &c.Job
 	job := wire.ClaimedJob{
-		ID: j.ID(), Key: j.Key(), Task: j.Task, Flow: j.Flow, Step: j.Step(), Place: toPlace(j.Address), Units: max(j.Units, 1), Branch: j.Branch, Service: j.Service,
+		ID: j.ID(), Key: j.Key(), Task: j.Task, Flow: j.Flow, Step: j.Step(), Place: toPlace(j.Address), Units: max(j.Units, 1), Branch: j.Branch, Service: j.Service, Labels: j.Labels,
 		Input: api.OrNull(j.Input), ParamsKey: j.ParamsKey, TimeoutMS: j.TimeoutMS, Trace: trace.Parent(j.Task, j.Traced, j.Address), Deliveries: j.Deliveries, EnqueuedAt: wire.Millis(j.EnqueuedAt),
 		Token: c.Token, LeaseMS: c.Until - c.ClaimedAt, LeaseUntil: wire.Millis(c.Until),
 	}

@@ -35,8 +35,10 @@ type QueueTask struct {
 	Attempt   int             `json:"attempt"`
 	Timeout   float64         `json:"timeout"` // of the attempt, in seconds; 0 = none
 
-	Service string          `json:"service"`
-	Params  json.RawMessage `json:"params,omitempty"`
+	Service string `json:"service"`
+	// Labels are those that the job asks for: its worker has them all.
+	Labels []string        `json:"labels,omitempty"`
+	Params json.RawMessage `json:"params,omitempty"`
 	// ParamsKey is there instead of params that are large. QueueParams tells them, once for all jobs with the key.
 	ParamsKey string `json:"params_key,omitempty"`
 	// Token proves the claim. Heartbeats and completions check it if it is sent.

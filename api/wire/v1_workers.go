@@ -73,6 +73,7 @@ type ClaimedJob struct {
 	Units     int             `json:"units" doc:"how many the step had when the job was handed out"`
 	Branch    string          `json:"branch,omitempty" doc:"the unit's name"`
 	Service   string          `json:"service"`
+	Labels    []string        `json:"labels,omitempty" doc:"that the job asks for, in order: its worker has them all"`
 	Input     json.RawMessage `json:"input"`
 	Params    json.RawMessage `json:"params,omitempty" doc:"an object; absent when params_key is there"`
 	ParamsKey string          `json:"params_key,omitempty" doc:"names params of more than 4 KiB: all jobs with the same key have the same ones, which /v1/jobs/{job}/params tells"`
