@@ -180,6 +180,9 @@ func (j *Job) ID() string { return JobID(j.Task, j.Address) }
 // Key is the job's idempotency key: the same for all attempts at its unit.
 func (j *Job) Key() string { return UnitKey(j.Task, j.Since.or(j.Address)) }
 
+// Key returns the idempotency key of an attempt of a task.
+func (r *NodeRun) Key(task string) string { return UnitKey(task, r.Since.or(r.Address)) }
+
 // or returns the address, or another one where it is none.
 func (a Address) or(other Address) Address {
 	if a == (Address{}) {

@@ -19,6 +19,7 @@ const (
 // NodeRun is a row of a task's history as people read it.
 type NodeRun struct {
 	Address
+	Since     Address // the unit of the visit that an attempt's continues, which its key names; zero = its own
 	Kind      RunKind
 	Node      *PlanNode // nil for a task canceled between two nodes
 	Branch    string    // the unit's name
@@ -95,7 +96,7 @@ func (h *History) started(e *Event) {
 			continue
 		}
 		h.live[a] = len(h.Runs)
-		h.Runs = append(h.Runs, NodeRun{Address: a, Kind: RunAttempt, Node: st.Node, Branch: st.UnitName(i),
+		h.Runs = append(h.Runs, NodeRun{Address: a, Since: st.origin(i), Kind: RunAttempt, Node: st.Node, Branch: st.UnitName(i),
 			Status: AttemptRunning, Queue: st.exec(i).Type == ExecQueue, Input: st.unitInput(i), StartedAt: e.At})
 	}
 }

@@ -162,7 +162,7 @@ func (s *service) getLog(ctx context.Context, in *JobPath) (*body[wire.Log], err
 
 func toJob(task string, r *flow.NodeRun) wire.Job {
 	j := wire.Job{
-		ID: flow.JobID(task, r.Address), Task: task, Place: toPlace(r.Address), Branch: r.Branch, Service: serviceOf(r), State: jobState(r),
+		ID: flow.JobID(task, r.Address), Key: r.Key(task), Task: task, Place: toPlace(r.Address), Branch: r.Branch, Service: serviceOf(r), State: jobState(r),
 		Queue: r.Queue, Worker: r.Worker, Note: r.Note, Input: r.Input, Output: r.Output, Error: r.Error, Details: r.Details,
 		StartedAt: wire.Millis(r.StartedAt), EndedAt: wire.Millis(r.EndedAt),
 	}

@@ -59,7 +59,7 @@ func TestAJobIsToldFromTheJournal(t *testing.T) {
 			require.Equal(t, []any{"claimed", "painter"}, []any{held["state"], held["worker"]})
 			require.NoError(t, s.endJob(claimed.Job.ID(), tt.report))
 			job := s.until(path, func(v obj) bool { return v["state"] != "claimed" })
-			require.Equal(t, tt.state, job["state"])
+			require.Equal(t, []any{tt.state, claimed.Job.Key()}, []any{job["state"], job["key"]})
 			require.Equal(t, []any{id, "q", "paint", "red", true}, []any{job["task"], job["node"], job["service"], job["input"], job["queue"]})
 			require.Contains(t, job, "ended_at")
 			if tt.report.Error != "" {

@@ -5,6 +5,7 @@ import "encoding/json"
 // Job is an attempt while somebody has to carry it out, and afterwards what became of it.
 type Job struct {
 	ID   string `json:"id" doc:"names the attempt"`
+	Key  string `json:"key" doc:"idempotency key for effects outside, such as a payment: the same for all attempts"`
 	Task string `json:"task"`
 	Place
 	Branch  string          `json:"branch,omitempty" doc:"the unit's name"`

@@ -189,6 +189,8 @@ export interface ClaimedJob {
   input: unknown
   /** idempotency key for effects outside, such as a payment: the same for all attempts */
   key: string
+  /** that the job asks for, in order: its worker has them all */
+  labels?: string[]
   /** how long the claim holds without a heartbeat, in milliseconds */
   lease_ms: number
   /** when others get the job if there is no heartbeat */
@@ -805,6 +807,8 @@ export interface Job {
   /** names the attempt */
   id: string
   input?: unknown
+  /** idempotency key for effects outside, such as a payment: the same for all attempts */
+  key: string
   node?: string
   /** what its worker calls its state */
   note?: string
