@@ -125,6 +125,8 @@ var table = []row{
 	{"internal/process", nil},
 	{"internal/protogen", nil},
 	{"internal/testprogress", nil},
+	{"internal/tidy", nil},
+	{"internal/words", []string{"internal/cli"}},
 	{"internal/pgtest", []string{"internal/ports"}},
 	{"internal/e2e", nil}, // tests only
 	{"internal/errands", []string{".", "api/wire", "internal/containerhost", "flow", "flow/schedule", "persistence", "worker"}},

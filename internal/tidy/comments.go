@@ -1,0 +1,85 @@
+package tidy
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// hidingWords are the words of comments that hide their subject, or make a person of a component.
+var hidingWords = map[string]bool{
+	"what": true, "who": true, "whoever": true, "whom": true, "whose": true, "nobody": true, "somebody": true, "anybody": true,
+	"tell": true, "tells": true, "told": true, "say": true, "says": true, "lest": true, "he": true, "him": true, "his": true,
+}
+
+var word = regexp.MustCompile(`[A-Za-z']+`)
+
+// measureCommentWords counts the hiding words in comments of Go, per 1,000 words.
+func measureCommentWords(t *tree) measure {
+	m := measure{name: "hiding words per 1,000 words of comments"}
+	words, hiding := 0, 0
+	byFolder := map[string]int{}
+	for _, f := range t.goFiles {
+		for _, group := range f.syntax.Comments {
+			for _, w := range word.FindAllString(strings.ToLower(group.Text()), -1) {
+				words++
+				if hidingWords[w] {
+					hiding++
+					byFolder[f.folder]++
+				}
+			}
+		}
+	}
+	m.value = 1000 * float64(hiding) / float64(max(words, 1))
+	for folder, n := range byFolder {
+		m.places = append(m.places, place{folder, float64(n)})
+	}
+	return m
+}
+
+// The widest lines, counted in characters, a tab as four.
+const (
+	commentColumns = 100
+	codeColumns    = 140
+)
+
+// measureCommentLines counts the lines of Go and TypeScript that are a comment alone and too wide.
+func measureCommentLines(t *tree) measure {
+	return countPlaces("comment lines over 100 columns", wideLines(t, func(line string) bool {
+		return isComment(line) && width(line) > commentColumns
+	}))
+}
+
+// measureCodeLines counts the lines of code of Go and TypeScript that are too wide.
+func measureCodeLines(t *tree) measure {
+	return countPlaces("code lines over 140 columns", wideLines(t, func(line string) bool {
+		return !isComment(line) && width(line) > codeColumns
+	}))
+}
+
+func wideLines(t *tree, isWide func(line string) bool) []place {
+	var places []place
+	add := func(f textFile) {
+		for i, line := range f.lines {
+			if isWide(line) {
+				places = append(places, place{fmt.Sprintf("%s:%d", f.name, i+1), float64(width(line))})
+			}
+		}
+	}
+	for _, f := range t.goFiles {
+		add(f.textFile)
+	}
+	for _, f := range t.typeScript {
+		add(f)
+	}
+	return places
+}
+
+func width(line string) int { return utf8.RuneCountInString(line) + 3*strings.Count(line, "\t") }
+
+// isComment reports whether a line is a comment and nothing else. Directives of the compiler are code.
+func isComment(line string) bool {
+	line = strings.TrimLeft(line, " \t")
+	return strings.HasPrefix(line, "//") && !strings.HasPrefix(line, "//go:") || strings.HasPrefix(line, "* ") || strings.HasPrefix(line, "/*")
+}

@@ -1,0 +1,86 @@
+package tidy
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+)
+
+// sentenceWords is how many words a sentence of a document may have.
+const sentenceWords = 28
+
+var (
+	codeSpan    = regexp.MustCompile("`[^`]*`")
+	link        = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+	listMark    = regexp.MustCompile(`^\s*(?:[-*+]|\d+\.)\s+`)
+	sentenceEnd = regexp.MustCompile(`[.!?](?:\s+|$)`)
+)
+
+// measureDocuments returns how many of 100 sentences in documents are too long, and how many lines the README has.
+func measureDocuments(t *tree) (sentences, readme measure) {
+	sentences.name, readme.name = "long sentences of 100 in documents", "lines of README.md"
+	total, long := 0, 0
+	for _, f := range t.documents {
+		if f.name == "README.md" {
+			readme.value = float64(len(f.lines))
+		}
+		if path.Base(f.name) == "CHANGELOG.md" {
+			continue
+		}
+		for _, s := range splitSentences(f.text) {
+			n := len(strings.Fields(s))
+			total++
+			if n > sentenceWords {
+				long++
+				sentences.places = append(sentences.places, place{fmt.Sprintf("%s: %.60s …", f.name, s), float64(n)})
+			}
+		}
+	}
+	sentences.value = 100 * float64(long) / float64(max(total, 1))
+	return sentences, readme
+}
+
+// splitSentences returns the sentences of a document's prose. Blocks of code, tables and headings are left out, a code span
+// counts as one word, and each item of a list is a paragraph.
+func splitSentences(text string) []string {
+	var sentences, paragraph []string
+	end := func() {
+		if len(paragraph) > 0 {
+			sentences = append(sentences, sentencesOf(strings.Join(paragraph, " "))...)
+		}
+		paragraph = nil
+	}
+	fenced := false
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, " \r\n")
+		trimmed := strings.TrimLeft(line, " ")
+		switch {
+		case strings.HasPrefix(trimmed, "```"):
+			end()
+			fenced = !fenced
+		case fenced:
+		case trimmed == "", strings.HasPrefix(trimmed, "|"), strings.HasPrefix(trimmed, "#"), strings.HasPrefix(trimmed, "<"):
+			end()
+		default:
+			if listMark.MatchString(line) {
+				end()
+				line = listMark.ReplaceAllString(line, "")
+			}
+			paragraph = append(paragraph, strings.TrimSpace(line))
+		}
+	}
+	end()
+	return sentences
+}
+
+func sentencesOf(paragraph string) []string {
+	paragraph = link.ReplaceAllString(codeSpan.ReplaceAllString(paragraph, "code"), "$1")
+	var sentences []string
+	for _, s := range sentenceEnd.Split(paragraph, -1) {
+		if s = strings.TrimSpace(s); s != "" {
+			sentences = append(sentences, s)
+		}
+	}
+	return sentences
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// document is the part of an OpenAPI document that has public words.
+type document struct {
+	Paths      map[string]map[string]json.RawMessage
+	Components struct{ Schemas map[string]schema }
+}
+
+// operation is a route of the document.
+type operation struct {
+	OperationID string `json:"operationId"`
+	Summary     string
+	Description string
+	Parameters  []struct{ Name, In, Description string }
+}
+
+// schema is a type of the document.
+type schema struct {
+	Description string
+	Properties  map[string]schema
+}
+
+// readAPI returns the routes, parameters, schemas and fields of /v1 with what their documentation says.
+func readAPI(root string) ([]string, error) {
+	data, err := os.ReadFile(filepath.Join(root, "api", "v1", "openapi.json"))
+	if err != nil {
+		return nil, err
+	}
+	var d document
+	if err := json.Unmarshal(data, &d); err != nil {
+		return nil, fmt.Errorf("read the OpenAPI document: %w", err)
+	}
+	var lines []string
+	for path, methods := range d.Paths {
+		for method, raw := range methods {
+			var o operation
+			if json.Unmarshal(raw, &o) != nil || o.OperationID == "" {
+				continue // what all methods of a path have in common
+			}
+			lines = append(lines, fmt.Sprintf("api route %s %s: %s. %s", method, path, o.Summary, o.Description))
+			for _, p := range o.Parameters {
+				lines = append(lines, fmt.Sprintf("api parameter %s %s %s (%s): %s", method, path, p.Name, p.In, p.Description))
+			}
+		}
+	}
+	for name, s := range d.Components.Schemas {
+		lines = append(lines, fmt.Sprintf("api schema %s: %s", name, s.Description))
+		for field, f := range s.Properties {
+			lines = append(lines, fmt.Sprintf("api field %s.%s: %s", name, field, f.Description))
+		}
+	}
+	return lines, nil
+}
