@@ -22,7 +22,7 @@ type crowded struct {
 	open           atomic.Bool
 }
 
-func (q *crowded) Start(_ context.Context, job flow.Job, _ bool) flow.Report {
+func (q *crowded) Start(_ context.Context, _ flow.Job, _ bool) flow.Report {
 	return flow.Report{Deferred: []troupe.External{{Service: "crowded", ID: "j", Pending: true}}}
 }
 

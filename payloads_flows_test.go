@@ -165,8 +165,8 @@ nodes:
 // handleOffloaded registers the functions that the flows call.
 func (e *Engine) handleOffloaded() {
 	e.HandleJSON("echo", func(_ context.Context, j Job) (json.RawMessage, error) { return j.Input, nil })
-	e.HandleJSON("short", func(_ context.Context, j Job) (json.RawMessage, error) { return json.RawMessage("1"), nil })
-	e.HandleJSON("none", func(_ context.Context, j Job) (json.RawMessage, error) { return json.RawMessage("null"), nil })
+	e.HandleJSON("short", func(_ context.Context, _ Job) (json.RawMessage, error) { return json.RawMessage("1"), nil })
+	e.HandleJSON("none", func(_ context.Context, _ Job) (json.RawMessage, error) { return json.RawMessage("null"), nil })
 	e.Handle("list", func(context.Context, Job) (any, error) { return map[string]any{"list": []string{long, long}}, nil })
 	e.Handle("report", func(_ context.Context, j Job) (any, error) { return report(j.Input), nil })
 }

@@ -65,7 +65,7 @@ func making(t *testing.T, cfg Config) *Engine {
 func (e *Engine) makes(t *testing.T) {
 	t.Helper()
 	e.Handle("make", func(context.Context, Job) (any, error) { return map[string]string{"text": long}, nil })
-	e.Handle("fail", func(_ context.Context, j Job) (any, error) { return nil, errors.New("no") })
+	e.Handle("fail", func(_ context.Context, _ Job) (any, error) { return nil, errors.New("no") })
 	e.Handle("short", func(context.Context, Job) (any, error) { return "short", nil })
 	e.HandleJSON("echo", func(_ context.Context, j Job) (json.RawMessage, error) { return j.Input, nil })
 	require.NoError(t, e.Publish(t.Context(), "make", []byte("nodes: {make: {func: make}, echo: {func: echo, depends_on: [make], prep: {input_key: $deps.make}}}")))

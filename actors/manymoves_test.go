@@ -45,7 +45,7 @@ func TestVeryManyTasksMoveWithoutStandingInTheWayOfOthers(t *testing.T) {
 	var most atomic.Int64
 	var a *harness
 	moving := make(chan struct{})
-	store := faulty.Wrap(model.New(model.Options{}), faulty.Hooks{Commit: func(_ string, batch []persistence.Commit) faulty.Fault {
+	store := faulty.Wrap(model.New(model.Options{}), faulty.Hooks{Commit: func(_ string, _ []persistence.Commit) faulty.Fault {
 		select {
 		case <-moving:
 			for most.Load() == 0 && a.Stats().Uncommitted < 1_000 {

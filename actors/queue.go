@@ -72,7 +72,7 @@ func newQueue(m *Member) *queue {
 
 // offer gives a job to one who waits for it, or puts it where pollers who may have it look. A kind that has read it
 // from the store meanwhile may be the only one that knows it.
-func (q *queue) offer(c actor.Context, r *ref) {
+func (q *queue) offer(_ actor.Context, r *ref) {
 	if q.underClaim(r) {
 		return
 	}
@@ -145,7 +145,7 @@ func (q *queue) poll(c actor.Context, p *poller) {
 }
 
 // serve gives a poller what is there for it, and looks where more may be.
-func (q *queue) serve(c actor.Context, p *poller) {
+func (q *queue) serve(_ actor.Context, p *poller) {
 	q.readFirst(p)
 	q.grant(p)
 	q.finish(p, q.fetchFor(p))

@@ -186,7 +186,7 @@ func TestNewJobsDoNotKeepOldOnesInTheStore(t *testing.T) {
 
 func TestJobsThatWaitForPollersDoNotKeepNewTasksOut(t *testing.T) {
 	release := make(chan struct{})
-	cfg := withFunc(func(ctx context.Context, j flow.Job) flow.Report {
+	cfg := withFunc(func(ctx context.Context, _ flow.Job) flow.Report {
 		select {
 		case <-release:
 		case <-ctx.Done():

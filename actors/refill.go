@@ -85,7 +85,7 @@ func (q *queue) fetch(s *readyList) {
 	})
 }
 
-func (q *queue) refilled(c actor.Context, m refilled) {
+func (q *queue) refilled(_ actor.Context, m refilled) {
 	s := m.list
 	s.fetching = false
 	if !s.read {
@@ -144,7 +144,7 @@ func (q *queue) learn() {
 }
 
 // servicesRead takes what the store has told, and serves those who have been waiting for it.
-func (q *queue) servicesRead(c actor.Context, m servicesRead) {
+func (q *queue) servicesRead(_ actor.Context, m servicesRead) {
 	q.learning, q.surveyed, q.learned = false, true, m.err == nil
 	for _, service := range m.services {
 		if _, known := q.ready[service]; !known {

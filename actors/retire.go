@@ -35,7 +35,7 @@ func (t *tasks) patience() time.Duration {
 }
 
 // retire asks those to rest that have been idle for long enough.
-func (t *tasks) retire(c actor.Context) {
+func (t *tasks) retire(_ actor.Context) {
 	before := t.m.now() - t.patience().Milliseconds()
 	for el := t.byUse.Front(); el != nil && t.asked < maxAsked; {
 		e := el.Value.(*entry)
@@ -153,7 +153,7 @@ func (t *tasks) refuse(messages []any) {
 var errLeaving = flow.Errorf(flow.Busy, "the member is shutting down: ask again when it is back")
 
 // restAll puts every task to rest, because the member goes.
-func (t *tasks) restAll(c actor.Context, done func()) {
+func (t *tasks) restAll(_ actor.Context, done func()) {
 	t.resting = true
 	for _, id := range slices.Sorted(maps.Keys(t.pauses)) {
 		t.refuse(t.pauses[id].messages())

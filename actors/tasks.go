@@ -233,7 +233,7 @@ func (t *tasks) hand(c actor.Context, e *entry, message any) {
 	c.Send(e.pid, message)
 }
 
-func (t *tasks) open(c actor.Context, id string, child *task) *entry {
+func (t *tasks) open(_ actor.Context, id string, child *task) *entry {
 	if t.closed {
 		return &entry{id: id, retiring: true, place: t.byUse.PushBack(nil)}
 	}

@@ -129,7 +129,7 @@ func TestWhoStaysMakesRoomForOthers(t *testing.T) {
 
 func TestALargeRequestThatSendsNothingLosesItsTurn(t *testing.T) {
 	ended := make(chan error)
-	s := serve(t, api.Config{Families: []api.Family{v1{http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+	s := serve(t, api.Config{Families: []api.Family{v1{http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) {
 		_, err := io.Copy(io.Discard, q.Body)
 		ended <- err
 	})}}}, func(s *api.Server) { api.Pause(s, 20*time.Millisecond) })

@@ -241,7 +241,7 @@ func TestTLSConnectionsAtWorkAreNotCutForOthers(t *testing.T) {
 	require.NoError(t, err)
 	begun, others := make(chan struct{}), make(chan struct{})
 	s := serve(t, api.Config{TLS: certificates, Connections: 2}, func(s *api.Server) {
-		s.MountOpen("GET /work", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.MountOpen("GET /work", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			close(begun)
 			<-others
 			w.WriteHeader(http.StatusTeapot)

@@ -176,7 +176,7 @@ func TestALostAnswerIsMadeGood(t *testing.T) {
 // Whatever happens to the members, no shard is anybody's twice, and in the end everything is owned.
 func TestLivesOfAClusterByChance(t *testing.T) {
 	for seed := range uint64(25) {
-		inWorld(t, func(t *testing.T, w *world) {
+		inWorld(t, func(_ *testing.T, w *world) {
 			rng := rand.New(rand.NewPCG(seed, 2))
 			w.losing = func() time.Duration { return time.Duration(rand.IntN(50)) * time.Millisecond }
 			w.unheard = rng.IntN(2) == 0

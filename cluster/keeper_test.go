@@ -44,7 +44,7 @@ func TestAJoinerGetsItsShareByHandover(t *testing.T) {
 
 func TestMembersThatJoinTogetherSettle(t *testing.T) {
 	for seed := range uint64(20) {
-		inWorld(t, func(t *testing.T, w *world) {
+		inWorld(t, func(_ *testing.T, w *world) {
 			rng := rand.New(rand.NewPCG(seed, 0))
 			w.unheard = seed%2 == 0
 			w.losing = func() time.Duration { return time.Duration(5+seed*10) * time.Millisecond }

@@ -277,7 +277,7 @@ func (d *decider) failNode(sc *Scope, n *PlanNode, reason, text string) {
 }
 
 // afterNode goes on in a scope after one of its nodes has ended.
-func (d *decider) afterNode(sc *Scope, n *PlanNode) {
+func (d *decider) afterNode(sc *Scope, _ *PlanNode) {
 	switch {
 	case d.s.Status.Ended() || d.s.scopes[sc.Path] != sc:
 	case sc.Failed != "" && sc.Plan.Dag.FailFast:

@@ -96,7 +96,7 @@ func (h *hearing) text(text string) {
 	}
 }
 
-func (h *hearing) prep(g *PlanScope, n *PlanNode) {
+func (h *hearing) prep(_ *PlanScope, n *PlanNode) {
 	if n.Prep.Key != "" && !strings.HasPrefix(n.Prep.Key, "$") {
 		h.key(n.Prep.Key)
 	}

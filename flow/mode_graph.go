@@ -51,7 +51,7 @@ func (how *ending) tell(e *Event) {
 
 // follow finds the next node. After a failure that is the one at the `error` edge; there is no other, unless a node of the
 // root says on_error: follow, which has the edges of success serve as well. The reason tells of that.
-func follow(sc *Scope, n *PlanNode, how ending) (next, reason string) {
+func follow(_ *Scope, n *PlanNode, how ending) (next, reason string) {
 	if how.failed == "" {
 		return n.after(how.action), ""
 	}

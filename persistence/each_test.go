@@ -61,7 +61,7 @@ func TestOfAListAsManyTasksAreReadAtOnceAsTheirSizeAllows(t *testing.T) {
 			s.size, s.row.VersionID = tt.size, "v"
 			reader := persistence.NewReader(s, flow.Limits{})
 			ctx := persistence.InRoom(t.Context(), room)
-			require.NoError(t, reader.Each(ctx, tasks, func(v *persistence.View) error { seen++; return nil }))
+			require.NoError(t, reader.Each(ctx, tasks, func(_ *persistence.View) error { seen++; return nil }))
 			require.Equal(t, tt.want, s.asked[0])
 			require.Equal(t, 299, seen)
 			require.Equal(t, tt.taken, room.taken[:len(tt.taken)], "nobody holds some while waiting for more")

@@ -62,7 +62,7 @@ func TestOneOfSeveralPushedJobsMayBeWithdrawn(t *testing.T) {
 	e := newEngine(t)
 	w := worker.New(pushConfig(e))
 	begun, release := make(chan struct{}, 2), make(chan struct{})
-	w.Handle("s", func(ctx context.Context, j worker.Job) (any, error) {
+	w.Handle("s", func(ctx context.Context, _ worker.Job) (any, error) {
 		begun <- struct{}{}
 		select {
 		case <-ctx.Done():

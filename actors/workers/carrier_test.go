@@ -34,7 +34,7 @@ func job(service string) flow.Job {
 
 // says is a worker that always gives the same answer.
 func says(status int, body string) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
+	return func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)
 		_, _ = io.WriteString(w, body)
 	}
@@ -155,7 +155,7 @@ func TestTheNextWorkerIsAskedWhenOneGivesNoAnswer(t *testing.T) {
 	block := make(chan struct{})
 	s := serve(t, r,
 		says(200, `no json`),
-		func(w http.ResponseWriter, r *http.Request) { <-block },
+		func(_ http.ResponseWriter, _ *http.Request) { <-block },
 		says(200, `{}`),
 		says(200, `{"result":4}`))
 	defer close(block)
@@ -230,7 +230,7 @@ func TestSilenceWhileNobodyListenedIsForgiven(t *testing.T) {
 	here := httptest.NewServer(says(200, `{"result":1}`))
 	t.Cleanup(here.Close)
 	calls := 0
-	stranger := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { calls++ }))
+	stranger := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, _ *http.Request) { calls++ }))
 	t.Cleanup(stranger.Close)
 	late, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -47,7 +47,7 @@ func TestAnOrkWorkerIsAskedToRunAProgram(t *testing.T) {
 
 func TestAPythonTaskIsNamedByItsFileModuleAndFunction(t *testing.T) {
 	var params map[string]any
-	executes(t, t.Context(), func(w http.ResponseWriter, r *http.Request) {
+	executes(t, t.Context(), func(_ http.ResponseWriter, r *http.Request) {
 		var got struct{ Params map[string]any }
 		_ = json.NewDecoder(r.Body).Decode(&got)
 		params = got.Params
@@ -89,7 +89,7 @@ func TestWhatAnOrkWorkerAnswersCounts(t *testing.T) {
 }
 
 func TestAnOrkWorkerHasTheTimeOfItsJob(t *testing.T) {
-	rep := executes(t, t.Context(), func(w http.ResponseWriter, r *http.Request) {
+	rep := executes(t, t.Context(), func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // or the server does not notice that its client has gone
 		<-r.Context().Done()
 	}, func(j *flow.Job) { j.TimeoutMS = 30 })
@@ -100,7 +100,7 @@ func TestAnOrkWorkerHasTheTimeOfItsJob(t *testing.T) {
 		<-began
 		cancel()
 	}()
-	rep = executes(t, ctx, func(w http.ResponseWriter, r *http.Request) {
+	rep = executes(t, ctx, func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		close(began)
 		<-r.Context().Done()

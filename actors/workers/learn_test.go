@@ -183,7 +183,7 @@ func TestSecretsTravelWithRegistrationsAlone(t *testing.T) {
 func TestARegistrationThatWaitsToBeToldHoldsUpNoOther(t *testing.T) {
 	const many = 65 // some of them take turns with each other
 	told, over := make(chan string, many), make(chan struct{})
-	r := open(t, newStore(t), workers.Options{Tell: func(_ context.Context, w persistence.Worker, gone bool) {
+	r := open(t, newStore(t), workers.Options{Tell: func(_ context.Context, w persistence.Worker, _ bool) {
 		told <- w.ID
 		<-over
 	}})

@@ -127,7 +127,7 @@ func TestACancellationReachesTheHandler(t *testing.T) {
 	s := open(t, troupe.Config{})
 	began, ended := make(chan struct{}), make(chan error, 1)
 	s.attach(worker.Config{Concurrency: 1}, map[string]worker.Handler{
-		"double": func(ctx context.Context, job worker.Job) (any, error) {
+		"double": func(ctx context.Context, _ worker.Job) (any, error) {
 			close(began)
 			<-ctx.Done()
 			ended <- context.Cause(ctx)
@@ -150,7 +150,7 @@ func TestACancellationReachesTheHandler(t *testing.T) {
 func TestATimeoutReachesTheHandler(t *testing.T) {
 	s := open(t, troupe.Config{})
 	ended := make(chan error, 1)
-	s.attach(worker.Config{}, map[string]worker.Handler{"double": func(ctx context.Context, job worker.Job) (any, error) {
+	s.attach(worker.Config{}, map[string]worker.Handler{"double": func(ctx context.Context, _ worker.Job) (any, error) {
 		<-ctx.Done()
 		ended <- context.Cause(ctx)
 		return nil, ctx.Err()

@@ -71,7 +71,7 @@ func TestAfterTheGraceOthersGetTheJobs(t *testing.T) {
 	s := open(t, troupe.Config{ResumeGrace: -1})
 	c := newCable(t, s.url[len("http://"):])
 	began := make(chan string, 10)
-	s.attach(worker.Config{Server: c.url(), ID: "first", Grace: -1}, map[string]worker.Handler{"double": func(ctx context.Context, job worker.Job) (any, error) {
+	s.attach(worker.Config{Server: c.url(), ID: "first", Grace: -1}, map[string]worker.Handler{"double": func(ctx context.Context, _ worker.Job) (any, error) {
 		began <- "first"
 		<-ctx.Done()
 		return nil, ctx.Err()

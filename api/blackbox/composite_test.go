@@ -136,7 +136,7 @@ func nestedProgress(t *testing.T, c *client) {
 // TestProgressOfUnits shows how far a parallel and a foreach are while pollers work.
 func TestProgressOfUnits(t *testing.T) { aloneAndTogether(t, progressOfUnits) }
 
-func progressOfUnits(t *testing.T, c *client) {
+func progressOfUnits(_ *testing.T, c *client) {
 	queue := unique("svc")
 	task := c.start(fmt.Sprintf(`{"start":"p","nodes":{"p":{"kind":"parallel","parallel_mode":"concurrent","failure_strategy":"continue","max_parallel":3,
 		"parallel_execs":[{"service":"fine","exec_type":"local_func","func":"log_result"},{"service":"bad","exec_type":"local_func","func":"upper"},

@@ -100,7 +100,7 @@ func TestABulkSaysWhichTasksItMeans(t *testing.T) {
 		"a gentle pause":       {400, "body.action", obj{"action": "pause", "gently": true, "ids": []string{"a"}}},
 		"gently and by force":  {400, "body.force", obj{"action": "cancel", "gently": true, "force": true, "ids": []string{"a"}}},
 	} {
-		t.Run(name, func(t *testing.T) { s.refused(c.status, c.where, "POST", "/v1/tasks/bulk", c.body) })
+		t.Run(name, func(_ *testing.T) { s.refused(c.status, c.where, "POST", "/v1/tasks/bulk", c.body) })
 	}
 }
 

@@ -115,7 +115,7 @@ func TestAFailedStepFailsItsTaskUnlessItsFlowSaysOtherwise(t *testing.T) {
 		"its node says follow":     {`,"on_error":"follow"`, "", "", "completed"},
 		"an error edge handles it": {"", `,{"from":"charge","action":"error","to":"ship"}`, "", "completed"},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(name, func(_ *testing.T) {
 			id := s.task(fmt.Sprintf(sell, tt.node, tt.edge, tt.flow))
 			s.report("charge", flow.Report{Error: "declined", Fatal: true})
 			if tt.state == "completed" {
@@ -185,7 +185,7 @@ func TestPublishingIsRefusedWithAReason(t *testing.T) {
 		"an unknown query parameter":    {400, "query.name", "PUT", "/v1/flows/a?name=x", atOnce, ""},
 		"a definition that is a number": {400, "body", "PUT", "/v1/flows/a", obj{"definition": 7}, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(name, func(_ *testing.T) {
 			if tt.kind == "" {
 				tt.kind = "application/json"
 			}

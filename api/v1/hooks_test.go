@@ -326,7 +326,7 @@ func TestAHookIsCheckedWhenItIsSet(t *testing.T) {
 		"a short secret":         {obj{"flow": flow, "secret": "short"}, 400, "body.secret"},
 		"a secret with a blank":  {obj{"flow": flow, "secret": "one that has got some blanks"}, 400, "body.secret"},
 	} {
-		t.Run(name, func(t *testing.T) { s.refused(tt.status, tt.where, "PUT", "/v1/hooks/h", tt.settings) })
+		t.Run(name, func(_ *testing.T) { s.refused(tt.status, tt.where, "PUT", "/v1/hooks/h", tt.settings) })
 	}
 	declares := s.publish(`{"start":"x","inputs":{"order":"int","note":"optional text"},"nodes":{"x":{"kind":"choice","default_action":"done"}}}`)
 	s.refused(400, "body.params.ordr", "PUT", "/v1/hooks/h", obj{"flow": declares, "params": obj{"ordr": "body.id"}})

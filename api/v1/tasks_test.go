@@ -202,7 +202,7 @@ func TestAStartIsRefusedWithAReason(t *testing.T) {
 		"a body that is not there": {400, "", ""},
 		"a body over the limit":    {413, "body", strings.Repeat(" ", 8<<20) + "{}"},
 	} {
-		t.Run(name, func(t *testing.T) { s.refused(tt.status, tt.where, "POST", "/v1/tasks", tt.body) })
+		t.Run(name, func(_ *testing.T) { s.refused(tt.status, tt.where, "POST", "/v1/tasks", tt.body) })
 	}
 	require.Empty(t, items(s.get("/v1/tasks")))
 }
@@ -288,7 +288,7 @@ func TestUnknownTasksAreTold(t *testing.T) {
 	s := start(t)
 	for _, route := range []string{"POST cancel", "POST pause", "POST resume", "GET events", "GET runs", "GET waiting", "GET stream", "GET "} {
 		method, name, _ := strings.Cut(route, " ")
-		t.Run(route, func(t *testing.T) {
+		t.Run(route, func(_ *testing.T) {
 			s.refused(404, "path.task", method, strings.TrimSuffix("/v1/tasks/"+unknownKey+"/"+name, "/"), nil)
 		})
 	}
@@ -309,7 +309,7 @@ func TestSignalsAreRefusedWithAReason(t *testing.T) {
 		"an empty key":        {400, "body.key", obj{"key": ""}},
 		"a value too large":   {422, "body", obj{"key": "k", "value": strings.Repeat("x", 2<<20)}},
 	} {
-		t.Run(name, func(t *testing.T) { s.refused(tt.status, tt.where, "POST", "/v1/tasks/"+id+"/signal", tt.body) })
+		t.Run(name, func(_ *testing.T) { s.refused(tt.status, tt.where, "POST", "/v1/tasks/"+id+"/signal", tt.body) })
 	}
 	s.call(200, "POST", "/v1/tasks/"+id+"/signal", obj{"key": "k"})
 	require.Equal(t, obj{"k": nil}, s.get("/v1/tasks/" + id)["shared"])
@@ -365,7 +365,7 @@ func TestTasksAreSearched(t *testing.T) {
 		"cursor=%21":           "query.cursor",
 		"offset=1":             "query.offset",
 	} {
-		t.Run(query, func(t *testing.T) { s.refused(400, where, "GET", "/v1/tasks?"+query, nil) })
+		t.Run(query, func(_ *testing.T) { s.refused(400, where, "GET", "/v1/tasks?"+query, nil) })
 	}
 	s.refused(404, "query.flow", "GET", "/v1/tasks?flow=nope", nil)
 }

@@ -75,7 +75,7 @@ func (b *bench) gate() *gate {
 	var missing sync.WaitGroup
 	missing.Add(b.o.n)
 	go func() { missing.Wait(); close(g.full) }()
-	b.engine.HandleJSON("gate", func(ctx context.Context, job troupe.Job) (json.RawMessage, error) {
+	b.engine.HandleJSON("gate", func(ctx context.Context, _ troupe.Job) (json.RawMessage, error) {
 		missing.Done()
 		select {
 		case <-g.let:

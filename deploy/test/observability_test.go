@@ -44,7 +44,7 @@ func checkExpr(t *testing.T, text string) {
 	known := members(t)
 	expr, err := parser.ParseExpr(text)
 	require.NoError(t, err, text)
-	parser.Inspect(expr, func(node parser.Node, path []parser.Node) error {
+	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
 		switch n := node.(type) {
 		case *parser.VectorSelector:
 			require.Contains(t, known, n.Name, text)

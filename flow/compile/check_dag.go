@@ -87,7 +87,7 @@ func (c *dagChecker) declared(d *define.Definition, s *dagScope, at *define.Plac
 	}
 }
 
-func (c *dagChecker) declaredNode(s *dagScope, src *dagSource, kind flow.Kind, at *define.Place) {
+func (c *dagChecker) declaredNode(_ *dagScope, src *dagSource, kind flow.Kind, at *define.Place) {
 	f := src.n.Flow
 	if kind == flow.KindBranch && f != nil && f.Definition != nil && src.n.Prep.Empty() {
 		switch {

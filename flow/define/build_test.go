@@ -112,9 +112,9 @@ func TestKeysInGoAreThoseInText(t *testing.T) {
 
 // fieldsInGo has a method for every field that a text may have, and shows what it sets.
 var fieldsInGo = map[string]func(b *define.Builder, n, other *define.NodeBuilder){
-	"Definition.name":        func(b *define.Builder, _, _ *define.NodeBuilder) {},
-	"Definition.mode":        func(b *define.Builder, _, _ *define.NodeBuilder) {},
-	"Definition.nodes":       func(b *define.Builder, _, _ *define.NodeBuilder) {},
+	"Definition.name":        func(_ *define.Builder, _, _ *define.NodeBuilder) {},
+	"Definition.mode":        func(_ *define.Builder, _, _ *define.NodeBuilder) {},
+	"Definition.nodes":       func(_ *define.Builder, _, _ *define.NodeBuilder) {},
 	"Definition.description": func(b *define.Builder, _, _ *define.NodeBuilder) { b.Describe("x") },
 	"Definition.profile":     func(b *define.Builder, _, _ *define.NodeBuilder) { b.Profile(flow.ProfileOrk) },
 	"Definition.start":       func(b *define.Builder, n, _ *define.NodeBuilder) { b.Start(n) },

@@ -25,7 +25,7 @@ func weigh(v ref.Val, limit uint64) uint64 {
 		}
 		return weighAll(v.Iterator(), v.Get, limit)
 	case traits.Lister:
-		return weighAll(v.Iterator(), func(element ref.Val) ref.Val { return types.NullValue }, limit)
+		return weighAll(v.Iterator(), func(_ ref.Val) ref.Val { return types.NullValue }, limit)
 	case traits.Mapper:
 		return weighAll(v.Iterator(), v.Get, limit)
 	}

@@ -25,7 +25,7 @@ func heavyLists(a *attacker) {
 	a.publish("waits", waits)
 	pad := strings.Repeat("p", megabyte)
 	a.each(a.of(10, 300), 4, func(int) { a.start("waits", obj{"pad": pad}) })
-	a.atOnce(a.of(2, 4), func(i int) {
+	a.atOnce(a.of(2, 4), func(_ int) {
 		for _, path := range []string{"/api/tasks?page_size=1000&flow_version_id=" + a.flows[a.name("waits")], "/v1/tasks?limit=500&flow=" + a.name("waits"), "/api/tasks?page_size=500"} {
 			a.send("GET", path, nil)
 		}

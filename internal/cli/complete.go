@@ -148,7 +148,7 @@ var completions = map[string]func(ctx context.Context, server *client.Client, ty
 		workers, err := server.WorkerPage(ctx, client.WorkerQuery{IDPrefix: typed, Paging: client.Paging{Limit: pageSize}})
 		return each(workers, err, func(w *wire.KnownWorker) candidate { return candidate{w.ID, w.State} })
 	},
-	"job": func(ctx context.Context, server *client.Client, typed string) ([]candidate, error) {
+	"job": func(ctx context.Context, server *client.Client, _ string) ([]candidate, error) {
 		jobs, err := server.Jobs(ctx, client.Paging{Limit: pageSize})
 		return each(jobs, err, func(j *wire.WaitingJob) candidate { return candidate{j.ID, j.Service + " " + j.State} })
 	},

@@ -173,7 +173,7 @@ func TestThreeAttemptsHaveOneKeyAndThreeIDsOverEveryTransport(t *testing.T) {
 			}))
 		}, pushed, nil},
 		"a worker at an address": {nil, func(l *ledger) string {
-			address := l.serveJobs(func(r *http.Request, body map[string]any) charge {
+			address := l.serveJobs(func(_ *http.Request, body map[string]any) charge {
 				return charge{body["params"].(map[string]any)["key"].(string), body["task_id"].(string)}
 			})
 			return fmt.Sprintf("exec: {type: worker, url: %q, command: x}", address)

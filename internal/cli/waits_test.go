@@ -17,7 +17,7 @@ import (
 func TestWhoWaitsForATaskHearsWhyTheMemberDoesNothing(t *testing.T) {
 	var why atomic.Value
 	why.Store("the store is not available, because its disk is full")
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if text := why.Load().(string); text != "" {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			_, _ = w.Write([]byte(`{"error":"` + text + `"}`))

@@ -270,12 +270,12 @@ func TestProgramsAreFound(t *testing.T) {
 			require.NoError(t, os.WriteFile(filepath.Join(path, "pg_config"), []byte(script), 0o755))
 			return said
 		},
-		"where Debian puts them, newest first": func(t *testing.T, root, path string) string {
+		"where Debian puts them, newest first": func(t *testing.T, root, _ string) string {
 			install(t, filepath.Join(root, "9.6", "bin"))
 			install(t, filepath.Join(root, "15", "bin"))
 			return install(t, filepath.Join(root, "17", "bin"))
 		},
-		"not in a folder that has only half of them": func(t *testing.T, root, path string) string {
+		"not in a folder that has only half of them": func(t *testing.T, root, _ string) string {
 			half := install(t, filepath.Join(root, "17", "bin"))
 			require.NoError(t, os.Remove(filepath.Join(half, "initdb")))
 			return install(t, filepath.Join(root, "15", "bin"))

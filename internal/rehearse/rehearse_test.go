@@ -138,7 +138,7 @@ func TestEveryKindOfFaultHappens(t *testing.T) {
 func TestACallThatIsDeliveredAgainIsOneCall(t *testing.T) {
 	asked := 0
 	p := &rehearse.Play{Plan: flowtest.Plan(t, fragile), Answers: func() rehearse.Answerer {
-		return func(c *rehearse.Call) rehearse.Answer {
+		return func(_ *rehearse.Call) rehearse.Answer {
 			asked++
 			return rehearse.Answer{Output: json.RawMessage(fmt.Sprint(asked))}
 		}

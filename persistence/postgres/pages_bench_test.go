@@ -165,7 +165,7 @@ func (h *historian) events(b *testing.B, task string) {
 }
 
 // deepest is the place of the last page of 500.
-func deepest(b *testing.B, all int, next func(flow.Place) (n int, more bool, at flow.Place)) (at flow.Place) {
+func deepest(_ *testing.B, all int, next func(flow.Place) (n int, more bool, at flow.Place)) (at flow.Place) {
 	seen := 0
 	for more := true; more && all-seen > 500; {
 		var n int
