@@ -37,7 +37,7 @@ at_once := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) $(if $(RACE),+ 1,* 2))
 python := $(shell python3 -c 'import os, sys; own = os.path.dirname(sys.executable); print(own if own != os.path.dirname(sys.argv[1]) else "")' "$$(command -v python3)" 2>/dev/null)
 export PATH := $(if $(python),$(python):)$(PATH)
 
-.PHONY: test race flaky lint cross vuln generate generated fuzz sim crash faults attack bench bench-compare bench-guard curves where release deploy cloud live-cloudrun live-kubernetes postgres containers ui ui-check ui-shots ui-bench
+.PHONY: test race flaky lint words cross vuln generate generated fuzz sim crash faults attack bench bench-compare bench-guard curves where release deploy cloud live-cloudrun live-kubernetes postgres containers ui ui-check ui-shots ui-bench
 
 ## The whole suite, or PACKAGES of it, on both stores, with RACE=1 under the race detector. It starts a PostgreSQL server of its own and
 ## prints how far it is while nothing else is printed.
@@ -58,6 +58,7 @@ lint:
 	[ -z "$$files" ] || { echo "Not formatted (gofmt -w):"; echo "$$files"; exit 1; }
 	@go vet ./...
 	@go tool staticcheck ./...
+	@go tool revive -config revive.toml -set_exit_status ./...
 
 ## Does it build where it is not tested? The files for Windows alone are vetted where their tests run there, too.
 cross:
@@ -89,6 +90,10 @@ live-cloudrun live-kubernetes:
 
 generate:
 	@go generate ./...
+
+## Every public word (fields, schemas, summaries, flags, help, metrics, log keys) in one file, api/v1/words.txt.
+words:
+	@go generate ./internal/words
 
 generated:
 	@scripts/generated.sh

@@ -7,14 +7,19 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// What approvals are told as: the types of /v1.
 type (
-	Approval         = wire.Approval
+	// Approval is a wait for the answer of a person, as /v1 returns it.
+	Approval = wire.Approval
+	// ApprovalQuestion is what a person who approves gets to read.
 	ApprovalQuestion = wire.Question
-	ApprovalAnswer   = wire.Answer
+	// ApprovalAnswer is the answer of a person.
+	ApprovalAnswer = wire.Answer
+	// ApprovalAnswered reports what an answer did.
 	ApprovalAnswered = wire.Answered
-	ApprovalNewLink  = wire.NewLink
-	ApprovalLink     = wire.Link
+	// ApprovalNewLink asks for a link by which a person can answer without a token.
+	ApprovalNewLink = wire.NewLink
+	// ApprovalLink is such a link.
+	ApprovalLink = wire.Link
 )
 
 // ApprovalQuery picks approvals.

@@ -193,16 +193,19 @@ type Starter = external.Starter
 // ReadSecret reads a secret.
 type ReadSecret = func() ([]byte, error)
 
-// OpenService makes a Service, which begins jobs in another system and looks after them, of the Tools that a member lends it.
 type (
-	OpenService  = external.Open
-	Service      = external.Service
+	// OpenService opens a Service with the tools of the member that uses it.
+	OpenService = external.Open
+	// Service begins jobs in another system and follows them until they end.
+	Service = external.Service
+	// ServiceTools are what a member gives to a service: its clock, its log and its HTTP client.
 	ServiceTools = external.Tools
 )
 
-// External is a piece of such work, ExternalStatus how it is.
 type (
-	External       = flow.External
+	// External is a job in another system.
+	External = flow.External
+	// ExternalStatus is the state of such a job.
 	ExternalStatus = flow.ExternalStatus
 )
 

@@ -7,14 +7,19 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// What hooks are set and told as: the types of /v1.
 type (
-	Hook         = wire.Hook
+	// Hook is an address that outside systems call to start or to signal tasks.
+	Hook = wire.Hook
+	// HookSettings are the settings of a hook.
 	HookSettings = wire.HookSettings
-	SetHook      = wire.SetHook
-	HookSet      = wire.HookSet
-	Delivery     = client.Delivery
-	Delivered    = wire.Delivered
+	// SetHook creates a hook or changes it.
+	SetHook = wire.SetHook
+	// HookSet reports the hook that was set, with its secret if that is new.
+	HookSet = wire.HookSet
+	// Delivery is one call of a hook.
+	Delivery = client.Delivery
+	// Delivered reports what a delivery did.
+	Delivered = wire.Delivered
 )
 
 // Hooks lists hooks, in order of name.

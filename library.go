@@ -11,12 +11,16 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// What flows are told as: the types of /v1.
 type (
-	Flow        = wire.Flow
+	// Flow is a named flow with its versions.
+	Flow = wire.Flow
+	// FlowVersion is one published version of a flow.
 	FlowVersion = wire.Version
-	FlowGraph   = wire.Graph
-	FlowDiff    = wire.FlowDiff
+	// FlowGraph holds the nodes and edges of a version.
+	FlowGraph = wire.Graph
+	// FlowDiff lists what differs between two versions.
+	FlowDiff = wire.FlowDiff
+	// DeletedFlow reports what went with a deleted flow.
 	DeletedFlow = wire.DeletedFlow
 )
 

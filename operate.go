@@ -8,18 +8,28 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// What jobs, queues, workers and the cluster are told as: the types of /v1.
 type (
-	JobState    = wire.Job
-	WaitingJob  = wire.WaitingJob
-	Queue       = wire.Queue
+	// JobState is a job with its attempts.
+	JobState = wire.Job
+	// WaitingJob is a job in a queue.
+	WaitingJob = wire.WaitingJob
+	// Queue is the queue of one service with its length.
+	Queue = wire.Queue
+	// KnownWorker is a worker that has called lately.
 	KnownWorker = wire.KnownWorker
-	Cluster     = wire.Cluster
-	Shards      = wire.Shards
-	Member      = wire.Member
-	Info        = wire.Info
-	Overview    = wire.Overview
-	FlowStats   = wire.FlowStats
+	// Cluster holds the members and the shards that they own.
+	Cluster = wire.Cluster
+	// Shards holds the owner of each shard.
+	Shards = wire.Shards
+	// Member is one member of the cluster.
+	Member = wire.Member
+	// Info holds the version and the features of a server.
+	Info = wire.Info
+	// Overview sums up what runs, waits and fails.
+	Overview = wire.Overview
+	// FlowStats holds the statistics of one flow.
+	FlowStats = wire.FlowStats
+	// StatsSeries holds statistics over time.
 	StatsSeries = wire.StatsSeries
 )
 

@@ -7,18 +7,27 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// What schedules are told as: the types of /v1.
 type (
-	Schedule     = wire.Schedule
+	// Schedule starts tasks of a flow at given times.
+	Schedule = wire.Schedule
+	// ScheduleSpec says when a schedule starts tasks, and with which input.
 	ScheduleSpec = wire.ScheduleSpec
-	SetSchedule  = wire.SetSchedule
-	Slot         = wire.Slot
-	Slots        = wire.Slots
-	ClockChange  = wire.ClockChange
-	Trigger      = wire.Trigger
-	Backfill     = wire.Backfill
-	Backfilled   = wire.Backfilled
-	Triggered    = wire.Started
+	// SetSchedule creates a schedule or changes it.
+	SetSchedule = wire.SetSchedule
+	// Slot is one time of a schedule.
+	Slot = wire.Slot
+	// Slots lists times of a schedule.
+	Slots = wire.Slots
+	// ClockChange is a change between summer and winter time among slots.
+	ClockChange = wire.ClockChange
+	// Trigger starts a task of a schedule at once.
+	Trigger = wire.Trigger
+	// Backfill starts the tasks of slots in the past.
+	Backfill = wire.Backfill
+	// Backfilled reports the tasks that a backfill started.
+	Backfilled = wire.Backfilled
+	// Triggered reports the task that a trigger started.
+	Triggered = wire.Started
 )
 
 // Schedules lists schedules by name, those of one flow or, for "", of all.

@@ -12,41 +12,67 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// What tasks, and what is in them, are told as: the types of /v1.
 type (
-	Task        = wire.Task
+	// Task is a task with its state and output.
+	Task = wire.Task
+	// TaskSummary is a task as lists show it.
 	TaskSummary = wire.TaskSummary
-	Step        = wire.Step
-	StepName    = wire.StepName
-	Unit        = wire.Unit
-	Run         = wire.Run
-	Event       = wire.Event
-	Waiting     = wire.Waiting
-	Digest      = wire.Digest
-	Trace       = wire.Trace
-	UnitStates  = wire.UnitStates
-	TaskCount   = wire.TaskCount
-	Fork        = wire.Fork
-	Forked      = wire.Forked
-	Comparison  = wire.Comparison
-	Timeline    = wire.Timeline
-	Rerun       = wire.Rerun
-	Reran       = wire.Reran
-	Try         = wire.Try
-	Tried       = wire.Tried
-	Bulk        = wire.Bulk
-	TaskFilter  = wire.TaskFilter
-	BulkDone    = wire.BulkDone
-	Append      = wire.Append
-	Complete    = wire.Complete
-	Completed   = wire.Completed
+	// Step is a visit of a node.
+	Step = wire.Step
+	// StepName names a step of a task.
+	StepName = wire.StepName
+	// Unit is one item of a step with several units.
+	Unit = wire.Unit
+	// Run is one attempt of a unit.
+	Run = wire.Run
+	// Event is one entry of the journal of a task.
+	Event = wire.Event
+	// Waiting lists the reasons why a task waits.
+	Waiting = wire.Waiting
+	// Digest sums up how a task failed.
+	Digest = wire.Digest
+	// Trace is the trace that a task belongs to.
+	Trace = wire.Trace
+	// UnitStates holds the state of each unit of a step.
+	UnitStates = wire.UnitStates
+	// TaskCount is a number of tasks, exact or at least.
+	TaskCount = wire.TaskCount
+	// Fork starts a task from a point in the history of another one.
+	Fork = wire.Fork
+	// Forked reports the task that a fork started, and what it kept.
+	Forked = wire.Forked
+	// Comparison lists the differences between two tasks.
+	Comparison = wire.Comparison
+	// Timeline holds the times of steps and attempts.
+	Timeline = wire.Timeline
+	// Rerun runs a step and what follows it again.
+	Rerun = wire.Rerun
+	// Reran reports the steps that a rerun takes back.
+	Reran = wire.Reran
+	// Try runs one node with a given input, without a task.
+	Try = wire.Try
+	// Tried reports the result of such a run.
+	Tried = wire.Tried
+	// Bulk applies one operation to many tasks.
+	Bulk = wire.Bulk
+	// TaskFilter picks the tasks of a bulk operation.
+	TaskFilter = wire.TaskFilter
+	// BulkDone reports how many tasks a bulk operation changed.
+	BulkDone = wire.BulkDone
+	// Append adds units to a foreach that accepts more.
+	Append = wire.Append
+	// Complete completes a step from outside.
+	Complete = wire.Complete
+	// Completed reports the step that was completed.
+	Completed = wire.Completed
 
 	// Page is a part of a list. Next is the cursor of the part after it, "" at the end.
 	Page[T any] = wire.Page[T]
 	// Paging says which part of a list is meant. The zero value is its beginning.
 	Paging = client.Paging
-	// TaskQuery picks tasks, StepQuery steps of a task. Zero fields do not filter.
+	// TaskQuery picks tasks. Zero fields do not filter.
 	TaskQuery = client.TaskQuery
+	// StepQuery picks steps of a task. Zero fields do not filter.
 	StepQuery = client.StepQuery
 	// TimelineQuery picks what is told of a timeline. The zero value is all of the task's root.
 	TimelineQuery = client.TimelineQuery

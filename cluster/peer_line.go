@@ -15,8 +15,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// ErrAway: a member could not be reached, or was lost before it answered. Of what it was asked it is unknown whether it
-// was done.
+// ErrAway reports that a member could not be reached, or was lost before it answered. Whether it has done what it was
+// asked for is unknown.
 var ErrAway = errors.New("the member cannot be reached")
 
 // line carries questions to one incarnation of another member and brings back its answers, each when it is there: one

@@ -22,9 +22,10 @@ type MemberSummary struct {
 	Shards int
 }
 
-// MemberState is how a member is.
+// MemberState is the state of a member.
 type MemberState string
 
+// The states of a member.
 const (
 	Living   MemberState = "living"
 	Draining MemberState = "draining" // it hands its shards over

@@ -49,11 +49,12 @@ type (
 		AskedAt int64
 		Turn    string // among those who ask at the same time; see turn
 	}
-	// Held says that a permit has arrived, Release that it is not needed any longer, if it was given at all.
+	// Held says that a permit has arrived.
 	Held struct {
 		Address
 		Key string
 	}
+	// Release says that a permit is not needed any longer, if it was given at all.
 	Release struct {
 		Address
 		Key  string

@@ -73,11 +73,12 @@ type ExternalEnded struct {
 func (ExternalEnded) command() {}
 
 type (
-	// Track asks to look after work outside until it has ended, Untrack that it needs no looking after any longer.
+	// Track asks to follow jobs in other systems until they have ended.
 	Track struct {
 		Address
 		Jobs []External
 	}
+	// Untrack ends that for one of the jobs.
 	Untrack struct {
 		Address
 		Index int

@@ -24,7 +24,7 @@ type Plan struct {
 	FlowID, FlowSlug string // of the flow that this is a version of; "" where nobody knows
 }
 
-// Graph is the compiled form of one scope: its nodes and where to begin.
+// PlanScope is the compiled form of one scope: its nodes, and the one at which it begins.
 type PlanScope struct {
 	Start string
 	Nodes map[string]*PlanNode

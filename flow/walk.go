@@ -142,7 +142,7 @@ func (sc *Scope) Has(node string) bool { return sc.Plan.Nodes[node] != nil }
 // Busy is false: it waits for the end of its scope.
 func (w *ScopeWalk) Busy() bool { return false }
 
-// GraphOf is the graph of the scope with a path; nil if the plan has none.
+// ScopeOf returns the scope with a path; nil if the plan has none.
 func (p *Plan) ScopeOf(path string) *PlanScope {
 	at, ok := ParentOf(path)
 	switch {

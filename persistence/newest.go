@@ -49,6 +49,7 @@ type read[V any] struct {
 	again bool      // somebody is asking anew
 }
 
+// FindVersion returns a version of a flow; the newest one, which number 0 asks for, is remembered for a while.
 func (n *NewestStore) FindVersion(ctx context.Context, flow string, number int) (*Version, error) {
 	ask := func() (*Version, error) { return n.Store.FindVersion(ctx, flow, number) }
 	if number != 0 {
@@ -59,6 +60,7 @@ func (n *NewestStore) FindVersion(ctx context.Context, flow string, number int) 
 	})
 }
 
+// FlowBySlug returns the flow with a slug, which is remembered for a while.
 func (n *NewestStore) FlowBySlug(ctx context.Context, slug string) (*Flow, error) {
 	ask := func() (*Flow, error) { return n.Store.FlowBySlug(ctx, slug) }
 	return remembered(n, n.flows, slug, ask, func(f *Flow) int {
@@ -99,6 +101,7 @@ func (n *NewestStore) due(at time.Time, again *bool, now time.Time) bool {
 	return true
 }
 
+// CreateVersion stores a version, and forgets the one that was the newest before.
 func (n *NewestStore) CreateVersion(ctx context.Context, v Version) error {
 	n.forget(v.FlowID)
 	err := n.Store.CreateVersion(ctx, v)
@@ -107,6 +110,7 @@ func (n *NewestStore) CreateVersion(ctx context.Context, v Version) error {
 	return err
 }
 
+// DeleteFlow deletes a flow from the store, and forgets it.
 func (n *NewestStore) DeleteFlow(ctx context.Context, id string, limit int) (int, error) {
 	n.Forget(id)
 	tasks, err := n.Store.DeleteFlow(ctx, id, limit)
@@ -115,6 +119,7 @@ func (n *NewestStore) DeleteFlow(ctx context.Context, id string, limit int) (int
 	return tasks, err
 }
 
+// PutSchedule stores a schedule, and reports the change of its flow.
 func (n *NewestStore) PutSchedule(ctx context.Context, s Schedule) error {
 	err := n.Store.PutSchedule(ctx, s)
 	n.changed(ctx, s.FlowID)

@@ -49,7 +49,7 @@ type Publication struct {
 	After *int
 }
 
-// ErrOvertaken: somebody else has published since.
+// ErrOvertaken reports that another version has been published since.
 var ErrOvertaken = errors.New("persistence: another version has been published")
 
 // Prepared is a definition that can be kept.

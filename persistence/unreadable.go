@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// ErrUnreadable: what the store has of a task means nothing to this version of Troupe: its journal, or the version
-// of the flow that it runs.
+// ErrUnreadable reports that this release of Troupe cannot read the journal of a task, or the version of the flow that
+// it runs.
 var ErrUnreadable = errors.New("the task cannot be read")
 
 // Readable says whether a state is all there; else it is what the task's row tells.

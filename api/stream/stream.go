@@ -60,9 +60,9 @@ func (b *Batch) Send() error {
 }
 
 var (
-	// ErrGone: nobody listens any more.
+	// ErrGone reports that the reader of the stream is gone.
 	ErrGone = errors.New("nobody listens any more")
-	// ErrBrokenOff: a stream has ended although there may be more to come. It is to be taken up again.
+	// ErrBrokenOff reports that a stream ended although more may come. The reader connects again.
 	ErrBrokenOff = errors.New("the stream broke off")
 )
 

@@ -53,6 +53,7 @@ type Handler struct {
 	Script   *flow.Script `json:"script,omitempty"`    // program of a local_script
 }
 
+// Given reports whether the definition names a handler.
 func (h Handler) Given() bool {
 	return h.Service != "" || h.Func != "" || h.Script != nil || h.Route != ""
 }

@@ -67,8 +67,10 @@ func (p *Place) Character(n int) *Place {
 // At is the place of a key of the definition itself.
 func At(key string) *Place { return (*Place)(nil).Key(key) }
 
+// Key returns the place of a key below this one.
 func (p *Place) Key(k string) *Place { return p.below(k) }
 
+// Index returns the place of an element below this one, counted from 0.
 func (p *Place) Index(i int) *Place { return p.below("[" + strconv.Itoa(i) + "]") }
 
 // Inside goes on with a path such as and[1].eq.

@@ -7,9 +7,10 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// ID names a trace, SpanID a span in it.
 type (
-	ID     [16]byte
+	// ID names a trace.
+	ID [16]byte
+	// SpanID names a span of a trace.
 	SpanID [8]byte
 )
 

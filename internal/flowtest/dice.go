@@ -2,17 +2,21 @@ package flowtest
 
 import "pgregory.net/rapid"
 
-// Dice decide. Those of rapid shrink a failure, those of bytes let a fuzzer see what it does.
+// Dice choose at random. Rapid shrinks what failed; with Bytes a fuzzer steers the choices.
 type Dice interface {
 	Pick(what string, n int) int // 0..n-1
 }
 
+// Rapid chooses by a test of rapid.
 type Rapid struct{ *rapid.T }
 
+// Pick returns a number from 0 to n-1.
 func (r Rapid) Pick(what string, n int) int { return rapid.IntRange(0, n-1).Draw(r.T, what) }
 
+// Bytes chooses by the bytes that are left, and 0 after the last one.
 type Bytes struct{ Left []byte }
 
+// Pick returns a number from 0 to n-1.
 func (b *Bytes) Pick(_ string, n int) int {
 	if len(b.Left) == 0 {
 		return 0
@@ -22,8 +26,11 @@ func (b *Bytes) Pick(_ string, n int) int {
 	return int(first) % n
 }
 
+// Chance returns true in so many percent of its calls.
 func Chance(d Dice, percent int) bool { return d.Pick("chance", 100) < percent }
 
+// OneOf returns one of some values.
 func OneOf[T any](d Dice, what string, from ...T) T { return from[d.Pick(what, len(from))] }
 
+// Between returns a number from low to high, both included.
 func Between(d Dice, what string, low, high int) int { return low + d.Pick(what, high-low+1) }

@@ -15,9 +15,10 @@ func Listen(most int, whole bool) *Listener {
 	return &Listener{newHearing(cmp.Or(most, defaultMaxOutput), whole)}
 }
 
-// Stdout and Stderr are where to write what it prints.
+// Stdout returns the writer for the standard output of the program.
 func (l *Listener) Stdout() io.Writer { return l.heard.stdout() }
 
+// Stderr returns the writer for the standard error of the program.
 func (l *Listener) Stderr() io.Writer { return l.heard.stderr() }
 
 // Marked says whether it has marked something as its output.

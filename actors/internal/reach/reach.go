@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// ErrNotAllowed: the address is in no network that may be called.
+// ErrNotAllowed reports that an address is in no network that may be called.
 var ErrNotAllowed = errors.New("not allowed")
 
 // Networks are those that may be called. Link-local addresses, where machines of clouds tell their secrets, are in none of them.

@@ -23,7 +23,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/payload"
 )
 
-// ErrGone: the reader takes no more of the answer. It also says why.
+// ErrGone reports that the reader takes no more of the answer. The error around it holds the reason.
 var ErrGone = errors.New("the reader of an answer is gone")
 
 // JSON writes a value, and a text behind it. Any error but ErrGone is that of a value which has no JSON, or that of what a value of a user refers to.
