@@ -366,13 +366,13 @@ func TestEveryRuleOfDagModeSaysWhatWhereAndWhatToDo(t *testing.T) {
 			`8:27: nodes.t.delay: a number has no unit here: write for example 30s or 250ms`,
 			`9:39: nodes.w.signal.key: says the same as params.signal_key: give one of them`,
 		}},
-		{"profile: pgflow\nsteps: {}\nnodes: {a: {maxAttempts: 2, baseDelay: 1, ifNot: {}, whenExhausted: skip, dependsOn: []}}", []string{
+		{"profile: ork\nsteps: {}\nnodes: {a: {service: s, maxAttempts: 2, baseDelay: 1, ifNot: {}, whenExhausted: skip, dependsOn: []}}", []string{
 			`2:1: warning: steps: unknown field, ignored: did you mean nodes?`,
-			`3:13: warning: nodes.a.maxAttempts: unknown field, ignored: did you mean max_attempts, or retry: {max_attempts: …}?`,
-			`3:29: warning: nodes.a.baseDelay: unknown field, ignored: did you mean retry: {delay: …}?`,
-			`3:43: warning: nodes.a.ifNot: unknown field, ignored: did you mean when: {if_not: …}?`,
-			`3:54: warning: nodes.a.whenExhausted: unknown field, ignored: did you mean on_exhausted?`,
-			`3:75: warning: nodes.a.dependsOn: unknown field, ignored: did you mean depends_on?`,
+			`3:25: warning: nodes.a.maxAttempts: unknown field, ignored: did you mean retry: {max_attempts: …}?`,
+			`3:41: warning: nodes.a.baseDelay: unknown field, ignored: did you mean retry: {delay: …}?`,
+			`3:55: warning: nodes.a.ifNot: unknown field, ignored: did you mean when: {if_not: …}?`,
+			`3:66: warning: nodes.a.whenExhausted: unknown field, ignored: did you mean on_exhausted?`,
+			`3:87: warning: nodes.a.dependsOn: unknown field, ignored: did you mean depends_on?`,
 		}},
 		{"mode: dag\nnodes:\n  a: {service: s, each: {items: $run}, inputs: {x: {const: 1}}}\n  b: {service: s, each: {items: $run}, prep: {input_key: $run.x}}\n" +
 			"  c: {service: s, each: {items: $run}, inputs: {x: {ref: $item.id}}}\n  d: {service: s, each: {count: 2}, inputs: {x: {const: 1}}}", []string{

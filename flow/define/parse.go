@@ -10,12 +10,12 @@ import (
 // The error is of the type Problems and tells all of them. What is wrong with the syntax is mended as it was probably meant, for
 // the sake of what is wrong beside it. The definition is nil if that leads nowhere; else it is what could be understood of it, and compiling it tells the problems of
 // the text together with its own, and what warnings there are.
-func Parse(text []byte) (*Definition, error) {
-	return parse(text, reading(text), MaxNodes)
-}
+func Parse(text []byte) (*Definition, error) { return Reading{}.Parse(text) }
 
 // ParsePublished is Parse for a text that was published, which may have any number of nodes.
-func ParsePublished(text []byte) (*Definition, error) { return parse(text, reading(text), math.MaxInt) }
+func ParsePublished(text []byte) (*Definition, error) {
+	return Reading{}.parse(text, reading(text), math.MaxInt)
+}
 
 // reading says how to read a text.
 func reading(text []byte) func([]byte, *Reporter) value {
@@ -26,19 +26,34 @@ func reading(text []byte) func([]byte, *Reporter) value {
 }
 
 // ParseJSON is Parse for a text that is known to be JSON.
-func ParseJSON(text []byte) (*Definition, error) { return parse(text, mendJSON, MaxNodes) }
+func ParseJSON(text []byte) (*Definition, error) { return Reading{}.parse(text, mendJSON, MaxNodes) }
 
 // ParseYAML is Parse for a text that is known to be YAML.
-func ParseYAML(text []byte) (*Definition, error) { return parse(text, readYAML, MaxNodes) }
+func ParseYAML(text []byte) (*Definition, error) { return Reading{}.parse(text, readYAML, MaxNodes) }
 
-func parse(text []byte, read func([]byte, *Reporter) value, nodes int) (*Definition, error) {
+// Reading says how definitions are read that come by a certain route.
+type Reading struct {
+	Pgflow bool // a dag that names no profile has pgflow's
+	Known  bool // a field that is not known is an error
+}
+
+// Parse is the function Parse.
+func (o Reading) Parse(text []byte) (*Definition, error) {
+	return o.parse(text, reading(text), MaxNodes)
+}
+
+func (o Reading) parse(text []byte, read func([]byte, *Reporter) value, nodes int) (*Definition, error) {
 	r := &Reporter{}
-	r.root = read(plain(text), r)
-	if r.root == nil {
+	written := read(plain(text), r)
+	if written == nil {
 		return nil, r.All().Err()
 	}
-	d := decodeDefinition(r, nodes)
-	if v, ok := r.root.(*jsonValue); ok {
+	r.root = r.respellPgflow(written, o.Pgflow, nil)
+	d := decodeDefinition(r, nodes, o.Known)
+	if d != nil && d.Profile == "" && namesPgflow(written, o.Pgflow) {
+		d.Profile = ProfilePgflow
+	}
+	if v, ok := written.(*jsonValue); ok {
 		v.in.keep = false
 	}
 	return d, r.All().Err()

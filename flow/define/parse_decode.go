@@ -16,19 +16,20 @@ import (
 
 // decodeDefinition makes a definition of a text. It differs from encoding/json in that it goes
 // on after a problem, knows where each one is, and does not care which kind of text it reads.
-func decodeDefinition(r *Reporter, nodes int) *Definition {
+func decodeDefinition(r *Reporter, nodes int, known bool) *Definition {
 	if kind := r.root.kind(); kind != expr.KindObject {
 		r.add(SeverityError, nil, r.root.position(), "a definition must be an object, is %s", kind)
 		return nil
 	}
 	d := &Definition{source: r}
-	decoder{r, &nodes}.decode(r.root, reflect.ValueOf(d).Elem(), nil)
+	decoder{r, &nodes, known}.decode(r.root, reflect.ValueOf(d).Elem(), nil)
 	return d
 }
 
 type decoder struct {
 	*Reporter
-	left *int // how many nodes there may still be
+	left  *int // how many nodes there may still be
+	known bool // a field that is not known is an error
 }
 
 // MaxNodes is how many nodes a flow may have, those inside of it included: each takes about 2 KB of memory while the
@@ -216,14 +217,22 @@ func (d decoder) below(v value, at *Place) {
 	}
 }
 
-// unknown warns of a key that is no field. Keys that people use for notes of their own are left alone.
+// unknown warns of a key that is no field, or refuses it. Keys that people use for notes of their own are left alone.
 func (d decoder) unknown(m member, names fields, at *Place) {
 	if m.key == "" || strings.ContainsRune(".$_", rune(m.key[0])) || strings.HasPrefix(m.key, "x-") {
 		return
 	}
-	hint := ""
-	if d.count[SeverityWarning] < maxProblems {
-		hint = question(cmp.Or(names.foreign(m.key), flow.Nearest(m.key, slices.Collect(maps.Keys(names)))))
+	hint, near := "", ""
+	if d.count[SeverityWarning] < maxProblems && d.count[SeverityError] < maxProblems {
+		near = cmp.Or(names.foreign(m.key), flow.Nearest(m.key, slices.Collect(maps.Keys(names))))
+		hint = question(near)
+	}
+	if near == "" && at == nil && m.value.kind() == expr.KindObject {
+		hint = ": a node stands below nodes"
+	}
+	if d.known {
+		d.add(SeverityError, at.Key(m.key), m.at, "unknown field%s", hint)
+		return
 	}
 	d.add(SeverityWarning, at.Key(m.key), m.at, "unknown field, ignored%s", hint)
 }
@@ -292,19 +301,26 @@ func (f fields) find(key string) (string, bool) {
 }
 
 // abroad are fields of other dialects and what to write here, for nodes and for the whole.
-var abroad = map[string]string{
-	"tasks": "nodes", "steps": "nodes",
-	"maxattempts": "max_attempts, or retry: {max_attempts: …}", "retries": "max_retries, or retry: {max_attempts: …}",
-	"basedelay": "retry: {delay: …}", "retrydelay": "retry: {delay: …}",
-	"if": "when: {if: …}", "ifnot": "when: {if_not: …}", "whenexhausted": "on_exhausted", "onfailure": "run_on",
-	"foreach": "each: {items: …}", "handler": "service",
+var abroad = map[string][]string{
+	"tasks": {"nodes"}, "steps": {"nodes"},
+	"maxattempts": {"retry: {max_attempts: …}", "defaults: {retry: {max_attempts: …}}"}, "retries": {"max_retries, or retry: {max_attempts: …}"},
+	"basedelay": {"retry: {delay: …}", "defaults: {retry: {delay: …}}"}, "retrydelay": {"retry: {delay: …}"},
+	"if": {"when: {if: …}"}, "ifnot": {"when: {if_not: …}"}, "whenexhausted": {"on_exhausted"}, "onfailure": {"run_on"},
+	"requiredinputpattern": {"when: {if: …}"}, "forbiddeninputpattern": {"when: {if_not: …}"},
+	"dependencies": {"depends_on"}, "deps": {"depends_on"}, "array": {"depends_on, with kind: map"}, "runner": {"labels"},
+	"foreach": {"each: {items: …}"}, "handler": {"service"},
 }
 
 // foreign is what a field of another dialect is called here, or "".
 func (f fields) foreign(key string) string {
-	here := abroad[strings.ReplaceAll(strings.ToLower(key), "_", "")]
-	if first, _, _ := strings.Cut(strings.ReplaceAll(here, ",", ":"), ":"); f[first] == nil {
-		return ""
+	for _, here := range abroad[bareName(key)] {
+		first := here
+		if end := strings.IndexAny(here, ",:"); end >= 0 {
+			first = here[:end]
+		}
+		if f[first] != nil {
+			return here
+		}
 	}
-	return here
+	return ""
 }

@@ -115,6 +115,25 @@ type Reporter struct {
 	problems Problems
 	paths    map[string]bool // with an error, and characters of texts
 	count    map[Severity]int
+	written  map[string]string // paths as they are in the text, by those of fields that have other names there
+}
+
+// rename has problems at a place told with its path in the text.
+func (r *Reporter) rename(at, written *Place) {
+	if r.written == nil {
+		r.written = map[string]string{}
+	}
+	r.written[at.String()] = written.String()
+}
+
+// asWritten returns the path of a place as it is in the text.
+func (r *Reporter) asWritten(path string) string {
+	for end := len(path); end > 0; end = strings.LastIndexAny(path[:end], ".[") {
+		if written, ok := r.written[path[:end]]; ok {
+			return written + path[end:]
+		}
+	}
+	return path
 }
 
 // add reports a problem at a place. What is told after an error at the same place follows from it.
@@ -195,6 +214,11 @@ func (r *Reporter) Position(at *Place) (line, column int) {
 // All are the problems collected, in order; of too many the number of those left out is told.
 func (r *Reporter) All() Problems {
 	all := slices.Clone(r.problems)
+	if r.written != nil {
+		for i := range all {
+			all[i].Path = r.asWritten(all[i].Path)
+		}
+	}
 	all.sort()
 	for _, severity := range []Severity{SeverityError, SeverityWarning, SeverityNote} {
 		if more := r.count[severity] - maxProblems; more > 0 {
@@ -210,5 +234,5 @@ func (d *Definition) Reporter() *Reporter {
 	if r == nil {
 		return &Reporter{}
 	}
-	return &Reporter{r.root, slices.Clone(r.problems), maps.Clone(r.paths), maps.Clone(r.count)}
+	return &Reporter{r.root, slices.Clone(r.problems), maps.Clone(r.paths), maps.Clone(r.count), r.written}
 }

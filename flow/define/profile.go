@@ -4,15 +4,18 @@ import (
 	"bytes"
 	"slices"
 
+	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Profiles that a definition of graph mode may name. They decide what the definition means where it says nothing itself.
+// Profiles that a definition may name. They decide what the definition means where it says nothing itself.
 const (
 	// ProfileTroupe is the safe default: what an author wrote wins, and what is wrong fails.
 	ProfileTroupe = "troupe"
 	// ProfilePocketflow keeps the behaviour that clients of PocketFlow's routes rely on.
 	ProfilePocketflow = "pocketflow"
+	// ProfilePgflow has the names and the defaults of pgflow. It is for dags.
+	ProfilePgflow = string(flow.ProfilePgflow)
 )
 
 const profileField = "profile"
@@ -31,7 +34,11 @@ func WriteProfile(d *Definition, text []byte, profile string) []byte {
 	if start == 0 {
 		return text
 	}
-	return slices.Concat(text[:start], profilePrefix(profile), text[start:])
+	prefix := profilePrefix(profile)
+	if rest := bytes.TrimLeft(text[start:], " \t\r\n"); bytes.HasPrefix(rest, []byte{'}'}) {
+		prefix = bytes.TrimSuffix(prefix, []byte(", "))
+	}
+	return slices.Concat(text[:start], prefix, text[start:])
 }
 
 // CutProfile returns a text without the profile that WriteProfile has put in front of it.

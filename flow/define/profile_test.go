@@ -34,6 +34,10 @@ func TestProfileIsWrittenIntoTheTextOfADefinitionThatNamesNone(t *testing.T) {
 	}
 }
 
+func TestProfileOfAnEmptyDefinitionIsJSON(t *testing.T) {
+	require.JSONEq(t, `{"profile":"pgflow"}`, string(define.WriteProfile(&define.Definition{}, []byte("{ }"), define.ProfilePgflow)))
+}
+
 func TestCutProfileLeavesOtherTextsAsTheyAre(t *testing.T) {
 	for _, text := range []string{``, `{}`, `null`, `{"profile":"troupe", "start":"a"}`, `{"start":"profile"}`} {
 		require.Equal(t, text, string(define.CutProfile([]byte(text), define.ProfilePocketflow)))

@@ -12,6 +12,6 @@ func Read(text []byte) (json.RawMessage, *Reporter) {
 		return nil, r
 	}
 	left := MaxNodes
-	decoder{r, &left}.inside(r.root, nil)
+	decoder{r, &left, false}.inside(r.root, nil)
 	return appendJSON(nil, r.root), r
 }

@@ -1,0 +1,202 @@
+package define
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// pgflowWord is where a definition of ours has what pgflow calls otherwise.
+type pgflowWord struct {
+	path []string // from the flow or node, such as retry, max_attempts
+	list bool     // the field holds a list of such values
+}
+
+// pgflowFlowWords are pgflow's names of the fields of a flow, in small letters without underscores. A flow's timeout there is
+// that of its steps.
+var pgflowFlowWords = map[string]pgflowWord{
+	"slug":        {path: []string{"name"}},
+	"maxattempts": {path: []string{"defaults", "retry", "max_attempts"}},
+	"basedelay":   {path: []string{"defaults", "retry", "delay"}},
+	"timeout":     {path: []string{"defaults", "timeout"}},
+}
+
+// pgflowStepWords are pgflow's names of the fields of a step, likewise.
+var pgflowStepWords = map[string]pgflowWord{
+	"dependson":     {path: []string{"depends_on"}},
+	"maxattempts":   {path: []string{"retry", "max_attempts"}},
+	"basedelay":     {path: []string{"retry", "delay"}},
+	"startdelay":    {path: []string{"start_delay"}},
+	"if":            {path: []string{"when", "if"}},
+	"ifnot":         {path: []string{"when", "if_not"}},
+	"whenunmet":     {path: []string{"whenUnmet"}},
+	"whenexhausted": {path: []string{"on_exhausted"}},
+	"steptype":      {path: []string{"kind"}},
+	"runner":        {path: []string{"labels"}, list: true},
+}
+
+// bareName returns a name in small letters, without underscores.
+func bareName(name string) string { return strings.ReplaceAll(strings.ToLower(name), "_", "") }
+
+// respellPgflow returns a definition whose parts of the profile pgflow have our names for fields that pgflow names otherwise.
+// Every part keeps its position in the text. Inherited says that the profile applies where none is named.
+func (r *Reporter) respellPgflow(v value, inherited bool, at *Place) value {
+	if v.kind() != expr.KindObject || at != nil && at.depth > maxNesting {
+		return v
+	}
+	pgflow := namesPgflow(v, inherited)
+	o, changed := &objectValue{at: v.position(), whole: true}, pgflow
+	for _, m := range v.members() {
+		if strings.EqualFold(m.key, "nodes") {
+			nodes := r.respellNodes(m.value, pgflow, at.Key("nodes"))
+			changed = changed || nodes != m.value
+			m.value = nodes
+		}
+		o.add(r, m, pgflowFlowWords, pgflow, at)
+	}
+	if !changed {
+		return v
+	}
+	return o
+}
+
+// namesPgflow reports whether a definition has the profile pgflow. Only a dag inherits it.
+func namesPgflow(v value, inherited bool) bool {
+	if m := memberOf(v.members(), profileField); m != nil && m.value.kind() != expr.KindNull {
+		if profile, _ := expr.String(m.value.raw()); profile != "" {
+			return profile == ProfilePgflow
+		}
+	}
+	if !inherited {
+		return false
+	}
+	if memberOf(v.members(), "start") != nil || memberOf(v.members(), "edges") != nil {
+		return false
+	}
+	m := memberOf(v.members(), "mode")
+	if m == nil || m.value.kind() == expr.KindNull {
+		return true
+	}
+	mode, _ := expr.String(m.value.raw())
+	return mode == string(flow.ModeDag)
+}
+
+// respellNodes respells the nodes of a definition, and the flows inside of them.
+func (r *Reporter) respellNodes(v value, pgflow bool, at *Place) value {
+	if v.kind() != expr.KindObject {
+		return v
+	}
+	nodes, changed := &objectValue{at: v.position(), whole: true}, false
+	for _, m := range v.members() {
+		node := r.respellNode(m.value, pgflow, at.Key(m.key))
+		changed = changed || node != m.value
+		nodes.fields = append(nodes.fields, member{m.key, m.at, node})
+	}
+	if !changed {
+		return v
+	}
+	return nodes
+}
+
+func (r *Reporter) respellNode(v value, pgflow bool, at *Place) value {
+	if v.kind() != expr.KindObject {
+		return v
+	}
+	o, changed := &objectValue{at: v.position(), whole: true}, pgflow
+	for _, m := range v.members() {
+		if strings.EqualFold(m.key, "flow") {
+			inner := r.respellPgflow(m.value, pgflow, at.Key("flow"))
+			changed = changed || inner != m.value
+			m.value = inner
+		}
+		o.add(r, m, pgflowStepWords, pgflow, at)
+	}
+	if !changed {
+		return v
+	}
+	return o
+}
+
+// objectValue is an object that stands in the place of another one, or of some of its members.
+type objectValue struct {
+	at     position
+	fields []member
+	whole  bool                    // it has the members of an object that was written
+	made   map[string]*objectValue // by the names of the members that words with a path have gone into
+}
+
+func (o *objectValue) kind() expr.Kind      { return expr.KindObject }
+func (o *objectValue) raw() json.RawMessage { return appendJSON(nil, o) }
+func (o *objectValue) members() []member    { return o.fields }
+func (o *objectValue) elements() []value    { return nil }
+func (o *objectValue) position() position   { return o.at }
+func (o *objectValue) spot(int) position    { return o.at }
+
+// add adds a member, under our name if the words have one for it.
+func (o *objectValue) add(r *Reporter, m member, words map[string]pgflowWord, respell bool, at *Place) {
+	word, known := words[bareName(m.key)]
+	switch {
+	case !respell || !known:
+		o.put(m)
+		return
+	case m.value.kind() == expr.KindNull:
+		return
+	case word.list && m.value.kind() != expr.KindArray:
+		m.value = &listValue{m.value}
+	}
+	ours, last := at, len(word.path)-1
+	for _, name := range word.path {
+		ours = ours.Key(name)
+	}
+	r.rename(ours, at.Key(m.key))
+	for _, name := range word.path[:last] {
+		o = o.within(name, m.at)
+	}
+	m.key = word.path[last]
+	o.put(m)
+}
+
+// put adds a member. Its own members go into the object that words with a path have made, if there is one.
+func (o *objectValue) put(m member) {
+	if made := o.made[m.key]; made != nil && !made.whole && m.value.kind() == expr.KindObject {
+		for _, inner := range m.value.members() {
+			made.put(inner)
+		}
+		made.whole = true
+		return
+	}
+	o.fields = append(o.fields, m)
+}
+
+// within returns the object that a member holds, so that members can be added to it.
+func (o *objectValue) within(key string, at position) *objectValue {
+	if made := o.made[key]; made != nil {
+		return made
+	}
+	made := &objectValue{at: at}
+	if found := memberOf(o.fields, key); found != nil && found.value.kind() == expr.KindObject {
+		made.at, made.whole = found.value.position(), true
+		made.fields = slices.Clone(found.value.members())
+		found.value = made
+	} else {
+		o.fields = append(o.fields, member{key, at, made})
+	}
+	if o.made == nil {
+		o.made = map[string]*objectValue{}
+	}
+	o.made[key] = made
+	return made
+}
+
+// listValue is a list of one value that was written without brackets.
+type listValue struct{ one value }
+
+func (l *listValue) kind() expr.Kind      { return expr.KindArray }
+func (l *listValue) raw() json.RawMessage { return appendJSON(nil, l) }
+func (l *listValue) members() []member    { return nil }
+func (l *listValue) elements() []value    { return []value{l.one} }
+func (l *listValue) position() position   { return l.one.position() }
+func (l *listValue) spot(n int) position  { return l.one.spot(n) }
