@@ -34,9 +34,16 @@ type Published struct {
 
 // Publish makes a definition (JSON or YAML) the newest version of the flow with this slug. The same
 // definition again changes nothing. All problems of a definition are reported at once, as Problems.
+// Warnings are logged; Apply returns them, and Strict makes errors of them.
 func (e *Engine) Publish(ctx context.Context, slug string, definition []byte, options ...PublishOption) error {
-	_, err := e.Apply(ctx, slug, definition, options...)
-	return err
+	published, err := e.Apply(ctx, slug, definition, options...)
+	if err != nil {
+		return err
+	}
+	for _, w := range published.Warnings {
+		e.cfg.Logger.Warn("a definition has a warning", "flow", slug, "version", published.Number, "warning", w.String())
+	}
+	return nil
 }
 
 // PublishOption says how a definition is to be published.
@@ -54,24 +61,21 @@ func (e *Engine) Apply(ctx context.Context, slug string, definition []byte, opti
 	for _, set := range options {
 		set(&p)
 	}
-	v, created, err := persistence.Publish(ctx, e.store, p)
+	published, err := persistence.Publish(ctx, e.store, p)
 	if err != nil {
 		return nil, told(err)
 	}
-	_, warnings, err := persistence.Prepare(ctx, e.store, p)
-	if err != nil {
-		return nil, err
-	}
-	return &Published{Version: v.ID, Number: v.Number, Created: created, Warnings: warnings}, nil
+	v := published.Version
+	return &Published{Version: v.ID, Number: v.Number, Created: published.Created, Warnings: published.Warnings}, nil
 }
 
-// PublishFlow publishes a flow that was built in Go, under its name.
-func (e *Engine) PublishFlow(ctx context.Context, b *define.Builder) error {
+// PublishFlow publishes a flow that was built in Go, under its name, as Publish does.
+func (e *Engine) PublishFlow(ctx context.Context, b *define.Builder, options ...PublishOption) error {
 	definition, err := b.JSON()
 	if err != nil {
 		return &refusal{err.Error(), []error{err, ErrInvalid}}
 	}
-	return e.Publish(ctx, v1.SlugFor(definition), definition)
+	return e.Publish(ctx, v1.SlugFor(definition), definition, options...)
 }
 
 // Validate tells all problems of a definition, warnings among them; its Err is nil where it can be published. Nothing is kept.

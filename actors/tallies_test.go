@@ -148,9 +148,9 @@ func TestDefinitionsThatAreTriedHaveNoSeriesOfTheirOwn(t *testing.T) {
 		require.NotContains(t, name, "try-")
 	}
 
-	v, _, err := persistence.Publish(t.Context(), th.store, persistence.Publication{Slug: "other", Definition: []byte(`{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"f","prep":{"input_key":"$params.n"}}}}`)})
+	published, err := persistence.Publish(t.Context(), th.store, persistence.Publication{Slug: "other", Definition: []byte(`{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"f","prep":{"input_key":"$params.n"}}}}`)})
 	require.NoError(t, err)
-	require.Equal(t, "completed", th.run(t, v.ID, `{"n":1}`).Status)
+	require.Equal(t, "completed", th.run(t, published.Version.ID, `{"n":1}`).Status)
 	require.Equal(t, 1., th.scrape(t)["troupe_node_attempts_total other a ok"], "a flow that happens to have that name")
 }
 

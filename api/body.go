@@ -73,6 +73,16 @@ func (b *Body) Has(name string) bool {
 	return ok && !bytes.Equal(v, []byte("null"))
 }
 
+// Unknown returns the first field in alphabetical order that is not among those named, "" = there is none.
+func (b *Body) Unknown(known ...string) string {
+	for _, name := range slices.Sorted(maps.Keys(b.fields)) {
+		if !slices.ContainsFunc(known, func(k string) bool { return fieldName(k) == name }) {
+			return name
+		}
+	}
+	return ""
+}
+
 // Raw is a field as it was sent.
 func (b *Body) Raw(name string) json.RawMessage { return b.fields[fieldName(name)] }
 

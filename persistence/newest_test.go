@@ -101,12 +101,12 @@ func (d *deleter) CreateVersion(ctx context.Context, v persistence.Version) erro
 func TestWhatIsPublishedWhileItsFlowIsDeletedIsPublished(t *testing.T) {
 	store := persistence.Newest(&deleter{Store: model.New(model.Options{})}, time.Now)
 	p := persistence.Publication{Slug: "f", Definition: []byte("start: a\nnodes: {a: {service: s}}\n")}
-	v, created, err := persistence.Publish(t.Context(), store, p)
+	published, err := persistence.Publish(t.Context(), store, p)
 	require.NoError(t, err)
-	require.True(t, created)
+	require.True(t, published.Created)
 	f, err := store.FlowBySlug(t.Context(), "f")
 	require.NoError(t, err)
-	require.Equal(t, f.ID, v.FlowID)
+	require.Equal(t, f.ID, published.Version.FlowID)
 }
 
 // questioned counts the questions that reach a store.

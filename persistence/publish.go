@@ -57,6 +57,7 @@ type Prepared struct {
 	Definition *define.Definition
 	Plan       *flow.Plan
 	Text       []byte // JSON: as it was given, but for the flows that are put in where their names were, and for what it left unsaid
+	Warnings   define.Problems
 }
 
 // Prepare compiles a definition as it will be kept: with the newest versions of the flows that it embeds by
@@ -107,7 +108,7 @@ func prepare(ctx context.Context, store Flows, p Publication) (prepared *Prepare
 	if p.Strict {
 		problems = problems.Strict()
 	}
-	return &Prepared{d, plan, text}, unreadable, problems, nil
+	return &Prepared{d, plan, text, problems}, unreadable, problems, nil
 }
 
 // hashOf is the same for texts that differ in white space alone, as a definition does that a client has read and sends back.
@@ -136,37 +137,62 @@ func newestOf(ctx context.Context, store Flows, slug string) ([]byte, error) {
 	return v.Definition, nil
 }
 
+// Published is what a publication has come to.
+type Published struct {
+	Version  *Version
+	Created  bool            // false: the newest version was the same already
+	Warnings define.Problems // and notes
+}
+
 // Publish compiles a definition and makes it the newest version of the flow with its slug, which is
-// created when there is none. The same definition again is the same version: created is false. A
-// definition that does not compile is refused with all its problems (flow.Problems). Its schedule, which has the slug as its name, is set; one that
+// created when there is none. The same definition again is the same version. A definition that does not compile is refused with
+// all its problems, as define.Problems. Its schedule, which has the slug as its name, is set; one that
 // an earlier version has made and this one does not have is deleted.
-func Publish(ctx context.Context, store Library, p Publication) (v *Version, created bool, err error) {
-	if p.CheckSlug == nil {
-		p.CheckSlug = CheckSlug
-	}
-	if err := p.CheckSlug(p.Slug); err != nil {
-		return nil, false, err
+func Publish(ctx context.Context, store Library, p Publication) (*Published, error) {
+	if err := p.checkSlug(); err != nil {
+		return nil, err
 	}
 	ready, problems, err := Prepare(ctx, store, p)
 	switch {
 	case err != nil:
-		return nil, false, err
+		return nil, err
 	case ready == nil:
-		return nil, false, problems
+		return nil, problems
+	}
+	return PublishPrepared(ctx, store, p, ready)
+}
+
+// checkSlug refuses what cannot be a slug where the flow is published.
+func (p *Publication) checkSlug() error {
+	if p.CheckSlug != nil {
+		return p.CheckSlug(p.Slug)
+	}
+	return CheckSlug(p.Slug)
+}
+
+// PublishPrepared publishes what Prepare has made of a publication.
+func PublishPrepared(ctx context.Context, store Library, p Publication, ready *Prepared) (*Published, error) {
+	if err := p.checkSlug(); err != nil {
+		return nil, err
 	}
 	if err := p.mayBeScheduled(ctx, store, ready.Definition); err != nil {
-		return nil, false, err
+		return nil, err
 	}
+	published := &Published{Warnings: ready.Warnings}
+	var err error
 	for range publishTries {
-		v, created, err = p.keep(ctx, store, ready)
+		published.Version, published.Created, err = p.keep(ctx, store, ready)
 		if err == nil {
-			err = p.schedule(ctx, store, v, ready.Definition)
+			err = p.schedule(ctx, store, published.Version, ready.Definition)
 		}
 		if !errors.Is(err, ErrNotFound) {
 			break
 		}
 	}
-	return v, created, err
+	if err != nil {
+		return nil, err
+	}
+	return published, nil
 }
 
 // publishTries is how often a publication is tried while others delete the flow.

@@ -17,7 +17,7 @@ func publishing(t *testing.T) (store persistence.Store, publish func(schedule st
 	now := int64(1_000_000)
 	return store, func(schedule string) error {
 		now += 1000
-		_, _, err := persistence.Publish(t.Context(), store, persistence.Publication{Slug: "report", Now: now, Definition: []byte("start: a\nnodes: {a: {func: f}}\n" + schedule)})
+		_, err := persistence.Publish(t.Context(), store, persistence.Publication{Slug: "report", Now: now, Definition: []byte("start: a\nnodes: {a: {func: f}}\n" + schedule)})
 		return err
 	}
 }

@@ -29,15 +29,15 @@ func TestTheSameDefinitionPublishedAtOnceIsOneVersion(t *testing.T) {
 		var all sync.WaitGroup
 		for range 20 {
 			all.Go(func() {
-				v, isNew, err := persistence.Publish(t.Context(), store, p)
+				published, err := persistence.Publish(t.Context(), store, p)
 				mu.Lock()
 				defer mu.Unlock()
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				ids[v.ID] = true
-				if isNew {
+				ids[published.Version.ID] = true
+				if published.Created {
 					created++
 				}
 			})
@@ -65,14 +65,14 @@ func TestOfThoseWhoPublishAfterTheSameVersionOneDoes(t *testing.T) {
 		for i := range 10 {
 			all.Go(func() {
 				definition := fmt.Sprintf("start: a\nnodes: {a: {service: s-%d-%d}}\n", after, i)
-				_, created, err := persistence.Publish(t.Context(), store, persistence.Publication{Slug: "orders", Definition: []byte(definition), After: &after})
+				done, err := persistence.Publish(t.Context(), store, persistence.Publication{Slug: "orders", Definition: []byte(definition), After: &after})
 				switch {
 				case errors.Is(err, persistence.ErrOvertaken):
 					overtaken.Add(1)
-				case err == nil && created:
+				case err == nil && done.Created:
 					published.Add(1)
 				default:
-					t.Error(created, err)
+					t.Error(done, err)
 				}
 			})
 		}
@@ -85,16 +85,16 @@ func TestADefinitionIsRefusedWithAllItsProblems(t *testing.T) {
 	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), sqlite.Options{})
 	require.NoError(t, err)
 	defer store.Close()
-	_, _, err = persistence.Publish(t.Context(), store, persistence.Publication{Slug: "orders", Definition: []byte("start: x\nnodes: {a: {kind: fancy}}\n")})
+	_, err = persistence.Publish(t.Context(), store, persistence.Publication{Slug: "orders", Definition: []byte("start: x\nnodes: {a: {kind: fancy}}\n")})
 	var problems define.Problems
 	require.ErrorAs(t, err, &problems)
 	require.GreaterOrEqual(t, len(problems), 2)
-	_, _, err = persistence.Publish(t.Context(), store, persistence.Publication{Slug: "orders", Definition: []byte("start: x\nnodes: {a: {service: s, max_retries: many}}\n")})
+	_, err = persistence.Publish(t.Context(), store, persistence.Publication{Slug: "orders", Definition: []byte("start: x\nnodes: {a: {service: s, max_retries: many}}\n")})
 	require.ErrorContains(t, err, "max_retries", "of the text")
 	require.ErrorContains(t, err, `unknown node "x"`, "and of what it says")
 	_, err = store.FlowBySlug(t.Context(), "orders")
 	require.ErrorIs(t, err, persistence.ErrNotFound, "nothing is half-applied")
-	_, _, err = persistence.Publish(t.Context(), store, persistence.Publication{Slug: "No Slug", Definition: []byte("{}")})
+	_, err = persistence.Publish(t.Context(), store, persistence.Publication{Slug: "No Slug", Definition: []byte("{}")})
 	require.Equal(t, flow.Invalid, flow.ErrorKindOf(err))
 }
 
@@ -103,9 +103,9 @@ func TestVersionNamesItsProfile(t *testing.T) {
 	require.NoError(t, err)
 	defer store.Close()
 	publish := func(definition, profile string) (string, bool) {
-		v, created, err := persistence.Publish(t.Context(), store, persistence.Publication{Slug: "orders", Definition: []byte(definition), Profile: profile})
+		published, err := persistence.Publish(t.Context(), store, persistence.Publication{Slug: "orders", Definition: []byte(definition), Profile: profile})
 		require.NoError(t, err)
-		return string(v.Definition), created
+		return string(published.Version.Definition), published.Created
 	}
 	kept, _ := publish("start: a\nnodes: {a: {service: s}}\n", "")
 	require.JSONEq(t, `{"profile":"troupe","start":"a","nodes":{"a":{"service":"s"}}}`, kept)
@@ -122,16 +122,17 @@ func TestADefinitionThatIsReadAndSentBackIsTheSameVersion(t *testing.T) {
 	require.NoError(t, err)
 	defer store.Close()
 	p := persistence.Publication{Slug: "orders", Definition: []byte("start: a\nnodes: {a: {service: s}}\n"), Now: 1}
-	v, created, err := persistence.Publish(t.Context(), store, p)
+	published, err := persistence.Publish(t.Context(), store, p)
 	require.NoError(t, err)
-	require.True(t, created)
+	require.True(t, published.Created)
+	v := published.Version
 	var compact, indented bytes.Buffer
 	require.NoError(t, json.Compact(&compact, v.Definition))
 	require.NoError(t, json.Indent(&indented, v.Definition, "", "  "))
 	for _, p.Definition = range [][]byte{v.Definition, compact.Bytes(), indented.Bytes()} {
-		again, created, err := persistence.Publish(t.Context(), store, p)
+		again, err := persistence.Publish(t.Context(), store, p)
 		require.NoError(t, err)
-		require.False(t, created)
-		require.Equal(t, v.ID, again.ID)
+		require.False(t, again.Created)
+		require.Equal(t, v.ID, again.Version.ID)
 	}
 }

@@ -62,6 +62,7 @@ var checks = []check{
 	{"46 the command-line client works", commandLine},
 	{"47 clients work without the prefix", withoutPrefix},
 	{"params that a flow does not declare are refused", declaredInputs},
+	{"a version is answered with its warnings", versionWarned},
 }
 
 func TestSQLite(t *testing.T)   { t.Parallel(); runChecks(t, sqliteStore, checks) }

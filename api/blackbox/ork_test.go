@@ -37,6 +37,7 @@ var orkChecks = []check{
 	{"16 a pending task is paused", orkPauseTask},
 	{"O36 a run keeps its version", orkVersions},
 	{"O37 what is wrong is refused", orkRefused},
+	{"O37 a workflow is answered with its warnings", orkWarned},
 	{"O38 a run survives a kill of the engine", orkKill},
 	{"O39 a task waits for work outside", orkDeferred},
 	{"O41 O47 the examples end as it is stated beside them", orkExamples},

@@ -64,6 +64,8 @@ var pgflowChecks = []check{
 	{"15 what a deleted flow had of a key others have at once", pgKeyOfADeletedFlow},
 	{"15 a flow is deleted with its runs while others use them", pgDeletedMeanwhile},
 	{"15 what is refused says what is wrong", pgRefusals},
+	{"15 a definition is answered with its warnings", pgWarned},
+	{"15 fields that pgflow names otherwise are taken", pgWords},
 	{"inputs that a flow does not declare are refused", pgDeclaredInputs},
 	{"web pages are told what a route takes", pgMethods},
 }

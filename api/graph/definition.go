@@ -13,8 +13,8 @@ import (
 // definitionOf takes YAML if there is some, else JSON, and refuses what no task could run, with
 // everything that is wrong. What is kept is JSON: as it was sent, or made from the YAML, and with the
 // profile of its clients. The slug is that of the flow it is a version of, "" if that has none.
-func (g *graph) definitionOf(ctx context.Context, b *api.Body, slug string) ([]byte, error) {
-	p := persistence.Publication{Slug: slug, Definition: []byte(b.Document("DefinitionJSON")), Limits: g.Limits, Secret: g.Secret, Parse: define.ParseJSON, Profile: define.ProfilePocketflow}
+func (g *graph) definitionOf(ctx context.Context, b *api.Body, slug string, strict bool) (*persistence.Prepared, error) {
+	p := persistence.Publication{Slug: slug, Strict: strict, Definition: []byte(b.Document("DefinitionJSON")), Limits: g.Limits, Secret: g.Secret, Parse: define.ParseJSON, Profile: define.ProfilePocketflow}
 	if y := b.Text("DefinitionYAML"); y != "" {
 		if _, err := define.YAMLToJSON([]byte(y)); err != nil {
 			return nil, badRequest("invalid yaml: " + err.Error())
@@ -32,7 +32,7 @@ func (g *graph) definitionOf(ctx context.Context, b *api.Body, slug string) ([]b
 	case ready == nil:
 		return nil, refusal(problems)
 	}
-	return ready.Text, nil
+	return ready, nil
 }
 
 // namesProfileOfDags reports whether a definition names a profile that only dags have.

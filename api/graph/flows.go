@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/troupe-engine/troupe/api"
+	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/define"
 	"github.com/troupe-engine/troupe/persistence"
@@ -26,6 +27,12 @@ type graphVersion struct {
 	Version    int    `json:"version"`
 	Definition string `json:"definition_json"`
 	Status     string `json:"status"`
+}
+
+// createdVersion answers a publication. Clients of the original read its id alone.
+type createdVersion struct {
+	ID       string                   `json:"id"`
+	Warnings []wire.DefinitionProblem `json:"warnings,omitempty"`
 }
 
 // seconds turns the store's milliseconds into the dialect's seconds.
@@ -73,12 +80,16 @@ func (g *graph) createVersion(w http.ResponseWriter, r *http.Request) error {
 	if unknown == nil {
 		slug = of.Slug
 	}
-	definition, err := g.definitionOf(r.Context(), b, slug)
+	strict, err := api.IsStrict(r, b.Raw("strict"))
+	if err != nil {
+		return err
+	}
+	ready, err := g.definitionOf(r.Context(), b, slug, strict)
 	if err != nil {
 		return err
 	}
 	v := persistence.Version{ID: "ver-" + uuid.NewString(), FlowID: b.Text("FlowID"), Number: b.Number("Version"),
-		Definition: definition, Status: b.Text("Status"), CreatedAt: g.Engine.Now().UnixMilli()}
+		Definition: ready.Text, Status: b.Text("Status"), CreatedAt: g.Engine.Now().UnixMilli()}
 	if v.Number < 0 || v.Number > persistence.MaxVersion {
 		return badRequest(fmt.Sprintf("version must be 1 to %d", persistence.MaxVersion))
 	}
@@ -93,7 +104,8 @@ func (g *graph) createVersion(w http.ResponseWriter, r *http.Request) error {
 	if err := g.Store.CreateVersion(r.Context(), v); err != nil {
 		return err
 	}
-	return writeID(w, v.ID)
+	api.WriteJSON(w, http.StatusOK, createdVersion{v.ID, api.DefinitionProblems(ready.Warnings)})
+	return nil
 }
 
 func (g *graph) listVersions(w http.ResponseWriter, r *http.Request) error {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	"github.com/troupe-engine/troupe/api"
-	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/define"
 	"github.com/troupe-engine/troupe/flow/expr"
@@ -28,8 +26,8 @@ const (
 )
 
 // register publishes a workflow under its name. The same one from another folder is the same version, as long as that one's folder
-// is there.
-func (d *dialect) register(ctx context.Context, p *publication, root string) (*registered, error) {
+// is there. Strict refuses a workflow that has warnings.
+func (d *dialect) register(ctx context.Context, p *publication, root string, strict bool) (*registered, error) {
 	w, problems := d.translate(ctx, p.text, root)
 	if err := problems.Err(); err != nil {
 		return nil, err
@@ -49,25 +47,27 @@ func (d *dialect) register(ctx context.Context, p *publication, root string) (*r
 		}
 	}
 	publish := persistence.Publication{Slug: w.Name, Definition: w.Definition, Now: d.Engine.Now().UnixMilli(), Limits: d.Limits, Secret: d.Secret, CheckSlug: ork.CheckName}
-	_, also, err := persistence.Prepare(ctx, d.Store, publish)
+	ready, also, err := persistence.Prepare(ctx, d.Store, publish)
 	if err != nil {
 		return nil, err
 	}
 	problems = append(problems, w.InItsWords(also)...)
-	v, isNew, err := persistence.Publish(ctx, d.Store, publish)
-	var refused define.Problems
-	switch {
-	case errors.As(err, &refused):
-		return nil, w.InItsWords(refused)
-	case err != nil:
+	if strict {
+		problems = problems.Strict()
+	}
+	if err := problems.Err(); err != nil {
 		return nil, err
-	case !isNew:
+	}
+	published, err := persistence.PublishPrepared(ctx, d.Store, publish, ready)
+	if err != nil {
+		return nil, err
+	}
+	if !published.Created {
 		answer.Outcome = unchanged
 	}
+	v := published.Version
 	answer.ID, answer.SnapshotID, answer.Version = trimID(v.FlowID), trimID(v.ID), v.Number
-	for _, p := range problems {
-		answer.Warnings = append(answer.Warnings, wire.DefinitionProblem{File: p.File, Path: p.Path, Line: p.Line, Column: p.Column, Severity: string(p.Severity), Msg: p.Msg})
-	}
+	answer.Warnings = api.DefinitionProblems(problems)
 	return answer, nil
 }
 

@@ -208,14 +208,16 @@ func (d *dialect) deleteWorkflow(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// publication is what somebody wants to register: {yaml, root, replace}, or the workflow itself.
+// publication is what somebody wants to register: {yaml, root, replace, strict}, or the workflow itself.
 type publication struct {
 	YAML    string `json:"yaml"`
 	Project string `json:"project"`
 	Region  string `json:"region"`
 	Root    string `json:"root"`
 	Replace *bool  `json:"replace"`
-	text    []byte
+	// Strict refuses a workflow that has warnings: true or false.
+	Strict json.RawMessage `json:"strict"`
+	text   []byte
 }
 
 func readPublication(r *http.Request) (*publication, error) {
@@ -236,7 +238,7 @@ func readPublication(r *http.Request) (*publication, error) {
 	}
 	p.text = []byte(p.YAML)
 	if fields["yaml"] == nil {
-		p.text = without(text, "root", "replace")
+		p.text = without(text, "root", "replace", "strict")
 	}
 	return p, nil
 }
@@ -272,11 +274,15 @@ func (d *dialect) createWorkflow(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	strict, err := api.IsStrict(r, p.Strict)
+	if err != nil {
+		return err
+	}
 	root, err := d.rootOf(p.Root)
 	if err != nil {
 		return err
 	}
-	answer, err := d.register(r.Context(), p, root)
+	answer, err := d.register(r.Context(), p, root, strict)
 	if err != nil {
 		return err
 	}

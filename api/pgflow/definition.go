@@ -14,6 +14,9 @@ type pgDefinition struct {
 	text    []byte // JSON, with its profile
 }
 
+// reading is how definitions are read here: in pgflow's words, and without fields that mean nothing.
+var reading = define.Reading{Pgflow: true, Known: true}
+
 // readDefinition takes a definition as JSON, or as a text of JSON or YAML.
 func readDefinition(sent json.RawMessage) (pgDefinition, error) {
 	text := bytes.TrimSpace(sent)
@@ -31,33 +34,12 @@ func readDefinition(sent json.RawMessage) (pgDefinition, error) {
 			return d, err
 		}
 	}
-	d.text = withProfile(text)
+	d.text = text
+	if parsed, _ := reading.Parse(d.written); parsed != nil && parsed.Profile == define.ProfilePgflow {
+		d.text = define.WriteProfile(&define.Definition{}, text, define.ProfilePgflow)
+	}
 	return d, nil
 }
 
 // parse reads what was written, so that whatever is wrong is told with its place there.
-func (d pgDefinition) parse(kept []byte) (*define.Definition, error) {
-	parsed, err := define.Parse(d.written)
-	if whole, _ := define.Parse(kept); parsed != nil && whole != nil {
-		parsed.Profile = whole.Profile
-	}
-	return parsed, err
-}
-
-// withProfile makes pgflow the profile of a definition that names none, unless it is one of graph mode.
-func withProfile(text []byte) []byte {
-	var d map[string]json.RawMessage
-	if json.Unmarshal(text, &d) != nil || d == nil {
-		return text // the parser says what is wrong with it
-	}
-	for _, name := range []string{"profile", "start", "edges", "mode"} {
-		if d[name] != nil {
-			return text
-		}
-	}
-	rest := bytes.TrimLeft(bytes.TrimLeft(text, " \t\r\n")[1:], " \t\r\n")
-	if len(d) > 0 {
-		rest = append([]byte(","), rest...)
-	}
-	return append([]byte(`{"profile":"pgflow"`), rest...)
-}
+func (d pgDefinition) parse([]byte) (*define.Definition, error) { return reading.Parse(d.written) }

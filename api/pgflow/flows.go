@@ -1,6 +1,7 @@
 package pgflow
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,21 +9,24 @@ import (
 	"net/http"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/troupe-engine/troupe/api"
+	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/flow/expr"
 	"github.com/troupe-engine/troupe/flow/show"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
 // pgEnsured says what became of a definition.
 type pgEnsured struct {
-	Status      string   `json:"status"`
-	Differences []string `json:"differences"` // never null
-	FlowSlug    string   `json:"flow_slug"`
-	Version     int      `json:"version"` // the newest one now
+	Status      string                   `json:"status"`
+	Differences []string                 `json:"differences"` // never null
+	FlowSlug    string                   `json:"flow_slug"`
+	Version     int                      `json:"version"` // the newest one now
+	Warnings    []wire.DefinitionProblem `json:"warnings,omitempty"`
 }
 
 // What ensuring a definition comes to.
@@ -33,21 +37,26 @@ const (
 	ensureMismatch   = "mismatch"   // it is another one, and the caller did not want that
 )
 
+// ensuring is a definition that a flow is to have.
+type ensuring struct {
+	slug   string
+	sent   pgDefinition
+	change bool // the flow may get another shape
+	strict bool // not with a warning
+}
+
 // ensure has a flow be as a definition says. What counts is the shape: of one that differs in times and
 // tries alone, new runs take the new ones, and it is still verified.
 func (p *pgflow) ensure(w http.ResponseWriter, r *http.Request) error {
-	var q struct {
-		Definition    json.RawMessage `json:"definition"`
-		AllowDataLoss *bool           `json:"allow_data_loss"`
-	}
-	if err := decode(r, &q); err != nil {
-		return err
-	}
-	sent, err := readDefinition(q.Definition)
+	b, err := api.ReadBody(r)
 	if err != nil {
 		return err
 	}
-	return p.writeEnsured(w, r, r.PathValue("slug"), sent, q.AllowDataLoss)
+	change := true
+	if b.Has("allow_data_loss") && json.Unmarshal(b.Raw("allow_data_loss"), &change) != nil {
+		return flow.Errorf(flow.Invalid, "allow_data_loss must be true or false, is %s", expr.KindOf(b.Raw("allow_data_loss")))
+	}
+	return p.writeEnsured(w, r, b, ensuring{slug: r.PathValue("slug"), change: change}, "definition", "allow_data_loss", "strict")
 }
 
 // createFlow is ensure for those who name the flow in the body, or in the definition.
@@ -56,22 +65,27 @@ func (p *pgflow) createFlow(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	sent, err := readDefinition(b.Raw("definition"))
-	if err != nil {
-		return err
-	}
-	slug := b.Text("slug")
-	if slug == "" {
-		slug = b.Text("flow_slug")
-	}
-	if d, _ := define.Parse(sent.text); slug == "" && d != nil {
-		slug = d.Name
-	}
-	return p.writeEnsured(w, r, slug, sent, nil)
+	return p.writeEnsured(w, r, b, ensuring{slug: cmp.Or(b.Text("slug"), b.Text("flow_slug")), change: true}, "slug", "flow_slug", "definition", "strict")
 }
 
-func (p *pgflow) writeEnsured(w http.ResponseWriter, r *http.Request, slug string, sent pgDefinition, allow *bool) error {
-	answer, err := p.ensured(r.Context(), slug, sent, allow == nil || *allow)
+// writeEnsured answers a request whose body has a definition, and no fields but those that are known.
+func (p *pgflow) writeEnsured(w http.ResponseWriter, r *http.Request, b *api.Body, e ensuring, known ...string) (err error) {
+	if b.Bad {
+		return b.Problem()
+	}
+	if name := b.Unknown(known...); name != "" {
+		return flow.Errorf(flow.Invalid, "there is no field %.80q beside definition: known are %s", name, strings.Join(known, ", "))
+	}
+	if e.strict, err = api.IsStrict(r, b.Raw("strict")); err != nil {
+		return err
+	}
+	if e.sent, err = readDefinition(b.Raw("definition")); err != nil {
+		return err
+	}
+	if d, _ := e.sent.parse(nil); e.slug == "" && d != nil {
+		e.slug = d.Name
+	}
+	answer, err := p.ensured(r.Context(), e)
 	if err != nil {
 		return err
 	}
@@ -81,35 +95,35 @@ func (p *pgflow) writeEnsured(w http.ResponseWriter, r *http.Request, slug strin
 
 // ensured compares and publishes. Definitions of one flow are ensured one after the other, on one member: of several that come at
 // once, one makes the flow and the others find it. Who was overtaken on another member compares again.
-func (p *pgflow) ensured(ctx context.Context, slug string, sent pgDefinition, change bool) (*pgEnsured, error) {
-	turn := p.turn(slug)
+func (p *pgflow) ensured(ctx context.Context, e ensuring) (*pgEnsured, error) {
+	turn := p.turn(e.slug)
 	turn.Lock()
 	defer turn.Unlock()
 	for range ensureTries {
-		answer, err := p.ensureOnce(ctx, slug, sent, change)
+		answer, err := p.ensureOnce(ctx, e)
 		if !errors.Is(err, persistence.ErrOvertaken) {
 			return answer, err
 		}
 	}
-	return nil, flow.Errorf(flow.Busy, "others change the flow %.140q all the time: try again", slug)
+	return nil, flow.Errorf(flow.Busy, "others change the flow %.140q all the time: try again", e.slug)
 }
 
 // ensureTries is how often a definition is compared while others publish theirs.
 const ensureTries = 20
 
-func (p *pgflow) ensureOnce(ctx context.Context, slug string, sent pgDefinition, change bool) (*pgEnsured, error) {
-	publication := persistence.Publication{Slug: slug, Definition: sent.text, Parse: sent.parse,
+func (p *pgflow) ensureOnce(ctx context.Context, e ensuring) (*pgEnsured, error) {
+	publication := persistence.Publication{Slug: e.slug, Definition: e.sent.text, Parse: e.sent.parse, Strict: e.strict,
 		Now: p.engine.Now().UnixMilli(), Limits: p.limits, Secret: p.secret, CheckSlug: checkFlowSlug}
 	ready, problems, err := persistence.Prepare(ctx, p.store, publication)
 	switch {
 	case err != nil:
 		return nil, err
 	case ready == nil:
-		return nil, problems.Err()
+		return nil, problems
 	}
-	answer := &pgEnsured{Status: ensureCompiled, Differences: []string{}, FlowSlug: slug}
+	answer := &pgEnsured{Status: ensureCompiled, Differences: []string{}, FlowSlug: e.slug, Warnings: api.DefinitionProblems(ready.Warnings)}
 	publication.After = &answer.Version
-	_, newest, err := p.newest(ctx, slug)
+	_, newest, err := p.newest(ctx, e.slug)
 	switch {
 	case api.Missing(err):
 	case err != nil:
@@ -123,16 +137,16 @@ func (p *pgflow) ensureOnce(ctx context.Context, slug string, sent pgDefinition,
 		if answer.Differences = show.Differences(old, ready.Plan); len(answer.Differences) > 0 {
 			answer.Status = ensureRecompiled
 		}
-		if !change && answer.Status == ensureRecompiled {
+		if !e.change && answer.Status == ensureRecompiled {
 			answer.Status = ensureMismatch
 			return answer, nil
 		}
 	}
-	v, created, err := persistence.Publish(ctx, p.store, publication)
+	published, err := persistence.PublishPrepared(ctx, p.store, publication, ready)
 	if err != nil {
 		return nil, err
 	}
-	if answer.Version = v.Number; !created { // by somebody else meanwhile
+	if answer.Version = published.Version.Number; !published.Created { // by somebody else meanwhile
 		answer.Status, answer.Differences = ensureVerified, []string{}
 	}
 	return answer, nil

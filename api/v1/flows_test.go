@@ -339,9 +339,18 @@ func TestWarningsAreErrorsForWhoIsStrict(t *testing.T) {
 	p := s.refused(400, "body", "PUT", "/v1/flows/f?strict=true", warned)
 	require.Equal(t, "error", p["problems"].([]any)[0].(obj)["severity"])
 	s.refused(400, "body", "POST", "/v1/flows?slug=f&strict=true", warned)
+	s.refused(400, "body", "PUT", "/v1/flows/f", obj{"definition": warned, "strict": true})
+	s.refused(400, "body", "POST", "/v1/flows", obj{"slug": "f", "definition": warned, "strict": true})
+	s.refused(400, "body.strict", "PUT", "/v1/flows/f", obj{"definition": warned, "strict": "yes"})
+	require.Equal(t, false, s.call(200, "POST", "/v1/validate", obj{"definition": warned, "strict": true})["valid"])
+	s.refused(400, "body.definition", "POST", "/v1/try", obj{"slug": "f", "definition": warned, "strict": true})
+	s.refused(400, "body.definition", "POST", "/v1/try?strict=true", obj{"slug": "f", "definition": warned})
 	require.Equal(t, false, s.call(200, "POST", "/v1/validate?strict=true", warned)["valid"])
 	require.Empty(t, items(s.get("/v1/flows")), "nothing is kept")
 	require.Len(t, s.call(201, "PUT", "/v1/flows/f", warned)["warnings"], 1)
+	require.Len(t, s.call(200, "PUT", "/v1/flows/f", warned)["warnings"], 1, "the same version has the same warnings")
+	require.Len(t, s.call(201, "POST", "/v1/flows", obj{"slug": "g", "definition": warned})["warnings"], 1)
+	require.Len(t, s.call(201, "POST", "/v1/try", obj{"slug": "f", "definition": warned})["warnings"], 1)
 }
 
 func TestAKeyThatIsThereTwiceIsToldWithItsPlace(t *testing.T) {

@@ -84,7 +84,7 @@ func (s *service) problem(ctx context.Context, err error) *problem {
 	if errors.As(err, &problems) {
 		p.What = "the definition cannot be used"
 		p.Hint = "mend what problems lists"
-		p.Problems = toProblems(problems)
+		p.Problems = api.DefinitionProblems(problems)
 	}
 	var settings hook.Problems
 	if errors.As(err, &settings) {

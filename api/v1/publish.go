@@ -8,6 +8,7 @@ import (
 	"mime"
 	"strings"
 
+	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/define"
@@ -48,7 +49,7 @@ func (s *service) publishAs(ctx context.Context, in *publishAsInput) (*publishAn
 	if d.slug != "" && d.slug != in.Flow {
 		return nil, invalid("body.slug", "leave it out, or send the same one", "the path says %.140q, the body %.140q", in.Flow, d.slug)
 	}
-	d.slug, d.strict = in.Flow, in.Strict
+	d.slug, d.strict = in.Flow, d.strict || in.Strict
 	if in.After >= 0 {
 		d.after = &in.After
 	}
@@ -60,7 +61,7 @@ func (s *service) publish(ctx context.Context, in *publishInput) (*publishAnswer
 	if err != nil {
 		return nil, err
 	}
-	d.strict = in.Strict
+	d.strict = d.strict || in.Strict
 	where := "body.slug"
 	if in.Slug != "" {
 		where, d.slug = "query.slug", in.Slug
@@ -73,12 +74,14 @@ func (s *service) publishDefinition(ctx context.Context, where string, d *defini
 	if unnamed {
 		d.slug = SlugFor(d.text)
 	}
-	problems, err := s.compile(ctx, d)
-	if err != nil {
+	p := s.publication(d)
+	p.Now, p.After = s.Engine.Now().UnixMilli(), d.after
+	ready, problems, err := persistence.Prepare(ctx, s.Store, p)
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if err := problems.Err(); err != nil {
-		return nil, at("body", err)
+	case ready == nil:
+		return nil, at("body", problems)
 	}
 	if unnamed && d.slug == "" {
 		return nil, invalid("query.slug", "send slug=…, use PUT /v1/flows/{flow}, or give the definition a name", "nothing says what the flow is to be addressed by")
@@ -86,15 +89,13 @@ func (s *service) publishDefinition(ctx context.Context, where string, d *defini
 	if err := persistence.CheckSlug(d.slug); err != nil {
 		return nil, at(where, err)
 	}
-	v, created, err := persistence.Publish(ctx, s.Store, persistence.Publication{
-		Slug: d.slug, Definition: d.text, Now: s.Engine.Now().UnixMilli(), Limits: s.Limits, Secret: s.Secret, Strict: d.strict, After: d.after,
-	})
+	done, err := persistence.PublishPrepared(ctx, s.Store, p, ready)
 	if errors.Is(err, persistence.ErrOvertaken) {
 		return nil, &located{where: "query.after", hint: "look at what was published, and publish after that", err: flow.Errorf(flow.Conflict, "version %d of %s is no longer the newest one", *d.after, d.slug)}
 	}
 	var f *persistence.Flow
 	if err == nil {
-		f, err = s.Store.Flow(ctx, v.FlowID)
+		f, err = s.Store.Flow(ctx, done.Version.FlowID)
 	}
 	if errors.Is(err, persistence.ErrNotFound) {
 		return nil, &located{where: where, hint: "publish it again, if it is still wanted", err: flow.Errorf(flow.Conflict, "the flow %s was deleted while this was published", d.slug)}
@@ -102,9 +103,9 @@ func (s *service) publishDefinition(ctx context.Context, where string, d *defini
 	if err != nil {
 		return nil, err
 	}
-	published := wire.Published{Created: created, Flow: toFlow(f), Version: toVersion(f, v), Warnings: toProblems(problems)}
-	published.Version.Inputs, err = s.inputsOf(ctx, v)
-	return &publishAnswer{statusOf(created), published}, err
+	published := wire.Published{Created: done.Created, Flow: toFlow(f), Version: toVersion(f, done.Version), Warnings: api.DefinitionProblems(done.Warnings)}
+	published.Version.Inputs, err = s.inputsOf(ctx, done.Version)
+	return &publishAnswer{statusOf(done.Created), published}, err
 }
 
 func (s *service) validate(ctx context.Context, in *validateInput) (*body[wire.Validation], error) {
@@ -112,23 +113,17 @@ func (s *service) validate(ctx context.Context, in *validateInput) (*body[wire.V
 	if err != nil {
 		return nil, err
 	}
-	d.strict = in.Strict
+	d.strict = d.strict || in.Strict
 	sketch, problems, err := persistence.Sketch(ctx, s.Store, s.publication(d))
 	if err != nil {
 		return nil, err
 	}
 	answer := wire.Validation{Valid: problems.Err() == nil, Problems: []wire.DefinitionProblem{}}
-	answer.Problems = append(answer.Problems, toProblems(problems)...)
+	answer.Problems = append(answer.Problems, api.DefinitionProblems(problems)...)
 	if in.Graph && sketch != nil && sketch.Plan != nil {
 		answer.Graph = toGraph(sketch.Plan, sketch.Definition.NodeSpots())
 	}
 	return &body[wire.Validation]{answer}, nil
-}
-
-// compile tells all that is wrong with a definition, as publishing it would.
-func (s *service) compile(ctx context.Context, d *definition) (define.Problems, error) {
-	_, problems, err := persistence.Prepare(ctx, s.Store, s.publication(d))
-	return problems, err
 }
 
 func (s *service) publication(d *definition) persistence.Publication {
@@ -167,13 +162,16 @@ func readDefinition(ctx context.Context, sent []byte) (*definition, error) {
 
 func openEnvelope(fields map[string]json.RawMessage) (*definition, error) {
 	for name := range fields {
-		if name != "slug" && name != "definition" {
-			return nil, invalid("body", "known are: slug, definition", "there is no field %.80q beside definition", name)
+		if name != "slug" && name != "strict" && name != "definition" {
+			return nil, invalid("body", "known are: slug, strict, definition", "there is no field %.80q beside definition", name)
 		}
 	}
 	d := &definition{text: definitionText(fields["definition"])}
 	if raw := fields["slug"]; raw != nil && json.Unmarshal(raw, &d.slug) != nil {
 		return nil, invalid("body.slug", "send a text", "the slug is no text")
+	}
+	if raw := fields["strict"]; raw != nil && json.Unmarshal(raw, &d.strict) != nil {
+		return nil, invalid("body.strict", "send true or false", "strict is neither")
 	}
 	return d, nil
 }
@@ -228,12 +226,4 @@ func definitionJSON(text []byte) json.RawMessage {
 		converted, _ = json.Marshal(string(text)) // a string is always marshaled
 	}
 	return converted
-}
-
-func toProblems(problems define.Problems) []wire.DefinitionProblem {
-	var list []wire.DefinitionProblem
-	for _, p := range problems {
-		list = append(list, wire.DefinitionProblem{File: p.File, Path: p.Path, Line: p.Line, Column: p.Column, Severity: string(p.Severity), Msg: p.Msg})
-	}
-	return list
 }

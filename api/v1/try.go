@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 
+	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
@@ -27,6 +28,7 @@ func (s *service) tryRoutes() {
 }
 
 type tryInput struct {
+	Strictness
 	IdempotencyKey string `header:"Idempotency-Key" maxLength:"200" doc:"another name of idempotency_key"`
 	Body           wire.Try
 }
@@ -36,7 +38,7 @@ func (s *service) try(ctx context.Context, in *tryInput) (*answer[wire.Tried], e
 	if err != nil {
 		return nil, err
 	}
-	p := s.publication(&definition{slug: in.Body.Slug, text: definitionText(in.Body.Definition)})
+	p := s.publication(&definition{slug: in.Body.Slug, text: definitionText(in.Body.Definition), strict: in.Strict || in.Body.Strict})
 	p.Now = s.Engine.Now().UnixMilli()
 	v, warnings, err := persistence.Try(ctx, s.Store, p, n.Key)
 	switch {
@@ -53,7 +55,7 @@ func (s *service) try(ctx context.Context, in *tryInput) (*answer[wire.Tried], e
 	if err != nil {
 		return nil, startProblem(err, "body.params", v.FlowID)
 	}
-	return &answer[wire.Tried]{statusOf(started.Created), wire.Tried{ID: started.Task, Created: started.Created, Flow: v.FlowID, Version: v.Number, Warnings: toProblems(warnings)}}, nil
+	return &answer[wire.Tried]{statusOf(started.Created), wire.Tried{ID: started.Task, Created: started.Created, Flow: v.FlowID, Version: v.Number, Warnings: api.DefinitionProblems(warnings)}}, nil
 }
 
 // tryTask is the task that is asked for, but for its version.

@@ -49,6 +49,7 @@ type Version struct {
 type Publish struct {
 	Slug       string          `json:"slug,omitempty" pattern:"^[a-z0-9][a-z0-9._-]{0,127}$" doc:"what the flow is addressed by; else it is made from the definition's name"`
 	Definition json.RawMessage `json:"definition" doc:"an object, or a text that holds JSON or YAML"`
+	Strict     bool            `json:"strict,omitempty" doc:"true: warnings are errors, too; the same as the query parameter"`
 }
 
 // Published answers a publication.
@@ -63,6 +64,7 @@ type Published struct {
 type Try struct {
 	Definition     json.RawMessage   `json:"definition" doc:"an object, or a text that holds JSON or YAML"`
 	Slug           string            `json:"slug,omitempty" doc:"of the flow that it may once be a version of"`
+	Strict         bool              `json:"strict,omitempty" doc:"true: warnings are errors, too; the same as the query parameter"`
 	Params         json.RawMessage   `json:"params,omitempty" doc:"JSON object, for a flow of dag mode any JSON; absent = {}"`
 	Labels         map[string]string `json:"labels,omitempty" maxProperties:"63" nullable:"true" doc:"marks to find the task by, beside troupe:try"`
 	IdempotencyKey string            `json:"idempotency_key,omitempty" maxLength:"200" doc:"the same key for the same slug is the same task; may be sent as the header Idempotency-Key instead"`

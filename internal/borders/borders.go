@@ -75,7 +75,7 @@ var table = []row{
 	{"api/client", []string{"api/wire"}},
 	{"api/stream", []string{"engine", "persistence", "flow", "internal/payload"}},
 	{"api/graph", []string{"api", "engine", "persistence", "flow", "flow/define", "api/wire", "internal/payload"}},
-	{"api/pgflow", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "flow/show", "api/wire"}}, // its clients are told how a flow differs from theirs
+	{"api/pgflow", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "flow/expr", "flow/show", "api/wire"}}, // its clients are told how a flow differs from theirs
 	{"api/ork", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "flow/expr", "flow/ork", "flow/schedule", "api/wire"}},
 	{"api/v1", []string{"api", "api/stream", "engine", "persistence", "flow", "flow/define", "flow/duration", "flow/expr", "flow/hook", "flow/schedule", "flow/show", "flow/stats", "flow/timeline", "flow/trace", "flow/types", "api/wire", "internal/bounded", "internal/payload"}},
 	{"api/attach", []string{"api", "api/stream", "api/wire/attach", "flow", "internal/packets"}},
@@ -83,7 +83,7 @@ var table = []row{
 	{"api/internal/printer", []string{"api/wire", "internal/payload"}},
 	{"api/ui", nil},
 	// The shell tells the streams when the server leaves.
-	{"api", []string{"api/stream", "engine", "persistence", "flow", "api/wire", "internal/logids", "internal/lines", "internal/payload"}},
+	{"api", []string{"api/stream", "engine", "persistence", "flow", "flow/define", "api/wire", "internal/logids", "internal/lines", "internal/payload"}},
 	{"job", nil},
 	{"worker", []string{"job", "api/client", "api/wire", "api/wire/attach", "internal/lines", "internal/packets"}},
 	{"worker/demo", []string{"worker"}},

@@ -1250,6 +1250,8 @@ export interface Publish {
   definition: unknown
   /** what the flow is addressed by; else it is made from the definition's name */
   slug?: string
+  /** true: warnings are errors, too; the same as the query parameter */
+  strict?: boolean
 }
 
 export interface Published {
@@ -2240,6 +2242,8 @@ export interface Try {
   params?: unknown
   /** of the flow that it may once be a version of */
   slug?: string
+  /** true: warnings are errors, too; the same as the query parameter */
+  strict?: boolean
 }
 
 export interface Unit {
@@ -3489,6 +3493,10 @@ export interface Routes {
   }
   /** Start a task of a definition without publishing it */
   'POST /v1/try': {
+    query?: {
+      /** true: warnings are errors, too */
+      strict?: boolean
+    }
     header?: {
       /** another name of idempotency_key */
       'Idempotency-Key'?: string
