@@ -15,6 +15,7 @@ type onceFlags struct {
 	remote
 	inputFlags
 	rootFlag
+	strictFlag
 	File    string        `arg:"" help:"Definition in YAML or JSON; - is stdin. It becomes the flow that is named like its file, unless --slug says another name."`
 	Slug    string        `help:"What the flow is addressed by; by default its file's name without folder and ending, in small letters, with - for what is no letter, digit, dot, dash or underscore."`
 	Timeout time.Duration `placeholder:"300s" help:"Follow it for so long at most. A task that has not ended by then goes on."`
@@ -30,7 +31,7 @@ func (flowRunCmd) Help() string {
 
 func (c *flowRunCmd) Run(ctx context.Context, a *app) error {
 	return c.once(ctx, a, func(server *client.Client, text []byte, start wire.Start) (*wire.Started, []wire.DefinitionProblem, error) {
-		published, err := server.Publish(ctx, start.Flow, text)
+		published, err := server.Publish(ctx, start.Flow, text, c.options()...)
 		if err != nil {
 			return nil, nil, about{c.File, err}
 		}

@@ -21,7 +21,7 @@ func (c *flowTryCmd) Run(ctx context.Context, a *app) error {
 		if len(params) == 0 {
 			params = start.Input
 		}
-		tried, err := server.Try(ctx, text, wire.Try{Slug: start.Flow, Params: params, Labels: start.Labels})
+		tried, err := server.Try(ctx, text, wire.Try{Slug: start.Flow, Params: params, Labels: start.Labels, Strict: c.Strict})
 		if err != nil {
 			return nil, nil, about{c.File, err}
 		}

@@ -84,6 +84,14 @@ func TestWarningsAreErrorsForWhoIsStrict(t *testing.T) {
 	got = call(t, append([]string{"flow", "apply", path}, at...)...)
 	require.Equal(t, exitOK, got.code)
 	require.Contains(t, got.stderr, path+":4:3: warning: nodes.b: is never reached")
+	for _, command := range []string{"run", "try"} {
+		got = call(t, append([]string{"flow", command, "--strict", path}, at...)...)
+		require.Equal(t, exitFailed, got.code, command)
+		require.Contains(t, got.stderr, path+":4:3: error: nodes.b: is never reached", command)
+		got = call(t, append([]string{"flow", command, path}, at...)...)
+		require.Equal(t, exitOK, got.code, command)
+		require.Contains(t, got.stderr, path+":4:3: warning: nodes.b: is never reached", command)
+	}
 }
 
 func TestFlowsThatADefinitionNamesAreLookedForAmongTheFiles(t *testing.T) {

@@ -126,6 +126,17 @@ class TestClient(unittest.TestCase):
         with self.assertRaises(ProblemError):
             self.client.publish("invalid", "")
 
+    def test_warnings_are_answered_and_strict_refuses_them(self) -> None:
+        warned = EVENT + "dalay: 1\n"
+        self.assertFalse(self.client.validate(warned, strict=True)["valid"])
+        with self.assertRaises(InvalidError) as refused:
+            self.client.publish("warned", warned, strict=True)
+        self.assertEqual("dalay", refused.exception.problems[0]["path"])
+        self.assertTrue(self.client.validate(warned)["valid"])
+        published = self.client.publish("warned", warned)
+        self.assertTrue(published["created"])
+        self.assertEqual([("dalay", "warning")], [(w["path"], w["severity"]) for w in published["warnings"]])
+
     def test_a_wrong_token_is_denied(self) -> None:
         guarded = Member("--token", "secret")
         self.addCleanup(guarded.stop)

@@ -72,15 +72,18 @@ class Client:
 
     # Flows.
 
-    def publish(self, flow: str, definition: Definition) -> Published:
-        """Makes a definition (YAML, JSON or a dict) the newest version of a flow. The content of the newest version changes nothing."""
-        body, kind = _definition(definition)
-        return self._call("PUT", f"/flows/{segment(flow)}", body, headers={"Content-Type": kind})
+    def publish(self, flow: str, definition: Definition, *, strict: bool = False) -> Published:
+        """Makes a definition (YAML, JSON or a dict) the newest version of a flow. The content of the newest version changes nothing.
 
-    def validate(self, definition: Definition) -> Validation:
-        """Tells all problems of a definition. Nothing is kept."""
+        The answer has the warnings about the definition. With strict, a definition with warnings is refused.
+        """
         body, kind = _definition(definition)
-        return self._call("POST", "/validate", body, headers={"Content-Type": kind})
+        return self._call("PUT", f"/flows/{segment(flow)}", body, query=_some(strict=strict), headers={"Content-Type": kind})
+
+    def validate(self, definition: Definition, *, strict: bool = False) -> Validation:
+        """Tells all problems of a definition, where strict makes errors of warnings. Nothing is kept."""
+        body, kind = _definition(definition)
+        return self._call("POST", "/validate", body, query=_some(strict=strict), headers={"Content-Type": kind})
 
     def flows(self) -> Iterator[Flow]:
         """All flows, newest first."""
@@ -276,8 +279,8 @@ def _path(task: str, what: str = "") -> str:
 
 
 def _some(**fields: Union[str, int]) -> Query:
-    """The fields that are there, as a query."""
-    return [(name, str(value)) for name, value in fields.items() if value]
+    """Returns the fields that are set, as a query."""
+    return [(name, str(value).lower() if isinstance(value, bool) else str(value)) for name, value in fields.items() if value]
 
 
 def _definition(definition: Definition) -> Tuple[bytes, str]:

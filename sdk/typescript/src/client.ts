@@ -29,6 +29,11 @@ export interface Abortable {
   signal?: AbortSignal;
 }
 
+export interface CheckOptions {
+  /** Makes errors of warnings, so that a definition with a warning is refused. */
+  strict?: boolean;
+}
+
 export interface StartOptions extends Abortable {
   /** What the task is started with: an object, for a flow of dag mode any JSON. */
   params?: unknown;
@@ -108,14 +113,17 @@ export class Client {
 
   // Flows.
 
-  /** Makes a definition (YAML or JSON text, or an object) the newest version of a flow. The content of the newest version changes nothing. */
-  publish(flow: string, definition: string | object): Promise<Published> {
-    return this.#call("PUT", `/flows/${encodeURIComponent(flow)}`, bodyOf(definition));
+  /**
+   * Makes a definition (YAML or JSON text, or an object) the newest version of a flow. The content of the newest version changes nothing.
+   * The answer has the warnings about the definition.
+   */
+  publish(flow: string, definition: string | object, options: CheckOptions = {}): Promise<Published> {
+    return this.#call("PUT", `/flows/${encodeURIComponent(flow)}${checks(options)}`, bodyOf(definition));
   }
 
   /** Tells all problems of a definition. Nothing is kept. */
-  validate(definition: string | object): Promise<Validation> {
-    return this.#call("POST", "/validate", bodyOf(definition));
+  validate(definition: string | object, options: CheckOptions = {}): Promise<Validation> {
+    return this.#call("POST", `/validate${checks(options)}`, bodyOf(definition));
   }
 
   /** All flows, newest first. */
@@ -355,6 +363,11 @@ function textOfQuery(query: Query): string {
 
 function textOfItem(item: unknown): string {
   return item instanceof RawJson ? item.text : (JSON.stringify(item) ?? "null");
+}
+
+/** Returns the query of the options. */
+function checks(options: CheckOptions): string {
+  return options.strict ? "?strict=true" : "";
 }
 
 function bodyOf(definition: string | object): Request {

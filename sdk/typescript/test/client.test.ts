@@ -149,6 +149,19 @@ describe("a client", () => {
     await assert.rejects(client.publish("invalid", ""), ProblemError);
   });
 
+  test("answers warnings, and refuses them when it is strict", async () => {
+    const warned = event + "dalay: 1\n";
+    assert.equal((await client.validate(warned, { strict: true })).valid, false);
+    await assert.rejects(client.publish("warned", warned, { strict: true }), (e: unknown) => {
+      assert.ok(e instanceof InvalidError);
+      assert.equal(e.problems[0]?.path, "dalay");
+      return true;
+    });
+    const published = await client.publish("warned", warned);
+    assert.equal(published.created, true);
+    assert.deepEqual(published.warnings?.map((w) => [w.path, w.severity]), [["dalay", "warning"]]);
+  });
+
   test("is denied with a wrong token", async () => {
     const guarded = await Member.start("--token", "secret");
     try {
