@@ -12,9 +12,9 @@ import { Job, cut, failureOf, messageOf } from "./job.js";
 import { standardLogger, type Logger } from "./log.js";
 import { Outbox, type Result } from "./outbox.js";
 import { Backoff, Change, sleep } from "./pauses.js";
-import { textAs } from "./raw.js";
 import { addresses, type Servers } from "./transport.js";
 import type { Handler, RunOptions } from "./worker.js";
+import { textAs } from "./write.js";
 
 export interface AttachedWorkerOptions {
   servers?: Servers;
@@ -361,7 +361,7 @@ export class AttachedWorker {
 
   #completed(output: unknown, job: Job): Result {
     try {
-      const bytes = Buffer.from(textAs(output));
+      const bytes = Buffer.from(textAs(output, "output"));
       if (bytes.length + numbersOf(job).length + 1024 <= this.#mostBytes) return { outcome: Outcome.COMPLETED, output: bytes };
       return { outcome: Outcome.FAILED, error: `the handler's result has ${bytes.length} bytes, more than a message may have (${this.#mostBytes})`, fatal: true };
     } catch (e) {

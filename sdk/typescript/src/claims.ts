@@ -4,8 +4,8 @@ import { Job, type ToldJob } from "./job.js";
 import type { Logger } from "./log.js";
 import { Backoff, Change } from "./pauses.js";
 import type { LogLine } from "./printed.js";
-import { encode } from "./raw.js";
 import type { Transport } from "./transport.js";
+import { encode } from "./write.js";
 
 const mostClaims = 500; // that one request is about
 const shortestBeat = 20;

@@ -4,13 +4,14 @@ import { randomUUID } from "node:crypto";
 
 import { mayPass, TimeoutError } from "./errors.js";
 import { Backoff, sleep } from "./pauses.js";
-import { encode, itemsOf, RawJson, remember, textOf } from "./raw.js";
+import { itemsOf, remember, textOf } from "./raw.js";
 import { Transport, type Request, type Servers } from "./transport.js";
 import type {
   Completed, Event, Flow, Forked, Info, JobInfo, LogEntry, Published, QueueInfo, Run, Started, Step, StepState, Task, TaskState, TaskSummary, Unit, UnitState,
   Validation, Version, Waiting, WaitingJob, WorkerInfo,
 } from "./types.js";
 import { follow, watch } from "./watch.js";
+import { encode, textAs } from "./write.js";
 
 export interface ClientOptions {
   servers?: Servers;
@@ -227,7 +228,7 @@ export class Client {
 
   /** Adds units to a fan-out that has begun and gives their indexes. */
   async append(task: string, step: string, items: unknown[], options: Command & { scope?: string } = {}): Promise<number[]> {
-    const content = { step, scope: options.scope, items: new RawJson(`[${items.map(textOfItem).join(",")}]`) };
+    const content = { step, scope: options.scope, items };
     return (await this.#command<{ units: number[] }>(task, "append", options, content)).units;
   }
 
@@ -361,17 +362,13 @@ function textOfQuery(query: Query): string {
   return query.length === 0 ? "" : `?${new URLSearchParams(query)}`;
 }
 
-function textOfItem(item: unknown): string {
-  return item instanceof RawJson ? item.text : (JSON.stringify(item) ?? "null");
-}
-
 /** Returns the query of the options. */
 function checks(options: CheckOptions): string {
   return options.strict ? "?strict=true" : "";
 }
 
 function bodyOf(definition: string | object): Request {
-  const text = typeof definition === "string" ? definition : JSON.stringify(definition);
+  const text = typeof definition === "string" ? definition : textAs(definition, "the definition");
   const kind = text.trimStart().startsWith("{") ? "application/json" : "application/yaml";
   // What is wrong with an empty definition is told like every other problem.
   return { body: text || "\n", headers: { "Content-Type": kind } };

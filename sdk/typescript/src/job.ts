@@ -5,7 +5,8 @@ import { format } from "node:util";
 import { FailedError, FatalError, JobCanceledError } from "./errors.js";
 import { Numbers } from "./numbers.js";
 import { Printed } from "./printed.js";
-import { membersOf, RawJson, textAs } from "./raw.js";
+import { membersOf } from "./raw.js";
+import { RawJson, textAs } from "./write.js";
 
 const mostLog = 256 << 10; // bytes of what a job logs that wait to be sent
 const mostNote = 256; // bytes of a note
@@ -166,7 +167,7 @@ export function failureOf(job: Job, error: unknown): Failure {
 /** A value as JSON; what is none is told as a text. */
 function jsonOf(value: unknown): string {
   try {
-    return textAs(value);
+    return textAs(value, "details");
   } catch {
     return JSON.stringify(cut(shown(value), mostDetails / 2));
   }

@@ -3,32 +3,6 @@
  * array indexes.
  */
 
-/** JSON to be sent as it is written. It stands for a whole value (an output, params, a signal's value), not for a part of one. */
-export class RawJson {
-  constructor(readonly text: string) {
-    JSON.parse(text);
-  }
-
-  toJSON(): never {
-    throw new TypeError("a RawJson stands for a whole value, not for a part of one");
-  }
-}
-
-/** A value as it is sent; what is no JSON is null. */
-export function textAs(value: unknown): string {
-  return value instanceof RawJson ? value.text : (JSON.stringify(value) ?? "null");
-}
-
-/** An object as it is sent. Fields without a value are left out. */
-export function encode(fields: Record<string, unknown>): string {
-  const parts: string[] = [];
-  for (const [name, value] of Object.entries(fields)) {
-    const text = value instanceof RawJson ? value.text : JSON.stringify(value);
-    if (text !== undefined) parts.push(`${JSON.stringify(name)}:${text}`);
-  }
-  return `{${parts.join(",")}}`;
-}
-
 const texts = new WeakMap<object, () => string>();
 
 /** Remembers the text that an answer was parsed from. */

@@ -5,8 +5,8 @@ import { isHopeless, isUnfit, ofProblem, ProblemError, TroupeError, type Problem
 import { failureOf, messageOf, type ToldJob } from "./job.js";
 import type { Logger } from "./log.js";
 import { Backoff, sleep } from "./pauses.js";
-import { encode } from "./raw.js";
 import type { Transport } from "./transport.js";
+import { encode } from "./write.js";
 
 const mostReports = 200; // in one request, unless one alone has more bytes
 const reportBytes = 1 << 20;

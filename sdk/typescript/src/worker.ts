@@ -8,9 +8,10 @@ import type { Job, ToldJob } from "./job.js";
 import { standardLogger, type Logger } from "./log.js";
 import { LargeParams } from "./params.js";
 import { Backoff, Change, sleep } from "./pauses.js";
-import { encode, itemsOf, textOf } from "./raw.js";
+import { itemsOf, textOf } from "./raw.js";
 import { failureReport, outputReport, Reporter } from "./reports.js";
 import { Transport, type Servers } from "./transport.js";
+import { encode } from "./write.js";
 
 export type { Logger } from "./log.js";
 

@@ -239,13 +239,13 @@ result: total
     await publish(", max_retries: 1, on_error: fail");
     const details = { customer: 7, tried: ["a", "é"] };
     work((job) => {
-      throw job.attempt === 1 ? new FailedError("no such customer", { details }) : new FatalError("never", { details: 1n });
+      throw job.attempt === 1 ? new FailedError("no such customer", { details }) : new FatalError("never", { details: NaN });
     });
     const task = await start();
     assert.match((await ended(task)).error as string, /never/);
     const attempts = (await all(client.runs(task))).filter((r) => r.kind === "attempt");
     assert.deepEqual(attempts.map((r) => r.error), ["no such customer", "never"]);
-    assert.deepEqual(attempts.map((r) => r.details), [details, "1n"], "what is no JSON is told as a text");
+    assert.deepEqual(attempts.map((r) => r.details), [details, "NaN"], "what is no JSON is told as a text");
   });
 
   test("details that are too large leave the error", async () => {
@@ -260,11 +260,15 @@ result: total
     await publish(", max_retries: 5, on_error: fail");
     const circle: Record<string, unknown> = {};
     circle["self"] = circle;
-    const results: Record<string, unknown> = { circle, big: 1n };
+    const results: Record<string, [result: unknown, error: RegExp]> = {
+      circle: [circle, /cannot be sent: output\.self contains itself/],
+      number: [{ rows: [1, NaN] }, /cannot be sent: output\.rows\[1\] is NaN, which JSON does not have/],
+      promise: [{ later: Promise.resolve(1) }, /output\.later is a Promise, which JSON does not have: await it/],
+    };
     let attempts = 0;
-    work((job) => (attempts++, results[job.input]));
-    for (const name of Object.keys(results)) assert.match((await ended(await start(name))).error as string, /cannot be sent/);
-    assert.equal(attempts, 2);
+    work((job) => (attempts++, results[job.input]?.[0]));
+    for (const [name, [, error]] of Object.entries(results)) assert.match((await ended(await start(name))).error as string, error);
+    assert.equal(attempts, 3);
   });
 
   test("a result that is refused fails for good and keeps no other", async () => {
