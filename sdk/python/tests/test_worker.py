@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 import unittest
+from decimal import Decimal
 from typing import Any, Callable, Dict, List
 
 from tests.member import PATIENCE, Member, Relay, refused
@@ -348,9 +349,20 @@ result: total
         self.work(handler)
         self.assertIn("no such customer (its details have 4194306 bytes, more than the 65536 that are kept)", self.ended(self.start())["error"])
 
+    def test_numbers_keep_all_their_digits(self) -> None:
+        self.publish()
+        self.work(lambda job: [job.input, Decimal("1.10"), 1.5], decimals=True)
+        with Client(member.url, decimals=True) as client:
+            sent = {"id": 12345678901234567890123, "price": Decimal("9007199254740993.10"), "far": Decimal("1E+400"), "text": "1.10"}
+            task = client.start(self.name, {"it": sent})["id"]
+            result = client.wait(task, PATIENCE)["result"]
+            self.assertEqual([sent, Decimal("1.10"), Decimal("1.5")], result)
+            self.assertEqual(["9007199254740993.10", "1.10"], [str(result[0]["price"]), str(result[1])])
+            self.assertEqual(sent, client.task(task)["params"]["it"])
+
     def test_a_result_that_is_no_json_fails_for_good(self) -> None:
         self.publish(", max_retries: 5, on_error: fail")
-        results = {"a set": {1}, "not a number": float("nan"), "half a character": "\ud800"}
+        results = {"a set": {1}, "not a number": float("nan"), "no decimal": Decimal("Infinity"), "half a character": "\ud800"}
         attempts: List[int] = []
 
         def handler(job: Job) -> Any:
@@ -360,7 +372,7 @@ result: total
         self.work(handler)
         for case in results:
             self.assertIn("cannot be sent", self.ended(self.start(case))["error"])
-        self.assertEqual([1, 1, 1], attempts)
+        self.assertEqual([1, 1, 1, 1], attempts)
 
     def test_a_result_that_is_refused_fails_for_good_and_keeps_no_other(self) -> None:
         self.publish(", max_retries: 5, on_error: fail")

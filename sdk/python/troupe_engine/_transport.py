@@ -7,11 +7,14 @@ import io
 import json
 import os
 import random
+import re
 import socket
 import ssl
 import threading
 import time
 import urllib.parse
+import uuid
+from decimal import Decimal
 from typing import Any, Dict, List, Mapping, Optional, Sequence, TypeVar, Union
 
 from .errors import ProblemError, TroupeError, UnreachableError, refusal
@@ -33,8 +36,24 @@ class BrokenOff(TroupeError):
 
 
 def encode(value: Any) -> bytes:
-    """JSON as it is sent: what is no JSON (NaN, say) is refused."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8")
+    """Returns JSON as it is sent. Decimals are numbers with all their digits; what is no JSON (NaN, say) is refused."""
+    decimals: Dict[str, str] = {}
+    mark = ""
+
+    def mark_decimal(found: Any) -> str:
+        nonlocal mark
+        if not isinstance(found, Decimal):
+            raise TypeError(f"a value of type {type(found).__name__} is no JSON")
+        if not found.is_finite():
+            raise ValueError(f"{found} is no JSON")
+        mark = mark or uuid.uuid4().hex
+        decimals[f'"{mark}{len(decimals)}"'] = str(found)
+        return f"{mark}{len(decimals) - 1}"
+
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=mark_decimal)
+    if decimals:
+        text = re.sub(f'"{mark}[0-9]+"', lambda found: decimals[found.group()], text)
+    return text.encode("utf-8")
 
 
 def part(answer: Any, name: str, kind: "type[Part]") -> "Part":
@@ -217,7 +236,8 @@ class Transport:
     Every request may be sent again: those with an effect carry a key or a token by which it happens once.
     """
 
-    def __init__(self, servers: Servers, token: Optional[str], *, timeout: float, context: Optional[ssl.SSLContext]) -> None:
+    def __init__(self, servers: Servers, token: Optional[str], *, timeout: float, context: Optional[ssl.SSLContext], decimals: bool = False) -> None:
+        self._parse_float = Decimal if decimals else None
         self.addresses = addresses(servers, context)
         self.timeout = timeout
         self._token = _header(token if token is not None else os.environ.get("TROUPE_TOKEN"))
@@ -283,7 +303,16 @@ class Transport:
             address.keep(connection)
         if response.status >= 300:
             raise refusal(response.status, answer, response.getheader("Retry-After"))
-        return _decode(address, answer)
+        if not answer:
+            return None
+        try:
+            return self.parse(answer)
+        except ValueError as e:
+            raise TroupeError(f"{address.url} does not answer as a member does: {answer[:200]!r}") from e
+
+    def parse(self, text: Union[str, bytes]) -> Any:
+        """Returns the value of a JSON text that a member has sent."""
+        return json.loads(text, parse_float=self._parse_float)
 
     def _send(self, connection: http.client.HTTPConnection, address: Address, method: str, path: str, body: Optional[bytes],
               headers: Mapping[str, str], silence: float) -> http.client.HTTPResponse:
@@ -336,11 +365,3 @@ class Stream:
         self._connection.close()
         self._response.close()
 
-
-def _decode(address: Address, answer: bytes) -> Any:
-    if not answer:
-        return None
-    try:
-        return json.loads(answer)
-    except ValueError as e:
-        raise TroupeError(f"{address.url} does not answer as a member does: {answer[:200]!r}") from e

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
@@ -33,7 +32,7 @@ def follow(transport: Transport, path: str, after: str, silence: float) -> Itera
                     return
                 if kind or not data:  # a newer member may know other kinds
                     continue
-                told = json.loads(data)
+                told = transport.parse(data)
                 after, backoff = told["id"], Backoff()
                 yield told
         except ProblemError as e:

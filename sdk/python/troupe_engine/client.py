@@ -53,11 +53,12 @@ class Client:
     retries:      how often all addresses are asked again; watch goes on for as long as it is read
     silence:      seconds that a stream may say nothing, not even that it is alive, before watch connects again
     ssl_context:  for https
+    decimals:     numbers with a point or an exponent are read as decimal.Decimal, with all their digits, and not as float
     """
 
     def __init__(self, servers: Servers = None, *, token: Optional[str] = None, timeout: float = 60.0, retries: int = 6,
-                 silence: float = 45.0, ssl_context: Optional[ssl.SSLContext] = None) -> None:
-        self._transport = Transport(servers, token, timeout=timeout, context=ssl_context)
+                 silence: float = 45.0, ssl_context: Optional[ssl.SSLContext] = None, decimals: bool = False) -> None:
+        self._transport = Transport(servers, token, timeout=timeout, context=ssl_context, decimals=decimals)
         self._retries, self._silence = max(retries, 0), silence
 
     def close(self) -> None:

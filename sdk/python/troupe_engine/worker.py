@@ -49,18 +49,20 @@ class Worker:
     note_after:   seconds until a job is said to be running; short jobs are spared the message
     logger:       hears what goes wrong, never what jobs are about; logging.getLogger("troupe")
     ssl_context:  for https
+    decimals:     numbers with a point or an exponent are read as decimal.Decimal, with all their digits, and not as float
     """
 
     def __init__(self, servers: Servers = None, *, token: Optional[str] = None, id: Optional[str] = None, labels: Sequence[str] = (),
                  concurrency: int = 64, prefetch: int = 0, wait: float = 20.0, grace: float = 10.0, heartbeat: float = 5.0,
-                 note_after: float = 0.25, logger: Optional[logging.Logger] = None, ssl_context: Optional[ssl.SSLContext] = None) -> None:
+                 note_after: float = 0.25, logger: Optional[logging.Logger] = None, ssl_context: Optional[ssl.SSLContext] = None,
+                 decimals: bool = False) -> None:
         self.id = id or f"{socket.gethostname()}-{os.getpid()}-{time.time_ns()}"
         self._labels = list(labels)
         self._concurrency, self._prefetch = max(concurrency, 1), max(prefetch, 0)
         self._wait, self._grace, self._heartbeat = min(max(wait, 0.0), 60.0), max(grace, 0.0), max(heartbeat, 0.01)
         self._logger = logger or logging.getLogger("troupe")
         self._handlers: Dict[str, Handler] = {}
-        self._transport = Transport(servers, token, timeout=30.0, context=ssl_context)
+        self._transport = Transport(servers, token, timeout=30.0, context=ssl_context, decimals=decimals)
         self._path = "/workers/" + segment(self.id)
         self._claims = Claims(self._transport, self._path, note_after, self._logger)
         self._reporter = Reporter(self._transport, self._path, self._wanted_next, lambda jobs: self._take(self._read(jobs)), self._logger)
