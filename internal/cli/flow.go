@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strconv"
 	"syscall"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/compile"
 	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/flow/ork"
 	"github.com/troupe-engine/troupe/flow/show"
 	"github.com/troupe-engine/troupe/flow/types"
 	"github.com/troupe-engine/troupe/internal/cases"
@@ -37,7 +39,7 @@ type flowCmd struct {
 
 type flowApplyCmd struct {
 	remote
-	Files []string `arg:"" name:"file" help:"Definitions in YAML or JSON. Each becomes the flow that is named like its file, unless --slug says another name; - is stdin, which is named by --slug or by its own name."`
+	Files []string `arg:"" name:"file" help:"Definitions in YAML or JSON, or folders of them. Each becomes the flow that is named like its file, unless --slug says another name; - is stdin, which is named by --slug or by its own name."`
 	strictFlag
 	rootFlag
 	NoReplace bool   `help:"Publish new flows only: a file whose flow is there is refused."`
@@ -45,35 +47,108 @@ type flowApplyCmd struct {
 }
 
 func (c *flowApplyCmd) Run(ctx context.Context, a *app) error {
-	if c.Slug != "" && len(c.Files) > 1 {
-		return usagef("--slug names one flow, but there are %d files", len(c.Files))
+	files, err := c.files()
+	if err != nil {
+		return err
+	}
+	if c.Slug != "" && len(files) > 1 {
+		return usagef("--slug names one flow, but there are %d files", len(files))
 	}
 	server, err := c.client()
 	if err != nil {
 		return err
 	}
-	var failed error
-	for _, file := range c.Files {
-		err := c.apply(ctx, a, server, file)
-		if err != nil && !errors.Is(err, errFailed) {
-			return err
-		}
-		failed = cmp.Or(failed, err) // tell the problems of the other files too
-	}
-	return failed
+	return c.applyAll(ctx, a, server, files)
 }
 
-// apply publishes a file. errFailed says that its problems have been told.
+// files returns the files to publish: of folders those with definitions, and without what stands beside workflows of Ork.
+func (c *flowApplyCmd) files() (files []string, err error) {
+	for _, path := range c.Files {
+		in, err := filesOf([]string{path})
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range in {
+			if file != path {
+				text, err := os.ReadFile(file)
+				if err != nil {
+					return nil, err
+				}
+				if ork.IsBeside(filepath.Base(file), text) {
+					continue
+				}
+			}
+			files = append(files, file)
+		}
+	}
+	return files, nil
+}
+
+// applyAll publishes files. A refused file is tried again after others were published, which it may refer to; what is
+// wrong with the rest is told at the end.
+func (c *flowApplyCmd) applyAll(ctx context.Context, a *app, server *client.Client, files []string) error {
+	var final []*refusedFile // stdin is read once
+	for next := files; len(next) > 0; {
+		var again []*refusedFile
+		for _, file := range next {
+			err := c.apply(ctx, a, server, file)
+			var refused *refusedFile
+			switch {
+			case errors.As(err, &refused) && file == "-":
+				final = append(final, refused)
+			case refused != nil:
+				again = append(again, refused)
+			case err != nil:
+				return cmp.Or(c.tellRefused(a, append(final, again...)), err)
+			}
+		}
+		if len(again) == len(next) {
+			final, again = append(final, again...), nil
+		}
+		next = nil
+		for _, refused := range again {
+			next = append(next, refused.file)
+		}
+	}
+	if err := c.tellRefused(a, final); err != nil || len(final) == 0 {
+		return err
+	}
+	return errFailed
+}
+
+// refusedFile is the error of a file whose definition has problems.
+type refusedFile struct {
+	file     string
+	problems []wire.DefinitionProblem
+}
+
+func (r *refusedFile) Error() string { return r.file + " was refused" }
+
+// tellRefused prints the problems of refused files.
+func (c *flowApplyCmd) tellRefused(a *app, files []*refusedFile) error {
+	for _, r := range files {
+		if !c.json() {
+			printProblems(a.stderr, r.file, r.problems)
+			continue
+		}
+		if err := printLine(a.stdout, checked{r.file, &wire.Validation{Problems: r.problems}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// apply publishes a file. The error of a definition that cannot be used is a *refusedFile.
 func (c *flowApplyCmd) apply(ctx context.Context, a *app, server *client.Client, file string) error {
 	if problems := noFlow(file); problems != nil {
-		return c.refused(a, file, problems)
+		return &refusedFile{file, problems}
 	}
 	r, err := c.read(a, file)
 	switch {
 	case err != nil:
 		return err
 	case r.text == nil:
-		return c.refused(a, file, r.problems)
+		return &refusedFile{file, r.problems}
 	}
 	slug := orElse(c.Slug, r.slug(file))
 	if err := c.isNew(ctx, server, slug); err != nil {
@@ -83,7 +158,7 @@ func (c *flowApplyCmd) apply(ctx context.Context, a *app, server *client.Client,
 	problems := problemsOf(err)
 	switch {
 	case problems != nil:
-		return c.refused(a, file, r.told(problems))
+		return &refusedFile{file, r.told(problems)}
 	case err == nil:
 		return c.show(a, file, r, published)
 	case slug == "" && refusedAt(err) == "query.slug":
@@ -118,14 +193,6 @@ func refusedAt(err error) string {
 		return refused.Where
 	}
 	return ""
-}
-
-func (c *flowApplyCmd) refused(a *app, file string, problems []wire.DefinitionProblem) error {
-	if c.json() {
-		return cmp.Or(printLine(a.stdout, checked{file, &wire.Validation{Problems: problems}}), errFailed)
-	}
-	printProblems(a.stderr, file, problems)
-	return errFailed
 }
 
 func (c *flowApplyCmd) show(a *app, file string, r written, p *wire.Published) error {
@@ -236,7 +303,7 @@ func (a *app) read(file string) ([]byte, error) {
 	defer f.Close()
 	text, err := io.ReadAll(f)
 	if errors.Is(err, syscall.EISDIR) {
-		return nil, fmt.Errorf("%s is a folder: name its files, or have troupe dev publish them", file)
+		return nil, fmt.Errorf("%s is a folder: name a file", file)
 	}
 	return text, err
 }

@@ -280,7 +280,8 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		"a wrong token":   {[]string{"flow", "list", "--server", url, "--token", "guessed"}, "the bearer token is wrong: it is none of this server's, or its time is over\nhint: name one"},
 		"no task":         {[]string{"task", "show", "x", "--server", url, "--token", "secret"}, "there is no task \"x\"\nhint: check the id"},
 		"no flow":         {[]string{"task", "start", "x", "--server", url, "--token", "secret"}, "hint: publish it first"},
-		"a folder":        {[]string{"flow", "apply", t.TempDir(), "--server", url, "--token", "secret"}, "is a folder: name its files"},
+		"a folder":        {[]string{"flow", "run", t.TempDir(), "--server", url, "--token", "secret"}, "is a folder: name a file"},
+		"an empty folder": {[]string{"flow", "apply", t.TempDir(), "--server", url, "--token", "secret"}, "is a folder without definitions"},
 		"not a slug":      {[]string{"flow", "apply", odd, "--server", url, "--token", "secret"}, odd + ": slug \"-dd\" is not one"},
 		"no state":        {[]string{"task", "list", "--state", "x", "--server", url, "--token", "secret"}, "hint: known are: pending, "},
 	} {

@@ -176,22 +176,32 @@ func (s source) slug() string {
 
 // sources reads files, and those in folders which are definitions.
 func (a *app) sources(paths []string) (all []source, err error) {
-	for _, path := range paths {
-		files := []string{path}
-		if info, err := os.Stat(path); err == nil && info.IsDir() {
-			if files, err = definitionsIn(path); err != nil {
-				return nil, err
-			}
+	files, err := filesOf(paths)
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
+		text, err := a.read(file)
+		if err != nil {
+			return nil, err
 		}
-		for _, file := range files {
-			text, err := a.read(file)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, source{file, text})
-		}
+		all = append(all, source{file, text})
 	}
 	return all, nil
+}
+
+// filesOf returns the files of paths: in the place of a folder, the definitions in it.
+func filesOf(paths []string) (files []string, err error) {
+	for _, path := range paths {
+		in := []string{path}
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			if in, err = definitionsIn(path); err != nil {
+				return nil, err
+			}
+		}
+		files = append(files, in...)
+	}
+	return files, nil
 }
 
 // definitionsIn are the files in a folder that troupe dev would publish.

@@ -230,3 +230,24 @@ func TestProblemsAreJSONWhenAsked(t *testing.T) {
 	require.False(t, v.Valid)
 	require.Equal(t, []wire.DefinitionProblem{{Path: "start", Line: 1, Column: 8, Severity: "error", Msg: `unknown node "a"`}}, v.Problems)
 }
+
+func TestAFolderIsPublished(t *testing.T) {
+	dir, at := t.TempDir(), server(t)
+	apply := func(args ...string) result {
+		return call(t, append(append([]string{"flow", "apply"}, args...), at...)...)
+	}
+	const legal = "mode: dag\nnodes: {sign: {service: s}}\n"
+	for name, text := range map[string]string{
+		"contract.yaml": "mode: dag\nnodes: {legal: {kind: branch, prep: {input_map: {x: $run.x}}, flow: legal}}\n", // comes before what it names
+		"legal.yaml":    legal, "legal.test.yaml": "cases: {}", "notes.txt": "no flow", "workers.yaml": "default: a\na: {}\n",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	require.Equal(t, result{0, "legal version 1 is published\ncontract version 1 is published\n", ""}, apply(dir))
+
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "wrong.yaml"), []byte("start: a\n"), 0o600))
+	got := apply(dir)
+	require.Equal(t, exitFailed, got.code)
+	require.Equal(t, filepath.Join(dir, "wrong.yaml")+":1:8: error: start: unknown node \"a\"\n", got.stderr)
+	require.Equal(t, exitUsage, apply(dir, "--slug", "x").code)
+}
