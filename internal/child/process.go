@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -69,6 +70,9 @@ func Start(cmd Command) (*Process, error) {
 	return begin(cmd, func(p *Process, files []*os.File) (err error) {
 		p.own, err = os.StartProcess(cmd.Path, cmd.Argv, &os.ProcAttr{
 			Dir: cmd.Dir, Env: append(slices.Clip(cmd.Env), p.family.Variable()), Files: files, Sys: p.attr()})
+		if errors.Is(err, syscall.E2BIG) {
+			return tooLong(&cmd)
+		}
 		if err == nil {
 			p.Pid = p.own.Pid
 			p.family.Adopt(p.Pid)
