@@ -14,6 +14,7 @@ type Program struct {
 	Env        map[string]string `json:"env,omitempty"`          // laid over its environment
 	StdinMode  string            `json:"stdin_mode,omitempty"`   // none: nothing to read
 	OutputMode string            `json:"output_mode,omitempty"`  // marker: only marked lines are output
+	LooseMarks bool              `json:"loose_marks,omitempty"`  // a marked line that is no JSON is only logged, as in Ork; else it fails the attempt
 	GraceMS    int64             `json:"grace_ms,omitempty"`     // between being asked to end and being killed; 0 = the default
 	Upstream   bool              `json:"upstream_env,omitempty"` // it finds what its dependencies have given in ORK_UPSTREAM_JSON, too
 	URL        string            `json:"url,omitempty"`          // worker: where it is

@@ -55,6 +55,7 @@ type plan struct {
 type note struct {
 	FromFile string                 `json:"from_file,omitempty"`
 	Marked   bool                   `json:"marked,omitempty"` // only marked lines are output
+	Loose    bool                   `json:"loose,omitempty"`  // a marked line that is no JSON is only logged
 	Memory   int64                  `json:"memory,omitempty"`
 	GraceMS  int64                  `json:"grace_ms,omitempty"`
 	Secrets  map[string]flow.Secret `json:"secrets,omitempty"` // their names
@@ -101,7 +102,7 @@ func (s *Service) allowed(network string) bool {
 
 // noteOf is what its tracker has to know of the container of a program.
 func noteOf(p *flow.Program) note {
-	n := note{FromFile: p.Container.FromFile, Marked: p.OutputMode == flow.OutputMarker, Memory: p.Container.Memory, GraceMS: p.GraceMS, Secrets: p.Secrets}
+	n := note{FromFile: p.Container.FromFile, Marked: p.OutputMode == flow.OutputMarker, Loose: p.LooseMarks, Memory: p.Container.Memory, GraceMS: p.GraceMS, Secrets: p.Secrets}
 	if n.GraceMS == 0 {
 		n.GraceMS = defaultGrace
 	}
@@ -189,4 +190,13 @@ func (n *note) read(x flow.External) { _ = json.Unmarshal(x.Data, n) } // what b
 func (n *note) written() json.RawMessage {
 	b, _ := json.Marshal(n) // texts and numbers are always marshaled
 	return b
+}
+
+// heardAs returns a program whose words are heard as those of the container.
+func (n *note) heardAs() *flow.Program {
+	p := &flow.Program{LooseMarks: n.Loose}
+	if n.Marked || n.FromFile != "" {
+		p.OutputMode = flow.OutputMarker
+	}
+	return p
 }

@@ -55,7 +55,7 @@ func (s *Service) watched(x flow.External, n *note, ended bool) (*watch, error) 
 	}
 	ctx, end := context.WithCancel(s.ctx)
 	w := &watch{of: x, end: end, hide: hide, touched: time.Now(), done: make(chan struct{})}
-	w.heard, w.log = program.Listen(s.most(), !n.Marked && n.FromFile == ""), s.opts.Logs.Resume(x.Task, x.Job, sourceOf)
+	w.heard, w.log = program.Listen(s.most(), n.heardAs()), s.opts.Logs.Resume(x.Task, x.Job, sourceOf)
 	s.watches[x.ID] = w
 	s.work.Go(func() {
 		defer close(w.done)

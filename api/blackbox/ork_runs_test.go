@@ -67,6 +67,9 @@ func orkCleanUp(c *client) {
 	require.Equal(c, obj{"a": nil, "b": nil}, r.task("n")["output"])
 	require.Equal(c, obj{"n": obj{"a": nil, "b": nil}}, r.task("d")["output"])
 
+	r = c.ork(sh("a", gives("1")+"; echo ORK_OUTPUT:no")).start(nil).ends("success")
+	require.Equal(c, 1.0, r.task("a")["output"], "a marked line that is no JSON is only logged")
+
 	f.register(sh("a", gives(`{"y":3}`)), sh("n", echo, "depends_on: [a]", "on_failure: run"))
 	r = f.start(nil).ends("success")
 	require.Equal(c, obj{"a": obj{"y": 3.0}}, r.task("n")["output"])

@@ -11,6 +11,9 @@ import (
 func (l *dagLowerer) exec(n *define.Node, key string) flow.Exec {
 	n, route := l.set.routed(n)
 	e := exec(n, flow.Exec{})
+	if p := e.Program; p != nil && e.Type != flow.ExecLibrary {
+		p.LooseMarks = l.profile == flow.ProfileOrk
+	}
 	if t, ok := routes[route]; ok && e.Program == nil {
 		e.Type = t
 	}

@@ -32,6 +32,19 @@ func TestAProgramIsANodesWorkInBothModes(t *testing.T) {
 	require.Equal(t, []string{"echo", "1", "x y"}, plan.Root.Nodes["a"].Exec.Program.Args)
 }
 
+func TestMarksAreLooseInTheProfileOfOrk(t *testing.T) {
+	const nodes = "mode: dag\nnodes: {a: {exec: {type: process, command: x}}, b: {exec: {type: container, image: x}}, c: {exec: {type: library, file: x.so}}}\n"
+	for profile, want := range map[string]bool{"": false, "profile: ork\n": true} {
+		plan, problems := compile.Text([]byte(profile+nodes), flow.Limits{})
+		require.NoError(t, problems.Err())
+		var loose []bool
+		for _, key := range []string{"a", "b", "c"} {
+			loose = append(loose, plan.Root.Nodes[key].Exec.Program.LooseMarks)
+		}
+		require.Equal(t, []bool{want, want, false}, loose)
+	}
+}
+
 func TestWorkersThatReportByFilesHaveTimes(t *testing.T) {
 	for _, start := range []string{"", "start: a\n"} {
 		for _, who := range []string{"exec: {type: process, command: x, report: object_store}", "exec: {type: container, image: x, report: object_store}", "exec_type: outside, service: object_store"} {

@@ -96,7 +96,7 @@ func (r orkRefusal) Error() string { return string(r) }
 
 // program is what is run, and as what. The texts of what is not are those of Ork's workers.
 func (e *orkExecution) program() (kind flow.ExecType, p *flow.Program, err error) {
-	p = &flow.Program{File: e.Params.File, Module: e.Params.Module, Function: e.Params.Function, Python: e.Params.Python, Env: e.variables()}
+	p = &flow.Program{File: e.Params.File, Module: e.Params.Module, Function: e.Params.Function, Python: e.Params.Python, Env: e.variables(), LooseMarks: true}
 	switch strings.ToLower(e.Executor) {
 	case "process", "shell":
 		kind = flow.ExecProcess
@@ -108,7 +108,7 @@ func (e *orkExecution) program() (kind flow.ExecType, p *flow.Program, err error
 		if e.Params.Library == "" {
 			return "", nil, orkRefusal("Missing library_path in task parameters")
 		}
-		kind, p.File = flow.ExecLibrary, e.Params.Library
+		kind, p.File, p.LooseMarks = flow.ExecLibrary, e.Params.Library, false
 	default:
 		return "", nil, orkRefusal(fmt.Sprintf("Unsupported executor type: %.80s", e.Executor))
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"unicode/utf8"
 
+	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
@@ -21,6 +22,7 @@ var (
 type hearing struct {
 	most     int  // bytes of an output
 	whole    bool // all that it prints may be its output
+	loose    bool // a marked line that is no JSON is only logged
 	out, err lines
 
 	printed  bytes.Buffer // the beginning of that
@@ -34,8 +36,8 @@ type hearing struct {
 	last     []byte // line of its standard error that says something
 }
 
-func newHearing(most int, whole bool) *hearing {
-	h := &hearing{most: most, whole: whole}
+func newHearing(most int, of *flow.Program) *hearing {
+	h := &hearing{most: most, whole: of.OutputMode != flow.OutputMarker, loose: of.LooseMarks}
 	h.out = lines{line: h.told, most: h.mostOf}
 	h.err = lines{line: h.complained, most: func([]byte) int { return maxLast }}
 	return h
@@ -85,7 +87,11 @@ func (h *hearing) keep(b []byte) {
 func (h *hearing) told(line []byte, cut bool) {
 	if text, ok := bytes.CutPrefix(line, outputMark); ok {
 		text = valid(bytes.TrimSpace(text))
-		h.marked, h.tooLarge, h.broken, h.output = true, cut || len(text) > h.most, "", nil
+		tooLarge := cut || len(text) > h.most
+		if h.loose && !tooLarge && !json.Valid(text) {
+			return
+		}
+		h.marked, h.tooLarge, h.broken, h.output = true, tooLarge, "", nil
 		switch {
 		case h.tooLarge:
 		case json.Valid(text):

@@ -5,14 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+
+	"github.com/troupe-engine/troupe/flow"
 )
 
 // Listener hears what a program says that somebody else starts, and tells what has become of it.
 type Listener struct{ heard *hearing }
 
-// Listen listens to one whose output has so many bytes at most; 0 = 1 MiB. whole says that all it prints may be its output.
-func Listen(most int, whole bool) *Listener {
-	return &Listener{newHearing(cmp.Or(most, defaultMaxOutput), whole)}
+// Listen listens to one whose output has so many bytes at most; 0 = 1 MiB. What of its words is the output, the program's
+// OutputMode and LooseMarks say.
+func Listen(most int, of *flow.Program) *Listener {
+	return &Listener{newHearing(cmp.Or(most, defaultMaxOutput), of)}
 }
 
 // Stdout returns the writer for the standard output of the program.

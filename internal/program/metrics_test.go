@@ -42,7 +42,7 @@ echo "ORK_METRIC:{\"name\": \"rows\", \"value\": 1, \"labels\": {\"by\": \"me:$P
 }
 
 func TestMetricsAreBounded(t *testing.T) {
-	heard := program.Listen(0, false)
+	heard := program.Listen(0, &flow.Program{OutputMode: flow.OutputMarker})
 	for i := range 10_000 {
 		fmt.Fprintf(heard.Stdout(), "ORK_METRIC:{\"name\": \"m%d\", \"value\": 1}\n", i%1000)
 	}
@@ -50,7 +50,7 @@ func TestMetricsAreBounded(t *testing.T) {
 	list := heard.Result("").Metrics
 	require.Len(t, list, 100)
 	require.EqualValues(t, 10, list[99].Count, "those that are known go on being counted")
-	heard = program.Listen(0, false)
+	heard = program.Listen(0, &flow.Program{OutputMode: flow.OutputMarker})
 	for i := range 100 {
 		fmt.Fprintf(heard.Stdout(), "ORK_METRIC:{\"name\": \"%d%s\", \"value\": 1}\n", i, strings.Repeat("x", 3000))
 	}

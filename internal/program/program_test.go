@@ -96,6 +96,22 @@ func TestAMarkedLineThatIsNoJSONFailsTheAttempt(t *testing.T) {
 	}
 }
 
+func TestALooseMarkThatIsNoJSONIsOnlyLogged(t *testing.T) {
+	for name, tt := range map[string]struct{ command, want, err string }{
+		"alone":               {"echo ORK_OUTPUT:bad", "", ""},
+		"behind an older one": {"echo ORK_OUTPUT:1; echo ORK_OUTPUT:NaN", "1", ""},
+		"before another one":  {"echo ORK_OUTPUT:; echo ORK_OUTPUT:2", "2", ""},
+		"too large":           {`printf 'ORK_OUTPUT:"%01100000d"\n' 1`, "", "the limit of a value"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			res := run(t, flow.Program{Command: tt.command, LooseMarks: true})
+			require.Equal(t, tt.want, string(res.Output))
+			require.Contains(t, res.Error, tt.err)
+			require.Equal(t, tt.err == "", res.Error == "")
+		})
+	}
+}
+
 func TestFailures(t *testing.T) {
 	for name, tt := range map[string]struct{ command, want, details string }{
 		"the code":                  {"exit 3", "exit status 3", ""},

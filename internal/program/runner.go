@@ -93,7 +93,7 @@ func (r *Runner) Run(ctx context.Context, job Job) Result {
 	if err != nil {
 		return Result{Error: err.Error(), Fatal: flow.ErrorKindOf(err) != ""}
 	}
-	heard := newHearing(r.opts.MaxOutput, job.Program.OutputMode != flow.OutputMarker)
+	heard := newHearing(r.opts.MaxOutput, job.Program)
 	said, end := job.tee(heard, given.Hide)
 	warm, want := r.warmer(&job, cmd)
 	start := func() (*child.Process, error) { return r.begin(ctx, cmd, warm, want) }

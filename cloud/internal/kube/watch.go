@@ -43,7 +43,7 @@ func (s *Service) watched(c *client, x flow.External, n *note, pod string, ended
 	}
 	ctx, end := context.WithCancel(s.ctx)
 	w := &watch{end: end, touched: time.Now(), done: make(chan struct{})}
-	w.heard, w.log = program.Listen(s.opts.Tools.MaxOutput, true), s.opts.Tools.Logs.Resume(x.Task, x.Job, sourceOf)
+	w.heard, w.log = program.Listen(s.opts.Tools.MaxOutput, &flow.Program{}), s.opts.Tools.Logs.Resume(x.Task, x.Job, sourceOf)
 	s.watches[x.ID] = w
 	s.work.Go(func() {
 		defer close(w.done)
