@@ -3,6 +3,7 @@ package container
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,6 +56,29 @@ func TestAContainerIsMadeAsItsNodeSays(t *testing.T) {
 	require.Equal(t, []string{"ls -l | wc"}, p.Config.Cmd)
 	require.Contains(t, p.Config.Env, "ORK_INPUT_FILE=/ork/input.json")
 	require.Equal(t, []file{{"/ork/input.json", large.Input}}, p.files)
+}
+
+func TestTheContainersOfAUnitHaveOneKeyAndAnIDForEachAttempt(t *testing.T) {
+	s := &Service{}
+	var keys, ids []string
+	for attempt := range 3 {
+		job := jobOf(flow.Program{Command: "pay"}, flow.Container{Image: "x"})
+		job.Attempt = attempt + 1
+		p, err := s.plan(t.Context(), job)
+		require.NoError(t, err)
+		for _, variable := range p.Config.Env {
+			if key, ok := strings.CutPrefix(variable, "TROUPE_KEY="); ok {
+				keys = append(keys, key)
+			}
+			if id, ok := strings.CutPrefix(variable, "TROUPE_JOB="); ok {
+				ids = append(ids, id)
+			}
+		}
+		require.Equal(t, job.Key(), keys[attempt])
+		require.Equal(t, job.ID(), ids[attempt])
+	}
+	require.Len(t, slices.Compact(keys), 1)
+	require.Len(t, slices.Compact(ids), 3)
 }
 
 func TestAContainerThatReadsItsInputIsGivenItByAShell(t *testing.T) {

@@ -149,7 +149,7 @@ func (l *ledger) failClaimed(job map[string]any) {
 
 func TestThreeAttemptsHaveOneKeyAndThreeIDsOverEveryTransport(t *testing.T) {
 	dir := t.TempDir()
-	url := startServe(t, "--allow-scripts", "--script-dir", dir)
+	url := startServe(t, "--allow-scripts", "--script-dir", dir, "--object-store", "file://"+t.TempDir())
 	service := func(l *ledger) string { return "exec_type: %s, service: " + l.service }
 	pushed := func(l *ledger) string { return fmt.Sprintf(service(l), "http") }
 	queued := func(l *ledger) string { return fmt.Sprintf(service(l), "queue") }
@@ -177,6 +177,14 @@ func TestThreeAttemptsHaveOneKeyAndThreeIDsOverEveryTransport(t *testing.T) {
 				return charge{body["params"].(map[string]any)["key"].(string), body["task_id"].(string)}
 			})
 			return fmt.Sprintf("exec: {type: worker, url: %q, command: x}", address)
+		}, nil},
+		"a worker as Ork calls them": {nil, func(l *ledger) string {
+			first, _ := background(l.t, "worker", "--ork-listen", "127.0.0.1:0", "--working-dir", dir)
+			text := strings.ReplaceAll(l.command(), "TROUPE_JOB", "EXECUTION_ID")
+			return fmt.Sprintf("exec: {type: worker, url: %q, command: '%s'}", first[strings.Index(first, "http://"):], text)
+		}, nil},
+		"a worker with a file of its job": {nil, func(l *ledger) string {
+			return "exec: {type: process, report: object_store, env: {TROUPE: " + binary + ", PAY: '" + l.command() + `'}, command: '"$TROUPE" worker --spec "$TASK_SPEC_PATH" --exec "$PAY"'}`
 		}, nil},
 		"a poll of /v1":  {nil, queued, func(l *ledger) { l.poll("/v1/workers/w/poll", "jobs", "", l.failClaimed) }},
 		"a single poll":  {nil, queued, func(l *ledger) { l.poll("/queue/poll", "", "q-", l.failQueued) }},

@@ -103,6 +103,8 @@ func TestAnExecutionThatFailsFailsItsAttempt(t *testing.T) {
 	all := g.Run.Executions("fails")
 	require.Len(t, all, 2, "a retry is another execution")
 	require.NotEqual(t, all[0].Env["TROUPE_JOB"], all[1].Env["TROUPE_JOB"])
+	require.NotEmpty(t, all[0].Env["TROUPE_KEY"])
+	require.Equal(t, all[0].Env["TROUPE_KEY"], all[1].Env["TROUPE_KEY"], "of the same unit")
 }
 
 func TestWhatPassesIsTriedAgainAndWhatDoesNotIsTold(t *testing.T) {
