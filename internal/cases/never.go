@@ -112,7 +112,7 @@ func (k *checker) firstEnd(name string, status flow.StepStatus) int {
 
 // undone looks for what was done and, although the task did not come to its end, not undone.
 func (k *checker) undone(v *Never) {
-	if !k.State.Status.Ended() || string(k.State.Status) == v.Unless || k.completed(v.Done) == none {
+	if !k.State.Status.Ended() || string(k.State.Status) == v.Unless || !k.isDone(v.Done) {
 		return
 	}
 	if slices.ContainsFunc(k.callsOf(v.Without), func(c *rehearse.Call) bool { return c.OK }) {
@@ -123,6 +123,13 @@ func (k *checker) undone(v *Never) {
 		how = "did not succeed"
 	}
 	k.fail("never", v.At, "never: %s was done, the task is %s, and %s %s", v.Done, k.State.Status, v.Without, how)
+}
+
+// isDone reports whether a node has completed, or a call that it, a service or a function stands
+// for: one unit of a step that failed has to be undone, too.
+func (k *checker) isDone(name string) bool {
+	return k.firstEnd(name, flow.StepCompleted) != none ||
+		slices.ContainsFunc(k.callsOf(name), func(c *rehearse.Call) bool { return c.OK })
 }
 
 // always evaluates a condition at the end.
