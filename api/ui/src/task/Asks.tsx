@@ -7,7 +7,7 @@ import { parse } from '../data/json'
 export function CancelAsk({ close, cancel }: { close: () => void; cancel: (body: Cancel) => void }) {
   const [how, setHow] = useState('now')
   const ways = [
-    ['gently', 'Gently', 'What is in flight goes on; nothing new starts, and the task ends when it is done.'],
+    ['gently', 'Gently', 'What runs goes on; nothing new starts, and the task ends when it is done.'],
     ['now', 'Now', 'What is in flight is withdrawn; then what was done is undone, if the flow says how.'],
     ['force', 'By force', 'Also ends compensations and the last steps, when the task is at them.'],
   ]
