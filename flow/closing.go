@@ -13,19 +13,9 @@ import (
 type Closing struct {
 	Status TaskStatus // the task's, in the end
 	Error  string
-	Undone []Undo // those that compensations ran for
-	Final  bool   // finally has been entered
+	Undone []UnitRange // units that compensations ran for, each range backwards
+	Final  bool        // finally has been entered
 	Scope  *Scope
-}
-
-// Undo names a step that has a compensation, and keeps what that needs.
-type Undo struct {
-	Scope  string
-	Node   string
-	Visit  int
-	By     string // key of the node that undoes it
-	Input  json.RawMessage
-	Output json.RawMessage
 }
 
 // closingScope is the path of the scope in which closing happens the first time; a task that is retried
@@ -47,16 +37,10 @@ func (s *State) close(e *Event) {
 		s.Status, s.PausedAt = TaskCanceling, 0 // a pause holds back no undoing of what is canceled
 	}
 	if s.Closing.Status == TaskCompleted {
-		s.Done = nil
+		s.Undoables, s.Done = nil, nil
 	}
 	s.linkClosing()
-}
-
-// remember notes a completed step that can be undone.
-func (s *State) remember(sc *Scope, n *PlanNode, visit int, input, output json.RawMessage) {
-	if n.Undo != "" {
-		s.Done = append(s.Done, Undo{Scope: sc.Path, Node: n.Key, Visit: visit, By: n.Undo, Input: input, Output: output})
-	}
+	s.unfoldUndo()
 }
 
 // about is what $input means in a scope before a step has one: in that where a task closes, what is next there.
@@ -67,15 +51,15 @@ func (sc *Scope) about() json.RawMessage {
 	return sc.task.Closing.subject(sc.task)
 }
 
-// subject is what the next step of the closing scope is about, and its input if it has no prep: the step
-// to be undone, or how the task ends.
+// subject returns what the next step of the closing scope is about, and its input if it has no
+// prep: the unit to be undone, or how the task ends.
 func (c *Closing) subject(s *State) json.RawMessage {
-	if last := len(s.Done) - 1; last >= 0 {
-		u := &s.Done[last]
+	if u, unit := s.nextUndo(); u != nil {
 		b := expr.AppendQuote([]byte(`{"node":`), u.Node)
 		b = strconv.AppendInt(append(b, `,"visit":`...), int64(u.Visit), 10)
-		b = append(append(b, `,"input":`...), orNull(u.Input)...)
-		b = append(append(b, `,"output":`...), orNull(u.Output)...)
+		b = strconv.AppendInt(append(b, `,"unit":`...), int64(unit), 10)
+		b = append(append(b, `,"input":`...), u.unitInput(unit)...)
+		b = append(append(b, `,"output":`...), u.unitOutput(unit)...)
 		return append(b, '}')
 	}
 	b := expr.AppendQuote([]byte(`{"status":`), string(c.Status))
@@ -113,7 +97,8 @@ func (closingMode) next(d *decider, sc *Scope) {
 	case sc.Step != nil:
 		d.fill(sc.Step)
 	case len(d.s.Done) > 0:
-		d.enterNext(sc, sc.Plan.Nodes[d.s.Done[len(d.s.Done)-1].By])
+		u, _ := d.s.nextUndo()
+		d.enterNext(sc, sc.Plan.Nodes[u.By])
 	case d.s.Plan.Finally != "" && !c.Final:
 		d.enterNext(sc, sc.Plan.Nodes[d.s.Plan.Finally])
 	default:
@@ -140,15 +125,14 @@ func (closingMode) ended(s *State, sc *Scope, e *Event) {
 	}
 }
 
-// entered notes that a step of the closing scope has begun: what undoes the step that completed last,
-// or finally.
+// entered notes that a step of the closing scope has begun: what undoes the unit that completed
+// last, or finally.
 func (c *Closing) entered(s *State) {
-	if last := len(s.Done) - 1; last >= 0 {
-		c.Undone = append(c.Undone, s.Done[last])
-		s.Done = s.Done[:last]
+	if len(s.Done) == 0 {
+		c.Final = true
 		return
 	}
-	c.Final = true
+	c.Undone = addUndone(c.Undone, s.takeLast())
 }
 
 // closed notes the end of a step of the closing scope. What failed is told in the task's error.

@@ -389,7 +389,7 @@ func (d *decider) endTask(status TaskStatus, text string) {
 	d.pruneAll(d.s.Root)
 	e := Event{Type: TaskClosing, Status: string(status), Error: text}
 	if status != TaskCompleted {
-		e.Total = len(d.s.Done)
+		e.Total = d.s.countDone()
 	}
 	d.emit(e)
 	d.later(d.s.Closing.Scope)
@@ -411,7 +411,7 @@ func (d *decider) retryTask(cmd RetryTask) error {
 	case d.s.Status == TaskCanceled && d.s.Plan.Profile == ProfileOrk && c == nil:
 	case d.s.Status != TaskFailed:
 		return Errorf(Conflict, "the task is %s: only a failed one can be retried", d.s.Status)
-	case c != nil && len(c.Undone) > 0 && (!d.s.Root.mode.redoes() || slices.ContainsFunc(c.Undone, func(u Undo) bool { return u.Scope != "" })):
+	case c != nil && len(c.Undone) > 0 && (!d.s.Root.mode.redoes() || d.s.undidInside()):
 		return Errorf(Conflict, "the task has undone what it did: rerun it, which starts a new one with the same params")
 	}
 	if err := d.s.retriable(cmd.Node); err != nil {

@@ -117,8 +117,9 @@ func (tb *table) checkLevels() {
 // eachValue visits all values that a state keeps.
 func eachValue(s *flow.State, visit func(where string, v json.RawMessage)) {
 	visit("params", s.Params)
-	for _, u := range s.Done {
+	for _, u := range s.Undoables {
 		visit("undo input", u.Input)
+		visit("undo items", u.Items)
 		visit("undo output", u.Output)
 	}
 	if s.Root != nil {

@@ -12,7 +12,7 @@ const (
 	TaskPaused      EventType = "task_paused"      //
 	TaskResumed     EventType = "task_resumed"     //
 	CancelAsked     EventType = "cancel_asked"     // what a carrier has begun goes on; anything else is canceled
-	TaskClosing     EventType = "task_closing"     // Status, Error: what the task will have ended with; Total of what is undone before that
+	TaskClosing     EventType = "task_closing"     // Status, Error: what the task will have ended with; Total units that are undone before that
 	TaskRetried     EventType = "task_retried"     // a failed task goes on where it failed; Permits; Params when it does so with others
 	TaskEnded       EventType = "task_ended"       // Status, Error
 	ScopeRetried    EventType = "scope_retried"    // Scope, of dag mode, Attempt, Due: what failed in it is tried again

@@ -72,6 +72,9 @@ func Evolve(s *State, e *Event) {
 		if st, u := s.attempt(e.Address()); u != nil {
 			st.evolve(u, e)
 			s.byHand(st)
+			if u.Status == UnitCompleted {
+				s.noteDone(st, e.Unit)
+			}
 		}
 	}
 }
@@ -170,6 +173,9 @@ func (s *State) enter(e *Event) {
 	st.unfold()
 	kept := sc.mode.kept(sc, n)
 	sc.mode.hold(sc, st)
+	if kept != nil && e.Since > 0 {
+		st.OwnKeys = kept.ownKeys(st.Visit)
+	}
 	if kept != nil && e.Kept > 0 {
 		st.goOn(kept)
 	}
@@ -212,6 +218,7 @@ func (s *State) forget(st *Step, at int64) {
 		s.waiting = slices.Delete(s.waiting, i, i+1)
 	}
 	s.waits.drop(st, at)
+	s.keepUnitsForUndo(st, nil)
 	if st.Child != nil {
 		s.forgetScope(st.Child, at)
 	}
@@ -227,12 +234,12 @@ func (s *State) forgetScope(sc *Scope, at int64) {
 }
 
 // post writes a step's output into its scope's shared state.
-func (sc *Scope) post(st *Step, e *Event) {
+func (sc *Scope) post(st *Step, e *Event, result json.RawMessage) {
 	set := sc.set
 	if len(e.Input) > 0 {
 		set = func(key string, v json.RawMessage) { sc.set(key, instead(e, key, v)) }
 	}
-	st.eachPost(st.result(e), set)
+	st.eachPost(result, set)
 }
 
 // eachPost visits the keys of shared that a step's result sets.

@@ -92,7 +92,10 @@ func (dagMode) ended(s *State, sc *Scope, e *Event) {
 	sc.unready(node.Dag.Index)
 	st := n.Step
 	n.status, n.Visit, n.EndedAt = status, int32(e.Visit), e.At
-	rare := NodeRare{Reason: e.Reason, Error: e.Error, Details: st.details(), Extra: n.Rare().Extra, Kept: n.kept()}
+	rare := NodeRare{Reason: e.Reason, Error: e.Error, Details: st.details(), Extra: n.Rare().Extra}
+	if n.Status() != StepCompleted { // done again, it would begin anew
+		rare.Kept = n.kept()
+	}
 	if n.Status() == StepSkipped {
 		rare.Mode = SkipMode(e.Action)
 	}
@@ -105,8 +108,9 @@ func (dagMode) ended(s *State, sc *Scope, e *Event) {
 			sc.failAt(st, e)
 		}
 	}
-	if n.Status() == StepCompleted && node.Undo != "" {
-		s.remember(sc, node, e.Visit, sc.inputOf(node, st), n.Output)
+	if n.Status() == StepCompleted {
+		input := func() json.RawMessage { return sc.inputOf(node, st) }
+		s.keepForUndo(sc, node, e.Visit, st, input, n.Output)
 	}
 	if st != nil {
 		s.forget(st, e.At)

@@ -67,7 +67,7 @@ const MaxFork = 16 << 20
 // for what comes. Of the node at, in a graph, its last visit is done again. What was compensated is done again; signals
 // count that came before the first step of the root that is done again, in a dag all but those by which a step has ended that is done again.
 func PlanFork(task string, history []Event, old, plan *Plan, at ForkPoint) (ForkPlan, error) {
-	f := &forker{before: NewState(task, old), s: NewState(task, plan), from: at.Node, part: at.Part, scopes: map[string]*PlanScope{"": old.Root}, over: map[string]bool{}, broken: map[string]bool{}, whole: map[Address]bool{}, heard: map[Address]*Event{}, ends: map[*Event][]Address{}, undone: map[Address]bool{}, redone: map[Address]bool{}, shared: map[int]*Event{}}
+	f := &forker{before: NewState(task, old), s: NewState(task, plan), from: at.Node, part: at.Part, scopes: map[string]*PlanScope{"": old.Root}, over: map[string]bool{}, broken: map[string]bool{}, whole: map[Address]bool{}, heard: map[Address]*Event{}, ends: map[*Event][]Address{}, undone: map[Address]bool{}, undoneNodes: map[Address]bool{}, redone: map[Address]bool{}, shared: map[int]*Event{}}
 	for i := range history {
 		f.survey(&history[i])
 	}
@@ -88,22 +88,23 @@ func PlanFork(task string, history []Event, old, plan *Plan, at ForkPoint) (Fork
 
 // forker goes through a history.
 type forker struct {
-	before *State // as the whole history made it
-	s      *State // as what is shared makes it
-	from   string
-	part   bool
-	visits int                   // of the node from which the task goes on
-	scopes map[string]*PlanScope // as they were, by path
-	over   map[string]bool       // graphs of which nothing more is shared
-	broken map[string]bool       // scopes of which not everything is
-	whole  map[Address]bool      // subflows that ended because nothing was left to do in them
-	undone map[Address]bool      // steps that were compensated
-	heard  map[Address]*Event    // with profile pocketflow: the signals that came last for steps that wait
-	ends   map[*Event][]Address  // steps that ended by a signal
-	signal []*Event              // signals and answers, by their number
-	shared map[int]*Event        // signals that are shared, by their place in plan.Events
-	redone map[Address]bool      // those of plan.Again
-	plan   ForkPlan
+	before      *State // as the whole history made it
+	s           *State // as what is shared makes it
+	from        string
+	part        bool
+	visits      int                   // of the node from which the task goes on
+	scopes      map[string]*PlanScope // as they were, by path
+	over        map[string]bool       // graphs of which nothing more is shared
+	broken      map[string]bool       // scopes of which not everything is
+	whole       map[Address]bool      // subflows that ended because nothing was left to do in them
+	undone      map[Address]bool      // steps that were compensated,
+	undoneNodes map[Address]bool      // and their nodes
+	heard       map[Address]*Event    // with profile pocketflow: the signals that came last for steps that wait
+	ends        map[*Event][]Address  // steps that ended by a signal
+	signal      []*Event              // signals and answers, by their number
+	shared      map[int]*Event        // signals that are shared, by their place in plan.Events
+	redone      map[Address]bool      // those of plan.Again
+	plan        ForkPlan
 }
 
 // survey learns what has to be known beforehand.
@@ -127,8 +128,9 @@ func (f *forker) survey(e *Event) {
 		f.visits = max(f.visits, e.Visit)
 	}
 	if c := f.before.Closing; c != nil && c.Scope.Path == e.Scope && len(c.Undone) > 0 {
-		u := c.Undone[len(c.Undone)-1]
+		u := &f.before.Undoables[c.Undone[len(c.Undone)-1].Step]
 		f.undone[Address{Scope: u.Scope, Node: u.Node, Visit: u.Visit}] = true
+		f.undoneNodes[Address{Scope: u.Scope, Node: u.Node}] = true
 	}
 }
 
@@ -251,16 +253,27 @@ func (f *forker) entered(e Event) {
 func (f *forker) why(sc *Scope, e *Event) ForkReason {
 	old, now := f.scopes[e.Scope].Nodes[e.Node], sc.Plan.Nodes[e.Node]
 	switch {
-	case f.undone[e.stepAddress()]:
+	case f.undone[e.stepAddress()] || f.isInsideUndone(e):
 		return ForkUndone
 	case e.Scope == "" && f.from == e.Node && (sc.Plan.Dag != nil || e.Visit == f.visits):
 		return ForkAsked
-	case !f.leadsTo(sc, now, e):
+	case !f.leadsTo(sc, now, e) || e.Kept > 0 && now != nil && sc.keeps(now, e) != e.Kept:
 		return ForkAfter
 	case old == nil || now == nil || !sameWork(f.scopes[e.Scope], old, sc.Plan, now):
 		return ForkChanged
 	}
 	return ""
+}
+
+// isInsideUndone reports whether a step is of a branch that was undone as a whole and that is laid
+// out in the scope around it.
+func (f *forker) isInsideUndone(e *Event) bool {
+	for i, char := range e.Node {
+		if char == '/' && f.undoneNodes[Address{Scope: e.Scope, Node: e.Node[:i]}] {
+			return true
+		}
+	}
+	return false
 }
 
 // leadsTo says whether what is shared leads to a node.

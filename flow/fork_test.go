@@ -191,6 +191,46 @@ func TestAForkDoesAgainWhatWasUndone(t *testing.T) {
 	require.Equal(t, []string{"list", "boom", "yes"}, *services)
 }
 
+func TestAForkDoesAgainTheUnitsOfAStepOfWhichSomeWereUndone(t *testing.T) {
+	const definition = `{start: a, on_error: fail, nodes: {a: {service: echo, prep: {input_key: $params.list}, compensate: undo},
+		f: {kind: foreach, failure_strategy: fail_fast, service: echo, prep: {input_key: $params.list}, foreach_execs: [{index: 2, service: boom}], compensate: undo},
+		undo: {service: yes}}, edges: [{from: a, to: f}]}`
+	old := history(t, definition, `{"list":[1,2,3,4]}`, func(j flow.Job) flow.Report {
+		if j.Branch == "2" {
+			return flow.Report{Address: j.Address, Error: "boom"}
+		}
+		return carryOut(j)
+	})
+	require.Equal(t, 3, undoneUnits(old))
+	next, fork := old.forked(t, old.state.Plan, "", "")
+	require.Empty(t, fork.Keeps)
+	require.Equal(t, []string{"a undone", "f after"}, stepsOf(fork.Again))
+	require.True(t, next.drain())
+	require.Equal(t, 3, undoneUnits(next), "its own alone")
+}
+
+func TestAForkDoesAgainABranchThatWasUndone(t *testing.T) {
+	const definition = `{mode: dag, nodes: {a: {service: echo}, B: {kind: branch, depends_on: [a], compensate: undo, flow: {nodes: {x: {service: list}, y: {service: yes, depends_on: [x]}}}},
+		z: {service: boom, depends_on: [B]}, undo: {service: "no"}}}`
+	old := history(t, definition, `{}`, carryOut)
+	next, fork := old.forked(t, old.state.Plan, "", "")
+	require.Equal(t, []string{"a", "gate:B"}, stepsOf(fork.Keeps))
+	require.Equal(t, []string{"B/x undone", "B/y undone", "B undone", "z after"}, stepsOf(fork.Again))
+	services := did(next)
+	require.True(t, next.drain())
+	require.Equal(t, []string{"list", "yes", "boom", "no"}, *services)
+}
+
+// undoneUnits returns how many units a task has undone.
+func undoneUnits(tb *table) (count int) {
+	for _, e := range tb.events {
+		if e.Type == flow.StepEntered && strings.HasPrefix(e.Scope, "~") {
+			count++
+		}
+	}
+	return count
+}
+
 func TestWhatCannotBeForkedIsSaid(t *testing.T) {
 	running := newTable(t, planOf(t, threeSteps))
 	_, err := running.do(flow.Start{Params: json.RawMessage(`{"val":1}`)})

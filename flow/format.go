@@ -9,4 +9,4 @@ const Format = 1
 
 // snapshotFormat names how snapshots are written, in their first byte. One of another format is of no use: the
 // caller folds the whole journal instead. It changes with every field that is added.
-const snapshotFormat = 14
+const snapshotFormat = 15

@@ -5,5 +5,5 @@ package flow
 // These stand for the release after this one, which the test of a rolling upgrade builds.
 const (
 	Format         = 2
-	snapshotFormat = 15
+	snapshotFormat = 16
 )

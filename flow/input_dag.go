@@ -153,17 +153,23 @@ func describe(v json.RawMessage) string {
 
 // item is what a unit of a fanout is about; nil when there are only so many of them.
 func (st *Step) item(i int) json.RawMessage {
-	if i >= st.Initial {
-		if k := i - st.Initial; k < len(st.Extra) {
-			return orNull(st.Extra[k])
+	if i < st.Initial && st.Node.Dag.Items == nil {
+		return nil
+	}
+	return itemAt(st.items, st.Extra, st.Initial, i)
+}
+
+// itemAt returns the item of a unit: one of a list, each of which has as many of the first units,
+// or one that was appended.
+func itemAt(items, extra []json.RawMessage, initial, unit int) json.RawMessage {
+	if k := unit - initial; k >= 0 {
+		if k < len(extra) {
+			return orNull(extra[k])
 		}
 		return null
 	}
-	if st.Node.Dag.Items == nil {
-		return nil
-	}
-	if n := len(st.items); n > 0 && st.Initial >= n {
-		return orNull(st.items[i/(st.Initial/n)])
+	if n := len(items); n > 0 && initial >= n {
+		return orNull(items[unit/(initial/n)])
 	}
 	return null
 }

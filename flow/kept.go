@@ -15,11 +15,20 @@ type Kept struct {
 	Units   []Unit // zero where nothing had completed
 	Child   *Scope // of a subflow, with nothing active in it
 	Since   int    // the visit whose keys its units have
+	OwnKeys []OwnKeys
+}
+
+// OwnKeys are units of a step, in ascending order, that have keys of another visit than the others,
+// because they were undone.
+type OwnKeys struct {
+	From, Count int
+	Visit       int // 0 = of the next one, which does them again
 }
 
 // keep is called when a step is over, and everything below it with it.
 func (s *State) keep(st *Step, at int64) *Kept {
-	k := &Kept{Input: st.Input, Initial: st.Initial, Units: st.completed(), Since: st.since()}
+	k := &Kept{Input: st.Input, Initial: st.Initial, Units: st.completed()}
+	k.Since, k.OwnKeys = st.since(), st.OwnKeys
 	if st.Child != nil {
 		st.Child.cut(s, at)
 		k.Child = st.Child
@@ -91,13 +100,24 @@ func (sc *Scope) sameWork(n *PlanNode, k *Kept, e *Event) bool {
 // since returns the visit whose keys the step's units have.
 func (st *Step) since() int { return cmp.Or(st.Since, st.Visit) }
 
+// sinceOf returns the visit whose key a unit has.
+func (st *Step) sinceOf(unit int) int {
+	i, _ := slices.BinarySearchFunc(st.OwnKeys, unit, func(k OwnKeys, unit int) int {
+		return cmp.Compare(k.From+k.Count-1, unit)
+	})
+	if i < len(st.OwnKeys) && st.OwnKeys[i].From <= unit {
+		return st.OwnKeys[i].Visit
+	}
+	return st.since()
+}
+
 // origin returns the unit of the visit that a step continues; the zero Address when it continues none, and is in no scope that does.
 func (st *Step) origin(unit int) Address {
-	scope := st.scope.origin()
-	if st.Since == 0 && scope == st.scope.Path {
+	scope, visit := st.scope.origin(), st.sinceOf(unit)
+	if visit == st.Visit && scope == st.scope.Path {
 		return Address{}
 	}
-	return Address{Scope: scope, Node: st.Key, Visit: st.since(), Unit: unit}
+	return Address{Scope: scope, Node: st.Key, Visit: visit, Unit: unit}
 }
 
 // origin returns the path of a scope, with the visits that the steps around it continue in the place of theirs.
@@ -173,14 +193,13 @@ func (s *State) reopenScope(e *Event) {
 // retryTask has a failed task go on: what failed, and what could not run because of that, is as if it had
 // not been there; so is what was undone.
 func (s *State) retryTask(e *Event) {
-	undone, ended := map[string]bool{}, cmp.Or(s.EndedAt, e.At) // a fork may be of a task that has not ended
-	if s.Closing != nil {
-		for _, u := range s.Closing.Undone {
-			undone[u.Node] = true
-		}
-		s.forgetScope(s.Closing.Scope, ended)
-	}
+	var undone map[string]bool
+	ended := cmp.Or(s.EndedAt, e.At) // a fork may be of a task that has not ended
 	s.Root.cut(s, ended)
+	if s.Closing != nil {
+		s.forgetScope(s.Closing.Scope, ended)
+		undone = s.forgetUndone()
+	}
 	s.Status, s.Error, s.EndedAt, s.CancelAt, s.Closing, s.Deadline, s.DeadlineLeft = TaskRunning, "", 0, 0, nil, 0, 0
 	if s.Plan.TimeoutMS > 0 {
 		s.Deadline = e.At + s.Plan.TimeoutMS

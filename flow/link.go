@@ -14,6 +14,9 @@ func (s *State) link(plan *Plan) error {
 	if err := s.Root.mode.link(s, s.Root); err != nil {
 		return err
 	}
+	if err := s.checkUndoables(); err != nil {
+		return err
+	}
 	if s.Closing == nil {
 		return nil
 	}
@@ -21,6 +24,7 @@ func (s *State) link(plan *Plan) error {
 		return fmt.Errorf("flow: a snapshot of task %s compensates, which its flow does not", s.Task)
 	}
 	s.linkClosing()
+	s.unfoldUndo()
 	return s.Closing.Scope.mode.link(s, s.Closing.Scope)
 }
 
@@ -28,6 +32,9 @@ func (s *State) link(plan *Plan) error {
 func (s *State) linkStep(sc *Scope, st *Step) error {
 	if st.Node = sc.Plan.Nodes[st.Key]; st.Node == nil {
 		return fmt.Errorf("flow: a snapshot of task %s is at node %q, which its flow does not have", s.Task, st.Key)
+	}
+	if st.Undoable < 0 || st.Undoable > len(s.Undoables) {
+		return fmt.Errorf("flow: a snapshot of task %s undoes units of a step that it does not have", s.Task)
 	}
 	st.scope, st.size = sc, 0
 	for i := range st.Units {

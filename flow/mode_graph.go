@@ -149,11 +149,16 @@ func (s *State) passed(sc *Scope, e *Event) *Step {
 	if st == nil {
 		return nil
 	}
-	if e.Post {
-		sc.post(st, e)
+	var result json.RawMessage
+	completed := e.Status == string(StepCompleted)
+	if e.Post || completed && st.Node.Undo != "" {
+		result = st.result(e)
 	}
-	if e.Status == string(StepCompleted) && st.Node.Undo != "" {
-		s.remember(sc, st.Node, st.Visit, st.stepInput(), st.result(e))
+	if e.Post {
+		sc.post(st, e, result)
+	}
+	if completed {
+		s.keepForUndo(sc, st.Node, st.Visit, st, st.stepInput, result)
 	}
 	sc.pass(st, StepStatus(e.Status), e.Reason, e.Error, e.At)
 	s.forget(st, e.At)

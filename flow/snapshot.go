@@ -85,7 +85,8 @@ func codeState(c *codec.Codec, s *State) {
 	c.Int64(&s.CancelAt)
 	codec.Pointer(c, &s.Closing, codeClosing)
 	c.Int(&s.Closings)
-	codec.List(c, &s.Done, codeUndo)
+	codec.List(c, &s.Undoables, codeUndoable)
+	codec.List(c, &s.Done, codeUnitRange)
 	codec.List(c, &s.Signals, codeSignal)
 	c.Int(&s.Signaled)
 	codec.Pointer(c, &s.Permits, codePermits)
@@ -133,6 +134,8 @@ func codeStep(c *codec.Codec, st *Step) {
 	codec.List(c, &st.Extra, (*codec.Codec).Raw)
 	codec.Pointer(c, &st.Child, codeScope)
 	codec.Pointer(c, &st.Signal, codeSignal)
+	c.Int(&st.Undoable)
+	codec.List(c, &st.OwnKeys, codeOwnKeys)
 }
 
 // What a unit has, beside its status in the first three bits.
@@ -289,23 +292,43 @@ func codeKept(c *codec.Codec, k *Kept) {
 	codec.List(c, &k.Units, codeUnit)
 	codec.Pointer(c, &k.Child, codeScope)
 	c.Int(&k.Since)
+	codec.List(c, &k.OwnKeys, codeOwnKeys)
 }
 
 func codeClosing(c *codec.Codec, cl *Closing) {
 	codec.Text(c, &cl.Status)
 	codec.Text(c, &cl.Error)
-	codec.List(c, &cl.Undone, codeUndo)
+	codec.List(c, &cl.Undone, codeUnitRange)
 	c.Bool(&cl.Final)
 	codec.Pointer(c, &cl.Scope, codeScope)
 }
 
-func codeUndo(c *codec.Codec, u *Undo) {
+func codeUndoable(c *codec.Codec, u *Undoable) {
 	codec.Text(c, &u.Scope)
 	codec.Text(c, &u.Node)
 	c.Int(&u.Visit)
+	c.Int(&u.Since)
 	codec.Text(c, &u.By)
+	c.Int(&u.Left)
 	c.Raw(&u.Input)
+	c.Raw(&u.Items)
+	c.Int(&u.Initial)
+	codec.List(c, &u.Extra, (*codec.Codec).Raw)
+	c.Bool(&u.Merged)
+	c.Bool(&u.Many)
 	c.Raw(&u.Output)
+}
+
+func codeUnitRange(c *codec.Codec, r *UnitRange) {
+	c.Int(&r.Step)
+	c.Int(&r.From)
+	c.Int(&r.Count)
+}
+
+func codeOwnKeys(c *codec.Codec, k *OwnKeys) {
+	c.Int(&k.From)
+	c.Int(&k.Count)
+	c.Int(&k.Visit)
 }
 
 func codeSignal(c *codec.Codec, sig *StoredSignal) {

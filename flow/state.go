@@ -36,7 +36,9 @@ type State struct {
 	CancelAt int64    // when somebody canceled it who lets what is in flight go on; 0 = nobody
 	Closing  *Closing // what is done when everything else is over
 	Closings int      // how often it has closed
-	Done     []Undo   // steps to be undone if the task fails, the last one first
+
+	Undoables []Undoable  // visits of nodes with a compensation, of which something has completed
+	Done      []UnitRange // their units to undo if the task fails, in the order of completion
 
 	Signals  []StoredSignal // that no step has taken yet, oldest first
 	Signaled int            // how many signals and answers the task has received
@@ -112,6 +114,9 @@ type Step struct {
 	Child *Scope // of a subflow
 
 	Signal *StoredSignal // that ends it, of an approval or wait_event; nil = it has none yet
+
+	Undoable int       // place of its Undoable in the state, from 1; 0 = nothing has to be undone
+	OwnKeys  []OwnKeys // units whose keys are not those of Since, because they were undone
 
 	scope *Scope
 	execs []Exec            // of a parallel's branches; see unfold

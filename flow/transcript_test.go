@@ -211,6 +211,10 @@ func (s *stage) address(text string) flow.Address {
 		return a
 	}
 	i := strings.LastIndexByte(text, '/')
+	// The key of a node that undoes nodes of a subflow has the path of that.
+	if strings.HasPrefix(text, "~") && !strings.Contains(text, "#") {
+		i = strings.IndexByte(text, '/')
+	}
 	a.Scope, a.Node = text[:max(i, 0)], text[i+1:]
 	return a
 }

@@ -336,7 +336,7 @@ type Event struct {
 	Details  json.RawMessage `json:"details,omitempty" doc:"of the error: any JSON that its carrier has told beside the text"`
 	Metrics  json.RawMessage `json:"metrics,omitempty" doc:"numbers that the attempt's program has told: {name, labels, count, sum, last} for each name and labels"`
 	Reason   string          `json:"reason,omitempty" doc:"of a failure or skip, in one word"`
-	Total    int             `json:"total,omitempty" doc:"units that were begun or appended; of task_closing what is undone"`
+	Total    int             `json:"total,omitempty" doc:"units that were begun or appended; of task_closing those that are undone"`
 	Index    int             `json:"index,omitempty" doc:"of a job outside that has ended: its place in the list of those that the attempt waits for"`
 	Kept     int             `json:"kept,omitempty" doc:"of a step that is retried: units of its last visit whose results count, 1 for the scope of a subflow"`
 	Due      Time            `json:"due,omitzero"`

@@ -133,7 +133,8 @@ func (n *NodeBuilder) Delay(d time.Duration) *NodeBuilder {
 	return n
 }
 
-// Compensate names the node that undoes this one when the task fails or is canceled.
+// Compensate names the node that undoes the completed units of this one when the task fails or is
+// canceled.
 func (n *NodeBuilder) Compensate(by *NodeBuilder) *NodeBuilder {
 	n.n.Compensate = n.b.keyOf(by, "the node that undoes %q", n.key)
 	return n

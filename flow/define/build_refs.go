@@ -18,7 +18,9 @@ func Shared(path ...string) Ref { return refTo("$shared", path) }
 // Item is a reference to the item of a unit, for keys.
 func Item(path ...string) Ref { return refTo("$item", path) }
 
-// Subject is a reference to what a node is about that undoes another one or runs at the end: its `input` and `output`, and `status` and `error`.
+// Subject is a reference to what a node is about that undoes another one or runs at the end: the
+// `input` and `output` of the unit, and its `node`, `visit` and `unit`; or the task's `status`,
+// `error` and `result`.
 func Subject(path ...string) Ref { return refTo("$input", path) }
 
 func refTo(root string, path []string) Ref {

@@ -81,7 +81,7 @@ type Node struct {
 	SubflowExecs []ExecSpec `json:"subflow_execs,omitempty"` // children of the subflow, by node, that are carried out differently
 
 	Flow       *Inner     `json:"flow,omitempty"`       // the flow inside a subflow or branch, of either mode
-	Compensate string     `json:"compensate,omitempty"` // the node that undoes this one when the task fails or is canceled
+	Compensate string     `json:"compensate,omitempty"` // the node that undoes the completed units of this one when the task fails or is canceled
 	Retry      *RetrySpec `json:"retry,omitempty"`      // how often and how far apart units are tried
 	Timeout    Duration   `json:"timeout,omitzero"`     // timeout_ms, another way to write it
 	Labels     []string   `json:"labels,omitempty"`     // that whoever carries out its jobs has to have

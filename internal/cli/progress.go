@@ -248,15 +248,16 @@ func (p *progress) outcomes(e *wire.Event) string {
 	return fmt.Sprintf(" with %d of %d units failed", s.failed, s.total)
 }
 
-// closingText returns what a task does before its end: it undoes steps, or has only its finally to run.
+// closingText returns what a task does before its end: it undoes units, or has only its finally to
+// run.
 func closingText(e *wire.Event) string {
 	switch e.Total {
 	case 0:
 		return "its finally runs"
 	case 1:
-		return "1 completed step is undone"
+		return "1 completed unit is undone"
 	}
-	return fmt.Sprintf("%d completed steps are undone", e.Total)
+	return fmt.Sprintf("%d completed units are undone", e.Total)
 }
 
 // unitsText says what a step begins with.

@@ -59,8 +59,8 @@ func TestProgressSaysOfUndoingOnlyWhereSomethingIsUndone(t *testing.T) {
 	for line, e := range map[string]wire.Event{
 		"task completed, its finally runs":                   {State: "completed"},
 		"task failed, its finally runs: boom":                {State: "failed", Error: "boom"},
-		"task canceled, 1 completed step is undone":          {State: "canceled", Total: 1},
-		"task failed, 3 completed steps are undone: no card": {State: "failed", Total: 3, Error: "no card"},
+		"task canceled, 1 completed unit is undone":          {State: "canceled", Total: 1},
+		"task failed, 3 completed units are undone: no card": {State: "failed", Total: 3, Error: "no card"},
 	} {
 		e.Type = "task_closing"
 		require.Equal(t, line, newProgress().tell(&e))

@@ -14,8 +14,9 @@ import (
 type checker struct {
 	w      *world
 	store  *model
-	plans  map[string]*flow.Plan // by version
-	drains map[string]bool       // versions of which nothing begins after a gentle cancel
+	plans  map[string]*flow.Plan     // by version
+	drains map[string]bool           // versions of which nothing begins after a gentle cancel
+	undo   map[*flow.PlanNode]string // keys of the compensations, by the nodes that have them
 	limits *flow.Limits
 	tasks  map[string]*shadow
 	former map[string]*shadow // tokens and attempts of histories that the store has lost
@@ -44,20 +45,26 @@ type shadow struct {
 	working  map[flow.Address]bool     // those that somebody is at abroad, as is stored
 	lost     map[flow.Address]int      // how often such a one was lost
 	attempts map[flow.Address]bool     // started; true = ended, too
-	owed     []owed                    // what is to be undone if the task does not complete, the last one first
+	promised map[*flow.PlanNode]string // keys of the compensations, by the nodes that have them
+	owed     []owed                    // what is to be undone if the task does not complete, in the order in which it completed
 	again    *again
 	permits  []permit
 	taken    map[string]bool // signals, by the node and their number
 	abroad   bool            // it has waited for work abroad
 }
 
-func newShadow(task string, plan *flow.Plan) *shadow {
-	return &shadow{state: flow.NewState(task, plan), requests: map[string]flow.EventType{}, tokens: map[string]bool{}, attempts: map[flow.Address]bool{},
-		begun: map[flow.Address]bool{}, working: map[flow.Address]bool{}, lost: map[flow.Address]int{}, again: newAgain(plan), taken: map[string]bool{}}
+// newShadow returns the shadow of a task of a version of which nothing has happened.
+func (c *checker) newShadow(task, version string) *shadow {
+	plan := c.plans[version]
+	return &shadow{state: flow.NewState(task, plan), drains: c.drains[version], promised: c.undo, requests: map[string]flow.EventType{},
+		tokens: map[string]bool{}, attempts: map[flow.Address]bool{}, begun: map[flow.Address]bool{}, working: map[flow.Address]bool{},
+		lost: map[flow.Address]int{}, again: newAgain(plan), taken: map[string]bool{}}
 }
 
 func newChecker(w *world) *checker {
-	return &checker{w: w, plans: map[string]*flow.Plan{}, drains: map[string]bool{}, tasks: map[string]*shadow{}, former: map[string]*shadow{}, carriers: map[string]string{}, refused: map[string]bool{}, begun: map[string]map[string]int64{}}
+	return &checker{w: w, plans: map[string]*flow.Plan{}, drains: map[string]bool{}, undo: map[*flow.PlanNode]string{},
+		tasks: map[string]*shadow{}, former: map[string]*shadow{}, carriers: map[string]string{}, refused: map[string]bool{},
+		begun: map[string]map[string]int64{}}
 }
 
 // written checks a commit that has just become part of the store.
@@ -67,8 +74,7 @@ func (c *checker) written(incarnation string, commit *persistence.Commit) {
 	}
 	t := c.tasks[commit.Task]
 	if t == nil || t.gone && commit.Create != nil { // a key may be used again while its flow is being deleted
-		t = newShadow(commit.Task, c.plans[commit.Create.VersionID])
-		t.drains = c.drains[commit.Create.VersionID]
+		t = c.newShadow(commit.Task, commit.Create.VersionID)
 		c.tasks[commit.Task] = t
 		if c.timetable != nil && commit.Create.VersionID == timetableVersion {
 			c.timetable.begins(commit)
@@ -118,9 +124,11 @@ func (c *checker) row(incarnation string, t *shadow, commit *persistence.Commit)
 	}
 }
 
-// learn notes the plan of a version, and, before a defect changes that, whether its tasks drain.
+// learn notes the plan of a version, and, before a defect changes that, whether its tasks drain and
+// what they undo.
 func (c *checker) learn(version string, plan *flow.Plan) {
 	c.plans[version], c.drains[version] = plan, plan.Profile != flow.ProfilePgflow
+	promisedUndo(plan.Root, c.undo)
 }
 
 // late is how long after its time a timer may end, when nothing goes wrong but a member is replaced.
@@ -212,6 +220,7 @@ func (t *shadow) event(e *flow.Event) error {
 			return fmt.Errorf("attempt %s ends, which was started: %v, over before: %v", e.Address(), started, over)
 		}
 		t.attempts[e.Address()] = true
+		return t.compensations(e)
 	}
 	return nil
 }

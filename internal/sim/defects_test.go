@@ -80,3 +80,16 @@ func forgetEdge(p *flow.Plan, both bool) {
 		return
 	}
 }
+
+// forgetCompensations has the members undo nothing of steps with several units.
+func forgetCompensations(scope *flow.PlanScope) {
+	for _, n := range scope.Nodes {
+		switch n.Kind {
+		case flow.KindParallel, flow.KindForeach, flow.KindFanout:
+			n.Undo = ""
+		}
+		if n.Sub != nil {
+			forgetCompensations(n.Sub)
+		}
+	}
+}

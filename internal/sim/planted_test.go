@@ -49,6 +49,9 @@ func TestPlantedDefectsAreCaught(t *testing.T) {
 		"a gentle cancel after which jobs are still handed out": func(uint64) Options {
 			return Options{Plan: func(p *flow.Plan) { p.Profile = flow.ProfilePgflow }}
 		},
+		"fan-outs that are not undone": func(uint64) Options {
+			return Options{Plan: func(p *flow.Plan) { forgetCompensations(p.Root) }}
+		},
 		"tasks of flows that were deleted":                 func(uint64) Options { return Options{Orphans: true} },
 		"a limit that lets one too many in":                func(uint64) Options { return Options{Generous: true} },
 		"no fence against old incarnations":                func(uint64) Options { return Options{Unfenced: true} },

@@ -143,11 +143,14 @@ func (w *writer) node(n object) string {
 	return key
 }
 
+// undoneKey is the key of shared that nodes write to which undo others.
+const undoneKey = "undone"
+
 // undoing is a node that undoes others.
 func (w *writer) undoing() object {
 	n := object{"max_retries": w.rng.IntN(3), "wait_ms": pick(w.rng, 0, 30)}
 	if w.rng.IntN(3) == 0 {
-		n["post"] = object{"output_key": "undone"}
+		n["post"] = object{"output_key": undoneKey}
 	}
 	w.exec(n, "echo", "echo", "flaky", "boom", "big")
 	return n

@@ -14,7 +14,7 @@ import (
 type outcome struct {
 	Status flow.TaskStatus
 	Error  string
-	Shared string // without what was signaled
+	Shared string // without what was signaled, and what was undone last
 	Steps  int
 	Visits string
 }
@@ -25,6 +25,7 @@ func outcomeOf(s *flow.State, signals map[string]json.RawMessage) outcome {
 	for key := range signals {
 		delete(shared, key)
 	}
+	delete(shared, undoneKey) // of units that were in flight together, any may be the last one
 	visits, _ := json.Marshal(s.Root.Visits)
 	out, _ := json.Marshal(shared)
 	text, _, _ := strings.Cut(s.Error, panicText) // a stack follows

@@ -83,8 +83,7 @@ func (c *checker) rewound(i *image) {
 	c.tasks = map[string]*shadow{}
 	for _, id := range slices.Sorted(maps.Keys(i.tasks)) {
 		in := i.tasks[id]
-		t := newShadow(id, c.plans[in.VersionID])
-		t.drains = c.drains[in.VersionID]
+		t := c.newShadow(id, in.VersionID)
 		for _, row := range in.rows {
 			events, err := flow.DecodeEvents(row.Events)
 			if err != nil {

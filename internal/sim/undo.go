@@ -1,48 +1,85 @@
 package sim
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// owed is a step that completed and names what undoes it.
+// owed is a unit that completed and whose node has a compensation. A step without units counts as
+// its unit 0.
 type owed struct {
-	Node  string
-	Visit int
-	by    string
+	node        string
+	visit, unit int
+	by          string
+	output      json.RawMessage // of one of several units
 }
 
-// compensations notes what is to be undone, and checks that it is: the last one first, each once, and told
-// what it undoes.
+// promisedUndo maps the nodes of a plan that have a compensation to the keys of those.
+func promisedUndo(scope *flow.PlanScope, promised map[*flow.PlanNode]string) {
+	for _, n := range scope.Nodes {
+		if n.Undo != "" {
+			promised[n] = n.Undo
+		}
+		if n.Sub != nil {
+			promisedUndo(n.Sub, promised)
+		}
+	}
+}
+
+// compensations notes the units that have to be undone, and checks that they are: each exactly
+// once, the one that completed last first, none that did not complete, and with what it needs to
+// know of the unit.
 func (t *shadow) compensations(e *flow.Event) error {
 	c := t.state.Closing
 	if c == nil || e.Scope != c.Scope.Path {
-		sc := t.state.Scope(e.Scope)
-		if n := sc.Plan.Nodes[e.Node]; e.Type == flow.StepEnded && e.Status == string(flow.StepCompleted) && n.Undo != "" {
-			t.owed = append(t.owed, owed{e.Node, e.Visit, n.Undo})
-		}
+		t.owe(e)
 		return nil
 	}
 	if e.Type != flow.StepEntered || len(t.owed) == 0 && e.Node == t.state.Plan.Finally {
 		return nil
 	}
-	var told owed
+	var told struct {
+		Node        string
+		Visit, Unit int
+		Output      json.RawMessage
+	}
 	if err := json.Unmarshal(e.Input, &told); err != nil || len(t.owed) == 0 {
-		return fmt.Errorf("%s runs with %s, and %d steps are to be undone", e.Address(), e.Input, len(t.owed))
+		return fmt.Errorf("%s runs with %s, and %d units are to be undone", e.Address(), e.Input, len(t.owed))
 	}
 	last := t.owed[len(t.owed)-1]
 	t.owed = t.owed[:len(t.owed)-1]
-	if told.by = e.Node; told != last {
-		return fmt.Errorf("%+v is undone, and %+v should be", told, last)
+	if e.Node != last.by || told.Node != last.node || told.Visit != last.visit || told.Unit != last.unit {
+		return fmt.Errorf("%s runs with %s, and %s should be undone by %s", e.Address(), e.Input, last, last.by)
+	}
+	if last.output != nil && !bytes.Equal(told.Output, last.output) {
+		return fmt.Errorf("%s runs with %s, and the output of %s was %s", e.Address(), e.Input, last, last.output)
 	}
 	return nil
 }
 
+// owe notes what an event says has completed.
+func (t *shadow) owe(e *flow.Event) {
+	n := t.state.Scope(e.Scope).Plan.Nodes[e.Node]
+	by := t.promised[n]
+	several := n.Kind == flow.KindParallel || n.Kind == flow.KindForeach || n.Kind == flow.KindFanout
+	switch {
+	case by == "":
+	case e.Type == flow.AttemptEnded && e.Status == string(flow.AttemptOK) && several:
+		t.owed = append(t.owed, owed{e.Node, e.Visit, e.Unit, by, e.Output})
+	case e.Type == flow.AttemptEnded && e.Status == string(flow.AttemptOK) && n.Single,
+		e.Type == flow.StepEnded && e.Status == string(flow.StepCompleted) && !several && !n.Single:
+		t.owed = append(t.owed, owed{e.Node, e.Visit, 0, by, nil})
+	}
+}
+
+func (o owed) String() string { return fmt.Sprintf("%s#%d.%d", o.node, o.visit, o.unit) }
+
 // undone checks that a task which did not complete has undone all it did.
 func (c *checker) undone(t *shadow) {
 	if t.state.Status != flow.TaskCompleted && len(t.owed) > 0 {
-		c.w.fail("task %s is %s and has not undone %+v", t.state.Task, t.state.Status, t.owed)
+		c.w.fail("task %s is %s and has not undone %v", t.state.Task, t.state.Status, t.owed)
 	}
 }

@@ -402,7 +402,7 @@ export interface Event {
   seq: number
   /** the task, step or attempt ended in */
   state?: string
-  /** units that were begun or appended; of task_closing what is undone */
+  /** units that were begun or appended; of task_closing those that are undone */
   total?: number
   type: string
   /** absent = 0: the first one, and the only one of most steps */

@@ -1,0 +1,371 @@
+package flow
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow/expr"
+)
+
+// Undoable is a visit of a node that has a compensation and of which something has completed, with
+// what undoing it needs. Its units are undone one by one. A step without units, such as a subflow,
+// is undone as a whole, which counts as its unit 0.
+type Undoable struct {
+	Scope string
+	Node  string
+	Visit int
+	Since int    // the visit whose keys its units have
+	By    string // key of the node that undoes it
+	Left  int    // units that have completed and were not undone
+
+	// What follows is known once the step is over, and released when no unit is left.
+
+	Input   json.RawMessage   // of the step, or of each of its units
+	Items   json.RawMessage   // the list that its units are about; nil = all of them have Input
+	Initial int               // units it began with
+	Extra   []json.RawMessage // items that were appended
+	Merged  bool              // items are laid into Input
+	Many    bool              // Output is the list of the units' outputs
+	Output  json.RawMessage
+
+	items, outputs []json.RawMessage // elements of Items and Output, once the first unit is undone
+}
+
+// UnitRange is units of an Undoable, in ascending order.
+type UnitRange struct {
+	Step  int // place of the Undoable in the state
+	From  int
+	Count int
+}
+
+func (r *UnitRange) last() int { return r.From + r.Count - 1 }
+
+// hasUnits reports whether a node's step has units, which are undone one by one.
+func (n *PlanNode) hasUnits() bool {
+	return n.Single || n.Kind == KindParallel || n.Kind == KindForeach || n.Kind == KindFanout
+}
+
+// noteDone notes a completed unit that can be undone.
+func (s *State) noteDone(st *Step, unit int) {
+	if st.Node.Undo == "" {
+		return
+	}
+	if st.Undoable == 0 {
+		s.addUndoable(st.scope, st.Node, st.Visit, st.since())
+		st.Undoable = len(s.Undoables)
+	}
+	s.addDone(st.Undoable-1, unit)
+}
+
+// keepForUndo keeps what undoing a completed step needs. One without units is noted as done only
+// now.
+func (s *State) keepForUndo(
+	sc *Scope, n *PlanNode, visit int, st *Step, input func() json.RawMessage, output json.RawMessage,
+) {
+	switch {
+	case n.Undo == "":
+	case !n.hasUnits():
+		u := s.addUndoable(sc, n, visit, visit)
+		u.Input, u.Output = orNull(input()), orNull(output)
+		s.addDone(len(s.Undoables)-1, 0)
+	case st != nil:
+		s.keepUnitsForUndo(st, output)
+	}
+}
+
+// keepUnitsForUndo keeps what undoing the completed units of a step needs, which is over: the step
+// itself is forgotten. An output that is not known yet is put together.
+func (s *State) keepUnitsForUndo(st *Step, output json.RawMessage) {
+	if st.Undoable == 0 {
+		return
+	}
+	u := &s.Undoables[st.Undoable-1]
+	if u.Output != nil {
+		return
+	}
+	switch {
+	case output != nil:
+	case st.Node.Single:
+		output = st.Units[0].Output
+	default:
+		output = st.aggregate()
+	}
+	u.Output, u.Many, u.Initial, u.Extra = orNull(output), !st.Node.Single, st.Initial, st.Extra
+	switch n := st.Node; {
+	case n.Kind == KindForeach:
+		u.Items = orNull(st.Input)
+	case n.Kind == KindFanout:
+		u.Merged = n.Dag.Shape == ShapeMerged
+		u.Items = st.itemList()
+		if u.Items == nil || u.Merged {
+			u.Input = st.stepInput()
+		}
+	default:
+		u.Input = st.stepInput()
+	}
+}
+
+// itemList returns the list that the units of a fanout are about; nil when there are only so many
+// of them.
+func (st *Step) itemList() json.RawMessage {
+	switch from := st.Node.Dag.Items; {
+	case from == nil:
+		return nil
+	case len(st.Input) > 0:
+		return st.Input
+	default:
+		list, _ := st.scope.dagRef(st.Node, from)
+		return orNull(list)
+	}
+}
+
+func (s *State) addUndoable(sc *Scope, n *PlanNode, visit, since int) *Undoable {
+	u := Undoable{Scope: sc.Path, Node: n.Key, Visit: visit, Since: since, By: n.Undo}
+	s.Undoables = append(s.Undoables, u)
+	return &s.Undoables[len(s.Undoables)-1]
+}
+
+func (s *State) addDone(step, unit int) {
+	s.Undoables[step].Left++
+	if n := len(s.Done); n > 0 && s.Done[n-1].Step == step && s.Done[n-1].last()+1 == unit {
+		s.Done[n-1].Count++
+		return
+	}
+	s.Done = append(s.Done, UnitRange{Step: step, From: unit, Count: 1})
+}
+
+// countDone returns how many units are undone if the task fails.
+func (s *State) countDone() (count int) {
+	for _, r := range s.Done {
+		count += r.Count
+	}
+	return count
+}
+
+// nextUndo returns the unit that completed last and was not undone; nil = there is none.
+func (s *State) nextUndo() (*Undoable, int) {
+	if len(s.Done) == 0 {
+		return nil, 0
+	}
+	r := &s.Done[len(s.Done)-1]
+	return &s.Undoables[r.Step], r.last()
+}
+
+// takeLast takes the unit that completed last from those that have to be undone.
+func (s *State) takeLast() UnitRange {
+	r := &s.Done[len(s.Done)-1]
+	taken := UnitRange{Step: r.Step, From: r.last(), Count: 1}
+	if r.Count--; r.Count == 0 {
+		s.Done = s.Done[:len(s.Done)-1]
+	}
+	if u := &s.Undoables[taken.Step]; u.Left > 1 {
+		u.Left--
+	} else {
+		*u = Undoable{Scope: u.Scope, Node: u.Node, Visit: u.Visit, Since: u.Since, By: u.By}
+	}
+	s.unfoldUndo()
+	return taken
+}
+
+// unfoldUndo takes apart the lists that the next unit to be undone has its input and output in.
+// Evolving and linking do it, as for active steps.
+func (s *State) unfoldUndo() {
+	u, _ := s.nextUndo()
+	if u == nil || s.Closing == nil || !u.Many || u.outputs != nil {
+		return
+	}
+	u.outputs, _ = expr.Elements(u.Output)
+	if u.Items != nil {
+		u.items, _ = expr.Elements(s.Closing.Scope.open(u.Items))
+	}
+}
+
+func (u *Undoable) unitInput(unit int) json.RawMessage {
+	if !u.Many || unit < u.Initial && u.Items == nil {
+		return orNull(u.Input)
+	}
+	item := itemAt(u.items, u.Extra, u.Initial, unit)
+	if u.Merged {
+		return expr.Merge(u.Input, fieldOf("item", item))
+	}
+	return item
+}
+
+func (u *Undoable) unitOutput(unit int) json.RawMessage {
+	switch {
+	case !u.Many:
+		return orNull(u.Output)
+	case unit < len(u.outputs):
+		return orNull(u.outputs[unit])
+	}
+	return null
+}
+
+// addUndone adds a unit to those that were undone, the last one of each range first.
+func addUndone(list []UnitRange, r UnitRange) []UnitRange {
+	if n := len(list); n > 0 && list[n-1].Step == r.Step && list[n-1].From == r.From+1 {
+		list[n-1].From--
+		list[n-1].Count++
+		return list
+	}
+	return append(list, r)
+}
+
+// undidInside reports whether the task has undone something that is inside a step.
+func (s *State) undidInside() bool {
+	inside := func(r UnitRange) bool { return s.Undoables[r.Step].Scope != "" }
+	return slices.ContainsFunc(s.Closing.Undone, inside)
+}
+
+// forgetUndone has the nodes of the root keep nothing of what was undone, and returns them with the
+// nodes of undone branches. Units that are done again get keys of their own: a service that has
+// undone their work must not take them for repetitions. It ends the closing.
+func (s *State) forgetUndone() map[string]bool {
+	nodes := map[string]bool{}
+	undone := map[string][]UnitRange{}
+	for _, r := range s.Closing.Undone {
+		key := s.Undoables[r.Step].Node
+		nodes[key] = true
+		undone[key] = append(undone[key], r)
+		if n := s.Root.Plan.Nodes[key]; n.Kind == KindJoin {
+			addInside(nodes, s.Root.Plan, n)
+		}
+	}
+	for key, ranges := range undone {
+		n, k := s.Root.Plan.Nodes[key], (*Kept)(nil)
+		if s.Root.mode.redoes() && n.hasUnits() {
+			if k = s.Root.mode.kept(s.Root, n); k == nil {
+				k = s.keptDone(n)
+			}
+		}
+		if k != nil {
+			s.Root.mode.keep(s.Root, n, k.without(ranges))
+		}
+	}
+	s.dropUndone()
+	return nodes
+}
+
+// addInside adds the nodes of a branch that is laid out in its scope.
+func addInside(nodes map[string]bool, scope *PlanScope, branch *PlanNode) {
+	for key := range scope.Nodes {
+		if strings.HasPrefix(key, branch.Key+"/") {
+			nodes[key] = true
+		}
+	}
+}
+
+// keptDone returns what a fanout of the root that completed keeps when not all of its units were
+// undone; nil = nothing.
+func (s *State) keptDone(n *PlanNode) (k *Kept) {
+	since := 0
+	for i := range s.Undoables {
+		if u := &s.Undoables[i]; u.Scope == "" && u.Node == n.Key {
+			since = u.Since
+		}
+	}
+	for _, r := range s.Done {
+		u := &s.Undoables[r.Step]
+		if u.Scope != "" || u.Node != n.Key || u.Since != since || !u.Many {
+			continue
+		}
+		outputs, _ := expr.Elements(u.Output)
+		if k == nil {
+			k = &Kept{Input: u.entered(n), Initial: u.Initial, Since: since}
+		}
+		k.Units = append(k.Units, make([]Unit, max(0, len(outputs)-len(k.Units)))...)
+		for i := r.From; i < min(r.From+r.Count, len(outputs)); i++ {
+			k.Units[i] = Unit{Status: UnitCompleted, Attempt: 1, Output: outputs[i]}
+		}
+	}
+	return k
+}
+
+// entered returns the input with which a fanout was entered.
+func (u *Undoable) entered(n *PlanNode) json.RawMessage {
+	switch d := n.Dag; {
+	case d.Items != nil && d.Items.From == FromShared:
+		return u.Items
+	case d.Items == nil && d.Shape == ShapeMapped && !d.Fixed:
+		return u.Input
+	}
+	return nil
+}
+
+// without returns what is kept but for units that were undone.
+func (k *Kept) without(undone []UnitRange) *Kept {
+	next := *k
+	next.Units = slices.Clone(k.Units)
+	visits := map[int]int{}
+	for _, own := range k.OwnKeys {
+		for i := range own.Count {
+			visits[own.From+i] = own.Visit
+		}
+	}
+	for _, r := range undone {
+		for i := r.From; i < r.From+r.Count; i++ {
+			visits[i] = 0
+			if i < len(next.Units) {
+				next.Units[i] = Unit{}
+			}
+		}
+	}
+	if !slices.ContainsFunc(next.Units, func(u Unit) bool { return u.Status == UnitCompleted }) {
+		next.Units = nil
+	}
+	next.OwnKeys = nil
+	for _, unit := range slices.Sorted(maps.Keys(visits)) {
+		next.OwnKeys = addOwnKey(next.OwnKeys, unit, visits[unit])
+	}
+	return &next
+}
+
+func addOwnKey(list []OwnKeys, unit, visit int) []OwnKeys {
+	if n := len(list); n > 0 && list[n-1].From+list[n-1].Count == unit && list[n-1].Visit == visit {
+		list[n-1].Count++
+		return list
+	}
+	return append(list, OwnKeys{From: unit, Count: 1, Visit: visit})
+}
+
+// ownKeys returns the units of a step that have keys of their own, in the visit that does them
+// again.
+func (k *Kept) ownKeys(visit int) []OwnKeys {
+	list := slices.Clone(k.OwnKeys)
+	for i := range list {
+		list[i].Visit = cmp.Or(list[i].Visit, visit)
+	}
+	return list
+}
+
+// dropUndone forgets visits of which nothing is left to be undone.
+func (s *State) dropUndone() {
+	var left []Undoable
+	places := map[int]int{}
+	for i := range s.Done {
+		step := s.Done[i].Step
+		at, known := places[step]
+		if !known {
+			at = len(left)
+			left, places[step] = append(left, s.Undoables[step]), at
+		}
+		s.Done[i].Step = at
+	}
+	s.Undoables = left
+}
+
+// checkUndoables refuses a snapshot that would undo what it does not have.
+func (s *State) checkUndoables() error {
+	unknown := func(r UnitRange) bool {
+		return r.Step < 0 || r.Step >= len(s.Undoables) || r.From < 0 || r.Count <= 0
+	}
+	if slices.ContainsFunc(s.Done, unknown) ||
+		s.Closing != nil && slices.ContainsFunc(s.Closing.Undone, unknown) {
+		return fmt.Errorf("flow: a snapshot of task %s undoes units of a step that it does not have", s.Task)
+	}
+	return nil
+}
