@@ -18,6 +18,9 @@ func (m *Member) admit(cmd flow.Command) error {
 	if err := m.here(); err != nil {
 		return err
 	}
+	if b, is := cmd.(flow.Bring); is && !m.mayCarry(b.Carrier) {
+		return errUnknownCarrier
+	}
 	bound, bytes := int64(m.cfg.MaxUncommitted), int64(m.cfg.MaxWaiting)
 	switch {
 	case frees(cmd):

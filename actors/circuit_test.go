@@ -27,6 +27,7 @@ type circuit struct {
 	members map[string]*harness // that live, by incarnation
 	owner   [persistence.Shards]*harness
 	lines   map[*harness]*line
+	unseen  string // an incarnation that the others do not know to live yet
 }
 
 func newCircuit(store persistence.Store) *circuit {
@@ -91,6 +92,13 @@ func (c *circuit) die(t *testing.T, th *harness) {
 	delete(c.members, th.Incarnation())
 	c.mu.Unlock()
 	require.NoError(t, c.store.Leave(t.Context(), th.Incarnation()))
+}
+
+// hide has the others not know yet that a member lives; "" = they know all.
+func (c *circuit) hide(incarnation string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unseen = incarnation
 }
 
 // leave forgets a member that has left by itself.
@@ -218,7 +226,7 @@ func (l *line) Alive() (all []string) {
 	l.circuit.mu.Lock()
 	defer l.circuit.mu.Unlock()
 	for incarnation := range l.circuit.members {
-		if incarnation != l.self {
+		if incarnation != l.self && incarnation != l.circuit.unseen {
 			all = append(all, incarnation)
 		}
 	}

@@ -42,6 +42,14 @@ func (m *Member) bring(ctx context.Context, jobs engine.Orders) engine.Outcomes 
 	return outcomes
 }
 
+// errUnknownCarrier is the answer to a member that this one does not know to live yet, or not any longer.
+var errUnknownCarrier = flow.Errorf(flow.Busy, "the owner of the task does not know the member that asks: try again in a moment")
+
+// mayCarry reports whether a job may become a carrier's. Jobs of a member that joined after the last look at the members would be taken for lost.
+func (m *Member) mayCarry(carrier string) bool {
+	return carrier == m.incarnation || m.cfg.Others == nil || m.lives(carrier)
+}
+
 // grace is for how long workers are waited for.
 func (m *Member) grace() time.Duration {
 	if r, ok := m.cfg.Relay.(Roaming); ok {

@@ -11,6 +11,7 @@ import (
 	"github.com/troupe-engine/troupe/api/wire/attach"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/host"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -39,6 +40,36 @@ func TestAWorkersJobsGoOnWhenItsMemberIsKilled(t *testing.T) {
 				require.Contains(t, r.history(t, id), "attempt_passed roamer")
 			}
 		})
+	}
+}
+
+func TestAWorkersJobsGoOnAtAMemberThatOthersDoNotKnowYet(t *testing.T) {
+	r, w := newRealm(t, time.Hour), newRoamer(t)
+	ids := r.holds(t, w, remoteJob)
+	r.handOver(t, 0, 2)
+	r.handOver(t, 1, 2)
+	asked := make(chan struct{})
+	r.lines[r.members[1]].after = func(o engine.Order) {
+		if _, is := o.Command.(flow.Bring); is && !host.Closed(asked) {
+			close(asked)
+		}
+	}
+	w.part()
+	r.die(t, r.members[0])
+	r.hide(r.members[1].Incarnation())
+	require.True(t, w.come(r.sessions[1]).GetResumed())
+	<-asked
+	for _, id := range ids {
+		require.Zero(t, r.moves(t, id), "its owner would take it for lost")
+	}
+	r.gone(0, false)
+	r.hide("")
+	r.moved(t, ids, 1)
+	w.finishAll()
+	r.allEnd(t, ids)
+	w.onceEach()
+	for _, id := range ids {
+		require.NotContains(t, r.history(t, id), "attempt_returned ")
 	}
 }
 

@@ -102,7 +102,7 @@ func (ses *session) arrive(hello *attach.Hello) bool {
 	}
 	for _, n := range hello.GetHeld() {
 		if ses.last = max(ses.last, n); ses.grants[n] == nil {
-			ses.out.canceled = append(ses.out.canceled, n)
+			ses.cancelHeld(n)
 		}
 	}
 	if forged > 0 {

@@ -211,3 +211,52 @@ func TestAJobThatIsWithdrawnBeforeItIsSentAgainKeepsNothingBack(t *testing.T) {
 	require.Len(t, w.hear().GetJobs(), 1)
 	require.Empty(t, anew.reports)
 }
+
+// TestAJobThatAWorkerIsToStopTakesACreditUntilItHasAnswered: it came with the job in vain, or is back with one that the session does not know.
+func TestAJobThatAWorkerIsToStopTakesACreditUntilItHasAnswered(t *testing.T) {
+	for name, come := range map[string]func(s *attached.Sessions) *worker{
+		"without its ticket": func(s *attached.Sessions) *worker {
+			had := given(t, 2)
+			h := hello(2, "s")
+			h.Held = []uint64{had[0].GetNumber(), had[1].GetNumber()}
+			h.Brought = []*attach.Brought{{Number: had[0].GetNumber(), Id: had[0].GetId(), Ticket: had[0].GetTicket()},
+				{Number: had[1].GetNumber(), Id: had[1].GetId(), Ticket: []byte("not the ticket of the job")}}
+			w, m := dial(t, s, h)
+			require.True(t, m.GetWelcome().GetResumed())
+			return w.told(m, 2)
+		},
+		"to a session that does not know it": func(s *attached.Sessions) *worker {
+			w, m := dial(t, s, hello(1, "s"))
+			w.up()
+			h := hello(1, "s")
+			h.Session, h.Held = m.GetWelcome().GetSession(), []uint64{2}
+			w, m = dial(t, s, h)
+			require.True(t, m.GetWelcome().GetResumed())
+			return w.told(m, 2)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, attached.Options{Secret: "s", Grace: time.Hour})
+			s.Roam(func(_ context.Context, jobs engine.Orders) engine.Outcomes { return make(engine.Outcomes, len(jobs)) })
+			w := come(s)
+			waits := newJob(7, "s")
+			s.Send([]actors.Passage{waits})
+			w.to <- &attach.FromWorker{Results: []*attach.Result{{Number: 2, Outcome: attach.Outcome_OUTCOME_CANCELED}}}
+			m := w.hear()
+			require.Equal(t, []uint64{2}, m.GetAcknowledged(), "before it gets another job")
+			for len(m.GetJobs()) == 0 {
+				m = w.hear()
+			}
+		})
+	}
+}
+
+// told reads until the worker is to stop a job.
+func (w *worker) told(m *attach.ToWorker, number uint64) *worker {
+	for len(m.GetCanceled()) == 0 {
+		require.Empty(w, m.GetJobs())
+		m = w.hear()
+	}
+	require.Equal(w, []uint64{number}, m.GetCanceled())
+	return w
+}

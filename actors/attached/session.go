@@ -151,7 +151,7 @@ func (ses *session) reconcile(hello *attach.Hello) {
 	for _, n := range hello.GetHeld() {
 		has[n] = true
 		if g := ses.grants[n]; g == nil || g.passage == nil && g.brought == nil {
-			ses.out.canceled = append(ses.out.canceled, n)
+			ses.cancelHeld(n)
 		}
 	}
 	for _, g := range ses.inOrder() {
@@ -164,6 +164,14 @@ func (ses *session) reconcile(hello *attach.Hello) {
 			ses.out.jobs = append(ses.out.jobs, g)
 		}
 	}
+}
+
+// cancelHeld has the worker stop a job that it has in vain. The job takes a credit until the worker has answered.
+func (ses *session) cancelHeld(number uint64) {
+	if ses.grants[number] == nil && len(ses.grants) < maxCredits {
+		ses.grants[number] = &grant{of: ses, number: number, sent: true}
+	}
+	ses.out.canceled = append(ses.out.canceled, number)
 }
 
 // inOrder are the grants as they were given.

@@ -82,18 +82,14 @@ func (c *checker) queue(t *shadow, task string) {
 	}
 }
 
-// queueJobs are the queue attempts in flight.
+// queueJobs returns the queue attempts in flight. Those that a gentle cancel takes back wait until a decision with room for that.
 func queueJobs(s *flow.State) (waiting, claimed []string) {
 	for _, e := range flow.Outstanding(s) {
-		switch e := e.(type) {
-		case flow.Dispatch:
-			if e.Job.Exec.Type == flow.ExecQueue {
-				waiting = append(waiting, e.Job.ID())
-			}
-		case flow.Alarm:
-			if e.Kind == flow.AlarmClaim {
-				claimed = append(claimed, flow.JobID(s.Task, e.Address))
-			}
+		if job := flow.JobOf(e); job != nil && job.Exec.Type == flow.ExecQueue {
+			waiting = append(waiting, job.ID())
+		}
+		if alarm, is := e.(flow.Alarm); is && alarm.Kind == flow.AlarmClaim {
+			claimed = append(claimed, flow.JobID(s.Task, alarm.Address))
 		}
 	}
 	return waiting, claimed
