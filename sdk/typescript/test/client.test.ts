@@ -150,7 +150,7 @@ describe("a client", () => {
   });
 
   test("answers warnings, and refuses them when it is strict", async () => {
-    const warned = event + "dalay: 1\n";
+    const warned = eventFlow + "dalay: 1\n";
     assert.equal((await client.validate(warned, { strict: true })).valid, false);
     await assert.rejects(client.publish("warned", warned, { strict: true }), (e: unknown) => {
       assert.ok(e instanceof InvalidError);
