@@ -2,6 +2,7 @@ package faults
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -42,6 +43,7 @@ var faultKinds = []kind{
 	{name: "cut off from both", from: shortest, to: longest, happen: cutOff(peers, store), peers: true},
 	{name: "the store crashes", to: 3 * time.Second, happen: storeCrashes},
 	{name: "the store is restarted", happen: storeRestarts},
+	{name: "the store is silent", happen: storeIsSilent},
 	{name: "all are restarted in turn", happen: allRestart, alone: true},
 }
 
@@ -132,6 +134,15 @@ func storeCrashes(ctx context.Context, c *testCluster, f fault) error {
 }
 
 func storeRestarts(ctx context.Context, c *testCluster, _ fault) error { return c.server.Restart(ctx) }
+
+// storeIsSilent freezes the store until every member knows, and has each refuse what it cannot store.
+func storeIsSilent(ctx context.Context, c *testCluster, _ fault) error {
+	if err := c.server.Freeze(); err != nil {
+		return err
+	}
+	err := each(len(c.members), func(i int) error { return c.refusesSoon(ctx, c.members[i]) })
+	return errors.Join(err, c.server.Thaw())
+}
 
 // allRestart has each member leave in order and come back before the next one leaves.
 func allRestart(ctx context.Context, c *testCluster, _ fault) error {

@@ -24,7 +24,7 @@ type plan struct {
 
 // What every change has to pass: faults, and tasks while they happen.
 const (
-	fewFaults, fewTasks           = 6, 250
+	fewFaults, fewTasks           = 7, 250
 	fewFaultsOfOne, fewTasksOfOne = 2, 100
 	tasksOfAFault                 = 20 // at least
 )

@@ -84,6 +84,36 @@ func (p *postmaster) kill() error {
 	return nil
 }
 
+// freeze stops the server's processes, the postmaster first: it starts no further one.
+func (p *postmaster) freeze() error {
+	if !p.signal(syscall.SIGSTOP) {
+		return fmt.Errorf("pgtest: postgres (pid %d) has ended and cannot be frozen", p.process.Pid)
+	}
+	if err := p.awaitFrozen(); err != nil {
+		return err
+	}
+	return p.signalChildren(syscall.SIGSTOP)
+}
+
+// thaw lets them go on, the postmaster last.
+func (p *postmaster) thaw() error {
+	err := p.signalChildren(syscall.SIGCONT)
+	if !p.signal(syscall.SIGCONT) {
+		err = errors.Join(err, fmt.Errorf("pgtest: postgres (pid %d) has ended while it was frozen", p.process.Pid))
+	}
+	return err
+}
+
+// signalChildren signals the processes of a frozen postmaster. It waits for none that ended meanwhile, so their ids are still theirs.
+func (p *postmaster) signalChildren(sig syscall.Signal) (err error) {
+	for _, child := range childrenOf(p.process.Pid) {
+		if failed := syscall.Kill(child.pid, sig); failed != nil && !errors.Is(failed, syscall.ESRCH) {
+			err = errors.Join(err, fmt.Errorf("pgtest: signal child %d of postgres: %w", child.pid, failed))
+		}
+	}
+	return err
+}
+
 // awaitFrozen returns when SIGSTOP has reached the postmaster: while the signal is on its way, it may still
 // start a child.
 func (p *postmaster) awaitFrozen() error {

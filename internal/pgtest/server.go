@@ -153,6 +153,21 @@ func (s *Server) Kill() error {
 	return err
 }
 
+// Freeze stops all processes of the server where they are, as a machine does that hangs: connections stay open, and nothing is
+// answered. Thaw lets them go on. The server must run.
+func (s *Server) Freeze() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.postmaster.freeze()
+}
+
+// Thaw ends Freeze.
+func (s *Server) Thaw() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.postmaster.thaw()
+}
+
 // Restart starts the server on the same data, address and port, after shutting it down if it runs.
 func (s *Server) Restart(ctx context.Context) error {
 	s.mu.Lock()
