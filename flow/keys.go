@@ -299,6 +299,7 @@ func (d *decider) taskGranted(c Granted) {
 	s := d.s
 	switch {
 	case s.Status.Ended() || s.Closing != nil || c.Address != s.holder() || !s.Permits.awaits(c.Key):
+	case s.canceling(): // it has not begun, so it ends now: the decision about the cancel had no room for that
 	case c.Refused:
 		d.endTask(TaskFailed, full(s.Permits.Next()))
 	default:

@@ -122,6 +122,22 @@ func TestATaskThatIsRetriedAsksAnew(t *testing.T) {
 	require.Equal(t, flow.TaskFailed, tb.state.Status)
 }
 
+func TestAPermitOfATaskThatIsCanceledGentlyBeginsNothing(t *testing.T) {
+	for _, profile := range []string{"troupe", "pgflow"} {
+		tb := keyed(t, `{profile: `+profile+`, concurrency: {limit: 2}, nodes: {a: {service: s}}}`, `{}`)
+		ask := tb.asks[0]
+		short := flow.Env{Now: epoch, Member: "m1", Limits: flow.Limits{Events: 1}}
+		decision, err := flow.Decide(tb.state, flow.Cancel{Gently: true}, short)
+		require.NoError(t, err)
+		require.Equal(t, flow.Proceed{}, decision.More, "the decision has no room for the end of the task")
+		decision, err = flow.Decide(tb.state, flow.Granted{Address: ask.Address, Key: ask.Key}, short)
+		require.NoError(t, err)
+		require.Len(t, decision.Events, 1)
+		require.Equal(t, flow.TaskEnded, decision.Events[0].Type)
+		require.Equal(t, flow.TaskCanceled, tb.state.Status)
+	}
+}
+
 func TestATaskThatWaitsIsCanceledAtOnce(t *testing.T) {
 	for name, definition := range map[string]string{
 		"for the whole flow": `{concurrency: {limit: 2}, start: a, finally: z, nodes: {a: {service: s}, z: {service: s}}}`,
