@@ -24,8 +24,11 @@ import (
 type files struct {
 	path            string
 	lock            *os.File
+	database        *os.File    // open until SQLite has closed it, too: a close by this process gives up SQLite's locks
 	main, log, held os.FileInfo // as they were opened
 	seen            os.FileInfo // the database after the last transaction
+	inMain          uint32      // the mark in it
+	logged          int64       // bytes of the log after the last transaction
 	mark            uint32      // the newest one
 	due             bool        // the next transaction raises it
 }
@@ -93,15 +96,19 @@ func (f *files) writeMark(mark uint32) error {
 // newFiles remembers files that are open. The log is there once the database has been read.
 func newFiles(path string, lock *os.File) (*files, error) {
 	f := &files{path: path, lock: lock, due: true}
-	head, err := readHead(path)
+	var err error
+	if f.database, err = os.Open(path); err != nil {
+		return f, err
+	}
+	head, err := f.head()
 	if err != nil {
-		return nil, err
+		return f, err
 	}
 	mark, err := readMark(lock)
 	if err != nil {
-		return nil, err
+		return f, err
 	}
-	f.mark = max(mark, markOf(head))
+	f.inMain, f.mark = markOf(head), max(mark, markOf(head))
 	f.main, err = os.Stat(path)
 	if err == nil {
 		f.log, err = os.Stat(path + "-wal")
@@ -109,8 +116,33 @@ func newFiles(path string, lock *os.File) (*files, error) {
 	if err == nil {
 		f.held, err = lock.Stat()
 	}
-	f.seen = f.main
-	return f, err
+	if err != nil {
+		return f, err
+	}
+	f.seen, f.logged = f.main, f.log.Size()
+	return f, nil
+}
+
+// head reads the head of the database that was opened.
+func (f *files) head() ([]byte, error) {
+	head := make([]byte, headSize)
+	n, err := f.database.ReadAt(head, 0)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return head[:n], err
+}
+
+// close lets go of the database. SQLite has closed it by now.
+func (f *files) close() error {
+	if f.database == nil {
+		return nil
+	}
+	err := f.database.Close()
+	if errors.Is(err, os.ErrClosed) {
+		return nil
+	}
+	return err
 }
 
 // check reports what is wrong with the files: one was removed, or another one is in its place.
@@ -130,26 +162,41 @@ func (f *files) check() error {
 	return nil
 }
 
-// checkWritten is check, and also reports that another program has written into the database what is none of ours, or cut it short. Only the
-// holder of the lane calls it.
+// checkWritten is check, and also reports that another program has written into the database what is none of ours or older, or cut the database
+// or its log short. Only the holder of the lane calls it.
 func (f *files) checkWritten() error {
 	if err := f.check(); err != nil {
 		return err
 	}
 	now, err := os.Stat(f.path)
-	if err != nil || sameContent(now, f.seen) {
+	if err != nil {
 		return nil // what else is wrong with it the write shows
 	}
-	head, err := readHead(f.path)
-	if err != nil {
+	log, err := os.Stat(f.path + "-wal")
+	changed, shorter := !sameContent(now, f.seen), err == nil && log.Size() < f.logged
+	if !changed && !shorter {
 		return nil
 	}
-	if !isWhole(head, now.Size()) {
-		return &persistence.Outage{Reason: "its file was overwritten or cut short while it was in use",
-			Err: fmt.Errorf("%s is no longer what its member wrote: end the member and restore a backup", f.path)}
+	head, err := f.head()
+	switch {
+	case err != nil:
+		return nil
+	case !isWhole(head, now.Size()):
+		return &persistence.Outage{Reason: "its file was overwritten or cut short while it was in use", Err: f.spoiled(f.path)}
+	case markOf(head) < f.inMain:
+		return &persistence.Outage{Reason: "its file was overwritten by an older one while it was in use", Err: f.spoiled(f.path)}
+	case shorter && (!changed || markOf(head) < f.mark): // nobody has moved all of it into the database
+		return &persistence.Outage{Reason: "its log was cut short while it was in use", Err: f.spoiled(f.path + "-wal")}
 	}
-	f.seen, f.due = now, true
+	f.seen, f.inMain, f.due = now, markOf(head), true
+	if shorter {
+		f.logged = log.Size()
+	}
 	return nil
+}
+
+func (f *files) spoiled(path string) error {
+	return fmt.Errorf("%s is no longer what its member wrote: end the member and restore a backup", path)
 }
 
 // isWhole reports whether a file of so many bytes with this head is a store, as far as the head tells.
@@ -189,9 +236,16 @@ func (f *files) note(committed bool) {
 	case f.due:
 		_ = f.writeMark(f.mark) // a higher one would only refuse what is complete
 	}
-	if now, err := os.Stat(f.path); err == nil {
-		f.due = f.due || !sameContent(now, f.seen)
-		f.seen = now
+	if log, err := os.Stat(f.path + "-wal"); err == nil {
+		f.logged = log.Size()
+	}
+	now, err := os.Stat(f.path)
+	if err != nil || sameContent(now, f.seen) {
+		return
+	}
+	f.seen, f.due = now, true
+	if head, err := f.head(); err == nil {
+		f.inMain = markOf(head)
 	}
 }
 

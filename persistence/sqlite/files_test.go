@@ -131,6 +131,56 @@ func TestNothingIsWrittenToAFileThatWasOverwritten(t *testing.T) {
 	}
 }
 
+func TestNothingIsWrittenWhenAnOlderFileIsPutIntoThePlaceOfTheStore(t *testing.T) {
+	opened, err := Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), Options{})
+	require.NoError(t, err)
+	f := file{opened.(*store), t, opened.(*store).files.path}
+	require.NoError(t, f.publish("f"))
+	f.moveLog()
+	older, err := os.ReadFile(f.path)
+	require.NoError(t, err)
+	require.NoError(t, f.publish("g"))
+	f.moveLog()
+	require.NoError(t, f.publish("h"))
+	require.NoError(t, os.WriteFile(f.path, older, 0o600)) // as cp does
+	err = f.publish("i")
+	require.Equal(t, "its file was overwritten by an older one while it was in use", persistence.ReasonOf(err))
+	require.ErrorContains(t, f.publish("j"), "end the member and restore a backup")
+	_ = f.Close() // what SQLite says of such a file is its own
+}
+
+func TestNothingIsWrittenAfterTheLogWasCutShort(t *testing.T) {
+	for name, bytes := range map[string]int64{"empty": 0, "its end is gone": 4096} {
+		t.Run(name, func(t *testing.T) {
+			opened, err := Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), Options{})
+			require.NoError(t, err)
+			f := file{opened.(*store), t, opened.(*store).files.path}
+			f.moveLog()
+			require.NoError(t, f.publish("f"))
+			require.NoError(t, os.Truncate(f.path+"-wal", bytes))
+			err = f.publish("g")
+			require.Equal(t, "its log was cut short while it was in use", persistence.ReasonOf(err))
+			require.ErrorContains(t, f.publish("h"), f.path+"-wal is no longer what its member wrote")
+			_ = f.Close()
+		})
+	}
+}
+
+func TestAnotherProgramMayMoveTheLogWhileTheStoreIsInUse(t *testing.T) {
+	f := openFor(t, filepath.Join(t.TempDir(), "troupe.db"))
+	for i := range 3 {
+		require.NoError(t, f.publish(strconv.Itoa(i)))
+		db, err := sql.Open("sqlite", f.path)
+		require.NoError(t, err)
+		var busy, frames, moved int
+		require.NoError(t, db.QueryRowContext(t.Context(), "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &frames, &moved))
+		require.Zero(t, busy)
+		require.NoError(t, db.Close())
+	}
+	require.NoError(t, f.publish("last"))
+	f.has("0")
+}
+
 func TestAStoreIsRefusedWithoutItsLog(t *testing.T) {
 	f := openFor(t, filepath.Join(t.TempDir(), "troupe.db"))
 	for round := range 3 { // what was moved to the database meanwhile changes nothing

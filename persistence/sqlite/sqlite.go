@@ -102,15 +102,14 @@ func (s *store) open(ctx context.Context, path string, o Options) error {
 	if err := migrate(ctx, s.writer); err != nil {
 		return err
 	}
-	files, err := newFiles(path, s.lock)
-	if err != nil {
+	if s.files, err = newFiles(path, s.lock); err != nil {
 		return err
 	}
 	s.readers.stmts = map[string]*sql.Stmt{}
-	if s.readers.db, err = connect(path, o.Readers, files.check, "query_only(1)"); err != nil {
+	if s.readers.db, err = connect(path, o.Readers, s.files.check, "query_only(1)"); err != nil {
 		return err
 	}
-	if s.lane, err = openLane(ctx, s.writer, files); err != nil {
+	if s.lane, err = openLane(ctx, s.writer, s.files); err != nil {
 		return err
 	}
 	return s.fenceAll(ctx)
@@ -154,6 +153,9 @@ func (s *store) Close() error {
 	err := errors.Join(s.readers.close(), s.lane.close())
 	if s.writer != nil {
 		err = errors.Join(err, s.writer.Close())
+	}
+	if s.files != nil {
+		err = errors.Join(err, s.files.close())
 	}
 	if whole && err == nil {
 		err = s.files.forget()

@@ -3,6 +3,10 @@ package sqlite_test
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -16,7 +20,42 @@ import (
 	"github.com/troupe-engine/troupe/persistence/storetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// readEnv has this program read a database and end, as another program beside a member does.
+const readEnv = "TROUPE_SQLITE_READ"
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(readEnv); path != "" {
+		if err := readFlows(path); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func readFlows(path string) error {
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		return err
+	}
+	var flows int
+	return errors.Join(db.QueryRow("SELECT count(*) FROM flows").Scan(&flows), db.Close())
+}
+
+func TestAnotherProgramThatReadsTheFileLeavesTheLogOfItsStore(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "troupe.db")
+	s := openAt(t, path)
+	for i := range 3 {
+		require.NoError(t, s.CreateFlow(t.Context(), persistence.Flow{ID: fmt.Sprint(i)}))
+		other := exec.CommandContext(t.Context(), os.Args[0])
+		other.Env = append(os.Environ(), readEnv+"="+path)
+		said, err := other.CombinedOutput()
+		require.NoError(t, err, "%s", said)
+		require.FileExists(t, path+"-wal", "SQLite would remove it if nobody else had the file open")
+	}
+	require.NoError(t, s.Close())
+}
 
 func openAt(t testing.TB, path string) persistence.Store {
 	s, err := sqlite.Open(context.Background(), path, sqlite.Options{})
