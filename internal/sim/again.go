@@ -71,11 +71,24 @@ func (r *again) event(e *flow.Event) {
 func (r *again) inVain() (piece, bool) {
 	g := r.plan.Root
 	for p := range r.twice {
-		if n := g.Nodes[p.root]; g.Mode() == flow.ModeDag && n.Undo == "" && !r.renewed(g, n) {
+		if n := g.Nodes[p.root]; g.Mode() == flow.ModeDag && !isUndoable(g, p.root) && !r.renewed(g, n) {
 			return p, true
 		}
 	}
 	return piece{}, false
+}
+
+// isUndoable reports whether a node may have been undone, by itself or with the branch that it is laid out in.
+func isUndoable(g *flow.PlanScope, node string) bool {
+	for i, char := range node + "/" {
+		if char != '/' {
+			continue
+		}
+		if n := g.Nodes[node[:i]]; n != nil && n.Undo != "" {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *again) single(node string) bool {
