@@ -12,7 +12,7 @@
 // schedules are what their own records say (errands.World). Beside it: after a SIGKILL the tasks of that
 // member move again; members that leave and come back are not noticed (no caller sees an error, no job runs twice); a member that
 // only the others do not reach keeps its shards; a backup that is restored under running members is noticed by all of them, and
-// nothing stays stuck; while the store is silent members that know refuse new tasks within a second; what a frozen member had on its way is refused when it was fenced. What comes of all that is told
+// nothing stays stuck; while the store is silent members that know refuse new tasks after a second; what a frozen member had on its way is refused when it was fenced. What comes of all that is told
 // at the end, a figure a line, and held to bounds where TROUPE_FAULTS is given.
 //
 // Hosts: as root, or where user namespaces are permitted, each has a network namespace and is wired to three bridges (to the other

@@ -16,11 +16,11 @@ import (
 	"github.com/troupe-engine/troupe/internal/errands"
 )
 
-// refusedWithin is how long a member that knows that the store is away may take to refuse a task. Elsewhere than in the long form
-// other tests take the time of the processors.
+// refusedWithin returns how long a member that knows that the store is away may take to refuse a task: it waits for a read for 1 s, and
+// has to answer then. Elsewhere than in the long form other tests take the time of the processors.
 func refusedWithin() time.Duration {
 	if strict() {
-		return time.Second
+		return 1500 * time.Millisecond
 	}
 	return 4 * time.Second
 }
