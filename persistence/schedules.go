@@ -80,7 +80,7 @@ type ScheduleChange struct {
 const scheduleTries = 20
 
 // SetSchedule makes a schedule, or changes all of it but what it has decided. One that fires at other times, or for another flow, begins anew: no slot
-// before now is caught up. A fault of the spec is a *schedule.Fault.
+// before now is caught up. The error of a spec that cannot be used is schedule.Faults.
 func SetSchedule(ctx context.Context, store Schedules, c ScheduleChange) (set *Schedule, created bool, err error) {
 	if c.Version == 0 {
 		if err := CheckScheduleName(c.Name); err != nil {

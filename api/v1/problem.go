@@ -16,6 +16,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/define"
 	"github.com/troupe-engine/troupe/flow/hook"
+	"github.com/troupe-engine/troupe/flow/schedule"
 	"github.com/troupe-engine/troupe/flow/types"
 )
 
@@ -91,6 +92,10 @@ func (s *service) problem(ctx context.Context, err error) *problem {
 		p.Where, p.What, p.Hint = "body."+settings[0].Where, settings[0].What, "docs/hooks.md tells what a hook may say"
 		p.Faults = hookFaults(settings)
 	}
+	var timetable schedule.Faults
+	if errors.As(err, &timetable) {
+		p.Faults = scheduleFaults(timetable)
+	}
 	if v.Log && ctx.Err() == nil { // or else the client has gone
 		s.Logger.ErrorContext(ctx, "a request failed", "error", err, "request", p.Request)
 	}
@@ -118,6 +123,17 @@ func hookFaults(problems hook.Problems) (faults []wire.Fault) {
 		faults = append(faults, wire.Fault{What: p.What, Where: "body." + p.Where})
 	}
 	return faults
+}
+
+// scheduleFaults returns the fields of a schedule that are wrong, nil if it is only one.
+func scheduleFaults(faults schedule.Faults) (list []wire.Fault) {
+	if len(faults) == 1 {
+		return nil
+	}
+	for _, fault := range faults {
+		list = append(list, wire.Fault{What: fault.Msg, Where: "body." + fault.Field})
+	}
+	return list
 }
 
 func (p *problem) complete() *problem {

@@ -153,12 +153,12 @@ func (s *service) startable(ctx context.Context, f *persistence.Flow, params []b
 	return nil
 }
 
-// scheduleProblem says which part of a schedule is wrong.
+// scheduleProblem returns the answer to an error of a schedule, which says what parts of it are wrong.
 func scheduleProblem(err error) error {
-	var fault *schedule.Fault
+	var faults schedule.Faults
 	switch {
-	case errors.As(err, &fault):
-		return &located{where: "body." + fault.Field, err: flow.Errorf(flow.Invalid, "%s", fault.Msg)}
+	case errors.As(err, &faults):
+		return at("body."+faults[0].Field, errors.Join(flow.Errorf(flow.Invalid, "%s", faults[0].Msg), faults))
 	case flow.ErrorKindOf(err) == flow.Invalid:
 		return at("path.schedule", err)
 	case api.Missing(err):
@@ -271,33 +271,43 @@ func clockChange(rule *schedule.Rule, after int64) *wire.ClockChange {
 	return &wire.ClockChange{At: wire.Millis(change.At), Before: change.Before, After: change.After, Note: change.Note}
 }
 
-func toSpec(w *wire.ScheduleSpec) (s schedule.Spec, err error) {
-	s = schedule.Spec{Cron: w.Cron, Timezone: w.Timezone, DST: w.DST, CatchUp: schedule.CatchUp(w.CatchUp), Overlap: schedule.Overlap(w.Overlap)}
-	if s.EveryMS, err = millis("body.every", w.Every); err != nil {
-		return s, err
+// toSpec reads when a schedule fires. Its error names everything that is wrong with it.
+func toSpec(w *wire.ScheduleSpec) (schedule.Spec, error) {
+	s := schedule.Spec{Cron: w.Cron, Timezone: w.Timezone, DST: w.DST, CatchUp: schedule.CatchUp(w.CatchUp), Overlap: schedule.Overlap(w.Overlap)}
+	var faults, others schedule.Faults
+	var ok bool
+	if s.EveryMS, ok = millis(w.Every, "every", &faults); !ok {
+		s.EveryMS = schedule.MinEvery.Milliseconds() // it is said when the schedule fires, though not understood
 	}
-	if s.JitterMS, err = millis("body.jitter", w.Jitter); err != nil {
-		return s, err
-	}
+	s.JitterMS, _ = millis(w.Jitter, "jitter", &faults)
 	if !w.Start.IsZero() {
 		s.StartAt = w.Start.UnixMilli()
 	}
 	if !w.End.IsZero() {
 		s.EndAt = w.End.UnixMilli()
 	}
+	_, err := schedule.Read(s)
+	errors.As(err, &others)
+	for _, fault := range others {
+		faults.Add(fault.Field, "%s", fault.Msg)
+	}
+	if len(faults) > 0 {
+		return s, scheduleProblem(faults)
+	}
 	return s, nil
 }
 
-// millis reads a duration.
-func millis(where, text string) (int64, error) {
+// millis returns the milliseconds of a duration, 0 for none. If the text is none, it adds a fault of the field.
+func millis(text, field string, faults *schedule.Faults) (ms int64, ok bool) {
 	if text == "" {
-		return 0, nil
+		return 0, true
 	}
 	d, err := duration.Parse(text)
 	if err != nil {
-		return 0, invalid(where, "write for example 30s, 15m, 1h30m or 1d12h", "%s", err)
+		faults.Add(field, "%s: write for example 30s, 15m, 1h30m or 1d12h", err)
+		return 0, false
 	}
-	return d.Milliseconds(), nil
+	return d.Milliseconds(), true
 }
 
 // lasting is a duration as text; "" for none.

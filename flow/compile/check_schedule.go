@@ -15,15 +15,11 @@ func (c *checker) schedule(s *define.Schedule, at *define.Place) {
 	}
 	c.duration(s.Every, at.Key("every"))
 	c.duration(s.Jitter, at.Key("jitter"))
-	spec, err := s.Spec()
-	var rule *schedule.Rule
+	spec, unreadable := s.Spec()
+	rule, err := schedule.Read(spec)
+	c.scheduleFaults(unreadable, at)
+	c.scheduleFaults(err, at)
 	if err == nil {
-		rule, err = schedule.Read(spec)
-	}
-	var fault *schedule.Fault
-	if errors.As(err, &fault) {
-		c.Errorf(at.Key(fault.Field), "%s", fault.Msg)
-	} else {
 		for _, warning := range rule.Warnings() {
 			c.Warnf(at.Key("cron"), "%s", warning)
 		}
@@ -33,6 +29,15 @@ func (c *checker) schedule(s *define.Schedule, at *define.Place) {
 	}
 	if _, err := (flow.Start{Params: s.Params}).Fit(c.plan, c.limits); err != nil {
 		c.Errorf(at.Key("params"), "no task could be started with them: %v", err)
+	}
+}
+
+// scheduleFaults reports each fault of a schedule at its field.
+func (c *checker) scheduleFaults(err error, at *define.Place) {
+	var faults schedule.Faults
+	errors.As(err, &faults)
+	for _, fault := range faults {
+		c.Errorf(at.Key(fault.Field), "%s", fault.Msg)
 	}
 }
 

@@ -45,6 +45,15 @@ func TestASchedulesFaultsHaveTheirPlaces(t *testing.T) {
 	}
 }
 
+func TestEveryFaultOfAScheduleHasItsPlace(t *testing.T) {
+	_, problems := Text([]byte("start: a\nnodes: {a: {func: f}}\nschedule: {cron: at noon, timezone: Berlin, overlap: maybe, start: soon, end: later}\n"), flow.Limits{})
+	var paths []string
+	for _, p := range problems {
+		paths = append(paths, p.Path)
+	}
+	require.ElementsMatch(t, []string{"schedule.cron", "schedule.timezone", "schedule.overlap", "schedule.start", "schedule.end"}, paths)
+}
+
 func TestAScheduleInsideAnotherFlowIsDoubted(t *testing.T) {
 	_, problems := Text([]byte("start: a\nnodes: {a: {kind: subflow, flow: {start: b, schedule: '@daily', nodes: {b: {func: f}}}}}\n"), flow.Limits{})
 	require.NoError(t, problems.Err())

@@ -32,27 +32,29 @@ func (s *Schedule) decode(from decoder, v value, at *Place) {
 	from.object(v, reflect.ValueOf(s).Elem(), at)
 }
 
-// Spec is what it comes to. What is wrong with it is told as a *schedule.Fault.
+// Spec returns what it comes to. Its error is schedule.Faults: the times that cannot be read, which the spec leaves out.
 func (s *Schedule) Spec() (spec schedule.Spec, err error) {
 	spec = schedule.Spec{Cron: s.Cron, EveryMS: s.Every.MS, Timezone: s.Timezone, DST: s.DST, CatchUp: schedule.CatchUp(s.CatchUp), Overlap: schedule.Overlap(s.Overlap), JitterMS: s.Jitter.MS}
 	zone, err := schedule.Zone(s.Timezone)
 	if err != nil {
 		zone = time.UTC // told by who reads the spec
 	}
-	for field, from := range map[string]struct {
-		text string
-		to   *int64
-	}{"start": {s.Start, &spec.StartAt}, "end": {s.End, &spec.EndAt}} {
+	var faults schedule.Faults
+	for _, from := range []struct {
+		field, text string
+		to          *int64
+	}{{"start", s.Start, &spec.StartAt}, {"end", s.End, &spec.EndAt}} {
 		if from.text == "" {
 			continue
 		}
 		at, _, ok := schedule.ParseTime(from.text, zone)
 		if !ok {
-			return spec, &schedule.Fault{Field: field, Msg: "is no time: write one such as 2026-01-31 (midnight in the time zone), 2026-01-31T00:00:00Z or 2026-01-31T00:00:00+01:00"}
+			faults.Add(from.field, "is no time: write one such as 2026-01-31 (midnight in the time zone), 2026-01-31T00:00:00Z or 2026-01-31T00:00:00+01:00")
+			continue
 		}
 		*from.to = at.UnixMilli()
 	}
-	return spec, nil
+	return spec, faults.Err()
 }
 
 // Schedule has tasks begin by the clock.

@@ -287,6 +287,18 @@ func TestWhatMeansNothingIsRefusedWithTheFieldAndWhatToWrite(t *testing.T) {
 	}
 }
 
+func TestEveryFaultOfASpecIsReported(t *testing.T) {
+	_, err := Read(Spec{Cron: "61 * * * *", Timezone: "Berlin", DST: "thrice", CatchUp: "some", Overlap: "wait", JitterMS: -1, StartAt: 5, EndAt: 4})
+	var faults Faults
+	require.ErrorAs(t, err, &faults)
+	var fields []string
+	for _, fault := range faults {
+		fields = append(fields, fault.Field)
+	}
+	require.Equal(t, []string{"timezone", "cron", "dst", "catchup", "overlap", "jitter", "end"}, fields)
+	require.NotContains(t, err.Error(), "\n")
+}
+
 func TestSixFieldsWithANumberedWeekdaySayWhichDayTheyMean(t *testing.T) {
 	require.Contains(t, rule(t, Spec{Cron: "0 0 9 * * 1"}).Warnings()[0], "Monday")
 	for _, fine := range []string{"0 9 * * 1", "0 0 9 * * mon", "0 0 9 * * *"} {

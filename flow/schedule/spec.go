@@ -3,6 +3,7 @@ package schedule
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -83,67 +84,111 @@ type Fault struct{ Field, Msg string }
 
 func (f *Fault) Error() string { return f.Field + ": " + f.Msg }
 
-func faulty(field, format string, args ...any) *Fault {
-	return &Fault{field, fmt.Sprintf(format, args...)}
+// Faults is everything that is wrong with a Spec, at most one fault for each field.
+type Faults []*Fault
+
+// Error returns all faults in one line.
+func (f Faults) Error() string {
+	texts := make([]string, len(f))
+	for i, fault := range f {
+		texts[i] = fault.Error()
+	}
+	return strings.Join(texts, "; ")
 }
 
-// Read makes a rule of a spec. What is wrong with it is told as a *Fault.
+// Unwrap returns the faults, each of which is an error by itself.
+func (f Faults) Unwrap() []error {
+	list := make([]error, len(f))
+	for i, fault := range f {
+		list[i] = fault
+	}
+	return list
+}
+
+// Add appends a fault, unless the field has one.
+func (f *Faults) Add(field, format string, args ...any) {
+	if !slices.ContainsFunc(*f, func(known *Fault) bool { return known.Field == field }) {
+		*f = append(*f, &Fault{field, fmt.Sprintf(format, args...)})
+	}
+}
+
+// Err returns the faults as an error, nil if there are none.
+func (f Faults) Err() error {
+	if len(f) == 0 {
+		return nil
+	}
+	return f
+}
+
+// Read makes a rule of a spec. Its error is the Faults of the spec.
 func Read(s Spec) (*Rule, error) {
 	s = s.OrDefault()
-	r := &Rule{spec: s}
+	r, faults := &Rule{spec: s}, Faults{}
 	var err error
 	if r.zone, err = Zone(s.Timezone); err != nil {
-		return nil, faulty("timezone", "%v", err)
+		faults.Add("timezone", "%v", err)
 	}
 	switch {
 	case s.Cron != "" && s.EveryMS != 0:
-		return nil, faulty("every", "cron says already when it fires: leave one of them out")
+		faults.Add("every", "cron says already when it fires: leave one of them out")
 	case s.Cron != "":
-		if r.cron, err = parseCron(s.Cron); err != nil {
-			return nil, faulty("cron", "%v", err)
-		}
-		if r.dst, err = readDST(s.DST, dstOf(r.cron)); err != nil {
-			return nil, faulty("dst", "%v", err)
-		}
+		r.readCron(&faults)
 	case s.EveryMS == 0:
-		return nil, faulty("cron", "nothing says when it fires: write cron, such as 30 2 * * *, or every, such as 15m")
+		faults.Add("cron", "nothing says when it fires: write cron, such as 30 2 * * *, or every, such as 15m")
 	case s.EveryMS < MinEvery.Milliseconds():
-		return nil, faulty("every", "is shorter than %s", MinEvery)
-	case s.DST != "":
-		return nil, faulty("dst", "means nothing beside every, for which clocks that are put forward or back do not matter: leave it out")
+		faults.Add("every", "is shorter than %s", MinEvery)
 	}
-	if err := s.checkRest(); err != nil {
+	if s.Cron == "" && s.EveryMS != 0 && s.DST != "" {
+		faults.Add("dst", "means nothing beside every, for which clocks that are put forward or back do not matter: leave it out")
+	}
+	s.checkRest(&faults)
+	if err := faults.Err(); err != nil {
 		return nil, err
-	}
-	if r.cron != nil {
-		epoch := time.Unix(0, 0).UTC()
-		if _, ok := r.cron.next(epoch, epoch.AddDate(horizon, 0, 0)); !ok {
-			return nil, faulty("cron", "%.80q names a day that never comes", s.Cron)
-		}
 	}
 	return r, nil
 }
 
-func (s *Spec) checkRest() error {
+// readCron reads the expression of the spec, and what becomes of its slots when clocks change.
+func (r *Rule) readCron(faults *Faults) {
+	var usual dst
+	cron, err := parseCron(r.spec.Cron)
+	if err != nil {
+		faults.Add("cron", "%v", err)
+	} else {
+		r.cron, usual = cron, dstOf(cron)
+		epoch := time.Unix(0, 0).UTC()
+		if _, ok := cron.next(epoch, epoch.AddDate(horizon, 0, 0)); !ok {
+			faults.Add("cron", "%.80q names a day that never comes", r.spec.Cron)
+		}
+	}
+	if r.dst, err = readDST(r.spec.DST, usual); err != nil {
+		faults.Add("dst", "%v", err)
+	}
+}
+
+// checkRest checks the fields that mean the same for every kind of expression.
+func (s *Spec) checkRest(faults *Faults) {
 	switch s.CatchUp {
 	case CatchUpOne, CatchUpNone, CatchUpAll:
 	default:
-		return faulty("catchup", "unknown word %.40q: write one, none or all", s.CatchUp)
+		faults.Add("catchup", "unknown word %.40q: write one, none or all", s.CatchUp)
 	}
 	switch s.Overlap {
 	case OverlapAllow, OverlapSkip, OverlapQueue, OverlapCancel:
 	default:
-		return faulty("overlap", "unknown word %.40q: write allow, skip, queue or cancel_running", s.Overlap)
+		faults.Add("overlap", "unknown word %.40q: write allow, skip, queue or cancel_running", s.Overlap)
+	}
+	if s.JitterMS < 0 || s.JitterMS > MaxJitter.Milliseconds() {
+		faults.Add("jitter", "is to be no more than %s", MaxJitter)
 	}
 	switch {
-	case s.JitterMS < 0 || s.JitterMS > MaxJitter.Milliseconds():
-		return faulty("jitter", "is to be no more than %s", MaxJitter)
-	case s.StartAt < 0 || s.EndAt < 0:
-		return faulty("start", "is before 1970")
+	case s.StartAt < 0:
+		faults.Add("start", "is before 1970")
+	case s.EndAt < 0:
+		faults.Add("end", "is before 1970")
 	case s.EndAt != 0 && s.EndAt <= s.StartAt:
-		return faulty("end", "is not behind start")
+		faults.Add("end", "is not behind start")
 	}
-	return nil
 }
 
 // DST returns what becomes of times that come twice, and of those that do not exist, such as once,shift; "" for every.
