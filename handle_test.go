@@ -128,6 +128,24 @@ func TestMistakesOfAFunctionAreToldWhenItIsRegistered(t *testing.T) {
 	troupe.Handle(e, "upper", judge) // a demo function gives way
 }
 
+func TestAFlowWithAFunctionThatIsNotRegisteredIsPublishedWithAWarning(t *testing.T) {
+	e := opened(t)
+	definition := []byte("start: a\nnodes: {a: {func: jugde}}\n")
+	published, err := e.Apply(t.Context(), "f", definition)
+	require.NoError(t, err)
+	require.Len(t, published.Warnings, 1)
+	require.Contains(t, published.Warnings[0].String(), "nodes.a.func: this member has no function jugde: it has ")
+	troupe.Handle(e, "judge", judge)
+	problems, err := e.Validate(t.Context(), definition)
+	require.NoError(t, err)
+	require.Contains(t, problems[0].String(), "did you mean judge?")
+	_, err = e.Apply(t.Context(), "f", definition, troupe.Strict())
+	require.ErrorContains(t, err, "this member has no function jugde")
+	published, err = e.Apply(t.Context(), "f", []byte("start: a\nnodes: {a: {func: judge}}\n"))
+	require.NoError(t, err)
+	require.Empty(t, published.Warnings)
+}
+
 func TestOnlyOneOfThoseWhoRegisterAFunctionAtOnceMay(t *testing.T) {
 	e := opened(t)
 	const names, at = 500, 4

@@ -149,7 +149,7 @@ type own struct {
 // from is what all families of routes are served from.
 func (e *Engine) from(asked engine.Engine) api.Member {
 	return api.Member{Engine: asked, Store: e.store, Reader: e.reader, Registry: e.workers, Logs: e.logs, Payloads: e.payloads,
-		Limits: e.cfg.Limits, Secret: e.secrets.Listed, WorkerTTL: e.cfg.WorkerTTL, Logger: e.cfg.Logger}
+		Limits: e.cfg.Limits, Secret: e.secrets.Listed, Func: e.functions.Check, WorkerTTL: e.cfg.WorkerTTL, Logger: e.cfg.Logger}
 }
 
 func (e *Engine) v1(asked engine.Engine) (v1.Routes, error) {

@@ -57,7 +57,7 @@ func (e *Engine) Apply(ctx context.Context, slug string, definition []byte, opti
 	if slug == "" {
 		slug = v1.SlugFor(definition)
 	}
-	p := persistence.Publication{Slug: slug, Definition: definition, Now: time.Now().UnixMilli(), Limits: e.cfg.Limits, Secret: e.secrets.Listed}
+	p := persistence.Publication{Slug: slug, Definition: definition, Now: time.Now().UnixMilli(), Limits: e.cfg.Limits, Secret: e.secrets.Listed, Func: e.functions.Check}
 	for _, set := range options {
 		set(&p)
 	}
@@ -80,7 +80,7 @@ func (e *Engine) PublishFlow(ctx context.Context, b *define.Builder, options ...
 
 // Validate tells all problems of a definition, warnings among them; its Err is nil where it can be published. Nothing is kept.
 func (e *Engine) Validate(ctx context.Context, definition []byte) (Problems, error) {
-	_, problems, err := persistence.Prepare(ctx, e.store, persistence.Publication{Definition: definition, Limits: e.cfg.Limits, Secret: e.secrets.Listed})
+	_, problems, err := persistence.Prepare(ctx, e.store, persistence.Publication{Definition: definition, Limits: e.cfg.Limits, Secret: e.secrets.Listed, Func: e.functions.Check})
 	return problems, err
 }
 

@@ -28,6 +28,7 @@ type Member struct {
 	Payloads  *payload.Store          // what references in values stand for; nil = there are none
 	Limits    flow.Limits             // of definitions
 	Secret    func(name string) error // refuses a secret that programs are not given; nil = nobody knows
+	Func      func(name string) error // returns an error for a function that the member does not have; nil = it is not known
 	WorkerTTL time.Duration           // how old a live worker's last sign of life may be; 15 s
 	MaxBody   int64                   // bytes of one request; what BodyLimit says
 	Logger    *slog.Logger            // hears what went wrong inside, never what was sent

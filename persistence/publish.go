@@ -38,6 +38,8 @@ type Publication struct {
 	Strict                  bool // a warning keeps the definition from being used, too
 	// Secret refuses the name of a secret that programs of the member are not given; nil = nobody knows.
 	Secret func(name string) error
+	// Func returns an error for the name of a function that the member does not have; nil = it is not known.
+	Func func(name string) error
 	// CheckSlug says whether the slug is one; nil = CheckSlug.
 	CheckSlug func(slug string) error
 	// Profile is written into a definition of graph mode that names none; "" = define.ProfileTroupe.
@@ -104,7 +106,7 @@ func prepare(ctx context.Context, store Flows, p Publication) (prepared *Prepare
 	if compile.ModeOf(d) == flow.ModeGraph {
 		text = define.WriteProfile(d, text, cmp.Or(p.Profile, define.ProfileTroupe))
 	}
-	plan, problems := compile.Site{Secret: p.Secret}.Definition(d, p.Limits)
+	plan, problems := compile.Site{Secret: p.Secret, Func: p.Func}.Definition(d, p.Limits)
 	if p.Strict {
 		problems = problems.Strict()
 	}

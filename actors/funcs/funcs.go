@@ -3,6 +3,7 @@ package funcs
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -81,11 +82,19 @@ func (r *Registry) Names() []string {
 	return names
 }
 
+// Check returns an error that names the functions there are, nil if one has this name.
+func (r *Registry) Check(name string) error {
+	if _, ok := r.funcs.Load(name); !ok {
+		return r.unknown(name)
+	}
+	return nil
+}
+
 // Carry calls the job's function until it succeeds or its tries are used up.
 func (r *Registry) Carry(ctx context.Context, j flow.Job) flow.Report {
 	found, ok := r.funcs.Load(j.Exec.Func)
 	if !ok {
-		return flow.Report{Error: r.unknown(j.Exec.Func), Fatal: true}
+		return flow.Report{Error: "fatal error: " + r.unknown(j.Exec.Func).Error(), Fatal: true}
 	}
 	fn := found.(*known)
 	told := jobOf(&j, r.opts.Traced)
@@ -112,21 +121,21 @@ func try(ctx context.Context, fn RawFunc, j job.Job, exec *flow.Exec) (rep flow.
 	}
 }
 
-// unknown is the error of a job whose function is not here.
-func (r *Registry) unknown(name string) string {
+// unknown returns the error of a name that no function has.
+func (r *Registry) unknown(name string) error {
 	const most = 10
 	names := r.Names()
-	text := "fatal error: this member has no function " + name
+	text := "this member has no function " + name
 	if near := flow.Nearest(name, names); near != "" {
-		return text + ": did you mean " + near + "?"
+		return errors.New(text + ": did you mean " + near + "?")
 	}
 	switch {
 	case len(names) == 0:
-		return text + ": it has none"
+		return errors.New(text + ": it has none")
 	case len(names) > most:
-		return text + ": it has " + strings.Join(names[:most], ", ") + " and others"
+		return errors.New(text + ": it has " + strings.Join(names[:most], ", ") + " and others")
 	}
-	return text + ": it has " + strings.Join(names, ", ")
+	return errors.New(text + ": it has " + strings.Join(names, ", "))
 }
 
 func call(ctx context.Context, fn RawFunc, j job.Job) (out json.RawMessage, err error) {

@@ -46,7 +46,7 @@ func (d *dialect) register(ctx context.Context, p *publication, root string, str
 			return nil, err
 		}
 	}
-	publish := persistence.Publication{Slug: w.Name, Definition: w.Definition, Now: d.Engine.Now().UnixMilli(), Limits: d.Limits, Secret: d.Secret, CheckSlug: ork.CheckName}
+	publish := persistence.Publication{Slug: w.Name, Definition: w.Definition, Now: d.Engine.Now().UnixMilli(), Limits: d.Limits, Secret: d.Secret, Func: d.Func, CheckSlug: ork.CheckName}
 	ready, also, err := persistence.Prepare(ctx, d.Store, publish)
 	if err != nil {
 		return nil, err

@@ -113,7 +113,7 @@ const ensureTries = 20
 
 func (p *pgflow) ensureOnce(ctx context.Context, e ensuring) (*pgEnsured, error) {
 	publication := persistence.Publication{Slug: e.slug, Definition: e.sent.text, Parse: e.sent.parse, Strict: e.strict,
-		Now: p.engine.Now().UnixMilli(), Limits: p.limits, Secret: p.secret, CheckSlug: checkFlowSlug}
+		Now: p.engine.Now().UnixMilli(), Limits: p.limits, Secret: p.secret, Func: p.function, CheckSlug: checkFlowSlug}
 	ready, problems, err := persistence.Prepare(ctx, p.store, publication)
 	switch {
 	case err != nil:

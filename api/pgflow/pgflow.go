@@ -26,6 +26,8 @@ type pgflow struct {
 	limits flow.Limits
 	secret func(name string) error // refuses one that programs are not given
 
+	function func(name string) error // returns an error for one that the member does not have
+
 	runs     Runs
 	services flowServices
 
@@ -35,7 +37,7 @@ type pgflow struct {
 
 // New serves the dialect from a member.
 func New(m api.Member) api.Family {
-	return &pgflow{engine: m.Engine, store: m.Store, reader: m.Reader, limits: m.Limits, secret: m.Secret,
+	return &pgflow{engine: m.Engine, store: m.Store, reader: m.Reader, limits: m.Limits, secret: m.Secret, function: m.Func,
 		runs:     Runs{m.Engine, m.Store, m.Reader},
 		services: flowServices{byFlow: map[string]knownServices{}}, seed: maphash.MakeSeed()}
 }

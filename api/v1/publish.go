@@ -127,7 +127,7 @@ func (s *service) validate(ctx context.Context, in *validateInput) (*body[wire.V
 }
 
 func (s *service) publication(d *definition) persistence.Publication {
-	return persistence.Publication{Slug: d.slug, Definition: d.text, Limits: s.Limits, Secret: s.Secret, Strict: d.strict}
+	return persistence.Publication{Slug: d.slug, Definition: d.text, Limits: s.Limits, Secret: s.Secret, Func: s.Func, Strict: d.strict}
 }
 
 func looksLikeJSON(text []byte) bool {

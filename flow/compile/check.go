@@ -169,15 +169,14 @@ func (c *checker) node(n *define.Node, p *flow.PlanNode, s *scopeSource, at *def
 	c.window(n, at)
 	switch p.Kind {
 	case flow.KindExecutor:
-		c.settled(&p.Exec, at, true)
+		c.settled(&p.Exec, at, true, s.pocketflow)
 	case flow.KindChoice:
 		c.choice(n, p, at)
 	case flow.KindParallel:
-		c.settled(&p.Exec, at, false)
-		c.branches(n, p, at)
+		c.settled(&p.Exec, at, false, s.pocketflow)
+		c.branches(n, p, s.pocketflow, at)
 	case flow.KindForeach:
-		c.settled(&p.Exec, at, false)
-		c.items(n, p, at)
+		c.items(n, p, s.pocketflow, at)
 		c.listOf(n, s.pocketflow, at)
 	case flow.KindSubflow:
 		c.subflow(n, p.Sub, s, p.Key, at)

@@ -28,7 +28,7 @@ func (c *dagChecker) dagExec(n *define.Node, e *flow.Exec, at *define.Place) {
 		return
 	}
 	idle := idleExec(e) && (e.Type == flow.ExecHTTP || e.Type == flow.ExecRemote)
-	c.settled(e, at, !idle)
+	c.settled(e, at, !idle, false)
 	if idle {
 		c.Errorf(at, "has nothing to do: give it a service, a func, a script or route: direct")
 	}

@@ -130,9 +130,11 @@ func (c *checker) script(s *flow.Script, at *define.Place) {
 	}
 }
 
-// settled checks how jobs travel. What they need has to be there if they are certain to be made from this.
-func (c *checker) settled(e *flow.Exec, at *define.Place, certain bool) {
+// settled checks how jobs travel. What they need has to be there if they are certain to be made from this. Without a service they
+// fail only when they are made, so the profile pocketflow has a warning of it.
+func (c *checker) settled(e *flow.Exec, at *define.Place, certain, pocketflow bool) {
 	c.name(e.Service, at.Key("service"))
+	c.function(e, at.Key("func"))
 	switch {
 	case !certain:
 	case e.Type == flow.ExecFunc && e.Func == "":
@@ -143,12 +145,25 @@ func (c *checker) settled(e *flow.Exec, at *define.Place, certain bool) {
 		c.Errorf(at.Key("service"), "is missing: say whose queue the job waits in")
 	case e.Type == flow.ExecOutside && e.Service == "":
 		c.Errorf(at.Key("service"), "is missing: say which system the job is begun in")
-	case (e.Type == flow.ExecHTTP || e.Type == flow.ExecRemote) && e.Service == "":
+	case e.Type != flow.ExecHTTP && e.Type != flow.ExecRemote || e.Service != "":
+	case pocketflow:
 		c.Warnf(at.Key("service"), "is missing: no worker can be found for this")
+	default:
+		c.Errorf(at.Key("service"), "is missing: say which service of the workers does this")
 	}
 }
 
-func (c *checker) branches(n *define.Node, p *flow.PlanNode, at *define.Place) {
+// function warns of a local function that the member does not have. A program may register it after it has published the flow.
+func (c *checker) function(e *flow.Exec, at *define.Place) {
+	if e.Type != flow.ExecFunc || e.Func == "" || c.site.Func == nil {
+		return
+	}
+	if err := c.site.Func(e.Func); err != nil {
+		c.Warnf(at, "%s", err)
+	}
+}
+
+func (c *checker) branches(n *define.Node, p *flow.PlanNode, pocketflow bool, at *define.Place) {
 	from := at.Key("parallel_execs")
 	for i := range n.ParallelExecs {
 		c.overlay(&n.ParallelExecs[i], from.Index(i))
@@ -157,14 +172,15 @@ func (c *checker) branches(n *define.Node, p *flow.PlanNode, at *define.Place) {
 		from = at.Key("parallel_services")
 	}
 	for i := range p.Each.Branches {
-		c.settled(&p.Each.Branches[i].Exec, from.Index(i), true)
+		c.settled(&p.Each.Branches[i].Exec, from.Index(i), true, pocketflow)
 	}
 	if len(p.Each.Branches) > c.limits.Units {
 		c.Errorf(at, "%d branches, more than the %d units a step may have", len(p.Each.Branches), c.limits.Units)
 	}
 }
 
-func (c *checker) items(n *define.Node, p *flow.PlanNode, at *define.Place) {
+func (c *checker) items(n *define.Node, p *flow.PlanNode, pocketflow bool, at *define.Place) {
+	c.settled(&p.Exec, at, len(n.ForeachExecs) == 0, pocketflow)
 	seen := map[int]bool{}
 	for i := range n.ForeachExecs {
 		s, at := &n.ForeachExecs[i], at.Key("foreach_execs").Index(i)
@@ -179,7 +195,7 @@ func (c *checker) items(n *define.Node, p *flow.PlanNode, at *define.Place) {
 		}
 		seen[s.Index] = true
 		e := p.Each.Items[s.Index]
-		c.settled(&e, at, true)
+		c.settled(&e, at, true, pocketflow)
 	}
 }
 

@@ -20,6 +20,7 @@ func Definition(d *define.Definition, limits flow.Limits) (*flow.Plan, define.Pr
 // Site is what a flow finds where it is to be carried out. The zero value knows nothing of that, and refuses nothing.
 type Site struct {
 	Secret func(name string) error // refuses a secret that programs of the member are not given; nil = nobody knows
+	Func   func(name string) error // says that the member does not have a function; nil = it is not known
 }
 
 // Definition is the function Definition, with what the site refuses.

@@ -51,7 +51,7 @@ func TestExecTypeIsSettled(t *testing.T) {
 		"a script and nothing else":           {"{script: {code: x}}", flow.ExecScript},
 		"a script whose type stands in func":  {"{func: local_script, script: {cmd: x}}", flow.ExecScript},
 		"a script beside a service":           {"{service: s, script: {cmd: x}}", flow.ExecHTTP},
-		"an empty script counts as none":      {"{script: {language: python}}", flow.ExecHTTP},
+		"an empty script counts as none":      {"{func: f, script: {language: python}}", flow.ExecFunc},
 		"a local function":                    {"{exec_type: local_func, func: mul}", flow.ExecFunc},
 		"negative inner tries count as none":  {"{service: s, max_attempts: -4}", flow.ExecHTTP},
 		"choice_key is accepted and ignored":  {"{service: s, choice_key: k}", flow.ExecHTTP},
@@ -155,7 +155,7 @@ func TestForeachItems(t *testing.T) {
 func TestStrategies(t *testing.T) {
 	for kind, words := range map[string]map[string]flow.Strategy{
 		"kind: parallel, parallel_services: [s]": {"": flow.Collect, "collect_errors": flow.Collect, "retry": flow.Collect, "ignore_errors": flow.Continue, "continue": flow.Continue, "fail_fast": flow.FailFast},
-		"kind: foreach":                          {"fail_fast": flow.FailFast, "nonsense": flow.Collect},
+		"kind: foreach, service: s":              {"fail_fast": flow.FailFast, "nonsense": flow.Collect},
 		"kind: subflow, subflow: {start: a, nodes: {a: {service: s}}}": {
 			"": flow.Collect, "fail_fast": flow.Collect, "continue": flow.Continue, "ignore_errors": flow.Continue, "retry": flow.StrategyRetry},
 		"kind: wait_event, params: {signal_key: $shared.x}": {"": flow.Collect, "continue": flow.Continue, "retry": flow.StrategyRetry, "fail_fast": flow.Collect},
@@ -289,8 +289,6 @@ func TestWhatIsProbablyAMistakeIsAWarning(t *testing.T) {
 		node string
 		want string
 	}{
-		"no service":     {"{}", "nodes.a.service: is missing: no worker can be found for this"},
-		"an empty node":  {"", "nodes.a.service: is missing: no worker can be found for this"},
 		"a strange mode": {"{kind: parallel, parallel_services: [s], parallel_mode: fast}", `nodes.a.parallel_mode: unknown word "fast": units run one after the other; write concurrent or sequential`},
 		"a strange ref":  {"{service: s, prep: {input_key: $param.x}}", `nodes.a.prep.input_key: "$param.x" is no reference but a text: references begin with $params., $shared. or $input`},
 	} {
@@ -301,6 +299,70 @@ func TestWhatIsProbablyAMistakeIsAWarning(t *testing.T) {
 			require.Equal(t, define.SeverityWarning, problems[0].Severity)
 			require.Equal(t, tt.want, problems[0].Path+": "+problems[0].Msg)
 		})
+	}
+}
+
+func TestANodeWithoutAServiceIsRefused(t *testing.T) {
+	for name, tt := range map[string]struct{ text, path string }{
+		"no fields":           {"start: a\nnodes: {a: {}}", "nodes.a"},
+		"nothing":             {"start: a\nnodes: {a: }", "nodes.a"},
+		"a func that is sent": {"start: a\nnodes: {a: {func: f, exec_type: http}}", "nodes.a"},
+		"a branch":            {"start: a\nnodes: {a: {kind: parallel, parallel_execs: [{params: {x: 1}}]}}", "nodes.a.parallel_execs[0]"},
+		"each item":           {"start: a\nnodes: {a: {kind: foreach, prep: {input_key: $params.list}}}", "nodes.a"},
+		"one item":            {"start: a\nnodes: {a: {kind: foreach, prep: {input_key: $params.list}, foreach_execs: [{index: 0, params: {x: 1}}]}}", "nodes.a.foreach_execs[0]"},
+		"in a subflow":        {"start: a\nnodes: {a: {kind: subflow, subflow: {start: b, nodes: {b: {}}}}}", "nodes.a.subflow.nodes.b"},
+		"in a flow inside":    {"start: a\nnodes: {a: {kind: subflow, flow: {start: b, nodes: {b: {}}}}}", "nodes.a.flow.nodes.b"},
+		"compensate":          {"start: a\nnodes: {a: {service: s, compensate: b}, b: {}}", "nodes.b"},
+		"finally":             {"start: a\nfinally: b\nnodes: {a: {service: s}, b: {}}", "nodes.b"},
+		"a dag":               {"mode: dag\nnodes: {a: {func: f, exec_type: http}}", "nodes.a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, problems := compile.Text([]byte(tt.text), flow.Limits{})
+			require.Len(t, problems, 1)
+			require.Equal(t, define.SeverityError, problems[0].Severity)
+			require.Equal(t, tt.path+".service: is missing: say which service of the workers does this", problems[0].Path+": "+problems[0].Msg)
+			if strings.HasPrefix(tt.text, "mode: dag") {
+				return
+			}
+			plan, problems := compile.Text([]byte("profile: pocketflow\n"+tt.text), flow.Limits{})
+			require.NotNil(t, plan)
+			require.Equal(t, define.SeverityWarning, problems[0].Severity)
+			require.Equal(t, tt.path+".service: is missing: no worker can be found for this", problems[0].Path+": "+problems[0].Msg)
+		})
+	}
+}
+
+func TestAFunctionThatTheMemberDoesNotHaveIsWarnedOf(t *testing.T) {
+	site := compile.Site{Func: func(name string) error {
+		if name == "known" {
+			return nil
+		}
+		return fmt.Errorf("no %s", name)
+	}}
+	for text, want := range map[string]string{
+		"start: a\nnodes: {a: {func: known}}":                                                                                                              "",
+		"start: a\nnodes: {a: {func: f}}":                                                                                                                  "nodes.a.func: no f",
+		"start: a\nnodes: {a: {func: f, service: s}}":                                                                                                      "",
+		"start: a\nnodes: {a: {kind: parallel, parallel_execs: [{func: known}, {func: f}]}}":                                                               "nodes.a.parallel_execs[1].func: no f",
+		"start: a\nnodes: {a: {kind: foreach, func: f, prep: {input_key: $params.list}}}":                                                                  "nodes.a.func: no f",
+		"start: a\nnodes: {a: {kind: foreach, func: known, prep: {input_key: $params.list}, foreach_execs: [{index: 1, func: f}]}}":                        "nodes.a.foreach_execs[0].func: no f",
+		"start: a\nnodes: {a: {kind: subflow, subflow: {start: b, nodes: {b: {service: s}}}, subflow_execs: [{node: b, exec_type: local_func, func: f}]}}": "nodes.a.subflow.nodes.b.func: no f",
+		"mode: dag\nnodes: {a: {func: f}}":                                                                                                                 "nodes.a.func: no f",
+		"mode: dag\nnodes: {a: {service: s, when: {cond: {func: f}}}}":                                                                                     "nodes.a.when.cond.func: no f",
+		"mode: dag\nnodes: {a: {service: s, compensate: b}, b: {func: f}}":                                                                                 "nodes.b.func: no f",
+		"mode: dag\nnodes: {a: {kind: map, func: f}}":                                                                                                      "nodes.a.func: no f",
+	} {
+		d, err := define.Parse([]byte(text))
+		require.NoError(t, err)
+		plan, problems := site.Definition(d, flow.Limits{})
+		require.NotNil(t, plan, "%s: %v", text, problems)
+		if want == "" {
+			require.Empty(t, problems, text)
+			continue
+		}
+		require.Len(t, problems, 1, text)
+		require.Equal(t, want, problems[0].Path+": "+problems[0].Msg, text)
+		require.Equal(t, define.SeverityWarning, problems[0].Severity)
 	}
 }
 
