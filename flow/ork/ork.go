@@ -54,6 +54,14 @@ func Is(text []byte) bool {
 	})
 }
 
+// NameOf returns the name that the text of a workflow gives it, "" for none.
+func NameOf(text []byte) string {
+	raw, _ := define.Read(text)
+	field, _ := expr.Field(raw, "name")
+	name, _ := expr.String(field)
+	return name
+}
+
 // Translate makes a definition of a workflow. The workflow is what could be understood of the text, nil when that is nothing; it has a
 // definition if there is no error among the problems.
 func Translate(text []byte, o Options) (*Workflow, define.Problems) {

@@ -88,13 +88,15 @@ func (c *flowApplyCmd) files() (files []string, err error) {
 // wrong with the rest is told at the end.
 func (c *flowApplyCmd) applyAll(ctx context.Context, a *app, server *client.Client, files []string) error {
 	var final []*refusedFile // stdin is read once
+	together := c.compareFiles(files)
 	for next := files; len(next) > 0; {
 		var again []*refusedFile
 		for _, file := range next {
-			err := c.apply(ctx, a, server, file)
+			problems := together.of(file, c.Strict)
+			err := c.apply(ctx, a, server, file, problems)
 			var refused *refusedFile
 			switch {
-			case errors.As(err, &refused) && file == "-":
+			case errors.As(err, &refused) && (file == "-" || problems.Err() != nil):
 				final = append(final, refused)
 			case refused != nil:
 				again = append(again, refused)
@@ -114,6 +116,22 @@ func (c *flowApplyCmd) applyAll(ctx context.Context, a *app, server *client.Clie
 		return err
 	}
 	return errFailed
+}
+
+// compareFiles reports what is wrong with the labels of several files. A file that cannot be read is reported when it is published,
+// and stdin is only read then.
+func (c *flowApplyCmd) compareFiles(files []string) fileProblems {
+	var labels []flowLabel
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil || file == "-" {
+			continue
+		}
+		if label, ok := labelOf(file, text); ok {
+			labels = append(labels, label)
+		}
+	}
+	return compareLabels(labels)
 }
 
 // refusedFile is the error of a file whose definition has problems.
@@ -138,10 +156,13 @@ func (c *flowApplyCmd) tellRefused(a *app, files []*refusedFile) error {
 	return nil
 }
 
-// apply publishes a file. The error of a definition that cannot be used is a *refusedFile.
-func (c *flowApplyCmd) apply(ctx context.Context, a *app, server *client.Client, file string) error {
+// apply publishes a file, whose label has the given problems. The error of a definition that cannot be used is a *refusedFile.
+func (c *flowApplyCmd) apply(ctx context.Context, a *app, server *client.Client, file string, found define.Problems) error {
 	if problems := noFlow(file); problems != nil {
 		return &refusedFile{file, problems}
+	}
+	if found.Err() != nil {
+		return &refusedFile{file, toWire(found)}
 	}
 	r, err := c.read(a, file)
 	switch {
@@ -160,6 +181,7 @@ func (c *flowApplyCmd) apply(ctx context.Context, a *app, server *client.Client,
 	case problems != nil:
 		return &refusedFile{file, r.told(problems)}
 	case err == nil:
+		published.Warnings = append(r.told(published.Warnings), toWire(found)...)
 		return c.show(a, file, r, published)
 	case slug == "" && refusedAt(err) == "query.slug":
 		return usagef("%s: nothing says what the flow is to be addressed by: name it with --slug, or give the definition a name", file)
@@ -199,7 +221,7 @@ func (c *flowApplyCmd) show(a *app, file string, r written, p *wire.Published) e
 	if c.json() {
 		return printLine(a.stdout, p)
 	}
-	printProblems(a.stderr, file, r.told(p.Warnings))
+	printProblems(a.stderr, file, p.Warnings)
 	fmt.Fprintln(a.stdout, publication(p)+r.kind())
 	return nil
 }

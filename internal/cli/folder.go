@@ -26,6 +26,9 @@ type folder struct {
 
 	seen    map[string]stamp
 	refused map[string]bool // files; they may embed flows that are yet to come
+
+	labels   map[string]flowLabel // of the files, by their names
+	clashing map[string]bool      // files that are not published because of the labels of others
 }
 
 // plainly publishes what has warnings, too.
@@ -78,7 +81,50 @@ func (f *folder) look(ctx context.Context) {
 	}
 	maps.DeleteFunc(f.refused, func(name string, _ bool) bool { return now[name] == stamp{} })
 	f.seen = now
-	f.publishAll(ctx, changed)
+	f.publishAll(ctx, f.withoutClashes(changed))
+}
+
+// withoutClashes returns the files that can be published: of the changed ones those whose labels fit the other files, and those whose
+// labels do so again. It prints the problems that are new.
+func (f *folder) withoutClashes(changed []string) (fit []string) {
+	f.readLabels(changed)
+	problems, clashing := compareLabels(slices.Collect(maps.Values(f.labels))), map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(f.labels)) {
+		path := filepath.Join(f.dir, name)
+		found, isChanged := problems.of(path, false), slices.Contains(changed, name)
+		clashing[name] = found.Err() != nil
+		if isChanged || clashing[name] && !f.clashing[name] {
+			printProblems(f.out, path, toWire(found))
+		}
+		if clashing[name] {
+			delete(f.refused, name)
+		} else if f.clashing[name] && !isChanged {
+			fit = append(fit, name)
+		}
+	}
+	f.clashing = clashing
+	for _, name := range changed {
+		if !clashing[name] {
+			fit = append(fit, name)
+		}
+	}
+	return fit
+}
+
+// readLabels reads the labels of changed files, and drops those of files that are gone.
+func (f *folder) readLabels(changed []string) {
+	if f.labels == nil {
+		f.labels = map[string]flowLabel{}
+	}
+	maps.DeleteFunc(f.labels, func(name string, _ flowLabel) bool { return f.seen[name] == stamp{} })
+	for _, name := range changed {
+		path := filepath.Join(f.dir, name)
+		text, err := os.ReadFile(path)
+		label, ok := labelOf(path, text)
+		if delete(f.labels, name); err == nil && ok {
+			f.labels[name] = label
+		}
+	}
 }
 
 // publishAll publishes files that are new or changed. Each one that succeeds may be what those were lacking

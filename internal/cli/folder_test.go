@@ -53,3 +53,37 @@ func TestAFolderTakesFilesBesideWorkflowsForNoFlows(t *testing.T) {
 	require.Equal(t, []string{"nightly"}, slugs)
 	require.NotContains(t, told.String(), "ork.yaml")
 }
+
+func TestAFolderPublishesNeitherOfTwoFilesOfOneFlow(t *testing.T) {
+	dir := folderWith(t, map[string]string{"a.yaml": oneService, "b.yaml": "name: B\n" + oneService})
+	var out strings.Builder
+	var published []string
+	f := &folder{dir: dir, out: &out, publish: func(_ context.Context, slug string, text []byte) (*wire.Published, error) {
+		published = append(published, slug+" "+string(text[:5]))
+		return &wire.Published{}, nil
+	}}
+	look := func() (slugs []string, told string) {
+		out.Reset()
+		published = nil
+		f.look(t.Context())
+		return published, out.String()
+	}
+	put := func(name, text string) {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	look()
+	put("a.json", `{"start":"a","nodes":{"a":{"service":"s"}}}`)
+	put("c.yaml", "name: B\n"+oneService)
+	slugs, told := look()
+	require.Equal(t, []string{"c name:"}, slugs)
+	for _, name := range []string{"a.json", "a.yaml"} {
+		require.Contains(t, told, filepath.Join(dir, name)+": error: would be published as the flow a, like ")
+	}
+	require.Contains(t, told, filepath.Join(dir, "c.yaml")+": warning: name: is also the name of the flow in "+filepath.Join(dir, "b.yaml"))
+	slugs, told = look()
+	require.Empty(t, slugs)
+	require.Empty(t, told)
+	require.NoError(t, os.Remove(filepath.Join(dir, "a.yaml")))
+	slugs, _ = look()
+	require.Equal(t, []string{`a {"sta`}, slugs, "the other one is published when its file is the only one")
+}

@@ -69,6 +69,7 @@ func (c *flowValidateCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	var failed error
+	together := compareSources(sources)
 	for _, s := range sources {
 		v, err := &wire.Validation{Problems: noFlow(s.file)}, error(nil)
 		if v.Problems == nil {
@@ -77,6 +78,8 @@ func (c *flowValidateCmd) Run(ctx context.Context, a *app) error {
 		if err != nil {
 			return about{s.file, err}
 		}
+		problems := together.of(s.file, c.Strict)
+		v.Problems, v.Valid = append(v.Problems, toWire(problems)...), v.Valid && problems.Err() == nil
 		if !v.Valid {
 			failed = errFailed
 		}
@@ -85,6 +88,17 @@ func (c *flowValidateCmd) Run(ctx context.Context, a *app) error {
 		}
 	}
 	return failed
+}
+
+// compareSources reports what is wrong with the labels of several files.
+func compareSources(sources []source) fileProblems {
+	var labels []flowLabel
+	for _, s := range sources {
+		if label, ok := labelOf(s.file, s.text); ok {
+			labels = append(labels, label)
+		}
+	}
+	return compareLabels(labels)
 }
 
 // checker has a server check definitions if one is named, else it is done here.

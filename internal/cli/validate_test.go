@@ -251,3 +251,54 @@ func TestAFolderIsPublished(t *testing.T) {
 	require.Equal(t, filepath.Join(dir, "wrong.yaml")+":1:8: error: start: unknown node \"a\"\n", got.stderr)
 	require.Equal(t, exitUsage, apply(dir, "--slug", "x").code)
 }
+
+// oneService is the smallest definition.
+const oneService = "start: a\nnodes: {a: {service: s}}\n"
+
+func TestTwoFilesOfOneFlowAreRefused(t *testing.T) {
+	dir, at := t.TempDir(), server(t)
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	yaml, json := file("order.yaml", oneService), file("order.json", `{"start":"a","nodes":{"a":{"service":"s"}}}`)
+	workflow, same := file("w.yaml", orkWorkflow), file("Nightly.yaml", oneService)
+	file("other.yaml", oneService)
+	refused := func(file, slug, other string) string {
+		return file + ": error: would be published as the flow " + slug + ", like " + other + ": give one of them another name\n"
+	}
+
+	got := call(t, "flow", "validate", dir)
+	require.Equal(t, exitFailed, got.code)
+	for _, want := range []string{refused(yaml, "order", json), refused(json, "order", yaml), refused(same, "nightly", workflow), refused(workflow, "nightly", same)} {
+		require.Contains(t, got.stdout, want)
+	}
+	require.Contains(t, got.stdout, "other.yaml: valid\n")
+	require.NotContains(t, got.stdout, yaml+": valid")
+
+	got = call(t, append([]string{"flow", "apply", dir}, at...)...)
+	require.Equal(t, exitFailed, got.code)
+	require.Equal(t, "other version 1 is published\n", got.stdout)
+	require.Contains(t, got.stderr, refused(yaml, "order", json))
+	require.Contains(t, got.stderr, refused(workflow, "nightly", same))
+	got = call(t, append([]string{"flow", "apply", yaml, filepath.Join(dir, ".", "order.yaml")}, at...)...)
+	require.Equal(t, result{0, "order version 1 is published\norder version 1 is unchanged\n", ""}, got, "one file, though named twice")
+}
+
+func TestTwoFlowsOfOneNameAreWarnedOf(t *testing.T) {
+	at := server(t)
+	one, two := write(t, "one.yaml", "name: Order\n"+oneService), write(t, "two.yaml", "name: Order\n"+oneService)
+	warning := one + ": warning: name: is also the name of the flow in " + two + "\n"
+	got := call(t, "flow", "validate", one, two)
+	require.Zero(t, got.code)
+	require.Contains(t, got.stdout, warning)
+	require.Equal(t, exitFailed, call(t, "flow", "validate", "--strict", one, two).code)
+	got = call(t, append([]string{"flow", "apply", "--strict", one, two}, at...)...)
+	require.Equal(t, exitFailed, got.code)
+	require.Empty(t, got.stdout)
+	got = call(t, append([]string{"flow", "apply", one, two}, at...)...)
+	require.Zero(t, got.code)
+	require.Contains(t, got.stderr, warning)
+	require.Equal(t, "one version 1 is published\ntwo version 1 is published\n", got.stdout)
+}

@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/flow/ork"
+	"github.com/troupe-engine/troupe/internal/cases"
+)
+
+// flowLabel is what the flow in a file is addressed by and called. A part that is not known is "".
+type flowLabel struct{ file, slug, name string }
+
+// labelOf returns the label of the flow in a file. False means that the file has no flow.
+func labelOf(file string, text []byte) (flowLabel, bool) {
+	s := source{file, text}
+	if cases.IsCases(file) || s.beside() {
+		return flowLabel{}, false
+	}
+	label := flowLabel{file: filepath.Clean(file), slug: s.slug()}
+	if ork.Is(text) {
+		if label.name = ork.NameOf(text); label.name != "" {
+			label.slug = slugOf(label.name + ".yaml")
+		}
+		return label, true
+	}
+	if d, _ := define.Parse(text); d != nil {
+		label.name = d.Name
+	}
+	return label, true
+}
+
+// fileProblems holds problems by file.
+type fileProblems map[string]define.Problems
+
+// of returns the problems of a file, as errors if warnings are taken for such.
+func (p fileProblems) of(file string, strict bool) define.Problems {
+	problems := p[filepath.Clean(file)]
+	if strict {
+		problems = problems.Strict()
+	}
+	return problems
+}
+
+// compareLabels reports files that would be published as the same flow, and flows of the same name in several files.
+func compareLabels(labels []flowLabel) fileProblems {
+	slugs, names := map[string][]string{}, map[string][]string{}
+	add := func(files map[string][]string, key, file string) {
+		if key != "" && !slices.Contains(files[key], file) {
+			files[key] = append(files[key], file)
+		}
+	}
+	byFile := func(a, b flowLabel) int { return strings.Compare(a.file, b.file) }
+	for _, l := range slices.SortedFunc(slices.Values(labels), byFile) {
+		add(slugs, l.slug, l.file)
+		add(names, l.name, l.file)
+	}
+	problems := fileProblems{}
+	for slug, files := range slugs {
+		problems.add(files, define.Problem{Severity: define.SeverityError},
+			func(others string) string {
+				return fmt.Sprintf("would be published as the flow %s, like %s: give one of them another name", slug, others)
+			})
+	}
+	for _, files := range names {
+		problems.add(files, define.Problem{Severity: define.SeverityWarning, Path: "name"},
+			func(others string) string { return "is also the name of the flow in " + others })
+	}
+	return problems
+}
+
+// add reports a problem of each of several files, with a text that names the others. Files with an error keep it alone.
+func (p fileProblems) add(files []string, problem define.Problem, text func(others string) string) {
+	if len(files) == 1 {
+		return
+	}
+	for _, file := range files {
+		if p[file] != nil {
+			continue
+		}
+		others := slices.DeleteFunc(slices.Clone(files), func(other string) bool { return other == file })
+		problem.Msg = text(strings.Join(others, ", "))
+		p[file] = define.Problems{problem}
+	}
+}
