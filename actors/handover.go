@@ -282,6 +282,7 @@ func (t *task) leaveUnloaded(c actor.Context) {
 	for _, cmd := range waiting {
 		c.Send(t.m.tasks, cmd)
 	}
+	t.inbox.moveAway() // jobs from before the store failed go on
 	t.resting, t.moved = gone, true
 	c.Send(t.m.tasks, rested{t, true})
 }

@@ -337,6 +337,39 @@ func TestATaskThatCannotBeLoadedDoesNotHoldUpAMove(t *testing.T) {
 	require.Equal(t, flow.TaskCompleted, c.ended(t, id).State.Status)
 }
 
+func TestAJobOfATaskThatCannotBeLoadedAgainReportsToTheNextOwner(t *testing.T) {
+	var away atomic.Bool
+	loads := make(chan struct{}, 1000)
+	store := faulty.Wrap(model.New(model.Options{}), faulty.Hooks{
+		Commit: func(string, []persistence.Commit) faulty.Fault {
+			if away.Load() {
+				return faulty.Fault{Before: func(context.Context) error { return persistence.ErrRefused }}
+			}
+			return faulty.Fault{}
+		},
+		Call: func(_ context.Context, name string) error {
+			if name == "Load" && away.Load() {
+				loads <- struct{}{}
+				return faulty.ErrFailed
+			}
+			return nil
+		},
+	})
+	c, l, a, b := newPair(t, store)
+	id := a.begin(t, a.publish(t, oneJob), `{}`)
+	<-l.begun
+	away.Store(true)
+	answered := make(chan error, 1)
+	go func() { answered <- a.Do(t.Context(), id, flow.Signal{Key: "k", Value: []byte(`1`)}, "") }()
+	<-loads
+	handedOver(t, c, a, b)
+	require.Error(t, <-answered)
+	away.Store(false)
+	close(l.free)
+	require.Equal(t, flow.TaskCompleted, c.ended(t, id).State.Status)
+	require.Empty(t, l.repeated())
+}
+
 func TestWhatHoldsUpAMoveIsTold(t *testing.T) {
 	store, committing, release := holdingUp()
 	var said lines
