@@ -91,7 +91,7 @@ live-cloudrun live-kubernetes:
 generate:
 	@go generate ./...
 
-## Every public word (fields, schemas, summaries, flags, help, metrics, log keys) in one file, api/v1/words.txt.
+## Every public word (fields, schemas, summaries, flags, help, metrics, log keys, texts of the pages) in one file, api/v1/words.txt.
 words:
 	@go generate ./internal/words
 

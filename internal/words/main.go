@@ -1,6 +1,6 @@
 // Command words lists every public word of Troupe in one file: fields, schemas and summaries of the HTTP API, commands and flags,
-// names of metrics, and messages and keys of log lines. The list is committed, so a change of a public word
-// shows in its diff.
+// names of metrics, messages and keys of log lines, and texts of the pages. The list is committed, so a
+// change of a public word shows in its diff.
 package main
 
 import (
@@ -29,7 +29,7 @@ func main() {
 // writeWords writes the words of the checkout at root into a file.
 func writeWords(root, file string) error {
 	var all []string
-	for _, read := range []func(root string) ([]string, error){readAPI, readCommands, readMetrics, readLogs} {
+	for _, read := range []func(root string) ([]string, error){readAPI, readCommands, readMetrics, readLogs, readPages} {
 		lines, err := read(root)
 		if err != nil {
 			return err

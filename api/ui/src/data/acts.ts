@@ -2,6 +2,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useSyncExternalStore } from 'react'
 import type { Routes } from '../api.gen'
 import { call, Refused } from './call'
+import { texts } from '../texts'
 
 /** What an action came to: said at the foot of the page until it is put away. */
 export interface Note { id: number; text: string; bad?: boolean; request?: string; task?: string }
@@ -47,7 +48,7 @@ export function useAct(task: string) {
       const answer = (await call(`POST /v1/tasks/{task}/${order.act}` as keyof Routes, input)) as { warning?: string } | undefined
       return { request, warning: answer?.warning, did: order.did }
     },
-    onSuccess: done => note({ text: done.warning ? `${done.did}, but ${done.warning}` : done.did, bad: Boolean(done.warning), request: done.request, task }),
+    onSuccess: done => note({ text: done.warning ? texts.notes.warned(done.did, done.warning) : done.did, bad: Boolean(done.warning), request: done.request, task }),
     onError: problem => note({ text: problem.message, bad: true, request: problem instanceof Refused ? problem.problem.request : undefined, task }),
     onSettled: () => {
       void queries.invalidateQueries({ queryKey: ['task', task] })

@@ -1,5 +1,6 @@
 import type { Problem, Routes } from '../api.gen'
 import { parse, stringify } from './json'
+import { texts } from '../texts'
 
 /** What the API has refused: what is wrong, where, and what to do. */
 export class Refused extends Error {
@@ -11,7 +12,7 @@ export class Refused extends Error {
 /** Nobody answers: the member is away, or the network is. */
 export class Away extends Error {
   constructor(cause: unknown) {
-    super('the member does not answer', { cause })
+    super(texts.trouble.noAnswer, { cause })
   }
 }
 
@@ -73,7 +74,7 @@ function queryOf(query: Record<string, unknown> = {}): string {
 }
 
 async function problemOf(response: Response): Promise<Problem> {
-  const otherwise = { title: response.statusText, status: response.status, kind: 'internal' as const, what: `the server answered ${response.status} ${response.statusText}` }
+  const otherwise = { title: response.statusText, status: response.status, kind: 'internal' as const, what: texts.trouble.status(response.status, response.statusText) }
   try {
     return { ...otherwise, ...(parse(await response.text()) as Problem) }
   } catch {

@@ -1,11 +1,12 @@
 import type { GraphNode } from '../api.gen'
 export type { Graph, GraphEdge, GraphNode, GraphScope } from '../api.gen'
+import { texts } from '../texts'
 
 /** What kind of thing a node is, in one word for people, and its icon. */
 export function kindOf(n: GraphNode): { word: string; icon: string } {
-  if (n.kind === 'approval') return { word: 'approval', icon: 'approval' }
-  if (n.kind === 'timer' || n.kind === 'delay') return { word: 'timer', icon: 'clock' }
-  if (n.kind === 'wait_event') return { word: 'signal', icon: 'signal' }
+  if (n.kind === 'approval') return { word: texts.kinds.approval, icon: 'approval' }
+  if (n.kind === 'timer' || n.kind === 'delay') return { word: texts.kinds.timer, icon: 'clock' }
+  if (n.kind === 'wait_event') return { word: texts.kinds.signal, icon: 'signal' }
   if (n.kind === 'choice' || n.kind === 'gate' || n.kind === 'condition') return { word: n.kind, icon: 'choice' }
   if (n.kind === 'subflow' || n.kind === 'branch' || n.kind === 'branches') return { word: n.kind, icon: 'subflow' }
   if (n.each || ['foreach', 'fanout', 'parallel'].includes(n.kind)) return { word: n.kind, icon: 'fanout' }

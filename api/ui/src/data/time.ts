@@ -1,4 +1,5 @@
 import { getPrefs } from './prefs'
+import { texts } from '../texts'
 
 const units: [Intl.RelativeTimeFormatUnit, number][] = [['day', 86_400_000], ['hour', 3_600_000], ['minute', 60_000], ['second', 1000]]
 const relative = new Intl.RelativeTimeFormat('en', { numeric: 'always', style: 'narrow' })
@@ -20,9 +21,31 @@ export function now(): number {
 export function ago(at: string | undefined, base = now()): string {
   if (!at) return ''
   const ms = Date.parse(at) - base
-  if (Math.abs(ms) < 1500) return 'now'
+  if (Math.abs(ms) < 1500) return texts.time.now
   const [unit, size] = units.find(([, size]) => Math.abs(ms) >= size) ?? ['second', 1000]
   return relative.format(Math.trunc(ms / size), unit)
+}
+
+/** Returns how long ago a time was, at least 0. */
+export function elapsed(at: string, base = now()): string {
+  return span(Math.max(0, base - Date.parse(at)))
+}
+
+/** Returns a time that is still to come and what is left until it; undefined for any other. */
+export function ahead(at: string, base = now()): string | undefined {
+  const left = Date.parse(at) - base
+  if (!(left >= 1500)) return undefined
+  if (left < 60_000) return texts.time.soon(span(left))
+  return texts.time.at(calendar(at, left < 12 * 3_600_000), span(left))
+}
+
+/** Returns a weekday, day and time of day, or the time of day alone, in the chosen zone. */
+function calendar(at: string, short: boolean): string {
+  const { zone } = getPrefs()
+  const day: Intl.DateTimeFormatOptions = short ? {} : { weekday: 'short', day: 'numeric', month: 'short' }
+  const timeZone = zone === 'local' ? undefined : zone
+  const format = new Intl.DateTimeFormat('en-GB', { ...day, hour: '2-digit', minute: '2-digit', timeZone })
+  return format.format(new Date(at)).replaceAll(',', '')
 }
 
 const formats = new Map<string, Intl.DateTimeFormat>() // by zone: to make one takes longer than to use it a hundred times

@@ -5,6 +5,9 @@ import { GraphView } from '../graph/GraphView'
 import { useDrawing } from '../graph/useDrawing'
 import { Icon } from '../parts/Icon'
 import { Loading } from '../parts/Told'
+import { texts } from '../texts'
+
+const t = texts.graph
 
 /** The plan of what is being written, as far as it can be understood. */
 export function PlanGraph({ graph, wrong, selected, select }: { graph: Graph; wrong: Set<number>; selected?: number; select: (i: number) => void }) {
@@ -21,17 +24,17 @@ export function PlanGraph({ graph, wrong, selected, select }: { graph: Graph; wr
     return (
       <>
         <span className="node-top">
-          <Icon name={wrong.has(i) ? 'alert' : icon} size={15} /><b className="ellipsis">{node.key}</b>{wrong.has(i) && <span className="unseen">has a problem</span>}
-          {node.inside !== undefined && <span className="opener" onClick={e => { e.stopPropagation(); toggle(i) }} title={open ? 'Close what is inside' : 'Open what is inside'}><Icon name={open ? 'minus' : 'plus'} size={13} /></span>}
+          <Icon name={wrong.has(i) ? 'alert' : icon} size={15} /><b className="ellipsis">{node.key}</b>{wrong.has(i) && <span className="unseen">{t.problem}</span>}
+          {node.inside !== undefined && <span className="opener" onClick={e => { e.stopPropagation(); toggle(i) }} title={open ? t.collapse : t.expand}><Icon name={open ? 'minus' : 'plus'} size={13} /></span>}
         </span>
-        {h >= 50 && !open && <span className="node-sub"><span className="ellipsis">{word}{node.each ? ` · each ${node.each}` : ''}</span></span>}
+        {h >= 50 && !open && <span className="node-sub"><span className="ellipsis">{node.each ? t.each(word, node.each) : word}</span></span>}
       </>
     )
   }, [graph, wrong, open])
   if (!drawing || drawing.nodes.some(n => n.i >= graph.nodes.length)) return <Loading />
   return (
     <GraphView
-      drawing={drawing} stamp={card} label="The plan of what is written" selected={selected} tone={i => (wrong.has(i) ? 'failed' : 'completed')} taken={() => true} card={card}
+      drawing={drawing} stamp={card} label={t.ofDraft} selected={selected} tone={i => (wrong.has(i) ? 'failed' : 'completed')} taken={() => true} card={card}
       name={i => graph.nodes[i]?.key ?? ''} toggle={toggle} select={i => i !== undefined && select(i)}
     />
   )

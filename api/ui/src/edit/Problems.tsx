@@ -1,13 +1,16 @@
 import type { DefinitionProblem } from '../api.gen'
 import { Icon } from '../parts/Icon'
 import { Trouble } from '../parts/Told'
+import { texts } from '../texts'
+
+const t = texts.edit
 
 /** All that is wrong with a definition, each a way to its place. */
 export function Problems({ list, current, error, go }: { list: DefinitionProblem[]; current: boolean; error: unknown; go: (p: DefinitionProblem) => void }) {
   const errors = list.filter(p => p.severity === 'error').length
   return (
     <div className="problems">
-      <p role="status" className="faint">{!current ? 'Checking …' : list.length === 0 ? 'No problem' : `${count(errors, 'error')}, ${count(list.length - errors, 'warning')}`}</p>
+      <p role="status" className="faint">{!current ? t.checking : list.length === 0 ? t.noProblems : t.problems(errors, list.length - errors)}</p>
       {error ? <Trouble error={error} /> : null}
       <ul>
         {list.map((p, i) => (
@@ -16,8 +19,4 @@ export function Problems({ list, current, error, go }: { list: DefinitionProblem
       </ul>
     </div>
   )
-}
-
-function count(n: number, what: string): string {
-  return `${n} ${what}${n === 1 ? '' : 's'}`
 }

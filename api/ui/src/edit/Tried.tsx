@@ -7,6 +7,9 @@ import { State, stateOf } from '../parts/State'
 import { Loading, Trouble } from '../parts/Told'
 import { Part } from '../parts/Value'
 import { TaskGraph } from '../task/TaskGraph'
+import { texts } from '../texts'
+
+const t = texts.edit
 
 /** A task of what is written, as it runs. */
 export function Tried({ made }: { made: Made }) {
@@ -18,7 +21,7 @@ export function Tried({ made }: { made: Made }) {
   if (!d || !graph.data) return <Loading />
   return (
     <>
-      <p className="facts tried" role="status"><State state={stateOf(d)} /><Link to="/tasks/$task" params={{ task: made.id }}>All of this task</Link>{d.error && <span className="tone-failed">{d.error}</span>}</p>
+      <p className="facts tried" role="status"><State state={stateOf(d)} /><Link to="/tasks/$task" params={{ task: made.id }}>{t.tried}</Link>{d.error && <span className="tone-failed">{d.error}</span>}</p>
       <div className="plan"><TaskGraph digest={d} graph={graph.data} view={view} set={v => setView({ ...view, ...v })} /></div>
       {d.state === 'completed' && <Result task={made.id} />}
     </>
@@ -27,5 +30,5 @@ export function Tried({ made }: { made: Made }) {
 
 function Result({ task }: { task: string }) {
   const whole = useTask(task, 'preview')
-  return whole.data ? <div className="result"><Part of={whole.data.result} label="result" all={valueAt(task, { of: 'result' })} /></div> : null
+  return whole.data ? <div className="result"><Part of={whole.data.result} label={t.result} all={valueAt(task, { of: 'result' })} /></div> : null
 }

@@ -1,3 +1,4 @@
+import { texts } from '../texts'
 // Where in a definition something is being written, and what its schema has for that place. The text may be YAML or JSON, and broken.
 
 export interface Place {
@@ -120,7 +121,7 @@ export function offers(schema: Schema, place: Place, nodes: string[]): Offer[] {
     }
   }
   const named = [...path].reverse().find(key => key !== '[]')
-  if (named && names.includes(named) && found.size === 0) for (const label of nodes) add({ label, info: 'a node of this flow', key: false, block: false })
+  if (named && names.includes(named) && found.size === 0) for (const label of nodes) add({ label, info: texts.edit.offeredNode, key: false, block: false })
   return [...found.values()]
 }
 

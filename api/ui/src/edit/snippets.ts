@@ -1,13 +1,13 @@
 // What the palette puts in: nodes that are whole, for somebody to change.
 
-export const snippets: Record<string, string> = {
-  'Job of a service': 'work:\n  service: my-service\n  max_retries: 3\n  timeout: 30s\n',
-  'Job of a queue': 'job:\n  exec_type: queue\n  service: my-queue\n',
-  'Every item of a list': 'each_item:\n  service: my-service\n  each: {items: $params.items}\n',
-  'Function of the member': 'call:\n  exec_type: local_func\n  func: my_function\n',
-  'Approval': 'approve:\n  kind: approval\n  params: {approval_key: $shared.decision}\n',
-  'Wait for a time': 'pause:\n  kind: timer\n  params: {delay_ms: 5000}\n',
-  'Wait for a signal': 'paid:\n  kind: wait_event\n  params: {signal_key: $shared.paid}\n',
+export const snippets = {
+  service: 'work:\n  service: my-service\n  max_retries: 3\n  timeout: 30s\n',
+  queue: 'job:\n  exec_type: queue\n  service: my-queue\n',
+  each: 'each_item:\n  service: my-service\n  each: {items: $params.items}\n',
+  local: 'call:\n  exec_type: local_func\n  func: my_function\n',
+  approval: 'approve:\n  kind: approval\n  params: {approval_key: $shared.decision}\n',
+  timer: 'pause:\n  kind: timer\n  params: {delay_ms: 5000}\n',
+  signal: 'paid:\n  kind: wait_event\n  params: {signal_key: $shared.paid}\n',
 }
 
 /** Where a node is put into a text in YAML, and what: behind the node that a line is in, or behind the last one. A key that is taken gets a number. */

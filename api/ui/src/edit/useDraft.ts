@@ -7,6 +7,7 @@ import { looksLikeJSON } from './editor'
 import type { Schema } from './place'
 import { field, yamlOf } from './yaml'
 import { parse, stringify } from '../data/json'
+import { texts } from '../texts'
 
 /** The newest published version, number 0 = there is none. */
 export interface Latest { number: number; json: string }
@@ -21,7 +22,7 @@ export async function latestOf(flow: string, signal?: AbortSignal): Promise<Late
   }
 }
 
-const beginning = `# What the nodes are, and what each depends on. Ctrl+Space tells what may be written where you are.
+const beginning = `${texts.edit.beginning}
 nodes:
   wait:
     kind: timer

@@ -2,6 +2,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { note, requestID } from '../data/acts'
 import { call, Refused } from '../data/call'
 import { parse } from '../data/json'
+import { texts } from '../texts'
 
 /** Starts a task of a text that is not published. */
 export function useTry() {
@@ -11,7 +12,7 @@ export function useTry() {
       try {
         params = t.input.trim() === '' ? {} : parse(t.input)
       } catch (e) {
-        throw new Error(`The input is no JSON: ${(e as Error).message}`)
+        throw new Error(texts.params.invalid((e as Error).message))
       }
       return call('POST /v1/try', { body: { definition: t.text, ...(t.slug ? { slug: t.slug } : {}), params, idempotency_key: requestID() } })
     },
@@ -24,7 +25,8 @@ export function usePublish(overtaken: () => void, done: (version: number) => voi
   return useMutation({
     mutationFn: (p: { slug: string; text: string; after: number }) => call('PUT /v1/flows/{flow}', { path: { flow: p.slug }, query: { after: p.after }, body: { definition: p.text } }),
     onSuccess: (made, p) => {
-      note({ text: made.created ? `version ${made.version.number} of ${p.slug} is published` : `this is version ${made.version.number} of ${p.slug}, unchanged` })
+      const { published, unchanged } = texts.edit
+      note({ text: (made.created ? published : unchanged)(made.version.number, p.slug) })
       for (const key of ['latest', 'flow', 'flows', 'versions']) void queries.invalidateQueries({ queryKey: [key] })
       done(made.version.number)
     },

@@ -10,6 +10,9 @@ import { Icon } from '../parts/Icon'
 import { Loading, outdated } from '../parts/Told'
 import { byPlace, heatOf, legend, placeOf, slowness } from './heat'
 import { Ended, useStats, WindowOf } from './Stats'
+import { texts } from '../texts'
+
+const t = texts.heat, { facts } = texts.flow
 
 const tones: Record<string, string> = { approval: 'waiting', timer: 'paused', delay: 'paused', wait_event: 'waiting', choice: 'idle', subflow: 'running', branch: 'running' }
 
@@ -33,25 +36,30 @@ export function FlowGraph({ graph, view, set }: { graph: Graph; view: FlowView; 
   const chosen = selected === undefined || selected < 0 ? undefined : graph.nodes[selected]
   return (
     <>
-      <div className="graph-heat panel heat-bar" role="group" aria-label="Heat">
-        <label className="inline">colors
-          <select value={view.heat ?? ''} onChange={e => set({ heat: (e.target.value || undefined) as FlowView['heat'] })}><option value="">kinds</option><option value="failures">failures</option><option value="retries">retries</option><option value="p95">p95 of duration</option><option value="wait">p95 of waiting</option></select>
+      <div className="graph-heat panel heat-bar" role="group" aria-label={t.label}>
+        <label className="inline">{t.colors}
+          <select value={view.heat ?? ''} onChange={e => set({ heat: (e.target.value || undefined) as FlowView['heat'] })}>
+            <option value="">{t.kinds}</option>
+            {(['failures', 'retries', 'p95', 'wait'] as const).map(by => <option key={by} value={by}>{t[by]}</option>)}
+          </select>
         </label>
         {view.heat && <WindowOf view={view} set={set} />}
         {view.heat && stats.data && <Ended of={stats.data} />}
         {view.heat && <span className="faint">{stats.isError ? outdated(stats.error) : legend[view.heat]}</span>}
       </div>
       <GraphView
-        drawing={drawing} stamp={heat} label={`The plan of ${graph.flow}`} selected={selected} tone={tone} taken={() => true} card={card}
+        drawing={drawing} stamp={heat} label={texts.graph.ofFlow(graph.flow ?? '')} selected={selected} tone={tone} taken={() => true} card={card}
         name={i => graph.nodes[i].key} toggle={toggle} select={i => set(i === undefined ? { node: undefined, scope: undefined } : { node: graph.nodes[i].key, scope: graph.nodes[i].scope || undefined })}
-        tools={graph.nodes.some(n => n.ghost) ? <button aria-pressed={ghosts} onClick={() => setGhosts(!ghosts)} title="Nodes that the compiler made, such as gates">{ghosts ? 'hide' : 'show'} made nodes</button> : undefined}
+        tools={graph.nodes.some(n => n.ghost) ? <button aria-pressed={ghosts} onClick={() => setGhosts(!ghosts)} title={texts.graph.generatedTitle}>{texts.graph.generated(ghosts)}</button> : undefined}
       />
       {chosen && (
-        <aside className="float panel" aria-label={`Node ${chosen.key}`}>
-          <div className="side-head"><h2>{chosen.key}</h2><button className="quiet" onClick={() => set({ node: undefined, scope: undefined })} aria-label="Close"><Icon name="cross" /></button></div>
+        <aside className="float panel" aria-label={texts.flow.node(chosen.key)}>
+          <div className="side-head"><h2>{chosen.key}</h2><button className="quiet" onClick={() => set({ node: undefined, scope: undefined })} aria-label={texts.close}><Icon name="cross" /></button></div>
           <dl className="about">
-            {([['kind', chosen.kind], ['carried out by', chosen.handler], ['route', chosen.route], ['for each', chosen.each], ['at once', chosen.concurrency], ['when', chosen.when], ['retried', chosen.retry],
-              ['time limit', span(chosen.timeout_ms || undefined)], ['undone by', chosen.compensate], ['needs', chosen.keys?.join(', ')], ['line', chosen.line]] as const).map(([name, value]) => value ? <div key={name}><dt>{name}</dt><dd>{value}</dd></div> : null)}
+            {([[facts.kind, chosen.kind], [facts.handler, chosen.handler], [facts.route, chosen.route], [facts.each, chosen.each],
+              [facts.concurrency, chosen.concurrency], [facts.when, chosen.when], [facts.retry, chosen.retry],
+              [facts.timeout, span(chosen.timeout_ms || undefined)], [facts.compensate, chosen.compensate],
+              [facts.keys, chosen.keys?.join(', ')], [facts.line, chosen.line]] as const).map(([name, value]) => value ? <div key={name}><dt>{name}</dt><dd>{value}</dd></div> : null)}
           </dl>
         </aside>
       )}
@@ -61,8 +69,8 @@ export function FlowGraph({ graph, view, set }: { graph: Graph; view: FlowView; 
 
 /** What a node did, in as few words as its card has room for. */
 function told(n: NodeStats | 'none'): string {
-  if (n === 'none') return 'not visited'
-  return [`${n.count.toLocaleString('en')}×`, n.failed > 0 && `${n.failed} failed`, n.count > 0 && `p95 ${span(n.duration.p95_ms)}`].filter(Boolean).join(' · ')
+  if (n === 'none') return t.notVisited
+  return [t.visits(n.count), n.failed > 0 && t.failed(n.failed), n.count > 0 && t.took(span(n.duration.p95_ms))].filter(Boolean).join(' · ')
 }
 
 function Card({ graph, drawn, toggle, numbers }: { graph: Graph; drawn: Drawn; toggle: (i: number) => void; numbers?: NodeStats | 'none' }) {
@@ -72,9 +80,9 @@ function Card({ graph, drawn, toggle, numbers }: { graph: Graph; drawn: Drawn; t
     <>
       <span className="node-top">
         <Icon name={icon} size={15} /><b className="ellipsis">{node.key}</b>
-        {node.inside !== undefined && <span className="opener" onClick={e => { e.stopPropagation(); toggle(drawn.i) }} title={drawn.open ? 'Close what is inside' : 'Open what is inside'}><Icon name={drawn.open ? 'minus' : 'plus'} size={13} /></span>}
+        {node.inside !== undefined && <span className="opener" onClick={e => { e.stopPropagation(); toggle(drawn.i) }} title={drawn.open ? texts.graph.collapse : texts.graph.expand}><Icon name={drawn.open ? 'minus' : 'plus'} size={13} /></span>}
       </span>
-      {drawn.h >= 50 && !drawn.open && <span className="node-sub"><span className="ellipsis took" title={numbers && told(numbers)}>{numbers ? told(numbers) : <>{word}{node.each ? ` · each ${node.each}` : ''}</>}</span></span>}
+      {drawn.h >= 50 && !drawn.open && <span className="node-sub"><span className="ellipsis took" title={numbers && told(numbers)}>{numbers ? told(numbers) : node.each ? texts.graph.each(word, node.each) : word}</span></span>}
     </>
   )
 }

@@ -11,6 +11,9 @@ import { When } from '../parts/When'
 import { Fields } from './Fields'
 import { fieldsOf, paramsOf, referred, type Field } from './inputs'
 import { stringify } from '../data/json'
+import { texts } from '../texts'
+
+const t = texts.start
 
 /** Starts a task: by a form where the flow declares what it takes, else with JSON that begins with what its plan refers to. */
 export function StartForm({ flow, version, newest }: { flow: string; version: number; newest: boolean }) {
@@ -26,7 +29,10 @@ interface Recent { id: string; at: string; params: unknown }
 
 async function recentParams(flow: string, signal: AbortSignal): Promise<Recent[]> {
   const tasks = await call('GET /v1/tasks', { query: { flow: [flow], limit: 5 } }, signal)
-  return Promise.all(tasks.items.map(async t => ({ id: t.id, at: t.created_at, params: (await call('GET /v1/tasks/{task}', { path: { task: t.id } }, signal)).params })))
+  return Promise.all(tasks.items.map(async ({ id, created_at: at }) => {
+    const { params } = await call('GET /v1/tasks/{task}', { path: { task: id } }, signal)
+    return { id, at, params }
+  }))
 }
 
 function Form({ flow, version, fields, keys, recent }: { flow: string; version?: number; fields?: Field[]; keys: string[]; recent: Recent[] }) {
@@ -41,7 +47,7 @@ function Form({ flow, version, fields, keys, recent }: { flow: string; version?:
   const start = useMutation({
     mutationFn: () => call('POST /v1/tasks', { body: { ...body, idempotency_key: key || requestID() } }),
     onSuccess: made => {
-      note({ text: made.created ? 'the task has begun' : 'there was a task with this key already: here it is', task: made.id })
+      note({ text: made.created ? t.started : t.existing, task: made.id })
       if (made.id) void go({ to: '/tasks/$task', params: { task: made.id } })
     },
   })
@@ -50,20 +56,20 @@ function Form({ flow, version, fields, keys, recent }: { flow: string; version?:
     <form className="start" onSubmit={e => { e.preventDefault(); if (!sent.wrong) start.mutate() }}>
       <div className="start-form">
         {fields ? <Fields fields={fields} form={form} set={setForm} />
-          : <label>Params, as JSON<textarea rows={10} value={text} onChange={e => setText(e.target.value)} spellCheck={false} /></label>}
-        <details><summary>Labels, key</summary>
-          <label>Labels, as name:value with commas between them<input value={labels} onChange={e => setLabels(e.target.value)} placeholder="customer:7, region:north" spellCheck={false} /></label>
-          <label>Idempotency key: the same key is the same task<input value={key} onChange={e => setKey(e.target.value)} spellCheck={false} /></label>
+          : <label>{texts.params.json}<textarea rows={10} value={text} onChange={e => setText(e.target.value)} spellCheck={false} /></label>}
+        <details><summary>{t.options}</summary>
+          <label>{t.labels}<input value={labels} onChange={e => setLabels(e.target.value)} placeholder={t.labelsExample} spellCheck={false} /></label>
+          <label>{t.key}<input value={key} onChange={e => setKey(e.target.value)} spellCheck={false} /></label>
         </details>
         {sent.wrong && <p className="failure">{sent.wrong}</p>}
         {start.isError && <Trouble error={start.error} />}
-        <div className="buttons left"><May call="POST /v1/tasks"><button className="primary" disabled={Boolean(sent.wrong) || start.isPending}>Start</button>{dry.button}</May></div>
+        <div className="buttons left"><May call="POST /v1/tasks"><button className="primary" disabled={Boolean(sent.wrong) || start.isPending}>{t.start}</button>{dry.button}</May></div>
         {dry.told}
-        <details><summary>The same with curl</summary><pre className="log" tabIndex={0}>{curl}</pre></details>
+        <details><summary>{t.curl}</summary><pre className="log" tabIndex={0}>{curl}</pre></details>
       </div>
       {recent.length > 0 && (
-        <section className="start-recent" aria-label="As before">
-          <h2>As before</h2>
+        <section className="start-recent" aria-label={t.recent}>
+          <h2>{t.recent}</h2>
           {recent.map(r => (
             <button type="button" key={r.id} className="preset" onClick={() => {
               setText(stringify(r.params, 2))

@@ -11,6 +11,9 @@ import { short } from '../parts/short'
 import { Sign } from '../parts/State'
 import { Loading, Trouble } from '../parts/Told'
 import { placeOf, share } from './heat'
+import { digits, texts } from '../texts'
+
+const t = texts.stats
 
 export function useStats(flow: string, version: number | undefined, window: Window, wanted: boolean) {
   const { live } = usePrefs()
@@ -22,8 +25,8 @@ export function useStats(flow: string, version: number | undefined, window: Wind
 
 export function WindowOf({ view, set }: { view: FlowView; set: (v: Partial<FlowView>) => void }) {
   return (
-    <label className="inline">of the last
-      <select value={view.window ?? '24h'} onChange={e => set({ window: e.target.value as Window })}><option value="1h">hour</option><option value="24h">24 hours</option><option value="7d">7 days</option></select>
+    <label className="inline">{t.period}
+      <select value={view.window ?? '24h'} onChange={e => set({ window: e.target.value as Window })}>{(['1h', '24h', '7d'] as const).map(w => <option key={w} value={w}>{t.periods[w]}</option>)}</select>
     </label>
   )
 }
@@ -31,7 +34,7 @@ export function WindowOf({ view, set }: { view: FlowView; set: (v: Partial<FlowV
 /** Of how many tasks the numbers are. */
 export function Ended({ of: { tasks } }: { of: FlowStats }) {
   const n = tasks.completed + tasks.failed + tasks.canceled
-  return <span className="faint">{n === 0 ? 'no task has ended' : `${n.toLocaleString('en')} ${n === 1 ? 'task has' : 'tasks have'} ended`}</span>
+  return <span className="faint">{t.ended(n)}</span>
 }
 
 /** How the tasks of a version go, and what each node does. */
@@ -42,15 +45,15 @@ export function Stats({ flow, version, view, set }: { flow: string; version: num
   const times = s.tasks.duration
   const ended = s.tasks.completed + s.tasks.failed + s.tasks.canceled
   return (
-    <div className="stats" tabIndex={0} role="region" aria-label="Statistics">
+    <div className="stats" tabIndex={0} role="region" aria-label={t.label}>
       <div className="heat-bar"><WindowOf view={view} set={set} /><Ended of={s} /></div>
-      <ul className="tiles" aria-label="Tasks that ended">
+      <ul className="tiles" aria-label={t.endedTasks}>
         {(['completed', 'failed', 'canceled'] as const).map(state => (
           <li key={state}>
-            <Link to="/tasks" search={{ flow, state: [state], version, ended_from: s.since }} className={`tile panel${s.tasks[state] === 0 ? ' none' : ''}`}><b>{s.tasks[state].toLocaleString('en')}</b><span><Sign state={state} size={14} />{state}</span></Link>
+            <Link to="/tasks" search={{ flow, state: [state], version, ended_from: s.since }} className={`tile panel${s.tasks[state] === 0 ? ' none' : ''}`}><b>{digits(s.tasks[state])}</b><span><Sign state={state} size={14} />{state}</span></Link>
           </li>
         ))}
-        {ended > 0 && ([['half', times.p50_ms], ['95 %', times.p95_ms], ['99 %', times.p99_ms]] as const).map(([name, ms]) => <li key={name} className="tile panel"><b>{span(ms)}</b><span>{name} took no longer</span></li>)}
+        {ended > 0 && ([[t.columns.p50, times.p50_ms], [t.columns.p95, times.p95_ms], [t.columns.p99, times.p99_ms]] as const).map(([name, ms]) => <li key={name} className="tile panel"><b>{span(ms)}</b><span>{name}</span></li>)}
       </ul>
       {s.nodes.length > 0 && <Nodes nodes={s.nodes} />}
     </div>
@@ -58,8 +61,15 @@ export function Stats({ flow, version, view, set }: { flow: string; version: num
 }
 
 const columns: [name: string, of: (n: NodeStats) => number | string][] = [
-  ['Node', placeOf], ['Count', n => n.count], ['Failed', n => share(n.failed, n.count)], ['Retried', n => share(n.retried, n.units)], ['Skipped', n => share(n.skipped, n.count)],
-  ['p50', n => n.duration.p50_ms], ['p95', n => n.duration.p95_ms], ['p99', n => n.duration.p99_ms], ['Wait p95', n => n.wait?.p95_ms ?? -1],
+  [t.columns.node, placeOf],
+  [t.columns.count, n => n.count],
+  [t.columns.failed, n => share(n.failed, n.count)],
+  [t.columns.retried, n => share(n.retried, n.units)],
+  [t.columns.skipped, n => share(n.skipped, n.count)],
+  [t.columns.p50, n => n.duration.p50_ms],
+  [t.columns.p95, n => n.duration.p95_ms],
+  [t.columns.p99, n => n.duration.p99_ms],
+  [t.columns.wait, n => n.wait?.p95_ms ?? -1],
 ]
 
 /** What each node does, in the order of a column: names from the first on, numbers from the largest on. */
@@ -72,12 +82,17 @@ function Nodes({ nodes }: { nodes: NodeStats[] }) {
       <table>
         <thead><tr>
           {columns.map(([name], i) => <th key={name} className={i > 0 ? 'number' : ''} aria-sort={i !== by ? 'none' : i === 0 ? 'ascending' : 'descending'}><button className="quiet sort" onClick={() => setBy(i)}>{name}{i === by && <span aria-hidden="true"> {i === 0 ? '↑' : '↓'}</span>}</button></th>)}
-          <th>p95 over time</th><th>Failed last</th>
+          <th>{t.columns.trend}</th><th>{t.columns.lastFailed}</th>
         </tr></thead>
         <tbody>{sorted.map(n => <NodeRow key={placeOf(n)} node={n} />)}</tbody>
       </table>
     </div>
   )
+}
+
+function trendOf(n: NodeStats): string {
+  const least = Math.min(...n.trend.filter(v => v > 0), n.duration.max_ms)
+  return t.trend(n.key, span(least), span(Math.max(...n.trend)))
 }
 
 function percent(n: number, of: number): string {
@@ -88,15 +103,15 @@ function NodeRow({ node: n }: { node: NodeStats }) {
   return (
     <tr>
       <td className="strong">{n.scope && <span className="faint">{n.scope}/</span>}{n.key}</td>
-      <td className="number">{n.count.toLocaleString('en')}</td>
-      <td className={`number${n.failed > 0 ? ' tone-failed' : ''}`} title={`${n.failed} of ${n.count}`}>{percent(n.failed, n.count)}</td>
-      <td className="number" title={`${n.retried} beside ${n.units} units`}>{percent(n.retried, n.units)}</td>
-      <td className="number" title={`${n.skipped} of ${n.count}`}>{percent(n.skipped, n.count)}</td>
+      <td className="number">{digits(n.count)}</td>
+      <td className={`number${n.failed > 0 ? ' tone-failed' : ''}`} title={t.share(n.failed, n.count)}>{percent(n.failed, n.count)}</td>
+      <td className="number" title={t.retries(n.retried, n.units)}>{percent(n.retried, n.units)}</td>
+      <td className="number" title={t.share(n.skipped, n.count)}>{percent(n.skipped, n.count)}</td>
       <td className="number">{span(n.duration.p50_ms)}</td>
       <td className="number">{span(n.duration.p95_ms)}</td>
       <td className="number">{span(n.duration.p99_ms)}</td>
       <td className="number">{n.wait ? span(n.wait.p95_ms) : '—'}</td>
-      <td><Trend values={n.trend} label={`p95 of ${n.key}, from ${span(Math.min(...n.trend.filter(v => v > 0), n.duration.max_ms))} to ${span(Math.max(...n.trend))}`} /></td>
+      <td><Trend values={n.trend} label={trendOf(n)} /></td>
       <td>{n.last_failed && <Link to="/tasks/$task" params={{ task: n.last_failed }} className="mono">{short(n.last_failed)}</Link>}</td>
     </tr>
   )

@@ -9,6 +9,9 @@ import { short } from '../parts/short'
 import { State, stateOf } from '../parts/State'
 import { Empty, Loading, Trouble } from '../parts/Told'
 import { When } from '../parts/When'
+import { texts } from '../texts'
+
+const words = texts.flowTasks
 
 /** The latest tasks of a flow, or of one version. */
 export function TaskTable({ flow, known, version, set }: { flow: string; known: Version[]; version?: number; set: (v: Partial<FlowView>) => void }) {
@@ -16,17 +19,20 @@ export function TaskTable({ flow, known, version, set }: { flow: string; known: 
   const tasks = useQuery({ queryKey: ['tasks-of', flow, version], refetchInterval: live && 3000, queryFn: ({ signal }) => call('GET /v1/tasks', { query: { flow: [flow], version, limit: 50 } }, signal) })
   if (tasks.isLoadingError) return <Trouble error={tasks.error} again={() => void tasks.refetch()} />
   if (!tasks.data) return <Loading />
-  if (tasks.data.items.length === 0 && version === undefined) return <Empty title="It has no task yet"><Link to="/flows/$flow" params={{ flow }} search={{ tab: 'start' }}>Start one</Link></Empty>
+  if (tasks.data.items.length === 0 && version === undefined) return <Empty title={words.empty}><Link to="/flows/$flow" params={{ flow }} search={{ tab: 'start' }}>{words.startOne}</Link></Empty>
   return (
     <div className="table-box">
       <div className="table-tools">
-        <label className="inline">of version
-          <select value={version ?? ''} onChange={e => set({ of: Number(e.target.value) || undefined })}><option value="">any</option>{known.map(v => <option key={v.id} value={v.number}>v{v.number}</option>)}</select>
+        <label className="inline">{words.filter}
+          <select value={version ?? ''} onChange={e => set({ of: Number(e.target.value) || undefined })}><option value="">{texts.any}</option>{known.map(v => <option key={v.id} value={v.number}>v{v.number}</option>)}</select>
         </label>
-        {tasks.data.items.length === 0 && <span className="faint">v{version} has no task</span>}
+        {tasks.data.items.length === 0 && <span className="faint">{version !== undefined && words.none(version)}</span>}
       </div>
       <table>
-        <thead><tr><th>State</th><th>Task</th><th>Version</th><th>What</th><th>Begun</th><th className="number">Took</th></tr></thead>
+        <thead><tr>
+          <th>{words.state}</th><th>{words.task}</th><th>{words.version}</th><th>{words.error}</th><th>{words.started}</th>
+          <th className="number">{words.took}</th>
+        </tr></thead>
         <tbody>
           {tasks.data.items.map(t => (
             <tr key={t.id}>
@@ -37,7 +43,7 @@ export function TaskTable({ flow, known, version, set }: { flow: string; known: 
           ))}
         </tbody>
       </table>
-      {tasks.data.next && <p className="table-tools"><Link to="/tasks" search={{ flow, version }}>All of its tasks</Link></p>}
+      {tasks.data.next && <p className="table-tools"><Link to="/tasks" search={{ flow, version }}>{words.all}</Link></p>}
     </div>
   )
 }

@@ -9,6 +9,9 @@ import { useVersion } from '../data/task'
 import { Loading, Trouble } from '../parts/Told'
 import { When } from '../parts/When'
 import { stringify } from '../data/json'
+import { texts } from '../texts'
+
+const t = texts.versions
 
 interface Props { flow: string; known: Version[]; more?: () => void; view: FlowView; set: (v: Partial<FlowView>) => void }
 
@@ -16,25 +19,27 @@ interface Props { flow: string; known: Version[]; more?: () => void; view: FlowV
 export function Versions({ flow, known, more, view, set }: Props) {
   const to = view.to ?? known[0]?.number, from = view.from ?? known.find(v => v.number < to)?.number
   const pick = (name: 'from' | 'to', number: number | undefined) => (
-    <select value={number ?? ''} onChange={e => set({ [name]: Number(e.target.value) })} aria-label={name === 'from' ? 'Older version' : 'Newer version'}>
-      {number === undefined && <option value="">none</option>}
+    <select value={number ?? ''} onChange={e => set({ [name]: Number(e.target.value) })} aria-label={name === 'from' ? t.older : t.newer}>
+      {number === undefined && <option value="">{texts.none}</option>}
       {known.map(v => <option key={v.id} value={v.number}>v{v.number}</option>)}
     </select>
   )
   return (
-    <div className="table-box versions" tabIndex={0} role="region" aria-label="Versions">
-      <div className="heat-bar"><label className="inline">compare {pick('from', from)}</label><label className="inline">with {pick('to', to)}</label></div>
-      {from === undefined ? <p className="faint pad">There is no other version to compare it with.</p> : <Diff flow={flow} from={from} to={to} />}
+    <div className="table-box versions" tabIndex={0} role="region" aria-label={t.label}>
+      <div className="heat-bar"><label className="inline">{t.compare} {pick('from', from)}</label><label className="inline">{t.with} {pick('to', to)}</label></div>
+      {from === undefined ? <p className="faint pad">{t.single}</p> : <Diff flow={flow} from={from} to={to} />}
       <table>
-        <thead><tr><th>Version</th><th>State</th><th>Published</th><th>Hash</th><th>Differences</th></tr></thead>
+        <thead><tr>
+          <th>{t.version}</th><th>{t.state}</th><th>{t.published}</th><th>{t.hash}</th><th>{t.differences}</th>
+        </tr></thead>
         <tbody>{known.map((v, i) => (
           <tr key={v.id}>
             <td><Link to="/flows/$flow" params={{ flow }} search={{ v: v.number }}>v{v.number}</Link></td><td>{v.status}</td><td className="time"><When at={v.created_at} /></td><td className="mono faint">{v.hash?.slice(0, 16)}</td>
-            <td>{known[i + 1] && <Link to="/flows/$flow" params={{ flow }} search={{ ...view, from: known[i + 1].number, to: v.number }} replace>from v{known[i + 1].number}</Link>}</td>
+            <td>{known[i + 1] && <Link to="/flows/$flow" params={{ flow }} search={{ ...view, from: known[i + 1].number, to: v.number }} replace>{t.from(known[i + 1].number)}</Link>}</td>
           </tr>
         ))}</tbody>
       </table>
-      {more && <button onClick={more}>Older versions</button>}
+      {more && <button onClick={more}>{t.more}</button>}
     </div>
   )
 }
@@ -46,11 +51,11 @@ function Diff({ flow, from, to }: { flow: string; from: number; to: number }) {
   const { changes, under_way: tasks } = diff.data
   const older = Math.min(from, to)
   return (
-    <section className="diff" aria-label={`Differences of v${from} and v${to}`}>
-      <p className="pad"><Link to="/tasks" search={filterOf(tasks.query)}>{tasks.count.toLocaleString('en')}{tasks.exact ? '' : '+'} {tasks.count === 1 ? 'task goes' : 'tasks go'} on with v{older}</Link></p>
-      {changes.length === 0 ? <p className="faint pad">They do the same, however they are written.</p> : (
+    <section className="diff" aria-label={t.diff(from, to)}>
+      <p className="pad"><Link to="/tasks" search={filterOf(tasks.query)}>{t.running(tasks.count, tasks.exact, older)}</Link></p>
+      {changes.length === 0 ? <p className="faint pad">{t.equal}</p> : (
         <table>
-          <thead><tr><th>Change</th><th>Where</th><th>What</th><th>v{from}</th><th>v{to}</th></tr></thead>
+          <thead><tr><th>{t.change}</th><th>{t.node}</th><th>{t.field}</th><th>v{from}</th><th>v{to}</th></tr></thead>
           <tbody>{changes.map((c, i) => <Change key={i} of={c} />)}</tbody>
         </table>
       )}
@@ -76,10 +81,10 @@ function Text({ flow, from, to }: { flow: string; from: number; to: number }) {
   const old = useVersion(flow, from), now = useVersion(flow, to)
   const told = useMemo(() => old.data && now.data && blocks(differ(linesOf(old.data), linesOf(now.data))), [old.data, now.data])
   if (!told) return null
-  if (told.every(b => 'same' in b)) return <p className="faint pad">The definitions are the same.</p>
+  if (told.every(b => 'same' in b)) return <p className="faint pad">{t.sameText}</p>
   return (
-    <pre className="text-diff" tabIndex={0} aria-label="Differences of the definitions">
-      {told.map((b, i) => 'same' in b ? <span key={i} className="faint">{`  … ${b.same.toLocaleString('en')} the same\n`}</span> : <span key={i} className={`how-${b.how}`}>{(b.how === 'added' ? '+ ' : b.how === 'removed' ? '− ' : '  ') + b.text + '\n'}</span>)}
+    <pre className="text-diff" tabIndex={0} aria-label={t.text}>
+      {told.map((b, i) => 'same' in b ? <span key={i} className="faint">{t.unchanged(b.same)}</span> : <span key={i} className={`how-${b.how}`}>{(b.how === 'added' ? '+ ' : b.how === 'removed' ? '− ' : '  ') + b.text + '\n'}</span>)}
     </pre>
   )
 }

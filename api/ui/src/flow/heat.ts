@@ -1,5 +1,6 @@
 import type { FlowStats, NodeStats } from '../api.gen'
 import type { Heat } from '../data/search'
+import { texts } from '../texts'
 
 /** Where the numbers of a node are found. */
 export function placeOf(n: { scope?: string; key: string }): string {
@@ -30,12 +31,7 @@ export function heatOf(n: NodeStats | undefined, by: Heat, slowest: number): 'id
   return slow >= 0.5 * slowest && slowest > 0 ? 'failed' : slow >= 0.1 * slowest && slowest > 0 ? 'waiting' : 'completed'
 }
 
-const slow = 'red: half as slow as the slowest node or slower, amber: a tenth, green: faster'
+const { failures, retries, slow } = texts.heat.legend
 
 /** What the colors mean, from cool to hot. */
-export const legend: Record<Heat, string> = {
-  failures: 'green: none failed, amber: below 5 % of visits, red: 5 % or more',
-  retries: 'green: none was retried, amber: below 5 % of units, red: 5 % or more',
-  p95: slow,
-  wait: slow,
-}
+export const legend: Record<Heat, string> = { failures, retries, p95: slow, wait: slow }

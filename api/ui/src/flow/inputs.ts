@@ -1,6 +1,7 @@
 // What a flow declares about its params, as fields of a form. The server is who checks: a form only helps to write.
 
 import { Digits, parse, stringify } from '../data/json'
+import { texts } from '../texts'
 
 export interface Field {
   name: string; kind: string; description?: string; required: boolean; choices?: string[]; pattern?: string; start: string
@@ -16,7 +17,7 @@ export function fieldsOf(schema: unknown): Field[] | undefined {
   if (!s?.properties) return undefined
   return Object.entries(s.properties).map(([name, p]) => {
     const words = p.enum?.every(c => typeof c === 'string')
-    const kind = Array.isArray(p.type) ? p.type.join(' or ') : (p.type ?? (words ? 'string' : 'any'))
+    const kind = Array.isArray(p.type) ? p.type.join(texts.params.or) : (p.type ?? (words ? 'string' : 'any'))
     const json = !['string', 'integer', 'number', 'boolean'].includes(kind)
     const text = (value: unknown) => (value === undefined ? '' : kind === 'string' ? String(value) : stringify(value))
     const choices = p.enum?.every(c => typeof c === 'string' || typeof c === 'number' || c instanceof Digits) ? p.enum.map(String) : undefined
@@ -31,7 +32,7 @@ export function paramsOf(fields: Field[] | undefined, form: Record<string, strin
     try {
       return { params: text.trim() === '' ? {} : parse(text) }
     } catch (e) {
-      return { wrong: `The params are no JSON: ${(e as Error).message}` }
+      return { wrong: texts.params.invalid((e as Error).message) }
     }
   }
   const params: Record<string, unknown> = {}
@@ -43,7 +44,7 @@ export function paramsOf(fields: Field[] | undefined, form: Record<string, strin
       try {
         params[f.name] = parse(written)
       } catch {
-        return { wrong: f.json ? `${f.name} is no JSON` : `${f.name} is no ${f.kind}` }
+        return { wrong: f.json ? texts.params.mustBeJSON(f.name) : texts.params.mustBe(f.name, f.kind) }
       }
     }
   }

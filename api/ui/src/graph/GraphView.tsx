@@ -5,6 +5,9 @@ import { usePrefs } from '../data/prefs'
 import { Icon } from '../parts/Icon'
 import type { Drawing, Drawn } from './arrange'
 import { colorsOf, near, paint, type Colors, type View } from './paint'
+import { texts } from '../texts'
+
+const t = texts.graph
 
 interface Props {
   drawing: Drawing
@@ -127,9 +130,9 @@ export function GraphView(p: Props) {
       <div className="world" ref={world}>{cards}</div>
       <div className="graph-tools">
         {p.tools}
-        <button onClick={() => scale(1.3)} title="Nearer (+)" aria-label="Nearer"><Icon name="plus" /></button>
-        <button onClick={() => scale(1 / 1.3)} title="Farther (-)" aria-label="Farther"><Icon name="minus" /></button>
-        <button onClick={fit} title="All of it (z)" aria-label="All of it"><Icon name="fit" /></button>
+        <button onClick={() => scale(1.3)} title={t.zoomInKey} aria-label={t.zoomIn}><Icon name="plus" /></button>
+        <button onClick={() => scale(1 / 1.3)} title={t.zoomOutKey} aria-label={t.zoomOut}><Icon name="minus" /></button>
+        <button onClick={fit} title={t.fitKey} aria-label={t.fit}><Icon name="fit" /></button>
       </div>
     </div>
   )

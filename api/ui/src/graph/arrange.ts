@@ -1,5 +1,6 @@
 import type { Graph, GraphEdge } from '../data/plan'
 import { layout, type Box, type Line } from './layout'
+import { texts } from '../texts'
 
 /** Where everything of a plan is drawn: scopes that are open are boxes around what is in them. */
 export interface Drawing { w: number; h: number; nodes: Drawn[]; edges: DrawnEdge[]; lanes: Lane[] }
@@ -96,7 +97,7 @@ function closing(all: Drawing, lane: Drawing, edges: GraphEdge[]): Drawing {
   })
   return {
     w: Math.max(all.w, lane.w), h: top + lane.h, nodes: [...all.nodes, ...below.nodes], edges: [...all.edges, ...below.edges, ...undo],
-    lanes: [...all.lanes, { x: -pad, y: top - 28, w: Math.max(all.w, lane.w) + 2 * pad, h: lane.h + 28 + pad, text: 'undo and clean up' }],
+    lanes: [...all.lanes, { x: -pad, y: top - 28, w: Math.max(all.w, lane.w) + 2 * pad, h: lane.h + 28 + pad, text: texts.graph.closing }],
   }
 }
 

@@ -10,7 +10,11 @@ import { fieldsOf, paramsOf } from '../flow/inputs'
 import { Icon } from '../parts/Icon'
 import { Empty, Loading, Trouble } from '../parts/Told'
 import { Part, Value, type Wrapped } from '../parts/Value'
-import { useTick, When } from '../parts/When'
+import { Since, useTick, When } from '../parts/When'
+import { Rich } from '../parts/Rich'
+import { texts } from '../texts'
+
+const t = texts.approval
 
 /** One question to somebody who may have nothing to do with flows. It is made for a phone. */
 export function Approval() {
@@ -42,18 +46,22 @@ function Decide({ id, answers, token }: { id: string; answers: boolean; token?: 
   if (found.isError && !found.data) return <div className="page"><Trouble error={found.error} again={() => void found.refetch()} /></div>
   if (!found.data) return <Loading />
   const q = found.data
+  const flow = token === undefined ? <Link to="/flows/$flow" params={{ flow: q.flow }}>{q.flow}</Link> : q.flow
   return (
     <div className="page approval">
-      {token === undefined && <p><Link to="/approvals">Approvals</Link></p>}
+      {token === undefined && <p><Link to="/approvals">{t.list}</Link></p>}
       <div className="panel">
-        <h1>{q.title || `${q.node}: a decision is asked for`}</h1>
+        <h1>{q.title || t.title(q.node)}</h1>
         <p className="faint">
-          {token === undefined ? <>of <Link to="/flows/$flow" params={{ flow: q.flow }}>{q.flow}</Link>, <Link to="/tasks/$task" params={{ task: q.task }}>the task</Link>,</> : <>of {q.flow},</>}
-          {' '}since <When at={q.since} />{q.until && q.state === 'open' && <>, until <When at={q.until} /></>}{q.assignees && <>, for {q.assignees.join(', ')}</>}
+          <Rich text={t.flow} parts={{ flow }} />
+          {token === undefined && <>, <Link to="/tasks/$task" params={{ task: q.task }}>{t.task}</Link></>}
+          , <Rich text={t.waiting} parts={{ time: <Since at={q.since} /> }} />
+          {q.until && q.state === 'open' && <>, <Rich text={t.due} parts={{ time: <When at={q.until} /> }} /></>}
+          {q.assignees && <>, {t.assignees(q.assignees)}</>}
         </p>
         {q.text && <p className="asked">{q.text}</p>}
         {q.show?.map(v => <section key={v.name} aria-label={v.name}><h2>{v.name}</h2><Shown of={v} task={token === undefined ? q.task : undefined} /></section>)}
-        {act.data || q.state !== 'open' ? <Outcome of={act.data ?? q} /> : !answers ? <p className="faint">Your token does not let you answer.</p> : <Answers question={q} fixed={q.name} busy={act.isPending} send={a => act.mutate(a)} />}
+        {act.data || q.state !== 'open' ? <Outcome of={act.data ?? q} /> : !answers ? <p className="faint">{t.forbidden}</p> : <Answers question={q} fixed={q.name} busy={act.isPending} send={a => act.mutate(a)} />}
         {act.isError && <Trouble error={act.error} />}
       </div>
     </div>
@@ -69,10 +77,10 @@ function Shown({ of, task }: { of: ShownValue; task?: string }) {
 
 /** What was decided, and by whom: by somebody else too, who was quicker. */
 function Outcome({ of }: { of: Answered | Question }) {
-  if (of.state === 'over') return <Empty title="Nobody decided">Its time ran out, or the task ended or went another way.</Empty>
+  if (of.state === 'over') return <Empty title={t.undecided}>{t.undecidedText}</Empty>
   return (
     <div role="status" className="outcome">
-      <p>{'counts' in of && !of.counts && 'Somebody was quicker. '}<strong>{of.action || 'answered'}</strong> by {of.by || 'somebody'} <When at={of.ended_at} /></p>
+      <p>{'counts' in of && !of.counts && t.conflict}<strong>{of.action || t.answered}</strong>{t.by(of.by)}<When at={of.ended_at} /></p>
       {of.comment && <p className="asked">{of.comment}</p>}
     </div>
   )
@@ -90,12 +98,12 @@ function Answers({ question: q, fixed, busy, send }: { question: Question; fixed
   return (
     <form className="start-form" onSubmit={e => { e.preventDefault(); if (q.form !== undefined && !made.wrong) answer({ value: made.params }) }}>
       {fields && <Fields fields={fields} form={form} set={setForm} />}
-      {q.form !== undefined && !fields && <label>Answer, as JSON<textarea rows={4} value={text} onChange={e => setText(e.target.value)} spellCheck={false} required /></label>}
-      <label>Comment<textarea rows={2} value={comment} onChange={e => setComment(e.target.value)} maxLength={2000} /></label>
-      {fixed ? <p className="faint">You answer as {fixed}.</p> : <label>Answer as<input value={by} onChange={e => setBy(e.target.value)} placeholder="your name" maxLength={200} autoComplete="name" /></label>}
+      {q.form !== undefined && !fields && <label>{t.answer}<textarea rows={4} value={text} onChange={e => setText(e.target.value)} spellCheck={false} required /></label>}
+      <label>{t.comment}<textarea rows={2} value={comment} onChange={e => setComment(e.target.value)} maxLength={2000} /></label>
+      {fixed ? <p className="faint">{t.fixedName(fixed)}</p> : <label>{t.name}<input value={by} onChange={e => setBy(e.target.value)} maxLength={200} autoComplete="name" /></label>}
       {q.form !== undefined && made.wrong && <p className="failure">{made.wrong}</p>}
       <div className="answers">
-        {q.form !== undefined ? <button className="primary" disabled={busy || Boolean(made.wrong)}>Send</button>
+        {q.form !== undefined ? <button className="primary" disabled={busy || Boolean(made.wrong)}>{t.send}</button>
           : q.actions?.map(action => <Choice key={action} action={action} busy={busy} choose={() => answer({ action })} />)}
       </div>
     </form>
@@ -103,7 +111,7 @@ function Answers({ question: q, fixed, busy, send }: { question: Question; fixed
 }
 
 function Choice({ action, busy, choose }: { action: string; busy: boolean; choose: () => void }) {
-  const known = { approved: ['Approve', 'check'], rejected: ['Reject', 'cross'] } as const
+  const known = { approved: [t.approve, 'check'], rejected: [t.reject, 'cross'] } as const
   const [word, icon] = known[action as keyof typeof known] ?? [action, undefined]
   return <button type="button" className={action === 'approved' ? 'primary' : undefined} disabled={busy} onClick={choose}>{icon && <Icon name={icon} size={14} />} {word}</button>
 }

@@ -6,7 +6,11 @@ import { call } from '../data/call'
 import { usePrefs } from '../data/prefs'
 import { usePageKeys } from '../parts/keys'
 import { Empty, Loading, Trouble } from '../parts/Told'
-import { useTick, When } from '../parts/When'
+import { Since, useTick, When } from '../parts/When'
+import { Rich } from '../parts/Rich'
+import { texts } from '../texts'
+
+const t = texts.approvals
 
 const most = 200
 
@@ -32,14 +36,18 @@ export function Approvals() {
   return (
     <div className="page approvals">
       <div className="head">
-        <h1>Approvals</h1>
-        <label className="as">Find <input type="search" value={q} onChange={e => setQ(e.target.value)} placeholder="title, id of the task" maxLength={256} /></label>
-        <label>State <select value={state} onChange={e => setState(e.target.value as Approval['state'])}><option>open</option><option>answered</option><option>over</option></select></label>
+        <h1>{t.title}</h1>
+        <label className="as">{t.search} <input type="search" value={q} onChange={e => setQ(e.target.value)} placeholder={t.searchExample} maxLength={256} /></label>
+        <label>{t.state} <select value={state} onChange={e => setState(e.target.value as Approval['state'])}>
+          {(['open', 'answered', 'over'] as const).map(s => <option key={s} value={s}>{t.states[s]}</option>)}
+        </select></label>
       </div>
-      {list.length === 0 && !found.hasNextPage && <div className="panel"><Empty title={state === 'open' && !q ? 'Nothing waits for an approval' : 'There is none'} /></div>}
+      {list.length === 0 && !found.hasNextPage && <div className="panel"><Empty title={state === 'open' && !q ? t.empty : t.noMatch} /></div>}
       <ul ref={rows}>{list.map(a => <Row key={a.id} of={a} />)}</ul>
-      {last?.searched_to && <button className="quiet" disabled={found.isFetchingNextPage} onClick={() => void found.fetchNextPage()}>Search {state === 'open' ? 'after' : 'before'} <When at={last.searched_to} /></button>}
-      {last?.next && !last.searched_to && <p className="faint">{state === 'open' ? 'These have waited longest' : 'These began last'}; there are more.</p>}
+      {last?.searched_to && <button className="quiet" disabled={found.isFetchingNextPage} onClick={() => void found.fetchNextPage()}>
+        <Rich text={state === 'open' ? t.searchAfter : t.searchBefore} parts={{ time: <When at={last.searched_to} /> }} />
+      </button>}
+      {last?.next && !last.searched_to && <p className="faint">{t.more}</p>}
     </div>
   )
 }
@@ -50,11 +58,11 @@ function Row({ of: a }: { of: Approval }) {
     <li className="panel">
       <div className="what">
         <strong><Link to="/approvals/$approval" params={{ approval: a.id }}>{a.title || where}</Link></strong>
-        <span>of <Link to="/flows/$flow" params={{ flow: a.flow }}>{a.flow}</Link></span>
+        <span><Rich text={t.flow} parts={{ flow: <Link to="/flows/$flow" params={{ flow: a.flow }}>{a.flow}</Link> }} /></span>
         <Link to="/tasks/$task" params={{ task: a.task }} title={a.task}>{a.task.slice(0, 18)}…</Link>
-        <span className="faint">since <When at={a.since} /></span>
-        {a.until && a.state === 'open' && <span className="faint">until <When at={a.until} /></span>}
-        {a.state !== 'open' && <span>{a.action || a.state}{a.by && ` by ${a.by}`} <When at={a.ended_at} /></span>}
+        <span className="faint"><Since at={a.since} /></span>
+        {a.until && a.state === 'open' && <span className="faint">{t.due} <When at={a.until} /></span>}
+        {a.state !== 'open' && <span>{a.action || t.states[a.state]}{a.by && t.by(a.by)} <When at={a.ended_at} /></span>}
       </div>
     </li>
   )

@@ -6,6 +6,9 @@ import { span } from '../data/time'
 import { State } from '../parts/State'
 import { Loading, Trouble } from '../parts/Told'
 import { useTick, When } from '../parts/When'
+import { texts } from '../texts'
+
+const t = texts.cluster
 
 const hues = [248, 160, 28, 320, 200, 90, 0, 55]
 
@@ -25,17 +28,20 @@ export function Cluster() {
   if (!members.data) return <Loading />
   return (
     <div className="page">
-      <div className="head"><h1>Cluster {members.data.name}</h1><span className="faint">{info.data && `Troupe ${info.data.version} on ${info.data.store}`}</span></div>
-      {members.data.unowned > 0 && <p className="failure">{members.data.unowned} shards have no owner for the moment: their tasks wait.</p>}
-      <section className="section" aria-label="Members">
-        <h2>Members</h2>
+      <div className="head"><h1>{t.title(members.data.name)}</h1><span className="faint">{info.data && t.server(info.data.version, info.data.store)}</span></div>
+      {members.data.unowned > 0 && <p className="failure">{t.unowned(members.data.unowned)}</p>}
+      <section className="section" aria-label={t.members}>
+        <h2>{t.members}</h2>
         <div className="panel table-box">
           <table>
-            <thead><tr><th>Member</th><th>State</th><th>Version</th><th>Joined</th><th className="number">Lease</th><th className="number">Shards</th><th className="number">Active tasks</th><th className="number">Resting tasks</th></tr></thead>
+            <thead><tr>
+              <th>{t.member}</th><th>{t.state}</th><th>{t.version}</th><th>{t.joined}</th><th className="number">{t.lease}</th>
+              <th className="number">{t.shards}</th><th className="number">{t.active}</th><th className="number">{t.resting}</th>
+            </tr></thead>
             <tbody>
               {members.data.items.map(m => (
                 <tr key={m.incarnation}>
-                  <td><span className="swatch" style={{ background: hue(m.incarnation) }} /><b>{m.name}</b>{m.answers && <span className="faint"> answers</span>}<br /><span className="faint mono">{m.url}</span></td>
+                  <td><span className="swatch" style={{ background: hue(m.incarnation) }} /><b>{m.name}</b>{m.answers && <span className="faint">{t.answers}</span>}<br /><span className="faint mono">{m.url}</span></td>
                   <td><State state={m.state} /></td><td>{m.version}</td><td className="time"><When at={m.joined_at} /></td>
                   <td className="number">{span(m.lease_ms)}</td><td className="number">{m.shards}</td><td className="number">{m.active.toLocaleString('en')}</td><td className="number">{m.resting.toLocaleString('en')}</td>
                 </tr>
@@ -45,19 +51,19 @@ export function Cluster() {
         </div>
       </section>
       {shards.data && (
-        <section className="section" aria-label="Shards">
-          <h2>Shards <span className="faint">each square is one of {shards.data.items.length.toLocaleString('en')}, in the color of its member</span></h2>
-          <div className="panel strip" role="img" aria-label={`${shards.data.items.length} shards, of which ${members.data.unowned} have no owner`}>
-            {shards.data.items.map(s => <i key={s.shard} style={{ background: hue(s.owner) }} title={`shard ${s.shard}: ${s.member ?? 'nobody'}, ${s.active} active, ${s.resting} resting`} />)}
+        <section className="section" aria-label={t.shards}>
+          <h2>{t.shards} <span className="faint">{t.map(shards.data.items.length)}</span></h2>
+          <div className="panel strip" role="img" aria-label={t.mapLabel(shards.data.items.length, members.data.unowned)}>
+            {shards.data.items.map(s => <i key={s.shard} style={{ background: hue(s.owner) }} title={t.shard(s.shard, s.member, s.active, s.resting)} />)}
           </div>
         </section>
       )}
       {(shards.data?.moves.length ?? 0) > 0 && (
-        <section className="section" aria-label="Moves">
-          <h2>Moves of the last ten minutes</h2>
+        <section className="section" aria-label={t.moves}>
+          <h2>{t.movesTitle}</h2>
           <div className="panel table-box"><table>
-            <thead><tr><th>When</th><th className="number">Shards</th><th>From</th><th>To</th></tr></thead>
-            <tbody>{[...shards.data!.moves].reverse().slice(0, 100).map((m, i) => <tr key={i}><td className="time"><When at={m.at} /></td><td className="number">{m.shards}</td><td>{m.from?.name ?? m.from?.incarnation ?? 'nobody'}</td><td>{m.to.name ?? m.to.incarnation}</td></tr>)}</tbody>
+            <thead><tr><th>{t.time}</th><th className="number">{t.shards}</th><th>{t.from}</th><th>{t.to}</th></tr></thead>
+            <tbody>{[...shards.data!.moves].reverse().slice(0, 100).map((m, i) => <tr key={i}><td className="time"><When at={m.at} /></td><td className="number">{m.shards}</td><td>{m.from?.name ?? m.from?.incarnation ?? t.noOwner}</td><td>{m.to.name ?? m.to.incarnation}</td></tr>)}</tbody>
           </table></div>
         </section>
       )}

@@ -8,6 +8,9 @@ import { between, span } from '../data/time'
 import { State, stateOf } from '../parts/State'
 import { Empty, Loading, Trouble } from '../parts/Told'
 import { MergedGraph } from './MergedGraph'
+import { texts } from '../texts'
+
+const words = texts.compare
 
 const route = getRouteApi('/compare')
 
@@ -21,9 +24,9 @@ export function Compare() {
   })
   return (
     <div className="page">
-      <div className="head"><h1>Compare tasks</h1></div>
+      <div className="head"><h1>{words.title}</h1></div>
       <Pick key={`${a} ${b}`} a={a} b={b} />
-      {!a || !b ? <div className="panel"><Empty title="Which two tasks?">Their ids are on their pages.</Empty></div>
+      {!a || !b ? <div className="panel"><Empty title={words.pick}>{words.pickHint}</Empty></div>
         : told.isError ? <Trouble error={told.error} again={() => void told.refetch()} />
           : told.data ? <Told told={told.data} view={view} /> : <Loading />}
     </div>
@@ -35,9 +38,9 @@ function Pick({ a, b }: CompareView) {
   const [one, setOne] = useState(a ?? ''), [other, setOther] = useState(b ?? '')
   return (
     <form className="head" onSubmit={e => { e.preventDefault(); void go({ to: '/compare', search: { a: one.trim(), b: other.trim() } }) }}>
-      <label>A <input value={one} onChange={e => setOne(e.target.value)} placeholder="id of a task" size={40} required /></label>
-      <label>B <input value={other} onChange={e => setOther(e.target.value)} placeholder="id of another one" size={40} required /></label>
-      <button className="primary">Compare</button>
+      <label>{words.a} <input value={one} onChange={e => setOne(e.target.value)} placeholder={words.id} size={40} required /></label>
+      <label>{words.b} <input value={other} onChange={e => setOther(e.target.value)} placeholder={words.id} size={40} required /></label>
+      <button className="primary">{words.button}</button>
     </form>
   )
 }
@@ -46,20 +49,23 @@ function Told({ told, view }: { told: Comparison; view: CompareView }) {
   const go = useNavigate()
   const shown = view.different ? told.visits.filter(p => !p.a || !p.b || p.differs.length > 0) : told.visits
   return (
-    <section className="section" aria-label="Comparison">
-      <Side name="A" task={told.a} />
-      <Side name="B" task={told.b} />
+    <section className="section" aria-label={words.label}>
+      <Side name={words.a} task={told.a} />
+      <Side name={words.b} task={told.b} />
       <p className="facts" role="status">
-        <span>{told.same} the same, {told.different} different, {told.only_a} only in A, {told.only_b} only in B</span>
-        <label><input type="checkbox" checked={Boolean(view.different)} onChange={e => void go({ to: '/compare', search: { ...view, different: e.target.checked || undefined }, replace: true })} /> only what is not the same</label>
-        {told.cut && <span>Only the first visits of each are compared.</span>}
+        <span>{words.summary(told.same, told.different, told.only_a, told.only_b)}</span>
+        <label><input type="checkbox" checked={Boolean(view.different)} onChange={e => void go({ to: '/compare', search: { ...view, different: e.target.checked || undefined }, replace: true })} /> {words.differentOnly}</label>
+        {told.cut && <span>{words.cut}</span>}
       </p>
       {told.visits.length > 0 && <MergedGraph told={told} />}
-      {shown.length === 0 ? <div className="panel"><Empty title={told.visits.length === 0 ? 'Neither has begun' : 'Both did the same'} /></div>
+      {shown.length === 0 ? <div className="panel"><Empty title={told.visits.length === 0 ? words.notStarted : words.equal} /></div>
         : (
           <div className="panel table-box">
             <table>
-              <thead><tr><th>Step</th><th>A</th><th>B</th><th className="number">Time A</th><th className="number">Time B</th><th>Differs</th></tr></thead>
+              <thead><tr>
+                <th>{words.step}</th><th>{words.a}</th><th>{words.b}</th><th className="number">{words.durationA}</th>
+                <th className="number">{words.durationB}</th><th>{words.differences}</th>
+              </tr></thead>
               <tbody>{shown.map(p => <Row key={`${p.scope}/${p.node}#${p.visit}`} pair={p} />)}</tbody>
             </table>
           </div>
@@ -90,15 +96,15 @@ function Row({ pair: p }: { pair: VisitPair }) {
       <td className="number">{time(p.a)}</td>
       <td className="number">{time(p.b)}</td>
       <td>
-        {!p.a ? 'only in B' : !p.b ? 'only in A' : p.differs.join(', ')}
-        {p.a && p.b && p.differs.includes('output') && <div className="mono faint">{p.a.output || 'none'} / {p.b.output || 'none'}</div>}
-        {p.differs.includes('error') && <div className="mono faint">{p.a?.error || p.a?.reason || 'none'} / {p.b?.error || p.b?.reason || 'none'}</div>}
+        {!p.a ? words.onlyB : !p.b ? words.onlyA : p.differs.join(', ')}
+        {p.a && p.b && p.differs.includes('output') && <div className="mono faint">{words.pair(p.a.output ?? '', p.b.output ?? '')}</div>}
+        {p.differs.includes('error') && <div className="mono faint">{words.pair(p.a?.error || p.a?.reason || '', p.b?.error || p.b?.reason || '')}</div>}
       </td>
     </tr>
   )
 }
 
 function Went({ visit: v }: { visit?: VisitTold }) {
-  if (!v) return <span className="faint">not there</span>
-  return <><State state={v.state} />{v.attempts > 1 && <span className="faint"> {v.attempts} attempts</span>}</>
+  if (!v) return <span className="faint">{words.missing}</span>
+  return <><State state={v.state} />{v.attempts > 1 && <span className="faint">{words.attempts(v.attempts)}</span>}</>
 }

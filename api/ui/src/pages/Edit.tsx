@@ -15,6 +15,10 @@ import { referred } from '../flow/inputs'
 import { May } from '../data/me'
 import { Icon } from '../parts/Icon'
 import { Loading, Trouble } from '../parts/Told'
+import { Rich } from '../parts/Rich'
+import { texts } from '../texts'
+
+const t = texts.edit
 
 const route = getRouteApi('/edit/$flow')
 
@@ -25,6 +29,8 @@ export function Edit() {
   if (latest.isError && !latest.data) return <div className="page"><Trouble error={latest.error} again={() => void latest.refetch()} /></div>
   return latest.data ? <Editing key={flow} flow={flow} latest={latest.data} again={() => void latest.refetch()} /> : <Loading />
 }
+
+const hintKeys = Object.fromEntries(['Tab', 'Ctrl', 'Space', 'Enter', ']'].map(key => [key, <kbd key={key}>{key}</kbd>]))
 
 const none: Latest = { number: 0, json: '' }
 
@@ -69,7 +75,7 @@ function Editing({ flow, latest, again }: { flow: string; latest: Latest; again:
   const published = diff ? publishedAs(draft, latest) : undefined
   useEffect(() => editor.current?.beside(published), [published])
 
-  const put = (snippet: string) => {
+  const put = (snippet: keyof typeof snippets) => {
     const { at, insert, select } = inserted(draft.text, line, snippets[snippet])
     editor.current?.put(at, insert, select)
   }
@@ -78,46 +84,47 @@ function Editing({ flow, latest, again }: { flow: string; latest: Latest; again:
   return (
     <div className="page edit">
       <div className="head">
-        <h1>{flow || 'A new flow'}</h1>
-        <span className="faint" role="status">{latest.number > 0 ? `published v${latest.number}` : 'not published'}{changed ? ', changed' : ''}</span>
-        {!flow && <label className="inline">name <input value={name} onChange={e => setName(e.target.value)} placeholder="order" pattern="[a-z0-9][a-z0-9._-]{0,127}" spellCheck={false} /></label>}
-        <div className="acts" role="group" aria-label="What can be done">
-          <select value="" onChange={e => put(e.target.value)} disabled={looksLikeJSON(draft.text)} aria-label="Put in a node" title="Put in a node, behind the one you are in">
-            <option value="" disabled>Put in …</option>{Object.keys(snippets).map(s => <option key={s}>{s}</option>)}
+        <h1>{flow || t.create}</h1>
+        <span className="faint" role="status">{t.status(latest.number, changed)}</span>
+        {!flow && <label className="inline">{t.name} <input value={name} onChange={e => setName(e.target.value)} placeholder={t.nameExample} pattern="[a-z0-9][a-z0-9._-]{0,127}" spellCheck={false} /></label>}
+        <div className="acts" role="group" aria-label={texts.actions}>
+          <select value="" onChange={e => put(e.target.value as keyof typeof snippets)} disabled={looksLikeJSON(draft.text)} aria-label={t.insertNode} title={t.insertTitle}>
+            <option value="" disabled>{t.insert}</option>
+            {(Object.keys(snippets) as (keyof typeof snippets)[]).map(s => <option key={s} value={s}>{t.snippets[s]}</option>)}
           </select>
-          {latest.number > 0 && <button aria-pressed={diff} onClick={() => setDiff(!diff)} title="What is changed, compared with what is published">Diff</button>}
-          {changed && latest.number > 0 && <button onClick={() => replace(publishedAs({ ...draft, text: '' }, latest))} title="Back to what is published; Ctrl+Z takes that back">Discard</button>}
-          <May call="POST /v1/try"><button disabled={tryIt.isPending} onClick={tried} title="Start a task of this without publishing it (Ctrl+Enter)"><Icon name="play" /> Try</button></May>
-          <May call="PUT /v1/flows/{flow}"><button className="primary" disabled={!slug || !changed || !current || check.data?.valid === false || publish.isPending} onClick={() => publish.mutate({ slug, text: draft.text, after: draft.after })}>Publish v{latest.number + 1}</button></May>
+          {latest.number > 0 && <button aria-pressed={diff} onClick={() => setDiff(!diff)} title={t.diffTitle}>{t.diff}</button>}
+          {changed && latest.number > 0 && <button onClick={() => replace(publishedAs({ ...draft, text: '' }, latest))} title={t.discardTitle}>{t.discard}</button>}
+          <May call="POST /v1/try"><button disabled={tryIt.isPending} onClick={tried} title={t.tryTitle}><Icon name="play" /> {t.try}</button></May>
+          <May call="PUT /v1/flows/{flow}"><button className="primary" disabled={!slug || !changed || !current || check.data?.valid === false || publish.isPending} onClick={() => publish.mutate({ slug, text: draft.text, after: draft.after })}>{t.publish(latest.number + 1)}</button></May>
         </div>
       </div>
       {overtaken && (
         <div className="wait" role="alert">
-          <Icon name="alert" /> Version {latest.number} was published meanwhile; this began with {draft.after || 'none'}.
-          <button onClick={() => setDiff(true)}>See what differs</button>
-          <button onClick={() => publish.mutate({ slug, text: draft.text, after: latest.number })} disabled={check.data?.valid === false}>Publish mine as v{latest.number + 1}</button>
-          <button onClick={() => { const text = publishedAs({ ...draft, text: '' }, latest); replace(text); change({ text, published: text, after: latest.number }) }}>Take v{latest.number} instead</button>
+          <Icon name="alert" /> {t.overtaken(latest.number, draft.after)}
+          <button onClick={() => setDiff(true)}>{t.showDiff}</button>
+          <button onClick={() => publish.mutate({ slug, text: draft.text, after: latest.number })} disabled={check.data?.valid === false}>{t.publishMine(latest.number + 1)}</button>
+          <button onClick={() => { const text = publishedAs({ ...draft, text: '' }, latest); replace(text); change({ text, published: text, after: latest.number }) }}>{t.takeTheirs(latest.number)}</button>
         </div>
       )}
       {publish.isError && <Trouble error={publish.error} />}
       <div className="edit-split">
-        <section className="panel edit-text" aria-label="Definition">
-          <Code label={`Definition of ${flow || 'a new flow'}, YAML or JSON`} start={start} editor={editor} told={{ changed: text => change({ text }), line: setLine, tried }} />
+        <section className="panel edit-text" aria-label={t.definition}>
+          <Code label={t.definitionOf(flow || t.newFlow)} start={start} editor={editor} told={{ changed: text => change({ text }), line: setLine, tried }} />
           <Problems list={problems} current={current} error={check.error} go={p => editor.current?.go(p.line ?? 1, p.column, true)} />
-          <p className="faint edit-keys"><kbd>Tab</kbd> leaves the text, <kbd>Ctrl</kbd> <kbd>]</kbd> indents, <kbd>Ctrl</kbd> <kbd>Space</kbd> offers what fits, <kbd>Ctrl</kbd> <kbd>Enter</kbd> tries</p>
+          <p className="faint edit-keys"><Rich text={t.hints} parts={hintKeys} /></p>
         </section>
-        <section className="panel edit-side" aria-label="Plan">
+        <section className="panel edit-side" aria-label={t.plan}>
           <div className="edit-tabs">
-            <button aria-pressed={shown === 'plan'} onClick={() => setShown('plan')}>Plan</button>
-            <button aria-pressed={shown === 'try'} onClick={() => setShown('try')}>Try</button>
+            <button aria-pressed={shown === 'plan'} onClick={() => setShown('plan')}>{t.plan}</button>
+            <button aria-pressed={shown === 'try'} onClick={() => setShown('try')}>{t.try}</button>
           </div>
           {shown === 'try' && (
-            <label className="try-input">Input of the task, as JSON<textarea rows={3} value={input} onChange={e => change({ input: e.target.value })} spellCheck={false} /></label>
+            <label className="try-input">{t.params}<textarea rows={3} value={input} onChange={e => change({ input: e.target.value })} spellCheck={false} /></label>
           )}
-          {shown === 'plan' ? (graph ? <div className="plan"><PlanGraph graph={graph} wrong={troubled(graph, problems)} selected={selected} select={i => editor.current?.go(graph.nodes[i].line ?? 1, graph.nodes[i].column)} /></div> : <p className="loading">Nothing can be drawn yet.</p>)
+          {shown === 'plan' ? (graph ? <div className="plan"><PlanGraph graph={graph} wrong={troubled(graph, problems)} selected={selected} select={i => editor.current?.go(graph.nodes[i].line ?? 1, graph.nodes[i].column)} /></div> : <p className="loading">{t.invalid}</p>)
             : tryIt.isError ? <Trouble error={tryIt.error} />
             : tryIt.data ? <Tried key={tryIt.data.id} made={tryIt.data} />
-            : <p className="loading">A try starts a task of what is written here, and publishes nothing.</p>}
+            : <p className="loading">{t.tryHint}</p>}
         </section>
       </div>
     </div>

@@ -13,9 +13,10 @@ import { Icon } from '../parts/Icon'
 import { usePageKeys } from '../parts/keys'
 import { Loading, Trouble } from '../parts/Told'
 import { Value } from '../parts/Value'
+import { texts } from '../texts'
 
 const route = getRouteApi('/flows/$flow')
-const tabs = { graph: 'Graph', stats: 'Statistics', tasks: 'Tasks', versions: 'Versions', definition: 'Definition', start: 'Start' } as const
+const t = texts.flow, { tabs } = t
 type Tab = keyof typeof tabs
 
 /** One flow: its plan, its versions, its latest tasks, and starting one. */
@@ -34,7 +35,7 @@ export function Flow() {
   const graph = useGraph(number === undefined ? undefined : flow, number)
   const tab = (view.tab && view.tab in tabs ? view.tab : 'graph') as Tab
   const set = (change: Partial<FlowView>) => void go({ to: '/flows/$flow', params: { flow }, search: { ...view, ...change }, replace: true })
-  usePageKeys(Object.fromEntries(Object.keys(tabs).map((t, i) => [String(i + 1), () => set({ tab: t })])))
+  usePageKeys(Object.fromEntries(Object.keys(tabs).map((name, i) => [String(i + 1), () => set({ tab: name })])))
 
   if (about.isLoadingError || versions.isLoadingError) return <div className="page"><Trouble error={about.error ?? versions.error} again={() => { void about.refetch(); void versions.refetch() }} /></div>
   if (!about.data || !versions.data) return <Loading />
@@ -43,21 +44,24 @@ export function Flow() {
       <header className="task-head">
         <div className="head">
           <h1>{about.data.slug ?? about.data.name}</h1>
-          <label className="inline">version
-            <select value={number ?? ''} onChange={e => set({ v: Number(e.target.value), node: undefined })}>{known.map(v => <option key={v.id} value={v.number}>{v.number}{v.status === 'published' ? '' : ` (${v.status})`}</option>)}</select>
+          <label className="inline">{texts.version}
+            <select value={number ?? ''} onChange={e => set({ v: Number(e.target.value), node: undefined })}>{known.map(v => <option key={v.id} value={v.number}>{v.status === 'published' ? v.number : t.versionOf(v.number, v.status)}</option>)}</select>
           </label>
-          {about.data.slug && <Link to="/edit/$flow" params={{ flow: about.data.slug }} className="button"><Icon name="edit" size={14} /> Edit</Link>}
+          {about.data.slug && <Link to="/edit/$flow" params={{ flow: about.data.slug }} className="button"><Icon name="edit" size={14} /> {t.edit}</Link>}
         </div>
         {about.data.description && <p className="faint">{about.data.description}</p>}
       </header>
-      <nav className="tabs" aria-label="Parts of the flow">
-        {(Object.keys(tabs) as Tab[]).map((t, i) => (
-          <Link key={t} to="/flows/$flow" params={{ flow }} search={{ ...view, tab: t === 'graph' ? undefined : t }} replace className={t === tab ? 'here' : ''} aria-current={t === tab ? 'page' : undefined} title={`${tabs[t]} (${i + 1})`}>{tabs[t]}</Link>
+      <nav className="tabs" aria-label={t.tabsLabel}>
+        {(Object.keys(tabs) as Tab[]).map((name, i) => (
+          <Link
+            key={name} to="/flows/$flow" params={{ flow }} search={{ ...view, tab: name === 'graph' ? undefined : name }} replace
+            className={name === tab ? 'here' : ''} aria-current={name === tab ? 'page' : undefined} title={texts.task.tab(tabs[name], i + 1)}
+          >{tabs[name]}</Link>
         ))}
       </nav>
       <div className="split">
         <div className="split-main panel">
-          {number === undefined ? <p className="loading">It has no version yet.</p>
+          {number === undefined ? <p className="loading">{t.noVersion}</p>
             : tab === 'graph' ? (graph.data ? <FlowGraph graph={graph.data} view={view} set={set} /> : graph.isError ? <Trouble error={graph.error} /> : <Loading />)
             : tab === 'stats' ? <Stats flow={flow} version={number} view={view} set={set} />
             : tab === 'tasks' ? <TaskTable flow={flow} known={known} version={view.of} set={set} />
@@ -73,5 +77,5 @@ export function Flow() {
 function Definition({ flow, version }: { flow: string; version: number }) {
   const found = useVersion(flow, version)
   if (found.isError) return <Trouble error={found.error} />
-  return found.data ? <div className="values"><Value of={found.data.definition} label="definition" /></div> : <Loading />
+  return found.data ? <div className="values"><Value of={found.data.definition} label={t.definition} /></div> : <Loading />
 }

@@ -9,6 +9,10 @@ import { Icon } from '../parts/Icon'
 import { Sign } from '../parts/State'
 import { Empty, Loading, Trouble } from '../parts/Told'
 import { When } from '../parts/When'
+import { Rich } from '../parts/Rich'
+import { digits, texts } from '../texts'
+
+const t = texts.flows
 
 /** Flows and how they go, newest first. */
 export function Flows() {
@@ -24,27 +28,31 @@ export function Flows() {
   return (
     <div className="page">
       <div className="head">
-        <h1>Flows</h1>
-        <Link to="/edit" className="button"><Icon name="plus" size={14} /> New</Link>
-        <input type="search" className="narrow right" value={word} onChange={e => setWord(e.target.value)} placeholder="Only with this text" aria-label="Only flows with this text" maxLength={200} />
+        <h1>{t.title}</h1>
+        <Link to="/edit" className="button"><Icon name="plus" size={14} /> {t.create}</Link>
+        <input type="search" className="narrow right" value={word} onChange={e => setWord(e.target.value)} placeholder={t.search} aria-label={t.search} maxLength={200} />
       </div>
       {flows.isError && found.length === 0 ? <Trouble error={flows.error} again={() => void flows.refetch()} />
         : flows.isPending ? <Loading />
         : found.length > 0 ? <Table flows={found} more={flows.hasNextPage ? () => void flows.fetchNextPage() : undefined} />
-        : q ? <Empty title={`No flow has the text “${word}”`}><button onClick={() => setWord('')}>Show all</button></Empty>
-        : <Empty title="There is no flow yet">Publish one: <code>troupe flow apply examples/flows/11-local-function.yaml</code>, or <Link to="/edit">write one here</Link>.</Empty>}
+        : q ? <Empty title={t.noMatch(word)}><button onClick={() => setWord('')}>{t.showAll}</button></Empty>
+        : <Empty title={t.empty}><Rich text={t.publish} parts={{ link: <Link to="/edit">{t.write}</Link> }} /></Empty>}
     </div>
   )
 }
 
 function Table({ flows, more }: { flows: Flow[]; more?: () => void }) {
   return (
-    <div className="panel table-box" tabIndex={0} role="region" aria-label="Flows">
+    <div className="panel table-box" tabIndex={0} role="region" aria-label={t.title}>
       <table>
-        <thead><tr><th>Flow</th><th>Last tasks</th><th className="number">Begun in a day</th><th className="number">Failed</th><th className="number">Half took</th><th className="number">95 % took</th><th>Next by the clock</th><th><span className="unseen">Do</span></th></tr></thead>
+        <thead><tr>
+          <th>{t.flow}</th><th>{t.last}</th><th className="number">{t.started}</th><th className="number">{t.failed}</th>
+          <th className="number">{t.p50}</th><th className="number">{t.p95}</th><th>{t.next}</th>
+          <th><span className="unseen">{texts.actions}</span></th>
+        </tr></thead>
         <tbody>{flows.map(f => <Row key={f.id} flow={f} />)}</tbody>
       </table>
-      {more && <button onClick={more}>More flows</button>}
+      {more && <button onClick={more}>{t.more}</button>}
     </div>
   )
 }
@@ -56,12 +64,12 @@ function Row({ flow: f }: { flow: Flow }) {
     <tr>
       <td><Link to="/flows/$flow" params={{ flow: name }} className="strong">{f.slug ?? f.name}</Link>{f.slug && f.name !== f.slug && <span className="faint"> {f.name}</span>}{f.description && <div className="faint">{f.description}</div>}</td>
       <td>{s && <Newest of={s} />}</td>
-      <td className="number"><Link to="/tasks" search={{ flow: name, created_from: since }}>{s?.tasks.started.toLocaleString('en')}</Link></td>
-      <td className="number"><Link to="/tasks" search={{ flow: name, state: ['failed'], ended_from: since }} className={s?.tasks.failed ? 'tone-failed strong' : ''}>{s?.tasks.failed.toLocaleString('en')}</Link></td>
+      <td className="number"><Link to="/tasks" search={{ flow: name, created_from: since }}>{s && digits(s.tasks.started)}</Link></td>
+      <td className="number"><Link to="/tasks" search={{ flow: name, state: ['failed'], ended_from: since }} className={s?.tasks.failed ? 'tone-failed strong' : ''}>{s && digits(s.tasks.failed)}</Link></td>
       <td className="number">{ended && span(s.tasks.duration.p50_ms)}</td>
       <td className="number">{ended && span(s.tasks.duration.p95_ms)}</td>
       <td className="time">{s?.next && <When at={s.next} />}</td>
-      <td className="number"><Link to="/flows/$flow" params={{ flow: name }} search={{ tab: 'start' }} className="button"><Icon name="play" size={13} /> Start<span className="unseen"> {f.slug}</span></Link></td>
+      <td className="number"><Link to="/flows/$flow" params={{ flow: name }} search={{ tab: 'start' }} className="button"><Icon name="play" size={13} /> {t.start}<span className="unseen"> {f.slug}</span></Link></td>
     </tr>
   )
 }
@@ -70,7 +78,9 @@ function Row({ flow: f }: { flow: Flow }) {
 function Newest({ of }: { of: FlowSummary }) {
   return (
     <span className="newest">
-      {of.newest.slice(0, 10).reverse().map(t => <Link key={t.id} to="/tasks/$task" params={{ task: t.id }} title={`${t.id}: ${t.state}`}><Sign state={t.state} size={12} /><span className="unseen">{t.state}</span></Link>)}
+      {of.newest.slice(0, 10).reverse().map(({ id, state }) => (
+        <Link key={id} to="/tasks/$task" params={{ task: id }} title={t.task(id, state)}><Sign state={state} size={12} /><span className="unseen">{state}</span></Link>
+      ))}
     </span>
   )
 }

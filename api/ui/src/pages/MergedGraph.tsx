@@ -9,6 +9,9 @@ import { GraphView } from '../graph/GraphView'
 import { useDrawing } from '../graph/useDrawing'
 import { Icon } from '../parts/Icon'
 import { Loading, Trouble } from '../parts/Told'
+import { texts } from '../texts'
+
+const t = texts.compare
 
 const tones: Record<Met, string> = { same: 'completed', differs: 'failed', 'only a': 'running', 'only b': 'waiting', neither: 'idle' }
 
@@ -36,8 +39,8 @@ function Both({ a, b, told }: { a: Graph; b: Graph; told: Comparison }) {
   if (!drawing) return <Loading />
   return (
     <div className="panel merged">
-      <GraphView drawing={drawing} stamp={merged} label="Both flows in one" selected={chosen} select={setChosen} toggle={() => undefined} tone={tone} taken={() => true} card={card}
-        name={i => `${merged.graph.nodes[i].key}: ${merged.met[i]}${merged.first === i ? ', the first that differs' : ''}`} />
+      <GraphView drawing={drawing} stamp={merged} label={texts.graph.ofBoth} selected={chosen} select={setChosen} toggle={() => undefined} tone={tone} taken={() => true} card={card}
+        name={i => `${merged.graph.nodes[i].key}: ${t.met[merged.met[i]]}${merged.first === i ? `, ${t.first}` : ''}`} />
     </div>
   )
 }
@@ -47,7 +50,7 @@ function Card({ graph, i, met, first }: { graph: Graph; i: number; met: Met; fir
   return (
     <>
       <span className="node-top"><Icon name={kindOf(node).icon} size={15} /><b className="ellipsis">{node.key}</b></span>
-      <span className="node-sub"><span className="ellipsis">{first ? 'differs first here' : met}</span></span>
+      <span className="node-sub"><span className="ellipsis">{first ? t.first : t.met[met]}</span></span>
     </>
   )
 }

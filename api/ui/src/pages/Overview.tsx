@@ -9,6 +9,9 @@ import { QueueTable } from '../parts/QueueTable'
 import { Sign } from '../parts/State'
 import { Empty, Loading, outdated, Trouble } from '../parts/Told'
 import { useTick, When } from '../parts/When'
+import { atLeast, digits, texts } from '../texts'
+
+const t = texts.overview
 
 /** What is looked at first: every number leads to the list that it counts. */
 export function Overview() {
@@ -20,10 +23,10 @@ export function Overview() {
   return (
     <div className="page overview">
       <div className="head">
-        <h1>Overview</h1>
-        {found.isError && <span className="tone-failed">of <When at={o.now} />: {outdated(found.error)}</span>}
+        <h1>{t.title}</h1>
+        {found.isError && <span className="tone-failed">{t.staleBefore} <When at={o.now} />. {outdated(found.error)}</span>}
       </div>
-      <ul className="tiles" aria-label="Tasks by state">{o.states.map(s => <li key={s.state}><Tile state={s.state} of={s} name={s.state} /></li>)}</ul>
+      <ul className="tiles" aria-label={t.byState}>{o.states.map(s => <li key={s.state}><Tile state={s.state} of={s} name={s.state} /></li>)}</ul>
       <Recent of={o.recent} />
       <Failing of={o.failing} />
       <Slow of={o.slow} />
@@ -34,7 +37,7 @@ export function Overview() {
 }
 
 export function tally(n: ListedTasks): string {
-  return n.count.toLocaleString('en') + (n.exact ? '' : '+')
+  return atLeast(n.count, !n.exact)
 }
 
 function Tile({ state, of, name }: { state: string; of: ListedTasks; name: string }) {
@@ -43,15 +46,17 @@ function Tile({ state, of, name }: { state: string; of: ListedTasks; name: strin
 
 function Recent({ of }: { of: Told['recent'] }) {
   return (
-    <section className="section" aria-label="Of late">
-      <h2>Of late</h2>
+    <section className="section" aria-label={t.activity}>
+      <h2>{t.activity}</h2>
       <div className="panel table-box">
         <table>
-          <thead><tr><th>In the last</th><th className="number">Started</th><th className="number">Completed</th><th className="number">Failed</th></tr></thead>
+          <thead><tr>
+            <th>{t.period}</th><th className="number">{t.started}</th><th className="number">{t.completed}</th><th className="number">{t.failed}</th>
+          </tr></thead>
           <tbody>
             {of.map(r => (
               <tr key={r.window}>
-                <td className="strong">{r.window === '1h' ? 'hour' : 'day'}</td>
+                <td className="strong">{r.window === '1h' ? t.lastHour : t.lastDay}</td>
                 {[r.started, r.completed, r.failed].map((n, i) => <td key={i} className="number"><Link to="/tasks" search={filterOf(n.query)} className={i === 2 && n.count > 0 ? 'tone-failed strong' : ''}>{tally(n)}</Link></td>)}
               </tr>
             ))}
@@ -64,13 +69,13 @@ function Recent({ of }: { of: Told['recent'] }) {
 
 function Failing({ of }: { of: Told['failing'] }) {
   return (
-    <section className="section" aria-label="Failures">
-      <h2>Failures <span className="faint">of {of.tasks.toLocaleString('en')} {of.tasks === 1 ? 'task' : 'tasks'} that failed since <When at={of.since} /></span></h2>
-      {of.groups.length === 0 ? <div className="panel"><Empty title="No task has failed" /></div>
+    <section className="section" aria-label={t.failures}>
+      <h2>{t.failures} <span className="faint">{t.failuresOf(of.tasks)} <When at={of.since} /></span></h2>
+      {of.groups.length === 0 ? <div className="panel"><Empty title={t.noFailures} /></div>
         : (
           <div className="panel table-box">
             <table>
-              <thead><tr><th>Flow</th><th>Node</th><th>Error, # for numbers</th><th className="number">Tasks</th><th>Last</th></tr></thead>
+              <thead><tr><th>{t.flow}</th><th>{t.node}</th><th>{t.error}</th><th className="number">{t.tasks}</th><th>{t.last}</th></tr></thead>
               <tbody>{of.groups.map(g => <Failure key={g.query} of={g} />)}</tbody>
             </table>
           </div>
@@ -86,7 +91,7 @@ function Failure({ of: g }: { of: FailureGroup }) {
       <td className="strong"><Link to="/flows/$flow" params={{ flow: g.flow }} search={{ heat: 'failures' }}>{g.flow}</Link></td>
       <td>{g.node}</td>
       <td className="error">{error}</td>
-      <td className="number"><Link to="/tasks" search={filterOf(g.query)}>{g.count.toLocaleString('en')}</Link></td>
+      <td className="number"><Link to="/tasks" search={filterOf(g.query)}>{digits(g.count)}</Link></td>
       <td className="time"><Link to="/tasks/$task" params={{ task: g.newest }}><When at={g.at} /></Link></td>
     </tr>
   )
@@ -95,11 +100,11 @@ function Failure({ of: g }: { of: FailureGroup }) {
 function Slow({ of }: { of: Told['slow'] }) {
   if (of.length === 0) return null
   return (
-    <section className="section" aria-label="Slower than before">
-      <h2>Slower than before <span className="faint">99 % of tasks of the last day, and of the week before</span></h2>
+    <section className="section" aria-label={t.slower}>
+      <h2>{t.slower} <span className="faint">{t.slowerNote}</span></h2>
       <div className="panel table-box">
         <table>
-          <thead><tr><th>Flow</th><th className="number">Took</th><th className="number">Took before</th></tr></thead>
+          <thead><tr><th>{t.flow}</th><th className="number">{t.p99}</th><th className="number">{t.p99Before}</th></tr></thead>
           <tbody>
             {of.map(f => (
               <tr key={f.flow}>
@@ -117,20 +122,20 @@ function Slow({ of }: { of: Told['slow'] }) {
 
 function Queues({ queues, services }: { queues: Queue[]; services: number }) {
   return (
-    <section className="section" aria-label="Queues">
-      <h2>Queues <span className="faint">{services.toLocaleString('en')}</span></h2>
-      {queues.length === 0 ? <div className="panel"><Empty title="Nothing waits for a worker" /></div> : <QueueTable queues={queues} />}
+    <section className="section" aria-label={texts.queues.title}>
+      <h2>{texts.queues.title} <span className="faint">{digits(services)}</span></h2>
+      {queues.length === 0 ? <div className="panel"><Empty title={texts.queues.empty} /></div> : <QueueTable queues={queues} />}
     </section>
   )
 }
 
 function Crew({ of: { workers, members } }: { of: Told }) {
-  const facts: [string, number, string, '/workers' | '/cluster'][] = [['online', workers.online, 'workers online', '/workers'], ['offline', workers.offline, 'workers offline', '/workers']]
-  if (members) facts.push(['living', members.living, 'members living', '/cluster'], ['draining', members.draining, 'members draining', '/cluster'], ['overdue', members.overdue, 'members overdue', '/cluster'])
+  const facts: [string, number, string, '/workers' | '/cluster'][] = [['online', workers.online, t.workersOnline, '/workers'], ['offline', workers.offline, t.workersOffline, '/workers']]
+  if (members) facts.push(['living', members.living, t.membersLiving, '/cluster'], ['draining', members.draining, t.membersDraining, '/cluster'], ['overdue', members.overdue, t.membersOverdue, '/cluster'])
   return (
-    <section className="section" aria-label="Workers and members">
-      <h2>Workers and members</h2>
-      <ul className="tiles">{facts.map(([state, n, name, to]) => <li key={name}><Link to={to} className={`tile panel${n === 0 ? ' none' : ''}`}><b>{n.toLocaleString('en')}</b><span><Sign state={state} size={14} />{name}</span></Link></li>)}</ul>
+    <section className="section" aria-label={t.crew}>
+      <h2>{t.crew}</h2>
+      <ul className="tiles">{facts.map(([state, n, name, to]) => <li key={name}><Link to={to} className={`tile panel${n === 0 ? ' none' : ''}`}><b>{digits(n)}</b><span><Sign state={state} size={14} />{name}</span></Link></li>)}</ul>
     </section>
   )
 }

@@ -14,9 +14,10 @@ import { TaskGraph } from '../task/TaskGraph'
 import { TimelineTab } from '../task/Timeline'
 import { ValuesTab } from '../task/Values'
 import { Waits } from '../task/Waits'
+import { texts } from '../texts'
 
 const route = getRouteApi('/tasks/$task')
-const tabs = { graph: 'Graph', timeline: 'Timeline', steps: 'Steps', events: 'Events', values: 'Values', logs: 'Logs' } as const
+const t = texts.task, { tabs } = t
 type Tab = keyof typeof tabs
 
 /** One task: its whole plan by state, what it waits for, and every part of it one click away. All of that is in the address. */
@@ -33,7 +34,7 @@ export function Task() {
   const waiting = useWaiting(task, digest.isSuccess && !ended)
   const tab = (view.tab && view.tab in tabs ? view.tab : 'graph') as Tab
   const set = (change: Partial<TaskView>) => void go({ to: '/tasks/$task', params: { task }, search: { ...view, ...change }, replace: true })
-  usePageKeys(Object.fromEntries(Object.keys(tabs).map((t, i) => [String(i + 1), () => set({ tab: t })])))
+  usePageKeys(Object.fromEntries(Object.keys(tabs).map((name, i) => [String(i + 1), () => set({ tab: name })])))
 
   const failed = digest.data?.state === 'failed' ? firstFailed(digest.data) : undefined
   const untouched = view.node === undefined && view.tab === undefined
@@ -51,9 +52,12 @@ export function Task() {
     <div className="page task">
       <Head digest={d} />
       {!ended && <Waits task={task} waits={waiting.data?.waits ?? d.waits ?? []} select={w => set({ node: w.node, scope: w.scope, tab: undefined })} />}
-      <nav className="tabs" aria-label="Parts of the task">
-        {(Object.keys(tabs) as Tab[]).map((t, i) => (
-          <Link key={t} to="/tasks/$task" params={{ task }} search={{ ...view, tab: t === 'graph' ? undefined : t }} replace className={t === tab ? 'here' : ''} aria-current={t === tab ? 'page' : undefined} title={`${tabs[t]} (${i + 1})`}>{tabs[t]}</Link>
+      <nav className="tabs" aria-label={t.tabsLabel}>
+        {(Object.keys(tabs) as Tab[]).map((name, i) => (
+          <Link
+            key={name} to="/tasks/$task" params={{ task }} search={{ ...view, tab: name === 'graph' ? undefined : name }} replace
+            className={name === tab ? 'here' : ''} aria-current={name === tab ? 'page' : undefined} title={t.tab(tabs[name], i + 1)}
+          >{tabs[name]}</Link>
         ))}
       </nav>
       <div className={view.node !== undefined ? 'split with-side' : 'split'}>

@@ -15,10 +15,13 @@ import { short } from '../parts/short'
 import { Sign, State, stateOf } from '../parts/State'
 import { Empty, Loading, outdated, Trouble } from '../parts/Told'
 import { useTick, When } from '../parts/When'
+import { Rich } from '../parts/Rich'
+import { atLeast, texts } from '../texts'
+
+const words = texts.tasks, { times } = words
 
 const route = getRouteApi('/tasks')
 const states = ['running', 'failed', 'completed', 'paused', 'canceled', 'pending']
-const times: Record<string, string> = { '15m': '15 minutes', '1h': 'hour', '24h': '24 hours', '7d': '7 days', '30d': '30 days' }
 
 /** Tasks, newest first. Every filter is in the address, and a chip that can be taken off. */
 export function Tasks() {
@@ -27,7 +30,7 @@ export function Tasks() {
   return (
     <div className="page tasks">
       <div className="head">
-        <h1>Tasks</h1>
+        <h1>{words.title}</h1>
         <StateLinks filter={filter} />
       </div>
       <Views filter={filter} />
@@ -43,11 +46,11 @@ export function Tasks() {
 function StateLinks({ filter }: { filter: TaskFilter }) {
   const only = filter.state?.length === 1 ? filter.state[0] : undefined
   const counts = useCounts(filter)
-  const tally = (n: number, more?: boolean) => <b className="tally">{n.toLocaleString('en')}{more && '+'}</b>
+  const tally = (n: number, more?: boolean) => <b className="tally">{atLeast(n, more)}</b>
   const of = (s: string) => counts.data?.groups.find(g => g.key === s)
   return (
-    <nav className="segments" aria-label="States">
-      <Link to="/tasks" search={{ ...filter, state: undefined }} className={filter.state ? '' : 'here'}>all{counts.data && tally(counts.data.count, !counts.data.exact)}</Link>
+    <nav className="segments" aria-label={words.states}>
+      <Link to="/tasks" search={{ ...filter, state: undefined }} className={filter.state ? '' : 'here'}>{words.all}{counts.data && tally(counts.data.count, !counts.data.exact)}</Link>
       {states.map(s => (
         <Link key={s} to="/tasks" search={{ ...filter, state: [s] }} className={only === s ? 'here' : ''}><Sign state={s} size={14} />{s}{of(s) && tally(of(s)!.count, of(s)!.more)}</Link>
       ))}
@@ -57,21 +60,21 @@ function StateLinks({ filter }: { filter: TaskFilter }) {
 
 function Chips({ filter }: { filter: TaskFilter }) {
   const chip = (name: string, value: string, without: TaskFilter) => (
-    <Link key={name + value} to="/tasks" search={without} className="chip" aria-label={`Take off the filter ${name} ${value}`}><span>{name}: <b>{value}</b></span><Icon name="cross" size={12} /></Link>
+    <Link key={name + value} to="/tasks" search={without} className="chip" aria-label={words.removeFilter(name, value)}><span>{name}: <b>{value}</b></span><Icon name="cross" size={12} /></Link>
   )
   return (
-    <div className="chips" role="group" aria-label="Filters">
-      {filter.state && chip('state', filter.state.join(' or '), { ...filter, state: undefined })}
-      {filter.waits && chip('waits for', filter.waits.join(' or '), { ...filter, waits: undefined })}
-      {filter.queued && chip('in the queue of', filter.queued, { ...filter, queued: undefined })}
-      {filter.flow && chip('flow', filter.flow, { ...filter, flow: undefined })}
-      {filter.label?.map(l => chip('label', l, { ...filter, label: filter.label!.filter(other => other !== l) }))}
-      {filter.since && chip('begun in the last', times[filter.since] ?? filter.since, { ...filter, since: undefined })}
-      {filter.version && chip('version', String(filter.version), { ...filter, version: undefined })}
-      {filter.error && chip('failed with', filter.error, { ...filter, error: undefined })}
-      {filter.created_from && chip('begun since', exact(filter.created_from), { ...filter, created_from: undefined })}
-      {filter.ended_from && chip('ended since', exact(filter.ended_from), { ...filter, ended_from: undefined })}
-      {filter.q && chip('with', filter.q, { ...filter, q: undefined })}
+    <div className="chips" role="group" aria-label={words.filters}>
+      {filter.state && chip(words.state, filter.state.join(words.or), { ...filter, state: undefined })}
+      {filter.waits && chip(words.waits, filter.waits.join(words.or), { ...filter, waits: undefined })}
+      {filter.queued && chip(words.queued, filter.queued, { ...filter, queued: undefined })}
+      {filter.flow && chip(words.flow, filter.flow, { ...filter, flow: undefined })}
+      {filter.label?.map(l => chip(words.label, l, { ...filter, label: filter.label!.filter(other => other !== l) }))}
+      {filter.since && chip(words.since, times[filter.since] ?? filter.since, { ...filter, since: undefined })}
+      {filter.version && chip(words.version, String(filter.version), { ...filter, version: undefined })}
+      {filter.error && chip(words.error, filter.error, { ...filter, error: undefined })}
+      {filter.created_from && chip(words.createdFrom, exact(filter.created_from), { ...filter, created_from: undefined })}
+      {filter.ended_from && chip(words.endedFrom, exact(filter.ended_from), { ...filter, ended_from: undefined })}
+      {filter.q && chip(words.text, filter.q, { ...filter, q: undefined })}
       <AddFilter filter={filter} />
     </div>
   )
@@ -85,7 +88,7 @@ function AddFilter({ filter }: { filter: TaskFilter }) {
     setOpen(false)
     void go({ to: '/tasks', search: { ...filter, ...more } })
   }
-  if (!open) return <button className="quiet chip-add" onClick={() => setOpen(true)}><Icon name="plus" size={12} /> filter</button>
+  if (!open) return <button className="quiet chip-add" onClick={() => setOpen(true)}><Icon name="plus" size={12} /> {words.addFilter}</button>
   return (
     <form className="add-filter" onKeyDown={e => e.key === 'Escape' && setOpen(false)} onSubmit={e => {
       e.preventDefault()
@@ -93,31 +96,29 @@ function AddFilter({ filter }: { filter: TaskFilter }) {
       const label = String(sent.get('label') ?? '').trim()
       add({ flow: String(sent.get('flow') ?? '') || filter.flow, since: String(sent.get('since') ?? '') || filter.since, label: label ? [...(filter.label ?? []), label] : filter.label })
     }}>
-      <label>flow<select name="flow" autoFocus defaultValue={filter.flow ?? ''}><option value="">any</option>{flows.data?.items.map(f => <option key={f.id} value={f.slug ?? f.id}>{f.slug ?? f.name}</option>)}</select></label>
-      <label>begun in the last<select name="since" defaultValue={filter.since ?? ''}><option value="">any time</option>{Object.entries(times).map(([v, name]) => <option key={v} value={v}>{name}</option>)}</select></label>
-      <label>label<input name="label" placeholder="name:value" pattern="[^:]+:.*" title="name:value" spellCheck={false} /></label>
-      <button className="primary">Filter</button>
-      <button type="button" className="quiet" onClick={() => setOpen(false)}>Cancel</button>
+      <label>{words.flow}<select name="flow" autoFocus defaultValue={filter.flow ?? ''}><option value="">{texts.any}</option>{flows.data?.items.map(f => <option key={f.id} value={f.slug ?? f.id}>{f.slug ?? f.name}</option>)}</select></label>
+      <label>{words.since}<select name="since" defaultValue={filter.since ?? ''}><option value="">{words.anyTime}</option>{Object.entries(times).map(([v, name]) => <option key={v} value={v}>{name}</option>)}</select></label>
+      <label>{words.label}<input name="label" placeholder={words.labelForm} pattern="[^:]+:.*" title={words.labelForm} spellCheck={false} /></label>
+      <button className="primary">{words.apply}</button>
+      <button type="button" className="quiet" onClick={() => setOpen(false)}>{texts.cancel}</button>
     </form>
   )
 }
 
 function Nothing({ filter }: { filter: TaskFilter }) {
   const narrow = Object.values(filter).some(v => v !== undefined)
-  if (narrow) return <Empty title="No task is found by these filters"><Link to="/tasks">Take all filters off</Link></Empty>
+  if (narrow) return <Empty title={words.noMatch}><Link to="/tasks">{words.clear}</Link></Empty>
   return (
-    <Empty title="No task has begun yet">
-      Start one: <code>troupe flow run examples/flows/11-local-function.yaml -p number=14</code>
-    </Empty>
+    <Empty title={words.empty}><Rich text={words.startOne} /></Empty>
   )
 }
 
 /** Nothing among the tasks that were looked at, and there are older ones. */
 function NotYet({ found: { pages, searched } }: { found: ReturnType<typeof useTasks> }) {
   return (
-    <Empty title="No task is found yet by these filters">
-      {searched && <>Among those <When at={searched} /> or later there is none. </>}
-      <button className="primary" disabled={pages.isFetchingNextPage} onClick={() => void pages.fetchNextPage()}>{pages.isFetchingNextPage ? 'Searching …' : 'Search older ones'}</button>
+    <Empty title={words.noMatchYet}>
+      {searched && <><Rich text={words.searched} parts={{ time: <When at={searched} /> }} /> </>}
+      <button className="primary" disabled={pages.isFetchingNextPage} onClick={() => void pages.fetchNextPage()}>{pages.isFetchingNextPage ? words.searching : words.searchOlder}</button>
     </Empty>
   )
 }
@@ -155,26 +156,26 @@ function Rows({ found }: { found: ReturnType<typeof useTasks> }) {
   return (
     <>
       <div className="list-told">
-        <span>{rows.length.toLocaleString('en')}{more ? '+' : ''} {rows.length === 1 ? 'task' : 'tasks'}</span>
-        {found.error ? <span className="tone-failed">what is shown may be old: {outdated(found.error)}</span> : null}
-        <label className="inline right">in order of
+        <span>{words.count(rows.length, more)}</span>
+        {found.error ? <span className="tone-failed">{words.stale(outdated(found.error))}</span> : null}
+        <label className="inline right">{words.sort}
           <select value={filter.sort ?? ''} onChange={e => void go({ to: '/tasks', search: { ...filter, sort: (e.target.value || undefined) as TaskFilter['sort'] } })}>
-            <option value="">newest first</option><option value="created">oldest first</option><option value="-ended">ended last</option><option value="ended">ended first</option>
+            {Object.entries(words.sorts).map(([value, name]) => <option key={value} value={value}>{name}</option>)}
           </select>
         </label>
         <Many filter={filter} />
-        {filter.sort && <button className="quiet" onClick={() => void pages.refetch()}><Icon name="retry" size={13} /> read again</button>}
-        {fresh.length > 0 && <button className="pill" onClick={() => { takeIn(); virtual.scrollToIndex(0) }}>{fresh.length.toLocaleString('en')}{gap && '+'} new</button>}
+        {filter.sort && <button className="quiet" onClick={() => void pages.refetch()}><Icon name="retry" size={13} /> {words.refresh}</button>}
+        {fresh.length > 0 && <button className="pill" onClick={() => { takeIn(); virtual.scrollToIndex(0) }}>{words.fresh(fresh.length, gap)}</button>}
       </div>
-      <div className="rows panel" ref={box} onPointerEnter={() => (over.current = true)} onPointerLeave={() => (over.current = false)} role="table" aria-label="Tasks" aria-rowcount={more ? -1 : rows.length + 1} tabIndex={0}>
+      <div className="rows panel" ref={box} onPointerEnter={() => (over.current = true)} onPointerLeave={() => (over.current = false)} role="table" aria-label={words.title} aria-rowcount={more ? -1 : rows.length + 1} tabIndex={0}>
         <div className="row row-head" role="row" aria-rowindex={1}>
-          {['State', 'Flow', 'Task', 'What', 'Steps', 'Begun', 'Took'].map(h => <span key={h} role="columnheader">{h}</span>)}
+          {words.columns.map(h => <span key={h} role="columnheader">{h}</span>)}
         </div>
         <div className="row-space" style={{ height: virtual.getTotalSize() }} role="rowgroup">
           {items.map(v => rows[v.index]
             ? <TaskRow key={rows[v.index].id} task={rows[v.index]} top={v.start} index={v.index} chosen={v.index === at} />
             : <div key="more" className="row" role="row" style={{ transform: `translateY(${v.start}px)` }}><span role="cell" className="faint">
-                {rows.length + size > most ? `The first ${rows.length.toLocaleString('en')} are listed: filters find others` : searched && !pages.isFetchingNextPage ? <button className="quiet" onClick={() => void pages.fetchNextPage()}>Search before <When at={searched} /></button> : 'Loading more …'}
+                {rows.length + size > most ? words.limit(rows.length) : searched && !pages.isFetchingNextPage ? <button className="quiet" onClick={() => void pages.fetchNextPage()}><Rich text={words.searchBefore} parts={{ time: <When at={searched} /> }} /></button> : words.more}
               </span></div>)}
         </div>
       </div>
@@ -184,12 +185,12 @@ function Rows({ found }: { found: ReturnType<typeof useTasks> }) {
 
 function TaskRow({ task: t, top, index, chosen }: { task: Row; top: number; index: number; chosen: boolean }) {
   return (
-    <div className={`row${chosen ? ' chosen' : ''}${t.left ? ' left' : ''}`} role="row" aria-rowindex={index + 2} style={{ transform: `translateY(${top}px)` }} title={t.left ? 'The filters do not find it any longer' : undefined}>
+    <div className={`row${chosen ? ' chosen' : ''}${t.left ? ' left' : ''}`} role="row" aria-rowindex={index + 2} style={{ transform: `translateY(${top}px)` }} title={t.left ? words.left : undefined}>
       <span role="cell"><State state={stateOf(t)} /></span>
       <span role="cell" className="ellipsis"><Link to="/tasks" search={{ flow: t.flow }} className="plain strong">{t.flow_name || t.flow}</Link> <span className="faint">v{t.version}</span></span>
       <span role="cell" className="ellipsis"><Link to="/tasks/$task" params={{ task: t.id }} className="cover mono" title={t.id}>{short(t.id)}</Link></span>
       <span role="cell" className="ellipsis what">
-        {t.error ? <span className="tone-failed" title={t.error}>{t.error}</span> : t.state === 'running' && t.node ? <span className="faint">at {t.node}</span> : null}
+        {t.error ? <span className="tone-failed" title={t.error}>{t.error}</span> : t.state === 'running' && t.node ? <span className="faint">{words.at(t.node)}</span> : null}
         {Object.entries(t.labels ?? {}).slice(0, 3).map(([k, v]) => <Link key={k} to="/tasks" search={{ label: [`${k}:${v}`] }} className="label">{k}:{v}</Link>)}
       </span>
       <span role="cell" className="number">{t.steps}</span>

@@ -11,6 +11,10 @@ import { QueueTable } from '../parts/QueueTable'
 import { State } from '../parts/State'
 import { Empty, Loading, Trouble } from '../parts/Told'
 import { useTick, When } from '../parts/When'
+import { Rich } from '../parts/Rich'
+import { atLeast, texts } from '../texts'
+
+const t = texts.workers
 
 const route = getRouteApi('/workers')
 
@@ -31,18 +35,22 @@ export function Workers() {
   const known = workers.data.pages.flatMap(p => p.items)
   return (
     <div className="page">
-      <div className="head"><h1>Workers and queues</h1></div>
+      <div className="head"><h1>{t.title}</h1></div>
       <Queues of={queues.data} />
-      <section className="section" aria-label="Workers">
-        <h2>Workers <span className="faint">{known.length.toLocaleString('en')}{workers.hasNextPage && '+'}</span></h2>
-        {known.length === 0 ? <div className="panel"><Empty title="No worker has registered yet">Start one: <code>troupe worker --exec 'resize=./resize.sh'</code></Empty></div>
+      <section className="section" aria-label={t.workers}>
+        <h2>{t.workers} <span className="faint">{atLeast(known.length, workers.hasNextPage)}</span></h2>
+        {known.length === 0 ? <div className="panel"><Empty title={t.empty}><Rich text={t.start} /></Empty></div>
           : (
             <div className="panel table-box">
               <table>
-                <thead><tr><th>Worker</th><th>State</th><th>How</th><th>Services</th><th>Labels</th><th className="number">Jobs</th><th>Last heard of</th><th><span className="unseen">Do</span></th></tr></thead>
+                <thead><tr>
+                  <th>{t.worker}</th><th>{t.state}</th><th>{t.connection}</th><th>{t.services}</th><th>{t.labels}</th>
+                  <th className="number">{t.jobs}</th><th>{t.seen}</th>
+                  <th><span className="unseen">{texts.actions}</span></th>
+                </tr></thead>
                 <tbody>{known.map(w => <WorkerRow key={w.id} worker={w} />)}</tbody>
               </table>
-              {workers.hasNextPage && <button disabled={workers.isFetchingNextPage} onClick={() => void workers.fetchNextPage()}>More workers</button>}
+              {workers.hasNextPage && <button disabled={workers.isFetchingNextPage} onClick={() => void workers.fetchNextPage()}>{t.more}</button>}
             </div>
           )}
       </section>
@@ -55,10 +63,10 @@ function Queues({ of: { items: queues, next } }: { of: PageQueue }) {
   const first = (q: Queue) => Number(q.service === meant)
   const sorted = [...queues].sort((a, b) => first(b) - first(a) || Number(a.workers > 0) - Number(b.workers > 0) || b.waiting - a.waiting)
   return (
-    <section className="section" aria-label="Queues">
-      <h2>Queues <span className="faint">{queues.length}{next && '+'}</span></h2>
-      {meant && !next && !queues.some(q => q.service === meant) && <p className="facts">Nothing waits in the queue of {meant} any longer.</p>}
-      {queues.length === 0 ? <div className="panel"><Empty title="Nothing waits for a worker" /></div> : <QueueTable queues={sorted} meant={meant} />}
+    <section className="section" aria-label={texts.queues.title}>
+      <h2>{texts.queues.title} <span className="faint">{atLeast(queues.length, Boolean(next))}</span></h2>
+      {meant && !next && !queues.some(q => q.service === meant) && <p className="facts">{texts.queues.gone(meant)}</p>}
+      {queues.length === 0 ? <div className="panel"><Empty title={texts.queues.empty} /></div> : <QueueTable queues={sorted} meant={meant} />}
     </section>
   )
 }
@@ -68,26 +76,26 @@ function WorkerRow({ worker: w }: { worker: KnownWorker }) {
   const [asks, setAsks] = useState(false)
   const forget = useMutation({
     mutationFn: () => call('DELETE /v1/workers/{worker}', { path: { worker: w.id } }),
-    onSuccess: () => { note({ text: `${w.id} is forgotten` }); void queries.invalidateQueries({ queryKey: ['workers'] }) },
+    onSuccess: () => { note({ text: t.removed(w.id) }); void queries.invalidateQueries({ queryKey: ['workers'] }) },
     onError: problem => note({ text: problem.message, bad: true }),
   })
   return (
     <tr>
       <td className="strong">{w.id}</td>
       <td><State state={w.state} /></td>
-      <td>{w.url?.startsWith('http') ? <span title={w.url}>called</span> : 'asks'}</td>
+      <td>{w.url?.startsWith('http') ? <span title={w.url}>{t.push}</span> : t.pull}</td>
       <td>{w.services.map(s => <span key={s} className="label">{s}</span>)}</td>
       <td>{w.labels?.map(l => <span key={l} className="label">{l}</span>)}</td>
       <td className="number">{w.load}</td>
       <td className="time"><When at={w.last_heartbeat} /></td>
       <td className="number">
-        <May call="DELETE /v1/workers/{worker}"><button className="quiet" disabled={forget.isPending} onClick={() => (w.state === 'offline' ? forget.mutate() : setAsks(true))}>Forget<span className="unseen"> {w.id}</span></button></May>
+        <May call="DELETE /v1/workers/{worker}"><button className="quiet" disabled={forget.isPending} onClick={() => (w.state === 'offline' ? forget.mutate() : setAsks(true))}>{t.remove}<span className="unseen"> {w.id}</span></button></May>
         {asks && (
-          <Ask title={`Forget ${w.id}?`} close={() => setAsks(false)}>
-            <p>It is online. What it holds is given to others when its claims run out; it may register again at any time.</p>
+          <Ask title={t.confirm(w.id)} close={() => setAsks(false)}>
+            <p>{t.confirmText}</p>
             <div className="buttons">
-              <button type="button" onClick={e => e.currentTarget.closest('dialog')?.close()}>Keep it</button>
-              <button type="button" className="danger" onClick={e => { forget.mutate(); e.currentTarget.closest('dialog')?.close() }}>Forget it</button>
+              <button type="button" onClick={e => e.currentTarget.closest('dialog')?.close()}>{t.keep}</button>
+              <button type="button" className="danger" onClick={e => { forget.mutate(); e.currentTarget.closest('dialog')?.close() }}>{t.removeIt}</button>
             </div>
           </Ask>
         )}

@@ -1,10 +1,11 @@
 import { note } from '../data/acts'
 import { Icon } from './Icon'
+import { texts } from '../texts'
 
 /** Copies a text. Browsers give pages a clipboard only by HTTPS or on this computer; elsewhere what is selected can be copied. */
 export async function copy(text: string) {
   const given = await navigator.clipboard?.writeText(text).then(() => true, () => false)
-  if (!given && !copiedSelection(text)) note({ text: 'the browser does not let this page copy: select the text and copy it by its keys', bad: true })
+  if (!given && !copiedSelection(text)) note({ text: texts.copy.failed, bad: true })
 }
 
 function copiedSelection(text: string): boolean {

@@ -2,6 +2,9 @@ import { useMutation } from '@tanstack/react-query'
 import type { Foresight } from '../api.gen'
 import { becomes, inAll, named } from './foreseen'
 import { Trouble } from './Told'
+import { texts } from '../texts'
+
+const t = texts.dryRun
 
 /** A button that asks what a task would do, and what was told. An answer about something else than what is written by now is not shown. */
 export function useDryRun(about: unknown, ask: () => Promise<Foresight | undefined>, disabled = false) {
@@ -9,7 +12,7 @@ export function useDryRun(about: unknown, ask: () => Promise<Foresight | undefin
   const run = useMutation({ mutationFn: async () => ({ of, told: await ask() }) })
   const told = run.data?.of === of ? run.data.told : undefined
   return {
-    button: <button type="button" disabled={disabled || run.isPending} onClick={() => run.mutate()}>Dry run</button>,
+    button: <button type="button" disabled={disabled || run.isPending} onClick={() => run.mutate()}>{t.button}</button>,
     told: (
       <>
         <p role="status" className="foreseen-all">{told && inAll(told)}</p>
@@ -22,9 +25,9 @@ export function useDryRun(about: unknown, ask: () => Promise<Foresight | undefin
 
 function Steps({ told }: { told: Foresight }) {
   return (
-    <div className="foreseen" role="region" aria-label="What the task would do" tabIndex={0}>
+    <div className="foreseen" role="region" aria-label={t.region} tabIndex={0}>
       <table>
-        <thead><tr><th>Step</th><th>What becomes of it</th></tr></thead>
+        <thead><tr><th>{t.step}</th><th>{t.outcome}</th></tr></thead>
         <tbody>
           {told.steps.map((s, i) => (
             <tr key={i}>

@@ -1,5 +1,6 @@
 import { putAway, useNotes } from '../data/acts'
 import { Icon } from './Icon'
+import { texts } from '../texts'
 
 /** What actions came to. */
 export function Notes() {
@@ -9,8 +10,11 @@ export function Notes() {
       {notes.map(n => (
         <div key={n.id} className={`note ${n.bad ? 'tone-failed' : 'tone-completed'}`}>
           <Icon name={n.bad ? 'alert' : 'check'} />
-          <span>{n.text}{n.request && <span className="faint"> · request {n.request}</span>}</span>
-          <button className="quiet" onClick={() => putAway(n.id)} aria-label="Put away"><Icon name="cross" size={12} /></button>
+          <div>
+            {n.text}
+            {n.request && <details className="faint"><summary>{texts.trouble.details}</summary>{texts.trouble.request} <code>{n.request}</code></details>}
+          </div>
+          <button className="quiet" onClick={() => putAway(n.id)} aria-label={texts.notes.dismiss}><Icon name="cross" size={12} /></button>
         </div>
       ))}
     </div>

@@ -2,21 +2,27 @@ import { Link } from '@tanstack/react-router'
 import type { Queue } from '../api.gen'
 import { Icon } from './Icon'
 import { When } from './When'
+import { digits, texts } from '../texts'
+
+const t = texts.queues
 
 /** Queues, and who serves them. The number of tasks leads to the list of these. One may be pointed out. */
 export function QueueTable({ queues, meant }: { queues: Queue[]; meant?: string }) {
   return (
     <div className="panel table-box">
       <table>
-        <thead><tr><th>Service</th><th className="number">Jobs</th><th className="number">Tasks</th><th>Oldest since</th><th>Workers that are there</th></tr></thead>
+        <thead><tr>
+          <th>{t.service}</th><th className="number">{t.jobs}</th><th className="number">{t.tasks}</th>
+          <th>{t.oldest}</th><th>{t.workers}</th>
+        </tr></thead>
         <tbody>
           {queues.map(q => (
             <tr key={q.service} aria-current={q.service === meant || undefined}>
               <td className="strong"><Link to="/workers" search={{ queue: q.service }}>{q.service}</Link></td>
-              <td className="number">{q.waiting.toLocaleString('en')}</td>
-              <td className="number"><Link to="/tasks" search={{ queued: q.service }}>{q.tasks.toLocaleString('en')}<span className="unseen"> tasks of {q.service}</span></Link></td>
+              <td className="number">{digits(q.waiting)}</td>
+              <td className="number"><Link to="/tasks" search={{ queued: q.service }}>{digits(q.tasks)}<span className="unseen">{t.tasksOf(q.service)}</span></Link></td>
               <td className="time"><When at={q.oldest} /></td>
-              <td>{q.workers > 0 ? q.workers : <span className="state tone-failed"><Icon name="alert" size={14} />nobody serves this</span>}</td>
+              <td>{q.workers > 0 ? q.workers : <span className="state tone-failed"><Icon name="alert" size={14} />{t.unserved}</span>}</td>
             </tr>
           ))}
         </tbody>

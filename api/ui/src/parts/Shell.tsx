@@ -11,6 +11,10 @@ import { places, useKeys } from './keys'
 import { Notes } from './Notes'
 import { Empty, Trouble } from './Told'
 import { useTick } from './When'
+import { Rich } from './Rich'
+import { texts } from '../texts'
+
+const t = texts.shell
 
 /** Whoever has a link to an approval sees that alone. */
 export function Frame() {
@@ -28,15 +32,15 @@ function Shell() {
   const refused = info.error instanceof Refused && info.error.problem.status === 401
   return (
     <div className={prefs.folded ? 'shell folded' : 'shell'}>
-      <a className="skip" href="#page">Skip to the page</a>
+      <a className="skip" href="#page">{t.skip}</a>
       <Bar folded={prefs.folded} />
       <header className="top">
-        <button className="quiet fold" onClick={() => setPrefs({ folded: !prefs.folded })} aria-label={prefs.folded ? 'Show the names of pages' : 'Fold the bar'} aria-expanded={!prefs.folded}><Icon name="menu" /></button>
+        <button className="quiet fold" onClick={() => setPrefs({ folded: !prefs.folded })} aria-label={prefs.folded ? t.expand : t.collapse} aria-expanded={!prefs.folded}><Icon name="menu" /></button>
         <Search input={search} />
         <Dot down={info.isError && !refused} />
         <Zone />
         <Theme />
-        <button className="quiet" onClick={() => setHelp(true)} aria-label="Keys" title="Keys (?)">?</button>
+        <button className="quiet" onClick={() => setHelp(true)} aria-label={t.keys} title={t.keysKey}>?</button>
       </header>
       <main id="page" tabIndex={-1}>{refused ? <SignIn /> : <Outlet />}</main>
       <Notes />
@@ -47,13 +51,13 @@ function Shell() {
 
 function Bar({ folded }: { folded: boolean }) {
   return (
-    <nav className="bar" aria-label="Pages">
-      <Link to="/" className="brand" aria-label="Troupe">
+    <nav className="bar" aria-label={t.pages}>
+      <Link to="/" className="brand" aria-label={texts.product}>
         <svg width="26" height="26" viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32" rx="8" fill="var(--brand)" /><g fill="none" stroke="#fff" strokeWidth="2.4"><path d="M10 10.5c6 0 5 11 12 11M10 10.5h12" /></g><g fill="#fff"><circle cx="9" cy="10.5" r="3.2" /><circle cx="23" cy="10.5" r="3.2" /><circle cx="23" cy="21.5" r="3.2" /></g></svg>
-        <span>Troupe</span>
+        <span>{texts.product}</span>
       </Link>
       {places.map(p => (
-        <Link key={p.to} to={p.to} className="place" activeOptions={{ exact: p.to === '/' }} title={folded ? p.name : `${p.name} (g ${p.key})`} activeProps={{ className: 'place here', 'aria-current': 'page' }}>
+        <Link key={p.to} to={p.to} className="place" activeOptions={{ exact: p.to === '/' }} title={folded ? p.name : t.place(p.name, p.key)} activeProps={{ className: 'place here', 'aria-current': 'page' }}>
           <Icon name={p.icon} /><span>{p.name}</span>
         </Link>
       ))}
@@ -76,7 +80,7 @@ function Search({ input }: { input: React.RefObject<HTMLInputElement | null> }) 
   return (
     <form className="search" role="search" onSubmit={e => { e.preventDefault(); submit() }}>
       <Icon name="search" />
-      <input ref={input} value={text} onChange={e => setText(e.target.value)} placeholder="Find tasks: id, label, error" aria-label="Find tasks by the beginning of an id, what a label says, or an error" spellCheck={false} />
+      <input ref={input} value={text} onChange={e => setText(e.target.value)} placeholder={t.search} aria-label={t.searchLabel} spellCheck={false} />
       <kbd>/</kbd>
     </form>
   )
@@ -87,9 +91,11 @@ function Dot({ down }: { down: boolean }) {
   useTick()
   const live = useLive(), prefs = usePrefs()
   const off = live.state === 'off' || down
-  const text = !prefs.live ? 'not live' : off ? `reconnecting${live.until ? ` in ${Math.max(0, Math.ceil((live.until - Date.now()) / 1000))}s` : ''}` : live.state === 'connecting' ? 'connecting' : 'live'
+  const left = live.until && Math.max(0, Math.ceil((live.until - Date.now()) / 1000))
+  const retries = left === undefined ? t.reconnecting : t.reconnectingIn(left)
+  const text = !prefs.live ? t.paused : off ? retries : live.state === 'connecting' ? t.connecting : t.live
   return (
-    <button className={`live ${!prefs.live ? 'still' : off ? 'off' : 'on'}`} aria-pressed={prefs.live} title="Live on or off (l)" onClick={() => { setPrefs({ live: !prefs.live }); follow() }}>
+    <button className={`live ${!prefs.live ? 'still' : off ? 'off' : 'on'}`} aria-pressed={prefs.live} title={t.liveTitle} onClick={() => { setPrefs({ live: !prefs.live }); follow() }}>
       <i aria-hidden="true" />{text}
     </button>
   )
@@ -97,7 +103,7 @@ function Dot({ down }: { down: boolean }) {
 
 function Zone() {
   const { zone } = usePrefs()
-  return <button className="quiet" title="Times in UTC or in this computer's zone (u)" onClick={() => setPrefs({ zone: zone === 'UTC' ? 'local' : 'UTC' })}>{zone === 'UTC' ? 'UTC' : 'local time'}</button>
+  return <button className="quiet" title={t.zoneTitle} onClick={() => setPrefs({ zone: zone === 'UTC' ? 'local' : 'UTC' })}>{zone === 'UTC' ? t.utc : t.local}</button>
 }
 
 const themes: Record<Prefs['theme'], { next: Prefs['theme']; icon: string }> = {
@@ -106,7 +112,7 @@ const themes: Record<Prefs['theme'], { next: Prefs['theme']; icon: string }> = {
 
 function Theme() {
   const { theme } = usePrefs()
-  return <button className="quiet" onClick={() => setPrefs({ theme: themes[theme].next })} aria-label={`Colors: ${theme}`} title={`Colors: ${theme} (t)`}><Icon name={themes[theme].icon} /></button>
+  return <button className="quiet" onClick={() => setPrefs({ theme: themes[theme].next })} aria-label={t.theme(theme)} title={t.themeKey(theme)}><Icon name={themes[theme].icon} /></button>
 }
 
 function SignIn() {
@@ -115,31 +121,29 @@ function SignIn() {
   const open = useMutation({ mutationFn: () => call('POST /v1/session', { body: { token } }), onSuccess: () => queries.resetQueries() })
   return (
     <form className="sign-in panel" onSubmit={e => { e.preventDefault(); open.mutate() }}>
-      <h1>Sign in</h1>
-      <p>This server lets in who has a token: one that it was started with (<code>--token</code>, <code>--token-file</code>), or one that an admin has made.</p>
-      <label>Token<input type="password" value={token} onChange={e => setToken(e.target.value)} autoComplete="current-password" required /></label>
+      <h1>{texts.signIn.title}</h1>
+      <p><Rich text={texts.signIn.text} /></p>
+      <label>{texts.signIn.token}<input type="password" value={token} onChange={e => setToken(e.target.value)} autoComplete="current-password" required /></label>
       {open.isError && <Trouble error={open.error} />}
-      <button className="primary" disabled={open.isPending}>Sign in</button>
+      <button className="primary" disabled={open.isPending}>{texts.signIn.title}</button>
     </form>
   )
 }
 
 function Keys({ close }: { close: () => void }) {
   const prefs = usePrefs()
-  const rows: [string, string][] = [
-    ['?', 'these keys'], ['/', 'search'], ...places.map((p): [string, string] => [`g ${p.key}`, p.name]), ['j / k', 'next and previous row'], ['Enter', 'open'], ['1 … 6', 'tabs'], [', / .', 'replay: a step back, forward'], ['+ / -', 'timeline: zoom'],
-    ['arrows o z + −', 'in a graph: along its edges, open what is inside, all of it, nearer and farther'], ['l', 'live on or off'], ['t', 'colors'], ['u', 'UTC'], ['Esc', 'close'],
-  ]
+  const [first, second, ...others] = Object.entries(texts.keys.rows)
+  const rows = [first, second, ...places.map(p => [`g ${p.key}`, p.name]), ...others]
   return (
-    <Ask title="Keys" close={close}>
+    <Ask title={texts.keys.title} close={close}>
       <dl className="keys">{rows.map(([key, what]) => <div key={key}><dt>{key.split(' ').map((k, i) => <kbd key={i}>{k}</kbd>)}</dt><dd>{what}</dd></div>)}</dl>
-      <label className="check"><input type="checkbox" checked={prefs.keys} onChange={e => setPrefs({ keys: e.target.checked })} /> Single keys do something</label>
-      <div className="buttons"><button formMethod="dialog" onClick={e => e.currentTarget.closest('dialog')?.close()}>Close</button></div>
+      <label className="check"><input type="checkbox" checked={prefs.keys} onChange={e => setPrefs({ keys: e.target.checked })} /> {texts.keys.single}</label>
+      <div className="buttons"><button formMethod="dialog" onClick={e => e.currentTarget.closest('dialog')?.close()}>{texts.close}</button></div>
     </Ask>
   )
 }
 
 export function Missing() {
   const path = useRouterState({ select: s => s.location.pathname })
-  return <Empty title={`There is no page ${path}`}><Link to="/tasks">All tasks</Link></Empty>
+  return <Empty title={t.notFound(path)}><Link to="/tasks">{t.allTasks}</Link></Empty>
 }

@@ -1,9 +1,11 @@
+import { texts } from '../texts'
+
 /** A state as color, sign and word: none of them says it alone. */
-const looks: Record<string, { tone: string; word?: string; sign: string }> = {
+const looks: Record<string, { tone: string; sign: string }> = {
   pending: { tone: 'idle', sign: 'dashed' },
-  created: { tone: 'idle', sign: 'dashed', word: 'not begun' },
+  created: { tone: 'idle', sign: 'dashed' },
   running: { tone: 'running', sign: 'arc' },
-  started: { tone: 'running', sign: 'arc', word: 'running' },
+  started: { tone: 'running', sign: 'arc' },
   dispatched: { tone: 'running', sign: 'arc' },
   claimed: { tone: 'running', sign: 'arc' },
   completed: { tone: 'completed', sign: 'check' },
@@ -36,7 +38,7 @@ export function toneOf(state: string): string {
 }
 
 export function wordOf(state: string): string {
-  return looks[state]?.word ?? state
+  return texts.states[state] ?? state
 }
 
 export function Sign({ state, size = 16 }: { state: string; size?: number }) {

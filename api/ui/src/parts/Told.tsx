@@ -1,6 +1,9 @@
 import type { ReactNode } from 'react'
 import { Away, Refused } from '../data/call'
 import { Icon } from './Icon'
+import { texts } from '../texts'
+
+const t = texts.trouble
 
 /** What went wrong: what, where, what to do, and by which name the server's log knows it. */
 export function Trouble({ error, again }: { error: unknown; again?: () => void }) {
@@ -10,20 +13,25 @@ export function Trouble({ error, again }: { error: unknown; again?: () => void }
       <Icon name="alert" />
       <div>
         <strong>{p?.what ?? (error instanceof Error ? error.message : String(error))}</strong>
-        {p?.where && <span className="faint"> at <code>{p.where}</code></span>}
         {p?.hint && <p>{p.hint}</p>}
         {p?.faults?.map((f, i) => <p key={i}><code>{f.where}</code> {f.what}</p>)}
-        {error instanceof Away && again && <p>It is asked again every few seconds.</p>}
-        {p?.request && <p className="faint">request <code>{p.request}</code></p>}
+        {error instanceof Away && again && <p>{t.retrying}</p>}
+        {(p?.where || p?.request) && (
+          <details className="faint">
+            <summary>{t.details}</summary>
+            {p.where && <div>{t.at} <code>{p.where}</code></div>}
+            {p.request && <div>{t.request} <code>{p.request}</code></div>}
+          </details>
+        )}
       </div>
-      {again && <button onClick={again}><Icon name="retry" size={14} /> Try again</button>}
+      {again && <button onClick={again}><Icon name="retry" size={14} /> {t.retry}</button>}
     </div>
   )
 }
 
 /** The same in a few words, of what is shown as it was. */
 export function outdated(error: Error): string {
-  return error instanceof Away ? `${error.message}, and is asked again` : error.message
+  return error instanceof Away ? t.stale(error.message) : error.message
 }
 
 /** Why there is nothing, and the one next step. */
@@ -37,5 +45,5 @@ export function Empty({ title, children }: { title: string; children?: ReactNode
 }
 
 export function Loading() {
-  return <div className="loading" role="status">Loading …</div>
+  return <div className="loading" role="status">{texts.loading}</div>
 }

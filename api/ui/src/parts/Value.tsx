@@ -1,6 +1,9 @@
 import { useState } from 'react'
 import { Copy } from './Copy'
 import { stringify } from '../data/json'
+import { texts } from '../texts'
+
+const t = texts.value
 
 const long = 4000 // characters that are shown at once
 
@@ -14,7 +17,7 @@ export function Part({ of, label, all }: { of: unknown; label: string; all: stri
   return (
     <div className="value">
       <pre tabIndex={0} aria-label={label}>{told.preview} …</pre>
-      <a href={all} target="_blank" rel="noreferrer">all of it, {size(told.bytes)}</a>
+      <a href={all} target="_blank" rel="noreferrer">{t.whole(size(told.bytes))}</a>
     </div>
   )
 }
@@ -26,15 +29,15 @@ function size(bytes: number): string {
 /** Any JSON, as text, cut where it is long. */
 export function Value({ of, label }: { of: unknown; label?: string }) {
   const [all, setAll] = useState(false)
-  if (of === undefined) return <span className="faint">none</span>
+  if (of === undefined) return <span className="faint">{t.none}</span>
   const text = typeof of === 'string' ? of : stringify(of, 2)
   const cut = !all && text.length > long
   return (
     <div className="value">
-      <pre tabIndex={0} aria-label={label ?? 'value'}>{cut ? text.slice(0, long) + ' …' : text}</pre>
+      <pre tabIndex={0} aria-label={label ?? t.name}>{cut ? text.slice(0, long) + ' …' : text}</pre>
       <div className="value-tools">
-        {cut && <button className="quiet" onClick={() => setAll(true)}>show all {text.length.toLocaleString('en')} characters</button>}
-        <Copy text={text} label={`Copy ${label ?? 'value'}`} title="Copy" />
+        {cut && <button className="quiet" onClick={() => setAll(true)}>{t.more(text.length)}</button>}
+        <Copy text={text} label={texts.copy.of(label ?? t.name)} title={texts.copy.title} />
       </div>
     </div>
   )

@@ -2,17 +2,18 @@ import { useNavigate } from '@tanstack/react-router'
 import { useEffect, useRef } from 'react'
 import { getPrefs, setPrefs } from '../data/prefs'
 import { follow } from '../data/socket'
+import { texts } from '../texts'
 
 /** Where the bar leads, and the key behind g. */
 export const places = [
-  { to: '/', name: 'Overview', icon: 'overview', key: 'o' },
-  { to: '/tasks', name: 'Tasks', icon: 'tasks', key: 't' },
-  { to: '/flows', name: 'Flows', icon: 'flows', key: 'f' },
-  { to: '/approvals', name: 'Approvals', icon: 'approval', key: 'a' },
-  { to: '/workers', name: 'Workers', icon: 'workers', key: 'w' },
-  { to: '/schedules', name: 'Schedules', icon: 'schedules', key: 's' },
-  { to: '/cluster', name: 'Cluster', icon: 'cluster', key: 'c' },
-  { to: '/settings', name: 'Settings', icon: 'settings', key: 'm' },
+  { to: '/', name: texts.places.overview, icon: 'overview', key: 'o' },
+  { to: '/tasks', name: texts.places.tasks, icon: 'tasks', key: 't' },
+  { to: '/flows', name: texts.places.flows, icon: 'flows', key: 'f' },
+  { to: '/approvals', name: texts.places.approvals, icon: 'approval', key: 'a' },
+  { to: '/workers', name: texts.places.workers, icon: 'workers', key: 'w' },
+  { to: '/schedules', name: texts.places.schedules, icon: 'schedules', key: 's' },
+  { to: '/cluster', name: texts.places.cluster, icon: 'cluster', key: 'c' },
+  { to: '/settings', name: texts.places.settings, icon: 'settings', key: 'm' },
 ] as const
 
 interface Does { help: () => void; search: () => void }

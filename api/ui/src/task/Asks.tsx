@@ -2,25 +2,23 @@ import { useState } from 'react'
 import type { Cancel } from '../api.gen'
 import { Ask } from '../parts/Ask'
 import { parse } from '../data/json'
+import { texts } from '../texts'
+
+const t = texts.cancelTask, signal = texts.sendSignal
 
 /** Cancels in words of what will happen. */
 export function CancelAsk({ close, cancel }: { close: () => void; cancel: (body: Cancel) => void }) {
   const [how, setHow] = useState('now')
-  const ways = [
-    ['gently', 'Gently', 'What runs goes on; nothing new starts, and the task ends when it is done.'],
-    ['now', 'Now', 'What is in flight is withdrawn; then what was done is undone, if the flow says how.'],
-    ['force', 'By force', 'Also ends compensations and the last steps, when the task is at them.'],
-  ]
   return (
-    <Ask title="Cancel this task?" close={close}>
-      <div className="ways" role="radiogroup" aria-label="How">
-        {ways.map(([value, name, text]) => (
+    <Ask title={t.title} close={close}>
+      <div className="ways" role="radiogroup" aria-label={t.method}>
+        {t.ways.map(([value, name, text]) => (
           <label key={value} className="way"><input type="radio" name="how" value={value} checked={how === value} onChange={() => setHow(value)} /><span><b>{name}</b><br />{text}</span></label>
         ))}
       </div>
       <div className="buttons">
-        <button type="button" onClick={e => e.currentTarget.closest('dialog')?.close()}>Keep it</button>
-        <button type="button" className="danger" onClick={e => { cancel({ gently: how === 'gently' || undefined, force: how === 'force' || undefined }); e.currentTarget.closest('dialog')?.close() }}>Cancel the task</button>
+        <button type="button" onClick={e => e.currentTarget.closest('dialog')?.close()}>{t.keep}</button>
+        <button type="button" className="danger" onClick={e => { cancel({ gently: how === 'gently' || undefined, force: how === 'force' || undefined }); e.currentTarget.closest('dialog')?.close() }}>{t.confirm}</button>
       </div>
     </Ask>
   )
@@ -30,12 +28,12 @@ export function CancelAsk({ close, cancel }: { close: () => void; cancel: (body:
 export function SignalAsk({ close, send, name = '' }: { close: () => void; send: (body: { key: string; value: unknown; by?: string }) => void; name?: string }) {
   const [key, setKey] = useState(name), [value, setValue] = useState('true')
   return (
-    <Ask title="Send a signal" close={close}>
-      <label>Key of shared<input value={key} onChange={e => setKey(e.target.value)} required spellCheck={false} autoFocus={!name} /></label>
-      <label>Value: JSON, or else a text<textarea rows={4} value={value} onChange={e => setValue(e.target.value)} spellCheck={false} autoFocus={Boolean(name)} /></label>
+    <Ask title={signal.title} close={close}>
+      <label>{signal.key}<input value={key} onChange={e => setKey(e.target.value)} required spellCheck={false} autoFocus={!name} /></label>
+      <label>{signal.value}<textarea rows={4} value={value} onChange={e => setValue(e.target.value)} spellCheck={false} autoFocus={Boolean(name)} /></label>
       <div className="buttons">
-        <button type="button" onClick={e => e.currentTarget.closest('dialog')?.close()}>Close</button>
-        <button type="button" className="primary" disabled={!key.trim()} onClick={e => { send({ key: key.trim(), value: read(value) }); e.currentTarget.closest('dialog')?.close() }}>Send</button>
+        <button type="button" onClick={e => e.currentTarget.closest('dialog')?.close()}>{texts.close}</button>
+        <button type="button" className="primary" disabled={!key.trim()} onClick={e => { send({ key: key.trim(), value: read(value) }); e.currentTarget.closest('dialog')?.close() }}>{signal.send}</button>
       </div>
     </Ask>
   )

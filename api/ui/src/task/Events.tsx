@@ -10,6 +10,9 @@ import { Loading, Trouble } from '../parts/Told'
 import type { Wrapped } from '../parts/Value'
 import { ForkAsk } from './ForkAsk'
 import { stringify } from '../data/json'
+import { texts } from '../texts'
+
+const t = texts.events
 
 const types = ['task_created', 'task_paused', 'task_resumed', 'cancel_asked', 'task_closing', 'task_retried', 'task_ended', 'scope_retried', 'signal_received', 'step_entered', 'step_ended', 'step_held', 'step_released', 'units_appended', 'attempts_started', 'permit_granted', 'attempt_claimed', 'attempt_begun', 'attempt_extended', 'attempt_noted', 'attempt_returned', 'attempt_passed', 'attempt_deferred', 'external_ended', 'attempt_ended']
 
@@ -31,25 +34,25 @@ export function EventsTab({ digest, view, set: select }: { digest: Digest; view:
   return (
     <div className="table-box">
       <div className="table-tools">
-        <label className="inline">what<select aria-label="Only events of this kind" value={view.type ?? ''} onChange={e => select({ type: e.target.value || undefined })}><option value="">all</option>{types.map(t => <option key={t} value={t}>{t.replaceAll('_', ' ')}</option>)}</select></label>
-        <label className="inline">where<select aria-label="Only events of this node" value={view.of ?? ''} onChange={e => select({ of: e.target.value || undefined })}><option value="">anywhere</option>{view.of && !nodes.includes(view.of) && <option>{view.of}</option>}{nodes.map(n => <option key={n}>{n}</option>)}</select></label>
-        <input type="search" value={written} onChange={e => setWord(e.target.value)} onBlur={() => select({ word: written || undefined })} placeholder="Only with this text" aria-label="Only events with this text" /><span className="faint">{rows.length.toLocaleString('en')}{events.hasNextPage && '+'} events</span>
+        <label className="inline">{t.type}<select aria-label={t.typeLabel} value={view.type ?? ''} onChange={e => select({ type: e.target.value || undefined })}><option value="">{texts.all}</option>{types.map(type => <option key={type} value={type}>{type.replaceAll('_', ' ')}</option>)}</select></label>
+        <label className="inline">{t.node}<select aria-label={t.nodeLabel} value={view.of ?? ''} onChange={e => select({ of: e.target.value || undefined })}><option value="">{texts.all}</option>{view.of && !nodes.includes(view.of) && <option>{view.of}</option>}{nodes.map(n => <option key={n}>{n}</option>)}</select></label>
+        <input type="search" value={written} onChange={e => setWord(e.target.value)} onBlur={() => select({ word: written || undefined })} placeholder={texts.filterText} aria-label={t.textLabel} /><span className="faint">{t.count(rows.length, events.hasNextPage)}</span>
       </div>
       <table>
-        <thead><tr><th>Id</th><th>Time</th><th>What</th><th>Where</th><th>More</th></tr></thead>
+        <thead><tr>{t.columns.map(name => <th key={name}>{name}</th>)}</tr></thead>
         <tbody>
           {rows.map(e => (
             <tr key={e.id}>
-              <td className="mono faint"><button className="link" onClick={() => setFork(e.seq)} title="Go on from here in a new task" aria-label={`Go on from ${e.id} in a new task`}>{e.id}</button></td>
-              <td className="time"><button className="link" onClick={() => select({ tab: undefined, at: e.seq })} title="See the graph as it was then">{exact(e.at)}</button></td>
+              <td className="mono faint"><button className="link" onClick={() => setFork(e.seq)} title={t.fork} aria-label={t.forkAt(e.id)}>{e.id}</button></td>
+              <td className="time"><button className="link" onClick={() => select({ tab: undefined, at: e.seq })} title={t.replay}>{exact(e.at)}</button></td>
               <td className="time">{e.type.replaceAll('_', ' ')} {e.state && <State state={e.state} />}</td>
-              <td>{e.node && <button className="link" onClick={() => select({ node: e.node, scope: e.scope })}>{e.scope && `${e.scope}/`}{e.node}{(e.visit ?? 1) > 1 && ` ×${e.visit}`}{e.unit ? ` [${e.unit}]` : ''}</button>}{e.attempt && e.attempt > 1 ? <span className="faint"> attempt {e.attempt}</span> : null}</td>
-              <td className="more"><span className="tone-failed">{e.error}</span> {e.action && <span className="faint">{e.action} → {e.next || 'the end'}</span>} {e.key && <code>{e.key}</code>} {brief(e)} {e.worker && <span className="faint">by {e.worker}</span>}</td>
+              <td>{e.node && <button className="link" onClick={() => select({ node: e.node, scope: e.scope })}>{e.scope && `${e.scope}/`}{e.node}{(e.visit ?? 1) > 1 && ` ×${e.visit}`}{e.unit ? ` [${e.unit}]` : ''}</button>}{e.attempt && e.attempt > 1 ? <span className="faint">{t.attempt(e.attempt)}</span> : null}</td>
+              <td className="more"><span className="tone-failed">{e.error}</span> {e.action && <span className="faint">{t.next(e.action, e.next)}</span>} {e.key && <code>{e.key}</code>} {brief(e)} {e.worker && <span className="faint">{t.worker(e.worker)}</span>}</td>
             </tr>
           ))}
         </tbody>
       </table>
-      {events.hasNextPage && <button disabled={events.isFetchingNextPage} onClick={() => void events.fetchNextPage()}>Older events</button>}
+      {events.hasNextPage && <button disabled={events.isFetchingNextPage} onClick={() => void events.fetchNextPage()}>{t.older}</button>}
       {fork !== undefined && <ForkAsk task={task} at={fork} close={() => setFork(undefined)} />}
     </div>
   )

@@ -14,6 +14,10 @@ import { State, stateOf } from '../parts/State'
 import { useTick, When } from '../parts/When'
 import { CancelAsk, SignalAsk } from './Asks'
 import { RerunAsk } from './RerunAsk'
+import { Rich } from '../parts/Rich'
+import { texts } from '../texts'
+
+const t = texts.task
 
 /** What a task is and how it is, in one line each, and all that can be done with it. */
 export function Head({ digest: d }: { digest: Digest }) {
@@ -25,15 +29,15 @@ export function Head({ digest: d }: { digest: Digest }) {
       <div className="head">
         <h1><Link to="/tasks" search={{ flow: d.flow }}>{d.flow}</Link> <span className="faint">v{d.version}</span></h1>
         <State state={stateOf(d)} />
-        <span className="faint">{isOver(d.state) ? 'in' : 'for'} {span(between(d.created_at, d.ended_at))}</span>
+        <span className="faint">{(isOver(d.state) ? t.took : texts.time.waited)(span(between(d.created_at, d.ended_at)))}</span>
         <Acts digest={d} />
       </div>
       <p className="facts">
         <code>{d.task}</code>
-        <Copy text={d.task} label="Copy the id" size={13} />
-        <span>begun <When at={d.created_at} /> <span className="faint">({exact(d.created_at)})</span></span>
-        {task.data?.forked_from && <span>goes on from <Link to="/tasks/$task" params={{ task: task.data.forked_from }}>{task.data.forked_from}</Link></span>}
-        <Link to="/compare" search={task.data?.forked_from ? { a: task.data.forked_from, b: d.task } : { a: d.task }}>compare with {task.data?.forked_from ? 'that one' : '…'}</Link>
+        <Copy text={d.task} label={t.copyID} size={13} />
+        <span><Rich text={t.started} parts={{ time: <When at={d.created_at} /> }} /> <span className="faint">({exact(d.created_at)})</span></span>
+        {task.data?.forked_from && <span>{t.forkedFrom} <Link to="/tasks/$task" params={{ task: task.data.forked_from }}>{task.data.forked_from}</Link></span>}
+        <Link to="/compare" search={task.data?.forked_from ? { a: task.data.forked_from, b: d.task } : { a: d.task }}>{task.data?.forked_from ? t.compareFork : t.compare}</Link>
         <Elsewhere task={d.task} trace={task.data?.trace_id} />
         {Object.entries(task.data?.labels ?? {}).map(([k, v]) => <Link key={k} to="/tasks" search={{ label: [`${k}:${v}`] }} className="label">{k}:{v}</Link>)}
       </p>
@@ -48,8 +52,8 @@ function Elsewhere({ task, trace }: { task: string; trace?: string }) {
   const [traceURL, logURL] = [info?.trace_url, info?.log_url].map(pattern => elsewhere(pattern, { task, trace_id: trace }))
   return (
     <>
-      {traceURL && <a href={traceURL} target="_blank" rel="noreferrer">trace</a>}
-      {logURL && <a href={logURL} target="_blank" rel="noreferrer">log lines</a>}
+      {traceURL && <a href={traceURL} target="_blank" rel="noreferrer">{t.trace}</a>}
+      {logURL && <a href={logURL} target="_blank" rel="noreferrer">{t.logLines}</a>}
     </>
   )
 }
@@ -61,16 +65,16 @@ function Acts({ digest: d }: { digest: Digest }) {
   const tried = useTask(d.task, 'none').data?.labels?.troupe === 'try'
   const over = isOver(d.state), busy = act.isPending
   return (
-    <div className="acts" role="group" aria-label="What can be done">
-      {d.state === 'failed' && may('POST /v1/tasks/{task}/retry') && <button className="primary" disabled={busy} onClick={() => act.mutate({ act: 'retry', did: 'the task goes on where it failed' })}><Icon name="retry" /> Retry</button>}
-      {!over && !d.paused && may('POST /v1/tasks/{task}/pause') && <button disabled={busy} onClick={() => act.mutate({ act: 'pause', did: 'the task is paused: nothing new starts' })}><Icon name="pause" /> Pause</button>}
-      {!over && d.paused && may('POST /v1/tasks/{task}/resume') && <button className="primary" disabled={busy} onClick={() => act.mutate({ act: 'resume', did: 'the task goes on' })}><Icon name="play" /> Resume</button>}
-      {(!over || d.state === 'failed') && may('POST /v1/tasks/{task}/signal') && <button disabled={busy} onClick={() => setAsks('signal')}><Icon name="signal" /> Signal</button>}
-      {!over && may('POST /v1/tasks/{task}/cancel') && <button disabled={busy} onClick={() => setAsks('cancel')}><Icon name="stop" /> Cancel</button>}
-      {over && may('POST /v1/tasks/{task}/rerun') && <button onClick={() => setAsks('rerun')}><Icon name="play" /> Run again</button>}
-      {asks === 'cancel' && <CancelAsk close={() => setAsks(undefined)} cancel={body => act.mutate({ act: 'cancel', did: 'the task is being canceled', body })} />}
+    <div className="acts" role="group" aria-label={texts.actions}>
+      {d.state === 'failed' && may('POST /v1/tasks/{task}/retry') && <button className="primary" disabled={busy} onClick={() => act.mutate({ act: 'retry', did: t.retried })}><Icon name="retry" /> {t.retry}</button>}
+      {!over && !d.paused && may('POST /v1/tasks/{task}/pause') && <button disabled={busy} onClick={() => act.mutate({ act: 'pause', did: t.paused })}><Icon name="pause" /> {t.pause}</button>}
+      {!over && d.paused && may('POST /v1/tasks/{task}/resume') && <button className="primary" disabled={busy} onClick={() => act.mutate({ act: 'resume', did: t.resumed })}><Icon name="play" /> {t.resume}</button>}
+      {(!over || d.state === 'failed') && may('POST /v1/tasks/{task}/signal') && <button disabled={busy} onClick={() => setAsks('signal')}><Icon name="signal" /> {t.signal}</button>}
+      {!over && may('POST /v1/tasks/{task}/cancel') && <button disabled={busy} onClick={() => setAsks('cancel')}><Icon name="stop" /> {t.cancel}</button>}
+      {over && may('POST /v1/tasks/{task}/rerun') && <button onClick={() => setAsks('rerun')}><Icon name="play" /> {t.rerun}</button>}
+      {asks === 'cancel' && <CancelAsk close={() => setAsks(undefined)} cancel={body => act.mutate({ act: 'cancel', did: t.canceling, body })} />}
       {asks === 'rerun' && <RerunAsk digest={d} tried={tried} close={() => setAsks(undefined)} />}
-      {asks === 'signal' && <SignalAsk close={() => setAsks(undefined)} send={body => act.mutate({ act: 'signal', did: `the signal ${body.key} was taken`, body })} />}
+      {asks === 'signal' && <SignalAsk close={() => setAsks(undefined)} send={body => act.mutate({ act: 'signal', did: t.signaled(body.key), body })} />}
     </div>
   )
 }

@@ -4,6 +4,9 @@ import type { LogEntry } from '../api.gen'
 import { marked, useLog, withText } from '../data/log'
 import { exact } from '../data/time'
 import { Copy } from '../parts/Copy'
+import { texts } from '../texts'
+
+const t = texts.logs
 
 /** What attempts have printed and print, the newest below. It stays at the end until somebody scrolls up. */
 export function LogView({ task, node, unit, tall }: { task: string; node?: string; unit?: number; tall?: boolean }) {
@@ -14,18 +17,20 @@ export function LogView({ task, node, unit, tall }: { task: string; node?: strin
   if (log.lines.length === 0 && !stream && !tall) return null
   return (
     <section className={tall ? 'log-view tall' : 'log-view'}>
-      {!tall && <h3>Log</h3>}
+      {!tall && <h3>{t.title}</h3>}
       <div className="table-tools">
-        <input type="search" value={written} onChange={e => setWritten(e.target.value)} placeholder="Find in the log" aria-label="Only lines with this text" />
-        <label className="inline">from<select value={stream} onChange={e => setStream(e.target.value)} aria-label="Only lines from"><option value="">all</option><option>stdout</option><option>stderr</option><option>log</option></select></label>
-        <button aria-pressed={wrap} onClick={() => setWrap(!wrap)}>wrap</button>
-        <Copy text={() => lines.map(l => l.text).join('\n')} label="Copy these lines" />
-        <span className="faint">{lines.length.toLocaleString('en')}{word && ` of ${log.lines.length.toLocaleString('en')}`} {lines.length === 1 ? 'line' : 'lines'}{log.dropped > 0 && `, ${log.dropped.toLocaleString('en')} older ones are not shown`}{log.state === 'broken' && ', connecting again'}</span>
+        <input type="search" value={written} onChange={e => setWritten(e.target.value)} placeholder={t.search} aria-label={t.searchLabel} />
+        <label className="inline">{t.stream}<select value={stream} onChange={e => setStream(e.target.value)} aria-label={t.streamLabel}><option value="">{texts.all}</option>{streams.map(s => <option key={s}>{s}</option>)}</select></label>
+        <button aria-pressed={wrap} onClick={() => setWrap(!wrap)}>{t.wrap}</button>
+        <Copy text={() => lines.map(l => l.text).join('\n')} label={t.copy} />
+        <span className="faint">{t.count(lines.length, word ? log.lines.length : undefined)}{log.dropped > 0 && t.dropped(log.dropped)}{log.state === 'broken' && t.broken}</span>
       </div>
-      {lines.length > 0 ? <Lines lines={lines} word={word} wrap={wrap} named={node === undefined} /> : <p className="faint log-none">{word ? 'No line has this text.' : log.state === 'over' ? 'Nothing was printed.' : 'Nothing has been printed yet.'}</p>}
+      {lines.length > 0 ? <Lines lines={lines} word={word} wrap={wrap} named={node === undefined} /> : <p className="faint log-none">{word ? t.noMatch : log.state === 'over' ? t.empty : t.emptyYet}</p>}
     </section>
   )
 }
+
+const streams = ['stdout', 'stderr', 'log']
 
 const tones: Record<string, string> = { stderr: 'tone-failed', log: 'tone-running' }
 
@@ -44,14 +49,14 @@ function Lines({ lines, word, wrap, named }: { lines: LogEntry[]; word: string; 
     top.current = b.scrollTop
   }
   return (
-    <div className={`log${wrap ? '' : ' straight'}`} ref={box} onScroll={scrolled} onWheel={e => e.deltaY < 0 && (atEnd.current = false)} tabIndex={0} role="log" aria-live="off" aria-label="log">
+    <div className={`log${wrap ? '' : ' straight'}`} ref={box} onScroll={scrolled} onWheel={e => e.deltaY < 0 && (atEnd.current = false)} tabIndex={0} role="log" aria-live="off" aria-label={t.title}>
       <div style={{ height: virtual.getTotalSize(), position: 'relative' }}>
         {virtual.getVirtualItems().map(v => {
           const l = lines[v.index]
           return (
             <div key={v.key} ref={virtual.measureElement} data-index={v.index} className={`log-line ${tones[l.stream ?? ''] ?? ''}`} style={{ transform: `translateY(${v.start}px)` }} title={`${exact(l.at)} ${l.stream ?? ''}`}>
               {named && <span className="faint">{l.node}{l.unit ? `[${l.unit}]` : ''} </span>}
-              {l.missing && <span className="faint">… {l.missing.lines.toLocaleString('en')} lines are not kept … </span>}
+              {l.missing && <span className="faint">{t.missing(l.missing.lines)}</span>}
               {marked(l.text, word).map((p, i) => (p.hit ? <mark key={i}>{p.text}</mark> : p.text))}{l.text === '' && '\u00a0'}
             </div>
           )

@@ -9,12 +9,12 @@ import { asked } from '../data/tasks'
 import { now } from '../data/time'
 import { Ask } from '../parts/Ask'
 import { Loading, Trouble } from '../parts/Told'
+import { texts } from '../texts'
+
+const t = texts.bulk
 
 type Action = Exclude<Bulk['action'], 'fork'>
-const words: Record<Action, { does: string; did: string }> = {
-  retry: { does: 'Retry', did: 'retried' }, cancel: { does: 'Cancel', did: 'canceled' }, pause: { does: 'Pause', did: 'paused' }, resume: { does: 'Resume', did: 'resumed' },
-  rerun: { does: 'Rerun', did: 'done again in new ones' },
-}
+const words: Record<Action, { verb: string; done: string }> = t.actions
 
 /** Gives one command to all tasks that the filters find. Without a filter there is none: nobody means all tasks there are. */
 export function Many({ filter }: { filter: TaskFilter }) {
@@ -24,10 +24,10 @@ export function Many({ filter }: { filter: TaskFilter }) {
   if (!may('POST /v1/tasks/bulk') || Object.values(narrow).every(v => v === undefined)) return null
   return (
     <>
-      <label className="inline">all of these
-        <select value="" onChange={e => setAction(e.target.value as Action)} aria-label="Do with all of these">
+      <label className="inline">{t.label}
+        <select value="" onChange={e => setAction(e.target.value as Action)} aria-label={t.aria}>
           <option value="" disabled>…</option>
-          {Object.entries(words).map(([value, w]) => <option key={value} value={value}>{w.does}</option>)}
+          {Object.entries(words).map(([value, w]) => <option key={value} value={value}>{w.verb}</option>)}
         </select>
       </label>
       {action && <ManyAsk action={action} filter={filter} close={() => setAction(undefined)} />}
@@ -39,6 +39,7 @@ interface Came { changed: number; unchanged: number; refused: number; refusals: 
 
 function ManyAsk({ action, filter, close }: { action: Action; filter: TaskFilter; close: () => void }) {
   const queries = useQueryClient()
+  const { verb, done } = words[action]
   const [until] = useState(() => new Date(now()).toISOString()) // or those that a rerun starts would be picked, too
   const body = (more: Partial<Bulk>): Bulk => ({ action, filter: { ...(action === 'rerun' ? { created_to: until } : {}), ...asked(filter) }, ...more })
   const found = useQuery({ queryKey: ['bulk', action, filter], gcTime: 0, queryFn: ({ signal }) => call('POST /v1/tasks/bulk', { body: body({ dry_run: true }) }, signal) })
@@ -47,17 +48,17 @@ function ManyAsk({ action, filter, close }: { action: Action; filter: TaskFilter
     mutationFn: async () => {
       const came: Came = { changed: 0, unchanged: 0, refused: 0, refusals: [] }
       for (let cursor: string | undefined, first = true; first || cursor; first = false) {
-        const done = await call('POST /v1/tasks/bulk', { header: { 'Request-Id': request }, body: body({ cursor }) })
-        came.changed += done.changed
-        came.unchanged += done.unchanged
-        came.refused += done.refused
-        came.refusals.push(...done.refusals.slice(0, 5 - came.refusals.length))
-        cursor = done.next
+        const part = await call('POST /v1/tasks/bulk', { header: { 'Request-Id': request }, body: body({ cursor }) })
+        came.changed += part.changed
+        came.unchanged += part.unchanged
+        came.refused += part.refused
+        came.refusals.push(...part.refusals.slice(0, 5 - came.refusals.length))
+        cursor = part.next
       }
       return came
     },
     onSuccess: came => {
-      note({ text: `${counted(came.changed)} ${words[action].did}${came.unchanged ? `, ${came.unchanged.toLocaleString('en')} unchanged` : ''}`, bad: came.refused > 0 })
+      note({ text: t.done(came.changed, done, came.unchanged), bad: came.refused > 0 })
       if (came.refused === 0) close()
     },
     onSettled: () => {
@@ -66,19 +67,15 @@ function ManyAsk({ action, filter, close }: { action: Action; filter: TaskFilter
   })
   const came = give.data, none = found.data?.tasks === 0
   return (
-    <Ask title={`${words[action].does} all of these?`} close={close}>
+    <Ask title={t.title(verb)} close={close}>
       {found.isError ? <Trouble error={found.error} /> : !found.data ? <Loading />
-        : <p>{none && !found.data.exact ? `All that are found will be ${words[action].did}: among those looked at by now there is none.` : none ? 'Of these tasks there is none that this is for.' : `${counted(found.data.tasks)}${found.data.exact ? '' : ' or more'} will be ${words[action].did}.`}</p>}
+        : <p>{none ? (found.data.exact ? t.none : t.noneYet(done)) : t.will(found.data.tasks, found.data.exact, done)}</p>}
       {give.isError && <Trouble error={give.error} />}
-      {came && came.refused > 0 && <div role="alert"><p className="tone-failed">{counted(came.refused)} refused:</p><ul>{came.refusals.map(r => <li key={r.task}><code>{r.task}</code> {r.what}</li>)}</ul></div>}
+      {came && came.refused > 0 && <div role="alert"><p className="tone-failed">{t.refused(came.refused)}</p><ul>{came.refusals.map(r => <li key={r.task}><code>{r.task}</code> {r.what}</li>)}</ul></div>}
       <div className="buttons">
-        <button type="button" onClick={e => e.currentTarget.closest('dialog')?.close()}>{came ? 'Close' : 'Leave them'}</button>
-        {!came && <button type="button" className={action === 'cancel' ? 'danger' : 'primary'} disabled={!found.data || (none && found.data.exact) || give.isPending} onClick={() => give.mutate()}>{words[action].does}{found.data?.tasks ? ` ${counted(found.data.tasks)}` : ''}</button>}
+        <button type="button" onClick={e => e.currentTarget.closest('dialog')?.close()}>{came ? t.close : t.cancel}</button>
+        {!came && <button type="button" className={action === 'cancel' ? 'danger' : 'primary'} disabled={!found.data || (none && found.data.exact) || give.isPending} onClick={() => give.mutate()}>{t.confirm(verb, found.data?.tasks)}</button>}
       </div>
     </Ask>
   )
-}
-
-function counted(n: number): string {
-  return `${n.toLocaleString('en')} ${n === 1 ? 'task' : 'tasks'}`
 }

@@ -4,6 +4,9 @@ import type { TaskView } from '../data/search'
 import { exact } from '../data/time'
 import { Icon } from '../parts/Icon'
 import { usePageKeys } from '../parts/keys'
+import { texts } from '../texts'
+
+const t = texts.replay
 
 /** Goes through what happened, a commit at a time: the graph is as it was then. */
 export function Replay({ task, last, at, set }: { task: string; last: number; at?: number; set: (v: Partial<TaskView>) => void }) {
@@ -16,15 +19,15 @@ export function Replay({ task, last, at, set }: { task: string; last: number; at
   })
   const told = (events.data?.items ?? []).filter(e => e.seq === here).reverse()
   return (
-    <div className="replay" role="group" aria-label="Replay">
-      <button className="quiet" disabled={here <= 1} onClick={() => go(1)} aria-label="To the beginning" title="To the beginning">«</button>
-      <button className="quiet" disabled={here <= 1} onClick={() => go(here - 1)} aria-label="A step back" title="A step back (,)">‹</button>
-      <input type="range" min={1} max={Math.max(1, last)} value={here} onChange={e => go(Number(e.target.value))} aria-label="Replay" aria-valuetext={at === undefined ? 'now' : `step ${here} of ${last}`} />
-      <button className="quiet" disabled={at === undefined} onClick={() => go(here + 1)} aria-label="A step forward" title="A step forward (.)">›</button>
-      <button disabled={at === undefined} onClick={() => set({ at: undefined })}><Icon name="play" size={12} /> now</button>
-      <span className="faint replay-told" role="status">{at === undefined ? 'as it is' : <>
-        step {here.toLocaleString('en')} of {last.toLocaleString('en')}{told[0] && `, ${exact(told[0].at)}: `}
-        {told.slice(0, 3).map(e => `${e.type.replaceAll('_', ' ')}${e.node ? ` ${e.node}` : ''}`).join('; ')}{told.length > 3 && ` and ${told.length - 3} more`}
+    <div className="replay" role="group" aria-label={t.label}>
+      <button className="quiet" disabled={here <= 1} onClick={() => go(1)} aria-label={t.first} title={t.first}>«</button>
+      <button className="quiet" disabled={here <= 1} onClick={() => go(here - 1)} aria-label={t.back} title={t.backKey}>‹</button>
+      <input type="range" min={1} max={Math.max(1, last)} value={here} onChange={e => go(Number(e.target.value))} aria-label={t.label} aria-valuetext={at === undefined ? t.now : t.step(here, last)} />
+      <button className="quiet" disabled={at === undefined} onClick={() => go(here + 1)} aria-label={t.forward} title={t.forwardKey}>›</button>
+      <button disabled={at === undefined} onClick={() => set({ at: undefined })}><Icon name="play" size={12} /> {t.now}</button>
+      <span className="faint replay-told" role="status">{at === undefined ? t.current : <>
+        {t.step(here, last)}{told[0] && t.at(exact(told[0].at))}
+        {told.slice(0, 3).map(e => `${e.type.replaceAll('_', ' ')}${e.node ? ` ${e.node}` : ''}`).join('; ')}{told.length > 3 && t.more(told.length - 3)}
       </>}</span>
     </div>
   )

@@ -9,6 +9,9 @@ import { Ask } from '../parts/Ask'
 import { useDryRun } from '../parts/DryRun'
 import { Loading, Trouble } from '../parts/Told'
 import { stringify } from '../data/json'
+import { texts } from '../texts'
+
+const t = texts.rerun
 
 /** Starts a task that does again what this one did, with its params or others. Nothing newer is published of what is only tried. */
 export function RerunAsk({ digest: d, tried, close }: { digest: Digest; tried: boolean; close: () => void }) {
@@ -23,30 +26,30 @@ export function RerunAsk({ digest: d, tried, close }: { digest: Digest; tried: b
   const start = useMutation({
     mutationFn: () => call('POST /v1/tasks/{task}/rerun', { path, body: { ...body, idempotency_key: requestID() } }),
     onSuccess: made => {
-      note({ text: `a new task has begun with ${'params' in sent ? 'other' : 'the same'} params and the ${newest ? 'newest' : 'same'} version`, task: made.id })
+      note({ text: t.started('params' in sent, newest), task: made.id })
       close()
       if (made.id) void go({ to: '/tasks/$task', params: { task: made.id } })
     },
   })
   return (
-    <Ask title="Run it again in a new task?" close={close}>
+    <Ask title={t.title} close={close}>
       {!tried && (
-        <div className="ways" role="radiogroup" aria-label="Version">
-          <label className="way"><input type="radio" name="version" checked={newest} onChange={() => setNewest(true)} /><span>the newest version of the flow</span></label>
-          <label className="way"><input type="radio" name="version" checked={!newest} onChange={() => setNewest(false)} /><span>the same version, {d.version}</span></label>
+        <div className="ways" role="radiogroup" aria-label={texts.version}>
+          <label className="way"><input type="radio" name="version" checked={newest} onChange={() => setNewest(true)} /><span>{t.newest}</span></label>
+          <label className="way"><input type="radio" name="version" checked={!newest} onChange={() => setNewest(false)} /><span>{t.same(d.version)}</span></label>
         </div>
       )}
-      <details onToggle={e => setOthers(e.currentTarget.open)}><summary>With other params</summary>
+      <details onToggle={e => setOthers(e.currentTarget.open)}><summary>{t.params}</summary>
         {!others ? null : old.isError ? <Trouble error={old.error} again={() => void old.refetch()} /> : old.data === undefined ? <Loading /> :
-          <label>Params, as JSON<textarea rows={8} value={text ?? old.data} onChange={e => setText(e.target.value)} spellCheck={false} /></label>}
+          <label>{texts.params.json}<textarea rows={8} value={text ?? old.data} onChange={e => setText(e.target.value)} spellCheck={false} /></label>}
       </details>
       {sent.wrong && <p className="failure">{sent.wrong}</p>}
       {start.isError && <Trouble error={start.error} />}
       {dry.told}
       <div className="buttons">
-        <button type="button" onClick={e => e.currentTarget.closest('dialog')?.close()}>Close</button>
+        <button type="button" onClick={e => e.currentTarget.closest('dialog')?.close()}>{texts.close}</button>
         {dry.button}
-        <button type="button" className="primary" disabled={Boolean(sent.wrong) || start.isPending} onClick={() => start.mutate()}>Start the new task</button>
+        <button type="button" className="primary" disabled={Boolean(sent.wrong) || start.isPending} onClick={() => start.mutate()}>{texts.startNewTask}</button>
       </div>
     </Ask>
   )

@@ -6,6 +6,9 @@ import { exact, now, span } from '../data/time'
 import { State } from '../parts/State'
 import { useTick } from '../parts/When'
 import { wordNow } from './TaskGraph'
+import { texts } from '../texts'
+
+const t = texts.steps
 
 const atOnce = 500
 
@@ -19,9 +22,12 @@ export function StepsTab({ digest, graph, view, set }: { digest: Digest; graph?:
   }).filter(r => (failed ? r.now.state === 'failed' || r.now.failed > 0 : !r.node?.ghost))
   return (
     <div className="table-box">
-      <div className="table-tools"><label className="check"><input type="checkbox" checked={failed} onChange={e => setFailed(e.target.checked)} /> failed only</label><span className="faint">{rows.length.toLocaleString('en')} steps</span></div>
+      <div className="table-tools"><label className="check"><input type="checkbox" checked={failed} onChange={e => setFailed(e.target.checked)} /> {t.failedOnly}</label><span className="faint">{t.count(rows.length)}</span></div>
       <table>
-        <thead><tr><th>Step</th><th>State</th><th>Kind</th><th className="number">Units</th><th className="number">Visits</th><th>Begun</th><th className="number">Took</th><th>Why</th></tr></thead>
+        <thead><tr>
+          <th>{t.step}</th><th>{t.state}</th><th>{t.kind}</th><th className="number">{t.units}</th><th className="number">{t.visits}</th>
+          <th>{t.started}</th><th className="number">{t.took}</th><th>{t.reason}</th>
+        </tr></thead>
         <tbody>
           {rows.slice(0, most).map(r => (
             <tr key={r.scope + '\n' + r.key} className={r.key === view.node && r.scope === (view.scope ?? '') ? 'chosen' : ''}>
@@ -37,7 +43,7 @@ export function StepsTab({ digest, graph, view, set }: { digest: Digest; graph?:
           ))}
         </tbody>
       </table>
-      {rows.length > most && <button onClick={() => setMost(most + atOnce)}>Show {Math.min(atOnce, rows.length - most)} more</button>}
+      {rows.length > most && <button onClick={() => setMost(most + atOnce)}>{t.more(Math.min(atOnce, rows.length - most))}</button>}
     </div>
   )
 }

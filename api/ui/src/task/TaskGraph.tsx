@@ -9,6 +9,9 @@ import { useDrawing } from '../graph/useDrawing'
 import { Icon } from '../parts/Icon'
 import { Sign, toneOf, wordOf } from '../parts/State'
 import { Loading } from '../parts/Told'
+import { digits, texts } from '../texts'
+
+const t = texts.graph
 
 /** A node of the plan as it is in this task, and the scope it is in there. */
 export interface Here { scope: string; now: NodeNow }
@@ -61,11 +64,11 @@ export function TaskGraph({ digest, graph, until, view, set }: { digest: Digest;
   if (!drawing) return <Loading />
   return (
     <GraphView
-      drawing={drawing} stamp={here} label={`The plan of ${digest.flow}, by state. The tab Steps tells the same as a table.`} selected={selected}
+      drawing={drawing} stamp={here} label={t.ofTask(digest.flow)} selected={selected}
       tone={i => toneOf(word(i))} taken={(from, to) => (here.get(from)?.now.visit ?? 0) > 0 && (here.get(to)?.now.visit ?? 0) > 0} card={card}
       name={i => `${graph.nodes[i].key}: ${word(i)}`} toggle={toggle}
       select={i => set(i === undefined ? { node: undefined, scope: undefined, unit: undefined } : { node: graph.nodes[i].key, scope: here.get(i)?.scope || graph.nodes[i].scope || undefined, unit: undefined })}
-      tools={graph.nodes.some(n => n.ghost) ? <button aria-pressed={ghosts} onClick={() => setGhosts(!ghosts)} title="Nodes that the compiler made, such as gates">{ghosts ? 'hide' : 'show'} made nodes</button> : undefined}
+      tools={graph.nodes.some(n => n.ghost) ? <button aria-pressed={ghosts} onClick={() => setGhosts(!ghosts)} title={t.generatedTitle}>{t.generated(ghosts)}</button> : undefined}
     />
   )
 }
@@ -81,11 +84,11 @@ function Card({ graph, drawn, now: n, until, toggle }: { graph: Graph; drawn: Dr
         <b className="ellipsis">{node.key}</b>
         <span className="unseen">{wordOf(wordNow(n))}</span>
         {n && n.visit > 1 && <span className="visits">×{n.visit}</span>}
-        {node.inside !== undefined && <span className="opener" onClick={e => { e.stopPropagation(); toggle(drawn.i) }} title={drawn.open ? 'Close what is inside' : 'Open what is inside'}><Icon name={drawn.open ? 'minus' : 'plus'} size={13} /></span>}
+        {node.inside !== undefined && <span className="opener" onClick={e => { e.stopPropagation(); toggle(drawn.i) }} title={drawn.open ? t.collapse : t.expand}><Icon name={drawn.open ? 'minus' : 'plus'} size={13} /></span>}
       </span>
       {drawn.h >= 50 && !drawn.open && (
         <span className="node-sub">
-          {many ? <span className={n.failed > 0 ? 'tone-failed ellipsis' : 'ellipsis'}>{n.done.toLocaleString('en')}/{n.total.toLocaleString('en')}{n.failed > 0 && `, ${n.failed.toLocaleString('en')} failed`}</span>
+          {many ? <span className={n.failed > 0 ? 'tone-failed ellipsis' : 'ellipsis'}>{digits(n.done)}/{digits(n.total)}{n.failed > 0 && texts.steps.failed(n.failed)}</span>
             : <span className="ellipsis"><Icon name={icon} size={12} /> {n?.error || n?.reason || word}</span>}
           <span className="took">{n?.entered !== undefined ? span((n.ended ?? until ?? now()) - n.entered) : ''}</span>
         </span>

@@ -12,9 +12,11 @@ import { Icon } from '../parts/Icon'
 import { Sign, toneOf, wordOf } from '../parts/State'
 import { Loading, Trouble } from '../parts/Told'
 import { useTick } from '../parts/When'
+import { texts } from '../texts'
+
+const t = texts.timeline
 
 const rowHeight = 30
-const waitWords: Record<string, string> = { worker: 'a worker', manual: 'somebody to complete it', outside: 'work outside', permit: 'a permit', retry: 'the next try', approval: 'approval', signal: 'a signal', timer: 'a time', delay: 'its start', resume: 'resume' }
 
 /** When each visit was under way: its attempts, what it waited for, and which visits the end waited for. */
 export function TimelineTab({ digest, view, set }: { digest: Digest; view: TaskView; set: (v: Partial<TaskView>) => void }) {
@@ -27,8 +29,8 @@ export function TimelineTab({ digest, view, set }: { digest: Digest; view: TaskV
   const last = useRef(new Map<string, Timeline>()) // another part of the time takes a moment, and the page stays as it is
   const known = useMemo(() => {
     const now = new Map(scopes.flatMap((scope, i) => {
-      const t = told[i].data ?? last.current.get(scope)
-      return t?.task === digest.task ? [[scope, t] as const] : []
+      const found = told[i].data ?? last.current.get(scope)
+      return found?.task === digest.task ? [[scope, found] as const] : []
     }))
     last.current = now
     return now
@@ -48,12 +50,12 @@ export function TimelineTab({ digest, view, set }: { digest: Digest; view: TaskV
   return (
     <div className="timeline" onKeyDown={e => onKey(e, step, show)}>
       <div className="table-tools">
-        <span className="faint">{rows.length.toLocaleString('en')} {rows.length === 1 ? 'visit' : 'visits'}, {span(to - from)}{left > 0 && `, ${left.toLocaleString('en')} more are left out: zoom in`}</span>
-        {axis.folded.length > 0 && <span className="faint">{axis.folded.length} long {axis.folded.length === 1 ? 'wait is' : 'waits are'} folded</span>}
-        <button aria-pressed={fold} onClick={() => setFold(!fold)} title="Times in which everybody waits take little room">fold waits</button>
-        <button onClick={() => step(0.5)} title="Zoom in (+)" aria-label="Zoom in"><Icon name="plus" size={13} /></button>
-        <button onClick={() => step(2)} title="Zoom out (-)" aria-label="Zoom out" disabled={!zoom}><Icon name="minus" size={13} /></button>
-        <button onClick={() => show(undefined)} disabled={!zoom} title="All of it (0)">all</button>
+        <span className="faint">{t.count(rows.length, span(to - from))}{left > 0 && t.leftOut(left)}</span>
+        {axis.folded.length > 0 && <span className="faint">{t.folded(axis.folded.length)}</span>}
+        <button aria-pressed={fold} onClick={() => setFold(!fold)} title={t.foldTitle}>{t.fold}</button>
+        <button onClick={() => step(0.5)} title={t.zoomInKey} aria-label={t.zoomIn}><Icon name="plus" size={13} /></button>
+        <button onClick={() => step(2)} title={t.zoomOutKey} aria-label={t.zoomOut} disabled={!zoom}><Icon name="minus" size={13} /></button>
+        <button onClick={() => show(undefined)} disabled={!zoom} title={t.allKey}>{t.all}</button>
       </div>
       <Lanes rows={rows} axis={axis} now={at} goesOn={goesOn} view={view} set={set} show={show} />
     </div>
@@ -104,7 +106,7 @@ function Lanes({ rows, axis, now, goesOn, view, set, show }: { rows: TimelineRow
     set({ open: r.open ? list.filter(p => p !== r.inside && !p.startsWith(r.inside + '/')) : [...list, r.inside!] })
   }
   return (
-    <div className="timeline-box" ref={box} tabIndex={0} role="region" aria-label="Timeline: plus and minus zoom, the arrows move, zero shows all" onPointerDown={down} onPointerMove={e => brush && setBrush([brush[0], part(e)])} onPointerUp={up} onPointerCancel={() => setBrush(undefined)}>
+    <div className="timeline-box" ref={box} tabIndex={0} role="region" aria-label={t.label} onPointerDown={down} onPointerMove={e => brush && setBrush([brush[0], part(e)])} onPointerUp={up} onPointerCancel={() => setBrush(undefined)}>
       <div className="timeline-axis" aria-hidden="true">{[0, 0.25, 0.5, 0.75, 1].map(f => <span key={f} style={{ left: `${100 * f}%` }}>{span(axis.back(f)) || '0'}</span>)}</div>
       <div className="timeline-over" ref={tracks} aria-hidden="true">
         {axis.folded.map(([a, b]) => <i key={a} className="timeline-fold" style={place(axis, a, b)} />)}
@@ -127,12 +129,14 @@ interface LaneProps { row: TimelineRow; top: number; index: number; of: number; 
 
 function Lane({ row: { lane: l, scope, depth, critical, open }, top, index, of, axis, now, chosen, select, toggle }: LaneProps) {
   const ended = l.ended < 0 ? now : l.ended, waited = waitedFor(l, now)
-  const told = [wordOf(l.state), `took ${span(ended - l.entered)}`, l.units && l.units > 1 ? `${l.units.toLocaleString('en')} units` : '', l.failed ? `${l.failed.toLocaleString('en')} attempts failed` : '',
-    ...waited.map(([what, ms]) => `waited ${span(ms)} for ${waitWords[what] ?? what}`), critical ? 'the end waited for it' : ''].filter(Boolean).join(', ')
+  const told = [
+    wordOf(l.state), t.took(span(ended - l.entered)), l.units && l.units > 1 ? t.units(l.units) : '', l.failed ? t.failed(l.failed) : '',
+    ...waited.map(([what, ms]) => t.waited(span(ms), t.waits[what] ?? what)), critical ? t.critical : '',
+  ].filter(Boolean).join(', ')
   return (
     <li className={chosen ? 'chosen' : ''} style={{ transform: `translateY(${top}px)` }} aria-setsize={of} aria-posinset={index + 1} title={told}>
       <span className="timeline-node" style={{ paddingLeft: 14 * depth }}>
-        {toggle ? <button className="opener" onClick={toggle} aria-expanded={open} aria-label={`What is inside ${l.node}`}><Icon name={open ? 'minus' : 'plus'} size={12} /></button> : null}
+        {toggle ? <button className="opener" onClick={toggle} aria-expanded={open} aria-label={t.inside(l.node)}><Icon name={open ? 'minus' : 'plus'} size={12} /></button> : null}
         <button className="timeline-name" onClick={select}>
           <Sign state={l.state} size={14} /><span className="ellipsis">{depth === 0 && scope && <span className="faint">{scope}/</span>}{l.node}{l.visit > 1 && <span className="faint"> ×{l.visit}</span>}</span><span className="unseen">, {told}</span>
         </button>

@@ -2,6 +2,9 @@ import { useEffect, useRef, type MouseEvent } from 'react'
 import type { UnitStates } from '../api.gen'
 import { usePrefs } from '../data/prefs'
 import { toneOf, wordOf } from '../parts/State'
+import { texts } from '../texts'
+
+const t = texts.units
 
 const columns = 60, most = 3600 // cells
 
@@ -21,11 +24,11 @@ export function UnitMap({ states, choose }: { states: UnitStates; choose: (unit:
   }
   const counts = new Map<string, number>()
   for (const r of states.runs) counts.set(r.state, (counts.get(r.state) ?? 0) + r.count)
-  const told = [...counts].map(([state, n]) => `${n.toLocaleString('en')} ${wordOf(state)}`).join(', ')
+  const told = [...counts].map(([state, n]) => t.count(n, wordOf(state))).join(', ')
   return (
     <>
-      <canvas ref={canvas} className="unit-map" role="img" aria-label={`${states.total} units: ${told}`} onClick={click} />
-      <p className="faint">{told}{per > 1 && `; each square is ${per}`}</p>
+      <canvas ref={canvas} className="unit-map" role="img" aria-label={t.map(states.total, told)} onClick={click} />
+      <p className="faint">{told}{per > 1 && t.each(per)}</p>
     </>
   )
 }

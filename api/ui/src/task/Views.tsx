@@ -6,6 +6,9 @@ import { call } from '../data/call'
 import { useMay } from '../data/me'
 import { filterOf, print, type TaskFilter } from '../data/search'
 import { Icon } from '../parts/Icon'
+import { texts } from '../texts'
+
+const t = texts.views
 
 const queryOf = (filter: TaskFilter) => print({ ...filter }).replace(/^\?/, '')
 
@@ -22,9 +25,9 @@ export function Views({ filter }: { filter: TaskFilter }) {
   const changes = may('PUT /v1/views/{view}')
   if (known.length === 0 && (here === '' || !changes)) return null
   return (
-    <div className="chips views" role="group" aria-label="Named lists">
+    <div className="chips views" role="group" aria-label={t.title}>
       {known.map(v => <Link key={v.name} to="/tasks" search={filterOf(v.query)} className={`chip${v === shown ? ' chosen' : ''}`} aria-current={v === shown ? 'page' : undefined}>{v.name}</Link>)}
-      {shown && changes && <button className="quiet" disabled={remove.isPending} onClick={() => remove.mutate(shown.name)}>Forget “{shown.name}”</button>}
+      {shown && changes && <button className="quiet" disabled={remove.isPending} onClick={() => remove.mutate(shown.name)}>{t.remove(shown.name)}</button>}
       {!shown && here !== '' && changes && <Name query={here} done={again} />}
     </div>
   )
@@ -38,15 +41,15 @@ function Name({ query, done }: { query: string; done: () => unknown }) {
     onSuccess: () => { setOpen(false); void done(); void go({ to: '/tasks', search: filterOf(query), replace: true }) },
     onError: problem => note({ text: problem.message, bad: true }),
   })
-  if (!open) return <button className="quiet chip-add" onClick={() => setOpen(true)}><Icon name="plus" size={12} /> name this list</button>
+  if (!open) return <button className="quiet chip-add" onClick={() => setOpen(true)}><Icon name="plus" size={12} /> {t.add}</button>
   return (
     <form className="add-filter" onKeyDown={e => e.key === 'Escape' && setOpen(false)} onSubmit={e => {
       e.preventDefault()
       save.mutate(String(new FormData(e.currentTarget).get('name')).trim())
     }}>
-      <label>name<input name="name" required maxLength={80} pattern=".*\S.*" autoFocus spellCheck={false} /></label>
-      <button className="primary" disabled={save.isPending}>Keep</button>
-      <button type="button" className="quiet" onClick={() => setOpen(false)}>Cancel</button>
+      <label>{t.name}<input name="name" required maxLength={80} pattern=".*\S.*" autoFocus spellCheck={false} /></label>
+      <button className="primary" disabled={save.isPending}>{texts.save}</button>
+      <button type="button" className="quiet" onClick={() => setOpen(false)}>{texts.cancel}</button>
     </form>
   )
 }

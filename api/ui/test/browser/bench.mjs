@@ -108,7 +108,7 @@ try {
   const large = await member.start('greet', { name: 'Ada', more: 'x'.repeat(1_000_000) })
   await ended(large, 'the task with a large value ends')
   await best('a value of 1 MB', `/ui/tasks/${large}?tab=values`, async page => {
-    await page.getByRole('link', { name: /^all of it/ }).first().waitFor({ timeout: 60_000 })
+    await page.getByRole('link', { name: /^Open full value/ }).first().waitFor({ timeout: 60_000 })
   })
   const turn = (to, n) => ({ kind: 'choice', choice_cases: [], default_action: to, ...n })
   await live('a task under way', { start: 'a', nodes: { a: turn('on'), b: turn('back') }, edges: [{ from: 'a', action: 'on', to: 'b' }, { from: 'b', action: 'back', to: 'a' }] })

@@ -69,7 +69,7 @@ for (const colorScheme of ['light', 'dark']) {
   onPage(`a flow is written, mended, tried and published by keys alone: ${colorScheme}`, '/ui/flows', async page => {
     const slug = `written-${colorScheme}`
     await page.getByRole('heading', { name: 'Flows' }).waitFor()
-    await tabTo(page, /^\s*New$/)
+    await tabTo(page, /^\s*New flow$/)
     await page.keyboard.press('Enter')
     await page.waitForURL('**/ui/edit')
     await text(page).waitFor()
@@ -95,13 +95,13 @@ for (const colorScheme of ['light', 'dark']) {
     await offered(page, { name: 'approval' }).waitFor({ state: 'detached' })
     await page.keyboard.press('Enter')
     assert.match(await written(page), /^ {4}kind: timer$/m)
-    await page.getByText('No problem').waitFor()
+    await page.getByText('No problems').waitFor()
     assert.deepEqual(await axeFinds(page), [])
     await page.emulateMedia({ colorScheme })
 
     await tabTo(page, /^Try$/)
     await page.keyboard.press('Enter')
-    await tabTo(page, /^Input of the task/)
+    await tabTo(page, /^Params/)
     await page.keyboard.press('Control+a')
     await page.keyboard.type('{"amount": 21}')
     await tabTo(page, /^Definition of/, true)
@@ -113,7 +113,7 @@ for (const colorScheme of ['light', 'dark']) {
     await page.emulateMedia({ colorScheme })
     assert.ok(!(await member.api('GET', '/v1/flows')).items.some(f => f.slug === slug), 'nothing is published')
 
-    await tabTo(page, /^name/, true)
+    await tabTo(page, /^Name/, true)
     await page.keyboard.type(slug)
     await tabTo(page, /^Publish v1$/)
     await page.keyboard.press('Enter')
@@ -126,7 +126,7 @@ for (const colorScheme of ['light', 'dark']) {
 
 onPage('a published flow opens as YAML that says the same', '/ui/flows/order', async page => {
   await page.getByRole('link', { name: 'Edit' }).click()
-  await page.getByText('No problem').waitFor()
+  await page.getByText('No problems').waitFor()
   for (const { slug } of (await member.api('GET', '/v1/flows')).items) {
     await page.goto(`${member.url}/ui/edit/${slug}`)
     await text(page).waitFor()
@@ -140,7 +140,7 @@ onPage('a published flow opens as YAML that says the same', '/ui/flows/order', a
 })
 
 onPage('what was published meanwhile is seen before it is published over', '/ui/edit/greet', async page => {
-  await page.getByText('No problem').waitFor()
+  await page.getByText('No problems').waitFor()
   await text(page).focus()
   await page.keyboard.press('Control+Home')
   await page.keyboard.type('# mine')
@@ -149,35 +149,35 @@ onPage('what was published meanwhile is seen before it is published over', '/ui/
   const theirs = (await member.api('GET', '/v1/flows/greet/versions/latest')).definition
   await member.api('PUT', '/v1/flows/greet', { ...theirs, description: 'of somebody else' })
   await page.getByRole('button', { name: 'Publish v2' }).click()
-  await page.getByText('Version 2 was published meanwhile').waitFor()
-  await page.getByRole('button', { name: 'See what differs' }).click()
+  await page.getByText('Version 2 was published in the meantime').waitFor()
+  await page.getByRole('button', { name: 'Show differences' }).click()
   await page.getByText('of somebody else').waitFor()
   assert.deepEqual(await axeFinds(page), [])
-  await page.getByRole('button', { name: 'Publish mine as v3' }).click()
+  await page.getByRole('button', { name: 'Publish my draft as v3' }).click()
   await page.getByText('published v3', { exact: true }).waitFor()
   assert.equal((await member.api('GET', '/v1/flows/greet/versions/3')).definition.description, undefined)
 })
 
 onPage('a draft stays in the browser, and is discarded', '/ui/edit/pay', async page => {
-  await page.getByText('No problem').waitFor()
+  await page.getByText('No problems').waitFor()
   await text(page).focus()
   await page.keyboard.press('Control+Home')
   await page.keyboard.type('# kept ')
   await page.getByText('changed').waitFor()
   await page.reload()
   await page.getByText('# kept').waitFor()
-  await page.getByRole('button', { name: 'Discard' }).click()
+  await page.getByRole('button', { name: 'Discard changes' }).click()
   await page.getByText('published v1', { exact: true }).waitFor()
   assert.doesNotMatch(await written(page), /# kept/)
 })
 
 onPage('every node of the palette is one that the server takes, and a click on it leads to its line', '/ui/edit', async page => {
-  await page.getByText('No problem').waitFor()
-  const palette = page.getByLabel('Put in a node')
+  await page.getByText('No problems').waitFor()
+  const palette = page.getByLabel('Insert node')
   const names = (await palette.locator('option').allTextContents()).slice(1)
   for (const name of names) await palette.selectOption(name)
   await until(async () => (await page.locator('.graph .node').count()) === names.length + 1, 'all of them are drawn')
-  await page.getByText('No problem').waitFor()
+  await page.getByText('No problems').waitFor()
   await page.locator('.graph [data-node="approve"]').click()
   await page.waitForFunction(() => /approve:/.test(document.querySelector('.code').shadowRoot.querySelector('.cm-activeLine')?.textContent))
 })

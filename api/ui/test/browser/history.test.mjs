@@ -43,7 +43,7 @@ const lane = (page, name) => page.locator('.timeline li').filter({ has: page.get
 
 onPage('a timeline tells what each visit waited for, and what the end waited for', () => `/ui/tasks/${tasks.order}?tab=timeline`, async page => {
   await lane(page, 'approve').waitFor()
-  assert.match(await lane(page, 'approve').getAttribute('title'), /completed, took .*, waited .* for approval, the end waited for it/)
+  assert.match(await lane(page, 'approve').getAttribute('title'), /completed, took .*, waited .* for an approval, on the critical path/)
   assert.equal(await lane(page, 'approve').locator('.wait-of').count(), 1)
   await lane(page, 'price_lines').locator('.attempt-of').nth(2).waitFor()
   await lane(page, 'approve').getByRole('button').click()
@@ -65,12 +65,12 @@ onPage('a timeline is zoomed by keys and by drawing, and the address keeps it', 
   await page.mouse.up()
   await page.waitForURL('**zoom=**')
   await page.reload()
-  await page.getByRole('button', { name: 'all', exact: true }).click()
+  await page.getByRole('button', { name: 'Show all', exact: true }).click()
   await page.waitForURL(url => !url.searchParams.has('zoom'))
 })
 
 onPage('what is inside a visit opens below it, while the task goes on', () => `/ui/tasks/${tasks.nightly}?tab=timeline`, async page => {
-  await page.getByRole('button', { name: 'What is inside pack' }).click()
+  await page.getByRole('button', { name: 'Steps inside pack' }).click()
   await page.waitForURL('**open=pack**')
   await lane(page, 'light').waitFor()
   await page.locator('.timeline-now').waitFor({ state: 'attached' })
@@ -79,7 +79,7 @@ onPage('what is inside a visit opens below it, while the task goes on', () => `/
 
 onPage('the graph is seen as it was, step by step', () => `/ui/tasks/${tasks.order}`, async page => {
   await page.locator('.graph [data-node="ship: completed"]').waitFor()
-  await page.getByRole('button', { name: 'To the beginning' }).click()
+  await page.getByRole('button', { name: 'First step' }).click()
   await page.waitForURL('**at=1')
   await page.locator('.graph [data-node="ship: created"]').waitFor()
   await page.getByText(/^step 1 of \d+, .*task created/).waitFor()
@@ -87,40 +87,40 @@ onPage('the graph is seen as it was, step by step', () => `/ui/tasks/${tasks.ord
   await page.waitForURL('**at=2')
   await page.reload()
   await page.locator('.graph [data-node="ship: created"]').waitFor()
-  await page.getByRole('button', { name: 'now', exact: true }).click()
+  await page.getByRole('button', { name: 'Now', exact: true }).click()
   await page.locator('.graph [data-node="ship: completed"]').waitFor()
 })
 
 onPage('events are picked by what and where, and lead to the graph of their time', () => `/ui/tasks/${tasks.order}?tab=events`, async page => {
   const table = page.getByRole('table')
-  await page.getByLabel('Only events of this kind').selectOption('step_ended')
+  await page.getByLabel('Filter by type').selectOption('step_ended')
   await page.waitForURL('**type=step_ended**')
-  await page.getByLabel('Only events of this node').selectOption('pay')
+  await page.getByLabel('Filter by node').selectOption('pay')
   await page.waitForURL('**of=pay**')
   await page.waitForFunction(() => document.querySelectorAll('tbody tr').length === 1)
   await table.getByText('step ended').waitFor()
-  await table.getByTitle('See the graph as it was then').click()
+  await table.getByTitle('Show graph at this time').click()
   await page.waitForURL('**at=**')
   await page.locator('.graph [data-node="pay: completed"]').waitFor()
   await page.locator('.graph [data-node="archive: created"]').waitFor()
 })
 
 onPage('two versions are compared: what differs, who goes on with the old one, and their texts', () => '/ui/flows/bill?tab=versions', async page => {
-  const told = page.getByRole('region', { name: 'Differences of v1 and v2' })
+  const told = page.getByRole('region', { name: 'Differences between v1 and v2' })
   await told.getByRole('row').filter({ hasText: 'node changed' }).getByText('{"service":"till"}').waitFor()
-  await told.getByLabel('Differences of the definitions').getByText('+ "service": "till"').waitFor()
+  await told.getByLabel('Differences between the definitions').getByText('+ "service": "till"').waitFor()
   await page.getByLabel('Older version').selectOption('2')
-  await page.getByText('They do the same, however they are written.').waitFor()
+  await page.getByText('Both versions behave the same.').waitFor()
   await page.getByRole('link', { name: 'from v1' }).click()
-  await told.getByRole('link', { name: '1 task goes on with v1' }).click()
+  await told.getByRole('link', { name: '1 task still on v1' }).click()
   await row(page, tasks.bill).waitFor()
 })
 
 onPage('the tasks of a flow are those of one version', () => '/ui/flows/bill?tab=tasks', async page => {
   await row(page, tasks.bill).waitFor()
-  await page.getByLabel('of version').selectOption('2')
-  await page.getByText('v2 has no task').waitFor()
-  await page.getByLabel('of version').selectOption('1')
+  await page.getByLabel('Filter by version').selectOption('2')
+  await page.getByText('No tasks of v2').waitFor()
+  await page.getByLabel('Filter by version').selectOption('1')
   await row(page, tasks.bill).waitFor()
 })
 
@@ -128,11 +128,11 @@ onPage('a log of many lines is searched, and only what is seen is drawn', () => 
   await page.getByText('20,002 lines').waitFor()
   await page.locator('.log').getByText('Disk is full').waitFor()
   assert.ok(await page.locator('.log-line').count() < 120)
-  await page.getByLabel('Only lines with this text').fill('disk IS')
-  await page.getByText('1 of 20,002 line').waitFor()
+  await page.getByLabel('Filter lines by text').fill('disk IS')
+  await page.getByText('1 of 20,002 lines').waitFor()
   await page.locator('mark').getByText('Disk is').waitFor()
-  await page.getByLabel('Only lines from').selectOption('stdout')
-  await page.getByText('No line has this text.').waitFor()
+  await page.getByLabel('Filter by stream').selectOption('stdout')
+  await page.getByText('No lines match.').waitFor()
 })
 
 onPage('a log is followed while its job goes on', () => '/ui/', async page => {

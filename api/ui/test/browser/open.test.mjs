@@ -68,7 +68,7 @@ onPage('a long list is read as far as somebody scrolls, and not beyond what it k
   await page.reload()
   let asked = 0
   page.on('request', r => { if (/\/v1\/tasks\?.*cursor=/.test(r.url())) asked++ })
-  const end = page.getByText('The first 2,000 are listed: filters find others')
+  const end = page.getByText('Showing the first 2,000 tasks. Add a filter to find others.')
   await until(async () => {
     await page.locator('.rows').evaluate(rows => rows.scrollTo(0, rows.scrollHeight))
     return end.isVisible()
@@ -83,7 +83,7 @@ onPoorPage('a log goes on after a server has refused to tell it', () => `/ui/tas
   await page.locator('.log-line').first().waitFor()
   let refused = 0
   await page.route('**/logs/stream?*', route => (refused++ === 0 ? route.fulfill({ status: 503 }) : route.continue()))
-  await page.getByLabel('Only lines from').selectOption('stderr')
+  await page.getByLabel('Filter by stream').selectOption('stderr')
   await until(() => refused === 1, 'the log is refused')
   await page.locator('.log-line').first().waitFor()
   const before = await lines(page)
@@ -249,7 +249,7 @@ onPage('more workers and schedules than a page has can be shown', '/ui/flows', a
   const at = new Date().toISOString()
   await paged(page, '/v1/workers', n => ({ id: `w-${n}`, state: 'online', services: ['transform'], load: 0, capacity: 1, last_heartbeat: at, registered_at: at }))
   await paged(page, '/v1/schedules', n => ({ name: `s-${n}`, flow: 'greet', every: '24h', enabled: true, begun: 0, skipped: 0, next: at }))
-  for (const [path, more] of [['workers', 'More workers'], ['schedules', 'More schedules']]) {
+  for (const [path, more] of [['workers', 'Load more workers'], ['schedules', 'Load more schedules']]) {
     await page.goto(`${member.url}/ui/${path}`)
     await page.locator('tbody tr').nth(499).waitFor()
     await page.locator('button', { hasText: more }).click()
@@ -280,15 +280,15 @@ test('what is copied on a page of plain HTTP can be pasted, and it says so where
   try {
     await page.route('http://troupe.test/**', async route => route.fulfill({ response: await route.fetch({ url: route.request().url().replace('http://troupe.test', member.url), headers: {} }) }))
     await page.goto(`http://troupe.test/ui/tasks/${printing}`)
-    await page.getByRole('button', { name: 'Copy the id' }).click()
+    await page.getByRole('button', { name: 'Copy ID' }).click()
     assert.equal(await page.evaluate(() => navigator.clipboard), undefined)
     const search = page.getByRole('search').getByRole('textbox')
     await search.focus()
     await page.keyboard.press('Control+v')
     assert.equal(await search.inputValue(), printing)
     await page.evaluate(() => { document.execCommand = () => false })
-    await page.getByRole('button', { name: 'Copy the id' }).click()
-    await page.getByText('the browser does not let this page copy').waitFor()
+    await page.getByRole('button', { name: 'Copy ID' }).click()
+    await page.getByText('Copying is blocked by the browser.').waitFor()
   } finally {
     await close()
   }
@@ -334,18 +334,18 @@ onPoorPage('a member that does not answer is told in plain words, and asked agai
   await page.locator('.row a.cover').first().waitFor()
   away = true
   for (const socket of sockets) await socket.close()
-  await page.getByText('what is shown may be old: the member does not answer, and is asked again').waitFor()
+  await page.getByText('The list may be outdated. The server does not respond. Retrying …').waitFor()
   await page.getByRole('link', { name: 'Settings' }).click()
-  await page.getByRole('alert').getByText('It is asked again every few seconds.').first().waitFor()
+  await page.getByRole('alert').getByText('Retrying every few seconds.').first().waitFor()
   away = false
-  await page.getByText('idle connections').waitFor()
+  await page.getByText('Idle connection timeout').waitFor()
   await page.waitForFunction(() => !document.querySelector('[role=alert]'))
   await page.goto(`${member.url}/ui/flows/pay?tab=start`)
   await page.getByLabel('amount').fill('1200')
   await page.getByLabel('lines').fill('[1, 2]')
   away = true
   await page.getByRole('button', { name: 'Start', exact: true }).click()
-  await page.getByRole('alert').getByText('the member does not answer').waitFor()
+  await page.getByRole('alert').getByText('The server does not respond.').waitFor()
   assert.equal(await page.getByText('Failed to fetch').count(), 0)
 })
 
@@ -426,7 +426,7 @@ async function startHeld() {
 
 onPage('a step that is held is released where the page says that the task waits for it', '/ui/', async page => {
   await page.goto(`${member.url}/ui/tasks/${await startHeld()}`)
-  const waits = page.getByLabel('What it waits for')
+  const waits = page.getByLabel('Current waits')
   await waits.getByText('the step is held').waitFor()
   await waits.getByRole('button', { name: 'Release' }).click()
   await waits.getByRole('button', { name: 'Complete' }).waitFor()
@@ -434,7 +434,7 @@ onPage('a step that is held is released where the page says that the task waits 
 
 onPoorPage('whose action is refused without a token is asked for one', '/ui/', async page => {
   await page.goto(`${member.url}/ui/tasks/${await startHeld()}`)
-  const release = page.getByLabel('What it waits for').getByRole('button', { name: 'Release' })
+  const release = page.getByLabel('Current waits').getByRole('button', { name: 'Release' })
   await release.waitFor()
   const refusal = { status: 401, json: { title: 'Unauthorized', status: 401, kind: 'unauthorized', what: 'a token is needed' } }
   await page.route('**/release', route => route.fulfill(refusal))

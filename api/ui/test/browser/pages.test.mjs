@@ -54,13 +54,13 @@ onPage('every filter is in the address, and a chip that can be taken off', '/ui/
   await row(page, tasks.failed[0]).getByRole('link', { name: 'customer:ada' }).click()
   await page.waitForURL('**/tasks?label=customer:ada')
   await row(page, tasks.done[0]).waitFor()
-  await page.getByRole('link', { name: 'Take off the filter label customer:ada' }).click()
+  await page.getByRole('link', { name: 'Remove filter Label: customer:ada' }).click()
   await page.waitForURL('**/tasks')
 })
 
 onPage('a list is given a name, which all see, and loses it again', '/ui/tasks?state=failed', async page => {
-  await page.getByRole('button', { name: 'name this list' }).click()
-  await page.getByLabel('name', { exact: true }).fill('what failed')
+  await page.getByRole('button', { name: 'Save view' }).click()
+  await page.getByLabel('View name', { exact: true }).fill('what failed')
   await page.keyboard.press('Enter')
   const named = page.getByRole('link', { name: 'what failed', exact: true })
   await named.waitFor()
@@ -68,13 +68,13 @@ onPage('a list is given a name, which all see, and loses it again', '/ui/tasks?s
   await named.click()
   await page.waitForURL('**/tasks?state=failed')
   await axeFindsNothing(page)
-  await page.getByRole('button', { name: 'Forget “what failed”' }).click()
+  await page.getByRole('button', { name: 'Delete view “what failed”' }).click()
   await named.waitFor({ state: 'detached' })
 })
 
 onPage('what no task fits says so', '/ui/tasks?label=customer:nobody', async page => {
-  await page.getByText('No task is found by these filters').waitFor()
-  await page.getByRole('link', { name: 'Take all filters off' }).click()
+  await page.getByText('No tasks match').waitFor()
+  await page.getByRole('link', { name: 'Clear filters' }).click()
   await row(page, tasks.failed[0]).waitFor()
 })
 
@@ -89,7 +89,7 @@ onPage('a failed task opens where it failed: why, and with what, one click from 
 
 onPage('a failed task is retried, and fails again', () => `/ui/tasks/${tasks.failed[1]}`, async page => {
   await page.getByRole('button', { name: 'Retry', exact: true }).click()
-  await page.getByText('the task goes on where it failed').waitFor()
+  await page.getByText('Task retried: it continues at the failed steps').waitFor()
   await page.getByRole('link', { name: 'Events' }).click()
   await page.getByRole('cell', { name: 'task retried' }).waitFor()
 })
@@ -118,13 +118,13 @@ onPage('a task is paused, goes on, and is canceled', () => `/ui/tasks/${tasks.pa
   await page.locator('.task-head').getByRole('button', { name: 'Resume' }).click()
   await page.locator('.task-head').getByText('running').waitFor()
   await page.locator('.task-head').getByRole('button', { name: 'Cancel' }).click()
-  await page.getByRole('button', { name: 'Cancel the task' }).click()
+  await page.getByRole('button', { name: 'Cancel task' }).click()
   await page.locator('.task-head').getByText('canceled', { exact: true }).waitFor()
 })
 
 onPage('what is inside a node opens in its place, and stays in the address', () => `/ui/tasks/${tasks.queued}`, async page => {
   await page.getByText('a worker has to poll for service gpu-upload').waitFor()
-  await page.getByText('no worker is there that could take it').first().waitFor()
+  await page.getByText('No matching worker is online').first().waitFor()
   await node(page, 'pack').dblclick()
   await node(page, 'weigh').waitFor()
   await page.waitForURL('**open=pack**')
@@ -144,7 +144,7 @@ onPage('everything can be done by keys', '/ui/tasks?state=failed', async page =>
   await page.keyboard.press('3')
   await page.getByRole('columnheader', { name: 'Step' }).waitFor()
   await page.keyboard.press('?')
-  await page.getByRole('dialog', { name: 'Keys' }).waitFor()
+  await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor()
   await page.keyboard.press('Escape')
   await page.keyboard.press('g')
   await page.keyboard.press('t')
@@ -152,7 +152,7 @@ onPage('everything can be done by keys', '/ui/tasks?state=failed', async page =>
 })
 
 onPage('a page that is not there leads on', '/ui/nothing', async page => {
-  await page.getByText('There is no page').waitFor()
+  await page.getByText(/^Page .* not found$/).waitFor()
 })
 
 onPage('a phone has the list too', '/ui/tasks', async page => {
@@ -172,7 +172,7 @@ onPage('a flow tells its plan, and a task of it is started by the form that its 
   await node(page, 'pay').waitFor()
   await page.getByRole('link', { name: 'Start', exact: true }).click()
   await page.getByLabel('amount').fill('many')
-  await page.getByText('amount is no integer').waitFor()
+  await page.getByText('amount must be an integer').waitFor()
   await page.getByLabel('amount').fill('1200')
   assert.equal(await page.getByLabel('currency').inputValue(), 'EUR')
   await page.getByLabel('lines').fill('[1, 2]')
@@ -181,39 +181,39 @@ onPage('a flow tells its plan, and a task of it is started by the form that its 
   await page.locator('.task-head').getByText('completed').waitFor()
 })
 
-const foreseen = page => page.getByRole('region', { name: 'What the task would do' })
+const foreseen = page => page.getByRole('region', { name: 'Planned steps' })
 const begun = async flow => (await member.api('GET', `/v1/tasks/count?flow=${flow}`)).count
 
 onPage('a dry run tells, by keys alone, what a task of the form would do', '/ui/flows/order?tab=start', async page => {
   const before = await begun('order')
-  await page.getByLabel('Params, as JSON').fill('{"order": "A-1", "amount": 3, "lines": [1, 2]}')
+  await page.getByLabel('Params (JSON)').fill('{"order": "A-1", "amount": 3, "lines": [1, 2]}')
   await page.getByRole('button', { name: 'Start', exact: true }).focus()
   await page.keyboard.press('Tab')
   await page.keyboard.press('Enter')
-  await foreseen(page).getByRole('row').filter({ hasText: 'price_lines' }).getByText('transform would be called for 2 units').waitFor()
-  await page.getByText(/^Nothing was started\. .*What follows depends on what is called or waited for\.$/).waitFor()
+  await foreseen(page).getByRole('row').filter({ hasText: 'price_lines' }).getByText('runs on transform for 2 units').waitFor()
+  await page.getByText(/^Nothing was started\. .*The next steps depend on results and signals\.$/).waitFor()
   await page.keyboard.press('Tab')
-  assert.equal(await page.evaluate(() => document.activeElement.getAttribute('aria-label')), 'What the task would do')
+  assert.equal(await page.evaluate(() => document.activeElement.getAttribute('aria-label')), 'Planned steps')
   await axeFindsNothing(page)
-  await page.getByLabel('Params, as JSON').fill('{"order": "A-1", "amount": 3, "lines": []}')
+  await page.getByLabel('Params (JSON)').fill('{"order": "A-1", "amount": 3, "lines": []}')
   await foreseen(page).waitFor({ state: 'hidden' })
   assert.equal(await begun('order'), before)
 })
 
 onPage('a task is run again with other params, after a dry run that counts what is recorded', () => `/ui/tasks/${tasks.done[0]}`, async page => {
   const before = await begun('greet')
-  await page.getByRole('button', { name: 'Run again' }).click()
+  await page.getByRole('button', { name: 'Rerun' }).click()
   await page.getByRole('button', { name: 'Dry run' }).click()
-  await foreseen(page).getByText('was done before with the same input: what came of it counts "ADA"').waitFor()
-  await page.getByText('The task would be completed.').waitFor()
+  await foreseen(page).getByText('reuses the recorded result for the same input "ADA"').waitFor()
+  await page.getByText('The task ends as completed.').waitFor()
   await axeFindsNothing(page)
-  await page.getByText('With other params').click()
-  await page.getByLabel('Params, as JSON').fill('{"name": "Zoe"}')
+  await page.getByText('Change params').click()
+  await page.getByLabel('Params (JSON)').fill('{"name": "Zoe"}')
   await foreseen(page).waitFor({ state: 'hidden' })
   await page.getByRole('button', { name: 'Dry run' }).click()
-  await foreseen(page).getByText('upper would be called').waitFor()
+  await foreseen(page).getByText('runs on upper').waitFor()
   assert.equal(await begun('greet'), before)
-  await page.getByRole('button', { name: 'Start the new task' }).click()
+  await page.getByRole('button', { name: 'Start new task' }).click()
   await page.waitForURL(url => url.pathname.includes('/tasks/task-') && !url.pathname.endsWith(tasks.done[0]))
   await page.locator('.task-head').getByText('completed').waitFor()
   const made = new URL(page.url()).pathname.split('/').at(-1)
@@ -236,7 +236,7 @@ test('a state of which there are very many tasks is told beside those that are c
 })
 
 onPage('a queue that nobody serves is told first', '/ui/workers', async page => {
-  await page.getByRole('row').filter({ hasText: 'gpu-upload' }).getByText('nobody serves this').waitFor()
+  await page.getByRole('row').filter({ hasText: 'gpu-upload' }).getByText('No workers').waitFor()
   await page.getByRole('row').filter({ hasText: 'demo-push' }).getByText('online').waitFor()
 })
 
@@ -244,7 +244,7 @@ onPage('all tasks that the filters find are canceled at once, after being counte
   const ids = []
   for (const n of [1, 2, 3]) ids.push(await member.start('order', { order: `M-${n}`, amount: 12, lines: [1] }, { labels: { customer: 'many' } }))
   for (const id of ids) await row(page, id).waitFor()
-  await page.getByLabel('Do with all of these').selectOption('cancel')
+  await page.getByLabel('Actions for all matching tasks').selectOption('cancel')
   const dialog = page.getByRole('dialog')
   await dialog.getByText('3 tasks will be canceled.').waitFor()
   await dialog.getByRole('button', { name: 'Cancel 3 tasks' }).click()
@@ -256,14 +256,14 @@ onPage('an approval is answered on a phone, and who did is kept', '/ui/approvals
   const id = await member.start('order', { order: 'A-9', amount: 108, lines: [1] }, { labels: { customer: 'phone' } })
   await until(async () => (await member.api('GET', `/v1/approvals?q=${id}`)).items.length === 1, 'the approval is there')
   const fits = async () => assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth), true)
-  await page.getByLabel('Find').first().fill(id)
+  await page.getByLabel('Search', { exact: true }).fill(id)
   await fits()
   await page.getByRole('listitem').filter({ has: page.locator(`a[href$="${id}"]`) }).getByRole('link', { name: 'Ship the order?' }).click()
   await page.getByText('Both checks are done.').waitFor()
   await page.getByRole('region', { name: 'order' }).getByText('A-9').waitFor()
   await fits()
   await page.getByLabel('Comment').fill('too late')
-  await page.getByLabel('Answer as').fill('Grace')
+  await page.getByLabel('Your name').fill('Grace')
   await page.getByRole('button', { name: 'Reject' }).click()
   await page.getByRole('status').getByText('rejected by Grace').waitFor()
   await until(async () => (await member.api('GET', `/v1/tasks/${id}/events?type=signal_received`)).items.some(e => e.by === 'Grace' && e.note === 'too late'), 'the answer is kept')
@@ -323,15 +323,15 @@ test('whoever has a link answers one approval, and is told when somebody else wa
 onPage('a schedule is turned off and on, and fires when it is told to', '/ui/schedules', async page => {
   await page.getByRole('button', { name: 'pay', exact: true }).click()
   await page.getByText('Europe/Berlin').first().waitFor()
-  await page.getByRole('button', { name: 'Turn off pay' }).click()
-  await page.getByRole('button', { name: 'Turn on pay' }).click()
-  await page.getByRole('button', { name: 'Now pay' }).click()
+  await page.getByRole('button', { name: 'Disable pay' }).click()
+  await page.getByRole('button', { name: 'Enable pay' }).click()
+  await page.getByRole('button', { name: 'Run now pay' }).click()
   await page.waitForURL('**/tasks/task-**')
 })
 
 onPage('the cluster tells its members and shards', '/ui/cluster', async page => {
-  await page.getByText('living').waitFor()
-  await page.getByRole('img', { name: '1024 shards, of which 0 have no owner' }).waitFor()
+  await page.getByText('healthy').waitFor()
+  await page.getByRole('img', { name: '1024 shards, 0 without an owner' }).waitFor()
 })
 
 test('who needs a token signs in, and is told live what happens', { timeout: 120_000 }, async () => {
@@ -344,7 +344,7 @@ test('who needs a token signs in, and is told live what happens', { timeout: 120
     await page.getByRole('alert').waitFor()
     await page.getByLabel('Token').fill('open sesame')
     await page.getByRole('button', { name: 'Sign in' }).click()
-    await page.getByText('No task has begun yet').waitFor()
+    await page.getByText('No tasks yet').waitFor()
     const id = await guarded.start('order', { order: 'A-1', amount: 3, lines: [1] })
     await page.goto(`${guarded.url}/ui/tasks/${id}`)
     await page.getByRole('button', { name: 'Approve', exact: true }).click()
@@ -380,7 +380,7 @@ async function followed(page, tiles) {
     await page.goto(`${member.url}/ui/`)
     await page.getByRole('link', { name: `${n} ${name}`, exact: true }).or(page.getByRole('link', { name: `${n}${name}`, exact: true })).first().click()
     await page.waitForURL('**/tasks?**')
-    if (n === 0) await page.getByText('No task is found by these filters').waitFor()
+    if (n === 0) await page.getByText('No tasks match').waitFor()
     else await page.waitForFunction(n => document.querySelectorAll('.rows .row:not(.row-head)').length === n, n)
   }
 }
@@ -392,19 +392,19 @@ onPage('every number of the overview leads to a list of as many', '/ui/', async 
   const [group] = told.failing.groups
   await page.goto(`${member.url}/ui/`)
   await page.getByRole('region', { name: 'Failures' }).getByRole('row').filter({ hasText: 'the card was refused' }).getByRole('link', { name: String(group.count), exact: true }).click()
-  await page.getByRole('link', { name: /^Take off the filter failed with/ }).waitFor()
+  await page.getByRole('link', { name: /^Remove filter Error:/ }).waitFor()
   await page.waitForFunction(n => document.querySelectorAll('.rows .row:not(.row-head)').length === n, group.count)
 })
 
 onPage('the overview tells what nobody serves', '/ui/', async page => {
-  await page.getByRole('region', { name: 'Queues' }).getByRole('row').filter({ hasText: 'gpu-upload' }).getByText('nobody serves this').waitFor()
+  await page.getByRole('region', { name: 'Queues' }).getByRole('row').filter({ hasText: 'gpu-upload' }).getByText('No workers').waitFor()
 })
 
 onPage('the graph of a flow is colored by what fails, with numbers at each node', '/ui/', async page => {
   await page.getByRole('region', { name: 'Failures' }).getByRole('link', { name: 'refused', exact: true }).click()
   await page.waitForURL('**/flows/refused?heat=failures')
   await page.locator('.node.tone-failed').getByText(/· \d failed/).waitFor() // another test may have retried one
-  await page.getByRole('group', { name: 'Heat' }).getByRole('combobox').first().selectOption('p95')
+  await page.getByRole('group', { name: 'Color scale' }).getByRole('combobox').first().selectOption('p95')
   await page.waitForURL('**heat=p95**')
   await page.locator('.node').getByText('not visited').waitFor()
   await page.getByRole('link', { name: 'Statistics', exact: true }).click()
@@ -413,30 +413,30 @@ onPage('the graph of a flow is colored by what fails, with numbers at each node'
 })
 
 onPage('two tasks are compared node by node', () => `/ui/tasks/${tasks.failed[0]}`, async page => {
-  await page.getByRole('link', { name: 'compare with …' }).click()
+  await page.getByRole('link', { name: 'Compare', exact: true }).click()
   await page.getByLabel('B', { exact: true }).fill(tasks.waiting)
   await page.getByRole('button', { name: 'Compare' }).click()
   await page.waitForURL(url => url.searchParams.get('b') === tasks.waiting)
-  await page.getByText(/^\d+ the same, \d+ different, \d+ only in A, \d+ only in B$/).waitFor()
-  await page.locator('.merged [data-node$=", the first that differs"]').waitFor()
+  await page.getByText(/^\d+ equal, \d+ different, \d+ only in A, \d+ only in B$/).waitFor()
+  await page.locator('.merged [data-node$=", first difference"]').waitFor()
   const all = await page.getByRole('row').count()
   assert.ok(all > 1)
-  await page.getByLabel('only what is not the same').check()
+  await page.getByLabel('Differences only').check()
   await page.waitForURL('**different=true**')
   await page.getByRole('link', { name: tasks.failed[0] }).click()
-  await page.getByRole('button', { name: 'Run again' }).click()
-  await page.getByRole('button', { name: 'Start the new task' }).click()
-  await page.getByRole('link', { name: 'compare with that one' }).click()
+  await page.getByRole('button', { name: 'Rerun' }).click()
+  await page.getByRole('button', { name: 'Start new task' }).click()
+  await page.getByRole('link', { name: 'Compare with original' }).click()
   await page.waitForURL(url => url.searchParams.get('a') === tasks.failed[0])
 })
 
 onPage('a new task goes on from any event of another one', () => `/ui/tasks/${tasks.failed[0]}?tab=events`, async page => {
-  await page.getByRole('button', { name: 'Go on from 1.0 in a new task' }).click()
-  await page.getByText('0 steps are kept').waitFor()
+  await page.getByRole('button', { name: 'Fork the task at event 1.0' }).click()
+  await page.getByText('0 steps kept').waitFor()
   await page.getByRole('button', { name: 'Dry run' }).click()
   await foreseen(page).getByRole('row').nth(1).waitFor()
   await axeFindsNothing(page)
-  await page.getByRole('button', { name: 'Start the new task' }).click()
+  await page.getByRole('button', { name: 'Start new task' }).click()
   await page.waitForURL(url => /\/tasks\/task-/.test(url.pathname) && !url.pathname.endsWith(tasks.failed[0]))
   await page.getByRole('link', { name: tasks.failed[0] }).waitFor()
 })

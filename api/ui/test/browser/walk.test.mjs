@@ -75,13 +75,13 @@ test('from a dead worker to the tasks that it left, and to their end', { timeout
   try {
     const link = /https:\/\/troupe\.example(\/ui\/[^'\n]+)/.exec(alert('QueueWithoutWorkers'))[1].replace('{{ $labels.service }}', service)
     await page.goto(member.url + link)
-    const queue = page.getByRole('row').filter({ hasText: service }).filter({ hasText: 'nobody serves this' })
+    const queue = page.getByRole('row').filter({ hasText: service }).filter({ hasText: 'No workers' })
     await queue.waitFor()
     assert.equal(await queue.getAttribute('aria-current'), 'true')
     const told = (await member.api('GET', '/v1/queues')).items.find(q => q.service === service)
     assert.deepEqual([told.waiting, told.tasks, await count(`queued=${service}`)], [3, 3, 3])
     await queue.getByRole('link', { name: `3 tasks of ${service}` }).click()
-    await page.getByRole('link', { name: `Take off the filter in the queue of ${service}` }).waitFor()
+    await page.getByRole('link', { name: `Remove filter Queue: ${service}` }).waitFor()
     await rows(page, 3)
 
     await until(async () => (await count('flow=leaflets&state=failed')) === 3, 'nobody came for them', 60_000)
@@ -93,7 +93,7 @@ test('from a dead worker to the tasks that it left, and to their end', { timeout
 
     const second = startWorker()
     try {
-      await page.getByLabel('Do with all of these').selectOption('retry')
+      await page.getByLabel('Actions for all matching tasks').selectOption('retry')
       const dialog = page.getByRole('dialog')
       await dialog.getByText('3 tasks will be retried.').waitFor()
       await dialog.getByRole('button', { name: 'Retry 3 tasks' }).click()

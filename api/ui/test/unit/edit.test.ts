@@ -98,7 +98,7 @@ empty: {}
 
 test('a node of the palette is put behind the one that is being written', () => {
   const put = (text: string, line: number) => {
-    const { at, insert, select } = inserted(text, line, snippets['Wait for a time'])
+    const { at, insert, select } = inserted(text, line, snippets.timer)
     const all = text.slice(0, at) + insert + text.slice(at)
     return [all, all.slice(select, select + 5)]
   }

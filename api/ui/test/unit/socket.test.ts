@@ -83,7 +83,7 @@ test('it is tried again at once when something else is answered again, also wher
     lost()
     const before = sockets.length
     answers = false
-    await expect(call('GET /v1/info', {})).rejects.toThrow('the member does not answer')
+    await expect(call('GET /v1/info', {})).rejects.toThrow('The server does not respond.')
     expect(sockets).toHaveLength(before)
     answers = true
     await call('GET /v1/info', {})

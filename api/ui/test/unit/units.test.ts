@@ -16,7 +16,7 @@ test('a form is made of what a flow declares, and sends what was written', async
   const fields = fieldsOf({ type: 'object', required: ['amount'], properties: { amount: { type: 'integer' }, note: { type: 'string' }, size: { enum: ['s', 'l'], default: 's' }, lines: { type: 'array' } } })!
   expect(fields.map(f => [f.name, f.kind, f.required, f.start])).toEqual([['amount', 'integer', true, ''], ['note', 'string', false, ''], ['size', 'string', false, 's'], ['lines', 'array', false, '']])
   expect(paramsOf(fields, { amount: '12', note: '7', size: 'l', lines: '[1]' }, '')).toEqual({ params: { amount: 12, note: '7', size: 'l', lines: [1] } })
-  expect(paramsOf(fields, { amount: 'x' }, '')).toEqual({ wrong: 'amount is no integer' })
+  expect(paramsOf(fields, { amount: 'x' }, '')).toEqual({ wrong: 'amount must be an integer' })
   expect(paramsOf(undefined, {}, '{')).toHaveProperty('wrong')
   expect(fieldsOf(undefined)).toBeUndefined()
   expect(referred({ nodes: { a: { prep: { input_key: '$params.amount', other: '$run.order.id' } } } })).toEqual(['amount', 'order'])

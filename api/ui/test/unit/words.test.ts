@@ -18,6 +18,17 @@ test('times are told shortly', async () => {
   expect([millis('15m'), millis('7d'), millis('soon')]).toEqual([900_000, 604_800_000, undefined])
 })
 
+test('times to come are shown with what is left, and lasting ones by their length', async () => {
+  const { ahead, elapsed } = await import('../../src/data/time')
+  const { setPrefs } = await import('../../src/data/prefs')
+  vi.stubGlobal('document', { documentElement: { style: {} } })
+  setPrefs({ zone: 'UTC' })
+  const base = Date.parse('2025-11-28T07:30:00Z')
+  const told = ['2025-11-30T02:30:00Z', '2025-11-28T09:00:00Z', '2025-11-28T07:30:30Z', '2025-11-28T07:30:01Z', '2025-11-28T07:00:00Z'].map(at => ahead(at, base))
+  expect(told).toEqual(['Sun 30 Nov 02:30 (in 1d 19h)', '09:00 (in 1h 30m)', 'in 30s', undefined, undefined])
+  expect([elapsed('2025-11-28T07:29:16Z', base), elapsed('2025-11-28T07:30:16Z', base)]).toEqual(['44s', '0ms'])
+})
+
 test('a digest follows its changes', async () => {
   const { changed, nodeNow, planned } = await import('../../src/data/digest')
   const digest = {
