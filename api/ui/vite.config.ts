@@ -5,12 +5,19 @@ import { defineConfig, type Plugin } from 'vite'
 
 // What is built is committed, so its names say nothing of what is in it: a changed text is one changed file. Libraries are in files of
 // their own, which change when they do.
-const names = { entryFileNames: 'assets/[name].js', chunkFileNames: (c: { name: string }) => `assets/${c.name.toLowerCase()}.js`, assetFileNames: 'assets/[name][extname]' }
+const names = {
+  entryFileNames: 'assets/[name].js',
+  chunkFileNames: (c: { name: string }) => `assets/${c.name.toLowerCase()}.js`,
+  assetFileNames: 'assets/[name][extname]',
+}
 
 const vendors = [
   { name: 'react', test: /node_modules\/(react|react-dom|scheduler)\// },
   { name: 'tanstack', test: /node_modules\/@tanstack\// },
-  { name: 'codemirror', test: /node_modules\/(@codemirror|@lezer|@marijn|style-mod|w3c-keyname|crelt)\// },
+  {
+    name: 'codemirror',
+    test: /node_modules\/(@codemirror|@lezer|@marijn|style-mod|w3c-keyname|crelt)\//,
+  },
   { name: 'd3', test: /node_modules\/d3-/ },
 ]
 
@@ -32,7 +39,9 @@ export default defineConfig({
   },
   worker: { format: 'es', rolldownOptions: { output: names } },
   plugins: [source()],
-  server: { proxy: { '/v1': { target: process.env.TROUPE_SERVER ?? 'http://127.0.0.1:8070', ws: true } } },
+  server: {
+    proxy: { '/v1': { target: process.env.TROUPE_SERVER ?? 'http://127.0.0.1:8070', ws: true } },
+  },
   test: { environment: 'node', include: ['test/unit/*.test.ts'] },
 } as Parameters<typeof defineConfig>[0])
 
@@ -45,7 +54,13 @@ function source(): Plugin {
       const files = readdirSync('src', { recursive: true, withFileTypes: true })
         .filter(f => f.isFile() && !f.name.endsWith('.gen.ts'))
         .map(f => join(f.parentPath, f.name))
-      files.push('index.html', 'package-lock.json', 'package.json', 'tsconfig.json', 'vite.config.ts')
+      files.push(
+        'index.html',
+        'package-lock.json',
+        'package.json',
+        'tsconfig.json',
+        'vite.config.ts',
+      )
       const hash = (b: string | Buffer) => createHash('sha256').update(b).digest('hex')
       const lines = files.sort().map(f => `${hash(readFileSync(f))} ${f}\n`)
       this.emitFile({ type: 'asset', fileName: 'SOURCE', source: hash(lines.join('')) + '\n' })

@@ -112,8 +112,9 @@ export const texts = {
 
   signIn: {
     title: 'Sign in',
-    text: 'Enter an access token: one set at server start (`--token`, `--token-file`) or one'
-      + ' created by an admin.',
+    text:
+      'Enter an access token: one set at server start (`--token`, `--token-file`) or one' +
+      ' created by an admin.',
     token: 'Token',
   },
 
@@ -123,15 +124,15 @@ export const texts = {
       '?': 'Show keyboard shortcuts',
       '/': 'Search',
       'j / k': 'Next or previous row',
-      'Enter': 'Open',
+      Enter: 'Open',
       '1 … 6': 'Switch tab',
       ', / .': 'Replay: step back or forward',
       '+ / -': 'Timeline: zoom in or out',
       'arrows o z + −': 'Graph: follow edges, expand, fit, zoom in, zoom out',
-      'l': 'Turn live updates on or off',
-      't': 'Change theme',
-      'u': 'Show times in UTC or local time',
-      'Esc': 'Close',
+      l: 'Turn live updates on or off',
+      t: 'Change theme',
+      u: 'Show times in UTC or local time',
+      Esc: 'Close',
     },
     single: 'Enable single-key shortcuts',
   },
@@ -209,8 +210,7 @@ export const texts = {
     each: (kind: string, list: string) => `${kind} · each ${list}`,
     closing: 'Compensation and cleanup',
     ofFlow: (flow: string) => `Graph of ${flow}`,
-    ofTask: (flow: string) =>
-      `Graph of ${flow} by state. The Steps tab shows the same as a table.`,
+    ofTask: (flow: string) => `Graph of ${flow} by state. The Steps tab shows the same as a table.`,
     ofDraft: 'Graph of the draft',
     ofBoth: 'Merged graph of both flows',
     problem: 'has a problem',
@@ -255,7 +255,11 @@ export const texts = {
     removeFilter: (name: string, value: string) => `Remove filter ${name}: ${value}`,
     or: ' or ',
     times: {
-      '15m': '15 minutes', '1h': 'hour', '24h': '24 hours', '7d': '7 days', '30d': '30 days',
+      '15m': '15 minutes',
+      '1h': 'hour',
+      '24h': '24 hours',
+      '7d': '7 days',
+      '30d': '30 days',
     } as Record<string, string>,
     state: 'State',
     waits: 'Waiting for',
@@ -275,8 +279,8 @@ export const texts = {
     noMatch: 'No tasks match',
     clear: 'Clear filters',
     empty: 'No tasks yet',
-    startOne: 'Start a task: `troupe flow run examples/flows/11-local-function.yaml'
-      + ' -p number=14`',
+    startOne:
+      'Start a task: `troupe flow run examples/flows/11-local-function.yaml' + ' -p number=14`',
     noMatchYet: 'No matching tasks so far',
     searched: 'Searched back to {time}.',
     searching: 'Searching …',
@@ -286,7 +290,10 @@ export const texts = {
     stale: (message: string) => `The list may be outdated. ${message}`,
     sort: 'Sort by',
     sorts: {
-      '': 'Newest', 'created': 'Oldest', '-ended': 'Last ended', 'ended': 'First ended',
+      '': 'Newest',
+      created: 'Oldest',
+      '-ended': 'Last ended',
+      ended: 'First ended',
     } as Record<string, string>,
     refresh: 'Refresh',
     fresh: (n: number, more?: boolean) => `${atLeast(n, more)} new`,
@@ -310,8 +317,7 @@ export const texts = {
     title: (verb: string) => `${verb} all matching tasks?`,
     tasks: (n: number) => counted(n, 'task'),
     done: (changed: number, done: string, unchanged: number) =>
-      `${counted(changed, 'task')} ${done}`
-      + (unchanged ? `, ${digits(unchanged)} unchanged` : ''),
+      `${counted(changed, 'task')} ${done}` + (unchanged ? `, ${digits(unchanged)} unchanged` : ''),
     noneYet: (done: string) =>
       `All matching tasks will be ${done}. The search has found none so far.`,
     none: 'This action applies to none of these tasks.',
@@ -332,8 +338,12 @@ export const texts = {
 
   task: {
     tabs: {
-      graph: 'Graph', timeline: 'Timeline', steps: 'Steps', events: 'Events',
-      values: 'Values', logs: 'Logs',
+      graph: 'Graph',
+      timeline: 'Timeline',
+      steps: 'Steps',
+      events: 'Events',
+      values: 'Values',
+      logs: 'Logs',
     },
     tabsLabel: 'Sections of the task',
     tab: (name: string, key: number) => `${name} (${key})`,
@@ -362,10 +372,17 @@ export const texts = {
     title: 'Cancel this task?',
     method: 'Method',
     ways: [
-      ['gently', 'Gently', 'Running steps finish; nothing new starts, and the task ends when they'
-        + ' are done.'],
-      ['now', 'Now', 'Running jobs are canceled; then completed steps are compensated, if the flow'
-        + ' defines it.'],
+      [
+        'gently',
+        'Gently',
+        'Running steps finish; nothing new starts, and the task ends when they' + ' are done.',
+      ],
+      [
+        'now',
+        'Now',
+        'Running jobs are canceled; then completed steps are compensated, if the flow' +
+          ' defines it.',
+      ],
       ['force', 'By force', 'Also ends compensation and final steps that are running.'],
     ],
     keep: 'Keep task',
@@ -382,9 +399,9 @@ export const texts = {
   fork: {
     title: 'Fork the task at this event?',
     text: (kept: number, again: number) =>
-      `A new task starts with the results up to this event: ${counted(kept, 'step')} kept,`
-      + ` ${counted(again, 'started step')} repeated, and all later steps follow. This task does`
-      + ` not change.`,
+      `A new task starts with the results up to this event: ${counted(kept, 'step')} kept,` +
+      ` ${counted(again, 'started step')} repeated, and all later steps follow. This task does` +
+      ` not change.`,
     done: 'Fork started',
   },
 
@@ -394,8 +411,8 @@ export const texts = {
     same: (version: number) => `Same version (${version})`,
     params: 'Change params',
     started: (otherParams: boolean, newest: boolean) =>
-      `New task started with ${otherParams ? 'other' : 'the same'} params and the`
-      + ` ${newest ? 'newest' : 'same'} version`,
+      `New task started with ${otherParams ? 'other' : 'the same'} params and the` +
+      ` ${newest ? 'newest' : 'same'} version`,
   },
 
   waits: {
@@ -522,9 +539,16 @@ export const texts = {
     waited: (time: string, subject: string) => `waited ${time} for ${subject}`,
     critical: 'on the critical path',
     waits: {
-      worker: 'a worker', manual: 'manual completion', outside: 'an external system',
-      permit: 'a permit', retry: 'the next attempt', approval: 'an approval', signal: 'a signal',
-      timer: 'a timer', delay: 'its delay', resume: 'resume',
+      worker: 'a worker',
+      manual: 'manual completion',
+      outside: 'an external system',
+      permit: 'a permit',
+      retry: 'the next attempt',
+      approval: 'an approval',
+      signal: 'a signal',
+      timer: 'a timer',
+      delay: 'its delay',
+      resume: 'resume',
     } as Record<string, string>,
   },
 
@@ -567,8 +591,8 @@ export const texts = {
     noMatch: (word: string) => `No flows match “${word}”`,
     showAll: 'Show all',
     empty: 'No flows yet',
-    publish: 'Publish a flow: `troupe flow apply examples/flows/11-local-function.yaml`,'
-      + ' or {link}.',
+    publish:
+      'Publish a flow: `troupe flow apply examples/flows/11-local-function.yaml`,' + ' or {link}.',
     write: 'write one here',
     flow: 'Flow',
     last: 'Last tasks',
@@ -584,8 +608,12 @@ export const texts = {
 
   flow: {
     tabs: {
-      graph: 'Graph', stats: 'Statistics', tasks: 'Tasks', versions: 'Versions',
-      definition: 'Definition', start: 'Start',
+      graph: 'Graph',
+      stats: 'Statistics',
+      tasks: 'Tasks',
+      versions: 'Versions',
+      definition: 'Definition',
+      start: 'Start',
     },
     tabsLabel: 'Sections of the flow',
     edit: 'Edit',
@@ -594,9 +622,17 @@ export const texts = {
     versionOf: (number: number, status: string) => `${number} (${status})`,
     node: (key: string) => `Node ${key}`,
     facts: {
-      kind: 'Kind', handler: 'Handler', route: 'Route', each: 'For each', concurrency: 'Concurrency',
-      when: 'Condition', retry: 'Retry', timeout: 'Timeout', compensate: 'Compensation',
-      keys: 'Keys', line: 'Line',
+      kind: 'Kind',
+      handler: 'Handler',
+      route: 'Route',
+      each: 'For each',
+      concurrency: 'Concurrency',
+      when: 'Condition',
+      retry: 'Retry',
+      timeout: 'Timeout',
+      compensate: 'Compensation',
+      keys: 'Keys',
+      line: 'Line',
     },
   },
 
@@ -611,8 +647,9 @@ export const texts = {
     legend: {
       failures: 'green: no failures, amber: below 5 % of visits, red: 5 % or more',
       retries: 'green: no retries, amber: below 5 % of units, red: 5 % or more',
-      slow: 'red: at least half as slow as the slowest node, amber: at least a tenth,'
-        + ' green: faster',
+      slow:
+        'red: at least half as slow as the slowest node, amber: at least a tenth,' +
+        ' green: faster',
     },
     notVisited: 'not visited',
     visits: (n: number) => `${digits(n)}×`,
@@ -627,13 +664,20 @@ export const texts = {
     ended: (n: number) => (n === 0 ? 'No tasks ended' : `${counted(n, 'task')} ended`),
     endedTasks: 'Ended tasks',
     columns: {
-      node: 'Node', count: 'Visits', failed: 'Failed', retried: 'Retried', skipped: 'Skipped',
-      p50: 'p50', p95: 'p95', p99: 'p99', wait: 'Wait p95', trend: 'p95 trend',
+      node: 'Node',
+      count: 'Visits',
+      failed: 'Failed',
+      retried: 'Retried',
+      skipped: 'Skipped',
+      p50: 'p50',
+      p95: 'p95',
+      p99: 'p99',
+      wait: 'Wait p95',
+      trend: 'p95 trend',
       lastFailed: 'Last failure',
     },
     share: (n: number, of: number) => `${digits(n)} of ${digits(of)}`,
-    retries: (n: number, units: number) =>
-      `${counted(n, 'retry')} in ${counted(units, 'unit')}`,
+    retries: (n: number, units: number) => `${counted(n, 'retry')} in ${counted(units, 'unit')}`,
     trend: (node: string, from: string, to: string) => `p95 of ${node}, from ${from} to ${to}`,
   },
 
@@ -699,8 +743,8 @@ export const texts = {
     button: 'Compare',
     label: 'Comparison',
     summary: (same: number, different: number, a: number, b: number) =>
-      `${digits(same)} equal, ${digits(different)} different, ${digits(a)} only in A,`
-      + ` ${digits(b)} only in B`,
+      `${digits(same)} equal, ${digits(different)} different, ${digits(a)} only in A,` +
+      ` ${digits(b)} only in B`,
     differentOnly: 'Differences only',
     cut: 'Only the first visits of each task are compared.',
     notStarted: 'Neither task has started a step',
@@ -715,8 +759,11 @@ export const texts = {
     missing: 'not present',
     attempts: (n: number) => ` ${counted(n, 'attempt')}`,
     met: {
-      'same': 'equal', 'differs': 'different', 'only a': 'only in A', 'only b': 'only in B',
-      'neither': 'not started',
+      same: 'equal',
+      differs: 'different',
+      'only a': 'only in A',
+      'only b': 'only in B',
+      neither: 'not started',
     },
     first: 'first difference',
   },
@@ -739,15 +786,16 @@ export const texts = {
     tryTitle: 'Start a task of this draft without publishing it (Ctrl+Enter)',
     publish: (version: number) => `Publish v${version}`,
     overtaken: (latest: number, after: number) =>
-      `Version ${latest} was published in the meantime. This draft is based on `
-      + (after ? `version ${after}.` : 'no version.'),
+      `Version ${latest} was published in the meantime. This draft is based on ` +
+      (after ? `version ${after}.` : 'no version.'),
     showDiff: 'Show differences',
     publishMine: (version: number) => `Publish my draft as v${version}`,
     takeTheirs: (version: number) => `Use v${version} instead`,
     definition: 'Definition',
     definitionOf: (flow: string) => `Definition of ${flow}, YAML or JSON`,
-    hints: '{Tab} leaves the editor, {Ctrl} {]} indents, {Ctrl} {Space} completes,'
-      + ' {Ctrl} {Enter} tries the draft',
+    hints:
+      '{Tab} leaves the editor, {Ctrl} {]} indents, {Ctrl} {Space} completes,' +
+      ' {Ctrl} {Enter} tries the draft',
     plan: 'Plan',
     params: paramsJSON,
     invalid: 'The graph appears when the definition is valid.',
@@ -759,8 +807,7 @@ export const texts = {
     problems: (errors: number, warnings: number) =>
       `${counted(errors, 'error')}, ${counted(warnings, 'warning')}`,
     published: (version: number, flow: string) => `Version ${version} of ${flow} published`,
-    unchanged: (version: number, flow: string) =>
-      `No changes: ${flow} stays at version ${version}`,
+    unchanged: (version: number, flow: string) => `No changes: ${flow} stays at version ${version}`,
     offeredNode: 'Node of this flow',
     snippets: {
       service: 'Service job',
@@ -831,8 +878,9 @@ export const texts = {
     remove: 'Remove',
     removed: (id: string) => `Worker ${id} removed`,
     confirm: (id: string) => `Remove worker ${id}?`,
-    confirmText: 'The worker is online. Its jobs go to other workers when their leases end. It'
-      + ' can register again at any time.',
+    confirmText:
+      'The worker is online. Its jobs go to other workers when their leases end. It' +
+      ' can register again at any time.',
     keep: 'Keep worker',
     removeIt: 'Remove worker',
   },
@@ -864,11 +912,15 @@ export const texts = {
     clockChange: 'Clock change',
     catchup: 'Missed runs',
     catchups: {
-      one: 'run the last one', none: 'skip all', all: 'run all',
+      one: 'run the last one',
+      none: 'skip all',
+      all: 'run all',
     } as Record<string, string>,
     overlap: 'Overlap',
     overlaps: {
-      allow: 'allow', skip: 'skip the new run', queue: 'wait for the running task',
+      allow: 'allow',
+      skip: 'skip the new run',
+      queue: 'wait for the running task',
       cancel_running: 'cancel the running task',
     } as Record<string, string>,
     params: 'Params',
@@ -878,8 +930,8 @@ export const texts = {
     title: (name: string) => `Cluster ${name}`,
     server: (version: string, store: string) => `Troupe ${version} on ${store}`,
     unowned: (n: number) =>
-      `${counted(n, 'shard')} without an owner. Tasks of these shards wait until a member takes`
-      + ` over.`,
+      `${counted(n, 'shard')} without an owner. Tasks of these shards wait until a member takes` +
+      ` over.`,
     members: 'Members',
     member: 'Member',
     state: 'State',
@@ -891,8 +943,7 @@ export const texts = {
     resting: 'Idle tasks',
     answers: ' (this server)',
     map: (n: number) => `one square for each of ${counted(n, 'shard')}, colored by member`,
-    mapLabel: (n: number, unowned: number) =>
-      `${n} shards, ${digits(unowned)} without an owner`,
+    mapLabel: (n: number, unowned: number) => `${n} shards, ${digits(unowned)} without an owner`,
     shard: (shard: number, member: string | undefined, active: number, resting: number) =>
       `shard ${shard}: ${member ?? 'no owner'}, ${digits(active)} active, ${digits(resting)} idle`,
     moves: 'Moves',
@@ -908,8 +959,9 @@ export const texts = {
     keyboard: 'Keyboard',
     keyboardText: 'Press {?} on any page to show its shortcuts or to turn off single keys.',
     you: 'Your access',
-    open: 'Access is open to all clients that reach this server, because it was started without a'
-      + ' token.',
+    open:
+      'Access is open to all clients that reach this server, because it was started without a' +
+      ' token.',
     youAre: 'Signed in as {you}. Permissions: {role}.',
     flag: 'admin (token set at server start)',
     named: (name: string, role: string) => `${name} (${role})`,

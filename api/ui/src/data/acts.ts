@@ -5,7 +5,13 @@ import { call, Refused } from './call'
 import { texts } from '../texts'
 
 /** What an action came to: said at the foot of the page until it is put away. */
-export interface Note { id: number; text: string; bad?: boolean; request?: string; task?: string }
+export interface Note {
+  id: number
+  text: string
+  bad?: boolean
+  request?: string
+  task?: string
+}
 
 let notes: Note[] = []
 let last = 0
@@ -24,19 +30,29 @@ export function putAway(id: number) {
 }
 
 export function useNotes(): Note[] {
-  return useSyncExternalStore(tell => {
-    listeners.add(tell)
-    return () => listeners.delete(tell)
-  }, () => notes)
+  return useSyncExternalStore(
+    tell => {
+      listeners.add(tell)
+      return () => listeners.delete(tell)
+    },
+    () => notes,
+  )
 }
 
 /** A name for a request, by which sending it again has no second effect. Browsers make UUIDs on secure pages only. */
 export function requestID(): string {
-  return Array.from(crypto.getRandomValues(new Uint8Array(8)), b => b.toString(16).padStart(2, '0')).join('')
+  return Array.from(crypto.getRandomValues(new Uint8Array(8)), b =>
+    b.toString(16).padStart(2, '0'),
+  ).join('')
 }
 
-type Act = 'pause' | 'resume' | 'cancel' | 'retry' | 'signal' | 'complete' | 'append' | 'hold' | 'release'
-export interface Order { act: Act; did: string; body?: unknown }
+type Act =
+  'pause' | 'resume' | 'cancel' | 'retry' | 'signal' | 'complete' | 'append' | 'hold' | 'release'
+export interface Order {
+  act: Act
+  did: string
+  body?: unknown
+}
 
 /** Gives a task an order, and says what came of it. */
 export function useAct(task: string) {
@@ -45,11 +61,24 @@ export function useAct(task: string) {
     mutationFn: async (order: Order) => {
       const request = requestID()
       const input = { path: { task }, header: { 'Request-Id': request }, body: order.body } as never
-      const answer = (await call(`POST /v1/tasks/{task}/${order.act}` as keyof Routes, input)) as { warning?: string } | undefined
+      const answer = (await call(`POST /v1/tasks/{task}/${order.act}` as keyof Routes, input)) as
+        { warning?: string } | undefined
       return { request, warning: answer?.warning, did: order.did }
     },
-    onSuccess: done => note({ text: done.warning ? texts.notes.warned(done.did, done.warning) : done.did, bad: Boolean(done.warning), request: done.request, task }),
-    onError: problem => note({ text: problem.message, bad: true, request: problem instanceof Refused ? problem.problem.request : undefined, task }),
+    onSuccess: done =>
+      note({
+        text: done.warning ? texts.notes.warned(done.did, done.warning) : done.did,
+        bad: Boolean(done.warning),
+        request: done.request,
+        task,
+      }),
+    onError: problem =>
+      note({
+        text: problem.message,
+        bad: true,
+        request: problem instanceof Refused ? problem.problem.request : undefined,
+        task,
+      }),
     onSettled: () => {
       void queries.invalidateQueries({ queryKey: ['task', task] })
       void queries.invalidateQueries({ queryKey: ['tasks-head'] })

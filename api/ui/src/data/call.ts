@@ -26,23 +26,48 @@ export function whenBack(tell: () => void): () => void {
 }
 
 type Takes<R> = Omit<R, 'answer'>
-type Loose = { path?: Record<string, unknown>; query?: Record<string, unknown>; header?: Record<string, string>; body?: unknown }
+type Loose = {
+  path?: Record<string, unknown>
+  query?: Record<string, unknown>
+  header?: Record<string, string>
+  body?: unknown
+}
 
 /** Asks a route of the API. What it takes and answers is known by its name. */
-export async function call<K extends keyof Routes>(route: K, input: Takes<Routes[K]>, signal?: AbortSignal): Promise<Routes[K]['answer']> {
+export async function call<K extends keyof Routes>(
+  route: K,
+  input: Takes<Routes[K]>,
+  signal?: AbortSignal,
+): Promise<Routes[K]['answer']> {
   const response = await ask(route, input, signal)
-  return (response.status === 204 ? undefined : parse(await heard(response.text()))) as Routes[K]['answer']
+  return (
+    response.status === 204 ? undefined : parse(await heard(response.text()))
+  ) as Routes[K]['answer']
 }
 
 /** The same for who wants to read the answer himself, as it was sent. */
-export async function ask<K extends keyof Routes>(route: K, input: Takes<Routes[K]>, signal?: AbortSignal): Promise<Response> {
+export async function ask<K extends keyof Routes>(
+  route: K,
+  input: Takes<Routes[K]>,
+  signal?: AbortSignal,
+): Promise<Response> {
   const { path, query, header, body } = input as Loose
   const [method, pattern] = route.split(' ')
-  const address = pattern.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(path?.[name])))
-  const response = await heard(fetch(address + queryOf(query), {
-    method, signal, body: body === undefined ? undefined : stringify(body),
-    headers: { Accept: 'application/json', ...(body === undefined ? {} : { 'Content-Type': 'application/json' }), ...header },
-  }))
+  const address = pattern.replace(/\{(\w+)\}/g, (_, name: string) =>
+    encodeURIComponent(String(path?.[name])),
+  )
+  const response = await heard(
+    fetch(address + queryOf(query), {
+      method,
+      signal,
+      body: body === undefined ? undefined : stringify(body),
+      headers: {
+        Accept: 'application/json',
+        ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
+        ...header,
+      },
+    }),
+  )
   if (away) {
     away = false
     for (const tell of listeners) tell()
@@ -74,7 +99,12 @@ function queryOf(query: Record<string, unknown> = {}): string {
 }
 
 async function problemOf(response: Response): Promise<Problem> {
-  const otherwise = { title: response.statusText, status: response.status, kind: 'internal' as const, what: texts.trouble.status(response.status, response.statusText) }
+  const otherwise = {
+    title: response.statusText,
+    status: response.status,
+    kind: 'internal' as const,
+    what: texts.trouble.status(response.status, response.statusText),
+  }
   try {
     return { ...otherwise, ...(parse(await response.text()) as Problem) }
   } catch {

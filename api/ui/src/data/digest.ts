@@ -9,8 +9,13 @@ const always = ['state', 'visit', 'entered', 'ended'] as const
 const words = ['reason', 'error'] as const
 
 /** What the channel of a digest tells: the head whole, and the columns of the nodes that have changed. */
-export interface Changes extends Pick<Digest, 'seq' | 'state' | 'paused' | 'error' | 'updated_at' | 'ended_at' | 'waits'> {
-  scopes: ({ scope: string; at: number[] } & Partial<Omit<ScopeDigest, 'scope' | 'mode' | 'nodes'>>)[]
+export interface Changes extends Pick<
+  Digest,
+  'seq' | 'state' | 'paused' | 'error' | 'updated_at' | 'ended_at' | 'waits'
+> {
+  scopes: ({ scope: string; at: number[] } & Partial<
+    Omit<ScopeDigest, 'scope' | 'mode' | 'nodes'>
+  >)[]
 }
 
 /** What a digest is after some changes. Those of a scope that is not in it are passed over. */
@@ -24,7 +29,10 @@ export function changed(digest: Digest, changes: Changes): Digest {
 }
 
 function changedScope(scope: ScopeDigest, change: Changes['scopes'][number]): ScopeDigest {
-  const next: ScopeDigest = { ...scope, held: [...(scope.held ?? []).filter(i => !change.at.includes(i)), ...(change.held ?? [])] }
+  const next: ScopeDigest = {
+    ...scope,
+    held: [...(scope.held ?? []).filter(i => !change.at.includes(i)), ...(change.held ?? [])],
+  }
   for (const name of always) {
     const values = change[name]
     if (values) next[name] = put(scope[name], change.at, values)
@@ -51,8 +59,18 @@ function put(old: number[], at: number[], values?: number[]): number[] {
 /** A node of a task as it is drawn. */
 export interface NodeNow {
   state: 'created' | 'started' | 'completed' | 'failed' | 'skipped'
-  visit: number; total: number; done: number; failed: number; flying: number; retrying: number
-  entered?: number; ended?: number; reason?: string; error?: string; held: boolean; waits: boolean
+  visit: number
+  total: number
+  done: number
+  failed: number
+  flying: number
+  retrying: number
+  entered?: number
+  ended?: number
+  reason?: string
+  error?: string
+  held: boolean
+  waits: boolean
 }
 
 const states = ['created', 'started', 'completed', 'failed', 'skipped'] as const
@@ -60,11 +78,21 @@ const states = ['created', 'started', 'completed', 'failed', 'skipped'] as const
 export function nodeNow(digest: Digest, scope: ScopeDigest, i: number): NodeNow {
   const key = scope.nodes[i]
   return {
-    state: states[scope.state[i]] ?? 'created', visit: scope.visit[i], total: scope.total?.[i] ?? 0, done: scope.done?.[i] ?? 0,
-    failed: scope.failed?.[i] ?? 0, flying: scope.in_flight?.[i] ?? 0, retrying: scope.retrying?.[i] ?? 0,
-    entered: time(digest.base, scope.entered[i]), ended: time(digest.base, scope.ended[i]),
-    reason: scope.reason?.[i], error: scope.error?.[i], held: scope.held?.includes(i) ?? false,
-    waits: digest.waits?.some(w => w.node === key && (w.scope ?? '') === scope.scope && rests(w)) ?? false,
+    state: states[scope.state[i]] ?? 'created',
+    visit: scope.visit[i],
+    total: scope.total?.[i] ?? 0,
+    done: scope.done?.[i] ?? 0,
+    failed: scope.failed?.[i] ?? 0,
+    flying: scope.in_flight?.[i] ?? 0,
+    retrying: scope.retrying?.[i] ?? 0,
+    entered: time(digest.base, scope.entered[i]),
+    ended: time(digest.base, scope.ended[i]),
+    reason: scope.reason?.[i],
+    error: scope.error?.[i],
+    held: scope.held?.includes(i) ?? false,
+    waits:
+      digest.waits?.some(w => w.node === key && (w.scope ?? '') === scope.scope && rests(w)) ??
+      false,
   }
 }
 
@@ -84,7 +112,10 @@ function time(base: number, ms: number): number | undefined {
 
 /** The path of a scope without visits: where the plan has it. */
 export function planned(scope: string): string {
-  return scope.split('/').map(part => part.split('#')[0]).join('/')
+  return scope
+    .split('/')
+    .map(part => part.split('#')[0])
+    .join('/')
 }
 
 /** How a key is written in the path of a scope. */

@@ -1,6 +1,11 @@
 /** Where a task is shown elsewhere: a pattern with {trace_id} and {task} filled in; undefined when there is none, or it names what the task does not have. */
-export function elsewhere(pattern: string | undefined, of: { task: string; trace_id?: string }): string | undefined {
+export function elsewhere(
+  pattern: string | undefined,
+  of: { task: string; trace_id?: string },
+): string | undefined {
   if (!pattern || (pattern.includes('{trace_id}') && !of.trace_id)) return undefined
-  const url = pattern.replaceAll('{trace_id}', encodeURIComponent(of.trace_id ?? '')).replaceAll('{task}', encodeURIComponent(of.task))
+  const url = pattern
+    .replaceAll('{trace_id}', encodeURIComponent(of.trace_id ?? ''))
+    .replaceAll('{task}', encodeURIComponent(of.task))
   return /^https?:\/\//.test(url) ? url : undefined
 }

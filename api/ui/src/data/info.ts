@@ -5,7 +5,9 @@ import { learnSkew } from './time'
 /** What the server is, and what time it has. While it does not answer it is asked every three seconds. */
 export function useInfo(refetchInterval: number | false = false) {
   return useQuery({
-    queryKey: ['info'], refetchInterval: q => refetchInterval && (q.state.error instanceof Away ? 3000 : refetchInterval),
+    queryKey: ['info'],
+    refetchInterval: q =>
+      refetchInterval && (q.state.error instanceof Away ? 3000 : refetchInterval),
     queryFn: async ({ signal }) => {
       const asked = Date.now()
       const found = await call('GET /v1/info', {}, signal)

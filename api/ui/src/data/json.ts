@@ -22,9 +22,13 @@ export class Digits {
 export function parse(text: string): unknown {
   const value: unknown = JSON.parse(text)
   if (!/[\d.]{16}|\d[eE]/.test(text)) return value
-  const marked = text.replace(tokens, token => (token[0] === '"' || isExact(token) ? token : `"${mark}${token}"`))
+  const marked = text.replace(tokens, token =>
+    token[0] === '"' || isExact(token) ? token : `"${mark}${token}"`,
+  )
   if (marked === text) return value
-  return JSON.parse(marked, (_, v: unknown) => (typeof v === 'string' && v.startsWith(mark) ? new Digits(v.slice(mark.length)) : v))
+  return JSON.parse(marked, (_, v: unknown) =>
+    typeof v === 'string' && v.startsWith(mark) ? new Digits(v.slice(mark.length)) : v,
+  )
 }
 
 /** Writes JSON, Digits as the numbers they were. */
@@ -39,7 +43,11 @@ function isExact(number: string): boolean {
 
 /** A number as its digits without zeros around them, and a power of ten. */
 function normal(number: string): string {
-  const [, sign, whole, fraction = '', power = '0'] = /^(-?)(\d+|Infinity)(?:\.(\d*))?(?:[eE](.*))?$/.exec(number) ?? ['', '', number]
-  const all = (whole + fraction).replace(/^0+/, ''), digits = all.replace(/0+$/, '')
-  return digits === '' ? '0' : `${sign}${digits}e${BigInt(power) + BigInt(all.length - digits.length - fraction.length)}`
+  const [, sign, whole, fraction = '', power = '0'] =
+    /^(-?)(\d+|Infinity)(?:\.(\d*))?(?:[eE](.*))?$/.exec(number) ?? ['', '', number]
+  const all = (whole + fraction).replace(/^0+/, ''),
+    digits = all.replace(/0+$/, '')
+  return digits === ''
+    ? '0'
+    : `${sign}${digits}e${BigInt(power) + BigInt(all.length - digits.length - fraction.length)}`
 }

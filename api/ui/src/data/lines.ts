@@ -1,17 +1,30 @@
 // How two texts differ, line by line.
 
-export interface Line { how: 'same' | 'removed' | 'added'; text: string }
+export interface Line {
+  how: 'same' | 'removed' | 'added'
+  text: string
+}
 export type Block = { same: number } | Line
 
 const farthest = 1000 // changed lines that are looked for; beyond that all of what differs is told as replaced
 
 /** The shortest way from one text to the other (Myers), between what both begin and end with. */
 export function differ(old: string[], now: string[]): Line[] {
-  let head = 0, tail = 0
+  let head = 0,
+    tail = 0
   while (head < old.length && head < now.length && old[head] === now[head]) head++
-  while (tail < old.length - head && tail < now.length - head && old[old.length - 1 - tail] === now[now.length - 1 - tail]) tail++
+  while (
+    tail < old.length - head &&
+    tail < now.length - head &&
+    old[old.length - 1 - tail] === now[now.length - 1 - tail]
+  )
+    tail++
   const same = (list: string[]): Line[] => list.map(text => ({ how: 'same', text }))
-  return [...same(old.slice(0, head)), ...between(old.slice(head, old.length - tail), now.slice(head, now.length - tail)), ...same(old.slice(old.length - tail))]
+  return [
+    ...same(old.slice(0, head)),
+    ...between(old.slice(head, old.length - tail), now.slice(head, now.length - tail)),
+    ...same(old.slice(old.length - tail)),
+  ]
 }
 
 function between(a: string[], b: string[]): Line[] {
@@ -26,7 +39,10 @@ function between(a: string[], b: string[]): Line[] {
       if (x >= a.length && x - k >= b.length) return back(a, b, trace)
     }
   }
-  return [...a.map((text): Line => ({ how: 'removed', text })), ...b.map((text): Line => ({ how: 'added', text }))]
+  return [
+    ...a.map((text): Line => ({ how: 'removed', text })),
+    ...b.map((text): Line => ({ how: 'added', text })),
+  ]
 }
 
 function down(v: Map<number, number>, k: number, d: number): boolean {
@@ -35,13 +51,17 @@ function down(v: Map<number, number>, k: number, d: number): boolean {
 
 function back(a: string[], b: string[], trace: Map<number, number>[]): Line[] {
   const lines: Line[] = []
-  let x = a.length, y = b.length
+  let x = a.length,
+    y = b.length
   for (let d = trace.length - 1; d >= 0; d--) {
-    const v = trace[d], k = x - y
+    const v = trace[d],
+      k = x - y
     const before = down(v, k, d) ? k + 1 : k - 1
-    const fromX = d === 0 ? 0 : v.get(before)!, fromY = d === 0 ? 0 : fromX - before
-    while (x > fromX && y > fromY) lines.push({ how: 'same', text: a[--x] }), y--
-    if (d > 0) lines.push(x === fromX ? { how: 'added', text: b[--y] } : { how: 'removed', text: a[--x] })
+    const fromX = d === 0 ? 0 : v.get(before)!,
+      fromY = d === 0 ? 0 : fromX - before
+    while (x > fromX && y > fromY) (lines.push({ how: 'same', text: a[--x] }), y--)
+    if (d > 0)
+      lines.push(x === fromX ? { how: 'added', text: b[--y] } : { how: 'removed', text: a[--x] })
   }
   return lines.reverse()
 }

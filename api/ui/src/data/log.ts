@@ -7,18 +7,23 @@ import { parse } from './json'
 
 export const most = 25_000 // lines that are kept
 
-export interface Log { lines: LogEntry[]; dropped: number }
+export interface Log {
+  lines: LogEntry[]
+  dropped: number
+}
 
 /** A log with more lines behind it; of too many the oldest are dropped. One that is there already comes again where a connection was replaced. */
 export function appended(log: Log, more: LogEntry[]): Log {
   const last = log.lines.at(-1)
   const fresh = last ? more.filter(l => later(l.id, last.id)) : more
-  const lines = [...log.lines, ...fresh], over = Math.max(0, lines.length - most)
+  const lines = [...log.lines, ...fresh],
+    over = Math.max(0, lines.length - most)
   return { lines: over ? lines.slice(over) : lines, dropped: log.dropped + over }
 }
 
 function later(a: string, b: string): boolean {
-  const [as, ai] = a.split('.').map(Number), [bs, bi] = b.split('.').map(Number)
+  const [as, ai] = a.split('.').map(Number),
+    [bs, bi] = b.split('.').map(Number)
   return as > bs || (as === bs && (ai ?? 0) > (bi ?? 0))
 }
 
@@ -31,7 +36,9 @@ export function withText(lines: LogEntry[], text: string): LogEntry[] {
 /** A text in the parts that a search finds and those that it does not. */
 export function marked(text: string, word: string): { text: string; hit: boolean }[] {
   if (!word) return [{ text, hit: false }]
-  const parts: { text: string; hit: boolean }[] = [], low = text.toLowerCase(), w = word.toLowerCase()
+  const parts: { text: string; hit: boolean }[] = [],
+    low = text.toLowerCase(),
+    w = word.toLowerCase()
   let at = 0
   for (let i = low.indexOf(w); i >= 0; i = low.indexOf(w, at)) {
     if (i > at) parts.push({ text: text.slice(at, i), hit: false })
@@ -46,7 +53,10 @@ export function marked(text: string, word: string): { text: string; hit: boolean
  * Follows a log: all that was printed, and then what is, as long as somebody can see it: a browser has six connections for all its tabs. Lines that come
  * together are shown together.
  */
-export function useLog(task: string, pick: { node?: string; unit?: number; stream?: string }): Log & { state: 'following' | 'over' | 'broken' } {
+export function useLog(
+  task: string,
+  pick: { node?: string; unit?: number; stream?: string },
+): Log & { state: 'following' | 'over' | 'broken' } {
   const [log, setLog] = useState<Log>({ lines: [], dropped: 0 })
   const [state, setState] = useState<'following' | 'over' | 'broken'>('following')
   const waiting = useRef<LogEntry[]>([])
@@ -56,9 +66,15 @@ export function useLog(task: string, pick: { node?: string; unit?: number; strea
     setState('following')
     waiting.current = []
     const sent = Object.entries(pick).filter(([, v]) => v !== undefined && v !== '')
-    let source: EventSource | undefined, last: string | undefined, ended = false, pause = 3000, timer: ReturnType<typeof setTimeout> | undefined
+    let source: EventSource | undefined,
+      last: string | undefined,
+      ended = false,
+      pause = 3000,
+      timer: ReturnType<typeof setTimeout> | undefined
     const open = () => {
-      source = new EventSource(`/v1/tasks/${encodeURIComponent(task)}/logs/stream?${new URLSearchParams([...sent, ...(last ? [['after', last]] : [])].map(([k, v]) => [k, String(v)]))}`)
+      source = new EventSource(
+        `/v1/tasks/${encodeURIComponent(task)}/logs/stream?${new URLSearchParams([...sent, ...(last ? [['after', last]] : [])].map(([k, v]) => [k, String(v)]))}`,
+      )
       source.onopen = () => {
         pause = 3000
         setState('following')
@@ -67,7 +83,8 @@ export function useLog(task: string, pick: { node?: string; unit?: number; strea
         last = e.lastEventId
         waiting.current.push(parse(e.data as string) as LogEntry)
       }
-      source.onerror = () => { // the browser tries again, behind the last line, unless it was refused
+      source.onerror = () => {
+        // the browser tries again, behind the last line, unless it was refused
         setState('broken')
         if (source?.readyState !== EventSource.CLOSED) return
         timer = setTimeout(open, pause)

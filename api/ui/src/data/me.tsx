@@ -5,7 +5,11 @@ import { call } from './call'
 
 /** Who looks at the pages. */
 export function useMe() {
-  return useQuery({ queryKey: ['me'], staleTime: 60_000, queryFn: ({ signal }) => call('GET /v1/me', {}, signal) })
+  return useQuery({
+    queryKey: ['me'],
+    staleTime: 60_000,
+    queryFn: ({ signal }) => call('GET /v1/me', {}, signal),
+  })
 }
 
 /** Whether a role may call a route, by the table that the server decides by. */

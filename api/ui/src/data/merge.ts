@@ -4,11 +4,16 @@ import type { Graph, GraphEdge } from './plan'
 /** How two tasks went at a node of the top of their flows. */
 export type Met = 'same' | 'differs' | 'only a' | 'only b' | 'neither'
 
-export interface Merged { graph: Graph; met: Met[]; first?: number }
+export interface Merged {
+  graph: Graph
+  met: Met[]
+  first?: number
+}
 
 /** The nodes at the top of two plans in one, and at which of them the tasks differ, the first one above all. What is inside of a node counts for it. */
 export function merge(a: Graph, b: Graph, pairs: VisitPair[]): Merged {
-  const nodes = [...tops(a)], place = new Map(nodes.map((n, i) => [n.key, i]))
+  const nodes = [...tops(a)],
+    place = new Map(nodes.map((n, i) => [n.key, i]))
   for (const n of tops(b)) {
     if (place.has(n.key)) continue
     place.set(n.key, nodes.length)
@@ -17,8 +22,15 @@ export function merge(a: Graph, b: Graph, pairs: VisitPair[]): Merged {
   const edges = new Map<string, GraphEdge>()
   for (const of of [a, b]) {
     for (const e of of.edges) {
-      const from = place.get(of.nodes[e.from].key), to = e.to < 0 ? -1 : place.get(of.nodes[e.to].key)
-      if (!top(of, e.from) || (e.to >= 0 && !top(of, e.to)) || from === undefined || to === undefined) continue
+      const from = place.get(of.nodes[e.from].key),
+        to = e.to < 0 ? -1 : place.get(of.nodes[e.to].key)
+      if (
+        !top(of, e.from) ||
+        (e.to >= 0 && !top(of, e.to)) ||
+        from === undefined ||
+        to === undefined
+      )
+        continue
       edges.set(`${from} ${to} ${e.action ?? ''} ${e.kind ?? ''}`, { ...e, from, to })
     }
   }
@@ -40,10 +52,16 @@ function top(g: Graph, i: number): boolean {
   return root !== undefined && i >= root.first && i < root.first + root.nodes
 }
 
-const tops = (g: Graph) => g.nodes.filter((_, i) => top(g, i)).map(n => ({ ...n, inside: undefined }))
+const tops = (g: Graph) =>
+  g.nodes.filter((_, i) => top(g, i)).map(n => ({ ...n, inside: undefined }))
 
 /** The node at the top that a visit is of, or inside of. */
 function topOf(p: VisitPair): string {
   if (!p.scope) return p.node
-  return p.scope.split('/')[0].replace(/#\d+$/, '').replaceAll('%2F', '/').replaceAll('%23', '#').replaceAll('%25', '%')
+  return p.scope
+    .split('/')[0]
+    .replace(/#\d+$/, '')
+    .replaceAll('%2F', '/')
+    .replaceAll('%23', '#')
+    .replaceAll('%25', '%')
 }

@@ -3,11 +3,22 @@
 import type { PageTaskSummary, TaskSummary } from '../api.gen'
 
 /** What the channel tasks tells. */
-export interface News { changed: TaskSummary[]; new: number; left?: string[]; head?: boolean }
+export interface News {
+  changed: TaskSummary[]
+  new: number
+  left?: string[]
+  head?: boolean
+}
 
 /** gap: there may be others between what is new and what is known. */
-export interface Heard { now: ReadonlyMap<string, TaskSummary>; left: ReadonlySet<string>; gap?: boolean }
-export interface Row extends TaskSummary { left?: boolean }
+export interface Heard {
+  now: ReadonlyMap<string, TaskSummary>
+  left: ReadonlySet<string>
+  gap?: boolean
+}
+export interface Row extends TaskSummary {
+  left?: boolean
+}
 
 export const silence: Heard = { now: new Map(), left: new Set() }
 
@@ -15,7 +26,8 @@ export const most = 2000 // tasks that are remembered beside those of the list, 
 
 /** What is known after some news. An older row does not replace a newer one: what was read may be told late. Nothing is forgotten of rows that are listed. */
 export function heard(before: Heard, news: News, listed: ReadonlySet<string> = new Set()): Heard {
-  const now = new Map(before.now), left = new Set(before.left)
+  const now = new Map(before.now),
+    left = new Set(before.left)
   for (const t of news.changed) {
     const old = now.get(t.id)
     if (old && old.updated_at > t.updated_at) continue
@@ -32,15 +44,27 @@ export function heard(before: Heard, news: News, listed: ReadonlySet<string> = n
     }
   }
   const oldest = news.changed.at(-1) // newer ones may have been told since the break
-  return { now, left, gap: before.gap || (news.head && oldest !== undefined && !listed.has(oldest.id) && !before.now.has(oldest.id)) }
+  return {
+    now,
+    left,
+    gap:
+      before.gap ||
+      (news.head && oldest !== undefined && !listed.has(oldest.id) && !before.now.has(oldest.id)),
+  }
 }
 
 /** The beginning of a list, read again, as news of the rows that are known: what it lacks although it reaches that far is not found any longer. */
 export function newsOf(known: TaskSummary[], head: PageTaskSummary): News {
   const ids = new Set(head.items.map(t => t.id))
   const oldest = head.items.at(-1)
-  const reached = (t: TaskSummary) => !head.next || (oldest !== undefined && t.created_at > oldest.created_at)
-  return { changed: head.items, new: 0, head: Boolean(head.next), left: known.filter(t => !ids.has(t.id) && reached(t)).map(t => t.id) }
+  const reached = (t: TaskSummary) =>
+    !head.next || (oldest !== undefined && t.created_at > oldest.created_at)
+  return {
+    changed: head.items,
+    new: 0,
+    head: Boolean(head.next),
+    left: known.filter(t => !ids.has(t.id) && reached(t)).map(t => t.id),
+  }
 }
 
 /** Rows as they are now, in their places, and apart from them the tasks that are new. */
@@ -50,7 +74,15 @@ export function merged(known: TaskSummary[], of: Heard): { rows: Row[]; fresh: T
     const row = now && now.updated_at >= t.updated_at ? now : t
     return of.left.has(t.id) ? { ...row, left: true } : row
   })
-  const ids = new Set(known.map(t => t.id)), first = known[0]
-  const fresh = [...of.now.values()].filter(t => !ids.has(t.id) && !of.left.has(t.id) && (!first || t.created_at >= first.created_at))
-  return { rows, fresh: fresh.sort((a, b) => (a.created_at === b.created_at ? (a.id < b.id ? 1 : -1) : a.created_at < b.created_at ? 1 : -1)) }
+  const ids = new Set(known.map(t => t.id)),
+    first = known[0]
+  const fresh = [...of.now.values()].filter(
+    t => !ids.has(t.id) && !of.left.has(t.id) && (!first || t.created_at >= first.created_at),
+  )
+  return {
+    rows,
+    fresh: fresh.sort((a, b) =>
+      a.created_at === b.created_at ? (a.id < b.id ? 1 : -1) : a.created_at < b.created_at ? 1 : -1,
+    ),
+  }
 }

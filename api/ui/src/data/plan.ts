@@ -7,8 +7,11 @@ export function kindOf(n: GraphNode): { word: string; icon: string } {
   if (n.kind === 'approval') return { word: texts.kinds.approval, icon: 'approval' }
   if (n.kind === 'timer' || n.kind === 'delay') return { word: texts.kinds.timer, icon: 'clock' }
   if (n.kind === 'wait_event') return { word: texts.kinds.signal, icon: 'signal' }
-  if (n.kind === 'choice' || n.kind === 'gate' || n.kind === 'condition') return { word: n.kind, icon: 'choice' }
-  if (n.kind === 'subflow' || n.kind === 'branch' || n.kind === 'branches') return { word: n.kind, icon: 'subflow' }
-  if (n.each || ['foreach', 'fanout', 'parallel'].includes(n.kind)) return { word: n.kind, icon: 'fanout' }
+  if (n.kind === 'choice' || n.kind === 'gate' || n.kind === 'condition')
+    return { word: n.kind, icon: 'choice' }
+  if (n.kind === 'subflow' || n.kind === 'branch' || n.kind === 'branches')
+    return { word: n.kind, icon: 'subflow' }
+  if (n.each || ['foreach', 'fanout', 'parallel'].includes(n.kind))
+    return { word: n.kind, icon: 'fanout' }
   return { word: n.handler ?? n.kind, icon: 'work' }
 }

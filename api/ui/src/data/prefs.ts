@@ -1,7 +1,13 @@
 import { useSyncExternalStore } from 'react'
 
 /** What one person likes; it stays in the browser. Whatever others must see is in the address instead. */
-export interface Prefs { theme: 'system' | 'light' | 'dark'; zone: string; live: boolean; keys: boolean; folded: boolean }
+export interface Prefs {
+  theme: 'system' | 'light' | 'dark'
+  zone: string
+  live: boolean
+  keys: boolean
+  folded: boolean
+}
 
 const name = 'troupe.prefs'
 const usual: Prefs = { theme: 'system', zone: 'local', live: true, keys: true, folded: false }

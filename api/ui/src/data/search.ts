@@ -38,11 +38,37 @@ export function number(v: unknown): number | undefined {
   return text(v) === undefined || Number.isNaN(n) ? undefined : n
 }
 
-export interface TaskFilter { state?: string[]; waits?: string[]; queued?: string; flow?: string; version?: number; label?: string[]; since?: string; q?: string; error?: string; created_from?: string; ended_from?: string; sort?: Sort }
+export interface TaskFilter {
+  state?: string[]
+  waits?: string[]
+  queued?: string
+  flow?: string
+  version?: number
+  label?: string[]
+  since?: string
+  q?: string
+  error?: string
+  created_from?: string
+  ended_from?: string
+  sort?: Sort
+}
 export type Sort = 'created' | 'ended' | '-ended'
 
 export function taskFilter(s: Sent): TaskFilter {
-  return { state: list(s.state), waits: list(s.waits), queued: text(s.queued), flow: text(s.flow), version: number(s.version), label: list(s.label), since: text(s.since), q: text(s.q), error: text(s.error), created_from: text(s.created_from), ended_from: text(s.ended_from), sort: (['created', 'ended', '-ended'] as const).find(one => one === s.sort) }
+  return {
+    state: list(s.state),
+    waits: list(s.waits),
+    queued: text(s.queued),
+    flow: text(s.flow),
+    version: number(s.version),
+    label: list(s.label),
+    since: text(s.since),
+    q: text(s.q),
+    error: text(s.error),
+    created_from: text(s.created_from),
+    ended_from: text(s.ended_from),
+    sort: (['created', 'ended', '-ended'] as const).find(one => one === s.sort),
+  }
 }
 
 /** The filter of the list that a number of the API leads to. */
@@ -53,27 +79,82 @@ export function filterOf(query: string): TaskFilter {
 export type Heat = 'failures' | 'retries' | 'p95' | 'wait'
 export type Window = '1h' | '24h' | '7d'
 
-export interface FlowView { tab?: string; v?: number; heat?: Heat; window?: Window; scope?: string; node?: string; open?: string[]; from?: number; to?: number; of?: number }
-
-export function flowView(s: Sent): FlowView {
-  const heat = (['failures', 'retries', 'p95', 'wait'] as const).find(one => one === s.heat), window = (['1h', '24h', '7d'] as const).find(one => one === s.window)
-  return { tab: text(s.tab), v: number(s.v), heat, window, scope: text(s.scope), node: text(s.node), open: list(s.open), from: number(s.from), to: number(s.to), of: number(s.of) }
+export interface FlowView {
+  tab?: string
+  v?: number
+  heat?: Heat
+  window?: Window
+  scope?: string
+  node?: string
+  open?: string[]
+  from?: number
+  to?: number
+  of?: number
 }
 
-export interface WorkersView { queue?: string }
+export function flowView(s: Sent): FlowView {
+  const heat = (['failures', 'retries', 'p95', 'wait'] as const).find(one => one === s.heat),
+    window = (['1h', '24h', '7d'] as const).find(one => one === s.window)
+  return {
+    tab: text(s.tab),
+    v: number(s.v),
+    heat,
+    window,
+    scope: text(s.scope),
+    node: text(s.node),
+    open: list(s.open),
+    from: number(s.from),
+    to: number(s.to),
+    of: number(s.of),
+  }
+}
+
+export interface WorkersView {
+  queue?: string
+}
 
 export function workersView(s: Sent): WorkersView {
   return { queue: text(s.queue) }
 }
 
-export interface CompareView { a?: string; b?: string; different?: boolean }
+export interface CompareView {
+  a?: string
+  b?: string
+  different?: boolean
+}
 
 export function compareView(s: Sent): CompareView {
   return { a: text(s.a), b: text(s.b), different: text(s.different) === 'true' || undefined }
 }
 
-export interface TaskView { tab?: string; scope?: string; node?: string; visit?: number; unit?: number; open?: string[]; made?: string; zoom?: string; at?: number; type?: string; word?: string; of?: string }
+export interface TaskView {
+  tab?: string
+  scope?: string
+  node?: string
+  visit?: number
+  unit?: number
+  open?: string[]
+  made?: string
+  zoom?: string
+  at?: number
+  type?: string
+  word?: string
+  of?: string
+}
 
 export function taskView(s: Sent): TaskView {
-  return { tab: text(s.tab), scope: text(s.scope), node: text(s.node), visit: number(s.visit), unit: number(s.unit), open: list(s.open), made: text(s.made), zoom: text(s.zoom), at: number(s.at), type: text(s.type), word: text(s.word), of: text(s.of) }
+  return {
+    tab: text(s.tab),
+    scope: text(s.scope),
+    node: text(s.node),
+    visit: number(s.visit),
+    unit: number(s.unit),
+    open: list(s.open),
+    made: text(s.made),
+    zoom: text(s.zoom),
+    at: number(s.at),
+    type: text(s.type),
+    word: text(s.word),
+    of: text(s.of),
+  }
 }

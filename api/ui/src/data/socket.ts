@@ -4,9 +4,18 @@ import { getPrefs } from './prefs'
 import { parse } from './json'
 
 /** What the server says on a channel. */
-export interface Message { channel?: string; event: string; id?: string; data?: unknown }
+export interface Message {
+  channel?: string
+  event: string
+  id?: string
+  data?: unknown
+}
 
-interface Subscription { after?: string; more?: object; hear: (m: Message) => void }
+interface Subscription {
+  after?: string
+  more?: object
+  hear: (m: Message) => void
+}
 
 /** live: what happens is heard; connecting: it is about to be; off: it is asked for from time to time. */
 export type Live = { state: 'live' | 'connecting' | 'off' | 'idle'; until?: number }
@@ -23,7 +32,8 @@ const broken = new Set<() => void>()
 
 // The server pings every 15 s, of which browsers tell pages nothing. So a connection that is silent is asked for a word: by a request that has no
 // effect, and is refused. The server lets a client take ten seconds for a message, and has as long.
-const silence = 10_000, patience = 10_000
+const silence = 10_000,
+  patience = 10_000
 const word = JSON.stringify({ unsubscribe: { channel: '' } })
 
 /** Tells whenever a connection turns out to be dead: others of the page may be as well. */
@@ -33,7 +43,12 @@ export function whenBroken(tell: () => void): () => void {
 }
 
 /** Hears a channel until the function that it returns is called. Where it breaks off it goes on behind the last id. */
-export function subscribe(channel: string, after: string | undefined, hear: (m: Message) => void, more?: object): () => void {
+export function subscribe(
+  channel: string,
+  after: string | undefined,
+  hear: (m: Message) => void,
+  more?: object,
+): () => void {
   const sub: Subscription = { after, hear, more }
   subscriptions.set(channel, sub)
   if (socket?.readyState === WebSocket.OPEN) ask(channel, sub)
@@ -41,7 +56,8 @@ export function subscribe(channel: string, after: string | undefined, hear: (m: 
   return () => {
     if (subscriptions.get(channel) !== sub) return
     subscriptions.delete(channel)
-    if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify({ unsubscribe: { channel } }))
+    if (socket?.readyState === WebSocket.OPEN)
+      socket.send(JSON.stringify({ unsubscribe: { channel } }))
     if (subscriptions.size === 0) leave()
   }
 }
@@ -85,7 +101,8 @@ function heard(m: Message) {
   const sub = m.channel === undefined ? undefined : subscriptions.get(m.channel)
   if (!sub) return
   if (m.id) sub.after = m.id
-  if (m.event === 'closed' && (m.data as { reason?: string })?.reason === 'interrupted') ask(m.channel!, sub)
+  if (m.event === 'closed' && (m.data as { reason?: string })?.reason === 'interrupted')
+    ask(m.channel!, sub)
   else sub.hear(m)
 }
 
@@ -157,8 +174,11 @@ function become(next: Live) {
 }
 
 export function useLive(): Live {
-  return useSyncExternalStore(tell => {
-    listeners.add(tell)
-    return () => listeners.delete(tell)
-  }, () => live)
+  return useSyncExternalStore(
+    tell => {
+      listeners.add(tell)
+      return () => listeners.delete(tell)
+    },
+    () => live,
+  )
 }

@@ -20,8 +20,11 @@ export function useDigest(id: string, open: string[]) {
   const names = open.join('\n')
   const key = ['task', id, 'digest', names]
   const query = useQuery<Digest>({
-    queryKey: key, staleTime: Infinity, placeholderData: old => (old?.task === id ? old : undefined),
-    refetchInterval: q => (prefs.live && live.state !== 'live' && !isOver(q.state.data?.state) ? 3000 : false),
+    queryKey: key,
+    staleTime: Infinity,
+    placeholderData: old => (old?.task === id ? old : undefined),
+    refetchInterval: q =>
+      prefs.live && live.state !== 'live' && !isOver(q.state.data?.state) ? 3000 : false,
     queryFn: ({ signal }) => readDigest(id, open, signal),
   })
   const seq = useRef<string>(undefined)
@@ -30,23 +33,36 @@ export function useDigest(id: string, open: string[]) {
   const ready = query.isSuccess && !query.isPlaceholderData
   useEffect(() => {
     if (!ready || ended || !prefs.live) return
-    let timer: ReturnType<typeof setTimeout> | undefined, more = false
-    const details = () => { // what is shown beside it, at most once a second, and each answer is waited for
+    let timer: ReturnType<typeof setTimeout> | undefined,
+      more = false
+    const details = () => {
+      // what is shown beside it, at most once a second, and each answer is waited for
       more = true
       timer ??= setTimeout(async () => {
         more = false
-        await queries.invalidateQueries({ queryKey: ['task', id], predicate: q => q.queryKey[2] !== 'digest', refetchType: document.hidden ? 'none' : 'active' })
+        await queries.invalidateQueries({
+          queryKey: ['task', id],
+          predicate: q => q.queryKey[2] !== 'digest',
+          refetchType: document.hidden ? 'none' : 'active',
+        })
         timer = undefined
         if (more) details()
       }, 1000)
     }
     const hear = (m: Message) => {
       if (m.event === 'digest') queries.setQueryData<Digest>(key, m.data as Digest)
-      else if (m.event === 'changes') queries.setQueryData<Digest>(key, old => old && changed(old, m.data as Changes))
-      else if (m.event === 'end') void queries.invalidateQueries({ queryKey: ['task', id, 'digest'] })
+      else if (m.event === 'changes')
+        queries.setQueryData<Digest>(key, old => old && changed(old, m.data as Changes))
+      else if (m.event === 'end')
+        void queries.invalidateQueries({ queryKey: ['task', id, 'digest'] })
       details()
     }
-    const leave = subscribe(`digest:${id}`, seq.current, hear, open.length > 0 ? { scopes: ['/', '~', ...open] } : undefined)
+    const leave = subscribe(
+      `digest:${id}`,
+      seq.current,
+      hear,
+      open.length > 0 ? { scopes: ['/', '~', ...open] } : undefined,
+    )
     return () => {
       leave()
       clearTimeout(timer)
@@ -59,34 +75,57 @@ export function useDigest(id: string, open: string[]) {
 /** A task as it was when a row of its journal had been written. */
 export function useDigestAt(id: string, open: string[], at: number | undefined) {
   return useQuery<Digest>({
-    queryKey: ['task', id, 'digest', open.join('\n'), at], enabled: at !== undefined, staleTime: Infinity, placeholderData: old => (old?.task === id ? old : undefined),
+    queryKey: ['task', id, 'digest', open.join('\n'), at],
+    enabled: at !== undefined,
+    staleTime: Infinity,
+    placeholderData: old => (old?.task === id ? old : undefined),
     queryFn: ({ signal }) => readDigest(id, open, signal, at),
   })
 }
 
 /** The root, where the task undoes and cleans up as soon as it does, and the scopes that are open. One that has not begun is left out. */
-async function readDigest(id: string, open: string[], signal: AbortSignal, at?: number): Promise<Digest> {
+async function readDigest(
+  id: string,
+  open: string[],
+  signal: AbortSignal,
+  at?: number,
+): Promise<Digest> {
   const path = { task: id }
   const [outer, ...inner] = await Promise.all([
     call('GET /v1/tasks/{task}/digest', { path, query: { at } }, signal),
-    ...open.map(scope => call('GET /v1/tasks/{task}/digest', { path, query: { scope: [scope], at } }, signal).catch((problem: unknown) => {
-      if (problem instanceof Refused && problem.problem.status === 404) return undefined
-      throw problem
-    })),
+    ...open.map(scope =>
+      call('GET /v1/tasks/{task}/digest', { path, query: { scope: [scope], at } }, signal).catch(
+        (problem: unknown) => {
+          if (problem instanceof Refused && problem.problem.status === 404) return undefined
+          throw problem
+        },
+      ),
+    ),
   ])
   return { ...outer, scopes: [...outer.scopes, ...inner.flatMap(d => d?.scopes ?? [])] }
 }
 
 export function useGraph(flow: string | undefined, version: number | undefined) {
   return useQuery({
-    queryKey: ['graph', flow, version], enabled: flow !== undefined, staleTime: Infinity,
-    queryFn: ({ signal }) => call('GET /v1/flows/{flow}/versions/{version}/graph', { path: { flow: flow!, version: String(version) } }, signal),
+    queryKey: ['graph', flow, version],
+    enabled: flow !== undefined,
+    staleTime: Infinity,
+    queryFn: ({ signal }) =>
+      call(
+        'GET /v1/flows/{flow}/versions/{version}/graph',
+        { path: { flow: flow!, version: String(version) } },
+        signal,
+      ),
   })
 }
 
 /** A task without its values, or with the beginning of each. */
 export function useTask(id: string, values: 'none' | 'preview') {
-  return useQuery({ queryKey: ['task', id, 'whole', values], queryFn: ({ signal }) => call('GET /v1/tasks/{task}', { path: { task: id }, query: { values } }, signal) })
+  return useQuery({
+    queryKey: ['task', id, 'whole', values],
+    queryFn: ({ signal }) =>
+      call('GET /v1/tasks/{task}', { path: { task: id }, query: { values } }, signal),
+  })
 }
 
 /** Where all of a value is. */
@@ -97,28 +136,83 @@ export function valueAt(task: string, query: Record<string, string | number | un
 
 /** The states of all units of a step, in runs. */
 export function useUnitStates(id: string, scope: string, step: string, wanted: boolean) {
-  return useQuery({ queryKey: ['task', id, 'unit-states', scope, step], enabled: wanted, queryFn: ({ signal }) => call('GET /v1/tasks/{task}/units/states', { path: { task: id }, query: { scope: scope || undefined, step } }, signal) })
+  return useQuery({
+    queryKey: ['task', id, 'unit-states', scope, step],
+    enabled: wanted,
+    queryFn: ({ signal }) =>
+      call(
+        'GET /v1/tasks/{task}/units/states',
+        { path: { task: id }, query: { scope: scope || undefined, step } },
+        signal,
+      ),
+  })
 }
 
 export function useWaiting(id: string, wanted: boolean) {
-  return useQuery({ queryKey: ['task', id, 'waiting'], enabled: wanted, queryFn: ({ signal }) => call('GET /v1/tasks/{task}/waiting', { path: { task: id } }, signal) })
+  return useQuery({
+    queryKey: ['task', id, 'waiting'],
+    enabled: wanted,
+    queryFn: ({ signal }) => call('GET /v1/tasks/{task}/waiting', { path: { task: id } }, signal),
+  })
 }
 
 export function useStep(id: string, scope: string, step: string, wanted: boolean) {
   return useQuery({
-    queryKey: ['task', id, 'step', scope, step], enabled: wanted,
-    queryFn: async ({ signal }) => (await call('GET /v1/tasks/{task}/steps', { path: { task: id }, query: { scope: scope || undefined, step, limit: 1, values: 'preview' } }, signal)).items[0] ?? null,
+    queryKey: ['task', id, 'step', scope, step],
+    enabled: wanted,
+    queryFn: async ({ signal }) =>
+      (
+        await call(
+          'GET /v1/tasks/{task}/steps',
+          {
+            path: { task: id },
+            query: { scope: scope || undefined, step, limit: 1, values: 'preview' },
+          },
+          signal,
+        )
+      ).items[0] ?? null,
   })
 }
 
-export function useUnits(id: string, scope: string, step: string, state: Unit['state'] | undefined, from: number | undefined) {
+export function useUnits(
+  id: string,
+  scope: string,
+  step: string,
+  state: Unit['state'] | undefined,
+  from: number | undefined,
+) {
   return useQuery({
-    queryKey: ['task', id, 'units', scope, step, state, from], placeholderData: keepPreviousData,
-    queryFn: ({ signal }) => call('GET /v1/tasks/{task}/units', { path: { task: id }, query: { scope: scope || undefined, step, state: state && [state], from, limit: 50, values: 'preview' } }, signal),
+    queryKey: ['task', id, 'units', scope, step, state, from],
+    placeholderData: keepPreviousData,
+    queryFn: ({ signal }) =>
+      call(
+        'GET /v1/tasks/{task}/units',
+        {
+          path: { task: id },
+          query: {
+            scope: scope || undefined,
+            step,
+            state: state && [state],
+            from,
+            limit: 50,
+            values: 'preview',
+          },
+        },
+        signal,
+      ),
   })
 }
 
 /** A version with its definition, and with what its tasks are started with. */
 export function useVersion(flow: string, version: number) {
-  return useQuery({ queryKey: ['version', flow, version], staleTime: Infinity, queryFn: ({ signal }) => call('GET /v1/flows/{flow}/versions/{version}', { path: { flow, version: String(version) } }, signal) })
+  return useQuery({
+    queryKey: ['version', flow, version],
+    staleTime: Infinity,
+    queryFn: ({ signal }) =>
+      call(
+        'GET /v1/flows/{flow}/versions/{version}',
+        { path: { flow, version: String(version) } },
+        signal,
+      ),
+  })
 }

@@ -1,7 +1,12 @@
 import { getPrefs } from './prefs'
 import { texts } from '../texts'
 
-const units: [Intl.RelativeTimeFormatUnit, number][] = [['day', 86_400_000], ['hour', 3_600_000], ['minute', 60_000], ['second', 1000]]
+const units: [Intl.RelativeTimeFormatUnit, number][] = [
+  ['day', 86_400_000],
+  ['hour', 3_600_000],
+  ['minute', 60_000],
+  ['second', 1000],
+]
 const relative = new Intl.RelativeTimeFormat('en', { numeric: 'always', style: 'narrow' })
 
 /** How far the server's clock is ahead of this one's, in milliseconds. */
@@ -42,9 +47,16 @@ export function ahead(at: string, base = now()): string | undefined {
 /** Returns a weekday, day and time of day, or the time of day alone, in the chosen zone. */
 function calendar(at: string, short: boolean): string {
   const { zone } = getPrefs()
-  const day: Intl.DateTimeFormatOptions = short ? {} : { weekday: 'short', day: 'numeric', month: 'short' }
+  const day: Intl.DateTimeFormatOptions = short
+    ? {}
+    : { weekday: 'short', day: 'numeric', month: 'short' }
   const timeZone = zone === 'local' ? undefined : zone
-  const format = new Intl.DateTimeFormat('en-GB', { ...day, hour: '2-digit', minute: '2-digit', timeZone })
+  const format = new Intl.DateTimeFormat('en-GB', {
+    ...day,
+    hour: '2-digit',
+    minute: '2-digit',
+    timeZone,
+  })
   return format.format(new Date(at)).replaceAll(',', '')
 }
 
@@ -55,7 +67,13 @@ export function exact(at: string | number | undefined): string {
   if (at === undefined || at === '') return ''
   const date = new Date(at)
   const zone = getPrefs().zone
-  const format = formats.get(zone) ?? new Intl.DateTimeFormat('sv-SE', { dateStyle: 'short', timeStyle: 'medium', timeZone: zone === 'local' ? undefined : zone })
+  const format =
+    formats.get(zone) ??
+    new Intl.DateTimeFormat('sv-SE', {
+      dateStyle: 'short',
+      timeStyle: 'medium',
+      timeZone: zone === 'local' ? undefined : zone,
+    })
   formats.set(zone, format)
   return `${format.format(date)}.${String(date.getMilliseconds()).padStart(3, '0')}${zone === 'UTC' ? ' UTC' : ''}`
 }
@@ -73,7 +91,9 @@ export function span(ms: number | undefined): string {
 /** Milliseconds of a text like 30s, 15m, 24h, 7d; undefined when it is none. */
 export function millis(text: string): number | undefined {
   const found = /^(\d+)(s|m|h|d)$/.exec(text)
-  return found ? Number(found[1]) * { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }[found[2] as 's']! : undefined
+  return found
+    ? Number(found[1]) * { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }[found[2] as 's']!
+    : undefined
 }
 
 export function between(from?: string, to?: string): number | undefined {

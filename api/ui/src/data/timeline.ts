@@ -5,7 +5,13 @@ import type { Timeline, TimelineLane, TimelineWait } from '../api.gen'
 export type Span = [from: number, to: number]
 
 /** Where times are, from 0 at the left to 1 at the right. Long times in which everybody waits may be folded. */
-export interface Axis { from: number; to: number; folded: Span[]; at: (ms: number) => number; back: (x: number) => number }
+export interface Axis {
+  from: number
+  to: number
+  folded: Span[]
+  at: (ms: number) => number
+  back: (x: number) => number
+}
 
 const longest = 0.1 // of the whole: what is folded
 const narrow = 0.06 // of the rest: how wide it becomes
@@ -47,7 +53,13 @@ export function idle(lanes: TimelineLane[], from: number, to: number, now: numbe
   return without([from, to], busy)
 }
 
-export function axisOf(lanes: TimelineLane[], from: number, to: number, now: number, fold: boolean): Axis {
+export function axisOf(
+  lanes: TimelineLane[],
+  from: number,
+  to: number,
+  now: number,
+  fold: boolean,
+): Axis {
   const whole = Math.max(1, to - from)
   const folded = fold ? idle(lanes, from, to, now).filter(([a, b]) => b - a > longest * whole) : []
   const rest = Math.max(1, whole - folded.reduce((sum, [a, b]) => sum + b - a, 0))
@@ -64,7 +76,11 @@ export function axisOf(lanes: TimelineLane[], from: number, to: number, now: num
   cutTo(Math.max(to, from + 1), ms => ms)
   const total = cut.reduce((sum, c) => sum + c.width, 0)
   let x = 0
-  const pieces = cut.map(c => ({ ...c, x: (x += c.width) / total - c.width / total, w: c.width / total }))
+  const pieces = cut.map(c => ({
+    ...c,
+    x: (x += c.width) / total - c.width / total,
+    w: c.width / total,
+  }))
   const at = (ms: number) => {
     const p = pieces.find(p => ms <= p.to) ?? pieces[pieces.length - 1]
     return Math.min(1, Math.max(0, p.x + (p.w * (ms - p.from)) / (p.to - p.from)))
@@ -79,7 +95,9 @@ export function axisOf(lanes: TimelineLane[], from: number, to: number, now: num
 /** A part of the time as an address has it: milliseconds after the task was created. */
 export function zoomOf(text: string | undefined): Span | undefined {
   const found = /^(\d+)-(\d+)$/.exec(text ?? '')
-  return found && Number(found[2]) > Number(found[1]) ? [Number(found[1]), Number(found[2])] : undefined
+  return found && Number(found[2]) > Number(found[1])
+    ? [Number(found[1]), Number(found[2])]
+    : undefined
 }
 
 /** A window that shows more or less, around its middle, or moved by a part of itself. It stays within what there is. */
@@ -91,11 +109,19 @@ export function zoomed(at: Span, within: Span, factor: number, move = 0): Span |
 }
 
 /** A lane in its place: below the one that it is inside of. */
-export interface TimelineRow { lane: TimelineLane; scope: string; depth: number; critical: boolean; inside?: string; open: boolean }
+export interface TimelineRow {
+  lane: TimelineLane
+  scope: string
+  depth: number
+  critical: boolean
+  inside?: string
+  open: boolean
+}
 
 /** How a visit names the scope inside of it. */
 export function insideOf(scope: string, lane: TimelineLane): string {
-  const name = lane.node.replace(/%/g, '%25').replace(/\//g, '%2F').replace(/#/g, '%23') + '#' + lane.visit
+  const name =
+    lane.node.replace(/%/g, '%25').replace(/\//g, '%2F').replace(/#/g, '%23') + '#' + lane.visit
   return scope ? `${scope}/${name}` : name
 }
 
@@ -114,6 +140,7 @@ export function rowsOf(scopes: Map<string, Timeline>, scope = '', depth = 0): Ti
 /** What a lane waited for, in words, and how long for each. */
 export function waitedFor(lane: TimelineLane, now: number): [what: string, ms: number][] {
   const sums = new Map<string, number>()
-  for (const w of lane.waits ?? []) sums.set(w.for, (sums.get(w.for) ?? 0) + (w.end < 0 ? now : w.end) - w.start)
+  for (const w of lane.waits ?? [])
+    sums.set(w.for, (sums.get(w.for) ?? 0) + (w.end < 0 ? now : w.end) - w.start)
   return [...sums].sort((a, b) => b[1] - a[1])
 }

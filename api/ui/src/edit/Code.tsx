@@ -2,12 +2,26 @@ import { useEffect, useRef } from 'react'
 import { openEditor, type Editor, type Told } from './editor'
 
 /** Where a definition is written. What is in it is its own: the page is told, and speaks to it through editor. */
-export function Code({ label, start, told, editor }: { label: string; start: string; told: Told; editor: React.RefObject<Editor | undefined> }) {
+export function Code({
+  label,
+  start,
+  told,
+  editor,
+}: {
+  label: string
+  start: string
+  told: Told
+  editor: React.RefObject<Editor | undefined>
+}) {
   const host = useRef<HTMLDivElement>(null)
   const latest = useRef(told)
   latest.current = told
   useEffect(() => {
-    const opened = openEditor(host.current!, label, start, { changed: t => latest.current.changed(t), line: n => latest.current.line(n), tried: () => latest.current.tried() })
+    const opened = openEditor(host.current!, label, start, {
+      changed: t => latest.current.changed(t),
+      line: n => latest.current.line(n),
+      tried: () => latest.current.tried(),
+    })
     editor.current = opened
     return () => {
       editor.current = undefined

@@ -6,15 +6,44 @@ import { texts } from '../texts'
 const t = texts.edit
 
 /** All that is wrong with a definition, each a way to its place. */
-export function Problems({ list, current, error, go }: { list: DefinitionProblem[]; current: boolean; error: unknown; go: (p: DefinitionProblem) => void }) {
+export function Problems({
+  list,
+  current,
+  error,
+  go,
+}: {
+  list: DefinitionProblem[]
+  current: boolean
+  error: unknown
+  go: (p: DefinitionProblem) => void
+}) {
   const errors = list.filter(p => p.severity === 'error').length
   return (
     <div className="problems">
-      <p role="status" className="faint">{!current ? t.checking : list.length === 0 ? t.noProblems : t.problems(errors, list.length - errors)}</p>
+      <p role="status" className="faint">
+        {!current
+          ? t.checking
+          : list.length === 0
+            ? t.noProblems
+            : t.problems(errors, list.length - errors)}
+      </p>
       {error ? <Trouble error={error} /> : null}
       <ul>
         {list.map((p, i) => (
-          <li key={i}><button className={`link tone-${p.severity === 'error' ? 'failed' : 'waiting'}`} onClick={() => go(p)}><Icon name="alert" size={14} /><span><span className="mono">{p.line}:{p.column}</span> {p.path && <code>{p.path}</code>} {p.msg}</span></button></li>
+          <li key={i}>
+            <button
+              className={`link tone-${p.severity === 'error' ? 'failed' : 'waiting'}`}
+              onClick={() => go(p)}
+            >
+              <Icon name="alert" size={14} />
+              <span>
+                <span className="mono">
+                  {p.line}:{p.column}
+                </span>{' '}
+                {p.path && <code>{p.path}</code>} {p.msg}
+              </span>
+            </button>
+          </li>
         ))}
       </ul>
     </div>

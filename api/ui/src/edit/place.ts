@@ -7,7 +7,10 @@ export interface Place {
   key?: string // set: it is the value of this key, else a key or an item
 }
 
-interface Level { column: number; key: string }
+interface Level {
+  column: number
+  key: string
+}
 
 /** The place at the end of a text. Undefined where nothing is to be offered, as in a comment. */
 export function placeOf(before: string): Place | undefined {
@@ -20,17 +23,28 @@ export function placeOf(before: string): Place | undefined {
     if (pair && (!last || /:\s/.test(rest))) {
       enter(levels, { column, key: bare(pair[1]) })
       const value = pair[2] ?? ''
-      if (/^[|>]/.test(value)) { // a text of many lines
-        while (i + 1 < lines.length && (!lines[i + 1].trim() || indented(lines[i + 1]) > column)) if (++i === lines.length - 1) return undefined
+      if (/^[|>]/.test(value)) {
+        // a text of many lines
+        while (i + 1 < lines.length && (!lines[i + 1].trim() || indented(lines[i + 1]) > column))
+          if (++i === lines.length - 1) return undefined
         continue
       }
       if (/^[{[]/.test(value)) {
-        const end = flowPlace(levels.map(l => l.key), [value, ...lines.slice(i + 1)].join('\n'))
+        const end = flowPlace(
+          levels.map(l => l.key),
+          [value, ...lines.slice(i + 1)].join('\n'),
+        )
         if (end.place !== 'over') return end.place
         i += end.lines
-      } else if (last) return /(^|\s)#/.test(value) ? undefined : { path: levels.slice(0, -1).map(l => l.key), key: levels.at(-1)!.key, word: value }
+      } else if (last)
+        return /(^|\s)#/.test(value)
+          ? undefined
+          : { path: levels.slice(0, -1).map(l => l.key), key: levels.at(-1)!.key, word: value }
     } else if (/^[{[]/.test(rest)) {
-      const end = flowPlace(levels.map(l => l.key), [rest, ...lines.slice(i + 1)].join('\n'))
+      const end = flowPlace(
+        levels.map(l => l.key),
+        [rest, ...lines.slice(i + 1)].join('\n'),
+      )
       if (end.place !== 'over') return end.place
       i += end.lines
     } else if (last) {
@@ -44,9 +58,15 @@ export function placeOf(before: string): Place | undefined {
 
 /** Takes a line's dashes for levels, and tells what is behind them and where that begins. */
 function entered(levels: Level[], line: string): { column: number; rest: string } {
-  let column = indented(line), rest = line.slice(column)
+  let column = indented(line),
+    rest = line.slice(column)
   while (/^-(\s|$)/.test(rest)) {
-    while (levels.length > 0 && (levels.at(-1)!.column > column || (levels.at(-1)!.column === column && levels.at(-1)!.key === '[]'))) levels.pop()
+    while (
+      levels.length > 0 &&
+      (levels.at(-1)!.column > column ||
+        (levels.at(-1)!.column === column && levels.at(-1)!.key === '[]'))
+    )
+      levels.pop()
     levels.push({ column, key: '[]' })
     const dash = /^-\s*/.exec(rest)![0].length
     column += dash
@@ -68,12 +88,17 @@ function indented(line: string): number {
   return line.length - line.trimStart().length
 }
 
-const token = /"(?:[^"\\]|\\.)*"?|'[^']*'?|#[^\n]*|\n|[{}[\],]|:(?=[\s{[",]|$)|[^\s{}[\],"'#](?:[^\s{}[\],:]|:(?=[^\s,{}[\]]))*/g
+const token =
+  /"(?:[^"\\]|\\.)*"?|'[^']*'?|#[^\n]*|\n|[{}[\],]|:(?=[\s{[",]|$)|[^\s{}[\],"'#](?:[^\s{}[\],:]|:(?=[^\s,{}[\]]))*/g
 
 /** The place at the end of a text in braces, or over when they were closed before, and after how many lines. */
-function flowPlace(outer: string[], text: string): { place: Place | undefined | 'over'; lines: number } {
+function flowPlace(
+  outer: string[],
+  text: string,
+): { place: Place | undefined | 'over'; lines: number } {
   const open: { list: boolean; key?: string }[] = []
-  let word = '', lines = 0
+  let word = '',
+    lines = 0
   for (const [t] of text.matchAll(token)) {
     const top = open.at(-1)
     if (t === '\n') lines++
@@ -89,7 +114,12 @@ function flowPlace(outer: string[], text: string): { place: Place | undefined | 
   const path = [...outer, ...open.slice(0, -1).map(o => (o.list ? '[]' : (o.key ?? '')))]
   const top = open.at(-1)!
   const written = /[\s,:{[]$/.test(text) ? '' : word
-  return { place: top.list ? { path: [...path, '[]'], word: written } : { path, word: written, ...(top.key === undefined ? {} : { key: top.key }) }, lines }
+  return {
+    place: top.list
+      ? { path: [...path, '[]'], word: written }
+      : { path, word: written, ...(top.key === undefined ? {} : { key: top.key }) },
+    lines,
+  }
 }
 
 function bare(word: string): string {
@@ -97,11 +127,24 @@ function bare(word: string): string {
 }
 
 export interface Schema {
-  $ref?: string; $defs?: Record<string, Schema>; anyOf?: Schema[]; properties?: Record<string, Schema>; additionalProperties?: Schema | boolean; items?: Schema
-  enum?: unknown[]; type?: string | string[]; description?: string; required?: string[]
+  $ref?: string
+  $defs?: Record<string, Schema>
+  anyOf?: Schema[]
+  properties?: Record<string, Schema>
+  additionalProperties?: Schema | boolean
+  items?: Schema
+  enum?: unknown[]
+  type?: string | string[]
+  description?: string
+  required?: string[]
 }
 
-export interface Offer { label: string; info?: string; key: boolean; block: boolean }
+export interface Offer {
+  label: string
+  info?: string
+  key: boolean
+  block: boolean
+}
 
 // What names a node: their values are keys of nodes.
 const names = ['depends_on', 'from', 'to', 'start', 'finally', 'compensate']
@@ -109,19 +152,32 @@ const names = ['depends_on', 'from', 'to', 'start', 'finally', 'compensate']
 /** What may be written at a place: keys, the values of an enumeration, or the keys of nodes that are there. */
 export function offers(schema: Schema, place: Place, nodes: string[]): Offer[] {
   const path = place.key === undefined ? place.path : [...place.path, place.key]
-  const here = path.reduce((all, key) => all.flatMap(s => below(schema, s, key)), opened(schema, schema))
+  const here = path.reduce(
+    (all, key) => all.flatMap(s => below(schema, s, key)),
+    opened(schema, schema),
+  )
   const found = new Map<string, Offer>()
   const add = (o: Offer) => found.has(o.label) || found.set(o.label, o)
   for (const s of here) {
-    for (const v of s.enum ?? []) add({ label: String(v), info: s.description, key: false, block: false })
-    if (s.type === 'boolean') for (const v of ['true', 'false']) add({ label: v, info: s.description, key: false, block: false })
+    for (const v of s.enum ?? [])
+      add({ label: String(v), info: s.description, key: false, block: false })
+    if (s.type === 'boolean')
+      for (const v of ['true', 'false'])
+        add({ label: v, info: s.description, key: false, block: false })
     if (place.key !== undefined) continue
     for (const [label, p] of Object.entries(s.properties ?? {})) {
-      add({ label, info: p.description, key: true, block: opened(schema, p).every(o => o.type === 'object' || o.type === 'array') })
+      add({
+        label,
+        info: p.description,
+        key: true,
+        block: opened(schema, p).every(o => o.type === 'object' || o.type === 'array'),
+      })
     }
   }
   const named = [...path].reverse().find(key => key !== '[]')
-  if (named && names.includes(named) && found.size === 0) for (const label of nodes) add({ label, info: texts.edit.offeredNode, key: false, block: false })
+  if (named && names.includes(named) && found.size === 0)
+    for (const label of nodes)
+      add({ label, info: texts.edit.offeredNode, key: false, block: false })
   return [...found.values()]
 }
 
@@ -133,6 +189,8 @@ function opened(root: Schema, s: Schema): Schema[] {
 
 function below(root: Schema, s: Schema, key: string): Schema[] {
   if (key === '[]') return s.items ? opened(root, s.items) : []
-  const next = s.properties?.[key] ?? (typeof s.additionalProperties === 'object' ? s.additionalProperties : undefined)
+  const next =
+    s.properties?.[key] ??
+    (typeof s.additionalProperties === 'object' ? s.additionalProperties : undefined)
   return next ? opened(root, next) : []
 }

@@ -11,22 +11,36 @@ export const snippets = {
 }
 
 /** Where a node is put into a text in YAML, and what: behind the node that a line is in, or behind the last one. A key that is taken gets a number. */
-export function inserted(text: string, line: number, snippet: string): { at: number; insert: string; select: number } {
+export function inserted(
+  text: string,
+  line: number,
+  snippet: string,
+): { at: number; insert: string; select: number } {
   const lines = text.split('\n')
   const begin = lines.findIndex(l => /^nodes:\s*(#.*)?$/.test(l))
   const head = begin < 0 ? `${text === '' || text.endsWith('\n') ? '' : '\n'}nodes:\n` : ''
   const over = begin < 0 ? lines.length : ends(lines, begin + 1, l => /^\S/.test(l))
-  const indent = /^(\s+)\S/.exec(lines.slice(begin + 1, over).find(l => /^\s+[^\s#]/.test(l)) ?? '  x')![1]
+  const indent = /^(\s+)\S/.exec(
+    lines.slice(begin + 1, over).find(l => /^\s+[^\s#]/.test(l)) ?? '  x',
+  )![1]
   const inNodes = line - 1 > begin && line - 1 < over
-  let end = inNodes ? ends(lines, line, l => l.startsWith(indent) && /^\S/.test(l.slice(indent.length))) : over
+  let end = inNodes
+    ? ends(lines, line, l => l.startsWith(indent) && /^\S/.test(l.slice(indent.length)))
+    : over
   end = Math.min(end, over)
   while (begin >= 0 && end - 1 > begin && !lines[end - 1].trim()) end--
   const key = snippet.slice(0, snippet.indexOf(':'))
   const taken = (k: string) => lines.some(l => l.trimStart().startsWith(`${k}:`))
   let name = key
   for (let n = 2; taken(name); n++) name = `${key}_${n}`
-  const body = (name + snippet.slice(key.length)).trimEnd().split('\n').map(l => indent + l).join('\n') + '\n'
-  const at = begin < 0 ? text.length : Math.min(text.length, lines.slice(0, end).join('\n').length + 1)
+  const body =
+    (name + snippet.slice(key.length))
+      .trimEnd()
+      .split('\n')
+      .map(l => indent + l)
+      .join('\n') + '\n'
+  const at =
+    begin < 0 ? text.length : Math.min(text.length, lines.slice(0, end).join('\n').length + 1)
   const gap = begin >= 0 && at === text.length && !text.endsWith('\n') ? '\n' : ''
   return { at, insert: gap + head + body, select: at + (gap + head + indent).length }
 }

@@ -6,7 +6,8 @@ import type { Graph } from '../data/plan'
 /** How far into a line a column is: columns count characters from 1, the editor counts UTF-16. */
 export function within(line: string, column: number | undefined): number {
   let at = 0
-  for (let left = (column ?? 1) - 1; left > 0 && at < line.length; left--) at += line.codePointAt(at)! > 0xffff ? 2 : 1
+  for (let left = (column ?? 1) - 1; left > 0 && at < line.length; left--)
+    at += line.codePointAt(at)! > 0xffff ? 2 : 1
   return at
 }
 
@@ -17,15 +18,22 @@ export function wordEnd(line: string, from: number): number {
 }
 
 /** The node that a line belongs to: the last one that begins before it, unless the text has left that one since. */
-export function nodeAt(graph: Graph | undefined, lines: string[], line: number): number | undefined {
+export function nodeAt(
+  graph: Graph | undefined,
+  lines: string[],
+  line: number,
+): number | undefined {
   let best: number | undefined
   graph?.nodes.forEach((n, i) => {
-    if (n.line && n.line <= line && n.line >= (best === undefined ? 0 : graph.nodes[best].line!)) best = i
+    if (n.line && n.line <= line && n.line >= (best === undefined ? 0 : graph.nodes[best].line!))
+      best = i
   })
   const node = best === undefined ? undefined : graph!.nodes[best]
   if (!node) return undefined
   const indent = (l: string) => l.length - l.trimStart().length
-  const left = lines.slice(node.line, line).some(l => l.trim() && indent(l) <= indent(lines[node.line! - 1] ?? ''))
+  const left = lines
+    .slice(node.line, line)
+    .some(l => l.trim() && indent(l) <= indent(lines[node.line! - 1] ?? ''))
   return left ? undefined : best
 }
 
@@ -35,7 +43,13 @@ export function troubled(graph: Graph | undefined, problems: DefinitionProblem[]
   for (const p of problems) {
     let best: number | undefined
     graph?.nodes.forEach((n, i) => {
-      if (`.${p.path}.`.includes(`.${n.key}.`) && n.line && n.line <= (p.line ?? 0) && (best === undefined || n.line > graph.nodes[best].line!)) best = i
+      if (
+        `.${p.path}.`.includes(`.${n.key}.`) &&
+        n.line &&
+        n.line <= (p.line ?? 0) &&
+        (best === undefined || n.line > graph.nodes[best].line!)
+      )
+        best = i
     })
     if (best !== undefined) found.add(best)
   }

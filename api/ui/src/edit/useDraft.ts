@@ -10,11 +10,20 @@ import { parse, stringify } from '../data/json'
 import { texts } from '../texts'
 
 /** The newest published version, number 0 = there is none. */
-export interface Latest { number: number; json: string }
+export interface Latest {
+  number: number
+  json: string
+}
 
 export async function latestOf(flow: string, signal?: AbortSignal): Promise<Latest> {
   try {
-    const text = await (await ask('GET /v1/flows/{flow}/versions/{version}', { path: { flow, version: 'latest' } }, signal)).text()
+    const text = await (
+      await ask(
+        'GET /v1/flows/{flow}/versions/{version}',
+        { path: { flow, version: 'latest' } },
+        signal,
+      )
+    ).text()
     return { number: Number(field(text, 'number')), json: field(text, 'definition') ?? '' }
   } catch (problem) {
     if (problem instanceof Refused && problem.problem.status === 404) return { number: 0, json: '' }
@@ -34,7 +43,12 @@ export function begun(flow: string, latest: Latest): Draft {
   const kept = draftOf(flow)
   if (kept && (kept.text !== kept.published || kept.after === latest.number)) return kept
   const text = latest.number > 0 ? yamlOf(latest.json) : beginning
-  return { text, published: latest.number > 0 ? text : '', after: latest.number, input: kept?.input }
+  return {
+    text,
+    published: latest.number > 0 ? text : '',
+    after: latest.number,
+    input: kept?.input,
+  }
 }
 
 /** The published version as it is compared with a draft: in the words that it was published with here, else in the same form. */
@@ -62,14 +76,31 @@ export function useCheck(text: string, slug: string | undefined) {
     return () => clearTimeout(timer)
   }, [text])
   const check = useQuery({
-    queryKey: ['validate', slug, settled], placeholderData: keepPreviousData, staleTime: 5000, gcTime: 10_000,
-    queryFn: ({ signal }) => call('POST /v1/validate', { query: { graph: true }, body: { definition: settled, ...(slug ? { slug } : {}) } }, signal),
+    queryKey: ['validate', slug, settled],
+    placeholderData: keepPreviousData,
+    staleTime: 5000,
+    gcTime: 10_000,
+    queryFn: ({ signal }) =>
+      call(
+        'POST /v1/validate',
+        { query: { graph: true }, body: { definition: settled, ...(slug ? { slug } : {}) } },
+        signal,
+      ),
   })
   const graph = useRef<Graph>(undefined)
   graph.current = check.data?.graph ?? graph.current
-  return { check, graph: graph.current, current: settled === text && check.isSuccess && !check.isPlaceholderData }
+  return {
+    check,
+    graph: graph.current,
+    current: settled === text && check.isSuccess && !check.isPlaceholderData,
+  }
 }
 
 export function useSchema() {
-  return useQuery({ queryKey: ['schema'], staleTime: Infinity, queryFn: async ({ signal }) => (await (await fetch('/v1/schema/flow.json', { signal })).json()) as Schema }).data
+  return useQuery({
+    queryKey: ['schema'],
+    staleTime: Infinity,
+    queryFn: async ({ signal }) =>
+      (await (await fetch('/v1/schema/flow.json', { signal })).json()) as Schema,
+  }).data
 }

@@ -14,7 +14,14 @@ export function useTry() {
       } catch (e) {
         throw new Error(texts.params.invalid((e as Error).message))
       }
-      return call('POST /v1/try', { body: { definition: t.text, ...(t.slug ? { slug: t.slug } : {}), params, idempotency_key: requestID() } })
+      return call('POST /v1/try', {
+        body: {
+          definition: t.text,
+          ...(t.slug ? { slug: t.slug } : {}),
+          params,
+          idempotency_key: requestID(),
+        },
+      })
     },
   })
 }
@@ -23,11 +30,17 @@ export function useTry() {
 export function usePublish(overtaken: () => void, done: (version: number) => void) {
   const queries = useQueryClient()
   return useMutation({
-    mutationFn: (p: { slug: string; text: string; after: number }) => call('PUT /v1/flows/{flow}', { path: { flow: p.slug }, query: { after: p.after }, body: { definition: p.text } }),
+    mutationFn: (p: { slug: string; text: string; after: number }) =>
+      call('PUT /v1/flows/{flow}', {
+        path: { flow: p.slug },
+        query: { after: p.after },
+        body: { definition: p.text },
+      }),
     onSuccess: (made, p) => {
       const { published, unchanged } = texts.edit
       note({ text: (made.created ? published : unchanged)(made.version.number, p.slug) })
-      for (const key of ['latest', 'flow', 'flows', 'versions']) void queries.invalidateQueries({ queryKey: [key] })
+      for (const key of ['latest', 'flow', 'flows', 'versions'])
+        void queries.invalidateQueries({ queryKey: [key] })
       done(made.version.number)
     },
     onError: problem => {

@@ -14,7 +14,8 @@ export function yamlOf(json: string): string {
 /** The part of a JSON text that is the value of one of its fields. */
 export function field(json: string, name: string): string | undefined {
   const object = parser.parse(json).topNode.firstChild
-  const found = object && members(object).find(m => JSON.parse(json.slice(m.key.from, m.key.to)) === name)
+  const found =
+    object && members(object).find(m => JSON.parse(json.slice(m.key.from, m.key.to)) === name)
   return found ? json.slice(found.value.from, found.value.to) : undefined
 }
 
@@ -33,12 +34,23 @@ const short = 90
 /** The lines of a value, or undefined where one line will do. */
 function blockOf(json: string, v: SyntaxNode, top = true): string[] | undefined {
   const text = manyLines(json, v)
-  if (text !== undefined) return [text.endsWith('\n') ? '|' : '|-', ...text.replace(/\n$/, '').split('\n').map(l => l && `  ${l}`)]
+  if (text !== undefined)
+    return [
+      text.endsWith('\n') ? '|' : '|-',
+      ...text
+        .replace(/\n$/, '')
+        .split('\n')
+        .map(l => l && `  ${l}`),
+    ]
   const parts = v.name === 'Object' ? members(v) : v.name === 'Array' ? items(v) : []
   if (parts.length === 0) return undefined
-  const deep = (v.name === 'Object' ? members(v).map(m => m.value) : items(v)).some(c => nested(c) || manyLines(json, c) !== undefined)
+  const deep = (v.name === 'Object' ? members(v).map(m => m.value) : items(v)).some(
+    c => nested(c) || manyLines(json, c) !== undefined,
+  )
   if (!top && !deep && flowOf(json, v).length <= short) return undefined
-  return v.name === 'Object' ? members(v).flatMap(m => pair(json, m.key, m.value)) : items(v).flatMap(i => hung('-', ' ', blockOf(json, i, false) ?? [flowOf(json, i)]))
+  return v.name === 'Object'
+    ? members(v).flatMap(m => pair(json, m.key, m.value))
+    : items(v).flatMap(i => hung('-', ' ', blockOf(json, i, false) ?? [flowOf(json, i)]))
 }
 
 function nested(v: SyntaxNode): boolean {
@@ -48,14 +60,18 @@ function nested(v: SyntaxNode): boolean {
 /** A text that can be written as lines of its own. */
 function manyLines(json: string, v: SyntaxNode): string | undefined {
   const text = v.name === 'String' ? (JSON.parse(json.slice(v.from, v.to)) as string) : ''
-  return /^[^\s].*\n/.test(text) && !/[^\n\x20-\x7e\u00a1-\ud7ff]|\n\n$| \n/.test(text) ? text : undefined
+  return /^[^\s].*\n/.test(text) && !/[^\n\x20-\x7e\u00a1-\ud7ff]|\n\n$| \n/.test(text)
+    ? text
+    : undefined
 }
 
 function pair(json: string, key: SyntaxNode, value: SyntaxNode): string[] {
   const name = scalar(json.slice(key.from, key.to)) + ':'
   const lines = blockOf(json, value, false)
   if (!lines) return [`${name} ${flowOf(json, value)}`]
-  return value.name === 'String' ? [`${name} ${lines[0]}`, ...lines.slice(1)] : [name, ...lines.map(l => l && `  ${l}`)]
+  return value.name === 'String'
+    ? [`${name} ${lines[0]}`, ...lines.slice(1)]
+    : [name, ...lines.map(l => l && `  ${l}`)]
 }
 
 /** Lines behind a dash. */
@@ -65,8 +81,14 @@ function hung(mark: string, gap: string, lines: string[]): string[] {
 
 /** A value in one line. */
 function flowOf(json: string, v: SyntaxNode): string {
-  if (v.name === 'Object') return `{${members(v).map(m => `${scalar(json.slice(m.key.from, m.key.to))}: ${flowOf(json, m.value)}`).join(', ')}}`
-  if (v.name === 'Array') return `[${items(v).map(i => flowOf(json, i)).join(', ')}]`
+  if (v.name === 'Object')
+    return `{${members(v)
+      .map(m => `${scalar(json.slice(m.key.from, m.key.to))}: ${flowOf(json, m.value)}`)
+      .join(', ')}}`
+  if (v.name === 'Array')
+    return `[${items(v)
+      .map(i => flowOf(json, i))
+      .join(', ')}]`
   return scalar(json.slice(v.from, v.to))
 }
 
@@ -74,6 +96,8 @@ function flowOf(json: string, v: SyntaxNode): string {
 function scalar(raw: string): string {
   if (!raw.startsWith('"')) return raw
   const text = JSON.parse(raw) as string
-  const plain = /^[A-Za-z_$/][\w$./-]*( [\w$./-]+)*$/.test(text) && !/^(true|false|null|yes|no|on|off|y|n)$/i.test(text)
+  const plain =
+    /^[A-Za-z_$/][\w$./-]*( [\w$./-]+)*$/.test(text) &&
+    !/^(true|false|null|yes|no|on|off|y|n)$/i.test(text)
   return plain ? text : JSON.stringify(text)
 }

@@ -21,14 +21,22 @@ export function slowness(n: NodeStats, by: Heat | undefined): number {
 }
 
 /** How hot a node is, as a tone: by the share of its visits that failed, of attempts that were retried, or by how slow it is beside the slowest one. */
-export function heatOf(n: NodeStats | undefined, by: Heat, slowest: number): 'idle' | 'completed' | 'waiting' | 'failed' {
+export function heatOf(
+  n: NodeStats | undefined,
+  by: Heat,
+  slowest: number,
+): 'idle' | 'completed' | 'waiting' | 'failed' {
   if (!n || n.count === 0) return 'idle'
   if (by === 'failures' || by === 'retries') {
     const part = by === 'failures' ? share(n.failed, n.count) : share(n.retried, n.units)
     return part === 0 ? 'completed' : part < 0.05 ? 'waiting' : 'failed'
   }
   const slow = slowness(n, by)
-  return slow >= 0.5 * slowest && slowest > 0 ? 'failed' : slow >= 0.1 * slowest && slowest > 0 ? 'waiting' : 'completed'
+  return slow >= 0.5 * slowest && slowest > 0
+    ? 'failed'
+    : slow >= 0.1 * slowest && slowest > 0
+      ? 'waiting'
+      : 'completed'
 }
 
 const { failures, retries, slow } = texts.heat.legend

@@ -4,12 +4,26 @@ import { Digits, parse, stringify } from '../data/json'
 import { texts } from '../texts'
 
 export interface Field {
-  name: string; kind: string; description?: string; required: boolean; choices?: string[]; pattern?: string; start: string
+  name: string
+  kind: string
+  description?: string
+  required: boolean
+  choices?: string[]
+  pattern?: string
+  start: string
   json: boolean // what is written is JSON
   text: (value: unknown) => string
 }
 
-interface Schema { type?: string | string[]; description?: string; default?: unknown; enum?: unknown[]; pattern?: string; properties?: Record<string, Schema>; required?: string[] }
+interface Schema {
+  type?: string | string[]
+  description?: string
+  default?: unknown
+  enum?: unknown[]
+  pattern?: string
+  properties?: Record<string, Schema>
+  required?: string[]
+}
 
 /** The fields of a JSON Schema of an object; undefined where nothing is declared. */
 export function fieldsOf(schema: unknown): Field[] | undefined {
@@ -17,17 +31,38 @@ export function fieldsOf(schema: unknown): Field[] | undefined {
   if (!s?.properties) return undefined
   return Object.entries(s.properties).map(([name, p]) => {
     const words = p.enum?.every(c => typeof c === 'string')
-    const kind = Array.isArray(p.type) ? p.type.join(texts.params.or) : (p.type ?? (words ? 'string' : 'any'))
+    const kind = Array.isArray(p.type)
+      ? p.type.join(texts.params.or)
+      : (p.type ?? (words ? 'string' : 'any'))
     const json = !['string', 'integer', 'number', 'boolean'].includes(kind)
-    const text = (value: unknown) => (value === undefined ? '' : kind === 'string' ? String(value) : stringify(value))
-    const choices = p.enum?.every(c => typeof c === 'string' || typeof c === 'number' || c instanceof Digits) ? p.enum.map(String) : undefined
+    const text = (value: unknown) =>
+      value === undefined ? '' : kind === 'string' ? String(value) : stringify(value)
+    const choices = p.enum?.every(
+      c => typeof c === 'string' || typeof c === 'number' || c instanceof Digits,
+    )
+      ? p.enum.map(String)
+      : undefined
     const required = Boolean(s.required?.includes(name)) && p.default === undefined
-    return { name, kind, description: p.description, required, choices, pattern: p.pattern, json, text, start: text(p.default) || (required && choices ? choices[0] : '') }
+    return {
+      name,
+      kind,
+      description: p.description,
+      required,
+      choices,
+      pattern: p.pattern,
+      json,
+      text,
+      start: text(p.default) || (required && choices ? choices[0] : ''),
+    }
   })
 }
 
 /** What is sent, or what is wrong with what was written. What was left out is not sent, so that defaults count. */
-export function paramsOf(fields: Field[] | undefined, form: Record<string, string>, text: string): { params?: unknown; wrong?: string } {
+export function paramsOf(
+  fields: Field[] | undefined,
+  form: Record<string, string>,
+  text: string,
+): { params?: unknown; wrong?: string } {
   if (!fields) {
     try {
       return { params: text.trim() === '' ? {} : parse(text) }
@@ -44,7 +79,9 @@ export function paramsOf(fields: Field[] | undefined, form: Record<string, strin
       try {
         params[f.name] = parse(written)
       } catch {
-        return { wrong: f.json ? texts.params.mustBeJSON(f.name) : texts.params.mustBe(f.name, f.kind) }
+        return {
+          wrong: f.json ? texts.params.mustBeJSON(f.name) : texts.params.mustBe(f.name, f.kind),
+        }
       }
     }
   }

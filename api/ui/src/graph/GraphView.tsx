@@ -1,6 +1,15 @@
 import { select } from 'd3-selection'
 import { zoom, zoomIdentity, type ZoomBehavior, type ZoomTransform } from 'd3-zoom'
-import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent, type ReactNode } from 'react'
+import {
+  useCallback,
+  useEffect,
+  useLayoutEffect,
+  useMemo,
+  useRef,
+  useState,
+  type KeyboardEvent,
+  type ReactNode,
+} from 'react'
 import { usePrefs } from '../data/prefs'
 import { Icon } from '../parts/Icon'
 import type { Drawing, Drawn } from './arrange'
@@ -23,13 +32,18 @@ interface Props {
   stamp: unknown // changes when what the cards tell does
 }
 
-const margin = 32, mostCards = 400
+const margin = 32,
+  mostCards = 400
 
 /** A plan to be panned and zoomed: lines on a canvas below, and above it a card for each node that is in sight. */
 export function GraphView(p: Props) {
-  const frame = useRef<HTMLDivElement>(null), canvas = useRef<HTMLCanvasElement>(null), world = useRef<HTMLDivElement>(null)
+  const frame = useRef<HTMLDivElement>(null),
+    canvas = useRef<HTMLCanvasElement>(null),
+    world = useRef<HTMLDivElement>(null)
   const behavior = useRef<ZoomBehavior<HTMLDivElement, unknown>>(undefined)
-  const at = useRef<ZoomTransform>(zoomIdentity), moved = useRef(false), colors = useRef<Colors>(undefined)
+  const at = useRef<ZoomTransform>(zoomIdentity),
+    moved = useRef(false),
+    colors = useRef<Colors>(undefined)
   const latest = useRef(p)
   latest.current = p
   const [visible, setVisible] = useState<Drawn[]>([])
@@ -38,7 +52,13 @@ export function GraphView(p: Props) {
   const draw = useCallback(() => {
     const el = frame.current
     if (!el || !canvas.current || !world.current) return
-    const view: View = { x: at.current.x, y: at.current.y, k: at.current.k, w: el.clientWidth, h: el.clientHeight }
+    const view: View = {
+      x: at.current.x,
+      y: at.current.y,
+      k: at.current.k,
+      w: el.clientWidth,
+      h: el.clientHeight,
+    }
     colors.current ??= colorsOf(el)
     paint(canvas.current, view, latest.current.drawing, colors.current, latest.current)
     world.current.style.transform = `translate(${view.x}px,${view.y}px) scale(${view.k})`
@@ -51,17 +71,21 @@ export function GraphView(p: Props) {
   }, [draw])
 
   const fit = useCallback(() => {
-    const el = frame.current, d = latest.current.drawing
+    const el = frame.current,
+      d = latest.current.drawing
     if (!el || !behavior.current || d.w === 0) return
     const k = Math.min(1, (el.clientWidth - 2 * margin) / d.w, (el.clientHeight - 2 * margin) / d.h)
-    const next = zoomIdentity.translate((el.clientWidth - d.w * k) / 2, (el.clientHeight - d.h * k) / 2).scale(k)
+    const next = zoomIdentity
+      .translate((el.clientWidth - d.w * k) / 2, (el.clientHeight - d.h * k) / 2)
+      .scale(k)
     select(el).call(behavior.current.transform, next)
     moved.current = false
   }, [])
 
   useLayoutEffect(() => {
     const el = frame.current!
-    behavior.current = zoom<HTMLDivElement, unknown>().scaleExtent([0.01, 2.5])
+    behavior.current = zoom<HTMLDivElement, unknown>()
+      .scaleExtent([0.01, 2.5])
       .on('zoom', e => {
         at.current = e.transform as ZoomTransform
         if (e.sourceEvent) moved.current = true
@@ -90,12 +114,23 @@ export function GraphView(p: Props) {
   }, [theme, later])
 
   const show = useCallback((n: Drawn) => {
-    const el = frame.current!, t = at.current
-    const x = t.applyX(n.x + n.w / 2), y = t.applyY(n.y + n.h / 2)
-    if (t.k >= near && x > 60 && y > 40 && x < el.clientWidth - 60 && y < el.clientHeight - 40) return
+    const el = frame.current!,
+      t = at.current
+    const x = t.applyX(n.x + n.w / 2),
+      y = t.applyY(n.y + n.h / 2)
+    if (t.k >= near && x > 60 && y > 40 && x < el.clientWidth - 60 && y < el.clientHeight - 40)
+      return
     const k = Math.max(t.k, 0.8)
     moved.current = true
-    select(el).call(behavior.current!.transform, zoomIdentity.translate(el.clientWidth / 2 - (n.x + n.w / 2) * k, el.clientHeight / 2 - (n.y + n.h / 2) * k).scale(k))
+    select(el).call(
+      behavior.current!.transform,
+      zoomIdentity
+        .translate(
+          el.clientWidth / 2 - (n.x + n.w / 2) * k,
+          el.clientHeight / 2 - (n.y + n.h / 2) * k,
+        )
+        .scale(k),
+    )
   }, [])
   useEffect(() => {
     const n = p.drawing.nodes.find(n => n.i === p.selected)
@@ -112,27 +147,62 @@ export function GraphView(p: Props) {
     else if (e.key.startsWith('Arrow')) {
       const next = neighbor(p.drawing, first, e.key)
       if (next !== undefined) p.select(next)
-      requestAnimationFrame(() => requestAnimationFrame(() => world.current?.querySelector<HTMLElement>('[tabindex="0"]')?.focus()))
+      requestAnimationFrame(() =>
+        requestAnimationFrame(() =>
+          world.current?.querySelector<HTMLElement>('[tabindex="0"]')?.focus(),
+        ),
+      )
     } else return
     e.preventDefault()
     e.stopPropagation()
   }
 
-  const cards = useMemo(() => visible.map(n => (
-    <div key={n.i} className={`node tone-${p.tone(n.i)}${n.open ? ' open' : ''}${n.i === p.selected ? ' selected' : ''}`} style={{ left: n.x, top: n.y, width: n.w, height: n.h }}>
-      <button tabIndex={n.i === first ? 0 : -1} aria-pressed={n.i === p.selected} data-node={p.name(n.i)} onClick={() => p.select(n.i)} onDoubleClick={() => p.toggle(n.i)}>{p.card(n)}</button>
-    </div>
-  )), [visible, p.stamp, p.selected, first, p.tone, p.card])
+  const cards = useMemo(
+    () =>
+      visible.map(n => (
+        <div
+          key={n.i}
+          className={`node tone-${p.tone(n.i)}${n.open ? ' open' : ''}${n.i === p.selected ? ' selected' : ''}`}
+          style={{ left: n.x, top: n.y, width: n.w, height: n.h }}
+        >
+          <button
+            tabIndex={n.i === first ? 0 : -1}
+            aria-pressed={n.i === p.selected}
+            data-node={p.name(n.i)}
+            onClick={() => p.select(n.i)}
+            onDoubleClick={() => p.toggle(n.i)}
+          >
+            {p.card(n)}
+          </button>
+        </div>
+      )),
+    [visible, p.stamp, p.selected, first, p.tone, p.card],
+  )
 
   return (
-    <div className="graph" ref={frame} onKeyDown={keys} role="group" aria-label={p.label} onClick={e => e.target === canvas.current && p.select(undefined)}>
+    <div
+      className="graph"
+      ref={frame}
+      onKeyDown={keys}
+      role="group"
+      aria-label={p.label}
+      onClick={e => e.target === canvas.current && p.select(undefined)}
+    >
       <canvas ref={canvas} aria-hidden="true" />
-      <div className="world" ref={world}>{cards}</div>
+      <div className="world" ref={world}>
+        {cards}
+      </div>
       <div className="graph-tools">
         {p.tools}
-        <button onClick={() => scale(1.3)} title={t.zoomInKey} aria-label={t.zoomIn}><Icon name="plus" /></button>
-        <button onClick={() => scale(1 / 1.3)} title={t.zoomOutKey} aria-label={t.zoomOut}><Icon name="minus" /></button>
-        <button onClick={fit} title={t.fitKey} aria-label={t.fit}><Icon name="fit" /></button>
+        <button onClick={() => scale(1.3)} title={t.zoomInKey} aria-label={t.zoomIn}>
+          <Icon name="plus" />
+        </button>
+        <button onClick={() => scale(1 / 1.3)} title={t.zoomOutKey} aria-label={t.zoomOut}>
+          <Icon name="minus" />
+        </button>
+        <button onClick={fit} title={t.fitKey} aria-label={t.fit}>
+          <Icon name="fit" />
+        </button>
       </div>
     </div>
   )
@@ -141,8 +211,13 @@ export function GraphView(p: Props) {
 /** The nodes in sight, none where they would be too small to be read. */
 function inSight(d: Drawing, v: View): Drawn[] {
   if (v.k < near) return []
-  const left = -v.x / v.k - 100, top = -v.y / v.k - 100, right = (v.w - v.x) / v.k + 100, bottom = (v.h - v.y) / v.k + 100
-  return d.nodes.filter(n => n.x < right && n.x + n.w > left && n.y < bottom && n.y + n.h > top).slice(0, mostCards)
+  const left = -v.x / v.k - 100,
+    top = -v.y / v.k - 100,
+    right = (v.w - v.x) / v.k + 100,
+    bottom = (v.h - v.y) / v.k + 100
+  return d.nodes
+    .filter(n => n.x < right && n.x + n.w > left && n.y < bottom && n.y + n.h > top)
+    .slice(0, mostCards)
 }
 
 function kept(old: Drawn[], next: Drawn[]): Drawn[] {
@@ -156,7 +231,8 @@ function neighbor(d: Drawing, from: number | undefined, key: string): number | u
   if (key === 'ArrowRight') return d.edges.find(e => e.from === from)?.to
   if (key === 'ArrowLeft') return d.edges.find(e => e.to === from)?.from
   const up = key === 'ArrowUp'
-  let best: Drawn | undefined, least = Infinity
+  let best: Drawn | undefined,
+    least = Infinity
   for (const n of d.nodes) {
     const dy = up ? here.y - n.y : n.y - here.y
     const far = dy + 3 * Math.abs(n.x - here.x)

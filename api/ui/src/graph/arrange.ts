@@ -3,14 +3,47 @@ import { layout, type Box, type Line } from './layout'
 import { texts } from '../texts'
 
 /** Where everything of a plan is drawn: scopes that are open are boxes around what is in them. */
-export interface Drawing { w: number; h: number; nodes: Drawn[]; edges: DrawnEdge[]; lanes: Lane[] }
-export interface Drawn { i: number; x: number; y: number; w: number; h: number; open: boolean }
-export interface DrawnEdge { from: number; to: number; label?: string; kind?: 'after' | 'undo'; back: boolean; points: number[] }
-export interface Lane { x: number; y: number; w: number; h: number; text: string }
+export interface Drawing {
+  w: number
+  h: number
+  nodes: Drawn[]
+  edges: DrawnEdge[]
+  lanes: Lane[]
+}
+export interface Drawn {
+  i: number
+  x: number
+  y: number
+  w: number
+  h: number
+  open: boolean
+}
+export interface DrawnEdge {
+  from: number
+  to: number
+  label?: string
+  kind?: 'after' | 'undo'
+  back: boolean
+  points: number[]
+}
+export interface Lane {
+  x: number
+  y: number
+  w: number
+  h: number
+  text: string
+}
 
-export interface Wishes { open: string[]; ghosts: boolean }
+export interface Wishes {
+  open: string[]
+  ghosts: boolean
+}
 
-const card = { w: 208, h: 60 }, ghost = { w: 148, h: 36 }, pad = 16, head = 40, between = 56
+const card = { w: 208, h: 60 },
+  ghost = { w: 148, h: 36 },
+  pad = 16,
+  head = 40,
+  between = 56
 
 /** Lays out a plan: the root, each open scope within its node, and what undoes and cleans up in a lane below. */
 export function arrange(graph: Graph, wishes: Wishes): Drawing {
@@ -19,7 +52,8 @@ export function arrange(graph: Graph, wishes: Wishes): Drawing {
   const inner = new Map<string, Drawing>()
 
   const scopeOf = (path: string): Drawing => {
-    const boxes: Box[] = [], known = new Set<number>()
+    const boxes: Box[] = [],
+      known = new Set<number>()
     const scope = graph.scopes.find(s => s.scope === path)
     for (let i = scope?.first ?? 0; i < (scope ? scope.first + scope.nodes : 0); i++) {
       const n = graph.nodes[i]
@@ -36,32 +70,61 @@ export function arrange(graph: Graph, wishes: Wishes): Drawing {
     const edges = shown.filter(e => e.kind !== 'undo' && known.has(e.from) && known.has(e.to))
     const placed = layout(boxes, edges.map(lineOf))
     return {
-      w: placed.w, h: placed.h, lanes: [],
-      nodes: placed.boxes.map(b => ({ i: Number(b.id), x: b.x, y: b.y, w: b.w, h: b.h, open: open.has(graph.nodes[Number(b.id)].inside ?? '\n') })),
-      edges: placed.routes.map(r => ({ from: Number(r.from), to: Number(r.to), label: r.label, kind: r.dashed ? 'after' : undefined, back: r.back, points: r.points })),
+      w: placed.w,
+      h: placed.h,
+      lanes: [],
+      nodes: placed.boxes.map(b => ({
+        i: Number(b.id),
+        x: b.x,
+        y: b.y,
+        w: b.w,
+        h: b.h,
+        open: open.has(graph.nodes[Number(b.id)].inside ?? '\n'),
+      })),
+      edges: placed.routes.map(r => ({
+        from: Number(r.from),
+        to: Number(r.to),
+        label: r.label,
+        kind: r.dashed ? 'after' : undefined,
+        back: r.back,
+        points: r.points,
+      })),
     }
   }
 
   const all = unfolded(scopeOf(''), graph, inner)
-  return graph.scopes.some(s => s.scope === '~') ? closing(all, row(scopeOf('~'), all, shown), shown) : all
+  return graph.scopes.some(s => s.scope === '~')
+    ? closing(all, row(scopeOf('~'), all, shown), shown)
+    : all
 }
 
 /** Puts boxes that nothing connects beside each other, below what they undo where there is room. */
 function row(d: Drawing, above: Drawing, edges: GraphEdge[]): Drawing {
   if (d.edges.length > 0) return d
   const at = new Map(above.nodes.map(n => [n.i, n.x]))
-  const wish = (n: Drawn) => Math.min(above.w, ...edges.flatMap(e => (e.kind === 'undo' && e.to === n.i ? [at.get(e.from) ?? above.w] : [])))
+  const wish = (n: Drawn) =>
+    Math.min(
+      above.w,
+      ...edges.flatMap(e => (e.kind === 'undo' && e.to === n.i ? [at.get(e.from) ?? above.w] : [])),
+    )
   let x = 0
-  const nodes = d.nodes.map(n => ({ n, wish: wish(n) })).sort((a, b) => a.wish - b.wish).map(({ n, wish }) => {
-    const put = { ...n, x: wish < above.w ? Math.max(x, wish) : x, y: 0 }
-    x = put.x + n.w + pad
-    return put
-  })
+  const nodes = d.nodes
+    .map(n => ({ n, wish: wish(n) }))
+    .sort((a, b) => a.wish - b.wish)
+    .map(({ n, wish }) => {
+      const put = { ...n, x: wish < above.w ? Math.max(x, wish) : x, y: 0 }
+      x = put.x + n.w + pad
+      return put
+    })
   return { ...d, nodes, w: x - pad, h: Math.max(...nodes.map(n => n.h)) }
 }
 
 function lineOf(e: GraphEdge): Line {
-  return { from: String(e.from), to: String(e.to), label: e.action === 'default' ? undefined : e.action }
+  return {
+    from: String(e.from),
+    to: String(e.to),
+    label: e.action === 'default' ? undefined : e.action,
+  }
 }
 
 /** Puts what is in open scopes where their nodes are. */
@@ -80,7 +143,8 @@ function unfolded(outer: Drawing, graph: Graph, inner: Map<string, Drawing>): Dr
 
 function moved(d: Drawing, dx: number, dy: number): Drawing {
   return {
-    ...d, nodes: d.nodes.map(n => ({ ...n, x: n.x + dx, y: n.y + dy })),
+    ...d,
+    nodes: d.nodes.map(n => ({ ...n, x: n.x + dx, y: n.y + dy })),
     edges: d.edges.map(e => ({ ...e, points: e.points.map((v, k) => v + (k % 2 ? dy : dx)) })),
   }
 }
@@ -91,13 +155,34 @@ function closing(all: Drawing, lane: Drawing, edges: GraphEdge[]): Drawing {
   const below = moved(lane, 0, top)
   const at = new Map([...all.nodes, ...below.nodes].map(n => [n.i, n]))
   const undo = edges.flatMap((e): DrawnEdge[] => {
-    const from = at.get(e.from), to = at.get(e.to)
+    const from = at.get(e.from),
+      to = at.get(e.to)
     if (e.kind !== 'undo' || !from || !to) return []
-    return [{ from: e.from, to: e.to, kind: 'undo', back: false, points: [from.x + from.w / 2, from.y + from.h, to.x + to.w / 2, to.y] }]
+    return [
+      {
+        from: e.from,
+        to: e.to,
+        kind: 'undo',
+        back: false,
+        points: [from.x + from.w / 2, from.y + from.h, to.x + to.w / 2, to.y],
+      },
+    ]
   })
   return {
-    w: Math.max(all.w, lane.w), h: top + lane.h, nodes: [...all.nodes, ...below.nodes], edges: [...all.edges, ...below.edges, ...undo],
-    lanes: [...all.lanes, { x: -pad, y: top - 28, w: Math.max(all.w, lane.w) + 2 * pad, h: lane.h + 28 + pad, text: texts.graph.closing }],
+    w: Math.max(all.w, lane.w),
+    h: top + lane.h,
+    nodes: [...all.nodes, ...below.nodes],
+    edges: [...all.edges, ...below.edges, ...undo],
+    lanes: [
+      ...all.lanes,
+      {
+        x: -pad,
+        y: top - 28,
+        w: Math.max(all.w, lane.w) + 2 * pad,
+        h: lane.h + 28 + pad,
+        text: texts.graph.closing,
+      },
+    ],
   }
 }
 

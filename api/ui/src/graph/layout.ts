@@ -1,16 +1,54 @@
 // A layered layout, from left to right: cycles are turned, nodes get layers, long edges get places in the layers they pass, each
 // layer is ordered by what its nodes lead to, and then moved so that edges become straight. It is pure, so it may run in a worker.
 
-export interface Box { id: string; w: number; h: number }
-export interface Line { from: string; to: string; label?: string; dashed?: boolean }
-export interface Placed { id: string; x: number; y: number; w: number; h: number }
-export interface Route { from: string; to: string; label?: string; dashed?: boolean; back: boolean; points: number[] }
-export interface Layout { w: number; h: number; boxes: Placed[]; routes: Route[] }
+export interface Box {
+  id: string
+  w: number
+  h: number
+}
+export interface Line {
+  from: string
+  to: string
+  label?: string
+  dashed?: boolean
+}
+export interface Placed {
+  id: string
+  x: number
+  y: number
+  w: number
+  h: number
+}
+export interface Route {
+  from: string
+  to: string
+  label?: string
+  dashed?: boolean
+  back: boolean
+  points: number[]
+}
+export interface Layout {
+  w: number
+  h: number
+  boxes: Placed[]
+  routes: Route[]
+}
 
-const gapX = 56, gapY = 20, sweeps = 8
+const gapX = 56,
+  gapY = 20,
+  sweeps = 8
 const most = 40_000 // places of long edges; beyond that they are drawn straight
 
-interface Cell { box?: Box; layer: number; order: number; y: number; w: number; h: number; ins: number[]; outs: number[] }
+interface Cell {
+  box?: Box
+  layer: number
+  order: number
+  y: number
+  w: number
+  h: number
+  ins: number[]
+  outs: number[]
+}
 
 /** Places boxes of any size. What edges name and is not there is passed over. */
 export function layout(boxes: Box[], lines: Line[]): Layout {
@@ -21,7 +59,16 @@ export function layout(boxes: Box[], lines: Line[]): Layout {
   const back = turned(boxes.length, pairs)
   const directed = pairs.map(([a, b], i) => (back[i] ? [b, a] : [a, b]) as [number, number])
   const layers = layersOf(boxes.length, directed)
-  const cells: Cell[] = boxes.map((box, i) => ({ box, layer: layers[i], order: 0, y: 0, w: box.w, h: box.h, ins: [], outs: [] }))
+  const cells: Cell[] = boxes.map((box, i) => ({
+    box,
+    layer: layers[i],
+    order: 0,
+    y: 0,
+    w: box.w,
+    h: box.h,
+    ins: [],
+    outs: [],
+  }))
   const paths = directed.map(([a, b]) => thread(cells, a, b))
   const rows = ordered(cells)
   straighten(cells, rows)
@@ -109,7 +156,9 @@ function ordered(cells: Cell[]): number[][] {
     const down = sweep % 2 === 0
     for (let i = 0; i < rows.length; i++) {
       const row = rows[down ? i : rows.length - 1 - i]
-      const wish = new Map(row.map(c => [c, mean(cells, down ? cells[c].ins : cells[c].outs, cells[c].order)]))
+      const wish = new Map(
+        row.map(c => [c, mean(cells, down ? cells[c].ins : cells[c].outs, cells[c].order)]),
+      )
       row.sort((a, b) => wish.get(a)! - wish.get(b)! || cells[a].order - cells[b].order)
       number(cells, row)
     }
@@ -141,7 +190,11 @@ function straighten(cells: Cell[], rows: number[][]) {
     const down = sweep % 2 === 0
     for (let i = 0; i < rows.length; i++) {
       const row = rows[down ? i : rows.length - 1 - i]
-      settle(cells, row, row.map(c => wished(cells, c, down)))
+      settle(
+        cells,
+        row,
+        row.map(c => wished(cells, c, down)),
+      )
     }
   }
 }
@@ -166,7 +219,8 @@ function settle(cells: Cell[], row: number[], wish: number[]) {
     const weight = cells[c].box ? 1 : 3 // long edges are to be straight
     blocks.push({ sum: (wish[i] - at) * weight, weight, from: i })
     while (blocks.length > 1) {
-      const last = blocks[blocks.length - 1], before = blocks[blocks.length - 2]
+      const last = blocks[blocks.length - 1],
+        before = blocks[blocks.length - 2]
       if (before.sum / before.weight <= last.sum / last.weight) break
       before.sum += last.sum
       before.weight += last.weight
@@ -179,26 +233,38 @@ function settle(cells: Cell[], row: number[], wish: number[]) {
   })
 }
 
-function drawn(cells: Cell[], rows: number[][], n: number, paths: number[][], lines: Line[], back: boolean[]): Layout {
-  const x: number[] = [], width: number[] = []
+function drawn(
+  cells: Cell[],
+  rows: number[][],
+  n: number,
+  paths: number[][],
+  lines: Line[],
+  back: boolean[],
+): Layout {
+  const x: number[] = [],
+    width: number[] = []
   let right = 0
   rows.forEach((row, i) => {
     x[i] = right
     width[i] = row.reduce((w, c) => Math.max(w, cells[c].w), 0)
     right += width[i] + gapX
   })
-  let top = Infinity, bottom = -Infinity
+  let top = Infinity,
+    bottom = -Infinity
   for (const c of cells) {
     top = Math.min(top, c.y - c.h / 2)
     bottom = Math.max(bottom, c.y + c.h / 2)
   }
-  const placed = cells.slice(0, n).map(c => ({ id: c.box!.id, x: x[c.layer], y: c.y - c.h / 2 - top, w: c.w, h: c.h }))
+  const placed = cells
+    .slice(0, n)
+    .map(c => ({ id: c.box!.id, x: x[c.layer], y: c.y - c.h / 2 - top, w: c.w, h: c.h }))
   const routes = paths.map((path, i) => {
     const points: number[] = []
     path.forEach((at, k) => {
       const c = cells[at]
       if (k > 0) points.push(x[c.layer], c.y - top)
-      if (k < path.length - 1) points.push(c.box ? x[c.layer] + c.w : x[c.layer] + width[c.layer], c.y - top)
+      if (k < path.length - 1)
+        points.push(c.box ? x[c.layer] + c.w : x[c.layer] + width[c.layer], c.y - top)
     })
     return { ...lines[i], back: back[i], points: back[i] ? reversed(points) : points }
   })

@@ -1,8 +1,16 @@
 import type { Graph } from '../data/plan'
 import { arrange, type Drawing, type Wishes } from './arrange'
 
-export interface Order { id: number; graph: Graph; wishes: Wishes }
-export interface Made { id: number; drawing: Drawing; ms: number }
+export interface Order {
+  id: number
+  graph: Graph
+  wishes: Wishes
+}
+export interface Made {
+  id: number
+  drawing: Drawing
+  ms: number
+}
 
 self.onmessage = (e: MessageEvent<Order>) => {
   const began = performance.now()

@@ -1,11 +1,27 @@
 import type { Drawing, DrawnEdge } from './arrange'
 
-export interface View { x: number; y: number; k: number; w: number; h: number }
+export interface View {
+  x: number
+  y: number
+  k: number
+  w: number
+  h: number
+}
 
 /** Colors as the canvas needs them: those of the page, in the scheme that it has now. */
-export interface Colors { edge: string; taken: string; text: string; back: string; lane: string; tones: Record<string, string> }
+export interface Colors {
+  edge: string
+  taken: string
+  text: string
+  back: string
+  lane: string
+  tones: Record<string, string>
+}
 
-export interface Looks { tone: (i: number) => string; taken: (from: number, to: number) => boolean }
+export interface Looks {
+  tone: (i: number) => string
+  taken: (from: number, to: number) => boolean
+}
 
 /** Below this zoom nodes are rectangles on the canvas; above it they are cards of the page. */
 export const near = 0.45
@@ -20,16 +36,27 @@ export function colorsOf(el: HTMLElement): Colors {
     return getComputedStyle(probe).color
   }
   const colors = {
-    edge: ask('var(--edge)'), taken: ask('var(--edge-taken)'), text: ask('var(--muted)'), back: ask('var(--bg)'), lane: ask('var(--lane)'),
+    edge: ask('var(--edge)'),
+    taken: ask('var(--edge-taken)'),
+    text: ask('var(--muted)'),
+    back: ask('var(--bg)'),
+    lane: ask('var(--lane)'),
     tones: Object.fromEntries(tones.map(t => [t, ask(`var(--${t})`)])),
   }
   probe.remove()
   return colors
 }
 
-export function paint(canvas: HTMLCanvasElement, view: View, drawing: Drawing, colors: Colors, looks: Looks) {
+export function paint(
+  canvas: HTMLCanvasElement,
+  view: View,
+  drawing: Drawing,
+  colors: Colors,
+  looks: Looks,
+) {
   const ratio = devicePixelRatio || 1
-  const w = Math.round(view.w * ratio), h = Math.round(view.h * ratio)
+  const w = Math.round(view.w * ratio),
+    h = Math.round(view.h * ratio)
   if (canvas.width !== w || canvas.height !== h) {
     canvas.width = w
     canvas.height = h
@@ -38,7 +65,12 @@ export function paint(canvas: HTMLCanvasElement, view: View, drawing: Drawing, c
   c.setTransform(1, 0, 0, 1, 0, 0)
   c.clearRect(0, 0, w, h)
   c.setTransform(ratio * view.k, 0, 0, ratio * view.k, ratio * view.x, ratio * view.y)
-  const seen = { left: -view.x / view.k, top: -view.y / view.k, right: (view.w - view.x) / view.k, bottom: (view.h - view.y) / view.k }
+  const seen = {
+    left: -view.x / view.k,
+    top: -view.y / view.k,
+    right: (view.w - view.x) / view.k,
+    bottom: (view.h - view.y) / view.k,
+  }
   lanes(c, drawing, colors)
   edges(c, drawing, view, colors, looks, seen)
   if (view.k < near) boxes(c, drawing, colors, looks, seen)
@@ -59,7 +91,14 @@ function lanes(c: CanvasRenderingContext2D, drawing: Drawing, colors: Colors) {
   }
 }
 
-function edges(c: CanvasRenderingContext2D, drawing: Drawing, view: View, colors: Colors, looks: Looks, seen: Seen) {
+function edges(
+  c: CanvasRenderingContext2D,
+  drawing: Drawing,
+  view: View,
+  colors: Colors,
+  looks: Looks,
+  seen: Seen,
+) {
   const labels: [string, number, number][] = []
   c.lineWidth = Math.max(1.4, 0.9 / view.k)
   for (const taken of [false, true]) {
@@ -68,7 +107,12 @@ function edges(c: CanvasRenderingContext2D, drawing: Drawing, view: View, colors
     for (const dashed of [false, true]) {
       c.beginPath()
       for (const e of drawing.edges) {
-        if ((e.kind === 'undo') !== dashed || looks.taken(e.from, e.to) !== taken || !inSight(e, seen)) continue
+        if (
+          (e.kind === 'undo') !== dashed ||
+          looks.taken(e.from, e.to) !== taken ||
+          !inSight(e, seen)
+        )
+          continue
         trace(c, e)
         if (e.label && view.k >= near) labels.push([e.label, ...middle(e)])
       }
@@ -76,21 +120,31 @@ function edges(c: CanvasRenderingContext2D, drawing: Drawing, view: View, colors
       c.stroke()
     }
     c.setLineDash([])
-    if (view.k >= 0.2) for (const e of drawing.edges) if (looks.taken(e.from, e.to) === taken && inSight(e, seen)) tip(c, e)
+    if (view.k >= 0.2)
+      for (const e of drawing.edges)
+        if (looks.taken(e.from, e.to) === taken && inSight(e, seen)) tip(c, e)
   }
   write(c, labels, colors)
 }
 
 function inSight(e: DrawnEdge, seen: Seen): boolean {
   const p = e.points
-  let left = Infinity, right = -Infinity, top = Infinity, bottom = -Infinity
+  let left = Infinity,
+    right = -Infinity,
+    top = Infinity,
+    bottom = -Infinity
   for (let i = 0; i < p.length; i += 2) {
     left = Math.min(left, p[i])
     right = Math.max(right, p[i])
     top = Math.min(top, p[i + 1])
     bottom = Math.max(bottom, p[i + 1])
   }
-  return left - 60 < seen.right && right + 60 > seen.left && top - 60 < seen.bottom && bottom + 60 > seen.top
+  return (
+    left - 60 < seen.right &&
+    right + 60 > seen.left &&
+    top - 60 < seen.bottom &&
+    bottom + 60 > seen.top
+  )
 }
 
 /** Gaps between layers are crossed in curves, layers themselves in straight lines. */
@@ -110,7 +164,9 @@ function trace(c: CanvasRenderingContext2D, e: DrawnEdge) {
 }
 
 function tip(c: CanvasRenderingContext2D, e: DrawnEdge) {
-  const p = e.points, x = p[p.length - 2], y = p[p.length - 1]
+  const p = e.points,
+    x = p[p.length - 2],
+    y = p[p.length - 1]
   const [dx, dy] = e.kind === 'undo' ? [0, 1] : e.back ? [-1, 0] : [1, 0]
   c.beginPath()
   c.moveTo(x, y)
@@ -120,7 +176,8 @@ function tip(c: CanvasRenderingContext2D, e: DrawnEdge) {
 }
 
 function middle(e: DrawnEdge): [number, number] {
-  const p = e.points, i = Math.max(0, Math.floor(p.length / 4) * 2 - 2)
+  const p = e.points,
+    i = Math.max(0, Math.floor(p.length / 4) * 2 - 2)
   return [(p[i] + p[i + 2]) / 2, (p[i + 1] + p[i + 3]) / 2]
 }
 
@@ -139,9 +196,16 @@ function write(c: CanvasRenderingContext2D, labels: [string, number, number][], 
   c.textAlign = 'start'
 }
 
-function boxes(c: CanvasRenderingContext2D, drawing: Drawing, colors: Colors, looks: Looks, seen: Seen) {
+function boxes(
+  c: CanvasRenderingContext2D,
+  drawing: Drawing,
+  colors: Colors,
+  looks: Looks,
+  seen: Seen,
+) {
   for (const n of drawing.nodes) {
-    if (n.x > seen.right || n.x + n.w < seen.left || n.y > seen.bottom || n.y + n.h < seen.top) continue
+    if (n.x > seen.right || n.x + n.w < seen.left || n.y > seen.bottom || n.y + n.h < seen.top)
+      continue
     const color = colors.tones[looks.tone(n.i)] ?? colors.tones.idle
     c.fillStyle = c.strokeStyle = color
     if (n.open) c.strokeRect(n.x, n.y, n.w, n.h)

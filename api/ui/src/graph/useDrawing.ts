@@ -9,7 +9,10 @@ export function useDrawing(graph: Graph | undefined, wishes: Wishes): Drawing | 
   const worker = useRef<Worker>(undefined)
   const order = useRef(0)
   useEffect(() => {
-    const w = new Worker(new URL('./layout.worker.ts', import.meta.url), { type: 'module', name: 'layout' })
+    const w = new Worker(new URL('./layout.worker.ts', import.meta.url), {
+      type: 'module',
+      name: 'layout',
+    })
     w.onmessage = (e: MessageEvent<Made>) => {
       if (e.data.id !== order.current) return
       performance.measure('layout', { start: performance.now() - e.data.ms, duration: e.data.ms }) // as the worker has measured it
@@ -20,7 +23,12 @@ export function useDrawing(graph: Graph | undefined, wishes: Wishes): Drawing | 
   }, [])
   const open = wishes.open.join('\n')
   useEffect(() => {
-    if (graph) worker.current?.postMessage({ id: ++order.current, graph, wishes: { open: open ? open.split('\n') : [], ghosts: wishes.ghosts } } satisfies Order)
+    if (graph)
+      worker.current?.postMessage({
+        id: ++order.current,
+        graph,
+        wishes: { open: open ? open.split('\n') : [], ghosts: wishes.ghosts },
+      } satisfies Order)
   }, [graph, open, wishes.ghosts])
   return made?.drawing
 }

@@ -20,8 +20,16 @@ export function Flows() {
   const [word, setWord] = useState('')
   const q = useDeferredValue(word.trim()) || undefined
   const flows = useInfiniteQuery({
-    queryKey: ['flows', q], initialPageParam: '', refetchInterval: live && 10_000, placeholderData: keepPreviousData,
-    queryFn: ({ pageParam, signal }) => call('GET /v1/flows', { query: { limit: 50, cursor: pageParam || undefined, q, with: 'summary' } }, signal),
+    queryKey: ['flows', q],
+    initialPageParam: '',
+    refetchInterval: live && 10_000,
+    placeholderData: keepPreviousData,
+    queryFn: ({ pageParam, signal }) =>
+      call(
+        'GET /v1/flows',
+        { query: { limit: 50, cursor: pageParam || undefined, q, with: 'summary' } },
+        signal,
+      ),
     getNextPageParam: (page: PageFlow) => page.next || undefined,
   })
   const found = flows.data?.pages.flatMap(p => p.items) ?? []
@@ -29,14 +37,37 @@ export function Flows() {
     <div className="page">
       <div className="head">
         <h1>{t.title}</h1>
-        <Link to="/edit" className="button"><Icon name="plus" size={14} /> {t.create}</Link>
-        <input type="search" className="narrow right" value={word} onChange={e => setWord(e.target.value)} placeholder={t.search} aria-label={t.search} maxLength={200} />
+        <Link to="/edit" className="button">
+          <Icon name="plus" size={14} /> {t.create}
+        </Link>
+        <input
+          type="search"
+          className="narrow right"
+          value={word}
+          onChange={e => setWord(e.target.value)}
+          placeholder={t.search}
+          aria-label={t.search}
+          maxLength={200}
+        />
       </div>
-      {flows.isError && found.length === 0 ? <Trouble error={flows.error} again={() => void flows.refetch()} />
-        : flows.isPending ? <Loading />
-        : found.length > 0 ? <Table flows={found} more={flows.hasNextPage ? () => void flows.fetchNextPage() : undefined} />
-        : q ? <Empty title={t.noMatch(word)}><button onClick={() => setWord('')}>{t.showAll}</button></Empty>
-        : <Empty title={t.empty}><Rich text={t.publish} parts={{ link: <Link to="/edit">{t.write}</Link> }} /></Empty>}
+      {flows.isError && found.length === 0 ? (
+        <Trouble error={flows.error} again={() => void flows.refetch()} />
+      ) : flows.isPending ? (
+        <Loading />
+      ) : found.length > 0 ? (
+        <Table
+          flows={found}
+          more={flows.hasNextPage ? () => void flows.fetchNextPage() : undefined}
+        />
+      ) : q ? (
+        <Empty title={t.noMatch(word)}>
+          <button onClick={() => setWord('')}>{t.showAll}</button>
+        </Empty>
+      ) : (
+        <Empty title={t.empty}>
+          <Rich text={t.publish} parts={{ link: <Link to="/edit">{t.write}</Link> }} />
+        </Empty>
+      )}
     </div>
   )
 }
@@ -45,12 +76,25 @@ function Table({ flows, more }: { flows: Flow[]; more?: () => void }) {
   return (
     <div className="panel table-box" tabIndex={0} role="region" aria-label={t.title}>
       <table>
-        <thead><tr>
-          <th>{t.flow}</th><th>{t.last}</th><th className="number">{t.started}</th><th className="number">{t.failed}</th>
-          <th className="number">{t.p50}</th><th className="number">{t.p95}</th><th>{t.next}</th>
-          <th><span className="unseen">{texts.actions}</span></th>
-        </tr></thead>
-        <tbody>{flows.map(f => <Row key={f.id} flow={f} />)}</tbody>
+        <thead>
+          <tr>
+            <th>{t.flow}</th>
+            <th>{t.last}</th>
+            <th className="number">{t.started}</th>
+            <th className="number">{t.failed}</th>
+            <th className="number">{t.p50}</th>
+            <th className="number">{t.p95}</th>
+            <th>{t.next}</th>
+            <th>
+              <span className="unseen">{texts.actions}</span>
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {flows.map(f => (
+            <Row key={f.id} flow={f} />
+          ))}
+        </tbody>
       </table>
       {more && <button onClick={more}>{t.more}</button>}
     </div>
@@ -58,18 +102,48 @@ function Table({ flows, more }: { flows: Flow[]; more?: () => void }) {
 }
 
 function Row({ flow: f }: { flow: Flow }) {
-  const name = f.slug ?? f.id, s = f.summary
-  const since = s?.since, ended = s && s.tasks.completed + s.tasks.failed + s.tasks.canceled > 0
+  const name = f.slug ?? f.id,
+    s = f.summary
+  const since = s?.since,
+    ended = s && s.tasks.completed + s.tasks.failed + s.tasks.canceled > 0
   return (
     <tr>
-      <td><Link to="/flows/$flow" params={{ flow: name }} className="strong">{f.slug ?? f.name}</Link>{f.slug && f.name !== f.slug && <span className="faint"> {f.name}</span>}{f.description && <div className="faint">{f.description}</div>}</td>
+      <td>
+        <Link to="/flows/$flow" params={{ flow: name }} className="strong">
+          {f.slug ?? f.name}
+        </Link>
+        {f.slug && f.name !== f.slug && <span className="faint"> {f.name}</span>}
+        {f.description && <div className="faint">{f.description}</div>}
+      </td>
       <td>{s && <Newest of={s} />}</td>
-      <td className="number"><Link to="/tasks" search={{ flow: name, created_from: since }}>{s && digits(s.tasks.started)}</Link></td>
-      <td className="number"><Link to="/tasks" search={{ flow: name, state: ['failed'], ended_from: since }} className={s?.tasks.failed ? 'tone-failed strong' : ''}>{s && digits(s.tasks.failed)}</Link></td>
+      <td className="number">
+        <Link to="/tasks" search={{ flow: name, created_from: since }}>
+          {s && digits(s.tasks.started)}
+        </Link>
+      </td>
+      <td className="number">
+        <Link
+          to="/tasks"
+          search={{ flow: name, state: ['failed'], ended_from: since }}
+          className={s?.tasks.failed ? 'tone-failed strong' : ''}
+        >
+          {s && digits(s.tasks.failed)}
+        </Link>
+      </td>
       <td className="number">{ended && span(s.tasks.duration.p50_ms)}</td>
       <td className="number">{ended && span(s.tasks.duration.p95_ms)}</td>
       <td className="time">{s?.next && <When at={s.next} />}</td>
-      <td className="number"><Link to="/flows/$flow" params={{ flow: name }} search={{ tab: 'start' }} className="button"><Icon name="play" size={13} /> {t.start}<span className="unseen"> {f.slug}</span></Link></td>
+      <td className="number">
+        <Link
+          to="/flows/$flow"
+          params={{ flow: name }}
+          search={{ tab: 'start' }}
+          className="button"
+        >
+          <Icon name="play" size={13} /> {t.start}
+          <span className="unseen"> {f.slug}</span>
+        </Link>
+      </td>
     </tr>
   )
 }
@@ -78,9 +152,15 @@ function Row({ flow: f }: { flow: Flow }) {
 function Newest({ of }: { of: FlowSummary }) {
   return (
     <span className="newest">
-      {of.newest.slice(0, 10).reverse().map(({ id, state }) => (
-        <Link key={id} to="/tasks/$task" params={{ task: id }} title={t.task(id, state)}><Sign state={state} size={12} /><span className="unseen">{state}</span></Link>
-      ))}
+      {of.newest
+        .slice(0, 10)
+        .reverse()
+        .map(({ id, state }) => (
+          <Link key={id} to="/tasks/$task" params={{ task: id }} title={t.task(id, state)}>
+            <Sign state={state} size={12} />
+            <span className="unseen">{state}</span>
+          </Link>
+        ))}
     </span>
   )
 }

@@ -13,11 +13,18 @@ import { texts } from '../texts'
 
 const t = texts.compare
 
-const tones: Record<Met, string> = { same: 'completed', differs: 'failed', 'only a': 'running', 'only b': 'waiting', neither: 'idle' }
+const tones: Record<Met, string> = {
+  same: 'completed',
+  differs: 'failed',
+  'only a': 'running',
+  'only b': 'waiting',
+  neither: 'idle',
+}
 
 /** The flows of two tasks in one graph: what went the same, what did not, and where that began. */
 export function MergedGraph({ told }: { told: Comparison }) {
-  const a = usePlan(told.a), b = usePlan(told.b)
+  const a = usePlan(told.a),
+    b = usePlan(told.b)
   if (a.isError || b.isError) return <Trouble error={a.error ?? b.error} />
   if (!a.data || !b.data) return <Loading />
   return <Both a={a.data} b={b.data} told={told} />
@@ -25,8 +32,14 @@ export function MergedGraph({ told }: { told: Comparison }) {
 
 function usePlan(task: TaskSummary) {
   return useQuery({
-    queryKey: ['plan', task.flow, task.version], staleTime: Infinity,
-    queryFn: ({ signal }) => call('GET /v1/flows/{flow}/versions/{version}/graph', { path: { flow: task.flow, version: String(task.version) } }, signal),
+    queryKey: ['plan', task.flow, task.version],
+    staleTime: Infinity,
+    queryFn: ({ signal }) =>
+      call(
+        'GET /v1/flows/{flow}/versions/{version}/graph',
+        { path: { flow: task.flow, version: String(task.version) } },
+        signal,
+      ),
   })
 }
 
@@ -35,12 +48,29 @@ function Both({ a, b, told }: { a: Graph; b: Graph; told: Comparison }) {
   const merged = useMemo(() => merge(a, b, told.visits), [a, b, told])
   const drawing = useDrawing(merged.graph, { open: [], ghosts: false })
   const tone = useCallback((i: number) => tones[merged.met[i]], [merged])
-  const card = useCallback((d: Drawn) => <Card graph={merged.graph} i={d.i} met={merged.met[d.i]} first={merged.first === d.i} />, [merged])
+  const card = useCallback(
+    (d: Drawn) => (
+      <Card graph={merged.graph} i={d.i} met={merged.met[d.i]} first={merged.first === d.i} />
+    ),
+    [merged],
+  )
   if (!drawing) return <Loading />
   return (
     <div className="panel merged">
-      <GraphView drawing={drawing} stamp={merged} label={texts.graph.ofBoth} selected={chosen} select={setChosen} toggle={() => undefined} tone={tone} taken={() => true} card={card}
-        name={i => `${merged.graph.nodes[i].key}: ${t.met[merged.met[i]]}${merged.first === i ? `, ${t.first}` : ''}`} />
+      <GraphView
+        drawing={drawing}
+        stamp={merged}
+        label={texts.graph.ofBoth}
+        selected={chosen}
+        select={setChosen}
+        toggle={() => undefined}
+        tone={tone}
+        taken={() => true}
+        card={card}
+        name={i =>
+          `${merged.graph.nodes[i].key}: ${t.met[merged.met[i]]}${merged.first === i ? `, ${t.first}` : ''}`
+        }
+      />
     </div>
   )
 }
@@ -49,8 +79,13 @@ function Card({ graph, i, met, first }: { graph: Graph; i: number; met: Met; fir
   const node = graph.nodes[i]
   return (
     <>
-      <span className="node-top"><Icon name={kindOf(node).icon} size={15} /><b className="ellipsis">{node.key}</b></span>
-      <span className="node-sub"><span className="ellipsis">{first ? t.first : t.met[met]}</span></span>
+      <span className="node-top">
+        <Icon name={kindOf(node).icon} size={15} />
+        <b className="ellipsis">{node.key}</b>
+      </span>
+      <span className="node-sub">
+        <span className="ellipsis">{first ? t.first : t.met[met]}</span>
+      </span>
     </>
   )
 }

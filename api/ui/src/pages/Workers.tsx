@@ -24,35 +24,81 @@ export function Workers() {
   const { live } = usePrefs()
   const refetchInterval = live && 2000
   const workers = useInfiniteQuery({
-    queryKey: ['workers'], refetchInterval, initialPageParam: '',
-    queryFn: ({ pageParam, signal }) => call('GET /v1/workers', { query: { limit: 500, cursor: pageParam || undefined } }, signal),
+    queryKey: ['workers'],
+    refetchInterval,
+    initialPageParam: '',
+    queryFn: ({ pageParam, signal }) =>
+      call('GET /v1/workers', { query: { limit: 500, cursor: pageParam || undefined } }, signal),
     getNextPageParam: (page: PageKnownWorker) => page.next || undefined,
   })
-  const queues = useQuery({ queryKey: ['queues'], refetchInterval, queryFn: ({ signal }) => call('GET /v1/queues', { query: { limit: 500 } }, signal) })
-  if (workers.isError && !workers.data) return <div className="page"><Trouble error={workers.error} again={() => void workers.refetch()} /></div>
-  if (queues.isError && !queues.data) return <div className="page"><Trouble error={queues.error} again={() => void queues.refetch()} /></div>
+  const queues = useQuery({
+    queryKey: ['queues'],
+    refetchInterval,
+    queryFn: ({ signal }) => call('GET /v1/queues', { query: { limit: 500 } }, signal),
+  })
+  if (workers.isError && !workers.data)
+    return (
+      <div className="page">
+        <Trouble error={workers.error} again={() => void workers.refetch()} />
+      </div>
+    )
+  if (queues.isError && !queues.data)
+    return (
+      <div className="page">
+        <Trouble error={queues.error} again={() => void queues.refetch()} />
+      </div>
+    )
   if (!workers.data || !queues.data) return <Loading />
   const known = workers.data.pages.flatMap(p => p.items)
   return (
     <div className="page">
-      <div className="head"><h1>{t.title}</h1></div>
+      <div className="head">
+        <h1>{t.title}</h1>
+      </div>
       <Queues of={queues.data} />
       <section className="section" aria-label={t.workers}>
-        <h2>{t.workers} <span className="faint">{atLeast(known.length, workers.hasNextPage)}</span></h2>
-        {known.length === 0 ? <div className="panel"><Empty title={t.empty}><Rich text={t.start} /></Empty></div>
-          : (
-            <div className="panel table-box">
-              <table>
-                <thead><tr>
-                  <th>{t.worker}</th><th>{t.state}</th><th>{t.connection}</th><th>{t.services}</th><th>{t.labels}</th>
-                  <th className="number">{t.jobs}</th><th>{t.seen}</th>
-                  <th><span className="unseen">{texts.actions}</span></th>
-                </tr></thead>
-                <tbody>{known.map(w => <WorkerRow key={w.id} worker={w} />)}</tbody>
-              </table>
-              {workers.hasNextPage && <button disabled={workers.isFetchingNextPage} onClick={() => void workers.fetchNextPage()}>{t.more}</button>}
-            </div>
-          )}
+        <h2>
+          {t.workers} <span className="faint">{atLeast(known.length, workers.hasNextPage)}</span>
+        </h2>
+        {known.length === 0 ? (
+          <div className="panel">
+            <Empty title={t.empty}>
+              <Rich text={t.start} />
+            </Empty>
+          </div>
+        ) : (
+          <div className="panel table-box">
+            <table>
+              <thead>
+                <tr>
+                  <th>{t.worker}</th>
+                  <th>{t.state}</th>
+                  <th>{t.connection}</th>
+                  <th>{t.services}</th>
+                  <th>{t.labels}</th>
+                  <th className="number">{t.jobs}</th>
+                  <th>{t.seen}</th>
+                  <th>
+                    <span className="unseen">{texts.actions}</span>
+                  </th>
+                </tr>
+              </thead>
+              <tbody>
+                {known.map(w => (
+                  <WorkerRow key={w.id} worker={w} />
+                ))}
+              </tbody>
+            </table>
+            {workers.hasNextPage && (
+              <button
+                disabled={workers.isFetchingNextPage}
+                onClick={() => void workers.fetchNextPage()}
+              >
+                {t.more}
+              </button>
+            )}
+          </div>
+        )}
       </section>
     </div>
   )
@@ -61,12 +107,25 @@ export function Workers() {
 function Queues({ of: { items: queues, next } }: { of: PageQueue }) {
   const { queue: meant } = route.useSearch()
   const first = (q: Queue) => Number(q.service === meant)
-  const sorted = [...queues].sort((a, b) => first(b) - first(a) || Number(a.workers > 0) - Number(b.workers > 0) || b.waiting - a.waiting)
+  const sorted = [...queues].sort(
+    (a, b) =>
+      first(b) - first(a) || Number(a.workers > 0) - Number(b.workers > 0) || b.waiting - a.waiting,
+  )
   return (
     <section className="section" aria-label={texts.queues.title}>
-      <h2>{texts.queues.title} <span className="faint">{atLeast(queues.length, Boolean(next))}</span></h2>
-      {meant && !next && !queues.some(q => q.service === meant) && <p className="facts">{texts.queues.gone(meant)}</p>}
-      {queues.length === 0 ? <div className="panel"><Empty title={texts.queues.empty} /></div> : <QueueTable queues={sorted} meant={meant} />}
+      <h2>
+        {texts.queues.title} <span className="faint">{atLeast(queues.length, Boolean(next))}</span>
+      </h2>
+      {meant && !next && !queues.some(q => q.service === meant) && (
+        <p className="facts">{texts.queues.gone(meant)}</p>
+      )}
+      {queues.length === 0 ? (
+        <div className="panel">
+          <Empty title={texts.queues.empty} />
+        </div>
+      ) : (
+        <QueueTable queues={sorted} meant={meant} />
+      )}
     </section>
   )
 }
@@ -76,26 +135,65 @@ function WorkerRow({ worker: w }: { worker: KnownWorker }) {
   const [asks, setAsks] = useState(false)
   const forget = useMutation({
     mutationFn: () => call('DELETE /v1/workers/{worker}', { path: { worker: w.id } }),
-    onSuccess: () => { note({ text: t.removed(w.id) }); void queries.invalidateQueries({ queryKey: ['workers'] }) },
+    onSuccess: () => {
+      note({ text: t.removed(w.id) })
+      void queries.invalidateQueries({ queryKey: ['workers'] })
+    },
     onError: problem => note({ text: problem.message, bad: true }),
   })
   return (
     <tr>
       <td className="strong">{w.id}</td>
-      <td><State state={w.state} /></td>
+      <td>
+        <State state={w.state} />
+      </td>
       <td>{w.url?.startsWith('http') ? <span title={w.url}>{t.push}</span> : t.pull}</td>
-      <td>{w.services.map(s => <span key={s} className="label">{s}</span>)}</td>
-      <td>{w.labels?.map(l => <span key={l} className="label">{l}</span>)}</td>
+      <td>
+        {w.services.map(s => (
+          <span key={s} className="label">
+            {s}
+          </span>
+        ))}
+      </td>
+      <td>
+        {w.labels?.map(l => (
+          <span key={l} className="label">
+            {l}
+          </span>
+        ))}
+      </td>
       <td className="number">{w.load}</td>
-      <td className="time"><When at={w.last_heartbeat} /></td>
+      <td className="time">
+        <When at={w.last_heartbeat} />
+      </td>
       <td className="number">
-        <May call="DELETE /v1/workers/{worker}"><button className="quiet" disabled={forget.isPending} onClick={() => (w.state === 'offline' ? forget.mutate() : setAsks(true))}>{t.remove}<span className="unseen"> {w.id}</span></button></May>
+        <May call="DELETE /v1/workers/{worker}">
+          <button
+            className="quiet"
+            disabled={forget.isPending}
+            onClick={() => (w.state === 'offline' ? forget.mutate() : setAsks(true))}
+          >
+            {t.remove}
+            <span className="unseen"> {w.id}</span>
+          </button>
+        </May>
         {asks && (
           <Ask title={t.confirm(w.id)} close={() => setAsks(false)}>
             <p>{t.confirmText}</p>
             <div className="buttons">
-              <button type="button" onClick={e => e.currentTarget.closest('dialog')?.close()}>{t.keep}</button>
-              <button type="button" className="danger" onClick={e => { forget.mutate(); e.currentTarget.closest('dialog')?.close() }}>{t.removeIt}</button>
+              <button type="button" onClick={e => e.currentTarget.closest('dialog')?.close()}>
+                {t.keep}
+              </button>
+              <button
+                type="button"
+                className="danger"
+                onClick={e => {
+                  forget.mutate()
+                  e.currentTarget.closest('dialog')?.close()
+                }}
+              >
+                {t.removeIt}
+              </button>
             </div>
           </Ask>
         )}

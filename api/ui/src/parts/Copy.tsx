@@ -4,7 +4,10 @@ import { texts } from '../texts'
 
 /** Copies a text. Browsers give pages a clipboard only by HTTPS or on this computer; elsewhere what is selected can be copied. */
 export async function copy(text: string) {
-  const given = await navigator.clipboard?.writeText(text).then(() => true, () => false)
+  const given = await navigator.clipboard?.writeText(text).then(
+    () => true,
+    () => false,
+  )
   if (!given && !copiedSelection(text)) note({ text: texts.copy.failed, bad: true })
 }
 
@@ -27,6 +30,26 @@ function copiedSelection(text: string): boolean {
   }
 }
 
-export function Copy({ text, label, title = label, size = 14 }: { text: string | (() => string); label: string; title?: string; size?: number }) {
-  return <button type="button" className="quiet" onClick={() => void copy(typeof text === 'string' ? text : text())} title={title} aria-label={label}><Icon name="copy" size={size} /></button>
+export function Copy({
+  text,
+  label,
+  title = label,
+  size = 14,
+}: {
+  text: string | (() => string)
+  label: string
+  title?: string
+  size?: number
+}) {
+  return (
+    <button
+      type="button"
+      className="quiet"
+      onClick={() => void copy(typeof text === 'string' ? text : text())}
+      title={title}
+      aria-label={label}
+    >
+      <Icon name="copy" size={size} />
+    </button>
+  )
 }

@@ -7,15 +7,25 @@ import { texts } from '../texts'
 const t = texts.dryRun
 
 /** A button that asks what a task would do, and what was told. An answer about something else than what is written by now is not shown. */
-export function useDryRun(about: unknown, ask: () => Promise<Foresight | undefined>, disabled = false) {
+export function useDryRun(
+  about: unknown,
+  ask: () => Promise<Foresight | undefined>,
+  disabled = false,
+) {
   const of = JSON.stringify(about)
   const run = useMutation({ mutationFn: async () => ({ of, told: await ask() }) })
   const told = run.data?.of === of ? run.data.told : undefined
   return {
-    button: <button type="button" disabled={disabled || run.isPending} onClick={() => run.mutate()}>{t.button}</button>,
+    button: (
+      <button type="button" disabled={disabled || run.isPending} onClick={() => run.mutate()}>
+        {t.button}
+      </button>
+    ),
     told: (
       <>
-        <p role="status" className="foreseen-all">{told && inAll(told)}</p>
+        <p role="status" className="foreseen-all">
+          {told && inAll(told)}
+        </p>
         {run.isError && <Trouble error={run.error} />}
         {told && told.steps.length > 0 && <Steps told={told} />}
       </>
@@ -27,12 +37,28 @@ function Steps({ told }: { told: Foresight }) {
   return (
     <div className="foreseen" role="region" aria-label={t.region} tabIndex={0}>
       <table>
-        <thead><tr><th>{t.step}</th><th>{t.outcome}</th></tr></thead>
+        <thead>
+          <tr>
+            <th>{t.step}</th>
+            <th>{t.outcome}</th>
+          </tr>
+        </thead>
         <tbody>
           {told.steps.map((s, i) => (
             <tr key={i}>
-              <td><code>{named(s)}</code></td>
-              <td>{becomes(s)}{s.output && <> <code>{s.output}</code>{(s.output_bytes ?? 0) > new TextEncoder().encode(s.output).length && ' …'}</>}</td>
+              <td>
+                <code>{named(s)}</code>
+              </td>
+              <td>
+                {becomes(s)}
+                {s.output && (
+                  <>
+                    {' '}
+                    <code>{s.output}</code>
+                    {(s.output_bytes ?? 0) > new TextEncoder().encode(s.output).length && ' …'}
+                  </>
+                )}
+              </td>
             </tr>
           ))}
         </tbody>

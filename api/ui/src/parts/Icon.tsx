@@ -3,14 +3,17 @@ const paths: Record<string, string> = {
   overview: 'M2.5 8.5 8 3l5.5 5.5M4 7.5V13h8V7.5',
   flows: 'M3.5 2.5h3v3h-3zM9.5 10.5h3v3h-3zM5 5.5v3.5a2 2 0 0 0 2 2h2.5',
   tasks: 'M2.5 4h1M2.5 8h1M2.5 12h1M6 4h7.5M6 8h7.5M6 12h7.5',
-  approval: 'M8 8a2.5 2.5 0 1 0 0-5 2.5 2.5 0 0 0 0 5M3 13.5c.5-2.5 2.5-3.5 5-3.5 1 0 1.8.2 2.5.5M10.5 12.5l1.5 1.5 2.5-3',
+  approval:
+    'M8 8a2.5 2.5 0 1 0 0-5 2.5 2.5 0 0 0 0 5M3 13.5c.5-2.5 2.5-3.5 5-3.5 1 0 1.8.2 2.5.5M10.5 12.5l1.5 1.5 2.5-3',
   workers: 'M3 3h10v4H3zM3 9h10v4H3zM5 5h.01M5 11h.01',
   schedules: 'M8 14A6 6 0 1 0 8 2a6 6 0 0 0 0 12M8 4.5V8l2.5 1.5',
-  cluster: 'M8 2.5a1.5 1.5 0 1 0 0 3 1.5 1.5 0 0 0 0-3M3.5 10.5a1.5 1.5 0 1 0 0 3 1.5 1.5 0 0 0 0-3M12.5 10.5a1.5 1.5 0 1 0 0 3 1.5 1.5 0 0 0 0-3M7.2 5.5 4.3 10.5M8.8 5.5l2.9 5M5 12h6',
+  cluster:
+    'M8 2.5a1.5 1.5 0 1 0 0 3 1.5 1.5 0 0 0 0-3M3.5 10.5a1.5 1.5 0 1 0 0 3 1.5 1.5 0 0 0 0-3M12.5 10.5a1.5 1.5 0 1 0 0 3 1.5 1.5 0 0 0 0-3M7.2 5.5 4.3 10.5M8.8 5.5l2.9 5M5 12h6',
   settings: 'M2.5 5h6M11.5 5h2M2.5 11h2M7.5 11h6M10 3.5v3M6 9.5v3',
   search: 'M7 12A5 5 0 1 0 7 2a5 5 0 0 0 0 10M10.5 10.5 14 14',
   clock: 'M8 14A6 6 0 1 0 8 2a6 6 0 0 0 0 12M8 4.5V8l2.5 1.5',
-  signal: 'M8 9.5a1.5 1.5 0 1 0 0-3 1.5 1.5 0 0 0 0 3M5 11a4.2 4.2 0 0 1 0-6M11 5a4.2 4.2 0 0 1 0 6M3 13a7 7 0 0 1 0-10M13 3a7 7 0 0 1 0 10',
+  signal:
+    'M8 9.5a1.5 1.5 0 1 0 0-3 1.5 1.5 0 0 0 0 3M5 11a4.2 4.2 0 0 1 0-6M11 5a4.2 4.2 0 0 1 0 6M3 13a7 7 0 0 1 0-10M13 3a7 7 0 0 1 0 10',
   choice: 'M8 2.5 13.5 8 8 13.5 2.5 8z',
   subflow: 'M2.5 2.5h11v11h-11zM5.5 5.5h5v5h-5z',
   fanout: 'M5.5 2.5h8v8M3 5h8v8H3z',
@@ -41,7 +44,18 @@ const paths: Record<string, string> = {
 
 export function Icon({ name, size = 16 }: { name: string; size?: number }) {
   return (
-    <svg className="icon" width={size} height={size} viewBox="0 0 16 16" fill="none" stroke="currentColor" strokeWidth="1.5" strokeLinecap="round" strokeLinejoin="round" aria-hidden="true">
+    <svg
+      className="icon"
+      width={size}
+      height={size}
+      viewBox="0 0 16 16"
+      fill="none"
+      stroke="currentColor"
+      strokeWidth="1.5"
+      strokeLinecap="round"
+      strokeLinejoin="round"
+      aria-hidden="true"
+    >
       <path d={paths[name] ?? paths.dots} />
     </svg>
   )

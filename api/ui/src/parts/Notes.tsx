@@ -12,9 +12,16 @@ export function Notes() {
           <Icon name={n.bad ? 'alert' : 'check'} />
           <div>
             {n.text}
-            {n.request && <details className="faint"><summary>{texts.trouble.details}</summary>{texts.trouble.request} <code>{n.request}</code></details>}
+            {n.request && (
+              <details className="faint">
+                <summary>{texts.trouble.details}</summary>
+                {texts.trouble.request} <code>{n.request}</code>
+              </details>
+            )}
           </div>
-          <button className="quiet" onClick={() => putAway(n.id)} aria-label={texts.notes.dismiss}><Icon name="cross" size={12} /></button>
+          <button className="quiet" onClick={() => putAway(n.id)} aria-label={texts.notes.dismiss}>
+            <Icon name="cross" size={12} />
+          </button>
         </div>
       ))}
     </div>

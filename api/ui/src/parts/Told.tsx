@@ -14,17 +14,33 @@ export function Trouble({ error, again }: { error: unknown; again?: () => void }
       <div>
         <strong>{p?.what ?? (error instanceof Error ? error.message : String(error))}</strong>
         {p?.hint && <p>{p.hint}</p>}
-        {p?.faults?.map((f, i) => <p key={i}><code>{f.where}</code> {f.what}</p>)}
+        {p?.faults?.map((f, i) => (
+          <p key={i}>
+            <code>{f.where}</code> {f.what}
+          </p>
+        ))}
         {error instanceof Away && again && <p>{t.retrying}</p>}
         {(p?.where || p?.request) && (
           <details className="faint">
             <summary>{t.details}</summary>
-            {p.where && <div>{t.at} <code>{p.where}</code></div>}
-            {p.request && <div>{t.request} <code>{p.request}</code></div>}
+            {p.where && (
+              <div>
+                {t.at} <code>{p.where}</code>
+              </div>
+            )}
+            {p.request && (
+              <div>
+                {t.request} <code>{p.request}</code>
+              </div>
+            )}
           </details>
         )}
       </div>
-      {again && <button onClick={again}><Icon name="retry" size={14} /> {t.retry}</button>}
+      {again && (
+        <button onClick={again}>
+          <Icon name="retry" size={14} /> {t.retry}
+        </button>
+      )}
     </div>
   )
 }
@@ -45,5 +61,9 @@ export function Empty({ title, children }: { title: string; children?: ReactNode
 }
 
 export function Loading() {
-  return <div className="loading" role="status">{texts.loading}</div>
+  return (
+    <div className="loading" role="status">
+      {texts.loading}
+    </div>
+  )
 }

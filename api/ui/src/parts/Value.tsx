@@ -8,7 +8,12 @@ const t = texts.value
 const long = 4000 // characters that are shown at once
 
 /** A value as the API tells it where it is not to be too much: all of it when it is small, else its beginning. */
-export interface Wrapped { bytes: number; value?: unknown; preview?: string; truncated?: boolean }
+export interface Wrapped {
+  bytes: number
+  value?: unknown
+  preview?: string
+  truncated?: boolean
+}
 
 /** A value of which all can be fetched: at an address. */
 export function Part({ of, label, all }: { of: unknown; label: string; all: string }) {
@@ -16,14 +21,20 @@ export function Part({ of, label, all }: { of: unknown; label: string; all: stri
   if (!told.truncated) return <Value of={told.value} label={label} />
   return (
     <div className="value">
-      <pre tabIndex={0} aria-label={label}>{told.preview} …</pre>
-      <a href={all} target="_blank" rel="noreferrer">{t.whole(size(told.bytes))}</a>
+      <pre tabIndex={0} aria-label={label}>
+        {told.preview} …
+      </pre>
+      <a href={all} target="_blank" rel="noreferrer">
+        {t.whole(size(told.bytes))}
+      </a>
     </div>
   )
 }
 
 function size(bytes: number): string {
-  return bytes < 1 << 20 ? `${Math.ceil(bytes / 1024)} KiB` : `${(bytes / (1 << 20)).toFixed(1)} MiB`
+  return bytes < 1 << 20
+    ? `${Math.ceil(bytes / 1024)} KiB`
+    : `${(bytes / (1 << 20)).toFixed(1)} MiB`
 }
 
 /** Any JSON, as text, cut where it is long. */
@@ -34,9 +45,15 @@ export function Value({ of, label }: { of: unknown; label?: string }) {
   const cut = !all && text.length > long
   return (
     <div className="value">
-      <pre tabIndex={0} aria-label={label ?? t.name}>{cut ? text.slice(0, long) + ' …' : text}</pre>
+      <pre tabIndex={0} aria-label={label ?? t.name}>
+        {cut ? text.slice(0, long) + ' …' : text}
+      </pre>
       <div className="value-tools">
-        {cut && <button className="quiet" onClick={() => setAll(true)}>{t.more(text.length)}</button>}
+        {cut && (
+          <button className="quiet" onClick={() => setAll(true)}>
+            {t.more(text.length)}
+          </button>
+        )}
         <Copy text={text} label={texts.copy.of(label ?? t.name)} title={texts.copy.title} />
       </div>
     </div>

@@ -15,11 +15,19 @@ export function useTick(ms = 1000) {
 /** A time as people say it, with the exact one at hand. */
 export function When({ at }: { at?: string }) {
   usePrefs() // the zone
-  return at ? <time dateTime={at} title={exact(at)}>{ahead(at) ?? ago(at)}</time> : null
+  return at ? (
+    <time dateTime={at} title={exact(at)}>
+      {ahead(at) ?? ago(at)}
+    </time>
+  ) : null
 }
 
 /** For how long something has lasted, with the exact start at hand. */
 export function Since({ at }: { at?: string }) {
   usePrefs() // the zone
-  return at ? <time dateTime={at} title={exact(at)}>{texts.time.waited(elapsed(at))}</time> : null
+  return at ? (
+    <time dateTime={at} title={exact(at)}>
+      {texts.time.waited(elapsed(at))}
+    </time>
+  ) : null
 }

@@ -7,11 +7,18 @@ const t = texts.dryRun
 /** What would become of a step. */
 export function becomes(s: ForeseenStep): string {
   switch (s.how) {
-    case 'decided': return s.next ? t.decidedNext(s.next) : t.decided
-    case 'recorded': return t.recorded
-    case 'called': return s.calls && s.calls > 1 ? t.calledUnits(s.service || t.worker, s.calls) : t.called(s.service || t.worker)
-    case 'waits': return t.waits
-    default: return s.how
+    case 'decided':
+      return s.next ? t.decidedNext(s.next) : t.decided
+    case 'recorded':
+      return t.recorded
+    case 'called':
+      return s.calls && s.calls > 1
+        ? t.calledUnits(s.service || t.worker, s.calls)
+        : t.called(s.service || t.worker)
+    case 'waits':
+      return t.waits
+    default:
+      return s.how
   }
 }
 
@@ -19,7 +26,10 @@ const sums = Object.entries(t.sums)
 
 /** All of it in one sentence: how many steps of each kind, and how the task would end. */
 export function inAll(f: Foresight): string {
-  const parts = sums.map(([how, text]) => [f.steps.filter(s => s.how === how).length, text] as const).filter(([n]) => n > 0).map(([n, text]) => `${digits(n)} ${text}`)
+  const parts = sums
+    .map(([how, text]) => [f.steps.filter(s => s.how === how).length, text] as const)
+    .filter(([n]) => n > 0)
+    .map(([n, text]) => `${digits(n)} ${text}`)
   const end = f.more ? t.more : f.state ? t.ends(f.state) : t.depends
   return t.started + (parts.length > 0 ? t.known(parts.join(', ')) : '') + end
 }

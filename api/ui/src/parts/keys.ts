@@ -16,7 +16,10 @@ export const places = [
   { to: '/settings', name: texts.places.settings, icon: 'settings', key: 'm' },
 ] as const
 
-interface Does { help: () => void; search: () => void }
+interface Does {
+  help: () => void
+  search: () => void
+}
 
 /** The keys that work on every page. None does while something is being written, and all can be turned off. */
 export function useKeys(does: Does) {
@@ -51,7 +54,15 @@ export function usePageKeys(keys: Record<string, () => void>) {
   latest.current = keys
   useEffect(() => {
     const pressed = (e: KeyboardEvent) => {
-      if (!getPrefs().keys || e.ctrlKey || e.metaKey || e.altKey || writing(e.target) || document.querySelector('dialog[open]')) return
+      if (
+        !getPrefs().keys ||
+        e.ctrlKey ||
+        e.metaKey ||
+        e.altKey ||
+        writing(e.target) ||
+        document.querySelector('dialog[open]')
+      )
+        return
       const act = latest.current[e.key]
       if (!act || (e.key === 'Enter' && acts(e.target))) return
       act()
@@ -69,6 +80,10 @@ function acts(target: EventTarget | null): boolean {
 
 /** Whether a key is for a field. Boxes that are ticked take no letters, and one of a dialog keeps the focus for a moment after that was closed. */
 function writing(target: EventTarget | null): boolean {
-  if (target instanceof HTMLInputElement) return !['checkbox', 'radio', 'button', 'submit'].includes(target.type)
-  return target instanceof HTMLElement && (target.isContentEditable || ['TEXTAREA', 'SELECT'].includes(target.tagName))
+  if (target instanceof HTMLInputElement)
+    return !['checkbox', 'radio', 'button', 'submit'].includes(target.type)
+  return (
+    target instanceof HTMLElement &&
+    (target.isContentEditable || ['TEXTAREA', 'SELECT'].includes(target.tagName))
+  )
 }

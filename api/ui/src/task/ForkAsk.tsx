@@ -12,11 +12,18 @@ const t = texts.fork
 /** Starts a task that goes on from what this one was when an event was stored, once it has been told what that one keeps. */
 export function ForkAsk({ task, at, close }: { task: string; at: number; close: () => void }) {
   const go = useNavigate()
-  const plan = useQuery({ queryKey: ['task', task, 'fork', at], queryFn: () => call('POST /v1/tasks/{task}/fork', { path: { task }, body: { at, dry_run: true } }) })
+  const plan = useQuery({
+    queryKey: ['task', task, 'fork', at],
+    queryFn: () =>
+      call('POST /v1/tasks/{task}/fork', { path: { task }, body: { at, dry_run: true } }),
+  })
   const dry = useDryRun(at, async () => plan.data?.foresight, !plan.data)
   const start = async () => {
     try {
-      const made = await call('POST /v1/tasks/{task}/fork', { path: { task }, body: { at, idempotency_key: requestID() } })
+      const made = await call('POST /v1/tasks/{task}/fork', {
+        path: { task },
+        body: { at, idempotency_key: requestID() },
+      })
       note({ text: t.done, task: made.id })
       if (made.id) void go({ to: '/tasks/$task', params: { task: made.id } })
     } catch (problem) {
@@ -25,13 +32,30 @@ export function ForkAsk({ task, at, close }: { task: string; at: number; close: 
   }
   return (
     <Ask title={t.title} close={close}>
-      {plan.isError ? <Trouble error={plan.error} again={() => void plan.refetch()} /> : !plan.data ? <Loading /> :
-        <p>{t.text(plan.data.kept_steps ?? 0, plan.data.again_steps ?? 0)}</p>}
+      {plan.isError ? (
+        <Trouble error={plan.error} again={() => void plan.refetch()} />
+      ) : !plan.data ? (
+        <Loading />
+      ) : (
+        <p>{t.text(plan.data.kept_steps ?? 0, plan.data.again_steps ?? 0)}</p>
+      )}
       {dry.told}
       <div className="buttons">
-        <button type="button" onClick={e => e.currentTarget.closest('dialog')?.close()}>{texts.close}</button>
+        <button type="button" onClick={e => e.currentTarget.closest('dialog')?.close()}>
+          {texts.close}
+        </button>
         {dry.button}
-        <button type="button" className="primary" disabled={!plan.data} onClick={e => { void start(); e.currentTarget.closest('dialog')?.close() }}>{texts.startNewTask}</button>
+        <button
+          type="button"
+          className="primary"
+          disabled={!plan.data}
+          onClick={e => {
+            void start()
+            e.currentTarget.closest('dialog')?.close()
+          }}
+        >
+          {texts.startNewTask}
+        </button>
       </div>
     </Ask>
   )

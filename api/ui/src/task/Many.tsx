@@ -24,10 +24,17 @@ export function Many({ filter }: { filter: TaskFilter }) {
   if (!may('POST /v1/tasks/bulk') || Object.values(narrow).every(v => v === undefined)) return null
   return (
     <>
-      <label className="inline">{t.label}
+      <label className="inline">
+        {t.label}
         <select value="" onChange={e => setAction(e.target.value as Action)} aria-label={t.aria}>
-          <option value="" disabled>…</option>
-          {Object.entries(words).map(([value, w]) => <option key={value} value={value}>{w.verb}</option>)}
+          <option value="" disabled>
+            …
+          </option>
+          {Object.entries(words).map(([value, w]) => (
+            <option key={value} value={value}>
+              {w.verb}
+            </option>
+          ))}
         </select>
       </label>
       {action && <ManyAsk action={action} filter={filter} close={() => setAction(undefined)} />}
@@ -35,20 +42,44 @@ export function Many({ filter }: { filter: TaskFilter }) {
   )
 }
 
-interface Came { changed: number; unchanged: number; refused: number; refusals: BulkRefusal[] }
+interface Came {
+  changed: number
+  unchanged: number
+  refused: number
+  refusals: BulkRefusal[]
+}
 
-function ManyAsk({ action, filter, close }: { action: Action; filter: TaskFilter; close: () => void }) {
+function ManyAsk({
+  action,
+  filter,
+  close,
+}: {
+  action: Action
+  filter: TaskFilter
+  close: () => void
+}) {
   const queries = useQueryClient()
   const { verb, done } = words[action]
   const [until] = useState(() => new Date(now()).toISOString()) // or those that a rerun starts would be picked, too
-  const body = (more: Partial<Bulk>): Bulk => ({ action, filter: { ...(action === 'rerun' ? { created_to: until } : {}), ...asked(filter) }, ...more })
-  const found = useQuery({ queryKey: ['bulk', action, filter], gcTime: 0, queryFn: ({ signal }) => call('POST /v1/tasks/bulk', { body: body({ dry_run: true }) }, signal) })
+  const body = (more: Partial<Bulk>): Bulk => ({
+    action,
+    filter: { ...(action === 'rerun' ? { created_to: until } : {}), ...asked(filter) },
+    ...more,
+  })
+  const found = useQuery({
+    queryKey: ['bulk', action, filter],
+    gcTime: 0,
+    queryFn: ({ signal }) => call('POST /v1/tasks/bulk', { body: body({ dry_run: true }) }, signal),
+  })
   const [request] = useState(requestID)
   const give = useMutation({
     mutationFn: async () => {
       const came: Came = { changed: 0, unchanged: 0, refused: 0, refusals: [] }
       for (let cursor: string | undefined, first = true; first || cursor; first = false) {
-        const part = await call('POST /v1/tasks/bulk', { header: { 'Request-Id': request }, body: body({ cursor }) })
+        const part = await call('POST /v1/tasks/bulk', {
+          header: { 'Request-Id': request },
+          body: body({ cursor }),
+        })
         came.changed += part.changed
         came.unchanged += part.unchanged
         came.refused += part.refused
@@ -62,19 +93,54 @@ function ManyAsk({ action, filter, close }: { action: Action; filter: TaskFilter
       if (came.refused === 0) close()
     },
     onSettled: () => {
-      for (const key of ['tasks', 'tasks-head', 'task-counts']) void queries.invalidateQueries({ queryKey: [key] })
+      for (const key of ['tasks', 'tasks-head', 'task-counts'])
+        void queries.invalidateQueries({ queryKey: [key] })
     },
   })
-  const came = give.data, none = found.data?.tasks === 0
+  const came = give.data,
+    none = found.data?.tasks === 0
   return (
     <Ask title={t.title(verb)} close={close}>
-      {found.isError ? <Trouble error={found.error} /> : !found.data ? <Loading />
-        : <p>{none ? (found.data.exact ? t.none : t.noneYet(done)) : t.will(found.data.tasks, found.data.exact, done)}</p>}
+      {found.isError ? (
+        <Trouble error={found.error} />
+      ) : !found.data ? (
+        <Loading />
+      ) : (
+        <p>
+          {none
+            ? found.data.exact
+              ? t.none
+              : t.noneYet(done)
+            : t.will(found.data.tasks, found.data.exact, done)}
+        </p>
+      )}
       {give.isError && <Trouble error={give.error} />}
-      {came && came.refused > 0 && <div role="alert"><p className="tone-failed">{t.refused(came.refused)}</p><ul>{came.refusals.map(r => <li key={r.task}><code>{r.task}</code> {r.what}</li>)}</ul></div>}
+      {came && came.refused > 0 && (
+        <div role="alert">
+          <p className="tone-failed">{t.refused(came.refused)}</p>
+          <ul>
+            {came.refusals.map(r => (
+              <li key={r.task}>
+                <code>{r.task}</code> {r.what}
+              </li>
+            ))}
+          </ul>
+        </div>
+      )}
       <div className="buttons">
-        <button type="button" onClick={e => e.currentTarget.closest('dialog')?.close()}>{came ? t.close : t.cancel}</button>
-        {!came && <button type="button" className={action === 'cancel' ? 'danger' : 'primary'} disabled={!found.data || (none && found.data.exact) || give.isPending} onClick={() => give.mutate()}>{t.confirm(verb, found.data?.tasks)}</button>}
+        <button type="button" onClick={e => e.currentTarget.closest('dialog')?.close()}>
+          {came ? t.close : t.cancel}
+        </button>
+        {!came && (
+          <button
+            type="button"
+            className={action === 'cancel' ? 'danger' : 'primary'}
+            disabled={!found.data || (none && found.data.exact) || give.isPending}
+            onClick={() => give.mutate()}
+          >
+            {t.confirm(verb, found.data?.tasks)}
+          </button>
+        )}
       </div>
     </Ask>
   )

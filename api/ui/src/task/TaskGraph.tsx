@@ -14,7 +14,10 @@ import { digits, texts } from '../texts'
 const t = texts.graph
 
 /** A node of the plan as it is in this task, and the scope it is in there. */
-export interface Here { scope: string; now: NodeNow }
+export interface Here {
+  scope: string
+  now: NodeNow
+}
 
 /** What of a digest belongs to each node of the plan, by its index. A scope that began several times is shown as it is now. */
 export function placed(digest: Digest, graph: Graph): Map<number, Here> {
@@ -24,7 +27,8 @@ export function placed(digest: Digest, graph: Graph): Map<number, Here> {
     if (!plan) continue
     scope.nodes.forEach((key, i) => {
       const at = plan.first + i
-      if (graph.nodes[at]?.key === key) found.set(at, { scope: scope.scope, now: nodeNow(digest, scope, i) })
+      if (graph.nodes[at]?.key === key)
+        found.set(at, { scope: scope.scope, now: nodeNow(digest, scope, i) })
     })
   }
   return found
@@ -39,7 +43,19 @@ export function wordNow(n: NodeNow | undefined): string {
   return n.state
 }
 
-export function TaskGraph({ digest, graph, until, view, set }: { digest: Digest; graph: Graph; until?: number; view: TaskView; set: (v: Partial<TaskView>) => void }) {
+export function TaskGraph({
+  digest,
+  graph,
+  until,
+  view,
+  set,
+}: {
+  digest: Digest
+  graph: Graph
+  until?: number
+  view: TaskView
+  set: (v: Partial<TaskView>) => void
+}) {
   const [ghosts, setGhosts] = useState(false)
   const here = useMemo(() => placed(digest, graph), [digest, graph])
   const open = useMemo(() => (view.open ?? []).map(planned), [view.open])
@@ -53,27 +69,73 @@ export function TaskGraph({ digest, graph, until, view, set }: { digest: Digest;
 
   const word = useCallback((i: number) => wordNow(here.get(i)?.now), [here])
   const toggle = (i: number) => {
-    const n = graph.nodes[i], at = here.get(i)
+    const n = graph.nodes[i],
+      at = here.get(i)
     if (n.inside === undefined || !at || at.now.visit === 0) return
     const path = `${at.scope ? at.scope + '/' : ''}${n.inside.split('/').at(-1)}#${at.now.visit}`
     const list = view.open ?? []
     const isOpen = list.some(p => planned(p) === n.inside)
-    set({ open: isOpen ? list.filter(p => planned(p) !== n.inside && !planned(p).startsWith(n.inside + '/')) : [...list, path] })
+    set({
+      open: isOpen
+        ? list.filter(p => planned(p) !== n.inside && !planned(p).startsWith(n.inside + '/'))
+        : [...list, path],
+    })
   }
-  const card = useCallback((d: Drawn) => <Card graph={graph} drawn={d} now={here.get(d.i)?.now} until={until} toggle={toggle} />, [graph, here, view, until])
+  const card = useCallback(
+    (d: Drawn) => (
+      <Card graph={graph} drawn={d} now={here.get(d.i)?.now} until={until} toggle={toggle} />
+    ),
+    [graph, here, view, until],
+  )
   if (!drawing) return <Loading />
   return (
     <GraphView
-      drawing={drawing} stamp={here} label={t.ofTask(digest.flow)} selected={selected}
-      tone={i => toneOf(word(i))} taken={(from, to) => (here.get(from)?.now.visit ?? 0) > 0 && (here.get(to)?.now.visit ?? 0) > 0} card={card}
-      name={i => `${graph.nodes[i].key}: ${word(i)}`} toggle={toggle}
-      select={i => set(i === undefined ? { node: undefined, scope: undefined, unit: undefined } : { node: graph.nodes[i].key, scope: here.get(i)?.scope || graph.nodes[i].scope || undefined, unit: undefined })}
-      tools={graph.nodes.some(n => n.ghost) ? <button aria-pressed={ghosts} onClick={() => setGhosts(!ghosts)} title={t.generatedTitle}>{t.generated(ghosts)}</button> : undefined}
+      drawing={drawing}
+      stamp={here}
+      label={t.ofTask(digest.flow)}
+      selected={selected}
+      tone={i => toneOf(word(i))}
+      taken={(from, to) =>
+        (here.get(from)?.now.visit ?? 0) > 0 && (here.get(to)?.now.visit ?? 0) > 0
+      }
+      card={card}
+      name={i => `${graph.nodes[i].key}: ${word(i)}`}
+      toggle={toggle}
+      select={i =>
+        set(
+          i === undefined
+            ? { node: undefined, scope: undefined, unit: undefined }
+            : {
+                node: graph.nodes[i].key,
+                scope: here.get(i)?.scope || graph.nodes[i].scope || undefined,
+                unit: undefined,
+              },
+        )
+      }
+      tools={
+        graph.nodes.some(n => n.ghost) ? (
+          <button aria-pressed={ghosts} onClick={() => setGhosts(!ghosts)} title={t.generatedTitle}>
+            {t.generated(ghosts)}
+          </button>
+        ) : undefined
+      }
     />
   )
 }
 
-function Card({ graph, drawn, now: n, until, toggle }: { graph: Graph; drawn: Drawn; now?: NodeNow; until?: number; toggle: (i: number) => void }) {
+function Card({
+  graph,
+  drawn,
+  now: n,
+  until,
+  toggle,
+}: {
+  graph: Graph
+  drawn: Drawn
+  now?: NodeNow
+  until?: number
+  toggle: (i: number) => void
+}) {
   const node = graph.nodes[drawn.i]
   const { word, icon } = kindOf(node)
   const many = n && n.total > 1
@@ -84,16 +146,42 @@ function Card({ graph, drawn, now: n, until, toggle }: { graph: Graph; drawn: Dr
         <b className="ellipsis">{node.key}</b>
         <span className="unseen">{wordOf(wordNow(n))}</span>
         {n && n.visit > 1 && <span className="visits">×{n.visit}</span>}
-        {node.inside !== undefined && <span className="opener" onClick={e => { e.stopPropagation(); toggle(drawn.i) }} title={drawn.open ? t.collapse : t.expand}><Icon name={drawn.open ? 'minus' : 'plus'} size={13} /></span>}
+        {node.inside !== undefined && (
+          <span
+            className="opener"
+            onClick={e => {
+              e.stopPropagation()
+              toggle(drawn.i)
+            }}
+            title={drawn.open ? t.collapse : t.expand}
+          >
+            <Icon name={drawn.open ? 'minus' : 'plus'} size={13} />
+          </span>
+        )}
       </span>
       {drawn.h >= 50 && !drawn.open && (
         <span className="node-sub">
-          {many ? <span className={n.failed > 0 ? 'tone-failed ellipsis' : 'ellipsis'}>{digits(n.done)}/{digits(n.total)}{n.failed > 0 && texts.steps.failed(n.failed)}</span>
-            : <span className="ellipsis"><Icon name={icon} size={12} /> {n?.error || n?.reason || word}</span>}
-          <span className="took">{n?.entered !== undefined ? span((n.ended ?? until ?? now()) - n.entered) : ''}</span>
+          {many ? (
+            <span className={n.failed > 0 ? 'tone-failed ellipsis' : 'ellipsis'}>
+              {digits(n.done)}/{digits(n.total)}
+              {n.failed > 0 && texts.steps.failed(n.failed)}
+            </span>
+          ) : (
+            <span className="ellipsis">
+              <Icon name={icon} size={12} /> {n?.error || n?.reason || word}
+            </span>
+          )}
+          <span className="took">
+            {n?.entered !== undefined ? span((n.ended ?? until ?? now()) - n.entered) : ''}
+          </span>
         </span>
       )}
-      {many && <span className="progress"><i style={{ width: `${(100 * (n.done - n.failed)) / n.total}%` }} /><i className="bad" style={{ width: `${(100 * n.failed) / n.total}%` }} /></span>}
+      {many && (
+        <span className="progress">
+          <i style={{ width: `${(100 * (n.done - n.failed)) / n.total}%` }} />
+          <i className="bad" style={{ width: `${(100 * n.failed) / n.total}%` }} />
+        </span>
+      )}
     </>
   )
 }

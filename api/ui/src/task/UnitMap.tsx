@@ -6,10 +6,17 @@ import { texts } from '../texts'
 
 const t = texts.units
 
-const columns = 60, most = 3600 // cells
+const columns = 60,
+  most = 3600 // cells
 
 /** All units of a step at once: a cell for each, or for several where there are very many, in the color of the worst of them. */
-export function UnitMap({ states, choose }: { states: UnitStates; choose: (unit: number) => void }) {
+export function UnitMap({
+  states,
+  choose,
+}: {
+  states: UnitStates
+  choose: (unit: number) => void
+}) {
   const canvas = useRef<HTMLCanvasElement>(null)
   const { theme } = usePrefs()
   const per = Math.ceil(states.total / most) || 1
@@ -18,8 +25,10 @@ export function UnitMap({ states, choose }: { states: UnitStates; choose: (unit:
     if (canvas.current) paint(canvas.current, states, per, cells)
   }, [states, per, cells, theme])
   const click = (e: MouseEvent<HTMLCanvasElement>) => {
-    const box = e.currentTarget.getBoundingClientRect(), size = box.width / columns
-    const cell = Math.floor((e.clientY - box.top) / size) * columns + Math.floor((e.clientX - box.left) / size)
+    const box = e.currentTarget.getBoundingClientRect(),
+      size = box.width / columns
+    const cell =
+      Math.floor((e.clientY - box.top) / size) * columns + Math.floor((e.clientX - box.left) / size)
     if (cell < cells) choose(cell * per)
   }
   const counts = new Map<string, number>()
@@ -27,8 +36,17 @@ export function UnitMap({ states, choose }: { states: UnitStates; choose: (unit:
   const told = [...counts].map(([state, n]) => t.count(n, wordOf(state))).join(', ')
   return (
     <>
-      <canvas ref={canvas} className="unit-map" role="img" aria-label={t.map(states.total, told)} onClick={click} />
-      <p className="faint">{told}{per > 1 && t.each(per)}</p>
+      <canvas
+        ref={canvas}
+        className="unit-map"
+        role="img"
+        aria-label={t.map(states.total, told)}
+        onClick={click}
+      />
+      <p className="faint">
+        {told}
+        {per > 1 && t.each(per)}
+      </p>
     </>
   )
 }
@@ -42,7 +60,8 @@ export function cellsOf(states: UnitStates, per: number, cells: number): string[
   for (const run of states.runs) {
     const last = Math.floor((at + run.count - 1) / per)
     for (let c = Math.floor(at / per); c <= last && c < cells; c++) {
-      if (shown[c] === undefined || worst.indexOf(run.state) < worst.indexOf(shown[c])) shown[c] = run.state
+      if (shown[c] === undefined || worst.indexOf(run.state) < worst.indexOf(shown[c]))
+        shown[c] = run.state
     }
     at += run.count
   }
@@ -50,7 +69,8 @@ export function cellsOf(states: UnitStates, per: number, cells: number): string[
 }
 
 function paint(canvas: HTMLCanvasElement, states: UnitStates, per: number, cells: number) {
-  const rows = Math.ceil(cells / columns), size = 12
+  const rows = Math.ceil(cells / columns),
+    size = 12
   canvas.width = columns * size
   canvas.height = rows * size
   const c = canvas.getContext('2d')!

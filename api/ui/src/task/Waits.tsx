@@ -11,10 +11,27 @@ import { texts } from '../texts'
 const t = texts.waits
 
 const shown = 3
-const icons: Record<string, string> = { approval: 'approval', signal: 'signal', timer: 'clock', delay: 'clock', retry: 'retry', resume: 'pause', job: 'workers', permit: 'tasks' }
+const icons: Record<string, string> = {
+  approval: 'approval',
+  signal: 'signal',
+  timer: 'clock',
+  delay: 'clock',
+  retry: 'retry',
+  resume: 'pause',
+  job: 'workers',
+  permit: 'tasks',
+}
 
 /** Why a task waits, since when, until when, and what would help. */
-export function Waits({ task, waits, select }: { task: string; waits: Wait[]; select: (w: Wait) => void }) {
+export function Waits({
+  task,
+  waits,
+  select,
+}: {
+  task: string
+  waits: Wait[]
+  select: (w: Wait) => void
+}) {
   const [all, setAll] = useState(false)
   const real = waits.filter(rests)
   if (real.length === 0) return null
@@ -23,16 +40,33 @@ export function Waits({ task, waits, select }: { task: string; waits: Wait[]; se
       {(all ? real : real.slice(0, shown)).map(w => (
         <div key={`${w.scope}\n${w.node}\n${w.unit}\n${w.visit}\n${w.for}`} className="wait">
           <Icon name={icons[w.for] ?? 'clock'} />
-          {w.node && <button className="link" onClick={() => select(w)}>{w.scope ? `${w.scope}/` : ''}{w.node}</button>}
+          {w.node && (
+            <button className="link" onClick={() => select(w)}>
+              {w.scope ? `${w.scope}/` : ''}
+              {w.node}
+            </button>
+          )}
           <span>{w.text}</span>
           {w.before !== undefined && <span className="faint">{t.before(w.before)}</span>}
           {w.workers !== undefined && <Able workers={w.workers} />}
-          {w.since && <span className="faint"><Since at={w.since} /></span>}
-          {w.until && <span className="faint">{t.due} <When at={w.until} /></span>}
+          {w.since && (
+            <span className="faint">
+              <Since at={w.since} />
+            </span>
+          )}
+          {w.until && (
+            <span className="faint">
+              {t.due} <When at={w.until} />
+            </span>
+          )}
           <Help task={task} wait={w} />
         </div>
       ))}
-      {!all && real.length > shown && <button className="quiet" onClick={() => setAll(true)}>{t.more(real.length - shown)}</button>}
+      {!all && real.length > shown && (
+        <button className="quiet" onClick={() => setAll(true)}>
+          {t.more(real.length - shown)}
+        </button>
+      )}
     </section>
   )
 }
@@ -41,7 +75,14 @@ export function Waits({ task, waits, select }: { task: string; waits: Wait[]; se
 function Able({ workers }: { workers: number }) {
   return (
     <Link to="/workers" className={workers > 0 ? 'faint' : 'state tone-failed'}>
-      {workers > 0 ? t.workers(workers) : <><Icon name="alert" size={14} />{t.noWorkers}</>}
+      {workers > 0 ? (
+        t.workers(workers)
+      ) : (
+        <>
+          <Icon name="alert" size={14} />
+          {t.noWorkers}
+        </>
+      )}
     </Link>
   )
 }
@@ -57,24 +98,67 @@ function Help({ task, wait: w }: { task: string; wait: Wait }) {
   const key = keyOf(w)
   const may = useMay()
   const held = w.for === 'resume' && w.node // by itself; else it is the task that is paused
-  const helps = held ? 'release' : w.for === 'resume' ? 'resume' : w.for === 'completion' ? 'complete' : 'signal'
+  const helps = held
+    ? 'release'
+    : w.for === 'resume'
+      ? 'resume'
+      : w.for === 'completion'
+        ? 'complete'
+        : 'signal'
   if (!may(`POST /v1/tasks/{task}/${helps}` as const)) return null
-  const send = (value: unknown, did: string) => act.mutate({ act: 'signal', did, body: { key, value } })
-  if (held) return <button className="primary" disabled={act.isPending} onClick={() => act.mutate({ act: 'release', did: t.released(w.node ?? ''), body: { step: w.node, scope: w.scope } })}>{t.release}</button>
-  if (w.for === 'resume') return <button className="primary" disabled={act.isPending} onClick={() => act.mutate({ act: 'resume', did: texts.task.resumed })}>{texts.task.resume}</button>
+  const send = (value: unknown, did: string) =>
+    act.mutate({ act: 'signal', did, body: { key, value } })
+  if (held)
+    return (
+      <button
+        className="primary"
+        disabled={act.isPending}
+        onClick={() =>
+          act.mutate({
+            act: 'release',
+            did: t.released(w.node ?? ''),
+            body: { step: w.node, scope: w.scope },
+          })
+        }
+      >
+        {t.release}
+      </button>
+    )
+  if (w.for === 'resume')
+    return (
+      <button
+        className="primary"
+        disabled={act.isPending}
+        onClick={() => act.mutate({ act: 'resume', did: texts.task.resumed })}
+      >
+        {texts.task.resume}
+      </button>
+    )
   if (w.for === 'approval' && key) {
     return (
       <span className="acts">
-        <button className="primary" disabled={act.isPending} onClick={() => send(true, t.approved)}><Icon name="check" size={14} /> {t.approve}</button>
-        <button disabled={act.isPending} onClick={() => send(false, t.rejected)}><Icon name="cross" size={14} /> {t.reject}</button>
+        <button className="primary" disabled={act.isPending} onClick={() => send(true, t.approved)}>
+          <Icon name="check" size={14} /> {t.approve}
+        </button>
+        <button disabled={act.isPending} onClick={() => send(false, t.rejected)}>
+          <Icon name="cross" size={14} /> {t.reject}
+        </button>
       </span>
     )
   }
   if (w.for === 'signal' && key) {
     return (
       <>
-        <button disabled={act.isPending} onClick={() => setAsks(true)}>{t.send(key)}</button>
-        {asks && <SignalAsk name={key} close={() => setAsks(false)} send={body => act.mutate({ act: 'signal', did: texts.task.signaled(body.key), body })} />}
+        <button disabled={act.isPending} onClick={() => setAsks(true)}>
+          {t.send(key)}
+        </button>
+        {asks && (
+          <SignalAsk
+            name={key}
+            close={() => setAsks(false)}
+            send={body => act.mutate({ act: 'signal', did: texts.task.signaled(body.key), body })}
+          />
+        )}
       </>
     )
   }
@@ -87,8 +171,31 @@ function Complete({ task, wait: w }: { task: string; wait: Wait }) {
   const body = { step: w.node, scope: w.scope, unit: w.unit }
   return (
     <span className="acts">
-      <button className="primary" disabled={act.isPending} onClick={() => act.mutate({ act: 'complete', did: t.completed(w.node ?? ''), body: { ...body, output: null } })}>{t.complete}</button>
-      <button disabled={act.isPending} onClick={() => act.mutate({ act: 'complete', did: t.failed(w.node ?? ''), body: { ...body, error: t.failedError } })}>{t.fail}</button>
+      <button
+        className="primary"
+        disabled={act.isPending}
+        onClick={() =>
+          act.mutate({
+            act: 'complete',
+            did: t.completed(w.node ?? ''),
+            body: { ...body, output: null },
+          })
+        }
+      >
+        {t.complete}
+      </button>
+      <button
+        disabled={act.isPending}
+        onClick={() =>
+          act.mutate({
+            act: 'complete',
+            did: t.failed(w.node ?? ''),
+            body: { ...body, error: t.failedError },
+          })
+        }
+      >
+        {t.fail}
+      </button>
     </span>
   )
 }

@@ -3,28 +3,53 @@ import type { Graph } from '../../src/data/plan'
 import { arrange } from '../../src/graph/arrange'
 
 const graph: Graph = {
-  flow: 'order', version: 1, mode: 'dag',
-  scopes: [{ scope: '', mode: 'dag', first: 0, nodes: 3 }, { scope: 'pack', mode: 'graph', node: 2, first: 3, nodes: 2 }, { scope: '~', mode: 'dag', first: 5, nodes: 1 }],
-  nodes: [
-    { key: 'pay', scope: '', kind: 'executor', compensate: 'refund' }, { key: 'pack.gate', scope: '', kind: 'gate', ghost: true, for: 'pack' }, { key: 'pack', scope: '', kind: 'subflow', inside: 'pack' },
-    { key: 'weigh', scope: 'pack', kind: 'choice' }, { key: 'send', scope: 'pack', kind: 'executor' }, { key: 'refund', scope: '~', kind: 'executor' },
+  flow: 'order',
+  version: 1,
+  mode: 'dag',
+  scopes: [
+    { scope: '', mode: 'dag', first: 0, nodes: 3 },
+    { scope: 'pack', mode: 'graph', node: 2, first: 3, nodes: 2 },
+    { scope: '~', mode: 'dag', first: 5, nodes: 1 },
   ],
-  edges: [{ from: 0, to: 1, kind: 'after' }, { from: 1, to: 2, kind: 'after' }, { from: 3, to: 4, action: 'light' }, { from: 4, to: -1, action: 'default' }, { from: 0, to: 5, kind: 'undo' }],
+  nodes: [
+    { key: 'pay', scope: '', kind: 'executor', compensate: 'refund' },
+    { key: 'pack.gate', scope: '', kind: 'gate', ghost: true, for: 'pack' },
+    { key: 'pack', scope: '', kind: 'subflow', inside: 'pack' },
+    { key: 'weigh', scope: 'pack', kind: 'choice' },
+    { key: 'send', scope: 'pack', kind: 'executor' },
+    { key: 'refund', scope: '~', kind: 'executor' },
+  ],
+  edges: [
+    { from: 0, to: 1, kind: 'after' },
+    { from: 1, to: 2, kind: 'after' },
+    { from: 3, to: 4, action: 'light' },
+    { from: 4, to: -1, action: 'default' },
+    { from: 0, to: 5, kind: 'undo' },
+  ],
 }
 
 test('what the compiler made is left out, and what it stood between is joined', () => {
   const drawn = arrange(graph, { open: [], ghosts: false })
   expect(drawn.nodes.map(n => n.i)).toEqual([0, 2, 5])
-  expect(drawn.edges.map(e => [e.from, e.to, e.kind])).toEqual([[0, 2, undefined], [0, 5, 'undo']])
+  expect(drawn.edges.map(e => [e.from, e.to, e.kind])).toEqual([
+    [0, 2, undefined],
+    [0, 5, 'undo'],
+  ])
   expect(arrange(graph, { open: [], ghosts: true }).nodes.map(n => n.i)).toEqual([0, 1, 2, 5])
 })
 
 test('an open scope is drawn within its node', () => {
   const drawn = arrange(graph, { open: ['pack'], ghosts: false })
   const at = new Map(drawn.nodes.map(n => [n.i, n]))
-  const outer = at.get(2)!, inner = at.get(4)!
+  const outer = at.get(2)!,
+    inner = at.get(4)!
   expect(outer.open).toBe(true)
-  expect(inner.x > outer.x && inner.y > outer.y && inner.x + inner.w < outer.x + outer.w && inner.y + inner.h < outer.y + outer.h).toBe(true)
+  expect(
+    inner.x > outer.x &&
+      inner.y > outer.y &&
+      inner.x + inner.w < outer.x + outer.w &&
+      inner.y + inner.h < outer.y + outer.h,
+  ).toBe(true)
   expect(drawn.edges.find(e => e.from === 3)?.label).toBe('light')
 })
 

@@ -2,7 +2,9 @@ import { expect, test } from 'vitest'
 import { elsewhere } from '../../src/data/elsewhere'
 
 test('a pattern is filled in with what belongs to the task', () => {
-  expect(elsewhere('https://t.example/{trace_id}?of={task}', { task: 'a b', trace_id: '0af7' })).toBe('https://t.example/0af7?of=a%20b')
+  expect(
+    elsewhere('https://t.example/{trace_id}?of={task}', { task: 'a b', trace_id: '0af7' }),
+  ).toBe('https://t.example/0af7?of=a%20b')
   expect(elsewhere('https://l.example/?q={task}', { task: 'x' })).toBe('https://l.example/?q=x')
 })
 

@@ -22,13 +22,28 @@ test('nothing overlaps, whatever leads where', () => {
   let seed = 7
   const random = (n: number) => (seed = (seed * 48271) % 2147483647) % n
   for (let round = 0; round < 30; round++) {
-    const boxes = Array.from({ length: 3 + random(40) }, (_, i) => ({ id: `${i}`, w: 80 + random(300), h: 30 + random(200) }))
-    const lines = Array.from({ length: random(80) }, () => line(`${random(boxes.length)}`, `${random(boxes.length)}`))
+    const boxes = Array.from({ length: 3 + random(40) }, (_, i) => ({
+      id: `${i}`,
+      w: 80 + random(300),
+      h: 30 + random(200),
+    }))
+    const lines = Array.from({ length: random(80) }, () =>
+      line(`${random(boxes.length)}`, `${random(boxes.length)}`),
+    )
     const { boxes: placed, w, h } = layout(boxes, lines)
     for (const [i, a] of placed.entries()) {
-      expect(a.x >= 0 && a.y >= -0.001 && a.x + a.w <= w + 0.001 && a.y + a.h <= h + 0.001, `box ${a.id} of round ${round} is inside`).toBe(true)
+      expect(
+        a.x >= 0 && a.y >= -0.001 && a.x + a.w <= w + 0.001 && a.y + a.h <= h + 0.001,
+        `box ${a.id} of round ${round} is inside`,
+      ).toBe(true)
       for (const b of placed.slice(i + 1)) {
-        expect(a.x + a.w <= b.x || b.x + b.w <= a.x || a.y + a.h <= b.y + 0.001 || b.y + b.h <= a.y + 0.001, `${a.id} and ${b.id} of round ${round}`).toBe(true)
+        expect(
+          a.x + a.w <= b.x ||
+            b.x + b.w <= a.x ||
+            a.y + a.h <= b.y + 0.001 ||
+            b.y + b.h <= a.y + 0.001,
+          `${a.id} and ${b.id} of round ${round}`,
+        ).toBe(true)
       }
     }
   }

@@ -2,7 +2,10 @@ import { expect, test } from 'vitest'
 import { blocks, differ } from '../../src/data/lines'
 import { appended, marked, most, withText } from '../../src/data/log'
 
-const told = (a: string, b: string) => differ([...a], [...b]).map(l => ({ same: ' ', added: '+', removed: '-' })[l.how] + l.text).join('')
+const told = (a: string, b: string) =>
+  differ([...a], [...b])
+    .map(l => ({ same: ' ', added: '+', removed: '-' })[l.how] + l.text)
+    .join('')
 
 test('two texts differ in as few lines as can be', () => {
   expect(told('abc', 'abc')).toBe(' a b c')
@@ -30,20 +33,40 @@ test('texts that have nothing in common are told as replaced, soon', () => {
 
 test('what is far from a change is left out', () => {
   const lines = differ([...'0123456789'], [...'0123456x89'])
-  expect(blocks(lines, 1)).toEqual([{ same: 6 }, { how: 'same', text: '6' }, { how: 'removed', text: '7' }, { how: 'added', text: 'x' }, { how: 'same', text: '8' }, { same: 1 }])
+  expect(blocks(lines, 1)).toEqual([
+    { same: 6 },
+    { how: 'same', text: '6' },
+    { how: 'removed', text: '7' },
+    { how: 'added', text: 'x' },
+    { how: 'same', text: '8' },
+    { same: 1 },
+  ])
 })
 
 const line = (id: string, text = id) => ({ id, text, job: 'j' }) as never
 
 test('a log keeps its newest lines, each once', () => {
   const log = appended({ lines: [], dropped: 0 }, [line('1.0'), line('1.1'), line('9.0')])
-  expect(appended(log, [line('1.1'), line('9.0'), line('10.0')]).lines.map(l => l.id)).toEqual(['1.0', '1.1', '9.0', '10.0'])
-  const full = appended({ lines: [], dropped: 0 }, Array.from({ length: most + 5 }, (_, i) => line(`1.${i}`)))
+  expect(appended(log, [line('1.1'), line('9.0'), line('10.0')]).lines.map(l => l.id)).toEqual([
+    '1.0',
+    '1.1',
+    '9.0',
+    '10.0',
+  ])
+  const full = appended(
+    { lines: [], dropped: 0 },
+    Array.from({ length: most + 5 }, (_, i) => line(`1.${i}`)),
+  )
   expect([full.lines.length, full.dropped, full.lines[0].id]).toEqual([most, 5, '1.5'])
 })
 
 test('a log is searched in letters of either case', () => {
   expect(withText([line('1.0', 'No space'), line('1.1', 'ok')], 'SPACE')).toHaveLength(1)
-  expect(marked('a Bc bC', 'bc')).toEqual([{ text: 'a ', hit: false }, { text: 'Bc', hit: true }, { text: ' ', hit: false }, { text: 'bC', hit: true }])
+  expect(marked('a Bc bC', 'bc')).toEqual([
+    { text: 'a ', hit: false },
+    { text: 'Bc', hit: true },
+    { text: ' ', hit: false },
+    { text: 'bC', hit: true },
+  ])
   expect(marked('abc', '')).toEqual([{ text: 'abc', hit: false }])
 })

@@ -12,4 +12,5 @@ test('a role may do what the table of the server says', () => {
   expect(may('worker', 'GET /v1/tasks')).toBe(false)
 })
 
-test('what is for everybody is for every role', () => expect(may('worker', 'POST /v1/session')).toBe(true))
+test('what is for everybody is for every role', () =>
+  expect(may('worker', 'POST /v1/session')).toBe(true))

@@ -3,22 +3,37 @@ import type { VisitPair } from '../../src/api.gen'
 import { merge } from '../../src/data/merge'
 import type { Graph } from '../../src/data/plan'
 
-const plan = (...keys: string[]): Graph => ({
-  mode: 'graph', nodes: keys.map(key => ({ key, kind: 'executor' })), scopes: [{ scope: '', mode: 'graph', first: 0, nodes: keys.length }],
-  edges: keys.slice(1).map((_, i) => ({ from: i, to: i + 1, action: 'default' })),
-}) as Graph
+const plan = (...keys: string[]): Graph =>
+  ({
+    mode: 'graph',
+    nodes: keys.map(key => ({ key, kind: 'executor' })),
+    scopes: [{ scope: '', mode: 'graph', first: 0, nodes: keys.length }],
+    edges: keys.slice(1).map((_, i) => ({ from: i, to: i + 1, action: 'default' })),
+  }) as Graph
 
 const pair = (node: string, differs: string[] = [], scope?: string): VisitPair => {
-  const went = { state: 'completed', attempts: 1, units: 1, duration_ms: 1, output_bytes: 0 } as const
+  const went = {
+    state: 'completed',
+    attempts: 1,
+    units: 1,
+    duration_ms: 1,
+    output_bytes: 0,
+  } as const
   return { node, scope, visit: 1, differs, a: went, b: went }
 }
 
 test('two plans become one graph that tells where their tasks part', () => {
   const b = plan('reserve', 'check', 'ship')
   const only = { ...pair('check'), a: undefined }
-  const m = merge(plan('reserve', 'pay', 'ship'), b, [pair('reserve'), pair('inner', ['output'], 'pay#1'), only])
+  const m = merge(plan('reserve', 'pay', 'ship'), b, [
+    pair('reserve'),
+    pair('inner', ['output'], 'pay#1'),
+    only,
+  ])
   expect(m.graph.nodes.map(n => n.key)).toEqual(['reserve', 'pay', 'ship', 'check'])
-  expect(m.graph.edges.map(e => `${m.graph.nodes[e.from].key}-${m.graph.nodes[e.to].key}`)).toEqual(['reserve-pay', 'pay-ship', 'reserve-check', 'check-ship'])
+  expect(m.graph.edges.map(e => `${m.graph.nodes[e.from].key}-${m.graph.nodes[e.to].key}`)).toEqual(
+    ['reserve-pay', 'pay-ship', 'reserve-check', 'check-ship'],
+  )
   expect(m.met).toEqual(['same', 'differs', 'neither', 'only b'])
   expect(m.first).toBe(1)
 })

@@ -8,9 +8,15 @@ class Socket {
   onopen?: () => void
   onclose?: () => void
   onmessage?: (m: { data: string }) => void
-  constructor() { Socket.all.push(this) }
-  send(text: string) { this.sent.push(text) }
-  close() { this.readyState = 3 }
+  constructor() {
+    Socket.all.push(this)
+  }
+  send(text: string) {
+    this.sent.push(text)
+  }
+  close() {
+    this.readyState = 3
+  }
   open() {
     this.readyState = 1
     this.onopen?.()

@@ -1,19 +1,63 @@
 import { expect, test } from 'vitest'
-import { axisOf, idle, joined, rowsOf, waitedFor, without, zoomed, zoomOf } from '../../src/data/timeline'
+import {
+  axisOf,
+  idle,
+  joined,
+  rowsOf,
+  waitedFor,
+  without,
+  zoomed,
+  zoomOf,
+} from '../../src/data/timeline'
 
-const lane = (node: string, entered: number, ended: number, waits: [number, number][] = [], more = {}) =>
-  ({ node, visit: 1, entered, ended, state: 'completed', waits: waits.map(([start, end]) => ({ for: 'approval', start, end })), ...more }) as never
+const lane = (
+  node: string,
+  entered: number,
+  ended: number,
+  waits: [number, number][] = [],
+  more = {},
+) =>
+  ({
+    node,
+    visit: 1,
+    entered,
+    ended,
+    state: 'completed',
+    waits: waits.map(([start, end]) => ({ for: 'approval', start, end })),
+    ...more,
+  }) as never
 
 test('spans are put together, and taken from each other', () => {
-  expect(joined([[5, 9], [1, 3], [3, 6]])).toEqual([[1, 9]])
-  expect(without([0, 10], [[2, 4], [3, 6], [9, 20]])).toEqual([[0, 2], [6, 9]])
+  expect(
+    joined([
+      [5, 9],
+      [1, 3],
+      [3, 6],
+    ]),
+  ).toEqual([[1, 9]])
+  expect(
+    without(
+      [0, 10],
+      [
+        [2, 4],
+        [3, 6],
+        [9, 20],
+      ],
+    ),
+  ).toEqual([
+    [0, 2],
+    [6, 9],
+  ])
   expect(without([0, 10], [[-5, 50]])).toEqual([])
 })
 
 test('nobody is busy while all wait', () => {
   const lanes = [lane('a', 0, 100), lane('ok', 100, 9000, [[100, 9000]]), lane('b', 9000, 9100)]
   expect(idle(lanes, 0, 9100, 9100)).toEqual([[100, 9000]])
-  expect(idle([...lanes, lane('c', 200, 5000)], 0, 9100, 9100)).toEqual([[100, 200], [5000, 9000]])
+  expect(idle([...lanes, lane('c', 200, 5000)], 0, 9100, 9100)).toEqual([
+    [100, 200],
+    [5000, 9000],
+  ])
 })
 
 test('long waits are folded, and places lead back to times', () => {
@@ -37,13 +81,37 @@ test('a window stays within what there is', () => {
 })
 
 test('what is inside a visit is below it, once it is open', () => {
-  const root = { critical: [1], lanes: [lane('a', 0, 5), lane('x/y', 5, 9, [], { inside: true })] } as never
+  const root = {
+    critical: [1],
+    lanes: [lane('a', 0, 5), lane('x/y', 5, 9, [], { inside: true })],
+  } as never
   const inner = { critical: [], lanes: [lane('pay', 6, 8)] } as never
-  const told = (open: boolean) => rowsOf(new Map([['', root], ...(open ? [['x%2Fy#1', inner] as const] : [])])).map(r => [r.lane.node, r.depth, r.critical, r.open])
-  expect(told(false)).toEqual([['a', 0, false, false], ['x/y', 0, true, false]])
-  expect(told(true)).toEqual([['a', 0, false, false], ['x/y', 0, true, true], ['pay', 1, false, false]])
+  const told = (open: boolean) =>
+    rowsOf(new Map([['', root], ...(open ? [['x%2Fy#1', inner] as const] : [])])).map(r => [
+      r.lane.node,
+      r.depth,
+      r.critical,
+      r.open,
+    ])
+  expect(told(false)).toEqual([
+    ['a', 0, false, false],
+    ['x/y', 0, true, false],
+  ])
+  expect(told(true)).toEqual([
+    ['a', 0, false, false],
+    ['x/y', 0, true, true],
+    ['pay', 1, false, false],
+  ])
 })
 
 test('waits are told by what they are for', () => {
-  expect(waitedFor(lane('a', 0, 9, [[0, 2], [4, -1]]), 9)).toEqual([['approval', 7]])
+  expect(
+    waitedFor(
+      lane('a', 0, 9, [
+        [0, 2],
+        [4, -1],
+      ]),
+      9,
+    ),
+  ).toEqual([['approval', 7]])
 })
