@@ -228,7 +228,8 @@ export const texts = {
     completed: 'Completed',
     failed: 'Failed',
     failures: 'Failures',
-    failuresOf: (n: number) => `${counted(n, 'failed task')}, first`,
+    failuresOf: (n: number, time: string) =>
+      `${counted(n, 'failed task')} in the last ${time}`,
     noFailures: 'No failed tasks',
     flow: 'Flow',
     node: 'Node',

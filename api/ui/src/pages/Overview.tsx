@@ -4,7 +4,7 @@ import type { FailureGroup, ListedTasks, Overview as Told, Queue } from '../api.
 import { call } from '../data/call'
 import { usePrefs } from '../data/prefs'
 import { filterOf } from '../data/search'
-import { span } from '../data/time'
+import { elapsed, span } from '../data/time'
 import { QueueTable } from '../parts/QueueTable'
 import { Sign } from '../parts/State'
 import { Empty, Loading, outdated, Trouble } from '../parts/Told'
@@ -119,10 +119,7 @@ function Failing({ of }: { of: Told['failing'] }) {
   return (
     <section className="section" aria-label={t.failures}>
       <h2>
-        {t.failures}{' '}
-        <span className="faint">
-          {t.failuresOf(of.tasks)} <When at={of.since} />
-        </span>
+        {t.failures} <span className="faint">{t.failuresOf(of.tasks, elapsed(of.since))}</span>
       </h2>
       {of.groups.length === 0 ? (
         <div className="panel">
