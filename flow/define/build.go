@@ -57,7 +57,10 @@ func (b *Builder) OnMissing(word string) *Builder { b.d.OnMissing = word; return
 func (b *Builder) Defaults(d Defaults) *Builder { b.d.Defaults = d; return b }
 
 // Timeout bounds the whole task.
-func (b *Builder) Timeout(d time.Duration) *Builder { b.d.TimeoutMS = d.Milliseconds(); return b }
+func (b *Builder) Timeout(d time.Duration) *Builder {
+	b.d.TimeoutMS = b.milliseconds(d, "the timeout")
+	return b
+}
 
 // Shape says what handlers get.
 func (b *Builder) Shape(s flow.Shape) *Builder { b.d.InputShape = string(s); return b }
@@ -88,6 +91,15 @@ func (b *Builder) keyOf(n *NodeBuilder, role string, args ...any) string {
 		return n.key
 	}
 	return ""
+}
+
+// milliseconds returns a duration in milliseconds, the smallest part that is kept. A finer one is a
+// mistake in the field that is given.
+func (b *Builder) milliseconds(d time.Duration, field string) int64 {
+	if d%time.Millisecond != 0 {
+		b.fail("%s, %s, is finer than a millisecond: round it", field, d)
+	}
+	return d.Milliseconds()
 }
 
 func (b *Builder) fail(format string, args ...any) {

@@ -52,7 +52,7 @@ func (n *NodeBuilder) Weighted() *NodeBuilder { n.n.WeightedByLoad = true; retur
 
 // Visibility is how long a worker may hold a job of the queue without a sign of life.
 func (n *NodeBuilder) Visibility(d time.Duration) *NodeBuilder {
-	n.n.VisibilityMS = d.Milliseconds()
+	n.n.VisibilityMS = n.milliseconds(d, "the visibility")
 	return n
 }
 
@@ -111,19 +111,19 @@ func (n *NodeBuilder) Backoff(longest time.Duration, jitter float64) *NodeBuilde
 
 // Retries tries so many times after the first one, of a subflow so many times in all, with a pause in between: max_retries and wait_ms.
 func (n *NodeBuilder) Retries(most int, pause time.Duration) *NodeBuilder {
-	n.n.MaxRetries, n.n.WaitMS = most, pause.Milliseconds()
+	n.n.MaxRetries, n.n.WaitMS = most, n.milliseconds(pause, "the pause of Retries")
 	return n
 }
 
 // Workers asks so many workers at most within one attempt, with a pause in between: max_attempts and attempt_delay_ms.
 func (n *NodeBuilder) Workers(most int, pause time.Duration) *NodeBuilder {
-	n.n.MaxAttempts, n.n.AttemptDelayMS = most, pause.Milliseconds()
+	n.n.MaxAttempts, n.n.AttemptDelayMS = most, n.milliseconds(pause, "the pause of Workers")
 	return n
 }
 
 // Timeout bounds each attempt; of a flow inside, all of it; of a wait, that.
 func (n *NodeBuilder) Timeout(d time.Duration) *NodeBuilder {
-	n.n.TimeoutMS = d.Milliseconds()
+	n.n.TimeoutMS = n.milliseconds(d, "the timeout")
 	return n
 }
 

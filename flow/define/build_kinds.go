@@ -46,7 +46,8 @@ func (b *Builder) Map(key string) *NodeBuilder { return b.Node(key).Kind("map") 
 
 // Timer adds a node that waits for a time.
 func (b *Builder) Timer(key string, d time.Duration) *NodeBuilder {
-	return b.Node(key).Kind(flow.KindTimer).Params(map[string]int64{"delay_ms": d.Milliseconds()})
+	n := b.Node(key).Kind(flow.KindTimer)
+	return n.Params(map[string]int64{"delay_ms": n.milliseconds(d, "the delay")})
 }
 
 // WaitEvent adds a node that waits until there is something under a reference, such as Shared("paid"), which a signal sets.

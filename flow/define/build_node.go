@@ -2,6 +2,7 @@ package define
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/troupe-engine/troupe/flow"
@@ -137,6 +138,11 @@ func writtenDuration(d time.Duration) Duration {
 		written.fine = d
 	}
 	return written
+}
+
+// milliseconds returns a duration in milliseconds, see Builder.milliseconds.
+func (n *NodeBuilder) milliseconds(d time.Duration, field string) int64 {
+	return n.b.milliseconds(d, fmt.Sprintf("node %q: %s", n.key, field))
 }
 
 func (n *NodeBuilder) value(what string, v any) json.RawMessage {

@@ -97,7 +97,7 @@ func TestAFlowIsNotBuiltIntoItself(t *testing.T) {
 func TestKeysInGoAreThoseInText(t *testing.T) {
 	b := define.NewDag("crm").AtMost(2, "$params.customer").Priority(7)
 	fetch := b.Node("fetch").Service("fetch").AtMost(3, "$params.customer").Rate(10, time.Second, "").Priority(-5)
-	b.Node("each").Service("s").After(fetch).Each(fetch.Output()).Keys(define.KeyFields{Concurrency: &define.KeySpec{Name: "crm", Key: "$item.id", Limit: 1, Fair: "$item.user", WhenFull: define.FullRefuse}})
+	b.Node("each").Service("s").After(fetch).Each(fetch.Output()).Keys(define.KeyFields{Concurrency: &define.KeySpec{Name: "crm", Key: "$item.id", Limit: 1, Fair: "$item.user", WhenFull: define.FullCancel}})
 	text, err := b.JSON()
 	require.NoError(t, err)
 	plan, problems := compile.Text(text, flow.Limits{})
@@ -106,7 +106,7 @@ func TestKeysInGoAreThoseInText(t *testing.T) {
 	nodes := plan.Root.Nodes
 	require.Equal(t, []any{3, 10, int64(1_000), "-5"}, []any{nodes["fetch"].Keys.Concurrency.Limit, nodes["fetch"].Keys.Rate.Limit, nodes["fetch"].Keys.Rate.PerMS, nodes["fetch"].Keys.Priority.Text})
 	each := nodes["each"].Keys
-	require.Equal(t, []any{"crm", "$item.id", "$item.user", flow.FullRefuse, "7", true},
+	require.Equal(t, []any{"crm", "$item.id", "$item.user", flow.FullCancel, "7", true},
 		[]any{each.Concurrency.Name, each.Concurrency.Key.Text, each.Concurrency.Fair.Text, each.Concurrency.Full, each.Priority.Text, each.PerUnit})
 }
 
@@ -338,4 +338,26 @@ func TestDurationsFinerThanAMillisecondAreRefused(t *testing.T) {
 	require.NoError(t, err)
 	_, err = define.Parse(text)
 	require.ErrorContains(t, err, `nodes.a.start_delay: "500µs" is finer than a millisecond`, "what a builder was given is not cut to nothing")
+}
+
+func TestBuilderRefusesPartsOfAMillisecond(t *testing.T) {
+	const fine = time.Second + time.Microsecond
+	for name, tt := range map[string]struct {
+		build func(b *define.Builder, n *define.NodeBuilder)
+		want  string
+	}{
+		"Timer":      {func(b *define.Builder, _ *define.NodeBuilder) { b.Timer("t", fine) }, `node "t": the delay`},
+		"Timeout":    {func(_ *define.Builder, n *define.NodeBuilder) { n.Timeout(fine) }, `node "a": the timeout`},
+		"of a flow":  {func(b *define.Builder, _ *define.NodeBuilder) { b.Timeout(fine) }, "the timeout"},
+		"Visibility": {func(_ *define.Builder, n *define.NodeBuilder) { n.Visibility(fine) }, `node "a": the visibility`},
+		"Retries":    {func(_ *define.Builder, n *define.NodeBuilder) { n.Retries(2, fine) }, `node "a": the pause of Retries`},
+		"Workers":    {func(_ *define.Builder, n *define.NodeBuilder) { n.Workers(2, fine) }, `node "a": the pause of Workers`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := define.NewGraph("f")
+			tt.build(b, b.Node("a").Service("s"))
+			_, err := b.Definition()
+			require.EqualError(t, err, "flow: "+tt.want+", 1.000001s, is finer than a millisecond: round it")
+		})
+	}
 }
