@@ -35,6 +35,9 @@ func (d *decider) fill(st *Step) {
 		unit := st.Retrying[0]
 		d.launch(st, unit, 1, int(st.Units[unit].Attempt)+1)
 	}
+	if st.inTurn() && len(st.Retrying) > 0 {
+		window = st.Flying // the next unit waits for the one that is tried again
+	}
 	for from, n := st.unstarted(window - st.Flying); n > 0 && !d.s.canceling(); from, n = st.unstarted(window - st.Flying) {
 		if d.full() {
 			d.refill(st)
@@ -45,9 +48,14 @@ func (d *decider) fill(st *Step) {
 		}
 		d.launch(st, from, n, 1)
 	}
-	if len(st.Retrying) > 0 && !d.s.drains() && st.Flying < window {
+	if len(st.Retrying) > 0 && !d.s.drains() && st.Flying < st.window(d.s.Plan) {
 		d.effects = append(d.effects, st.retryAlarm())
 	}
+}
+
+// inTurn reports whether the units of a step follow each other, each when the one before has ended.
+func (st *Step) inTurn() bool {
+	return st.Node.Dag == nil && st.Node.Each != nil && st.Node.Each.Window == 1
 }
 
 // unstarted are the next units in a row that have not been started, at most so many. What is kept, or was
@@ -274,7 +282,7 @@ func metricsOf(c *Report) json.RawMessage {
 	return expr.Compact(c.Metrics)
 }
 
-// retries of a unit. The branches and items of graph mode have none, nor has what nobody carries out.
+// retries returns how often a unit may be tried again. A direct unit has no attempts to repeat.
 func (st *Step) retries() int {
 	if st.Node.Retry.Units && st.Node.Exec.Type != ExecDirect {
 		return st.Node.Retry.Max

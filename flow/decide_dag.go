@@ -310,15 +310,14 @@ func (d *decider) dagEnded(sc *Scope) {
 	}
 }
 
-// reopenDag has a subflow with strategy retry try again what failed in its dag, as often as it may.
+// reopenDag makes a subflow that is tried again repeat what failed in its dag, as often as it may.
 func (d *decider) reopenDag(sc *Scope) bool {
-	n := sc.parent.Node
-	if d.s.drains() || sc.Failed == "" || n.Strategy != StrategyRetry || sc.Retries >= n.Retry.Max || sc.inVain() {
+	if d.s.drains() || sc.Failed == "" || !sc.canRetry() || sc.inVain() {
 		return false
 	}
 	d.withdrawAll(sc)
 	d.pruneAll(sc)
-	e := Event{Type: ScopeRetried, Scope: sc.Path, Attempt: sc.Retries + 1, Due: d.in(n.Retry.WaitMS)}
+	e := Event{Type: ScopeRetried, Scope: sc.Path, Attempt: sc.Retries + 1, Due: d.retryAt(sc)}
 	d.emit(e)
 	if e.Due > d.env.Now {
 		d.effects = append(d.effects, Alarm{At: e.Due, Address: Address{Scope: sc.Path}, Kind: AlarmEnter})

@@ -75,13 +75,27 @@ func (n *PlanNode) after(action string) string {
 	return n.Edges["default"]
 }
 
-// enterAgain has a subflow with strategy retry enter its failed child again. One whose condition cannot be told would fail as before.
+// enterAgain makes a subflow that is tried again enter its failed child again. A child whose condition
+// cannot be evaluated would fail as before.
 func (d *decider) enterAgain(st *Step, e *Event) {
 	sc := st.scope
-	if d.s.drains() || sc.parent == nil || sc.parent.Node.Strategy != StrategyRetry || sc.Retries >= sc.parent.Node.Retry.Max {
+	if d.s.drains() || sc.parent == nil || !sc.canRetry() {
 		return
 	}
-	e.Next, e.Attempt, e.Due = st.Node.Key, sc.Retries+1, d.in(sc.parent.Node.Retry.WaitMS)
+	e.Next, e.Attempt, e.Due = st.Node.Key, sc.Retries+1, d.retryAt(sc)
+}
+
+// canRetry reports whether the subflow that a scope belongs to has tries left.
+func (sc *Scope) canRetry() bool {
+	r := &sc.parent.Node.Retry
+	return !r.Units && sc.Retries < r.Max
+}
+
+// retryAt returns when the next try of a subflow begins.
+func (d *decider) retryAt(sc *Scope) int64 {
+	a := sc.parent.Address()
+	a.Attempt = sc.Retries + 1
+	return d.in(sc.parent.Node.Retry.wait(d.s.Task, a))
 }
 
 func (graphMode) endSingle(d *decider, st *Step) {

@@ -222,6 +222,10 @@ func (l *dagLowerer) workNode(s *dagScope, src *dagSource) {
 		l.each(src)
 	case flow.KindSubflow:
 		p.Sub = l.subflow(n, flow.Exec{}, l.inside(s), src.key)
+		p.Retry = flow.Retry{}
+		if n.Retry != nil {
+			p.Retry = retryOfScope(n.Retry)
+		}
 	}
 	p.Exec.Vars = vars(n, src.sees)
 	l.times(p, n)

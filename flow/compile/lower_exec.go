@@ -173,10 +173,13 @@ func window(n *define.Node) int {
 	return 1
 }
 
-// graphRetry reads max_retries: additional tries of an executor, all tries of a subflow.
+// graphRetry returns the retry of a node: for each of its units, or for a subflow as a whole. Without
+// one it returns max_retries: additional tries of an executor, all tries of a subflow.
 func graphRetry(n *define.Node, p *flow.PlanNode) flow.Retry {
 	switch {
-	case p.Kind == flow.KindExecutor && n.Retry != nil:
+	case n.Retry != nil && p.Kind == flow.KindSubflow:
+		return retryOfScope(n.Retry)
+	case n.Retry != nil && (p.Kind == flow.KindExecutor || p.Kind == flow.KindParallel || p.Kind == flow.KindForeach):
 		return retryOf(n.Retry)
 	case p.Kind == flow.KindExecutor:
 		return flow.Retry{Max: n.MaxRetries, WaitMS: n.WaitMS, Units: true}
@@ -193,6 +196,13 @@ func retryOf(r *define.RetrySpec) flow.Retry {
 	if t.Exponential && r.Delay.IsZero() {
 		t.WaitMS = 1_000
 	}
+	return t
+}
+
+// retryOfScope returns what a retry means for a whole scope inside a node.
+func retryOfScope(r *define.RetrySpec) flow.Retry {
+	t := retryOf(r)
+	t.Units = false
 	return t
 }
 
