@@ -53,7 +53,6 @@ nodes:
   wait: {kind: wait_event, params: {signal_key: $shared.go}, post: {output_key: said}}
   inside:
     kind: subflow
-    prep: {input_map: {texts: $shared.texts, first: "$shared.echoes", of: $params.text}}
     post: {output_key: sub}
     subflow:
       start: in
@@ -110,7 +109,6 @@ nodes:
   wait: {kind: wait_event, params: {signal_key: note}, post: {output_key: said}}
   inside:
     kind: subflow
-    prep: {input_map: {word: $shared.said}}
     subflow:
       start: in
       nodes:

@@ -69,9 +69,9 @@ func TestAUnitThatIsOverStaysAsItIs(t *testing.T) {
 }
 
 func TestADirectStepTimesOut(t *testing.T) {
-	for name, retry := range map[string]string{"by default": ``, "also if it is said to be tried again": `,"retry":{"max_attempts":5}`} {
+	for name, retry := range map[string]string{"by default": ``, "also if every node is tried again": `"defaults":{"retry":{"max_attempts":5}},`} {
 		t.Run(name, func(t *testing.T) {
-			tb := played(t, fmt.Sprintf(`{"mode":"dag","profile":"pgflow","nodes":{"b":{"route":"direct","timeout":3%s}}}`, retry), `{}`)
+			tb := played(t, fmt.Sprintf(`{"mode":"dag","profile":"pgflow",%s"nodes":{"b":{"route":"direct","timeout":3}}}`, retry), `{}`)
 			tb.wait(2_999)
 			require.Equal(t, flow.TaskRunning, tb.state.Status)
 			tb.wait(1)

@@ -193,7 +193,7 @@ func TestAForkDoesAgainWhatWasUndone(t *testing.T) {
 
 func TestAForkDoesAgainTheUnitsOfAStepOfWhichSomeWereUndone(t *testing.T) {
 	const definition = `{start: a, on_error: fail, nodes: {a: {service: echo, prep: {input_key: $params.list}, compensate: undo},
-		f: {kind: foreach, failure_strategy: fail_fast, service: echo, prep: {input_key: $params.list}, foreach_execs: [{index: 2, service: boom}], compensate: undo},
+		f: {kind: foreach, failure_strategy: fail_fast, service: echo, prep: {input_key: $params.list}, compensate: undo},
 		undo: {service: yes}}, edges: [{from: a, to: f}]}`
 	old := history(t, definition, `{"list":[1,2,3,4]}`, func(j flow.Job) flow.Report {
 		if j.Branch == "2" {

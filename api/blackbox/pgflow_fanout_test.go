@@ -162,7 +162,7 @@ func pgAppendRace(c *client) {
 }
 
 func pgMapOfNoArray(c *client) {
-	f := c.pgflow("p: {"+once+"}", "m: {kind: map, depends_on: [p], skip_mode: optional, on_exhausted: skip, "+once+"}")
+	f := c.pgflow("p: {"+once+"}", "m: {kind: map, depends_on: [p], when: {if: {}}, skip_mode: optional, on_exhausted: skip, "+once+"}")
 	r := f.run(obj{})
 	f.work("p", "x")
 	run, steps := r.states()

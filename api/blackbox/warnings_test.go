@@ -58,10 +58,11 @@ func orkWarned(c *client) {
 }
 
 func pgWarned(c *client) {
-	definition := obj{"nodes": obj{"a": obj{"post": obj{"output_key": "x"}}}}
+	definition := obj{"nodes": obj{"a": obj{"retry": obj{"max_attempts": 2, "delay": "100ms"}}}}
+	const warning = "is less than pgflow itself takes"
 	slug := func() string { return strings.ReplaceAll(unique("flow"), "-", "_") }
-	c.warned("/flows/"+slug()+"/ensure", "has no effect in a dag", obj{"definition": definition})
-	c.warned("/flows", "has no effect in a dag", obj{"slug": slug(), "definition": definition})
+	c.warned("/flows/"+slug()+"/ensure", warning, obj{"definition": definition})
+	c.warned("/flows", warning, obj{"slug": slug(), "definition": definition})
 }
 
 // pgWords has the fields that pgflow names otherwise obeyed, and what neither it nor a definition has refused.

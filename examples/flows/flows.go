@@ -1,5 +1,7 @@
 // Package flows holds example flows, one for each thing that flows can do, and what tasks of them end
 // as. They need only the services of the demo workers and scripts. Play carries out one such task.
+//
+//go:generate go test -count=1 -run TestTheTablesOfFieldsAreUpToDate . -args -update
 package flows
 
 import (

@@ -56,11 +56,9 @@ func (c *checker) whole(d *define.Definition, at *define.Place) {
 	if len(d.Description) > flow.MaxDescription {
 		c.Errorf(at.Key("description"), "has %d bytes, more than the limit of %d", len(d.Description), flow.MaxDescription)
 	}
+	c.checkFlowFields(d, false, c.plan.Root.Pocketflow, at)
 	switch mode := ModeOf(d); mode {
 	case flow.ModeDag:
-		if d.Result != "" {
-			c.Warnf(at.Key("result"), "has no effect in a dag: write a node of kind output")
-		}
 		c.dag(d, c.plan.Root, at)
 		return
 	case flow.ModeGraph:
@@ -89,13 +87,13 @@ func (c *checker) profile(d *define.Definition, at *define.Place) {
 func (c *checker) graph(s *scopeSource, g *flow.PlanScope, specsAt, at *define.Place) {
 	nodes := at.Key("nodes")
 	s.edges = namedEdges(s.edges, s.pocketflow)
-	c.childSpecs(s, specsAt)
+	c.childSpecs(s, g, specsAt)
 	special := c.specials(s.nodes, s.finally, s.prefix, c.closingNode, at)
 	for _, key := range slices.Sorted(maps.Keys(s.nodes)) {
 		c.nodeKey(key, nodes.Key(key))
 		if !special[key] {
 			n := orEmpty(s.nodes[key])
-			c.node(n, g.Nodes[key], s, nodes.Key(key))
+			c.node(n, g.Nodes[key], g, s, nodes.Key(key))
 			c.ownInput(n.Prep, nodes.Key(key).Key("prep"))
 		}
 	}
@@ -147,8 +145,11 @@ func (c *checker) end(g *flow.PlanScope, key string, special map[string]bool, at
 }
 
 // node checks one node of any kind.
-func (c *checker) node(n *define.Node, p *flow.PlanNode, s *scopeSource, at *define.Place) {
+func (c *checker) node(n *define.Node, p *flow.PlanNode, g *flow.PlanScope, s *scopeSource, at *define.Place) {
 	c.kind(n, at)
+	if _, known := graphKind(n); known {
+		c.checkNodeFields(graphSpot(n, p, s.depth > 0, g == c.plan.Closing), g.Pocketflow, at)
+	}
 	c.params(n.Params, at.Key("params"))
 	if !local(n) {
 		c.program(n, at)
@@ -157,15 +158,15 @@ func (c *checker) node(n *define.Node, p *flow.PlanNode, s *scopeSource, at *def
 	c.prep(n.Prep, s.flat(), at.Key("prep"))
 	c.milliseconds(n.TimeoutMS, at.Key("timeout_ms"))
 	c.onError(n.OnError, at)
-	c.idleInGraph(n, at)
 	c.post(n.Post, at.Key("post"))
 	c.duration(n.Timeout, at.Key("timeout"))
-	c.routed(n, at)
+	c.routed(n, g.Pocketflow, at)
 	if _, known := strategyOf(p.Kind, n.FailureStrategy); !known {
 		c.Warnf(at.Key("failure_strategy"), "unknown word %.80q for %s: errors are collected", n.FailureStrategy, p.Kind)
 	}
 	c.exec(routed(n), at)
-	c.graphRetry(n, p, at)
+	c.checkInnerTries(n, g.Pocketflow, at)
+	c.graphRetry(n, at)
 	c.window(n, at)
 	switch p.Kind {
 	case flow.KindExecutor:
@@ -230,11 +231,9 @@ func (c *checker) inner(n *define.Node, g *flow.PlanScope, s *scopeSource, key s
 		return
 	}
 	if d.Finally != "" {
-		c.Errorf(at.Key("finally"), "only the whole flow has one")
 		c.Mute(at.Key("nodes").Key(d.Finally)) // that nothing leads to it
 	}
-	c.noFlowKeys(d, at)
-	c.noSchedule(d, at)
+	c.checkFlowFields(d, true, g != nil && g.Pocketflow, at)
 	c.inputsInside(d, at)
 	c.profile(d, at)
 	if ModeOf(d) == flow.ModeDag {
@@ -361,13 +360,11 @@ func (c *checker) special(nodes map[string]*define.Node, key string, at *define.
 	switch {
 	case n == nil:
 		c.Errorf(at, "unknown node %.80q%s", key, guessNode(key, nodes))
-	case len(n.DependsOn) > 0 || n.When != nil || n.Each != nil:
-		c.Errorf(at, "node %.80q only runs when the task is over: it has no depends_on, when or each", key)
 	case n.Compensate != "":
 		c.Errorf(at, "node %.80q has a compensate itself: nothing undoes what undoes", key)
 	}
 }
 
 func (c *checker) closingNode(n *define.Node, p *flow.PlanNode, at *define.Place) {
-	c.within(c.root, func() { c.node(n, p, &scopeSource{pocketflow: c.lowered.pocketflow}, at) })
+	c.within(c.root, func() { c.node(n, p, c.plan.Closing, &scopeSource{pocketflow: c.lowered.pocketflow}, at) })
 }

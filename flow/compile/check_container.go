@@ -72,7 +72,9 @@ func (c *checker) resources(e *define.ExecOf, at *define.Place) {
 		c.Errorf(at.Key("memory"), "%s", err)
 	}
 	if t := flow.ExecType(e.Type); e.Resources.CPU != "" && t != flow.ExecContainer && t != flow.ExecWorker {
-		c.Warnf(at.Key("cpu"), "is kept, but nobody holds a program without an image to it: give it an image (type: container), or limit the member itself")
+		mild := c.plan.Profile == flow.ProfileOrk || e.Service != ""
+		c.refuse(mild, at.Key("cpu"), "has no effect on a program without an image: "+
+			"set type: container, or limit the member or worker itself")
 	}
 }
 

@@ -25,9 +25,6 @@ func (c *checker) dag(d *define.Definition, g *flow.PlanScope, at *define.Place)
 	if _, known := failFastOf(d, s.by.profile); !known {
 		c.Errorf(at.Key("on_error"), "unknown word %.80q: write continue or fail_fast", d.OnError)
 	}
-	if d.OnMissing != "" {
-		c.Warnf(at.Key("on_missing"), "has no effect in a dag: a comparison with something missing always fails its node")
-	}
 	if s.by.profile == flow.ProfileOrk && len(d.Nodes) == 0 {
 		c.Errorf(at.Key("nodes"), "there are none: an Ork workflow has one at least")
 	}
@@ -61,7 +58,9 @@ func (c *dagChecker) skipWord(word string, at *define.Place) {
 
 // declared checks the nodes of a definition and the places they have got.
 func (c *dagChecker) declared(d *define.Definition, s *dagScope, at *define.Place) {
-	c.onlyDag(d, s, at)
+	if s.prefix != "" {
+		c.checkFlowFields(d, true, false, at)
+	}
 	nodes := at.Key("nodes")
 	for key, n := range d.Nodes {
 		if folded(n) {
@@ -75,12 +74,10 @@ func (c *dagChecker) declared(d *define.Definition, s *dagScope, at *define.Plac
 		kind := c.dagKind(src.n, at)
 		c.slug(src.key, kind, at)
 		c.fields(src.n, kind, at)
+		c.checkNodeFields(dagSpot(orEmpty(d.Nodes[src.key]), src, kind), false, at)
 		if kind == flow.KindOutput {
 			if outputs++; outputs > 1 {
 				c.Errorf(at, "a scope has one output at most: %s is another one", src.node.Key)
-			}
-			if len(src.n.DependsOn) > 0 {
-				c.Errorf(at.Key("depends_on"), "an output waits for all leaves: leave it out")
 			}
 		}
 		c.declaredNode(s, src, kind, at)
@@ -115,22 +112,6 @@ func (c *dagChecker) placed(n *flow.PlanNode, at *define.Place) {
 		c.Errorf(at, "there is a node %.80q already", n.Key)
 	}
 	c.keys[n.Key] = true
-}
-
-// onlyDag refuses what belongs to graph mode, or to the whole flow.
-func (c *dagChecker) onlyDag(d *define.Definition, s *dagScope, at *define.Place) {
-	if d.Start != "" {
-		c.Errorf(at.Key("start"), "a dag has none: leave it out, or set mode: graph")
-	}
-	if len(d.Edges) > 0 {
-		c.Errorf(at.Key("edges"), "a dag has none: write depends_on, or set mode: graph")
-	}
-	if d.Finally != "" && s.prefix != "" {
-		c.Errorf(at.Key("finally"), "only the whole flow has one")
-	}
-	if s.prefix != "" {
-		c.noFlowKeys(d, at)
-	}
 }
 
 var slugPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)

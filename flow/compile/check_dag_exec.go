@@ -17,6 +17,9 @@ func (c *dagChecker) dagExec(n *define.Node, e *flow.Exec, at *define.Place) {
 	own, route := c.by.set.routed(n)
 	c.exec(own, at)
 	c.route(route, at)
+	if n.Service != "" && n.Func != "" && word(n.ExecType, n.ExecMode) == "" && n.Route == "" {
+		c.Errorf(at.Key("service"), "has no effect beside func, which is called: give one of them, or exec_type")
+	}
 	if said := word(own.ExecType, own.ExecMode); n.Route != "" && said != "" && routes[n.Route] != "" && said != routes[n.Route] {
 		c.Errorf(at.Key("route"), "says otherwise than exec_type: give one of them")
 	}
@@ -24,7 +27,7 @@ func (c *dagChecker) dagExec(n *define.Node, e *flow.Exec, at *define.Place) {
 		if !idleExec(e) {
 			c.Errorf(at.Key("route"), "a direct node has no handler: leave out its service, func or script, or choose another route")
 		}
-		c.claimTimes(e, n, at)
+		c.claimTimes(n, at)
 		return
 	}
 	idle := idleExec(e) && (e.Type == flow.ExecHTTP || e.Type == flow.ExecRemote)
@@ -32,25 +35,21 @@ func (c *dagChecker) dagExec(n *define.Node, e *flow.Exec, at *define.Place) {
 	if idle {
 		c.Errorf(at, "has nothing to do: give it a service, a func, a script or route: direct")
 	}
-	c.claimTimes(e, n, at)
+	c.claimTimes(n, at)
 }
 
 // claimTimes checks the deadlines of jobs that somebody has to claim.
-func (c *dagChecker) claimTimes(e *flow.Exec, n *define.Node, at *define.Place) {
+func (c *dagChecker) claimTimes(n *define.Node, at *define.Place) {
 	c.duration(n.StartTimeout, at.Key("start_timeout"))
 	c.duration(n.HeartbeatTimeout, at.Key("heartbeat_timeout"))
-	if e.Type != flow.ExecQueue && !e.ByFiles() && (e.StartMS > 0 || e.HeartbeatMS > 0) {
-		c.Errorf(at, "start_timeout and heartbeat_timeout are for jobs that wait in a queue, and for workers that report by an object store: set route: queue, or exec: {report: object_store}")
-	}
 }
 
 // tries checks retry, of the node or the flow.
 func (c *dagChecker) tries(n *define.Node, at *define.Place) {
 	c.retry(n.Retry, c.by.profile, at.Key("retry"))
-	if n.MaxRetries > 0 || n.WaitMS > 0 {
-		c.count(n.MaxRetries, at.Key("max_retries"))
-		c.milliseconds(n.WaitMS, at.Key("wait_ms"))
-	}
+	c.count(n.MaxRetries, at.Key("max_retries"))
+	c.milliseconds(n.WaitMS, at.Key("wait_ms"))
+	c.checkInnerTries(n, false, at)
 }
 
 // times checks a node's deadlines.
@@ -66,6 +65,7 @@ func (c *dagChecker) closingNode(n *define.Node, p *flow.PlanNode, at *define.Pl
 		c.checker.closingNode(n, p, at)
 		return
 	}
+	c.checkNodeFields(graphSpot(n, p, false, true), false, at)
 	c.post(n.Post, at.Key("post"))
 	c.params(n.Params, at.Key("params"))
 	c.prep(n.Prep, false, at.Key("prep"))
@@ -82,24 +82,20 @@ func (c *dagChecker) unfold(n *define.Node, at *define.Place) {
 	c.unfoldExec(n, at)
 	key := signalKeys[flow.Kind(n.Kind)]
 	delay, signal := at.Key("delay"), at.Key("signal")
-	if !n.Delay.IsZero() {
-		if flow.Kind(n.Kind) != flow.KindTimer {
-			c.Errorf(delay, "is for a timer: units of other nodes wait by start_delay")
-		}
+	if !n.Delay.IsZero() && flow.Kind(n.Kind) == flow.KindTimer {
 		c.duration(n.Delay, delay)
 		c.once(n, "delay_ms", delay)
 	}
-	if n.Signal == nil {
-		return
-	}
-	if key == "" {
-		c.Errorf(signal, "is for a wait_event or an approval")
+	if n.Signal == nil || key == "" {
 		return
 	}
 	if n.Signal.Key != "" {
 		c.once(n, key, signal.Key("key"))
 	}
 	if t := n.Signal.Timeout; !t.IsZero() {
+		if flow.Kind(n.Kind) == flow.KindApproval {
+			c.Errorf(signal.Key("timeout"), "has no effect on an approval: write timeout of the node")
+		}
 		c.duration(t, signal.Key("timeout"))
 		c.once(n, "timeout_ms", signal.Key("timeout"))
 	}
@@ -116,6 +112,9 @@ func (c *dagChecker) unfoldExec(n *define.Node, at *define.Place) {
 		c.Errorf(at.Key("exec").Key("type"), "unknown word %.80q: write service, func, process, python, library, container or worker", e.Type)
 	case e.Service != "" && (e.Func != "" || e.Type == execFunc), e.Func != "" && e.Type == execService:
 		c.Errorf(at.Key("exec"), "is a service or a func, not both")
+	}
+	if n.Exec != nil && n.Exec.Program() == nil {
+		c.refuseProgramFields(n.Exec, at.Key("exec"))
 	}
 }
 

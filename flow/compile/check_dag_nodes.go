@@ -45,7 +45,6 @@ func (c *dagChecker) dependency(s *dagScope, key, dep string, again bool, at *de
 }
 
 func (c *dagChecker) connectedNode(s *dagScope, src *dagSource, at *define.Place) {
-	c.idleInDag(src.n, at)
 	c.keyed(src.n, src.node, at)
 	c.keyRefs(&src.n.KeyFields, src.n.Params, at)
 	if src.node.Kind == flow.KindOutput {
@@ -97,6 +96,7 @@ func (c *dagChecker) ghostNode(src *dagSource, g *flow.PlanNode, at *define.Plac
 	case src.node.Kind == flow.KindFanout:
 		from = at.Key("each").Key("items")
 	}
+	c.checkNodeFields(handlerSpot(h, g), false, from)
 	c.dagExec(handlerNode(h, src.n), &g.Exec, from)
 	c.tries(src.n, at)
 	c.times(src.n, at)
@@ -157,17 +157,11 @@ func (c *dagChecker) skipMode(n *define.Node, at *define.Place) {
 			c.Errorf(at.Key("whenUnmet"), "says the same as skip_mode: give one of them")
 		}
 		word, from = n.WhenUnmet, at.Key("whenUnmet")
-		if n.When == nil {
-			c.Errorf(from, "has no effect without a condition: add when, or leave it out")
-		}
 		if pgflowSkips[word] != "" {
 			word = pgflowSkips[word]
 		}
 	}
 	c.skipWord(word, from)
-	if _, known := skipWord(word); known && word != "" && n.SkipMode != "" && n.When == nil {
-		c.Warnf(from, "has no effect without a condition: add when, or leave it out")
-	}
 }
 
 // workNode checks how a node of a definition does its work.
@@ -230,14 +224,6 @@ func (c *dagChecker) each(src *dagSource, at, node *define.Place) {
 	case len(n.DependsOn) > 1:
 		c.Errorf(node.Key("depends_on"), "a map works on one list: it has one dependency at most")
 	}
-	if src.node.Dag.Items != nil {
-		const whole = "has no effect: a unit gets its item; with input_shape: merged it gets the item as item, beside the rest"
-		for _, f := range []idle{{"inputs", len(n.Inputs) > 0, whole}, {"prep", !n.Prep.Empty(), whole}} {
-			if f.written {
-				c.Warnf(node.Key(f.name), "%s", f.instead)
-			}
-		}
-	}
 	c.eachCount(src, at.Key("count"))
 }
 
@@ -270,19 +256,12 @@ func (c *dagChecker) outputNode(src *dagSource, at *define.Place) {
 // input checks what a node's handler gets.
 func (c *dagChecker) input(src *dagSource, at *define.Place) {
 	n, p, branch := src.n, src.node.Dag, src.node.Kind == flow.KindSubflow
-	mapped := len(n.Inputs) > 0 || !n.Prep.Empty()
 	c.shape(n.InputShape, at)
-	if shape, _ := shapeOf(n.InputShape, ""); mapped && !branch && shape != "" && shape != flow.ShapeMapped {
-		c.Warnf(at.Key("input_shape"), "has no effect: the input is said by inputs or prep")
-	}
 	if len(n.Inputs) > 0 && !n.Prep.Empty() && !branch {
 		c.Errorf(at.Key("prep"), "the input is said by inputs already: give one of them")
 	}
 	if kind := expr.KindOf(n.Input); len(n.Input) > 0 && kind != expr.KindObject {
 		c.Errorf(at.Key("input"), "must be an object, is %s", kind)
-	}
-	if n.Prep.Given() && !branch {
-		c.Errorf(at.Key("prep"), "only a branch has a handler for its input; a fanout names one in each.items")
 	}
 	if !branch {
 		c.mapping(src, at)
@@ -291,9 +270,6 @@ func (c *dagChecker) input(src *dagSource, at *define.Place) {
 		if _, clash := expr.Field(p.Static, seen.Name); clash {
 			c.Warnf(at.Key("input").Key(seen.Name), "is never seen: the output of the dependency lies over it")
 		}
-	}
-	if p.Static != nil && p.Shape != flow.ShapeMerged {
-		c.Errorf(at.Key("input"), "has an effect in input_shape merged alone: for a mapped input write inputs")
 	}
 }
 

@@ -84,7 +84,6 @@ func (c *checker) target(key string, at *define.Place) {
 func (c *checker) exec(n *define.Node, at *define.Place) {
 	c.script(n.Script, at.Key("script"))
 	c.program(n, at)
-	c.count(max(n.MaxAttempts, 0), at.Key("max_attempts"))
 	c.milliseconds(n.AttemptDelayMS, at.Key("attempt_delay_ms"))
 	c.milliseconds(n.VisibilityMS, at.Key("visibility_ms"))
 	if len(n.Labels) > flow.MaxLabels {
@@ -98,7 +97,11 @@ func (c *checker) exec(n *define.Node, at *define.Place) {
 }
 
 // routed checks route in graph mode.
-func (c *checker) routed(n *define.Node, at *define.Place) {
+func (c *checker) routed(n *define.Node, pocketflow bool, at *define.Place) {
+	said := word(n.ExecType, n.ExecMode)
+	if means := routes[n.Route]; !pocketflow && said != "" && means != "" && said != means {
+		c.Errorf(at.Key("route"), "says otherwise than exec_type: give one of them")
+	}
 	switch n.Route {
 	case "", flow.RoutePush, flow.RouteQueue:
 	case flow.RouteDirect:
@@ -108,8 +111,9 @@ func (c *checker) routed(n *define.Node, at *define.Place) {
 	}
 }
 
-// overlay checks what a spec says over what its node says.
-func (c *checker) overlay(s *define.ExecSpec, at *define.Place) {
+// overlay checks an entry of a list of overrides, and whether it is obeyed.
+func (c *checker) overlay(s *define.ExecSpec, list string, of spot, pocketflow bool, at *define.Place) {
+	c.checkOverride(s, list, of, pocketflow, at)
 	c.execType(word(s.ExecType, s.ExecMode), at)
 	c.script(s.Script, at.Key("script"))
 	c.params(s.Params, at.Key("params"))
@@ -122,10 +126,20 @@ func (c *checker) execType(t flow.ExecType, at *define.Place) {
 }
 
 func (c *checker) script(s *flow.Script, at *define.Place) {
-	if s = orNone(s); s != nil {
-		c.milliseconds(s.TimeoutMS, at.Key("timeout_ms"))
-		if s.StderrMode != "" && s.StderrMode != flow.StderrLog {
-			c.Errorf(at.Key("stderr_mode"), "unknown word %.80q: write log, or leave it out", s.StderrMode)
+	if s = orNone(s); s == nil {
+		return
+	}
+	c.milliseconds(s.TimeoutMS, at.Key("timeout_ms"))
+	if s.StderrMode != "" && s.StderrMode != flow.StderrLog {
+		c.Errorf(at.Key("stderr_mode"), "unknown word %.80q: write log, or leave it out", s.StderrMode)
+	}
+	pocketflow := c.lowered.pocketflow
+	if s.Language != "" && s.Code == "" {
+		c.refuse(pocketflow, at.Key("language"), "has no effect without code: write code, or leave it out")
+	}
+	for name, word := range map[string]string{"stdin_mode": s.StdinMode, "output_mode": s.OutputMode} {
+		if word != "" && word != "json" {
+			c.refuse(pocketflow, at.Key(name), "unknown word %.80q: write json, or leave it out", word)
 		}
 	}
 }
@@ -164,9 +178,10 @@ func (c *checker) function(e *flow.Exec, at *define.Place) {
 }
 
 func (c *checker) branches(n *define.Node, p *flow.PlanNode, pocketflow bool, at *define.Place) {
-	from := at.Key("parallel_execs")
+	from := at.Key(define.ParallelExecs)
 	for i := range n.ParallelExecs {
-		c.overlay(&n.ParallelExecs[i], from.Index(i))
+		o := &n.ParallelExecs[i]
+		c.overlay(o, define.ParallelExecs, jobSpot(o, p.Each.Branches[i].Exec), pocketflow, from.Index(i))
 	}
 	if len(n.ParallelExecs) == 0 {
 		from = at.Key("parallel_services")
@@ -183,44 +198,55 @@ func (c *checker) items(n *define.Node, p *flow.PlanNode, pocketflow bool, at *d
 	c.settled(&p.Exec, at, len(n.ForeachExecs) == 0, pocketflow)
 	seen := map[int]bool{}
 	for i := range n.ForeachExecs {
-		s, at := &n.ForeachExecs[i], at.Key("foreach_execs").Index(i)
+		s, at := &n.ForeachExecs[i], at.Key(define.ForeachExecs).Index(i)
 		if s.Index < 0 {
 			c.Errorf(at.Key("index"), "must not be negative")
 			continue
 		}
-		c.overlay(s, at)
 		if seen[s.Index] {
-			c.Warnf(at, "the item %d has an entry already: this one is ignored", s.Index)
+			c.refuse(pocketflow, at, "the item %d has an entry already: this one is ignored", s.Index)
 			continue
 		}
 		seen[s.Index] = true
 		e := p.Each.Items[s.Index]
+		c.overlay(s, define.ForeachExecs, jobSpot(s, e), pocketflow, at)
 		c.settled(&e, at, true, pocketflow)
 	}
 }
 
 // childSpecs checks subflow_execs.
-func (c *checker) childSpecs(s *scopeSource, at *define.Place) {
+func (c *checker) childSpecs(s *scopeSource, g *flow.PlanScope, at *define.Place) {
 	used := childSpecs(s)
 	for i := range s.specs {
 		spec, at := &s.specs[i], at.Index(i)
 		switch _, known := s.nodes[spec.Node]; {
 		case !known:
-			c.Warnf(at.Key("node"), "the subflow has no node %.80q: this entry is ignored", spec.Node)
+			c.refuse(s.pocketflow, at.Key("node"),
+				"the subflow has no node %.80q: this entry is ignored", spec.Node)
 		case used[spec.Node] != spec:
-			c.Warnf(at, "the node %.80q has an entry already: this one is ignored", spec.Node)
+			c.refuse(s.pocketflow, at, "the node %.80q has an entry already: this one is ignored", spec.Node)
+		case g.Nodes[spec.Node] != nil:
+			child := childSpot(spec, orEmpty(s.nodes[spec.Node]), g.Nodes[spec.Node])
+			c.overlay(spec, define.SubflowExecs, child, s.pocketflow, at)
 		default:
-			c.overlay(spec, at)
+			c.refuse(s.pocketflow, at.Key("node"),
+				"the node %.80q only runs when the task is over: this entry is ignored", spec.Node)
 		}
 	}
 }
 
-func (c *checker) graphRetry(n *define.Node, p *flow.PlanNode, at *define.Place) {
+// checkInnerTries checks the tries within one attempt. In the profile pocketflow a negative number
+// counts as none.
+func (c *checker) checkInnerTries(n *define.Node, pocketflow bool, at *define.Place) {
+	if n.MaxAttempts >= 0 || !pocketflow {
+		c.count(n.MaxAttempts, at.Key("max_attempts"))
+	}
+}
+
+func (c *checker) graphRetry(n *define.Node, at *define.Place) {
 	c.count(n.MaxRetries, at.Key("max_retries"))
 	c.milliseconds(n.WaitMS, at.Key("wait_ms"))
-	if p.Kind == flow.KindExecutor {
-		c.retry(n.Retry, flow.ProfileNone, at.Key("retry"))
-	}
+	c.retry(n.Retry, flow.ProfileNone, at.Key("retry"))
 	c.saidTwice(n, at)
 }
 

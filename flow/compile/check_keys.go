@@ -18,31 +18,14 @@ func (c *checker) keyed(n *define.Node, p *flow.PlanNode, at *define.Place) {
 		refs = append(refs, itemRef)
 	}
 	c.keyFields(&n.KeyFields, refs, at)
-	if n.Concurrency == nil && n.Rate == nil {
-		if len(n.Priority) > 0 {
-			c.Warnf(at.Key("priority"), "has no effect: only what waits for a key has one, so write concurrency or rate as well")
-		}
-		return
-	}
-	for _, f := range []struct {
-		name string
-		spec *define.KeySpec
-	}{{"concurrency", n.Concurrency}, {"rate", n.Rate}} {
-		switch {
-		case f.spec == nil:
-		case !hasJobs(p):
-			c.Errorf(at.Key(f.name), "nobody carries out this node, so nothing of it can wait: give it to the nodes inside that have a service, func or script, or to the whole flow")
-		case p.Exec.Type == flow.ExecDirect:
-			c.Errorf(at.Key(f.name), "a direct node has no jobs that could wait: leave it out, or choose another route")
-		}
-	}
 }
 
-// flowKeys checks what the whole flow says about keys.
+// flowKeys checks the keys of the whole flow.
 func (c *checker) flowKeys(d *define.Definition, at *define.Place) {
 	c.keyFields(&d.KeyFields, []string{"$params.", runRef}, at)
 	if len(d.Priority) > 0 && !hasKeys(&d.KeyFields) && !anyKeyed(d.Nodes) {
-		c.Warnf(at.Key("priority"), "has no effect: only what waits for a key has one, so write concurrency or rate as well, here or on a node")
+		c.refuse(c.lowered.pocketflow, at.Key("priority"), "has no effect: it orders what waits for a key: "+
+			"write concurrency or rate as well, here or at a node")
 	}
 }
 
@@ -56,18 +39,6 @@ func anyKeyed(nodes map[string]*define.Node) bool {
 		}
 	}
 	return false
-}
-
-// noFlowKeys refuses those of a flow that is inside another one: there is no task of it.
-func (c *checker) noFlowKeys(d *define.Definition, at *define.Place) {
-	for _, f := range []struct {
-		name string
-		said bool
-	}{{"concurrency", d.Concurrency != nil}, {"rate", d.Rate != nil}, {"priority", len(d.Priority) > 0}} {
-		if f.said {
-			c.Errorf(at.Key(f.name), "only the whole flow has one: give it to the nodes inside")
-		}
-	}
 }
 
 func (c *checker) keyFields(f *define.KeyFields, refs []string, at *define.Place) {
@@ -97,6 +68,9 @@ func (c *checker) keySpec(s *define.KeySpec, refs []string, at *define.Place) {
 	}
 	c.keyRef(s.Key, refs, at.Key("key"))
 	c.keyRef(s.Fair, refs, at.Key("fair"))
+	if s.Fair != "" && s.WhenFull == define.FullRefuse {
+		c.Errorf(at.Key("fair"), "has no effect with when_full: refuse, because nothing waits: leave it out")
+	}
 	switch {
 	case s.Limit < 1:
 		c.Errorf(at.Key("limit"), "must be 1 at least")

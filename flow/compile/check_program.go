@@ -3,6 +3,7 @@ package compile
 import (
 	"encoding/json"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -51,6 +52,24 @@ func (c *checker) program(n *define.Node, at *define.Place) {
 	}
 	c.programStart(e, in)
 	c.programWords(e, in)
+}
+
+// idle is a field that has no effect where it is written, and what to write instead.
+type idle struct {
+	name    string
+	written bool
+	instead string
+}
+
+// refuseProgramFields refuses the fields of a program in an exec that names none.
+func (c *checker) refuseProgramFields(e *define.ExecOf, at *define.Place) {
+	v := reflect.ValueOf(*e)
+	for i := range v.NumField() {
+		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+		if written(v.Field(i)) && name != "type" && name != "service" && name != "func" {
+			c.Errorf(at.Key(name), "is for a program: set type to process, python, library, container or worker")
+		}
+	}
 }
 
 // programFields are those that only one of the types has a use for.

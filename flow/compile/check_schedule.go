@@ -40,10 +40,3 @@ func (c *checker) scheduleFaults(err error, at *define.Place) {
 		c.Errorf(at.Key(fault.Field), "%s", fault.Msg)
 	}
 }
-
-// noSchedule warns of one of a flow that is inside another one: nobody starts tasks of it. One that was published by itself has its own tasks.
-func (c *checker) noSchedule(d *define.Definition, at *define.Place) {
-	if d.Schedule != nil && d.Embedded == "" {
-		c.Warnf(at.Key("schedule"), "has no effect: only the whole flow is started by the clock")
-	}
-}

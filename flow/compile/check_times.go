@@ -21,6 +21,9 @@ func (c *checker) retry(spec *define.RetrySpec, profile flow.Profile, at *define
 	if spec.NoAttempts() {
 		c.Errorf(at.Key("max_attempts"), "must be 1 at least: the first attempt is one of them")
 	}
+	if spec.MaxAttempts == 0 && !spec.NoAttempts() && profile != flow.ProfilePgflow {
+		c.Errorf(at.Key("max_attempts"), "is missing: without it nothing is tried again")
+	}
 	c.count(spec.MaxAttempts, at.Key("max_attempts"))
 	c.duration(spec.Delay, at.Key("delay"))
 	c.duration(spec.MaxDelay, at.Key("max_delay"))
@@ -32,8 +35,23 @@ func (c *checker) retry(spec *define.RetrySpec, profile flow.Profile, at *define
 	default:
 		c.Errorf(at.Key("backoff"), "unknown word %.80q: write fixed or exponential", spec.Backoff)
 	}
+	c.checkPauses(spec, profile, at)
 	if !(spec.Jitter >= 0 && spec.Jitter <= 1) || math.IsNaN(spec.Jitter) {
 		c.Errorf(at.Key("jitter"), "must be between 0 and 1, is %g", spec.Jitter)
+	}
+}
+
+// checkPauses refuses what shapes the pauses between attempts where there are none.
+func (c *checker) checkPauses(spec *define.RetrySpec, profile flow.Profile, at *define.Place) {
+	if !spec.Delay.IsZero() || spec.Backoff == define.BackoffExponential || profile == flow.ProfilePgflow {
+		return
+	}
+	const how = "has no effect without a pause: write delay, or backoff: exponential"
+	if spec.Jitter > 0 {
+		c.Errorf(at.Key("jitter"), how)
+	}
+	if !spec.MaxDelay.IsZero() {
+		c.Errorf(at.Key("max_delay"), how)
 	}
 }
 

@@ -15,6 +15,7 @@ func (c *checker) waits(p *flow.PlanNode, s *scopeSource, at *define.Place) {
 		c.question(p.Params, at.Key("params"))
 	}
 	pocketflow := s != nil && s.pocketflow
+	c.checkEndlessWait(p, pocketflow, at.Key("params").Key("timeout_ms"))
 	c.timerParam(p, pocketflow, at.Key("params").Key("delay_ms"))
 	if pocketflow {
 		c.pocketflowControls(p, s.flat(), at)
@@ -24,6 +25,16 @@ func (c *checker) waits(p *flow.PlanNode, s *scopeSource, at *define.Place) {
 	c.constants(p, at.Key("params"))
 	for _, name := range p.Controls() {
 		c.control(p, name, at.Key("params").Key(name))
+	}
+}
+
+// checkEndlessWait refuses a timeout of a wait that never ends by the clock.
+func (c *checker) checkEndlessWait(p *flow.PlanNode, pocketflow bool, at *define.Place) {
+	if p.Kind != flow.KindWaitEvent || p.Strategy != flow.StrategyRetry {
+		return
+	}
+	if _, found := expr.Field(p.Params, "timeout_ms"); found {
+		c.refuse(pocketflow, at, "has no effect with failure_strategy: retry: leave one of them out")
 	}
 }
 

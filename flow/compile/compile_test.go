@@ -17,10 +17,10 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowtest"
 )
 
-// compiled is the plan of a YAML text that has no errors.
+// nodeA is a node of a flow in YAML with the profile pocketflow, which takes fields that have no effect.
 func nodeA(t testing.TB, fields string) *flow.PlanNode {
 	t.Helper()
-	return flowtest.Plan(t, "start: a\nnodes:\n  a: "+fields+"\n").Root.Nodes["a"]
+	return flowtest.Plan(t, "profile: pocketflow\nstart: a\nnodes:\n  a: "+fields+"\n").Root.Nodes["a"]
 }
 
 func TestWhatANodeSaysIsKept(t *testing.T) {
@@ -44,18 +44,16 @@ func TestExecTypeIsSettled(t *testing.T) {
 		node string
 		want flow.ExecType
 	}{
-		"nothing said":                        {"{service: s}", flow.ExecHTTP},
-		"kind remote":                         {"{kind: remote, service: s}", flow.ExecHTTP},
-		"exec_mode is an older name":          {"{service: s, exec_mode: queue}", flow.ExecQueue},
-		"exec_type wins over exec_mode":       {"{service: s, exec_type: http, exec_mode: queue}", flow.ExecHTTP},
-		"a script and nothing else":           {"{script: {code: x}}", flow.ExecScript},
-		"a script whose type stands in func":  {"{func: local_script, script: {cmd: x}}", flow.ExecScript},
-		"a script beside a service":           {"{service: s, script: {cmd: x}}", flow.ExecHTTP},
-		"an empty script counts as none":      {"{func: f, script: {language: python}}", flow.ExecFunc},
-		"a local function":                    {"{exec_type: local_func, func: mul}", flow.ExecFunc},
-		"negative inner tries count as none":  {"{service: s, max_attempts: -4}", flow.ExecHTTP},
-		"choice_key is accepted and ignored":  {"{service: s, choice_key: k}", flow.ExecHTTP},
-		"an executor's failure_strategy, too": {"{service: s, failure_strategy: whatever}", flow.ExecHTTP},
+		"nothing said":                       {"{service: s}", flow.ExecHTTP},
+		"kind remote":                        {"{kind: remote, service: s}", flow.ExecHTTP},
+		"exec_mode is an older name":         {"{service: s, exec_mode: queue}", flow.ExecQueue},
+		"exec_type wins over exec_mode":      {"{service: s, exec_type: http, exec_mode: queue}", flow.ExecHTTP},
+		"a script and nothing else":          {"{script: {code: x}}", flow.ExecScript},
+		"a script whose type stands in func": {"{func: local_script, script: {cmd: x}}", flow.ExecScript},
+		"a script beside a service":          {"{service: s, script: {cmd: x}}", flow.ExecHTTP},
+		"an empty script counts as none":     {"{func: f, script: {language: python}}", flow.ExecFunc},
+		"a local function":                   {"{exec_type: local_func, func: mul}", flow.ExecFunc},
+		"choice_key is accepted and ignored": {"{service: s, choice_key: k}", flow.ExecHTTP},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := nodeA(t, tt.node)
@@ -101,6 +99,17 @@ func TestAnEdgeWithoutAnActionIsTheOneForDefault(t *testing.T) {
 
 	_, problems = compile.Text([]byte("start: a\nnodes: {a: {service: s}, b: {service: s}}\nedges: [{from: a, action: default, to: b}, {from: a, to: a}]\n"), flow.Limits{})
 	require.Contains(t, problems.Error(), `edges[1]: node "a" has an edge for the action "default" already: this one is never taken`)
+}
+
+func TestNegativeNumbersAreErrorsInBothModes(t *testing.T) {
+	for _, field := range []string{"max_retries: -1", "wait_ms: -1", "max_attempts: -1", "attempt_delay_ms: -1", "timeout_ms: -1", "retry: {max_attempts: -1}", "max_retries: 2000000000"} {
+		for _, mode := range []string{"mode: graph\nstart: a", "mode: dag"} {
+			_, problems := compile.Text([]byte(mode+"\nnodes: {a: {service: s, "+field+"}}"), flow.Limits{})
+			require.Error(t, problems.Err(), "%s: %s", mode, field)
+		}
+	}
+	_, problems := compile.Text([]byte("start: t\nnodes: {t: {kind: timer, params: {delay_ms: -1}}}"), flow.Limits{})
+	require.ErrorContains(t, problems.Err(), "must not be negative")
 }
 
 func TestParallelBranches(t *testing.T) {
@@ -226,7 +235,7 @@ nodes:
 }
 
 func TestAFailedNodeOfAFlowThatSaysNothingIsNotFollowed(t *testing.T) {
-	require.False(t, nodeA(t, `{service: s}`).Follow)
+	require.False(t, flowtest.Plan(t, "start: a\nnodes: {a: {service: s}}").Root.Nodes["a"].Follow)
 	require.True(t, nodeA(t, `{service: s, on_error: follow}`).Follow)
 }
 
@@ -252,9 +261,9 @@ func TestMeaninglessDefinitionsAreRefused(t *testing.T) {
 		"labels without a bound":    {`{service: s, labels: [` + strings.Repeat("x, ", 1000) + `x]}`, "nodes.a.labels: has 1001 labels, more than the limit of 1000"},
 		"negative tries":            {"{service: s, max_retries: -1}", "nodes.a.max_retries: must not be negative"},
 		"negative time":             {"{service: s, timeout_ms: -1}", "nodes.a.timeout_ms: must not be negative"},
-		"a time beyond all times":   {fmt.Sprintf("{service: s, wait_ms: %d}", math.MaxInt64), "nodes.a.wait_ms: is too large: 9223372036854775807 ms"},
-		"negative window":           {"{kind: parallel, parallel_services: [s], max_parallel: -1}", "nodes.a.max_parallel: must not be negative"},
-		"negative item":             {"{kind: foreach, service: s, foreach_execs: [{index: -1}]}", "nodes.a.foreach_execs[0].index: must not be negative"},
+		"a time beyond all times":   {fmt.Sprintf("{service: s, max_retries: 1, wait_ms: %d}", math.MaxInt64), "nodes.a.wait_ms: is too large: 9223372036854775807 ms"},
+		"negative window":           {"{kind: parallel, parallel_services: [s], parallel_mode: concurrent, max_parallel: -1}", "nodes.a.max_parallel: must not be negative"},
+		"negative item":             {"{kind: foreach, service: s, prep: {input_key: $params.l}, foreach_execs: [{index: -1}]}", "nodes.a.foreach_execs[0].index: must not be negative"},
 		"output over _rt":           {"{service: s, post: {output_key: _rt}}", "nodes.a.post.output_key: the key _rt is reserved"},
 		"output_map over _rt":       {"{service: s, post: {output_map: {_rt: x}}}", "nodes.a.post.output_map._rt: the key _rt is reserved"},
 		"no approval key":           {"{kind: approval}", "nodes.a.params.approval_key: is missing: write the key that a signal sets, such as decision"},
@@ -304,26 +313,21 @@ func TestWhatIsProbablyAMistakeIsAWarning(t *testing.T) {
 
 func TestANodeWithoutAServiceIsRefused(t *testing.T) {
 	for name, tt := range map[string]struct{ text, path string }{
-		"no fields":           {"start: a\nnodes: {a: {}}", "nodes.a"},
-		"nothing":             {"start: a\nnodes: {a: }", "nodes.a"},
-		"a func that is sent": {"start: a\nnodes: {a: {func: f, exec_type: http}}", "nodes.a"},
-		"a branch":            {"start: a\nnodes: {a: {kind: parallel, parallel_execs: [{params: {x: 1}}]}}", "nodes.a.parallel_execs[0]"},
-		"each item":           {"start: a\nnodes: {a: {kind: foreach, prep: {input_key: $params.list}}}", "nodes.a"},
-		"one item":            {"start: a\nnodes: {a: {kind: foreach, prep: {input_key: $params.list}, foreach_execs: [{index: 0, params: {x: 1}}]}}", "nodes.a.foreach_execs[0]"},
-		"in a subflow":        {"start: a\nnodes: {a: {kind: subflow, subflow: {start: b, nodes: {b: {}}}}}", "nodes.a.subflow.nodes.b"},
-		"in a flow inside":    {"start: a\nnodes: {a: {kind: subflow, flow: {start: b, nodes: {b: {}}}}}", "nodes.a.flow.nodes.b"},
-		"compensate":          {"start: a\nnodes: {a: {service: s, compensate: b}, b: {}}", "nodes.b"},
-		"finally":             {"start: a\nfinally: b\nnodes: {a: {service: s}, b: {}}", "nodes.b"},
-		"a dag":               {"mode: dag\nnodes: {a: {func: f, exec_type: http}}", "nodes.a"},
+		"no fields":        {"start: a\nnodes: {a: {}}", "nodes.a"},
+		"nothing":          {"start: a\nnodes: {a: }", "nodes.a"},
+		"a branch":         {"start: a\nnodes: {a: {kind: parallel, parallel_execs: [{params: {x: 1}}]}}", "nodes.a.parallel_execs[0]"},
+		"each item":        {"start: a\nnodes: {a: {kind: foreach, prep: {input_key: $params.list}}}", "nodes.a"},
+		"one item":         {"start: a\nnodes: {a: {kind: foreach, prep: {input_key: $params.list}, foreach_execs: [{index: 0, params: {x: 1}}]}}", "nodes.a.foreach_execs[0]"},
+		"in a subflow":     {"start: a\nnodes: {a: {kind: subflow, subflow: {start: b, nodes: {b: {}}}}}", "nodes.a.subflow.nodes.b"},
+		"in a flow inside": {"start: a\nnodes: {a: {kind: subflow, flow: {start: b, nodes: {b: {}}}}}", "nodes.a.flow.nodes.b"},
+		"compensate":       {"start: a\nnodes: {a: {service: s, compensate: b}, b: {}}", "nodes.b"},
+		"finally":          {"start: a\nfinally: b\nnodes: {a: {service: s}, b: {}}", "nodes.b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, problems := compile.Text([]byte(tt.text), flow.Limits{})
 			require.Len(t, problems, 1)
 			require.Equal(t, define.SeverityError, problems[0].Severity)
 			require.Equal(t, tt.path+".service: is missing: say which service of the workers does this", problems[0].Path+": "+problems[0].Msg)
-			if strings.HasPrefix(tt.text, "mode: dag") {
-				return
-			}
 			plan, problems := compile.Text([]byte("profile: pocketflow\n"+tt.text), flow.Limits{})
 			require.NotNil(t, plan)
 			require.Equal(t, define.SeverityWarning, problems[0].Severity)
@@ -342,7 +346,6 @@ func TestAFunctionThatTheMemberDoesNotHaveIsWarnedOf(t *testing.T) {
 	for text, want := range map[string]string{
 		"start: a\nnodes: {a: {func: known}}":                                                                                                              "",
 		"start: a\nnodes: {a: {func: f}}":                                                                                                                  "nodes.a.func: no f",
-		"start: a\nnodes: {a: {func: f, service: s}}":                                                                                                      "",
 		"start: a\nnodes: {a: {kind: parallel, parallel_execs: [{func: known}, {func: f}]}}":                                                               "nodes.a.parallel_execs[1].func: no f",
 		"start: a\nnodes: {a: {kind: foreach, func: f, prep: {input_key: $params.list}}}":                                                                  "nodes.a.func: no f",
 		"start: a\nnodes: {a: {kind: foreach, func: known, prep: {input_key: $params.list}, foreach_execs: [{index: 1, func: f}]}}":                        "nodes.a.foreach_execs[0].func: no f",
@@ -421,6 +424,7 @@ func TestEveryTopicCompiles(t *testing.T) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			text, err := os.ReadFile(file)
 			require.NoError(t, err)
+			text = append([]byte("profile: pocketflow\n"), text...) // as the routes publish it
 			fromYAML, problems := compile.Text(text, flow.Limits{})
 			require.NoError(t, problems.Err())
 			asJSON, err := define.YAMLToJSON(text)

@@ -82,7 +82,7 @@ func (l *dagLowerer) times(p *flow.PlanNode, n *define.Node) {
 	if !given && p.Exec.Type != flow.ExecDirect && p.Kind != flow.KindWaitEvent && p.Kind != flow.KindApproval && p.Kind != flow.KindTimer && p.Kind != flow.KindSubflow {
 		p.TimeoutMS, p.Patient = l.set.def.Timeout.MS, l.set.unsaid && p.Exec.Type != flow.ExecContainer // which runs while the attempt waits
 	}
-	if l.profile == flow.ProfilePgflow && p.Exec.Type == flow.ExecQueue && p.TimeoutMS > 0 && p.Exec.HeartbeatMS == 0 {
+	if l.profile == flow.ProfilePgflow && p.Exec.Type == flow.ExecQueue && p.TimeoutMS > 0 && p.Exec.HeartbeatMS == 0 && n.VisibilityMS == 0 {
 		p.Exec.VisibilityMS = p.TimeoutMS + 2_000 // so that it is the timeout that ends the attempt
 	}
 	if s := p.Exec.Script; s != nil && s.TimeoutMS == 0 && p.TimeoutMS > 0 { // else scripts have a shorter one

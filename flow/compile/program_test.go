@@ -7,6 +7,7 @@ import (
 
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/compile"
+	"github.com/troupe-engine/troupe/flow/define"
 )
 
 func TestAProgramIsANodesWorkInBothModes(t *testing.T) {
@@ -140,11 +141,16 @@ func TestFilesOfSecretsAreOnesThatCanBeThereTogether(t *testing.T) {
 
 func TestOfAProgramWithoutAnImageOnlyItsMemoryIsBounded(t *testing.T) {
 	for _, start := range []string{"", "start: a\n"} {
-		for _, exec := range []string{"{type: process, command: x, resources: {cpu: 500m, memory: 512Mi}}", "{type: process, service: s, command: x, resources: {cpu: 2}}"} {
-			plan, problems := compile.Text([]byte(start+"nodes: {a: {exec: "+exec+"}}"), flow.Limits{})
-			require.NotNil(t, plan)
+		for exec, severity := range map[string]define.Severity{
+			"{type: process, command: x, resources: {cpu: 500m, memory: 512Mi}}": define.SeverityError,
+			"{type: process, service: s, command: x, resources: {cpu: 2}}":       define.SeverityWarning,
+		} {
+			_, problems := compile.Text([]byte(start+"nodes: {a: {exec: "+exec+"}}"), flow.Limits{})
 			require.Len(t, problems, 1)
-			require.Contains(t, problems[0].String(), "warning: nodes.a.exec.resources.cpu: is kept, but nobody holds a program without an image to it")
+			require.Equal(t, severity, problems[0].Severity)
+			require.Equal(t, "nodes.a.exec.resources.cpu", problems[0].Path)
+			require.Equal(t, "has no effect on a program without an image: "+
+				"set type: container, or limit the member or worker itself", problems[0].Msg)
 		}
 		plan, problems := compile.Text([]byte(start+"nodes: {a: {exec: {type: process, command: x, resources: {memory: 512Mi}}}}"), flow.Limits{})
 		require.Empty(t, problems)

@@ -123,21 +123,21 @@ func TestEveryRuleOfDagModeSaysWhatWhereAndWhatToDo(t *testing.T) {
 			`1:28: nodes.b: a scope has one output at most: output is another one`,
 		}},
 		{`nodes: {a: {service: s}, o: {kind: output, depends_on: [a]}}`, []string{
-			`1:44: nodes.o.depends_on: an output waits for all leaves: leave it out`,
+			`1:44: nodes.o.depends_on: has no effect on this output: an output waits for all leaves: leave it out`,
 		}},
 		{`nodes: {a: {service: s, depends_on: [o]}, o: {kind: output}}`, []string{
 			`1:38: nodes.a.depends_on[0]: unknown node "o"`,
 		}},
 		{`nodes: {o: {kind: output, when: {if: {a: 1}}}}`, []string{
-			`1:27: nodes.o.when: an output has no condition`,
+			`1:27: nodes.o.when: has no effect on this output: an output has no condition`,
 		}},
 		{`nodes: {o: {kind: output, each: {count: 2}}}`, []string{
-			`1:27: nodes.o.each: an output is one unit`,
+			`1:27: nodes.o.each: has no effect on this output: only an executor has units`,
 		}},
 		{`nodes: {o: {kind: output, run_on: always, skip_mode: optional, compensate: x}, x: {service: s}}`, []string{
-			`1:35: nodes.o.run_on: an output runs whatever has become of the leaves: leave it out`,
-			`1:54: nodes.o.skip_mode: an output has no condition that could skip it`,
-			`1:76: nodes.o.compensate: nothing undoes an output`,
+			`1:35: nodes.o.run_on: has no effect on this output: an output runs however the leaves end: leave it out`,
+			`1:54: nodes.o.skip_mode: has no effect on this output: without a condition nothing is skipped: add when, or leave it out`,
+			`1:76: nodes.o.compensate: has no effect on this output: nothing undoes an output`,
 		}},
 		{`nodes: {a: {service: s}, b: {service: s}, m: {kind: map, service: s, depends_on: [a, b]}}`, []string{
 			`1:70: nodes.m.depends_on: a map works on one list: it has one dependency at most`,
@@ -157,8 +157,11 @@ func TestEveryRuleOfDagModeSaysWhatWhereAndWhatToDo(t *testing.T) {
 		{`nodes: {a: {service: s, when: {cond: {}}}}`, []string{
 			`1:32: nodes.a.when.cond: has nothing to do: give it a service, a func, a script or route: direct`,
 		}},
-		{`nodes: {a: {service: s, skip_mode: no}}`, []string{
-			`1:36: nodes.a.skip_mode: unknown word "no": write propagate, optional or fail`,
+		{`nodes: {a: {service: s, skip_mode: optional}}`, []string{
+			`1:36: nodes.a.skip_mode: has no effect on this executor: without a condition nothing is skipped: add when, or leave it out`,
+		}},
+		{`nodes: {a: {service: s, when: {if: {}}, skip_mode: no}}`, []string{
+			`1:52: nodes.a.skip_mode: unknown word "no": write propagate, optional or fail`,
 		}},
 		{`nodes: {a: {service: s, when: {if: {}}, whenUnmet: skip, skip_mode: optional}}`, []string{
 			`1:52: nodes.a.whenUnmet: says the same as skip_mode: give one of them`,
@@ -167,7 +170,7 @@ func TestEveryRuleOfDagModeSaysWhatWhereAndWhatToDo(t *testing.T) {
 			`1:52: nodes.a.whenUnmet: unknown word "maybe": write propagate, optional or fail`,
 		}},
 		{`nodes: {a: {service: s, whenUnmet: skip}}`, []string{
-			`1:36: nodes.a.whenUnmet: has no effect without a condition: add when, or leave it out`,
+			`1:36: nodes.a.whenUnmet: has no effect on this executor: without a condition nothing is skipped: add when, or leave it out`,
 		}},
 		{`nodes: {a: {service: s, on_exhausted: no}}`, []string{
 			`1:39: nodes.a.on_exhausted: unknown word "no": write fail, skip or skip-cascade`,
@@ -182,19 +185,24 @@ func TestEveryRuleOfDagModeSaysWhatWhereAndWhatToDo(t *testing.T) {
 			`1:47: nodes.a.retry.max_attempts: must not be negative`,
 		}},
 		{`nodes: {a: {service: s, retry: {delay: -1s}}}`, []string{
+			`1:25: nodes.a.retry.max_attempts: is missing: without it nothing is tried again`,
 			`1:40: nodes.a.retry.delay: "-1s" is negative: write a duration from 0 on, such as 30s`,
 		}},
 		{`nodes: {a: {service: s, retry: {delay: soon}}}`, []string{
+			`1:25: nodes.a.retry.max_attempts: is missing: without it nothing is tried again`,
 			`1:40: nodes.a.retry.delay: "soon" is no duration: write it like 250ms, 90s, 1h30m, 1d12h or 2w`,
 		}},
 		{`nodes: {a: {service: s, retry: {delay: 5}}}`, []string{
+			`1:25: nodes.a.retry.max_attempts: is missing: without it nothing is tried again`,
 			`1:40: nodes.a.retry.delay: a number has no unit here: write for example 30s or 250ms`,
 		}},
 		{`nodes: {a: {service: s, retry: {backoff: linear}}}`, []string{
+			`1:25: nodes.a.retry.max_attempts: is missing: without it nothing is tried again`,
 			`1:42: nodes.a.retry.backoff: unknown word "linear": write fixed or exponential`,
 		}},
 		{`nodes: {a: {service: s, retry: {jitter: 2}}}`, []string{
-			`1:41: nodes.a.retry.jitter: must be between 0 and 1, is 2`,
+			`1:25: nodes.a.retry.max_attempts: is missing: without it nothing is tried again`,
+			`1:41: nodes.a.retry.jitter: has no effect without a pause: write delay, or backoff: exponential`,
 		}},
 		{`nodes: {a: {service: s, retry: {max_attempts: 2}, max_retries: 3}}`, []string{
 			`1:25: nodes.a.retry: says the same as max_retries and wait_ms: give one of them`,
@@ -203,16 +211,16 @@ func TestEveryRuleOfDagModeSaysWhatWhereAndWhatToDo(t *testing.T) {
 			`1:38: nodes.a.start_delay: "-3s" is negative: write a duration from 0 on, such as 30s`,
 		}},
 		{`nodes: {a: {kind: timer, start_delay: 3s, params: {delay_ms: 1}}}`, []string{
-			`1:39: nodes.a.start_delay: only the units of an executor can begin later`,
+			`1:39: nodes.a.start_delay: has no effect on this timer: only the units of an executor can begin later`,
 		}},
 		{`nodes: {B: {kind: branch, start_delay: 3s, flow: {nodes: {a: {service: s}}}}}`, []string{
-			`1:40: nodes.B.start_delay: only the units of an executor can begin later`,
+			`1:40: nodes.B.start_delay: has no effect on this branch: only the units of an executor can begin later`,
 		}},
 		{"start_delay: 3s\nnodes: {a: {service: s}}", []string{
 			`1:1: warning: start_delay: unknown field, ignored`,
 		}},
 		{`nodes: {a: {service: s, start_timeout: 3s}}`, []string{
-			`1:9: nodes.a: start_timeout and heartbeat_timeout are for jobs that wait in a queue, and for workers that report by an object store: set route: queue, or exec: {report: object_store}`,
+			`1:40: nodes.a.start_timeout: has no effect on this executor: it is for jobs of a queue, and for workers that report by an object store: set route: queue, or exec: {report: object_store}`,
 		}},
 		{`nodes: {x: {service: s}, B: {kind: branch, flow: {nodes: {a: {service: s, depends_on: [x]}}}}}`, []string{
 			`1:88: nodes.B.flow.nodes.a.depends_on[0]: unknown node "x"`,
@@ -236,7 +244,7 @@ func TestEveryRuleOfDagModeSaysWhatWhereAndWhatToDo(t *testing.T) {
 			`1:43: nodes.a.inputs.x.ref: "$foo.y" begins with "$foo": references begin with $run, $deps, $shared or $params`,
 		}},
 		{`nodes: {a: {service: s, input: {x: 1}}}`, []string{
-			`1:25: nodes.a.input: has an effect in input_shape merged alone: for a mapped input write inputs`,
+			`1:25: nodes.a.input: has no effect on this executor: it is a part of a merged input: set input_shape: merged, or write inputs or prep`,
 		}},
 		{"input_shape: merged\nnodes: {a: {service: s, input: 3}}", []string{
 			`2:32: nodes.a.input: must be an object, is a number`,
@@ -245,7 +253,7 @@ func TestEveryRuleOfDagModeSaysWhatWhereAndWhatToDo(t *testing.T) {
 			`1:14: input_shape: unknown word "odd": write run_deps, deps, merged or mapped`,
 		}},
 		{`nodes: {a: {service: s, prep: {service: t}}}`, []string{
-			`1:25: nodes.a.prep: only a branch has a handler for its input; a fanout names one in each.items`,
+			`1:41: nodes.a.prep.service: has no effect on this executor: only a branch has a handler in prep: a fanout names one in each.items`,
 		}},
 		{"on_error: maybe\nnodes: {a: {service: s}}", []string{
 			`1:11: on_error: unknown word "maybe": write continue or fail_fast`,
@@ -254,10 +262,10 @@ func TestEveryRuleOfDagModeSaysWhatWhereAndWhatToDo(t *testing.T) {
 			`1:10: profile: unknown profile "x": write troupe, pocketflow, ork or pgflow, or leave it out`,
 		}},
 		{"mode: dag\nstart: a\nnodes: {a: {service: s}}", []string{
-			`2:8: start: a dag has none: leave it out, or set mode: graph`,
+			`2:8: start: has no effect in a dag: leave it out, or set mode: graph`,
 		}},
 		{"mode: dag\nedges: [{from: a, action: x, to: a}]\nnodes: {a: {service: s}}", []string{
-			`2:1: edges: a dag has none: write depends_on, or set mode: graph`,
+			`2:1: edges: has no effect in a dag: write depends_on, or set mode: graph`,
 		}},
 		{"mode: dag\nnodes: {a: {kind: choice}}", []string{
 			`2:9: nodes.a: has nothing to do: give it a service, a func, a script or route: direct`,
@@ -274,7 +282,7 @@ func TestEveryRuleOfDagModeSaysWhatWhereAndWhatToDo(t *testing.T) {
 			`1:37: nodes.a.compensate: node "a" has a compensate itself: nothing undoes what undoes`,
 		}},
 		{`nodes: {a: {service: s, compensate: b}, b: {service: s, depends_on: [a]}}`, []string{
-			`1:37: nodes.a.compensate: node "b" only runs when the task is over: it has no depends_on, when or each`,
+			`1:57: nodes.b.depends_on: has no effect on this executor: it only runs when the task is over: leave it out`,
 		}},
 		{`nodes: {a: {service: s, compensate: b}, b: {service: s}, c: {service: s, depends_on: [b]}}`, []string{
 			`1:87: nodes.c.depends_on[0]: "b" compensates or runs finally: nobody can wait for it`,
@@ -283,7 +291,7 @@ func TestEveryRuleOfDagModeSaysWhatWhereAndWhatToDo(t *testing.T) {
 			`1:10: finally: unknown node "z"`,
 		}},
 		{`nodes: {B: {kind: branch, flow: {finally: a, nodes: {a: {service: s}}}}}`, []string{
-			`1:43: nodes.B.flow.finally: only the whole flow has one`,
+			`1:43: nodes.B.flow.finally: has no effect in a flow inside another one: write it in the whole flow`,
 		}},
 		{`nodes: {a: {service: s, each: {items: $run.x, count: 2}}, b: {service: s, each: {count: $deps.a.n}}}`, []string{
 			`1:89: nodes.b.each.count: "$deps.a.n" refers to "a", which is not among depends_on`,
@@ -295,15 +303,15 @@ func TestEveryRuleOfDagModeSaysWhatWhereAndWhatToDo(t *testing.T) {
 			`1:37: nodes.a.depends_on: must be an array, is a string`,
 		}},
 		{`nodes: {B: {kind: branch, flow: {nodes: {a: {service: s}}}, route: queue, service: x, each: {count: 2}}}`, []string{
-			`1:68: nodes.B.route: only jobs of an executor travel`,
-			`1:84: warning: nodes.B.service: has no effect on a branch: its nodes do the work`,
-			`1:87: nodes.B.each: only an executor has units`,
+			`1:68: nodes.B.route: has no effect on this branch: only jobs travel: give it to the nodes inside`,
+			`1:84: nodes.B.service: has no effect on this branch: it has no jobs of its own: give it to the nodes inside`,
+			`1:87: nodes.B.each: has no effect on this branch: only an executor has units`,
 		}},
 		{`nodes: {a: {kind: timer, each: {count: 2}, params: {delay_ms: 1}}}`, []string{
-			`1:26: nodes.a.each: only an executor has units`,
+			`1:26: nodes.a.each: has no effect on this timer: only an executor has units`,
 		}},
 		{`nodes: {a: {service: s, flow: {nodes: {b: {service: s}}}}}`, []string{
-			`1:25: nodes.a.flow: only a branch has a flow inside: set kind: branch`,
+			`1:25: nodes.a.flow: has no effect on this executor: only a branch has a flow inside: set kind: branch`,
 		}},
 		{"mode: dag\nnodes: {'': {service: s}}", []string{
 			`2:9: nodes.: the key "" is no slug: it begins with a letter or _ and has up to 128 letters, digits and _`,
@@ -315,54 +323,54 @@ func TestEveryRuleOfDagModeSaysWhatWhereAndWhatToDo(t *testing.T) {
 			`1:91: warning: nodes.b.input.a: is never seen: the output of the dependency lies over it`,
 		}},
 		{"mode: dag\nnodes: {a: {service: s, post: {output_key: x}, failure_strategy: continue, max_parallel: 2, on_error: fail, skip_mode: fail}}", []string{
-			`2:25: warning: nodes.a.post: has no effect in a dag: those that depend on a node get its output`,
-			`2:66: warning: nodes.a.failure_strategy: has no effect in a dag: write on_exhausted, or each: {on_error: …}`,
-			`2:90: warning: nodes.a.max_parallel: has no effect in a dag: write each: {concurrency: …}`,
-			`2:103: warning: nodes.a.on_error: has no effect in a dag: write on_exhausted, or on_error of the flow`,
-			`2:120: warning: nodes.a.skip_mode: has no effect without a condition: add when, or leave it out`,
+			`2:44: nodes.a.post.output_key: has no effect on this executor: the nodes that depend on it get its output`,
+			`2:66: nodes.a.failure_strategy: has no effect on this executor: write on_exhausted, or each: {on_error: …}`,
+			`2:90: nodes.a.max_parallel: has no effect on this executor: write each: {concurrency: …}`,
+			`2:103: nodes.a.on_error: has no effect on this executor: write on_exhausted, or on_error of the flow`,
+			`2:120: nodes.a.skip_mode: has no effect on this executor: without a condition nothing is skipped: add when, or leave it out`,
 		}},
 		{"start: a\nnodes: {a: {service: s}, b: {service: s, depends_on: [a], when: {if: {}}, start_delay: 1s}}", []string{
-			`2:42: nodes.b.depends_on: belongs to a dag: write edges, or leave out start and edges, which make the flow a graph`,
-			`2:59: nodes.b.when: belongs to a dag: write kind: choice`,
-			`2:88: warning: nodes.b.start_delay: has no effect in a graph: write a node of kind timer`,
+			`2:42: nodes.b.depends_on: has no effect on this executor: write edges, or leave out start and edges, which make the flow a graph`,
+			`2:59: nodes.b.when: has no effect on this executor: write kind: choice`,
+			`2:88: nodes.b.start_delay: has no effect on this executor: write a node of kind timer`,
 		}},
 		{"mode: dag\nresult: x\nnodes:\n  a: {service: s, exec_type: queue, route: push}\n  b: {service: s, inputs: {x: {const: 1}}, prep: {input_key: $run.x}}\n" +
 			"  c: {service: s, prep: {input_key: $run.x}, input_shape: deps}\n  d: {route: direct, heartbeat_timeout: 1s}\n  e: {service: s, when: {cond: {service: c, route: direct}}}", []string{
-			`2:9: warning: result: has no effect in a dag: write a node of kind output`,
+			`2:9: result: has no effect in a dag: write a node of kind output`,
 			`4:44: nodes.a.route: says otherwise than exec_type: give one of them`,
 			`5:44: nodes.b.prep: the input is said by inputs already: give one of them`,
-			`6:59: warning: nodes.c.input_shape: has no effect: the input is said by inputs or prep`,
-			`7:3: nodes.d: start_timeout and heartbeat_timeout are for jobs that wait in a queue, and for workers that report by an object store: set route: queue, or exec: {report: object_store}`,
+			`6:59: nodes.c.input_shape: has no effect on this executor: inputs or prep make the input, or neither a handler nor a pattern of when gets one`,
+			`7:41: nodes.d.heartbeat_timeout: has no effect on this executor: it is for jobs of a queue, and for workers that report by an object store: set route: queue, or exec: {report: object_store}`,
 			`8:52: nodes.e.when.cond.route: a direct node has no handler: leave out its service, func or script, or choose another route`,
 		}},
 		{"nodes:\n  B: {kind: branch, service: s, on_exhausted: skip, params: {a: 1}, input: {a: 1}, inputs: {x: {const: 1}}, retry: {max_attempts: 2},\n" +
 			"    labels: [x], timeout: 3s, flow: {nodes: {x: {service: s}}}}", []string{
-			`2:30: warning: nodes.B.service: has no effect on a branch: its nodes do the work`,
-			`2:47: warning: nodes.B.on_exhausted: has no effect on a branch: give it to the nodes inside`,
-			`2:53: warning: nodes.B.params: has no effect on a branch: give it to the nodes inside`,
-			`2:69: warning: nodes.B.input: has no effect on a branch: write prep`,
-			`2:84: warning: nodes.B.inputs: has no effect on a branch: write prep`,
-			`2:109: warning: nodes.B.retry: has no effect on a branch: it has no handler of its own; give it to the nodes inside`,
-			`3:5: warning: nodes.B.labels: has no effect on a branch: it has no handler of its own; give it to the nodes inside`,
-			`3:27: warning: nodes.B.timeout: has no effect on a branch: it has no handler of its own; give it to the nodes inside`,
+			`2:30: nodes.B.service: has no effect on this branch: it has no jobs of its own: give it to the nodes inside`,
+			`2:47: nodes.B.on_exhausted: has no effect on this branch: nothing of it can fail by itself: leave it out, or give it to the nodes inside`,
+			`2:53: nodes.B.params: has no effect on this branch: give it to the nodes inside, or write prep`,
+			`2:69: nodes.B.input: has no effect on this branch: it is a part of a merged input: set input_shape: merged, or write inputs or prep`,
+			`2:84: nodes.B.inputs: has no effect on this branch: a unit gets its item, with input_shape: merged beside the rest; of a branch write prep`,
+			`2:109: nodes.B.retry: has no effect on this branch: it has no attempts to repeat: give it to the nodes that do the work`,
+			`3:5: nodes.B.labels: has no effect on this branch: no worker carries it out: give it to the nodes inside, or choose workers`,
+			`3:27: nodes.B.timeout: has no effect on this branch: nothing in it can be late: give it to the nodes inside`,
 		}},
 		{"mode: dag\nnodes:\n  t: {kind: timer, params: {delay_ms: 1}, service: s, retry: {max_attempts: 2}, on_exhausted: skip, inputs: {x: {const: 1}}}\n" +
 			"  w: {kind: wait_event, params: {signal_key: $shared.k}, func: f, labels: [x], prep: {input_key: $run}, on_exhausted: skip}", []string{
-			`3:52: warning: nodes.t.service: has no effect on a timer: nobody works for it`,
-			`3:55: warning: nodes.t.retry: has no effect on a timer: nobody works for it`,
-			`3:95: warning: nodes.t.on_exhausted: has no effect on a timer: it does not fail`,
-			`3:101: warning: nodes.t.inputs: has no effect on a timer: nobody works for it`,
-			`4:64: warning: nodes.w.func: has no effect on a wait_event: nobody works for it`,
-			`4:67: warning: nodes.w.labels: has no effect on a wait_event: nobody works for it`,
-			`4:80: warning: nodes.w.prep: has no effect on a wait_event: nobody works for it`,
+			`3:52: nodes.t.service: has no effect on this timer: it has no jobs of its own: give it to the nodes inside`,
+			`3:55: nodes.t.retry: has no effect on this timer: it has no attempts to repeat: give it to the nodes that do the work`,
+			`3:95: nodes.t.on_exhausted: has no effect on this timer: nothing of it can fail by itself: leave it out, or give it to the nodes inside`,
+			`3:101: nodes.t.inputs: has no effect on this timer: a unit gets its item, with input_shape: merged beside the rest; of a branch write prep`,
+			`4:64: nodes.w.func: has no effect on this wait_event: a function is called with exec_type: local_func and without a service`,
+			`4:67: nodes.w.labels: has no effect on this wait_event: no worker carries it out: give it to the nodes inside, or choose workers`,
+			`4:98: nodes.w.prep.input_key: has no effect on this wait_event: a unit gets its item, with input_shape: merged beside the rest`,
 		}},
 		{"mode: dag\nnodes:\n  a: {exec: {service: s}, service: t}\n  b: {exec: {type: shell}}\n  c: {exec: {service: s, func: f}}\n  d: {exec: {service: s}, delay: 3s}\n" +
 			"  e: {exec: {service: s}, signal: {key: k}}\n  t: {kind: timer, delay: 3, params: {delay_ms: 5}}\n  w: {kind: wait_event, signal: {key: k}, params: {signal_key: x}}", []string{
 			`3:7: nodes.a.exec: says the same as service, func, script and exec_type: give one of them`,
 			`4:20: nodes.b.exec.type: unknown word "shell": write service, func, process, python, library, container or worker`,
 			`5:7: nodes.c.exec: is a service or a func, not both`,
-			`6:34: nodes.d.delay: is for a timer: units of other nodes wait by start_delay`,
-			`7:27: nodes.e.signal: is for a wait_event or an approval`,
+			`6:34: nodes.d.delay: has no effect on this executor: it is for a timer: units of other nodes wait by start_delay`,
+			`7:27: nodes.e.signal: has no effect on this executor: it is for a wait_event or an approval`,
 			`8:27: nodes.t.delay: a number has no unit here: write for example 30s or 250ms`,
 			`9:39: nodes.w.signal.key: says the same as params.signal_key: give one of them`,
 		}},
@@ -376,9 +384,9 @@ func TestEveryRuleOfDagModeSaysWhatWhereAndWhatToDo(t *testing.T) {
 		}},
 		{"mode: dag\nnodes:\n  a: {service: s, each: {items: $run}, inputs: {x: {const: 1}}}\n  b: {service: s, each: {items: $run}, prep: {input_key: $run.x}}\n" +
 			"  c: {service: s, each: {items: $run}, inputs: {x: {ref: $item.id}}}\n  d: {service: s, each: {count: 2}, inputs: {x: {const: 1}}}", []string{
-			`3:40: warning: nodes.a.inputs: has no effect: a unit gets its item; with input_shape: merged it gets the item as item, beside the rest`,
-			`4:40: warning: nodes.b.prep: has no effect: a unit gets its item; with input_shape: merged it gets the item as item, beside the rest`,
-			`5:40: warning: nodes.c.inputs: has no effect: a unit gets its item; with input_shape: merged it gets the item as item, beside the rest`,
+			`3:40: nodes.a.inputs: has no effect on this fanout: a unit gets its item, with input_shape: merged beside the rest; of a branch write prep`,
+			`4:58: nodes.b.prep.input_key: has no effect on this fanout: a unit gets its item, with input_shape: merged beside the rest`,
+			`5:40: nodes.c.inputs: has no effect on this fanout: a unit gets its item, with input_shape: merged beside the rest; of a branch write prep`,
 			`5:58: nodes.c.inputs.x.ref: "$item.id" cannot be referred to: a unit gets its item as it is`,
 		}},
 		{"profile: ork\nnodes: {}", []string{
@@ -439,10 +447,11 @@ nodes:
 		`4:1: nodes: nodes wait for each other in a circle: a → b → a`,
 		`5:3: nodes.run: the key run is reserved for the run's input`,
 		`6:35: nodes.a.depends_on[1]: unknown node "nobody"`,
+		`7:36: nodes.b.retry.max_attempts: is missing: without it nothing is tried again`,
 		`7:53: nodes.b.retry.backoff: unknown word "linear": write fixed or exponential`,
 		`12:9: nodes.B.flow.nodes.x: has nothing to do: give it a service, a func, a script or route: direct`,
 		`12:26: nodes.B.flow.nodes.x.depends_on[0]: unknown node "a"`,
-		`13:27: nodes.B.flow.nodes.o.depends_on: an output waits for all leaves: leave it out`,
+		`13:27: nodes.B.flow.nodes.o.depends_on: has no effect on this output: an output waits for all leaves: leave it out`,
 		`14:9: nodes.B.flow.nodes.p: a scope has one output at most: B/output is another one`,
 	}, texts)
 }

@@ -1,6 +1,7 @@
 package compile_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -8,12 +9,105 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/compile"
 	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/internal/flowtest"
 )
+
+// fitsSchema returns what the JSON schema refuses of a definition.
+func fitsSchema(t require.TestingT, s *jsonschema.Schema, text string) error {
+	asJSON := []byte(text)
+	if !json.Valid(asJSON) {
+		var err error
+		asJSON, err = define.YAMLToJSON(asJSON)
+		require.NoError(t, err)
+	}
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(asJSON))
+	require.NoError(t, err)
+	return s.Validate(v)
+}
+
+func compiledSchema(t *testing.T) *jsonschema.Schema {
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(define.Schema))
+	require.NoError(t, err)
+	c := jsonschema.NewCompiler()
+	require.NoError(t, c.AddResource("flow.json", doc))
+	s, err := c.Compile("flow.json")
+	require.NoError(t, err)
+	return s
+}
+
+func TestTheSchemaTakesWhatCompiles(t *testing.T) {
+	s := compiledSchema(t)
+	rapid.Check(t, func(t *rapid.T) {
+		var drawn any
+		require.NoError(t, json.Unmarshal([]byte(flowtest.RandomDefinition(flowtest.Rapid{T: t})), &drawn))
+		text, err := json.Marshal(withoutEmpty(drawn))
+		require.NoError(t, err)
+		require.NoError(t, fitsSchema(t, s, string(text)), string(text))
+	})
+}
+
+// withoutEmpty returns a part of a definition without the fields that are as good as not written.
+func withoutEmpty(part any) any {
+	if object, ok := part.(map[string]any); ok {
+		maps.DeleteFunc(object, func(_ string, v any) bool { return v == "" || v == 0.0 })
+		for key, v := range object {
+			object[key] = withoutEmpty(v)
+		}
+	}
+	return part
+}
+
+func TestTheSchemaRefusesFieldsThatAKindNeverObeys(t *testing.T) {
+	s := compiledSchema(t)
+	refused := 0
+	forEachField(func(f *define.NodeField, dag bool, kind string) {
+		base := node(kindBases[modeName(dag)+" "+kind])
+		text := base.set(f.Name, fieldValues[f.Name]).definition(dag, "")
+		closing := dag && len(f.Graph.ConditionsOf(kind)) > 0 && slices.Contains(define.KindsOfGraph, kind)
+		switch {
+		case f.Name == "kind" || kind == "fanout" && strings.Contains(base["each"], "items"):
+		case len(f.Rule(dag).ConditionsOf(kind)) > 0 || closing: // a node that closes a dag may have it
+			require.NoError(t, fitsSchema(t, s, text), text)
+		default:
+			refused++
+			require.Error(t, fitsSchema(t, s, text), text)
+			if !dag {
+				pocketflow := base.set(f.Name, fieldValues[f.Name]).definition(dag, "profile: pocketflow\n")
+				require.NoError(t, fitsSchema(t, s, pocketflow), pocketflow)
+			}
+		}
+	})
+	require.Greater(t, refused, 200)
+}
+
+func TestTheSchemaKnowsTheModeOfAFlow(t *testing.T) {
+	s := compiledSchema(t)
+	for text, fits := range map[string]bool{
+		"start: a\nnodes: {a: {service: s, run_on: always}}":                                                   false,
+		"nodes: {a: {service: s}}\nedges: [{from: a, to: a}]\ndefaults: {route: queue}":                        false,
+		"nodes: {a: {service: s}, b: {service: s, depends_on: [a]}}\nresult: x":                                false,
+		"profile: ork\nnodes: {a: {service: s, default_action: x}}":                                            false,
+		"profile: pgflow\nnodes: {a: {kind: branch, flow: {nodes: {b: {}}}, service: s}}":                      false,
+		"mode: graph\nstart: a\nnodes: {a: {kind: subflow, subflow: {nodes: {b: {service: s, when: {}}}}}}":    false,
+		"start: a\nnodes: {a: {kind: foreach, service: s, foreach_execs: [{index: 1, service: t}]}}":           false,
+		"start: a\nnodes: {a: {kind: parallel, parallel_execs: [{service: t}]}}":                               true,
+		"nodes: {a: {service: s, compensate: b}, b: {service: s, post: {output_key: o}}}\nfinally: b":          true,
+		"profile: pocketflow\nstart: a\nnodes: {a: {kind: subflow, subflow: {nodes: {b: {max_parallel: 3}}}}}": true,
+	} {
+		if err := fitsSchema(t, s, text); fits {
+			require.NoError(t, err, text)
+		} else {
+			require.Error(t, err, text)
+		}
+	}
+}
 
 // schemaWords are the words that the schema allows in fields which take only some, as Type.field.
 func schemaWords(t *testing.T) map[string][]string {

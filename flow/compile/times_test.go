@@ -14,18 +14,18 @@ import (
 func TestAWrittenZeroIsNotWhatTheProfileSays(t *testing.T) {
 	type times struct{ timeout, wait int64 }
 	for definition, want := range map[string]times{
-		"profile: ork\nnodes: {a: {service: s}}":                                             {3_600_000, 0},
-		"profile: ork\nnodes: {a: {service: s, timeout: 0}}":                                 {0, 0},
-		"profile: ork\nnodes: {a: {service: s, timeout: 0s}}":                                {0, 0},
-		"profile: ork\nnodes: {a: {service: s, timeout_ms: 0}}":                              {0, 0},
-		"profile: ork\ndefaults: {timeout: 0s}\nnodes: {a: {service: s}}":                    {0, 0},
-		"profile: ork\ndefaults: {timeout: 0s}\nnodes: {a: {service: s, timeout: 5}}":        {5_000, 0},
-		"mode: dag\ndefaults: {timeout: 3s}\nnodes: {a: {service: s, timeout: 0s}}":          {0, 0},
-		"profile: pgflow\nnodes: {a: {}}":                                                    {60_000, 10_000},
-		"profile: pgflow\nnodes: {a: {timeout: 0, retry: {delay: 0s}}}":                      {0, 0},
-		"profile: pgflow\ndefaults: {retry: {delay: 0}}\nnodes: {a: {retry: {jitter: 0.5}}}": {60_000, 0},
-		"mode: dag\nnodes: {a: {service: s, retry: {backoff: exponential}}}":                 {0, 1_000},
-		"mode: dag\nnodes: {a: {service: s, retry: {delay: 0s, backoff: exponential}}}":      {0, 0},
+		"profile: ork\nnodes: {a: {service: s}}":                                                         {3_600_000, 0},
+		"profile: ork\nnodes: {a: {service: s, timeout: 0}}":                                             {0, 0},
+		"profile: ork\nnodes: {a: {service: s, timeout: 0s}}":                                            {0, 0},
+		"profile: ork\nnodes: {a: {service: s, timeout_ms: 0}}":                                          {0, 0},
+		"profile: ork\ndefaults: {timeout: 0s}\nnodes: {a: {service: s}}":                                {0, 0},
+		"profile: ork\ndefaults: {timeout: 0s}\nnodes: {a: {service: s, timeout: 5}}":                    {5_000, 0},
+		"mode: dag\ndefaults: {timeout: 3s}\nnodes: {a: {service: s, timeout: 0s}}":                      {0, 0},
+		"profile: pgflow\nnodes: {a: {}}":                                                                {60_000, 10_000},
+		"profile: pgflow\nnodes: {a: {timeout: 0, retry: {delay: 0s}}}":                                  {0, 0},
+		"profile: pgflow\ndefaults: {retry: {delay: 0}}\nnodes: {a: {retry: {jitter: 0.5}}}":             {60_000, 0},
+		"mode: dag\nnodes: {a: {service: s, retry: {max_attempts: 1, backoff: exponential}}}":            {0, 1_000},
+		"mode: dag\nnodes: {a: {service: s, retry: {max_attempts: 1, delay: 0s, backoff: exponential}}}": {0, 0},
 	} {
 		plan, problems := compile.Text([]byte(definition), flow.Limits{})
 		require.NoError(t, problems.Err(), definition)

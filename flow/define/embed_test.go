@@ -106,7 +106,7 @@ func TestAFlowThatEmbedsItselfIsRefusedWithTheWayToItself(t *testing.T) {
 func TestWhatIsWrongInsideAnEmbeddedFlowIsToldAtItsName(t *testing.T) {
 	flows := library{"ends": `{"start":"a","finally":"f","nodes":{"a":{"service":"s"},"f":{"service":"s"}}}`}
 	_, problems := flows.embed(t, "", "mode: dag\nnodes:\n  a:\n    kind: subflow\n    flow: ends\n    prep: {service: p}\n")
-	require.Equal(t, []string{"5:11: nodes.a.flow.finally: only the whole flow has one"}, texts(problems))
+	require.Equal(t, []string{"5:11: nodes.a.flow.finally: has no effect in a flow inside another one: write it in the whole flow"}, texts(problems))
 }
 
 func TestHowDeepFlowsAreEmbeddedHasALimit(t *testing.T) {

@@ -116,6 +116,7 @@ func sentence(text string) string { return strings.Join(strings.Fields(text), " 
 
 func (s *schema) document() []byte {
 	s.ref(reflect.TypeFor[Definition]())
+	s.obeyed()
 	for name := range words {
 		require.True(s.t, s.used[name], "there is no field %s", name)
 	}

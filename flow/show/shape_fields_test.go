@@ -106,7 +106,7 @@ var shapeFields = map[reflect.Type]map[string]same{
 	},
 	reflect.TypeFor[flow.Each](): {
 		"Branches": {old: graphOf("{kind: parallel, parallel_services: [x, y]}"), new: graphOf("{kind: parallel, parallel_services: [x, z]}")},
-		"Items":    {old: graphOf("{kind: foreach, service: s}"), new: graphOf("{kind: foreach, service: s, foreach_execs: [{index: 1, service: t}]}")},
+		"Items":    {old: graphOf("{kind: foreach, service: s}"), new: graphOf("{kind: foreach, service: s, foreach_execs: [{index: 1, exec_type: queue}]}")},
 		"Window":   {why: tries},
 	},
 	reflect.TypeFor[flow.PlanCase](): {

@@ -85,16 +85,35 @@ func randomDagNode(d Dice, before []string, depth int) Object {
 	if when := randomWhen(d, deps); len(when) > 0 && Chance(d, 40) {
 		n["when"] = when
 	}
-	n["skip_mode"] = OneOf(d, "skip_mode", "", "", "propagate", "optional", "fail")
-	n["on_exhausted"] = OneOf(d, "exhausted", "", "", "skip", "skip-cascade")
-	if Chance(d, 30) {
-		n["retry"] = randomRetry(d)
-	}
-	if Chance(d, 10) {
-		n["params"] = Object{"mul": 7}
+	if n["when"] != nil {
+		n["skip_mode"] = OneOf(d, "skip_mode", "", "", "propagate", "optional", "fail")
 	}
 	randomDagKind(d, n, deps, depth)
+	randomFailures(d, n)
 	return n
+}
+
+// randomFailures may give a node of a dag what its failures mean, and more attempts, where it has some.
+func randomFailures(d Dice, n Object) {
+	when, _ := n["when"].(Object)
+	prep, _ := n["prep"].(Object)
+	asked := when["cond"] != nil
+	fails, repeats := true, n["route"] != "direct"
+	switch n["kind"] {
+	case "branch":
+		graph := n["flow"].(Object)["mode"] == nil
+		fails, repeats = graph, graph || asked || prep["service"] != nil
+	case "timer":
+		fails, repeats = false, asked
+	case "wait_event", "approval":
+		repeats = asked
+	}
+	if fails {
+		n["on_exhausted"] = OneOf(d, "exhausted", "", "", "skip", "skip-cascade")
+	}
+	if repeats && Chance(d, 30) {
+		n["retry"] = randomRetry(d)
+	}
 }
 
 func randomDagKind(d Dice, n Object, deps []string, depth int) {
@@ -107,17 +126,17 @@ func randomDagKind(d Dice, n Object, deps []string, depth int) {
 		randomWait(d, flow.Kind(kind), n)
 		delete(n, "failure_strategy")
 	case kind == "fanout":
-		n["kind"] = kind
-		n["each"] = randomEach(d, deps)
+		each := randomEach(d, deps)
+		n["kind"], n["each"] = kind, each
 		randomDagExec(d, n)
-		randomInput(d, n, deps)
+		randomInput(d, n, deps, each["items"] != nil)
 	case kind == "map" && len(deps) < 2:
 		n["kind"] = kind
 		n["each"] = Object{"concurrency": Between(d, "concurrency", 0, 2), "on_error": OneOf(d, "each", "", "fail_fast", "collect", "continue")}
 		randomDagExec(d, n)
 	default:
 		randomDagExec(d, n)
-		randomInput(d, n, deps)
+		randomInput(d, n, deps, false)
 	}
 }
 
@@ -132,6 +151,9 @@ func randomDagExec(d Dice, n Object) {
 		} else {
 			randomKeys(d, n, "$input", "$run.val")
 		}
+	}
+	if Chance(d, 10) {
+		n["params"] = Object{"mul": 7}
 	}
 	n["timeout"] = OneOf(d, "timeout", "0s", "0s", "500ms")
 	n["start_delay"] = OneOf(d, "start_delay", "0s", "0s", "0s", "150ms")
@@ -149,8 +171,13 @@ func randomDagExec(d Dice, n Object) {
 	}
 }
 
-func randomInput(d Dice, n Object, deps []string) {
-	switch Between(d, "input", 0, 7) {
+// randomInput may say what a node gets; one whose units get items has no mapping.
+func randomInput(d Dice, n Object, deps []string, items bool) {
+	last := 7
+	if items {
+		last = 1
+	}
+	switch Between(d, "input", 0, last) {
 	case 0:
 		n["input_shape"] = "deps"
 	case 1:

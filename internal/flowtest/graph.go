@@ -10,7 +10,8 @@ import (
 // Object is a piece of a random definition.
 type Object map[string]any
 
-// RandomDefinition draws a flow of any kinds of nodes. It may loop; a limit of steps ends it then.
+// RandomDefinition draws a flow of any kinds of nodes, with fields that are obeyed where they stand.
+// It may loop; a limit of steps ends it then.
 func RandomDefinition(d Dice) string {
 	flow := randomGraph(d, 0)
 	if Chance(d, 60) {
@@ -53,14 +54,18 @@ func randomNode(d Dice, depth int) Object {
 	if kind == flow.KindSubflow && depth == 2 {
 		kind = flow.KindExecutor
 	}
-	n := Object{"kind": kind, "prep": randomPrep(d), "post": randomPost(d, kind)}
-	if Chance(d, 10) {
+	n := Object{"kind": kind, "post": randomPost(d, kind)}
+	if kind != flow.KindSubflow {
+		n["prep"] = randomPrep(d)
+	}
+	if depth == 0 && Chance(d, 10) {
 		n["on_error"] = OneOf(d, "on_error", "fail", "follow")
 	}
 	switch kind {
 	case flow.KindExecutor:
-		n["max_retries"] = OneOf(d, "retries", 0, 0, 2)
-		n["wait_ms"] = OneOf(d, "wait_ms", 0, 100)
+		if Chance(d, 33) {
+			n["max_retries"], n["wait_ms"] = 2, OneOf(d, "wait_ms", 0, 100)
+		}
 		randomExec(d, n)
 		randomProgram(d, n)
 	case flow.KindParallel:
@@ -72,12 +77,19 @@ func randomNode(d Dice, depth int) Object {
 		randomExec(d, n)
 	case flow.KindSubflow:
 		if Chance(d, 30) {
-			n["flow"] = RandomDag(d, depth+1)
+			n["flow"], n["prep"] = RandomDag(d, depth+1), randomPrep(d)
 		} else {
 			n["subflow"] = randomGraph(d, depth+1)
 		}
-		n["failure_strategy"] = OneOf(d, "strategy", "", "continue", "retry")
-		n["max_retries"], n["wait_ms"] = Between(d, "retries", 0, 3), OneOf(d, "wait_ms", 0, 100)
+		switch OneOf(d, "strategy", "", "continue", "retry", "of retry") {
+		case "continue":
+			n["failure_strategy"] = "continue"
+		case "retry":
+			n["failure_strategy"], n["max_retries"] = "retry", Between(d, "retries", 0, 3)
+			n["wait_ms"] = OneOf(d, "wait_ms", 0, 100)
+		case "of retry":
+			n["retry"] = randomRetry(d)
+		}
 		n["timeout_ms"] = OneOf(d, "timeout", 0, 0, 700)
 	default:
 		randomWait(d, kind, n)
@@ -97,8 +109,12 @@ func randomExec(d Dice, n Object) {
 }
 
 func randomWindow(d Dice, n Object) {
-	n["parallel_mode"] = OneOf(d, "mode", "", "concurrent", "concurrent")
-	n["max_parallel"] = Between(d, "max_parallel", 0, 3)
+	if Chance(d, 66) {
+		n["parallel_mode"], n["max_parallel"] = "concurrent", Between(d, "max_parallel", 0, 3)
+	}
+	if Chance(d, 25) {
+		n["retry"] = randomRetry(d)
+	}
 	n["failure_strategy"] = OneOf(d, "strategy", "", "continue", "fail_fast")
 }
 
@@ -125,8 +141,10 @@ func randomWait(d Dice, kind flow.Kind, n Object) {
 		params["delay_ms"] = OneOf[any](d, "delay", 0, 200, "$params.val", "$params.text")
 	case flow.KindWaitEvent:
 		params["signal_key"] = OneOf(d, "signal", "$shared.flag", "flag", "$params.text", "$shared.flag.x")
-		params["timeout_ms"] = OneOf(d, "timeout", 0, 300)
 		n["failure_strategy"] = OneOf(d, "strategy", "", "continue", "retry")
+		if n["failure_strategy"] != "retry" {
+			params["timeout_ms"] = OneOf(d, "timeout", 0, 300)
+		}
 	case flow.KindApproval:
 		params["approval_key"] = OneOf(d, "approval", "$shared.flag", "verdict", "$params.val")
 		n["timeout_ms"] = OneOf(d, "timeout", 0, 400)
@@ -149,8 +167,10 @@ func randomPrep(d Dice) Object {
 }
 
 func randomPost(d Dice, kind flow.Kind) Object {
-	p := Object{"output_key": OneOf(d, "output", "", "out", "flag"), "action_static": OneOf(d, "static", "", "", "go"),
-		"action_key": OneOf(d, "action_key", "", "action", "signal", "approval")}
+	p := Object{"output_key": OneOf(d, "output", "", "out", "flag"), "action_static": OneOf(d, "static", "", "", "go")}
+	if kind != flow.KindParallel && kind != flow.KindForeach && kind != flow.KindTimer {
+		p["action_key"] = OneOf(d, "action_key", "", "action", "signal", "approval")
+	}
 	if kind == flow.KindExecutor && Chance(d, 20) {
 		p["output_map"] = Object{"out": "x", "verdict": "action"}
 	}

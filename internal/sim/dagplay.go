@@ -90,9 +90,9 @@ func (w *dagWriter) undoing() object {
 }
 
 func (w *dagWriter) node(key string, deps []string, depth int) object {
-	n := object{"run_on": pick(w.rng, "", "", "", "always"), "skip_mode": pick(w.rng, "", "optional", "propagate", "fail")}
+	n := object{"run_on": pick(w.rng, "", "", "", "always")}
 	if w.rng.IntN(3) == 0 {
-		n["when"] = w.when(deps)
+		n["when"], n["skip_mode"] = w.when(deps), pick(w.rng, "", "optional", "propagate", "fail")
 	}
 	switch kind := w.rng.IntN(16); {
 	case kind < 3 && depth < 2:

@@ -3,7 +3,6 @@ package sim
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 
 	"github.com/troupe-engine/troupe/flow"
@@ -148,12 +147,25 @@ const undoneKey = "undone"
 
 // undoing is a node that undoes others.
 func (w *writer) undoing() object {
-	n := object{"max_retries": w.rng.IntN(3), "wait_ms": pick(w.rng, 0, 30)}
+	n := object{}
+	retries(n, w.rng.IntN(3), pick(w.rng, 0, 30))
 	if w.rng.IntN(3) == 0 {
 		n["post"] = object{"output_key": undoneKey}
 	}
 	w.exec(n, "echo", "echo", "flaky", "boom", "big")
 	return n
+}
+
+// retries gives an executor more attempts, if any.
+func retries(n object, most, pause int) {
+	if most > 0 {
+		n["max_retries"], n["wait_ms"] = most, pause
+	}
+}
+
+// retryOf is a retry of so many attempts after the first one.
+func retryOf(most, pause int) object {
+	return object{"max_attempts": 1 + most, "delay": fmt.Sprint(pause, "ms")}
 }
 
 func (w *writer) edge(from, action, to string) {
@@ -198,7 +210,7 @@ func (w *writer) executor() scene {
 	w.exec(n, services...)
 	w.keys(n, "$params.n", "$input")
 	if w.rng.IntN(2) == 0 {
-		n["max_retries"], n["wait_ms"] = w.rng.IntN(4), pick(w.rng, 0, 20, 500)
+		retries(n, w.rng.IntN(4), pick(w.rng, 0, 20, 500))
 	}
 	if w.rng.IntN(6) == 0 {
 		n["timeout_ms"] = farMS(w.rng)
@@ -285,6 +297,9 @@ func (w *writer) key() string {
 // depends on the order of reports.
 func (w *writer) units(n object) {
 	n["failure_strategy"] = pick(w.rng, "", "", "continue", "fail_fast")
+	if w.rng.IntN(4) == 0 {
+		n["retry"] = retryOf(w.rng.IntN(3), pick(w.rng, 0, 30))
+	}
 	if w.rng.IntN(2) == 0 {
 		n["parallel_mode"], n["max_parallel"] = "concurrent", w.rng.IntN(4)
 		if n["failure_strategy"] == "fail_fast" {
@@ -326,8 +341,15 @@ func (w *writer) nested() scene {
 	w.subflow++
 	n := object{"kind": "subflow", "post": w.post(), "subflow": w.graph(1 + w.rng.IntN(4))}
 	w.subflow--
-	n["failure_strategy"] = pick(w.rng, "", "", "continue", "retry")
-	n["max_retries"], n["wait_ms"] = w.rng.IntN(3), pick(w.rng, 0, 30)
+	strategy := pick(w.rng, "", "", "continue", "retry")
+	most, pause := w.rng.IntN(3), pick(w.rng, 0, 30)
+	switch {
+	case strategy == "retry":
+		n["max_retries"], n["wait_ms"] = most, pause
+	case strategy == "" && w.rng.IntN(2) == 0:
+		n["retry"] = retryOf(most, pause)
+	}
+	n["failure_strategy"] = strategy
 	return w.alone(n)
 }
 
@@ -402,15 +424,16 @@ func (w *writer) waiting() scene {
 
 // hanging is a step that nobody ever reports about.
 func (w *writer) hanging() scene {
-	n := object{"prep": w.prep(), "timeout_ms": pick(w.rng, 30, 400, 2500), "max_retries": w.rng.IntN(2), "wait_ms": pick(w.rng, 0, 50)}
+	most, pause := w.rng.IntN(2), pick(w.rng, 0, 50)
+	n := object{}
 	w.exec(n, hang)
 	if w.rng.IntN(3) == 0 {
-		n["kind"] = "parallel"
-		b := maps.Clone(n)
-		maps.DeleteFunc(b, func(k string, _ any) bool { return k != "service" && k != "func" && k != "exec_type" })
-		n["parallel_execs"] = []object{b, b}
-		n["parallel_mode"] = pick(w.rng, "", "concurrent")
+		n = object{"kind": "parallel", "parallel_execs": []object{n, n}, "parallel_mode": pick(w.rng, "", "concurrent"),
+			"retry": retryOf(most, pause)}
+	} else {
+		retries(n, most, pause)
 	}
+	n["prep"], n["timeout_ms"] = w.prep(), pick(w.rng, 30, 400, 2500)
 	key := w.node(n)
 	return w.fork(scene{key, []string{key}}, "error")
 }

@@ -1,0 +1,402 @@
+package define
+
+import "strings"
+
+// NodeField is a field of a node, and where it is obeyed. Elsewhere it means nothing, and
+// validation refuses it.
+type NodeField struct {
+	Name  string // with the object that holds it, as in post.action_key
+	Graph Rule   // in graphs
+	Dag   Rule   // in dags
+}
+
+// Rule lists the kinds of nodes that obey a field. A kind stands alone, or with the condition
+// under which it obeys, as in branch:graph; Conditions has their meanings.
+type Rule struct {
+	Kinds string // separated by spaces; all = each of the mode
+	Hint  string // what to write where the field is not obeyed
+}
+
+// KindsOfGraph and KindsOfDag are the kinds that the rules name.
+var (
+	KindsOfGraph = []string{
+		"executor", "choice", "parallel", "foreach", "subflow", "timer", "wait_event", "approval",
+	}
+	KindsOfDag = []string{
+		"executor", "fanout", "branch", "timer", "wait_event", "approval", "output",
+	}
+)
+
+// Conditions are those of the rules, and their meanings in the documents.
+var Conditions = map[string]string{
+	"asked":      "with a handler in `when.cond` or `prep`",
+	"closing":    "`queue`, as `finally` or `compensate` of a dag",
+	"claimed":    "`queue`, or `exec: {report: object_store}`",
+	"compared":   "with `input_shape: merged`, and `when.if` or `when.if_not`",
+	"concurrent": "with `parallel_mode: concurrent`",
+	"dag":        "with a dag inside",
+	"counted":    "with `each.count` alone",
+	"files":      "with `exec: {report: object_store}`",
+	"function":   "`local_func`",
+	"graph":      "with a graph inside",
+	"handler":    "with a handler",
+	"http":       "`http`",
+	"inline":     "with `subflow`",
+	"inner":      "`http`, `local_func` or `local_script`",
+	"jobs":       "not with `route: direct`",
+	"keyed":      "with `concurrency` or `rate`",
+	"limited":    "not with `failure_strategy: retry`",
+	"mapping":    "without a handler",
+	"merged":     "with `input_shape: merged`",
+	"patterned":  "with `when.if` or `when.if_not`, without `when.cond`",
+	"program":    "with a program",
+	"queue":      "`queue`",
+	"repeated":   "with `max_retries`",
+	"retried":    "with `failure_strategy: retry`",
+	"edged":      "not as `finally` or `compensate`",
+	"root":       "outside of subflows, not as `finally` or `compensate`",
+	"script":     "`local_script`",
+	"unbound":    "without `inputs` and `prep`",
+	"undone":     "with `compensate`",
+	"unlisted":   "without `parallel_execs`",
+	"unmapped":   "without `input_map`",
+	"unnamed":    "without `flow`",
+	"untyped":    "without `exec_type`",
+	"when":       "with `when`",
+	"workers":    "`http`, `remote` or `queue`",
+}
+
+// Hints that several fields share.
+const (
+	hintJobs    = "it has no jobs of its own: give it to a node that has some"
+	hintInside  = "it has no jobs of its own: give it to the nodes inside"
+	hintFunc    = "a function is called with exec_type: local_func and without a service"
+	hintScript  = "a script is started with exec_type: local_script and without a service"
+	hintProgram = "write service or func at a node with jobs, or set exec.type to process, " +
+		"python, library, container or worker"
+	hintUnit     = "a unit gets its item, with input_shape: merged beside the rest"
+	hintSees     = "the nodes that depend on it get its output"
+	hintMapped   = "input_map goes first, and a graph inside sees params and its own shared alone"
+	hintMaker    = "write a node that makes the input"
+	hintPrep     = "only a branch has a handler in prep: a fanout names one in each.items"
+	hintOnce     = "it has no attempts to repeat: give it to the nodes that do the work"
+	hintPerRetry = "write retry: {max_attempts: …}, which counts the first attempt, too"
+	hintWorkers  = "it is about the workers that one attempt asks, with exec_type http, " +
+		"local_func or local_script: write retry: {max_attempts: …, delay: …}"
+	hintPause = "nothing is tried again without max_retries; of a parallel, foreach or subflow " +
+		"write retry: {max_attempts: …, delay: …}"
+	hintLoad    = "it orders the workers of exec_type: http"
+	hintClaims  = "only jobs of a queue are claimed: write exec_type: queue"
+	hintLabels  = "no worker carries it out: give it to the nodes inside, or choose workers"
+	hintKeys    = "no attempt of it can wait: give it to nodes that have jobs, or to the whole flow"
+	hintOrder   = "it orders what waits for a key: write concurrency or rate as well"
+	hintChoice  = "write kind: choice"
+	hintWhen    = "give the nodes that depend on it a when"
+	hintSkip    = "without a condition nothing is skipped: add when, or leave it out"
+	hintEach    = "write a node for each branch"
+	hintWidth   = "write each: {concurrency: …}"
+	hintReports = "it is for jobs of a queue, and for workers that report by an object store: " +
+		"set route: queue, or exec: {report: object_store}"
+)
+
+// NodeFields is the one table of the fields of nodes: validation, the JSON schema and the
+// documents follow from it.
+var NodeFields = []NodeField{
+	{"kind", Rule{"all", ""}, Rule{"all", ""}},
+	{"service",
+		Rule{"executor foreach", "a parallel names its services in parallel_services, " +
+			"other kinds have no jobs of their own"},
+		Rule{"executor fanout output", hintInside}},
+	{"exec_type",
+		Rule{"executor parallel foreach subflow:inline", hintInside},
+		Rule{"executor fanout output:handler", hintInside}},
+	{"exec_mode",
+		Rule{"executor:untyped parallel:untyped foreach:untyped subflow:inline",
+			"write exec_type, at a node that has jobs"},
+		Rule{"executor:untyped fanout:untyped output:handler",
+			"write exec_type, at a node that has jobs"}},
+	{"route",
+		Rule{"executor parallel foreach subflow:inline", hintInside},
+		Rule{"executor fanout output", "only jobs travel: give it to the nodes inside"}},
+	{"func",
+		Rule{"executor:function parallel:function foreach:function subflow:inline", hintFunc},
+		Rule{"executor:function fanout:function output:function", hintFunc}},
+	{"script",
+		Rule{"executor:script parallel:script foreach:script subflow:inline", hintScript},
+		Rule{"executor:script fanout:script output:script", hintScript}},
+	{"exec",
+		Rule{"executor:program parallel:program foreach:program", hintProgram},
+		Rule{"executor fanout output", hintInside}},
+	{"params",
+		Rule{"all", ""},
+		Rule{"executor fanout timer wait_event approval", "give it to the nodes inside, " +
+			"or write prep"}},
+	{"prep.input_key",
+		Rule{"executor:unmapped choice:unmapped parallel:unmapped foreach:unmapped subflow:dag " +
+			"subflow:undone timer:unmapped wait_event:unmapped approval:unmapped", hintMapped},
+		Rule{"executor:unmapped fanout:counted branch:unmapped output:mapping", hintUnit}},
+	{"prep.input_map",
+		Rule{"executor choice parallel foreach subflow:dag subflow:undone timer wait_event approval",
+			hintMapped},
+		Rule{"executor fanout:counted branch output:mapping", hintUnit}},
+	{"prep.expr",
+		Rule{"", "write input_key or input_map"},
+		Rule{"executor fanout:counted branch output:mapping", hintUnit}},
+	{"prep.service", Rule{"", hintMaker}, Rule{"branch", hintPrep}},
+	{"prep.exec_type", Rule{"", hintMaker}, Rule{"branch", hintPrep}},
+	{"prep.func", Rule{"", hintMaker}, Rule{"branch", hintPrep}},
+	{"prep.script", Rule{"", hintMaker}, Rule{"branch", hintPrep}},
+	{"prep.route", Rule{"", hintMaker}, Rule{"branch", hintPrep}},
+	{"post.output_key", Rule{"all", ""}, Rule{"", hintSees}},
+	{"post.output_map",
+		Rule{"executor", "only an executor has its output taken apart: write output_key"},
+		Rule{"", hintSees}},
+	{"post.action_static", Rule{"all:edged", ""}, Rule{"", hintSees}},
+	{"post.action_key",
+		Rule{"executor:edged choice:edged subflow:edged wait_event:edged approval:edged",
+			"its output has no such field: write action_static, or a choice behind it"},
+		Rule{"", hintSees}},
+	{"retry",
+		Rule{"executor parallel foreach subflow", hintOnce},
+		Rule{"executor:jobs fanout:jobs branch:asked branch:graph output:handler timer:asked " +
+			"wait_event:asked approval:asked", hintOnce}},
+	{"max_retries",
+		Rule{"executor subflow:retried", hintPerRetry},
+		Rule{"executor:jobs fanout:jobs branch:asked output:handler timer:asked " +
+			"wait_event:asked approval:asked", hintOnce}},
+	{"wait_ms",
+		Rule{"executor:repeated subflow:retried", hintPause},
+		Rule{"executor:repeated fanout:repeated branch:asked output:handler timer:asked " +
+			"wait_event:asked approval:asked", hintPause}},
+	{"max_attempts",
+		Rule{"executor:inner parallel:inner foreach:inner", hintWorkers},
+		Rule{"executor:inner fanout:inner output:inner", hintWorkers}},
+	{"attempt_delay_ms",
+		Rule{"executor:inner parallel:inner foreach:inner", hintWorkers},
+		Rule{"executor:inner fanout:inner output:inner", hintWorkers}},
+	{"weighted_by_load",
+		Rule{"executor:http parallel:http foreach:http", hintLoad},
+		Rule{"executor:http fanout:http output:http", hintLoad}},
+	{"visibility_ms",
+		Rule{"executor:queue parallel:queue foreach:queue", hintClaims},
+		Rule{"executor:queue fanout:queue output:queue", hintClaims}},
+	{"labels",
+		Rule{"executor:workers parallel:workers foreach:workers", hintLabels},
+		Rule{"executor:workers fanout:workers output:workers branch:asked timer:asked " +
+			"wait_event:asked approval:asked", hintLabels}},
+	{"deferred",
+		Rule{"executor parallel foreach", hintJobs},
+		Rule{"executor fanout output:handler", hintInside}},
+	{"timeout_ms",
+		Rule{"executor parallel foreach subflow wait_event:limited approval",
+			"it ends by itself, or with failure_strategy: retry never by the clock"},
+		Rule{"executor fanout wait_event approval branch:asked branch:graph output:handler " +
+			"timer:asked", "nothing in it can be late: give it to the nodes inside"}},
+	{"timeout",
+		Rule{"executor parallel foreach subflow wait_event:limited approval",
+			"it ends by itself, or with failure_strategy: retry never by the clock"},
+		Rule{"executor fanout wait_event approval branch:asked branch:graph output:handler " +
+			"timer:asked", "nothing in it can be late: give it to the nodes inside"}},
+	{"on_error",
+		Rule{"all:root", "inside a subflow write an edge for error"},
+		Rule{"", "write on_exhausted, or on_error of the flow"}},
+	{"compensate",
+		Rule{"all", ""},
+		Rule{"executor fanout branch timer wait_event approval", "nothing undoes an output"}},
+	{"choice_cases", Rule{"choice", hintChoice}, Rule{"", hintWhen}},
+	{"default_action", Rule{"choice", hintChoice}, Rule{"", hintWhen}},
+	{"choice_key",
+		Rule{"", "write choice_cases"},
+		Rule{"", hintWhen}},
+	{"parallel_services",
+		Rule{"parallel:unlisted", "write kind: parallel, without parallel_execs"},
+		Rule{"", hintEach}},
+	{"parallel_execs", Rule{"parallel", "write kind: parallel"}, Rule{"", hintEach}},
+	{"parallel_mode", Rule{"parallel foreach", "it has one unit"}, Rule{"", hintWidth}},
+	{"max_parallel",
+		Rule{"parallel:concurrent foreach:concurrent", "units run one after the other: " +
+			"write parallel_mode: concurrent, at a parallel or foreach"},
+		Rule{"", hintWidth}},
+	{"failure_strategy",
+		Rule{"parallel foreach subflow wait_event", "it has no parts that could fail"},
+		Rule{"", "write on_exhausted, or each: {on_error: …}"}},
+	{"foreach_execs",
+		Rule{"foreach", "write kind: foreach"},
+		Rule{"", "its units are carried out alike"}},
+	{"subflow",
+		Rule{"subflow:unnamed", "write kind: subflow, without flow"},
+		Rule{"branch:unnamed", "set kind: branch, without flow"}},
+	{"subflow_execs",
+		Rule{"subflow:inline", "it is for the nodes of subflow"},
+		Rule{"", "write it at the nodes inside"}},
+	{"flow",
+		Rule{"subflow", "write kind: subflow"},
+		Rule{"branch", "only a branch has a flow inside: set kind: branch"}},
+	{"concurrency",
+		Rule{"executor parallel foreach", hintKeys},
+		Rule{"executor:jobs fanout:jobs output:handler", hintKeys}},
+	{"rate",
+		Rule{"executor parallel foreach", hintKeys},
+		Rule{"executor:jobs fanout:jobs output:handler", hintKeys}},
+	{"priority",
+		Rule{"executor:keyed parallel:keyed foreach:keyed", hintOrder},
+		Rule{"executor:keyed fanout:keyed output:keyed", hintOrder}},
+	{"depends_on",
+		Rule{"", "write edges, or leave out start and edges, which make the flow a graph"},
+		Rule{"executor fanout branch timer wait_event approval",
+			"an output waits for all leaves: leave it out"}},
+	{"run_on",
+		Rule{"", "write an edge for error, or finally"},
+		Rule{"executor fanout branch timer wait_event approval",
+			"an output runs however the leaves end: leave it out"}},
+	{"each",
+		Rule{"", "write kind: foreach"},
+		Rule{"executor fanout", "only an executor has units"}},
+	{"when",
+		Rule{"", hintChoice},
+		Rule{"executor fanout branch timer wait_event approval",
+			"an output has no condition"}},
+	{"skip_mode",
+		Rule{"", hintChoice},
+		Rule{"executor:when fanout:when branch:when timer:when wait_event:when approval:when",
+			hintSkip}},
+	{"whenUnmet",
+		Rule{"", hintChoice},
+		Rule{"executor:when fanout:when branch:when timer:when wait_event:when approval:when",
+			hintSkip}},
+	{"on_exhausted",
+		Rule{"", "write an edge for error"},
+		Rule{"executor fanout branch:graph wait_event approval",
+			"nothing of it can fail by itself: leave it out, or give it to the nodes inside"}},
+	{"input_shape",
+		Rule{"", "write prep"},
+		Rule{"executor:unbound fanout:unbound branch:patterned timer:patterned " +
+			"wait_event:patterned approval:patterned",
+			"inputs or prep make the input, or neither a handler nor a pattern of when gets one"}},
+	{"name",
+		Rule{"", "a node is called by its key"},
+		Rule{"executor fanout branch timer wait_event approval", "an output is called output"}},
+	{"output_type",
+		Rule{"", "write a choice behind it"},
+		Rule{"executor fanout", "only what an executor returns has a type"}},
+	{"input",
+		Rule{"", "write prep"},
+		Rule{"executor:merged fanout:merged branch:compared timer:compared wait_event:compared " +
+			"approval:compared", "it is a part of a merged input: set " +
+			"input_shape: merged, or write inputs or prep"}},
+	{"inputs",
+		Rule{"", "write prep"},
+		Rule{"executor fanout:counted output:mapping", hintUnit + "; of a branch write prep"}},
+	{"delay",
+		Rule{"", "write params: {delay_ms: …} of a timer"},
+		Rule{"timer", "it is for a timer: units of other nodes wait by start_delay"}},
+	{"signal",
+		Rule{"", "write params of a wait_event or an approval"},
+		Rule{"wait_event approval", "it is for a wait_event or an approval"}},
+	{"start_delay",
+		Rule{"", "write a node of kind timer"},
+		Rule{"executor fanout", "only the units of an executor can begin later"}},
+	{"start_timeout",
+		Rule{"executor:files executor:closing parallel:files foreach:files",
+			"it is for workers that report by an object store: write timeout"},
+		Rule{"executor:claimed fanout:claimed output:claimed", hintReports}},
+	{"heartbeat_timeout",
+		Rule{"executor:files executor:closing parallel:files foreach:files",
+			"it is for workers that report by an object store: write visibility_ms"},
+		Rule{"executor:claimed fanout:claimed output:claimed", hintReports}},
+}
+
+// Rule returns where a mode obeys the field.
+func (f *NodeField) Rule(dag bool) Rule {
+	if dag {
+		return f.Dag
+	}
+	return f.Graph
+}
+
+// ConditionsOf returns the conditions under which a kind obeys the field, "" among them for
+// always. None = it never does.
+func (r Rule) ConditionsOf(kind string) (conditions []string) {
+	for word := range strings.FieldsSeq(r.Kinds) {
+		name, condition, _ := strings.Cut(word, ":")
+		if name == kind || name == "all" {
+			conditions = append(conditions, condition)
+		}
+	}
+	return conditions
+}
+
+// Flows that obey a field.
+const (
+	Nowhere    = ""
+	Outermost  = "the whole flow"
+	Everywhere = "every flow"
+)
+
+// FlowField is a field of a flow, and the flows of each mode that obey it.
+type FlowField struct {
+	Name       string
+	Graph, Dag string
+	Hint       string // what to write instead elsewhere
+
+	// Vital is a field that a published flow may not have where it is embedded in another one.
+	// Other fields of it may stand there without an effect.
+	Vital bool
+}
+
+// FlowFields is the table of the fields of flows. What every flow obeys in both modes is left out.
+var FlowFields = []FlowField{
+	{"start", Everywhere, Nowhere, "leave it out, or set mode: graph", false},
+	{"edges", Everywhere, Nowhere, "write depends_on, or set mode: graph", false},
+	{"result", Everywhere, Nowhere, "write a node of kind output", false},
+	{"on_missing", Everywhere, Nowhere,
+		"a comparison with something missing always fails its node", false},
+	{"on_error", Outermost, Everywhere,
+		"write an edge for error, or failure_strategy of the node that holds the flow", false},
+	{"input_shape", Nowhere, Everywhere, "write prep of each node", false},
+	{"defaults", Nowhere, Everywhere, "write it at each node", false},
+	{"timeout_ms", Outermost, Outermost, "write timeout_ms of the node that holds the flow", false},
+	{"timeout", Outermost, Outermost, "write timeout of the node that holds the flow", false},
+	{"schedule", Outermost, Outermost, "only the whole flow is started by the clock", false},
+	{"finally", Outermost, Outermost, "write it in the whole flow", true},
+	{"concurrency", Outermost, Outermost, "give it to the nodes inside", true},
+	{"rate", Outermost, Outermost, "give it to the nodes inside", true},
+	{"priority", Outermost, Outermost, "give it to the nodes inside", true},
+}
+
+// OverrideField is a field of an entry that says how a branch, an item or a child is carried out,
+// and the lists whose entries obey it.
+type OverrideField struct {
+	Name  string
+	Lists string // separated by spaces
+	Hint  string
+}
+
+// Lists of overrides.
+const (
+	ParallelExecs = "parallel_execs"
+	ForeachExecs  = "foreach_execs"
+	SubflowExecs  = "subflow_execs"
+)
+
+// OverrideFields is the table of the fields of overrides.
+var OverrideFields = []OverrideField{
+	{"service", ParallelExecs + " " + SubflowExecs, "the service of an item is that of the node"},
+	{"exec_type", ParallelExecs + " " + ForeachExecs + " " + SubflowExecs, ""},
+	{"exec_mode", ParallelExecs + " " + ForeachExecs + " " + SubflowExecs, ""},
+	{"func", ParallelExecs + " " + ForeachExecs + " " + SubflowExecs, ""},
+	{"params", ParallelExecs + " " + ForeachExecs + " " + SubflowExecs, ""},
+	{"node", SubflowExecs, "it is for subflow_execs"},
+	{"index", ForeachExecs, "it is for foreach_execs"},
+	{"script", ParallelExecs + " " + ForeachExecs + " " + SubflowExecs, ""},
+}
+
+// ObeyedIn reports whether entries of a list obey the field.
+func (f *OverrideField) ObeyedIn(list string) bool {
+	for name := range strings.FieldsSeq(f.Lists) {
+		if name == list {
+			return true
+		}
+	}
+	return false
+}
