@@ -186,7 +186,7 @@ func (tb *table) drain() bool {
 	if tb.state.Paused() && !tb.state.Status.Ended() {
 		tb.do(flow.Resume{})
 	}
-	for range 400 {
+	for range 4_000 { // to undo the units of 60 steps, with retries, takes the most
 		if tb.state.Status.Ended() {
 			return true
 		}
