@@ -27,20 +27,20 @@ type ApprovalQuery = client.ApprovalQuery
 
 // Approvals lists what tasks ask people for.
 func (e *Engine) Approvals(ctx context.Context, q ApprovalQuery) (*Page[Approval], error) {
-	return answered(e.client.Approvals(ctx, q))
+	return withTypedError(e.client.Approvals(ctx, q))
 }
 
 // Approval reads one, with what whoever decides has to know.
 func (e *Engine) Approval(ctx context.Context, id string) (*ApprovalQuestion, error) {
-	return answered(e.client.Approval(ctx, id))
+	return withTypedError(e.client.Approval(ctx, id))
 }
 
 // AnswerApproval answers one. When somebody else did before, that one's answer counts, which is what is told.
 func (e *Engine) AnswerApproval(ctx context.Context, id string, a ApprovalAnswer) (*ApprovalAnswered, error) {
-	return answered(e.client.AnswerApproval(ctx, id, a))
+	return withTypedError(e.client.AnswerApproval(ctx, id, a))
 }
 
 // LinkApproval makes a link by which somebody without a token may answer an approval.
 func (e *Engine) LinkApproval(ctx context.Context, id string, l ApprovalNewLink) (*ApprovalLink, error) {
-	return answered(e.client.LinkApproval(ctx, id, l))
+	return withTypedError(e.client.LinkApproval(ctx, id, l))
 }

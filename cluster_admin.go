@@ -30,9 +30,9 @@ func (e *Engine) clusterAdmin() *clusterAdmin {
 	return c
 }
 
-// look is how the cluster is at this moment, and what tasks its shards have.
-func (c *clusterAdmin) look(ctx context.Context) (*cluster.View, map[int]persistence.ShardTasks, error) {
-	v, err := c.view(ctx)
+// readCluster is how the cluster is at this moment, and what tasks its shards have.
+func (c *clusterAdmin) readCluster(ctx context.Context) (*cluster.View, map[int]persistence.ShardTasks, error) {
+	v, err := c.readView(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -40,7 +40,7 @@ func (c *clusterAdmin) look(ctx context.Context) (*cluster.View, map[int]persist
 	return v, tasks, err
 }
 
-func (c *clusterAdmin) view(ctx context.Context) (*cluster.View, error) {
+func (c *clusterAdmin) readView(ctx context.Context) (*cluster.View, error) {
 	told, err := c.store.Cluster(ctx)
 	if err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func (c *clusterAdmin) view(ctx context.Context) (*cluster.View, error) {
 
 // Members implements v1.Cluster.
 func (c *clusterAdmin) Members(ctx context.Context) (*wire.Cluster, error) {
-	v, tasks, err := c.look(ctx)
+	v, tasks, err := c.readCluster(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func (c *clusterAdmin) Members(ctx context.Context) (*wire.Cluster, error) {
 		owned[v.Owner(shard)] = persistence.ShardTasks{Active: all.Active + n.Active, Resting: all.Resting + n.Resting}
 	}
 	for i, m := range s.Members {
-		answer.Items[i] = c.member(m)
+		answer.Items[i] = c.toMember(m)
 		answer.Items[i].Active, answer.Items[i].Resting = owned[m.Incarnation].Active, owned[m.Incarnation].Resting
 	}
 	return answer, nil
@@ -70,7 +70,7 @@ func (c *clusterAdmin) Members(ctx context.Context) (*wire.Cluster, error) {
 
 // CountMembers implements v1.Cluster.
 func (c *clusterAdmin) CountMembers(ctx context.Context) (*wire.MemberCount, error) {
-	v, err := c.view(ctx)
+	v, err := c.readView(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (c *clusterAdmin) CountMembers(ctx context.Context) (*wire.MemberCount, err
 	return count, nil
 }
 
-func (c *clusterAdmin) member(m cluster.MemberSummary) wire.Member {
+func (c *clusterAdmin) toMember(m cluster.MemberSummary) wire.Member {
 	return wire.Member{
 		Name: m.Name, Incarnation: m.Incarnation, State: string(m.State), Answers: m.Incarnation == c.me, Version: m.Version,
 		URL: m.URL, Gossip: m.Gossip, JoinedAt: wire.Millis(m.JoinedAt), EndedAt: wire.Millis(m.FencedAt),
@@ -99,7 +99,7 @@ func (c *clusterAdmin) member(m cluster.MemberSummary) wire.Member {
 
 // Shards implements v1.Cluster.
 func (c *clusterAdmin) Shards(ctx context.Context, task string) (*wire.Shards, error) {
-	v, tasks, err := c.look(ctx)
+	v, tasks, err := c.readCluster(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -116,11 +116,11 @@ func (c *clusterAdmin) Shards(ctx context.Context, task string) (*wire.Shards, e
 	if err != nil {
 		return nil, err
 	}
-	answer.Moves = moves(v, cluster.Moves(portions))
+	answer.Moves = toMoves(v, cluster.Moves(portions))
 	return answer, nil
 }
 
-func moves(v *cluster.View, all []cluster.Move) []wire.Move {
+func toMoves(v *cluster.View, all []cluster.Move) []wire.Move {
 	named := func(incarnation string) wire.MemberName {
 		m, _ := v.Member(incarnation)
 		return wire.MemberName{Incarnation: incarnation, Name: m.Name}
@@ -138,16 +138,16 @@ func moves(v *cluster.View, all []cluster.Move) []wire.Move {
 
 // Drain implements v1.Cluster. The member need not be asked: it looks at the store, too.
 func (c *clusterAdmin) Drain(ctx context.Context, member string, drains bool) (*wire.Member, error) {
-	v, err := c.view(ctx)
+	v, err := c.readView(ctx)
 	if err != nil {
 		return nil, err
 	}
-	m, err := find(v, member)
+	m, err := findMember(v, member)
 	if err != nil {
 		return nil, err
 	}
-	if drains && !m.Draining && !c.takers(v, m) {
-		return nil, flow.Errorf(flow.Conflict, "nobody could take what member %s owns: %s", m.Name, c.alone())
+	if drains && !m.Draining && !c.hasTakers(v, m) {
+		return nil, flow.Errorf(flow.Conflict, "nobody could take what member %s owns: %s", m.Name, c.aloneReason())
 	}
 	if err := c.store.Drain(ctx, m.Incarnation, drains); errors.Is(err, persistence.ErrFenced) {
 		return nil, flow.Errorf(flow.NotFound, "member %q has just gone", member)
@@ -157,17 +157,17 @@ func (c *clusterAdmin) Drain(ctx context.Context, member string, drains bool) (*
 	if c.keeper != nil {
 		c.keeper.Look() // as the member itself does, if it is another one, when its next renewal tells of the change
 	}
-	if v, err = c.view(ctx); err != nil {
+	if v, err = c.readView(ctx); err != nil {
 		return nil, err
 	}
 	all := cluster.Summarize(v).Members
 	i := slices.IndexFunc(all, func(s cluster.MemberSummary) bool { return s.Incarnation == m.Incarnation })
-	answer := c.member(all[i])
+	answer := c.toMember(all[i])
 	return &answer, nil
 }
 
-// find finds a member that lives by its name or incarnation.
-func find(v *cluster.View, member string) (persistence.MemberRow, error) {
+// findMember finds a member that lives by its name or incarnation.
+func findMember(v *cluster.View, member string) (persistence.MemberRow, error) {
 	var found []persistence.MemberRow
 	for _, m := range v.Living() {
 		if m.Incarnation == member {
@@ -190,14 +190,14 @@ func find(v *cluster.View, member string) (persistence.MemberRow, error) {
 	return persistence.MemberRow{}, flow.Errorf(flow.Conflict, "several members are called %s: name one by its incarnation: %s", member, strings.Join(names, ", "))
 }
 
-// takers says whether somebody would be left to take what a member owns.
-func (c *clusterAdmin) takers(v *cluster.View, m persistence.MemberRow) bool {
+// hasTakers says whether somebody would be left to take what a member owns.
+func (c *clusterAdmin) hasTakers(v *cluster.View, m persistence.MemberRow) bool {
 	return slices.ContainsFunc(v.Living(), func(other persistence.MemberRow) bool {
 		return other.Incarnation != m.Incarnation && !other.Draining && time.UnixMilli(other.Until).After(v.Now)
 	})
 }
 
-func (c *clusterAdmin) alone() string {
+func (c *clusterAdmin) aloneReason() string {
 	if c.store.Locked() {
 		return "a store of SQLite has room for one member; several share a store of PostgreSQL"
 	}

@@ -49,7 +49,7 @@ func (c *Config) checkCluster(locked bool) error {
 	if err := c.checkAddresses(); err != nil {
 		return err
 	}
-	if _, err := c.url(); err != nil {
+	if _, err := c.advertiseURL(); err != nil {
 		return err
 	}
 	return c.checkSecrets()
@@ -79,8 +79,8 @@ func isHostPort(address string) bool {
 	return err == nil
 }
 
-// url is where other members reach this one; "" when it listens nowhere.
-func (c *Config) url() (string, error) {
+// advertiseURL is where other members reach this one; "" when it listens nowhere.
+func (c *Config) advertiseURL() (string, error) {
 	if c.Advertise != "" {
 		u, err := url.Parse(c.Advertise)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -109,7 +109,7 @@ func (c *Config) checkSecrets() error {
 	if c.Insecure {
 		return nil
 	}
-	u, err := c.url()
+	u, err := c.advertiseURL()
 	if err != nil {
 		return err
 	}
@@ -139,8 +139,8 @@ func (c *Config) clusterName() string {
 	return c.Cluster
 }
 
-// gossip is how a member hears of the others: on the host it listens on, under the name it is reached by.
-func (c *Config) gossip() (cluster.GossipConfig, error) {
+// gossipConfig is how a member hears of the others: on the host it listens on, under the name it is reached by.
+func (c *Config) gossipConfig() (cluster.GossipConfig, error) {
 	settings := cluster.GossipConfig{Cluster: c.clusterName(), Listen: c.Gossip, Fallback: c.Gossip == "", Seeds: c.Join, Profile: c.GossipProfile, Log: c.Logger}
 	if settings.Listen == "" {
 		host, _, err := net.SplitHostPort(cmp.Or(c.Listen, "127.0.0.1:0"))
@@ -183,8 +183,8 @@ func (c *Config) clusterSecret(ctx context.Context, store persistence.Members) (
 	return secret, nil
 }
 
-// hosts are the names that the API is called by, besides its address: also the one that other members use.
-func (c *Config) hosts() []string {
+// allowedHosts are the names that the API is called by, besides its address: also the one that other members use.
+func (c *Config) allowedHosts() []string {
 	u, err := url.Parse(c.Advertise)
 	if err != nil || c.Advertise == "" {
 		return c.AllowHosts

@@ -78,14 +78,14 @@ func TestClustersOfTwoSchemasHaveNamesOfTheirOwn(t *testing.T) {
 
 func TestGossipListensWhereTheAPIDoesUnlessItIsTold(t *testing.T) {
 	cfg := Config{Listen: "127.0.0.1:9000"}
-	settings, err := cfg.gossip()
+	settings, err := cfg.gossipConfig()
 	require.NoError(t, err)
 	require.Equal(t, []any{"127.0.0.1:8071", true, ""}, []any{settings.Listen, settings.Fallback, settings.Advertise})
 	cfg = Config{Listen: "0.0.0.0:9000", Advertise: "https://member-1:9000", Gossip: "0.0.0.0:9001"}
-	settings, err = cfg.gossip()
+	settings, err = cfg.gossipConfig()
 	require.NoError(t, err)
 	require.Equal(t, []any{"0.0.0.0:9001", false, "member-1"}, []any{settings.Listen, settings.Fallback, settings.Advertise})
-	require.Equal(t, []string{"member-1"}, cfg.hosts(), "it is called by that name")
+	require.Equal(t, []string{"member-1"}, cfg.allowedHosts(), "it is called by that name")
 }
 
 func TestSecretsThatAreNoneAreRefused(t *testing.T) {
@@ -95,7 +95,7 @@ func TestSecretsThatAreNoneAreRefused(t *testing.T) {
 	store := model.New(model.Options{})
 	_, err := cfg.clusterSecret(t.Context(), store)
 	require.ErrorContains(t, err, "--cluster-secret-file "+file+": there is no secret in it")
-	_, err = cfg.gossip()
+	_, err = cfg.gossipConfig()
 	require.ErrorContains(t, err, "--gossip-key-file "+file)
 	require.NoError(t, os.WriteFile(file, []byte(" open sesame\n"), 0o600))
 	secret, err := cfg.clusterSecret(t.Context(), store)
@@ -110,7 +110,7 @@ func TestSecretsThatAreNoneAreRefused(t *testing.T) {
 
 func TestGossipTellsItsOwnAddressBeforeTheNameOfTheMember(t *testing.T) {
 	for gossip, want := range map[string]string{"": "member-1", ":8071": "member-1", "0.0.0.0:8071": "member-1", "10.0.0.1:8071": "", "[fd00::1]:8071": ""} {
-		settings, err := (&Config{Listen: ":8070", Advertise: "https://member-1:8070", Gossip: gossip}).gossip()
+		settings, err := (&Config{Listen: ":8070", Advertise: "https://member-1:8070", Gossip: gossip}).gossipConfig()
 		require.NoError(t, err)
 		require.Equal(t, want, settings.Advertise, gossip)
 	}

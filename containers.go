@@ -14,10 +14,10 @@ import (
 // newContainers has containers begun and looked after, if they are allowed.
 func (e *Engine) newContainers(ctx context.Context) (*container.Service, error) {
 	o := container.Options{Allow: e.cfg.AllowContainers, Host: e.cfg.ContainerHost, Logins: e.cfg.RegistryAuthFile, Networks: e.cfg.ContainerNetworks, Dir: e.cfg.ScriptDir, Most: e.cfg.Containers, MaxOutput: e.cfg.Limits.OrDefault().Value,
-		Files: e.objects, Now: e.now, Logs: e.logs, Secrets: e.secrets, Member: e.cfg.Name, Live: e.waitedFor, Logger: e.cfg.Logger}
+		Files: e.objects, Now: e.nowMillis, Logs: e.logs, Secrets: e.secrets, Member: e.cfg.Name, Live: e.waitedFor, Logger: e.cfg.Logger}
 	if o.Allow {
 		var err error
-		if o.Store, err = e.mark(ctx, "containers"); err != nil {
+		if o.Store, err = e.storeMark(ctx, "containers"); err != nil {
 			return nil, err
 		}
 	}
@@ -29,16 +29,16 @@ func (e *Engine) newServices(ctx context.Context) (external.Services, error) {
 	if len(e.cfg.Services) == 0 {
 		return nil, nil
 	}
-	mark, err := e.mark(ctx, "work outside")
+	mark, err := e.storeMark(ctx, "work outside")
 	if err != nil {
 		return nil, err
 	}
-	return external.OpenAll(e.cfg.Services, external.Tools{Files: e.objects, Logs: e.logs, Member: e.cfg.Name, Store: mark, Live: e.waitedFor, Now: e.now,
+	return external.OpenAll(e.cfg.Services, external.Tools{Files: e.objects, Logs: e.logs, Member: e.cfg.Name, Store: mark, Live: e.waitedFor, Now: e.nowMillis,
 		MaxOutput: e.cfg.Limits.OrDefault().Value, Logger: e.cfg.Logger})
 }
 
-// mark tells what is begun outside for tasks of this store from what is begun for others. It follows from the store's secret, and does not tell it.
-func (e *Engine) mark(ctx context.Context, of string) (string, error) {
+// storeMark tells what is begun outside for tasks of this store from what is begun for others. It follows from the store's secret, and does not tell it.
+func (e *Engine) storeMark(ctx context.Context, of string) (string, error) {
 	secret, err := e.store.Secret(ctx)
 	if err != nil {
 		return "", err

@@ -34,26 +34,26 @@ type (
 var kinds = map[flow.ErrorKind]error{flow.NotFound: ErrNotFound, flow.Conflict: ErrConflict, flow.Invalid: ErrInvalid, flow.Limit: ErrLimit,
 	flow.Busy: ErrBusy, flow.Moved: ErrBusy}
 
-// refusal is an error that is also another one.
-type refusal struct {
+// classifiedError is an error that is also another one.
+type classifiedError struct {
 	text string
 	is   []error
 }
 
-func (r *refusal) Error() string   { return r.text }
-func (r *refusal) Unwrap() []error { return r.is }
+func (r *classifiedError) Error() string   { return r.text }
+func (r *classifiedError) Unwrap() []error { return r.is }
 
-// missing says that something is not there.
-func missing(cause error, format string, args ...any) error {
+// newNotFoundError says that something is not there.
+func newNotFoundError(cause error, format string, args ...any) error {
 	text := fmt.Sprintf(format, args...)
-	return &refusal{text, []error{ErrNotFound, flow.Errorf(flow.NotFound, "%s", text), cause}}
+	return &classifiedError{text, []error{ErrNotFound, flow.Errorf(flow.NotFound, "%s", text), cause}}
 }
 
-// told makes one of the errors above of what a member or the routes of /v1 refuse.
-func told(err error) error {
+// toTypedError makes one of the errors above of what a member or the routes of /v1 refuse.
+func toTypedError(err error) error {
 	var refused *client.Error
 	if errors.As(err, &refused) {
-		return toldBy(refused)
+		return fromClientError(refused)
 	}
 	kind := flow.ErrorKindOf(err)
 	switch {
@@ -65,13 +65,13 @@ func told(err error) error {
 		kind = flow.Busy
 	}
 	if is := kinds[kind]; is != nil {
-		return &refusal{err.Error(), []error{err, is}}
+		return &classifiedError{err.Error(), []error{err, is}}
 	}
 	return err
 }
 
-// toldBy says what the routes say, without what is about HTTP.
-func toldBy(refused *client.Error) error {
+// fromClientError says what the routes say, without what is about HTTP.
+func fromClientError(refused *client.Error) error {
 	if len(refused.Problems) > 0 {
 		var problems Problems
 		for _, p := range refused.Problems {
@@ -83,7 +83,7 @@ func toldBy(refused *client.Error) error {
 	if kind == flow.Invalid && refused.Where != "" {
 		text = strings.TrimPrefix(refused.Where, "body.") + ": " + text
 	}
-	r := &refusal{text, []error{&flow.Error{Kind: kind, Msg: text}}}
+	r := &classifiedError{text, []error{&flow.Error{Kind: kind, Msg: text}}}
 	if is := kinds[kind]; is != nil {
 		r.is = append(r.is, is)
 	}

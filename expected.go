@@ -28,8 +28,8 @@ type expectedTasks struct {
 	since map[string]time.Time
 }
 
-// look has a task looked for.
-func (b *expectedTasks) look(e *Engine, task string) {
+// addTask has a task looked for.
+func (b *expectedTasks) addTask(e *Engine, task string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.since) >= maxExpected {
@@ -37,13 +37,13 @@ func (b *expectedTasks) look(e *Engine, task string) {
 	}
 	if b.since == nil {
 		b.since = map[string]time.Time{}
-		e.work.Go(func() { b.run(e) })
+		e.work.Go(func() { b.pollTasks(e) })
 	}
 	b.since[task] = time.Now()
 }
 
-// run ends when there is nothing left to look for, or the engine is closed.
-func (b *expectedTasks) run(e *Engine) {
+// pollTasks ends when there is nothing left to look for, or the engine is closed.
+func (b *expectedTasks) pollTasks(e *Engine) {
 	tick := time.NewTicker(expectedEvery)
 	defer tick.Stop()
 	for {
@@ -52,18 +52,18 @@ func (b *expectedTasks) run(e *Engine) {
 		case <-e.ctx.Done():
 			return
 		}
-		tasks := b.left()
+		tasks := b.remainingTasks()
 		if tasks == nil {
 			return
 		}
-		there := e.begun(tasks)
-		b.drop(there)
-		e.rouse(there)
+		there := e.existingTasks(tasks)
+		b.removeTasks(there)
+		e.wakeTasks(there)
 	}
 }
 
-// left are those that are still looked for; nil: there are none, and the next one is looked for anew.
-func (b *expectedTasks) left() (tasks []string) {
+// remainingTasks are those that are still looked for; nil: there are none, and the next one is looked for anew.
+func (b *expectedTasks) remainingTasks() (tasks []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for task, since := range b.since {
@@ -79,7 +79,7 @@ func (b *expectedTasks) left() (tasks []string) {
 	return tasks
 }
 
-func (b *expectedTasks) drop(tasks []string) {
+func (b *expectedTasks) removeTasks(tasks []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, task := range tasks {
@@ -87,8 +87,8 @@ func (b *expectedTasks) drop(tasks []string) {
 	}
 }
 
-// begun are those of some tasks that are there. What the store does not answer is asked again.
-func (e *Engine) begun(tasks []string) (there []string) {
+// existingTasks are those of some tasks that are there. What the store does not answer is asked again.
+func (e *Engine) existingTasks(tasks []string) (there []string) {
 	ctx, cancel := context.WithTimeout(e.ctx, expectedPatience)
 	defer cancel()
 	sizes, err := e.store.Sizes(ctx, tasks)
@@ -103,9 +103,9 @@ func (e *Engine) begun(tasks []string) (there []string) {
 	return there
 }
 
-// rouse has the owners of tasks take them up: whatever is asked of a task brings it into memory. This asks for an attempt that there is not.
-func (e *Engine) rouse(tasks []string) {
-	asked := e.asked.Load()
+// wakeTasks has the owners of tasks take them up: whatever is asked of a task brings it into memory. This asks for an attempt that there is not.
+func (e *Engine) wakeTasks(tasks []string) {
+	asked := e.currentEngine.Load()
 	if len(tasks) == 0 || asked == nil {
 		return
 	}

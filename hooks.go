@@ -24,25 +24,25 @@ type (
 
 // Hooks lists hooks, in order of name.
 func (e *Engine) Hooks(ctx context.Context, p Paging) (*Page[Hook], error) {
-	return answered(e.client.Hooks(ctx, p))
+	return withTypedError(e.client.Hooks(ctx, p))
 }
 
 // Hook reads a hook, without its secret.
 func (e *Engine) Hook(ctx context.Context, name string) (*Hook, error) {
-	return answered(e.client.Hook(ctx, name))
+	return withTypedError(e.client.Hook(ctx, name))
 }
 
 // SetHook makes a hook, or changes one. A secret that is made is told this once.
 func (e *Engine) SetHook(ctx context.Context, name string, h SetHook) (*HookSet, error) {
-	return answered(e.client.SetHook(ctx, name, h))
+	return withTypedError(e.client.SetHook(ctx, name, h))
 }
 
 // DeleteHook deletes a hook, and tells what it was.
 func (e *Engine) DeleteHook(ctx context.Context, name string) (*Hook, error) {
-	return answered(e.client.DeleteHook(ctx, name))
+	return withTypedError(e.client.DeleteHook(ctx, name))
 }
 
 // Deliver delivers something to a hook as somebody outside does, signed with its secret.
 func (e *Engine) Deliver(ctx context.Context, hook, secret string, d Delivery) (*Delivered, error) {
-	return answered(e.client.Deliver(ctx, hook, secret, d))
+	return withTypedError(e.client.Deliver(ctx, hook, secret, d))
 }

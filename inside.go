@@ -19,19 +19,19 @@ import (
 // The methods of an Engine ask the routes of /v1 in the same process, where nothing is in their way, as the Go client would: so there is one
 // place for what is checked, how lists are paged and how things are said, and a program is told what everybody else is told.
 
-// inside brings requests of the Go client to the routes of the member in this process.
-type inside struct{ engine *Engine }
+// inProcessTransport brings requests of the Go client to the routes of the member in this process.
+type inProcessTransport struct{ engine *Engine }
 
 // RoundTrip answers when the routes have begun to. The body is read as it is written; whoever closes it ends the request.
-func (i inside) RoundTrip(r *http.Request) (*http.Response, error) {
-	routes, err := i.engine.routes(r.Context())
+func (i inProcessTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	routes, err := i.engine.currentRoutes(r.Context())
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	closed := context.AfterFunc(i.engine.ctx, cancel)
 	body, w := io.Pipe()
-	a := &answer{header: http.Header{}, begun: make(chan struct{}), body: w, payloads: i.engine.payloads}
+	a := &pipedResponse{header: http.Header{}, started: make(chan struct{}), body: w, payloads: i.engine.payloads}
 	request := r.Clone(ctx)
 	request.RequestURI, request.RemoteAddr = r.URL.RequestURI(), "inside"
 	if request.Body == nil {
@@ -40,10 +40,10 @@ func (i inside) RoundTrip(r *http.Request) (*http.Response, error) {
 	go func() { // ends with the request, whose context ends with its body at the latest
 		defer closed()
 		defer cancel()
-		_ = w.CloseWithError(i.serve(routes, a, request)) // it cannot fail
+		_ = w.CloseWithError(i.serveRoutes(routes, a, request)) // it cannot fail
 	}()
 	select {
-	case <-a.begun:
+	case <-a.started:
 	case <-ctx.Done():
 		cancel()
 		_ = body.Close()
@@ -53,8 +53,8 @@ func (i inside) RoundTrip(r *http.Request) (*http.Response, error) {
 		Header: a.sent, Body: &endedByClosing{body, cancel}, ContentLength: -1, Request: r}, nil
 }
 
-// serve has the routes answer. When they panic the answer breaks off, as it would over HTTP: the program goes on.
-func (i inside) serve(routes http.Handler, a *answer, r *http.Request) (err error) {
+// serveRoutes has the routes answer. When they panic the answer breaks off, as it would over HTTP: the program goes on.
+func (i inProcessTransport) serveRoutes(routes http.Handler, a *pipedResponse, r *http.Request) (err error) {
 	defer func() {
 		p := recover()
 		if p == nil {
@@ -63,47 +63,47 @@ func (i inside) serve(routes http.Handler, a *answer, r *http.Request) (err erro
 		if p != http.ErrAbortHandler {
 			i.engine.cfg.Logger.ErrorContext(r.Context(), "a handler panicked", "panic", p, "stack", string(debug.Stack()))
 		}
-		a.begin(http.StatusInternalServerError)
+		a.startBody(http.StatusInternalServerError)
 		err = fmt.Errorf("the answer broke off: %v", p)
 	}()
 	routes.ServeHTTP(a, r)
-	a.begin(http.StatusOK)
+	a.startBody(http.StatusOK)
 	return nil
 }
 
-// answer is what the routes write.
-type answer struct {
-	header http.Header
-	once   sync.Once
-	status int
-	sent   http.Header // the header when the answer began
-	begun  chan struct{}
-	body   *io.PipeWriter
+// pipedResponse is what the routes write.
+type pipedResponse struct {
+	header  http.Header
+	once    sync.Once
+	status  int
+	sent    http.Header // the header when the answer began
+	started chan struct{}
+	body    *io.PipeWriter
 
 	payloads *payload.Store
 }
 
 // Payloads is for whoever prints values of users.
-func (a *answer) Payloads() *payload.Store { return a.payloads }
+func (a *pipedResponse) Payloads() *payload.Store { return a.payloads }
 
-func (a *answer) Header() http.Header { return a.header }
+func (a *pipedResponse) Header() http.Header { return a.header }
 
-func (a *answer) WriteHeader(status int) { a.begin(status) }
+func (a *pipedResponse) WriteHeader(status int) { a.startBody(status) }
 
-func (a *answer) begin(status int) {
+func (a *pipedResponse) startBody(status int) {
 	a.once.Do(func() {
 		a.status, a.sent = status, a.header.Clone()
-		close(a.begun)
+		close(a.started)
 	})
 }
 
-func (a *answer) Write(p []byte) (int, error) {
-	a.begin(http.StatusOK)
+func (a *pipedResponse) Write(p []byte) (int, error) {
+	a.startBody(http.StatusOK)
 	return a.body.Write(p)
 }
 
 // Flush has nothing to do but to begin: what is written is with the reader.
-func (a *answer) Flush() { a.begin(http.StatusOK) }
+func (a *pipedResponse) Flush() { a.startBody(http.StatusOK) }
 
 // endedByClosing ends its request when it is closed.
 type endedByClosing struct {
@@ -118,43 +118,43 @@ func (b *endedByClosing) Close() error {
 
 // newClient is a client of the member in this process. It asks once: what is busy for a moment is told to the program.
 func (e *Engine) newClient() (*client.Client, error) {
-	return client.New("http://troupe.internal", client.Options{HTTPClient: &http.Client{Transport: inside{e}}, Retries: -1})
+	return client.New("http://troupe.internal", client.Options{HTTPClient: &http.Client{Transport: inProcessTransport{e}}, Retries: -1})
 }
 
-// routes are those of /v1 in the present life of the member. They are made when they are asked for.
-func (e *Engine) routes(ctx context.Context) (http.Handler, error) {
+// currentRoutes are those of /v1 in the present life of the member. They are made when they are asked for.
+func (e *Engine) currentRoutes(ctx context.Context) (http.Handler, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if err := e.live(ctx); err != nil {
+	if err := e.ensureMember(ctx); err != nil {
 		return nil, err
 	}
-	asked := *e.asked.Load()
-	if e.own.routes != nil && e.own.asked == asked {
+	asked := *e.currentEngine.Load()
+	if e.own.routes != nil && e.own.engine == asked {
 		return e.own.routes, nil
 	}
-	routes, err := e.v1(asked)
+	routes, err := e.newV1Routes(asked)
 	if err != nil {
 		return nil, err
 	}
-	e.own = own{asked, routes}
+	e.own = ownRoutes{asked, routes}
 	return routes, nil
 }
 
-// own are the routes that the program itself asks, of one life of the member.
-type own struct {
-	asked  engine.Engine
+// ownRoutes are the routes that the program itself asks, of one life of the member.
+type ownRoutes struct {
+	engine engine.Engine
 	routes http.Handler
 }
 
-// from is what all families of routes are served from.
-func (e *Engine) from(asked engine.Engine) api.Member {
+// apiMember is what all families of routes are served from.
+func (e *Engine) apiMember(asked engine.Engine) api.Member {
 	return api.Member{Engine: asked, Store: e.store, Reader: e.reader, Registry: e.workers, Logs: e.logs, Payloads: e.payloads,
 		Limits: e.cfg.Limits, Secret: e.secrets.Listed, Func: e.functions.Check, WorkerTTL: e.cfg.WorkerTTL, Logger: e.cfg.Logger}
 }
 
-func (e *Engine) v1(asked engine.Engine) (v1.Routes, error) {
+func (e *Engine) newV1Routes(asked engine.Engine) (v1.Routes, error) {
 	return v1.New(v1.Config{
-		Member: e.from(asked), Version: Version(), StoreKind: storeKind(e.cfg.Store), Name: e.cfg.Name, TraceURL: e.cfg.TraceURL, LogURL: e.cfg.LogURL, Cluster: e.clusterAdmin(),
+		Member: e.apiMember(asked), Version: Version(), StoreKind: storeKind(e.cfg.Store), Name: e.cfg.Name, TraceURL: e.cfg.TraceURL, LogURL: e.cfg.LogURL, Cluster: e.clusterAdmin(),
 		Channels: map[string]v1.Channel{"pgflow:run": pgflow.Runs{Engine: asked, Store: e.store, Reader: e.reader}.Tell},
 	})
 }

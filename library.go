@@ -63,7 +63,7 @@ func (e *Engine) Apply(ctx context.Context, slug string, definition []byte, opti
 	}
 	published, err := persistence.Publish(ctx, e.store, p)
 	if err != nil {
-		return nil, told(err)
+		return nil, toTypedError(err)
 	}
 	v := published.Version
 	return &Published{Version: v.ID, Number: v.Number, Created: published.Created, Warnings: published.Warnings}, nil
@@ -73,7 +73,7 @@ func (e *Engine) Apply(ctx context.Context, slug string, definition []byte, opti
 func (e *Engine) PublishFlow(ctx context.Context, b *define.Builder, options ...PublishOption) error {
 	definition, err := b.JSON()
 	if err != nil {
-		return &refusal{err.Error(), []error{err, ErrInvalid}}
+		return &classifiedError{err.Error(), []error{err, ErrInvalid}}
 	}
 	return e.Publish(ctx, v1.SlugFor(definition), definition, options...)
 }
@@ -86,44 +86,44 @@ func (e *Engine) Validate(ctx context.Context, definition []byte) (Problems, err
 
 // Flows lists flows, newest first.
 func (e *Engine) Flows(ctx context.Context, p Paging) (*Page[Flow], error) {
-	return answered(e.client.Flows(ctx, p))
+	return withTypedError(e.client.Flows(ctx, p))
 }
 
 // Flow reads a flow by its slug or id.
 func (e *Engine) Flow(ctx context.Context, flow string) (*Flow, error) {
-	return answered(e.client.Flow(ctx, flow))
+	return withTypedError(e.client.Flow(ctx, flow))
 }
 
 // DeleteFlow deletes a flow with its versions. One that has tasks is a conflict, unless they are to be deleted, too.
 func (e *Engine) DeleteFlow(ctx context.Context, flow string, tasks bool) (*DeletedFlow, error) {
-	return answered(e.client.DeleteFlow(ctx, flow, tasks))
+	return withTypedError(e.client.DeleteFlow(ctx, flow, tasks))
 }
 
 // Versions lists a flow's versions, highest number first.
 func (e *Engine) Versions(ctx context.Context, flow string, p Paging) (*Page[FlowVersion], error) {
-	return answered(e.client.Versions(ctx, flow, p))
+	return withTypedError(e.client.Versions(ctx, flow, p))
 }
 
 // Version reads a version with its definition; number 0 = the newest published one.
 func (e *Engine) Version(ctx context.Context, flow string, number int) (*FlowVersion, error) {
-	return answered(e.client.Version(ctx, flow, number))
+	return withTypedError(e.client.Version(ctx, flow, number))
 }
 
 // Graph tells the nodes of a version, those inside of others and those that the compiler has made among them, and what leads from one to the other;
 // number 0 = the newest published one.
 func (e *Engine) Graph(ctx context.Context, flow string, number int) (*FlowGraph, error) {
-	return answered(e.client.Graph(ctx, flow, number))
+	return withTypedError(e.client.Graph(ctx, flow, number))
 }
 
 // Diff tells how two versions of a flow differ, and how many tasks go on with the older one; to 0 = the newest published one, from 0 = the one
 // before the other.
 func (e *Engine) Diff(ctx context.Context, flow string, from, to int) (*FlowDiff, error) {
-	return answered(e.client.Diff(ctx, flow, from, to))
+	return withTypedError(e.client.Diff(ctx, flow, from, to))
 }
 
 // FlowOpenAPI describes how tasks of a version are started over HTTP, as an OpenAPI document with its declared inputs; number 0 = the newest
 // published one.
 func (e *Engine) FlowOpenAPI(ctx context.Context, flow string, number int) (json.RawMessage, error) {
 	text, err := e.client.FlowOpenAPI(ctx, flow, number)
-	return text, told(err)
+	return text, toTypedError(err)
 }

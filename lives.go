@@ -15,10 +15,10 @@ import (
 // begins a new life: at once, or, if the program served the API, whose end says so, when it is asked for something again.
 // A member whose store went back in time begins a new life at once, and Serve goes on with that: the others lost theirs, too.
 
-// lost says whether the member was fenced. It is called with the lock, like all here but revive and reborn.
-func (e *Engine) lost() bool { return e.member != nil && ended(e.member) }
+// isLost says whether the member was fenced. It is called with the lock, like all here but revive and reborn.
+func (e *Engine) isLost() bool { return e.member != nil && isFenced(e.member) }
 
-func ended(m *actors.Member) bool {
+func isFenced(m *actors.Member) bool {
 	select {
 	case <-m.Lost():
 		return true
@@ -29,16 +29,16 @@ func ended(m *actors.Member) bool {
 
 var errClosed = errors.New("the engine was closed")
 
-// replaceable reports whether another member may take the place of one that was lost. Who serves the API has to hear of the loss
+// isReplaceable reports whether another member may take the place of one that was lost. Who serves the API has to hear of the loss
 // first, unless the store was the reason.
-func (e *Engine) replaceable() bool {
-	return e.lost() && (!e.serves || e.member.Rewound() != nil)
+func (e *Engine) isReplaceable() bool {
+	return e.isLost() && (!e.serves || e.member.Rewound() != nil)
 }
 
-// live sees to it that there is a member.
-func (e *Engine) live(ctx context.Context) error {
-	if e.replaceable() {
-		e.bury()
+// ensureMember sees to it that there is a member.
+func (e *Engine) ensureMember(ctx context.Context) error {
+	if e.isReplaceable() {
+		e.discardMember()
 	}
 	if e.member != nil {
 		return nil
@@ -46,17 +46,17 @@ func (e *Engine) live(ctx context.Context) error {
 	if e.ctx.Err() != nil {
 		return errClosed
 	}
-	if err := e.start(ctx); err != nil {
+	if err := e.startMember(ctx); err != nil {
 		return err
 	}
 	member := e.member
-	e.work.Go(func() { e.revive(member) })
+	e.work.Go(func() { e.replaceWhenLost(member) })
 	return nil
 }
 
-// bury ends a member that was lost, so that another one can take its place. Its jobs, which nobody waits for any longer, may
+// discardMember ends a member that was lost, so that another one can take its place. Its jobs, which nobody waits for any longer, may
 // take their time.
-func (e *Engine) bury() {
+func (e *Engine) discardMember() {
 	member := e.member
 	e.work.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
@@ -69,7 +69,7 @@ func (e *Engine) bury() {
 	e.member = nil
 	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
 	defer cancel()
-	if err := e.stop(ctx); err != nil {
+	if err := e.stopMember(ctx); err != nil {
 		e.cfg.Logger.Warn("what a member that was fenced had open could not be closed", "error", err)
 	}
 	e.membership, e.attached, e.workers = nil, nil, nil
@@ -81,8 +81,8 @@ const (
 	mostRevival  = 5 * time.Second
 )
 
-// revive has another member take the place of one when that is lost, however long it takes.
-func (e *Engine) revive(member *actors.Member) {
+// replaceWhenLost has another member take the place of one when that is lost, however long it takes.
+func (e *Engine) replaceWhenLost(member *actors.Member) {
 	select {
 	case <-member.Lost():
 	case <-e.ctx.Done():
@@ -101,21 +101,21 @@ func (e *Engine) revive(member *actors.Member) {
 func (e *Engine) tryLive() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.ctx.Err() != nil || e.member != nil && !e.replaceable() || e.told != nil && e.told == e.member {
+	if e.ctx.Err() != nil || e.member != nil && !e.isReplaceable() || e.reportedLoss != nil && e.reportedLoss == e.member {
 		return nil
 	}
-	err := e.live(e.ctx)
+	err := e.ensureMember(e.ctx)
 	if err != nil {
 		e.cfg.Logger.Warn("the member was fenced off and cannot join again: trying on", "error", err)
 	}
 	return err
 }
 
-// reborn says whether another member has taken, or takes, the place of the one that was asked.
-func (e *Engine) reborn(asked engine.Engine) bool {
+// wasReplaced says whether another member has taken, or takes, the place of the one that was asked.
+func (e *Engine) wasReplaced(asked engine.Engine) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.replaceable() || *e.asked.Load() != asked
+	return e.isReplaceable() || *e.currentEngine.Load() != asked
 }
 
 // forgetHistory forgets, and counts, what the store has lost.

@@ -21,28 +21,28 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// membership is what a member needs to be one of a cluster.
-type membership struct {
-	id      cluster.Identity
-	ttl     time.Duration // of leases; 0 = as usual
-	url     string        // where other members reach this one
-	log     *slog.Logger
-	gossip  *cluster.Gossip
-	router  *cluster.Router
-	keeper  *cluster.Keeper
-	service *cluster.Service
-	door    net.Listener // for the other members, where the API does not answer them
-	tls     *api.Certificates
+// clusterMembership is what a member needs to be one of a cluster.
+type clusterMembership struct {
+	id       cluster.Identity
+	ttl      time.Duration // of leases; 0 = as usual
+	url      string        // where other members reach this one
+	log      *slog.Logger
+	gossip   *cluster.Gossip
+	router   *cluster.Router
+	keeper   *cluster.Keeper
+	service  *cluster.Service
+	listener net.Listener // for the other members, where the API does not answer them
+	tls      *api.Certificates
 
-	begun chan struct{} // closed when there is a keeper
-	stop  context.CancelFunc
-	work  sync.WaitGroup
+	joined chan struct{} // closed when there is a keeper
+	stop   context.CancelFunc
+	work   sync.WaitGroup
 }
 
 // newMembership opens what other members reach. The member comes next: it has to know of it.
-func (e *Engine) newMembership(ctx context.Context) (*membership, error) {
-	c := &membership{id: cluster.Identity{Cluster: e.cfg.clusterName()}, ttl: e.cfg.Lease, log: e.cfg.Logger, tls: e.tls, begun: make(chan struct{})}
-	if err := c.open(ctx, e); err != nil {
+func (e *Engine) newMembership(ctx context.Context) (*clusterMembership, error) {
+	c := &clusterMembership{id: cluster.Identity{Cluster: e.cfg.clusterName()}, ttl: e.cfg.Lease, log: e.cfg.Logger, tls: e.tls, joined: make(chan struct{})}
+	if err := c.openCluster(ctx, e); err != nil {
 		return nil, errors.Join(err, c.close())
 	}
 	peers := cluster.NewPeers(c.id, e.tls.Client, c.log)
@@ -51,11 +51,11 @@ func (e *Engine) newMembership(ctx context.Context) (*membership, error) {
 	return c, nil
 }
 
-func (c *membership) open(ctx context.Context, e *Engine) (err error) {
+func (c *clusterMembership) openCluster(ctx context.Context, e *Engine) (err error) {
 	if c.id.Secret, err = e.cfg.clusterSecret(ctx, e.store); err != nil {
 		return err
 	}
-	if c.url, err = e.cfg.url(); err != nil {
+	if c.url, err = e.cfg.advertiseURL(); err != nil {
 		return err
 	}
 	if c.url == "" || !e.serves {
@@ -63,17 +63,17 @@ func (c *membership) open(ctx context.Context, e *Engine) (err error) {
 			return fmt.Errorf("listening for other members: %w", err)
 		}
 	}
-	settings, err := e.cfg.gossip()
+	settings, err := e.cfg.gossipConfig()
 	if err != nil {
 		return err
 	}
-	settings.Known = c.known
+	settings.Known = c.knownGossip
 	c.gossip, err = cluster.ListenGossip(settings)
 	return err
 }
 
 // openDoor listens on a free port of the host that the API is to have. A member tells others only where somebody listens.
-func (c *membership) openDoor(cfg *Config) error {
+func (c *clusterMembership) openDoor(cfg *Config) error {
 	told, err := url.Parse(cmp.Or(c.url, cfg.Scheme()+"://127.0.0.1"))
 	if err != nil {
 		return err
@@ -82,18 +82,18 @@ func (c *membership) openDoor(cfg *Config) error {
 	if err != nil {
 		return err
 	}
-	if c.door, err = net.Listen("tcp", net.JoinHostPort(host, "0")); err != nil {
+	if c.listener, err = net.Listen("tcp", net.JoinHostPort(host, "0")); err != nil {
 		return err
 	}
-	_, port, _ := net.SplitHostPort(c.door.Addr().String()) // a listener's is well formed
+	_, port, _ := net.SplitHostPort(c.listener.Addr().String()) // a listener's is well formed
 	c.url = cfg.Scheme() + "://" + net.JoinHostPort(told.Hostname(), port)
 	return nil
 }
 
-// known are the addresses of gossip that the store tells.
-func (c *membership) known() (addresses []string) {
+// knownGossip are the addresses of gossip that the store tells.
+func (c *clusterMembership) knownGossip() (addresses []string) {
 	select {
-	case <-c.begun:
+	case <-c.joined:
 	default:
 		return nil
 	}
@@ -105,26 +105,26 @@ func (c *membership) known() (addresses []string) {
 	return addresses
 }
 
-// pulse passes on what a renewal of the lease told.
-func (c *membership) pulse(p persistence.Pulse) {
+// forwardPulse passes on what a renewal of the lease told.
+func (c *clusterMembership) forwardPulse(p persistence.Pulse) {
 	select {
-	case <-c.begun:
+	case <-c.joined:
 		c.keeper.Pulse(p)
 	default: // it looks when it begins
 	}
 }
 
-// join has a member take its part: from now on it owns shards.
-func (c *membership) join(member *actors.Member, store persistence.Members) error {
+// joinCluster has a member take its part: from now on it owns shards.
+func (c *clusterMembership) joinCluster(member *actors.Member, store persistence.Members) error {
 	c.id.Incarnation = member.Incarnation()
 	c.keeper = cluster.NewKeeper(cluster.KeeperConfig{Store: store, Local: member, TTL: c.ttl, Hints: c.gossip.Hints(), Announce: c.gossip.Announce, Log: c.log})
 	c.service = cluster.NewService(member, c.id, c.log)
 	c.router.Start(c.id.Incarnation, member, c.keeper)
-	close(c.begun)
+	close(c.joined)
 	ctx, stop := context.WithCancel(context.Background())
 	c.stop = stop
-	if c.door != nil {
-		c.work.Go(func() { c.answer(ctx) })
+	if c.listener != nil {
+		c.work.Go(func() { c.serveMembers(ctx) })
 	}
 	c.work.Go(func() {
 		if err := c.keeper.Run(ctx); err != nil { // the member itself ends by its lease
@@ -134,8 +134,8 @@ func (c *membership) join(member *actors.Member, store persistence.Members) erro
 	return c.gossip.Start(c.id.Incarnation)
 }
 
-// answer answers other members where the API does not.
-func (c *membership) answer(ctx context.Context) {
+// serveMembers answers other members where the API does not.
+func (c *clusterMembership) serveMembers(ctx context.Context) {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
@@ -156,21 +156,21 @@ func (c *membership) answer(ctx context.Context) {
 		srv.TLSConfig = c.tls.Server()
 		serve = func(l net.Listener) error { return srv.ServeTLS(l, "", "") }
 	}
-	if err := serve(c.door); err != nil && ctx.Err() == nil {
+	if err := serve(c.listener); err != nil && ctx.Err() == nil {
 		c.log.Error("other members cannot reach this one any longer", "error", err)
 	}
 }
 
-// collectors are the metrics of the cluster, as this member sees it; none where the member is alone.
-func (c *membership) collectors() []prometheus.Collector {
+// metricCollectors are the metrics of the cluster, as this member sees it; none where the member is alone.
+func (c *clusterMembership) metricCollectors() []prometheus.Collector {
 	if c == nil {
 		return nil
 	}
 	return slices.Concat(c.keeper.Collectors(), c.router.Collectors(), c.gossip.Collectors())
 }
 
-// routes are what the API's listener serves for other members; none where the member is alone.
-func (c *membership) routes() map[string]http.Handler {
+// memberRoutes are what the API's listener serves for other members; none where the member is alone.
+func (c *clusterMembership) memberRoutes() map[string]http.Handler {
 	if c == nil {
 		return nil
 	}
@@ -180,8 +180,8 @@ func (c *membership) routes() map[string]http.Handler {
 // leaveGrace is how long it may take until others have what this member owns.
 const leaveGrace = 5 * time.Second
 
-// leave hands over what the member owns while it still answers, so that nobody hears that it goes.
-func (c *membership) leave() (handedOver bool) {
+// leaveCluster hands over what the member owns while it still answers, so that nobody hears that it goes.
+func (c *clusterMembership) leaveCluster() (handedOver bool) {
 	if c == nil {
 		return false
 	}
@@ -194,7 +194,7 @@ func (c *membership) leave() (handedOver bool) {
 }
 
 // close ends it. The member has gone.
-func (c *membership) close() error {
+func (c *clusterMembership) close() error {
 	if c == nil {
 		return nil
 	}
@@ -209,10 +209,10 @@ func (c *membership) close() error {
 		c.router.Close()
 	}
 	c.work.Wait()
-	if c.door == nil {
+	if c.listener == nil {
 		return nil
 	}
-	if err := c.door.Close(); !errors.Is(err, net.ErrClosed) {
+	if err := c.listener.Close(); !errors.Is(err, net.ErrClosed) {
 		return err
 	}
 	return nil

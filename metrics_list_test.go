@@ -26,7 +26,7 @@ func TestWhatAMemberRegistersIsListed(t *testing.T) {
 	e := join(t, Config{Store: pgtest.DSN(t), Name: "a", Listen: freeAddress(t), TLSCert: own.Cert, TLSKey: own.Key, Spans: &sink{}, NodeMetrics: true})
 	asked, err := e.Member(t.Context())
 	require.NoError(t, err)
-	server, err := e.server(asked)
+	server, err := e.newServer(asked)
 	require.NoError(t, err)
 	var lines []string
 	for _, c := range server.Collectors() {

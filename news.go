@@ -18,7 +18,7 @@ const workerNews = time.Second
 // flowChanged has the other members know of a flow that was published to, or deleted, or whose schedules have changed. Those that cannot be told know when
 // what they remember is too old, which is waited for.
 func (e *Engine) flowChanged(ctx context.Context, flow string) {
-	e.lookAtSchedules()
+	e.wakeSchedules()
 	others := e.others.Load()
 	if others == nil {
 		return
@@ -58,13 +58,13 @@ func (e *Engine) workerLives(ctx context.Context, b persistence.Heartbeat, again
 	others.Inform(ctx, news)
 }
 
-// heard takes note of what another member tells, with the registry of the life that it was told to.
-func (e *Engine) heard(registry *workers.Registry, news engine.News) {
+// handleNews takes note of what another member tells, with the registry of the life that it was told to.
+func (e *Engine) handleNews(registry *workers.Registry, news engine.News) {
 	for _, flow := range news.Flows {
 		e.newest.Forget(flow)
 	}
 	if len(news.Flows) > 0 {
-		e.lookAtSchedules()
+		e.wakeSchedules()
 	}
 	for _, w := range news.Workers {
 		registry.Hear(persistence.Worker{ID: w.ID, URL: w.URL, Type: w.Type, Secret: w.Secret, Services: w.Services, Labels: w.Labels,
@@ -75,5 +75,5 @@ func (e *Engine) heard(registry *workers.Registry, news engine.News) {
 	}
 }
 
-// reach has the others told from now on.
-func (e *Engine) reach(others cluster.Others) { e.others.Store(&others) }
+// setOthers has the others told from now on.
+func (e *Engine) setOthers(others cluster.Others) { e.others.Store(&others) }

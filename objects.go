@@ -45,9 +45,9 @@ type withFiles struct {
 	log    *slog.Logger
 }
 
-// forget deletes the files of a task. Those that may not be deleted, such as files of another user in a folder that a worker has made, stay: they
+// deleteFiles deletes the files of a task. Those that may not be deleted, such as files of another user in a folder that a worker has made, stay: they
 // keep nobody from deleting all others.
-func (s withFiles) forget(ctx context.Context, task string) error {
+func (s withFiles) deleteFiles(ctx context.Context, task string) error {
 	err := objects.Forget(ctx, s.bucket, task)
 	if errors.Is(err, fs.ErrPermission) {
 		s.log.Warn("files of a task may not be deleted, and stay", "files", s.bucket.Address(objects.RunFolder(task)), "error", err)
@@ -58,7 +58,7 @@ func (s withFiles) forget(ctx context.Context, task string) error {
 
 // DeleteEnded deletes files of no task that goes on meanwhile.
 func (s withFiles) DeleteEnded(ctx context.Context, before int64, limit int) (int, error) {
-	if err := s.finish(ctx); err != nil {
+	if err := s.finishDeletions(ctx); err != nil {
 		return 0, err
 	}
 	ends, more, err := s.nextEnded(ctx, 0, before, limit)
@@ -73,7 +73,7 @@ func (s withFiles) DeleteEnded(ctx context.Context, before int64, limit int) (in
 	for i := range ends {
 		ids[i] = ends[i].ID
 	}
-	n, err := s.deleting(ctx, ids, func() (int, error) { return s.Store.DeleteEnded(ctx, before, len(ends)) })
+	n, err := s.deleteWithFiles(ctx, ids, func() (int, error) { return s.Store.DeleteEnded(ctx, before, len(ends)) })
 	if err == nil && more {
 		n = limit // as whoever asks knows that there are more
 	}
@@ -82,7 +82,7 @@ func (s withFiles) DeleteEnded(ctx context.Context, before int64, limit int) (in
 
 // DeleteFlow does the same with the tasks of a flow, which may go on until they are deleted.
 func (s withFiles) DeleteFlow(ctx context.Context, id string, limit int) (int, error) {
-	if err := s.finish(ctx); err != nil {
+	if err := s.finishDeletions(ctx); err != nil {
 		return 0, err
 	}
 	tasks, err := s.ListTasks(ctx, persistence.TaskFilter{FlowID: id, Limit: limit})
@@ -93,11 +93,11 @@ func (s withFiles) DeleteFlow(ctx context.Context, id string, limit int) (int, e
 	for i := range tasks {
 		ids[i] = tasks[i].ID
 	}
-	return s.deleting(ctx, ids, func() (int, error) { return s.Store.DeleteFlow(ctx, id, limit) })
+	return s.deleteWithFiles(ctx, ids, func() (int, error) { return s.Store.DeleteFlow(ctx, id, limit) })
 }
 
-// deleting deletes tasks, and then the files of those that are gone. Should it be cut short in between, a note says whose files are left.
-func (s withFiles) deleting(ctx context.Context, ids []string, do func() (int, error)) (int, error) {
+// deleteWithFiles deletes tasks, and then the files of those that are gone. Should it be cut short in between, a note says whose files are left.
+func (s withFiles) deleteWithFiles(ctx context.Context, ids []string, do func() (int, error)) (int, error) {
 	if len(ids) == 0 {
 		return do()
 	}
@@ -122,15 +122,15 @@ func (s withFiles) forgetGone(ctx context.Context, note string, ids []string) er
 		if len(gone) == 0 {
 			continue
 		}
-		if err := s.forget(ctx, id); err != nil {
+		if err := s.deleteFiles(ctx, id); err != nil {
 			return err
 		}
 	}
 	return s.bucket.Remove(ctx, note)
 }
 
-// finish deletes what deletions that were cut short have left.
-func (s withFiles) finish(ctx context.Context) error {
+// finishDeletions deletes what deletions that were cut short have left.
+func (s withFiles) finishDeletions(ctx context.Context) error {
 	notes, err := objects.NotesOfGoing(ctx, s.bucket, time.Now().Add(-cutShort))
 	if err != nil {
 		return err
@@ -152,8 +152,8 @@ const (
 	writtenLate = time.Minute
 )
 
-// sweep deletes the files of tasks that ended before a time, which stay themselves.
-func (s withFiles) sweep(ctx context.Context, before int64) (more bool, err error) {
+// sweepFiles deletes the files of tasks that ended before a time, which stay themselves.
+func (s withFiles) sweepFiles(ctx context.Context, before int64) (more bool, err error) {
 	from, err := objects.Swept(ctx, s.bucket)
 	if err != nil {
 		return false, err
@@ -172,7 +172,7 @@ func (s withFiles) sweep(ctx context.Context, before int64) (more bool, err erro
 		case task.EndedAt != end.EndedAt:
 			continue // it goes on, or has ended anew
 		}
-		if err := s.forget(ctx, end.ID); err != nil {
+		if err := s.deleteFiles(ctx, end.ID); err != nil {
 			return false, err
 		}
 	}
@@ -197,20 +197,20 @@ func (s withFiles) nextEnded(ctx context.Context, from, before int64, limit int)
 	}
 }
 
-// chores are what becomes of what nobody published, and of files.
-func (e *Engine) chores() []actors.Chore {
+// newChores are what becomes of what nobody published, and of files.
+func (e *Engine) newChores() []actors.Chore {
 	all := []actors.Chore{{Name: "tried definitions", Age: triedFor, Do: e.forgetTried}}
 	if e.files != nil && e.cfg.ObjectStoreKeep != 0 {
-		all = append(all, actors.Chore{Name: "files of ended tasks", Age: e.cfg.ObjectStoreKeep, Do: e.files.sweep})
+		all = append(all, actors.Chore{Name: "files of ended tasks", Age: e.cfg.ObjectStoreKeep, Do: e.files.sweepFiles})
 	}
 	if e.values != nil {
-		all = append(all, actors.Chore{Name: "values that nothing refers to", Age: sweptAfter, Do: e.values.sweep})
+		all = append(all, actors.Chore{Name: "values that nothing refers to", Age: sweptAfter, Do: e.values.sweepValues})
 	}
 	return all
 }
 
-// starters are the program's, and those that come with every member.
-func (e *Engine) starters() external.Starters {
+// newStarters are the program's, and those that come with every member.
+func (e *Engine) newStarters() external.Starters {
 	all := external.Starters{flow.ObjectStore: e.objects}
 	maps.Copy(all, e.cfg.Starters)
 	return e.services.Starters(all)
@@ -218,5 +218,5 @@ func (e *Engine) starters() external.Starters {
 
 // newObjects looks after the files of attempts, in a bucket or in none.
 func (e *Engine) newObjects(bucket objects.Bucket) *external.Objects {
-	return external.NewObjects(external.ObjectsOptions{Bucket: bucket, Now: e.now, MaxOutput: e.cfg.Limits.OrDefault().Value})
+	return external.NewObjects(external.ObjectsOptions{Bucket: bucket, Now: e.nowMillis, MaxOutput: e.cfg.Limits.OrDefault().Value})
 }

@@ -60,7 +60,7 @@ func TestFilesOfVeryManyTasksAreDeleted(t *testing.T) {
 	require.NoError(t, bucket.Put(t.Context(), kept, nil))
 	files := withFiles{store, bucket, slog.New(slog.DiscardHandler)}
 	for more := true; more; {
-		more, err = files.sweep(t.Context(), 3*hour)
+		more, err = files.sweepFiles(t.Context(), 3*hour)
 		require.NoError(t, err)
 	}
 	left, err := bucket.List(t.Context(), "runs/")
@@ -68,7 +68,7 @@ func TestFilesOfVeryManyTasksAreDeleted(t *testing.T) {
 	require.Len(t, left, 1)
 	require.Equal(t, kept, left[0].Key)
 	store.read = 0
-	_, err = withFiles{store, bucket, files.log}.sweep(t.Context(), 3*hour)
+	_, err = withFiles{store, bucket, files.log}.sweepFiles(t.Context(), 3*hour)
 	require.NoError(t, err)
 	require.Zero(t, store.read, "who comes next goes on from there")
 }
@@ -212,7 +212,7 @@ func TestATaskThatGoesOnWhileFilesAreSweptKeepsItsOwn(t *testing.T) {
 			ends("b", "running", 0)
 		}
 	}}, slog.New(slog.DiscardHandler)}
-	_, err := files.sweep(t.Context(), 100)
+	_, err := files.sweepFiles(t.Context(), 100)
 	require.NoError(t, err)
 	left, _ := haveFiles(t, s, bucket)
 	require.Equal(t, []string{"b"}, left)

@@ -38,13 +38,13 @@ type StatsOf = client.StatsOf
 
 // Job reads a job, also long after it ended.
 func (e *Engine) Job(ctx context.Context, id string) (*JobState, error) {
-	return answered(e.client.Job(ctx, id))
+	return withTypedError(e.client.Job(ctx, id))
 }
 
 // Log reads what a job has written to its log.
 func (e *Engine) Log(ctx context.Context, job string) (string, error) {
 	log, err := e.client.Log(ctx, job)
-	return log, told(err)
+	return log, toTypedError(err)
 }
 
 // LogQuery picks lines of a task's logs.
@@ -55,14 +55,14 @@ type LogEntry = wire.LogEntry
 
 // Logs reads a page of what a task's attempts have printed. Its Next is the After of the next one.
 func (e *Engine) Logs(ctx context.Context, task string, q LogQuery) (*Page[LogEntry], error) {
-	return answered(e.client.Logs(ctx, task, q))
+	return withTypedError(e.client.Logs(ctx, task, q))
 }
 
 // FollowLogs gives what a task's attempts print, as they do, and ends with the task.
 func (e *Engine) FollowLogs(ctx context.Context, task string, q LogQuery) iter.Seq2[LogEntry, error] {
 	return func(yield func(LogEntry, error) bool) {
 		for line, err := range e.client.FollowLogs(ctx, task, q) {
-			if !yield(line, told(err)) {
+			if !yield(line, toTypedError(err)) {
 				return
 			}
 		}
@@ -71,60 +71,60 @@ func (e *Engine) FollowLogs(ctx context.Context, task string, q LogQuery) iter.S
 
 // Jobs lists the jobs in the queue, of some services or of all, the longest waiting first.
 func (e *Engine) Jobs(ctx context.Context, p Paging, services ...string) (*Page[WaitingJob], error) {
-	return answered(e.client.Jobs(ctx, p, services...))
+	return withTypedError(e.client.Jobs(ctx, p, services...))
 }
 
 // Queues tells how long the queues are.
 func (e *Engine) Queues(ctx context.Context) ([]Queue, error) {
 	queues, err := e.client.Queues(ctx)
-	return queues, told(err)
+	return queues, toTypedError(err)
 }
 
 // Workers lists the workers in order of their first registration.
 func (e *Engine) Workers(ctx context.Context) ([]KnownWorker, error) {
 	workers, err := e.client.Workers(ctx)
-	return workers, told(err)
+	return workers, toTypedError(err)
 }
 
 // Worker tells of one worker.
 func (e *Engine) Worker(ctx context.Context, id string) (*KnownWorker, error) {
-	return answered(e.client.Worker(ctx, id))
+	return withTypedError(e.client.Worker(ctx, id))
 }
 
 // Overview tells at once how everything is.
 func (e *Engine) Overview(ctx context.Context) (*Overview, error) {
-	return answered(e.client.Overview(ctx))
+	return withTypedError(e.client.Overview(ctx))
 }
 
 // FlowStats tells how the tasks of a flow, and its nodes, have gone.
 func (e *Engine) FlowStats(ctx context.Context, flow string, of StatsOf) (*FlowStats, error) {
-	return answered(e.client.FlowStats(ctx, flow, of))
+	return withTypedError(e.client.FlowStats(ctx, flow, of))
 }
 
 // StatsSeries tells how tasks, or a node, have gone from time to time.
 func (e *Engine) StatsSeries(ctx context.Context, of StatsOf) (*StatsSeries, error) {
-	return answered(e.client.StatsSeries(ctx, of))
+	return withTypedError(e.client.StatsSeries(ctx, of))
 }
 
 // Info tells which member this is.
-func (e *Engine) Info(ctx context.Context) (*Info, error) { return answered(e.client.Info(ctx)) }
+func (e *Engine) Info(ctx context.Context) (*Info, error) { return withTypedError(e.client.Info(ctx)) }
 
 // Members tells who is a member of the cluster.
 func (e *Engine) Members(ctx context.Context) (*Cluster, error) {
-	return answered(e.client.Members(ctx))
+	return withTypedError(e.client.Members(ctx))
 }
 
 // Shards tells who owns which shards; with a task, the one that it is in.
 func (e *Engine) Shards(ctx context.Context, task string) (*Shards, error) {
-	return answered(e.client.Shards(ctx, task))
+	return withTypedError(e.client.Shards(ctx, task))
 }
 
 // Drain has a member own nothing, and Undrain have it take its part again.
 func (e *Engine) Drain(ctx context.Context, member string) (*Member, error) {
-	return answered(e.client.Drain(ctx, member))
+	return withTypedError(e.client.Drain(ctx, member))
 }
 
 // Undrain has a member that was drained take its part again.
 func (e *Engine) Undrain(ctx context.Context, member string) (*Member, error) {
-	return answered(e.client.Undrain(ctx, member))
+	return withTypedError(e.client.Undrain(ctx, member))
 }

@@ -19,8 +19,8 @@ import (
 // payloadOver is how many bytes a value may have in the store, when nothing else is said and there is somewhere else to keep it.
 const payloadOver = 64 << 10
 
-// unheldFor is how old an object is at least that is deleted because nothing refers to it: whoever has written it may be about to store that.
-var unheldFor = time.Hour
+// unheldAge is how old an object is at least that is deleted because nothing refers to it: whoever has written it may be about to store that.
+var unheldAge = time.Hour
 
 // sweptAfter is how old an object is at least that the sweep deletes, which looks at those of tasks, too, that never began.
 const sweptAfter = 10 * time.Hour
@@ -53,15 +53,15 @@ func newPayloads(ctx context.Context, cfg *Config, bucket objects.Bucket, store 
 		over = payloadOver
 	}
 	values := payload.New(payload.Options{Bucket: bucket, Secret: secret, Over: over, Most: cfg.Limits.OrDefault().Shared})
-	return values, settle(ctx, cfg, values, store)
+	return values, checkPayloadPlace(ctx, cfg, values, store)
 }
 
 // settleFor is for how long a member that starts waits for the place where the store's values are. When that does not answer it starts nevertheless:
 // much may be done without.
 var settleFor = 5 * time.Second
 
-// settle finds out whether the place of large values is the store's.
-func settle(ctx context.Context, cfg *Config, values *payload.Store, store persistence.Store) error {
+// checkPayloadPlace finds out whether the place of large values is the store's.
+func checkPayloadPlace(ctx context.Context, cfg *Config, values *payload.Store, store persistence.Store) error {
 	at := cfg.valuesAt()
 	noted, err := store.ValuesAt(ctx)
 	if err != nil {
@@ -136,13 +136,13 @@ func (s withPayloads) DeleteFlow(ctx context.Context, id string, limit int) (int
 
 // tidySoon tidies up what the sweep would find otherwise.
 func (s withPayloads) tidySoon(ctx context.Context, owner string) {
-	if err := s.tidy(ctx, owner, time.Now().Add(-unheldFor)); err != nil && ctx.Err() == nil {
+	if err := s.deleteUnheld(ctx, owner, time.Now().Add(-unheldAge)); err != nil && ctx.Err() == nil {
 		s.log.Warn("values of a deleted task stay until the next sweep", "values", s.bucket.Address(payload.Folder(owner)), "error", err)
 	}
 }
 
-// tidy deletes the values of a task that is gone which were written before a time, but for those that others hold.
-func (s withPayloads) tidy(ctx context.Context, owner string, before time.Time) error {
+// deleteUnheld deletes the values of a task that is gone which were written before a time, but for those that others hold.
+func (s withPayloads) deleteUnheld(ctx context.Context, owner string, before time.Time) error {
 	gone, err := s.Gone(ctx, []string{owner})
 	if err != nil || len(gone) == 0 {
 		return err
@@ -159,24 +159,24 @@ func (s withPayloads) tidy(ctx context.Context, owner string, before time.Time) 
 		_, kept := slices.BinarySearch(held, o.Key[len(payload.Folder(owner)):])
 		return kept || !o.Written.Before(before)
 	})
-	if err := s.remove(ctx, list); err != nil {
+	if err := s.removeObjects(ctx, list); err != nil {
 		return err
 	}
-	if folder, ok := s.bucket.(tidied); ok {
+	if folder, ok := s.bucket.(tidyBucket); ok {
 		return folder.Tidy(ctx, payload.Folder(owner), before)
 	}
 	return nil
 }
 
-// tidied is a bucket in which a crash may leave more than objects.
-type tidied interface {
+// tidyBucket is a bucket in which a crash may leave more than objects.
+type tidyBucket interface {
 	Tidy(ctx context.Context, prefix string, before time.Time) error
 }
 
 // removedAtOnce is how many objects are being deleted at the same time.
 const removedAtOnce = 16
 
-func (s withPayloads) remove(ctx context.Context, list []objects.Object) error {
+func (s withPayloads) removeObjects(ctx context.Context, list []objects.Object) error {
 	var all sync.WaitGroup
 	errs, places := make([]error, len(list)), make(chan struct{}, removedAtOnce)
 	for i, o := range list {
@@ -193,9 +193,9 @@ func (s withPayloads) remove(ctx context.Context, list []objects.Object) error {
 // How many holds are dropped, and folders looked at, at once.
 const sweptTogether = 1000
 
-// sweep deletes the values that nothing refers to and that were written before a time: those of tasks that are gone, or never began, which no other
+// sweepValues deletes the values that nothing refers to and that were written before a time: those of tasks that are gone, or never began, which no other
 // task holds.
-func (s withPayloads) sweep(ctx context.Context, before int64) (more bool, err error) {
+func (s withPayloads) sweepValues(ctx context.Context, before int64) (more bool, err error) {
 	for more := true; more; {
 		owners, err := s.DropHolds(ctx, before, sweptTogether)
 		if err != nil {
@@ -213,7 +213,7 @@ func (s withPayloads) sweep(ctx context.Context, before int64) (more bool, err e
 			return false, err
 		}
 		for _, owner := range gone {
-			if err := s.tidy(ctx, owner, time.UnixMilli(before)); err != nil {
+			if err := s.deleteUnheld(ctx, owner, time.UnixMilli(before)); err != nil {
 				return false, err
 			}
 		}

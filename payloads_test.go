@@ -114,7 +114,7 @@ nodes:
 				defer cancel()
 				_, err = e.Member(ctx)
 				require.NoError(t, err)
-				require.NoError(t, e.await(ctx, id))
+				require.NoError(t, e.awaitTask(ctx, id))
 				task, err := e.Task(t.Context(), id)
 				require.NoError(t, err)
 				require.EqualValues(t, flow.TaskFailed, task.State)
@@ -186,8 +186,8 @@ func must[T any](v T, err error) T {
 }
 
 func TestValuesAreDeletedWithTheLastTaskThatRefersToThem(t *testing.T) {
-	unheldFor = 0
-	defer func() { unheldFor = time.Hour }()
+	unheldAge = 0
+	defer func() { unheldAge = time.Hour }()
 	onBoth(t, func(t *testing.T, store func() string) {
 		e, folder := offloading(t, store(), 500)
 		e.makes(t)
@@ -236,7 +236,7 @@ func (e *Engine) deletes(t *testing.T, id string) {
 	require.Equal(t, 1, n)
 	_, err = e.store.Task(t.Context(), id)
 	require.ErrorIs(t, err, persistence.ErrNotFound)
-	_, err = e.values.sweep(t.Context(), time.Now().Add(time.Second).UnixMilli())
+	_, err = e.values.sweepValues(t.Context(), time.Now().Add(time.Second).UnixMilli())
 	require.NoError(t, err)
 }
 
@@ -248,10 +248,10 @@ func TestWhatNothingRefersToIsSwept(t *testing.T) {
 		lost, err := e.payloads.Keep(t.Context(), "task-that-never-began", must(json.Marshal(long)))
 		require.NoError(t, err)
 		require.True(t, e.payloads.Refers(lost))
-		_, err = e.values.sweep(t.Context(), time.Now().Add(-time.Minute).UnixMilli())
+		_, err = e.values.sweepValues(t.Context(), time.Now().Add(-time.Minute).UnixMilli())
 		require.NoError(t, err)
 		require.Len(t, objectsOf(t, folder, "task-that-never-began"), 1, "whoever has written it may be about to store that")
-		_, err = e.values.sweep(t.Context(), time.Now().Add(time.Minute).UnixMilli())
+		_, err = e.values.sweepValues(t.Context(), time.Now().Add(time.Minute).UnixMilli())
 		require.NoError(t, err)
 		require.NoDirExists(t, filepath.Join(folder, "values", "task-that-never-began"))
 		again, err := e.Wait(t.Context(), id)

@@ -22,11 +22,11 @@ import (
 // what it owns and lets its jobs finish before it stops to answer, and takes nothing any more: what is left for it is Close. One that is fenced stops to
 // answer with an error. One whose store went back in time begins anew: connections break, and new ones wait until it has begun.
 func (e *Engine) Serve(ctx context.Context, l net.Listener) error {
-	l, err := e.listen(l)
+	l, err := e.openListener(l)
 	if err != nil {
 		return err
 	}
-	defer e.unserve()
+	defer e.stopServing()
 	one, err := e.servedLife(ctx)
 	if err != nil {
 		return errors.Join(err, l.Close())
@@ -35,7 +35,7 @@ func (e *Engine) Serve(ctx context.Context, l net.Listener) error {
 	defer l.Close()
 	for one != nil {
 		member := one.member
-		rewound, err := one.serve(ctx, e, openDoor(l, func() bool { return ctx.Err() == nil && member.Rewound() != nil }))
+		rewound, err := one.serveAPI(ctx, e, openDoor(l, func() bool { return ctx.Err() == nil && member.Rewound() != nil }))
 		if !rewound {
 			return err
 		}
@@ -44,29 +44,29 @@ func (e *Engine) Serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// life is one of the member, and what answers in it.
-type life struct {
+// memberLife is one of the member, and what answers in it.
+type memberLife struct {
 	member     *actors.Member
-	membership *membership
+	membership *clusterMembership
 	server     *api.Server
 }
 
 // servedLife returns the present life, which it begins if there is none.
-func (e *Engine) servedLife(ctx context.Context) (*life, error) {
+func (e *Engine) servedLife(ctx context.Context) (*memberLife, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if err := e.live(ctx); err != nil {
+	if err := e.ensureMember(ctx); err != nil {
 		return nil, err
 	}
-	server, err := e.server(*e.asked.Load())
+	server, err := e.newServer(*e.currentEngine.Load())
 	if err != nil {
 		return nil, err
 	}
-	return &life{e.member, e.membership, server}, nil
+	return &memberLife{e.member, e.membership, server}, nil
 }
 
 // nextLife begins another life when the store went back in time, however long that takes; nil when ctx ends before, or the engine is closed.
-func (e *Engine) nextLife(ctx context.Context) *life {
+func (e *Engine) nextLife(ctx context.Context) *memberLife {
 	for pause := firstRevival; ; pause = min(2*pause, mostRevival) {
 		one, err := e.servedLife(ctx)
 		if err == nil {
@@ -83,8 +83,8 @@ func (e *Engine) nextLife(ctx context.Context) *life {
 	}
 }
 
-// serve answers for one life. rewound: it has ended because the store went back in time.
-func (o *life) serve(ctx context.Context, e *Engine, l net.Listener) (rewound bool, err error) {
+// serveAPI answers for one life. rewound: it has ended because the store went back in time.
+func (o *memberLife) serveAPI(ctx context.Context, e *Engine, l net.Listener) (rewound bool, err error) {
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	go func() { // ends with the serving below
@@ -92,28 +92,28 @@ func (o *life) serve(ctx context.Context, e *Engine, l net.Listener) (rewound bo
 		select {
 		case <-ctx.Done():
 			e.cfg.Logger.Info("the member is asked to stop: it takes nothing new, and hands over what it owns where there are others")
-			if o.membership.leave() {
-				e.settle(o.member)
+			if o.membership.leaveCluster() {
+				e.settleJobs(o.member)
 			}
 		case <-o.member.Lost():
 		case <-serving.Done():
 		}
 	}()
 	if err := o.server.Serve(serving, l); err != nil {
-		o.membership.leave() // others cannot reach it
+		o.membership.leaveCluster() // others cannot reach it
 		return false, err
 	}
 	switch {
 	case ctx.Err() == nil && o.member.Rewound() != nil:
 		return true, nil
-	case ended(o.member):
+	case isFenced(o.member):
 		return false, errors.New("the member was fenced off, since its lease had run out: it had to end, others do its work")
 	}
 	return false, nil
 }
 
-// listen is where the API answers.
-func (e *Engine) listen(l net.Listener) (_ net.Listener, err error) {
+// openListener is where the API answers.
+func (e *Engine) openListener(l net.Listener) (_ net.Listener, err error) {
 	if l == nil {
 		l = e.cfg.Listener
 	}
@@ -127,33 +127,33 @@ func (e *Engine) listen(l net.Listener) (_ net.Listener, err error) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.lost() {
-		e.bury()
+	if e.isLost() {
+		e.discardMember()
 	}
 	e.serves = true
 	return l, nil
 }
 
-// unserve says that the API listens no longer.
-func (e *Engine) unserve() {
+// stopServing says that the API listens no longer.
+func (e *Engine) stopServing() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.serves = false
-	if e.lost() {
-		e.told = e.member
+	if e.isLost() {
+		e.reportedLoss = e.member
 	}
 }
 
-func (e *Engine) server(asked engine.Engine) (*api.Server, error) {
-	typed, err := e.v1(asked)
+func (e *Engine) newServer(asked engine.Engine) (*api.Server, error) {
+	typed, err := e.newV1Routes(asked)
 	if err != nil {
 		return nil, err
 	}
-	from, streams := e.from(asked), attach.Workers{Sessions: e.attached, MaxMessage: api.BodyLimit(e.cfg.Limits)}
+	from, streams := e.apiMember(asked), attach.Workers{Sessions: e.attached, MaxMessage: api.BodyLimit(e.cfg.Limits)}
 	return api.New(api.Config{
 		Member: from, Families: []api.Family{graph.New(from), pgflow.New(from), ork.New(from, e.orkOptions()), typed, streams},
-		TLS: e.tls, Tokens: e.cfg.Tokens, AllowOrigins: e.cfg.AllowOrigins, AllowHosts: e.cfg.hosts(), Collectors: e.collectors(),
-		Apart: e.membership.routes(), Pages: e.cfg.UI,
+		TLS: e.tls, Tokens: e.cfg.Tokens, AllowOrigins: e.cfg.AllowOrigins, AllowHosts: e.cfg.allowedHosts(), Collectors: e.metricCollectors(),
+		Apart: e.membership.memberRoutes(), Pages: e.cfg.UI,
 	})
 }
 
@@ -165,7 +165,7 @@ func (e *Engine) orkOptions() ork.Options {
 	return o
 }
 
-// collectors are all metrics of this life of the member.
-func (e *Engine) collectors() []prometheus.Collector {
-	return slices.Concat([]prometheus.Collector{e.rewinds}, e.member.Collectors(), e.attached.Collectors(), e.workers.Collectors(), e.membership.collectors(), e.spans.Collectors())
+// metricCollectors are all metrics of this life of the member.
+func (e *Engine) metricCollectors() []prometheus.Collector {
+	return slices.Concat([]prometheus.Collector{e.rewinds}, e.member.Collectors(), e.attached.Collectors(), e.workers.Collectors(), e.membership.metricCollectors(), e.spans.Collectors())
 }

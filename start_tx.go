@@ -20,10 +20,10 @@ import (
 // alone, whatever search_path the transaction has, and not with a store of SQLite, which is one member's own (errors.ErrUnsupported).
 func (e *Engine) StartTx(ctx context.Context, tx pgx.Tx, name string, params any, options ...Option) (id string, err error) {
 	if e.store.Locked() {
-		return "", &refusal{"StartTx: a store of SQLite takes part in no transaction of the program: use a store of PostgreSQL (postgres://…), or Start with a key",
+		return "", &classifiedError{"StartTx: a store of SQLite takes part in no transaction of the program: use a store of PostgreSQL (postgres://…), or Start with a key",
 			[]error{errors.ErrUnsupported, ErrInvalid}}
 	}
-	local, err := e.local(ctx)
+	local, err := e.localMember(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -33,29 +33,29 @@ func (e *Engine) StartTx(ctx context.Context, tx pgx.Tx, name string, params any
 	}
 	first, err := local.Begin(ctx, n)
 	if err != nil {
-		return "", told(err)
+		return "", toTypedError(err)
 	}
 	if first.Repeats != nil {
-		return first.Repeats.ID, told(first.Same(first.Repeats))
+		return first.Repeats.ID, toTypedError(first.Same(first.Repeats))
 	}
-	there, err := postgres.Begin(ctx, e.opened, tx, &first.Commit)
+	there, err := postgres.Begin(ctx, e.bareStore, tx, &first.Commit)
 	switch {
 	case errors.Is(err, persistence.ErrNoVersion):
-		return "", missing(err, "there is no flow %.140q any more: it was deleted", name)
+		return "", newNotFoundError(err, "there is no flow %.140q any more: it was deleted", name)
 	case err != nil:
 		return "", fmt.Errorf("starting a task of %.140q in a transaction: %w", name, err)
 	case there != nil:
-		return there.ID, told(first.Same(there))
+		return there.ID, toTypedError(first.Same(there))
 	}
-	e.expected.look(e, first.Commit.Task)
+	e.expected.addTask(e, first.Commit.Task)
 	return first.Commit.Task, nil
 }
 
-// local is the member in this process.
-func (e *Engine) local(ctx context.Context) (*actors.Member, error) {
+// localMember is the member in this process.
+func (e *Engine) localMember(ctx context.Context) (*actors.Member, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if err := e.live(ctx); err != nil {
+	if err := e.ensureMember(ctx); err != nil {
 		return nil, err
 	}
 	return e.member, nil

@@ -254,7 +254,7 @@ func TestATaskBeginsAtASuccessorWhenItsMemberIsKilledAfterTheCommit(t *testing.T
 	id, err := s.StartTx(t.Context(), tx, "shipping", nil)
 	require.NoError(t, err)
 	successor := s.member(t)
-	killed, err := s.local(t.Context())
+	killed, err := s.localMember(t.Context())
 	require.NoError(t, err)
 	s.end() // so that it does not live again
 	killed.Kill()
@@ -322,7 +322,7 @@ func TestParamsOfATaskThatATransactionBeginsAreInTheBucketBefore(t *testing.T) {
 
 	never, tx := begin()
 	require.NoError(t, tx.Rollback(t.Context()))
-	_, err = e.values.sweep(t.Context(), time.Now().Add(time.Minute).UnixMilli())
+	_, err = e.values.sweepValues(t.Context(), time.Now().Add(time.Minute).UnixMilli())
 	require.NoError(t, err)
 	require.Empty(t, objectsOf(t, folder, never), "nothing refers to it")
 	require.NotEmpty(t, objectsOf(t, folder, id))

@@ -93,88 +93,88 @@ func All[T any](read func(cursor string) (*Page[T], error)) iter.Seq2[T, error] 
 // has its effect once.
 func WithRequest(ctx context.Context, id string) context.Context { return client.WithRequest(ctx, id) }
 
-// answered is an answer with its error in our words.
-func answered[T any](answer *T, err error) (*T, error) {
+// withTypedError is an answer with its error in our words.
+func withTypedError[T any](answer *T, err error) (*T, error) {
 	if err != nil {
-		return nil, told(err)
+		return nil, toTypedError(err)
 	}
 	return answer, nil
 }
 
 // Tasks searches tasks, newest first.
 func (e *Engine) Tasks(ctx context.Context, q TaskQuery) (*Page[TaskSummary], error) {
-	return answered(e.client.Tasks(ctx, q))
+	return withTypedError(e.client.Tasks(ctx, q))
 }
 
 // CountTasks counts what Tasks lists, up to 10,000, by state up to so many of each; by is state, flow, label:NAME or "".
 func (e *Engine) CountTasks(ctx context.Context, q TaskQuery, by string) (*TaskCount, error) {
-	return answered(e.client.CountTasks(ctx, q, by))
+	return withTypedError(e.client.CountTasks(ctx, q, by))
 }
 
 // Task reads a task as it is at this moment.
 func (e *Engine) Task(ctx context.Context, id string) (*Task, error) {
-	return answered(e.client.Task(ctx, id))
+	return withTypedError(e.client.Task(ctx, id))
 }
 
 // Steps lists the steps of a task, or of a scope in it, with their outputs.
 func (e *Engine) Steps(ctx context.Context, task string, q StepQuery) (*Page[Step], error) {
-	return answered(e.client.Steps(ctx, task, q))
+	return withTypedError(e.client.Steps(ctx, task, q))
 }
 
 // Units lists the units of a step with their inputs and outputs; of its visits the one with a number, or the newest for 0.
 func (e *Engine) Units(ctx context.Context, task string, q StepQuery, visit int) (*Page[Unit], error) {
-	return answered(e.client.Units(ctx, task, q, visit))
+	return withTypedError(e.client.Units(ctx, task, q, visit))
 }
 
 // Events reads a task's history, oldest first, from behind an event on; "" = from the beginning.
 func (e *Engine) Events(ctx context.Context, task, after string, limit int) (*Page[Event], error) {
-	return answered(e.client.Events(ctx, task, after, limit))
+	return withTypedError(e.client.Events(ctx, task, after, limit))
 }
 
 // Runs reads a task's attempts and steps, in order of their beginning.
 func (e *Engine) Runs(ctx context.Context, task string, p Paging) (*Page[Run], error) {
-	return answered(e.client.Runs(ctx, task, p))
+	return withTypedError(e.client.Runs(ctx, task, p))
 }
 
 // UnitStates tells the states of all units of a step at once; of its visits the one with a number, or the newest for 0.
 func (e *Engine) UnitStates(ctx context.Context, task, scope, step string, visit int) (*UnitStates, error) {
-	return answered(e.client.UnitStates(ctx, task, scope, step, visit))
+	return withTypedError(e.client.UnitStates(ctx, task, scope, step, visit))
 }
 
 // Digest tells how far the nodes of a task's scopes are, without values; none = its root, and where it undoes and cleans up.
 func (e *Engine) Digest(ctx context.Context, task string, scopes ...string) (*Digest, error) {
-	return answered(e.client.Digest(ctx, task, scopes...))
+	return withTypedError(e.client.Digest(ctx, task, scopes...))
 }
 
 // DigestAt is Digest of a task as it was when a row of its journal had been written: that of the events with that Seq.
 func (e *Engine) DigestAt(ctx context.Context, task string, row int64, scopes ...string) (*Digest, error) {
-	return answered(e.client.DigestAt(ctx, task, row, scopes...))
+	return withTypedError(e.client.DigestAt(ctx, task, row, scopes...))
 }
 
 // Timeline tells when the visits of a scope were under way, what they waited for, and which of them its end waited for.
 func (e *Engine) Timeline(ctx context.Context, task string, q TimelineQuery) (*Timeline, error) {
-	return answered(e.client.Timeline(ctx, task, q))
+	return withTypedError(e.client.Timeline(ctx, task, q))
 }
 
 // Compare puts what two tasks did beside each other, node by node.
 func (e *Engine) Compare(ctx context.Context, a, b string) (*Comparison, error) {
-	return answered(e.client.Compare(ctx, a, b))
+	return withTypedError(e.client.Compare(ctx, a, b))
 }
 
 // Trace tells a task as a trace, as OpenTelemetry's protocol has it.
 func (e *Engine) Trace(ctx context.Context, task string) (*Trace, error) {
-	return answered(e.client.Trace(ctx, task))
+	return withTypedError(e.client.Trace(ctx, task))
 }
 
 // Value reads one value of a task as it is: of says which, such as params, shared, result, or output of a step.
 func (e *Engine) Value(ctx context.Context, task, of string, at ValueQuery) (json.RawMessage, error) {
 	value, err := e.client.Value(ctx, task, of, at)
-	return value, told(err)
+	return value, toTypedError(err)
 }
 
 // Waiting tells why a task is waiting.
 func (e *Engine) Waiting(ctx context.Context, task string) (*Waiting, error) {
-	return answered(e.client.Waiting(ctx, task))
+	return withTypedError(e.client.Waiting(ctx, task))
 }
 
 // Watch gives a task's events as they happen, from behind an event on ("" = from the beginning), and ends with the task. What the store does
@@ -188,7 +188,7 @@ func (e *Engine) Watch(ctx context.Context, task, after string) iter.Seq2[Event,
 			if err != nil && e.ctx.Err() != nil {
 				err = errClosed
 			}
-			if !yield(event, told(err)) {
+			if !yield(event, toTypedError(err)) {
 				return
 			}
 		}
@@ -202,7 +202,7 @@ func (e *Engine) Signal(ctx context.Context, task, key string, value any) error 
 		return fmt.Errorf("value: %w", err)
 	}
 	_, err = e.client.Signal(ctx, task, key, b)
-	return e.steered(ctx, task, err)
+	return e.toSteerError(ctx, task, err)
 }
 
 // CancelOption says how a task is canceled.
@@ -221,73 +221,73 @@ func (e *Engine) Cancel(ctx context.Context, task string, options ...CancelOptio
 		set(&how)
 	}
 	_, err := e.client.CancelHow(ctx, task, how)
-	return e.steered(ctx, task, err)
+	return e.toSteerError(ctx, task, err)
 }
 
 // Pause keeps anything new of a task from starting; what is in flight goes on.
 func (e *Engine) Pause(ctx context.Context, task string) error {
 	_, err := e.client.Pause(ctx, task)
-	return e.steered(ctx, task, err)
+	return e.toSteerError(ctx, task, err)
 }
 
 // Resume undoes Pause.
 func (e *Engine) Resume(ctx context.Context, task string) error {
 	_, err := e.client.Resume(ctx, task)
-	return e.steered(ctx, task, err)
+	return e.toSteerError(ctx, task, err)
 }
 
 // Retry has a failed task go on where it failed; what completed is not done again.
 func (e *Engine) Retry(ctx context.Context, task string) error {
 	_, err := e.client.Retry(ctx, task)
-	return e.steered(ctx, task, err)
+	return e.toSteerError(ctx, task, err)
 }
 
 // RetryStep has a failed task of dag mode go on with one step that failed, and with what was skipped because of it; what else failed stays so.
 func (e *Engine) RetryStep(ctx context.Context, task, step string) error {
 	_, err := e.client.RetryStep(ctx, task, step)
-	return e.steered(ctx, task, err)
+	return e.toSteerError(ctx, task, err)
 }
 
 // HoldStep keeps a step of dag mode that has yet to begin from beginning, until ReleaseStep. It is still skipped when what it depends on fails.
 func (e *Engine) HoldStep(ctx context.Context, task string, step StepName) error {
 	_, err := e.client.HoldStep(ctx, task, step)
-	return e.steered(ctx, task, err)
+	return e.toSteerError(ctx, task, err)
 }
 
 // ReleaseStep undoes HoldStep.
 func (e *Engine) ReleaseStep(ctx context.Context, task string, step StepName) error {
 	_, err := e.client.ReleaseStep(ctx, task, step)
-	return e.steered(ctx, task, err)
+	return e.toSteerError(ctx, task, err)
 }
 
 // Fork starts a task that goes on from the history of one that has ended, with another version, from another node or with other params, or tells
 // what that one would keep and do again.
 func (e *Engine) Fork(ctx context.Context, task string, f Fork) (*Forked, error) {
 	forked, err := e.client.Fork(ctx, task, f)
-	return forked, e.steered(ctx, task, err)
+	return forked, e.toSteerError(ctx, task, err)
 }
 
 // Rerun starts a task that does again what another one does, from the beginning: with its params and its version, or with others.
 func (e *Engine) Rerun(ctx context.Context, task string, r Rerun) (*Reran, error) {
-	return answered(e.client.Rerun(ctx, task, r))
+	return withTypedError(e.client.Rerun(ctx, task, r))
 }
 
 // Try starts a task of a definition that stays unpublished: a day later both are deleted. It is checked as by Publish.
 func (e *Engine) Try(ctx context.Context, definition []byte, t Try) (*Tried, error) {
-	return answered(e.client.Try(ctx, definition, t))
+	return withTypedError(e.client.Try(ctx, definition, t))
 }
 
 // Bulk retries, cancels, pauses or resumes many tasks, up to 1,000 at once. Each takes the command or refuses it by itself; the answer says why. With the
 // Next of that as Cursor it goes on.
 func (e *Engine) Bulk(ctx context.Context, b Bulk) (*BulkDone, error) {
-	return answered(e.client.Bulk(ctx, b))
+	return withTypedError(e.client.Bulk(ctx, b))
 }
 
 // Append adds units to a fanout that has begun and gives their indexes.
 func (e *Engine) Append(ctx context.Context, task string, a Append) ([]int, error) {
 	added, err := e.client.Append(ctx, task, a)
 	if err != nil {
-		return nil, e.steered(ctx, task, err)
+		return nil, e.toSteerError(ctx, task, err)
 	}
 	return added.Units, nil
 }
@@ -295,13 +295,13 @@ func (e *Engine) Append(ctx context.Context, task string, a Append) ([]int, erro
 // Complete ends a unit whose route is direct, with an output or an error. One that has ended stays as it is; Changed says so.
 func (e *Engine) Complete(ctx context.Context, task string, u Complete) (*Completed, error) {
 	done, err := e.client.Complete(ctx, task, u)
-	return done, e.steered(ctx, task, err)
+	return done, e.toSteerError(ctx, task, err)
 }
 
-// steered is ErrEnded, too, where what was asked for comes too late. Whether a task has ended its row tells at once.
-func (e *Engine) steered(ctx context.Context, task string, err error) error {
-	err = told(err)
-	var r *refusal
+// toSteerError is ErrEnded, too, where what was asked for comes too late. Whether a task has ended its row tells at once.
+func (e *Engine) toSteerError(ctx context.Context, task string, err error) error {
+	err = toTypedError(err)
+	var r *classifiedError
 	if !errors.As(err, &r) || !errors.Is(err, ErrConflict) {
 		return err
 	}

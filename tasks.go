@@ -14,27 +14,27 @@ import (
 )
 
 // Option of a task that is being started.
-type Option func(*starting)
+type Option func(*taskStart)
 
-// starting is what is asked of a start.
-type starting struct {
+// taskStart is what is asked of a start.
+type taskStart struct {
 	engine.NewTask
 	version int // 0 = the newest one
 }
 
 // WithKey makes starting idempotent: the same key for the same flow is the same task.
-func WithKey(key string) Option { return func(s *starting) { s.Key = key } }
+func WithKey(key string) Option { return func(s *taskStart) { s.Key = key } }
 
 // WithLabels marks a task so that it is found again.
-func WithLabels(labels map[string]string) Option { return func(s *starting) { s.Labels = labels } }
+func WithLabels(labels map[string]string) Option { return func(s *taskStart) { s.Labels = labels } }
 
 // WithVersion begins a task of the version with a number, in place of the newest one.
-func WithVersion(number int) Option { return func(s *starting) { s.version = number } }
+func WithVersion(number int) Option { return func(s *taskStart) { s.version = number } }
 
 // WithTrace begins a task below a span of the caller's, which is given as the headers traceparent and tracestate of W3C Trace Context ("" = none). A
 // parent that is none is ignored.
 func WithTrace(parent, state string) Option {
-	return func(s *starting) { s.Traced = flow.ReadTraced(parent, state) }
+	return func(s *taskStart) { s.Traced = flow.ReadTraced(parent, state) }
 }
 
 // Start begins a task of a flow, which is named by its slug or its id: of its newest version, unless an option says another one. params
@@ -49,12 +49,12 @@ func (e *Engine) Start(ctx context.Context, name string, params any, options ...
 		return "", err
 	}
 	started, err := member.StartTask(ctx, n)
-	return started.Task, told(err)
+	return started.Task, toTypedError(err)
 }
 
 // newTask is what the member is asked for.
 func (e *Engine) newTask(ctx context.Context, name string, params any, options []Option) (engine.NewTask, error) {
-	var s starting
+	var s taskStart
 	for _, set := range options {
 		set(&s)
 	}
@@ -64,7 +64,7 @@ func (e *Engine) newTask(ctx context.Context, name string, params any, options [
 	}
 	var wrong *flow.Error
 	if errors.As(v1.CheckLabels(s.Labels), &wrong) {
-		return s.NewTask, told(wrong)
+		return s.NewTask, toTypedError(wrong)
 	}
 	s.VersionID, s.Newest = v.ID, s.version == 0
 	if params != nil {
@@ -82,7 +82,7 @@ func (e *Engine) versionOf(ctx context.Context, name string, number int) (*persi
 		f, err = e.store.Flow(ctx, name)
 	}
 	if api.Missing(err) {
-		return nil, missing(err, "there is no flow %.140q: publish it first", name)
+		return nil, newNotFoundError(err, "there is no flow %.140q: publish it first", name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("looking for the flow %.140q: %w", name, err)
@@ -90,9 +90,9 @@ func (e *Engine) versionOf(ctx context.Context, name string, number int) (*persi
 	v, err := e.store.FindVersion(ctx, f.ID, number)
 	switch {
 	case api.Missing(err) && number == 0:
-		return nil, missing(err, "flow %.140q has no published version", name)
+		return nil, newNotFoundError(err, "flow %.140q has no published version", name)
 	case api.Missing(err):
-		return nil, missing(err, "flow %.140q has no version %d", name, number)
+		return nil, newNotFoundError(err, "flow %.140q has no version %d", name, number)
 	case err != nil:
 		return nil, fmt.Errorf("looking for a version of the flow %.140q: %w", name, err)
 	}
@@ -109,31 +109,31 @@ type Result struct {
 
 // Wait waits until a task has ended. A task that failed or was canceled is no error of Wait.
 func (e *Engine) Wait(ctx context.Context, task string) (*Result, error) {
-	if err := e.await(ctx, task); err != nil {
-		return nil, told(err)
+	if err := e.awaitTask(ctx, task); err != nil {
+		return nil, toTypedError(err)
 	}
 	view, err := e.reader.View(ctx, task)
 	if api.Missing(err) {
-		return nil, missing(err, "there is no task %.210q: it has been deleted", task)
+		return nil, newNotFoundError(err, "there is no task %.210q: it has been deleted", task)
 	}
 	if err != nil {
 		return nil, err
 	}
 	value, err := e.payloads.Whole(view.State.Result())
 	if err != nil {
-		return nil, told(err)
+		return nil, toTypedError(err)
 	}
 	return &Result{Status: view.State.Status, Error: view.State.Error, Followed: view.State.Followed, Value: value}, nil
 }
 
-// await asks again when the member that it asked was lost meanwhile.
-func (e *Engine) await(ctx context.Context, task string) error {
+// awaitTask asks again when the member that it asked was lost meanwhile.
+func (e *Engine) awaitTask(ctx context.Context, task string) error {
 	for {
 		member, err := e.Member(ctx)
 		if err != nil {
 			return err
 		}
-		if _, err = member.Await(ctx, task); err == nil || ctx.Err() != nil || !e.reborn(member) {
+		if _, err = member.Await(ctx, task); err == nil || ctx.Err() != nil || !e.wasReplaced(member) {
 			return err
 		}
 	}

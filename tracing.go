@@ -15,14 +15,14 @@ type Span = spans.Span
 // dropped and counted.
 type Spans = spans.Sink
 
-// tellSpans has them told, if somebody takes them.
-func (e *Engine) tellSpans() {
+// startSpans has them told, if somebody takes them.
+func (e *Engine) startSpans() {
 	if e.cfg.Spans != nil {
 		e.spans = spans.Start(spans.Options{Store: e.newest, Sink: e.cfg.Spans, Logger: e.cfg.Logger})
 	}
 }
 
-func (e *Engine) tracing() actors.Tracing {
+func (e *Engine) tracingConfig() actors.Tracing {
 	t := actors.Tracing{Sampling: trace.Sampling{Alone: e.cfg.SpanRatioAlone, Link: e.cfg.TraceLinks}}
 	switch ratio := e.cfg.SpanRatio; {
 	case ratio < 0:

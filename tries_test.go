@@ -24,7 +24,7 @@ func TestWhatWasTriedGoesWithItsTasksWhateverTheyAreDoing(t *testing.T) {
 	try := func(at int64) string {
 		v, _, err := persistence.Try(t.Context(), e.store, persistence.Publication{Slug: "stays", Definition: waits, Now: at}, "")
 		require.NoError(t, err)
-		started, err := (*e.asked.Load()).StartTask(t.Context(), engine.NewTask{VersionID: v.ID})
+		started, err := (*e.currentEngine.Load()).StartTask(t.Context(), engine.NewTask{VersionID: v.ID})
 		require.NoError(t, err)
 		return started.Task
 	}

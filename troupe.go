@@ -57,7 +57,7 @@ import (
 // Engine is one member in this process.
 type Engine struct {
 	cfg        Config
-	opened     persistence.Store // as it is, without what is kept in buckets
+	bareStore  persistence.Store // as it is, without what is kept in buckets
 	store      persistence.Store
 	newest     *persistence.NewestStore // the same
 	reader     *persistence.Reader
@@ -68,7 +68,7 @@ type Engine struct {
 	containers *container.Service
 	workers    *workers.Registry
 	attached   *attached.Sessions
-	membership *membership // nil where the store has room for one member only
+	membership *clusterMembership // nil where the store has room for one member only
 	others     atomic.Pointer[cluster.Others]
 	schedules  atomic.Pointer[schedule.Runner]
 	objects    *external.Objects
@@ -84,15 +84,15 @@ type Engine struct {
 	spans      *spans.Teller // nil = nobody takes any
 	rewinds    *prometheus.CounterVec
 
-	mu     sync.Mutex
-	serves bool // the API listens, and answers soon
-	member *actors.Member
-	told   *actors.Member                // whose loss was told by the end of Serve: it is up to the program what happens next
-	asked  atomic.Pointer[engine.Engine] // whom everybody asks, once there is a member
-	ctx    context.Context               // until it is closed
-	end    context.CancelFunc
-	own    own            // routes that the program asks
-	work   sync.WaitGroup // of those who see to lives of the member
+	mu            sync.Mutex
+	serves        bool // the API listens, and answers soon
+	member        *actors.Member
+	reportedLoss  *actors.Member                // whose loss was told by the end of Serve: it is up to the program what happens next
+	currentEngine atomic.Pointer[engine.Engine] // whom everybody asks, once there is a member
+	ctx           context.Context               // until it is closed
+	end           context.CancelFunc
+	own           ownRoutes      // routes that the program asks
+	work          sync.WaitGroup // of those who see to lives of the member
 }
 
 // Open opens the store. Work begins with the first call but Publish, Apply and Validate.
@@ -145,13 +145,13 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	}
 	cfg.Cluster = cmp.Or(cfg.Cluster, "troupe")
 	newest := persistence.Newest(store, time.Now)
-	e := &Engine{cfg: cfg, opened: opened, store: newest, newest: newest, files: files, payloads: payloads, values: values, secrets: known, serves: cfg.Listener != nil, reader: persistence.NewReader(newest, cfg.Limits), tls: certificates, rewinds: newRewinds()}
+	e := &Engine{cfg: cfg, bareStore: opened, store: newest, newest: newest, files: files, payloads: payloads, values: values, secrets: known, serves: cfg.Listener != nil, reader: persistence.NewReader(newest, cfg.Limits), tls: certificates, rewinds: newRewinds()}
 	if payloads != nil {
 		e.reader.Keep(payloads)
 	}
 	e.objects = e.newObjects(bucket)
 	e.logs = logs.New(logs.Options{Store: newest, Keep: cfg.MaxLog, Logger: cfg.Logger})
-	e.functions = funcs.New(funcs.Options{Logs: e.logs, Note: e.note, Traced: e.cfg.Spans != nil})
+	e.functions = funcs.New(funcs.Options{Logs: e.logs, Note: e.noteJob, Traced: e.cfg.Spans != nil})
 	newest.Changed = e.flowChanged
 	e.ctx, e.end = context.WithCancel(context.Background())
 	funcs.RegisterDemo(e.functions)
@@ -164,7 +164,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, errors.Join(err, e.closeContainers(), e.closeLogs(), store.Close())
 	}
-	e.tellSpans()
+	e.startSpans()
 	return e, nil
 }
 
@@ -172,22 +172,22 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 func (e *Engine) Member(ctx context.Context) (engine.Engine, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if err := e.live(ctx); err != nil {
+	if err := e.ensureMember(ctx); err != nil {
 		return nil, err
 	}
-	return *e.asked.Load(), nil
+	return *e.currentEngine.Load(), nil
 }
 
-func (e *Engine) start(ctx context.Context) (err error) {
+func (e *Engine) startMember(ctx context.Context) (err error) {
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, e.stop(ctx))
+			err = errors.Join(err, e.stopMember(ctx))
 			e.member, e.membership, e.attached, e.workers = nil, nil, nil, nil
 		}
 	}()
 	if e.workers, err = workers.Open(ctx, e.store, workers.Options{
-		OfflineTTL: e.cfg.WorkerTTL, Refresh: e.cfg.WorkerRefresh, Learn: e.learn(), Allow: e.cfg.WorkerNetworks,
-		Self: e.cfg.Name, TLS: e.tls.Client, Functions: e.functions.Names, Tell: e.workerChanged, Beat: e.workerLives, Now: e.now, Logger: e.cfg.Logger,
+		OfflineTTL: e.cfg.WorkerTTL, Refresh: e.cfg.WorkerRefresh, Learn: e.learnInterval(), Allow: e.cfg.WorkerNetworks,
+		Self: e.cfg.Name, TLS: e.tls.Client, Functions: e.functions.Names, Tell: e.workerChanged, Beat: e.workerLives, Now: e.nowMillis, Logger: e.cfg.Logger,
 		MaxAnswer: e.cfg.Limits.OrDefault().Value + 64<<10, Standby: e.cfg.StandbyWorkers,
 	}); err != nil {
 		return err
@@ -197,13 +197,13 @@ func (e *Engine) start(ctx context.Context) (err error) {
 		return err
 	}
 	e.attached = attached.New(attached.Options{Secret: secret, Grace: e.cfg.ResumeGrace, MaxMessage: api.BodyLimit(e.cfg.Limits), Workers: e.workers,
-		Note: e.note, Log: func(task, job string) attached.Log { return e.logs.Open(task, job) }, Logger: e.cfg.Logger})
-	cfg := e.actors()
+		Note: e.noteJob, Log: func(task, job string) attached.Log { return e.logs.Open(task, job) }, Logger: e.cfg.Logger})
+	cfg := e.actorsConfig()
 	if e.store.Locked() {
 		if e.member, err = actors.Start(ctx, cfg); err == nil {
-			e.ask(e.member)
-			e.tellStart()
-			e.keepTime()
+			e.setAsked(e.member)
+			e.logStart()
+			e.startSchedules()
 		}
 		return err
 	}
@@ -212,31 +212,31 @@ func (e *Engine) start(ctx context.Context) (err error) {
 	}
 	cfg.Cluster, cfg.URL, cfg.Gossip, cfg.Seal = e.cfg.Cluster, e.membership.url, e.membership.gossip.Address(), e.membership.id.Seal()
 	registry := e.workers // others may tell of workers while this life is being buried
-	cfg.Others, cfg.Changed, cfg.Heard = e.membership.router.Others(), e.membership.pulse, func(news engine.News) { e.heard(registry, news) }
-	e.reach(e.membership.router.Others())
+	cfg.Others, cfg.Changed, cfg.Heard = e.membership.router.Others(), e.membership.forwardPulse, func(news engine.News) { e.handleNews(registry, news) }
+	e.setOthers(e.membership.router.Others())
 	if e.member, err = actors.Start(ctx, cfg); err != nil {
 		return err
 	}
-	e.ask(e.membership.router)
-	e.tellStart("cluster", e.cfg.Cluster, "url", e.membership.url, "gossip", e.membership.gossip.Address())
-	e.keepTime()
-	return e.membership.join(e.member, e.store)
+	e.setAsked(e.membership.router)
+	e.logStart("cluster", e.cfg.Cluster, "url", e.membership.url, "gossip", e.membership.gossip.Address())
+	e.startSchedules()
+	return e.membership.joinCluster(e.member, e.store)
 }
 
-// keepTime has tasks begin by the clock from now on.
-func (e *Engine) keepTime() {
-	e.schedules.Store(schedule.Start(schedule.Options{Store: e.newest.Store, Engine: *e.asked.Load(), Shards: e.member.Shards, Logger: e.cfg.Logger}))
+// startSchedules has tasks begin by the clock from now on.
+func (e *Engine) startSchedules() {
+	e.schedules.Store(schedule.Start(schedule.Options{Store: e.newest.Store, Engine: *e.currentEngine.Load(), Shards: e.member.Shards, Logger: e.cfg.Logger}))
 }
 
-// lookAtSchedules says that some have changed, or the shards of the member.
-func (e *Engine) lookAtSchedules() {
+// wakeSchedules says that some have changed, or the shards of the member.
+func (e *Engine) wakeSchedules() {
 	if r := e.schedules.Load(); r != nil {
 		r.Look()
 	}
 }
 
-// tellStart says who begins to work, and where everything is kept.
-func (e *Engine) tellStart(more ...any) {
+// logStart says who begins to work, and where everything is kept.
+func (e *Engine) logStart(more ...any) {
 	build := Build()
 	attrs := []any{"member", e.cfg.Name, "version", build.Version, "incarnation", e.member.Incarnation(), "store", StoreName(e.cfg.Store)}
 	if build.Commit != "" {
@@ -248,18 +248,18 @@ func (e *Engine) tellStart(more ...any) {
 // learnEvery is how often a member of a cluster looks for workers that registered with another one.
 const learnEvery = 2 * time.Second
 
-func (e *Engine) learn() time.Duration {
+func (e *Engine) learnInterval() time.Duration {
 	if e.store.Locked() {
 		return 0
 	}
 	return learnEvery
 }
 
-// ask has everybody ask one engine from now on.
-func (e *Engine) ask(whom engine.Engine) { e.asked.Store(&whom) }
+// setAsked has everybody ask one engine from now on.
+func (e *Engine) setAsked(whom engine.Engine) { e.currentEngine.Store(&whom) }
 
-// actors is how the member works that is in no cluster yet.
-func (e *Engine) actors() actors.Config {
+// actorsConfig is how the member works that is in no cluster yet.
+func (e *Engine) actorsConfig() actors.Config {
 	if e.programs == nil { // those of a life before go on with what they keep
 		e.programs = programs.New(programs.Options{Allow: e.cfg.AllowScripts, Logs: e.logs, Files: e.objects,
 			Options: program.Options{Dir: e.cfg.ScriptDir, Env: e.cfg.ChildEnv, MaxOutput: e.cfg.Limits.OrDefault().Value, Secrets: e.secrets, Logger: e.cfg.Logger}})
@@ -269,7 +269,7 @@ func (e *Engine) actors() actors.Config {
 		Carriers: map[flow.ExecType]actors.Carrier{
 			flow.ExecFunc:    e.functions,
 			flow.ExecHTTP:    e.workers,
-			flow.ExecOutside: e.starters().Carrier(),
+			flow.ExecOutside: e.newStarters().Carrier(),
 			flow.ExecScript: script.New(script.Options{Allow: e.cfg.AllowScripts, Dir: e.cfg.ScriptDir, Env: e.cfg.ChildEnv,
 				MaxOutput: e.cfg.Limits.OrDefault().Value, Logs: e.logs}),
 			flow.ExecProcess:   e.programs,
@@ -279,21 +279,21 @@ func (e *Engine) actors() actors.Config {
 			flow.ExecContainer: e.containers,
 		},
 		Relay:       e.attached,
-		Trackers:    e.trackers(),
+		Trackers:    e.newTrackers(),
 		Payloads:    e.payloadsOf(),
 		ValuesAt:    e.cfg.valuesAt(),
-		Gained:      e.lookAtSchedules,
+		Gained:      e.wakeSchedules,
 		Concurrency: map[flow.ExecType]int{flow.ExecFunc: e.cfg.Functions, flow.ExecScript: e.cfg.Scripts, flow.ExecProcess: e.cfg.Scripts, flow.ExecPython: e.cfg.Scripts, flow.ExecLibrary: e.cfg.Scripts, flow.ExecHTTP: e.cfg.Calls, flow.ExecWorker: e.cfg.Calls},
-		Visibility:  e.cfg.Visibility, IdleAfter: e.cfg.IdleAfter, Retention: e.cfg.Retention, Chores: e.chores(), Tracing: e.tracing(), NodeMetrics: e.cfg.NodeMetrics, Logger: e.cfg.Logger,
+		Visibility:  e.cfg.Visibility, IdleAfter: e.cfg.IdleAfter, Retention: e.cfg.Retention, Chores: e.newChores(), Tracing: e.tracingConfig(), NodeMetrics: e.cfg.NodeMetrics, Logger: e.cfg.Logger,
 	}
 }
 
-// trackers are the program's, and those that come with every member.
-func (e *Engine) trackers() map[string]Tracker {
+// newTrackers are the program's, and those that come with every member.
+func (e *Engine) newTrackers() map[string]Tracker {
 	all := map[string]Tracker{
 		flow.ObjectStore:    e.objects,
 		container.Name:      e.containers,
-		external.CustomHTTP: external.NewHTTP(external.Options{Networks: e.cfg.PollNetworks, Mock: e.cfg.AllowMock, Secret: e.secrets.Value, TLS: e.tls.Client, Now: e.now}),
+		external.CustomHTTP: external.NewHTTP(external.Options{Networks: e.cfg.PollNetworks, Mock: e.cfg.AllowMock, Secret: e.secrets.Value, TLS: e.tls.Client, Now: e.nowMillis}),
 	}
 	maps.Copy(all, e.cfg.Trackers)
 	for name, service := range e.services {
@@ -302,17 +302,17 @@ func (e *Engine) trackers() map[string]Tracker {
 	return all
 }
 
-// now is the store's time as far as it is known: the registry is open before the member has asked.
-func (e *Engine) now() int64 {
-	if asked := e.asked.Load(); asked != nil {
+// nowMillis is the store's time as far as it is known: the registry is open before the member has asked.
+func (e *Engine) nowMillis() int64 {
+	if asked := e.currentEngine.Load(); asked != nil {
 		return (*asked).Now().UnixMilli()
 	}
 	return time.Now().UnixMilli()
 }
 
-// note keeps what a worker calls the state of its job.
-func (e *Engine) note(ctx context.Context, task string, n flow.Note) error {
-	asked := e.asked.Load()
+// noteJob keeps what a worker calls the state of its job.
+func (e *Engine) noteJob(ctx context.Context, task string, n flow.Note) error {
+	asked := e.currentEngine.Load()
 	if asked == nil {
 		return nil
 	}
@@ -330,8 +330,8 @@ const stopGrace = 2 * time.Second
 // closes the store.
 func (e *Engine) Close() error {
 	e.end()
-	began, lived := time.Now(), e.lives()
-	err := e.leave()
+	began, lived := time.Now(), e.hasMember()
+	err := e.leaveMember()
 	e.work.Wait()
 	e.closeSpans()
 	e.programs.Close()
@@ -352,16 +352,16 @@ func (e *Engine) closeLogs() error {
 	return e.logs.Close(ctx)
 }
 
-// lives says whether there is a member.
-func (e *Engine) lives() bool {
+// hasMember says whether there is a member.
+func (e *Engine) hasMember() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.member != nil
 }
 
-// settle lets the jobs on this member finish, whose tasks others have by now. As long as that takes the API answers: workers and
+// settleJobs lets the jobs on this member finish, whose tasks others have by now. As long as that takes the API answers: workers and
 // callers may know no other member.
-func (e *Engine) settle(member *actors.Member) {
+func (e *Engine) settleJobs(member *actors.Member) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
 	defer cancel()
@@ -369,20 +369,20 @@ func (e *Engine) settle(member *actors.Member) {
 	e.settled.Store(int64(time.Since(began)))
 }
 
-// leave has the member go.
-func (e *Engine) leave() error {
+// leaveMember has the member go.
+func (e *Engine) leaveMember() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.member != nil {
-		e.membership.leave()
+		e.membership.leaveCluster()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), max(closeGrace-time.Duration(e.settled.Load()), stopGrace))
 	defer cancel()
-	return e.stop(ctx)
+	return e.stopMember(ctx)
 }
 
-// stop ends what was started.
-func (e *Engine) stop(ctx context.Context) error {
+// stopMember ends what was started.
+func (e *Engine) stopMember(ctx context.Context) error {
 	var errs []error
 	if r := e.schedules.Swap(nil); r != nil {
 		r.Stop()

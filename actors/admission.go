@@ -6,16 +6,16 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// reserve is how many times the bounds what frees work may go to: reports, heartbeats and cancels are how a member at
+// reserveFactor is how many times the bounds what frees work may go to: reports, heartbeats and cancels are how a member at
 // its limit gets below it again.
-const reserve = 4
+const reserveFactor = 4
 
 // errFull is the answer to new work while too much is waiting.
 var errFull = flow.Errorf(flow.Busy, "the member is at its limit of waiting work: try again in a moment")
 
-// admit lets in what a member has room for.
-func (m *Member) admit(cmd flow.Command) error {
-	if err := m.here(); err != nil {
+// admitCommand lets in what a member has room for.
+func (m *Member) admitCommand(cmd flow.Command) error {
+	if err := m.checkAvailable(); err != nil {
 		return err
 	}
 	if b, is := cmd.(flow.Bring); is && !m.mayCarry(b.Carrier) {
@@ -23,8 +23,8 @@ func (m *Member) admit(cmd flow.Command) error {
 	}
 	bound, bytes := int64(m.cfg.MaxUncommitted), int64(m.cfg.MaxWaiting)
 	switch {
-	case frees(cmd):
-		bound, bytes = reserve*bound, reserve*bytes
+	case freesCapacity(cmd):
+		bound, bytes = reserveFactor*bound, reserveFactor*bytes
 	case m.ready.Load() > int64(m.cfg.MaxReady):
 		return errFull
 	}
@@ -34,8 +34,8 @@ func (m *Member) admit(cmd flow.Command) error {
 	return nil
 }
 
-// frees says whether a command lets go of something, or keeps what is under way from being done again.
-func frees(cmd flow.Command) bool {
+// freesCapacity says whether a command lets go of something, or keeps what is under way from being done again.
+func freesCapacity(cmd flow.Command) bool {
 	switch cmd.(type) {
 	case flow.Report, flow.Extend, flow.GiveBack, flow.Note, flow.Cancel, flow.Pause, flow.Begin, flow.Working, flow.Inquire, flow.Granted, flow.Evict, flow.Bring:
 		return true
@@ -43,12 +43,12 @@ func frees(cmd flow.Command) bool {
 	return false
 }
 
-// enter counts a request until its answer comes, whether or not somebody still waits for that.
-func (m *Member) enter(cmd flow.Command, reply func(answer)) func(answer) {
+// trackRequest counts a request until its answer comes, whether or not somebody still waits for that.
+func (m *Member) trackRequest(cmd flow.Command, reply func(commandAnswer)) func(commandAnswer) {
 	bytes := int64(bytesOf(cmd))
 	m.messages.Add(1)
 	m.waitingBytes.Add(bytes)
-	return func(a answer) {
+	return func(a commandAnswer) {
 		m.messages.Add(-1)
 		m.waitingBytes.Add(-bytes)
 		reply(a)

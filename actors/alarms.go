@@ -9,22 +9,22 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// arm sets the timer to the earliest alarm.
-func (h *performer) arm() {
+// armTimer sets the timer to the earliest alarm.
+func (h *effectPerformer) armTimer() {
 	at := int64(0)
 	if len(h.alarms) > 0 {
 		at = h.alarms[0].At
 	}
-	h.m.timers.set(h.timer, at)
+	h.m.timers.setTimer(h.timer, at)
 }
 
-// due takes the alarms whose time has come.
-func (h *performer) due(now int64) []flow.Alarm {
+// takeDueAlarms takes the alarms whose time has come.
+func (h *effectPerformer) takeDueAlarms(now int64) []flow.Alarm {
 	var due []flow.Alarm
 	for len(h.alarms) > 0 && h.alarms[0].At <= now {
 		due = append(due, heap.Pop(&h.alarms).(flow.Alarm))
 	}
-	h.arm()
+	h.armTimer()
 	return due
 }
 
@@ -38,32 +38,34 @@ type idleAlarms struct {
 	reply *actor.PID
 }
 
-// untidy says that there are so many alarms that it is worth while to look through them.
-func (h *performer) untidy() bool { return len(h.alarms) >= max(h.tidyAt, manyAlarms) }
+// hasManyAlarms says that there are so many alarms that it is worth while to look through them.
+func (h *effectPerformer) hasManyAlarms() bool {
+	return len(h.alarms) >= max(h.pruneAlarmsAt, manyAlarms)
+}
 
-// idle are those alarms that have no reason any more.
-func (t *task) idle(among alarmHeap) alarmHeap {
+// findIdleAlarms are those alarms that have no reason any more.
+func (t *task) findIdleAlarms(among alarmHeap) alarmHeap {
 	if t.loading || t.state == nil {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(among), t.state.Awaits)
 }
 
-// drop takes alarms out: if one of them gets a reason again, that is told after it was found to have none. The timer
+// dropAlarms takes alarms out: if one of them gets a reason again, that is told after it was found to have none. The timer
 // may ring for nothing then.
-func (h *performer) drop(idle alarmHeap) {
+func (h *effectPerformer) dropAlarms(idle alarmHeap) {
 	gone := make(map[flow.Alarm]bool, len(idle))
 	for _, a := range idle {
 		gone[a] = true
 	}
 	h.alarms = slices.DeleteFunc(h.alarms, func(a flow.Alarm) bool { return gone[a] })
 	heap.Init(&h.alarms)
-	h.tidyAt = 2 * len(h.alarms)
+	h.pruneAlarmsAt = 2 * len(h.alarms)
 }
 
 type alarmHeap []flow.Alarm
 
-func (h *alarmHeap) add(a flow.Alarm) { heap.Push(h, a) }
+func (h *alarmHeap) pushAlarm(a flow.Alarm) { heap.Push(h, a) }
 
 func (h alarmHeap) Len() int           { return len(h) }
 func (h alarmHeap) Less(i, j int) bool { return h[i].At < h[j].At }

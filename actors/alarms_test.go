@@ -31,8 +31,8 @@ func TestAlarmsWhoseReasonIsGoneDoNotFillMemory(t *testing.T) {
 		old := real
 		old.Visit, old.At = visit+2, int64(visit)
 		heap.Push(&k.alarms, old)
-		if k.untidy() {
-			k.drop(k.idle(k.alarms))
+		if k.hasManyAlarms() {
+			k.dropAlarms(k.findIdleAlarms(k.alarms))
 		}
 		require.LessOrEqual(t, len(k.alarms), 2*manyAlarms)
 	}
@@ -45,8 +45,8 @@ func TestAlarmsOfAStepAreTidiedToo(t *testing.T) {
 	for unit := range manyAlarms {
 		heap.Push(&s.alarms, flow.Alarm{At: int64(unit), Kind: flow.AlarmAttempt})
 	}
-	require.True(t, s.untidy())
-	s.drop(k.idle(s.alarms))
+	require.True(t, s.hasManyAlarms())
+	s.dropAlarms(k.findIdleAlarms(s.alarms))
 	require.Len(t, s.alarms, manyAlarms, "a task that does not know its state knows nothing of alarms")
-	require.False(t, s.untidy(), "it is not asked about the same ones again")
+	require.False(t, s.hasManyAlarms(), "it is not asked about the same ones again")
 }

@@ -9,20 +9,20 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// lookEvery is how often a member that waits for the lease of another looks whether it was renewed.
-const lookEvery = 100 * time.Millisecond
+// leasePollInterval is how often a member that waits for the lease of another looks whether it was renewed.
+const leasePollInterval = 100 * time.Millisecond
 
-// aloneOn makes the member the only one on a store that others may join: whoever came before is waited for until his lease has run out,
+// becomeSoleMember makes the member the only one on a store that others may join: whoever came before is waited for until his lease has run out,
 // and then fenced. One that renews meanwhile is persistence.ErrTaken, wrapped in a text that names it.
-func (m *Member) aloneOn(ctx context.Context) error {
-	err := m.takeAll(ctx)
+func (m *Member) becomeSoleMember(ctx context.Context) error {
+	err := m.fenceAndClaimAll(ctx)
 	if errors.Is(err, persistence.ErrTaken) {
 		return errors.Join(err, m.store.Leave(ctx, m.incarnation))
 	}
 	return err
 }
 
-func (m *Member) takeAll(ctx context.Context) error {
+func (m *Member) fenceAndClaimAll(ctx context.Context) error {
 	seen := map[string]int64{} // when leases of others ran out, as first seen
 	for {
 		waits, err := m.fenceOthers(ctx, seen)
@@ -35,7 +35,7 @@ func (m *Member) takeAll(ctx context.Context) error {
 		if err := m.lease.renew(ctx); err != nil {
 			return fmt.Errorf("keeping the lease: %w", err)
 		}
-		if !m.pause(lookEvery) || ctx.Err() != nil {
+		if !m.sleepFor(leasePollInterval) || ctx.Err() != nil {
 			return fmt.Errorf("waiting for another member's lease: %w", context.Cause(ctx))
 		}
 	}

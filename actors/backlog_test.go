@@ -18,27 +18,27 @@ func TestATaskWithManyAttemptsUnderWayBeginsAsManyAsEndWhileOthersWait(t *testin
 	}{
 		"nobody waits":                     {0, 0, 5000, flow.Report{}, backlog},
 		"there is nearly a backlog":        {1, backlog - 10, 5000, flow.Report{}, 10},
-		"it has few under way":             {16, backlog, 56, flow.Report{}, ownBacklog - 56},
-		"it has few, and so have others":   {64, backlog, 56, flow.Report{}, ownBacklogs/64 - 56},
-		"it is one of very many":           {5000, backlog, 0, flow.Report{}, leastBacklog},
+		"it has few under way":             {16, backlog, 56, flow.Report{}, maxAllowance - 56},
+		"it has few, and so have others":   {64, backlog, 56, flow.Report{}, sharedAllowance/64 - 56},
+		"it is one of very many":           {5000, backlog, 0, flow.Report{}, minAllowance},
 		"it has many, and one ends":        {1, backlog, 5000, flow.Report{}, 1},
 		"it has many, and some end":        {1, backlog, 5000, make(flow.Reports, 7), 7},
-		"it was held back for long enough": {1, backlog, 5000, flow.Proceed{}, ownBacklog},
+		"it was held back for long enough": {1, backlog, 5000, flow.Proceed{}, maxAllowance},
 	} {
 		t.Run(name, func(t *testing.T) {
-			k := &task{performer: performer{m: &Member{}, inbox: &inbox{flying: c.flying}}}
+			k := &task{effectPerformer: effectPerformer{m: &Member{}, inbox: &inbox{expectedJobs: c.flying}}}
 			k.m.ready.Store(c.line)
 			k.m.taskActors.Store(c.tasks)
-			require.Equal(t, c.most, k.most(c.cmd))
+			require.Equal(t, c.most, k.attemptLimit(c.cmd))
 		})
 	}
 }
 
 func TestAttemptsThatWaitForTheStoreAreABacklogAndStopBeingOneWhenTheyAreStoredOrForgotten(t *testing.T) {
-	k := &task{performer: performer{m: &Member{}, inbox: &inbox{}}}
-	k.come(backlog)
-	require.Equal(t, 1, k.most(flow.Report{}), "all of them are its own")
-	k.come(-backlog)
-	require.Equal(t, backlog, k.most(flow.Report{}))
-	require.Zero(t, k.m.coming.Load())
+	k := &task{effectPerformer: effectPerformer{m: &Member{}, inbox: &inbox{}}}
+	k.addUnstored(backlog)
+	require.Equal(t, 1, k.attemptLimit(flow.Report{}), "all of them are its own")
+	k.addUnstored(-backlog)
+	require.Equal(t, backlog, k.attemptLimit(flow.Report{}))
+	require.Zero(t, k.m.unstoredAttempts.Load())
 }

@@ -76,7 +76,7 @@ func (c catching) next(t *testing.T) func() {
 	select {
 	case f := <-c.caught:
 		return f
-	case <-time.After(patience):
+	case <-time.After(maxLaneWait):
 		require.FailNow(t, "nobody waits for that long")
 		return nil
 	}

@@ -23,7 +23,7 @@ func TestEverybodyWhoAskedATaskActorThatCrashesIsAnswered(t *testing.T) {
 	var armed atomic.Bool
 	crash, reached := make(chan struct{}), make(chan struct{})
 	th := start(t, actors.Config{Host: actors.Host{Probe: func(kind string, message any) {
-		if kind == "task" && fmt.Sprintf("%T", message) == "*actors.command" && armed.Swap(false) {
+		if kind == "task" && fmt.Sprintf("%T", message) == "*actors.taskCommand" && armed.Swap(false) {
 			close(reached)
 			<-crash
 			panic("a planted crash")
@@ -31,7 +31,7 @@ func TestEverybodyWhoAskedATaskActorThatCrashesIsAnswered(t *testing.T) {
 	}}})
 	id := th.begin(t, th.publish(t, untilApproved), `{}`)
 	armed.Store(true)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), maxLaneWait)
 	defer cancel()
 	answers := make(chan error, n)
 	ask := func() { answers <- th.Do(ctx, id, flow.Signal{Key: "k", Value: json.RawMessage(`1`)}, "") }
@@ -40,7 +40,7 @@ func TestEverybodyWhoAskedATaskActorThatCrashesIsAnswered(t *testing.T) {
 	for range n - 1 {
 		go ask()
 	}
-	require.Eventually(t, func() bool { return th.Stats().Messages == n }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return th.Stats().Messages == n }, maxLaneWait, time.Millisecond)
 	// Behind them through the mailbox of all tasks: when this is answered they are in that of theirs.
 	require.Equal(t, flow.NotFound, flow.ErrorKindOf(th.Do(ctx, "nobody", flow.Cancel{}, "")))
 	close(crash)
@@ -63,17 +63,17 @@ func TestAReportReachesTheActorThatCameAfterACrash(t *testing.T) {
 		return increment(ctx, j)
 	})
 	cfg.Host.Probe = func(kind string, message any) {
-		if kind == "task" && fmt.Sprintf("%T", message) == "*actors.command" && crash.Swap(false) {
+		if kind == "task" && fmt.Sprintf("%T", message) == "*actors.taskCommand" && crash.Swap(false) {
 			panic("a planted crash")
 		}
 	}
 	th := start(t, cfg)
 	id := th.begin(t, th.publish(t, chainOfThree), `{"n":1}`)
-	require.Eventually(t, func() bool { return calls.Load() == 1 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return calls.Load() == 1 }, maxLaneWait, time.Millisecond)
 	crash.Store(true)
 	note := flow.Signal{Key: "k", Value: json.RawMessage(`1`)}
 	require.Equal(t, flow.Busy, flow.ErrorKindOf(th.Do(t.Context(), id, note, "")))
-	require.Eventually(t, func() bool { return th.Do(t.Context(), id, note, "") == nil }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return th.Do(t.Context(), id, note, "") == nil }, maxLaneWait, time.Millisecond)
 	close(release)
 	require.Equal(t, flow.TaskCompleted, th.ended(t, id).State.Status)
 	require.EqualValues(t, 3, calls.Load(), "no job was carried out twice")
@@ -93,7 +93,7 @@ func TestWhatHasLandedIsNotLostWithTheActorOfItsTask(t *testing.T) {
 	})
 	cfg.Host.Clock = slow{} // so the reports of the first half lie in the inbox of their step
 	cfg.Host.Probe = func(kind string, message any) {
-		if kind == "task" && fmt.Sprintf("%T", message) == "*actors.command" && crash.Swap(false) {
+		if kind == "task" && fmt.Sprintf("%T", message) == "*actors.taskCommand" && crash.Swap(false) {
 			panic("a planted crash")
 		}
 	}

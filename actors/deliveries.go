@@ -11,10 +11,10 @@ const (
 
 // forgetDeliveries has the owner of one shard forget them for all members.
 func (m *Member) forgetDeliveries() {
-	m.background(func() {
+	m.runBackground(func() {
 		wait := deliveriesEvery
-		if m.owned.has(retentionShard) {
-			n, err := m.store.ForgetDeliveries(m.ctx, m.now(), deliveriesBatch)
+		if m.owned.hasShard(retentionShard) {
+			n, err := m.store.ForgetDeliveries(m.ctx, m.nowMillis(), deliveriesBatch)
 			switch {
 			case err != nil && m.ctx.Err() == nil:
 				m.log.Warn("old deliveries to hooks could not be forgotten", "error", err)

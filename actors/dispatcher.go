@@ -9,24 +9,24 @@ import (
 // waiting first. What an actor does is short and never blocks, so a goroutine for each that is awake
 // would only add the cost of changing from one to the next.
 type dispatcher struct {
-	mu      sync.Mutex
-	grown   sync.Cond // the line
-	line    []func()  // a ring
-	first   int
-	count   int
-	most    int // goroutines
-	working int // of them, of which …
-	idle    int // … so many wait
-	closed  bool
+	mu          sync.Mutex
+	hasWork     sync.Cond // the line
+	mailboxes   []func()  // a ring
+	head        int
+	count       int
+	maxWorkers  int // goroutines
+	workers     int // of them, of which …
+	idleWorkers int // … so many wait
+	closed      bool
 }
 
-// dispatcherShift is how many mailboxes a goroutine runs before it lets others have its processor: those who
+// mailboxesPerYield is how many mailboxes a goroutine runs before it lets others have its processor: those who
 // carry out jobs, and the lanes of the committer that the store has answered.
-const dispatcherShift = 32
+const mailboxesPerYield = 32
 
 func newDispatcher() *dispatcher {
-	d := &dispatcher{line: make([]func(), 64), most: max(runtime.GOMAXPROCS(0), 2)}
-	d.grown.L = &d.mu
+	d := &dispatcher{mailboxes: make([]func(), 64), maxWorkers: max(runtime.GOMAXPROCS(0), 2)}
+	d.hasWork.L = &d.mu
 	return d
 }
 
@@ -36,77 +36,77 @@ func (d *dispatcher) Schedule(f func()) {
 	defer d.mu.Unlock()
 	d.push(f)
 	switch {
-	case d.idle > 0:
-		d.idle--
-		d.grown.Signal()
-	case d.working < d.most:
-		d.working++
-		go d.work()
+	case d.idleWorkers > 0:
+		d.idleWorkers--
+		d.hasWork.Signal()
+	case d.workers < d.maxWorkers:
+		d.workers++
+		go d.runMailboxes()
 	}
 }
 
 // Throughput is how many messages an actor handles before another goroutine gets its processor.
 func (d *dispatcher) Throughput() int { return 300 }
 
-func (d *dispatcher) work() {
+func (d *dispatcher) runMailboxes() {
 	for n := 1; ; n++ {
-		f := d.next()
+		f := d.nextMailbox()
 		if f == nil {
 			return
 		}
 		f()
-		if n%dispatcherShift == 0 {
+		if n%mailboxesPerYield == 0 {
 			runtime.Gosched()
 		}
 	}
 }
 
-// next waits for a mailbox; nil when the dispatcher is closed and none is left, or when there are more goroutines than there are to be.
-func (d *dispatcher) next() func() {
+// nextMailbox waits for a mailbox; nil when the dispatcher is closed and none is left, or when there are more goroutines than there are to be.
+func (d *dispatcher) nextMailbox() func() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.working > d.most {
-		d.working--
+	if d.workers > d.maxWorkers {
+		d.workers--
 		return nil
 	}
 	for d.count == 0 {
 		if d.closed {
-			d.working--
+			d.workers--
 			return nil
 		}
-		d.idle++
-		d.grown.Wait()
+		d.idleWorkers++
+		d.hasWork.Wait()
 	}
-	f := d.line[d.first]
-	d.line[d.first] = nil
-	d.first = (d.first + 1) % len(d.line)
+	f := d.mailboxes[d.head]
+	d.mailboxes[d.head] = nil
+	d.head = (d.head + 1) % len(d.mailboxes)
 	d.count--
 	return f
 }
 
 func (d *dispatcher) push(f func()) {
-	if d.count == len(d.line) {
+	if d.count == len(d.mailboxes) {
 		longer := make([]func(), 2*d.count)
-		n := copy(longer, d.line[d.first:])
-		copy(longer[n:], d.line[:d.first])
-		d.line, d.first = longer, 0
+		n := copy(longer, d.mailboxes[d.head:])
+		copy(longer[n:], d.mailboxes[:d.head])
+		d.mailboxes, d.head = longer, 0
 	}
-	d.line[(d.first+d.count)%len(d.line)] = f
+	d.mailboxes[(d.head+d.count)%len(d.mailboxes)] = f
 	d.count++
 }
 
-// aside does something that may take long, perhaps in the middle of a mailbox: meanwhile one more goroutine runs those in line.
-func (d *dispatcher) aside(do func()) {
+// runAside does something that may take long, perhaps in the middle of a mailbox: meanwhile one more goroutine runs those in line.
+func (d *dispatcher) runAside(do func()) {
 	d.mu.Lock()
-	d.most++
-	if d.count > 0 && d.idle == 0 {
-		d.working++
-		go d.work()
+	d.maxWorkers++
+	if d.count > 0 && d.idleWorkers == 0 {
+		d.workers++
+		go d.runMailboxes()
 	}
 	d.mu.Unlock()
 	defer func() {
 		d.mu.Lock()
-		d.most--
+		d.maxWorkers--
 		d.mu.Unlock()
 	}()
 	do()
@@ -116,6 +116,6 @@ func (d *dispatcher) aside(do func()) {
 func (d *dispatcher) close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.closed, d.idle = true, 0
-	d.grown.Broadcast()
+	d.closed, d.idleWorkers = true, 0
+	d.hasWork.Broadcast()
 }

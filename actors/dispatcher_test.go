@@ -10,7 +10,7 @@ import (
 
 func TestADispatcherRunsEverythingOnceAndInOrder(t *testing.T) {
 	d := newDispatcher()
-	d.most = 1
+	d.maxWorkers = 1
 	const n = 1000
 	var got []int
 	var all sync.WaitGroup
@@ -42,7 +42,7 @@ func TestADispatcherThatIsClosedStillRunsWhatComes(t *testing.T) {
 
 func TestWhatStandsAsideHoldsUpNobodyAndLeavesNoFurtherGoroutinesAtWork(t *testing.T) {
 	d := newDispatcher()
-	d.most = 1
+	d.maxWorkers = 1
 	defer d.close()
 	release, ran := make(chan struct{}), make(chan struct{})
 	var aside sync.WaitGroup
@@ -50,7 +50,7 @@ func TestWhatStandsAsideHoldsUpNobodyAndLeavesNoFurtherGoroutinesAtWork(t *testi
 		aside.Add(1)
 		d.Schedule(func() {
 			defer aside.Done()
-			d.aside(func() { <-release })
+			d.runAside(func() { <-release })
 		})
 	}
 	d.Schedule(func() { close(ran) })
@@ -66,6 +66,6 @@ func TestWhatStandsAsideHoldsUpNobodyAndLeavesNoFurtherGoroutinesAtWork(t *testi
 	require.Eventually(t, func() bool {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		return d.most == 1 && d.working-d.idle <= 1
+		return d.maxWorkers == 1 && d.workers-d.idleWorkers <= 1
 	}, time.Minute, time.Millisecond)
 }

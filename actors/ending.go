@@ -6,40 +6,40 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// workGrace bounds how long a member that ends waits for what it does in the background.
-const workGrace = 5 * time.Second
+// backgroundGrace bounds how long a member that ends waits for what it does in the background.
+const backgroundGrace = 5 * time.Second
 
-// awaitWork waits for work in the background, which was called off. A carrier that does not listen to its
+// awaitBackground waits for work in the background, which was called off. A carrier that does not listen to its
 // context is left behind, and named: a process that cannot end is worse.
-func (m *Member) awaitWork() {
+func (m *Member) awaitBackground() {
 	timeUp := make(chan struct{})
-	defer m.cfg.Host.Clock.AfterFunc(workGrace, func() { close(timeUp) })()
-	m.park(func() bool { return m.working.Load() == 0 || closed(timeUp) })
+	defer m.cfg.Host.Clock.AfterFunc(backgroundGrace, func() { close(timeUp) })()
+	m.parkUntil(func() bool { return m.backgroundCount.Load() == 0 || isClosed(timeUp) })
 	ended := make(chan struct{})
 	go func() {
-		m.work.Wait()
+		m.backgroundWork.Wait()
 		close(ended)
 	}()
 	select {
 	case <-ended:
 	case <-timeUp:
 		m.log.Error("work in the background does not end although it was called off: it is left behind",
-			"number", m.working.Load(), "jobs", m.stragglers())
+			"number", m.backgroundCount.Load(), "jobs", m.stragglingJobs())
 	}
 }
 
-// namedStragglers bounds how many jobs a log line names.
-const namedStragglers = 10
+// maxNamedStragglers bounds how many jobs a log line names.
+const maxNamedStragglers = 10
 
-// stragglers are jobs whose carriers have not returned.
-func (m *Member) stragglers() []string {
-	flights := m.carried.Load()
+// stragglingJobs are jobs whose carriers have not returned.
+func (m *Member) stragglingJobs() []string {
+	flights := m.stoppedJobs.Load()
 	if flights == nil {
 		return nil
 	}
 	var jobs []string
 	for key, f := range *flights {
-		if f.stage.Load() == underWay && len(jobs) < namedStragglers {
+		if f.stage.Load() == stageRunning && len(jobs) < maxNamedStragglers {
 			jobs = append(jobs, flow.JobID(key.task, key.at))
 		}
 	}

@@ -9,7 +9,7 @@ import (
 // eventBuffer is memory for the events of a decision, until they are in a row. They are most of what a step would allocate.
 type eventBuffer struct {
 	all  []flow.Event
-	back *sync.Pool
+	pool *sync.Pool
 }
 
 func newEventBuffers(size int) *sync.Pool {
@@ -22,36 +22,36 @@ func newEventBuffers(size int) *sync.Pool {
 var smallBuffers, largeBuffers = newEventBuffers(8), newEventBuffers(flow.MaxReports + 8)
 
 // eventBufferFor is the buffer for a command. Nobody may keep what is in a buffer, so those who ask for events get them without.
-func eventBufferFor(cmd *command) *eventBuffer {
+func eventBufferFor(cmd *taskCommand) *eventBuffer {
 	if cmd.events {
 		return nil
 	}
-	if _, many := cmd.cmd.(flow.Reports); many {
+	if _, many := cmd.command.(flow.Reports); many {
 		return largeBuffers.Get().(*eventBuffer)
 	}
 	return smallBuffers.Get().(*eventBuffer)
 }
 
-func (b *eventBuffer) events() []flow.Event {
+func (b *eventBuffer) emptyEvents() []flow.Event {
 	if b == nil {
 		return nil
 	}
 	return b.all[:0]
 }
 
-// leave gives a buffer to whoever needs one next. Without one there is nothing to leave.
-func (b *eventBuffer) leave(events []flow.Event) {
+// recycleBuffer gives a buffer to whoever needs one next. Without one there is nothing to leave.
+func (b *eventBuffer) recycleBuffer(events []flow.Event) {
 	if b != nil {
-		b.clear(events)
-		b.back.Put(b)
+		b.clearEvents(events)
+		b.pool.Put(b)
 	}
 }
 
-// clear empties a buffer of the events of a decision. One that they did not fit in has grown with them, and is large from then on: it grows
+// clearEvents empties a buffer of the events of a decision. One that they did not fit in has grown with them, and is large from then on: it grows
 // once, not in each decision.
-func (b *eventBuffer) clear(events []flow.Event) {
+func (b *eventBuffer) clearEvents(events []flow.Event) {
 	clear(events)
 	if cap(events) > len(b.all) {
-		b.all, b.back = events[:cap(events)], largeBuffers
+		b.all, b.pool = events[:cap(events)], largeBuffers
 	}
 }

@@ -9,46 +9,46 @@ import (
 // Exchange carries out orders, and claims jobs for a poller meanwhile: of those that wait the oldest, and those that begin by the orders as
 // they begin, so that beginning and claim are one row with what the order did.
 func (m *Member) Exchange(ctx context.Context, x engine.Exchange) (engine.Exchanged, error) {
-	if err := m.polled(&x.Next); err != nil {
+	if err := m.checkPoll(&x.Next); err != nil {
 		return engine.Exchanged{}, err
 	}
 	done := make(chan engine.Jobs, 1)
 	p := newPoller(x.Next, func(got engine.Jobs) { done <- got })
-	p.rides = true
+	p.withOrders = true
 	q := m.queue.Load()
-	q.ride(p)
+	q.addOrderPoll(p)
 	outcomes, err := m.doAll(ctx, x.Orders, p)
 	if err != nil {
-		m.tell(m.sessions, leavePoll{p})
+		m.sendMessage(m.sessions, leavePoll{p})
 		return engine.Exchanged{}, err
 	}
-	q.arrive(p)
+	q.finishOrders(p)
 	jobs, err := answerOf(ctx, m, done, nil)
 	if err != nil { // what became of the orders is known
-		m.tell(m.sessions, leavePoll{p})
+		m.sendMessage(m.sessions, leavePoll{p})
 	}
 	return engine.Exchanged{Outcomes: outcomes, Jobs: jobs}, nil
 }
 
-// ride has a poll wait that comes with orders. It gets what is there.
-func (q *queue) ride(p *poller) {
+// addOrderPoll has a poll wait that comes with orders. It gets what is there.
+func (q *queue) addOrderPoll(p *poller) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
-		p.over = true
+		p.timedOut = true
 	}
-	p.place = q.waiting.PushBack(p)
-	q.readFirst(p)
-	q.grant(p)
+	p.element = q.waiting.PushBack(p)
+	q.startFirstReads(p)
+	q.grantJobs(p)
 }
 
-// arrive has a poll answered whose orders are.
-func (q *queue) arrive(p *poller) {
+// finishOrders has a poll answered whose orders are.
+func (q *queue) finishOrders(p *poller) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.stop(p)
-	if p.place != nil {
+	q.expirePoll(p)
+	if p.element != nil {
 		m := q.m
-		p.stop = m.cfg.Host.Clock.AfterFunc(soonAfter, func() { m.tell(m.sessions, enough{p}) })
+		p.stop = m.cfg.Host.Clock.AfterFunc(answerEarlyAfter, func() { m.sendMessage(m.sessions, answerEarly{p}) })
 	}
 }

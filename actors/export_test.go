@@ -8,13 +8,13 @@ import (
 
 // Shared are the jobs that a step's actor is sent, if a message is that.
 func Shared(message any) (jobs []flow.Job) {
-	m, _ := message.(share)
+	m, _ := message.(effectShare)
 	for _, e := range m.effects {
 		switch e := e.(type) {
 		case flow.Dispatch:
 			jobs = append(jobs, e.Job)
-		case owed:
-			jobs = append(jobs, Shared(share{effects: e.effects})...)
+		case outstandingEffects:
+			jobs = append(jobs, Shared(effectShare{effects: e.effects})...)
 		}
 	}
 	return jobs
@@ -24,7 +24,7 @@ func Shared(message any) (jobs []flow.Job) {
 func (m *Member) Bringing() (n int) {
 	m.orderForwarder.mu.Lock()
 	defer m.orderForwarder.mu.Unlock()
-	for _, line := range m.orderForwarder.lines {
+	for _, line := range m.orderForwarder.lineByShard {
 		n += len(line.away) + len(line.waiting)
 	}
 	return n
@@ -34,19 +34,19 @@ func (m *Member) Bringing() (n int) {
 func (m *Member) Departed() int {
 	m.goneMu.Lock()
 	defer m.goneMu.Unlock()
-	return len(m.gone)
+	return len(m.goneMembers)
 }
 
 // Waiting says whether a job of a task waits to be given to another member.
 func (m *Member) Waiting(carrier, task string) bool {
 	m.jobForwarder.mu.Lock()
 	defer m.jobForwarder.mu.Unlock()
-	line := m.jobForwarder.lines[carrier]
-	return line != nil && slices.ContainsFunc(line.waiting, func(l heldErrand) bool { return l.Job.Task == task })
+	line := m.jobForwarder.lineByCarrier[carrier]
+	return line != nil && slices.ContainsFunc(line.waiting, func(l pendingErrand) bool { return l.Job.Task == task })
 }
 
 // SnapshotsAtOnce is how many bytes of snapshots may be on their way to the store before no more are taken.
-const SnapshotsAtOnce = snapshotsAtOnce
+const SnapshotsAtOnce = maxSnapshotBytes
 
 // Snapshots are the bytes of those on their way to the store, and how many tasks wait with theirs.
 func (m *Member) Snapshots() (bytes, waiting int) {
@@ -56,4 +56,6 @@ func (m *Member) Snapshots() (bytes, waiting int) {
 }
 
 // Tally counts the end of an attempt, as the actor of its task does.
-func (m *Member) Tally(end *flow.End) { m.metrics.tallies.attempt(nil, &flow.Over{End: *end}, nil) }
+func (m *Member) Tally(end *flow.End) {
+	m.metrics.tallies.countAttempt(nil, &flow.Over{End: *end}, nil)
+}

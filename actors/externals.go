@@ -10,156 +10,156 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// externals looks after the work outside that tasks of this member's shards wait for. Such a task is a row, and not in memory; so is each piece of
+// externalWatcher looks after the work outside that tasks of this member's shards wait for. Such a task is a row, and not in memory; so is each piece of
 // its work. When which of them is to be looked at is in the store, and here is one timer for the earliest. A few are looked at at once; what that
 // came to is written together, and only an end brings a task into memory. Nothing is lost with a member: whoever gets the shard looks on.
-type externals struct {
-	m      *Member
-	mu     sync.Mutex
-	busy   map[persistence.ExternalID]bool // being looked at, or what that came to is being written
-	line   []persistence.ExternalRow       // those of them that nobody is at
-	active int                             // how many are being looked at
-	notes  []persistence.ExternalNote      // to be written
+type externalWatcher struct {
+	m           *Member
+	mu          sync.Mutex
+	busy        map[persistence.ExternalID]bool // being looked at, or what that came to is being written
+	pendingRows []persistence.ExternalRow       // those of them that nobody is at
+	activePolls int                             // how many are being looked at
+	notes       []persistence.ExternalNote      // to be written
 
 	reading, writing bool
-	more             bool // there may be others that are due
-	again            bool // something has changed since they were read
-	at               int64
-	stop             func() bool // of the timer for that time
+	mayHaveMore      bool // there may be others that are due
+	rereadNeeded     bool // something has changed since they were read
+	timerAt          int64
+	stopTimer        func() bool // of the timer for that time
 }
 
 // How many are read at once, and looked at at once; how often they are read in any case, because word of them may have been lost.
 const (
 	externalsAtOnce = 100
-	externalLookers = 50
-	lookForExternal = 5 * time.Second
+	externalPollers = 50
+	externalRescan  = 5 * time.Second
 )
 
-func newExternals(m *Member) *externals {
-	return &externals{m: m, busy: map[persistence.ExternalID]bool{}}
+func newExternals(m *Member) *externalWatcher {
+	return &externalWatcher{m: m, busy: map[persistence.ExternalID]bool{}}
 }
 
-// look reads what is due, unless there is enough to look at already. It never blocks.
-func (x *externals) look() {
+// triggerRead reads what is due, unless there is enough to look at already. It never blocks.
+func (x *externalWatcher) triggerRead() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.again = true
-	x.readOn()
+	x.rereadNeeded = true
+	x.readIfIdle()
 }
 
-// readOn reads what is due when there is nothing to look at. The lock is held.
-func (x *externals) readOn() {
-	if !x.reading && len(x.line) == 0 {
+// readIfIdle reads what is due when there is nothing to look at. The lock is held.
+func (x *externalWatcher) readIfIdle() {
+	if !x.reading && len(x.pendingRows) == 0 {
 		x.reading = true
-		x.m.background(x.read)
+		x.m.runBackground(x.readDue)
 	}
 }
 
-// read has those looked at that are due, and sets the timer for the one that is next.
-func (x *externals) read() {
+// readDue has those looked at that are due, and sets the timer for the one that is next.
+func (x *externalWatcher) readDue() {
 	x.mu.Lock()
-	x.again = false
+	x.rereadNeeded = false
 	limit := externalsAtOnce + len(x.busy)
 	x.mu.Unlock()
-	rows, err := x.next(limit)
+	rows, err := x.queryDue(limit)
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.reading, x.more = false, err == nil && len(rows) == limit
-	if x.again { // since they were read
-		defer x.readOn()
+	x.reading, x.mayHaveMore = false, err == nil && len(rows) == limit
+	if x.rereadNeeded { // since they were read
+		defer x.readIfIdle()
 	}
-	x.set(x.m.now() + lookForExternal.Milliseconds())
+	x.armTimer(x.m.nowMillis() + externalRescan.Milliseconds())
 	for _, row := range rows {
 		switch {
 		case x.busy[row.Key()]:
-			x.again = x.again || row.Recalled
-		case row.NextAt > x.m.now():
-			x.more = false
-			x.set(row.NextAt)
-			x.begin()
+			x.rereadNeeded = x.rereadNeeded || row.Recalled
+		case row.NextAt > x.m.nowMillis():
+			x.mayHaveMore = false
+			x.armTimer(row.NextAt)
+			x.startPollers()
 			return
 		default:
 			x.busy[row.Key()] = true
-			x.line = append(x.line, row)
+			x.pendingRows = append(x.pendingRows, row)
 		}
 	}
-	x.begin()
+	x.startPollers()
 }
 
-func (x *externals) next(limit int) ([]persistence.ExternalRow, error) {
-	shards := x.m.owned.shards()
+func (x *externalWatcher) queryDue(limit int) ([]persistence.ExternalRow, error) {
+	shards := x.m.owned.ownedShards()
 	if shards != nil && len(shards) == 0 || x.m.stopping.Load() {
 		return nil, nil
 	}
 	ctx, cancel := x.m.storeCall()
 	defer cancel()
 	rows, err := x.m.store.NextExternals(ctx, shards, limit)
-	x.m.tried(externalsNotRead, "", err)
+	x.m.recordStoreCall(externalsNotRead, "", err)
 	return rows, err
 }
 
-// begin has as many looked at at once as may be.
-func (x *externals) begin() {
-	for n := min(externalLookers-x.active, len(x.line)); n > 0; n-- {
-		x.active++
-		x.m.background(x.run)
+// startPollers has as many looked at at once as may be.
+func (x *externalWatcher) startPollers() {
+	for n := min(externalPollers-x.activePolls, len(x.pendingRows)); n > 0; n-- {
+		x.activePolls++
+		x.m.runBackground(x.pollPending)
 	}
 }
 
-// run looks at those in line until there is none. One of another member's task meanwhile is left to that one.
-func (x *externals) run() {
+// pollPending looks at those in line until there is none. One of another member's task meanwhile is left to that one.
+func (x *externalWatcher) pollPending() {
 	for {
-		row, ok := x.take()
-		if !ok || !x.lookAt(row) {
+		row, ok := x.takeRow()
+		if !ok || !x.pollRow(row) {
 			return
 		}
 	}
 }
 
-func (x *externals) take() (row persistence.ExternalRow, ok bool) {
+func (x *externalWatcher) takeRow() (row persistence.ExternalRow, ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for len(x.line) > 0 && !x.m.stopping.Load() {
-		row, x.line = x.line[0], x.line[1:]
-		if x.m.owned.owns(row.Task) {
+	for len(x.pendingRows) > 0 && !x.m.stopping.Load() {
+		row, x.pendingRows = x.pendingRows[0], x.pendingRows[1:]
+		if x.m.owned.ownsTask(row.Task) {
 			return row, true
 		}
 		delete(x.busy, row.Key())
 	}
-	x.active--
-	if x.more || x.again {
-		x.readOn()
+	x.activePolls--
+	if x.mayHaveMore || x.rereadNeeded {
+		x.readIfIdle()
 	}
 	return row, false
 }
 
-// note has written what looking at one came to.
-func (x *externals) note(n persistence.ExternalNote) {
+// enqueueNote has written what looking at one came to.
+func (x *externalWatcher) enqueueNote(n persistence.ExternalNote) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.notes = append(x.notes, n)
 	if !x.writing {
 		x.writing = true
-		x.m.background(x.write)
+		x.m.runBackground(x.writeNotes)
 	}
 }
 
-// write writes what there is to note, again and again: more comes meanwhile.
-func (x *externals) write() {
+// writeNotes writes what there is to note, again and again: more comes meanwhile.
+func (x *externalWatcher) writeNotes() {
 	for {
 		x.mu.Lock()
 		notes := x.notes
 		x.notes = nil
 		x.writing = len(notes) > 0
 		x.mu.Unlock()
-		if len(notes) == 0 || !x.written(notes) {
+		if len(notes) == 0 || !x.storeNotes(notes) {
 			return
 		}
 	}
 }
 
-// written is false when the member goes.
-func (x *externals) written(notes []persistence.ExternalNote) bool {
+// storeNotes is false when the member goes.
+func (x *externalWatcher) storeNotes(notes []persistence.ExternalNote) bool {
 	for {
 		ctx, cancel := x.m.storeCall()
 		err := x.m.store.NoteExternals(ctx, x.m.incarnation, notes)
@@ -167,56 +167,56 @@ func (x *externals) written(notes []persistence.ExternalNote) bool {
 		if errors.Is(err, persistence.ErrFenced) {
 			return false // others look on
 		}
-		x.m.tried(externalsNotWritten, "", err)
+		x.m.recordStoreCall(externalsNotWritten, "", err)
 		if err == nil {
-			x.noted(notes)
+			x.releaseNoted(notes)
 			return true
 		}
-		if !x.m.pause(time.Second) {
+		if !x.m.sleepFor(time.Second) {
 			return false
 		}
 	}
 }
 
-// noted lets those be looked at again when it is their time.
-func (x *externals) noted(notes []persistence.ExternalNote) {
+// releaseNoted lets those be looked at again when it is their time.
+func (x *externalWatcher) releaseNoted(notes []persistence.ExternalNote) {
 	x.mu.Lock()
 	for i := range notes {
 		delete(x.busy, notes[i].ExternalID)
 		if !notes[i].Gone {
-			x.set(notes[i].NextAt)
+			x.armTimer(notes[i].NextAt)
 		}
 	}
-	again := x.again
+	again := x.rereadNeeded
 	x.mu.Unlock()
 	if again {
-		x.look()
+		x.triggerRead()
 	}
 }
 
-// leave lets one be looked at by whoever has its task now.
-func (x *externals) leave(id persistence.ExternalID) {
+// releaseRow lets one be looked at by whoever has its task now.
+func (x *externalWatcher) releaseRow(id persistence.ExternalID) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	delete(x.busy, id)
 }
 
-// set has the timer ring at a time, if it would ring later.
-func (x *externals) set(at int64) {
-	if x.at != 0 && x.at <= at || x.m.ctx.Err() != nil {
+// armTimer has the timer ring at a time, if it would ring later.
+func (x *externalWatcher) armTimer(at int64) {
+	if x.timerAt != 0 && x.timerAt <= at || x.m.ctx.Err() != nil {
 		return
 	}
-	if x.stop != nil {
-		x.stop()
+	if x.stopTimer != nil {
+		x.stopTimer()
 	}
-	x.at = at
-	x.stop = x.m.cfg.Host.Clock.AfterFunc(flow.Milliseconds(at-x.m.now())+time.Millisecond, func() {
+	x.timerAt = at
+	x.stopTimer = x.m.cfg.Host.Clock.AfterFunc(flow.Milliseconds(at-x.m.nowMillis())+time.Millisecond, func() {
 		x.mu.Lock()
-		if x.at == at {
-			x.at = 0
+		if x.timerAt == at {
+			x.timerAt = 0
 		}
 		x.mu.Unlock()
-		x.look()
+		x.triggerRead()
 	})
 }
 

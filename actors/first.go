@@ -20,7 +20,7 @@ type Beginning struct {
 func (m *Member) Begin(ctx context.Context, n engine.NewTask) (*Beginning, error) {
 	msg, err := m.newTask(ctx, n)
 	if err != nil {
-		return nil, m.passed(err)
+		return nil, m.toCallerError(err)
 	}
 	if msg.repeats != nil {
 		return &Beginning{Commit: persistence.Commit{Task: msg.task, Create: msg.create}, Repeats: msg.repeats, newest: msg.newest}, nil
@@ -28,14 +28,14 @@ func (m *Member) Begin(ctx context.Context, n engine.NewTask) (*Beginning, error
 	msg.start.Apart = true
 	limits := m.cfg.Limits.OrDefault()
 	limits.Events = 1
-	t := &task{performer: performer{m: m, task: msg.task}, id: msg.task, create: msg.create, state: flow.NewState(msg.task, msg.plan), seq: 1}
+	t := &task{effectPerformer: effectPerformer{m: m, task: msg.task}, id: msg.task, create: msg.create, state: flow.NewState(msg.task, msg.plan), seq: 1}
 	d, err := flow.Decide(t.state, msg.start, flow.Env{Now: msg.create.CreatedAt, Member: m.incarnation, Limits: limits})
 	if err != nil {
 		return nil, err
 	}
-	row := &draft{row: flow.Row{Format: int(m.format.Load())}}
-	row.add(d, &command{cmd: msg.start}, answer{})
-	commit := t.commit(row)
+	row := &journalDraft{row: flow.Row{Format: int(m.format.Load())}}
+	row.addDecision(d, &taskCommand{command: msg.start}, commandAnswer{})
+	commit := t.buildCommit(row)
 	commit.Snapshot, commit.Checkpoint = nil, false
 	commit.Rest = &persistence.Rest{Resting: true, Due: commit.At}
 	return &Beginning{Commit: commit, newest: msg.newest}, nil
@@ -43,9 +43,9 @@ func (m *Member) Begin(ctx context.Context, n engine.NewTask) (*Beginning, error
 
 // Same says whether a task that is there already was begun by the same request: nil, or why it was not.
 func (b *Beginning) Same(there *persistence.TaskRow) error {
-	_, err := sameAs(b.Commit.Create, b.newest, there)
+	_, err := compareStart(b.Commit.Create, b.newest, there)
 	return err
 }
 
-// begins says that the row which was written just now counts as the beginning of its task: it is the first one, or the first that a member has stored.
-func (t *task) begins() bool { return t.create != nil || t.apart }
+// isFirstRow says that the row which was written just now counts as the beginning of its task: it is the first one, or the first that a member has stored.
+func (t *task) isFirstRow() bool { return t.create != nil || t.begunApart }

@@ -8,57 +8,57 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// known is a job that was given to this member before. One that it was given at an earlier time is over, whatever it may be about to
+// findJob is a job that was given to this member before. One that it was given at an earlier time is over, whatever it may be about to
 // report: meanwhile its worker was somewhere else with it.
-func (s *sessions) known(key jobKey, given int) *flight {
-	f := s.flights[key]
-	if f == nil || f.given >= given {
+func (s *sessions) findJob(key jobKey, given int) *activeJob {
+	f := s.activeJobs[key]
+	if f == nil || f.delivery >= given {
 		return f
 	}
-	s.withdraw(key, f.given)
-	s.forget(f)
+	s.withdrawJob(key, f.delivery)
+	s.removeJob(f)
 	return nil
 }
 
-// flight keeps the dispatch as it has come: the job is large, and a copy would be a second one in memory.
-func (s *sessions) flight(key jobKey, dispatch flow.Effect, w way, in *inbox) *flight {
-	f := &flight{key: key, dispatch: dispatch, way: w}
-	f.given = f.dispatch.(flow.Dispatch).Job.Given
-	f.off.member = s.m.ctx
+// newJob keeps the dispatch as it has come: the job is large, and a copy would be a second one in memory.
+func (s *sessions) newJob(key jobKey, dispatch flow.Effect, w jobRoute, in *inbox) *activeJob {
+	f := &activeJob{key: key, dispatch: dispatch, route: w}
+	f.delivery = f.dispatch.(flow.Dispatch).Job.Given
+	f.jobCtx.member = s.m.ctx
 	f.inbox.Store(in)
 	return f
 }
 
-func (s *sessions) know(f *flight) {
-	s.flights[f.key] = f
-	if f.older = s.tasks[f.key.task]; f.older != nil {
-		f.older.newer = f
+func (s *sessions) addJob(f *activeJob) {
+	s.activeJobs[f.key] = f
+	if f.olderOfTask = s.newestByTask[f.key.task]; f.olderOfTask != nil {
+		f.olderOfTask.newerOfTask = f
 	}
-	s.tasks[f.key.task] = f
+	s.newestByTask[f.key.task] = f
 }
 
-func (s *sessions) forget(f *flight) {
-	if s.flights[f.key] != f {
+func (s *sessions) removeJob(f *activeJob) {
+	if s.activeJobs[f.key] != f {
 		return // it was forgotten before
 	}
-	delete(s.flights, f.key)
-	if f.older != nil {
-		f.older.newer = f.newer
+	delete(s.activeJobs, f.key)
+	if f.olderOfTask != nil {
+		f.olderOfTask.newerOfTask = f.newerOfTask
 	}
 	switch {
-	case f.newer != nil:
-		f.newer.older = f.older
-	case f.older != nil:
-		s.tasks[f.key.task] = f.older
+	case f.newerOfTask != nil:
+		f.newerOfTask.olderOfTask = f.olderOfTask
+	case f.olderOfTask != nil:
+		s.newestByTask[f.key.task] = f.olderOfTask
 	default:
-		delete(s.tasks, f.key.task)
+		delete(s.newestByTask, f.key.task)
 	}
-	f.older, f.newer = nil, nil
+	f.olderOfTask, f.newerOfTask = nil, nil
 }
 
-// only withdraws what a task is no longer owed.
-func (s *sessions) only(m only) {
-	f := s.tasks[m.task]
+// withdrawUnowed withdraws what a task is no longer owed.
+func (s *sessions) withdrawUnowed(m outstandingJobs) {
+	f := s.newestByTask[m.task]
 	if f == nil {
 		return
 	}
@@ -69,16 +69,16 @@ func (s *sessions) only(m only) {
 		}
 	}
 	for f != nil {
-		older := f.older
-		if !owed[f.key.at] && within(f.key.at, m.under) {
-			s.withdraw(f.key, f.given)
+		older := f.olderOfTask
+		if !owed[f.key.at] && isWithinStep(f.key.at, m.under) {
+			s.withdrawJob(f.key, f.delivery)
 		}
 		f = older
 	}
 }
 
-// within says whether a place is in a step or below it; every place is within none.
-func within(at, step flow.Address) bool {
+// isWithinStep says whether a place is in a step or below it; every place is within none.
+func isWithinStep(at, step flow.Address) bool {
 	if step.Node == "" || at.Scope == step.Scope && at.Node == step.Node && at.Visit == step.Visit {
 		return true
 	}
@@ -86,14 +86,14 @@ func within(at, step flow.Address) bool {
 	return at.Scope == scope || strings.HasPrefix(at.Scope, scope+"/")
 }
 
-// inOrder are flights in the order of their jobs: whoever repeats a run finds the same one.
-func (s *sessions) inOrder(which func(*flight) bool) (list []*flight) {
-	for _, f := range s.flights {
+// jobsInOrder are flights in the order of their jobs: whoever repeats a run finds the same one.
+func (s *sessions) jobsInOrder(which func(*activeJob) bool) (list []*activeJob) {
+	for _, f := range s.activeJobs {
 		if which(f) {
 			list = append(list, f)
 		}
 	}
-	slices.SortFunc(list, func(a, b *flight) int {
+	slices.SortFunc(list, func(a, b *activeJob) int {
 		return cmp.Or(cmp.Compare(a.key.task, b.key.task), a.key.at.Compare(b.key.at))
 	})
 	return list

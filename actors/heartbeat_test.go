@@ -16,15 +16,15 @@ import (
 	"github.com/troupe-engine/troupe/persistence/model"
 )
 
-// together is a store that, once it is to, hands a task over only when all tasks were asked for.
-type together struct {
+// requestChunk is a store that, once it is to, hands a task over only when all tasks were asked for.
+type requestChunk struct {
 	persistence.Store
 	mu      sync.Mutex
 	missing map[string]bool
 	all     chan struct{}
 }
 
-func (s *together) expect(tasks ...string) {
+func (s *requestChunk) expect(tasks ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.missing, s.all = map[string]bool{}, make(chan struct{})
@@ -33,7 +33,7 @@ func (s *together) expect(tasks ...string) {
 	}
 }
 
-func (s *together) Load(ctx context.Context, tasks []string) ([]*persistence.Record, error) {
+func (s *requestChunk) Load(ctx context.Context, tasks []string) ([]*persistence.Record, error) {
 	s.mu.Lock()
 	all := s.all
 	for _, task := range tasks {
@@ -57,20 +57,20 @@ func (s *together) Load(ctx context.Context, tasks []string) ([]*persistence.Rec
 func TestAHeartbeatProlongsAllItsClaimsAtOnce(t *testing.T) {
 	store := openStore(t, filepath.Join(t.TempDir(), "troupe.db"))
 	t.Cleanup(func() { store.Close() })
-	held := &together{Store: store}
+	held := &requestChunk{Store: store}
 	th := start(t, actors.Config{Store: held, IdleAfter: 20 * time.Millisecond})
 	version := th.publish(t, queueOf("x"))
 	tasks := []string{th.begin(t, version, `{}`), th.begin(t, version, `{}`), th.begin(t, version, `{}`)}
 	var jobs []string
 	for len(jobs) < len(tasks) {
-		for _, got := range th.poll(t, patience, 3, "x") {
+		for _, got := range th.poll(t, maxLaneWait, 3, "x") {
 			jobs = append(jobs, got.Job.ID())
 		}
 	}
 	require.NoError(t, th.Do(t.Context(), tasks[1], flow.Cancel{}, ""))
 	th.eventuallyEmpty(t)
 	held.expect(tasks...)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), maxLaneWait)
 	defer cancel()
 	canceled, err := th.Heartbeat(ctx, "w", jobs, "")
 	require.NoError(t, err)
@@ -91,7 +91,7 @@ func TestAHeartbeatIsForThoseJobsWhoseTasksCanBeReached(t *testing.T) {
 	for range 2 {
 		th.begin(t, version, `{}`)
 	}
-	got := th.poll(t, patience, 2, "x")
+	got := th.poll(t, maxLaneWait, 2, "x")
 	require.Len(t, got, 2)
 	require.NoError(t, th.Stop(t.Context()))
 	away, well := got[0], got[1]

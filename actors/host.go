@@ -27,7 +27,7 @@ type Host struct {
 	Probe func(actor string, message any)
 }
 
-func (h Host) probe(actor string, message any) {
+func (h Host) callProbe(actor string, message any) {
 	if h.Probe != nil {
 		h.Probe(actor, message)
 	}
@@ -45,12 +45,12 @@ func (realClock) Now() time.Time { return time.Now() }
 
 func (realClock) AfterFunc(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
 
-// ending is a Clock whose long timers end with the member: one that waits for an hour would keep all of the member in memory.
-type ending struct {
+// endingClock is a Clock whose long timers end with the member: one that waits for an hour would keep all of the member in memory.
+type endingClock struct {
 	Clock
-	mu     sync.Mutex
-	long   map[*longTimer]bool
-	closed bool
+	mu         sync.Mutex
+	longTimers map[*longTimer]bool
+	closed     bool
 }
 
 // longTimer lets go of what it would have done when it is stopped: the real clock may keep a stopped timer until its time has come.
@@ -59,13 +59,15 @@ type longTimer struct {
 	stop func() bool
 }
 
-// longFrom is from when on a timer is a long one.
-const longFrom = 10 * time.Second
+// longTimerMin is from when on a timer is a long one.
+const longTimerMin = 10 * time.Second
 
-func newEnding(c Clock) *ending { return &ending{Clock: c, long: map[*longTimer]bool{}} }
+func newEndingClock(c Clock) *endingClock {
+	return &endingClock{Clock: c, longTimers: map[*longTimer]bool{}}
+}
 
-func (e *ending) AfterFunc(d time.Duration, f func()) func() bool {
-	if d < longFrom {
+func (e *endingClock) AfterFunc(d time.Duration, f func()) func() bool {
+	if d < longTimerMin {
 		return e.Clock.AfterFunc(d, f)
 	}
 	e.mu.Lock()
@@ -74,37 +76,37 @@ func (e *ending) AfterFunc(d time.Duration, f func()) func() bool {
 		return func() bool { return false }
 	}
 	t := &longTimer{do: f}
-	e.long[t] = true
+	e.longTimers[t] = true
 	t.stop = e.Clock.AfterFunc(d, func() {
-		if do := e.take(t); do != nil {
+		if do := e.takeAction(t); do != nil {
 			do()
 		}
 	})
 	return func() bool {
 		t.stop()
-		return e.take(t) != nil
+		return e.takeAction(t) != nil
 	}
 }
 
-// take is what a timer is there for, which only the first one who asks gets.
-func (e *ending) take(t *longTimer) (do func()) {
+// takeAction is what a timer is there for, which only the first one who asks gets.
+func (e *endingClock) takeAction(t *longTimer) (do func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	delete(e.long, t)
+	delete(e.longTimers, t)
 	do, t.do = t.do, nil
 	return do
 }
 
 // close stops those that wait. None begins any more.
-func (e *ending) close() {
+func (e *endingClock) close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.closed = true
-	for t := range e.long {
+	for t := range e.longTimers {
 		t.stop()
 		t.do = nil
 	}
-	clear(e.long)
+	clear(e.longTimers)
 }
 
 func (h Host) orDefault(g *goroutines.Pool, d *dispatcher) Host {
@@ -120,8 +122,8 @@ func (h Host) orDefault(g *goroutines.Pool, d *dispatcher) Host {
 	return h
 }
 
-// timers is one heap of due times over all actors: each has at most one entry, its earliest.
-type timers struct {
+// timerQueue is one heap of due times over all actors: each has at most one entry, its earliest.
+type timerQueue struct {
 	mu      sync.Mutex
 	now     func() int64 // the store's time
 	clock   Clock
@@ -131,17 +133,17 @@ type timers struct {
 	closed  bool
 }
 
-// timer is an actor's place in the heap.
-type timer struct {
+// actorTimer is an actor's place in the heap.
+type actorTimer struct {
 	at    int64
 	index int // -1 when not in the heap
 	fire  func()
 }
 
-func newTimer(fire func()) *timer { return &timer{index: -1, fire: fire} }
+func newTimer(fire func()) *actorTimer { return &actorTimer{index: -1, fire: fire} }
 
-// set moves a timer to a time; 0 takes it out.
-func (t *timers) set(e *timer, at int64) {
+// setTimer moves a timer to a time; 0 takes it out.
+func (t *timerQueue) setTimer(e *actorTimer, at int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
@@ -158,11 +160,11 @@ func (t *timers) set(e *timer, at int64) {
 		e.at = at
 		heap.Push(&t.heap, e)
 	}
-	t.arm()
+	t.armClock()
 }
 
-// arm sets the clock's alarm to the earliest entry.
-func (t *timers) arm() {
+// armClock sets the clock's alarm to the earliest entry.
+func (t *timerQueue) armClock() {
 	if len(t.heap) == 0 || t.armedAt != 0 && t.armedAt <= t.heap[0].at {
 		return // an alarm that rings too early only looks again
 	}
@@ -170,19 +172,19 @@ func (t *timers) arm() {
 		t.stop()
 	}
 	t.armedAt = t.heap[0].at
-	t.stop = t.clock.AfterFunc(flow.Milliseconds(t.armedAt-t.now()), t.ring)
+	t.stop = t.clock.AfterFunc(flow.Milliseconds(t.armedAt-t.now()), t.fireDue)
 }
 
-func (t *timers) ring() {
+func (t *timerQueue) fireDue() {
 	t.mu.Lock()
 	t.armedAt = 0
 	now := t.now()
-	var due []*timer
+	var due []*actorTimer
 	for len(t.heap) > 0 && t.heap[0].at <= now && !t.closed {
-		due = append(due, heap.Pop(&t.heap).(*timer))
+		due = append(due, heap.Pop(&t.heap).(*actorTimer))
 	}
 	if !t.closed {
-		t.arm()
+		t.armClock()
 	}
 	t.mu.Unlock()
 	for _, e := range due {
@@ -190,7 +192,7 @@ func (t *timers) ring() {
 	}
 }
 
-func (t *timers) close() {
+func (t *timerQueue) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closed = true
@@ -199,7 +201,7 @@ func (t *timers) close() {
 	}
 }
 
-type timerHeap []*timer
+type timerHeap []*actorTimer
 
 func (h timerHeap) Len() int           { return len(h) }
 func (h timerHeap) Less(i, j int) bool { return h[i].at < h[j].at }
@@ -208,7 +210,7 @@ func (h timerHeap) Swap(i, j int) {
 	h[i].index, h[j].index = i, j
 }
 func (h *timerHeap) Push(x any) {
-	e := x.(*timer)
+	e := x.(*actorTimer)
 	e.index = len(*h)
 	*h = append(*h, e)
 }

@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// hub tells those who watch a task that its journal has grown. It carries no content: watchers
+// journalNotifier tells those who watch a task that its journal has grown. It carries no content: watchers
 // read the journal, so they miss nothing however slow they are.
-type hub struct {
+type journalNotifier struct {
 	count atomic.Int64 // watchers, so that a commit nobody watches costs one load
 	mu    sync.Mutex
 	tasks map[string]map[chan struct{}]bool
@@ -15,12 +15,12 @@ type hub struct {
 	once  sync.Once
 }
 
-func newHub() *hub {
-	return &hub{tasks: map[string]map[chan struct{}]bool{}, done: make(chan struct{})}
+func newHub() *journalNotifier {
+	return &journalNotifier{tasks: map[string]map[chan struct{}]bool{}, done: make(chan struct{})}
 }
 
-// watch returns a channel that holds a token whenever there was something new.
-func (h *hub) watch(task string) (grown <-chan struct{}, stop func()) {
+// watchTask returns a channel that holds a token whenever there was something new.
+func (h *journalNotifier) watchTask(task string) (grown <-chan struct{}, stop func()) {
 	c := make(chan struct{}, 1)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -40,7 +40,7 @@ func (h *hub) watch(task string) (grown <-chan struct{}, stop func()) {
 	}
 }
 
-func (h *hub) notify(task string) {
+func (h *journalNotifier) notifyWatchers(task string) {
 	if h.count.Load() == 0 {
 		return
 	}
@@ -54,4 +54,4 @@ func (h *hub) notify(task string) {
 	}
 }
 
-func (h *hub) close() { h.once.Do(func() { close(h.done) }) }
+func (h *journalNotifier) close() { h.once.Do(func() { close(h.done) }) }

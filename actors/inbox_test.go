@@ -16,7 +16,7 @@ import (
 type counter struct{ told atomic.Int64 }
 
 func (k *counter) Receive(c actor.Context) {
-	if _, ok := c.Message().(*command); ok {
+	if _, ok := c.Message().(*taskCommand); ok {
 		k.told.Add(1)
 	}
 }
@@ -28,20 +28,20 @@ func TestAReportThatLandsWhileItsInboxIsEmptiedForTheLastTimeIsNotLost(t *testin
 	pid := m.system.Root.Spawn(actor.PropsFromFunc(told.Receive))
 	taken := 0
 	for range rounds {
-		in := &inbox{m: m, owner: ownerAt(pid)}
-		k := in.inside()
+		in := &inbox{m: m, taskOwner: ownerAt(pid)}
+		k := in.addChild()
 		var both sync.WaitGroup
 		landing := make(chan struct{})
 		both.Go(func() {
 			for i := range each {
-				k.land(&flight{report: flow.Report{}})
+				k.addReport(&activeJob{report: flow.Report{}})
 				if i == each/3 {
 					close(landing)
 				}
 			}
 		})
 		<-landing
-		in.drain(func(landed []*flight) { taken += len(landed) }, true)
+		in.drainReports(func(landed []*activeJob) { taken += len(landed) }, true)
 		both.Wait()
 	}
 	require.NoError(t, m.system.Root.PoisonFuture(pid).Wait())

@@ -9,7 +9,7 @@ import (
 
 func TestAJobIsCalledOffForAllWhoWaitForIt(t *testing.T) {
 	for name, off := range map[string]func(c *jobContext, end func()){
-		"by itself":       func(c *jobContext, _ func()) { c.now() },
+		"by itself":       func(c *jobContext, _ func()) { c.endJob() },
 		"with its member": func(_ *jobContext, end func()) { end() },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -30,7 +30,7 @@ func TestAJobIsCalledOffForAllWhoWaitForIt(t *testing.T) {
 
 func TestAJobThatWasCalledOffBeforeAnybodyWaitsIsOver(t *testing.T) {
 	c := &jobContext{member: t.Context()}
-	c.now()
+	c.endJob()
 	require.ErrorIs(t, c.Err(), context.Canceled)
 	<-c.Done()
 }

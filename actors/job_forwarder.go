@@ -14,23 +14,23 @@ import (
 // the next owner does, and a job that comes late might be carried out a second time. A withdrawal may come late: it ends one time of the job's
 // being given, so it takes none away that the next owner has given since.
 type jobForwarder struct {
-	m     *Member
-	mu    sync.Mutex
-	lines map[string]*jobLine // by carrier, while something is on its way there
+	m             *Member
+	mu            sync.Mutex
+	lineByCarrier map[string]*jobLine // by carrier, while something is on its way there
 }
 
-type jobLine struct{ away, waiting []heldErrand }
+type jobLine struct{ away, waiting []pendingErrand }
 
-// heldErrand is an errand that waits to be sent, and the inbox of the actor whose job it is.
-type heldErrand struct {
+// pendingErrand is an errand that waits to be sent, and the inbox of the actor whose job it is.
+type pendingErrand struct {
 	engine.Errand
 	inbox *inbox
 }
 
-// void says whether a job is not to be given any more: its step is over, or its task has moved. A task that has been elsewhere and is back
+// isVoid says whether a job is not to be given any more: its step is over, or its task has moved. A task that has been elsewhere and is back
 // has another inbox: what the job has come to meanwhile is not known here.
-func (l *heldErrand) void(m *Member) bool {
-	return !l.Withdrawn && (!m.owned.owns(l.Job.Task) || l.inbox.moved() || l.inbox.void())
+func (l *pendingErrand) isVoid(m *Member) bool {
+	return !l.Withdrawn && (!m.owned.ownsTask(l.Job.Task) || l.inbox.hasMoved() || l.inbox.isAbandoned())
 }
 
 // What is given at once, and how long the carrier may take to answer.
@@ -40,65 +40,65 @@ const (
 	jobTimeout     = 2 * time.Second
 )
 
-func (f *jobForwarder) send(carrier string, e engine.Errand, in *inbox) {
+func (f *jobForwarder) enqueueErrand(carrier string, e engine.Errand, in *inbox) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	line := f.lines[carrier]
+	line := f.lineByCarrier[carrier]
 	if line == nil {
 		line = &jobLine{}
-		f.lines[carrier] = line
-		f.m.background(func() { f.run(carrier) })
+		f.lineByCarrier[carrier] = line
+		f.m.runBackground(func() { f.sendErrands(carrier) })
 	}
-	line.waiting = append(line.waiting, heldErrand{e, in})
+	line.waiting = append(line.waiting, pendingErrand{e, in})
 }
 
-// run sends what there is for a carrier until there is no more. What one that is gone was to get is taken over.
-func (f *jobForwarder) run(carrier string) {
+// sendErrands sends what there is for a carrier until there is no more. What one that is gone was to get is taken over.
+func (f *jobForwarder) sendErrands(carrier string) {
 	try := 0
-	for batch := f.take(carrier); len(batch) > 0; batch = f.take(carrier) {
-		ctx, cancel := f.m.bounded(jobTimeout)
+	for batch := f.takeBatch(carrier); len(batch) > 0; batch = f.takeBatch(carrier) {
+		ctx, cancel := f.m.timeoutContext(jobTimeout)
 		err := f.m.cfg.Others.Carry(ctx, carrier, errandsOf(batch))
 		cancel()
 		switch {
 		case err == nil:
 			try = 0
 			continue
-		case !f.m.lives(carrier):
-			f.giveUp(carrier)
+		case !f.m.isMemberAlive(carrier):
+			f.recoverUnsent(carrier)
 			return
 		}
-		f.back(carrier, batch)
+		f.requeueBatch(carrier, batch)
 		if try++; try == 1 {
 			f.m.log.Warn("a member could not be given its jobs: trying on", "incarnation", carrier, "error", err)
 		}
-		if !f.m.pause(storePause(try)) {
+		if !f.m.sleepFor(storePause(try)) {
 			return
 		}
 	}
 }
 
-// take is what is sent at once. When there is nothing, the line is no more.
-func (f *jobForwarder) take(carrier string) []heldErrand {
+// takeBatch is what is sent at once. When there is nothing, the line is no more.
+func (f *jobForwarder) takeBatch(carrier string) []pendingErrand {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	line, bytes := f.lines[carrier], 0
+	line, bytes := f.lineByCarrier[carrier], 0
 	line.away = nil
 	for len(line.waiting) > 0 && len(line.away) < maxErrands && bytes < maxErrandBytes {
 		l := line.waiting[0]
-		line.waiting[0] = heldErrand{}
+		line.waiting[0] = pendingErrand{}
 		line.waiting = line.waiting[1:]
-		if !l.void(f.m) {
+		if !l.isVoid(f.m) {
 			line.away = append(line.away, l)
 			bytes += len(l.Job.Input) + len(l.Job.Params)
 		}
 	}
 	if len(line.away) == 0 {
-		delete(f.lines, carrier)
+		delete(f.lineByCarrier, carrier)
 	}
 	return line.away
 }
 
-func errandsOf(batch []heldErrand) engine.Errands {
+func errandsOf(batch []pendingErrand) engine.Errands {
 	all := make(engine.Errands, len(batch))
 	for i := range batch {
 		all[i] = batch[i].Errand
@@ -106,37 +106,37 @@ func errandsOf(batch []heldErrand) engine.Errands {
 	return all
 }
 
-// back keeps what was sent in vain.
-func (f *jobForwarder) back(carrier string, batch []heldErrand) {
+// requeueBatch keeps what was sent in vain.
+func (f *jobForwarder) requeueBatch(carrier string, batch []pendingErrand) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	line := f.lines[carrier]
+	line := f.lineByCarrier[carrier]
 	line.away, line.waiting = nil, slices.Concat(batch, line.waiting)
 }
 
-// busyWith says whether jobs of tasks of some shards are being sent.
-func (f *jobForwarder) busyWith(shards persistence.ShardSet) bool {
+// isSendingFor says whether jobs of tasks of some shards are being sent.
+func (f *jobForwarder) isSendingFor(shards persistence.ShardSet) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, line := range f.lines {
-		if slices.ContainsFunc(line.away, func(l heldErrand) bool { return shards.Has(l.Job.Task) }) {
+	for _, line := range f.lineByCarrier {
+		if slices.ContainsFunc(line.away, func(l pendingErrand) bool { return shards.Has(l.Job.Task) }) {
 			return true
 		}
 	}
 	return false
 }
 
-// giveUp has the tasks take over what a carrier was to be given that is gone.
-func (f *jobForwarder) giveUp(carrier string) {
+// recoverUnsent has the tasks take over what a carrier was to be given that is gone.
+func (f *jobForwarder) recoverUnsent(carrier string) {
 	f.mu.Lock()
-	line := slices.Concat(f.lines[carrier].away, f.lines[carrier].waiting)
-	delete(f.lines, carrier)
+	line := slices.Concat(f.lineByCarrier[carrier].away, f.lineByCarrier[carrier].waiting)
+	delete(f.lineByCarrier, carrier)
 	f.mu.Unlock()
 	told := map[string]bool{}
 	for i := range line {
 		if task := line[i].Job.Task; !line[i].Withdrawn && !told[task] {
 			told[task] = true
-			f.m.tell(f.m.tasks, &command{task: task, cmd: f.m.recovering(task)})
+			f.m.sendMessage(f.m.tasks, &taskCommand{task: task, command: f.m.recoverCommand(task)})
 		}
 	}
 }

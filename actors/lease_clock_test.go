@@ -25,7 +25,7 @@ func driven(t *testing.T, rate float64, trip, lasting time.Duration) (ahead, beh
 	var last time.Time
 	pass := func(d time.Duration) {
 		store, host.now = store.Add(d), host.now.Add(time.Duration(float64(d)*rate))
-		if l.store.IsZero() {
+		if l.storeTime.IsZero() {
 			return
 		}
 		now := l.now()
@@ -38,7 +38,7 @@ func driven(t *testing.T, rate float64, trip, lasting time.Duration) (ahead, beh
 		pass(trip / 2)
 		pulse := persistence.Pulse{Now: store}
 		pass(trip / 2)
-		_, err := l.take(before, pulse, nil)
+		_, err := l.recordRenewal(before, pulse, nil)
 		require.NoError(t, err)
 		for range 20 {
 			pass(20 * time.Millisecond)

@@ -7,27 +7,27 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// library lets into our log what fails inside of the actor library. The rest it would say, at every start and of every crash, we say ourselves where
+// libraryHandler lets into our log what fails inside of the actor library. The rest it would say, at every start and of every crash, we say ourselves where
 // it happens; and with its details, which are messages, values of users would be in the log.
-type library struct{ to slog.Handler }
+type libraryHandler struct{ to slog.Handler }
 
 func libraryLog(to *slog.Logger) actor.ConfigOption {
-	return actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(library{to.Handler()}) })
+	return actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(libraryHandler{to.Handler()}) })
 }
 
-func (l library) Enabled(ctx context.Context, level slog.Level) bool {
+func (l libraryHandler) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelError && l.to.Enabled(ctx, level)
 }
 
-// ofCrashes begins its line about an actor that crashed.
-const ofCrashes = "[Supervision]"
+// crashLogPrefix begins its line about an actor that crashed.
+const crashLogPrefix = "[Supervision]"
 
-func (l library) Handle(ctx context.Context, r slog.Record) error {
-	if r.Message == ofCrashes {
+func (l libraryHandler) Handle(ctx context.Context, r slog.Record) error {
+	if r.Message == crashLogPrefix {
 		return nil
 	}
 	return l.to.Handle(ctx, slog.NewRecord(r.Time, r.Level, "the actor library: "+r.Message, r.PC))
 }
 
-func (l library) WithAttrs([]slog.Attr) slog.Handler { return l }
-func (l library) WithGroup(string) slog.Handler      { return l }
+func (l libraryHandler) WithAttrs([]slog.Attr) slog.Handler { return l }
+func (l libraryHandler) WithGroup(string) slog.Handler      { return l }

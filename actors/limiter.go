@@ -17,57 +17,57 @@ import (
 // has to look at it is told by those who ask and those who let go, here and on other members; what nobody told of it finds by
 // looking at all keys in turn, slowly. Nothing depends on who asks the store: it decides, and tells whoever has not answered.
 type limiter struct {
-	m       *Member
-	mu      sync.Mutex
-	open    map[string]bool // keys to be decided about; true = nobody knows who has heard of the last decision
-	line    []string        // those of them that nobody is at, in the order in which somebody asked
-	taken   map[string]bool // keys that are being decided about
-	running int
-	others  map[string]bool // keys of others, who have yet to be told; true as in open
-	telling bool
-	later   map[string]int64 // keys whose rates have room again at a time
+	m           *Member
+	mu          sync.Mutex
+	pendingKeys map[string]bool // keys to be decided about; true = nobody knows who has heard of the last decision
+	keyQueue    []string        // those of them that nobody is at, in the order in which somebody asked
+	activeKeys  map[string]bool // keys that are being decided about
+	runners     int
+	foreignKeys map[string]bool // keys of others, who have yet to be told; true as in open
+	notifying   bool
+	scheduledAt map[string]int64 // keys whose rates have room again at a time
 
 	rulings, failures atomic.Int64 // decisions that the store was asked for, and those that failed
 }
 
 // How many decisions are under way at once, how often keys are looked for that nobody told of, and how many; and how many keys are read at once.
 const (
-	rulers      = 4
-	lookForKeys = 5 * time.Second
-	sweptAtOnce = 100
-	keysAtOnce  = 1000
+	maxRulers        = 4
+	keySweepInterval = 5 * time.Second
+	keySweepBatch    = 100
+	keyReadBatch     = 1000
 )
 
 func newLimiter(m *Member) *limiter {
-	return &limiter{m: m, open: map[string]bool{}, taken: map[string]bool{}, others: map[string]bool{}, later: map[string]int64{}}
+	return &limiter{m: m, pendingKeys: map[string]bool{}, activeKeys: map[string]bool{}, foreignKeys: map[string]bool{}, scheduledAt: map[string]int64{}}
 }
 
-// stir says that something has changed about a key: somebody asks for it, or lets go. It never blocks.
-func (l *limiter) stir(key string, anew bool) {
-	if l.m.owned.owns(key) {
-		l.look(key, anew)
+// notifyKeyChange says that something has changed about a key: somebody asks for it, or lets go. It never blocks.
+func (l *limiter) notifyKeyChange(key string, anew bool) {
+	if l.m.owned.ownsTask(key) {
+		l.enqueueKey(key, anew)
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.others[key] = l.others[key] || anew
-	if !l.telling {
-		l.telling = true
-		l.m.background(l.tellOthers)
+	l.foreignKeys[key] = l.foreignKeys[key] || anew
+	if !l.notifying {
+		l.notifying = true
+		l.m.runBackground(l.notifyOwners)
 	}
 }
 
-// tellOthers tells the owners of keys, those together that came together.
-func (l *limiter) tellOthers() {
+// notifyOwners tells the owners of keys, those together that came together.
+func (l *limiter) notifyOwners() {
 	l.mu.Lock()
-	others := l.others
-	l.others, l.telling = map[string]bool{}, false
+	others := l.foreignKeys
+	l.foreignKeys, l.notifying = map[string]bool{}, false
 	l.mu.Unlock()
 	said := map[bool]*engine.Keys{false: {}, true: {Anew: true}}
 	for _, key := range slices.Sorted(maps.Keys(others)) {
 		anew := others[key]
-		if l.m.owned.owns(key) { // it is the member's by now
-			l.look(key, anew)
+		if l.m.owned.ownsTask(key) { // it is the member's by now
+			l.enqueueKey(key, anew)
 			continue
 		}
 		said[anew].Names = append(said[anew].Names, key)
@@ -76,170 +76,170 @@ func (l *limiter) tellOthers() {
 	l.m.cfg.Others.Stir(*said[true])
 }
 
-// look has a key decided about.
-func (l *limiter) look(key string, anew bool) {
+// enqueueKey has a key decided about.
+func (l *limiter) enqueueKey(key string, anew bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	was, there := l.open[key]
-	l.open[key] = was || anew
-	if !there && !l.taken[key] {
-		l.line = append(l.line, key)
+	was, there := l.pendingKeys[key]
+	l.pendingKeys[key] = was || anew
+	if !there && !l.activeKeys[key] {
+		l.keyQueue = append(l.keyQueue, key)
 	}
-	if l.running < rulers {
-		l.running++
-		l.m.background(l.run)
+	if l.runners < maxRulers {
+		l.runners++
+		l.m.runBackground(l.rulePending)
 	}
 }
 
-// waiting is how many keys are to be decided about.
-func (l *limiter) waiting() int {
+// countPending is how many keys are to be decided about.
+func (l *limiter) countPending() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.open)
+	return len(l.pendingKeys)
 }
 
-// run decides until there is nothing to be decided about.
-func (l *limiter) run() {
+// rulePending decides until there is nothing to be decided about.
+func (l *limiter) rulePending() {
 	for {
-		q, ok := l.take()
+		q, ok := l.takeKey()
 		if !ok {
 			return
 		}
-		l.rule(q)
+		l.ruleKey(q)
 	}
 }
 
-// take takes the key that nobody is at for which somebody asked first: one that is asked for all the time keeps no other waiting. A member
+// takeKey takes the key that nobody is at for which somebody asked first: one that is asked for all the time keeps no other waiting. A member
 // that goes leaves them to the next owners.
-func (l *limiter) take() (q persistence.PermitQuestion, ok bool) {
+func (l *limiter) takeKey() (q persistence.PermitQuestion, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.line) == 0 || l.m.stopping.Load() {
-		l.running--
+	if len(l.keyQueue) == 0 || l.m.stopping.Load() {
+		l.runners--
 		return q, false
 	}
-	q.Key = l.line[0]
-	q.Anew = l.open[q.Key]
-	l.line = l.line[1:]
-	delete(l.open, q.Key)
-	l.taken[q.Key] = true
+	q.Key = l.keyQueue[0]
+	q.Anew = l.pendingKeys[q.Key]
+	l.keyQueue = l.keyQueue[1:]
+	delete(l.pendingKeys, q.Key)
+	l.activeKeys[q.Key] = true
 	return q, true
 }
 
-// quiet says whether nothing is being decided.
-func (l *limiter) quiet() bool {
+// isIdle says whether nothing is being decided.
+func (l *limiter) isIdle() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.running == 0
+	return l.runners == 0
 }
 
-// ruled lets others be at a key again.
-func (l *limiter) ruled(key string) {
+// releaseKey lets others be at a key again.
+func (l *limiter) releaseKey(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.taken, key)
-	if _, open := l.open[key]; open {
-		l.line = append(l.line, key)
+	delete(l.activeKeys, key)
+	if _, open := l.pendingKeys[key]; open {
+		l.keyQueue = append(l.keyQueue, key)
 	}
 }
 
-func (l *limiter) rule(q persistence.PermitQuestion) {
+func (l *limiter) ruleKey(q persistence.PermitQuestion) {
 	ctx, cancel := l.m.storeCall()
 	ruling, err := l.m.store.Rule(ctx, l.m.incarnation, q)
 	cancel()
 	l.rulings.Add(1)
-	l.ruled(q.Key)
+	l.releaseKey(q.Key)
 	switch {
 	case l.m.ctx.Err() != nil || errors.Is(err, persistence.ErrFenced):
 		return
 	case err != nil:
 		l.failures.Add(1)
-		l.m.pause(storePause(l.m.outages.fails(notRuled, q.Key, err)))
-		l.look(q.Key, true) // it may have been decided all the same
+		l.m.sleepFor(storePause(l.m.outages.recordFailure(notRuled, q.Key, err)))
+		l.enqueueKey(q.Key, true) // it may have been decided all the same
 		return
 	}
-	l.m.outages.works(notRuled, q.Key)
-	l.tell(&ruling)
+	l.m.outages.recordSuccess(notRuled, q.Key)
+	l.sendRuling(&ruling)
 	if ruling.More {
-		l.look(q.Key, false)
+		l.enqueueKey(q.Key, false)
 	}
 	if ruling.Retold {
-		l.lookLater(q.Key, l.m.now()+persistence.PermitToldMS)
+		l.scheduleKey(q.Key, l.m.nowMillis()+persistence.PermitToldMS)
 	}
 	if ruling.Again > 0 {
-		l.lookLater(q.Key, ruling.Again)
+		l.scheduleKey(q.Key, ruling.Again)
 	}
 }
 
-// tell has those hear of a decision whom it is about, whoever has their tasks.
-func (l *limiter) tell(r *persistence.Ruling) {
+// sendRuling has those hear of a decision whom it is about, whoever has their tasks.
+func (l *limiter) sendRuling(r *persistence.Ruling) {
 	for _, row := range r.Given {
-		l.send(&row, func(a flow.Address) flow.Command { return flow.Granted{Address: a, Key: row.Key} })
+		l.sendToTask(&row, func(a flow.Address) flow.Command { return flow.Granted{Address: a, Key: row.Key} })
 	}
 	for _, row := range r.Refused {
-		l.send(&row, func(a flow.Address) flow.Command { return flow.Granted{Address: a, Key: row.Key, Refused: true} })
+		l.sendToTask(&row, func(a flow.Address) flow.Command { return flow.Granted{Address: a, Key: row.Key, Refused: true} })
 	}
 	for _, row := range r.Evicted {
-		l.send(&row, func(a flow.Address) flow.Command { return flow.Evict{Address: a, Key: row.Key} })
+		l.sendToTask(&row, func(a flow.Address) flow.Command { return flow.Evict{Address: a, Key: row.Key} })
 	}
 }
 
-func (l *limiter) send(row *persistence.PermitRow, cmd func(flow.Address) flow.Command) {
+func (l *limiter) sendToTask(row *persistence.PermitRow, cmd func(flow.Address) flow.Command) {
 	_, a, err := flow.ParseJobID(row.Holder)
 	if err != nil {
 		l.m.log.Error("the holder of a key has no name that means anything", "task", row.Task, "error", err)
 		return
 	}
 	o := engine.Order{Task: row.Task, Command: cmd(a)}
-	l.m.tell(l.m.tasks, &command{task: o.Task, cmd: o.Command, reply: func(a answer) {
-		if !taken(a.err) {
-			l.sendOn(o, row.Key)
+	l.m.sendMessage(l.m.tasks, &taskCommand{task: o.Task, command: o.Command, reply: func(a commandAnswer) {
+		if !isDelivered(a.err) {
+			l.forwardToOwner(o, row.Key)
 		}
 	}})
 }
 
-// sendOn has a task hear all the same which has not taken what it was told, because it has crashed, or is not here any more: the orderForwarder finds it
+// forwardToOwner has a task hear all the same which has not taken what it was told, because it has crashed, or is not here any more: the orderForwarder finds it
 // wherever it is. Of a member alone the store repeats it.
-func (l *limiter) sendOn(o engine.Order, key string) {
+func (l *limiter) forwardToOwner(o engine.Order, key string) {
 	if l.m.cfg.Others == nil {
-		l.lookLater(key, l.m.now()+persistence.PermitToldMS)
+		l.scheduleKey(key, l.m.nowMillis()+persistence.PermitToldMS)
 		return
 	}
-	l.m.orderForwarder.add(o)
+	l.m.orderForwarder.enqueueOrder(o)
 }
 
-// lookLater looks at a key when its rate has room again.
-func (l *limiter) lookLater(key string, at int64) {
+// scheduleKey looks at a key when its rate has room again.
+func (l *limiter) scheduleKey(key string, at int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if set, there := l.later[key]; there && set <= at {
+	if set, there := l.scheduledAt[key]; there && set <= at {
 		return
 	}
-	l.later[key] = at
-	l.m.cfg.Host.Clock.AfterFunc(flow.Milliseconds(at-l.m.now())+time.Millisecond, func() {
+	l.scheduledAt[key] = at
+	l.m.cfg.Host.Clock.AfterFunc(flow.Milliseconds(at-l.m.nowMillis())+time.Millisecond, func() {
 		l.mu.Lock()
-		if l.later[key] == at {
-			delete(l.later, key)
+		if l.scheduledAt[key] == at {
+			delete(l.scheduledAt, key)
 		}
 		l.mu.Unlock()
-		l.look(key, false)
+		l.enqueueKey(key, false)
 	})
 }
 
-// gain looks at all keys of shards that the member owns from now on: nobody knows what their last owner came to tell.
-func (l *limiter) gain(shards persistence.ShardSet) {
-	l.m.background(func() {
+// enqueueShards looks at all keys of shards that the member owns from now on: nobody knows what their last owner came to tell.
+func (l *limiter) enqueueShards(shards persistence.ShardSet) {
+	l.m.runBackground(func() {
 		for after := ""; l.m.ctx.Err() == nil; {
-			keys, err := l.openKeys(shards, after, keysAtOnce)
+			keys, err := l.openKeys(shards, after, keyReadBatch)
 			if err != nil {
-				l.m.pause(time.Second)
+				l.m.sleepFor(time.Second)
 				continue
 			}
 			for _, key := range keys {
-				l.look(key, true)
+				l.enqueueKey(key, true)
 				after = key
 			}
-			if len(keys) < keysAtOnce {
+			if len(keys) < keyReadBatch {
 				return
 			}
 		}
@@ -250,38 +250,38 @@ func (l *limiter) openKeys(shards persistence.ShardSet, after string, limit int)
 	ctx, cancel := l.m.storeCall()
 	defer cancel()
 	keys, err := l.m.store.OpenKeys(ctx, shards, after, limit)
-	l.m.tried(keysNotRead, "", err)
+	l.m.recordStoreCall(keysNotRead, "", err)
 	return keys, err
 }
 
-// sweep looks at some keys of the member's shards, again and again at the next ones: word of them may have been lost.
-func (l *limiter) sweep() {
+// sweepKeys looks at some keys of the member's shards, again and again at the next ones: word of them may have been lost.
+func (l *limiter) sweepKeys() {
 	after := ""
 	var look func()
 	look = func() {
-		l.m.background(func() {
-			if shards := l.m.owned.shards(); shards == nil || len(shards) > 0 {
-				keys, err := l.openKeys(shards, after, sweptAtOnce)
+		l.m.runBackground(func() {
+			if shards := l.m.owned.ownedShards(); shards == nil || len(shards) > 0 {
+				keys, err := l.openKeys(shards, after, keySweepBatch)
 				for _, key := range keys {
-					l.look(key, false)
+					l.enqueueKey(key, false)
 					after = key
 				}
-				if err == nil && len(keys) < sweptAtOnce {
+				if err == nil && len(keys) < keySweepBatch {
 					after = ""
 				}
 			}
 			if l.m.ctx.Err() == nil {
-				l.m.cfg.Host.Clock.AfterFunc(lookForKeys, look)
+				l.m.cfg.Host.Clock.AfterFunc(keySweepInterval, look)
 			}
 		})
 	}
-	l.m.cfg.Host.Clock.AfterFunc(lookForKeys, look)
+	l.m.cfg.Host.Clock.AfterFunc(keySweepInterval, look)
 }
 
 // Stirred says that something has changed about keys of this member's shards.
 func (m *Member) Stirred(keys engine.Keys) {
 	for _, key := range keys.Names {
-		m.limiter.look(key, keys.Anew)
+		m.limiter.enqueueKey(key, keys.Anew)
 	}
 }
 
@@ -303,8 +303,8 @@ func (t *task) addPermits(c *persistence.Commit, e flow.Effect) {
 	}
 }
 
-// asksOf takes what is asked of keys out of effects.
-func asksOf(effects []flow.Effect) (asks []flow.Ask, others []flow.Effect) {
+// splitAsks takes what is asked of keys out of effects.
+func splitAsks(effects []flow.Effect) (asks []flow.Ask, others []flow.Effect) {
 	for _, e := range effects {
 		if ask, ok := e.(flow.Ask); ok {
 			asks = append(asks, ask)
@@ -315,10 +315,10 @@ func asksOf(effects []flow.Effect) (asks []flow.Ask, others []flow.Effect) {
 	return asks, others
 }
 
-// asksAnew says that whoever has asked for keys does not know whether they were given.
-func (m *Member) asksAnew(asks []flow.Ask) {
+// requeueAsks says that whoever has asked for keys does not know whether they were given.
+func (m *Member) requeueAsks(asks []flow.Ask) {
 	for _, ask := range asks {
-		m.limiter.stir(ask.Key, true)
+		m.limiter.notifyKeyChange(ask.Key, true)
 	}
 }
 
@@ -336,7 +336,7 @@ func (m *Member) permitsOf(task string) ([]flow.Effect, error) {
 	return effects, err
 }
 
-func aboutPermit(cmd flow.Command) bool {
+func isPermitCommand(cmd flow.Command) bool {
 	switch cmd.(type) {
 	case flow.Granted, flow.Evict:
 		return true

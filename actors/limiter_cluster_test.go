@@ -184,15 +184,15 @@ func (s *tally) of(key string) int {
 	return s.ruled[key]
 }
 
-func named(keys ...string) engine.Keys { return engine.Keys{Names: keys} }
+func namedSeries(keys ...string) engine.Keys { return engine.Keys{Names: keys} }
 
 // probe has a member decide about another key some times, one after the other: what is decided without end shows.
 func (s *tally) probe(t *testing.T, th *harness, times int) {
 	t.Helper()
 	for range times {
 		before := s.of("probe")
-		th.Stirred(named("probe"))
-		require.Eventually(t, func() bool { return s.of("probe") > before }, patience, time.Millisecond)
+		th.Stirred(namedSeries("probe"))
+		require.Eventually(t, func() bool { return s.of("probe") > before }, maxLaneWait, time.Millisecond)
 	}
 }
 
@@ -220,7 +220,7 @@ func keyHeld(t *testing.T, units int) (store *tally, owner *harness) {
 			}
 		}
 		return given == units
-	}, patience, 5*time.Millisecond)
+	}, maxLaneWait, 5*time.Millisecond)
 	return store, owner
 }
 
@@ -230,7 +230,7 @@ func TestWhoCannotBeReachedIsToldOfHisKeyAgainAtAPace(t *testing.T) {
 	store.probe(t, owner, 1)
 	before := store.of("jobs:crm")
 	store.leap(persistence.PermitToldMS * time.Millisecond)
-	owner.Stirred(named("jobs:crm"))
+	owner.Stirred(namedSeries("jobs:crm"))
 	store.probe(t, owner, 100)
 	require.LessOrEqual(t, store.of("jobs:crm")-before, 10, "that the same ones have not answered is no reason to decide again at once")
 	require.LessOrEqual(t, owner.Bringing(), units, "what is on its way is not sent once more")
@@ -265,14 +265,14 @@ func TestKeysThatAreAskedForAllTheTimeKeepNoOtherWaiting(t *testing.T) {
 	}
 	var once sync.Once
 	store.again = func(key string) {
-		once.Do(func() { th.Stirred(named(keys...)) })
+		once.Do(func() { th.Stirred(namedSeries(keys...)) })
 		select {
 		case <-store.done:
 		default:
-			th.Stirred(named(key))
+			th.Stirred(namedSeries(key))
 		}
 	}
-	th.Stirred(named(keys[0]))
+	th.Stirred(namedSeries(keys[0]))
 	<-store.done
 	behind := slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return store.of(key) >= 100/4 })
 	require.LessOrEqual(t, len(behind), 3, "each comes once in a round of 40, but for those that a ruler has taken which the machine holds up: %v", behind)

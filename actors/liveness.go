@@ -12,8 +12,8 @@ type Liveness interface {
 	Pushed() []string
 }
 
-// joined is when a worker registered, as far as this member knows.
-func (m *Member) joined(worker string) int64 {
+// workerJoinedAt is when a worker registered, as far as this member knows.
+func (m *Member) workerJoinedAt(worker string) int64 {
 	if m.cfg.Workers == nil {
 		return 0
 	}
@@ -26,7 +26,7 @@ func (t *task) withSigns(cmd flow.Command) flow.Command {
 	ring, ok := cmd.(flow.Ring)
 	switch {
 	case ok && ring.Kind == flow.AlarmReturn:
-		return t.m.recovering(t.id)
+		return t.m.recoverCommand(t.id)
 	case !ok || ring.Kind != flow.AlarmClaim || t.m.cfg.Workers == nil:
 		return cmd
 	}

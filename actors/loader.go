@@ -13,31 +13,31 @@ import (
 type loader struct {
 	m       *Member
 	mu      sync.Mutex
-	waiting []load
+	waiting []loadRequest
 	running int
 }
 
-type load struct {
+type loadRequest struct {
 	task  string
-	reply func(loaded)
+	reply func(loadResult)
 }
 
-// loaded is a task as the store has it. A nil view with no error: there is no such task.
-type loaded struct {
-	gen     int
-	view    *persistence.View
-	journal int  // bytes of rows after the snapshot
-	snap    int  // bytes of the snapshot
-	apart   bool // its only row was stored by no member
-	resting bool
-	err     error
-	record  *persistence.Record // of a task that cannot be read
+// loadResult is a task as the store has it. A nil view with no error: there is no such task.
+type loadResult struct {
+	gen          int
+	view         *persistence.View
+	journal      int  // bytes of rows after the snapshot
+	snapshotSize int  // bytes of the snapshot
+	begunApart   bool // its only row was stored by no member
+	resting      bool
+	err          error
+	record       *persistence.Record // of a task that cannot be read
 }
 
-// notRead is the error of tasks that the store has not told of: there is nothing wrong with them.
-type notRead struct{ error }
+// storeReadError is the error of tasks that the store has not told of: there is nothing wrong with them.
+type storeReadError struct{ error }
 
-func (e notRead) Unwrap() error { return e.error }
+func (e storeReadError) Unwrap() error { return e.error }
 
 // How many tasks are read at once, and by how many readers.
 const (
@@ -45,21 +45,21 @@ const (
 	loaders   = 4
 )
 
-func (l *loader) load(task string, reply func(loaded)) {
+func (l *loader) loadTask(task string, reply func(loadResult)) {
 	if !flow.IsText(task) { // no task has such an id, and a store may refuse the whole batch because of it
-		reply(loaded{})
+		reply(loadResult{})
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.waiting = append(l.waiting, load{task, reply})
+	l.waiting = append(l.waiting, loadRequest{task, reply})
 	if l.running < loaders {
 		l.running++
-		l.m.background(l.run)
+		l.m.runBackground(l.readBatches)
 	}
 }
 
-func (l *loader) run() {
+func (l *loader) readBatches() {
 	for {
 		l.mu.Lock()
 		n := min(len(l.waiting), loadBatch)
@@ -68,14 +68,14 @@ func (l *loader) run() {
 			l.mu.Unlock()
 			return
 		}
-		batch := append([]load(nil), l.waiting[:n]...)
+		batch := append([]loadRequest(nil), l.waiting[:n]...)
 		l.waiting = l.waiting[n:]
 		l.mu.Unlock()
-		l.read(batch)
+		l.readBatch(batch)
 	}
 }
 
-func (l *loader) read(batch []load) {
+func (l *loader) readBatch(batch []loadRequest) {
 	ids := make([]string, len(batch))
 	for i, b := range batch {
 		ids[i] = b.task
@@ -83,45 +83,45 @@ func (l *loader) read(batch []load) {
 	ctx, cancel := l.m.storeCall()
 	defer cancel()
 	records, err := l.m.store.Load(ctx, ids)
-	l.m.tried(notLoaded, "", err)
+	l.m.recordStoreCall(notLoaded, "", err)
 	if err != nil {
-		err = notRead{err}
+		err = storeReadError{err}
 	}
 	for i, b := range batch {
 		switch {
 		case err != nil:
-			b.reply(loaded{err: err})
+			b.reply(loadResult{err: err})
 		case l.m.cfg.Payloads != nil: // what became of it may depend on values that are not at hand
-			l.m.background(func() { l.foldAlone(b, records[i]) })
+			l.m.runBackground(func() { l.foldInBackground(b, records[i]) })
 		default:
-			b.reply(l.fold(ctx, records[i]))
+			b.reply(l.foldRecord(ctx, records[i]))
 		}
 	}
 }
 
-func (l *loader) foldAlone(b load, rec *persistence.Record) {
+func (l *loader) foldInBackground(b loadRequest, rec *persistence.Record) {
 	ctx, cancel := l.m.storeCall()
 	defer cancel()
-	b.reply(l.fold(ctx, rec))
+	b.reply(l.foldRecord(ctx, rec))
 }
 
-func (l *loader) fold(ctx context.Context, rec *persistence.Record) loaded {
+func (l *loader) foldRecord(ctx context.Context, rec *persistence.Record) loadResult {
 	if rec == nil {
-		return loaded{}
+		return loadResult{}
 	}
 	view, err := l.m.reader.Fold(ctx, rec)
 	if errors.Is(err, persistence.ErrNotFound) {
-		return loaded{} // it is being deleted
+		return loadResult{} // it is being deleted
 	}
 	if err != nil {
-		return loaded{err: err, record: rec}
+		return loadResult{err: err, record: rec}
 	}
-	out := loaded{view: view, snap: len(rec.Snapshot), resting: rec.Resting}
+	out := loadResult{view: view, snapshotSize: len(rec.Snapshot), resting: rec.Resting}
 	for _, row := range rec.Rows {
 		out.journal += len(row.Events)
 	}
 	if view.Seq == 1 {
-		out.apart, out.err = l.begunApart(ctx, rec, view.State)
+		out.begunApart, out.err = l.begunApart(ctx, rec, view.State)
 	}
 	return out
 }

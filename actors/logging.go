@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/logids"
 )
 
-// logging is the context of what is logged about the task: the line tells where it belongs.
-func (t *task) logging() context.Context {
+// logContext is the context of what is logged about the task: the line tells where it belongs.
+func (t *task) logContext() context.Context {
 	return logids.With(t.m.ctx, func() []slog.Attr {
 		if t.state == nil {
 			return nil

@@ -116,57 +116,57 @@ type Member struct {
 	log         *slog.Logger
 	system      *actor.ActorSystem
 	incarnation string
-	owned       ownership
+	owned       shardOwnership
 	format      atomic.Int64 // that journals are written in
 
 	tasks          *actor.PID
 	sessions       *actor.PID
 	queue          atomic.Pointer[queue] // of the sessions
 	committer      *committer
-	snapshots      snapshots
-	timers         *timers
+	snapshots      snapshotBudget
+	timers         *timerQueue
 	loader         *loader
-	hub            *hub
+	hub            *journalNotifier
 	lease          *lease
 	watchdog       *watchdog
-	metrics        *metrics
-	statistics     *statistics
+	metrics        *memberMetrics
+	statistics     *taskStatistics
 	goroutines     *goroutines.Pool
 	dispatcher     *dispatcher
 	orderForwarder *orderForwarder
-	clock          *ending
+	clock          *endingClock
 	claimForwarder *claimForwarder
 	limiter        *limiter
-	externals      *externals
+	externals      *externalWatcher
 	jobForwarder   *jobForwarder
-	parted         parted
-	outages        outages
+	migratedJobs   migratedJobs
+	outages        storeOutages
 	goneMu         sync.Mutex
-	gone           map[string]flow.Departure // other members, by incarnation: when this one was told that they are
+	goneMembers    map[string]flow.Departure // other members, by incarnation: when this one was told that they are
 
-	ctx      context.Context // of everything the member does by itself
-	cancel   context.CancelFunc
-	stopping atomic.Bool
-	workMu   sync.Mutex
-	closed   bool           // no background work begins any more
-	work     sync.WaitGroup // background work that Kill waits for
-	working  atomic.Int64   // how much of it there is
+	ctx             context.Context // of everything the member does by itself
+	cancel          context.CancelFunc
+	stopping        atomic.Bool
+	workMu          sync.Mutex
+	closed          bool           // no background work begins any more
+	backgroundWork  sync.WaitGroup // background work that Kill waits for
+	backgroundCount atomic.Int64   // how much of it there is
 
-	carried atomic.Pointer[map[jobKey]*flight] // what was when the sessions ended
+	stoppedJobs atomic.Pointer[map[jobKey]*activeJob] // what was when the sessions ended
 
 	failed bounded.Lines // in the log, of tasks
 
-	taskActors   atomic.Int64 // that live
-	stepActors   atomic.Int64 // likewise
-	steps        atomic.Int64
-	ready        atomic.Int64 // jobs in line for this member's carriers
-	queued       atomic.Int64 // jobs in memory for pollers
-	messages     atomic.Int64 // requests without an answer …
-	waitingBytes atomic.Int64 // … and what their values have
-	uncommitted  atomic.Int64
-	coming       atomic.Int64 // attempts that were decided upon and are not stored
-	recoveries   atomic.Int64 // tasks that are being taken up because they were under way
-	rested       atomic.Int64
+	taskActors       atomic.Int64 // that live
+	stepActors       atomic.Int64 // likewise
+	steps            atomic.Int64
+	ready            atomic.Int64 // jobs in line for this member's carriers
+	queued           atomic.Int64 // jobs in memory for pollers
+	messages         atomic.Int64 // requests without an answer …
+	waitingBytes     atomic.Int64 // … and what their values have
+	uncommitted      atomic.Int64
+	unstoredAttempts atomic.Int64 // attempts that were decided upon and are not stored
+	recoveries       atomic.Int64 // tasks that are being taken up because they were under way
+	rested           atomic.Int64
 }
 
 // maxIdle is how many goroutines wait for work that may block.
@@ -177,40 +177,40 @@ func Start(ctx context.Context, cfg Config) (*Member, error) {
 	cfg = cfg.orDefault()
 	pool, dispatcher := goroutines.New(maxIdle), newDispatcher()
 	cfg.Host = cfg.Host.orDefault(pool, dispatcher)
-	clock := newEnding(cfg.Host.Clock)
+	clock := newEndingClock(cfg.Host.Clock)
 	cfg.Host.Clock = clock
-	m := &Member{cfg: cfg, goroutines: pool, dispatcher: dispatcher, clock: clock, store: cfg.Store, reader: cfg.Reader, log: cfg.Logger, hub: newHub(), gone: map[string]flow.Departure{},
-		outages: outages{log: cfg.Logger, of: map[string]*outage{}}}
-	if err := m.join(ctx); err != nil {
+	m := &Member{cfg: cfg, goroutines: pool, dispatcher: dispatcher, clock: clock, store: cfg.Store, reader: cfg.Reader, log: cfg.Logger, hub: newHub(), goneMembers: map[string]flow.Departure{},
+		outages: storeOutages{log: cfg.Logger, byMessage: map[string]*storeOutage{}}}
+	if err := m.joinStore(ctx); err != nil {
 		return nil, err
 	}
 	if p := cfg.Payloads; p != nil {
-		p.Aside(dispatcher.aside)
+		p.Aside(dispatcher.runAside)
 	}
-	m.timers = &timers{now: m.now, clock: cfg.Host.Clock}
+	m.timers = &timerQueue{now: m.nowMillis, clock: cfg.Host.Clock}
 	m.loader = &loader{m: m}
 	m.orderForwarder, m.claimForwarder = newOrderForwarder(m), newClaimForwarder(m)
 	m.limiter = newLimiter(m)
 	m.externals = newExternals(m)
 	m.metrics, m.statistics = newMetrics(m), newStatistics(m)
-	m.jobForwarder = &jobForwarder{m: m, lines: map[string]*jobLine{}}
+	m.jobForwarder = &jobForwarder{m: m, lineByCarrier: map[string]*jobLine{}}
 	m.spawnActors()
-	m.lease.keep()
-	if m.owned.fixed {
+	m.lease.keepRenewing()
+	if m.owned.ownsAll {
 		m.recoverUnfinished(nil)
-		m.limiter.gain(nil)
+		m.limiter.enqueueShards(nil)
 	}
-	m.limiter.sweep()
-	m.externals.look()
+	m.limiter.sweepKeys()
+	m.externals.triggerRead()
 	m.lookForWakes()
 	m.doChores()
-	m.statistics.keep()
+	m.statistics.sendPeriodically()
 	m.forgetDeliveries()
 	return m, nil
 }
 
-// join takes a place among the members of the store, and a lease. Who has no others owns everything.
-func (m *Member) join(ctx context.Context) error {
+// joinStore takes a place among the members of the store, and a lease. Who has no others owns everything.
+func (m *Member) joinStore(ctx context.Context) error {
 	cfg := &m.cfg
 	incarnation, err := m.store.Join(ctx, persistence.Joining{Name: cfg.Name, Cluster: cfg.Cluster, URL: cfg.URL, Gossip: cfg.Gossip, Version: cfg.Version, Format: flow.Format, Seal: cfg.Seal, Values: cfg.ValuesAt, TTL: cfg.Lease})
 	if err != nil {
@@ -219,19 +219,19 @@ func (m *Member) join(ctx context.Context) error {
 	m.incarnation = incarnation
 	m.lease = &lease{m: m}
 	m.watchdog = newWatchdog(m)
-	m.ctx, m.cancel = context.WithCancel(tenure.With(context.WithoutCancel(ctx), m.lease.held))
+	m.ctx, m.cancel = context.WithCancel(tenure.With(context.WithoutCancel(ctx), m.lease.isHeld))
 	if err := m.lease.renew(ctx); err != nil {
 		m.cancel()
 		return fmt.Errorf("taking the lease: %w", err)
 	}
 	if cfg.Others == nil && !m.store.Locked() {
-		if err := m.aloneOn(ctx); err != nil {
+		if err := m.becomeSoleMember(ctx); err != nil {
 			m.cancel()
 			return err
 		}
 	}
 	if cfg.Others == nil || m.store.Locked() {
-		m.owned.ownAll(m.now())
+		m.owned.ownAll(m.nowMillis())
 	}
 	return nil
 }
@@ -242,25 +242,25 @@ func (m *Member) spawnActors() {
 		// Whoever was the last to write to an actor that has gone leaves a goroutine for this long.
 		actor.WithDeadLetterThrottleInterval(time.Millisecond),
 	)
-	m.sessions = m.spawn(func() actor.Actor { return newSessions(m) })
+	m.sessions = m.spawnActor(func() actor.Actor { return newSessions(m) })
 	m.committer = newCommitter(m)
 	m.snapshots.m = m
-	m.tasks = m.spawn(func() actor.Actor { return newTasks(m) })
-	m.tell(m.tasks, sweep{})
+	m.tasks = m.spawnActor(func() actor.Actor { return newTasks(m) })
+	m.sendMessage(m.tasks, sweepTasks{})
 }
 
-func (m *Member) props(make func() actor.Actor) *actor.Props {
+func (m *Member) actorProps(make func() actor.Actor) *actor.Props {
 	return actor.PropsFromProducer(make, actor.WithDispatcher(m.cfg.Host.Dispatcher))
 }
 
-func (m *Member) spawn(make func() actor.Actor) *actor.PID {
-	return m.system.Root.Spawn(m.props(make))
+func (m *Member) spawnActor(make func() actor.Actor) *actor.PID {
+	return m.system.Root.Spawn(m.actorProps(make))
 }
 
-func (m *Member) tell(pid *actor.PID, message any) { m.system.Root.Send(pid, message) }
+func (m *Member) sendMessage(pid *actor.PID, message any) { m.system.Root.Send(pid, message) }
 
-// now is the store's time in Unix milliseconds.
-func (m *Member) now() int64 { return m.lease.now().UnixMilli() }
+// nowMillis is the store's time in Unix milliseconds.
+func (m *Member) nowMillis() int64 { return m.lease.now().UnixMilli() }
 
 // Now is the store's time.
 func (m *Member) Now() time.Time { return m.lease.now() }
@@ -268,25 +268,25 @@ func (m *Member) Now() time.Time { return m.lease.now() }
 // Incarnation names this life of the member in the store.
 func (m *Member) Incarnation() string { return m.incarnation }
 
-// background runs work that may block; Kill waits for it. After Kill there is none.
-func (m *Member) background(f func()) {
+// runBackground runs work that may block; Kill waits for it. After Kill there is none.
+func (m *Member) runBackground(f func()) {
 	m.workMu.Lock()
 	defer m.workMu.Unlock()
 	if m.closed {
 		return
 	}
-	m.work.Add(1)
-	m.working.Add(1)
+	m.backgroundWork.Add(1)
+	m.backgroundCount.Add(1)
 	m.cfg.Host.Go(func() {
-		defer m.work.Done()
-		defer m.working.Add(-1)
+		defer m.backgroundWork.Done()
+		defer m.backgroundCount.Add(-1)
 		f()
 	})
 }
 
 // Ready says whether the member can do its work: it is there, and what it writes is stored.
 func (m *Member) Ready() error {
-	reason, err := m.whyNot()
+	reason, err := m.unavailableReason()
 	if reason != "" {
 		return errStoreAway(reason)
 	}
@@ -295,25 +295,25 @@ func (m *Member) Ready() error {
 
 var errStopping = flow.Errorf(flow.Busy, "the member is shutting down")
 
-// here reports why the member takes no requests; nil = it does.
-func (m *Member) here() error {
-	reason, err := m.whyNot()
+// checkAvailable reports why the member takes no requests; nil = it does.
+func (m *Member) checkAvailable() error {
+	reason, err := m.unavailableReason()
 	if reason != "" {
 		return errNotBegun(reason)
 	}
 	return err
 }
 
-// whyNot returns why the store is away ("" = it is not), or another error that keeps the member from its work.
-func (m *Member) whyNot() (reason string, err error) {
+// unavailableReason returns why the store is away ("" = it is not), or another error that keeps the member from its work.
+func (m *Member) unavailableReason() (reason string, err error) {
 	if m.stopping.Load() {
 		return "", errStopping
 	}
-	held := m.lease.held()
+	held := m.lease.isHeld()
 	if !held {
-		m.watchdog.look()
+		m.watchdog.checkHealth()
 	}
-	if reason, _ = m.watchdog.state(); reason == "" && !held {
+	if reason, _ = m.watchdog.awayState(); reason == "" && !held {
 		err = errOutOfTouch
 	}
 	return reason, err
@@ -327,7 +327,7 @@ var errOutOfTouch = engine.Unable(flow.Errorf(flow.Busy, "the member has lost it
 func (m *Member) Held() time.Duration { return m.lease.heldFor() }
 
 // Lost is closed when the member was fenced off and has to end.
-func (m *Member) Lost() <-chan struct{} { return m.lease.lost() }
+func (m *Member) Lost() <-chan struct{} { return m.lease.lostChannel() }
 
 // restGrace bounds how long tasks may take to go to rest when the member stops, and countGrace how long the store may take to hear what was counted.
 const (
@@ -339,8 +339,8 @@ const (
 // waits like that while it still answers for the others; one that has not may wait in vain.
 func (m *Member) Settle(ctx context.Context) {
 	settled := make(chan struct{})
-	m.tell(m.sessions, settle{done: func() { close(settled) }})
-	m.wait(ctx, settled)
+	m.sendMessage(m.sessions, awaitSettled{done: func() { close(settled) }})
+	m.waitDone(ctx, settled)
 }
 
 // Stop takes no more work, lets what is committing finish, puts every task to rest and leaves.
@@ -352,23 +352,23 @@ func (m *Member) Stop(ctx context.Context) error {
 	}
 	m.log.Info("the member stops: jobs that it carries out may finish, and tasks are put to rest", "tasks_in_memory", m.taskActors.Load())
 	drained := make(chan struct{})
-	m.tell(m.sessions, drain{done: func() { close(drained) }})
-	m.wait(ctx, drained)
+	m.sendMessage(m.sessions, drainJobs{done: func() { close(drained) }})
+	m.waitDone(ctx, drained)
 	dropped := make(chan struct{})
-	m.tell(m.sessions, dropAll{done: func() { close(dropped) }})
+	m.sendMessage(m.sessions, dropAll{done: func() { close(dropped) }})
 	rested := make(chan struct{})
-	m.tell(m.tasks, restAll{done: func() { close(rested) }})
-	resting, cancel := m.within(ctx, restGrace)
+	m.sendMessage(m.tasks, restAll{done: func() { close(rested) }})
+	resting, cancel := m.detachedTimeout(ctx, restGrace)
 	defer cancel()
-	m.wait(resting, rested)
-	m.wait(resting, dropped)
-	counting, cancel := m.within(ctx, countGrace)
+	m.waitDone(resting, rested)
+	m.waitDone(resting, dropped)
+	counting, cancel := m.detachedTimeout(ctx, countGrace)
 	defer cancel()
-	m.statistics.send(counting)
-	for !(m.limiter.quiet() && m.orderForwarder.empty() && m.statistics.sending.Load() == 0) && resting.Err() == nil && m.pause(restAgain) {
+	m.statistics.sendCounts(counting)
+	for !(m.limiter.isIdle() && m.orderForwarder.isEmpty() && m.statistics.sending.Load() == 0) && resting.Err() == nil && m.sleepFor(restRecheck) {
 	}
-	m.lease.leave()
-	leaving, cancel := m.within(ctx, m.cfg.Lease) // then it has run out by itself
+	m.lease.markGivenUp()
+	leaving, cancel := m.detachedTimeout(ctx, m.cfg.Lease) // then it has run out by itself
 	defer cancel()
 	err := m.store.Leave(leaving, m.incarnation)
 	m.Kill()
@@ -378,8 +378,8 @@ func (m *Member) Stop(ctx context.Context) error {
 	return nil
 }
 
-// within is a context of its own time, whatever is left of ctx.
-func (m *Member) within(ctx context.Context, d time.Duration) (context.Context, func()) {
+// detachedTimeout is a context of its own time, whatever is left of ctx.
+func (m *Member) detachedTimeout(ctx context.Context, d time.Duration) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := m.cfg.Host.Clock.AfterFunc(d, cancel)
 	return ctx, func() {
@@ -388,8 +388,8 @@ func (m *Member) within(ctx context.Context, d time.Duration) (context.Context, 
 	}
 }
 
-func (m *Member) wait(ctx context.Context, done <-chan struct{}) {
-	m.park(func() bool { return closed(done) || ctx.Err() != nil || closed(m.Lost()) })
+func (m *Member) waitDone(ctx context.Context, done <-chan struct{}) {
+	m.parkUntil(func() bool { return isClosed(done) || ctx.Err() != nil || isClosed(m.Lost()) })
 	select {
 	case <-done:
 	case <-ctx.Done():
@@ -412,7 +412,7 @@ func (m *Member) Kill() {
 	m.hub.close()
 	m.system.Root.Stop(m.tasks)
 	m.system.Root.Stop(m.sessions)
-	m.awaitWork()
+	m.awaitBackground()
 	m.goroutines.Close()
 	m.dispatcher.close()
 	m.system.Shutdown()

@@ -8,23 +8,23 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics are what only the inside of the member sees.
-type metrics struct {
+// memberMetrics are what only the inside of the member sees.
+type memberMetrics struct {
 	batch   prometheus.Histogram
 	latency prometheus.Histogram
 	gauges  []prometheus.Collector
-	tallies *tallies
-	numbers numbers
+	tallies *outcomeTallies
+	numbers jobNumbers
 }
 
-func newMetrics(m *Member) *metrics {
+func newMetrics(m *Member) *memberMetrics {
 	gauge := func(name, help string, value func() float64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
 	}
 	counter := func(name, help string, value *atomic.Int64) prometheus.Collector {
 		return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(value.Load()) })
 	}
-	return &metrics{
+	return &memberMetrics{
 		tallies: newTallies(m.cfg.NodeMetrics),
 		batch: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "troupe_commit_batch_tasks",
 			Help: "Tasks written by one batch.", Buckets: []float64{1, 2, 5, 10, 20, 50, 100, 200, 500}}),
@@ -36,9 +36,9 @@ func newMetrics(m *Member) *metrics {
 			gauge("troupe_jobs_ready", "Jobs waiting in memory for somebody to carry them out.", func() float64 { return float64(m.ready.Load() + m.queued.Load()) }),
 			gauge("troupe_messages_waiting", "Requests waiting for their task.", func() float64 { return float64(m.messages.Load()) }),
 			gauge("troupe_commits_waiting", "Commits waiting for the store.", func() float64 { return float64(m.uncommitted.Load()) }),
-			gauge("troupe_lease_left_seconds", "What is left of the member's lease.", func() float64 { return m.lease.remains().Seconds() }),
-			gauge("troupe_keys_waiting", "Keys about which this member has yet to have decided who is given them.", func() float64 { return float64(m.limiter.waiting()) }),
-			gauge("troupe_stats_lag_seconds", "For how long nothing that was counted for statistics has come to the store.", func() float64 { return m.statistics.lag() }),
+			gauge("troupe_lease_left_seconds", "What is left of the member's lease.", func() float64 { return m.lease.remainingTime().Seconds() }),
+			gauge("troupe_keys_waiting", "Keys about which this member has yet to have decided who is given them.", func() float64 { return float64(m.limiter.countPending()) }),
+			gauge("troupe_stats_lag_seconds", "For how long nothing that was counted for statistics has come to the store.", func() float64 { return m.statistics.lagSeconds() }),
 			counter("troupe_steps_total", "Steps that have ended.", &m.steps),
 			counter("troupe_tasks_rested_total", "Tasks put to rest or ended and let go.", &m.rested),
 			counter("troupe_key_decisions_total", "Decisions about who is given a key that this member asked the store for.", &m.limiter.rulings),
@@ -47,14 +47,14 @@ func newMetrics(m *Member) *metrics {
 	}
 }
 
-func (x *metrics) committed(tasks int, took time.Duration) {
+func (x *memberMetrics) observeCommit(tasks int, took time.Duration) {
 	x.batch.Observe(float64(tasks))
 	x.latency.Observe(took.Seconds())
 }
 
-// dispatched notes that somebody begins with a job that was ready for so long.
-func (x *metrics) dispatched(service string, ms int64) {
-	x.tallies.service(service).wait().Observe(float64(max(ms, 0)) / 1000)
+// observeDispatch notes that somebody begins with a job that was ready for so long.
+func (x *memberMetrics) observeDispatch(service string, ms int64) {
+	x.tallies.serviceTallyFor(service).wait().Observe(float64(max(ms, 0)) / 1000)
 }
 
 // Collectors are the member's metrics for Prometheus.

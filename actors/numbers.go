@@ -13,20 +13,20 @@ const maxNames = 1000
 
 const otherNames = "other"
 
-// numbers are those that jobs have told of themselves, by name, since this member began. The zero value has none; all methods are safe for
+// jobNumbers are those that jobs have told of themselves, by name, since this member began. The zero value has none; all methods are safe for
 // concurrent use.
-type numbers struct {
+type jobNumbers struct {
 	mu    sync.Mutex
-	names map[string]*total
+	names map[string]*numberTotal
 }
 
-type total struct {
+type numberTotal struct {
 	count uint64
 	sum   float64
 }
 
-// add counts a list as it is stored. What is no such list, which any worker may send, counts nothing.
-func (t *numbers) add(list json.RawMessage) {
+// addReported counts a list as it is stored. What is no such list, which any worker may send, counts nothing.
+func (t *jobNumbers) addReported(list json.RawMessage) {
 	if len(list) == 0 {
 		return
 	}
@@ -41,37 +41,37 @@ func (t *numbers) add(list json.RawMessage) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.names == nil {
-		t.names = map[string]*total{}
+		t.names = map[string]*numberTotal{}
 	}
 	for _, n := range told {
-		if of := t.of(n.Name); n.Count > 0 && !math.IsInf(of.sum+n.Sum, 0) {
+		if of := t.totalFor(n.Name); n.Count > 0 && !math.IsInf(of.sum+n.Sum, 0) {
 			of.count += uint64(n.Count)
 			of.sum += n.Sum
 		}
 	}
 }
 
-// of is the total of a name. The lock is held.
-func (t *numbers) of(name string) *total {
+// totalFor is the total of a name. The lock is held.
+func (t *jobNumbers) totalFor(name string) *numberTotal {
 	if t.names[name] == nil && len(t.names) >= maxNames {
 		name = otherNames
 	}
 	if t.names[name] == nil {
-		t.names[name] = &total{}
+		t.names[name] = &numberTotal{}
 	}
 	return t.names[name]
 }
 
-var toldDesc = prometheus.NewDesc("troupe_job_metric", "Numbers that jobs have told of themselves, by their name: how many, and their sum.", []string{"name"}, nil)
+var jobNumberDesc = prometheus.NewDesc("troupe_job_metric", "Numbers that jobs have told of themselves, by their name: how many, and their sum.", []string{"name"}, nil)
 
 // Describe is a part of prometheus.Collector.
-func (t *numbers) Describe(ch chan<- *prometheus.Desc) { ch <- toldDesc }
+func (t *jobNumbers) Describe(ch chan<- *prometheus.Desc) { ch <- jobNumberDesc }
 
 // Collect is a part of prometheus.Collector.
-func (t *numbers) Collect(ch chan<- prometheus.Metric) {
+func (t *jobNumbers) Collect(ch chan<- prometheus.Metric) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for name, of := range t.names {
-		ch <- prometheus.MustNewConstSummary(toldDesc, of.count, of.sum, nil, name)
+		ch <- prometheus.MustNewConstSummary(jobNumberDesc, of.count, of.sum, nil, name)
 	}
 }

@@ -41,7 +41,7 @@ type patient struct {
 }
 
 func (p patient) AfterFunc(d time.Duration, f func()) func() bool {
-	if d != patience {
+	if d != maxLaneWait {
 		return p.realClock.AfterFunc(d, f)
 	}
 	p.over <- f
@@ -63,7 +63,7 @@ func committerOver(t *testing.T) (l *committer, next func(tasks ...string) heldB
 
 func (l *committer) addEach(tasks ...string) {
 	for _, task := range tasks {
-		l.add(&writing{commit: persistence.Commit{Task: task}, reply: l.m.tasks})
+		l.enqueueCommit(&pendingCommit{commit: persistence.Commit{Task: task}, reply: l.m.tasks})
 	}
 }
 
@@ -93,7 +93,7 @@ func three(t *testing.T) (l *committer, next func(tasks ...string) heldBatch, wr
 	require.Eventually(t, func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		return l.running == 1
+		return l.runningLanes == 1
 	}, time.Minute, time.Millisecond)
 	return l, next, written
 }
@@ -101,7 +101,7 @@ func three(t *testing.T) (l *committer, next func(tasks ...string) heldBatch, wr
 func TestALaneBeginsWhenAsManyWaitAsAreBeingWritten(t *testing.T) {
 	l, next, first := three(t)
 	l.addEach("f", "g")
-	require.Equal(t, 1, l.running)
+	require.Equal(t, 1, l.runningLanes)
 	l.addEach("h")
 	second := next("f", "g", "h")
 	l.addEach("i")
@@ -113,8 +113,8 @@ func TestALaneBeginsWhenAsManyWaitAsAreBeingWritten(t *testing.T) {
 func TestNobodyWaitsLongForALargerBatch(t *testing.T) {
 	l, next, first := three(t)
 	l.addEach("f")
-	require.Equal(t, 1, l.running)
-	over := l.m.cfg.Host.Clock.(*ending).Clock.(patient).over
+	require.Equal(t, 1, l.runningLanes)
+	over := l.m.cfg.Host.Clock.(*endingClock).Clock.(patient).over
 	for range 3 { // the batches so far
 		(<-over)()
 	}

@@ -26,15 +26,15 @@ var approvalThenJobs = map[string]string{
 
 var approved = flow.Signal{Key: "ok", Value: []byte(`true`)}
 
-// written is what comes of a commit once it is armed: it is stored, and then answered as its test wants it.
-type written struct {
+// commitResult is what comes of a commit once it is armed: it is stored, and then answered as its test wants it.
+type commitResult struct {
 	armed  atomic.Bool
 	stored chan struct{}
 	then   func() error
 	cut    atomic.Bool // nothing can be loaded
 }
 
-func (w *written) store(o model.Options) persistence.Store {
+func (w *commitResult) store(o model.Options) persistence.Store {
 	w.stored = make(chan struct{}, 1)
 	return faulty.Wrap(model.New(o), faulty.Hooks{
 		Commit: func(string, []persistence.Commit) faulty.Fault {
@@ -58,7 +58,7 @@ func (w *written) store(o model.Options) persistence.Store {
 func TestJobsWhoseStartWasStoredWithoutAnAnswerAreCarriedOutAfterAMove(t *testing.T) {
 	for name, text := range approvalThenJobs {
 		t.Run(name, func(t *testing.T) {
-			w := &written{then: func() error { return faulty.ErrLost }}
+			w := &commitResult{then: func() error { return faulty.ErrLost }}
 			c, l, a, b := newPair(t, w.store(model.Options{}))
 			close(l.free)
 			id := a.begin(t, a.publish(t, text), `{}`)
@@ -80,14 +80,14 @@ func TestJobsThatACrashDuringAMoveKeptFromTheirCarrierAreCarriedOut(t *testing.T
 	for name, text := range approvalThenJobs {
 		t.Run(name, func(t *testing.T) {
 			release := make(chan struct{})
-			w := &written{then: func() error {
+			w := &commitResult{then: func() error {
 				<-release
 				return nil
 			}}
 			c, l := newCircuit(w.store(model.Options{})), newLedger().freed()
 			cfg := withFunc(l.carrier("a"))
 			cfg.Host.Probe = func(_ string, message any) {
-				if fmt.Sprintf("%T", message) == "actors.written" && len(w.stored) > 0 {
+				if fmt.Sprintf("%T", message) == "actors.commitResult" && len(w.stored) > 0 {
 					<-w.stored
 					panic("a planted crash")
 				}
@@ -98,12 +98,12 @@ func TestJobsThatACrashDuringAMoveKeptFromTheirCarrierAreCarriedOut(t *testing.T
 			id := a.begin(t, a.publish(t, text), `{}`)
 			w.armed.Store(true)
 			go func() { _ = a.Do(t.Context(), id, approved, "") }()
-			require.Eventually(t, func() bool { return len(w.stored) == 1 }, patience, time.Millisecond)
+			require.Eventually(t, func() bool { return len(w.stored) == 1 }, maxLaneWait, time.Millisecond)
 			lost := make(chan error, 1)
 			go func() { lost <- a.Lose(t.Context(), persistence.AllShards()) }()
 			require.Eventually(t, func() bool {
 				return flow.ErrorKindOf(a.Do(t.Context(), neighbor(id), flow.Pause{}, "")) == flow.Moved
-			}, patience, time.Millisecond)
+			}, maxLaneWait, time.Millisecond)
 			close(release)
 			require.NoError(t, <-lost)
 			c.give(b, persistence.AllShards()...)
@@ -115,7 +115,7 @@ func TestJobsThatACrashDuringAMoveKeptFromTheirCarrierAreCarriedOut(t *testing.T
 
 func TestACarrierIsAskedAgainForJobsThatHaveNotEnded(t *testing.T) {
 	clock := quick{time.Now()}
-	w := &written{then: func() error { return faulty.ErrLost }}
+	w := &commitResult{then: func() error { return faulty.ErrLost }}
 	c, l := newCircuit(w.store(model.Options{Now: clock.Now})), newLedger().freed()
 	var members [2]*harness
 	for i := range members {

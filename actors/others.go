@@ -34,50 +34,50 @@ type Others interface {
 
 // Messages to the tasks actor about who owns what.
 type (
-	gain struct{ shards []int }
-	lose struct {
+	shardsGained struct{ shards []int }
+	loseShards   struct {
 		shards []int
 		done   func() // called once nothing of them is in memory
 	}
-	// orphaned says that a member is gone: what it carried is taken over.
-	orphaned struct{ incarnation string }
+	// memberGone says that a member is gone: what it carried is taken over.
+	memberGone struct{ incarnation string }
 )
 
 // Gain makes the member the owner of shards from now on: their unfinished and due tasks are taken up.
 func (m *Member) Gain(shards []int) {
-	if m.owned.fixed || len(shards) == 0 {
+	if m.owned.ownsAll || len(shards) == 0 {
 		return
 	}
 	shards = slices.Clone(shards)
-	m.tell(m.tasks, gain{shards})
-	m.background(func() { m.wakeDue(shards) })
-	m.limiter.gain(shards)
+	m.sendMessage(m.tasks, shardsGained{shards})
+	m.runBackground(func() { m.wakeDue(shards) })
+	m.limiter.enqueueShards(shards)
 	if m.cfg.Gained != nil {
 		m.cfg.Gained()
 	}
 }
 
 // Shards are those that the member owns, nil = all; a hint, since they may change at any time.
-func (m *Member) Shards() persistence.ShardSet { return m.owned.shards() }
+func (m *Member) Shards() persistence.ShardSet { return m.owned.ownedShards() }
 
 // Lose hands shards over: no more commands are taken for their tasks (flow.Moved), which go to rest as soon as what they
 // have decided is stored. What this member carries for them goes on, and reports to whoever has them then. When it is
 // answered without an error none of them is in memory, and nothing of theirs is on its way to the store. After an
 // error it may be asked again, or Gain gives them back.
 func (m *Member) Lose(ctx context.Context, shards []int) error {
-	if m.owned.fixed {
+	if m.owned.ownsAll {
 		return flow.Errorf(flow.Conflict, "the member is alone on its store: there is nobody to hand its tasks to")
 	}
 	done := make(chan struct{}, 1)
-	m.tell(m.tasks, lose{slices.Clone(shards), func() { done <- struct{}{} }})
+	m.sendMessage(m.tasks, loseShards{slices.Clone(shards), func() { done <- struct{}{} }})
 	if _, err := answerOf(ctx, m, done, nil); err != nil {
 		return err
 	}
-	for m.committer.busyWith(shards) || m.jobForwarder.busyWith(shards) { // with what an actor has sent that crashed, or jobs that were given away
+	for m.committer.isWritingFor(shards) || m.jobForwarder.isSendingFor(shards) { // with what an actor has sent that crashed, or jobs that were given away
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if !m.pause(restAgain) {
+		if !m.sleepFor(restRecheck) {
 			return errLeaving
 		}
 	}
@@ -88,51 +88,53 @@ func (m *Member) Lose(ctx context.Context, shards []int) error {
 func (m *Member) Gone(incarnation string, left bool) {
 	m.forgetGone()
 	m.goneMu.Lock()
-	m.gone[incarnation] = flow.Departure{Member: incarnation, At: m.now(), Left: left}
+	m.goneMembers[incarnation] = flow.Departure{Member: incarnation, At: m.nowMillis(), Left: left}
 	m.goneMu.Unlock()
-	m.tell(m.tasks, orphaned{incarnation})
-	m.tell(m.sessions, succeeded{})
-	if r := m.sharing(); r != nil {
+	m.sendMessage(m.tasks, memberGone{incarnation})
+	m.sendMessage(m.sessions, rescanJobs{})
+	if r := m.sharingRelay(); r != nil {
 		r.Gone(incarnation)
 	}
 }
 
 // forgetGone forgets those who went long ago. Nobody waits for their workers any more, and no view calls them alive.
 func (m *Member) forgetGone() {
-	now, alive := m.now(), m.cfg.Others.Alive()
+	now, alive := m.nowMillis(), m.cfg.Others.Alive()
 	m.goneMu.Lock()
 	defer m.goneMu.Unlock()
-	maps.DeleteFunc(m.gone, func(incarnation string, d flow.Departure) bool {
-		return now > d.At+m.grace().Milliseconds()+goneFor && !slices.Contains(alive, incarnation)
+	maps.DeleteFunc(m.goneMembers, func(incarnation string, d flow.Departure) bool {
+		return now > d.At+m.returnGrace().Milliseconds()+goneFor && !slices.Contains(alive, incarnation)
 	})
 }
 
 // goneFor is for how long, in milliseconds, it is remembered that a member has gone, after the time for which its workers are waited for.
 const goneFor = 60_000
 
-// alive are the other members whose jobs go on when this one takes up a task. Who was said to be gone is not alive,
+// aliveMembers are the other members whose jobs go on when this one takes up a task. Who was said to be gone is not alive,
 // whatever the view of the cluster says by then.
-func (m *Member) alive() []string {
+func (m *Member) aliveMembers() []string {
 	if m.cfg.Others == nil {
 		return nil
 	}
 	m.goneMu.Lock()
 	defer m.goneMu.Unlock()
-	return slices.DeleteFunc(slices.Clone(m.cfg.Others.Alive()), func(incarnation string) bool { return m.gone[incarnation].Member != "" })
+	return slices.DeleteFunc(slices.Clone(m.cfg.Others.Alive()), func(incarnation string) bool { return m.goneMembers[incarnation].Member != "" })
 }
 
-// lives says whether another member does.
-func (m *Member) lives(incarnation string) bool { return slices.Contains(m.alive(), incarnation) }
+// isMemberAlive says whether another member does.
+func (m *Member) isMemberAlive(incarnation string) bool {
+	return slices.Contains(m.aliveMembers(), incarnation)
+}
 
 // Carry has this member carry out jobs of other members' tasks, or let go of some. What it makes of them it reports to whoever
 // has the tasks, also that it does not carry out one after all. After an error it does nothing with them: the tasks may move, and be done with
 // the jobs, before it would come to them.
 func (m *Member) Carry(ctx context.Context, errands engine.Errands) error {
-	if err := m.here(); err != nil && !m.stopping.Load() {
+	if err := m.checkAvailable(); err != nil && !m.stopping.Load() {
 		return err
 	}
 	heard, turn := make(chan struct{}, 1), &atomic.Bool{}
-	m.tell(m.sessions, carryOn{slices.Clone(errands), turn, func() { heard <- struct{}{} }})
+	m.sendMessage(m.sessions, carryForeign{slices.Clone(errands), turn, func() { heard <- struct{}{} }})
 	_, err := answerOf(ctx, m, heard, nil)
 	if err != nil && !turn.CompareAndSwap(false, true) {
 		return nil // they were taken meanwhile
@@ -143,18 +145,18 @@ func (m *Member) Carry(ctx context.Context, errands engine.Errands) error {
 // Credited tells for which jobs workers are attached to another member. Of one that does not live, as far as is known, nothing is
 // believed: what is given to it might be taken for lost.
 func (m *Member) Credited(c *engine.Credits) {
-	r := m.sharing()
-	if r == nil || !m.lives(c.Member) {
+	r := m.sharingRelay()
+	if r == nil || !m.isMemberAlive(c.Member) {
 		return
 	}
 	r.Credited(c)
-	if !m.lives(c.Member) { // it was said to be gone meanwhile, which the relay may have heard before
+	if !m.isMemberAlive(c.Member) { // it was said to be gone meanwhile, which the relay may have heard before
 		r.Gone(c.Member)
 	}
 }
 
-// sharing is the relay if it shares jobs with those of others.
-func (m *Member) sharing() Sharing {
+// sharingRelay is the relay if it shares jobs with those of others.
+func (m *Member) sharingRelay() Sharing {
 	r, _ := m.cfg.Relay.(Sharing)
 	if m.cfg.Others == nil {
 		return nil
@@ -171,5 +173,5 @@ func (m *Member) Heard(news engine.News) {
 
 // Offered tells of jobs of other members' tasks that pollers here may have.
 func (m *Member) Offered(jobs []engine.Offer) {
-	m.tell(m.sessions, offered{slices.Clone(jobs)})
+	m.sendMessage(m.sessions, jobsOffered{slices.Clone(jobs)})
 }

@@ -6,13 +6,13 @@ import (
 	"sync/atomic"
 )
 
-// outages are what the store does not do for the moment, by what is said of it. That is said when it begins and when it is over,
+// storeOutages are what the store does not do for the moment, by what is said of it. That is said when it begins and when it is over,
 // however often it is tried meanwhile.
-type outages struct {
-	log  *slog.Logger
-	some atomic.Bool
-	mu   sync.Mutex
-	of   map[string]*outage
+type storeOutages struct {
+	log        *slog.Logger
+	hasOutages atomic.Bool
+	mu         sync.Mutex
+	byMessage  map[string]*storeOutage
 }
 
 // What is said of them.
@@ -30,21 +30,21 @@ const (
 	notCounted          = "statistics could not be written: those of some seconds are lost"
 )
 
-// outage is over when all works that has failed.
-type outage struct {
+// storeOutage is over when all works that has failed.
+type storeOutage struct {
 	failing map[string]bool // e.g. keys
 	times   int
 }
 
-// fails notes that something failed, which is what is said of it, and of which thing of its kind. It answers how often that kind has failed since
+// recordFailure notes that something failed, which is what is said of it, and of which thing of its kind. It answers how often that kind has failed since
 // the outage began.
-func (o *outages) fails(what, thing string, err error) (times int) {
+func (o *storeOutages) recordFailure(what, thing string, err error) (times int) {
 	o.mu.Lock()
-	is := o.of[what]
+	is := o.byMessage[what]
 	if is == nil {
-		is = &outage{failing: map[string]bool{}}
-		o.of[what] = is
-		o.some.Store(true)
+		is = &storeOutage{failing: map[string]bool{}}
+		o.byMessage[what] = is
+		o.hasOutages.Store(true)
 	}
 	is.failing[thing] = true
 	is.times++
@@ -56,20 +56,20 @@ func (o *outages) fails(what, thing string, err error) (times int) {
 	return times
 }
 
-// works notes that something has worked.
-func (o *outages) works(what, thing string) {
-	if !o.some.Load() {
+// recordSuccess notes that something has worked.
+func (o *storeOutages) recordSuccess(what, thing string) {
+	if !o.hasOutages.Load() {
 		return
 	}
 	o.mu.Lock()
-	is := o.of[what]
+	is := o.byMessage[what]
 	if is != nil {
 		delete(is.failing, thing)
 	}
 	over := is != nil && len(is.failing) == 0
 	if over {
-		delete(o.of, what)
-		o.some.Store(len(o.of) > 0)
+		delete(o.byMessage, what)
+		o.hasOutages.Store(len(o.byMessage) > 0)
 	}
 	o.mu.Unlock()
 	if over {
@@ -77,12 +77,12 @@ func (o *outages) works(what, thing string) {
 	}
 }
 
-// tried notes how it went. That the member itself ends is no outage.
-func (m *Member) tried(what, thing string, err error) {
+// recordStoreCall notes how it went. That the member itself ends is no outage.
+func (m *Member) recordStoreCall(what, thing string, err error) {
 	switch {
 	case err == nil:
-		m.outages.works(what, thing)
+		m.outages.recordSuccess(what, thing)
 	case m.ctx.Err() == nil:
-		m.outages.fails(what, thing, err)
+		m.outages.recordFailure(what, thing, err)
 	}
 }

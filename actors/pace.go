@@ -16,48 +16,48 @@ const stepsPerSecond = 10_000
 // effortOfStep is how many units of work of its conditions count as one more step.
 const effortOfStep = 500
 
-// pace is how fast a task runs steps without work.
-type pace struct {
+// stepPace is how fast a task runs steps without work.
+type stepPace struct {
 	ahead int64 // microseconds for which it has run steps before their time
 	at    int64 // when that was so, in Unix milliseconds
 }
 
-// spend counts steps that were run.
-func (p *pace) spend(now int64, steps int) {
+// addSteps counts steps that were run.
+func (p *stepPace) addSteps(now int64, steps int) {
 	p.ahead = max(p.ahead-(now-p.at)*1000, 0) + int64(steps)*1_000_000/stepsPerSecond
 	p.at = now
 }
 
-// wait is how long the next steps have to wait.
-func (p *pace) wait(now int64) time.Duration {
+// waitTime is how long the next steps have to wait.
+func (p *stepPace) waitTime(now int64) time.Duration {
 	ahead := p.ahead - (now-p.at)*1000
 	return max(time.Duration(ahead)*time.Microsecond-time.Second, 0)
 }
 
-// cut notes what goes on with a decision that was cut because of its length.
-func (t *task) cut(d flow.Decision, steps int) {
+// recordCut notes what goes on with a decision that was cut because of its length.
+func (t *task) recordCut(d flow.Decision, steps int) {
 	if d.More == nil {
 		return
 	}
-	t.pace.spend(t.m.now(), steps)
-	if !slices.Contains(t.more, d.More) {
-		t.more = append(t.more, d.More)
+	t.pace.addSteps(t.m.nowMillis(), steps)
+	if !slices.Contains(t.cutCommands, d.More) {
+		t.cutCommands = append(t.cutCommands, d.More)
 	}
 }
 
-// goOnLater has cut decisions continued: after what they have led to is stored, so that it does not pile up, after
+// resumeCutLater has cut decisions continued: after what they have led to is stored, so that it does not pile up, after
 // what other actors have been sent by then, and not before the task's pace allows it.
-func (t *task) goOnLater(c actor.Context) {
-	if len(t.more) == 0 || t.going {
+func (t *task) resumeCutLater(c actor.Context) {
+	if len(t.cutCommands) == 0 || t.cutScheduled {
 		return
 	}
-	t.going, t.cutAt = true, t.m.now()
-	t.goOnAfter(c, t.pace.wait(t.cutAt))
+	t.cutScheduled, t.cutAt = true, t.m.nowMillis()
+	t.resumeCutAfter(c, t.pace.waitTime(t.cutAt))
 }
 
-func (t *task) goOnAfter(c actor.Context, wait time.Duration) {
+func (t *task) resumeCutAfter(c actor.Context, wait time.Duration) {
 	m, self, gen := t.m, c.Self(), t.gen
-	send := func() { m.tell(self, proceed{gen}) }
+	send := func() { m.sendMessage(self, resumeCut{gen}) }
 	if wait > 0 {
 		m.cfg.Host.Clock.AfterFunc(wait, send)
 		return
@@ -65,30 +65,30 @@ func (t *task) goOnAfter(c actor.Context, wait time.Duration) {
 	m.cfg.Host.Dispatcher.Schedule(send)
 }
 
-func (t *task) proceed(c actor.Context, m proceed) {
-	if m.gen != t.gen || t.loading || !t.going {
+func (t *task) resumeCut(c actor.Context, m resumeCut) {
+	if m.gen != t.gen || t.loading || !t.cutScheduled {
 		return
 	}
-	if t.heldBack() {
-		t.goOnAfter(c, backlogAgain)
+	if t.isThrottled() {
+		t.resumeCutAfter(c, backlogRecheck)
 		return
 	}
-	t.going = false
-	for range len(t.more) { // what is still to be decided counts until it is
-		cmd := t.more[0]
-		t.more = t.more[1:]
-		t.decide(c, &command{cmd: cmd})
+	t.cutScheduled = false
+	for range len(t.cutCommands) { // what is still to be decided counts until it is
+		cmd := t.cutCommands[0]
+		t.cutCommands = t.cutCommands[1:]
+		t.decideCommand(c, &taskCommand{command: cmd})
 	}
 }
 
-// leaveCut drops what goes on by itself when the task is loaded the next time. Until then the task has something to
+// dropCut drops what goes on by itself when the task is loaded the next time. Until then the task has something to
 // do, whatever its state looks like.
-func (t *task) leaveCut() {
-	all := len(t.more)
-	t.more = slices.DeleteFunc(t.more, func(cmd flow.Command) bool {
+func (t *task) dropCut() {
+	all := len(t.cutCommands)
+	t.cutCommands = slices.DeleteFunc(t.cutCommands, func(cmd flow.Command) bool {
 		_, leaving := cmd.(flow.Leave)
 		return !leaving
 	})
-	t.unfinished = t.unfinished || len(t.more) < all
-	t.going = t.going && len(t.more) > 0
+	t.unfinished = t.unfinished || len(t.cutCommands) < all
+	t.cutScheduled = t.cutScheduled && len(t.cutCommands) > 0
 }

@@ -29,7 +29,7 @@ func TestEndlessLoopsDoNotHoldUpOthers(t *testing.T) {
 	for range 6 {
 		loops = append(loops, th.begin(t, loop, `{}`))
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), maxLaneWait)
 	defer cancel()
 	for range 50 {
 		id, _, err := th.StartTask(ctx, engine.NewTask{VersionID: short})

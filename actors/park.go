@@ -8,16 +8,16 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// park is called before every wait of the member's own. Under the real host it returns at once and
+// parkUntil is called before every wait of the member's own. Under the real host it returns at once and
 // the wait blocks by itself; the simulator returns when the wait is over.
-func (m *Member) park(over func() bool) {
+func (m *Member) parkUntil(over func() bool) {
 	if m.cfg.Host.Park != nil {
 		m.cfg.Host.Park(over)
 	}
 }
 
-// closed says whether a channel without values is closed; nil never is.
-func closed(c <-chan struct{}) bool {
+// isClosed says whether a channel without values is closed; nil never is.
+func isClosed(c <-chan struct{}) bool {
 	select {
 	case <-c:
 		return true
@@ -37,8 +37,8 @@ var errLost = flow.Errorf(flow.Busy, "the member was fenced off, since its lease
 // nothing depends on chance.
 func answerOf[T any](ctx context.Context, m *Member, done <-chan T, timeUp <-chan struct{}) (T, error) {
 	lost := m.Lost()
-	m.park(func() bool {
-		return len(done) > 0 || closed(timeUp) || closed(lost) || ctx.Err() != nil || m.ctx.Err() != nil
+	m.parkUntil(func() bool {
+		return len(done) > 0 || isClosed(timeUp) || isClosed(lost) || ctx.Err() != nil || m.ctx.Err() != nil
 	})
 	select {
 	case v := <-done:
@@ -56,7 +56,7 @@ func answerOf[T any](ctx context.Context, m *Member, done <-chan T, timeUp <-cha
 		return none, fmt.Errorf("waiting for an answer: %w", ctx.Err())
 	case m.ctx.Err() != nil:
 		return none, errLeaving
-	case closed(lost):
+	case isClosed(lost):
 		return none, errLost
 	}
 	return none, errTimeUp

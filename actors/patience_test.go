@@ -19,7 +19,7 @@ func TestAStoreThatIsDownIsAskedAgainEverySecond(t *testing.T) {
 func TestATaskIsLoadedSoonAfterAnOutage(t *testing.T) {
 	away := fmt.Errorf("load: %w", persistence.ErrUnavailable)
 	for try := range 1000 {
-		require.LessOrEqual(t, reloadPause(notRead{away}, try), time.Second)
+		require.LessOrEqual(t, reloadPause(storeReadError{away}, try), time.Second)
 	}
 	require.Greater(t, reloadPause(away, 1000), time.Second, "of one task")
 }
@@ -27,11 +27,11 @@ func TestATaskIsLoadedSoonAfterAnOutage(t *testing.T) {
 func TestManyTasksInMemoryAreAskedToRestSooner(t *testing.T) {
 	k := newTasks(&Member{cfg: Config{IdleAfter: 3 * time.Second}})
 	for i := range manyAwake {
-		k.entries[fmt.Sprint(i)] = &entry{}
+		k.entries[fmt.Sprint(i)] = &taskEntry{}
 	}
-	require.Equal(t, 3*time.Second, k.patience())
-	k.entries["one more"] = &entry{}
-	require.Equal(t, time.Second, k.patience())
+	require.Equal(t, 3*time.Second, k.idleLimit())
+	k.entries["one more"] = &taskEntry{}
+	require.Equal(t, time.Second, k.idleLimit())
 }
 
 func TestATaskRestsWithASnapshotWhereThatIsWorthIt(t *testing.T) {

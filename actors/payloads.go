@@ -35,75 +35,75 @@ type Payloads interface {
 	Foreign(task string, v json.RawMessage) []persistence.Object
 }
 
-// keep has a value of a task kept elsewhere, if it is large. What will be refused stays as it is.
-func (m *Member) keep(ctx context.Context, task string, v json.RawMessage) (json.RawMessage, error) {
+// offloadValue has a value of a task kept elsewhere, if it is large. What will be refused stays as it is.
+func (m *Member) offloadValue(ctx context.Context, task string, v json.RawMessage) (json.RawMessage, error) {
 	if p := m.cfg.Payloads; p != nil && p.Large(v) && m.cfg.Limits.Takes(v) {
 		return p.Keep(ctx, task, v)
 	}
 	return v, nil
 }
 
-// kept is a report whose output is kept elsewhere, if it is large. Where that is not possible the attempt has failed.
-func (m *Member) kept(task string, r flow.Report) flow.Report {
+// offloadOutput is a report whose output is kept elsewhere, if it is large. Where that is not possible the attempt has failed.
+func (m *Member) offloadOutput(task string, r flow.Report) flow.Report {
 	if p := m.cfg.Payloads; p != nil && r.Error == "" {
 		var err error
-		if r.Output, err = m.keep(p.Patiently(m.ctx), task, r.Output); err != nil {
+		if r.Output, err = m.offloadValue(p.Patiently(m.ctx), task, r.Output); err != nil {
 			r.Output, r.Deferred, r.Error = nil, nil, err.Error()
 		}
 	}
 	return r
 }
 
-// keepIn has the values of a command kept elsewhere that are large.
-func (m *Member) keepIn(ctx context.Context, task string, cmd flow.Command) (_ flow.Command, err error) {
+// offloadCommand has the values of a command kept elsewhere that are large.
+func (m *Member) offloadCommand(ctx context.Context, task string, cmd flow.Command) (_ flow.Command, err error) {
 	if m.cfg.Payloads == nil {
 		return cmd, nil
 	}
 	switch c := cmd.(type) {
 	case flow.Report:
 		if c.Error == "" {
-			c.Output, err = m.keep(ctx, task, c.Output)
+			c.Output, err = m.offloadValue(ctx, task, c.Output)
 		}
 		cmd = c
 	case flow.Signal:
-		c.Value, err = m.keep(ctx, task, c.Value)
+		c.Value, err = m.offloadValue(ctx, task, c.Value)
 		cmd = c
 	case flow.Append:
 		c.Items = slices.Clone(c.Items)
 		for i := range c.Items {
 			if err == nil {
-				c.Items[i], err = m.keep(ctx, task, c.Items[i])
+				c.Items[i], err = m.offloadValue(ctx, task, c.Items[i])
 			}
 		}
 		cmd = c
 	}
-	return cmd, notKept(err)
+	return cmd, toBusyError(err)
 }
 
-// notKept tells whoever has sent a value why it is not taken: sent again it may be.
-func notKept(err error) error {
+// toBusyError tells whoever has sent a value why it is not taken: sent again it may be.
+func toBusyError(err error) error {
 	if err == nil {
 		return nil
 	}
 	return flow.Errorf(flow.Busy, "%v", err)
 }
 
-// keepStart has the values that a task begins with kept elsewhere, and holds for it what it has in common with another one.
-func (m *Member) keepStart(ctx context.Context, id, origin string, start flow.Start) (flow.Start, error) {
+// offloadStart has the values that a task begins with kept elsewhere, and holds for it what it has in common with another one.
+func (m *Member) offloadStart(ctx context.Context, id, origin string, start flow.Start) (flow.Start, error) {
 	p := m.cfg.Payloads
 	if p == nil {
 		return start, nil
 	}
 	var err error
 	if start.Params, err = p.KeepFields(ctx, id, start.Params); err != nil {
-		return start, notKept(err)
+		return start, toBusyError(err)
 	}
 	held := p.Foreign(id, start.Params)
 	if start.Fork != nil {
 		shared := make(map[string]json.RawMessage, len(start.Fork.Shared))
 		for key, v := range start.Fork.Shared {
-			if shared[key], err = m.keep(ctx, id, v); err != nil {
-				return start, notKept(err)
+			if shared[key], err = m.offloadValue(ctx, id, v); err != nil {
+				return start, toBusyError(err)
 			}
 		}
 		start.Fork.Shared = shared
@@ -115,15 +115,15 @@ func (m *Member) keepStart(ctx context.Context, id, origin string, start flow.St
 			}
 		}
 	}
-	return start, m.hold(ctx, id, origin, held)
+	return start, m.holdObjects(ctx, id, origin, held)
 }
 
 // heldAtOnce is how many objects are held by one statement.
 const heldAtOnce = 10_000
 
-func (m *Member) hold(ctx context.Context, id, origin string, held []persistence.Object) error {
+func (m *Member) holdObjects(ctx context.Context, id, origin string, held []persistence.Object) error {
 	for some := range slices.Chunk(held, heldAtOnce) {
-		err := m.store.Hold(ctx, id, origin, m.now(), some)
+		err := m.store.Hold(ctx, id, origin, m.nowMillis(), some)
 		if errors.Is(err, persistence.ErrUnknown) {
 			return errNoTask(origin)
 		}
@@ -134,18 +134,18 @@ func (m *Member) hold(ctx context.Context, id, origin string, held []persistence
 	return nil
 }
 
-// refers says whether there are references in what a job is about, or something is missing there.
-func (m *Member) refers(job *flow.Job) bool {
+// hasReferences says whether there are references in what a job is about, or something is missing there.
+func (m *Member) hasReferences(job *flow.Job) bool {
 	p := m.cfg.Payloads
 	return p != nil && (job.Lacks != "" || p.Refers(job.Input) || p.Refers(job.Params) || p.Refers(job.Run))
 }
 
-// whole is a job with what its references stand for.
-func (m *Member) whole(ctx context.Context, job flow.Job) (flow.Job, error) {
+// resolveValues is a job with what its references stand for.
+func (m *Member) resolveValues(ctx context.Context, job flow.Job) (flow.Job, error) {
 	switch {
 	case job.Lacks != "":
 		return job, errors.New(job.Lacks)
-	case !m.refers(&job):
+	case !m.hasReferences(&job):
 		return job, nil
 	}
 	p := m.cfg.Payloads
@@ -159,41 +159,41 @@ func (m *Member) whole(ctx context.Context, job flow.Job) (flow.Job, error) {
 	return job, nil
 }
 
-// notWhole is the report on a job whose values cannot be had. Trying again is of no use when they are gone, or too large.
-func notWhole(err error) flow.Report {
+// unresolvedReport is the report on a job whose values cannot be had. Trying again is of no use when they are gone, or too large.
+func unresolvedReport(err error) flow.Report {
 	return flow.Report{Error: err.Error(), Fatal: errors.Is(err, flow.ErrNoContent) || flow.ErrorKindOf(err) == flow.Limit}
 }
 
-// unkept is why a row is not stored: what it refers to could not be written.
-type unkept struct{ error }
+// objectWriteError is why a row is not stored: what it refers to could not be written.
+type objectWriteError struct{ error }
 
-func (u unkept) Unwrap() error { return u.error }
+func (u objectWriteError) Unwrap() error { return u.error }
 
-// referrer is what stands for values that decisions of a task make.
-func (t *task) referrer() func(json.RawMessage) json.RawMessage {
+// referenceFunc is what stands for values that decisions of a task make.
+func (t *task) referenceFunc() func(json.RawMessage) json.RawMessage {
 	p := t.m.cfg.Payloads
 	if p == nil {
 		return nil
 	}
 	return func(v json.RawMessage) json.RawMessage {
 		ref, made := p.Refer(t.id, v)
-		t.made = append(t.made, made...)
+		t.newObjects = append(t.newObjects, made...)
 		return ref
 	}
 }
 
-// release tells that nothing refers to what a draft has made but what is stored.
-func (t *task) release(p *draft) {
-	if p != nil && len(p.made) > 0 {
-		t.m.cfg.Payloads.DropMade(p.made)
-		p.made = nil
+// releaseObjects tells that nothing refers to what a draft has made but what is stored.
+func (t *task) releaseObjects(p *journalDraft) {
+	if p != nil && len(p.newObjects) > 0 {
+		t.m.cfg.Payloads.DropMade(p.newObjects)
+		p.newObjects = nil
 	}
 }
 
-// dropMade lets go of all that is not stored.
-func (t *task) dropMade() {
-	t.release(t.inflight)
-	t.release(t.open)
-	t.release(&draft{made: t.made})
-	t.made = nil
+// dropUnstoredObjects lets go of all that is not stored.
+func (t *task) dropUnstoredObjects() {
+	t.releaseObjects(t.inflight)
+	t.releaseObjects(t.openDraft)
+	t.releaseObjects(&journalDraft{newObjects: t.newObjects})
+	t.newObjects = nil
 }

@@ -12,24 +12,24 @@ func TestAJobGoesToAPollThatHasNoneYet(t *testing.T) {
 	q := newQueue(new(Member))
 	wait := func(most, got int) *poller {
 		p := newPoller(engine.Poll{Services: []string{"s"}, Max: most, Wait: 1}, nil)
-		p.got, p.claiming = make([]granted, got), 1
-		q.await(p)
+		p.granted, p.claiming = make([]grantedJob, got), 1
+		q.addWaiter(p)
 		return p
 	}
-	job := &ref{service: "s"}
-	require.Nil(t, q.waiter(job))
+	job := &queuedJob{service: "s"}
+	require.Nil(t, q.findWaiter(job))
 
 	served := wait(10, 1)
-	require.Same(t, served, q.waiter(job), "while there is no other one")
+	require.Same(t, served, q.findWaiter(job), "while there is no other one")
 	wait(10, 1)
-	require.Same(t, served, q.waiter(job), "who has waited for longer goes first")
+	require.Same(t, served, q.findWaiter(job), "who has waited for longer goes first")
 	fresh := wait(10, 0)
-	require.Same(t, fresh, q.waiter(job))
+	require.Same(t, fresh, q.findWaiter(job))
 	wait(10, 0)
-	require.Same(t, fresh, q.waiter(job))
-	q.dismiss(fresh)
+	require.Same(t, fresh, q.findWaiter(job))
+	q.removeWaiter(fresh)
 	served.Max = 1
-	require.NotSame(t, served, q.waiter(job), "it has no room")
+	require.NotSame(t, served, q.findWaiter(job), "it has no room")
 }
 
 func TestAPollThatIsOutrankedGetsNothing(t *testing.T) {
@@ -38,16 +38,16 @@ func TestAPollThatIsOutrankedGetsNothing(t *testing.T) {
 	q := newQueue(m)
 	poll := func(worker string) *poller {
 		p := newPoller(engine.Poll{Worker: worker, Services: []string{"s", "other"}, Max: 1, Wait: 1}, nil)
-		q.await(p)
+		q.addWaiter(p)
 		return p
 	}
 	standby := poll("standby")
-	require.Nil(t, q.waiter(&ref{service: "s"}))
-	require.Same(t, standby, q.waiter(&ref{service: "other"}))
-	require.Same(t, poll("own"), q.waiter(&ref{service: "s"}))
+	require.Nil(t, q.findWaiter(&queuedJob{service: "s"}))
+	require.Same(t, standby, q.findWaiter(&queuedJob{service: "other"}))
+	require.Same(t, poll("own"), q.findWaiter(&queuedJob{service: "s"}))
 
 	for _, service := range []string{"s", "other"} {
-		q.readyList(service, standby.kind).put(&ref{service: service})
+		q.readyList(service, standby.jobFilter).insertJob(&queuedJob{service: service})
 	}
 	lists := q.readyFor(standby)
 	require.Len(t, lists, 1)
@@ -62,36 +62,36 @@ func TestAPollIsAnsweredWithTheLongestWaitingFirst(t *testing.T) {
 			got = append(got, j.Job.Node)
 		}
 	})
-	q.await(p)
+	q.addWaiter(p)
 	grant := func(node string, at int64, turn string) { // as its claim is stored
 		job := engine.Claimed{Job: engine.Job{EnqueuedAt: at}}
 		job.Job.Node = node
-		q.got(p, granted{job, turn})
+		q.addGranted(p, grantedJob{job, turn})
 	}
 	grant("first", 7, "9")
 	grant("fourth", 9, "1")
 	grant("third", 8, "2")
 	grant("second", 8, "1")
-	q.finish(p, false)
+	q.answerIfReady(p, false)
 	require.Equal(t, []string{"first", "second", "third", "fourth"}, got)
 }
 
 func TestAPollGetsNothingWhileAListOfItsOwnIsReadForTheFirstTime(t *testing.T) {
 	q := newQueue(new(Member))
-	q.learned = true
+	q.servicesKnown = true
 	p := newPoller(engine.Poll{Services: []string{"early", "late"}, Max: 2, Wait: 1}, nil)
-	q.await(p)
-	late := &ref{service: "late", at: 2}
-	q.put(q.readyList("late", p.kind), late)
-	early := q.readyList("early", p.kind)
+	q.addWaiter(p)
+	late := &queuedJob{service: "late", at: 2}
+	q.addReady(q.readyList("late", p.jobFilter), late)
+	early := q.readyList("early", p.jobFilter)
 	early.spilled, early.fetching, q.firstReads = true, true, 1
-	q.grant(p)
+	q.grantJobs(p)
 	require.Zero(t, p.claiming, "the store may have an earlier one")
-	require.Nil(t, q.waiter(&ref{service: "late", at: 3}))
+	require.Nil(t, q.findWaiter(&queuedJob{service: "late", at: 3}))
 
 	early.read, early.fetching, q.firstReads = true, false, 0
-	require.Same(t, p, q.waiter(&ref{service: "late", at: 3}))
-	require.False(t, q.awaitsFirst(p))
-	q.learned, q.learning = false, true
-	require.True(t, q.awaitsFirst(p), "other services may have jobs, too")
+	require.Same(t, p, q.findWaiter(&queuedJob{service: "late", at: 3}))
+	require.False(t, q.awaitsFirstRead(p))
+	q.servicesKnown, q.readingServices = false, true
+	require.True(t, q.awaitsFirstRead(p), "other services may have jobs, too")
 }

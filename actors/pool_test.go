@@ -7,22 +7,22 @@ import (
 )
 
 func TestAPlaceThatIsGivenUpUnusedIsTold(t *testing.T) {
-	for why, giveUp := range map[string]func(*pool, *flight){
-		"the member stops":     func(p *pool, _ *flight) { p.close() },
-		"its job is withdrawn": func(_ *pool, f *flight) { f.stage.Store(dropped) },
+	for why, giveUp := range map[string]func(*carrierPool, *activeJob){
+		"the member stops":     func(p *carrierPool, _ *activeJob) { p.close() },
+		"its job is withdrawn": func(_ *carrierPool, f *activeJob) { f.stage.Store(stageDropped) },
 	} {
 		t.Run(why, func(t *testing.T) {
 			var begun []func()
 			told := 0
 			m := &Member{ctx: t.Context()}
 			m.cfg.Host.Go = func(f func()) { begun = append(begun, f) }
-			p, f := &pool{m: m, limit: 1, tell: func() { told++ }}, &flight{}
-			p.add([]*flight{f})
+			p, f := &carrierPool{m: m, limit: 1, notifySessions: func() { told++ }}, &activeJob{}
+			p.enqueueJobs([]*activeJob{f})
 			giveUp(p, f) // before the place is used
-			require.False(t, p.idle())
+			require.False(t, p.isIdle())
 			require.Len(t, begun, 1)
 			begun[0]()
-			require.True(t, p.idle())
+			require.True(t, p.isIdle())
 			require.Equal(t, 1, told, "else whoever waits until no place is taken waits until his time is over")
 		})
 	}
@@ -30,21 +30,21 @@ func TestAPlaceThatIsGivenUpUnusedIsTold(t *testing.T) {
 
 func TestJobsThatAreWithdrawnInLineTakeNoRoom(t *testing.T) {
 	m := &Member{ctx: t.Context()}
-	p := &pool{m: m, limit: 1, running: 1} // which takes long
-	flights := make([]*flight, 1000)
+	p := &carrierPool{m: m, limit: 1, running: 1} // which takes long
+	flights := make([]*activeJob, 1000)
 	for i := range flights {
-		flights[i] = &flight{}
+		flights[i] = &activeJob{}
 	}
-	p.add(flights)
+	p.enqueueJobs(flights)
 	for _, f := range flights[:990] {
-		f.stage.Store(dropped)
-		p.withdrawn(f)
+		f.stage.Store(stageDropped)
+		p.noteWithdrawn(f)
 	}
 	require.Less(t, m.ready.Load(), int64(200), "or the member takes no new work before the place is free")
-	require.Len(t, p.line, int(m.ready.Load()))
+	require.Len(t, p.jobQueue, int(m.ready.Load()))
 	for range 10 {
-		require.NotNil(t, p.pop())
+		require.NotNil(t, p.popJob())
 	}
-	require.Nil(t, p.pop())
+	require.Nil(t, p.popJob())
 	require.Zero(t, m.ready.Load())
 }

@@ -9,26 +9,26 @@ import (
 // as it began need not be there: its row would be written and deleted again with each step, a fifth of what PostgreSQL does for that. It is
 // written when the worker tells something of a job that takes longer, so that the queue shows it, and when the job is returned.
 
-// handed are the jobs of a task in memory that are not in the queue. One that is forgotten here costs a deletion in vain.
-type handed map[flow.Address]bool
+// unlistedJobs are the jobs of a task in memory that are not in the queue. One that is forgotten here costs a deletion in vain.
+type unlistedJobs map[flow.Address]bool
 
-// hand notes that a poller has got a job as that began.
-func (t *task) hand(at flow.Address) {
-	if t.handed == nil {
-		t.handed = handed{}
+// addUnlisted notes that a poller has got a job as that began.
+func (t *task) addUnlisted(at flow.Address) {
+	if t.unlisted == nil {
+		t.unlisted = unlistedJobs{}
 	}
-	t.handed[at] = true
+	t.unlisted[at] = true
 }
 
-// takeBack says whether a job was not in the queue; from now on it is, or it is over.
-func (h handed) takeBack(at flow.Address) bool {
+// removeJob says whether a job was not in the queue; from now on it is, or it is over.
+func (h unlistedJobs) removeJob(at flow.Address) bool {
 	was := h[at]
 	delete(h, at)
 	return was
 }
 
 // addQueue makes and ends the rows of jobs for pollers, with the events they follow from.
-func (t *task) addQueue(c *persistence.Commit, p *draft) {
+func (t *task) addQueue(c *persistence.Commit, p *journalDraft) {
 	for _, e := range p.effects {
 		switch e := e.(type) {
 		case flow.Dispatch:
@@ -47,8 +47,8 @@ func (t *task) addQueue(c *persistence.Commit, p *draft) {
 			}
 		}
 	}
-	for _, at := range p.heard {
-		if !t.handed.takeBack(at) {
+	for _, at := range p.heartbeatAttempts {
+		if !t.unlisted.removeJob(at) {
 			continue
 		}
 		if job, open := t.state.Job(at); open {
@@ -59,15 +59,15 @@ func (t *task) addQueue(c *persistence.Commit, p *draft) {
 
 // addJob puts a job into the queue, also one that was there and is returned: it may have been handed out before it came there.
 func (t *task) addJob(c *persistence.Commit, job *flow.Job) {
-	if job.Exec.Type != flow.ExecQueue || !job.Again && t.handed[job.Address] {
+	if job.Exec.Type != flow.ExecQueue || !job.Again && t.unlisted[job.Address] {
 		return
 	}
-	delete(t.handed, job.Address)
+	delete(t.unlisted, job.Address)
 	c.Enqueue = append(c.Enqueue, queueRow(job))
 }
 
 func (t *task) endJob(c *persistence.Commit, at flow.Address) {
-	if !t.handed.takeBack(at) {
+	if !t.unlisted.removeJob(at) {
 		c.Dequeue = append(c.Dequeue, flow.JobID(t.id, at))
 	}
 }

@@ -8,7 +8,7 @@ type readyHeap []*readyList
 func (q *queue) readyFor(p *poller) readyHeap {
 	var all readyHeap
 	for _, service := range p.Services {
-		if s := q.find(service, &p.kind); s != nil && s.first() != nil && !q.outranked(p, service) {
+		if s := q.findList(service, &p.jobFilter); s != nil && s.firstJob() != nil && !q.isOutranked(p, service) {
 			all = append(all, s)
 		}
 	}
@@ -16,9 +16,9 @@ func (q *queue) readyFor(p *poller) readyHeap {
 	return all
 }
 
-// next puts the oldest job first again when the first one has been taken.
-func (h *readyHeap) next() {
-	if (*h)[0].first() == nil {
+// restoreOrder puts the oldest job first again when the first one has been taken.
+func (h *readyHeap) restoreOrder() {
+	if (*h)[0].firstJob() == nil {
 		heap.Pop(h)
 		return
 	}
@@ -26,7 +26,7 @@ func (h *readyHeap) next() {
 }
 
 func (h readyHeap) Len() int           { return len(h) }
-func (h readyHeap) Less(i, j int) bool { return h[i].refs[0].before(h[j].refs[0]) }
+func (h readyHeap) Less(i, j int) bool { return h[i].refs[0].isBefore(h[j].refs[0]) }
 func (h readyHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
 func (h *readyHeap) Push(x any)        { *h = append(*h, x.(*readyList)) }
 func (h *readyHeap) Pop() any {

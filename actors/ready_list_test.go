@@ -9,23 +9,23 @@ import (
 
 func TestServicesThatAreOnlyAskedForDoNotFillMemory(t *testing.T) {
 	q := newQueue(nil)
-	q.readyList("kept", kind{}).refs = []*ref{{service: "kept"}}
+	q.readyList("kept", jobFilter{}).refs = []*queuedJob{{service: "kept"}}
 	for i := range 5 * maxReadyLists {
-		q.readyList(fmt.Sprint(i), kind{})
+		q.readyList(fmt.Sprint(i), jobFilter{})
 	}
 	require.LessOrEqual(t, len(q.ready), maxReadyLists+1)
-	require.Len(t, q.readyList("kept", kind{}).refs, 1)
+	require.Len(t, q.readyList("kept", jobFilter{}).refs, 1)
 }
 
 func TestJobsThatAreGoneLeaveListsNobodyLooksAt(t *testing.T) {
 	s := &readyList{}
-	for i := range 10 * manyDead {
-		r := &ref{at: int64(i)}
-		s.put(r)
+	for i := range 10 * manyGone {
+		r := &queuedJob{at: int64(i)}
+		s.insertJob(r)
 		r.gone = true
-		s.dropped()
+		s.noteRemoved()
 	}
-	require.LessOrEqual(t, len(s.refs), manyDead+1)
-	require.Nil(t, s.first())
-	require.Zero(t, s.dead)
+	require.LessOrEqual(t, len(s.refs), manyGone+1)
+	require.Nil(t, s.firstJob())
+	require.Zero(t, s.goneCount)
 }

@@ -38,32 +38,32 @@ type Sharing interface {
 // Passage is a job on its way through a Relay.
 type Passage = carry.Passage
 
-// way is how jobs reach those who carry them out.
-type way interface {
-	add(flights []*flight) // in their order
-	withdrawn(f *flight)   // nobody waits for it any longer
-	takeDone() []*flight   // that were carried out since the last time
-	close()                // has nothing new begin
-	idle() bool            // nothing is under way
+// jobRoute is how jobs reach those who carry them out.
+type jobRoute interface {
+	enqueueJobs(flights []*activeJob) // in their order
+	noteWithdrawn(f *activeJob)       // nobody waits for it any longer
+	takeDone() []*activeJob           // that were carried out since the last time
+	close()                           // has nothing new begin
+	isIdle() bool                     // nothing is under way
 }
 
 // relayQueue is the relay of this member, what it is to get, and what is under way with it.
 type relayQueue struct {
-	m     *Member
-	relay Relay
-	tell  func() // the sessions, that jobs are done with
+	m              *Member
+	relay          Relay
+	notifySessions func() // the sessions, that jobs are done with
 
 	unsent []Passage // the sessions' own
 
-	mu      sync.Mutex
-	running int
-	shut    bool
-	done    []*flight // that the sessions have not been told of …
-	called  bool      // … but will be
+	mu       sync.Mutex
+	running  int
+	closed   bool
+	done     []*activeJob // that the sessions have not been told of …
+	notified bool         // … but will be
 }
 
-// wayFor a job; nil = there is none. A job of type http goes to a push worker only when no attached one is there for it.
-func (s *sessions) wayFor(x *flow.Exec) way {
+// routeFor a job; nil = there is none. A job of type http goes to a push worker only when no attached one is there for it.
+func (s *sessions) routeFor(x *flow.Exec) jobRoute {
 	if s.relayQueue != nil && (x.Type == flow.ExecRemote || x.Type == flow.ExecHTTP && s.relayQueue.relay.Offers(x)) {
 		return s.relayQueue
 	}
@@ -73,9 +73,9 @@ func (s *sessions) wayFor(x *flow.Exec) way {
 	return nil
 }
 
-// ways are all there are.
-func (s *sessions) ways() []way {
-	var all []way
+// jobRoutes are all there are.
+func (s *sessions) jobRoutes() []jobRoute {
+	var all []jobRoute
 	if s.relayQueue != nil {
 		all = append(all, s.relayQueue)
 	}
@@ -85,15 +85,15 @@ func (s *sessions) ways() []way {
 	return all
 }
 
-func (w *relayQueue) add(flights []*flight) {
+func (w *relayQueue) enqueueJobs(flights []*activeJob) {
 	w.m.ready.Add(int64(len(flights)))
 	for _, f := range flights {
 		w.unsent = append(w.unsent, f)
 	}
 }
 
-// send sends what has gathered.
-func (w *relayQueue) send() {
+// sendUnsent sends what has gathered.
+func (w *relayQueue) sendUnsent() {
 	if len(w.unsent) == 0 {
 		return
 	}
@@ -102,150 +102,150 @@ func (w *relayQueue) send() {
 	w.unsent = w.unsent[:0]
 }
 
-func (w *relayQueue) withdrawn(f *flight) {
-	w.send()
+func (w *relayQueue) noteWithdrawn(f *activeJob) {
+	w.sendUnsent()
 	w.relay.CallOff(f)
 }
 
-func (w *relayQueue) takeDone() []*flight {
+func (w *relayQueue) takeDone() []*activeJob {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	all := w.done
-	w.done, w.called = nil, false
+	w.done, w.notified = nil, false
 	return all
 }
 
 func (w *relayQueue) close() {
 	w.mu.Lock()
-	w.shut = true
+	w.closed = true
 	w.mu.Unlock()
 	w.relay.Shut()
 }
 
-func (w *relayQueue) idle() bool {
+func (w *relayQueue) isIdle() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.running == 0
 }
 
-// begin has a job be under way from now on, and counts it, unless nothing begins any more, or it was withdrawn.
-func (w *relayQueue) begin(f *flight) bool {
+// startJob has a job be under way from now on, and counts it, unless nothing begins any more, or it was withdrawn.
+func (w *relayQueue) startJob(f *activeJob) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.shut || !f.stage.CompareAndSwap(inLine, underWay) {
+	if w.closed || !f.stage.CompareAndSwap(stageQueued, stageRunning) {
 		return false
 	}
 	w.running++
 	return true
 }
 
-// over has the sessions forget a job.
-func (w *relayQueue) over(f *flight, begun bool) {
+// finishJob has the sessions forget a job.
+func (w *relayQueue) finishJob(f *activeJob, begun bool) {
 	w.mu.Lock()
 	if begun {
 		w.running--
 	}
 	w.done = append(w.done, f)
-	tell := !w.called
-	w.called = true
+	tell := !w.notified
+	w.notified = true
 	w.mu.Unlock()
 	if tell {
-		w.tell()
+		w.notifySessions()
 	}
 }
 
 // Job is what a relay is to hand on.
-func (f *flight) Job() flow.Job {
-	if job := f.whole.Load(); job != nil {
+func (f *activeJob) Job() flow.Job {
+	if job := f.resolved.Load(); job != nil {
 		return *job
 	}
-	return f.job()
+	return f.dispatchedJob()
 }
 
 // Of names the job.
-func (f *flight) Of() (task string, at flow.Address) { return f.key.task, f.key.at }
+func (f *activeJob) Of() (task string, at flow.Address) { return f.key.task, f.key.at }
 
 // Foreign says that another member has the job's task: it is the one to know whether nobody is there for it.
-func (f *flight) Foreign() bool { return !f.way.(*relayQueue).m.owned.owns(f.key.task) }
+func (f *activeJob) Foreign() bool { return !f.route.(*relayQueue).m.owned.ownsTask(f.key.task) }
 
 // Over says that the job was withdrawn, or the member goes.
-func (f *flight) Over() bool { return f.off.Err() != nil }
+func (f *activeJob) Over() bool { return f.jobCtx.Err() != nil }
 
 // Begin has a job begin with a relay. Of one that may be what its carriers die of, this is stored first, and the job sent anew; so is one
 // that comes while somebody else may have the lease.
-func (f *flight) Begin() bool {
-	job, w := f.Job(), f.way.(*relayQueue)
-	if job.Again && !f.noted || !w.m.lease.held() || w.m.refers(&job) {
-		w.m.background(func() { w.note(f, job) })
+func (f *activeJob) Begin() bool {
+	job, w := f.Job(), f.route.(*relayQueue)
+	if job.Again && !f.startRecorded || !w.m.lease.isHeld() || w.m.hasReferences(&job) {
+		w.m.runBackground(func() { w.prepareJob(f, job) })
 		return false
 	}
 	w.m.ready.Add(-1)
-	if !w.begin(f) {
+	if !w.startJob(f) {
 		return false
 	}
-	w.m.metrics.dispatched(serviceOf(job.Exec), w.m.now()-job.EnqueuedAt)
+	w.m.metrics.observeDispatch(serviceOf(job.Exec), w.m.nowMillis()-job.EnqueuedAt)
 	return true
 }
 
-// note waits until the lease is held, has it stored that a job begins, and gets the values that it refers to.
-func (w *relayQueue) note(f *flight, job flow.Job) {
-	if !w.m.mayBegin(&f.off) || job.Again && !f.noted && !w.m.begin(&f.off, &job) {
-		f.off.now()
+// prepareJob waits until the lease is held, has it stored that a job begins, and gets the values that it refers to.
+func (w *relayQueue) prepareJob(f *activeJob, job flow.Job) {
+	if !w.m.canStart(&f.jobCtx) || job.Again && !f.startRecorded && !w.m.recordStart(&f.jobCtx, &job) {
+		f.jobCtx.endJob()
 		f.Land(flow.Report{Lost: true})
 		return
 	}
-	f.noted = job.Again
-	if w.m.refers(&job) {
-		whole, err := w.m.whole(&f.off, job)
+	f.startRecorded = job.Again
+	if w.m.hasReferences(&job) {
+		whole, err := w.m.resolveValues(&f.jobCtx, job)
 		if err != nil {
-			f.Land(notWhole(err))
+			f.Land(unresolvedReport(err))
 			return
 		}
-		f.whole.Store(&whole)
+		f.resolved.Store(&whole)
 	}
 	w.relay.Send([]Passage{f})
 }
 
 // Part lands a job without a report. Whoever asks for it here, such as its task once more, is not heard: the member goes.
-func (f *flight) Part() {
-	f.way.(*relayQueue).m.parted.add(f.key, f.given)
-	f.off.now()
+func (f *activeJob) Part() {
+	f.route.(*relayQueue).m.migratedJobs.addJob(f.key, f.delivery)
+	f.jobCtx.endJob()
 	f.Land(flow.Report{Lost: true})
 }
 
 // Land puts the report on a job where its actor looks for it. Of one that was lost the sessions hear before: when the job
 // is dispatched again they do not take it for this one. Any other is known to them until its report is there.
-func (f *flight) Land(r flow.Report) {
-	w := f.way.(*relayQueue)
+func (f *activeJob) Land(r flow.Report) {
+	w := f.route.(*relayQueue)
 	if p := w.m.cfg.Payloads; p != nil && p.Large(r.Output) {
-		w.m.background(func() { f.land(w.m.kept(f.key.task, r)) })
+		w.m.runBackground(func() { f.landReport(w.m.offloadOutput(f.key.task, r)) })
 		return
 	}
-	f.land(r)
+	f.landReport(r)
 }
 
-func (f *flight) land(r flow.Report) {
-	w := f.way.(*relayQueue)
-	begun := f.stage.CompareAndSwap(underWay, done)
+func (f *activeJob) landReport(r flow.Report) {
+	w := f.route.(*relayQueue)
+	begun := f.stage.CompareAndSwap(stageRunning, stageDone)
 	if !begun {
 		w.m.ready.Add(-1)
-		if !f.stage.CompareAndSwap(inLine, done) {
+		if !f.stage.CompareAndSwap(stageQueued, stageDone) {
 			return // it was withdrawn
 		}
 	}
-	if f.off.Err() == nil || r.Error == "" && !r.Lost && w.m.ctx.Err() == nil {
-		r.Given = f.given
-		f.report = reported(f.key.at, r)
+	if f.jobCtx.Err() == nil || r.Error == "" && !r.Lost && w.m.ctx.Err() == nil {
+		r.Given = f.delivery
+		f.report = normalizeReport(f.key.at, r)
 	}
-	f.off.now()
+	f.jobCtx.endJob()
 	f.dispatch = nil
-	f.whole.Store(nil)
+	f.resolved.Store(nil)
 	in := f.inbox.Swap(nil)
 	if r.Lost {
-		w.over(f, begun)
-		in.land(f)
+		w.finishJob(f, begun)
+		in.addReport(f)
 		return
 	}
-	in.land(f)
-	w.over(f, begun)
+	in.addReport(f)
+	w.finishJob(f, begun)
 }

@@ -20,19 +20,19 @@ func TestAJobThatIsOfferedWhileItsClaimIsRefusedIsThereAfterwards(t *testing.T) 
 	t.Cleanup(m.Kill)
 	for name, why := range map[string]error{
 		"somebody else had it":                flow.Errorf(flow.Conflict, "the job is claimed by another worker"),
-		"whoever had its task did not answer": errAway,
+		"whoever had its task did not answer": errOwnerUnreachable,
 	} {
 		for _, offered := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, offered meanwhile: %v", name, offered), func(t *testing.T) {
-				q, r := newQueue(m), &ref{key: jobKey{"task", flow.Address{Node: "a", Visit: 1, Attempt: 1}}, service: "x"}
+				q, r := newQueue(m), &queuedJob{key: jobKey{"task", flow.Address{Node: "a", Visit: 1, Attempt: 1}}, service: "x"}
 				p := newPoller(engine.Poll{Services: []string{"x"}}, nil)
-				p.take(r)
-				q.claims[r.key] = nil
+				p.reserveJob(r)
+				q.openClaims[r.key] = nil
 				if offered {
-					q.offer(nil, r)
+					q.offerJob(nil, r)
 				}
 				require.Empty(t, q.refs)
-				q.answered(nil, claimAnswered{poller: p, ref: r, Outcome: engine.Outcome{Err: why}})
+				q.handleClaimAnswer(nil, claimAnswered{poller: p, ref: r, Outcome: engine.Outcome{Err: why}})
 				require.Equal(t, offered, q.refs[r.key] != nil)
 			})
 		}
@@ -50,15 +50,15 @@ func TestAClaimThatIsOverBeforeItIsStoredIsRefused(t *testing.T) {
 	}
 	decide(flow.Start{})
 	claim := flow.Claim{Address: flow.Address{Node: "a", Visit: 1, Attempt: 1}, Worker: "w", Token: "token", Until: 2}
-	var told []answer
-	p := &draft{}
-	p.add(decide(claim), &command{cmd: claim, reply: func(a answer) { told = append(told, a) }}, answer{job: &flow.Job{}})
-	p.answerEach(state)
+	var told []commandAnswer
+	p := &journalDraft{}
+	p.addDecision(decide(claim), &taskCommand{command: claim, reply: func(a commandAnswer) { told = append(told, a) }}, commandAnswer{job: &flow.Job{}})
+	p.sendAnswers(state)
 	require.NotNil(t, told[0].job)
 
 	decide(flow.GiveBack{Address: claim.Address, Token: claim.Token})
-	p.answers[0].cmd.reply = func(a answer) { told = append(told, a) }
-	p.answerEach(state)
+	p.answers[0].cmd.reply = func(a commandAnswer) { told = append(told, a) }
+	p.sendAnswers(state)
 	require.Nil(t, told[1].job)
-	require.True(t, taken(told[1].err), "%v", told[1].err)
+	require.True(t, isDelivered(told[1].err), "%v", told[1].err)
 }

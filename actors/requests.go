@@ -17,121 +17,121 @@ import (
 
 // Do carries out an order. One without a name gets one that covers what the member itself repeats.
 func (m *Member) Do(ctx context.Context, o engine.Order) (engine.Outcome, error) {
-	cmd, err := m.prepare(ctx, o)
+	cmd, err := m.prepareCommand(ctx, o)
 	if err != nil {
 		return engine.Outcome{}, err
 	}
-	a, err := m.ask(ctx, &command{task: o.Task, cmd: cmd, request: o.Named().Request, events: o.Events})
+	a, err := m.askTask(ctx, &taskCommand{task: o.Task, command: cmd, request: o.Named().Request, events: o.Events})
 	if err != nil {
-		return engine.Outcome{}, m.passed(err)
+		return engine.Outcome{}, m.toCallerError(err)
 	}
-	return outcomeOf(cmd, a, m.now()), nil
+	return outcomeOf(cmd, a, m.nowMillis()), nil
 }
 
 // outcomeOf is a task's answer to a command, as those outside hear it.
-func outcomeOf(cmd flow.Command, a answer, now int64) engine.Outcome {
-	out := engine.Outcome{Changed: a.changed, Events: a.events, First: a.first, Given: a.given, Held: a.held, Err: told(a.err)}
+func outcomeOf(cmd flow.Command, a commandAnswer, now int64) engine.Outcome {
+	out := engine.Outcome{Changed: a.changed, Events: a.events, First: a.first, Given: a.given, Held: a.held, Err: toEngineError(a.err)}
 	if claim, ok := cmd.(flow.Claim); ok && a.job != nil {
-		got := claimed(a.job, claim.Token, now)
+		got := toClaimed(a.job, claim.Token, now)
 		out.Job = &got
 	}
 	return out
 }
 
-// prepare refuses values that are no JSON before they reach a task, has large ones kept elsewhere, and says of a claim when its worker registered and for how long it holds.
-func (m *Member) prepare(ctx context.Context, o engine.Order) (flow.Command, error) {
+// prepareCommand refuses values that are no JSON before they reach a task, has large ones kept elsewhere, and says of a claim when its worker registered and for how long it holds.
+func (m *Member) prepareCommand(ctx context.Context, o engine.Order) (flow.Command, error) {
 	if err := checkCommand(o.Command); err != nil {
 		return nil, err
 	}
-	cmd, err := m.keepIn(ctx, o.Task, o.Command)
+	cmd, err := m.offloadCommand(ctx, o.Task, o.Command)
 	if err != nil {
 		return nil, err
 	}
-	until := m.now() + m.cfg.Visibility.Milliseconds()
+	until := m.nowMillis() + m.cfg.Visibility.Milliseconds()
 	switch c := cmd.(type) {
 	case flow.Extend:
 		c.Until = cmp.Or(c.Until, until)
 		return c, nil
 	case flow.Claim:
-		c.Since, c.Until = cmp.Or(c.Since, m.joined(c.Worker)), cmp.Or(c.Until, until)
+		c.Since, c.Until = cmp.Or(c.Since, m.workerJoinedAt(c.Worker)), cmp.Or(c.Until, until)
 		return c, nil
 	}
 	return cmd, nil
 }
 
-// ask gives a command to its task and returns what that answers.
-func (m *Member) ask(ctx context.Context, cmd *command) (answer, error) {
-	if err := m.admit(cmd.cmd); err != nil {
-		return answer{}, err
+// askTask gives a command to its task and returns what that answers.
+func (m *Member) askTask(ctx context.Context, cmd *taskCommand) (commandAnswer, error) {
+	if err := m.admitCommand(cmd.command); err != nil {
+		return commandAnswer{}, err
 	}
-	a, err := m.call(ctx, cmd.cmd, func(reply func(answer)) {
+	a, err := m.sendRequest(ctx, cmd.command, func(reply func(commandAnswer)) {
 		cmd.reply = reply
-		m.tell(m.tasks, cmd)
+		m.sendMessage(m.tasks, cmd)
 	})
 	if err != nil {
-		return answer{}, err
+		return commandAnswer{}, err
 	}
 	return a, a.err
 }
 
-// call sends a request and waits for its answer.
-func (m *Member) call(ctx context.Context, cmd flow.Command, send func(reply func(answer))) (answer, error) {
+// sendRequest sends a request and waits for its answer.
+func (m *Member) sendRequest(ctx context.Context, cmd flow.Command, send func(reply func(commandAnswer))) (commandAnswer, error) {
 	if err := ctx.Err(); err != nil {
-		return answer{}, err // the caller has gone, so nothing is done
+		return commandAnswer{}, err // the caller has gone, so nothing is done
 	}
-	done := make(chan answer, 1)
-	send(m.enter(cmd, func(a answer) { done <- a }))
-	return m.stored(ctx, done)
+	done := make(chan commandAnswer, 1)
+	send(m.trackRequest(cmd, func(a commandAnswer) { done <- a }))
+	return m.awaitStored(ctx, done)
 }
 
 // patienceKey marks contexts, see patiently.
 type patienceKey struct{}
 
-// patiently marks what the member asks of itself: it waits for its answer although the store is away.
-func patiently(ctx context.Context) context.Context {
+// withPatience marks what the member asks of itself: it waits for its answer although the store is away.
+func withPatience(ctx context.Context) context.Context {
 	return context.WithValue(ctx, patienceKey{}, true)
 }
 
-// stored waits for an answer that the store has to write first, unless that goes away.
-func (m *Member) stored(ctx context.Context, done <-chan answer) (answer, error) {
-	_, gone := m.watchdog.state()
+// awaitStored waits for an answer that the store has to write first, unless that goes away.
+func (m *Member) awaitStored(ctx context.Context, done <-chan commandAnswer) (commandAnswer, error) {
+	_, gone := m.watchdog.awayState()
 	if ctx.Value(patienceKey{}) != nil {
 		gone = nil
 	}
 	a, err := answerOf(ctx, m, done, gone)
 	if errors.Is(err, errTimeUp) {
-		reason, _ := m.watchdog.state()
-		err = errUnknown(cmp.Or(reason, silent))
+		reason, _ := m.watchdog.awayState()
+		err = errUnknown(cmp.Or(reason, silentReason))
 	}
 	return a, err
 }
 
 // Poll claims queue jobs for a poller. It answers with none when nothing came within Wait.
 func (m *Member) Poll(ctx context.Context, p engine.Poll) (engine.Jobs, error) {
-	if err := m.polled(&p); err != nil {
+	if err := m.checkPoll(&p); err != nil {
 		return nil, err
 	}
 	done := make(chan engine.Jobs, 1)
 	w := newPoller(p, func(got engine.Jobs) { done <- got })
-	m.tell(m.sessions, w)
+	m.sendMessage(m.sessions, w)
 	timeUp := make(chan struct{})
 	if p.Wait > 0 {
 		defer m.cfg.Host.Clock.AfterFunc(p.Wait, func() { close(timeUp) })()
 	}
 	got, err := answerOf(ctx, m, done, timeUp)
 	if errors.Is(err, errTimeUp) {
-		m.tell(m.sessions, stopPoll{poller: w})
+		m.sendMessage(m.sessions, stopPoll{poller: w})
 		got, err = answerOf(ctx, m, done, nil)
 	}
 	if err != nil {
-		m.tell(m.sessions, leavePoll{w})
+		m.sendMessage(m.sessions, leavePoll{w})
 	}
 	return got, err
 }
 
-// polled refuses a poll that cannot be answered, and notes that its worker asks for jobs.
-func (m *Member) polled(p *engine.Poll) error {
-	if err := cmp.Or(m.here(), p.Check()); err != nil {
+// checkPoll refuses a poll that cannot be answered, and notes that its worker asks for jobs.
+func (m *Member) checkPoll(p *engine.Poll) error {
+	if err := cmp.Or(m.checkAvailable(), p.Check()); err != nil {
 		return err
 	}
 	if m.cfg.Workers != nil {
@@ -140,8 +140,8 @@ func (m *Member) polled(p *engine.Poll) error {
 	return nil
 }
 
-// together bounds how many commands of one request are on their way at once.
-const together = 500
+// requestChunk bounds how many commands of one request are on their way at once.
+const requestChunk = 500
 
 // DoAll carries out orders that may be repeated, and tells how each was answered.
 func (m *Member) DoAll(ctx context.Context, orders engine.Orders) (engine.Outcomes, error) {
@@ -150,7 +150,7 @@ func (m *Member) DoAll(ctx context.Context, orders engine.Orders) (engine.Outcom
 
 func (m *Member) doAll(ctx context.Context, orders engine.Orders, rider *poller) (engine.Outcomes, error) {
 	outcomes := make(engine.Outcomes, 0, len(orders))
-	for group := range slices.Chunk(orders, together) {
+	for group := range slices.Chunk(orders, requestChunk) {
 		outcomes = append(outcomes, m.doGroup(ctx, group, rider)...)
 		if err := ctx.Err(); errors.Is(err, context.Canceled) {
 			return nil, err
@@ -161,25 +161,25 @@ func (m *Member) doAll(ctx context.Context, orders engine.Orders, rider *poller)
 
 // doGroup answers those that were not answered in time with the reason: what the others were answered stays known.
 func (m *Member) doGroup(ctx context.Context, group []engine.Order, rider *poller) engine.Outcomes {
-	pending := make([]chan answer, len(group))
+	pending := make([]chan commandAnswer, len(group))
 	for i, o := range group {
-		done := make(chan answer, 1)
+		done := make(chan commandAnswer, 1)
 		pending[i] = done
-		cmd, err := m.prepare(ctx, o)
-		if err = cmp.Or(ctx.Err(), m.admit(o.Command), err); err != nil {
-			done <- answer{err: err}
+		cmd, err := m.prepareCommand(ctx, o)
+		if err = cmp.Or(ctx.Err(), m.admitCommand(o.Command), err); err != nil {
+			done <- commandAnswer{err: err}
 			continue
 		}
-		m.tell(m.tasks, &command{task: o.Task, cmd: cmd, request: o.Request, events: o.Events, rider: rider, reply: m.enter(cmd, func(a answer) { done <- a })})
+		m.sendMessage(m.tasks, &taskCommand{task: o.Task, command: cmd, request: o.Request, events: o.Events, orderPoll: rider, reply: m.trackRequest(cmd, func(a commandAnswer) { done <- a })})
 	}
 	outcomes := make(engine.Outcomes, len(group))
 	for i, done := range pending {
-		a, err := m.stored(ctx, done)
+		a, err := m.awaitStored(ctx, done)
 		if err != nil {
 			a.err = err
 		}
-		outcomes[i] = outcomeOf(group[i].Command, a, m.now())
-		outcomes[i].Err = m.passed(a.err)
+		outcomes[i] = outcomeOf(group[i].Command, a, m.nowMillis())
+		outcomes[i].Err = m.toCallerError(a.err)
 	}
 	return outcomes
 }
@@ -191,35 +191,35 @@ func (m *Member) Await(ctx context.Context, task string) (flow.TaskStatus, error
 		err    error
 	}
 	done := make(chan outcome, 1)
-	w := &await{task: task, done: func(s flow.TaskStatus, err error) {
+	w := &awaitTask{task: task, done: func(s flow.TaskStatus, err error) {
 		select {
 		case done <- outcome{s, err}:
 		default:
 		}
 	}}
-	m.tell(m.tasks, w)
+	m.sendMessage(m.tasks, w)
 	o, err := answerOf(ctx, m, done, nil)
 	if err != nil {
-		m.tell(m.tasks, stopWait{task, w})
-		return "", m.passed(err)
+		m.sendMessage(m.tasks, stopWait{task, w})
+		return "", m.toCallerError(err)
 	}
-	return o.status, m.passed(o.err)
+	return o.status, m.toCallerError(o.err)
 }
 
 // Watch reads a task's journal from a position on, as it grows; it ends with the task, and by an error when the member goes before.
 func (m *Member) Watch(ctx context.Context, task string, after int64) iter.Seq2[engine.Row, error] {
 	return func(yield func(engine.Row, error) bool) {
-		grown, stop := m.hub.watch(task)
+		grown, stop := m.hub.watchTask(task)
 		defer stop()
 		for {
 			row, err := m.store.Task(ctx, task)
 			if err != nil {
-				yield(engine.Row{}, told(notFound(err, task)))
+				yield(engine.Row{}, toEngineError(notFound(err, task)))
 				return
 			}
-			rows, err := m.store.Rows(ctx, task, after, watched)
+			rows, err := m.store.Rows(ctx, task, after, watchPage)
 			if err != nil {
-				yield(engine.Row{}, told(err))
+				yield(engine.Row{}, toEngineError(err))
 				return
 			}
 			for _, r := range rows {
@@ -235,7 +235,7 @@ func (m *Member) Watch(ctx context.Context, task string, after int64) iter.Seq2[
 			}
 			if !m.waitGrown(ctx, grown) {
 				if ctx.Err() == nil {
-					yield(engine.Row{}, m.passed(errLeaving))
+					yield(engine.Row{}, m.toCallerError(errLeaving))
 				}
 				return
 			}
@@ -245,11 +245,11 @@ func (m *Member) Watch(ctx context.Context, task string, after int64) iter.Seq2[
 
 // Appears waits until there is a task, for those who know its id before it has been started.
 func (m *Member) Appears(ctx context.Context, task string) error {
-	grown, stop := m.hub.watch(task)
+	grown, stop := m.hub.watchTask(task)
 	defer stop()
 	for {
 		if _, err := m.store.Task(ctx, task); !errors.Is(err, persistence.ErrNotFound) {
-			return told(err)
+			return toEngineError(err)
 		}
 		if !m.waitGrown(ctx, grown) {
 			return cmp.Or(ctx.Err(), error(errLeaving))
@@ -257,23 +257,23 @@ func (m *Member) Appears(ctx context.Context, task string) error {
 	}
 }
 
-// watched is how much of a journal a watcher reads at once, and keeps until all of it is taken.
-var watched = persistence.Part{Rows: 200, Bytes: 256 << 10}
+// watchPage is how much of a journal a watcher reads at once, and keeps until all of it is taken.
+var watchPage = persistence.Part{Rows: 200, Bytes: 256 << 10}
 
-// slowSweep is how often a watcher looks without having been told to.
-const slowSweep = 10 * time.Second
+// watchRecheck is how often a watcher looks without having been told to.
+const watchRecheck = 10 * time.Second
 
 func (m *Member) waitGrown(ctx context.Context, grown <-chan struct{}) bool {
 	timeUp := make(chan struct{})
-	defer m.cfg.Host.Clock.AfterFunc(slowSweep, func() { close(timeUp) })()
-	m.park(func() bool { return len(grown) > 0 || closed(timeUp) || ctx.Err() != nil || closed(m.hub.done) })
+	defer m.cfg.Host.Clock.AfterFunc(watchRecheck, func() { close(timeUp) })()
+	m.parkUntil(func() bool { return len(grown) > 0 || isClosed(timeUp) || ctx.Err() != nil || isClosed(m.hub.done) })
 	select {
 	case <-grown:
 	case <-timeUp:
 	case <-ctx.Done():
 	case <-m.hub.done:
 	}
-	return ctx.Err() == nil && !closed(m.hub.done)
+	return ctx.Err() == nil && !isClosed(m.hub.done)
 }
 
 func notFound(err error, task string) error {

@@ -13,10 +13,10 @@ import (
 type restPhase uint8
 
 const (
-	awake   restPhase = iota
-	leaving           // for another member, as soon as nothing is on its way
+	restNone    restPhase = iota
+	restLeaving           // for another member, as soon as nothing is on its way
 	restCommitting
-	gone
+	restDone
 )
 
 // restRequest asks a task whether it may be retired.
@@ -27,17 +27,17 @@ type restRequest struct {
 	later bool // the task asks itself, because it was busy
 }
 
-// restAgain is how long it is until a task that was busy looks again whether it can go to rest.
-const restAgain = 10 * time.Millisecond
+// restRecheck is how long it is until a task that was busy looks again whether it can go to rest.
+const restRecheck = 10 * time.Millisecond
 
-// rest retires the task if it has nothing to do but wait. Forced, because the member goes, it rests as
+// tryRest retires the task if it has nothing to do but wait. Forced, because the member goes, it rests as
 // soon as nothing is on its way to the store.
-func (t *task) rest(c actor.Context, m restRequest) {
+func (t *task) tryRest(c actor.Context, m restRequest) {
 	force := m.force
 	switch {
-	case t.unread != nil && len(t.unread.cancels) == 0:
-		t.resting = gone
-		c.Send(t.m.tasks, rested{task: t})
+	case t.unreadable != nil && len(t.unreadable.cancels) == 0:
+		t.resting = restDone
+		c.Send(t.m.tasks, taskRested{task: t})
 		return
 	case m.move:
 		t.handOver(c, m.later)
@@ -47,19 +47,19 @@ func (t *task) rest(c actor.Context, m restRequest) {
 		c.Send(c.Self(), restRequest{force: true, again: true})
 		return
 	case force:
-		t.returnBegun(c)
+		t.returnJobs(c)
 	}
-	_, quiet := t.quiet()
+	_, quiet := t.canRest()
 	switch {
 	case force && !t.idleNow():
 		t.restLater(c, false)
 		return
 	case !quiet && !force:
-		c.Send(t.m.tasks, restable{t, false})
+		c.Send(t.m.tasks, restAnswer{t, false})
 		return
 	case t.state.Status.Ended():
-		t.resting = gone
-		c.Send(t.m.tasks, rested{task: t})
+		t.resting = restDone
+		c.Send(t.m.tasks, taskRested{task: t})
 		return
 	}
 	t.commitRest(c)
@@ -68,55 +68,55 @@ func (t *task) rest(c actor.Context, m restRequest) {
 // restLater has a task that must rest look again whether it can.
 func (t *task) restLater(c actor.Context, move bool) {
 	self := c.Self()
-	t.m.cfg.Host.Clock.AfterFunc(restAgain, func() { t.m.tell(self, restRequest{force: true, move: move, later: true}) })
+	t.m.cfg.Host.Clock.AfterFunc(restRecheck, func() { t.m.sendMessage(self, restRequest{force: true, move: move, later: true}) })
 }
 
 // commitRest writes down that the task is at rest, or that nobody has it, unless the last row has said so. Who has loaded a task that is at rest writes
 // it again: it may have been due at once, and the store says whether the state is the newest.
 func (t *task) commitRest(c actor.Context) {
-	due, quiet := t.quiet()
-	t.moved, t.resting = t.resting == leaving, restCommitting
-	if t.parked && quiet {
+	due, quiet := t.canRest()
+	t.movesAway, t.resting = t.resting == restLeaving, restCommitting
+	if t.rowPutToRest && quiet {
 		t.restWritten(c, nil)
 		return
 	}
-	commit := persistence.Commit{Task: t.id, Seq: t.seq, At: t.m.now(), Rest: &persistence.Rest{Resting: quiet, Due: due}}
+	commit := persistence.Commit{Task: t.id, Seq: t.seq, At: t.m.nowMillis(), Rest: &persistence.Rest{Resting: quiet, Due: due}}
 	if t.restsWithSnapshot() {
 		t.takeSnapshot(&commit)
 	}
 	if col := persistence.ColumnsOf(t.state); col != t.columns {
 		commit.Columns = &col
 	}
-	t.send(c, commit)
+	t.sendCommit(c, commit)
 }
 
-// returnBegun lets go of what is not finished before the member goes.
-func (t *task) returnBegun(c actor.Context) {
-	t.leaveCut()
+// returnJobs lets go of what is not finished before the member goes.
+func (t *task) returnJobs(c actor.Context) {
+	t.dropCut()
 	if t.idleNow() {
-		t.decide(c, &command{cmd: t.m.leaving(t.id)})
+		t.decideCommand(c, &taskCommand{command: t.m.leaveCommand(t.id)})
 	}
 }
 
 // decideLanded decides what all jobs of the task have reported: nobody is to do that work again. What a step's actor
 // has taken before is in the task's mailbox.
 func (t *task) decideLanded(c actor.Context) {
-	var cmds []*command
-	t.inbox.drain(func(landed []*flight) { cmds = append(cmds, reportsOf(t.id, landed)) }, false)
-	t.each(cmds, func(cmd *command) {
-		if !t.hold(cmd) {
-			t.decide(c, cmd)
+	var cmds []*taskCommand
+	t.inbox.drainReports(func(landed []*activeJob) { cmds = append(cmds, reportsOf(t.id, landed)) }, false)
+	t.decideInTurn(cmds, func(cmd *taskCommand) {
+		if !t.holdCommand(cmd) {
+			t.decideCommand(c, cmd)
 		}
 	})
 }
 
 // idleNow says whether nothing is on its way to the store.
 func (t *task) idleNow() bool {
-	return !t.loading && t.inflight == nil && t.open == nil && len(t.more) == 0
+	return !t.loading && t.inflight == nil && t.openDraft == nil && len(t.cutCommands) == 0
 }
 
-// quiet says whether all a task has to do is wait, and when it is due (0 = only a message brings it back).
-func (t *task) quiet() (due int64, ok bool) {
+// canRest says whether all a task has to do is wait, and when it is due (0 = only a message brings it back).
+func (t *task) canRest() (due int64, ok bool) {
 	if !t.idleNow() {
 		return 0, false
 	}
@@ -126,30 +126,30 @@ func (t *task) quiet() (due int64, ok bool) {
 	if t.unfinished {
 		return 0, false
 	}
-	if due, ok = flow.Idle(t.state); !ok || !t.long(due) {
+	if due, ok = flow.Idle(t.state); !ok || !t.isLongWait(due) {
 		return 0, false
 	}
 	return due, true
 }
 
-// long says whether it is worth while to leave memory until a time (0 = until somebody comes).
-func (t *task) long(due int64) bool {
-	return due == 0 || due >= t.m.now()+3*t.m.cfg.IdleAfter.Milliseconds()
+// isLongWait says whether it is worth while to leave memory until a time (0 = until somebody comes).
+func (t *task) isLongWait(due int64) bool {
+	return due == 0 || due >= t.m.nowMillis()+3*t.m.cfg.IdleAfter.Milliseconds()
 }
 
 func (t *task) restWritten(c actor.Context, err error) {
 	if err != nil {
-		t.resting, t.moved, t.flushing = awake, false, nil
-		t.inflight = &draft{}
-		t.forget(c, err)
-		c.Send(t.m.tasks, restable{t, false})
+		t.resting, t.movesAway, t.flushing = restNone, false, nil
+		t.inflight = &journalDraft{}
+		t.discardState(c, err)
+		c.Send(t.m.tasks, restAnswer{t, false})
 		return
 	}
-	t.resting = gone
-	if t.moved {
-		t.inbox.moveAway() // what this member carries goes on
+	t.resting = restDone
+	if t.movesAway {
+		t.inbox.detachOwner() // what this member carries goes on
 	} else {
 		t.pruneAll(c)
 	}
-	c.Send(t.m.tasks, rested{t, t.moved})
+	c.Send(t.m.tasks, taskRested{t, t.movesAway})
 }

@@ -31,19 +31,19 @@ func sweepEvery(age time.Duration) time.Duration {
 // every ownerLook whether it does now: one that comes by it, after a start or when another has gone, is not to wait for an hour.
 const (
 	retentionShard = 0
-	ownerLook      = 10 * time.Second
+	ownerRecheck   = 10 * time.Second
 )
 
 // doChores does them as long as the member lives.
 func (m *Member) doChores() {
 	if m.cfg.Retention >= 0 {
-		m.repeat(Chore{Name: "ended tasks", Age: m.cfg.Retention, Do: m.deleteEnded})
+		m.repeatChore(Chore{Name: "ended tasks", Age: m.cfg.Retention, Do: m.deleteEnded})
 	}
-	m.repeat(m.oldStats("statistics by minute", persistence.StatsMinute, minutesKept))
-	m.repeat(m.oldStats("statistics by hour", persistence.StatsHour, hoursKept))
-	m.repeat(Chore{Name: "keys that nobody asks for", Age: persistence.KeyForgottenMS * time.Millisecond, Do: m.forgetKeys})
+	m.repeatChore(m.oldStats("statistics by minute", persistence.StatsMinute, minutesKept))
+	m.repeatChore(m.oldStats("statistics by hour", persistence.StatsHour, hoursKept))
+	m.repeatChore(Chore{Name: "keys that nobody asks for", Age: persistence.KeyForgottenMS * time.Millisecond, Do: m.forgetKeys})
 	for _, c := range m.cfg.Chores {
-		m.repeat(c)
+		m.repeatChore(c)
 	}
 }
 
@@ -73,23 +73,23 @@ func (m *Member) forgetKeys(ctx context.Context, _ int64) (more bool, err error)
 	return n == retentionBatch, err
 }
 
-// repeat does a chore as long as the member lives.
-func (m *Member) repeat(c Chore) {
-	m.background(func() {
-		wait := m.turnAt(c)
+// repeatChore does a chore as long as the member lives.
+func (m *Member) repeatChore(c Chore) {
+	m.runBackground(func() {
+		wait := m.runChore(c)
 		if m.ctx.Err() == nil {
-			m.cfg.Host.Clock.AfterFunc(wait, func() { m.repeat(c) })
+			m.cfg.Host.Clock.AfterFunc(wait, func() { m.repeatChore(c) })
 		}
 	})
 }
 
-// turnAt does some of a chore, if it is this member's, and tells how long the pause is before the next turn.
-func (m *Member) turnAt(c Chore) time.Duration {
+// runChore does some of a chore, if it is this member's, and tells how long the pause is before the next turn.
+func (m *Member) runChore(c Chore) time.Duration {
 	every := sweepEvery(c.Age)
-	if !m.owned.has(retentionShard) {
-		return min(every, ownerLook)
+	if !m.owned.hasShard(retentionShard) {
+		return min(every, ownerRecheck)
 	}
-	more, err := c.Do(m.ctx, m.now()-c.Age.Milliseconds())
+	more, err := c.Do(m.ctx, m.nowMillis()-c.Age.Milliseconds())
 	switch {
 	case err != nil && m.ctx.Err() == nil:
 		m.log.Warn("what is past its age could not be deleted", "what", c.Name, "error", err)

@@ -11,12 +11,12 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// sweep retires, again and again, what has been idle for long enough.
-func (t *tasks) sweep(c actor.Context) {
-	t.retire(c)
+// sweepIdle retires, again and again, what has been idle for long enough.
+func (t *tasks) sweepIdle(c actor.Context) {
+	t.retireIdle(c)
 	t.giveBackMemory()
 	self := c.Self()
-	t.m.cfg.Host.Clock.AfterFunc(max(t.m.cfg.IdleAfter/6, 10*time.Millisecond), func() { t.m.tell(self, sweep{}) })
+	t.m.cfg.Host.Clock.AfterFunc(max(t.m.cfg.IdleAfter/6, 10*time.Millisecond), func() { t.m.sendMessage(self, sweepTasks{}) })
 }
 
 // maxAsked is how many tasks are asked at once whether they may rest: what fills a batch or two. All that
@@ -26,41 +26,41 @@ const maxAsked = 2 * maxBatch
 // manyAwake is from how many tasks in memory on they are asked to rest sooner.
 const manyAwake = 10_000
 
-// patience is how long a task may be idle before it is asked to rest.
-func (t *tasks) patience() time.Duration {
+// idleLimit is how long a task may be idle before it is asked to rest.
+func (t *tasks) idleLimit() time.Duration {
 	if len(t.entries) > manyAwake {
 		return t.m.cfg.IdleAfter / 3
 	}
 	return t.m.cfg.IdleAfter
 }
 
-// retire asks those to rest that have been idle for long enough.
-func (t *tasks) retire(_ actor.Context) {
-	before := t.m.now() - t.patience().Milliseconds()
-	for el := t.byUse.Front(); el != nil && t.asked < maxAsked; {
-		e := el.Value.(*entry)
+// retireIdle asks those to rest that have been idle for long enough.
+func (t *tasks) retireIdle(_ actor.Context) {
+	before := t.m.nowMillis() - t.idleLimit().Milliseconds()
+	for el := t.byUse.Front(); el != nil && t.restAsked < maxAsked; {
+		e := el.Value.(*taskEntry)
 		if e.used > before {
 			break
 		}
 		next := el.Next()
-		t.rest(e, false)
+		t.askToRest(e, false)
 		el = next
 	}
 }
 
 // retireMore goes on when half of those who were asked have answered.
 func (t *tasks) retireMore(c actor.Context) {
-	if t.asked == maxAsked/2 && !t.resting {
-		t.retire(c)
+	if t.restAsked == maxAsked/2 && !t.resting {
+		t.retireIdle(c)
 	}
 }
 
-// heard notes that a task has answered, or never will.
-func (t *tasks) heard(e *entry) {
+// noteRestAnswer notes that a task has answered, or never will.
+func (t *tasks) noteRestAnswer(e *taskEntry) {
 	if e.retiring {
 		e.retiring = false
-		t.asked--
-		t.moveMore()
+		t.restAsked--
+		t.handOverMore()
 	}
 }
 
@@ -75,77 +75,77 @@ func (t *tasks) giveBackMemory() {
 		return
 	}
 	t.retired, t.counted = 0, 0
-	t.entries, t.byPID = shrunk(t.entries), shrunk(t.byPID)
-	t.m.background(debug.FreeOSMemory)
+	t.entries, t.byPID = shrinkMap(t.entries), shrinkMap(t.byPID)
+	t.m.runBackground(debug.FreeOSMemory)
 }
 
-// shrunk is a map's content in a map of its size: a map keeps the size it once had.
-func shrunk(m map[string]*entry) map[string]*entry {
-	small := make(map[string]*entry, len(m))
+// shrinkMap is a map's content in a map of its size: a map keeps the size it once had.
+func shrinkMap(m map[string]*taskEntry) map[string]*taskEntry {
+	small := make(map[string]*taskEntry, len(m))
 	maps.Copy(small, m)
 	return small
 }
 
-// restable is a task's answer to restRequest. One that is busy gets what arrived meanwhile.
-func (t *tasks) restable(c actor.Context, m restable) {
-	e := t.current(m.task)
+// handleRestAnswer is a task's answer to restRequest. One that is busy gets what arrived meanwhile.
+func (t *tasks) handleRestAnswer(c actor.Context, m restAnswer) {
+	e := t.currentEntry(m.task)
 	if e == nil || m.ok {
 		return
 	}
-	t.heard(e)
-	e.used = t.m.now()
-	t.byUse.MoveToBack(e.place)
+	t.noteRestAnswer(e)
+	e.used = t.m.nowMillis()
+	t.byUse.MoveToBack(e.element)
 	for _, message := range e.arrived {
 		c.Send(e.pid, message)
 	}
 	e.arrived = nil
-	if t.resting || !t.m.owned.owns(e.id) {
-		t.rest(e, true)
+	if t.resting || !t.m.owned.ownsTask(e.id) {
+		t.askToRest(e, true)
 	}
 	t.retireMore(c)
 }
 
-// rest asks a task to let itself be retired, unless it has been asked before. One that is another member's by now is
+// askToRest asks a task to let itself be retired, unless it has been asked before. One that is another member's by now is
 // handed over.
-func (t *tasks) rest(e *entry, force bool) {
+func (t *tasks) askToRest(e *taskEntry, force bool) {
 	if !e.retiring {
 		e.retiring = true
-		t.asked++
-		t.m.tell(e.pid, restRequest{force: force, move: force && !t.resting})
+		t.restAsked++
+		t.m.sendMessage(e.pid, restRequest{force: force, move: force && !t.resting})
 	}
 }
 
-func (t *tasks) rested(c actor.Context, m rested) {
-	e := t.current(m.task)
+func (t *tasks) finishRest(c actor.Context, m taskRested) {
+	e := t.currentEntry(m.task)
 	if e == nil {
 		return
 	}
 	t.retired++
 	t.m.rested.Add(1)
 	delete(t.crashes, e.id)
-	delete(t.lacks, e.id)
+	delete(t.missingValues, e.id)
 	if m.moved {
 		c.Poison(e.pid)
 		return
 	}
-	t.close(c, e)
+	t.closeTask(c, e)
 	if t.resting {
-		t.refuse(e.arrived)
+		t.refuseMessages(e.arrived)
 		return
 	}
-	t.reopen(c, e)
+	t.redeliverArrived(c, e)
 	t.retireMore(c)
 }
 
-// refuse answers those whose task is no longer here, because the member goes. What is for a task of another member is brought there.
-func (t *tasks) refuse(messages []any) {
+// refuseMessages answers those whose task is no longer here, because the member goes. What is for a task of another member is brought there.
+func (t *tasks) refuseMessages(messages []any) {
 	for _, message := range messages {
-		switch cmd, ok := message.(*command); {
+		switch cmd, ok := message.(*taskCommand); {
 		case !ok:
-		case t.m.owned.owns(cmd.task):
-			cmd.answer(answer{err: errLeaving})
+		case t.m.owned.ownsTask(cmd.task):
+			cmd.sendAnswer(commandAnswer{err: errLeaving})
 		default:
-			t.elsewhere(cmd)
+			t.redirectMessage(cmd)
 		}
 	}
 }
@@ -156,15 +156,15 @@ var errLeaving = flow.Errorf(flow.Busy, "the member is shutting down: ask again 
 func (t *tasks) restAll(_ actor.Context, done func()) {
 	t.resting = true
 	for _, id := range slices.Sorted(maps.Keys(t.pauses)) {
-		t.refuse(t.pauses[id].messages())
+		t.refuseMessages(t.pauses[id].heldMessages())
 	}
 	clear(t.pauses)
 	if len(t.entries) == 0 {
 		done()
 		return
 	}
-	t.leaving = done
+	t.onAllRested = done
 	for el := t.byUse.Front(); el != nil; el = el.Next() {
-		t.rest(el.Value.(*entry), true)
+		t.askToRest(el.Value.(*taskEntry), true)
 	}
 }

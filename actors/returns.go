@@ -22,8 +22,8 @@ type Roaming interface {
 	Roam(bring func(ctx context.Context, jobs engine.Orders) engine.Outcomes)
 }
 
-// bring asks those who have the tasks that this member carries jobs of theirs from now on, which a worker has brought along.
-func (m *Member) bring(ctx context.Context, jobs engine.Orders) engine.Outcomes {
+// bringJobs asks those who have the tasks that this member carries jobs of theirs from now on, which a worker has brought along.
+func (m *Member) bringJobs(ctx context.Context, jobs engine.Orders) engine.Outcomes {
 	for i := range jobs {
 		b := jobs[i].Command.(flow.Bring)
 		b.Carrier = m.incarnation
@@ -32,7 +32,7 @@ func (m *Member) bring(ctx context.Context, jobs engine.Orders) engine.Outcomes 
 	if m.cfg.Others != nil {
 		return m.cfg.Others.Do(ctx, jobs)
 	}
-	outcomes, err := m.DoAll(patiently(ctx), jobs)
+	outcomes, err := m.DoAll(withPatience(ctx), jobs)
 	if err != nil {
 		outcomes = make(engine.Outcomes, len(jobs))
 		for i := range outcomes {
@@ -47,33 +47,33 @@ var errUnknownCarrier = flow.Errorf(flow.Busy, "the owner of the task does not k
 
 // mayCarry reports whether a job may become a carrier's. Jobs of a member that joined after the last look at the members would be taken for lost.
 func (m *Member) mayCarry(carrier string) bool {
-	return carrier == m.incarnation || m.cfg.Others == nil || m.lives(carrier)
+	return carrier == m.incarnation || m.cfg.Others == nil || m.isMemberAlive(carrier)
 }
 
-// grace is for how long workers are waited for.
-func (m *Member) grace() time.Duration {
+// returnGrace is for how long workers are waited for.
+func (m *Member) returnGrace() time.Duration {
 	if r, ok := m.cfg.Relay.(Roaming); ok {
 		return r.Grace()
 	}
 	return 0
 }
 
-// returning is what is known of workers that may come to another member with their jobs.
-func (m *Member) returning() (r flow.Return) {
-	if r.Grace = m.grace().Milliseconds(); r.Grace > 0 && m.cfg.Workers != nil {
+// returnTerms is what is known of workers that may come to another member with their jobs.
+func (m *Member) returnTerms() (r flow.Return) {
+	if r.Grace = m.returnGrace().Milliseconds(); r.Grace > 0 && m.cfg.Workers != nil {
 		r.Pushed = m.cfg.Workers.Pushed()
 	}
 	return r
 }
 
-// parted are the jobs with which their workers go on elsewhere when the member stops. Whoever still asks this one for them is to hear
+// migratedJobs are the jobs with which their workers go on elsewhere when the member stops. Whoever still asks this one for them is to hear
 // nothing: what it might say would have others begin them.
-type parted struct {
+type migratedJobs struct {
 	mu   sync.Mutex
 	jobs map[string]map[flow.Address]int // by task: which times of their being given
 }
 
-func (p *parted) add(job jobKey, given int) {
+func (p *migratedJobs) addJob(job jobKey, given int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.jobs == nil {
@@ -85,14 +85,14 @@ func (p *parted) add(job jobKey, given int) {
 	p.jobs[job.task][job.at] = given
 }
 
-func (p *parted) has(job jobKey, given int) bool {
+func (p *migratedJobs) hasJob(job jobKey, given int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	was, known := p.jobs[job.task][job.at]
 	return known && was >= given
 }
 
-func (p *parted) of(task string) (all []flow.Address) {
+func (p *migratedJobs) jobsOf(task string) (all []flow.Address) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for at := range p.jobs[task] {
@@ -101,29 +101,29 @@ func (p *parted) of(task string) (all []flow.Address) {
 	return all
 }
 
-// leaving is what gives back the jobs of a member that stops. Only those who are told of it know that it went in order.
-func (m *Member) leaving(task string) flow.Leave {
-	c := flow.Leave{Return: m.returning()}
+// leaveCommand is what gives back the jobs of a member that stops. Only those who are told of it know that it went in order.
+func (m *Member) leaveCommand(task string) flow.Leave {
+	c := flow.Leave{Return: m.returnTerms()}
 	if m.cfg.Others != nil {
-		c.Parted = m.parted.of(task)
+		c.Parted = m.migratedJobs.jobsOf(task)
 	}
 	return c
 }
 
-// recovering is what takes over the jobs of members that are gone.
-func (m *Member) recovering(task string) flow.Recover {
-	r := flow.Recover{Since: m.owned.sinceOf(task), Visibility: m.cfg.Visibility.Milliseconds(), Alive: m.alive(), Return: m.returning()}
+// recoverCommand is what takes over the jobs of members that are gone.
+func (m *Member) recoverCommand(task string) flow.Recover {
+	r := flow.Recover{Since: m.owned.sinceOf(task), Visibility: m.cfg.Visibility.Milliseconds(), Alive: m.aliveMembers(), Return: m.returnTerms()}
 	if r.Grace > 0 {
-		r.Gone = m.departures()
+		r.Gone = m.listDepartures()
 	}
 	return r
 }
 
-// departures tells which members were seen to go, and when.
-func (m *Member) departures() (all []flow.Departure) {
+// listDepartures tells which members were seen to go, and when.
+func (m *Member) listDepartures() (all []flow.Departure) {
 	m.goneMu.Lock()
 	defer m.goneMu.Unlock()
-	for _, gone := range m.gone {
+	for _, gone := range m.goneMembers {
 		all = append(all, gone)
 	}
 	slices.SortFunc(all, func(a, b flow.Departure) int { return cmp.Compare(a.Member, b.Member) })

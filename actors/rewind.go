@@ -17,15 +17,15 @@ type Rewind struct {
 	Cause string // for people
 }
 
-// past is what the last renewal has told. A store that goes on never tells less.
-type past struct {
+// renewalRecord is what the last renewal has told. A store that goes on never tells less.
+type renewalRecord struct {
 	renewals, generation int64
 	history              string
 	at                   time.Time // by the store's clock; zero = there was no renewal
 }
 
-// rewind returns what a renewal shows of a store that does not go on from the past; nil = it does.
-func (p *past) rewind(pulse persistence.Pulse, err error) *Rewind {
+// findRewind returns what a renewal shows of a store that does not go on from the past; nil = it does.
+func (p *renewalRecord) findRewind(pulse persistence.Pulse, err error) *Rewind {
 	fenced := errors.Is(err, persistence.ErrFenced)
 	missing := errors.Is(err, persistence.ErrRewound) && pulse.Now.Sub(p.at) < persistence.Forgotten/2
 	found := &Rewind{To: pulse.Now, Lost: true}
@@ -33,7 +33,7 @@ func (p *past) rewind(pulse persistence.Pulse, err error) *Rewind {
 	case p.at.IsZero() || err != nil && !fenced:
 		return nil
 	case pulse.History != p.history:
-		found.From, found.Cause = instant(pulse.Kept), "another member has found it"
+		found.From, found.Cause = timeFromMillis(pulse.Kept), "another member has found it"
 		if t := pulse.Takeover; t != nil {
 			found.Lost, found.Cause = t.Lost, t.Cause
 		}
@@ -42,53 +42,53 @@ func (p *past) rewind(pulse persistence.Pulse, err error) *Rewind {
 	case fenced:
 		return nil
 	case pulse.Renewals <= p.renewals:
-		found.From, found.Cause = instant(pulse.Before), "a renewal of this member's lease is not there any longer"
+		found.From, found.Cause = timeFromMillis(pulse.Before), "a renewal of this member's lease is not there any longer"
 	case pulse.Generation < p.generation:
-		found.From, found.Cause = instant(pulse.Before), "a change of who owns which tasks is not there any longer"
+		found.From, found.Cause = timeFromMillis(pulse.Before), "a change of who owns which tasks is not there any longer"
 	default:
 		return nil
 	}
 	return found
 }
 
-// remember notes a renewal that shows nothing like that.
-func (p *past) remember(pulse persistence.Pulse) {
-	*p = past{pulse.Renewals, pulse.Generation, pulse.History, pulse.Now}
+// recordPulse notes a renewal that shows nothing like that.
+func (p *renewalRecord) recordPulse(pulse persistence.Pulse) {
+	*p = renewalRecord{pulse.Renewals, pulse.Generation, pulse.History, pulse.Now}
 }
 
-// instant returns a time of the store's; 0 = it is not known.
-func instant(ms int64) time.Time {
+// timeFromMillis returns a time of the store's; 0 = it is not known.
+func timeFromMillis(ms int64) time.Time {
 	if ms == 0 {
 		return time.Time{}
 	}
 	return time.UnixMilli(ms)
 }
 
-// rewind notes what a renewal shows of a store that does not go on; nil = it does, or the member has none any more.
-func (l *lease) rewind(pulse persistence.Pulse, err error) *Rewind {
+// detectRewind notes what a renewal shows of a store that does not go on; nil = it does, or the member has none any more.
+func (l *lease) detectRewind(pulse persistence.Pulse, err error) *Rewind {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.fenced || l.left {
+	if l.fenced || l.givenUp {
 		return nil
 	}
-	l.rewound = l.past.rewind(pulse, err)
+	l.rewound = l.lastRenewal.findRewind(pulse, err)
 	return l.rewound
 }
 
-// leaveHistory ends all incarnations of the history that the store has lost the end of, unless another member has done so: none of
+// endHistory ends all incarnations of the history that the store has lost the end of, unless another member has done so: none of
 // them writes from what it knew before. One that cannot be ended for want of the store notices by itself.
-func (l *lease) leaveHistory(ctx context.Context, r *Rewind) {
+func (l *lease) endHistory(ctx context.Context, r *Rewind) {
 	kept := int64(0)
 	if !r.From.IsZero() {
 		kept = r.From.UnixMilli()
 	}
-	if err := l.m.store.BeginHistory(ctx, l.past.history, kept); err != nil {
+	if err := l.m.store.BeginHistory(ctx, l.lastRenewal.history, kept); err != nil {
 		l.m.log.Warn("the members that have lost their store's history could not be ended: each notices by itself", "error", err)
 	}
 }
 
-// sayRewound logs what has become of the store.
-func (l *lease) sayRewound() {
+// logRewind logs what has become of the store.
+func (l *lease) logRewind() {
 	r := l.rewound
 	if !r.Lost {
 		l.m.log.Warn("the store has moved to another server, which has all that this member knows to be stored: the member begins anew",

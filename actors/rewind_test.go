@@ -12,7 +12,7 @@ import (
 
 func TestARenewalShowsThatTheStoreDoesNotGoOn(t *testing.T) {
 	at := time.UnixMilli(1000)
-	known := past{renewals: 5, generation: 7, history: "h", at: at}
+	known := renewalRecord{renewals: 5, generation: 7, history: "h", at: at}
 	goesOn := persistence.Pulse{Now: at.Add(time.Second), Renewals: 6, Before: 900, Generation: 7, History: "h"}
 	change := func(f func(*persistence.Pulse)) persistence.Pulse {
 		p := goesOn
@@ -25,14 +25,14 @@ func TestARenewalShowsThatTheStoreDoesNotGoOn(t *testing.T) {
 	late := change(func(p *persistence.Pulse) { p.Now = at.Add(persistence.Forgotten) })
 	from, to := time.UnixMilli(900), goesOn.Now
 	for name, tt := range map[string]struct {
-		known past
+		known renewalRecord
 		pulse persistence.Pulse
 		err   error
 		want  *Rewind
 	}{
 		"it goes on":                        {known, goesOn, nil, nil},
 		"renewals whose answers were lost":  {known, change(func(p *persistence.Pulse) { p.Renewals = 9 }), nil, nil},
-		"the first renewal":                 {past{}, goesOn, nil, nil},
+		"the first renewal":                 {renewalRecord{}, goesOn, nil, nil},
 		"no answer":                         {known, persistence.Pulse{}, errors.New("away"), nil},
 		"fenced":                            {known, goesOn, persistence.ErrFenced, nil},
 		"a renewal is gone":                 {known, change(func(p *persistence.Pulse) { p.Renewals = 5 }), nil, &Rewind{from, to, true, "a renewal of this member's lease is not there any longer"}},
@@ -42,8 +42,8 @@ func TestARenewalShowsThatTheStoreDoesNotGoOn(t *testing.T) {
 		"another member has found it":       {known, other, persistence.ErrFenced, &Rewind{time.UnixMilli(800), to, true, "another member has found it"}},
 		"found without being fenced":        {known, other, nil, &Rewind{time.UnixMilli(800), to, true, "another member has found it"}},
 		"another server that has it all":    {known, kept, persistence.ErrFenced, &Rewind{time.UnixMilli(800), to, false, "x has taken over"}},
-		"nothing is compared with no lease": {past{}, other, persistence.ErrFenced, nil},
+		"nothing is compared with no lease": {renewalRecord{}, other, persistence.ErrFenced, nil},
 	} {
-		require.Equal(t, tt.want, tt.known.rewind(tt.pulse, tt.err), name)
+		require.Equal(t, tt.want, tt.known.findRewind(tt.pulse, tt.err), name)
 	}
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// snapshotsAtOnce is how many bytes of snapshots may be on their way to the store before no more are taken. Each is as large as its task's state:
+// maxSnapshotBytes is how many bytes of snapshots may be on their way to the store before no more are taken. Each is as large as its task's state:
 // many large tasks that are at the same point would have all of theirs in memory together, some of them several times. Actors that look at the
 // same time may each take one.
-const snapshotsAtOnce = 8 << 20
+const maxSnapshotBytes = 8 << 20
 
-// snapshots are those on their way to the store.
-type snapshots struct {
+// snapshotBudget are those on their way to the store.
+type snapshotBudget struct {
 	m       *Member
 	mu      sync.Mutex
 	bytes   int
@@ -24,11 +24,11 @@ type snapshots struct {
 // snapshotTurn tells a task that snapshots were written, so that there may be room for its own.
 type snapshotTurn struct{}
 
-// room says whether one more may be taken. Who waits is told when it is worth asking again.
-func (s *snapshots) room(waits *actor.PID) bool {
+// hasRoom says whether one more may be taken. Who waits is told when it is worth asking again.
+func (s *snapshotBudget) hasRoom(waits *actor.PID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.bytes < snapshotsAtOnce {
+	if s.bytes < maxSnapshotBytes {
 		return true
 	}
 	if waits != nil {
@@ -37,7 +37,7 @@ func (s *snapshots) room(waits *actor.PID) bool {
 	return false
 }
 
-func (s *snapshots) take(c *persistence.Commit) {
+func (s *snapshotBudget) addSnapshot(c *persistence.Commit) {
 	if c.Snapshot.Len() == 0 {
 		return
 	}
@@ -46,8 +46,8 @@ func (s *snapshots) take(c *persistence.Commit) {
 	s.bytes += c.Snapshot.Len()
 }
 
-// gone forgets those of a batch that is done with. All who wait are told: one of them may have no use for its turn any more.
-func (s *snapshots) gone(batch []*writing) {
+// releaseBatch forgets those of a batch that is done with. All who wait are told: one of them may have no use for its turn any more.
+func (s *snapshotBudget) releaseBatch(batch []*pendingCommit) {
 	n := 0
 	for _, w := range batch {
 		n += w.commit.Snapshot.Len()
@@ -57,16 +57,16 @@ func (s *snapshots) gone(batch []*writing) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.bytes -= n; s.bytes >= snapshotsAtOnce {
+	if s.bytes -= n; s.bytes >= maxSnapshotBytes {
 		return
 	}
 	for _, pid := range s.waiting {
-		s.m.tell(pid, snapshotTurn{})
+		s.m.sendMessage(pid, snapshotTurn{})
 	}
 	s.waiting = nil
 }
 
 // waitsForSnapshot says whether a task that has ended has to wait with that until there is room for its snapshot.
 func (t *task) waitsForSnapshot(self *actor.PID) bool {
-	return t.state.Status.Ended() && t.journal+t.open.row.Len() >= smallJournal && !t.m.snapshots.room(self)
+	return t.state.Status.Ended() && t.journal+t.openDraft.row.Len() >= smallJournal && !t.m.snapshots.hasRoom(self)
 }

@@ -122,7 +122,7 @@ func TestStartsThatTheStoreRefusesTogetherAreAllAnswered(t *testing.T) {
 	committing, second := make(chan struct{}), make(chan struct{})
 	var commits, commands atomic.Int64
 	cfg := actors.Config{Host: actors.Host{Probe: func(actor string, message any) {
-		if actor == "task" && fmt.Sprintf("%T", message) == "*actors.command" && commands.Add(1) == 2 {
+		if actor == "task" && fmt.Sprintf("%T", message) == "*actors.taskCommand" && commands.Add(1) == 2 {
 			close(second)
 		}
 	}}}
@@ -147,7 +147,7 @@ func TestStartsThatTheStoreRefusesTogetherAreAllAnswered(t *testing.T) {
 		select {
 		case err := <-answers:
 			require.Contains(t, []flow.ErrorKind{flow.Invalid, flow.Busy}, flow.ErrorKindOf(err), "%v", err)
-		case <-time.After(patience):
+		case <-time.After(maxLaneWait):
 			require.Fail(t, "a start was not answered")
 		}
 	}

@@ -23,35 +23,35 @@ func (m *Member) StartTask(ctx context.Context, n engine.NewTask) (engine.Starte
 	n.Traced = cmp.Or(n.Traced, engine.TracedOf(ctx))
 	msg, err := m.newTask(ctx, n)
 	if err != nil {
-		return engine.Started{}, m.passed(err)
+		return engine.Started{}, m.toCallerError(err)
 	}
 	if msg.repeats != nil {
-		created, err := sameAs(msg.create, msg.newest, msg.repeats)
-		return engine.Started{Task: msg.task, Created: created}, told(err)
+		created, err := compareStart(msg.create, msg.newest, msg.repeats)
+		return engine.Started{Task: msg.task, Created: created}, toEngineError(err)
 	}
-	a, err := m.call(ctx, msg.start, func(reply func(answer)) {
+	a, err := m.sendRequest(ctx, msg.start, func(reply func(commandAnswer)) {
 		msg.reply = reply
-		m.tell(m.tasks, msg)
+		m.sendMessage(m.tasks, msg)
 	})
 	if err != nil {
-		return engine.Started{}, m.passed(err)
+		return engine.Started{}, m.toCallerError(err)
 	}
 	switch {
 	case errors.Is(a.err, persistence.ErrExists):
 		created, err := m.sameStart(ctx, msg)
-		return engine.Started{Task: msg.task, Created: created}, told(err)
+		return engine.Started{Task: msg.task, Created: created}, toEngineError(err)
 	case errors.Is(a.err, persistence.ErrNoVersion):
 		m.reader.Forget(n.VersionID)
 		return engine.Started{}, flow.Errorf(flow.NotFound, "there is no flow version %s: its flow was deleted", n.VersionID)
 	}
-	return engine.Started{Task: msg.task, Created: a.err == nil}, m.passed(a.err)
+	return engine.Started{Task: msg.task, Created: a.err == nil}, m.toCallerError(a.err)
 }
 
-func (m *Member) newTask(ctx context.Context, n engine.NewTask) (*create, error) {
-	if err := m.admit(flow.Start{}); err != nil {
+func (m *Member) newTask(ctx context.Context, n engine.NewTask) (*createTask, error) {
+	if err := m.admitCommand(flow.Start{}); err != nil {
 		return nil, err
 	}
-	start, err := m.startOf(ctx, n)
+	start, err := m.newStart(ctx, n)
 	if err != nil {
 		return nil, err
 	}
@@ -65,28 +65,28 @@ func (m *Member) newTask(ctx context.Context, n engine.NewTask) (*create, error)
 		return nil, err
 	}
 	if start, err = start.Fit(plan, m.cfg.Limits); err != nil { // refused later it would leave an actor without a task
-		if row := m.started(ctx, id, n); row != nil {
-			return &create{task: id, plan: plan, newest: n.Newest, repeats: row, create: &persistence.Create{
+		if row := m.findStarted(ctx, id, n); row != nil {
+			return &createTask{task: id, plan: plan, newest: n.Newest, repeats: row, create: &persistence.Create{
 				FlowID: plan.FlowID, VersionID: n.VersionID, BodyHash: bodyHash(n)}}, nil
 		}
 		return nil, err
 	}
 	start.Traced = m.cfg.Tracing.Sampling.Of(id, n.Traced)
-	if start, err = m.keepStart(ctx, id, n.Fork, start); err != nil {
+	if start, err = m.offloadStart(ctx, id, n.Fork, start); err != nil {
 		return nil, err
 	}
-	return &create{
+	return &createTask{
 		task: id, plan: plan, newest: n.Newest, start: start,
 		create: &persistence.Create{
 			FlowID: plan.FlowID, VersionID: n.VersionID, Labels: n.Labels, Params: paramsOr(start.Params),
-			BodyHash: bodyHash(n), CreatedAt: m.now(),
+			BodyHash: bodyHash(n), CreatedAt: m.nowMillis(),
 		},
 	}, nil
 }
 
-// started returns the task that a keyed start has created before; nil when there is none. Such a start gets its task, even where the flow has
+// findStarted returns the task that a keyed start has created before; nil when there is none. Such a start gets its task, even where the flow has
 // been published with other inputs since.
-func (m *Member) started(ctx context.Context, id string, n engine.NewTask) *persistence.TaskRow {
+func (m *Member) findStarted(ctx context.Context, id string, n engine.NewTask) *persistence.TaskRow {
 	if n.Key == "" && n.ID == "" {
 		return nil
 	}
@@ -97,13 +97,13 @@ func (m *Member) started(ctx context.Context, id string, n engine.NewTask) *pers
 	return row
 }
 
-// startOf is how a new task begins: at the start, or with what it has of another one's history.
-func (m *Member) startOf(ctx context.Context, n engine.NewTask) (flow.Start, error) {
+// newStart is how a new task begins: at the start, or with what it has of another one's history.
+func (m *Member) newStart(ctx context.Context, n engine.NewTask) (flow.Start, error) {
 	if n.Fork == "" {
 		return flow.Start{Version: n.VersionID, Params: n.Params}, nil
 	}
 	if n.Anew {
-		return m.anew(ctx, n)
+		return m.rerunStart(ctx, n)
 	}
 	plan, err := m.reader.Fork(ctx, n.Fork, n.VersionID, persistence.ForkAt{Node: n.ForkNode, Row: n.ForkRow})
 	if err != nil {
@@ -112,8 +112,8 @@ func (m *Member) startOf(ctx context.Context, n engine.NewTask) (flow.Start, err
 	return plan.Start(n.VersionID, n.Params, n.Shared), nil
 }
 
-// anew is how a task begins that does again what another one does.
-func (m *Member) anew(ctx context.Context, n engine.NewTask) (flow.Start, error) {
+// rerunStart is how a task begins that does again what another one does.
+func (m *Member) rerunStart(ctx context.Context, n engine.NewTask) (flow.Start, error) {
 	row, err := m.store.Task(ctx, n.Fork)
 	if err != nil {
 		return flow.Start{}, notFound(err, n.Fork)
@@ -156,16 +156,16 @@ func bodyHash(n engine.NewTask) string {
 const ofRequest = "/"
 
 // sameStart says whether a task was created by this very start, sent before. One for something else is refused.
-func (m *Member) sameStart(ctx context.Context, msg *create) (created bool, err error) {
+func (m *Member) sameStart(ctx context.Context, msg *createTask) (created bool, err error) {
 	row, err := m.store.Task(ctx, msg.task)
 	if err != nil {
 		return false, notFound(err, msg.task)
 	}
-	return sameAs(msg.create, msg.newest, row)
+	return compareStart(msg.create, msg.newest, row)
 }
 
-// sameAs compares a start with the task that is there.
-func sameAs(c *persistence.Create, newest bool, row *persistence.TaskRow) (created bool, err error) {
+// compareStart compares a start with the task that is there.
+func compareStart(c *persistence.Create, newest bool, row *persistence.TaskRow) (created bool, err error) {
 	before, first, _ := strings.Cut(row.BodyHash, ofRequest)
 	now, request, _ := strings.Cut(c.BodyHash, ofRequest)
 	if before != now || row.FlowID != c.FlowID || row.VersionID != c.VersionID && !newest {

@@ -12,9 +12,9 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// statistics count what is stored of tasks and of their nodes, and add it to what the store has of it every few seconds. A crash
+// taskStatistics count what is stored of tasks and of their nodes, and add it to what the store has of it every few seconds. A crash
 // loses what came since then; a store that cannot be reached then, too: sent again it might count twice.
-type statistics struct {
+type taskStatistics struct {
 	m       *Member
 	parts   [statisticsParts]statisticsPart
 	since   atomic.Int64 // when what is counted now began
@@ -27,7 +27,7 @@ const (
 	// Tasks are counted in so many parts, so that few of them wait for each other.
 	statisticsParts = 8
 	// Nodes and versions of which one part has counts of their own; of more it is only counted together.
-	mostCounted = 500
+	maxCounted = 500
 	// Rows that are sent at once, so that tasks need not wait for long.
 	statisticsRows = 500
 )
@@ -52,16 +52,16 @@ type (
 	}
 )
 
-func newStatistics(m *Member) *statistics {
-	s := &statistics{m: m}
-	s.since.Store(m.now())
-	s.saved.Store(m.now())
+func newStatistics(m *Member) *taskStatistics {
+	s := &taskStatistics{m: m}
+	s.since.Store(m.nowMillis())
+	s.saved.Store(m.nowMillis())
 	return s
 }
 
-// stored counts a row of a task.
-func (s *statistics) stored(t *task, p *draft) {
-	if !t.begins() && p.ended == "" && len(p.tallies) == 0 {
+// countRow counts a row of a task.
+func (s *taskStatistics) countRow(t *task, p *journalDraft) {
+	if !t.isFirstRow() && p.ended == "" && len(p.tallies) == 0 {
 		return
 	}
 	if t.counted == nil {
@@ -70,15 +70,15 @@ func (s *statistics) stored(t *task, p *draft) {
 	part := t.counted
 	part.mu.Lock()
 	defer part.mu.Unlock()
-	of := part.plan(t.state)
+	of := part.planCounts(t.state)
 	tasks := &part.rest
 	if of != nil {
 		tasks = &of.tasks
 		for i := range p.tallies {
-			part.node(of, &p.tallies[i]).Tally(&p.tallies[i], t.id, t.state.UpdatedAt)
+			part.nodeCounts(of, &p.tallies[i]).Tally(&p.tallies[i], t.id, t.state.UpdatedAt)
 		}
 	}
-	if t.begins() {
+	if t.isFirstRow() {
 		tasks.Began++
 	}
 	if p.ended != "" {
@@ -87,12 +87,12 @@ func (s *statistics) stored(t *task, p *draft) {
 	}
 }
 
-// plan is nil when there are too many.
-func (p *statisticsPart) plan(s *flow.State) *planStatistics {
+// planCounts is nil when there are too many.
+func (p *statisticsPart) planCounts(s *flow.State) *planStatistics {
 	if of := p.plans[s.Plan]; of != nil {
 		return of
 	}
-	if p.known >= mostCounted {
+	if p.known >= maxCounted {
 		return nil
 	}
 	p.known++
@@ -104,11 +104,11 @@ func (p *statisticsPart) plan(s *flow.State) *planStatistics {
 	return of
 }
 
-func (p *statisticsPart) node(of *planStatistics, t *flow.Tally) *stats.Counts {
+func (p *statisticsPart) nodeCounts(of *planStatistics, t *flow.Tally) *stats.Counts {
 	if n := of.nodes[t.Node]; n != nil {
 		return &n.counts
 	}
-	if p.known >= mostCounted || len(t.Scope) > persistence.StatsScope {
+	if p.known >= maxCounted || len(t.Scope) > persistence.StatsScope {
 		return &of.others
 	}
 	p.known++
@@ -117,45 +117,47 @@ func (p *statisticsPart) node(of *planStatistics, t *flow.Tally) *stats.Counts {
 	return &n.counts
 }
 
-// keep sends what was counted as long as the member lives. A minute's counts are sent before the next one begins.
-func (s *statistics) keep() {
-	now := s.m.now()
+// sendPeriodically sends what was counted as long as the member lives. A minute's counts are sent before the next one begins.
+func (s *taskStatistics) sendPeriodically() {
+	now := s.m.nowMillis()
 	wait := min(statisticsEvery.Milliseconds(), persistence.StatsMinute-now%persistence.StatsMinute)
 	s.m.cfg.Host.Clock.AfterFunc(time.Duration(wait)*time.Millisecond, func() {
-		s.m.background(func() {
+		s.m.runBackground(func() {
 			ctx, cancel := s.m.storeCall()
-			s.send(ctx)
+			s.sendCounts(ctx)
 			cancel()
 			if s.m.ctx.Err() == nil {
-				s.keep()
+				s.sendPeriodically()
 			}
 		})
 	})
 }
 
-// send adds what was counted to the store, in the time of ctx.
-func (s *statistics) send(ctx context.Context) {
+// sendCounts adds what was counted to the store, in the time of ctx.
+func (s *taskStatistics) sendCounts(ctx context.Context) {
 	s.sending.Add(1)
 	defer s.sending.Add(-1)
-	now := s.m.now()
-	rows := s.take(s.since.Swap(now))
+	now := s.m.nowMillis()
+	rows := s.takeRows(s.since.Swap(now))
 	for part := range slices.Chunk(rows, statisticsRows) {
 		if err := s.m.store.AddStats(ctx, part); err != nil {
-			s.m.outages.fails(notCounted, "", err)
+			s.m.outages.recordFailure(notCounted, "", err)
 			return
 		}
 	}
 	if len(rows) > 0 {
-		s.m.outages.works(notCounted, "")
+		s.m.outages.recordSuccess(notCounted, "")
 	}
 	s.saved.Store(now)
 }
 
-// lag is for how long nothing that was counted has come to the store.
-func (s *statistics) lag() float64 { return float64(max(s.m.now()-s.saved.Load(), 0)) / 1000 }
+// lagSeconds is for how long nothing that was counted has come to the store.
+func (s *taskStatistics) lagSeconds() float64 {
+	return float64(max(s.m.nowMillis()-s.saved.Load(), 0)) / 1000
+}
 
-// take makes rows of what was counted since a time, and counts anew.
-func (s *statistics) take(since int64) []persistence.StatsRow {
+// takeRows makes rows of what was counted since a time, and counts anew.
+func (s *taskStatistics) takeRows(since int64) []persistence.StatsRow {
 	sums := map[stats.Key]*stats.Counts{}
 	add := func(at stats.Key, counts *stats.Counts) {
 		if sums[at] == nil {
@@ -164,7 +166,7 @@ func (s *statistics) take(since int64) []persistence.StatsRow {
 		sums[at].Add(counts)
 	}
 	for i := range s.parts {
-		s.parts[i].take(add)
+		s.parts[i].takeCounts(add)
 	}
 	rows := make([]persistence.StatsRow, 0, 2*len(sums))
 	for at, counts := range sums {
@@ -176,7 +178,7 @@ func (s *statistics) take(since int64) []persistence.StatsRow {
 	return rows
 }
 
-func (p *statisticsPart) take(add func(stats.Key, *stats.Counts)) {
+func (p *statisticsPart) takeCounts(add func(stats.Key, *stats.Counts)) {
 	p.mu.Lock()
 	plans, rest := p.plans, p.rest
 	p.plans, p.rest, p.known = nil, stats.Counts{}, 0

@@ -94,7 +94,7 @@ func TestACrashLosesNoMoreThanTheLastSecondsOfStatistics(t *testing.T) {
 	for range 3 {
 		th.run(t, version, `{}`)
 	}
-	require.Eventually(t, func() bool { return counted() == 3 }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return counted() == 3 }, maxLaneWait, 10*time.Millisecond)
 	for range 2 {
 		th.run(t, version, `{}`)
 	}

@@ -12,32 +12,32 @@ import (
 // plain steps inside it, keeps their deadlines, withdraws them, and hands what they report to the task together. Steps
 // inside that have actors of their own are its children. It decides nothing.
 type step struct {
-	performer
-	at     flow.Address
-	asking bool // which of its alarms are idle
+	effectPerformer
+	at               flow.Address
+	idleQueryPending bool // which of its alarms are idle
 }
 
 func (s *step) Receive(c actor.Context) {
-	s.m.cfg.Host.probe("step", c.Message())
+	s.m.cfg.Host.callProbe("step", c.Message())
 	switch m := c.Message().(type) {
 	case *actor.Started:
 		s.m.stepActors.Add(1)
-		s.begin(c.Self(), flow.ChildScope(s.at), s.inbox)
-	case share:
-		s.take(c, m.effects)
-		s.tidy(c)
-	case gather:
-		s.inbox.empty(func(landed []*flight) { s.inbox.decide(reportsOf(s.task, landed)) })
+		s.bindActor(c.Self(), flow.ChildScope(s.at), s.inbox)
+	case effectShare:
+		s.performOwed(c, m.effects)
+		s.requestIdleAlarms(c)
+	case collectReports:
+		s.inbox.takeReports(func(landed []*activeJob) { s.inbox.sendToOwner(reportsOf(s.task, landed)) })
 	case idleAlarms:
-		s.drop(m.among)
-		s.asking = false
-	case respawn:
-		s.respawn(c, m.at)
-	case *flushing:
-		s.passDown(c, m)
-	case ring:
-		for _, a := range s.due(s.m.now()) {
-			c.Send(s.m.tasks, &command{task: s.task, cmd: flow.Ring{Alarm: a}})
+		s.dropAlarms(m.among)
+		s.idleQueryPending = false
+	case respawnStep:
+		s.respawnStep(c, m.at)
+	case *stepFlush:
+		s.flushChildren(c, m)
+	case alarmsDue:
+		for _, a := range s.takeDueAlarms(s.m.nowMillis()) {
+			c.Send(s.m.tasks, &taskCommand{task: s.task, command: flow.Ring{Alarm: a}})
 		}
 	case *actor.Stopping:
 		s.close()
@@ -46,22 +46,22 @@ func (s *step) Receive(c actor.Context) {
 	}
 }
 
-// take performs effects, and begins anew with what the step is owed where that is among them.
-func (s *step) take(c actor.Context, effects []flow.Effect) {
+// performOwed performs effects, and begins anew with what the step is owed where that is among them.
+func (s *step) performOwed(c actor.Context, effects []flow.Effect) {
 	i := slices.IndexFunc(effects, func(e flow.Effect) bool {
-		o, ok := e.(owed)
+		o, ok := e.(outstandingEffects)
 		return ok && o.Address == s.at
 	})
 	if i < 0 {
-		s.perform(c, effects)
+		s.performEffects(c, effects)
 		return
 	}
-	s.perform(c, effects[:i])
+	s.performEffects(c, effects[:i])
 	s.alarms = nil
-	all := slices.DeleteFunc(effects[i].(owed).effects, s.isAround)
-	c.Send(s.m.sessions, only{task: s.task, under: s.at, owed: all})
-	s.perform(c, all)
-	s.take(c, effects[i+1:])
+	all := slices.DeleteFunc(effects[i].(outstandingEffects).effects, s.isAround)
+	c.Send(s.m.sessions, outstandingJobs{task: s.task, under: s.at, owed: all})
+	s.performEffects(c, all)
+	s.performOwed(c, effects[i+1:])
 }
 
 // isAround says whether an effect is about the step itself: it is with the actor around, which does not forget it.
@@ -70,11 +70,11 @@ func (s *step) isAround(e flow.Effect) bool {
 	return !unit && a == s.at
 }
 
-// tidy asks the task which alarms have no reason any more: a step knows no state.
-func (s *step) tidy(c actor.Context) {
-	if s.asking || !s.untidy() {
+// requestIdleAlarms asks the task which alarms have no reason any more: a step knows no state.
+func (s *step) requestIdleAlarms(c actor.Context) {
+	if s.idleQueryPending || !s.hasManyAlarms() {
 		return
 	}
-	s.asking = true
-	c.Send(s.m.tasks, &ask{task: s.task, message: idleAlarms{slices.Clone(s.alarms), c.Self()}})
+	s.idleQueryPending = true
+	c.Send(s.m.tasks, &taskMessage{task: s.task, message: idleAlarms{slices.Clone(s.alarms), c.Self()}})
 }

@@ -54,7 +54,7 @@ func TestLeavingAStoreThatDoesNotAnswerEnds(t *testing.T) {
 	select {
 	case err := <-ended:
 		require.ErrorIs(t, err, context.Canceled)
-	case <-time.After(patience):
+	case <-time.After(maxLaneWait):
 		require.Fail(t, "the member never ends")
 	}
 }
@@ -107,7 +107,7 @@ func TestAMemberThatHasEndedIsNotKeptInMemory(t *testing.T) {
 			require.Eventually(t, func() bool {
 				runtime.GC()
 				return ended.Value() == nil
-			}, patience, 50*time.Millisecond)
+			}, maxLaneWait, 50*time.Millisecond)
 		})
 	}
 }

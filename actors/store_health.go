@@ -27,32 +27,32 @@ const (
 	slowBatch = 5 * time.Second
 )
 
-// silent is the reason while the store has given none.
-const silent = "it does not answer"
+// silentReason is the reason while the store has given none.
+const silentReason = "it does not answer"
 
-// begin notes that a batch is being written, and returns its number.
-func (h *storeHealth) begin(now time.Time) int64 {
+// startBatch notes that a batch is being written, and returns its number.
+func (h *storeHealth) startBatch(now time.Time) int64 {
 	h.number++
 	h.batches[h.number] = now
 	return h.number
 }
 
-// fail notes that a batch could not be written. It is tried again.
-func (h *storeHealth) fail(err error) {
+// failBatch notes that a batch could not be written. It is tried again.
+func (h *storeHealth) failBatch(err error) {
 	h.failures++
-	h.note(err)
+	h.noteReason(err)
 }
 
-// end notes that a batch is over. written: the store has answered it.
-func (h *storeHealth) end(number int64, written bool) {
+// endBatch notes that a batch is over. written: the store has answered it.
+func (h *storeHealth) endBatch(number int64, written bool) {
 	delete(h.batches, number)
 	if written {
 		h.failures = 0
 	}
 }
 
-// renew notes how a renewal of the lease went.
-func (h *storeHealth) renew(err error, now time.Time) {
+// recordRenewal notes how a renewal of the lease went.
+func (h *storeHealth) recordRenewal(err error, now time.Time) {
 	switch {
 	case err == nil:
 		h.failing = time.Time{}
@@ -60,12 +60,12 @@ func (h *storeHealth) renew(err error, now time.Time) {
 	case h.failing.IsZero():
 		h.failing = now
 	}
-	h.note(err)
+	h.noteReason(err)
 }
 
-func (h *storeHealth) note(err error) {
+func (h *storeHealth) noteReason(err error) {
 	if h.reason = persistence.ReasonOf(err); h.reason == "" {
-		h.reason = silent
+		h.reason = silentReason
 	}
 }
 
@@ -79,7 +79,7 @@ func (h *storeHealth) isAway(now time.Time, held bool) (reason string, away bool
 		return "", false
 	}
 	if h.failures == 0 && h.failing.IsZero() {
-		return silent, true // what failed before is over
+		return silentReason, true // what failed before is over
 	}
 	return h.reason, true
 }
@@ -98,9 +98,9 @@ func newWatchdog(m *Member) *watchdog {
 	return &watchdog{m: m, health: storeHealth{batches: map[int64]time.Time{}}, gone: make(chan struct{})}
 }
 
-// note changes what is known of the store, and looks at what follows.
-func (w *watchdog) note(change func(h *storeHealth, now time.Time)) {
-	now, held, over := w.m.cfg.Host.Clock.Now(), w.m.lease.held(), w.m.lease.over()
+// updateHealth changes what is known of the store, and looks at what follows.
+func (w *watchdog) updateHealth(change func(h *storeHealth, now time.Time)) {
+	now, held, over := w.m.cfg.Host.Clock.Now(), w.m.lease.isHeld(), w.m.lease.hasEnded()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if change != nil {
@@ -124,16 +124,16 @@ func (w *watchdog) note(change func(h *storeHealth, now time.Time)) {
 	}
 }
 
-// look has a change noticed that comes with time alone.
-func (w *watchdog) look() { w.note(nil) }
+// checkHealth has a change noticed that comes with time alone.
+func (w *watchdog) checkHealth() { w.updateHealth(nil) }
 
-// lookIn looks after a while, unless stop is called before.
-func (w *watchdog) lookIn(d time.Duration) (stop func() bool) {
-	return w.m.cfg.Host.Clock.AfterFunc(d, w.look)
+// checkHealthIn looks after a while, unless stop is called before.
+func (w *watchdog) checkHealthIn(d time.Duration) (stop func() bool) {
+	return w.m.cfg.Host.Clock.AfterFunc(d, w.checkHealth)
 }
 
-// state returns why the store is away ("" = it is not), and what is closed when it is.
-func (w *watchdog) state() (reason string, gone <-chan struct{}) {
+// awayState returns why the store is away ("" = it is not), and what is closed when it is.
+func (w *watchdog) awayState() (reason string, gone <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.reason, w.gone
@@ -149,7 +149,9 @@ func errNotBegun(reason string) error {
 	return engine.Unable(flow.Errorf(flow.Busy, "the store is not available, because %s: nothing was done; try again in a moment", reason))
 }
 
-var errNotHeard = errors.New("it has not said whether it was done")
+var errNoConfirmation = errors.New("it has not said whether it was done")
 
 // errUnknown is the answer to what was under way when the store went away.
-func errUnknown(reason string) error { return &persistence.Outage{Reason: reason, Err: errNotHeard} }
+func errUnknown(reason string) error {
+	return &persistence.Outage{Reason: reason, Err: errNoConfirmation}
+}

@@ -23,8 +23,8 @@ func backOff(n int) time.Duration {
 // sense: its set of children keeps every actor that ever was in it reachable.
 type taskSupervisor struct{ m *Member }
 
-// crashed tells tasks that one of them panicked; until it is stopped it only passes on what comes.
-type crashed struct {
+// taskCrashed tells tasks that one of them panicked; until it is stopped it only passes on what comes.
+type taskCrashed struct {
 	pid    *actor.PID
 	reason any
 }
@@ -38,11 +38,11 @@ func storePause(n int) time.Duration { return min(backOff(n), time.Second) }
 // those without an answer whose requests it had not come to.
 func (w *taskSupervisor) HandleFailure(_ *actor.ActorSystem, supervisor actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
 	supervisor.ResumeChildren(child)
-	w.m.tell(w.m.tasks, crashed{child, reason})
+	w.m.sendMessage(w.m.tasks, taskCrashed{child, reason})
 }
 
-// crashed has a task actor start again after a while, from the store.
-func (t *tasks) crashed(c actor.Context, m crashed) {
+// restartCrashed has a task actor start again after a while, from the store.
+func (t *tasks) restartCrashed(c actor.Context, m taskCrashed) {
 	c.Poison(m.pid)
 	e := t.byPID[m.pid.Id]
 	if e == nil {
@@ -50,60 +50,60 @@ func (t *tasks) crashed(c actor.Context, m crashed) {
 	}
 	t.crashes[e.id]++
 	if spoiled, ok := m.reason.(*flow.SpoiledError); ok {
-		t.lacks[e.id] = spoiled.Error()
+		t.missingValues[e.id] = spoiled.Error()
 		if errors.Is(spoiled, flow.ErrNoContent) { // it would be the same the next time
 			t.crashes[e.id] = max(t.crashes[e.id], manyCrashes)
 		}
 	}
 	n := t.crashes[e.id]
 	t.m.log.Error("a task actor crashed", "task", e.id, "crashes", n, "reason", m.reason)
-	if !t.m.owned.owns(e.id) {
-		t.letGo(e)
+	if !t.m.owned.ownsTask(e.id) {
+		t.dropMovedTask(e)
 		return
 	}
-	t.count(e.id, 1) // the pause
-	t.forget(e)
+	t.countInMemory(e.id, 1) // the pause
+	t.forgetTask(e)
 	if n > 2*manyCrashes {
 		t.m.log.Error("a task is left alone until somebody asks for it: it crashes whatever is done", "task", e.id)
 	}
-	p := &pause{}
+	p := &crashPause{}
 	t.pauses[e.id] = p
 	for _, message := range e.arrived {
-		p.hold(message)
+		p.holdMessage(message)
 	}
-	t.m.cfg.Host.Clock.AfterFunc(backOff(n), func() { t.m.tell(t.m.tasks, revive{e.id, p}) })
+	t.m.cfg.Host.Clock.AfterFunc(backOff(n), func() { t.m.sendMessage(t.m.tasks, reviveTask{e.id, p}) })
 }
 
-// letGo lets another member have a task whose actor has crashed on its way there, instead of trying again: nobody else's move
+// dropMovedTask lets another member have a task whose actor has crashed on its way there, instead of trying again: nobody else's move
 // is to wait for that.
-func (t *tasks) letGo(e *entry) {
+func (t *tasks) dropMovedTask(e *taskEntry) {
 	delete(t.crashes, e.id)
-	delete(t.lacks, e.id)
+	delete(t.missingValues, e.id)
 	for _, message := range e.arrived {
-		t.elsewhere(message)
+		t.redirectMessage(message)
 	}
-	t.forget(e)
+	t.forgetTask(e)
 }
 
-// pause is what comes for a task that has crashed until it may start again: nobody who asks makes that sooner.
-type pause struct{ held []*command }
+// crashPause is what comes for a task that has crashed until it may start again: nobody who asks makes that sooner.
+type crashPause struct{ held []*taskCommand }
 
 // maxHeld bounds how many requests wait for one such task. What jobs have reported is bounded by how many there were.
 const maxHeld = 1000
 
-// hold keeps what may wait. A claim may not: its poller would wait for a job that may crash again.
-func (p *pause) hold(message any) {
-	cmd, ok := message.(*command)
+// holdMessage keeps what may wait. A claim may not: its poller would wait for a job that may crash again.
+func (p *crashPause) holdMessage(message any) {
+	cmd, ok := message.(*taskCommand)
 	switch {
 	case !ok: // it was about the actor that crashed
-	case isClaim(cmd) || len(p.held) >= maxHeld && !cmd.landed():
-		cmd.answer(answer{err: errCrashed})
+	case isClaim(cmd) || len(p.held) >= maxHeld && !cmd.isJobReport():
+		cmd.sendAnswer(commandAnswer{err: errCrashed})
 	default:
 		p.held = append(p.held, cmd)
 	}
 }
 
-func (p *pause) messages() []any {
+func (p *crashPause) heldMessages() []any {
 	all := make([]any, len(p.held))
 	for i, cmd := range p.held {
 		all[i] = cmd
@@ -111,30 +111,30 @@ func (p *pause) messages() []any {
 	return all
 }
 
-func isClaim(cmd *command) bool {
-	_, ok := cmd.cmd.(flow.Claim)
+func isClaim(cmd *taskCommand) bool {
+	_, ok := cmd.command.(flow.Claim)
 	return ok
 }
 
-// revive ends the pause. What was held is there before the next actor asks for the jobs of the task. A task that has crashed too often is only there for those who have asked.
-func (t *tasks) revive(c actor.Context, id string) {
+// reviveTask ends the pause. What was held is there before the next actor asks for the jobs of the task. A task that has crashed too often is only there for those who have asked.
+func (t *tasks) reviveTask(c actor.Context, id string) {
 	p := t.pauses[id]
 	if p == nil {
 		return
 	}
 	delete(t.pauses, id)
-	defer t.count(id, -1)
+	defer t.countInMemory(id, -1)
 	waiting := p.held
 	if t.crashes[id] <= 2*manyCrashes {
-		waiting = slices.Insert(waiting, 0, &command{task: id, cmd: flow.Proceed{}})
+		waiting = slices.Insert(waiting, 0, &taskCommand{task: id, command: flow.Proceed{}})
 	}
 	switch {
 	case t.resting:
-		t.refuse(p.messages())
+		t.refuseMessages(p.heldMessages())
 	case len(waiting) > 0:
-		e := t.open(c, id, &task{performer: performer{m: t.m, task: id}, id: id, loading: true, waiting: waiting})
-		if !t.m.owned.owns(id) {
-			t.rest(e, true)
+		e := t.openTask(c, id, &task{effectPerformer: effectPerformer{m: t.m, task: id}, id: id, loading: true, waiting: waiting})
+		if !t.m.owned.ownsTask(id) {
+			t.askToRest(e, true)
 		}
 	}
 }
@@ -145,38 +145,38 @@ var errCrashed = flow.Errorf(flow.Busy, "the task's actor crashed while it was a
 // HandleFailure stops a step actor that panicked and spawns another one after a while. One that keeps
 // crashing fails its step, never the task's actor or the member.
 func (t *task) HandleFailure(_ *actor.ActorSystem, supervisor actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
-	t.performer.failed(supervisor, child, reason)
+	t.effectPerformer.handleStepCrash(supervisor, child, reason)
 }
 
 // HandleFailure of a step actor's children: as for those of a task.
 func (s *step) HandleFailure(_ *actor.ActorSystem, supervisor actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
-	s.performer.failed(supervisor, child, reason)
+	s.effectPerformer.handleStepCrash(supervisor, child, reason)
 }
 
-// soundFor is how long a step actor must go without a crash for the next one to count as the first.
-const soundFor = time.Minute
+// crashResetAfter is how long a step actor must go without a crash for the next one to count as the first.
+const crashResetAfter = time.Minute
 
-func (h *performer) failed(supervisor actor.Supervisor, pid *actor.PID, reason any) {
+func (h *effectPerformer) handleStepCrash(supervisor actor.Supervisor, pid *actor.PID, reason any) {
 	supervisor.StopChildren(pid)
 	k := h.childOf(pid)
 	if k == nil {
 		return
 	}
-	now := h.m.now()
-	if now-k.crashedAt > soundFor.Milliseconds() {
+	now := h.m.nowMillis()
+	if now-k.crashedAt > crashResetAfter.Milliseconds() {
 		k.crashes = 0
 	}
 	k.crashes, k.crashedAt, k.pid = k.crashes+1, now, nil
-	k.inbox.belongs(nil)
+	k.inbox.setActor(nil)
 	h.m.log.Error("a step actor crashed", "task", h.task, "step", k.at.String(), "crashes", k.crashes, "reason", reason)
-	to, message := h.self, any(respawn{k.at})
+	to, message := h.self, any(respawnStep{k.at})
 	if k.crashes >= manyCrashes { // this one may be gone by then, too
-		to, message = h.m.tasks, &command{task: h.task, cmd: keepsCrashing(k.at)}
+		to, message = h.m.tasks, &taskCommand{task: h.task, command: failCrashingStep(k.at)}
 	}
-	h.m.cfg.Host.Clock.AfterFunc(backOff(k.crashes), func() { h.m.tell(to, message) })
+	h.m.cfg.Host.Clock.AfterFunc(backOff(k.crashes), func() { h.m.sendMessage(to, message) })
 }
 
-// keepsCrashing fails a step.
-func keepsCrashing(at flow.Address) flow.FailStep {
+// failCrashingStep fails a step.
+func failCrashingStep(at flow.Address) flow.FailStep {
 	return flow.FailStep{Address: at, Error: "the step's actor keeps crashing"}
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// tallies count what is stored of tasks, by flow, and of attempts, by service. Whoever counts finds his counters without a
+// outcomeTallies count what is stored of tasks, by flow, and of attempts, by service. Whoever counts finds his counters without a
 // lock; a name is written down once, and those beyond a bound are counted together as others.
-type tallies struct {
-	flows    named[flowTally]
-	services named[serviceTally]
+type outcomeTallies struct {
+	flows    namedSeries[flowTally]
+	services namedSeries[serviceTally]
 	nodes    *nodeTallies // nil = they are not told apart
 
 	started, ended, attempts, retries, expired *prometheus.CounterVec
@@ -47,9 +47,9 @@ var (
 
 var shortTimes = []float64{.001, .005, .02, .1, .5, 2, 10, 60, 300, 1800, 7200}
 
-const lost = len(attemptEnds) - 1
+const lostIndex = len(attemptEnds) - 1
 
-func newTallies(ofNodes bool) *tallies {
+func newTallies(ofNodes bool) *outcomeTallies {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "troupe_" + name, Help: help}, labels)
 	}
@@ -57,7 +57,7 @@ func newTallies(ofNodes bool) *tallies {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "troupe_" + name, Help: help, Buckets: buckets}, labels)
 	}
 	long := []float64{.005, .02, .1, .5, 2, 10, 60, 300, 1800, 7200, 43200, 259200, 2592000}
-	x := &tallies{
+	x := &outcomeTallies{
 		started:     counter("tasks_started_total", "Tasks that this member has started.", "flow"),
 		ended:       counter("tasks_ended_total", "Tasks that have ended at this member; one that is retried may do so again.", "flow", "state"),
 		took:        histogram("task_duration_seconds", "Time from a task's creation to its end.", long, "flow", "state"),
@@ -74,7 +74,7 @@ func newTallies(ofNodes bool) *tallies {
 	return x
 }
 
-func (x *tallies) collectors() []prometheus.Collector {
+func (x *outcomeTallies) collectors() []prometheus.Collector {
 	all := []prometheus.Collector{x.started, x.ended, x.took, x.attempts, x.attemptTook, x.attemptWait, x.retries, x.expired}
 	if x.nodes != nil {
 		all = append(all, x.nodes.collectors()...)
@@ -82,98 +82,102 @@ func (x *tallies) collectors() []prometheus.Collector {
 	return all
 }
 
-func (x *tallies) newFlow(name string) *flowTally {
+func (x *outcomeTallies) newFlow(name string) *flowTally {
 	t := &flowTally{started: x.started.WithLabelValues(name)}
 	for i, state := range taskEnds {
-		t.ended[i], t.took[i] = x.ended.WithLabelValues(name, state), once(x.took, name, state)
+		t.ended[i], t.took[i] = x.ended.WithLabelValues(name, state), lazyHistogram(x.took, name, state)
 	}
 	return t
 }
 
-func (x *tallies) newService(name string) *serviceTally {
+func (x *outcomeTallies) newService(name string) *serviceTally {
 	t := &serviceTally{retries: x.retries.WithLabelValues(name), expired: x.expired.WithLabelValues(name),
-		took: once(x.attemptTook, name), wait: once(x.attemptWait, name)}
+		took: lazyHistogram(x.attemptTook, name), wait: lazyHistogram(x.attemptWait, name)}
 	for i, outcome := range attemptEnds {
 		t.ended[i] = x.attempts.WithLabelValues(name, outcome)
 	}
 	return t
 }
 
-// once looks a histogram up when it is asked for first.
-func once(v *prometheus.HistogramVec, labels ...string) func() prometheus.Observer {
+// lazyHistogram looks a histogram up when it is asked for first.
+func lazyHistogram(v *prometheus.HistogramVec, labels ...string) func() prometheus.Observer {
 	return sync.OnceValue(func() prometheus.Observer { return v.WithLabelValues(labels...) })
 }
 
-func (x *tallies) flow(p *flow.Plan) *flowTally { return x.flows.of(countedAs(p)) }
+func (x *outcomeTallies) flowTallyFor(p *flow.Plan) *flowTally {
+	return x.flows.seriesFor(flowMetricName(p))
+}
 
-// countedAs is the name that tasks of a version are counted by. Definitions that are only tried are counted together: each is a flow of its own, and
+// flowMetricName is the name that tasks of a version are counted by. Definitions that are only tried are counted together: each is a flow of its own, and
 // soon there would be none of its own for those that come later.
-func countedAs(p *flow.Plan) string {
+func flowMetricName(p *flow.Plan) string {
 	if persistence.IsTried(p.FlowID) {
 		return series.Other
 	}
 	return cmp.Or(p.FlowSlug, p.FlowID)
 }
 
-func (x *tallies) service(name string) *serviceTally { return x.services.of(name) }
+func (x *outcomeTallies) serviceTallyFor(name string) *serviceTally {
+	return x.services.seriesFor(name)
+}
 
 // serviceOf is what attempts are counted by: what needs no service goes by how it is carried out.
 func serviceOf(x *flow.Exec) string { return cmp.Or(x.Service, string(x.Type)) }
 
-// stored counts what a row of a task tells. So nothing is counted twice, nor what never came to be.
-func (x *metrics) stored(t *task, p *draft) {
-	if t.begins() {
-		x.tallies.flow(t.state.Plan).started.Inc()
+// countRow counts what a row of a task tells. So nothing is counted twice, nor what never came to be.
+func (x *memberMetrics) countRow(t *task, p *journalDraft) {
+	if t.isFirstRow() {
+		x.tallies.flowTallyFor(t.state.Plan).started.Inc()
 	}
 	var exemplar prometheus.Labels
 	for _, e := range p.effects {
 		switch e := e.(type) {
 		case flow.Over:
-			x.numbers.add(e.End.Metrics)
+			x.numbers.addReported(e.End.Metrics)
 			if e.End.Exec != nil {
 				if exemplar == nil {
-					exemplar = t.exemplar()
+					exemplar = t.traceExemplar()
 				}
-				x.tallies.attempt(t.state.Plan, &e, exemplar)
+				x.tallies.countAttempt(t.state.Plan, &e, exemplar)
 			}
 		case flow.Lost:
-			x.tallies.lost(&e)
+			x.tallies.countLost(&e)
 		}
 	}
 	if p.ended != "" {
-		x.tallies.task(t.state, p.ended, t.exemplar())
+		x.tallies.countTaskEnd(t.state, p.ended, t.traceExemplar())
 	}
 }
 
-func (x *tallies) attempt(p *flow.Plan, over *flow.Over, exemplar prometheus.Labels) {
+func (x *outcomeTallies) countAttempt(p *flow.Plan, over *flow.Over, exemplar prometheus.Labels) {
 	end := &over.End
 	if x.nodes != nil {
-		x.nodes.attempt(p, over, exemplar)
+		x.nodes.countAttempt(p, over, exemplar)
 	}
-	s := x.service(serviceOf(end.Exec))
-	observe(s.took(), float64(end.TookMS)/1000, exemplar)
+	s := x.serviceTallyFor(serviceOf(end.Exec))
+	observeSeconds(s.took(), float64(end.TookMS)/1000, exemplar)
 	if end.Again {
 		s.retries.Inc()
 	}
-	s.ended[index(attemptEnds[:], string(end.Status))].Inc()
+	s.ended[labelIndex(attemptEnds[:], string(end.Status))].Inc()
 }
 
-func (x *tallies) lost(e *flow.Lost) {
-	s := x.service(serviceOf(e.Exec))
-	s.ended[lost].Inc()
+func (x *outcomeTallies) countLost(e *flow.Lost) {
+	s := x.serviceTallyFor(serviceOf(e.Exec))
+	s.ended[lostIndex].Inc()
 	if e.Expired {
 		s.expired.Inc()
 	}
 }
 
-func (x *tallies) task(s *flow.State, status flow.TaskStatus, exemplar prometheus.Labels) {
-	t, i := x.flow(s.Plan), index(taskEnds[:], string(status))
+func (x *outcomeTallies) countTaskEnd(s *flow.State, status flow.TaskStatus, exemplar prometheus.Labels) {
+	t, i := x.flowTallyFor(s.Plan), labelIndex(taskEnds[:], string(status))
 	t.ended[i].Inc()
-	observe(t.took[i](), float64(max(cmp.Or(s.EndedAt, s.UpdatedAt)-s.CreatedAt, 0))/1000, exemplar)
+	observeSeconds(t.took[i](), float64(max(cmp.Or(s.EndedAt, s.UpdatedAt)-s.CreatedAt, 0))/1000, exemplar)
 }
 
-// index of a word among others; those that are not told apart count as the second, which is a failure.
-func index(words []string, word string) int {
+// labelIndex of a word among others; those that are not told apart count as the second, which is a failure.
+func labelIndex(words []string, word string) int {
 	for i, w := range words {
 		if w == word {
 			return i
@@ -182,16 +186,16 @@ func index(words []string, word string) int {
 	return 1
 }
 
-// named finds something by its name, and makes it for the first ones of them.
-type named[T any] struct {
-	make  func(name string) *T
-	most  int        // 0 = series.Most
-	mu    sync.Mutex // held by who adds
-	known atomic.Pointer[map[string]*T]
-	other atomic.Pointer[T]
+// namedSeries finds something by its name, and makes it for the first ones of them.
+type namedSeries[T any] struct {
+	make     func(name string) *T
+	maxNames int        // 0 = series.Most
+	mu       sync.Mutex // held by who adds
+	known    atomic.Pointer[map[string]*T]
+	other    atomic.Pointer[T]
 }
 
-func (n *named[T]) of(name string) *T {
+func (n *namedSeries[T]) seriesFor(name string) *T {
 	if known := n.known.Load(); known != nil {
 		if x := (*known)[name]; x != nil {
 			return x
@@ -200,10 +204,10 @@ func (n *named[T]) of(name string) *T {
 	if x := n.other.Load(); x != nil {
 		return x
 	}
-	return n.add(name)
+	return n.addSeries(name)
 }
 
-func (n *named[T]) add(name string) *T {
+func (n *namedSeries[T]) addSeries(name string) *T {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var all map[string]*T
@@ -213,7 +217,7 @@ func (n *named[T]) add(name string) *T {
 	if x := all[name]; x != nil {
 		return x
 	}
-	if len(all) >= cmp.Or(n.most, series.Most) {
+	if len(all) >= cmp.Or(n.maxNames, series.Most) {
 		if n.other.Load() == nil {
 			n.other.Store(n.make(series.Other))
 		}

@@ -14,7 +14,7 @@ import (
 // nodeTallies count attempts by the node that they were of, where that is asked for: a flow has many nodes. The first mostNodes have series
 // of their own, all others one together.
 type nodeTallies struct {
-	nodes    named[nodeTally]
+	nodes    namedSeries[nodeTally]
 	attempts *prometheus.CounterVec
 	took     *prometheus.HistogramVec
 }
@@ -24,8 +24,8 @@ type nodeTally struct {
 	took  func() prometheus.Observer
 }
 
-// mostNodes is how many nodes, of all flows together, have series of their own.
-const mostNodes = 500
+// maxNodeSeries is how many nodes, of all flows together, have series of their own.
+const maxNodeSeries = 500
 
 func newNodeTallies() *nodeTallies {
 	x := &nodeTallies{
@@ -34,7 +34,7 @@ func newNodeTallies() *nodeTallies {
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "troupe_node_attempt_duration_seconds",
 			Help: "Time from an attempt's start, or claim, to its end, by node.", Buckets: shortTimes}, []string{"flow", "node"}),
 	}
-	x.nodes.make, x.nodes.most = x.newNode, mostNodes
+	x.nodes.make, x.nodes.maxNames = x.newNode, maxNodeSeries
 	return x
 }
 
@@ -46,22 +46,22 @@ func (x *nodeTallies) collectors() []prometheus.Collector {
 func (x *nodeTallies) newNode(name string) *nodeTally {
 	flow, node, _ := strings.Cut(name, "\n")
 	node = cmp.Or(node, series.Other)
-	t := &nodeTally{took: once(x.took, flow, node)}
+	t := &nodeTally{took: lazyHistogram(x.took, flow, node)}
 	for i, outcome := range attemptEnds {
 		t.ended[i] = x.attempts.WithLabelValues(flow, node, outcome)
 	}
 	return t
 }
 
-func (x *nodeTallies) of(p *flow.Plan, a flow.Address) *nodeTally {
+func (x *nodeTallies) nodeTallyFor(p *flow.Plan, a flow.Address) *nodeTally {
 	if persistence.IsTried(p.FlowID) {
-		return x.nodes.of(series.Other)
+		return x.nodes.seriesFor(series.Other)
 	}
-	return x.nodes.of(countedAs(p) + "\n" + a.Step())
+	return x.nodes.seriesFor(flowMetricName(p) + "\n" + a.Step())
 }
 
-func (x *nodeTallies) attempt(p *flow.Plan, over *flow.Over, exemplar prometheus.Labels) {
-	t := x.of(p, over.Address)
-	observe(t.took(), float64(over.End.TookMS)/1000, exemplar)
-	t.ended[index(attemptEnds[:], string(over.End.Status))].Inc()
+func (x *nodeTallies) countAttempt(p *flow.Plan, over *flow.Over, exemplar prometheus.Labels) {
+	t := x.nodeTallyFor(p, over.Address)
+	observeSeconds(t.took(), float64(over.End.TookMS)/1000, exemplar)
+	t.ended[labelIndex(attemptEnds[:], string(over.End.Status))].Inc()
 }

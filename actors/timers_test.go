@@ -24,8 +24,8 @@ func TestAFarDeadlineIsWaitedForInOneGo(t *testing.T) {
 	clock := &waits{}
 	now := int64(1_700_000_000_000)
 	rang := 0
-	timers := &timers{now: func() int64 { return now }, clock: clock}
-	timers.set(newTimer(func() { rang++ }), now+10_000_000_000_000)
+	timers := &timerQueue{now: func() int64 { return now }, clock: clock}
+	timers.setTimer(newTimer(func() { rang++ }), now+10_000_000_000_000)
 	require.Len(t, clock.asked, 1)
 	require.Greater(t, clock.asked[0], 99*365*24*time.Hour)
 
@@ -38,7 +38,7 @@ func TestAFarDeadlineIsWaitedForInOneGo(t *testing.T) {
 
 func TestATimeThatHasPassedIsNotWaitedFor(t *testing.T) {
 	clock := &waits{}
-	timers := &timers{now: func() int64 { return 1_000 }, clock: clock}
-	timers.set(newTimer(func() {}), 1)
+	timers := &timerQueue{now: func() int64 { return 1_000 }, clock: clock}
+	timers.setTimer(newTimer(func() {}), 1)
 	require.Equal(t, []time.Duration{0}, clock.asked)
 }

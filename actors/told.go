@@ -12,18 +12,18 @@ import (
 // A member is what an engine is on this host.
 var _ engine.Engine = (*Member)(nil)
 
-// passed is an error as those outside hear it of a task: where there are other members, one that goes has the task no longer, or
+// toCallerError is an error as those outside hear it of a task: where there are other members, one that goes has the task no longer, or
 // soon not, so whoever asks is to ask again. What was asked may have been done: under the same request id it is not done twice.
-func (m *Member) passed(err error) error {
+func (m *Member) toCallerError(err error) error {
 	goes := errors.Is(err, errStopping) || errors.Is(err, errLeaving) || errors.Is(err, errLost)
 	if goes && m.cfg.Others != nil {
 		return flow.Errorf(flow.Moved, "%v", err)
 	}
-	return told(err)
+	return toEngineError(err)
 }
 
-// told is an error as those outside hear it, who know nothing of the store.
-func told(err error) error {
+// toEngineError is an error as those outside hear it, who know nothing of the store.
+func toEngineError(err error) error {
 	switch {
 	case errors.Is(err, persistence.ErrUnavailable):
 		return fmt.Errorf("%w: %w", engine.ErrUnavailable, err)

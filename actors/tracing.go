@@ -30,25 +30,25 @@ type StoredRow struct {
 	Whole   bool // of what is before nothing has been told
 }
 
-// tell has the spans told that a row ends. Those of a task that is not sampled are told when it has failed.
-func (t *task) tell(p *draft) {
+// sendSpanRow has the spans told that a row ends. Those of a task that is not sampled are told when it has failed.
+func (t *task) sendSpanRow(p *journalDraft) {
 	teller, sampled := t.m.cfg.Tracing.Teller, t.state.Traced.Sampled()
 	if teller == nil || !sampled && p.ended != flow.TaskFailed {
 		return
 	}
-	teller.Stored(StoredRow{Task: t.id, Version: t.state.Version, Plan: t.state.Plan, Seq: t.seq, Events: p.stored, Ended: p.ended != "", Whole: !sampled})
+	teller.Stored(StoredRow{Task: t.id, Version: t.state.Version, Plan: t.state.Plan, Seq: t.seq, Events: p.encodedRow, Ended: p.ended != "", Whole: !sampled})
 }
 
-// exemplar is what an observation of a task's is shown with; nil = its spans are not told.
-func (t *task) exemplar() prometheus.Labels {
+// traceExemplar is what an observation of a task's is shown with; nil = its spans are not told.
+func (t *task) traceExemplar() prometheus.Labels {
 	if t.m.cfg.Tracing.Teller == nil || !t.state.Traced.Sampled() {
 		return nil
 	}
 	return prometheus.Labels{"trace_id": trace.IDOf(t.id, t.state.Traced).String()}
 }
 
-// observe notes a duration in seconds, with its exemplar if it has one.
-func observe(in prometheus.Observer, seconds float64, exemplar prometheus.Labels) {
+// observeSeconds notes a duration in seconds, with its exemplar if it has one.
+func observeSeconds(in prometheus.Observer, seconds float64, exemplar prometheus.Labels) {
 	if exemplar == nil {
 		in.Observe(seconds)
 		return

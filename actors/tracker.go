@@ -32,62 +32,62 @@ type Keeper interface {
 // How long a tracker may take, how often it is asked in vain to call off what nobody waits for, and how long it is until an end is told again that
 // a task has not taken.
 const (
-	trackerStays     = 30 * time.Second
+	trackerTimeout   = 30 * time.Second
 	maxRecalls       = 5
-	externalToldMS   = 1000
+	externalRetryMS  = 1000
 	maxExternalPause = 10_000
 )
 
-// lookAt asks how a piece of work is, or has it called off. It is false when its task is told something: what comes next waits for that.
-func (x *externals) lookAt(row persistence.ExternalRow) bool {
+// pollRow asks how a piece of work is, or has it called off. It is false when its task is told something: what comes next waits for that.
+func (x *externalWatcher) pollRow(row persistence.ExternalRow) bool {
 	tracker := x.m.cfg.Trackers[row.Service]
 	note := persistence.ExternalNote{ExternalID: row.Key(), Polls: row.Polls + 1, Memo: row.Memo, Pending: row.Pending, Recalled: row.Recalled}
 	switch {
 	case row.Recalled:
-		x.callOff(tracker, row, note)
+		x.cancelRecalled(tracker, row, note)
 		return true
 	case tracker == nil:
-		x.over(row, note, flow.ExternalEnded{Error: fmt.Sprintf("no tracker for service type %q", row.Service)})
+		x.reportEnd(row, note, flow.ExternalEnded{Error: fmt.Sprintf("no tracker for service type %q", row.Service)})
 		return false
 	}
-	status, err := x.poll(tracker, row.External)
+	status, err := x.pollTracker(tracker, row.External)
 	switch {
 	case x.m.ctx.Err() != nil:
 		return false
 	case err != nil:
-		x.failed(row, note, status.Again, err)
+		x.recordPollFailure(row, note, status.Again, err)
 		return true
 	case status.Ended:
-		output, err := x.m.keep(x.m.ctx, row.Task, status.Output)
+		output, err := x.m.offloadValue(x.m.ctx, row.Task, status.Output)
 		if err != nil {
-			x.failed(row, note, 0, err)
+			x.recordPollFailure(row, note, 0, err)
 			return true
 		}
-		x.over(row, note, flow.ExternalEnded{Output: output, Error: status.Error, Details: status.Details, Metrics: status.Metrics, BeganAt: status.BeganAt})
+		x.reportEnd(row, note, flow.ExternalEnded{Output: output, Error: status.Error, Details: status.Details, Metrics: status.Metrics, BeganAt: status.BeganAt})
 		return false
 	}
 	if status.Memo != nil {
 		note.Memo = status.Memo
 	}
-	note.NextAt = x.m.now() + pauseOf(row.External, row.Polls)
+	note.NextAt = x.m.nowMillis() + pauseOf(row.External, row.Polls)
 	if status.Again > 0 {
-		note.NextAt = x.m.now() + max(status.Again.Milliseconds(), 1)
+		note.NextAt = x.m.nowMillis() + max(status.Again.Milliseconds(), 1)
 	}
 	if row.Pending && status.BeganAt > 0 {
-		x.working(row, note, status.BeganAt)
+		x.reportWorking(row, note, status.BeganAt)
 		return false
 	}
-	x.note(note)
+	x.enqueueNote(note)
 	return true
 }
 
-// logging is the context of what is logged about a piece of work. Its tracker is given one like it.
-func (x *externals) logging(external flow.External) context.Context {
+// logContext is the context of what is logged about a piece of work. Its tracker is given one like it.
+func (x *externalWatcher) logContext(external flow.External) context.Context {
 	return logids.JobID(x.m.ctx, external.Job)
 }
 
-func (x *externals) poll(tracker Tracker, external flow.External) (status flow.ExternalStatus, err error) {
-	ctx, cancel := x.m.bounded(trackerStays)
+func (x *externalWatcher) pollTracker(tracker Tracker, external flow.External) (status flow.ExternalStatus, err error) {
+	ctx, cancel := x.m.timeoutContext(trackerTimeout)
 	defer cancel()
 	ctx = logids.JobID(ctx, external.Job)
 	defer func() {
@@ -106,15 +106,15 @@ func (x *externals) poll(tracker Tracker, external flow.External) (status flow.E
 	return status, err
 }
 
-// failed notes that it is not known how a piece of work is.
-func (x *externals) failed(row persistence.ExternalRow, note persistence.ExternalNote, again time.Duration, err error) {
+// recordPollFailure notes that it is not known how a piece of work is.
+func (x *externalWatcher) recordPollFailure(row persistence.ExternalRow, note persistence.ExternalNote, again time.Duration, err error) {
 	note.Failures, note.FailingAt = row.Failures+1, row.FailingAt
 	if row.Failures == 0 {
-		note.FailingAt = x.m.now()
-		x.m.log.WarnContext(x.logging(row.External), "work outside could not be looked at: trying on", "service", row.Service, "id", row.ID, "error", err)
+		note.FailingAt = x.m.nowMillis()
+		x.m.log.WarnContext(x.logContext(row.External), "work outside could not be looked at: trying on", "service", row.Service, "id", row.ID, "error", err)
 	}
-	note.NextAt = x.m.now() + max(pauseOf(row.External, row.Failures), again.Milliseconds())
-	x.note(note)
+	note.NextAt = x.m.nowMillis() + max(pauseOf(row.External, row.Failures), again.Milliseconds())
+	x.enqueueNote(note)
 }
 
 // pauseOf is how long it is until a piece of work is looked at again that was so often before: a second, and then twice as long each time, up to
@@ -129,57 +129,57 @@ func pauseOf(x flow.External, times int) int64 {
 	return ms*9/10 + int64(h.Sum64()>>11)%(ms/5)
 }
 
-// over tells a task that a piece of work has ended. With the answer its row is gone, also when nobody waits for it.
-func (x *externals) over(row persistence.ExternalRow, note persistence.ExternalNote, end flow.ExternalEnded) {
+// reportEnd tells a task that a piece of work has ended. With the answer its row is gone, also when nobody waits for it.
+func (x *externalWatcher) reportEnd(row persistence.ExternalRow, note persistence.ExternalNote, end flow.ExternalEnded) {
 	end.Index = row.Index
-	x.tell(row, note, func(a flow.Address) flow.Command {
+	x.sendToTask(row, note, func(a flow.Address) flow.Command {
 		end.Address = a
 		return end
 	}, func(note *persistence.ExternalNote) {
 		note.Gone = true
-		x.ended(row.External)
+		x.notifyKeeper(row.External)
 	})
 }
 
-// working tells a task that a piece of work is under way, which was not when it was handed over.
-func (x *externals) working(row persistence.ExternalRow, note persistence.ExternalNote, since int64) {
-	x.tell(row, note, func(a flow.Address) flow.Command { return flow.Working{Address: a, At: since} },
+// reportWorking tells a task that a piece of work is under way, which was not when it was handed over.
+func (x *externalWatcher) reportWorking(row persistence.ExternalRow, note persistence.ExternalNote, since int64) {
+	x.sendToTask(row, note, func(a flow.Address) flow.Command { return flow.Working{Address: a, At: since} },
 		func(note *persistence.ExternalNote) { note.Pending = false })
 }
 
-// tell tells a task what has become of a piece of work, and notes that when the task has taken it. Else it is told again, by whoever has it then.
-func (x *externals) tell(row persistence.ExternalRow, note persistence.ExternalNote, word func(flow.Address) flow.Command, heard func(*persistence.ExternalNote)) {
+// sendToTask tells a task what has become of a piece of work, and notes that when the task has taken it. Else it is told again, by whoever has it then.
+func (x *externalWatcher) sendToTask(row persistence.ExternalRow, note persistence.ExternalNote, word func(flow.Address) flow.Command, heard func(*persistence.ExternalNote)) {
 	_, a, err := flow.ParseJobID(row.Job)
 	if err != nil {
 		x.m.log.Error("work outside is of an attempt whose name means nothing", "task", row.Task, "error", err)
 		note.Gone = true
-		x.note(note)
-		x.m.background(x.run)
+		x.enqueueNote(note)
+		x.m.runBackground(x.pollPending)
 		return
 	}
-	x.m.tell(x.m.tasks, &command{task: row.Task, cmd: word(a), reply: func(answer answer) {
+	x.m.sendMessage(x.m.tasks, &taskCommand{task: row.Task, command: word(a), reply: func(answer commandAnswer) {
 		switch {
 		case flow.ErrorKindOf(answer.err) == flow.Moved:
-			x.leave(row.Key())
-		case taken(answer.err):
+			x.releaseRow(row.Key())
+		case isDelivered(answer.err):
 			heard(&note)
-			x.note(note)
+			x.enqueueNote(note)
 		default:
-			note.Polls, note.NextAt = row.Polls, x.m.now()+externalToldMS
-			x.note(note)
+			note.Polls, note.NextAt = row.Polls, x.m.nowMillis()+externalRetryMS
+			x.enqueueNote(note)
 		}
-		x.m.background(x.run)
+		x.m.runBackground(x.pollPending)
 	}})
 }
 
-// ended tells the tracker of a piece of work that its end is stored.
-func (x *externals) ended(external flow.External) {
+// notifyKeeper tells the tracker of a piece of work that its end is stored.
+func (x *externalWatcher) notifyKeeper(external flow.External) {
 	keeper, ok := x.m.cfg.Trackers[external.Service].(Keeper)
 	if !ok {
 		return
 	}
-	x.m.background(func() {
-		ctx, cancel := x.m.bounded(trackerStays)
+	x.m.runBackground(func() {
+		ctx, cancel := x.m.timeoutContext(trackerTimeout)
 		defer cancel()
 		ctx = logids.JobID(ctx, external.Job)
 		defer func() {
@@ -191,25 +191,25 @@ func (x *externals) ended(external flow.External) {
 	})
 }
 
-// callOff has a piece of work end that nobody waits for any longer. That is tried a few times.
-func (x *externals) callOff(tracker Tracker, row persistence.ExternalRow, note persistence.ExternalNote) {
+// cancelRecalled has a piece of work end that nobody waits for any longer. That is tried a few times.
+func (x *externalWatcher) cancelRecalled(tracker Tracker, row persistence.ExternalRow, note persistence.ExternalNote) {
 	var err error
 	if tracker != nil {
-		err = x.cancel(tracker, row.External)
+		err = x.cancelAtTracker(tracker, row.External)
 	}
 	if x.m.ctx.Err() != nil {
 		return
 	}
-	note.Polls, note.Failures, note.NextAt = row.Polls, row.Failures+1, x.m.now()+pauseOf(row.External, row.Failures)
+	note.Polls, note.Failures, note.NextAt = row.Polls, row.Failures+1, x.m.nowMillis()+pauseOf(row.External, row.Failures)
 	note.Gone = err == nil || note.Failures >= maxRecalls
 	if err != nil {
-		x.m.log.WarnContext(x.logging(row.External), "work outside that nobody waits for any longer could not be called off", "service", row.Service, "id", row.ID, "given_up", note.Gone, "error", err)
+		x.m.log.WarnContext(x.logContext(row.External), "work outside that nobody waits for any longer could not be called off", "service", row.Service, "id", row.ID, "given_up", note.Gone, "error", err)
 	}
-	x.note(note)
+	x.enqueueNote(note)
 }
 
-func (x *externals) cancel(tracker Tracker, external flow.External) (err error) {
-	ctx, cancel := x.m.bounded(trackerStays)
+func (x *externalWatcher) cancelAtTracker(tracker Tracker, external flow.External) (err error) {
+	ctx, cancel := x.m.timeoutContext(trackerTimeout)
 	defer cancel()
 	ctx = logids.JobID(ctx, external.Job)
 	defer func() {

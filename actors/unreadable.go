@@ -10,28 +10,28 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// unread is what the actor of a task knows that cannot be read: its row, and why. Nothing can be done with such a
+// unreadableTask is what the actor of a task knows that cannot be read: its row, and why. Nothing can be done with such a
 // task but to cancel it, which ends it as it is.
-type unread struct {
+type unreadableTask struct {
 	record  *persistence.Record
 	err     error
-	cancels []*command // under way
+	cancels []*taskCommand // under way
 }
 
-// abandonment is what the store has to end together with a task that cannot be read.
-type abandonment struct {
-	unread *unread
+// abandonResult is what the store has to end together with a task that cannot be read.
+type abandonResult struct {
+	unread *unreadableTask
 	plan   *flow.Plan // nil when that cannot be read either
 	jobs   []flow.Effect
 	err    error
 }
 
-// cannotRead answers whoever waits for a task that cannot be read. Another try would read the same.
-func (t *task) cannotRead(c actor.Context, l loaded) {
+// markUnreadable answers whoever waits for a task that cannot be read. Another try would read the same.
+func (t *task) markUnreadable(c actor.Context, l loadResult) {
 	t.m.log.Error("a task cannot be read: it can only be canceled", "task", t.id, "error", l.err)
-	t.unread = &unread{record: l.record, err: l.err}
+	t.unreadable = &unreadableTask{record: l.record, err: l.err}
 	if status := flow.TaskStatus(l.record.Status); status.Ended() {
-		c.Send(t.m.tasks, ended{t, status, false})
+		c.Send(t.m.tasks, taskEnded{t, status, false})
 	}
 	waiting := t.waiting
 	t.waiting = nil
@@ -40,32 +40,32 @@ func (t *task) cannotRead(c actor.Context, l loaded) {
 	}
 }
 
-func (t *task) answerUnread(c actor.Context, cmd *command) {
-	_, cancel := cmd.cmd.(flow.Cancel)
-	over := flow.TaskStatus(t.unread.record.Status).Ended()
+func (t *task) answerUnread(c actor.Context, cmd *taskCommand) {
+	_, cancel := cmd.command.(flow.Cancel)
+	over := flow.TaskStatus(t.unreadable.record.Status).Ended()
 	switch {
 	case cancel && over:
-		cmd.answer(answer{})
+		cmd.sendAnswer(commandAnswer{})
 	case cancel:
-		t.abandon(c, cmd)
+		t.prepareAbandon(c, cmd)
 	case over:
-		cmd.answer(answer{err: flow.Errorf(flow.Conflict, "the task is %s, and cannot be read any more", t.unread.record.Status)})
+		cmd.sendAnswer(commandAnswer{err: flow.Errorf(flow.Conflict, "the task is %s, and cannot be read any more", t.unreadable.record.Status)})
 	default:
-		cmd.answer(answer{err: flow.Errorf(flow.Conflict, "task %s: %v; it can be canceled", t.id, t.unread.err)})
+		cmd.sendAnswer(commandAnswer{err: flow.Errorf(flow.Conflict, "task %s: %v; it can be canceled", t.id, t.unreadable.err)})
 	}
 }
 
-// abandon finds out what ends with the task. Those who cancel it meanwhile are answered together.
-func (t *task) abandon(c actor.Context, cmd *command) {
-	u, m, self := t.unread, t.m, c.Self()
+// prepareAbandon finds out what ends with the task. Those who cancel it meanwhile are answered together.
+func (t *task) prepareAbandon(c actor.Context, cmd *taskCommand) {
+	u, m, self := t.unreadable, t.m, c.Self()
 	u.cancels = append(u.cancels, cmd)
 	if len(u.cancels) > 1 {
 		return
 	}
-	m.background(func() {
+	m.runBackground(func() {
 		ctx, cancel := m.storeCall()
 		defer cancel()
-		a := abandonment{unread: u}
+		a := abandonResult{unread: u}
 		if a.plan, a.err = m.reader.Plan(ctx, u.record.VersionID); errors.Is(a.err, persistence.ErrUnreadable) || flow.ErrorKindOf(a.err) == flow.NotFound {
 			a.plan, a.err = nil, nil
 		}
@@ -82,7 +82,7 @@ func (t *task) abandon(c actor.Context, cmd *command) {
 			recalls, a.err = m.recallsOf(u.record.ID)
 			a.jobs = append(a.jobs, recalls...)
 		}
-		m.tell(self, a)
+		m.sendMessage(self, a)
 	})
 }
 
@@ -106,34 +106,34 @@ func (m *Member) queuedJobs(ctx context.Context, task string) (jobs []flow.Effec
 	}
 }
 
-// abandoned ends the task: the row that says so comes with a snapshot of what its row tells, so that it can be read
+// finishAbandon ends the task: the row that says so comes with a snapshot of what its row tells, so that it can be read
 // from then on. What cannot be read stays in the journal until retention deletes the task.
-func (t *task) abandoned(c actor.Context, a abandonment) {
+func (t *task) finishAbandon(c actor.Context, a abandonResult) {
 	u := a.unread
-	if t.unread != u {
+	if t.unreadable != u {
 		return
 	}
 	if a.err != nil {
 		for _, cmd := range u.cancels {
-			cmd.answer(answer{err: a.err})
+			cmd.sendAnswer(commandAnswer{err: a.err})
 		}
 		u.cancels = nil
 		return
 	}
-	t.unread, t.loading = nil, false
-	t.state, t.seq, t.asleep, t.parked = persistence.OutlineOf(&u.record.TaskRow, a.plan), lastRow(u.record), u.record.Resting, false
+	t.unreadable, t.loading = nil, false
+	t.state, t.seq, t.storedResting, t.rowPutToRest = persistence.OutlineOf(&u.record.TaskRow, a.plan), lastRow(u.record), u.record.Resting, false
 	t.columns, t.columnsAt = u.record.Columns, u.record.UpdatedAt
 	t.journal = smallJournal // which is when an end takes a snapshot along
-	d := flow.Abandon(t.state, t.m.now(), u.err.Error())
+	d := flow.Abandon(t.state, t.m.nowMillis(), u.err.Error())
 	d.Effects = append(d.Effects, a.jobs...)
 	p := t.draftFor(d)
 	for i, cmd := range u.cancels {
 		if i > 0 {
 			d = flow.Decision{}
 		}
-		p.add(d, cmd, answer{})
+		p.addDecision(d, cmd, commandAnswer{})
 	}
-	t.flush(c)
+	t.flushDraft(c)
 }
 
 // lastRow is the number of the last row in a task's journal.

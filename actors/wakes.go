@@ -19,8 +19,8 @@ const (
 func (m *Member) lookForWakes() {
 	var look func()
 	look = func() {
-		m.background(func() {
-			if shards := m.owned.shards(); shards == nil || len(shards) > 0 {
+		m.runBackground(func() {
+			if shards := m.owned.ownedShards(); shards == nil || len(shards) > 0 {
 				m.wakeDue(shards)
 			}
 			if m.ctx.Err() == nil {
@@ -35,8 +35,8 @@ func (m *Member) lookForWakes() {
 func (m *Member) wakeDue(shards persistence.ShardSet) {
 	ctx, cancel := m.storeCall()
 	defer cancel()
-	wakes, err := m.store.DueWakes(ctx, shards, m.now()+wakeAhead.Milliseconds(), wakeLimit)
-	m.tried(dueNotRead, "", err)
+	wakes, err := m.store.DueWakes(ctx, shards, m.nowMillis()+wakeAhead.Milliseconds(), wakeLimit)
+	m.recordStoreCall(dueNotRead, "", err)
 	if len(wakes) == 0 || m.stopping.Load() {
 		return
 	}
@@ -44,7 +44,7 @@ func (m *Member) wakeDue(shards persistence.ShardSet) {
 	for i, w := range wakes {
 		ids[i] = w.Task
 	}
-	m.tell(m.tasks, wakeUp{tasks: ids})
+	m.sendMessage(m.tasks, wakeTasks{tasks: ids})
 }
 
 // How many unfinished tasks are looked for at once, and how many are being taken up at most: whoever asks for another one does not stand
@@ -56,24 +56,24 @@ const (
 
 // recoverUnfinished takes up the tasks of shards that were under way when somebody last had them.
 func (m *Member) recoverUnfinished(shards persistence.ShardSet) {
-	m.background(func() {
+	m.runBackground(func() {
 		for after := ""; m.ctx.Err() == nil; {
 			if !m.reserveRecovery() {
 				return
 			}
-			ids, err := m.unfinished(shards, after)
+			ids, err := m.listUnfinished(shards, after)
 			m.recoveries.Add(int64(len(ids) - recoverBatch))
 			switch {
 			case m.ctx.Err() != nil:
 				return
 			case err != nil:
-				m.tried(unfinishedNotRead, "", err)
-				m.pause(time.Second)
+				m.recordStoreCall(unfinishedNotRead, "", err)
+				m.sleepFor(time.Second)
 			case len(ids) == 0:
-				m.tried(unfinishedNotRead, "", nil)
+				m.recordStoreCall(unfinishedNotRead, "", nil)
 				return
 			default:
-				m.tell(m.tasks, wakeUp{ids, func() { m.recoveries.Add(-1) }})
+				m.sendMessage(m.tasks, wakeTasks{ids, func() { m.recoveries.Add(-1) }})
 				after = ids[len(ids)-1]
 			}
 		}
@@ -83,7 +83,7 @@ func (m *Member) recoverUnfinished(shards persistence.ShardSet) {
 // reserveRecovery waits until there is room for more tasks to be taken up: not many others are, and little of what they lead to has yet to be
 // stored. For that it waits for a second at most: who is always busy takes them up, too. False: the member goes.
 func (m *Member) reserveRecovery() bool {
-	for waited := time.Duration(0); ; waited += restAgain {
+	for waited := time.Duration(0); ; waited += restRecheck {
 		busy := waited < time.Second && m.uncommitted.Load() > int64(m.cfg.MaxUncommitted/2)
 		if !busy {
 			if m.recoveries.Add(recoverBatch) <= maxRecovering {
@@ -91,16 +91,16 @@ func (m *Member) reserveRecovery() bool {
 			}
 			m.recoveries.Add(-recoverBatch)
 		}
-		if !m.pause(restAgain) {
+		if !m.sleepFor(restRecheck) {
 			return false
 		}
 	}
 }
 
-// unfinished are the next ones, of shards that are still the member's.
-func (m *Member) unfinished(shards persistence.ShardSet, after string) ([]string, error) {
+// listUnfinished are the next ones, of shards that are still the member's.
+func (m *Member) listUnfinished(shards persistence.ShardSet, after string) ([]string, error) {
 	if shards != nil {
-		shards = slices.DeleteFunc(slices.Clone(shards), func(shard int) bool { return !m.owned.has(shard) })
+		shards = slices.DeleteFunc(slices.Clone(shards), func(shard int) bool { return !m.owned.hasShard(shard) })
 	}
 	ctx, cancel := m.storeCall()
 	defer cancel()

@@ -44,7 +44,7 @@ func TestAWithdrawalThatItsStepNeverCameToIsNotLost(t *testing.T) {
 		return faulty.Fault{}
 	}})
 	cfg.Host.Probe = func(kind string, message any) {
-		if kind == "step" && fmt.Sprintf("%T", message) == "actors.gather" {
+		if kind == "step" && fmt.Sprintf("%T", message) == "actors.collectReports" {
 			close(blocked)
 			<-ended
 		}
@@ -54,5 +54,5 @@ func TestAWithdrawalThatItsStepNeverCameToIsNotLost(t *testing.T) {
 	<-blocked
 	require.Equal(t, flow.TaskFailed, th.ended(t, id).State.Status)
 	close(ended)
-	require.Eventually(t, func() bool { return hung.Load() == 0 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return hung.Load() == 0 }, maxLaneWait, time.Millisecond)
 }

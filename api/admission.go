@@ -37,12 +37,12 @@ const (
 	bodyPause    = 5 * time.Second // how long one that has its turn may send nothing
 )
 
-// admission lets in as many requests with large bodies as there is memory for. One that is larger than all of that
+// bodyAdmission lets in as many requests with large bodies as there is memory for. One that is larger than all of that
 // is alone.
-type admission struct {
+type bodyAdmission struct {
 	large, small    *semaphore.Weighted
 	atWork          *semaphore.Weighted // large ones that are carried out
-	reads, followed *lane
+	reads, followed *memoryPool
 	patience        time.Duration
 	bodyTime, pause time.Duration  // for a body that has its turn: for all of it, and between two parts
 	definitions     *http.ServeMux // the paths that take definitions of flows
@@ -51,34 +51,34 @@ type admission struct {
 // outsideMemory is what the large requests of those may take who have no token: they keep nobody waiting who has one.
 const outsideMemory = 64 << 20
 
-func newAdmission(bodyTime time.Duration, large int64) *admission {
-	return &admission{large: semaphore.NewWeighted(large), small: semaphore.NewWeighted(smallMemory),
+func newAdmission(bodyTime time.Duration, large int64) *bodyAdmission {
+	return &bodyAdmission{large: semaphore.NewWeighted(large), small: semaphore.NewWeighted(smallMemory),
 		atWork: semaphore.NewWeighted(largeAtWork()), reads: newLane(readMemory), followed: newLane(followMemory), patience: turnTime, bodyTime: bodyTime, pause: bodyPause, definitions: http.NewServeMux()}
 }
 
-// admitted has a request wait for its turn, and refuses it when that does not come soon.
-func (a *admission) admitted(next http.Handler, most int64) http.Handler {
+// withAdmission has a request wait for its turn, and refuses it when that does not come soon.
+func (a *bodyAdmission) withAdmission(next http.Handler, most int64) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		read := &room{in: a.reads, patience: a.patience}
-		defer read.leave()
+		read := &requestMemory{in: a.reads, patience: a.patience}
+		defer read.releaseAll()
 		ctx := persistence.InRoom(r.Context(), read)
-		lane, cost, err := a.price(r, most)
+		lane, cost, err := a.requestCost(r, most)
 		if err != nil || lane == nil { // what is wrong with a body is found by whoever reads it
-			serveWith(stream.OnStay(ctx, func() { read.move(a.followed) }), next, w, r)
+			serveWith(stream.OnStay(ctx, func() { read.moveTo(a.followed) }), next, w, r)
 			return
 		}
-		if !a.turn(r, lane, cost) {
+		if !a.acquireTurn(r, lane, cost) {
 			tooBusy(w, r)
 			return
 		}
 		leaveLane := sync.OnceFunc(func() { lane.Release(cost) })
 		defer leaveLane()
-		r.Body = &steady{r.Body, http.NewResponseController(w), a.pause, time.Now().Add(a.bodyTime)}
-		if err := whole(r, most); err != nil {
+		r.Body = &pacedBody{r.Body, http.NewResponseController(w), a.pause, time.Now().Add(a.bodyTime)}
+		if err := readWholeBody(r, most); err != nil {
 			serveWith(ctx, next, w, r)
 			return
 		}
-		if !a.turn(r, a.atWork, 1) {
+		if !a.acquireTurn(r, a.atWork, 1) {
 			tooBusy(w, r)
 			return
 		}
@@ -89,21 +89,21 @@ func (a *admission) admitted(next http.Handler, most int64) http.Handler {
 		defer leave()
 		stay := func() {
 			leave()
-			read.move(a.followed)
+			read.moveTo(a.followed)
 		}
 		serveWith(stream.OnStay(ctx, stay), next, w, r)
 	})
 }
 
-// turn waits for a part of what others have.
-func (a *admission) turn(r *http.Request, of *semaphore.Weighted, part int64) bool {
+// acquireTurn waits for a part of what others have.
+func (a *bodyAdmission) acquireTurn(r *http.Request, of *semaphore.Weighted, part int64) bool {
 	waiting, cancel := context.WithTimeout(r.Context(), a.patience)
 	defer cancel()
 	return of.Acquire(waiting, part) == nil
 }
 
 func tooBusy(w http.ResponseWriter, r *http.Request) {
-	refuse(w, r, problemOf(flow.Busy, "", "other large requests are being read", "try again in a moment, or send less at once"))
+	refuseRequest(w, r, problemOf(flow.Busy, "", "other large requests are being read", "try again in a moment, or send less at once"))
 }
 
 // largeAtWork is how many large requests are carried out at once, from when their bodies are there until they are answered or
@@ -111,31 +111,31 @@ func tooBusy(w http.ResponseWriter, r *http.Request) {
 // short turns that make a small request would come behind all of them.
 func largeAtWork() int64 { return int64(max(4, 2*runtime.GOMAXPROCS(0))) }
 
-// whole waits for all of a body, as far as it may go. What is wrong with it is found again by whoever reads it.
-func whole(r *http.Request, most int64) error {
+// readWholeBody waits for all of a body, as far as it may go. What is wrong with it is found again by whoever reads it.
+func readWholeBody(r *http.Request, most int64) error {
 	head, err := io.ReadAll(io.LimitReader(r.Body, most+1))
 	more := io.Reader(r.Body)
 	if err != nil {
-		more = failed{err}
+		more = failedReader{err}
 	}
-	r.Body = &rest{io.MultiReader(bytes.NewReader(head), more), r.Body}
+	r.Body = &peekedBody{io.MultiReader(bytes.NewReader(head), more), r.Body}
 	return err
 }
 
-// failed is the end of a body that could not be read.
-type failed struct{ err error }
+// failedReader is the end of a body that could not be read.
+type failedReader struct{ err error }
 
-func (f failed) Read([]byte) (int, error) { return 0, f.err }
+func (f failedReader) Read([]byte) (int, error) { return 0, f.err }
 
-// steady is a body that has to keep coming: its request has the turn of others.
-type steady struct {
+// pacedBody is a body that has to keep coming: its request has the turn of others.
+type pacedBody struct {
 	io.ReadCloser
 	conn  *http.ResponseController
 	pause time.Duration
 	end   time.Time
 }
 
-func (b *steady) Read(p []byte) (int, error) {
+func (b *pacedBody) Read(p []byte) (int, error) {
 	next := time.Now().Add(b.pause)
 	if next.After(b.end) {
 		next = b.end
@@ -153,11 +153,11 @@ func serveWith(ctx context.Context, next http.Handler, w http.ResponseWriter, r 
 	next.ServeHTTP(w, inner)
 }
 
-// price says what a request costs, and where; no lane = nothing.
-func (a *admission) price(r *http.Request, most int64) (lane *semaphore.Weighted, cost int64, err error) {
+// requestCost says what a request costs, and where; no lane = nothing.
+func (a *bodyAdmission) requestCost(r *http.Request, most int64) (lane *semaphore.Weighted, cost int64, err error) {
 	size := r.ContentLength
 	if size < 0 {
-		if size, err = peek(r, most); err != nil {
+		if size, err = peekBody(r, most); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -174,18 +174,18 @@ func (a *admission) price(r *http.Request, most int64) (lane *semaphore.Weighted
 	return nil, 0, nil
 }
 
-// peek finds out whether a body of unknown length is small. One that is not may be of any length.
-func peek(r *http.Request, most int64) (size int64, err error) {
+// peekBody finds out whether a body of unknown length is small. One that is not may be of any length.
+func peekBody(r *http.Request, most int64) (size int64, err error) {
 	head, err := io.ReadAll(io.LimitReader(r.Body, smallBody+1))
-	r.Body = &rest{io.MultiReader(bytes.NewReader(head), r.Body), r.Body} // an error comes again
+	r.Body = &peekedBody{io.MultiReader(bytes.NewReader(head), r.Body), r.Body} // an error comes again
 	if len(head) > smallBody {
 		return most, nil
 	}
 	return int64(len(head)), err
 }
 
-// rest is a body of which some has been read.
-type rest struct {
+// peekedBody is a body of which some has been read.
+type peekedBody struct {
 	io.Reader
 	io.Closer
 }
@@ -198,7 +198,7 @@ func (s *Server) TakesDefinitions(patterns ...string) {
 	}
 }
 
-func (a *admission) isDefinition(r *http.Request) bool {
+func (a *bodyAdmission) isDefinition(r *http.Request) bool {
 	_, pattern := a.definitions.Handler(r)
 	return pattern != ""
 }

@@ -45,7 +45,7 @@ func TestDocumentsMayBeTextOrJSON(t *testing.T) {
 }
 
 func TestAPathOfTwoDialectsIsToldApartByTheBody(t *testing.T) {
-	s := &Server{claims: map[string][]claim{}}
+	s := &Server{claims: map[string][]dialectClaim{}}
 	told := func(name string) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			b, err := ReadBody(r)

@@ -27,10 +27,10 @@ func Compressed(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		c := &compressor{ResponseWriter: w}
-		defer c.giveBack()
+		c := &compressWriter{ResponseWriter: w}
+		defer c.releaseGzip()
 		next.ServeHTTP(c, r)
-		c.finish() // not after a panic: half an answer must not look like a whole one
+		c.flushRest() // not after a panic: half an answer must not look like a whole one
 	})
 }
 
@@ -48,13 +48,13 @@ func takesGzip(headers []string) bool {
 	return false
 }
 
-// compressor keeps the beginning of an answer until it is known whether compressing is worth it.
-type compressor struct {
+// compressWriter keeps the beginning of an answer until it is known whether compressing is worth it.
+type compressWriter struct {
 	http.ResponseWriter
-	status int
-	plain  bool   // it passes as it is
-	begun  []byte // that has not been sent
-	gzip   *gzip.Writer
+	status  int
+	plain   bool   // it passes as it is
+	pending []byte // that has not been sent
+	gzip    *gzip.Writer
 }
 
 var gzips = sync.Pool{New: func() any {
@@ -66,9 +66,9 @@ var gzips = sync.Pool{New: func() any {
 }}
 
 // Unwrap is for http.ResponseController.
-func (c *compressor) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+func (c *compressWriter) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
-func (c *compressor) WriteHeader(status int) {
+func (c *compressWriter) WriteHeader(status int) {
 	if c.status != 0 {
 		return
 	}
@@ -81,26 +81,26 @@ func (c *compressor) WriteHeader(status int) {
 	}
 }
 
-func (c *compressor) Write(b []byte) (int, error) {
+func (c *compressWriter) Write(b []byte) (int, error) {
 	if c.status == 0 {
 		c.WriteHeader(http.StatusOK)
 	}
 	switch {
 	case c.plain:
 		return c.ResponseWriter.Write(b)
-	case c.gzip == nil && len(c.begun)+len(b) < leastCompressed:
-		c.begun = append(c.begun, b...)
+	case c.gzip == nil && len(c.pending)+len(b) < leastCompressed:
+		c.pending = append(c.pending, b...)
 		return len(b), nil
 	case c.gzip == nil:
-		if err := c.begin(); err != nil {
+		if err := c.startGzip(); err != nil {
 			return 0, err
 		}
 	}
 	return c.gzip.Write(b)
 }
 
-// begin compresses from here on.
-func (c *compressor) begin() error {
+// startGzip compresses from here on.
+func (c *compressWriter) startGzip() error {
 	h := c.Header()
 	h.Set("Content-Encoding", "gzip")
 	h.Del("Content-Length")
@@ -111,23 +111,23 @@ func (c *compressor) begin() error {
 	c.ResponseWriter.WriteHeader(c.status)
 	c.gzip = gzips.Get().(*gzip.Writer)
 	c.gzip.Reset(c.ResponseWriter)
-	_, err := c.gzip.Write(c.begun)
-	c.begun = nil
+	_, err := c.gzip.Write(c.pending)
+	c.pending = nil
 	return err
 }
 
-// finish sends the rest. A client that is gone needs none.
-func (c *compressor) finish() {
+// flushRest sends the rest. A client that is gone needs none.
+func (c *compressWriter) flushRest() {
 	switch {
 	case c.gzip != nil:
 		_ = c.gzip.Close()
 	case c.status != 0 && !c.plain:
 		c.ResponseWriter.WriteHeader(c.status)
-		_, _ = c.ResponseWriter.Write(c.begun)
+		_, _ = c.ResponseWriter.Write(c.pending)
 	}
 }
 
-func (c *compressor) giveBack() {
+func (c *compressWriter) releaseGzip() {
 	if c.gzip != nil {
 		c.gzip.Reset(io.Discard)
 		gzips.Put(c.gzip)

@@ -9,10 +9,10 @@ import (
 	"sync"
 )
 
-// connections is a listener that keeps the number of open connections below a bound, so that there are file descriptors left
+// limitedListener is a listener that keeps the number of open connections below a bound, so that there are file descriptors left
 // for all else. When there are as many, a new one takes the place of the one that has been quiet for longest: that has sent no
 // whole request yet, or none since it was answered. While all of them are at work the new one waits.
-type connections struct {
+type limitedListener struct {
 	net.Listener
 	most int
 
@@ -26,22 +26,22 @@ type connections struct {
 // mostConnections is a bound where the system has none for file descriptors.
 const mostConnections = 1 << 20
 
-func newConnections(l net.Listener, most int) *connections {
-	c := &connections{Listener: l, most: cmp.Or(most, max(fileLimit()/2, 1))}
+func newConnections(l net.Listener, most int) *limitedListener {
+	c := &limitedListener{Listener: l, most: cmp.Or(most, max(fileLimit()/2, 1))}
 	c.change.L = &c.mu
 	return c
 }
 
-// connection leaves the books when it is closed, whoever closes it.
-type connection struct {
+// boundedConn leaves the books when it is closed, whoever closes it.
+type boundedConn struct {
 	net.Conn
-	all  *connections
-	spot *list.Element // among the quiet ones; nil = at work
-	gone bool
+	all        *limitedListener
+	quietEntry *list.Element // among the quiet ones; nil = at work
+	closed     bool
 }
 
 // Accept waits for a connection, and for room for it.
-func (c *connections) Accept() (net.Conn, error) {
+func (c *limitedListener) Accept() (net.Conn, error) {
 	raw, err := c.Listener.Accept()
 	if err != nil {
 		return nil, err
@@ -56,16 +56,16 @@ func (c *connections) Accept() (net.Conn, error) {
 		return nil, net.ErrClosed
 	}
 	if c.open >= c.most {
-		c.leave(c.quiet.Front().Value.(*connection))
+		c.removeConn(c.quiet.Front().Value.(*boundedConn))
 	}
 	c.open++
-	conn := &connection{Conn: raw, all: c}
-	conn.spot = c.quiet.PushBack(conn)
+	conn := &boundedConn{Conn: raw, all: c}
+	conn.quietEntry = c.quiet.PushBack(conn)
 	return conn, nil
 }
 
 // Close lets nobody wait any longer.
-func (c *connections) Close() error {
+func (c *limitedListener) Close() error {
 	c.mu.Lock()
 	c.closed = true
 	c.change.Broadcast()
@@ -73,54 +73,54 @@ func (c *connections) Close() error {
 	return c.Listener.Close()
 }
 
-// changed hears of the states of connections.
-func (c *connections) changed(conn net.Conn, state http.ConnState) {
+// onConnState hears of the states of connections.
+func (c *limitedListener) onConnState(conn net.Conn, state http.ConnState) {
 	if secure, ok := conn.(*tls.Conn); ok {
 		conn = secure.NetConn()
 	}
-	k, ok := conn.(*connection)
+	k, ok := conn.(*boundedConn)
 	if !ok {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case k.gone: // its server has yet to notice
-	case state == http.StateIdle && k.spot == nil:
-		k.spot = c.quiet.PushBack(k)
+	case k.closed: // its server has yet to notice
+	case state == http.StateIdle && k.quietEntry == nil:
+		k.quietEntry = c.quiet.PushBack(k)
 		c.change.Broadcast()
 	case state == http.StateActive || state == http.StateHijacked:
-		c.busy(k)
+		c.markBusy(k)
 	}
 }
 
-func (c *connections) busy(k *connection) {
-	if k.spot != nil {
-		c.quiet.Remove(k.spot)
-		k.spot = nil
+func (c *limitedListener) markBusy(k *boundedConn) {
+	if k.quietEntry != nil {
+		c.quiet.Remove(k.quietEntry)
+		k.quietEntry = nil
 	}
 }
 
-// leave closes a connection. The lock is held.
-func (c *connections) leave(k *connection) error {
-	if k.gone {
+// removeConn closes a connection. The lock is held.
+func (c *limitedListener) removeConn(k *boundedConn) error {
+	if k.closed {
 		return nil
 	}
-	k.gone = true
-	c.busy(k)
+	k.closed = true
+	c.markBusy(k)
 	c.open--
 	c.change.Broadcast()
 	return k.Conn.Close()
 }
 
-func (k *connection) Close() error {
+func (k *boundedConn) Close() error {
 	k.all.mu.Lock()
 	defer k.all.mu.Unlock()
-	return k.all.leave(k)
+	return k.all.removeConn(k)
 }
 
 // CloseWrite lets the last answer arrive before the connection is closed.
-func (k *connection) CloseWrite() error {
+func (k *boundedConn) CloseWrite() error {
 	if half, ok := k.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}

@@ -8,11 +8,11 @@ const (
 	commonHeaders = "Content-Type, Authorization"
 )
 
-// compatible gives every answer the headers of the original, and answers OPTIONS. Browsers are told that
+// withCORS gives every answer the headers of the original, and answers OPTIONS. Browsers are told that
 // all may call; who really may is the guard's to say.
-func compatible(methods string, next http.Handler) http.Handler {
+func withCORS(methods string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		allow(w.Header(), "*", methods, commonHeaders)
+		setCORS(w.Header(), "*", methods, commonHeaders)
 		if r.Method == http.MethodOptions {
 			w.WriteHeader(http.StatusNoContent)
 			return
@@ -38,7 +38,7 @@ func ForPages(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		allow(h, origin, v1Methods, v1Headers)
+		setCORS(h, origin, v1Methods, v1Headers)
 		h.Set("Access-Control-Expose-Headers", v1Tells)
 		if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
 			w.WriteHeader(http.StatusNoContent)
@@ -48,7 +48,7 @@ func ForPages(next http.Handler) http.Handler {
 	})
 }
 
-func allow(h http.Header, origin, methods, headers string) {
+func setCORS(h http.Header, origin, methods, headers string) {
 	h.Set("Access-Control-Allow-Origin", origin)
 	h.Set("Access-Control-Allow-Methods", methods)
 	h.Set("Access-Control-Allow-Headers", headers)

@@ -61,7 +61,7 @@ type Verdict struct {
 
 // Judge is the one place where errors become answers. Families of routes print them in their dialect.
 func Judge(err error) Verdict {
-	v := judge(err)
+	v := judgeError(err)
 	away := errors.Is(err, persistence.ErrUnavailable) || errors.Is(err, engine.ErrUnavailable)
 	if away || timedOut(err) {
 		v.Status = http.StatusServiceUnavailable
@@ -70,7 +70,7 @@ func Judge(err error) Verdict {
 	return v
 }
 
-func judge(err error) Verdict {
+func judgeError(err error) Verdict {
 	var fixed *Refusal
 	var known *flow.Error
 	var bad *flow.BadInputs
@@ -81,31 +81,31 @@ func judge(err error) Verdict {
 	case errors.As(err, &bad):
 		return Verdict{Status: http.StatusUnprocessableEntity, Kind: flow.Invalid, What: bad.Error(), Hint: "send what the flow declares that it takes", own: true}
 	case errors.As(err, &known):
-		v := verdict(known.Kind, known.Msg)
+		v := newVerdict(known.Kind, known.Msg)
 		v.own, v.Denied = true, known.Msg == flow.WrongToken
 		return v
 	case errors.As(err, &tooLarge):
 		return Verdict{Status: http.StatusRequestEntityTooLarge, Kind: flow.Limit, What: fmt.Sprintf("the body is larger than %d bytes", tooLarge.Limit),
 			Hint: "keep large data elsewhere and pass a reference, or have the member started with a larger --max-value"}
 	case Missing(err):
-		return verdict(flow.NotFound, "there is no such thing")
+		return newVerdict(flow.NotFound, "there is no such thing")
 	case errors.Is(err, persistence.ErrDuplicate), errors.Is(err, persistence.ErrExists):
-		return verdict(flow.Conflict, "it exists already")
+		return newVerdict(flow.Conflict, "it exists already")
 	case errors.Is(err, persistence.ErrRefused):
-		return verdict(flow.Invalid, "a value cannot be stored: it is not valid UTF-8 text, or holds the character U+0000")
+		return newVerdict(flow.Invalid, "a value cannot be stored: it is not valid UTF-8 text, or holds the character U+0000")
 	case errors.Is(err, persistence.ErrUnavailable), errors.Is(err, engine.ErrUnavailable):
 		what := "the store is not available"
 		if reason := persistence.ReasonOf(err); reason != "" {
 			what += ", because " + reason
 		}
-		return verdict(flow.Busy, what)
+		return newVerdict(flow.Busy, what)
 	case timedOut(err):
-		return verdict(flow.Busy, "the engine did not answer in time")
+		return newVerdict(flow.Busy, "the engine did not answer in time")
 	}
-	return verdict(Internal, "internal error")
+	return newVerdict(Internal, "internal error")
 }
 
-func verdict(kind flow.ErrorKind, what string) Verdict {
+func newVerdict(kind flow.ErrorKind, what string) Verdict {
 	k, ok := kinds[kind]
 	if !ok {
 		k, kind = kinds[Internal], Internal

@@ -19,7 +19,7 @@ type LogReader struct {
 	Store  persistence.Logs
 	Filter persistence.LogFilter // what it has read to moves on
 
-	seen map[string]persistence.LogSize // by job, up to where it was read
+	readSizes map[string]persistence.LogSize // by job, up to where it was read
 }
 
 // Next reads what there is behind the last part; Missing says what of each attempt's log is no longer kept before a part.
@@ -31,7 +31,7 @@ func (r *LogReader) Next(ctx context.Context) (parts []LogPart, more bool, err e
 		return nil, false, err
 	}
 	for _, p := range list {
-		parts = append(parts, LogPart{LogPart: p, Missing: r.missing(&p)})
+		parts = append(parts, LogPart{LogPart: p, Missing: r.missingBefore(&p)})
 		r.Filter.After = p.Number
 	}
 	return parts, len(list) == logParts, nil
@@ -43,16 +43,16 @@ type LogPart struct {
 	Missing persistence.LogSize
 }
 
-// missing is what was not read before a part because it is not kept any more.
-func (r *LogReader) missing(p *persistence.LogPart) (s persistence.LogSize) {
-	if r.seen == nil {
-		r.seen = map[string]persistence.LogSize{}
+// missingBefore is what was not read before a part because it is not kept any more.
+func (r *LogReader) missingBefore(p *persistence.LogPart) (s persistence.LogSize) {
+	if r.readSizes == nil {
+		r.readSizes = map[string]persistence.LogSize{}
 	}
-	seen, known := r.seen[p.Job]
+	seen, known := r.readSizes[p.Job]
 	if known || p.Oldest {
 		s = persistence.LogSize{Chars: p.Before.Chars - seen.Chars, Lines: p.Before.Lines - seen.Lines}
 	}
-	r.seen[p.Job] = p.Before.Plus(p.Lines)
+	r.readSizes[p.Job] = p.Before.Plus(p.Lines)
 	return s
 }
 
@@ -83,14 +83,14 @@ func FollowLog(ctx context.Context, r *LogReader, over func(context.Context) (bo
 				return err
 			}
 		}
-		if !waited(ctx, pause) {
+		if !sleepContext(ctx, pause) {
 			return ctx.Err()
 		}
 		pause = min(pause*2, logLate)
 	}
 }
 
-func waited(ctx context.Context, d time.Duration) bool {
+func sleepContext(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

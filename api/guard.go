@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// guard decides who may come in. It knows nothing about what they want.
-type guard struct {
+// accessGuard decides who may come in. It knows nothing about what they want.
+type accessGuard struct {
 	tokens  [][sha256.Size]byte
 	origins []string
 	hosts   []string
@@ -22,15 +22,15 @@ type guard struct {
 	stored  *storedTokens
 }
 
-func newGuard(cfg Config) *guard {
-	g := &guard{origins: lower(cfg.AllowOrigins), hosts: lower(cfg.AllowHosts), certs: cfg.TLS, stored: newStoredTokens(cfg.Store)}
+func newGuard(cfg Config) *accessGuard {
+	g := &accessGuard{origins: lowerAll(cfg.AllowOrigins), hosts: lowerAll(cfg.AllowHosts), certs: cfg.TLS, stored: newStoredTokens(cfg.Store)}
 	for _, t := range cfg.Tokens {
 		g.tokens = append(g.tokens, sha256.Sum256([]byte(t)))
 	}
 	return g
 }
 
-func lower(list []string) []string {
+func lowerAll(list []string) []string {
 	out := make([]string, len(list))
 	for i, s := range list {
 		out[i] = strings.ToLower(s)
@@ -38,17 +38,17 @@ func lower(list []string) []string {
 	return out
 }
 
-// stranger says why a request may not come in whoever sends it, nil when it may.
-func (g *guard) stranger(r *http.Request) *wire.Problem {
+// checkAccess says why a request may not come in whoever sends it, nil when it may.
+func (g *accessGuard) checkAccess(r *http.Request) *wire.Problem {
 	var why wire.Problem
 	switch {
 	case g.certs.Lacks(r):
 		why = problemOf(flow.Denied, "", "a client certificate is needed, of an authority that this server trusts", "show one (--client-cert, --client-key)")
 	case !g.knowsHost(r):
-		why = problemOf(flow.Denied, "header.Host", "the host "+clip(r.Host)+" is not served here",
+		why = problemOf(flow.Denied, "header.Host", "the host "+clipText(r.Host)+" is not served here",
 			"use localhost or the address this server listens on, or start the server with --allow-host")
 	case !g.knowsOrigin(r):
-		why = problemOf(flow.Denied, "header.Origin", "requests from the origin "+clip(r.Header.Get("Origin"))+" are refused",
+		why = problemOf(flow.Denied, "header.Origin", "requests from the origin "+clipText(r.Header.Get("Origin"))+" are refused",
 			"start the server with --allow-origin")
 	case !g.knowsSite(r):
 		why = problemOf(flow.Denied, "header.Sec-Fetch-Site", "requests of pages of other sites are refused",
@@ -61,7 +61,7 @@ func (g *guard) stranger(r *http.Request) *wire.Problem {
 
 // knowsHost keeps out names that an attacker's DNS points here (rebinding): a Host must be local,
 // the very address the connection arrived at, or configured.
-func (g *guard) knowsHost(r *http.Request) bool {
+func (g *accessGuard) knowsHost(r *http.Request) bool {
 	host := strings.ToLower(hostOnly(r.Host))
 	if isLoopback(host) || slices.Contains(g.hosts, "*") || slices.Contains(g.hosts, host) ||
 		slices.Contains(g.hosts, strings.ToLower(r.Host)) {
@@ -73,7 +73,7 @@ func (g *guard) knowsHost(r *http.Request) bool {
 
 // knowsOrigin lets in what is no web page at all (no Origin), pages of this server and of this
 // computer, and configured origins.
-func (g *guard) knowsOrigin(r *http.Request) bool {
+func (g *accessGuard) knowsOrigin(r *http.Request) bool {
 	origin := strings.ToLower(r.Header.Get("Origin"))
 	if origin == "" || slices.Contains(g.origins, "*") || slices.Contains(g.origins, origin) {
 		return true
@@ -87,7 +87,7 @@ func (g *guard) knowsOrigin(r *http.Request) bool {
 
 // knowsSite keeps out what browsers fetch for foreign pages without telling an Origin: images, scripts, frames. A link that
 // leads here is let in: only the person who follows it sees where.
-func (g *guard) knowsSite(r *http.Request) bool {
+func (g *accessGuard) knowsSite(r *http.Request) bool {
 	if r.Header.Get("Origin") != "" || slices.Contains(g.origins, "*") {
 		return true // its origin has been looked at, or does not matter
 	}
@@ -109,9 +109,9 @@ var (
 	starter = Identity{Name: "flag", Role: Admin}
 )
 
-// identify says who a request is of, or why it may not come in.
-func (g *guard) identify(r *http.Request) (Identity, *wire.Problem) {
-	token := bearer(r)
+// identifyCaller says who a request is of, or why it may not come in.
+func (g *accessGuard) identifyCaller(r *http.Request) (Identity, *wire.Problem) {
+	token := bearerToken(r)
 	if len(g.tokens) == 0 {
 		return anybody, nil
 	}
@@ -120,20 +120,20 @@ func (g *guard) identify(r *http.Request) (Identity, *wire.Problem) {
 	}
 	look := g.inSession
 	if token != "" {
-		look = g.holder
+		look = g.findHolder
 	}
 	found, err := look(r)
 	switch {
 	case err != nil:
-		return Identity{}, unknowable(err)
+		return Identity{}, lookupProblem(err)
 	case found != nil:
 		return *found, nil
 	}
-	return Identity{}, tokenless(token)
+	return Identity{}, tokenProblem(token)
 }
 
-// tokenless says what is wrong with the token of a request.
-func tokenless(token string) *wire.Problem {
+// tokenProblem says what is wrong with the token of a request.
+func tokenProblem(token string) *wire.Problem {
 	why := problemOf(flow.Denied, "header.Authorization", "a bearer token is needed", "send Authorization: Bearer <token>")
 	if token != "" {
 		why.What, why.Hint = "the bearer token is wrong: it is none of this server's, or its time is over", "send one that the server was started with (--token, --token-file), or that an admin has made (troupe token create)"
@@ -142,30 +142,30 @@ func tokenless(token string) *wire.Problem {
 	return &why
 }
 
-// unknowable says that it cannot be found out whose a token is.
-func unknowable(err error) *wire.Problem {
+// lookupProblem says that it cannot be found out whose a token is.
+func lookupProblem(err error) *wire.Problem {
 	v := Judge(err)
 	why := problemOf(v.Kind, "", "the tokens cannot be looked up: "+v.What, v.Hint)
 	why.Status = http.StatusServiceUnavailable
 	return &why
 }
 
-// holder is who has the token of a request, by the store.
-func (g *guard) holder(r *http.Request) (*Identity, error) {
-	return g.known(r, byHash(bearer(r)))
+// findHolder is who has the token of a request, by the store.
+func (g *accessGuard) findHolder(r *http.Request) (*Identity, error) {
+	return g.lookUpIdentity(r, byHash(bearerToken(r)))
 }
 
-func (g *guard) known(r *http.Request, in func(*tokenList) *storedToken) (*Identity, error) {
-	t, err := g.stored.find(r.Context(), in)
+func (g *accessGuard) lookUpIdentity(r *http.Request, in func(*tokenList) *storedToken) (*Identity, error) {
+	t, err := g.stored.findToken(r.Context(), in)
 	if t == nil || err != nil {
 		return nil, err
 	}
-	who := t.identity()
+	who := t.toIdentity()
 	return &who, nil
 }
 
 // knowsToken compares with every token, in a time that tells nothing about them.
-func (g *guard) knowsToken(token string) bool {
+func (g *accessGuard) knowsToken(token string) bool {
 	sum := sha256.Sum256([]byte(token))
 	found := 0
 	for i := range g.tokens {
@@ -177,8 +177,8 @@ func (g *guard) knowsToken(token string) bool {
 // apiKey is the header in which clients of Ork send their token.
 const apiKey = "X-API-Key"
 
-// bearer is the token that a request sends, "" = none.
-func bearer(r *http.Request) string {
+// bearerToken is the token that a request sends, "" = none.
+func bearerToken(r *http.Request) string {
 	said := r.Header.Get("Authorization")
 	if said == "" {
 		return r.Header.Get(apiKey)
@@ -202,8 +202,8 @@ func hostOnly(hostport string) string {
 	return strings.Trim(hostport, "[]")
 }
 
-// clip keeps what a stranger sent short enough to be repeated.
-func clip(s string) string {
+// clipText keeps what a stranger sent short enough to be repeated.
+func clipText(s string) string {
 	if len(s) > 100 {
 		return s[:100] + "…"
 	}

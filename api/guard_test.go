@@ -46,7 +46,7 @@ func TestStrangersAreRefused(t *testing.T) {
 			}
 			local := &net.TCPAddr{IP: net.IPv4(10, 1, 2, 3), Port: 8070}
 			r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, net.Addr(local)))
-			why := newGuard(Config{AllowOrigins: tt.origins, AllowHosts: tt.hosts}).stranger(r)
+			why := newGuard(Config{AllowOrigins: tt.origins, AllowHosts: tt.hosts}).checkAccess(r)
 			require.Equal(t, tt.refused, why != nil, why)
 		})
 	}
@@ -82,7 +82,7 @@ func TestGETsOfForeignPagesAreRefused(t *testing.T) {
 					r.Header.Set(header, value)
 				}
 			}
-			why := newGuard(Config{AllowOrigins: tt.origins, AllowHosts: []string{"troupe.example"}}).stranger(r)
+			why := newGuard(Config{AllowOrigins: tt.origins, AllowHosts: []string{"troupe.example"}}).checkAccess(r)
 			require.Equal(t, tt.refused, why != nil, why)
 		})
 	}
@@ -97,7 +97,7 @@ func TestTokensAreCompared(t *testing.T) {
 	} {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.Header.Set("Authorization", header)
-		who, why := g.identify(r)
+		who, why := g.identifyCaller(r)
 		if want == "" {
 			require.Nil(t, why, header)
 			require.Equal(t, Admin, who.Role, header)
@@ -109,16 +109,16 @@ func TestTokensAreCompared(t *testing.T) {
 	for key, want := range map[string]string{"second": "", "third": wrong, "": none} {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.Header.Set("X-API-Key", key)
-		if _, why := g.identify(r); want != "" {
+		if _, why := g.identifyCaller(r); want != "" {
 			require.Equal(t, want, why.What, key)
 		} else {
 			require.Nil(t, why, key)
 		}
 		r.Header.Set("Authorization", "Bearer third")
-		_, why := g.identify(r)
+		_, why := g.identifyCaller(r)
 		require.Equal(t, wrong, why.What, "what is said in the usual way counts")
 	}
-	who, why := newGuard(Config{}).identify(httptest.NewRequest("GET", "/", nil))
+	who, why := newGuard(Config{}).identifyCaller(httptest.NewRequest("GET", "/", nil))
 	require.Nil(t, why)
 	require.Equal(t, Identity{Role: Admin}, who)
 }

@@ -11,28 +11,28 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// readiness is what was last answered to who asked whether the member is ready.
-type readiness struct {
-	mu  sync.Mutex
-	why string // "" = it is ready, or nobody has asked
+// lastReadiness is what was last answered to who asked whether the member is ready.
+type lastReadiness struct {
+	mu     sync.Mutex
+	reason string // "" = it is ready, or nobody has asked
 }
 
-// changed remembers an answer and says whether it is another one than the last.
-func (r *readiness) changed(why string) bool {
+// hasChanged remembers an answer and says whether it is another one than the last.
+func (r *lastReadiness) hasChanged(why string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	before := r.why
-	r.why = why
+	before := r.reason
+	r.reason = why
 	return why != before
 }
 
-// healthz says that the process answers.
-func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) {
+// handleHealthz says that the process answers.
+func (s *Server) handleHealthz(w http.ResponseWriter, _ *http.Request) {
 	WriteJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 }
 
-// readyz says whether this member can do its work: it holds its lease, writes to its store and reaches it.
-func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
+// handleReadyz says whether this member can do its work: it holds its lease, writes to its store and reaches it.
+func (s *Server) handleReadyz(w http.ResponseWriter, r *http.Request) {
 	if err := s.cfg.Engine.Ready(); err != nil {
 		s.notReady(w, Judge(err).Text(), err)
 		return
@@ -47,7 +47,7 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 		s.notReady(w, why, err)
 		return
 	}
-	if s.ready.changed("") {
+	if s.ready.hasChanged("") {
 		s.log.Info("the member is ready again")
 	}
 	WriteJSON(w, http.StatusOK, map[string]string{"status": "ready"})
@@ -56,7 +56,7 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 // notReady answers, and logs a change of the reason once, because probes come every few milliseconds. A store that is away is an
 // error; a member that has just joined is none.
 func (s *Server) notReady(w http.ResponseWriter, why string, err error) {
-	if s.ready.changed(why) {
+	if s.ready.hasChanged(why) {
 		level := slog.LevelError
 		if flow.ErrorKindOf(err) == flow.Busy && persistence.ReasonOf(err) == "" {
 			level = slog.LevelWarn

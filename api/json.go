@@ -39,9 +39,9 @@ func WriteError(w http.ResponseWriter, status int, text string) {
 	WriteJSON(w, status, map[string]string{"error": text})
 }
 
-// refuse answers a request that no family of routes has seen, in the dialect of the family it is for. What is for none of them
+// refuseRequest answers a request that no family of routes has seen, in the dialect of the family it is for. What is for none of them
 // is answered as /v1 does.
-func refuse(w http.ResponseWriter, r *http.Request, p wire.Problem) {
+func refuseRequest(w http.ResponseWriter, r *http.Request, p wire.Problem) {
 	SayWhen(w.Header(), p.Status)
 	if !strings.HasPrefix(r.URL.Path, "/v1/") && r.Pattern != "/" {
 		WriteError(w, p.Status, p.What+": "+p.Hint)
@@ -59,9 +59,9 @@ func problemOf(kind flow.ErrorKind, where, what, hint string) wire.Problem {
 
 // ListWriter writes an answer with a list in it while the list is read: no more of it than an element is in memory.
 type ListWriter struct {
-	To    http.ResponseWriter
-	Begin string // what comes before the first element
-	begun bool
+	To      http.ResponseWriter
+	Begin   string // what comes before the first element
+	started bool
 }
 
 // Add writes an element.
@@ -71,8 +71,8 @@ func (l *ListWriter) Add(v any) error {
 		return err
 	}
 	before := ","
-	if !l.begun {
-		before = l.open()
+	if !l.started {
+		before = l.beginList()
 	}
 	_, err = io.WriteString(l.To, before)
 	if err == nil {
@@ -84,8 +84,8 @@ func (l *ListWriter) Add(v any) error {
 	return err
 }
 
-func (l *ListWriter) open() string {
-	l.begun = true
+func (l *ListWriter) beginList() string {
+	l.started = true
 	l.To.Header().Set("Content-Type", "application/json")
 	return l.Begin
 }
@@ -93,7 +93,7 @@ func (l *ListWriter) open() string {
 // End writes what comes behind the last element. After an error an answer that has begun breaks off, so that nobody
 // takes it for the whole list; another one becomes that of the error.
 func (l *ListWriter) End(r *http.Request, err error, rest string) error {
-	if err != nil && !l.begun {
+	if err != nil && !l.started {
 		return err
 	}
 	if err != nil {
@@ -102,8 +102,8 @@ func (l *ListWriter) End(r *http.Request, err error, rest string) error {
 		}
 		panic(http.ErrAbortHandler)
 	}
-	if !l.begun {
-		rest = l.open() + rest
+	if !l.started {
+		rest = l.beginList() + rest
 	}
 	_, _ = io.WriteString(l.To, rest+"\n") // a client that is gone needs no answer
 	return nil

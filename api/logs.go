@@ -66,11 +66,11 @@ func KeepLogOf(ctx context.Context, m Member, v *persistence.View, at flow.Addre
 	if m.Logs != nil {
 		return m.Logs.Add(chunk), nil
 	}
-	return true, m.Store.AppendLog(ctx, []persistence.LogChunk{chunk}, keptLog)
+	return true, m.Store.AppendLog(ctx, []persistence.LogChunk{chunk}, maxBufferedLog)
 }
 
-// keptLog is how many characters of an attempt's log are kept where nobody else says so.
-const keptLog = 2_000_000
+// maxBufferedLog is how many characters of an attempt's log are kept where nobody else says so.
+const maxBufferedLog = 2_000_000
 
 // LogText is what there is of an attempt's log, as a text that says how much of it is missing; "" = there is none.
 func LogText(ctx context.Context, store persistence.Logs, task, job string) (string, error) {

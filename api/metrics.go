@@ -14,16 +14,16 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// metrics is what /metrics shows. It has a registry of its own, so that two members in one process
+// serverMetrics is what /metrics shows. It has a registry of its own, so that two members in one process
 // (tests, library mode) do not meet in a global one.
-type metrics struct {
+type serverMetrics struct {
 	registry *prometheus.Registry
 	all      []prometheus.Collector
 	requests *prometheus.HistogramVec
 }
 
-func newMetrics(cfg Config) (*metrics, error) {
-	m := &metrics{
+func newMetrics(cfg Config) (*serverMetrics, error) {
+	m := &serverMetrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "troupe_http_request_seconds", Help: "Time to answer a request, by route.",
@@ -35,7 +35,7 @@ func newMetrics(cfg Config) (*metrics, error) {
 		&storeMetrics{store: cfg.Store, now: cfg.Engine.Now},
 	}
 	if cfg.TLS.Serves() {
-		m.all = append(m.all, cfg.TLS.collector())
+		m.all = append(m.all, cfg.TLS.expiryCollector())
 	}
 	m.all = append(m.all, cfg.Collectors...)
 	for _, c := range m.all {
@@ -49,12 +49,12 @@ func newMetrics(cfg Config) (*metrics, error) {
 // Collectors are all that /metrics shows.
 func (s *Server) Collectors() []prometheus.Collector { return s.metrics.all }
 
-func (m *metrics) handler() http.Handler {
+func (m *serverMetrics) metricsHandler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError, EnableOpenMetrics: true})
 }
 
-// request counts an answer. A method is whatever a client says, so unknown ones are counted as one.
-func (m *metrics) request(method, route string, status int, took time.Duration) {
+// countRequest counts an answer. A method is whatever a client says, so unknown ones are counted as one.
+func (m *serverMetrics) countRequest(method, route string, status int, took time.Duration) {
 	switch method {
 	case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodHead, http.MethodOptions:
 	default:
@@ -63,14 +63,14 @@ func (m *metrics) request(method, route string, status int, took time.Duration) 
 	m.requests.WithLabelValues(method, route, strconv.Itoa(status)).Observe(took.Seconds())
 }
 
-func desc(name, help string, labels ...string) *prometheus.Desc {
+func newDesc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("troupe_"+name, help, labels, nil)
 }
 
 var (
-	tasksDesc    = desc("tasks", "Tasks in the store.", "status")
-	queueDesc    = desc("queue_jobs", "Queue jobs that have not ended.", "service")
-	queueAgeDesc = desc("queue_oldest_seconds", "Age of the oldest queue job.", "service")
+	tasksDesc    = newDesc("tasks", "Tasks in the store.", "status")
+	queueDesc    = newDesc("queue_jobs", "Queue jobs that have not ended.", "service")
+	queueAgeDesc = newDesc("queue_oldest_seconds", "Age of the oldest queue job.", "service")
 )
 
 // storeMetrics prints what the store counts. Counting is work, so an answer serves for a while.
@@ -78,10 +78,10 @@ type storeMetrics struct {
 	store Store
 	now   func() time.Time
 
-	mu    sync.Mutex
-	asked time.Time
-	tasks map[string]persistence.Group
-	queue map[string]persistence.QueueStat
+	mu     sync.Mutex
+	readAt time.Time
+	tasks  map[string]persistence.Group
+	queue  map[string]persistence.QueueStat
 }
 
 const countsServe = 5 * time.Second
@@ -95,7 +95,7 @@ func (*storeMetrics) Describe(ch chan<- *prometheus.Desc) {
 func (m *storeMetrics) Collect(ch chan<- prometheus.Metric) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := m.refresh(); err != nil {
+	if err := m.refreshCounts(); err != nil {
 		ch <- prometheus.NewInvalidMetric(tasksDesc, err)
 		return
 	}
@@ -109,8 +109,8 @@ func (m *storeMetrics) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-func (m *storeMetrics) refresh() error {
-	if time.Since(m.asked) < countsServe {
+func (m *storeMetrics) refreshCounts() error {
+	if time.Since(m.readAt) < countsServe {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), countsServe)
@@ -123,6 +123,6 @@ func (m *storeMetrics) refresh() error {
 	if err != nil {
 		return err
 	}
-	m.tasks, m.queue, m.asked = tasks, queue, time.Now()
+	m.tasks, m.queue, m.readAt = tasks, queue, time.Now()
 	return nil
 }

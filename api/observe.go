@@ -23,13 +23,13 @@ type requestNotes struct {
 	id      string
 	err     error
 	refused string // why who asks may not; "" = it may
-	who     Identity
+	caller  Identity
 }
 
 // noteWho says who asks.
 func noteWho(ctx context.Context, who Identity) {
 	if n, ok := ctx.Value(requestKey{}).(*requestNotes); ok {
-		n.who = who
+		n.caller = who
 	}
 }
 
@@ -55,18 +55,18 @@ func NoteRefusal(ctx context.Context, why string) {
 	}
 }
 
-// observed gives a request its id and its log line, and turns a panic into a 500.
-func (s *Server) observed(next http.Handler) http.Handler {
+// withRequestLog gives a request its id and its log line, and turns a panic into a 500.
+func (s *Server) withRequestLog(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		notes := &requestNotes{id: requestID(r)}
 		w.Header().Set(requestIDHeader, notes.id)
 		r = r.WithContext(context.WithValue(r.Context(), requestKey{}, notes))
-		rec := &recorder{ResponseWriter: w, patience: s.cfg.ReadTimeout, payloads: s.cfg.Payloads}
+		rec := &responseRecorder{ResponseWriter: w, patience: s.cfg.ReadTimeout, payloads: s.cfg.Payloads}
 		began := time.Now()
 		defer func() {
 			p := recover()
 			if p != nil && p != http.ErrAbortHandler {
-				s.panicked(rec, r, p)
+				s.handlePanic(rec, r, p)
 			}
 			s.logRequest(r, rec, notes, time.Since(began))
 			if p == http.ErrAbortHandler {
@@ -77,23 +77,23 @@ func (s *Server) observed(next http.Handler) http.Handler {
 	})
 }
 
-func (s *Server) panicked(w *recorder, r *http.Request, p any) {
+func (s *Server) handlePanic(w *responseRecorder, r *http.Request, p any) {
 	s.log.ErrorContext(r.Context(), "a handler panicked", "panic", p, "request", RequestID(r.Context()), "stack", string(debug.Stack()))
 	if w.status == 0 {
-		refuse(w, r, wire.Problem{Status: http.StatusInternalServerError, Kind: "internal",
+		refuseRequest(w, r, wire.Problem{Status: http.StatusInternalServerError, Kind: "internal",
 			What: "internal error", Hint: "the server's log has more under this request's id"})
 	}
 }
 
-func (s *Server) logRequest(r *http.Request, rec *recorder, notes *requestNotes, took time.Duration) {
+func (s *Server) logRequest(r *http.Request, rec *responseRecorder, notes *requestNotes, took time.Duration) {
 	route := routeOf(r)
 	status := rec.status
 	if status == 0 {
 		status = http.StatusOK
 	}
-	s.metrics.request(r.Method, route, status, took)
+	s.metrics.countRequest(r.Method, route, status, took)
 	if notes.refused != "" {
-		s.refused.tell(hostOnly(r.RemoteAddr), notes.refused)
+		s.refused.logRefusal(hostOnly(r.RemoteAddr), notes.refused)
 	}
 	level, attrs := slog.LevelDebug, []slog.Attr{
 		slog.String("method", r.Method), slog.String("route", route), slog.Int("status", status),
@@ -133,9 +133,9 @@ func requestID(r *http.Request) string {
 	return id
 }
 
-// recorder remembers the status, and gives up a client that does not read what is written. Unwrap keeps
+// responseRecorder remembers the status, and gives up a client that does not read what is written. Unwrap keeps
 // flushing and deadlines reachable.
-type recorder struct {
+type responseRecorder struct {
 	http.ResponseWriter
 	status   int
 	patience time.Duration
@@ -143,16 +143,16 @@ type recorder struct {
 }
 
 // Payloads is for whoever prints values of users.
-func (w *recorder) Payloads() *payload.Store { return w.payloads }
+func (w *responseRecorder) Payloads() *payload.Store { return w.payloads }
 
-func (w *recorder) WriteHeader(status int) {
+func (w *responseRecorder) WriteHeader(status int) {
 	if w.status == 0 {
 		w.status = status
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
 
-func (w *recorder) Write(b []byte) (int, error) {
+func (w *responseRecorder) Write(b []byte) (int, error) {
 	if w.status == 0 {
 		w.status = http.StatusOK
 	}
@@ -169,8 +169,8 @@ func (w *recorder) Write(b []byte) (int, error) {
 // partSize is how much of an answer has to be read within the patience.
 const partSize = 256 << 10
 
-func (w *recorder) Flush() {
+func (w *responseRecorder) Flush() {
 	_ = http.NewResponseController(w.ResponseWriter).Flush() // a writer that cannot flush has nothing to flush
 }
 
-func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w *responseRecorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }

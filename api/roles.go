@@ -65,7 +65,7 @@ type Identity struct {
 // Who asks in the request that a context belongs to.
 func Who(ctx context.Context) Identity {
 	if n, ok := ctx.Value(requestKey{}).(*requestNotes); ok {
-		return n.who
+		return n.caller
 	}
 	return Identity{}
 }
@@ -85,7 +85,7 @@ func Signer(ctx context.Context, by string) string {
 
 // KnowsToken says whether a token of the store is good still.
 func (s *Server) KnowsToken(ctx context.Context, id string) (bool, error) {
-	t, err := s.guard.stored.find(ctx, byID(id))
+	t, err := s.guard.stored.findToken(ctx, byID(id))
 	return t != nil, err
 }
 
@@ -104,19 +104,19 @@ func Forbidden(ctx context.Context, need Need) *wire.Problem {
 // byMethod says who may read a route of a dialect, and who may do something there.
 type byMethod struct{ read, write Need }
 
-func (b byMethod) need(method string) Need {
+func (b byMethod) needFor(method string) Need {
 	if method == http.MethodGet || method == http.MethodHead {
 		return b.read
 	}
 	return b.write
 }
 
-// only lets in those whose role may call the route of a pattern. What nobody has thought of is for admins.
-func (s *Server) only(pattern string, next http.Handler) http.Handler {
+// requireRole lets in those whose role may call the route of a pattern. What nobody has thought of is for admins.
+func (s *Server) requireRole(pattern string, next http.Handler) http.Handler {
 	may := routeRoles[pathOf(pattern)]
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if why := Forbidden(r.Context(), may.need(r.Method)); why != nil {
-			refuse(w, r, *why)
+		if why := Forbidden(r.Context(), may.needFor(r.Method)); why != nil {
+			refuseRequest(w, r, *why)
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -10,31 +10,31 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// lane is memory that requests share.
-type lane struct {
+// memoryPool is memory that requests share.
+type memoryPool struct {
 	all  int64
 	free *semaphore.Weighted
 }
 
-func newLane(bytes int64) *lane { return &lane{bytes, semaphore.NewWeighted(bytes)} }
+func newLane(bytes int64) *memoryPool { return &memoryPool{bytes, semaphore.NewWeighted(bytes)} }
 
-// room is what one request holds of the memory for tasks: until it is over, or goes on as a stream or as one who waits,
+// requestMemory is what one request holds of the memory for tasks: until it is over, or goes on as a stream or as one who waits,
 // of which there is less. It implements persistence.Room.
-type room struct {
+type requestMemory struct {
 	patience time.Duration
 
-	mu    sync.Mutex
-	in    *lane
-	taken int64
-	over  bool
+	mu        sync.Mutex
+	in        *memoryPool
+	heldBytes int64
+	released  bool
 }
 
 // Take waits for its turn. One that wants more than there is has it all.
-func (m *room) Take(ctx context.Context, bytes int64) error {
+func (m *requestMemory) Take(ctx context.Context, bytes int64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	more := min(bytes, m.in.all) - m.taken
-	if more <= 0 || m.over {
+	more := min(bytes, m.in.all) - m.heldBytes
+	if more <= 0 || m.released {
 		return nil
 	}
 	waiting, cancel := context.WithTimeout(ctx, m.patience)
@@ -42,35 +42,35 @@ func (m *room) Take(ctx context.Context, bytes int64) error {
 	if m.in.free.Acquire(waiting, more) != nil {
 		return flow.Errorf(flow.Busy, "other large tasks are being read: try again in a moment")
 	}
-	m.taken += more
+	m.heldBytes += more
 	return nil
 }
 
 // Keep gives back what is more than that.
-func (m *room) Keep(bytes int64) {
+func (m *requestMemory) Keep(bytes int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.keep(bytes)
+	m.releaseAbove(bytes)
 }
 
-func (m *room) keep(bytes int64) {
-	if less := m.taken - bytes; less > 0 {
+func (m *requestMemory) releaseAbove(bytes int64) {
+	if less := m.heldBytes - bytes; less > 0 {
 		m.in.free.Release(less)
-		m.taken = bytes
+		m.heldBytes = bytes
 	}
 }
 
-// move gives back everything: what is taken from now on is taken elsewhere.
-func (m *room) move(to *lane) {
+// moveTo gives back everything: what is taken from now on is taken elsewhere.
+func (m *requestMemory) moveTo(to *memoryPool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.keep(0)
+	m.releaseAbove(0)
 	m.in = to
 }
 
-func (m *room) leave() {
+func (m *requestMemory) releaseAll() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.keep(0)
-	m.over = true
+	m.releaseAbove(0)
+	m.released = true
 }

@@ -42,13 +42,13 @@ func (o On) Allowed() string {
 
 // Mount adds a route behind the tokens, for those whose role may call it.
 func (s *Server) Mount(pattern string, h http.Handler) {
-	s.mount(pattern, true, s.NeedToken(s.only(pattern, h)))
+	s.mountRoute(pattern, true, s.NeedToken(s.requireRole(pattern, h)))
 }
 
 // MountStream adds a route behind the tokens whose requests are streams: what they send has no end, and no turn to wait for.
 // Whoever serves them bounds each message, and stays (stream.Stay).
 func (s *Server) MountStream(pattern string, h http.Handler) {
-	s.mount(pattern, true, s.needToken(s.only(pattern, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s.mountRoute(pattern, true, s.needToken(s.requireRole(pattern, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if b, ok := r.Body.(*boundedBody); ok {
 			r.Body = b.unbounded
 		}
@@ -57,9 +57,9 @@ func (s *Server) MountStream(pattern string, h http.Handler) {
 }
 
 // MountOpen adds routes that need no token: pages, and services that check themselves who comes and what that may do.
-func (s *Server) MountOpen(pattern string, h http.Handler) { s.mount(pattern, false, h) }
+func (s *Server) MountOpen(pattern string, h http.Handler) { s.mountRoute(pattern, false, h) }
 
-func (s *Server) mount(pattern string, byRole bool, h http.Handler) {
+func (s *Server) mountRoute(pattern string, byRole bool, h http.Handler) {
 	s.mux.Handle(pattern, h)
 	s.routed[pattern] = byRole
 }
@@ -68,15 +68,15 @@ func (s *Server) mount(pattern string, byRole bool, h http.Handler) {
 // that prefix, bare. Pages share some bare paths, so a GET that asks for HTML is led to the page. Browsers are told of
 // the methods.
 func (s *Server) MountCompatible(path, methods string, h http.Handler) {
-	served := compatible(methods, s.NeedToken(s.only(path, h)))
-	s.mount("/api"+path, true, served)
-	s.mount(path, true, s.pageFirst(served))
+	served := withCORS(methods, s.NeedToken(s.requireRole(path, h)))
+	s.mountRoute("/api"+path, true, served)
+	s.mountRoute(path, true, s.pageFirst(served))
 }
 
 // unknownRoute answers in the dialect of the original: what is no route has the headers for OPTIONS alone.
 func (s *Server) unknownRoute(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodOptions {
-		compatible(CommonMethods, nil).ServeHTTP(w, r)
+		withCORS(CommonMethods, nil).ServeHTTP(w, r)
 		return
 	}
 	s.needToken(http.HandlerFunc(http.NotFound)).ServeHTTP(w, r)
@@ -91,10 +91,10 @@ func (s *Server) unknownPath(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
 		p := problemOf(flow.Invalid, "method", fmt.Sprintf("the route does not know the method %.20s", r.Method), "use "+strings.Join(allowed, " or "))
 		p.Status = http.StatusMethodNotAllowed
-		refuse(w, r, p)
+		refuseRequest(w, r, p)
 		return
 	}
-	refuse(w, r, problemOf(flow.NotFound, "path", "there is no such route", "/v1/docs lists the routes of /v1; the pages for people are /ui/"))
+	refuseRequest(w, r, problemOf(flow.NotFound, "path", "there is no such route", "/v1/docs lists the routes of /v1; the pages for people are /ui/"))
 }
 
 // MethodsOf are those by which a request would have found a route, where it has found none but the one for everything else.

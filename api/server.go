@@ -63,15 +63,15 @@ func (c Config) orDefault() Config {
 type Server struct {
 	cfg     Config
 	log     *slog.Logger
-	guard   *guard
-	refused *refusals
-	turns   *admission
-	outside *admission
-	metrics *metrics
-	ready   readiness
+	guard   *accessGuard
+	refused *refusalLog
+	turns   *bodyAdmission
+	outside *bodyAdmission
+	metrics *serverMetrics
+	ready   lastReadiness
 	mux     *http.ServeMux
-	claims  map[string][]claim // by path
-	routed  map[string]bool    // patterns; true = only roles may call them, or else whoever serves them says who may
+	claims  map[string][]dialectClaim // by path
+	routed  map[string]bool           // patterns; true = only roles may call them, or else whoever serves them says who may
 }
 
 // New wires the routes. Nothing listens yet.
@@ -81,21 +81,21 @@ func New(cfg Config) (*Server, error) {
 	}
 	cfg = cfg.orDefault()
 	s := &Server{
-		cfg: cfg, log: cfg.Logger, mux: http.NewServeMux(), claims: map[string][]claim{}, routed: map[string]bool{},
+		cfg: cfg, log: cfg.Logger, mux: http.NewServeMux(), claims: map[string][]dialectClaim{}, routed: map[string]bool{},
 		guard: newGuard(cfg), refused: newRefusals(cfg.Logger), turns: newAdmission(cfg.ReadTimeout, largeMemory), outside: newAdmission(cfg.ReadTimeout, outsideMemory),
 	}
 	var err error
 	if s.metrics, err = newMetrics(cfg); err != nil {
 		return nil, err
 	}
-	s.routes()
+	s.mountRoutes()
 	return s, nil
 }
 
-func (s *Server) routes() {
-	s.MountOpen("GET /healthz", http.HandlerFunc(s.healthz))
-	s.MountOpen("GET /readyz", http.HandlerFunc(s.readyz))
-	s.Mount("GET /metrics", s.metrics.handler())
+func (s *Server) mountRoutes() {
+	s.MountOpen("GET /healthz", http.HandlerFunc(s.handleHealthz))
+	s.MountOpen("GET /readyz", http.HandlerFunc(s.handleReadyz))
+	s.Mount("GET /metrics", s.metrics.metricsHandler())
 	s.MountOpen("/api/", http.HandlerFunc(s.unknownRoute))
 	s.MountOpen(everything, s.needToken(http.HandlerFunc(s.unknownPath)))
 	s.pageRoutes()
@@ -106,11 +106,11 @@ func (s *Server) routes() {
 
 // Handler is everything together, for a listener of the caller's.
 func (s *Server) Handler() http.Handler {
-	return s.apart(traced(s.observed(s.timed(s.bounded(s.known(legible(s.mux)))))))
+	return s.serveApart(withTrace(s.withRequestLog(s.withTimeLimit(s.limitBodies(s.refuseStrangers(requireText(s.mux)))))))
 }
 
-// apart serves what is not for people beside everything else.
-func (s *Server) apart(next http.Handler) http.Handler {
+// serveApart serves what is not for people beside everything else.
+func (s *Server) serveApart(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for prefix, h := range s.cfg.Apart {
 			if strings.HasPrefix(r.URL.Path, prefix) && !s.cfg.TLS.Lacks(r) {
@@ -124,8 +124,8 @@ func (s *Server) apart(next http.Handler) http.Handler {
 	})
 }
 
-// bounded keeps bodies within the limit; reading on is an error that becomes 413.
-func (s *Server) bounded(next http.Handler) http.Handler {
+// limitBodies keeps bodies within the limit; reading on is an error that becomes 413.
+func (s *Server) limitBodies(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Body = &boundedBody{http.MaxBytesReader(w, r.Body, s.cfg.MaxBody), r.Body}
 		next.ServeHTTP(w, r)
@@ -138,16 +138,16 @@ type boundedBody struct {
 	unbounded io.ReadCloser
 }
 
-// timed ends what a request waits for before its connection is cut off: a store that hangs becomes an
+// withTimeLimit ends what a request waits for before its connection is cut off: a store that hangs becomes an
 // answer. While the member knows that its store is away a request may take awayTime. The limit is a timer, because a deadline could not be
 // lifted when a request stays.
-func (s *Server) timed(next http.Handler) http.Handler {
+func (s *Server) withTimeLimit(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithCancelCause(r.Context())
 		defer cancel(nil)
 		until := time.Now().Add(s.cfg.ReadTimeout)
-		limit := &limit{}
-		limit.every(min(awayTime, s.cfg.ReadTimeout), func() bool {
+		limit := &repeatingTimer{}
+		limit.startTimer(min(outageTimeout, s.cfg.ReadTimeout), func() bool {
 			if away := s.cfg.Engine.Ready(); errors.Is(away, engine.ErrUnavailable) {
 				cancel(away)
 			} else if !time.Now().Before(until) {
@@ -162,18 +162,18 @@ func (s *Server) timed(next http.Handler) http.Handler {
 	})
 }
 
-// awayTime is how long a request may take while the store is away, and how often those under way look whether it is.
-const awayTime = time.Second
+// outageTimeout is how long a request may take while the store is away, and how often those under way look whether it is.
+const outageTimeout = time.Second
 
-// limit is a timer that rings again until it is stopped.
-type limit struct {
-	mu    sync.Mutex
-	timer *time.Timer
-	over  bool
+// repeatingTimer is a timer that rings again until it is stopped.
+type repeatingTimer struct {
+	mu      sync.Mutex
+	timer   *time.Timer
+	stopped bool
 }
 
-// every rings until ring is false.
-func (l *limit) every(d time.Duration, ring func() bool) {
+// startTimer rings until ring is false.
+func (l *repeatingTimer) startTimer(d time.Duration, ring func() bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.timer = time.AfterFunc(d, func() {
@@ -182,21 +182,21 @@ func (l *limit) every(d time.Duration, ring func() bool) {
 		}
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if !l.over {
+		if !l.stopped {
 			l.timer.Reset(d)
 		}
 	})
 }
 
-func (l *limit) Stop() {
+func (l *repeatingTimer) Stop() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.over = true
+	l.stopped = true
 	l.timer.Stop()
 }
 
-// legible refuses addresses with what is no text: no store could look for it.
-func legible(next http.Handler) http.Handler {
+// requireText refuses addresses with what is no text: no store could look for it.
+func requireText(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		where := ""
 		if !flow.IsText(r.URL.Path) {
@@ -205,20 +205,20 @@ func legible(next http.Handler) http.Handler {
 			where = "query"
 		}
 		if where != "" {
-			refuse(w, r, problemOf(flow.Invalid, where, "it is not valid UTF-8 text, or holds the character U+0000", "correct the address"))
+			refuseRequest(w, r, problemOf(flow.Invalid, where, "it is not valid UTF-8 text, or holds the character U+0000", "correct the address"))
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// known refuses strangers, except for the probes of whoever looks after this process.
-func (s *Server) known(next http.Handler) http.Handler {
+// refuseStrangers refuses strangers, except for the probes of whoever looks after this process.
+func (s *Server) refuseStrangers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/healthz" && r.URL.Path != "/readyz" {
-			if why := s.guard.stranger(r); why != nil {
+			if why := s.guard.checkAccess(r); why != nil {
 				NoteRefusal(r.Context(), "not allowed: "+cmp.Or(why.Where, "no client certificate"))
-				refuse(w, r, *why)
+				refuseRequest(w, r, *why)
 				return
 			}
 		}
@@ -228,18 +228,18 @@ func (s *Server) known(next http.Handler) http.Handler {
 
 // NeedToken lets in who has a token, and of them as many at once as there is memory for what they send.
 func (s *Server) NeedToken(next http.Handler) http.Handler {
-	return s.needToken(s.turns.admitted(next, s.cfg.MaxBody))
+	return s.needToken(s.turns.withAdmission(next, s.cfg.MaxBody))
 }
 
 // FromOutside lets in who has no token and has to prove himself otherwise, with a body of so many bytes at most; of those as many at once as
 // there is memory for what they send, which nobody else has a part in.
 func (s *Server) FromOutside(next http.Handler, most int64) http.Handler {
-	return s.outside.admitted(next, min(most, s.cfg.MaxBody))
+	return s.outside.withAdmission(next, min(most, s.cfg.MaxBody))
 }
 
 func (s *Server) needToken(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		who, why := s.guard.identify(r)
+		who, why := s.guard.identifyCaller(r)
 		if why == nil {
 			noteWho(r.Context(), who)
 			if who.Token != "" {
@@ -252,12 +252,12 @@ func (s *Server) needToken(next http.Handler) http.Handler {
 		if why.Status == http.StatusUnauthorized {
 			NoteRefusal(r.Context(), why.What)
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			if bearer(r) != "" {
+			if bearerToken(r) != "" {
 				w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
 			}
 		}
 		SayWhen(w.Header(), why.Status)
-		refuse(w, r, *why)
+		refuseRequest(w, r, *why)
 	})
 }
 
@@ -268,7 +268,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	defer leave()
 	stays := stream.NewDeparture(leaving)
 	open := newConnections(l, s.cfg.Connections)
-	srv := s.server(stays, open)
+	srv := s.newHTTPServer(stays, open)
 	failed := make(chan error, 1)
 	go func() { // ends with Shutdown or Close below
 		if srv.TLSConfig != nil {
@@ -294,8 +294,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// server speaks HTTP/1 and HTTP/2, over TLS where there are certificates.
-func (s *Server) server(stays *stream.Departure, open *connections) *http.Server {
+// newHTTPServer speaks HTTP/1 and HTTP/2, over TLS where there are certificates.
+func (s *Server) newHTTPServer(stays *stream.Departure, open *limitedListener) *http.Server {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
@@ -311,7 +311,7 @@ func (s *Server) server(stays *stream.Departure, open *connections) *http.Server
 		HTTP2:             &http.HTTP2Config{SendPingTimeout: s.cfg.Silence, PingTimeout: s.cfg.Silence},
 		ErrorLog:          log.New(s.refused, "", 0),
 		BaseContext:       func(net.Listener) context.Context { return stays.With(context.Background()) },
-		ConnState:         open.changed,
+		ConnState:         open.onConnState,
 	}
 	if s.cfg.TLS.Serves() {
 		srv.TLSConfig = s.cfg.TLS.Server()

@@ -30,11 +30,11 @@ func (s *Server) OpenSession(r *http.Request, token string) (*http.Cookie, Ident
 	if s.guard.knowsToken(token) {
 		return newSession(r, sha256.Sum256([]byte(token)), ""), starter, nil
 	}
-	t, err := s.guard.stored.find(r.Context(), byHash(token))
+	t, err := s.guard.stored.findToken(r.Context(), byHash(token))
 	if t == nil || err != nil {
 		return nil, Identity{}, err
 	}
-	return newSession(r, s.guard.tokens[0], t.ID), t.identity(), nil
+	return newSession(r, s.guard.tokens[0], t.ID), t.toIdentity(), nil
 }
 
 func newSession(r *http.Request, sum [sha256.Size]byte, id string) *http.Cookie {
@@ -60,7 +60,7 @@ func sessionMAC(sum [sha256.Size]byte, id, until string) string {
 
 // inSession says who a request is of that comes with a cookie, from a page of this very server: a cookie comes along with what other
 // programs on the same host have a browser send, too. nil = of nobody who is known.
-func (g *guard) inSession(r *http.Request) (*Identity, error) {
+func (g *accessGuard) inSession(r *http.Request) (*Identity, error) {
 	cookie, err := r.Cookie(SessionCookie)
 	if err != nil || !g.fromOwnPage(r) {
 		return nil, nil
@@ -71,17 +71,17 @@ func (g *guard) inSession(r *http.Request) (*Identity, error) {
 	}
 	until, id, mac := parts[0], parts[1], parts[2]
 	seconds, err := strconv.ParseInt(until, 10, 64)
-	if err != nil || time.Now().Unix() >= seconds || !g.signed(id, until, mac) {
+	if err != nil || time.Now().Unix() >= seconds || !g.isSigned(id, until, mac) {
 		return nil, nil
 	}
 	if id == "" {
 		return &starter, nil
 	}
-	return g.known(r, byID(id))
+	return g.lookUpIdentity(r, byID(id))
 }
 
-// signed says whether a cookie was made by a server with one of these tokens.
-func (g *guard) signed(id, until, mac string) bool {
+// isSigned says whether a cookie was made by a server with one of these tokens.
+func (g *accessGuard) isSigned(id, until, mac string) bool {
 	found := false
 	for i := range g.tokens {
 		found = hmac.Equal([]byte(mac), []byte(sessionMAC(g.tokens[i], id, until))) || found
@@ -89,7 +89,7 @@ func (g *guard) signed(id, until, mac string) bool {
 	return found
 }
 
-func (g *guard) fromOwnPage(r *http.Request) bool {
+func (g *accessGuard) fromOwnPage(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "none", "same-origin":
 	default:

@@ -5,8 +5,8 @@ import (
 	"net/http"
 )
 
-// claim is what a dialect says of a path that another one owns: which requests are for it, by their body or by what they are about.
-type claim struct {
+// dialectClaim is what a dialect says of a path that another one owns: which requests are for it, by their body or by what they are about.
+type dialectClaim struct {
 	is    func(*Body) bool
 	about func(*http.Request) bool
 	serve http.Handler
@@ -14,12 +14,12 @@ type claim struct {
 
 // Claim has requests to a path that another dialect owns be served by this one when their body says so.
 func (s *Server) Claim(path string, is func(*Body) bool, serve http.Handler) {
-	s.claims[path] = append(s.claims[path], claim{is: is, serve: serve})
+	s.claims[path] = append(s.claims[path], dialectClaim{is: is, serve: serve})
 }
 
 // ClaimWhere has requests to a path that another dialect owns be served by this one when they are about something of its own.
 func (s *Server) ClaimWhere(path string, about func(*http.Request) bool, serve http.Handler) {
-	s.claims[path] = append(s.claims[path], claim{about: about, serve: serve})
+	s.claims[path] = append(s.claims[path], dialectClaim{about: about, serve: serve})
 }
 
 // Shared serves a path of the dialect that owns it: all requests that no other dialect has claimed.

@@ -30,16 +30,16 @@ type Certificates struct {
 	files   TLSFiles
 	log     *slog.Logger
 	every   time.Duration // how often files are looked at, at most
-	current atomic.Pointer[trust]
+	current atomic.Pointer[tlsTrust]
 
-	mu     sync.Mutex // of the rest; who looks at the files has it
-	looked time.Time
-	held   [][]byte // what the files held when they were read last
-	unread string   // why they could not be
+	mu            sync.Mutex // of the rest; who looks at the files has it
+	checkedAt     time.Time
+	held          [][]byte // what the files held when they were read last
+	lastReadError string   // why they could not be
 }
 
-// trust is what the files hold.
-type trust struct {
+// tlsTrust is what the files hold.
+type tlsTrust struct {
 	server *tls.Config    // nil = the member has no certificate
 	roots  *x509.CertPool // nil = the system's
 }
@@ -50,10 +50,10 @@ func LoadCertificates(files TLSFiles, log *slog.Logger) (*Certificates, error) {
 		return nil, errors.New("TLS: a certificate and its key belong together: give both (--tls-cert, --tls-key)")
 	}
 	c := &Certificates{files: files, log: log, every: time.Second}
-	held, err := c.read()
+	held, err := c.readFiles()
 	if err == nil {
 		c.held = held
-		err = c.use(held)
+		err = c.useFiles(held)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("TLS: %w", err)
@@ -77,7 +77,7 @@ func (c *Certificates) Server() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
-			c.look()
+			c.reloadIfDue()
 			return c.current.Load().server, nil
 		},
 	}
@@ -85,7 +85,7 @@ func (c *Certificates) Server() *tls.Config {
 
 // Client is for one connection to another: it checks that one, and shows the member's certificate to who asks for one.
 func (c *Certificates) Client() *tls.Config {
-	c.look()
+	c.reloadIfDue()
 	now := c.current.Load()
 	cfg := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: now.roots}
 	if now.server != nil {
@@ -96,46 +96,46 @@ func (c *Certificates) Client() *tls.Config {
 	return cfg
 }
 
-// look takes up what the files hold now. Whoever comes while another looks is served with what there is.
-func (c *Certificates) look() {
+// reloadIfDue takes up what the files hold now. Whoever comes while another looks is served with what there is.
+func (c *Certificates) reloadIfDue() {
 	if !c.mu.TryLock() {
 		return
 	}
 	defer c.mu.Unlock()
-	if time.Since(c.looked) < c.every {
+	if time.Since(c.checkedAt) < c.every {
 		return
 	}
-	c.looked = time.Now()
-	held, err := c.read()
+	c.checkedAt = time.Now()
+	held, err := c.readFiles()
 	if err != nil {
-		if c.unread != err.Error() {
-			c.unread = err.Error()
-			c.keep(err)
+		if c.lastReadError != err.Error() {
+			c.lastReadError = err.Error()
+			c.logKeptCertificate(err)
 		}
 		return
 	}
-	c.unread = ""
+	c.lastReadError = ""
 	if slices.EqualFunc(held, c.held, bytes.Equal) {
 		return
 	}
 	c.held = held
-	if err := c.use(held); err != nil {
-		c.keep(err)
+	if err := c.useFiles(held); err != nil {
+		c.logKeptCertificate(err)
 		return
 	}
 	if !c.Serves() {
 		c.log.Info("the TLS authorities were reloaded", "file", c.files.CA)
 		return
 	}
-	c.log.Info("the TLS certificate was reloaded", "file", c.files.Cert, "ends", c.leaf().NotAfter)
+	c.log.Info("the TLS certificate was reloaded", "file", c.files.Cert, "ends", c.currentLeaf().NotAfter)
 }
 
-func (c *Certificates) keep(err error) {
+func (c *Certificates) logKeptCertificate(err error) {
 	c.log.Error("the TLS certificate, or an authority, has changed and cannot be used: the one from before stays in use", "error", err)
 }
 
-// read gives what is in the files, in the order certificate, key, authorities of clients, authorities of others; nil = there is no such file.
-func (c *Certificates) read() ([][]byte, error) {
+// readFiles gives what is in the files, in the order certificate, key, authorities of clients, authorities of others; nil = there is no such file.
+func (c *Certificates) readFiles() ([][]byte, error) {
 	var held [][]byte
 	for _, file := range []string{c.files.Cert, c.files.Key, c.files.ClientCA, c.files.CA} {
 		if file == "" {
@@ -151,11 +151,11 @@ func (c *Certificates) read() ([][]byte, error) {
 	return held, nil
 }
 
-// use makes what was read the current trust.
-func (c *Certificates) use(held [][]byte) (err error) {
-	next := &trust{}
+// useFiles makes what was read the current trust.
+func (c *Certificates) useFiles(held [][]byte) (err error) {
+	next := &tlsTrust{}
 	if c.files.CA != "" {
-		if next.roots, err = authorities(c.files.CA, held[3]); err != nil {
+		if next.roots, err = parseAuthorities(c.files.CA, held[3]); err != nil {
 			return err
 		}
 	}
@@ -167,7 +167,7 @@ func (c *Certificates) use(held [][]byte) (err error) {
 		return err
 	}
 	c.current.Store(next)
-	if end := c.leaf().NotAfter; time.Now().After(end) {
+	if end := c.currentLeaf().NotAfter; time.Now().After(end) {
 		c.log.Warn("the TLS certificate has expired: clients refuse it", "file", c.files.Cert, "ended", end)
 	}
 	return nil
@@ -180,7 +180,7 @@ func (c *Certificates) serverConfig(held [][]byte) (*tls.Config, error) {
 	}
 	cfg := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, Certificates: []tls.Certificate{pair}}
 	if c.needsClients() {
-		if cfg.ClientCAs, err = authorities(c.files.ClientCA, held[2]); err != nil {
+		if cfg.ClientCAs, err = parseAuthorities(c.files.ClientCA, held[2]); err != nil {
 			return nil, err
 		}
 		// One that comes without is answered in words. Probes are let in: those who probe have no certificate.
@@ -190,17 +190,19 @@ func (c *Certificates) serverConfig(held [][]byte) (*tls.Config, error) {
 	return cfg, nil
 }
 
-// leaf is the certificate in use.
-func (c *Certificates) leaf() *x509.Certificate { return c.current.Load().server.Certificates[0].Leaf }
-
-// collector tells when the certificate in use ends.
-func (c *Certificates) collector() prometheus.Collector {
-	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "troupe_tls_certificate_ends_seconds", Help: "When the TLS certificate in use ends, in seconds since 1970.",
-	}, func() float64 { return float64(c.leaf().NotAfter.Unix()) })
+// currentLeaf is the certificate in use.
+func (c *Certificates) currentLeaf() *x509.Certificate {
+	return c.current.Load().server.Certificates[0].Leaf
 }
 
-func authorities(file string, text []byte) (*x509.CertPool, error) {
+// expiryCollector tells when the certificate in use ends.
+func (c *Certificates) expiryCollector() prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "troupe_tls_certificate_ends_seconds", Help: "When the TLS certificate in use ends, in seconds since 1970.",
+	}, func() float64 { return float64(c.currentLeaf().NotAfter.Unix()) })
+}
+
+func parseAuthorities(file string, text []byte) (*x509.CertPool, error) {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(text) {
 		return nil, fmt.Errorf("%s holds no certificate: it is to have those of authorities, as PEM", file)

@@ -55,8 +55,8 @@ func NewToken() (text string, hash []byte) {
 	return text, sum[:]
 }
 
-func (s *storedTokens) list(ctx context.Context) (*tokenList, error) {
-	if l := s.last.Load(); s.fresh(l) {
+func (s *storedTokens) loadList(ctx context.Context) (*tokenList, error) {
+	if l := s.last.Load(); s.isFresh(l) {
 		return l, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, tokensWait)
@@ -67,7 +67,7 @@ func (s *storedTokens) list(ctx context.Context) (*tokenList, error) {
 		return nil, ctx.Err()
 	}
 	defer func() { <-s.turn }()
-	if l := s.last.Load(); s.fresh(l) {
+	if l := s.last.Load(); s.isFresh(l) {
 		return l, nil
 	}
 	l := &tokenList{at: time.Now(), byHash: map[[sha256.Size]byte]*storedToken{}, byID: map[string]*storedToken{}}
@@ -87,10 +87,10 @@ func (s *storedTokens) list(ctx context.Context) (*tokenList, error) {
 	return l, nil
 }
 
-func (s *storedTokens) fresh(l *tokenList) bool { return l != nil && time.Since(l.at) < s.age }
+func (s *storedTokens) isFresh(l *tokenList) bool { return l != nil && time.Since(l.at) < s.age }
 
-// change writes to the store what is to count here at once: nobody who looked before keeps a list from before.
-func (s *storedTokens) change(ctx context.Context, write func(persistence.Tokens) error) error {
+// changeTokens writes to the store what is to count here at once: nobody who looked before keeps a list from before.
+func (s *storedTokens) changeTokens(ctx context.Context, write func(persistence.Tokens) error) error {
 	select {
 	case s.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -101,21 +101,21 @@ func (s *storedTokens) change(ctx context.Context, write func(persistence.Tokens
 	return write(s.store)
 }
 
-// find looks for a token that is good, and notes that it was used. nil = there is none.
-func (s *storedTokens) find(ctx context.Context, in func(*tokenList) *storedToken) (*storedToken, error) {
-	l, err := s.list(ctx)
+// findToken looks for a token that is good, and notes that it was used. nil = there is none.
+func (s *storedTokens) findToken(ctx context.Context, in func(*tokenList) *storedToken) (*storedToken, error) {
+	l, err := s.loadList(ctx)
 	if err != nil {
 		return nil, err
 	}
 	t, now := in(l), time.Now().UnixMilli()
-	if !t.good(now) {
+	if !t.isValid(now) {
 		return nil, nil
 	}
-	s.note(ctx, t, now)
+	s.noteUse(ctx, t, now)
 	return t, nil
 }
 
-func (t *storedToken) good(now int64) bool {
+func (t *storedToken) isValid(now int64) bool {
 	return t != nil && (t.ExpiresAt == 0 || now < t.ExpiresAt)
 }
 
@@ -125,11 +125,11 @@ func (s *storedTokens) whileGood(next http.Handler, w http.ResponseWriter, r *ht
 	var watching sync.WaitGroup
 	defer watching.Wait() // nobody may touch w when this has returned
 	defer cancel()
-	watch := sync.OnceFunc(func() { watching.Go(func() { s.watch(ctx, cancel, w, id) }) })
+	watch := sync.OnceFunc(func() { watching.Go(func() { s.watchToken(ctx, cancel, w, id) }) })
 	serveWith(stream.OnStay(ctx, watch), next, w, r)
 }
 
-func (s *storedTokens) watch(ctx context.Context, cancel context.CancelFunc, w http.ResponseWriter, id string) {
+func (s *storedTokens) watchToken(ctx context.Context, cancel context.CancelFunc, w http.ResponseWriter, id string) {
 	tick := time.NewTicker(s.age)
 	defer tick.Stop()
 	for {
@@ -138,8 +138,8 @@ func (s *storedTokens) watch(ctx context.Context, cancel context.CancelFunc, w h
 			return
 		case <-tick.C:
 		}
-		l, err := s.list(ctx)
-		if err != nil || l.byID[id].good(time.Now().UnixMilli()) {
+		l, err := s.loadList(ctx)
+		if err != nil || l.byID[id].isValid(time.Now().UnixMilli()) {
 			continue // without the store nobody can tell
 		}
 		cancel()
@@ -150,8 +150,8 @@ func (s *storedTokens) watch(ctx context.Context, cancel context.CancelFunc, w h
 	}
 }
 
-// note writes down that a token was used, unless that was done a short while ago.
-func (s *storedTokens) note(ctx context.Context, t *storedToken, now int64) {
+// noteUse writes down that a token was used, unless that was done a short while ago.
+func (s *storedTokens) noteUse(ctx context.Context, t *storedToken, now int64) {
 	before := t.noted.Load()
 	if now-before < tokenUseAge.Milliseconds() || !t.noted.CompareAndSwap(before, now) {
 		return
@@ -161,7 +161,7 @@ func (s *storedTokens) note(ctx context.Context, t *storedToken, now int64) {
 	_ = s.store.UseToken(ctx, t.ID, now) // a use that is not noted now is with the next look at the list
 }
 
-func (t *storedToken) identity() Identity {
+func (t *storedToken) toIdentity() Identity {
 	return Identity{Name: t.Name, Role: Role(t.Role), Token: t.ID}
 }
 
@@ -176,10 +176,10 @@ func byID(id string) func(*tokenList) *storedToken {
 
 // AddToken keeps a token in the store. It is good here at once, with other members within seconds.
 func (s *Server) AddToken(ctx context.Context, t persistence.Token) error {
-	return s.guard.stored.change(ctx, func(store persistence.Tokens) error { return store.AddToken(ctx, t) })
+	return s.guard.stored.changeTokens(ctx, func(store persistence.Tokens) error { return store.AddToken(ctx, t) })
 }
 
 // DeleteToken takes it back: here at once, with other members within seconds.
 func (s *Server) DeleteToken(ctx context.Context, id string) error {
-	return s.guard.stored.change(ctx, func(store persistence.Tokens) error { return store.DeleteToken(ctx, id) })
+	return s.guard.stored.changeTokens(ctx, func(store persistence.Tokens) error { return store.DeleteToken(ctx, id) })
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/logids"
 )
 
-// traced tells of the trace that a request belongs to. Headers that say it wrongly say nothing.
-func traced(next http.Handler) http.Handler {
+// withTrace tells of the trace that a request belongs to. Headers that say it wrongly say nothing.
+func withTrace(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		t := flow.ReadTraced(r.Header.Get(wire.HeaderTrace), strings.Join(r.Header.Values(wire.HeaderTraceState), ","))
 		if t == nil {

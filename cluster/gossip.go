@@ -65,15 +65,15 @@ type Peer struct {
 
 // Gossip hears who is there. It decides nothing: what it hears is a hint to look at the store.
 type Gossip struct {
-	cfg       GossipConfig
-	host      string // that others are told: an IP address
-	transport *transport
-	ctx       context.Context
-	cancel    context.CancelFunc
-	work      sync.WaitGroup
-	hints     chan struct{}
-	heard     atomic.Int64 // announcements
-	joiner    joiner
+	cfg           GossipConfig
+	host          string // that others are told: an IP address
+	transport     *gossipTransport
+	ctx           context.Context
+	cancel        context.CancelFunc
+	work          sync.WaitGroup
+	hints         chan struct{}
+	announcements atomic.Int64 // announcements
+	joiner        gossipJoiner
 
 	mu     sync.Mutex
 	closed bool
@@ -83,21 +83,21 @@ type Gossip struct {
 
 // ListenGossip takes the port, so that Address can be told in the member's row. The member takes part from Start on.
 func ListenGossip(cfg GossipConfig) (*Gossip, error) {
-	if err := cfg.check(); err != nil {
+	if err := cfg.checkConfig(); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	g := &Gossip{cfg: cfg, ctx: ctx, cancel: cancel, hints: make(chan struct{}, 1), peers: map[string]Peer{}}
-	g.joiner = joiner{g: g, through: map[string]bool{}, told: map[string]bool{}}
-	if err := g.listen(); err != nil {
+	g.joiner = gossipJoiner{g: g, answered: map[string]bool{}, logged: map[string]bool{}}
+	if err := g.openTransport(); err != nil {
 		cancel()
 		return nil, err
 	}
 	return g, nil
 }
 
-// check fills in what was not said, and refuses what cannot be.
-func (c *GossipConfig) check() error {
+// checkConfig fills in what was not said, and refuses what cannot be.
+func (c *GossipConfig) checkConfig() error {
 	if c.Cluster == "" || len(c.Cluster) > memberlist.LabelMaxSize {
 		return fmt.Errorf("cluster: a cluster has a name of 1 to %d bytes, not of %d", memberlist.LabelMaxSize, len(c.Cluster))
 	}
@@ -124,18 +124,18 @@ func (c *GossipConfig) check() error {
 	return nil
 }
 
-func (g *Gossip) listen() error {
+func (g *Gossip) openTransport() error {
 	host, port, err := splitHostPort(g.cfg.Listen)
 	if err != nil {
 		return fmt.Errorf("cluster: gossip cannot listen on %s: %w", g.cfg.Listen, err)
 	}
-	bind, err := g.address(host)
+	bind, err := g.resolveAddress(host)
 	if err != nil {
 		return fmt.Errorf("cluster: gossip cannot listen on %s: %w", g.cfg.Listen, err)
 	}
 	told := bind
 	if g.cfg.Advertise != "" {
-		if told, err = g.address(g.cfg.Advertise); err != nil {
+		if told, err = g.resolveAddress(g.cfg.Advertise); err != nil {
 			return fmt.Errorf("cluster: the host that gossip tells others: %w", err)
 		}
 	}
@@ -170,12 +170,12 @@ func splitHostPort(addr string) (host string, port int, err error) {
 	return host, int(number), nil
 }
 
-// address is the one IP address of a host, an IPv4 one if it has any; no host is all addresses.
-func (g *Gossip) address(host string) (netip.Addr, error) {
+// resolveAddress is the one IP address of a host, an IPv4 one if it has any; no host is all addresses.
+func (g *Gossip) resolveAddress(host string) (netip.Addr, error) {
 	if host == "" {
 		return netip.IPv4Unspecified(), nil
 	}
-	all, err := g.addresses(host)
+	all, err := g.resolveAddresses(host)
 	if err != nil {
 		return netip.Addr{}, err
 	}
@@ -185,12 +185,12 @@ func (g *Gossip) address(host string) (netip.Addr, error) {
 	return all[0], nil
 }
 
-// addresses are those that a host has, at least one.
-func (g *Gossip) addresses(host string) ([]netip.Addr, error) {
+// resolveAddresses are those that a host has, at least one.
+func (g *Gossip) resolveAddresses(host string) ([]netip.Addr, error) {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{ip.Unmap()}, nil
 	}
-	ctx, cancel := context.WithTimeout(g.ctx, patience)
+	ctx, cancel := context.WithTimeout(g.ctx, gossipTimeout)
 	defer cancel()
 	all, err := g.cfg.Resolve(ctx, host)
 	if err != nil {
@@ -205,8 +205,8 @@ func (g *Gossip) addresses(host string) ([]netip.Addr, error) {
 	return all, nil
 }
 
-// patience is how long others may take to answer: a name server, or a member that is asked for what it knows.
-const patience = 2 * time.Second
+// gossipTimeout is how long others may take to answer: a name server, or a member that is asked for what it knows.
+const gossipTimeout = 2 * time.Second
 
 // Address is where others reach this member's gossip.
 func (g *Gossip) Address() string {
@@ -215,21 +215,21 @@ func (g *Gossip) Address() string {
 
 // Start lets the member take part, as this incarnation, and looks for others from now on.
 func (g *Gossip) Start(incarnation string) error {
-	list, err := memberlist.Create(g.settings(incarnation))
+	list, err := memberlist.Create(g.memberlistConfig(incarnation))
 	if err != nil {
 		return fmt.Errorf("cluster: start to gossip: %w", err)
 	}
 	g.mu.Lock()
 	g.list = list
 	g.mu.Unlock()
-	g.work.Go(g.joiner.run)
+	g.work.Go(g.joiner.retryJoins)
 	return nil
 }
 
-// settings are those of the library.
-func (g *Gossip) settings(incarnation string) *memberlist.Config {
+// memberlistConfig are those of the library.
+func (g *Gossip) memberlistConfig(incarnation string) *memberlist.Config {
 	c := memberlist.DefaultLANConfig()
-	c.TCPTimeout = patience
+	c.TCPTimeout = gossipTimeout
 	if g.cfg.Profile == ProfileFast {
 		c.ProbeInterval, c.ProbeTimeout, c.SuspicionMult = 300*time.Millisecond, 150*time.Millisecond, 3
 		c.GossipInterval, c.PushPullInterval = 100*time.Millisecond, 10*time.Second
@@ -241,16 +241,16 @@ func (g *Gossip) settings(incarnation string) *memberlist.Config {
 		// The keys were checked, which is all that can be wrong with them.
 		c.Keyring, _ = memberlist.NewKeyring(g.cfg.Keys, g.cfg.Keys[0])
 	}
-	d := delegate{g, incarnation}
+	d := gossipDelegate{g, incarnation}
 	c.Delegate, c.Events = d, d
-	c.Logger = log.New(&strangers{log: g.cfg.Log, known: map[string]bool{}}, "", 0)
+	c.Logger = log.New(&gossipLog{log: g.cfg.Log, logged: map[string]bool{}}, "", 0)
 	return c
 }
 
 // Hints has something when the store may have changed: a member came, went or announced it. Several hints may be one.
 func (g *Gossip) Hints() <-chan struct{} { return g.hints }
 
-func (g *Gossip) hint() {
+func (g *Gossip) sendHint() {
 	select {
 	case g.hints <- struct{}{}:
 	default:
@@ -271,7 +271,7 @@ func (g *Gossip) Peers() []Peer {
 
 // Announce tells the others that the store has changed. Some may not hear it.
 func (g *Gossip) Announce() {
-	list := g.running()
+	list := g.runningList()
 	if list == nil {
 		return
 	}
@@ -290,8 +290,8 @@ func (g *Gossip) Announce() {
 // announcement is what is said when the store has changed.
 const announcement = 1
 
-// running is nil before Start and after Close.
-func (g *Gossip) running() *memberlist.Memberlist {
+// runningList is nil before Start and after Close.
+func (g *Gossip) runningList() *memberlist.Memberlist {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
@@ -302,7 +302,7 @@ func (g *Gossip) running() *memberlist.Memberlist {
 
 // Leave tells the others that this member goes. It waits a moment until it is said.
 func (g *Gossip) Leave() {
-	list := g.running()
+	list := g.runningList()
 	if list == nil {
 		return
 	}
@@ -313,7 +313,7 @@ func (g *Gossip) Leave() {
 
 // Close ends it and says nothing to anybody.
 func (g *Gossip) Close() {
-	list := g.running()
+	list := g.runningList()
 	g.mu.Lock()
 	begins := !g.closed
 	g.closed = true
@@ -334,47 +334,47 @@ func (g *Gossip) Close() {
 	}
 }
 
-// delegate hears what the library tells. It holds a lock meanwhile, so nothing here may ask it.
-type delegate struct {
+// gossipDelegate hears what the library tells. It holds a lock meanwhile, so nothing here may ask it.
+type gossipDelegate struct {
 	g    *Gossip
 	self string
 }
 
-func (d delegate) NotifyJoin(n *memberlist.Node)   { d.hears(n, true) }
-func (d delegate) NotifyUpdate(n *memberlist.Node) { d.hears(n, true) }
-func (d delegate) NotifyLeave(n *memberlist.Node)  { d.hears(n, false) }
+func (d gossipDelegate) NotifyJoin(n *memberlist.Node)   { d.recordPeer(n, true) }
+func (d gossipDelegate) NotifyUpdate(n *memberlist.Node) { d.recordPeer(n, true) }
+func (d gossipDelegate) NotifyLeave(n *memberlist.Node)  { d.recordPeer(n, false) }
 
-func (d delegate) hears(n *memberlist.Node, lives bool) {
+func (d gossipDelegate) recordPeer(n *memberlist.Node, lives bool) {
 	if n.Name == d.self {
 		return
 	}
 	d.g.mu.Lock()
 	if lives {
-		d.g.peers[n.Name] = Peer{n.Name, n.Address(), format(n.Meta)}
+		d.g.peers[n.Name] = Peer{n.Name, n.Address(), metaFormat(n.Meta)}
 	} else {
 		delete(d.g.peers, n.Name)
 	}
 	d.g.mu.Unlock()
-	d.g.hint()
+	d.g.sendHint()
 }
 
-// format is that of a member; 0 = it does not say.
-func format(meta []byte) int {
+// metaFormat is that of a member; 0 = it does not say.
+func metaFormat(meta []byte) int {
 	if len(meta) == 0 {
 		return 0
 	}
 	return int(meta[0])
 }
 
-func (d delegate) NodeMeta(int) []byte { return []byte{gossipFormat} }
+func (d gossipDelegate) NodeMeta(int) []byte { return []byte{gossipFormat} }
 
-func (d delegate) NotifyMsg(said []byte) {
+func (d gossipDelegate) NotifyMsg(said []byte) {
 	if len(said) == 1 && said[0] == announcement {
-		d.g.heard.Add(1)
-		d.g.hint()
+		d.g.announcements.Add(1)
+		d.g.sendHint()
 	}
 }
 
-func (delegate) GetBroadcasts(int, int) [][]byte { return nil }
-func (delegate) LocalState(bool) []byte          { return nil }
-func (delegate) MergeRemoteState([]byte, bool)   {}
+func (gossipDelegate) GetBroadcasts(int, int) [][]byte { return nil }
+func (gossipDelegate) LocalState(bool) []byte          { return nil }
+func (gossipDelegate) MergeRemoteState([]byte, bool)   {}

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// joiner looks for those who have not been heard of: when the member starts, and as long as it lives, because the
+// gossipJoiner looks for those who have not been heard of: when the member starts, and as long as it lives, because the
 // library forgets who was silent for long.
-type joiner struct {
-	g       *Gossip
-	through map[string]bool // addresses that have answered, though none of the peers has them
-	told    map[string]bool // what was logged as out of reach
+type gossipJoiner struct {
+	g        *Gossip
+	answered map[string]bool // addresses that have answered, though none of the peers has them
+	logged   map[string]bool // what was logged as out of reach
 }
 
-func (j *joiner) run() {
+func (j *gossipJoiner) retryJoins() {
 	every := j.g.cfg.retry
 	if every == 0 {
 		every = time.Second
@@ -26,7 +26,7 @@ func (j *joiner) run() {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {
-		j.look()
+		j.joinUnknown()
 		select {
 		case <-ticker.C:
 		case <-j.g.ctx.Done():
@@ -35,23 +35,23 @@ func (j *joiner) run() {
 	}
 }
 
-// look asks each address that nobody heard of has.
-func (j *joiner) look() {
-	peers := j.peers()
+// joinUnknown asks each address that nobody heard of has.
+func (j *gossipJoiner) joinUnknown() {
+	peers := j.peerAddresses()
 	if len(peers) == 0 {
-		clear(j.through)
+		clear(j.answered)
 	}
-	for _, addr := range j.addresses() {
+	for _, addr := range j.candidateAddresses() {
 		if j.g.ctx.Err() != nil {
 			return
 		}
-		if !peers[addr] && !j.through[addr] {
-			j.ask(addr)
+		if !peers[addr] && !j.answered[addr] {
+			j.joinAddress(addr)
 		}
 	}
 }
 
-func (j *joiner) peers() map[string]bool {
+func (j *gossipJoiner) peerAddresses() map[string]bool {
 	addrs := map[string]bool{}
 	for _, p := range j.g.Peers() {
 		addrs[p.Address] = true
@@ -59,20 +59,20 @@ func (j *joiner) peers() map[string]bool {
 	return addrs
 }
 
-// addresses are all at which there may be a member.
-func (j *joiner) addresses() []string {
+// candidateAddresses are all at which there may be a member.
+func (j *gossipJoiner) candidateAddresses() []string {
 	var all []string
 	names := slices.Clone(j.g.cfg.Seeds)
 	if j.g.cfg.Known != nil {
 		names = append(names, j.g.cfg.Known()...)
 	}
 	for _, name := range names {
-		found, err := j.resolve(name)
+		found, err := j.resolveName(name)
 		if err != nil {
-			j.failed(name, err)
+			j.logFailure(name, err)
 			continue
 		}
-		delete(j.told, name)
+		delete(j.logged, name)
 		all = append(all, found...)
 	}
 	slices.Sort(all)
@@ -80,12 +80,12 @@ func (j *joiner) addresses() []string {
 	return slices.DeleteFunc(all, func(addr string) bool { return addr == j.g.Address() })
 }
 
-func (j *joiner) resolve(name string) ([]string, error) {
+func (j *gossipJoiner) resolveName(name string) ([]string, error) {
 	host, port, err := splitHostPort(name)
 	if err != nil {
 		return nil, err
 	}
-	found, err := j.g.addresses(host)
+	found, err := j.g.resolveAddresses(host)
 	if err != nil {
 		return nil, err
 	}
@@ -96,30 +96,30 @@ func (j *joiner) resolve(name string) ([]string, error) {
 	return all, nil
 }
 
-func (j *joiner) ask(addr string) {
-	list := j.g.running()
+func (j *gossipJoiner) joinAddress(addr string) {
+	list := j.g.runningList()
 	if list == nil {
 		return // it was closed meanwhile
 	}
 	if _, err := list.Join([]string{addr}); err != nil {
-		j.failed("member at "+addr, err)
+		j.logFailure("member at "+addr, err)
 		return
 	}
-	delete(j.told, "member at "+addr)
-	if !j.peers()[addr] {
-		j.through[addr] = true
+	delete(j.logged, "member at "+addr)
+	if !j.peerAddresses()[addr] {
+		j.answered[addr] = true
 	}
 }
 
-// failed logs once until it comes right. What is remembered for that is bounded.
-func (j *joiner) failed(what string, err error) {
-	if j.told[what] || j.g.ctx.Err() != nil {
+// logFailure logs once until it comes right. What is remembered for that is bounded.
+func (j *gossipJoiner) logFailure(what string, err error) {
+	if j.logged[what] || j.g.ctx.Err() != nil {
 		return
 	}
-	if len(j.told) >= maxRemembered {
-		clear(j.told)
+	if len(j.logged) >= maxRemembered {
+		clear(j.logged)
 	}
-	j.told[what] = true
+	j.logged[what] = true
 	j.g.cfg.Log.Warn("this member cannot join the gossip there, and tries on: does that one run, in the same cluster and with the same key?",
 		"there", what, "cluster", j.g.cfg.Cluster, "error", err)
 }

@@ -7,12 +7,12 @@ import (
 	"sync"
 )
 
-// strangers is where the library logs. What it says is for who looks into gossip itself (level debug), except that
+// gossipLog is where the library logs. What it says is for who looks into gossip itself (level debug), except that
 // somebody was refused: that is said once for each host and reason.
-type strangers struct {
-	log   *slog.Logger
-	mu    sync.Mutex
-	known map[string]bool
+type gossipLog struct {
+	log    *slog.Logger
+	mu     sync.Mutex
+	logged map[string]bool
 }
 
 // refusals are texts of the library, and what they mean. The first one that is found counts.
@@ -24,13 +24,13 @@ var refusals = []struct{ text, meaning string }{
 	{"Decrypt packet failed", "it has no key, or a key that is not in the ring"},
 }
 
-func (s *strangers) Write(line []byte) (int, error) {
+func (s *gossipLog) Write(line []byte) (int, error) {
 	text := strings.TrimSpace(string(line))
 	for _, r := range refusals {
 		if !strings.Contains(text, r.text) {
 			continue
 		}
-		if host := from(text); s.first(host, r.meaning) {
+		if host := lineHost(text); s.isFirst(host, r.meaning) {
 			s.log.Warn("gossip of a stranger is refused: "+r.meaning, "host", host)
 		}
 		return len(line), nil
@@ -39,8 +39,8 @@ func (s *strangers) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// from is the host at the end of a line; its ports change with each connection.
-func from(line string) string {
+// lineHost is the host at the end of a line; its ports change with each connection.
+func lineHost(line string) string {
 	_, addr, _ := strings.Cut(line, "from=")
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -49,16 +49,16 @@ func from(line string) string {
 	return host
 }
 
-func (s *strangers) first(host, meaning string) bool {
+func (s *gossipLog) isFirst(host, meaning string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := host + " " + meaning
-	if s.known[key] {
+	if s.logged[key] {
 		return false
 	}
-	if len(s.known) >= maxRemembered {
-		clear(s.known)
+	if len(s.logged) >= maxRemembered {
+		clear(s.logged)
 	}
-	s.known[key] = true
+	s.logged[key] = true
 	return true
 }

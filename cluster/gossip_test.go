@@ -326,9 +326,9 @@ func TestAnAnnouncementIsAHintToTheOthers(t *testing.T) {
 	b := gossip(t, "b", seeds(a))
 	untilPeers(t, a, "b")
 	untilPeers(t, b, "a")
-	heard := b.heard.Load()
+	heard := b.announcements.Load()
 	a.Announce()
-	until(t, b, "the announcement", func() bool { return b.heard.Load() > heard })
+	until(t, b, "the announcement", func() bool { return b.announcements.Load() > heard })
 }
 
 func TestGossipStopsWhileASeedDoesNotAnswer(t *testing.T) {
@@ -376,5 +376,5 @@ func TestWhoIsClosedWhileItJoinsAsksNobody(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, g.Start("a"))
 	g.Close()
-	require.NotPanics(t, func() { g.joiner.ask("127.0.0.1:1") })
+	require.NotPanics(t, func() { g.joiner.joinAddress("127.0.0.1:1") })
 }

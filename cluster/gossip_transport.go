@@ -11,9 +11,9 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// transport is the library's with two bounds: no more than so many strangers are listened to at once, and everything
+// gossipTransport is the library's with two bounds: no more than so many strangers are listened to at once, and everything
 // that is under way ends when the gossip does.
-type transport struct {
+type gossipTransport struct {
 	*memberlist.NetTransport
 	ctx     context.Context
 	work    sync.WaitGroup
@@ -24,26 +24,26 @@ type transport struct {
 // maxStreams is how many connections of others are served at once; members need one now and then.
 const maxStreams = 256
 
-func openTransport(ctx context.Context, host string, port int) (*transport, error) {
+func openTransport(ctx context.Context, host string, port int) (*gossipTransport, error) {
 	inner, err := memberlist.NewNetTransport(&memberlist.NetTransportConfig{
 		BindAddrs: []string{host}, BindPort: port, Logger: log.New(io.Discard, "", 0),
 	})
 	if err != nil {
 		return nil, err
 	}
-	t := &transport{NetTransport: inner, ctx: ctx, streams: make(chan net.Conn), places: make(chan struct{}, maxStreams)}
-	t.work.Go(t.admit)
+	t := &gossipTransport{NetTransport: inner, ctx: ctx, streams: make(chan net.Conn), places: make(chan struct{}, maxStreams)}
+	t.work.Go(t.acceptStreams)
 	return t, nil
 }
 
-// admit hands on the connections of others.
-func (t *transport) admit() {
+// acceptStreams hands on the connections of others.
+func (t *gossipTransport) acceptStreams() {
 	for {
 		select {
 		case conn := <-t.NetTransport.StreamCh():
 			select {
 			case t.places <- struct{}{}:
-				t.hand(t.ending(conn, func() { <-t.places }))
+				t.passStream(t.trackConn(conn, func() { <-t.places }))
 			default:
 				conn.Close()
 			}
@@ -53,7 +53,7 @@ func (t *transport) admit() {
 	}
 }
 
-func (t *transport) hand(conn net.Conn) {
+func (t *gossipTransport) passStream(conn net.Conn) {
 	select {
 	case t.streams <- conn:
 	case <-t.ctx.Done():
@@ -61,29 +61,29 @@ func (t *transport) hand(conn net.Conn) {
 	}
 }
 
-func (t *transport) StreamCh() <-chan net.Conn { return t.streams }
+func (t *gossipTransport) StreamCh() <-chan net.Conn { return t.streams }
 
 // DialAddressTimeout is how the library reaches others.
-func (t *transport) DialAddressTimeout(a memberlist.Address, timeout time.Duration) (net.Conn, error) {
+func (t *gossipTransport) DialAddressTimeout(a memberlist.Address, timeout time.Duration) (net.Conn, error) {
 	dialer := net.Dialer{Timeout: timeout}
 	conn, err := dialer.DialContext(t.ctx, "tcp", a.Addr)
 	if err != nil {
 		return nil, err
 	}
-	return t.ending(conn, func() {}), nil
+	return t.trackConn(conn, func() {}), nil
 }
 
 // Shutdown waits for the listeners, which wait for somebody who takes what they have.
-func (t *transport) Shutdown() error {
+func (t *gossipTransport) Shutdown() error {
 	done := make(chan struct{})
-	t.work.Go(func() { t.drain(done) })
+	t.work.Go(func() { t.closeIncoming(done) })
 	err := t.NetTransport.Shutdown()
 	close(done)
 	t.work.Wait()
 	return err
 }
 
-func (t *transport) drain(done chan struct{}) {
+func (t *gossipTransport) closeIncoming(done chan struct{}) {
 	for {
 		select {
 		case conn := <-t.NetTransport.StreamCh():
@@ -95,9 +95,9 @@ func (t *transport) drain(done chan struct{}) {
 	}
 }
 
-// ending is a connection that ends with the gossip. after is called when it has ended.
-func (t *transport) ending(conn net.Conn, after func()) net.Conn {
-	c := &ending{Conn: conn}
+// trackConn is a connection that ends with the gossip. after is called when it has ended.
+func (t *gossipTransport) trackConn(conn net.Conn, after func()) net.Conn {
+	c := &trackedConn{Conn: conn}
 	c.close = sync.OnceValue(func() error {
 		after()
 		return conn.Close()
@@ -106,13 +106,13 @@ func (t *transport) ending(conn net.Conn, after func()) net.Conn {
 	return c
 }
 
-type ending struct {
+type trackedConn struct {
 	net.Conn
 	close  func() error
 	forget func() bool
 }
 
-func (c *ending) Close() error {
+func (c *trackedConn) Close() error {
 	c.forget()
 	return c.close()
 }

@@ -49,33 +49,33 @@ const DefaultTTL = 2 * time.Second
 // Keeper keeps a member's part of the cluster: it looks at the store, does what Decide says, and tells the member
 // which shards it owns. All methods are safe for concurrent use.
 type Keeper struct {
-	cfg    KeeperConfig
-	me     string
-	wake   chan struct{} // something has changed
-	asked  chan struct{} // somebody wants to know whether something has
-	ended  chan struct{}
-	work   host.Group
-	view   atomic.Pointer[View]
-	leaves atomic.Bool // it was asked to: that the member lives no longer is no surprise
+	cfg          KeeperConfig
+	me           string
+	wake         chan struct{} // something has changed
+	lookRequests chan struct{} // somebody wants to know whether something has
+	ended        chan struct{}
+	work         host.Group
+	view         atomic.Pointer[View]
+	leaving      atomic.Bool // it was asked to: that the member lives no longer is no surprise
 
 	metrics *keeperMetrics
 
-	mu    sync.Mutex
-	newer chan struct{} // closed when there is a view of another generation
-	told  time.Time     // when the store was asked for the view
+	mu          sync.Mutex
+	viewChanged chan struct{} // closed when there is a view of another generation
+	viewReadAt  time.Time     // when the store was asked for the view
 
 	// Of the loop alone:
-	held    map[int]bool // shards that the member owns, also those that it is handing over
-	handing *handing     // what is being handed over; nil = nothing
-	lost    []int        // shards that were handed over, to be released …
-	began   time.Time    // … and when that began
-	portion int          // how many are handed over at once
-	gone    map[string]bool
-	fenced  map[string]bool // by this member
-	looked  time.Time
-	refused time.Time // when a handover failed last
-	clock   storeClock
-	failing bool
+	held             map[int]bool   // shards that the member owns, also those that it is handing over
+	handing          *shardHandover // what is being handed over; nil = nothing
+	handedOver       []int          // shards that were handed over, to be released …
+	began            time.Time      // … and when that began
+	portion          int            // how many are handed over at once
+	reportedGone     map[string]bool
+	fenced           map[string]bool // by this member
+	lookedAt         time.Time
+	handoverFailedAt time.Time // when a handover failed last
+	clock            storeClock
+	failing          bool
 }
 
 // NewKeeper is for a member that has joined. It does nothing until Run.
@@ -91,8 +91,8 @@ func NewKeeper(cfg KeeperConfig) *Keeper {
 	}
 	k := &Keeper{
 		cfg: cfg, me: cfg.Local.Incarnation(),
-		wake: make(chan struct{}, 1), asked: make(chan struct{}, 1), ended: make(chan struct{}), newer: make(chan struct{}),
-		held: map[int]bool{}, gone: map[string]bool{}, fenced: map[string]bool{}, metrics: newKeeperMetrics(), told: cfg.Host.Now(), portion: leastPortion,
+		wake: make(chan struct{}, 1), lookRequests: make(chan struct{}, 1), ended: make(chan struct{}), viewChanged: make(chan struct{}),
+		held: map[int]bool{}, reportedGone: map[string]bool{}, fenced: map[string]bool{}, metrics: newKeeperMetrics(), viewReadAt: cfg.Host.Now(), portion: leastPortion,
 	}
 	k.work.Host = &k.cfg.Host
 	k.view.Store(noView())
@@ -106,21 +106,21 @@ func (k *Keeper) Run(ctx context.Context) error {
 	defer k.work.Wait()
 	defer cancel()
 	for {
-		again, err := k.look(ctx)
+		again, err := k.reconcileShards(ctx)
 		fenced := errors.Is(err, persistence.ErrFenced)
-		if ctx.Err() != nil || fenced && k.leaves.Load() {
+		if ctx.Err() != nil || fenced && k.leaving.Load() {
 			return nil
 		}
 		if fenced {
 			return fmt.Errorf("cluster: member %s: %w", k.me, err)
 		}
-		k.tell(err)
-		k.wait(ctx, again)
+		k.logStoreState(err)
+		k.waitForWork(ctx, again)
 	}
 }
 
-// tell logs that the store fails, and that it does no longer.
-func (k *Keeper) tell(err error) {
+// logStoreState logs that the store fails, and that it does no longer.
+func (k *Keeper) logStoreState(err error) {
 	switch {
 	case err != nil && !k.failing:
 		k.cfg.Log.Warn("the members and their shards cannot be looked at, or not changed: trying on", "error", err)
@@ -130,15 +130,15 @@ func (k *Keeper) tell(err error) {
 	k.failing = err != nil
 }
 
-// look looks and acts until there is nothing left to do, and says when to look again.
-func (k *Keeper) look(ctx context.Context) (again time.Duration, err error) {
+// reconcileShards looks and acts until there is nothing left to do, and says when to look again.
+func (k *Keeper) reconcileShards(ctx context.Context) (again time.Duration, err error) {
 	for {
-		changed, again, err := k.step(ctx)
+		changed, again, err := k.reconcileOnce(ctx)
 		if changed {
 			k.cfg.Announce()
 		}
 		if err != nil {
-			return unsettled, err
+			return unsettledInterval, err
 		}
 		if !changed {
 			return again, nil
@@ -146,88 +146,88 @@ func (k *Keeper) look(ctx context.Context) (again time.Duration, err error) {
 	}
 }
 
-// step looks once. What it does is in an order in which nothing is owned twice and nothing told too late: what was
+// reconcileOnce looks once. What it does is in an order in which nothing is owned twice and nothing told too late: what was
 // handed over is released before the store is read, so that it is not taken for this member's; the member hears who has gone, and how,
 // before the view lacks them, and the view is there before it gains anything; what was claimed is gained with the next one. Fencing comes last: it may have to wait.
-func (k *Keeper) step(ctx context.Context) (changed bool, again time.Duration, err error) {
-	if err := k.release(ctx); err != nil {
+func (k *Keeper) reconcileOnce(ctx context.Context) (changed bool, again time.Duration, err error) {
+	if err := k.releaseShards(ctx); err != nil {
 		return false, 0, err
 	}
-	v, err := k.read(ctx)
+	v, err := k.readView(ctx)
 	if err != nil {
 		return false, 0, err
 	}
-	k.gain(v.Shards(k.me))
-	foreign := k.foreign(v)
-	steps := Decide(v, Self{k.me, k.cfg.TTL, k.steady()})
-	claimed, err := k.claim(ctx, steps.Claim)
+	k.reportGained(v.Shards(k.me))
+	foreign := k.foreignShards(v)
+	steps := Decide(v, Self{k.me, k.cfg.TTL, k.isSteady()})
+	claimed, err := k.claimShards(ctx, steps.Claim)
 	if err != nil {
 		return false, 0, err
 	}
-	k.hand(ctx, append(steps.Hand, foreign...))
-	fenced, err := k.fence(ctx, v, steps.Fence)
+	k.startHandover(ctx, append(steps.Hand, foreign...))
+	fenced, err := k.fenceMembers(ctx, v, steps.Fence)
 	return claimed || fenced, steps.Again, err
 }
 
-// steady says whether the member has held its lease for a full time to live, by a clock of the store that ran evenly: whoever did
+// isSteady says whether the member has held its lease for a full time to live, by a clock of the store that ran evenly: whoever did
 // not renew his lease in that time could have.
-func (k *Keeper) steady() bool {
+func (k *Keeper) isSteady() bool {
 	return k.cfg.Local.Held() >= k.cfg.TTL && k.clock.evenFor(k.cfg.Host.Now()) >= k.cfg.TTL
 }
 
-// read reads the store and publishes what it says.
-func (k *Keeper) read(ctx context.Context) (*View, error) {
+// readView reads the store and publishes what it says.
+func (k *Keeper) readView(ctx context.Context) (*View, error) {
 	ctx, cancel := k.cfg.Host.Within(ctx, k.cfg.TTL)
 	defer cancel()
-	k.looked = k.cfg.Host.Now()
+	k.lookedAt = k.cfg.Host.Now()
 	c, err := k.cfg.Store.Cluster(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read who owns what: %w", err)
 	}
 	v := NewView(c)
-	k.clock.told(v.Now, k.looked, k.cfg.Host.Now(), k.cfg.TTL)
+	k.clock.recordReading(v.Now, k.lookedAt, k.cfg.Host.Now(), k.cfg.TTL)
 	if !v.Lives(k.me) {
 		return nil, persistence.ErrFenced
 	}
-	k.part(v)
-	k.news(k.Current(), v)
-	k.publish(v)
+	k.reportGone(v)
+	k.logMembership(k.Current(), v)
+	k.publishView(v)
 	return v, nil
 }
 
-func (k *Keeper) publish(v *View) {
+func (k *Keeper) publishView(v *View) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	before := k.view.Load()
-	k.told = k.looked
+	k.viewReadAt = k.lookedAt
 	k.view.Store(v)
 	if v.Generation != before.Generation {
-		close(k.newer)
-		k.newer = make(chan struct{})
+		close(k.viewChanged)
+		k.viewChanged = make(chan struct{})
 	}
 }
 
-// part tells the member who has gone, once each. Somebody may have come and gone between two looks.
-func (k *Keeper) part(v *View) {
+// reportGone tells the member who has gone, once each. Somebody may have come and gone between two looks.
+func (k *Keeper) reportGone(v *View) {
 	gone := map[string]bool{}
 	for _, m := range v.Members {
 		if m.FencedAt == 0 {
 			continue
 		}
 		gone[m.Incarnation] = true
-		if !k.gone[m.Incarnation] {
+		if !k.reportedGone[m.Incarnation] {
 			k.cfg.Local.Gone(m.Incarnation, m.Left())
 		}
 	}
-	k.gone = gone
+	k.reportedGone = gone
 	maps.DeleteFunc(k.fenced, func(incarnation string, _ bool) bool { // it is forgotten, or is yet to be seen as gone
 		_, known := v.Member(incarnation)
 		return !known
 	})
 }
 
-// gain tells the member what it owns that it did not know of.
-func (k *Keeper) gain(shards []int) {
+// reportGained tells the member what it owns that it did not know of.
+func (k *Keeper) reportGained(shards []int) {
 	gained := slices.DeleteFunc(slices.Clone(shards), func(shard int) bool { return k.held[shard] })
 	if len(gained) == 0 {
 		return
@@ -240,8 +240,8 @@ func (k *Keeper) gain(shards []int) {
 	k.cfg.Log.Info("shards were taken up", "shards", len(gained), "all", len(k.held))
 }
 
-// fence fences whom it can.
-func (k *Keeper) fence(ctx context.Context, v *View, members []string) (some bool, failed error) {
+// fenceMembers fences whom it can.
+func (k *Keeper) fenceMembers(ctx context.Context, v *View, members []string) (some bool, failed error) {
 	ctx, cancel := k.cfg.Host.Within(ctx, k.cfg.TTL)
 	defer cancel()
 	for _, incarnation := range members {
@@ -260,7 +260,7 @@ func (k *Keeper) fence(ctx context.Context, v *View, members []string) (some boo
 	return some, failed
 }
 
-func (k *Keeper) claim(ctx context.Context, shards []int) (bool, error) {
+func (k *Keeper) claimShards(ctx context.Context, shards []int) (bool, error) {
 	if len(shards) == 0 {
 		return false, nil
 	}
@@ -280,7 +280,7 @@ func (k *Keeper) Current() *View { return k.view.Load() }
 func (k *Keeper) viewAge() time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.cfg.Host.Now().Sub(k.told)
+	return k.cfg.Host.Now().Sub(k.viewReadAt)
 }
 
 // Changed is closed when there is a view of another generation than that: a later one, unless the store was put back.
@@ -292,15 +292,15 @@ func (k *Keeper) Changed(generation int64) <-chan struct{} {
 		close(closed)
 		return closed
 	}
-	return k.newer
+	return k.viewChanged
 }
 
 // Look has the keeper look soon, for somebody who hopes for a newer view. It does not wait.
-func (k *Keeper) Look() { token(k.asked) }
+func (k *Keeper) Look() { sendToken(k.lookRequests) }
 
 // Pulse is what a renewal of the lease told.
 func (k *Keeper) Pulse(p persistence.Pulse) {
 	if p.Generation != k.Current().Generation {
-		token(k.wake)
+		sendToken(k.wake)
 	}
 }

@@ -49,11 +49,11 @@ func TestAMemberIsMetAlsoAfterTheStoresClockWasPutBack(t *testing.T) {
 			{Incarnation: "first", JoinedAt: 1_000, Until: until}, {Incarnation: "me", JoinedAt: 10_000_000, Until: 10_002_000}}})
 	}
 	row := func(v *View) persistence.MemberRow { m, _ := v.Member("first"); return m }
-	p := &place{me: "me", ttl: DefaultTTL}
+	p := &localMember{me: "me", ttl: DefaultTTL}
 	before := v(5_000)
-	require.False(t, p.met(before, row(before)), "a store that was restored from a copy names members that live on the original")
-	require.False(t, p.met(before, row(before)))
+	require.False(t, p.hasMet(before, row(before)), "a store that was restored from a copy names members that live on the original")
+	require.False(t, p.hasMet(before, row(before)))
 	after := v(5_400)
-	require.True(t, p.met(after, row(after)), "it has renewed its lease here")
-	require.True(t, p.met(after, row(after)))
+	require.True(t, p.hasMet(after, row(after)), "it has renewed its lease here")
+	require.True(t, p.hasMet(after, row(after)))
 }

@@ -56,7 +56,7 @@ func TestAMemberThatCannotBeFencedHoldsUpNothingElse(t *testing.T) {
 		dead.kill()
 		w.within(10*time.Second, "somebody else is fenced, and his shards claimed", func() bool {
 			v := w.look()
-			return !v.Lives(dead.incarnation) && v.counts()[""] == 0
+			return !v.Lives(dead.incarnation) && v.countShards()[""] == 0
 		})
 		require.True(t, w.look().Lives(stuck.incarnation))
 		for _, m := range w.members {

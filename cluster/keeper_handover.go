@@ -30,55 +30,55 @@ func nextPortion(portion int, took time.Duration) int {
 	return portion
 }
 
-// handing is a handover under way.
-type handing struct {
+// shardHandover is a handover under way.
+type shardHandover struct {
 	shards []int
 	began  time.Time
 	done   chan struct{} // closed when it has ended …
 	err    error         // … and how
 }
 
-// over notes how a handover ended.
-func (k *Keeper) over(h *handing) {
+// finishHandover notes how a handover ended.
+func (k *Keeper) finishHandover(h *shardHandover) {
 	if h.err != nil {
 		k.cfg.Log.Warn("shards could not be handed over: trying on", "shards", len(h.shards), "error", h.err)
-		k.refused = k.cfg.Host.Now()
+		k.handoverFailedAt = k.cfg.Host.Now()
 		k.metrics.refused.Inc()
 		k.metrics.handing.Set(0)
 		for _, shard := range h.shards {
 			delete(k.held, shard) // what is still the member's by the next view it is told to go on with
 		}
 	} else {
-		k.lost, k.began = h.shards, h.began
+		k.handedOver, k.began = h.shards, h.began
 		k.portion = nextPortion(k.portion, k.cfg.Host.Now().Sub(h.began))
 	}
 	k.handing = nil
 }
 
-// release gives what was handed over to those for whom it is, and tells the others at once: tasks wait for one of them.
-func (k *Keeper) release(ctx context.Context) error {
-	if len(k.lost) == 0 {
+// releaseShards gives what was handed over to those for whom it is, and tells the others at once: tasks wait for one of them.
+func (k *Keeper) releaseShards(ctx context.Context) error {
+	if len(k.handedOver) == 0 {
 		return nil
 	}
 	ctx, cancel := k.cfg.Host.Within(ctx, k.cfg.TTL)
 	defer cancel()
-	if err := k.cfg.Store.Release(ctx, k.me, transfers(k.Current(), k.me, k.lost)); err != nil {
-		return fmt.Errorf("release %d shards: %w", len(k.lost), err)
+	if err := k.cfg.Store.Release(ctx, k.me, planTransfers(k.Current(), k.me, k.handedOver)); err != nil {
+		return fmt.Errorf("release %d shards: %w", len(k.handedOver), err)
 	}
 	k.cfg.Announce()
-	k.cfg.Log.Info("shards were handed over", "shards", len(k.lost))
+	k.cfg.Log.Info("shards were handed over", "shards", len(k.handedOver))
 	k.metrics.handover.Observe(k.cfg.Host.Now().Sub(k.began).Seconds())
 	k.metrics.handing.Set(0)
-	for _, shard := range k.lost {
+	for _, shard := range k.handedOver {
 		delete(k.held, shard)
 	}
-	k.lost = nil
+	k.handedOver = nil
 	return nil
 }
 
-// foreign are shards that the member holds though the store says that they are not its. That must not be; the store
+// foreignShards are shards that the member holds though the store says that they are not its. That must not be; the store
 // is right.
-func (k *Keeper) foreign(v *View) []int {
+func (k *Keeper) foreignShards(v *View) []int {
 	var shards []int
 	for shard := range k.held {
 		if v.Owner(shard) != k.me {
@@ -89,12 +89,12 @@ func (k *Keeper) foreign(v *View) []int {
 	return shards
 }
 
-// hand begins to hand over some of the shards, unless others are under way or that has just failed.
-func (k *Keeper) hand(ctx context.Context, shards []int) {
-	if len(shards) == 0 || k.handing != nil || len(k.lost) > 0 || k.cfg.Host.Now().Sub(k.refused) < unsettled {
+// startHandover begins to hand over some of the shards, unless others are under way or that has just failed.
+func (k *Keeper) startHandover(ctx context.Context, shards []int) {
+	if len(shards) == 0 || k.handing != nil || len(k.handedOver) > 0 || k.cfg.Host.Now().Sub(k.handoverFailedAt) < unsettledInterval {
 		return
 	}
-	h := &handing{shards: slices.Clone(shards[:min(k.portion, len(shards))]), began: k.cfg.Host.Now(), done: make(chan struct{})}
+	h := &shardHandover{shards: slices.Clone(shards[:min(k.portion, len(shards))]), began: k.cfg.Host.Now(), done: make(chan struct{})}
 	k.handing = h
 	k.metrics.handing.Set(float64(len(h.shards)))
 	k.work.Run(func() {
@@ -106,11 +106,11 @@ func (k *Keeper) hand(ctx context.Context, shards []int) {
 // Leave hands everything over, as far as there is anybody to take it. Run goes on meanwhile, and afterwards: the member
 // lives and knows the others until it gives its lease back.
 func (k *Keeper) Leave(ctx context.Context) error {
-	k.leaves.Store(true)
+	k.leaving.Store(true)
 	for {
-		err := k.drain(ctx)
+		err := k.markDraining(ctx)
 		v := k.Current()
-		if err == nil && k.empty(v) {
+		if err == nil && k.isDrained(v) {
 			return nil
 		}
 		k.awaitView(ctx, v, err != nil)
@@ -127,7 +127,7 @@ func (k *Keeper) Leave(ctx context.Context) error {
 func (k *Keeper) awaitView(ctx context.Context, v *View, failed bool) {
 	var moment <-chan struct{}
 	if failed {
-		up, stop := k.cfg.Host.Timer(unsettled)
+		up, stop := k.cfg.Host.Timer(unsettledInterval)
 		defer stop()
 		moment = up
 	}
@@ -143,8 +143,8 @@ func (k *Keeper) awaitView(ctx context.Context, v *View, failed bool) {
 	}
 }
 
-// drain has the store say that the member takes nothing more, also when somebody has just undone that.
-func (k *Keeper) drain(ctx context.Context) error {
+// markDraining has the store say that the member takes nothing more, also when somebody has just undone that.
+func (k *Keeper) markDraining(ctx context.Context) error {
 	if me, _ := k.Current().Member(k.me); me.Draining {
 		return nil
 	}
@@ -154,19 +154,19 @@ func (k *Keeper) drain(ctx context.Context) error {
 		return fmt.Errorf("say that the member drains: %w", err)
 	}
 	k.cfg.Announce()
-	token(k.wake)
+	sendToken(k.wake)
 	return nil
 }
 
 // OwnsNothing says whether the member has no shard, as of the last look at the store.
 func (k *Keeper) OwnsNothing() bool { return len(k.Current().Shards(k.me)) == 0 }
 
-// empty says whether nothing can be handed over any more.
-func (k *Keeper) empty(v *View) bool {
+// isDrained says whether nothing can be handed over any more.
+func (k *Keeper) isDrained(v *View) bool {
 	me, _ := v.Member(k.me)
 	if !me.Draining || len(v.Shards(k.me)) == 0 {
 		return me.Draining
 	}
-	p := placing(v)
-	return p.allGo || p.room(k.me) == 0
+	p := newPlacement(v)
+	return p.allDraining || p.freeCapacity(k.me) == 0
 }

@@ -2,21 +2,21 @@ package cluster
 
 import "github.com/troupe-engine/troupe/persistence"
 
-// news has the log told who came and who went between two views.
-func (k *Keeper) news(before, now *View) {
+// logMembership has the log told who came and who went between two views.
+func (k *Keeper) logMembership(before, now *View) {
 	if len(before.Members) == 0 { // it is this member that came
-		k.meet(now)
+		k.logJoined(now)
 		return
 	}
 	for _, m := range now.Members {
 		was, known := before.Member(m.Incarnation)
 		switch {
 		case m.Incarnation == k.me:
-			k.tellDraining("this member", was, m)
+			k.logDraining("this member", was, m)
 		case m.FencedAt == 0 && !known:
 			k.cfg.Log.Info("a member has joined", "member", m.Name, "incarnation", m.Incarnation, "url", m.URL, "version", m.Version)
 		case m.FencedAt == 0:
-			k.tellDraining("another member", was, m)
+			k.logDraining("another member", was, m)
 		case known && was.FencedAt == 0 && m.Left():
 			k.cfg.Log.Info("a member has left", "member", m.Name, "incarnation", m.Incarnation)
 		case known && was.FencedAt == 0 && !k.fenced[m.Incarnation]:
@@ -25,8 +25,8 @@ func (k *Keeper) news(before, now *View) {
 	}
 }
 
-// meet tells who was there before.
-func (k *Keeper) meet(now *View) {
+// logJoined tells who was there before.
+func (k *Keeper) logJoined(now *View) {
 	others := []string{}
 	for _, m := range now.Living() {
 		if m.Incarnation != k.me {
@@ -36,7 +36,7 @@ func (k *Keeper) meet(now *View) {
 	k.cfg.Log.Info("the cluster was joined", "others", others)
 }
 
-func (k *Keeper) tellDraining(who string, was, is persistence.MemberRow) {
+func (k *Keeper) logDraining(who string, was, is persistence.MemberRow) {
 	if was.Draining == is.Draining {
 		return
 	}

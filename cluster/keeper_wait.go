@@ -14,12 +14,12 @@ const (
 	longBreath = 100 * time.Millisecond
 )
 
-// wait ends when it is time to look again: after a while, when somebody asks for it, though not more often than he may, or
+// waitForWork ends when it is time to look again: after a while, when somebody asks for it, though not more often than he may, or
 // when a handover is over.
-func (k *Keeper) wait(ctx context.Context, again time.Duration) {
+func (k *Keeper) waitForWork(ctx context.Context, again time.Duration) {
 	for due := k.cfg.Host.Now().Add(again); ; {
-		breath, over := k.idle(ctx, due.Sub(k.cfg.Host.Now()))
-		if may := k.looked.Add(breath); may.Before(due) {
+		breath, over := k.waitForSignal(ctx, due.Sub(k.cfg.Host.Now()))
+		if may := k.lookedAt.Add(breath); may.Before(due) {
 			due = may
 		}
 		if over || !k.cfg.Host.Now().Before(due) {
@@ -27,13 +27,13 @@ func (k *Keeper) wait(ctx context.Context, again time.Duration) {
 		}
 	}
 	if h := k.handing; h != nil && host.Closed(h.done) {
-		k.over(h)
+		k.finishHandover(h)
 	}
 }
 
-// idle lets a while pass, or less when ctx ends or a handover is over, or when somebody asks to look. Then it tells how long after the
+// waitForSignal lets a while pass, or less when ctx ends or a handover is over, or when somebody asks to look. Then it tells how long after the
 // last look he may.
-func (k *Keeper) idle(ctx context.Context, d time.Duration) (mayAfter time.Duration, over bool) {
+func (k *Keeper) waitForSignal(ctx context.Context, d time.Duration) (mayAfter time.Duration, over bool) {
 	up, stop := k.cfg.Host.Timer(d)
 	defer stop()
 	var handed chan struct{}
@@ -41,7 +41,7 @@ func (k *Keeper) idle(ctx context.Context, d time.Duration) (mayAfter time.Durat
 		handed = k.handing.done
 	}
 	k.cfg.Host.Wait(func() bool {
-		return host.Closed(up) || ctx.Err() != nil || host.Closed(handed) || len(k.wake) > 0 || len(k.asked) > 0 || len(k.cfg.Hints) > 0
+		return host.Closed(up) || ctx.Err() != nil || host.Closed(handed) || len(k.wake) > 0 || len(k.lookRequests) > 0 || len(k.cfg.Hints) > 0
 	})
 	changed := false
 	select {
@@ -52,13 +52,13 @@ func (k *Keeper) idle(ctx context.Context, d time.Duration) (mayAfter time.Durat
 		changed = true
 	case <-k.cfg.Hints:
 		changed = true
-	case <-k.asked:
+	case <-k.lookRequests:
 	}
 	// Nothing depends on which it was of those that there were.
 	for _, c := range []<-chan struct{}{k.wake, k.cfg.Hints} {
-		changed = take(c) || changed
+		changed = takeToken(c) || changed
 	}
-	take(k.asked)
+	takeToken(k.lookRequests)
 	switch {
 	case host.Closed(up) || ctx.Err() != nil || host.Closed(handed):
 		return 0, true
@@ -68,8 +68,8 @@ func (k *Keeper) idle(ctx context.Context, d time.Duration) (mayAfter time.Durat
 	return longBreath, false
 }
 
-// take takes what waits in a channel, and says whether there was something.
-func take(c <-chan struct{}) bool {
+// takeToken takes what waits in a channel, and says whether there was something.
+func takeToken(c <-chan struct{}) bool {
 	select {
 	case <-c:
 		return true

@@ -81,7 +81,7 @@ func (w *world) announce(from *member) {
 // settled says whether the members that live own everything, each no more than its share.
 func (w *world) settled() bool {
 	v := w.look()
-	p := placing(v)
+	p := newPlacement(v)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	hold := map[*member]bool{}
@@ -93,7 +93,7 @@ func (w *world) settled() bool {
 			return false
 		}
 	}
-	for owner, count := range v.counts() {
+	for owner, count := range v.countShards() {
 		if count > p.shareOf(owner) {
 			return false
 		}
@@ -121,7 +121,7 @@ func (w *world) within(limit time.Duration, what string, so func() bool) time.Du
 	for ; !so(); time.Sleep(5 * time.Millisecond) {
 		if time.Since(begun) > limit {
 			v := w.look()
-			require.FailNow(w.t, "not so in time: "+what, "%v %+v", v.counts(), v.Members)
+			require.FailNow(w.t, "not so in time: "+what, "%v %+v", v.countShards(), v.Members)
 		}
 	}
 	return time.Since(begun)

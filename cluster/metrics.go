@@ -36,31 +36,31 @@ func (k *Keeper) Collectors() []prometheus.Collector {
 	x := k.metrics
 	all := []prometheus.Collector{
 		x.taken, x.refused, x.fenced, x.handing, x.handover,
-		gauge("shards_owned", "Shards that this member owns.", nil, func() float64 { return float64(len(k.Current().Shards(k.me))) }),
-		gauge("shards_unowned", "Shards that nobody owns, as this member sees it.", nil, func() float64 { return float64(k.Current().counts()[""]) }),
-		gauge("view_age_seconds", "Time since this member read who is there and who owns what.", nil, func() float64 { return k.viewAge().Seconds() }),
+		newGauge("shards_owned", "Shards that this member owns.", nil, func() float64 { return float64(len(k.Current().Shards(k.me))) }),
+		newGauge("shards_unowned", "Shards that nobody owns, as this member sees it.", nil, func() float64 { return float64(k.Current().countShards()[""]) }),
+		newGauge("view_age_seconds", "Time since this member read who is there and who owns what.", nil, func() float64 { return k.viewAge().Seconds() }),
 	}
 	for _, state := range []MemberState{Living, Draining, Overdue, Gone} {
-		all = append(all, gauge("members", "Members of the cluster, as this one sees it; gone are those of the last ten minutes.",
+		all = append(all, newGauge("members", "Members of the cluster, as this one sees it; gone are those of the last ten minutes.",
 			prometheus.Labels{"state": string(state)}, func() float64 { return float64(k.Current().inState(state)) }))
 	}
 	return all
 }
 
-func gauge(name, help string, labels prometheus.Labels, value func() float64) prometheus.Collector {
+func newGauge(name, help string, labels prometheus.Labels, value func() float64) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "troupe_cluster_" + name, Help: help, ConstLabels: labels}, value)
 }
 
 // Collectors are the metrics of gossip for Prometheus.
 func (g *Gossip) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{gauge("gossip_peers", "Other members that this one hears of by gossip.", nil, func() float64 { return float64(len(g.Peers())) })}
+	return []prometheus.Collector{newGauge("gossip_peers", "Other members that this one hears of by gossip.", nil, func() float64 { return float64(len(g.Peers())) })}
 }
 
-// forwards counts what other members were asked.
-type forwards struct{ *prometheus.CounterVec }
+// forwardCounter counts what other members were asked.
+type forwardCounter struct{ *prometheus.CounterVec }
 
-func newForwards() forwards {
-	f := forwards{prometheus.NewCounterVec(prometheus.CounterOpts{Name: "troupe_cluster_forwarded_total",
+func newForwards() forwardCounter {
+	f := forwardCounter{prometheus.NewCounterVec(prometheus.CounterOpts{Name: "troupe_cluster_forwarded_total",
 		Help: "What was forwarded to other members, by its kind and what came of it."}, []string{"kind", "outcome"})}
 	for _, kind := range []string{"command", "start", "wait"} { // that none failed is said, too
 		for _, outcome := range []string{"done", "refused", "moved", "away", "late"} {
@@ -73,42 +73,44 @@ func newForwards() forwards {
 // Collectors are the router's metrics for Prometheus.
 func (r *Router) Collectors() []prometheus.Collector { return []prometheus.Collector{r.forwards} }
 
-// count notes a question and its answer. Commands are counted one by one, also those that were sent together.
-func (f forwards) count(q, answer engine.Message, err error) {
+// countQuestion notes a question and its answer. Commands are counted one by one, also those that were sent together.
+func (f forwardCounter) countQuestion(q, answer engine.Message, err error) {
 	switch q := q.(type) {
 	case *engine.Orders:
 		outcomes, _ := answer.(*engine.Outcomes)
-		f.orders(*q, outcomes, err)
+		f.countOrders(*q, outcomes, err)
 	case *engine.Exchange:
 		var outcomes *engine.Outcomes
 		if done, ok := answer.(*engine.Exchanged); ok {
 			outcomes = &done.Outcomes
 		}
-		f.orders(q.Orders, outcomes, err)
+		f.countOrders(q.Orders, outcomes, err)
 	case *engine.NewTask:
-		f.note("start", err)
+		f.countOutcome("start", err)
 	case *engine.Wait:
-		f.note("wait", err)
+		f.countOutcome("wait", err)
 	case *engine.Errands:
-		f.note("jobs", err)
+		f.countOutcome("jobs", err)
 	default:
-		f.note("news", err)
+		f.countOutcome("news", err)
 	}
 }
 
-func (f forwards) orders(orders engine.Orders, outcomes *engine.Outcomes, err error) {
+func (f forwardCounter) countOrders(orders engine.Orders, outcomes *engine.Outcomes, err error) {
 	for i := range orders {
 		if outcomes != nil && i < len(*outcomes) {
 			err = (*outcomes)[i].Err
 		}
-		f.note("command", err)
+		f.countOutcome("command", err)
 	}
 }
 
-func (f forwards) note(kind string, err error) { f.WithLabelValues(kind, outcome(err)).Inc() }
+func (f forwardCounter) countOutcome(kind string, err error) {
+	f.WithLabelValues(kind, outcomeLabel(err)).Inc()
+}
 
-// outcome says in a word what came of a question.
-func outcome(err error) string {
+// outcomeLabel says in a word what came of a question.
+func outcomeLabel(err error) string {
 	switch {
 	case err == nil:
 		return "done"

@@ -14,9 +14,9 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// caller opens streams to one incarnation of another member. It proves itself, and has nothing to do with who does not
+// peerCaller opens streams to one incarnation of another member. It proves itself, and has nothing to do with who does not
 // prove the same.
-type caller struct {
+type peerCaller struct {
 	client *http.Client
 	id     Identity
 	to     string
@@ -24,25 +24,25 @@ type caller struct {
 	hold   bool // what is asked until the other one has proved itself
 }
 
-func (p *Peers) caller(to persistence.MemberRow, path string) *connect.Client[frame, frame] {
-	c := caller{client: p.client, id: p.id, to: to.Incarnation, now: p.Now, hold: path == deliverPath}
+func (p *Peers) newClient(to persistence.MemberRow, path string) *connect.Client[frame, frame] {
+	c := peerCaller{client: p.client, id: p.id, to: to.Incarnation, now: p.Now, hold: path == deliverPath}
 	return connect.NewClient[frame, frame](c, strings.TrimSuffix(to.URL, "/")+path,
-		connect.WithCodec(frames{}), connect.WithReadMaxBytes(mostRead), connect.WithAcceptCompression("gzip", nil, nil))
+		connect.WithCodec(frameCodec{}), connect.WithReadMaxBytes(mostRead), connect.WithAcceptCompression("gzip", nil, nil))
 }
 
 // Do ends a stream with its context. The client alone would notice only when it has something to send.
-func (c caller) Do(r *http.Request) (*http.Response, error) {
-	c.id.introduce(r.Header, c.to, c.now())
+func (c peerCaller) Do(r *http.Request) (*http.Response, error) {
+	c.id.signRequest(r.Header, c.to, c.now())
 	known := func() {}
 	if c.hold {
 		h := holdBack(r)
-		known = func() { close(h.known) }
+		known = func() { close(h.verified) }
 	}
 	res, err := c.client.Do(r)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.check(r, res); err != nil {
+	if err := c.checkAnswer(r, res); err != nil {
 		_ = res.Body.Close() // nobody reads it
 		return nil, err
 	}
@@ -54,43 +54,43 @@ func (c caller) Do(r *http.Request) (*http.Response, error) {
 // mostReason is how much is read of why another member refuses.
 const mostReason = 500
 
-// check says why an answer is none of the member's that was asked.
-func (c caller) check(asked *http.Request, res *http.Response) error {
+// checkAnswer says why an answer is none of the member's that was asked.
+func (c peerCaller) checkAnswer(asked *http.Request, res *http.Response) error {
 	if res.StatusCode != http.StatusOK {
 		why, _ := io.ReadAll(io.LimitReader(res.Body, mostReason)) // as far as it is said
 		return fmt.Errorf("it answers %s: %s", res.Status, strings.TrimSpace(string(why)))
 	}
-	if !c.id.proves("answers", asked.Header, res.Header) {
+	if !c.id.verifyProof("answers", asked.Header, res.Header) {
 		return errors.New("who answers there does not prove to have the secret of the cluster")
 	}
 	return nil
 }
 
-// held is what is sent once it is known who gets it.
-type held struct {
+// delayedBody is what is sent once it is known who gets it.
+type delayedBody struct {
 	io.ReadCloser
-	known  chan struct{}
-	closed context.Context
-	close  context.CancelFunc
+	verified chan struct{}
+	closed   context.Context
+	close    context.CancelFunc
 }
 
-func holdBack(r *http.Request) *held {
-	h := &held{ReadCloser: r.Body, known: make(chan struct{})}
+func holdBack(r *http.Request) *delayedBody {
+	h := &delayedBody{ReadCloser: r.Body, verified: make(chan struct{})}
 	h.closed, h.close = context.WithCancel(r.Context())
 	r.Body = h
 	return h
 }
 
-func (h *held) Read(b []byte) (int, error) {
+func (h *delayedBody) Read(b []byte) (int, error) {
 	select {
-	case <-h.known:
+	case <-h.verified:
 		return h.ReadCloser.Read(b)
 	case <-h.closed.Done():
 		return 0, h.closed.Err()
 	}
 }
 
-func (h *held) Close() error {
+func (h *delayedBody) Close() error {
 	h.close()
 	return h.ReadCloser.Close()
 }

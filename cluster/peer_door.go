@@ -9,38 +9,38 @@ import (
 	"time"
 )
 
-// door lets members of this cluster in that mean this member.
-type door struct {
+// peerAuthenticator lets members of this cluster in that mean this member.
+type peerAuthenticator struct {
 	id   Identity
 	used *usedProofs
 	log  *slog.Logger
 
-	mu   sync.Mutex
-	told map[string]bool // what was refused, by host and reason
+	mu     sync.Mutex
+	logged map[string]bool // what was refused, by host and reason
 }
 
 // mostTold bounds how many refusals are remembered, so that each is logged once.
 const mostTold = 1000
 
-func newDoor(id Identity, now func() time.Time, log *slog.Logger) *door {
-	return &door{id: id, used: newUsedProofs(now), log: log, told: map[string]bool{}}
+func newDoor(id Identity, now func() time.Time, log *slog.Logger) *peerAuthenticator {
+	return &peerAuthenticator{id: id, used: newUsedProofs(now), log: log, logged: map[string]bool{}}
 }
 
-// admit lets a member in, to whom this one proves itself in turn, or refuses whoever comes.
-func (d *door) admit(w http.ResponseWriter, r *http.Request) bool {
-	if status, why := d.check(r); why != "" {
-		d.tell(r, why)
+// admitRequest lets a member in, to whom this one proves itself in turn, or refuses whoever comes.
+func (d *peerAuthenticator) admitRequest(w http.ResponseWriter, r *http.Request) bool {
+	if status, why := d.checkRequest(r); why != "" {
+		d.logRefusal(r, why)
 		http.Error(w, why, status)
 		return false
 	}
-	w.Header().Set(proofHeader, d.id.proof("answers", r.Header))
+	w.Header().Set(proofHeader, d.id.computeProof("answers", r.Header))
 	return true
 }
 
-// check says why a request is refused, "" = it is not. Of the cluster it tells nothing to who does not have the secret.
-func (d *door) check(r *http.Request) (status int, why string) {
+// checkRequest says why a request is refused, "" = it is not. Of the cluster it tells nothing to who does not have the secret.
+func (d *peerAuthenticator) checkRequest(r *http.Request) (status int, why string) {
 	switch {
-	case !d.id.proves("asks", r.Header, r.Header):
+	case !d.id.verifyProof("asks", r.Header, r.Header):
 		return http.StatusUnauthorized, "the secret of the cluster is wrong or missing: give all members the same --cluster-secret-file, or none of them any"
 	case r.Header.Get(clusterHeader) != d.id.Cluster:
 		return http.StatusForbidden, fmt.Sprintf("this member belongs to the cluster %s: see --cluster", d.id.Cluster)
@@ -48,22 +48,22 @@ func (d *door) check(r *http.Request) (status int, why string) {
 		return http.StatusPreconditionFailed, "another member than the one that is meant answers here now"
 	case r.ProtoMajor < 2:
 		return http.StatusHTTPVersionNotSupported, "members talk to each other over HTTP/2, also through what is between them"
-	case !d.used.first(r.Header.Get(onceHeader)):
+	case !d.used.isFirstUse(r.Header.Get(onceHeader)):
 		return http.StatusUnauthorized, "the proof of the secret was used before, or is not of this moment"
 	}
 	return 0, ""
 }
 
-// tell logs a refusal once for each host and reason.
-func (d *door) tell(r *http.Request, why string) {
+// logRefusal logs a refusal once for each host and reason.
+func (d *peerAuthenticator) logRefusal(r *http.Request, why string) {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		host = r.RemoteAddr
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if key := host + " " + why; !d.told[key] && len(d.told) < mostTold {
-		d.told[key] = true
+	if key := host + " " + why; !d.logged[key] && len(d.logged) < mostTold {
+		d.logged[key] = true
 		d.log.Warn("another member was refused", "from", host, "why", why)
 	}
 }

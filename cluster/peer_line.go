@@ -19,61 +19,61 @@ import (
 // asked for is unknown.
 var ErrAway = errors.New("the member cannot be reached")
 
-// line carries questions to one incarnation of another member and brings back its answers, each when it is there: one
+// peerConn carries questions to one incarnation of another member and brings back its answers, each when it is there: one
 // that takes long holds up no other. What is asked while a frame is being sent goes with the next one.
-type line struct {
+type peerConn struct {
 	to     persistence.MemberRow
 	cancel context.CancelFunc
 	out    *outbox
-	over   chan struct{} // closed when nothing is answered any more
-	lost   func(error)   // hears why, unless it was ended here
+	closed chan struct{} // closed when nothing is answered any more
+	onLost func(error)   // hears why, unless it was ended here
 
-	mu      sync.Mutex
-	last    int64 // number that was given to a question
-	waiting map[int64]chan []byte
-	why     error // it is over
+	mu          sync.Mutex
+	last        int64 // number that was given to a question
+	waiting     map[int64]chan []byte
+	closeReason error // it is over
 }
 
-// open begins a line. That nobody is there, or wants to talk, is found out by those who ask.
-func open(ctx context.Context, to persistence.MemberRow, call func(context.Context) *connect.BidiStreamForClient[frame, frame], work *sync.WaitGroup, lost func(error)) *line {
+// openConn begins a line. That nobody is there, or wants to talk, is found out by those who ask.
+func openConn(ctx context.Context, to persistence.MemberRow, call func(context.Context) *connect.BidiStreamForClient[frame, frame], work *sync.WaitGroup, lost func(error)) *peerConn {
 	ctx, cancel := context.WithCancel(ctx)
-	l := &line{to: to, cancel: cancel, out: newOutbox(), over: make(chan struct{}), lost: lost, waiting: map[int64]chan []byte{}}
+	l := &peerConn{to: to, cancel: cancel, out: newOutbox(), closed: make(chan struct{}), onLost: lost, waiting: map[int64]chan []byte{}}
 	stream := call(ctx)
-	work.Go(func() { l.send(ctx, stream) })
-	work.Go(func() { l.receive(stream) })
+	work.Go(func() { l.sendFrames(ctx, stream) })
+	work.Go(func() { l.receiveAnswers(stream) })
 	return l
 }
 
-// send sends what there is until it cannot be sent; why that is receive hears.
-func (l *line) send(ctx context.Context, stream *connect.BidiStreamForClient[frame, frame]) {
+// sendFrames sends what there is until it cannot be sent; why that is receive hears.
+func (l *peerConn) sendFrames(ctx context.Context, stream *connect.BidiStreamForClient[frame, frame]) {
 	for {
-		f, ok := l.out.next(ctx)
+		f, ok := l.out.nextFrame(ctx)
 		if !ok {
 			return
 		}
 		if err := stream.Send(&f); err != nil {
 			if !errors.Is(err, io.EOF) {
-				l.end(err)
+				l.closeWith(err)
 			}
 			return
 		}
 	}
 }
 
-// receive gives answers to those who asked until there are none any more.
-func (l *line) receive(stream *connect.BidiStreamForClient[frame, frame]) {
+// receiveAnswers gives answers to those who asked until there are none any more.
+func (l *peerConn) receiveAnswers(stream *connect.BidiStreamForClient[frame, frame]) {
 	for {
 		f, err := stream.Receive()
 		if err != nil {
-			l.end(err)
+			l.closeWith(err)
 			_ = stream.CloseResponse() // it has ended already, or nobody cares how
 			return
 		}
-		l.answer(*f)
+		l.deliverAnswers(*f)
 	}
 }
 
-func (l *line) answer(f frame) {
+func (l *peerConn) deliverAnswers(f frame) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, it := range f {
@@ -84,29 +84,29 @@ func (l *line) answer(f frame) {
 	}
 }
 
-// end has everybody who waits, and who comes later, hear why there is no answer.
-func (l *line) end(why error) {
+// closeWith has everybody who waits, and who comes later, hear why there is no answer.
+func (l *peerConn) closeWith(why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.why != nil {
+	if l.closeReason != nil {
 		return
 	}
-	l.why = away(l.to, why)
+	l.closeReason = awayError(l.to, why)
 	if connect.CodeOf(why) != connect.CodeCanceled {
-		l.lost(why)
+		l.onLost(why)
 	}
 	l.waiting = nil
-	close(l.over)
+	close(l.closed)
 	l.cancel()
 }
 
-// away says which member could not be asked, and why.
-func away(to persistence.MemberRow, why error) error {
+// awayError says which member could not be asked, and why.
+func awayError(to persistence.MemberRow, why error) error {
 	return fmt.Errorf("%w: %s at %s: %w", ErrAway, to.Name, to.URL, why)
 }
 
-// ask sends a question and waits for the answer.
-func (l *line) ask(ctx context.Context, q engine.Message) (engine.Message, error) {
+// askQuestion sends a question and waits for the answer.
+func (l *peerConn) askQuestion(ctx context.Context, q engine.Message) (engine.Message, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err // the caller has gone, so nothing is asked
 	}
@@ -115,32 +115,32 @@ func (l *line) ask(ctx context.Context, q engine.Message) (engine.Message, error
 		return nil, err
 	}
 	asker := make(chan []byte, 1)
-	number, err := l.enter(asker)
+	number, err := l.registerAsker(asker)
 	if err != nil {
 		return nil, err
 	}
-	if !l.out.offer(item{number: number, left: left(ctx), bytes: b}) {
-		l.leave(number)
+	if !l.out.tryAdd(frameItem{number: number, remaining: remainingMillis(ctx), bytes: b}) {
+		l.removeAsker(number)
 		return nil, flow.Errorf(flow.Busy, "member %s takes questions slower than they come: try again in a moment", l.to.Name)
 	}
 	select {
 	case b := <-asker:
 		return engine.Unmarshal(b)
-	case <-l.over:
-		return nil, l.why
+	case <-l.closed:
+		return nil, l.closeReason
 	case <-ctx.Done():
-		if l.leave(number) {
-			l.out.offer(item{number: number}) // a courtesy
+		if l.removeAsker(number) {
+			l.out.tryAdd(frameItem{number: number}) // a courtesy
 		}
 		return nil, ctx.Err()
 	}
 }
 
-// tell sends what nobody answers. It is lost when too much is on its way.
-func (l *line) tell(m engine.Message) error {
+// sendMessage sends what nobody answers. It is lost when too much is on its way.
+func (l *peerConn) sendMessage(m engine.Message) error {
 	b, err := questionOf(m)
 	if err == nil {
-		l.out.offer(item{bytes: b})
+		l.out.tryAdd(frameItem{bytes: b})
 	}
 	return err
 }
@@ -148,9 +148,9 @@ func (l *line) tell(m engine.Message) error {
 // onItsWay is for how long an answer is on its way, at most a tenth of the time there is.
 const onItsWay = 200 * time.Millisecond
 
-// left is how many milliseconds there are for an answer, at least one; 0 = as long as it takes. Its asker waits a little longer:
+// remainingMillis is how many milliseconds there are for an answer, at least one; 0 = as long as it takes. Its asker waits a little longer:
 // an answer that says what was done in time and what was not has yet to come.
-func left(ctx context.Context) int64 {
+func remainingMillis(ctx context.Context) int64 {
 	end, ok := ctx.Deadline()
 	if !ok {
 		return 0
@@ -159,20 +159,20 @@ func left(ctx context.Context) int64 {
 	return max((wait - min(wait/10, onItsWay)).Milliseconds(), 1)
 }
 
-// enter gives a question its number.
-func (l *line) enter(asker chan []byte) (int64, error) {
+// registerAsker gives a question its number.
+func (l *peerConn) registerAsker(asker chan []byte) (int64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.why != nil {
-		return 0, l.why
+	if l.closeReason != nil {
+		return 0, l.closeReason
 	}
 	l.last++
 	l.waiting[l.last] = asker
 	return l.last, nil
 }
 
-// leave says whether somebody was still waiting for a question's answer.
-func (l *line) leave(number int64) bool {
+// removeAsker says whether somebody was still waiting for a question's answer.
+func (l *peerConn) removeAsker(number int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, waited := l.waiting[number]
@@ -180,10 +180,10 @@ func (l *line) leave(number int64) bool {
 	return waited
 }
 
-// ended says whether the line is of no use any more.
-func (l *line) ended() bool {
+// isClosed says whether the line is of no use any more.
+func (l *peerConn) isClosed() bool {
 	select {
-	case <-l.over:
+	case <-l.closed:
 		return true
 	default:
 		return false

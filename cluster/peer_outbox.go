@@ -34,29 +34,29 @@ func newOutbox() *outbox {
 	return &outbox{filled: make(chan struct{}, 1), emptied: make(chan struct{}, 1)}
 }
 
-// offer is false when too much waits already.
-func (o *outbox) offer(it item) bool {
+// tryAdd is false when too much waits already.
+func (o *outbox) tryAdd(it frameItem) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.full() {
+	if o.isFull() {
 		return false
 	}
-	o.put(it)
+	o.appendItem(it)
 	return true
 }
 
-// add has no bound: who adds asks for room before it takes on what leads to more.
-func (o *outbox) add(it item) {
+// addItem has no bound: who adds asks for room before it takes on what leads to more.
+func (o *outbox) addItem(it frameItem) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.put(it)
+	o.appendItem(it)
 }
 
-// room waits until no more is in it than there should be; false = ctx has ended.
-func (o *outbox) room(ctx context.Context) bool {
+// waitForRoom waits until no more is in it than there should be; false = ctx has ended.
+func (o *outbox) waitForRoom(ctx context.Context) bool {
 	for {
 		o.mu.Lock()
-		full := o.full()
+		full := o.isFull()
 		o.mu.Unlock()
 		if !full {
 			return true
@@ -69,23 +69,23 @@ func (o *outbox) room(ctx context.Context) bool {
 	}
 }
 
-// next waits for what is to be sent next; false = ctx has ended.
-func (o *outbox) next(ctx context.Context) (frame, bool) {
+// nextFrame waits for what is to be sent next; false = ctx has ended.
+func (o *outbox) nextFrame(ctx context.Context) (frame, bool) {
 	for {
 		select {
 		case <-ctx.Done():
 			return nil, false
 		case <-o.filled:
 		}
-		o.gather(ctx)
-		if f := o.take(); len(f) > 0 {
+		o.waitForMore(ctx)
+		if f := o.takeFrame(); len(f) > 0 {
 			return f, true
 		}
 	}
 }
 
-// gather waits for more to go with what there is.
-func (o *outbox) gather(ctx context.Context) {
+// waitForMore waits for more to go with what there is.
+func (o *outbox) waitForMore(ctx context.Context) {
 	o.mu.Lock()
 	wait := gatherTime - time.Since(o.sent)
 	if o.bytes >= gatherBytes {
@@ -103,8 +103,8 @@ func (o *outbox) gather(ctx context.Context) {
 	}
 }
 
-// take takes as much as is sent at once.
-func (o *outbox) take() frame {
+// takeFrame takes as much as is sent at once.
+func (o *outbox) takeFrame() frame {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	n, size := 0, 0
@@ -114,27 +114,27 @@ func (o *outbox) take() frame {
 	}
 	f := o.items[:n:n]
 	if o.items = o.items[n:]; len(o.items) > 0 {
-		token(o.filled)
+		sendToken(o.filled)
 	} else {
 		o.items = nil
 	}
 	o.bytes -= size
 	o.sent = time.Now()
-	token(o.emptied)
+	sendToken(o.emptied)
 	return f
 }
 
 // full and put are called with the lock.
 
-func (o *outbox) full() bool { return len(o.items) >= mostItems || o.bytes >= mostBytes }
+func (o *outbox) isFull() bool { return len(o.items) >= mostItems || o.bytes >= mostBytes }
 
-func (o *outbox) put(it item) {
+func (o *outbox) appendItem(it frameItem) {
 	o.items = append(o.items, it)
 	o.bytes += it.size()
-	token(o.filled)
+	sendToken(o.filled)
 }
 
-func token(c chan struct{}) {
+func sendToken(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:

@@ -12,8 +12,8 @@ import (
 func TestAnItemThatComesAloneIsSentAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o, began := newOutbox(), time.Now()
-		o.offer(item{number: 1})
-		f, ok := o.next(t.Context())
+		o.tryAdd(frameItem{number: 1})
+		f, ok := o.nextFrame(t.Context())
 		require.True(t, ok)
 		require.Len(t, f, 1)
 		require.Equal(t, began, time.Now())
@@ -23,14 +23,14 @@ func TestAnItemThatComesAloneIsSentAtOnce(t *testing.T) {
 func TestItemsThatComeRightAfterAFrameAreSentTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o, began := newOutbox(), time.Now()
-		o.offer(item{number: 1})
-		_, _ = o.next(t.Context())
-		o.offer(item{number: 2})
+		o.tryAdd(frameItem{number: 1})
+		_, _ = o.nextFrame(t.Context())
+		o.tryAdd(frameItem{number: 2})
 		go func() {
 			time.Sleep(gatherTime / 2)
-			o.offer(item{number: 3})
+			o.tryAdd(frameItem{number: 3})
 		}()
-		f, _ := o.next(t.Context())
+		f, _ := o.nextFrame(t.Context())
 		require.Len(t, f, 2)
 		require.Equal(t, gatherTime, time.Since(began))
 	})
@@ -39,10 +39,10 @@ func TestItemsThatComeRightAfterAFrameAreSentTogether(t *testing.T) {
 func TestMuchIsSentWithoutWaitingForMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o, began := newOutbox(), time.Now()
-		o.offer(item{number: 1})
-		_, _ = o.next(t.Context())
-		o.offer(item{number: 2, bytes: bytes.Repeat([]byte{1}, gatherBytes)})
-		f, _ := o.next(t.Context())
+		o.tryAdd(frameItem{number: 1})
+		_, _ = o.nextFrame(t.Context())
+		o.tryAdd(frameItem{number: 2, bytes: bytes.Repeat([]byte{1}, gatherBytes)})
+		f, _ := o.nextFrame(t.Context())
 		require.Len(t, f, 1)
 		require.Equal(t, began, time.Now())
 	})

@@ -33,18 +33,18 @@ type Identity struct {
 }
 
 // Seal tells members with another secret apart in the store, where whoever reads it does not learn the secret.
-func (id Identity) Seal() string { return id.proof("seals", http.Header{}) }
+func (id Identity) Seal() string { return id.computeProof("seals", http.Header{}) }
 
-// introduce says who asks, and proves it.
-func (id Identity) introduce(h http.Header, to string, now time.Time) {
+// signRequest says who asks, and proves it.
+func (id Identity) signRequest(h http.Header, to string, now time.Time) {
 	h.Set(clusterHeader, id.Cluster)
 	h.Set(toHeader, to)
 	h.Set(onceHeader, strconv.FormatInt(now.UnixMilli(), 10)+"."+rand.Text())
-	h.Set(proofHeader, id.proof("asks", h))
+	h.Set(proofHeader, id.computeProof("asks", h))
 }
 
-// proof is what only who has the secret can say: of the side that says it, and of what the asker said.
-func (id Identity) proof(side string, asked http.Header) string {
+// computeProof is what only who has the secret can say: of the side that says it, and of what the asker said.
+func (id Identity) computeProof(side string, asked http.Header) string {
 	mac := hmac.New(sha256.New, []byte(id.Secret))
 	for _, part := range []string{side, asked.Get(clusterHeader), asked.Get(toHeader), asked.Get(onceHeader)} {
 		fmt.Fprintf(mac, "%d:%s", len(part), part)
@@ -52,16 +52,16 @@ func (id Identity) proof(side string, asked http.Header) string {
 	return base64.RawStdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// proves says whether a proof is of somebody who has the same secret. Who has none believes nobody.
-func (id Identity) proves(side string, asked, said http.Header) bool {
-	return id.Secret != "" && hmac.Equal([]byte(id.proof(side, asked)), []byte(said.Get(proofHeader)))
+// verifyProof says whether a proof is of somebody who has the same secret. Who has none believes nobody.
+func (id Identity) verifyProof(side string, asked, said http.Header) bool {
+	return id.Secret != "" && hmac.Equal([]byte(id.computeProof(side, asked)), []byte(said.Get(proofHeader)))
 }
 
 // usedProofs remembers which proofs were used, so that nobody who overheard one gets in with it.
 type usedProofs struct {
 	mu         sync.Mutex
 	young, old map[string]bool
-	exchanged  time.Time
+	rotatedAt  time.Time
 	now        func() time.Time // of the store, as it is known here
 }
 
@@ -69,9 +69,9 @@ func newUsedProofs(now func() time.Time) *usedProofs {
 	return &usedProofs{young: map[string]bool{}, now: now}
 }
 
-// first says whether a proof is of this moment and was not used before. Only what somebody said who has the secret is
+// isFirstUse says whether a proof is of this moment and was not used before. Only what somebody said who has the secret is
 // remembered, so it is bounded by how many streams members open.
-func (o *usedProofs) first(said string) bool {
+func (o *usedProofs) isFirstUse(said string) bool {
 	text, _, _ := strings.Cut(said, ".")
 	at, err := strconv.ParseInt(text, 10, 64)
 	now := o.now()
@@ -80,8 +80,8 @@ func (o *usedProofs) first(said string) bool {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if now.Sub(o.exchanged).Abs() > 2*proofAge { // no proof is good for longer
-		o.young, o.old, o.exchanged = map[string]bool{}, o.young, now
+	if now.Sub(o.rotatedAt).Abs() > 2*proofAge { // no proof is good for longer
+		o.young, o.old, o.rotatedAt = map[string]bool{}, o.young, now
 	}
 	if o.young[said] || o.old[said] {
 		return false

@@ -30,18 +30,18 @@ func TestAProofLetsInOnceAndAtItsTime(t *testing.T) {
 		return sent(t, over, req)
 	}
 	said := http.Header{}
-	ours.introduce(said, "a", now)
+	ours.signRequest(said, "a", now)
 	require.Equal(t, http.StatusOK, ask(said))
 	require.Equal(t, http.StatusUnauthorized, ask(said), "who overheard it does not get in with it")
 	require.Equal(t, 1, s.log.count("was used before"))
 	for _, wrong := range []time.Duration{-2 * proofAge, 2 * proofAge, -s.ahead} {
 		said = http.Header{}
-		ours.introduce(said, "a", now.Add(wrong))
+		ours.signRequest(said, "a", now.Add(wrong))
 		require.Equal(t, http.StatusUnauthorized, ask(said), wrong)
 	}
 	for _, header := range []string{clusterHeader, toHeader, onceHeader, proofHeader} {
 		said = http.Header{}
-		ours.introduce(said, "a", now)
+		ours.signRequest(said, "a", now)
 		said.Set(header, said.Get(header)+"x")
 		require.Equal(t, http.StatusUnauthorized, ask(said), header)
 	}
@@ -52,21 +52,21 @@ func TestUsedProofsAreRememberedForAsLongAsTheyAreGood(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	o := newUsedProofs(func() time.Time { return now })
 	said := http.Header{}
-	ours.introduce(said, "a", now.Add(proofAge)) // of one whose time is ahead
-	require.True(t, o.first(said.Get(onceHeader)))
+	ours.signRequest(said, "a", now.Add(proofAge)) // of one whose time is ahead
+	require.True(t, o.isFirstUse(said.Get(onceHeader)))
 	for range 6 {
 		now = now.Add(proofAge / 3)
 		for range 100 {
 			said := http.Header{}
-			ours.introduce(said, "a", now)
-			require.True(t, o.first(said.Get(onceHeader)))
+			ours.signRequest(said, "a", now)
+			require.True(t, o.isFirstUse(said.Get(onceHeader)))
 		}
-		require.False(t, o.first(said.Get(onceHeader)))
+		require.False(t, o.isFirstUse(said.Get(onceHeader)))
 	}
 	now = now.Add(10 * proofAge)
 	for range 2 {
-		ours.introduce(said, "a", now)
-		require.True(t, o.first(said.Get(onceHeader)))
+		ours.signRequest(said, "a", now)
+		require.True(t, o.isFirstUse(said.Get(onceHeader)))
 		now = now.Add(3 * proofAge)
 	}
 	require.LessOrEqual(t, len(o.young)+len(o.old), 3, "others are forgotten")

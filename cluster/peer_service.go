@@ -47,24 +47,24 @@ type Answerer interface {
 
 // Service answers other members of the cluster.
 type Service struct {
-	member Answerer
-	door   *door
-	routes *http.ServeMux
+	member        Answerer
+	authenticator *peerAuthenticator
+	routes        *http.ServeMux
 }
 
 // NewService answers for one incarnation of a member.
 func NewService(member Answerer, id Identity, log *slog.Logger) *Service {
-	s := &Service{member: member, door: newDoor(id, member.Now, log), routes: http.NewServeMux()}
-	options := connect.WithHandlerOptions(connect.WithCodec(frames{}), connect.WithReadMaxBytes(mostRead), connect.WithCompression("gzip", nil, nil))
-	s.routes.Handle(deliverPath, packets.Answers(connect.NewBidiStreamHandler(deliverPath, s.deliver, options)))
-	s.routes.Handle(watchPath, packets.Answers(connect.NewServerStreamHandler(watchPath, s.watch, options)))
+	s := &Service{member: member, authenticator: newDoor(id, member.Now, log), routes: http.NewServeMux()}
+	options := connect.WithHandlerOptions(connect.WithCodec(frameCodec{}), connect.WithReadMaxBytes(mostRead), connect.WithCompression("gzip", nil, nil))
+	s.routes.Handle(deliverPath, packets.Answers(connect.NewBidiStreamHandler(deliverPath, s.handleDeliver, options)))
+	s.routes.Handle(watchPath, packets.Answers(connect.NewServerStreamHandler(watchPath, s.handleWatch, options)))
 	return s
 }
 
 // ServeHTTP lets in who has the secret of this very cluster and means this very incarnation. A stream ends with the
 // request's context, also while nothing comes.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !s.door.admit(w, r) {
+	if !s.authenticator.admitRequest(w, r) {
 		return
 	}
 	defer readUntil(r.Context(), w)()
@@ -86,9 +86,9 @@ func readUntil(ctx context.Context, w http.ResponseWriter) (end func()) {
 	}
 }
 
-// watch tells the rows of a journal until the task has ended. What the member refuses is told as the last frame.
-func (s *Service) watch(ctx context.Context, req *connect.Request[frame], to *connect.ServerStream[frame]) error {
-	m, err := req.Msg.message()
+// handleWatch tells the rows of a journal until the task has ended. What the member refuses is told as the last frame.
+func (s *Service) handleWatch(ctx context.Context, req *connect.Request[frame], to *connect.ServerStream[frame]) error {
+	m, err := req.Msg.decodeSingle()
 	if err != nil {
 		return connect.NewError(connect.CodeInvalidArgument, err)
 	}
@@ -101,7 +101,7 @@ func (s *Service) watch(ctx context.Context, req *connect.Request[frame], to *co
 		if refused != nil {
 			m = &engine.Refusal{Err: refused}
 		}
-		f, err := one(m)
+		f, err := singleFrame(m)
 		if err != nil {
 			return err
 		}
@@ -112,20 +112,20 @@ func (s *Service) watch(ctx context.Context, req *connect.Request[frame], to *co
 	return ctx.Err()
 }
 
-// deliver answers the questions of a line, each as soon as it can. The first frame has none, so that the asker hears at once
+// handleDeliver answers the questions of a line, each as soon as it can. The first frame has none, so that the asker hears at once
 // who answers.
-func (s *Service) deliver(ctx context.Context, stream *connect.BidiStream[frame, frame]) error {
+func (s *Service) handleDeliver(ctx context.Context, stream *connect.BidiStream[frame, frame]) error {
 	if err := stream.Send(&frame{}); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	d := &delivery{member: s.member, ctx: ctx, out: newOutbox(), asked: map[int64]context.CancelFunc{}}
+	d := &serverConn{member: s.member, ctx: ctx, out: newOutbox(), answering: map[int64]context.CancelFunc{}}
 	var sending sync.WaitGroup
 	sending.Go(func() {
 		defer cancel()
-		d.send(stream)
+		d.sendFrames(stream)
 	})
-	err := d.receive(stream)
+	err := d.receiveQuestions(stream)
 	cancel()
 	d.work.Wait()
 	sending.Wait()
@@ -135,48 +135,48 @@ func (s *Service) deliver(ctx context.Context, stream *connect.BidiStream[frame,
 	return err
 }
 
-// delivery is one line, as the one sees it who answers.
-type delivery struct {
+// serverConn is one line, as the one sees it who answers.
+type serverConn struct {
 	member Answerer
 	ctx    context.Context
 	out    *outbox
 	work   sync.WaitGroup
 
-	mu    sync.Mutex
-	asked map[int64]context.CancelFunc // what is being answered, by number
+	mu        sync.Mutex
+	answering map[int64]context.CancelFunc // what is being answered, by number
 }
 
-func (d *delivery) send(stream *connect.BidiStream[frame, frame]) {
+func (d *serverConn) sendFrames(stream *connect.BidiStream[frame, frame]) {
 	for {
-		f, ok := d.out.next(d.ctx)
+		f, ok := d.out.nextFrame(d.ctx)
 		if !ok || stream.Send(&f) != nil {
 			return
 		}
 	}
 }
 
-// receive begins to answer what comes. While answers pile up it takes no more questions.
-func (d *delivery) receive(stream *connect.BidiStream[frame, frame]) error {
-	for d.out.room(d.ctx) {
+// receiveQuestions begins to answer what comes. While answers pile up it takes no more questions.
+func (d *serverConn) receiveQuestions(stream *connect.BidiStream[frame, frame]) error {
+	for d.out.waitForRoom(d.ctx) {
 		f, err := stream.Receive()
 		if err != nil {
 			return err
 		}
 		for _, it := range *f {
-			d.take(it)
+			d.handleItem(it)
 		}
 	}
 	return d.ctx.Err()
 }
 
-func (d *delivery) take(it item) {
+func (d *serverConn) handleItem(it frameItem) {
 	switch {
 	case len(it.bytes) == 0:
-		d.forget(it.number)
+		d.cancelQuestion(it.number)
 	case it.number == 0:
 		Hear(d.member, it.bytes)
 	default:
-		d.answer(it)
+		d.answerQuestion(it)
 	}
 }
 
@@ -194,27 +194,27 @@ func Hear(member Answerer, told []byte) {
 	}
 }
 
-// answer sees to a question in a goroutine of its own.
-func (d *delivery) answer(it item) {
+// answerQuestion sees to a question in a goroutine of its own.
+func (d *serverConn) answerQuestion(it frameItem) {
 	ctx, cancel := d.ctx, context.CancelFunc(nil)
-	if it.left > 0 {
-		ctx, cancel = context.WithTimeout(ctx, time.Duration(it.left)*time.Millisecond)
+	if it.remaining > 0 {
+		ctx, cancel = context.WithTimeout(ctx, time.Duration(it.remaining)*time.Millisecond)
 	} else {
 		ctx, cancel = context.WithCancel(ctx)
 	}
-	if !d.begin(it.number, cancel) {
+	if !d.registerQuestion(it.number, cancel) {
 		cancel()
-		d.reply(it.number, &engine.Refusal{Err: flow.Errorf(flow.Busy, "the member is answering %d questions of this one: try again in a moment", mostAsked)})
+		d.sendReply(it.number, &engine.Refusal{Err: flow.Errorf(flow.Busy, "the member is answering %d questions of this one: try again in a moment", mostAsked)})
 		return
 	}
 	d.work.Go(func() {
-		defer d.forget(it.number)
-		d.reply(it.number, Answer(ctx, d.member, it.bytes))
+		defer d.cancelQuestion(it.number)
+		d.sendReply(it.number, Answer(ctx, d.member, it.bytes))
 	})
 }
 
-func (d *delivery) reply(number int64, m engine.Message) {
-	d.out.add(item{number: number, bytes: answerOf(m)})
+func (d *serverConn) sendReply(number int64, m engine.Message) {
+	d.out.addItem(frameItem{number: number, bytes: answerOf(m)})
 }
 
 // Answer has a member answer a question of another one.
@@ -234,7 +234,7 @@ func Answer(ctx context.Context, member Answerer, question []byte) engine.Messag
 		done, err := member.Exchange(ctx, *q)
 		return orRefusal(&done, err)
 	case *engine.Wait:
-		return wait(ctx, member, q)
+		return answerWait(ctx, member, q)
 	case *engine.News:
 		member.Heard(*q)
 		return &engine.News{}
@@ -244,7 +244,7 @@ func Answer(ctx context.Context, member Answerer, question []byte) engine.Messag
 	return &engine.Refusal{Err: flow.Errorf(flow.Invalid, "a %T is no question for a member", m)}
 }
 
-func wait(ctx context.Context, member Answerer, q *engine.Wait) engine.Message {
+func answerWait(ctx context.Context, member Answerer, q *engine.Wait) engine.Message {
 	if q.Appears {
 		return orRefusal(&engine.Waited{}, member.Appears(ctx, q.Task))
 	}
@@ -259,22 +259,22 @@ func orRefusal(m engine.Message, err error) engine.Message {
 	return m
 }
 
-func (d *delivery) begin(number int64, cancel context.CancelFunc) bool {
+func (d *serverConn) registerQuestion(number int64, cancel context.CancelFunc) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.asked) >= mostAsked {
+	if len(d.answering) >= mostAsked {
 		return false
 	}
-	d.asked[number] = cancel
+	d.answering[number] = cancel
 	return true
 }
 
-// forget ends what is being done for a question that nobody waits for any longer, or that is answered.
-func (d *delivery) forget(number int64) {
+// cancelQuestion ends what is being done for a question that nobody waits for any longer, or that is answered.
+func (d *serverConn) cancelQuestion(number int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if cancel := d.asked[number]; cancel != nil {
+	if cancel := d.answering[number]; cancel != nil {
 		cancel()
-		delete(d.asked, number)
+		delete(d.answering, number)
 	}
 }

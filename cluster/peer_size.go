@@ -29,7 +29,7 @@ func answerOf(m engine.Message) []byte {
 	if err == nil && len(b) > mostItem {
 		err = tooLarge("what another member answers", len(b))
 		if outcomes, many := m.(*engine.Outcomes); many {
-			b, err = engine.Marshal(fitting(*outcomes))
+			b, err = engine.Marshal(fitOutcomes(*outcomes))
 		}
 	}
 	if err != nil {
@@ -38,9 +38,9 @@ func answerOf(m engine.Message) []byte {
 	return b
 }
 
-// fitting refuses the outcomes that are too large by themselves, and has those asked for again for which there is no room
+// fitOutcomes refuses the outcomes that are too large by themselves, and has those asked for again for which there is no room
 // beside the others: a second time an order has no effect.
-func fitting(all engine.Outcomes) *engine.Outcomes {
+func fitOutcomes(all engine.Outcomes) *engine.Outcomes {
 	all = slices.Clone(all)
 	room := mostItem
 	for i := range all {

@@ -81,19 +81,19 @@ func TestAnAnswerThatIsTooLargeForALineIsRefusedByItself(t *testing.T) {
 func TestAnOutboxIsBounded(t *testing.T) {
 	o := newOutbox()
 	for range mostItems {
-		require.True(t, o.offer(item{number: 1}))
+		require.True(t, o.tryAdd(frameItem{number: 1}))
 	}
-	require.False(t, o.offer(item{number: 2}))
+	require.False(t, o.tryAdd(frameItem{number: 2}))
 	waiting, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.False(t, o.room(waiting))
-	f, ok := o.next(t.Context())
+	require.False(t, o.waitForRoom(waiting))
+	f, ok := o.nextFrame(t.Context())
 	require.True(t, ok)
-	require.True(t, o.room(waiting))
-	require.True(t, o.offer(item{number: 3}))
+	require.True(t, o.waitForRoom(waiting))
+	require.True(t, o.tryAdd(frameItem{number: 3}))
 	sent := len(f)
 	for sent < mostItems+1 {
-		f, ok = o.next(t.Context())
+		f, ok = o.nextFrame(t.Context())
 		require.True(t, ok)
 		sent += len(f)
 	}
@@ -101,9 +101,9 @@ func TestAnOutboxIsBounded(t *testing.T) {
 
 	o = newOutbox()
 	big := make([]byte, mostBytes/2)
-	require.True(t, o.offer(item{bytes: big}))
-	require.True(t, o.offer(item{bytes: big}))
-	require.False(t, o.offer(item{}))
-	f, _ = o.next(t.Context())
+	require.True(t, o.tryAdd(frameItem{bytes: big}))
+	require.True(t, o.tryAdd(frameItem{bytes: big}))
+	require.False(t, o.tryAdd(frameItem{}))
+	f, _ = o.nextFrame(t.Context())
 	require.Len(t, f, 1, "what is large goes alone")
 }

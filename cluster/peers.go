@@ -39,15 +39,15 @@ type Peers struct {
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 
-	mu    sync.Mutex
-	lines map[string]*line // by incarnation
-	told  map[string]bool  // the incarnations that could not be reached
+	mu                sync.Mutex
+	conns             map[string]*peerConn // by incarnation
+	loggedUnreachable map[string]bool      // the incarnations that could not be reached
 }
 
 // NewPeers asks in the name of a member. trust says for each connection over TLS whom to believe; nil = whom the system
 // does. Close ends it.
 func NewPeers(id Identity, trust func() *tls.Config, log *slog.Logger) *Peers {
-	p := &Peers{Now: time.Now, id: id, log: log, told: map[string]bool{}, lines: map[string]*line{}}
+	p := &Peers{Now: time.Now, id: id, log: log, loggedUnreachable: map[string]bool{}, conns: map[string]*peerConn{}}
 	p.client = &http.Client{Transport: packets.Whole{Transport: peerTransport(trust)}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
@@ -60,13 +60,13 @@ func peerTransport(trust func() *tls.Config) *http.Transport {
 	protocols.SetUnencryptedHTTP2(true)
 	dialer := &net.Dialer{Timeout: dialTimeout}
 	return &http.Transport{
-		Protocols: &protocols, DialContext: dialer.DialContext, DialTLSContext: secure(dialer, trust),
+		Protocols: &protocols, DialContext: dialer.DialContext, DialTLSContext: dialTLS(dialer, trust),
 		HTTP2: &http.HTTP2Config{SendPingTimeout: silence, PingTimeout: signTimeout, WriteByteTimeout: writeStall},
 	}
 }
 
-// secure dials over TLS with the trust of that moment.
-func secure(dialer *net.Dialer, trust func() *tls.Config) func(ctx context.Context, network, addr string) (net.Conn, error) {
+// dialTLS dials over TLS with the trust of that moment.
+func dialTLS(dialer *net.Dialer, trust func() *tls.Config) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		cfg := &tls.Config{}
 		if trust != nil {
@@ -92,21 +92,21 @@ func (p *Peers) Close() {
 func (p *Peers) Keep(alive func(incarnation string) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for incarnation, l := range p.lines {
-		if !alive(incarnation) || l.ended() {
+	for incarnation, l := range p.conns {
+		if !alive(incarnation) || l.isClosed() {
 			l.cancel()
-			delete(p.lines, incarnation)
+			delete(p.conns, incarnation)
 		}
 	}
 }
 
 // Ask asks another member; a Refusal is an error.
 func (p *Peers) Ask(ctx context.Context, to persistence.MemberRow, q engine.Message) (engine.Message, error) {
-	l, err := p.line(to)
+	l, err := p.connTo(to)
 	if err != nil {
 		return nil, err
 	}
-	m, err := l.ask(ctx, q)
+	m, err := l.askQuestion(ctx, q)
 	if r, refused := m.(*engine.Refusal); refused {
 		return nil, r.Err
 	}
@@ -115,38 +115,38 @@ func (p *Peers) Ask(ctx context.Context, to persistence.MemberRow, q engine.Mess
 
 // Tell tells another member something that it does not answer; best effort.
 func (p *Peers) Tell(to persistence.MemberRow, m engine.Message) {
-	if l, err := p.line(to); err == nil {
-		_ = l.tell(m) // the effort was made
+	if l, err := p.connTo(to); err == nil {
+		_ = l.sendMessage(m) // the effort was made
 	}
 }
 
-// line is that to a member; one that has ended is followed by a new one.
-func (p *Peers) line(to persistence.MemberRow) (*line, error) {
+// connTo is that to a member; one that has ended is followed by a new one.
+func (p *Peers) connTo(to persistence.MemberRow) (*peerConn, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ctx.Err() != nil {
-		return nil, away(to, errors.New("this member is leaving"))
+		return nil, awayError(to, errors.New("this member is leaving"))
 	}
-	if l := p.lines[to.Incarnation]; l != nil && !l.ended() {
+	if l := p.conns[to.Incarnation]; l != nil && !l.isClosed() {
 		return l, nil
 	}
 	if to.URL == "" {
-		return nil, away(to, errors.New("it does not tell where it is reached"))
+		return nil, awayError(to, errors.New("it does not tell where it is reached"))
 	}
-	client := p.caller(to, deliverPath)
-	l := open(p.ctx, to, func(ctx context.Context) *connect.BidiStreamForClient[frame, frame] {
+	client := p.newClient(to, deliverPath)
+	l := openConn(p.ctx, to, func(ctx context.Context) *connect.BidiStreamForClient[frame, frame] {
 		return client.CallBidiStream(ctx)
-	}, &p.work, func(why error) { p.lost(to, why) })
-	p.lines[to.Incarnation] = l
+	}, &p.work, func(why error) { p.logLost(to, why) })
+	p.conns[to.Incarnation] = l
 	return l, nil
 }
 
-// lost logs that a member cannot be reached, once for each incarnation.
-func (p *Peers) lost(to persistence.MemberRow, why error) {
+// logLost logs that a member cannot be reached, once for each incarnation.
+func (p *Peers) logLost(to persistence.MemberRow, why error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.told[to.Incarnation] && len(p.told) < mostTold {
-		p.told[to.Incarnation] = true
+	if !p.loggedUnreachable[to.Incarnation] && len(p.loggedUnreachable) < mostTold {
+		p.loggedUnreachable[to.Incarnation] = true
 		p.log.Warn("a line to another member was lost, or could not be opened: trying on", "member", to.Name, "url", to.URL, "why", why)
 	}
 }
@@ -158,9 +158,9 @@ func (p *Peers) Watch(ctx context.Context, to persistence.MemberRow, q engine.Fo
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(p.ctx, cancel)()
-		rows, err := p.follow(ctx, to, q)
+		rows, err := p.openFollow(ctx, to, q)
 		if err != nil {
-			yield(engine.Row{}, away(to, err))
+			yield(engine.Row{}, awayError(to, err))
 			return
 		}
 		defer rows.Close()
@@ -171,21 +171,21 @@ func (p *Peers) Watch(ctx context.Context, to persistence.MemberRow, q engine.Fo
 			}
 		}
 		if err := rows.Err(); err != nil {
-			yield(engine.Row{}, away(to, err))
+			yield(engine.Row{}, awayError(to, err))
 		}
 	}
 }
 
-func (p *Peers) follow(ctx context.Context, to persistence.MemberRow, q engine.Follow) (*connect.ServerStreamForClient[frame], error) {
-	f, err := one(&q)
+func (p *Peers) openFollow(ctx context.Context, to persistence.MemberRow, q engine.Follow) (*connect.ServerStreamForClient[frame], error) {
+	f, err := singleFrame(&q)
 	if err != nil {
 		return nil, err
 	}
-	return p.caller(to, watchPath).CallServerStream(ctx, connect.NewRequest(f))
+	return p.newClient(to, watchPath).CallServerStream(ctx, connect.NewRequest(f))
 }
 
 func rowOf(f *frame) (engine.Row, error) {
-	m, err := f.message()
+	m, err := f.decodeSingle()
 	if err != nil {
 		return engine.Row{}, err
 	}

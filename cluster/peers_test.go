@@ -61,7 +61,7 @@ func TestStrangersAreRefusedAndChangeNothing(t *testing.T) {
 func TestMembersDoNotTalkOverOldHTTP(t *testing.T) {
 	s := newStage(t, "a")
 	req := post(t, s.members["a"].server.URL+deliverPath)
-	ours.introduce(req.Header, "a", time.Now())
+	ours.signRequest(req.Header, "a", time.Now())
 	require.Equal(t, http.StatusHTTPVersionNotSupported, sent(t, http.DefaultTransport, req))
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 	require.Equal(t, 1, s.log.count("over HTTP/2"))
@@ -123,14 +123,14 @@ func TestALineIsKeptAsLongAsItsMemberLives(t *testing.T) {
 	s := newStage(t, "a", "b")
 	peers := s.members["a"].router.cfg.Peers.(*Peers)
 	to, _ := s.truth.Load().OwnerOf(s.taskOf("b"))
-	first, err := peers.line(to)
+	first, err := peers.connTo(to)
 	require.NoError(t, err)
-	second, err := peers.line(to)
+	second, err := peers.connTo(to)
 	require.NoError(t, err)
 	require.Same(t, first, second)
 	peers.Keep(func(string) bool { return false })
-	<-first.over
-	third, err := peers.line(to)
+	<-first.closed
+	third, err := peers.connTo(to)
 	require.NoError(t, err)
 	require.NotSame(t, first, third)
 }
@@ -154,14 +154,14 @@ func TestAQuestionThatNobodyWaitsForAnyLongerIsDropped(t *testing.T) {
 }
 
 func TestFramesArriveAsTheyWereSent(t *testing.T) {
-	sent := &frame{{number: 1, left: 5, bytes: []byte("question")}, {number: 1 << 40}, {bytes: []byte("told")}}
-	b, err := frames{}.Marshal(sent)
+	sent := &frame{{number: 1, remaining: 5, bytes: []byte("question")}, {number: 1 << 40}, {bytes: []byte("told")}}
+	b, err := frameCodec{}.Marshal(sent)
 	require.NoError(t, err)
 	var got frame
-	require.NoError(t, frames{}.Unmarshal(b, &got))
+	require.NoError(t, frameCodec{}.Unmarshal(b, &got))
 	require.Equal(t, *sent, got)
-	require.ErrorContains(t, frames{}.Unmarshal(b[:len(b)-1], &got), "cannot be read")
-	require.ErrorContains(t, frames{}.Unmarshal(append(b, 0), &got), "something follows its end")
+	require.ErrorContains(t, frameCodec{}.Unmarshal(b[:len(b)-1], &got), "cannot be read")
+	require.ErrorContains(t, frameCodec{}.Unmarshal(append(b, 0), &got), "something follows its end")
 }
 
 // BenchmarkForwardedOrder is what it takes to have another member carry out an order that costs nothing itself.

@@ -69,7 +69,7 @@ func (c *table) do(me string, v *View) {
 			c.give(me, shard)
 		}
 	}
-	for _, given := range transfers(v, me, s.Hand) {
+	for _, given := range planTransfers(v, me, s.Hand) {
 		if c.Owners[given.Shard] != me {
 			continue
 		}
@@ -187,7 +187,7 @@ func TestStaleViewsSettle(t *testing.T) {
 				c.fence(living[rng.IntN(len(living))].Incarnation)
 			}
 			c.settle(t, rng, rng.IntN(4))
-			counts, p := c.view().counts(), placing(c.view())
+			counts, p := c.view().countShards(), newPlacement(c.view())
 			require.Zero(t, counts[""], "seed %d", seed)
 			for owner, count := range counts {
 				require.LessOrEqual(t, count, p.shareOf(owner), "seed %d: %s", seed, owner)
@@ -224,26 +224,26 @@ func TestWhatAMemberDoesAboutAView(t *testing.T) {
 		want  Steps
 	}{
 		"alone it takes everything, at once": {shaky, func(c *table) { c.join("a") },
-			Steps{Claim: all, Again: unsettled}},
+			Steps{Claim: all, Again: unsettledInterval}},
 		"alone with everything it rests": {steady, func(c *table) { c.join("a"); c.give("a", all...) },
-			Steps{Again: settled}},
+			Steps{Again: settledInterval}},
 		"a stranger to the store does nothing": {steady, func(c *table) { c.join("b"); c.give("b", all...) }, Steps{}},
 		"one that was fenced does nothing":     {steady, func(c *table) { c.join("a", "b"); c.fence("a") }, Steps{}},
 		"a lease that has run out is ended": {steady, func(c *table) { c.join("a", "b"); c.give("b", all...); c.row("b").Until = c.Now },
-			Steps{Fence: []string{"b"}, Again: unsettled}},
+			Steps{Fence: []string{"b"}, Again: unsettledInterval}},
 		"not by one that is not steady": {shaky, func(c *table) { c.join("a", "b"); c.give("b", all...); c.row("b").Until = c.Now },
-			Steps{Again: unsettled}},
+			Steps{Again: unsettledInterval}},
 		"but by who comes after him in the same place": {shaky, func(c *table) {
 			c.join("b", "a")
 			c.give("b", all...)
 			c.row("b").Until, c.row("b").Name = c.Now, "a"
-		}, Steps{Fence: []string{"b"}, Again: unsettled}},
+		}, Steps{Fence: []string{"b"}, Again: unsettledInterval}},
 		"who was there first is not his successor's": {shaky, func(c *table) {
 			c.join("a", "b")
 			c.give("a", all[:512]...)
 			c.give("b", all[512:]...)
 			c.row("b").Until, c.row("b").Name = c.Now, "a"
-		}, Steps{Again: unsettled}},
+		}, Steps{Again: unsettledInterval}},
 		"a lease that was not renewed is looked at when it ends": {steady, func(c *table) {
 			c.join("a", "b")
 			c.give("a", all[:512]...)
@@ -255,23 +255,23 @@ func TestWhatAMemberDoesAboutAView(t *testing.T) {
 			c.give("a", all[:512]...)
 			c.give("b", all[512:]...)
 			c.row("b").Until = c.Now + 1300
-		}, Steps{Again: settled}},
+		}, Steps{Again: settledInterval}},
 		"nothing is handed to a lease that has run out": {shaky, func(c *table) {
 			c.join("a", "b")
 			c.give("a", all...)
 			c.row("b").Until = c.Now
-		}, Steps{Again: unsettled}},
+		}, Steps{Again: unsettledInterval}},
 		"what somebody is to give away is waited for": {steady, func(c *table) { c.join("b", "a"); c.give("b", all...) },
-			Steps{Again: unsettled}},
+			Steps{Again: unsettledInterval}},
 		"the last one that goes keeps all": {steady, func(c *table) { c.join("a"); c.give("a", all...); c.row("a").Draining = true },
-			Steps{Again: settled}},
+			Steps{Again: settledInterval}},
 		"who goes gives everything away": {steady, func(c *table) {
 			c.join("a", "b")
 			c.give("a", 3, 5)
 			c.give("b", slices.DeleteFunc(slices.Clone(all), func(s int) bool { return s == 3 || s == 5 })...)
 			c.row("a").Draining = true
-		}, Steps{Hand: []int{3, 5}, Again: unsettled}},
-		"who goes claims nothing": {steady, func(c *table) { c.join("a", "b"); c.row("a").Draining = true }, Steps{Again: unsettled}},
+		}, Steps{Hand: []int{3, 5}, Again: unsettledInterval}},
+		"who goes claims nothing": {steady, func(c *table) { c.join("a", "b"); c.row("a").Draining = true }, Steps{Again: unsettledInterval}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newTable()
@@ -287,7 +287,7 @@ func TestWhatIsHandedOverIsForWhoWouldClaimIt(t *testing.T) {
 	c.settle(t, rand.New(rand.NewPCG(1, 1)), 0)
 	c.row("troupe-0").Draining = true
 	own := c.view().Shards("troupe-0")
-	given := transfers(c.view(), "troupe-0", own[:40])
+	given := planTransfers(c.view(), "troupe-0", own[:40])
 	for _, one := range given {
 		c.give("", one.Shard)
 	}
@@ -309,7 +309,7 @@ func TestNothingIsGivenToALeaseThatHasRunOutNorWhereThereIsNoRoom(t *testing.T) 
 	c.give("a", persistence.AllShards()...)
 	c.row("b").Until = c.Now
 	counts := map[string]int{}
-	for _, one := range transfers(c.view(), "a", persistence.AllShards()) {
+	for _, one := range planTransfers(c.view(), "a", persistence.AllShards()) {
 		counts[one.To]++
 	}
 	require.Equal(t, map[string]int{"c": 342, "": 682}, counts)

@@ -13,13 +13,13 @@ func (r *Router) Exchange(ctx context.Context, x engine.Exchange) (engine.Exchan
 	if err := x.Next.Check(); err != nil { // else it would be told of each order
 		return engine.Exchanged{}, err
 	}
-	p, err := r.here(ctx)
+	p, err := r.awaitStart(ctx)
 	if err != nil {
 		return engine.Exchanged{}, err
 	}
-	m := r.many(p, x.Orders)
-	m.next = &next{poll: x.Next, left: max(x.Next.Max, 1), bytes: maxClaimed}
-	outcomes, err := m.all(ctx)
+	m := r.newBatch(p, x.Orders)
+	m.next = &jointClaim{poll: x.Next, remaining: max(x.Next.Max, 1), bytes: maxClaimed}
+	outcomes, err := m.askAll(ctx)
 	if err != nil {
 		r.giveBack(m.next.jobs)
 		return engine.Exchanged{}, err
@@ -44,37 +44,37 @@ func (r *Router) giveBack(jobs engine.Jobs) {
 // maxClaimed is how many bytes of jobs all members bring together, unless single ones have more.
 const maxClaimed = 8 << 20
 
-// next is what is claimed beside orders, by each member once. Nil claims nothing.
-type next struct {
-	poll        engine.Poll
-	left, bytes int // that may still be asked for
+// jointClaim is what is claimed beside orders, by each member once. Nil claims nothing.
+type jointClaim struct {
+	poll             engine.Poll
+	remaining, bytes int // that may still be asked for
 
 	mu   sync.Mutex
 	jobs engine.Jobs
 }
 
-// part is what a member is asked for that gets so many orders; nil = nothing.
-func (n *next) part(orders int) *engine.Poll {
-	if n == nil || n.left == 0 {
+// splitPoll is what a member is asked for that gets so many orders; nil = nothing.
+func (n *jointClaim) splitPoll(orders int) *engine.Poll {
+	if n == nil || n.remaining == 0 {
 		return nil
 	}
 	p := n.poll
-	p.Max = min(orders, n.left)
-	p.Bytes = n.bytes * p.Max / n.left
-	n.left -= p.Max
+	p.Max = min(orders, n.remaining)
+	p.Bytes = n.bytes * p.Max / n.remaining
+	n.remaining -= p.Max
 	n.bytes -= p.Bytes
 	return &p
 }
 
-// rest is what is left for this member, which is the last one to be asked.
-func (n *next) rest() *engine.Poll {
+// takeRest is what is left for this member, which is the last one to be asked.
+func (n *jointClaim) takeRest() *engine.Poll {
 	if n == nil {
 		return nil
 	}
-	return n.part(n.left)
+	return n.splitPoll(n.remaining)
 }
 
-func (n *next) got(jobs engine.Jobs) {
+func (n *jointClaim) addJobs(jobs engine.Jobs) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.jobs = append(n.jobs, jobs...)

@@ -13,25 +13,25 @@ import (
 
 // DoAll carries out orders that may be repeated, at the members that own their tasks, all at once.
 func (r *Router) DoAll(ctx context.Context, orders engine.Orders) (engine.Outcomes, error) {
-	p, err := r.here(ctx)
+	p, err := r.awaitStart(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return r.many(p, orders).all(ctx)
+	return r.newBatch(p, orders).askAll(ctx)
 }
 
-// all asks for all orders, until they are answered or the caller's patience ends.
-func (m *many) all(ctx context.Context) (engine.Outcomes, error) {
+// askAll asks for all orders, until they are answered or the caller's patience ends.
+func (m *orderBatch) askAll(ctx context.Context) (engine.Outcomes, error) {
 	r, p := m.r, m.p
-	patient, cancel := r.patience(ctx)
+	patient, cancel := r.withPatience(ctx)
 	defer cancel()
-	for wait := (pauses{}); ; {
+	for wait := (retryBackoff{}); ; {
 		seen := p.views.Current().Generation
-		m.round(ctx, patient)
+		m.askOwners(ctx, patient)
 		if errors.Is(ctx.Err(), context.Canceled) {
 			return nil, ctx.Err()
 		}
-		if m.retain(moved); len(m.open) == 0 {
+		if m.retainOpen(isMovedOrder); len(m.open) == 0 {
 			return m.outcomes, nil
 		}
 		if away := p.storeAway(); away != nil {
@@ -40,67 +40,67 @@ func (m *many) all(ctx context.Context) (engine.Outcomes, error) {
 			}
 			return m.outcomes, nil
 		}
-		if !r.pause(patient, p, seen, &wait) {
+		if !r.waitForView(patient, p, seen, &wait) {
 			return m.outcomes, m.giveUp(ctx)
 		}
 	}
 }
 
-// many are orders that are being carried out.
-type many struct {
+// orderBatch are orders that are being carried out.
+type orderBatch struct {
 	r        *Router
-	p        *place
+	p        *localMember
 	orders   engine.Orders
 	outcomes engine.Outcomes
-	open     []int // those that have to be asked for (again)
-	next     *next // what is claimed beside; nil = nothing
+	open     []int       // those that have to be asked for (again)
+	next     *jointClaim // what is claimed beside; nil = nothing
 }
 
-func (r *Router) many(p *place, orders engine.Orders) *many {
-	m := &many{r: r, p: p, orders: orders, outcomes: make(engine.Outcomes, len(orders)), open: make([]int, len(orders))}
+func (r *Router) newBatch(p *localMember, orders engine.Orders) *orderBatch {
+	m := &orderBatch{r: r, p: p, orders: orders, outcomes: make(engine.Outcomes, len(orders)), open: make([]int, len(orders))}
 	for i := range orders {
 		m.open[i] = i
 	}
 	return m
 }
 
-// round asks the owner of each open order once: this member with ctx, others with what is left of their time.
-func (m *many) round(ctx, patient context.Context) {
+// askOwners asks the owner of each open order once: this member with ctx, others with what is left of their time.
+func (m *orderBatch) askOwners(ctx, patient context.Context) {
 	here, there := m.byOwner()
 	work := host.Group{Host: &m.r.cfg.Host}
 	for _, at := range there {
-		for _, part := range m.parts(at.orders) {
-			claim := m.next.part(len(part))
+		for _, part := range m.splitOrders(at.orders) {
+			claim := m.next.splitPoll(len(part))
 			work.Run(func() {
-				m.settle(part, func(o engine.Orders) (engine.Outcomes, error) { return m.forward(patient, at.to, o, claim) })
+				m.storeOutcomes(part, func(o engine.Orders) (engine.Outcomes, error) { return m.forwardOrders(patient, at.to, o, claim) })
 			})
 		}
 	}
 	if len(here) > 0 {
-		claim := m.next.rest()
-		m.settle(here, func(o engine.Orders) (engine.Outcomes, error) { return m.local(ctx, o, claim) })
+		claim := m.next.takeRest()
+		m.storeOutcomes(here, func(o engine.Orders) (engine.Outcomes, error) { return m.doLocally(ctx, o, claim) })
 	}
 	work.Wait()
 }
 
-// owned are orders that another member has to carry out.
-type owned struct {
+// ownedOrders are orders that another member has to carry out.
+type ownedOrders struct {
 	to     persistence.MemberRow
 	orders []int
 }
 
 // byOwner says which are for this member, and which for others, in the order in which these come first.
-func (m *many) byOwner() (here []int, there []*owned) {
-	by := map[string]*owned{}
+func (m *orderBatch) byOwner() (here []int, there []*ownedOrders) {
+	by := map[string]*ownedOrders{}
 	for _, i := range m.open {
-		to, isHere, nobody := m.p.owner(m.orders[i].Task)
+		to, isHere, nobody := m.p.findOwner(m.orders[i].Task)
 		switch {
 		case isHere:
 			here = append(here, i)
 		case nobody != nil:
 			m.outcomes[i] = engine.Outcome{Err: nobody}
 		case by[to.Incarnation] == nil:
-			at := &owned{to, []int{i}}
+			at := &ownedOrders{to, []int{i}}
 			by[to.Incarnation], there = at, append(there, at)
 		default:
 			by[to.Incarnation].orders = append(by[to.Incarnation].orders, i)
@@ -115,11 +115,11 @@ const (
 	orderBytes = 4 << 20
 )
 
-// parts cuts orders into what one question holds.
-func (m *many) parts(orders []int) (parts [][]int) {
+// splitOrders cuts orders into what one question holds.
+func (m *orderBatch) splitOrders(orders []int) (parts [][]int) {
 	begin, bytes := 0, 0
 	for n, i := range orders {
-		size := weight(m.orders[i].Command)
+		size := commandBytes(m.orders[i].Command)
 		if n-begin == mostOrders || n > begin && bytes+size > orderBytes {
 			parts = append(parts, orders[begin:n])
 			begin, bytes = n, 0
@@ -129,8 +129,8 @@ func (m *many) parts(orders []int) (parts [][]int) {
 	return append(parts, orders[begin:])
 }
 
-// weight is about how many bytes a command's values have.
-func weight(cmd flow.Command) (n int) {
+// commandBytes is about how many bytes a command's values have.
+func commandBytes(cmd flow.Command) (n int) {
 	switch c := cmd.(type) {
 	case flow.Signal:
 		return len(c.Value)
@@ -144,8 +144,8 @@ func weight(cmd flow.Command) (n int) {
 	return n
 }
 
-// settle has orders answered by one who is asked, and keeps the outcomes in their places.
-func (m *many) settle(orders []int, by func(engine.Orders) (engine.Outcomes, error)) {
+// storeOutcomes has orders answered by one who is asked, and keeps the outcomes in their places.
+func (m *orderBatch) storeOutcomes(orders []int, by func(engine.Orders) (engine.Outcomes, error)) {
 	asked := make(engine.Orders, len(orders))
 	for n, i := range orders {
 		asked[n] = m.orders[i]
@@ -160,29 +160,29 @@ func (m *many) settle(orders []int, by func(engine.Orders) (engine.Outcomes, err
 	}
 }
 
-// local has the member on this host carry out orders, and claim jobs unless claim is nil.
-func (m *many) local(ctx context.Context, orders engine.Orders, claim *engine.Poll) (engine.Outcomes, error) {
+// doLocally has the member on this host carry out orders, and claim jobs unless claim is nil.
+func (m *orderBatch) doLocally(ctx context.Context, orders engine.Orders, claim *engine.Poll) (engine.Outcomes, error) {
 	if claim == nil {
 		return m.p.local.DoAll(ctx, orders)
 	}
 	done, err := m.p.local.Exchange(ctx, engine.Exchange{Orders: orders, Next: *claim})
-	m.next.got(done.Jobs)
+	m.next.addJobs(done.Jobs)
 	return done.Outcomes, err
 }
 
-// forward has another member do so with orders of its tasks.
-func (m *many) forward(ctx context.Context, to persistence.MemberRow, orders engine.Orders, claim *engine.Poll) (outcomes engine.Outcomes, err error) {
+// forwardOrders has another member do so with orders of its tasks.
+func (m *orderBatch) forwardOrders(ctx context.Context, to persistence.MemberRow, orders engine.Orders, claim *engine.Poll) (outcomes engine.Outcomes, err error) {
 	if claim == nil {
 		var done *engine.Outcomes
-		if done, err = question[*engine.Outcomes](ctx, m.r, to, &orders); err == nil {
+		if done, err = askMember[*engine.Outcomes](ctx, m.r, to, &orders); err == nil {
 			outcomes = *done
 		}
 	} else {
 		var done *engine.Exchanged
-		done, err = question[*engine.Exchanged](ctx, m.r, to, &engine.Exchange{Orders: orders, Next: *claim})
+		done, err = askMember[*engine.Exchanged](ctx, m.r, to, &engine.Exchange{Orders: orders, Next: *claim})
 		if err == nil {
 			outcomes = done.Outcomes
-			m.next.got(done.Jobs)
+			m.next.addJobs(done.Jobs)
 		}
 	}
 	if err != nil {
@@ -197,16 +197,16 @@ func (m *many) forward(ctx context.Context, to persistence.MemberRow, orders eng
 	return outcomes, nil
 }
 
-// moved is again, of any order.
-func moved(_ engine.Order, err error) bool { return again(err) }
+// isMovedOrder is again, of any order.
+func isMovedOrder(_ engine.Order, err error) bool { return isRetryable(err) }
 
-// retain keeps open what failed so that it is worth another try.
-func (m *many) retain(open func(engine.Order, error) bool) {
+// retainOpen keeps open what failed so that it is worth another try.
+func (m *orderBatch) retainOpen(open func(engine.Order, error) bool) {
 	m.open = slices.DeleteFunc(m.open, func(i int) bool { return !open(m.orders[i], m.outcomes[i].Err) })
 }
 
 // giveUp says of what is still open that it could not be asked. Its own error is that the caller did not wait.
-func (m *many) giveUp(ctx context.Context) error {
+func (m *orderBatch) giveUp(ctx context.Context) error {
 	for _, i := range m.open {
 		err := giveUp(ctx, m.orders[i].Task, m.outcomes[i].Err)
 		m.outcomes[i] = engine.Outcome{Err: err}

@@ -21,7 +21,7 @@ func (o Others) Mention(news engine.News) {
 	}
 	v := p.views.Current()
 	for _, to := range v.Living() {
-		if to.Incarnation != p.me && p.met(v, to) {
+		if to.Incarnation != p.me && p.hasMet(v, to) {
 			o.r.cfg.Peers.Tell(to, &news)
 		}
 	}
@@ -32,7 +32,7 @@ func (o Others) Mention(news engine.News) {
 func (o Others) Announce(ctx context.Context, news engine.News) bool {
 	p := o.r.place.Load()
 	return p == nil || // this one has not come yet
-		o.tellUntil(ctx, p, map[string]bool{p.me: true}, &news)
+		o.announceUntil(ctx, p, map[string]bool{p.me: true}, &news)
 }
 
 // Inform has the other members take note of something likewise, but for those who did not just now when ctx had run out: they are left out for
@@ -44,36 +44,36 @@ func (o Others) Inform(ctx context.Context, news engine.News) {
 	}
 	told, left := map[string]bool{p.me: true}, p.views.Current().Living()
 	left = slices.DeleteFunc(left, func(m persistence.MemberRow) bool {
-		told[m.Incarnation] = told[m.Incarnation] || o.r.unresponsive.leaves(m.Incarnation, o.r.cfg.Host.Now())
+		told[m.Incarnation] = told[m.Incarnation] || o.r.unresponsive.isLeftOut(m.Incarnation, o.r.cfg.Host.Now())
 		return told[m.Incarnation]
 	})
-	all := o.tellUntil(ctx, p, told, &news)
+	all := o.announceUntil(ctx, p, told, &news)
 	if !all && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return // nobody waits any longer: that says nothing of the others
 	}
 	for _, m := range left {
-		o.r.unresponsive.note(m.Incarnation, !told[m.Incarnation], o.r.cfg.Host.Now())
+		o.r.unresponsive.recordResponse(m.Incarnation, !told[m.Incarnation], o.r.cfg.Host.Now())
 	}
 }
 
-func (o Others) tellUntil(ctx context.Context, p *place, told map[string]bool, news *engine.News) bool {
-	for wait := (pauses{}); ; {
+func (o Others) announceUntil(ctx context.Context, p *localMember, told map[string]bool, news *engine.News) bool {
+	for wait := (retryBackoff{}); ; {
 		v := p.views.Current()
-		if o.announce(ctx, p, v, told, news) {
+		if o.announceNews(ctx, p, v, told, news) {
 			return true
 		}
-		if !o.r.pause(ctx, p, v.Generation, &wait) {
+		if !o.r.waitForView(ctx, p, v.Generation, &wait) {
 			return false
 		}
 	}
 }
 
-// announce asks everybody once who has not been told. False: somebody has to be asked again.
-func (o Others) announce(ctx context.Context, p *place, v *View, told map[string]bool, news *engine.News) bool {
+// announceNews asks everybody once who has not been told. False: somebody has to be asked again.
+func (o Others) announceNews(ctx context.Context, p *localMember, v *View, told map[string]bool, news *engine.News) bool {
 	all := true
 	var open []persistence.MemberRow
 	for _, to := range v.Living() {
-		met := p.met(v, to)
+		met := p.hasMet(v, to)
 		all = all && (met || told[to.Incarnation])
 		if met && !told[to.Incarnation] {
 			open = append(open, to)
@@ -82,7 +82,7 @@ func (o Others) announce(ctx context.Context, p *place, v *View, told map[string
 	errs := make([]error, len(open))
 	asking := host.Group{Host: &o.r.cfg.Host}
 	for i, to := range open {
-		asking.Run(func() { _, errs[i] = question[*engine.News](ctx, o.r, to, news) })
+		asking.Run(func() { _, errs[i] = askMember[*engine.News](ctx, o.r, to, news) })
 	}
 	asking.Wait()
 	for i, to := range open {
@@ -92,33 +92,33 @@ func (o Others) announce(ctx context.Context, p *place, v *View, told map[string
 	return all
 }
 
-// leftOut is for how long nobody waits for a member that did not take note in time.
-const leftOut = 3 * time.Second
+// leftOutTime is for how long nobody waits for a member that did not take note in time.
+const leftOutTime = 3 * time.Second
 
-// unresponsive are the members that did not take note in time, and until when they are left out.
-type unresponsive struct {
+// unresponsiveMembers are the members that did not take note in time, and until when they are left out.
+type unresponsiveMembers struct {
 	mu    sync.Mutex
 	until map[string]time.Time
 }
 
-// leaves says whether a member is left out. When that is over one tries again, for all.
-func (d *unresponsive) leaves(incarnation string, now time.Time) bool {
+// isLeftOut says whether a member is left out. When that is over one tries again, for all.
+func (d *unresponsiveMembers) isLeftOut(incarnation string, now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	until, is := d.until[incarnation]
 	if is && !now.Before(until) {
-		d.until[incarnation] = now.Add(leftOut)
+		d.until[incarnation] = now.Add(leftOutTime)
 	}
 	return now.Before(until)
 }
 
-// note keeps whether a member does not respond.
-func (d *unresponsive) note(incarnation string, is bool, now time.Time) {
+// recordResponse keeps whether a member does not respond.
+func (d *unresponsiveMembers) recordResponse(incarnation string, is bool, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.until, incarnation)
 	if is {
 		maps.DeleteFunc(d.until, func(_ string, until time.Time) bool { return now.Sub(until) > time.Minute }) // members come and go
-		d.until[incarnation] = now.Add(leftOut)
+		d.until[incarnation] = now.Add(leftOutTime)
 	}
 }

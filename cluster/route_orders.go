@@ -15,13 +15,13 @@ import (
 // StartTask begins a task at the member that owns its shard.
 func (r *Router) StartTask(ctx context.Context, n engine.NewTask) (engine.Started, error) {
 	n.Traced = cmp.Or(n.Traced, engine.TracedOf(ctx))
-	p, err := r.here(ctx)
+	p, err := r.awaitStart(ctx)
 	if err != nil {
 		return engine.Started{}, err
 	}
 	plan, err := r.cfg.Plans.Plan(ctx, n.VersionID)
 	if err != nil {
-		return engine.Started{}, unread(err)
+		return engine.Started{}, planReadError(err)
 	}
 	isFree := n.Task == "" && n.Key == "" && n.ID == ""
 	if n.Task, err = n.TaskID(plan.FlowID); err != nil {
@@ -33,10 +33,10 @@ func (r *Router) StartTask(ctx context.Context, n engine.NewTask) (engine.Starte
 	if n.Key != "" || n.ID != "" {
 		n.Request = rand.Text()
 	}
-	started, err := ask(r, ctx, n.Task, func(ctx context.Context) (engine.Started, error) {
+	started, err := askOwner(r, ctx, n.Task, func(ctx context.Context) (engine.Started, error) {
 		return p.local.StartTask(ctx, n)
 	}, func(ctx context.Context, to persistence.MemberRow) (engine.Started, error) {
-		m, err := question[*engine.Started](ctx, r, to, &n)
+		m, err := askMember[*engine.Started](ctx, r, to, &n)
 		if err != nil {
 			return engine.Started{}, err
 		}
@@ -53,37 +53,37 @@ const freeTries = 1000
 
 // reachableID returns the id of a task that may have any: the given one, unless the member that would own it cannot be reached for the moment.
 // Then it is one that this member owns.
-func (r *Router) reachableID(p *place, id string) string {
-	to, _, nobody := p.owner(id)
+func (r *Router) reachableID(p *localMember, id string) string {
+	to, _, nobody := p.findOwner(id)
 	if nobody == nil && !r.unreachable.has(to.Incarnation) {
 		return id
 	}
 	if nobody == nil {
-		r.probe(to)
+		r.probeMember(to)
 	}
 	for range freeTries {
 		other := engine.NewTaskID()
-		if _, isHere, _ := p.owner(other); isHere {
+		if _, isHere, _ := p.findOwner(other); isHere {
 			return other
 		}
 	}
 	return id
 }
 
-// probe asks a member that could not be reached for nothing, so that it is noticed when it can be. It does not wait.
-func (r *Router) probe(to persistence.MemberRow) {
+// probeMember asks a member that could not be reached for nothing, so that it is noticed when it can be. It does not wait.
+func (r *Router) probeMember(to persistence.MemberRow) {
 	if !r.unreachable.isDue(to.Incarnation, r.cfg.Host.Now()) {
 		return
 	}
 	r.work.Run(func() {
 		ctx, cancel := r.cfg.Host.Within(r.ctx, probeTime)
 		defer cancel()
-		_, _ = question[*engine.Outcomes](ctx, r, to, &engine.Orders{}) // question notes how it went
+		_, _ = askMember[*engine.Outcomes](ctx, r, to, &engine.Orders{}) // question notes how it went
 	})
 }
 
-// unread says in the words of an engine that a plan could not be read.
-func unread(err error) error {
+// planReadError says in the words of an engine that a plan could not be read.
+func planReadError(err error) error {
 	if errors.Is(err, persistence.ErrUnavailable) {
 		return fmt.Errorf("%w: %w", engine.ErrUnavailable, err)
 	}
@@ -92,15 +92,15 @@ func unread(err error) error {
 
 // Do carries out an order at the member that owns its task.
 func (r *Router) Do(ctx context.Context, o engine.Order) (engine.Outcome, error) {
-	p, err := r.here(ctx)
+	p, err := r.awaitStart(ctx)
 	if err != nil {
 		return engine.Outcome{}, err
 	}
 	o = o.Named()
-	return ask(r, ctx, o.Task, func(ctx context.Context) (engine.Outcome, error) {
+	return askOwner(r, ctx, o.Task, func(ctx context.Context) (engine.Outcome, error) {
 		return p.local.Do(ctx, o)
 	}, func(ctx context.Context, to persistence.MemberRow) (engine.Outcome, error) {
-		m, err := question[*engine.Outcomes](ctx, r, to, &engine.Orders{o})
+		m, err := askMember[*engine.Outcomes](ctx, r, to, &engine.Orders{o})
 		if err != nil {
 			return engine.Outcome{}, err
 		}
@@ -113,60 +113,60 @@ func (r *Router) Do(ctx context.Context, o engine.Order) (engine.Outcome, error)
 	})
 }
 
-// question asks another member, and wants one kind of answer.
-func question[A engine.Message](ctx context.Context, r *Router, to persistence.MemberRow, q engine.Message) (answer A, err error) {
+// askMember asks another member, and wants one kind of answer.
+func askMember[A engine.Message](ctx context.Context, r *Router, to persistence.MemberRow, q engine.Message) (answer A, err error) {
 	m, err := r.cfg.Peers.Ask(ctx, to, q)
-	r.unreachable.note(to.Incarnation, err)
+	r.unreachable.recordReach(to.Incarnation, err)
 	answer, ok := m.(A)
 	if err == nil && !ok {
 		err = errors.New("another member has answered something that was not asked")
 	}
-	r.forwards.count(q, m, err)
+	r.forwards.countQuestion(q, m, err)
 	return answer, ofAnother(err)
 }
 
-// ask asks the owner of a task, whoever that is, again when it is another one now or cannot be reached, until the caller's
+// askOwner asks the owner of a task, whoever that is, again when it is another one now or cannot be reached, until the caller's
 // patience ends.
-func ask[A any](r *Router, ctx context.Context, task string, here func(context.Context) (A, error), there func(context.Context, persistence.MemberRow) (A, error)) (answer A, err error) {
+func askOwner[A any](r *Router, ctx context.Context, task string, here func(context.Context) (A, error), there func(context.Context, persistence.MemberRow) (A, error)) (answer A, err error) {
 	p := r.place.Load()
-	if _, isHere, _ := p.owner(task); isHere { // the hot path needs no timer
-		if answer, err = here(ctx); !again(err) {
+	if _, isHere, _ := p.findOwner(task); isHere { // the hot path needs no timer
+		if answer, err = here(ctx); !isRetryable(err) {
 			return answer, err
 		}
 	}
-	patient, cancel := r.patience(ctx)
+	patient, cancel := r.withPatience(ctx)
 	defer cancel()
-	for wait := (pauses{}); ; {
+	for wait := (retryBackoff{}); ; {
 		seen := p.views.Current().Generation
-		to, isHere, err := p.owner(task)
+		to, isHere, err := p.findOwner(task)
 		switch {
 		case isHere:
 			answer, err = here(ctx)
 		case err == nil:
 			answer, err = there(patient, to)
 		}
-		if !again(err) {
+		if !isRetryable(err) {
 			return answer, err
 		}
 		if away := p.storeAway(); away != nil {
 			return answer, away
 		}
-		if !r.pause(patient, p, seen, &wait) {
+		if !r.waitForView(patient, p, seen, &wait) {
 			return answer, giveUp(ctx, task, err)
 		}
 	}
 }
 
 // storeAway returns why the store cannot be reached from this host; nil = it can, so waiting for another member makes sense.
-func (p *place) storeAway() error {
+func (p *localMember) storeAway() error {
 	if err := p.local.Ready(); errors.Is(err, engine.ErrUnavailable) {
 		return err
 	}
 	return nil
 }
 
-// patience is how long a caller waits for an owner to be reached.
-func (r *Router) patience(ctx context.Context) (context.Context, context.CancelFunc) {
+// withPatience is how long a caller waits for an owner to be reached.
+func (r *Router) withPatience(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {
 		return context.WithCancel(ctx)
 	}

@@ -21,21 +21,21 @@ func (r *Router) Others() Others { return Others{r} }
 // Do carries out orders at whoever owns their tasks, here or elsewhere, until they are answered or ctx ends; each may be
 // repeated. That somebody is busy is no answer, but to a claim: there are other jobs.
 func (o Others) Do(ctx context.Context, orders engine.Orders) engine.Outcomes {
-	p, err := o.r.here(ctx)
+	p, err := o.r.awaitStart(ctx)
 	if err != nil {
-		return all(orders, err)
+		return failOrders(orders, err)
 	}
-	m := o.r.many(p, orders)
-	for wait := (pauses{}); ; {
+	m := o.r.newBatch(p, orders)
+	for wait := (retryBackoff{}); ; {
 		seen := p.views.Current().Generation
-		m.round(ctx, ctx)
-		if m.retain(unanswered); len(m.open) == 0 || !o.r.pause(ctx, p, seen, &wait) {
+		m.askOwners(ctx, ctx)
+		if m.retainOpen(isUnanswered); len(m.open) == 0 || !o.r.waitForView(ctx, p, seen, &wait) {
 			return m.outcomes
 		}
 	}
 }
 
-func all(orders engine.Orders, err error) engine.Outcomes {
+func failOrders(orders engine.Orders, err error) engine.Outcomes {
 	outcomes := make(engine.Outcomes, len(orders))
 	for i := range outcomes {
 		outcomes[i].Err = err
@@ -43,11 +43,11 @@ func all(orders engine.Orders, err error) engine.Outcomes {
 	return outcomes
 }
 
-func unanswered(o engine.Order, err error) bool {
+func isUnanswered(o engine.Order, err error) bool {
 	if _, claim := o.Command.(flow.Claim); claim {
-		return again(err)
+		return isRetryable(err)
 	}
-	return again(err) || flow.ErrorKindOf(err) == flow.Busy || errors.Is(err, engine.ErrUnavailable)
+	return isRetryable(err) || flow.ErrorKindOf(err) == flow.Busy || errors.Is(err, engine.ErrUnavailable)
 }
 
 // Owner is who has a task as far as is known here; "" = nobody for the moment.
@@ -56,7 +56,7 @@ func (o Others) Owner(task string) string {
 	if p == nil {
 		return ""
 	}
-	to, _, err := p.owner(task)
+	to, _, err := p.findOwner(task)
 	if err != nil {
 		return ""
 	}
@@ -65,7 +65,7 @@ func (o Others) Owner(task string) string {
 
 // Carry has another member, by its incarnation, carry out jobs, or let go of some. Without an error that is its business from now on.
 func (o Others) Carry(ctx context.Context, carrier string, errands engine.Errands) error {
-	p, err := o.r.here(ctx)
+	p, err := o.r.awaitStart(ctx)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (o Others) Carry(ctx context.Context, carrier string, errands engine.Errand
 	if !known || to.FencedAt != 0 {
 		return fmt.Errorf("%w: the incarnation %s has gone", ErrAway, carrier)
 	}
-	_, err = question[*engine.Heard](ctx, o.r, to, &errands)
+	_, err = askMember[*engine.Heard](ctx, o.r, to, &errands)
 	return err
 }
 
@@ -83,13 +83,13 @@ func (o Others) Stir(keys engine.Keys) {
 	if p == nil {
 		return
 	}
-	there := map[string]*stirred{}
+	there := map[string]*ownedKeys{}
 	for _, key := range keys.Names {
-		to, isHere, nobody := p.owner(key)
+		to, isHere, nobody := p.findOwner(key)
 		switch {
 		case isHere, nobody != nil: // whoever gets it looks for himself
 		case there[to.Incarnation] == nil:
-			there[to.Incarnation] = &stirred{to, []string{key}}
+			there[to.Incarnation] = &ownedKeys{to, []string{key}}
 		default:
 			there[to.Incarnation].keys = append(there[to.Incarnation].keys, key)
 		}
@@ -102,24 +102,24 @@ func (o Others) Stir(keys engine.Keys) {
 	}
 }
 
-// stirred are keys that another member owns.
-type stirred struct {
+// ownedKeys are keys that another member owns.
+type ownedKeys struct {
 	to   persistence.MemberRow
 	keys []string
 }
 
 // Credits tells the other members for which jobs this one has attached workers; best effort, it never blocks.
-func (o Others) Credits(c *engine.Credits) { o.tellAll(c) }
+func (o Others) Credits(c *engine.Credits) { o.sendToAll(c) }
 
 // Wanted tells the other members of jobs, for the pollers that wait there; best effort, it never blocks.
 func (o Others) Wanted(jobs []engine.Offer) {
 	for part := range slices.Chunk(jobs, mostOrders) {
 		offers := engine.Offers(part)
-		o.tellAll(&offers)
+		o.sendToAll(&offers)
 	}
 }
 
-func (o Others) tellAll(m engine.Message) {
+func (o Others) sendToAll(m engine.Message) {
 	p := o.r.place.Load()
 	if p == nil {
 		return

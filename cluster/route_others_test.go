@@ -103,13 +103,13 @@ func TestWhoDidNotTakeNoteIsLeftOutForAWhile(t *testing.T) {
 	}
 	require.True(t, waits())
 	require.False(t, waits())
-	clock.Add(int64(leftOut))
+	clock.Add(int64(leftOutTime))
 	require.True(t, waits())
 	require.False(t, waits())
-	clock.Add(int64(leftOut))
-	require.False(t, a.unresponsive.leaves("b", a.cfg.Host.Now()), "somebody tries again")
+	clock.Add(int64(leftOutTime))
+	require.False(t, a.unresponsive.isLeftOut("b", a.cfg.Host.Now()), "somebody tries again")
 	require.False(t, waits(), "who is not alone")
-	a.unresponsive.note("b", false, a.cfg.Host.Now())
+	a.unresponsive.recordResponse("b", false, a.cfg.Host.Now())
 	require.True(t, waits())
 }
 

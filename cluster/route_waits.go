@@ -12,7 +12,7 @@ import (
 
 // Await answers when a task has ended, whoever owns it then.
 func (r *Router) Await(ctx context.Context, task string) (status flow.TaskStatus, err error) {
-	err = r.wait(ctx, &engine.Wait{Task: task}, func(ctx context.Context, local engine.Engine) error {
+	err = r.awaitOwner(ctx, &engine.Wait{Task: task}, func(ctx context.Context, local engine.Engine) error {
 		status, err = local.Await(ctx, task)
 		return err
 	}, func(told flow.TaskStatus) bool {
@@ -24,35 +24,35 @@ func (r *Router) Await(ctx context.Context, task string) (status flow.TaskStatus
 
 // Appears waits until there is a task, whoever owns it then.
 func (r *Router) Appears(ctx context.Context, task string) error {
-	return r.wait(ctx, &engine.Wait{Task: task, Appears: true}, func(ctx context.Context, local engine.Engine) error {
+	return r.awaitOwner(ctx, &engine.Wait{Task: task, Appears: true}, func(ctx context.Context, local engine.Engine) error {
 		return local.Appears(ctx, task)
 	}, func(flow.TaskStatus) bool { return true })
 }
 
-// wait asks a task's owner until it answers. While that one cannot be asked the journal tells; of a task that is there done
+// awaitOwner asks a task's owner until it answers. While that one cannot be asked the journal tells; of a task that is there done
 // says whether that is the answer.
-func (r *Router) wait(ctx context.Context, q *engine.Wait, here func(context.Context, engine.Engine) error, done func(flow.TaskStatus) bool) error {
-	p, err := r.here(ctx)
+func (r *Router) awaitOwner(ctx context.Context, q *engine.Wait, here func(context.Context, engine.Engine) error, done func(flow.TaskStatus) bool) error {
+	p, err := r.awaitStart(ctx)
 	if err != nil {
 		return err
 	}
-	for wait := (pauses{}); ; {
+	for wait := (retryBackoff{}); ; {
 		seen := p.views.Current().Generation
 		err := r.waitOnce(ctx, p, q, here, done)
-		if !again(err) || ctx.Err() != nil {
+		if !isRetryable(err) || ctx.Err() != nil {
 			return err
 		}
 		if row, err := r.cfg.Journals.Task(ctx, q.Task); err == nil && done(flow.TaskStatus(row.Status)) {
 			return nil
 		}
-		if !r.pause(ctx, p, seen, &wait) {
-			return r.interrupted(ctx)
+		if !r.waitForView(ctx, p, seen, &wait) {
+			return r.interruptedError(ctx)
 		}
 	}
 }
 
-// interrupted says why nobody waits any longer.
-func (r *Router) interrupted(ctx context.Context) error {
+// interruptedError says why nobody waits any longer.
+func (r *Router) interruptedError(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -60,8 +60,8 @@ func (r *Router) interrupted(ctx context.Context) error {
 }
 
 // waitOnce asks the present owner, as long as it is that.
-func (r *Router) waitOnce(ctx context.Context, p *place, q *engine.Wait, here func(context.Context, engine.Engine) error, done func(flow.TaskStatus) bool) error {
-	to, isHere, err := p.owner(q.Task)
+func (r *Router) waitOnce(ctx context.Context, p *localMember, q *engine.Wait, here func(context.Context, engine.Engine) error, done func(flow.TaskStatus) bool) error {
+	to, isHere, err := p.findOwner(q.Task)
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (r *Router) waitOnce(ctx context.Context, p *place, q *engine.Wait, here fu
 	if isHere {
 		return here(ctx, p.local)
 	}
-	m, err := question[*engine.Waited](ctx, r, to, q)
+	m, err := askMember[*engine.Waited](ctx, r, to, q)
 	if err == nil {
 		done(m.Status)
 	}
@@ -80,24 +80,24 @@ func (r *Router) waitOnce(ctx context.Context, p *place, q *engine.Wait, here fu
 // Watch reads a task's journal from a row on, as it grows, whoever owns the task meanwhile.
 func (r *Router) Watch(ctx context.Context, task string, after int64) iter.Seq2[engine.Row, error] {
 	return func(yield func(engine.Row, error) bool) {
-		p, err := r.here(ctx)
+		p, err := r.awaitStart(ctx)
 		if err != nil {
 			yield(engine.Row{}, err)
 			return
 		}
-		w := &watch{r: r, p: p, task: task, after: after, yield: yield}
-		for wait := (pauses{}); ; {
+		w := &journalWatch{r: r, p: p, task: task, after: after, yield: yield}
+		for wait := (retryBackoff{}); ; {
 			seen := p.views.Current().Generation
 			before := w.after
 			if w.fromOwner(ctx) || w.fromJournal(ctx) {
 				return
 			}
 			if w.after > before {
-				wait = pauses{}
+				wait = retryBackoff{}
 			}
-			if !r.pause(ctx, p, seen, &wait) {
+			if !r.waitForView(ctx, p, seen, &wait) {
 				if ctx.Err() == nil {
-					w.tell(engine.Row{}, errLeaving)
+					w.yieldRow(engine.Row{}, errLeaving)
 				}
 				return
 			}
@@ -105,18 +105,18 @@ func (r *Router) Watch(ctx context.Context, task string, after int64) iter.Seq2[
 	}
 }
 
-// watch is one reading of a journal.
-type watch struct {
+// journalWatch is one reading of a journal.
+type journalWatch struct {
 	r     *Router
-	p     *place
+	p     *localMember
 	task  string
 	after int64
 	yield func(engine.Row, error) bool
 }
 
 // fromOwner reads what the owner tells. True: there is nothing more to be read.
-func (w *watch) fromOwner(ctx context.Context) (over bool) {
-	to, isHere, err := w.p.owner(w.task)
+func (w *journalWatch) fromOwner(ctx context.Context) (over bool) {
+	to, isHere, err := w.p.findOwner(w.task)
 	if err != nil {
 		return false
 	}
@@ -129,18 +129,18 @@ func (w *watch) fromOwner(ctx context.Context) (over bool) {
 		}
 	}
 	for row, err := range rows(owned, w.task, w.after) {
-		if again(err) || !isHere && again(ofAnother(err)) {
+		if isRetryable(err) || !isHere && isRetryable(ofAnother(err)) {
 			return ctx.Err() != nil
 		}
-		if !w.tell(row, err) {
+		if !w.yieldRow(row, err) {
 			return true
 		}
 	}
 	return ctx.Err() != nil || isHere && owned.Err() == nil // where another member has told all, the journal says whether that was the end
 }
 
-// tell passes on a row. False: it was the last one.
-func (w *watch) tell(row engine.Row, err error) bool {
+// yieldRow passes on a row. False: it was the last one.
+func (w *journalWatch) yieldRow(row engine.Row, err error) bool {
 	if err != nil {
 		w.yield(engine.Row{}, err)
 		return false
@@ -153,11 +153,11 @@ func (w *watch) tell(row engine.Row, err error) bool {
 var watched = persistence.Part{Rows: 200, Bytes: 256 << 10}
 
 // fromJournal reads what there is, when its owner tells nothing. True: there is nothing more to be read.
-func (w *watch) fromJournal(ctx context.Context) (over bool) {
+func (w *journalWatch) fromJournal(ctx context.Context) (over bool) {
 	for {
 		row, err := w.r.cfg.Journals.Task(ctx, w.task)
 		if errors.Is(err, persistence.ErrNotFound) {
-			w.tell(engine.Row{}, flow.Errorf(flow.NotFound, "there is no task %s", w.task))
+			w.yieldRow(engine.Row{}, flow.Errorf(flow.NotFound, "there is no task %s", w.task))
 			return true
 		}
 		if err != nil {
@@ -168,7 +168,7 @@ func (w *watch) fromJournal(ctx context.Context) (over bool) {
 			return ctx.Err() != nil
 		}
 		for _, row := range rows {
-			if !w.tell(engine.Row(row), nil) {
+			if !w.yieldRow(engine.Row(row), nil) {
 				return true
 			}
 		}
@@ -181,29 +181,29 @@ func (w *watch) fromJournal(ctx context.Context) (over bool) {
 // whileOwned is a context that ends, too, when somebody else owns the task.
 func (r *Router) whileOwned(ctx context.Context, task, by string) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	g := &guard{r: r, task: task, by: by, cancel: cancel}
+	g := &ownerGuard{r: r, task: task, by: by, cancel: cancel}
 	r.mu.Lock()
 	r.guards[g] = struct{}{}
 	r.mu.Unlock()
-	g.look() // of a later view it is told
-	return ctx, g.end
+	g.checkOwner() // of a later view it is told
+	return ctx, g.removeGuard
 }
 
-// guard looks who owns a task whenever there is a new view.
-type guard struct {
+// ownerGuard looks who owns a task whenever there is a new view.
+type ownerGuard struct {
 	r        *Router
 	task, by string
 	cancel   context.CancelFunc
 }
 
-func (g *guard) look() {
-	to, _, err := g.r.place.Load().owner(g.task)
+func (g *ownerGuard) checkOwner() {
+	to, _, err := g.r.place.Load().findOwner(g.task)
 	if err != nil || to.Incarnation != g.by || g.r.ctx.Err() != nil {
 		g.cancel()
 	}
 }
 
-func (g *guard) end() {
+func (g *ownerGuard) removeGuard() {
 	g.r.mu.Lock()
 	delete(g.r.guards, g)
 	g.r.mu.Unlock()

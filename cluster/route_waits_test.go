@@ -158,11 +158,11 @@ func TestAPollIsAnsweredWhereItIsAsked(t *testing.T) {
 }
 
 func TestWhoWaitsLongForAnOwnerAsksLessOften(t *testing.T) {
-	var p pauses
+	var p retryBackoff
 	now := time.Unix(0, 0)
 	asked := 0
 	for ; now.Before(time.Unix(0, 0).Add(time.Hour)); asked++ {
-		pause := p.next(now)
+		pause := p.nextDelay(now)
 		if now.Before(time.Unix(0, 0).Add(time.Minute)) {
 			require.LessOrEqual(t, pause, 500*time.Millisecond)
 		}

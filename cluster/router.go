@@ -71,30 +71,30 @@ type RouterConfig struct {
 
 // Router is the engine of a whole cluster: what is asked of it goes to the member that owns the task, this one or another.
 type Router struct {
-	cfg    RouterConfig
-	place  atomic.Pointer[place] // nil before Start
-	begun  chan struct{}
-	whole  atomic.Bool // the cluster has been, since this member joined
-	ctx    context.Context
-	cancel context.CancelFunc
-	work   host.Group
+	cfg         RouterConfig
+	place       atomic.Pointer[localMember] // nil before Start
+	started     chan struct{}
+	clusterSeen atomic.Bool // the cluster has been, since this member joined
+	ctx         context.Context
+	cancel      context.CancelFunc
+	work        host.Group
 
-	forwards forwards
+	forwards forwardCounter
 
 	mu     sync.Mutex
-	guards map[*guard]struct{} // what ends when somebody else owns a task
+	guards map[*ownerGuard]struct{} // what ends when somebody else owns a task
 
-	unresponsive unresponsive
-	unreachable  unreachable
+	unresponsive unresponsiveMembers
+	unreachable  unreachableMembers
 }
 
-// place is where the router is.
-type place struct {
-	me    string // incarnation of the member on this host
-	local engine.Engine
-	views Views
-	ttl   time.Duration // of leases
-	seen  sync.Map      // when the leases of other incarnations ran out, as first seen; 0 = they were met
+// localMember is where the router is.
+type localMember struct {
+	me             string // incarnation of the member on this host
+	local          engine.Engine
+	views          Views
+	ttl            time.Duration // of leases
+	leaseSightings sync.Map      // when the leases of other incarnations ran out, as first seen; 0 = they were met
 }
 
 var _ engine.Engine = (*Router)(nil)
@@ -102,7 +102,7 @@ var _ engine.Engine = (*Router)(nil)
 // NewRouter makes a router that answers nothing before Start: the member that it asks on this host has to know it first.
 func NewRouter(cfg RouterConfig) *Router {
 	cfg.Patience, cfg.TTL = cmp.Or(cfg.Patience, 10*time.Second), cmp.Or(cfg.TTL, DefaultTTL)
-	r := &Router{cfg: cfg, begun: make(chan struct{}), forwards: newForwards(), guards: map[*guard]struct{}{}, unresponsive: unresponsive{until: map[string]time.Time{}}, unreachable: unreachable{next: map[string]time.Time{}}}
+	r := &Router{cfg: cfg, started: make(chan struct{}), forwards: newForwards(), guards: map[*ownerGuard]struct{}{}, unresponsive: unresponsiveMembers{until: map[string]time.Time{}}, unreachable: unreachableMembers{next: map[string]time.Time{}}}
 	r.work.Host = &r.cfg.Host
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r
@@ -111,25 +111,25 @@ func NewRouter(cfg RouterConfig) *Router {
 // Start tells the router which incarnation of a member it asks on this host, and who tells it of the others. It comes
 // before that member owns anything.
 func (r *Router) Start(me string, local engine.Engine, views Views) {
-	r.place.Store(&place{me: me, local: local, views: views, ttl: r.cfg.TTL})
+	r.place.Store(&localMember{me: me, local: local, views: views, ttl: r.cfg.TTL})
 	first := views.Current()
-	close(r.begun)
-	r.work.Run(func() { r.follow(views, first) })
+	close(r.started)
+	r.work.Run(func() { r.followViews(views, first) })
 }
 
 // Close ends what waits for other members.
 func (r *Router) Close() {
 	r.cancel()
 	r.work.Wait()
-	r.turn()
+	r.checkGuards()
 	r.cfg.Peers.Close()
 }
 
-// follow has those who wait look again whenever the view has changed, and ends lines to members that are gone.
-func (r *Router) follow(views Views, v *View) {
+// followViews has those who wait look again whenever the view has changed, and ends lines to members that are gone.
+func (r *Router) followViews(views Views, v *View) {
 	for r.ctx.Err() == nil {
 		r.cfg.Peers.Keep(v.Lives)
-		r.unreachable.keep(v.Lives)
+		r.unreachable.forgetGone(v.Lives)
 		changed := views.Changed(v.Generation)
 		r.cfg.Host.Wait(func() bool { return host.Closed(changed) || r.ctx.Err() != nil })
 		select {
@@ -137,57 +137,57 @@ func (r *Router) follow(views Views, v *View) {
 		case <-r.ctx.Done():
 		}
 		v = views.Current()
-		r.turn()
+		r.checkGuards()
 	}
 }
 
-// turn has everybody look whose question is for the owner of a task alone.
-func (r *Router) turn() {
+// checkGuards has everybody look whose question is for the owner of a task alone.
+func (r *Router) checkGuards() {
 	r.mu.Lock()
 	guards := slices.Collect(maps.Keys(r.guards))
 	r.mu.Unlock()
 	for _, g := range guards {
-		g.look()
+		g.checkOwner()
 	}
 }
 
 // errNobody: nobody owns the task for the moment, because its shard is changing hands.
 var errNobody = errors.New("no member has it for the moment")
 
-// owner is who owns a task as far as it is known here.
-func (p *place) owner(task string) (to persistence.MemberRow, here bool, err error) {
+// findOwner is who owns a task as far as it is known here.
+func (p *localMember) findOwner(task string) (to persistence.MemberRow, here bool, err error) {
 	v := p.views.Current()
 	to, known := v.OwnerOf(task)
-	if !known || to.Incarnation != p.me && !p.met(v, to) {
+	if !known || to.Incarnation != p.me && !p.hasMet(v, to) {
 		return to, false, errNobody
 	}
 	return to, to.Incarnation == p.me, nil
 }
 
-// met says whether another member came, or renewed its lease, on this store since this one came. A store that was restored
+// hasMet says whether another member came, or renewed its lease, on this store since this one came. A store that was restored
 // from a copy names members that live on the original, and would carry out there what is asked of them. Who was met once
 // stays so, also when the store's clock is put back.
-func (p *place) met(v *View, other persistence.MemberRow) bool {
-	first, known := p.seen.LoadOrStore(other.Incarnation, other.Until)
+func (p *localMember) hasMet(v *View, other persistence.MemberRow) bool {
+	first, known := p.leaseSightings.LoadOrStore(other.Incarnation, other.Until)
 	if known && first == int64(0) {
 		return true
 	}
 	me, _ := v.Member(p.me)
 	met := first != other.Until || other.JoinedAt > me.JoinedAt || other.Until > me.JoinedAt+p.ttl.Milliseconds()
 	if met {
-		p.seen.Store(other.Incarnation, int64(0))
+		p.leaseSightings.Store(other.Incarnation, int64(0))
 	}
 	return met
 }
 
-// here waits until the router has been started.
-func (r *Router) here(ctx context.Context) (*place, error) {
+// awaitStart waits until the router has been started.
+func (r *Router) awaitStart(ctx context.Context) (*localMember, error) {
 	if p := r.place.Load(); p != nil {
 		return p, nil
 	}
-	r.cfg.Host.Wait(func() bool { return host.Closed(r.begun) || r.ctx.Err() != nil || ctx.Err() != nil })
+	r.cfg.Host.Wait(func() bool { return host.Closed(r.started) || r.ctx.Err() != nil || ctx.Err() != nil })
 	select {
-	case <-r.begun:
+	case <-r.started:
 		return r.place.Load(), nil
 	case <-r.ctx.Done():
 		return nil, errLeaving
@@ -209,9 +209,9 @@ func ofAnother(err error) error {
 	return err
 }
 
-// again says whether what failed is worth another try: somebody else may own the task now, or soon does, or the one who
+// isRetryable says whether what failed is worth another try: somebody else may own the task now, or soon does, or the one who
 // was asked has stopped waiting.
-func again(err error) bool {
+func isRetryable(err error) bool {
 	return err != nil && (flow.ErrorKindOf(err) == flow.Moved || errors.Is(err, ErrAway) || errors.Is(err, errNobody) || errors.Is(err, errUnable) ||
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded))
 }
@@ -226,29 +226,29 @@ const (
 	eagerFor  = time.Minute
 )
 
-// pauses are those of one caller, each twice as long as the one before.
-type pauses struct {
-	begun time.Time
-	last  time.Duration
+// retryBackoff are those of one caller, each twice as long as the one before.
+type retryBackoff struct {
+	startedAt time.Time
+	last      time.Duration
 }
 
-// next is how long the next one is.
-func (p *pauses) next(now time.Time) time.Duration {
-	if p.begun.IsZero() {
-		p.begun = now
+// nextDelay is how long the next one is.
+func (p *retryBackoff) nextDelay(now time.Time) time.Duration {
+	if p.startedAt.IsZero() {
+		p.startedAt = now
 	}
 	most := mostPause
-	if now.Sub(p.begun) > eagerFor {
+	if now.Sub(p.startedAt) > eagerFor {
 		most = latePause
 	}
 	p.last = min(max(2*p.last, firstPause), most)
 	return p.last
 }
 
-// pause has a newer view looked for, and waits for one, or for a while. False: ctx has ended, or the router.
-func (r *Router) pause(ctx context.Context, p *place, seen int64, of *pauses) bool {
+// waitForView has a newer view looked for, and waits for one, or for a while. False: ctx has ended, or the router.
+func (r *Router) waitForView(ctx context.Context, p *localMember, seen int64, of *retryBackoff) bool {
 	p.views.Look()
-	over, stop := r.cfg.Host.Timer(of.next(r.cfg.Host.Now()))
+	over, stop := r.cfg.Host.Timer(of.nextDelay(r.cfg.Host.Now()))
 	defer stop()
 	changed := p.views.Changed(seen)
 	r.cfg.Host.Wait(func() bool {
@@ -278,18 +278,18 @@ func (r *Router) Ready() error {
 	if p == nil {
 		return flow.Errorf(flow.Busy, "the member is starting")
 	}
-	if !r.whole.Load() {
+	if !r.clusterSeen.Load() {
 		if !p.views.Current().Whole(p.me) {
 			return flow.Errorf(flow.Busy, "the member has just joined, and tasks of one that died wait for the end of its lease")
 		}
-		r.whole.Store(true)
+		r.clusterSeen.Store(true)
 	}
 	return p.local.Ready()
 }
 
 // Poll claims jobs of any member's tasks for a poller of this one.
 func (r *Router) Poll(ctx context.Context, q engine.Poll) (engine.Jobs, error) {
-	p, err := r.here(ctx)
+	p, err := r.awaitStart(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -107,7 +107,7 @@ func TestATaskThatMayHaveAnyIDBeginsHereWhileOthersCannotBeReached(t *testing.T)
 		limited, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		eventually(t, func() bool {
-			_, err := question[*engine.Outcomes](soon(t), r, r.place.Load().views.Current().members[name], &engine.Orders{})
+			_, err := askMember[*engine.Outcomes](soon(t), r, r.place.Load().views.Current().members[name], &engine.Orders{})
 			return err != nil && r.unreachable.has(name)
 		})
 		_, err := r.StartTask(limited, engine.NewTask{Task: s.taskOf(name)})
@@ -125,7 +125,7 @@ func TestATaskThatMayHaveAnyIDBeginsHereWhileOthersCannotBeReached(t *testing.T)
 func TestAMemberThatCanBeReachedAgainGetsTasksAgain(t *testing.T) {
 	s := newStage(t, "a", "b")
 	r := s.members["a"].router
-	r.unreachable.note("b", ErrAway)
+	r.unreachable.recordReach("b", ErrAway)
 	eventually(t, func() bool {
 		started, err := r.StartTask(soon(t), engine.NewTask{})
 		require.NoError(t, err)
@@ -171,7 +171,7 @@ func TestWhoStillWaitsIsNotToldThatHeHasGivenUp(t *testing.T) {
 	s := newStage(t, "a", "b")
 	r, task := s.members["a"].router, s.taskOf("a")
 	at := r.place.Load()
-	r.place.Store(&place{me: at.me, local: breaking{at.local}, views: at.views, ttl: DefaultTTL})
+	r.place.Store(&localMember{me: at.me, local: breaking{at.local}, views: at.views, ttl: DefaultTTL})
 	r.cfg.Patience = 50 * time.Millisecond
 	_, err := r.Do(t.Context(), signal(task))
 	require.NotErrorIs(t, err, context.Canceled)

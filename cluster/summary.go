@@ -35,11 +35,11 @@ const (
 
 // Summarize sums a view up.
 func Summarize(v *View) Summary {
-	counts := v.counts()
+	counts := v.countShards()
 	s := Summary{Generation: v.Generation, Now: v.Now, Unowned: counts[""]}
 	for _, m := range v.Members {
 		s.Members = append(s.Members, MemberSummary{
-			MemberRow: m, State: state(v, m), Shards: counts[m.Incarnation],
+			MemberRow: m, State: memberState(v, m), Shards: counts[m.Incarnation],
 			Lease: max(0, time.UnixMilli(m.Until).Sub(v.Now)),
 		})
 	}
@@ -49,18 +49,18 @@ func Summarize(v *View) Summary {
 // inState is how many members are in a state.
 func (v *View) inState(wanted MemberState) (n int) {
 	for _, m := range v.Members {
-		if state(v, m) == wanted {
+		if memberState(v, m) == wanted {
 			n++
 		}
 	}
 	return n
 }
 
-func state(v *View, m persistence.MemberRow) MemberState {
+func memberState(v *View, m persistence.MemberRow) MemberState {
 	switch {
 	case m.FencedAt != 0:
 		return Gone
-	case over(v, m):
+	case isExpired(v, m):
 		return Overdue
 	case m.Draining:
 		return Draining

@@ -11,14 +11,14 @@ import (
 // probeTime is how often, and for how long, a member that could not be reached is asked whether it can be again.
 const probeTime = time.Second
 
-// unreachable are the members that could not be reached when they were last asked, and when they are probed again.
-type unreachable struct {
+// unreachableMembers are the members that could not be reached when they were last asked, and when they are probed again.
+type unreachableMembers struct {
 	mu   sync.Mutex
 	next map[string]time.Time
 }
 
-// note keeps whether a member could be reached. That the caller did not wait says nothing.
-func (u *unreachable) note(incarnation string, err error) {
+// recordReach keeps whether a member could be reached. That the caller did not wait says nothing.
+func (u *unreachableMembers) recordReach(incarnation string, err error) {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return
 	}
@@ -31,7 +31,7 @@ func (u *unreachable) note(incarnation string, err error) {
 	}
 }
 
-func (u *unreachable) has(incarnation string) bool {
+func (u *unreachableMembers) has(incarnation string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	_, is := u.next[incarnation]
@@ -39,7 +39,7 @@ func (u *unreachable) has(incarnation string) bool {
 }
 
 // isDue reports whether it is time to probe a member, and notes that it is done.
-func (u *unreachable) isDue(incarnation string, now time.Time) bool {
+func (u *unreachableMembers) isDue(incarnation string, now time.Time) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	next, is := u.next[incarnation]
@@ -50,8 +50,8 @@ func (u *unreachable) isDue(incarnation string, now time.Time) bool {
 	return true
 }
 
-// keep forgets members that have gone.
-func (u *unreachable) keep(lives func(incarnation string) bool) {
+// forgetGone forgets members that have gone.
+func (u *unreachableMembers) forgetGone(lives func(incarnation string) bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	maps.DeleteFunc(u.next, func(incarnation string, _ time.Time) bool { return !lives(incarnation) })

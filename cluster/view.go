@@ -70,10 +70,10 @@ func (v *View) OwnerOf(task string) (persistence.MemberRow, bool) {
 // lease runs, and whoever was where this member is now has gone.
 func (v *View) Whole(me string) bool {
 	self, _ := v.Member(me)
-	if !v.Lives(me) || v.counts()[""] > 0 {
+	if !v.Lives(me) || v.countShards()[""] > 0 {
 		return false
 	}
-	return !slices.ContainsFunc(v.Living(), func(m persistence.MemberRow) bool { return over(v, m) || precedes(m, self) })
+	return !slices.ContainsFunc(v.Living(), func(m persistence.MemberRow) bool { return isExpired(v, m) || isPredecessor(m, self) })
 }
 
 // Shards are those that an incarnation owns, in order.
@@ -87,8 +87,8 @@ func (v *View) Shards(incarnation string) []int {
 	return shards
 }
 
-// counts tells how many shards each owner has, "" those that nobody has.
-func (v *View) counts() map[string]int {
+// countShards tells how many shards each owner has, "" those that nobody has.
+func (v *View) countShards() map[string]int {
 	counts := map[string]int{}
 	for _, owner := range v.Owners {
 		counts[owner]++

@@ -10,27 +10,27 @@ import (
 // Commands by the byte that stands for them. A byte is never given another meaning. What is missing here a member
 // says only to its own tasks.
 const (
-	aSignal byte = iota + 1
-	aCancel
-	aRetry
-	anAppend
-	aPause
-	aResume
-	aClaim
-	anExtend
-	aGiveBack
-	aNote
-	aReport
-	aBegin
-	aGranted
-	anEvict
-	anInquire
-	aBring
-	aRetryOf
-	aHold
-	aRelease
-	anAnswer
-	aWorking
+	tagSignal byte = iota + 1
+	tagCancel
+	tagRetry
+	tagAppend
+	tagPause
+	tagResume
+	tagClaim
+	tagExtend
+	tagGiveBack
+	tagNote
+	tagReport
+	tagBegin
+	tagGranted
+	tagEvict
+	tagInquire
+	tagBring
+	tagRetryNode
+	tagHold
+	tagRelease
+	tagAnswer
+	tagWorking
 )
 
 // codeCommand reads or writes a command with the byte in front that says which.
@@ -41,55 +41,55 @@ func codeCommand(c *codec.Codec, cmd *flow.Command) {
 	}
 	switch v := (*cmd).(type) {
 	case flow.Signal:
-		write(c, aSignal, v, codeSignal)
+		writeTagged(c, tagSignal, v, codeSignal)
 	case flow.Answer:
-		write(c, anAnswer, v, codeAnswer)
+		writeTagged(c, tagAnswer, v, codeAnswer)
 	case flow.Cancel:
-		write(c, aCancel, v, codeCancel)
+		writeTagged(c, tagCancel, v, codeCancel)
 	case flow.RetryTask:
 		if v.Node == "" {
-			write(c, aRetry, v, codeNothing)
+			writeTagged(c, tagRetry, v, codeNothing)
 			return
 		}
-		write(c, aRetryOf, v, codeRetry)
+		writeTagged(c, tagRetryNode, v, codeRetry)
 	case flow.Append:
-		write(c, anAppend, v, codeAppend)
+		writeTagged(c, tagAppend, v, codeAppend)
 	case flow.HoldStep:
-		write(c, aHold, v.Address, codeAddress)
+		writeTagged(c, tagHold, v.Address, codeAddress)
 	case flow.ReleaseStep:
-		write(c, aRelease, v.Address, codeAddress)
+		writeTagged(c, tagRelease, v.Address, codeAddress)
 	case flow.Pause:
-		write(c, aPause, v, codeNothing)
+		writeTagged(c, tagPause, v, codeNothing)
 	case flow.Resume:
-		write(c, aResume, v, codeNothing)
+		writeTagged(c, tagResume, v, codeNothing)
 	case flow.Claim:
-		write(c, aClaim, v, codeClaim)
+		writeTagged(c, tagClaim, v, codeClaim)
 	case flow.Extend:
-		write(c, anExtend, v, codeExtend)
+		writeTagged(c, tagExtend, v, codeExtend)
 	case flow.GiveBack:
-		write(c, aGiveBack, v, codeGiveBack)
+		writeTagged(c, tagGiveBack, v, codeGiveBack)
 	case flow.Note:
-		write(c, aNote, v, codeNote)
+		writeTagged(c, tagNote, v, codeNote)
 	case flow.Report:
-		write(c, aReport, v, codeReport)
+		writeTagged(c, tagReport, v, codeReport)
 	case flow.Begin:
-		write(c, aBegin, v, codeBegin)
+		writeTagged(c, tagBegin, v, codeBegin)
 	case flow.Working:
-		write(c, aWorking, v, codeWorking)
+		writeTagged(c, tagWorking, v, codeWorking)
 	case flow.Granted:
-		write(c, aGranted, v, codeGranted)
+		writeTagged(c, tagGranted, v, codeGranted)
 	case flow.Evict:
-		write(c, anEvict, v, codeEvict)
+		writeTagged(c, tagEvict, v, codeEvict)
 	case flow.Inquire:
-		write(c, anInquire, v, codeInquire)
+		writeTagged(c, tagInquire, v, codeInquire)
 	case flow.Bring:
-		write(c, aBring, v, codeBring)
+		writeTagged(c, tagBring, v, codeBring)
 	default:
 		c.Fail("a command of a member's own is in it")
 	}
 }
 
-func write[T any](c *codec.Codec, which byte, v T, code func(*codec.Codec, *T)) {
+func writeTagged[T any](c *codec.Codec, which byte, v T, code func(*codec.Codec, *T)) {
 	c.Byte(&which)
 	code(c, &v)
 }
@@ -98,54 +98,54 @@ func readCommand(c *codec.Codec) flow.Command {
 	var which byte
 	c.Byte(&which)
 	switch which {
-	case aSignal:
-		return value(c, codeSignal)
-	case anAnswer:
-		return value(c, codeAnswer)
-	case aCancel:
-		return value(c, codeCancel)
-	case aRetry:
+	case tagSignal:
+		return readValue(c, codeSignal)
+	case tagAnswer:
+		return readValue(c, codeAnswer)
+	case tagCancel:
+		return readValue(c, codeCancel)
+	case tagRetry:
 		return flow.RetryTask{}
-	case aHold:
-		return flow.HoldStep{Address: value(c, codeAddress)}
-	case aRelease:
-		return flow.ReleaseStep{Address: value(c, codeAddress)}
-	case aRetryOf:
-		return value(c, codeRetry)
-	case anAppend:
-		return value(c, codeAppend)
-	case aPause:
+	case tagHold:
+		return flow.HoldStep{Address: readValue(c, codeAddress)}
+	case tagRelease:
+		return flow.ReleaseStep{Address: readValue(c, codeAddress)}
+	case tagRetryNode:
+		return readValue(c, codeRetry)
+	case tagAppend:
+		return readValue(c, codeAppend)
+	case tagPause:
 		return flow.Pause{}
-	case aResume:
+	case tagResume:
 		return flow.Resume{}
-	case aClaim:
-		return value(c, codeClaim)
-	case anExtend:
-		return value(c, codeExtend)
-	case aGiveBack:
-		return value(c, codeGiveBack)
-	case aNote:
-		return value(c, codeNote)
-	case aReport:
-		return value(c, codeReport)
-	case aBegin:
-		return value(c, codeBegin)
-	case aWorking:
-		return value(c, codeWorking)
-	case aGranted:
-		return value(c, codeGranted)
-	case anEvict:
-		return value(c, codeEvict)
-	case anInquire:
-		return value(c, codeInquire)
-	case aBring:
-		return value(c, codeBring)
+	case tagClaim:
+		return readValue(c, codeClaim)
+	case tagExtend:
+		return readValue(c, codeExtend)
+	case tagGiveBack:
+		return readValue(c, codeGiveBack)
+	case tagNote:
+		return readValue(c, codeNote)
+	case tagReport:
+		return readValue(c, codeReport)
+	case tagBegin:
+		return readValue(c, codeBegin)
+	case tagWorking:
+		return readValue(c, codeWorking)
+	case tagGranted:
+		return readValue(c, codeGranted)
+	case tagEvict:
+		return readValue(c, codeEvict)
+	case tagInquire:
+		return readValue(c, codeInquire)
+	case tagBring:
+		return readValue(c, codeBring)
 	}
 	c.Fail(codec.NoSuch)
 	return nil
 }
 
-func value[T any](c *codec.Codec, code func(*codec.Codec, *T)) (v T) {
+func readValue[T any](c *codec.Codec, code func(*codec.Codec, *T)) (v T) {
 	code(c, &v)
 	return v
 }

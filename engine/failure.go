@@ -12,41 +12,41 @@ import (
 // asked for is unknown.
 var ErrUnavailable = errors.New("engine: the store is not available")
 
-// unable is an error of a member that cannot do its work for now.
-type unable struct{ error }
+// unableError is an error of a member that cannot do its work for now.
+type unableError struct{ error }
 
 // Unable says of an error that another member may do better: it is ErrUnavailable, too.
-func Unable(err error) error { return unable{err} }
+func Unable(err error) error { return unableError{err} }
 
-func (u unable) Unwrap() error        { return u.error }
-func (u unable) Is(target error) bool { return target == ErrUnavailable }
+func (u unableError) Unwrap() error        { return u.error }
+func (u unableError) Is(target error) bool { return target == ErrUnavailable }
 
 // Refusal answers what a member did not do. It is how an error travels.
 type Refusal struct{ Err error }
 
 // What an error is called on its way when it is none that a caller can act on.
 const (
-	unavailable = "unavailable"
-	deadline    = "deadline"
-	gaveUp      = "gave up"
-	badInputs   = "bad inputs" // its text is the list of them
-	internal    = "internal"
+	nameUnavailable = "unavailable"
+	nameDeadline    = "deadline"
+	nameCanceled    = "gave up"
+	nameBadInputs   = "bad inputs" // its text is the list of them
+	nameInternal    = "internal"
 )
 
-// known are the errors that are told apart on the other side, by what they are called.
-var known = map[string]error{unavailable: ErrUnavailable, deadline: context.DeadlineExceeded, gaveUp: context.Canceled}
+// namedErrors are the errors that are told apart on the other side, by what they are called.
+var namedErrors = map[string]error{nameUnavailable: ErrUnavailable, nameDeadline: context.DeadlineExceeded, nameCanceled: context.Canceled}
 
-// failure is an error that has come from another member.
-type failure struct {
-	text string
-	is   error // one of known, or nil
+// remoteError is an error that has come from another member.
+type remoteError struct {
+	text  string
+	cause error // one of known, or nil
 }
 
-func (f *failure) Error() string { return f.text }
-func (f *failure) Unwrap() error { return f.is }
+func (f *remoteError) Error() string { return f.text }
+func (f *remoteError) Unwrap() error { return f.cause }
 
-// spell takes an error apart into what it is called and its text; no error has no name.
-func spell(err error) (name, text string) {
+// encodeError takes an error apart into what it is called and its text; no error has no name.
+func encodeError(err error) (name, text string) {
 	var e *flow.Error
 	var bad *flow.BadInputs
 	switch {
@@ -54,32 +54,32 @@ func spell(err error) (name, text string) {
 		return "", ""
 	case errors.As(err, &bad):
 		list, _ := json.Marshal(bad.Problems) // texts are always marshaled
-		return badInputs, string(list)
+		return nameBadInputs, string(list)
 	case errors.Is(err, ErrUnavailable):
-		return unavailable, err.Error()
+		return nameUnavailable, err.Error()
 	case errors.As(err, &e):
 		return string(e.Kind), e.Msg
 	}
-	for name, is := range known {
+	for name, is := range namedErrors {
 		if errors.Is(err, is) {
 			return name, err.Error()
 		}
 	}
-	return internal, err.Error()
+	return nameInternal, err.Error()
 }
 
-// read is the inverse of spell.
-func read(name, text string) error {
+// decodeError is the inverse of spell.
+func decodeError(name, text string) error {
 	switch kind := flow.ErrorKind(name); kind {
 	case "":
 		return nil
 	case flow.Invalid, flow.NotFound, flow.Conflict, flow.Limit, flow.Busy, flow.Denied, flow.Moved:
 		return &flow.Error{Kind: kind, Msg: text}
-	case badInputs:
+	case nameBadInputs:
 		bad := &flow.BadInputs{}
 		if err := json.Unmarshal([]byte(text), &bad.Problems); err == nil {
 			return bad
 		}
 	}
-	return &failure{text, known[name]}
+	return &remoteError{text, namedErrors[name]}
 }

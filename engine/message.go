@@ -9,49 +9,49 @@ import (
 
 // Message is a question or an answer.
 type Message interface {
-	// kind is the byte that stands for this kind of message. It is never given another meaning.
-	kind() byte
-	code(c *codec.Codec)
+	// messageKind is the byte that stands for this kind of message. It is never given another meaning.
+	messageKind() byte
+	codeFields(c *codec.Codec)
 }
 
-func (*NewTask) kind() byte   { return 1 }
-func (*Orders) kind() byte    { return 2 }
-func (*Poll) kind() byte      { return 3 }
-func (*Started) kind() byte   { return 4 }
-func (*Outcomes) kind() byte  { return 5 }
-func (*Jobs) kind() byte      { return 6 }
-func (*Refusal) kind() byte   { return 7 }
-func (*Wait) kind() byte      { return 8 }
-func (*Waited) kind() byte    { return 9 }
-func (*Follow) kind() byte    { return 10 }
-func (*Row) kind() byte       { return 11 }
-func (*Offers) kind() byte    { return 12 }
-func (*Errands) kind() byte   { return 13 }
-func (*News) kind() byte      { return 14 }
-func (*Keys) kind() byte      { return 15 }
-func (*Heard) kind() byte     { return 16 }
-func (*Credits) kind() byte   { return 17 }
-func (*Exchange) kind() byte  { return 18 }
-func (*Exchanged) kind() byte { return 19 }
+func (*NewTask) messageKind() byte   { return 1 }
+func (*Orders) messageKind() byte    { return 2 }
+func (*Poll) messageKind() byte      { return 3 }
+func (*Started) messageKind() byte   { return 4 }
+func (*Outcomes) messageKind() byte  { return 5 }
+func (*Jobs) messageKind() byte      { return 6 }
+func (*Refusal) messageKind() byte   { return 7 }
+func (*Wait) messageKind() byte      { return 8 }
+func (*Waited) messageKind() byte    { return 9 }
+func (*Follow) messageKind() byte    { return 10 }
+func (*Row) messageKind() byte       { return 11 }
+func (*Offers) messageKind() byte    { return 12 }
+func (*Errands) messageKind() byte   { return 13 }
+func (*News) messageKind() byte      { return 14 }
+func (*Keys) messageKind() byte      { return 15 }
+func (*Heard) messageKind() byte     { return 16 }
+func (*Credits) messageKind() byte   { return 17 }
+func (*Exchange) messageKind() byte  { return 18 }
+func (*Exchanged) messageKind() byte { return 19 }
 
-// empty is a message of a kind; nil = there is no such kind.
-func empty(kind byte) Message {
+// newMessage is a message of a kind; nil = there is no such kind.
+func newMessage(kind byte) Message {
 	for _, m := range []Message{&NewTask{}, &Orders{}, &Poll{}, &Started{}, &Outcomes{}, &Jobs{}, &Refusal{},
 		&Wait{}, &Waited{}, &Follow{}, &Row{}, &Offers{}, &Errands{}, &News{}, &Keys{}, &Heard{}, &Credits{}, &Exchange{}, &Exchanged{}} {
-		if m.kind() == kind {
+		if m.messageKind() == kind {
 			return m
 		}
 	}
 	return nil
 }
 
-// version of the form of messages. Members of one cluster speak the same one.
-const version = 1
+// messageVersion of the form of messages. Members of one cluster speak the same one.
+const messageVersion = 1
 
 // Marshal makes bytes of a message. It fails for orders that are no other member's business.
 func Marshal(m Message) ([]byte, error) {
-	c := codec.Write([]byte{version, m.kind()})
-	if m.code(c); c.Broken() != "" {
+	c := codec.Write([]byte{messageVersion, m.messageKind()})
+	if m.codeFields(c); c.Broken() != "" {
 		return nil, flow.Errorf(flow.Invalid, "the %T cannot be sent to another member: %s", m, c.Broken())
 	}
 	return c.Bytes(), nil
@@ -62,13 +62,13 @@ func Unmarshal(b []byte) (Message, error) {
 	if len(b) < 2 {
 		return nil, flow.Errorf(flow.Invalid, "the message of another member cannot be read: %s", codec.CutShort)
 	}
-	if b[0] != version {
-		return nil, flow.Errorf(flow.Invalid, "another member speaks version %d of the members' language, this one %d: run the same release of Troupe on both", b[0], version)
+	if b[0] != messageVersion {
+		return nil, flow.Errorf(flow.Invalid, "another member speaks version %d of the members' language, this one %d: run the same release of Troupe on both", b[0], messageVersion)
 	}
-	c, m := codec.Read(b[2:]), empty(b[1])
+	c, m := codec.Read(b[2:]), newMessage(b[1])
 	if m == nil {
 		c.Fail(codec.NoSuch)
-	} else if m.code(c); c.Broken() == "" && len(c.Bytes()) > 0 {
+	} else if m.codeFields(c); c.Broken() == "" && len(c.Bytes()) > 0 {
 		c.Fail("something follows its end")
 	}
 	if c.Broken() != "" {
@@ -77,7 +77,7 @@ func Unmarshal(b []byte) (Message, error) {
 	return m, nil
 }
 
-func (t *NewTask) code(c *codec.Codec) {
+func (t *NewTask) codeFields(c *codec.Codec) {
 	codec.Text(c, &t.VersionID)
 	c.Bool(&t.Newest)
 	c.Raw(&t.Params)
@@ -94,12 +94,12 @@ func (t *NewTask) code(c *codec.Codec) {
 	codec.Map(c, &t.Shared, (*codec.Codec).Raw)
 }
 
-func (s *Started) code(c *codec.Codec) {
+func (s *Started) codeFields(c *codec.Codec) {
 	codec.Text(c, &s.Task)
 	c.Bool(&s.Created)
 }
 
-func (o *Orders) code(c *codec.Codec) { codec.List(c, (*[]Order)(o), codeOrder) }
+func (o *Orders) codeFields(c *codec.Codec) { codec.List(c, (*[]Order)(o), codeOrder) }
 
 func codeOrder(c *codec.Codec, o *Order) {
 	codec.Text(c, &o.Task)
@@ -108,7 +108,7 @@ func codeOrder(c *codec.Codec, o *Order) {
 	codeCommand(c, &o.Command)
 }
 
-func (o *Outcomes) code(c *codec.Codec) { codec.List(c, (*[]Outcome)(o), codeOutcome) }
+func (o *Outcomes) codeFields(c *codec.Codec) { codec.List(c, (*[]Outcome)(o), codeOutcome) }
 
 func codeOutcome(c *codec.Codec, o *Outcome) {
 	c.Int(&o.Changed)
@@ -120,14 +120,14 @@ func codeOutcome(c *codec.Codec, o *Outcome) {
 	codeError(c, &o.Err)
 }
 
-func (r *Refusal) code(c *codec.Codec) { codeError(c, &r.Err) }
+func (r *Refusal) codeFields(c *codec.Codec) { codeError(c, &r.Err) }
 
 func codeError(c *codec.Codec, err *error) {
-	name, text := spell(*err)
+	name, text := encodeError(*err)
 	codec.Text(c, &name)
 	codec.Text(c, &text)
 	if c.Reading() {
-		*err = read(name, text)
+		*err = decodeError(name, text)
 	}
 }
 
@@ -147,7 +147,7 @@ func codeEvents(c *codec.Codec, events *[]flow.Event) {
 	}
 }
 
-func (p *Poll) code(c *codec.Codec) {
+func (p *Poll) codeFields(c *codec.Codec) {
 	codec.Text(c, &p.Worker)
 	codec.List(c, &p.Services, codec.Text[string])
 	codec.Text(c, &p.FlowID)
@@ -162,17 +162,17 @@ func (p *Poll) code(c *codec.Codec) {
 	c.Bool(&p.Unlisted)
 }
 
-func (x *Exchange) code(c *codec.Codec) {
-	x.Orders.code(c)
-	x.Next.code(c)
+func (x *Exchange) codeFields(c *codec.Codec) {
+	x.Orders.codeFields(c)
+	x.Next.codeFields(c)
 }
 
-func (x *Exchanged) code(c *codec.Codec) {
-	x.Outcomes.code(c)
-	x.Jobs.code(c)
+func (x *Exchanged) codeFields(c *codec.Codec) {
+	x.Outcomes.codeFields(c)
+	x.Jobs.codeFields(c)
 }
 
-func (j *Jobs) code(c *codec.Codec) { codec.List(c, (*[]Claimed)(j), codeClaimed) }
+func (j *Jobs) codeFields(c *codec.Codec) { codec.List(c, (*[]Claimed)(j), codeClaimed) }
 
 func codeClaimed(c *codec.Codec, j *Claimed) {
 	codeJob(c, &j.Job)
@@ -201,25 +201,25 @@ func codeJob(c *codec.Codec, j *Job) {
 	c.Int(&j.Deliveries)
 }
 
-func (w *Wait) code(c *codec.Codec) {
+func (w *Wait) codeFields(c *codec.Codec) {
 	codec.Text(c, &w.Task)
 	c.Bool(&w.Appears)
 }
 
-func (w *Waited) code(c *codec.Codec) { codec.Text(c, &w.Status) }
+func (w *Waited) codeFields(c *codec.Codec) { codec.Text(c, &w.Status) }
 
-func (f *Follow) code(c *codec.Codec) {
+func (f *Follow) codeFields(c *codec.Codec) {
 	codec.Text(c, &f.Task)
 	c.Int64(&f.After)
 }
 
-func (r *Row) code(c *codec.Codec) {
+func (r *Row) codeFields(c *codec.Codec) {
 	c.Int64(&r.Seq)
 	c.Int64(&r.At)
 	codec.Bytes(c, &r.Events)
 }
 
-func (o *Offers) code(c *codec.Codec) { codec.List(c, (*[]Offer)(o), codeOffer) }
+func (o *Offers) codeFields(c *codec.Codec) { codec.List(c, (*[]Offer)(o), codeOffer) }
 
 func codeOffer(c *codec.Codec, o *Offer) {
 	codec.Text(c, &o.Job)
@@ -231,12 +231,12 @@ func codeOffer(c *codec.Codec, o *Offer) {
 	c.Int(&o.Size)
 }
 
-func (k *Keys) code(c *codec.Codec) {
+func (k *Keys) codeFields(c *codec.Codec) {
 	codec.List(c, &k.Names, codec.Text[string])
 	c.Bool(&k.Anew)
 }
 
-func (n *News) code(c *codec.Codec) {
+func (n *News) codeFields(c *codec.Codec) {
 	codec.List(c, &n.Flows, codec.Text[string])
 	codec.List(c, &n.Workers, codeWorker)
 	codec.List(c, &n.Beats, codeBeat)
@@ -262,7 +262,7 @@ func codeWorker(c *codec.Codec, w *Worker) {
 	c.Bool(&w.Gone)
 }
 
-func (e *Errands) code(c *codec.Codec) { codec.List(c, (*[]Errand)(e), codeErrand) }
+func (e *Errands) codeFields(c *codec.Codec) { codec.List(c, (*[]Errand)(e), codeErrand) }
 
 func codeErrand(c *codec.Codec, e *Errand) {
 	codeJob(c, &e.Job)
@@ -274,9 +274,9 @@ func codeErrand(c *codec.Codec, e *Errand) {
 	c.Bool(&e.Unbegun)
 }
 
-func (*Heard) code(*codec.Codec) {}
+func (*Heard) codeFields(*codec.Codec) {}
 
-func (r *Credits) code(c *codec.Codec) {
+func (r *Credits) codeFields(c *codec.Codec) {
 	codec.Text(c, &r.Member)
 	c.Int64(&r.Turn)
 	c.Bool(&r.Whole)

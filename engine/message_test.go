@@ -117,8 +117,8 @@ func (f filler) value() json.RawMessage {
 
 // err has come from another member before, so that what comes out can be compared.
 func (f filler) err() error {
-	names := []string{"", "invalid", "not_found", "conflict", "limit", "busy", "denied", "moved", unavailable, deadline, gaveUp, internal}
-	return read(names[f.IntN(len(names))], f.text()+"text")
+	names := []string{"", "invalid", "not_found", "conflict", "limit", "busy", "denied", "moved", nameUnavailable, nameDeadline, nameCanceled, nameInternal}
+	return decodeError(names[f.IntN(len(names))], f.text()+"text")
 }
 
 func TestInputsThatDoNotFitAreToldWhoeverFoundThem(t *testing.T) {
@@ -224,21 +224,21 @@ func TestGarbageIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	for name, b := range map[string][]byte{
 		"nothing":                   nil,
-		"a version alone":           {version},
-		"another version":           append([]byte{version + 1}, whole[1:]...),
-		"a kind there is not":       {version, 200},
+		"a version alone":           {messageVersion},
+		"another version":           append([]byte{messageVersion + 1}, whole[1:]...),
+		"a kind there is not":       {messageVersion, 200},
 		"cut short":                 whole[:len(whole)-1],
 		"something behind its end":  append(slices.Clone(whole), 0),
-		"a list of billions":        {version, (*Orders)(nil).kind(), 0xff, 0xff, 0xff, 0xff, 0x7f},
-		"a command there is not":    {version, (*Orders)(nil).kind(), 2, 0, 0, 0, 99},
-		"a truth that is neither":   {version, (*Started)(nil).kind(), 0, 2},
-		"events that are none":      {version, (*Outcomes)(nil).kind(), 2, 0, 6, '{', '}', '!', 0, 0, 0, 0},
-		"a value that was not sent": {version, (*NewTask)(nil).kind(), 0, 0, 1, 0, 0, 0},
+		"a list of billions":        {messageVersion, (*Orders)(nil).messageKind(), 0xff, 0xff, 0xff, 0xff, 0x7f},
+		"a command there is not":    {messageVersion, (*Orders)(nil).messageKind(), 2, 0, 0, 0, 99},
+		"a truth that is neither":   {messageVersion, (*Started)(nil).messageKind(), 0, 2},
+		"events that are none":      {messageVersion, (*Outcomes)(nil).messageKind(), 2, 0, 6, '{', '}', '!', 0, 0, 0, 0},
+		"a value that was not sent": {messageVersion, (*NewTask)(nil).messageKind(), 0, 0, 1, 0, 0, 0},
 	} {
 		_, err := Unmarshal(b)
 		require.Equal(t, flow.Invalid, flow.ErrorKindOf(err), name)
 	}
-	_, err = Unmarshal([]byte{version + 1, 1})
+	_, err = Unmarshal([]byte{messageVersion + 1, 1})
 	require.ErrorContains(t, err, "run the same release")
 }
 

@@ -66,9 +66,9 @@ func Extend(ctx context.Context, e Engine, worker string, claims []Claim, by tim
 	}
 	for i, out := range outcomes {
 		switch {
-		case over(out.Err):
+		case isTooLate(out.Err):
 			x.Canceled = append(x.Canceled, jobs[i])
-		case out.Err != nil && (!later(out.Err) || len(x.Unheard)+1 == len(orders)):
+		case out.Err != nil && (!isRetryable(out.Err) || len(x.Unheard)+1 == len(orders)):
 			return Extended{}, out.Err
 		case out.Err != nil:
 			x.Unheard = append(x.Unheard, jobs[i])
@@ -77,8 +77,8 @@ func Extend(ctx context.Context, e Engine, worker string, claims []Claim, by tim
 	return x, nil
 }
 
-// later says that an order may be carried out when it comes again.
-func later(err error) bool {
+// isRetryable says that an order may be carried out when it comes again.
+func isRetryable(err error) bool {
 	kind := flow.ErrorKindOf(err)
 	return kind == flow.Busy || kind == flow.Moved || errors.Is(err, ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)
 }
@@ -98,21 +98,21 @@ func GiveBack(ctx context.Context, e Engine, claims []Claim) error {
 	if err != nil {
 		return err
 	}
-	return outcomes.failed()
+	return outcomes.firstFailure()
 }
 
-// failed is the first refusal that is not for the reason that what was asked for is over.
-func (o Outcomes) failed() error {
+// firstFailure is the first refusal that is not for the reason that what was asked for is over.
+func (o Outcomes) firstFailure() error {
 	for i := range o {
-		if err := o[i].Err; err != nil && !over(err) {
+		if err := o[i].Err; err != nil && !isTooLate(err) {
 			return err
 		}
 	}
 	return nil
 }
 
-// over says that an order came too late: nobody waits for the job any longer, somebody else has it, or it is deleted.
-func over(err error) bool {
+// isTooLate says that an order came too late: nobody waits for the job any longer, somebody else has it, or it is deleted.
+func isTooLate(err error) bool {
 	kind := flow.ErrorKindOf(err)
 	return kind == flow.Conflict || kind == flow.NotFound
 }

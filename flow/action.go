@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// action is what a node ends with: the static one, else the text that its result has under action_key.
-func (p Post) action(result json.RawMessage) string {
+// resultAction is what a node ends with: the static one, else the text that its result has under action_key.
+func (p Post) resultAction(result json.RawMessage) string {
 	if p.ActionStatic != "" || p.ActionKey == "" {
 		return p.ActionStatic
 	}
@@ -29,13 +29,13 @@ func fieldOf(key string, value json.RawMessage) json.RawMessage {
 	return append(append(b, orNull(value)...), '}')
 }
 
-// choose is a choice's action: the first true case, then what post says, then the default. All cases have one budget.
-func (st *Step) choose(a *expr.Allowance) (string, error) {
-	env := st.scope.env(st.Params, st.Input)
+// chooseAction is a choice's action: the first true case, then what post says, then the default. All cases have one budget.
+func (st *Step) chooseAction(a *expr.Allowance) (string, error) {
+	env := st.scope.referenceEnv(st.Params, st.Input)
 	env.Allowance, env.Coerce, env.Loose = a, st.Node.Coerce, st.scope.Plan.Pocketflow
 	for i := range st.Node.Cases {
 		c := &st.Node.Cases[i]
-		holds, err := c.holds(env)
+		holds, err := c.evalCondition(env)
 		if err != nil {
 			return "", fmt.Errorf("choice_cases[%d]: %w", i, err)
 		}
@@ -46,11 +46,11 @@ func (st *Step) choose(a *expr.Allowance) (string, error) {
 			break
 		}
 	}
-	return st.unchosen(), nil
+	return st.fallbackAction(), nil
 }
 
-// holds fails for an expression in CEL that does, for what is missing, and for what takes too much.
-func (c *PlanCase) holds(env *expr.Env) (bool, error) {
+// evalCondition fails for an expression in CEL that does, for what is missing, and for what takes too much.
+func (c *PlanCase) evalCondition(env *expr.Env) (bool, error) {
 	if c.CEL != nil {
 		return c.CEL.On(env.Allowance).Bool(env.Var)
 	}
@@ -61,19 +61,19 @@ func (c *PlanCase) holds(env *expr.Env) (bool, error) {
 	return holds, err
 }
 
-// unchosen is a choice's action when no case gives one.
-func (st *Step) unchosen() string {
+// fallbackAction is a choice's action when no case gives one.
+func (st *Step) fallbackAction() string {
 	p := st.Node.Post
 	if p.ActionStatic != "" {
 		return p.ActionStatic
 	}
 	if p.ActionKey != "" {
 		if p.ActionKey == "v" {
-			if text, _ := expr.String(st.scope.open(st.Input)); text != "" {
+			if text, _ := expr.String(st.scope.openValue(st.Input)); text != "" {
 				return text
 			}
 		}
-		if text, _ := expr.String(st.scope.open(st.scope.Shared[p.ActionKey])); text != "" {
+		if text, _ := expr.String(st.scope.openValue(st.scope.Shared[p.ActionKey])); text != "" {
 			return text
 		}
 	}

@@ -92,9 +92,9 @@ func JobID(task string, a Address) string {
 	return string(b)
 }
 
-// maxWritten is the length up to which a unit's key spells its place out. Services that take idempotency keys
+// maxSpelledKey is the length up to which a unit's key spells its place out. Services that take idempotency keys
 // often take no more than 255 characters.
-const maxWritten = 200
+const maxSpelledKey = 200
 
 // UnitKey names a unit across tasks: the same for all attempts at it, and for no other. A service that is called
 // with it recognizes a repetition. It has characters that are safe in headers, paths and queries.
@@ -107,7 +107,7 @@ func UnitKey(task string, a Address) string {
 	b = strconv.AppendInt(b, int64(a.Unit), 10)
 	b = append(b, '.')
 	place := append(append(append(names[:0], a.Scope...), '\n'), a.Node...)
-	if len(b)+base64.RawURLEncoding.EncodedLen(len(place)) > maxWritten {
+	if len(b)+base64.RawURLEncoding.EncodedLen(len(place)) > maxSpelledKey {
 		sum := sha256.Sum256(place)
 		place = sum[:]
 	}

@@ -38,15 +38,15 @@ type Approval struct {
 // MaxComment bounds what somebody says to an answer, in bytes.
 const MaxComment = 2000
 
-// spelledPlace is how many bytes of a place an approval's id spells out.
-const spelledPlace = 150
+// maxSpelledPlace is how many bytes of a place an approval's id spells out.
+const maxSpelledPlace = 150
 
 // ApprovalID names an approval across tasks, in characters that are safe in a URL. Of a long place it has the hash: scopes lie deep in each other,
 // and an id has to fit into an index.
 func ApprovalID(task string, at Address) string {
 	place := []byte(at.Scope + "\n" + at.Node)
 	told := base64.RawURLEncoding.EncodeToString(place)
-	if len(place) > spelledPlace {
+	if len(place) > maxSpelledPlace {
 		sum := sha256.Sum256(place)
 		told = "~" + base64.RawURLEncoding.EncodeToString(sum[:])
 	}
@@ -68,15 +68,15 @@ type approvalLog struct {
 	action   string
 }
 
-// began notes one that waits from now on.
-func (l *approvalLog) began(st *Step) {
+// noteOpened notes one that waits from now on.
+func (l *approvalLog) noteOpened(st *Step) {
 	if l != nil {
-		l.put(Approval{Address: st.Address(), Key: st.AwaitedKey(), Title: titleOf(st.Node.Params), Since: st.waitsSince(), Due: st.Due, State: ApprovalOpen})
+		l.addChange(Approval{Address: st.Address(), Key: st.AwaitedKey(), Title: titleOf(st.Node.Params), Since: st.waitsSince(), Due: st.Due, State: ApprovalOpen})
 	}
 }
 
-// ended notes one that waits no longer.
-func (l *approvalLog) ended(st *Step, at int64) {
+// noteClosed notes one that waits no longer.
+func (l *approvalLog) noteClosed(st *Step, at int64) {
 	if l == nil {
 		return
 	}
@@ -84,10 +84,10 @@ func (l *approvalLog) ended(st *Step, at int64) {
 	if l.answered == st {
 		a.State, a.By, a.Comment, a.Action = ApprovalAnswered, l.by, l.comment, l.action
 	}
-	l.put(a)
+	l.addChange(a)
 }
 
-func (l *approvalLog) put(a Approval) { l.changes = append(l.changes, a) }
+func (l *approvalLog) addChange(a Approval) { l.changes = append(l.changes, a) }
 
 // MergeApprovals adds changes to those before that are stored with them: of each approval the last one counts.
 func MergeApprovals(list []Approval, changes ...Approval) []Approval {
@@ -115,15 +115,15 @@ func (s *State) Approvals() (list []Approval) {
 	l := approvalLog{}
 	for _, st := range s.waits.steps {
 		if st.waitsFor == WaitApproval {
-			l.began(st)
+			l.noteOpened(st)
 		}
 	}
 	return l.changes
 }
 
-// answer answers one approval, and no other that waits for the same key elsewhere: it sets the key in the scope that asks.
-func (d *decider) answer(c Answer) error {
-	st := d.s.step(c.Address)
+// answerApproval answers one approval, and no other that waits for the same key elsewhere: it sets the key in the scope that asks.
+func (d *decider) answerApproval(c Answer) error {
+	st := d.s.activeStep(c.Address)
 	if st == nil || st.waitsFor != WaitApproval {
 		return Errorf(Conflict, "nobody waits for this decision any longer")
 	}
@@ -133,7 +133,7 @@ func (d *decider) answer(c Answer) error {
 	case len(c.Comment) > MaxComment || !IsText(c.Comment):
 		return Errorf(Invalid, "a comment is UTF-8 text of at most %d bytes", MaxComment)
 	}
-	value, err := st.Node.decision(c)
+	value, err := st.Node.answerValue(c)
 	if err != nil {
 		return err
 	}
@@ -148,14 +148,14 @@ func (d *decider) answer(c Answer) error {
 	if err := d.limits.checkValue("the answer", e.Output); err != nil {
 		return err
 	}
-	if err := d.place(st.scope, &e, "the answer"); err != nil {
+	if err := d.fillSharedPath(st.scope, &e, "the answer"); err != nil {
 		return err
 	}
-	d.asked.by, d.asked.comment = c.By, c.Comment
-	d.emit(e)
-	d.awake(st)
-	d.wake()
-	d.asked.by, d.asked.comment = "", "" // an approval that is asked for behind this one is not this answer's
+	d.approvals.by, d.approvals.comment = c.By, c.Comment
+	d.emitEvent(e)
+	d.wakeStep(st)
+	d.wakeWaiting()
+	d.approvals.by, d.approvals.comment = "", "" // an approval that is asked for behind this one is not this answer's
 	return nil
 }
 
@@ -166,15 +166,15 @@ func (st *Step) Placed(v json.RawMessage) (key string, placed json.RawMessage) {
 	if !nested || !st.scope.Plan.Pocketflow {
 		return st.AwaitedKey(), v
 	}
-	return key, st.scope.within(st.scope.Shared[key], strings.Split(rest, "."), v)
+	return key, st.scope.withNestedField(st.scope.Shared[key], strings.Split(rest, "."), v)
 }
 
-// within is an object with a field of it, or of an object in it, set. What is no object gives way to one.
-func (sc *Scope) within(obj json.RawMessage, fields []string, v json.RawMessage) json.RawMessage {
-	obj = sc.open(obj)
+// withNestedField is an object with a field of it, or of an object in it, set. What is no object gives way to one.
+func (sc *Scope) withNestedField(obj json.RawMessage, fields []string, v json.RawMessage) json.RawMessage {
+	obj = sc.openValue(obj)
 	if len(fields) > 1 {
 		inner, _ := expr.Field(obj, fields[0])
-		v = sc.within(inner, fields[1:], v)
+		v = sc.withNestedField(inner, fields[1:], v)
 	}
 	return expr.Merge(obj, append(append(append(expr.AppendQuote([]byte{'{'}, fields[0]), ':'), v...), '}'))
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// fits refuses an end of a step that would put together, out of values which are each within the limits, one that
+// checkOutcome refuses an end of a step that would put together, out of values which are each within the limits, one that
 // is not: a list of outputs, the shared of a subflow, or a scope's shared with one key more.
-func (d *decider) fits(st *Step, how ending) error {
+func (d *decider) checkOutcome(st *Step, how stepOutcome) error {
 	if expr.Deeper(how.output, d.limits.Levels) { // all of shared was waited for
 		return d.limits.tooDeep("the value")
 	}
 	size, err := d.limits.checkMade(st)
-	if err != nil || !how.post {
+	if err != nil || !how.posts {
 		return err
 	}
 	return d.limits.checkPost(st, how, size)
@@ -28,13 +28,13 @@ func (l Limits) checkMade(st *Step) (size int, err error) {
 	case st.Node.Single:
 		return len(st.Units[0].Output), nil
 	case st.Node.Kind == KindParallel || st.Node.Kind == KindForeach || st.Node.Kind == KindFanout:
-		m := made{levels: l.Levels}
+		m := valueSize{maxLevels: l.Levels}
 		for i := range st.Units {
-			m.add("", st.Units[i].Output)
+			m.addPart("", st.Units[i].Output)
 		}
 		return m.bytes, l.checkParts(m, "the list of outputs")
 	case st.Child != nil:
-		m := st.Child.mode.made(st.Child, l.Levels)
+		m := st.Child.mode.outputSize(st.Child, l.Levels)
 		return m.bytes, l.checkParts(m, "the result of "+st.Key)
 	}
 	return len(st.Input), nil
@@ -56,9 +56,9 @@ func (l Limits) checkJoin(sc *Scope, n *PlanNode) error {
 	return l.checkParts(sc.madeOf(n.Dag.Sees, l.Levels), "the result of "+n.Key)
 }
 
-func (l Limits) checkParts(m made, what string) error {
+func (l Limits) checkParts(m valueSize, what string) error {
 	switch {
-	case m.deep:
+	case m.tooDeep:
 		return l.tooDeep(what)
 	case m.bytes > l.Shared:
 		return Errorf(Limit, "%s has %d bytes, more than the limit of %d; keep large data elsewhere and pass references", what, m.bytes, l.Shared)
@@ -66,23 +66,23 @@ func (l Limits) checkParts(m made, what string) error {
 	return nil
 }
 
-// made is an array or object as far as its limits go, without putting it together. What is one of the values that
+// valueSize is an array or object as far as its limits go, without putting it together. What is one of the values that
 // it would be made of, as it is, has been looked at before.
-type made struct {
-	levels int // that it may have, itself included
-	bytes  int
-	deep   bool
+type valueSize struct {
+	maxLevels int // that it may have, itself included
+	bytes     int
+	tooDeep   bool
 }
 
-func (m *made) add(key string, v json.RawMessage) {
+func (m *valueSize) addPart(key string, v json.RawMessage) {
 	m.bytes += len(key) + len(v)
-	m.deep = m.deep || expr.Deeper(v, m.levels-1)
+	m.tooDeep = m.tooDeep || expr.Deeper(v, m.maxLevels-1)
 }
 
-func (sc *Scope) allShared(levels int) made {
-	m := made{levels: levels}
+func (sc *Scope) allShared(levels int) valueSize {
+	m := valueSize{maxLevels: levels}
 	for key, v := range sc.Shared {
-		m.add(key, v)
+		m.addPart(key, v)
 	}
 	return m
 }
@@ -95,16 +95,16 @@ func (l Limits) checkRef(sc *Scope, ref string) error {
 	return l.checkParts(sc.allShared(l.Levels), "the input")
 }
 
-func (sc *Scope) madeOf(seen []Seen, levels int) made {
-	m := made{levels: levels}
+func (sc *Scope) madeOf(seen []Seen, levels int) valueSize {
+	m := valueSize{maxLevels: levels}
 	for _, s := range seen {
-		m.add(s.Name, sc.Nodes[s.Index].Output)
+		m.addPart(s.Name, sc.Nodes[s.Index].Output)
 	}
 	return m
 }
 
 // checkPost refuses to write a result of so many bytes into shared when that has no room for it.
-func (l Limits) checkPost(st *Step, how ending, size int) error {
+func (l Limits) checkPost(st *Step, how stepOutcome, size int) error {
 	sc, p := st.scope, &st.Node.Post
 	if p.OutputKey == "" && len(p.OutputMap) == 0 {
 		return nil
@@ -114,7 +114,7 @@ func (l Limits) checkPost(st *Step, how ending, size int) error {
 		return nil
 	}
 	growth := 0
-	st.eachPost(st.result(&Event{Output: how.output}), func(key string, v json.RawMessage) { growth += sc.growth(key, v) })
+	st.eachPost(st.stepResult(&Event{Output: how.output}), func(key string, v json.RawMessage) { growth += sc.sharedGrowth(key, v) })
 	if growth <= 0 || *sc.size+growth <= l.Shared {
 		return nil
 	}
@@ -125,8 +125,8 @@ func (l Limits) sharedFull(size int) error {
 	return Errorf(Limit, "shared would have %d bytes, more than the limit of %d; keep large data elsewhere and pass a reference", size, l.Shared)
 }
 
-// params are those of the command, {} when there are none.
-func (c Start) params() json.RawMessage {
+// paramsOrEmpty are those of the command, {} when there are none.
+func (c Start) paramsOrEmpty() json.RawMessage {
 	if expr.KindOf(c.Params) == expr.KindNull {
 		return json.RawMessage("{}")
 	}
@@ -137,16 +137,16 @@ func (c Start) params() json.RawMessage {
 // declares, whose defaults are filled in. Where nothing is declared the input of a dag may be any JSON; a map that works
 // on it needs an array.
 func (c Start) Fit(p *Plan, l Limits) (Start, error) {
-	if c.fits {
+	if c.checked {
 		return c, nil
 	}
 	if err := CheckJSON(c.Params); err != nil {
 		return c, Errorf(Invalid, "params: %v", err)
 	}
-	if err := c.shape(p); err != nil {
+	if err := c.checkParamsKind(p); err != nil {
 		return c, err
 	}
-	if err := l.checkValue("params", c.params()); err != nil {
+	if err := l.checkValue("params", c.paramsOrEmpty()); err != nil {
 		return c, err
 	}
 	if c.Fork != nil {
@@ -155,8 +155,8 @@ func (c Start) Fit(p *Plan, l Limits) (Start, error) {
 		}
 	}
 	if p.Root.Inputs != nil {
-		root := &Scope{Plan: p.Root, lost: new(lost)}
-		whole := root.whole(c.params())
+		root := &Scope{Plan: p.Root, lost: new(lostContent)}
+		whole := root.expandValue(c.paramsOrEmpty())
 		filled, problems := p.Root.Inputs.Check(whole)
 		switch {
 		case root.lost.err != nil:
@@ -167,13 +167,13 @@ func (c Start) Fit(p *Plan, l Limits) (Start, error) {
 			c.Params = filled
 		}
 	}
-	c.fits = true
-	return c, l.checkValue("params", c.params())
+	c.checked = true
+	return c, l.checkValue("params", c.paramsOrEmpty())
 }
 
-// shape refuses params of a kind that the flow has no use for, whatever it declares.
-func (c Start) shape(p *Plan) error {
-	kind := expr.KindOf((&Scope{Plan: p.Root}).open(c.params()))
+// checkParamsKind refuses params of a kind that the flow has no use for, whatever it declares.
+func (c Start) checkParamsKind(p *Plan) error {
+	kind := expr.KindOf((&Scope{Plan: p.Root}).openValue(c.paramsOrEmpty()))
 	switch dag := p.Root.Dag; {
 	case p.Profile == ProfileOrk && dag.RootMap == "" && kind != expr.KindObject && kind != expr.KindNull:
 		return Errorf(Invalid, "the input must be an object, whose fields the tasks get, or null; it is %s", kind)
@@ -214,12 +214,12 @@ func (d *decider) checkRoom(e *Event) error {
 		key, _, _ = strings.Cut(key, ".")
 		v = e.Input
 	}
-	size := *root.size + root.growth(key, v)
+	size := *root.size + root.sharedGrowth(key, v)
 	if _, there := root.Shared[key]; there || size <= d.limits.Shared {
 		return nil
 	}
 	for _, st := range d.s.waiting {
-		if st.awaits(e.Key) {
+		if st.awaitsKey(e.Key) {
 			return nil
 		}
 	}

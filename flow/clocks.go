@@ -5,32 +5,32 @@ package flow
 // is resumed. All other clocks go on: those of attempts under way, whose work goes on, too; and those after which something begins
 // (timers, delays, retries), which then waits for the end of the pause.
 
-// clock is one that a pause stops.
-type clock struct {
-	alarm Alarm
-	due   *int64 // when it ends something; 0 = never, or it stands still
-	left  *int64 // of a clock that stands still: how long it has yet to go
+// pausableClock is one that a pause stops.
+type pausableClock struct {
+	alarm     Alarm
+	due       *int64 // when it ends something; 0 = never, or it stands still
+	remaining *int64 // of a clock that stands still: how long it has yet to go
 }
 
 // eachClock visits those clocks of a task.
-func (s *State) eachClock(visit func(clock)) {
-	visit(clock{Alarm{Kind: AlarmTask}, &s.Deadline, &s.DeadlineLeft})
+func (s *State) eachClock(visit func(pausableClock)) {
+	visit(pausableClock{Alarm{Kind: AlarmTask}, &s.Deadline, &s.DeadlineLeft})
 	if s.Root != nil {
-		s.stage().eachClock(visit)
+		s.actingScope().eachClock(visit)
 	}
 }
 
-func (sc *Scope) eachClock(visit func(clock)) {
+func (sc *Scope) eachClock(visit func(pausableClock)) {
 	for _, st := range sc.Active() {
 		switch st.Node.Kind {
 		case KindApproval, KindWaitEvent, KindSubflow:
-			visit(clock{Alarm{Address: st.Address(), Kind: AlarmStep}, &st.Due, &st.DueLeft})
+			visit(pausableClock{Alarm{Address: st.Address(), Kind: AlarmStep}, &st.Due, &st.DueLeft})
 		}
-		for i := 0; st.manual > 0 && i < len(st.Units); i++ {
-			if u := &st.Units[i]; u.Live != nil && st.handmade(u, i) {
+		for i := 0; st.manualUnits > 0 && i < len(st.Units); i++ {
+			if u := &st.Units[i]; u.Live != nil && st.isManual(u, i) {
 				a := st.Address()
 				a.Unit, a.Attempt = i, int(u.Attempt)
-				visit(clock{Alarm{Address: a, Kind: AlarmAttempt}, &u.Live.Due, &u.Live.DueLeft})
+				visit(pausableClock{Alarm{Address: a, Kind: AlarmAttempt}, &u.Live.Due, &u.Live.DueLeft})
 			}
 		}
 		if st.Child != nil {
@@ -41,41 +41,41 @@ func (sc *Scope) eachClock(visit func(clock)) {
 
 // stopClocks has the clocks stand still from a time on. One that should have ended something by then ends it as soon as it goes on.
 func (s *State) stopClocks(at int64) {
-	s.eachClock(func(c clock) {
+	s.eachClock(func(c pausableClock) {
 		if *c.due > 0 {
-			*c.left, *c.due = max(*c.due-at, 1), 0
+			*c.remaining, *c.due = max(*c.due-at, 1), 0
 		}
 	})
-	s.waits.redue()
+	s.waits.updateDueTimes()
 }
 
 // startClocks has them go on.
 func (s *State) startClocks(at int64) {
-	s.eachClock(func(c clock) {
-		if *c.left > 0 {
-			*c.due, *c.left = at+*c.left, 0
+	s.eachClock(func(c pausableClock) {
+		if *c.remaining > 0 {
+			*c.due, *c.remaining = at+*c.remaining, 0
 		}
 	})
-	s.waits.redue()
+	s.waits.updateDueTimes()
 }
 
 // setClocks sets the alarms of clocks that have just gone on.
 func (d *decider) setClocks() {
-	d.s.eachClock(func(c clock) {
+	d.s.eachClock(func(c pausableClock) {
 		if c.alarm.At = *c.due; c.alarm.At > 0 {
 			d.effects = append(d.effects, c.alarm)
 		}
 	})
 }
 
-// redue has lists of what is waited for name other times.
-func (w *waits) redue() {
+// updateDueTimes has lists of what is waited for name other times.
+func (w *waitList) updateDueTimes() {
 	for _, st := range w.steps {
 		if st.waitsFor == WaitApproval {
-			w.log.began(st)
+			w.log.noteOpened(st)
 		}
 	}
 	if len(w.steps) > 0 {
-		w.first = w.steps[0].awaited()
+		w.first = w.steps[0].toAwaited()
 	}
 }

@@ -22,9 +22,9 @@ type Closing struct {
 // may close again. No other path is like these, because those name the visit they belong to.
 const closingScope = "~"
 
-// close begins to close: everything else is over.
-func (s *State) close(e *Event) {
-	s.Root.cut(s, e.At)
+// applyClosing begins to close: everything else is over.
+func (s *State) applyClosing(e *Event) {
+	s.Root.cutActive(s, e.At)
 	s.Deadline, s.DeadlineLeft = 0, 0
 	s.Root.FailedAt, s.Root.Cursor = cmp.Or(s.Root.FailedAt, s.Root.Cursor), ""
 	s.Closings++
@@ -43,17 +43,17 @@ func (s *State) close(e *Event) {
 	s.unfoldUndo()
 }
 
-// about is what $input means in a scope before a step has one: in that where a task closes, what is next there.
-func (sc *Scope) about() json.RawMessage {
-	if sc.task == nil || !sc.task.closes(sc) {
+// closingInput is what $input means in a scope before a step has one: in that where a task closes, what is next there.
+func (sc *Scope) closingInput() json.RawMessage {
+	if sc.task == nil || !sc.task.isClosingScope(sc) {
 		return nil
 	}
-	return sc.task.Closing.subject(sc.task)
+	return sc.task.Closing.nextStepInput(sc.task)
 }
 
-// subject returns what the next step of the closing scope is about, and its input if it has no
+// nextStepInput returns what the next step of the closing scope is about, and its input if it has no
 // prep: the unit to be undone, or how the task ends.
-func (c *Closing) subject(s *State) json.RawMessage {
+func (c *Closing) nextStepInput(s *State) json.RawMessage {
 	if u, unit := s.nextUndo(); u != nil {
 		b := expr.AppendQuote([]byte(`{"node":`), u.Node)
 		b = strconv.AppendInt(append(b, `,"visit":`...), int64(u.Visit), 10)
@@ -76,8 +76,8 @@ func (c *Closing) cutShort() TaskStatus {
 	return c.Status
 }
 
-// closes says whether a scope is the one in which the task closes.
-func (s *State) closes(sc *Scope) bool { return s.Closing != nil && s.Closing.Scope == sc }
+// isClosingScope says whether a scope is the one in which the task closes.
+func (s *State) isClosingScope(sc *Scope) bool { return s.Closing != nil && s.Closing.Scope == sc }
 
 // hasToClose says whether a task with this end has something to do before it.
 func (s *State) hasToClose(status TaskStatus) bool {
@@ -91,43 +91,43 @@ func (s *State) hasToClose(status TaskStatus) bool {
 // undone, finally comes last, and no edge leads anywhere.
 type closingMode struct{ graphMode }
 
-func (closingMode) next(d *decider, sc *Scope) {
+func (closingMode) beginNext(d *decider, sc *Scope) {
 	c := d.s.Closing
 	switch {
 	case sc.Step != nil:
-		d.fill(sc.Step)
+		d.startUnits(sc.Step)
 	case len(d.s.Done) > 0:
 		u, _ := d.s.nextUndo()
 		d.enterNext(sc, sc.Plan.Nodes[u.By])
 	case d.s.Plan.Finally != "" && !c.Final:
 		d.enterNext(sc, sc.Plan.Nodes[d.s.Plan.Finally])
 	default:
-		d.emit(Event{Type: TaskEnded, Status: string(c.Status), Error: c.Error})
+		d.emitEvent(Event{Type: TaskEnded, Status: string(c.Status), Error: c.Error})
 	}
 }
 
-func (closingMode) finish(d *decider, st *Step, how ending) {
-	e := st.event(StepEnded)
-	how.tell(&e)
-	d.emit(e)
-	d.later(st.scope)
+func (closingMode) finishStep(d *decider, st *Step, how stepOutcome) {
+	e := st.newEvent(StepEnded)
+	how.fillEvent(&e)
+	d.emitEvent(e)
+	d.queueScope(st.scope)
 }
 
-func (m closingMode) hold(sc *Scope, st *Step) {
-	m.graphMode.hold(sc, st)
-	sc.task.Closing.entered(sc.task)
+func (m closingMode) activateStep(sc *Scope, st *Step) {
+	m.graphMode.activateStep(sc, st)
+	sc.task.Closing.noteStepEntered(sc.task)
 }
 
-func (closingMode) ended(s *State, sc *Scope, e *Event) {
-	if st := s.passed(sc, e); st != nil {
+func (closingMode) applyStepEnded(s *State, sc *Scope, e *Event) {
+	if st := s.postAndForget(sc, e); st != nil {
 		sc.Step = nil
-		s.Closing.closed(st, e)
+		s.Closing.noteStepEnded(st, e)
 	}
 }
 
-// entered notes that a step of the closing scope has begun: what undoes the unit that completed
+// noteStepEntered notes that a step of the closing scope has begun: what undoes the unit that completed
 // last, or finally.
-func (c *Closing) entered(s *State) {
+func (c *Closing) noteStepEntered(s *State) {
 	if len(s.Done) == 0 {
 		c.Final = true
 		return
@@ -135,8 +135,8 @@ func (c *Closing) entered(s *State) {
 	c.Undone = addUndone(c.Undone, s.takeLast())
 }
 
-// closed notes the end of a step of the closing scope. What failed is told in the task's error.
-func (c *Closing) closed(st *Step, e *Event) {
+// noteStepEnded notes the end of a step of the closing scope. What failed is told in the task's error.
+func (c *Closing) noteStepEnded(st *Step, e *Event) {
 	if e.Status != string(StepFailed) {
 		return
 	}

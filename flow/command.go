@@ -3,7 +3,7 @@ package flow
 import "encoding/json"
 
 // Command asks a task for something. Decide answers it.
-type Command interface{ command() }
+type Command interface{ isCommand() }
 
 // Env is what every command brings along, because the core has no clock and no name of its own.
 type Env struct {
@@ -30,7 +30,7 @@ type (
 		Traced  *Traced         // nil = it has a trace of its own
 		Apart   bool            // see BegunApart
 
-		fits bool // Fit has said so
+		checked bool // Fit has said so
 	}
 	// Signal sets a key of the task's shared state and wakes whoever waits for it. It is taken after the end, too, unless it
 	// is Alive: then a task that has completed or was canceled refuses it. One that has failed may be retried, and read it then.
@@ -238,34 +238,34 @@ type (
 	}
 )
 
-func (Start) command()       {}
-func (Signal) command()      {}
-func (Answer) command()      {}
-func (Cancel) command()      {}
-func (RetryTask) command()   {}
-func (HoldStep) command()    {}
-func (ReleaseStep) command() {}
-func (Append) command()      {}
-func (Pause) command()       {}
-func (Resume) command()      {}
-func (Claim) command()       {}
-func (Extend) command()      {}
-func (GiveBack) command()    {}
-func (Note) command()        {}
-func (Report) command()      {}
-func (Reports) command()     {}
-func (Ring) command()        {}
-func (Lapse) command()       {}
-func (Proceed) command()     {}
-func (Begin) command()       {}
-func (Working) command()     {}
-func (Inquire) command()     {}
-func (Bring) command()       {}
-func (Leave) command()       {}
-func (Recover) command()     {}
-func (Granted) command()     {}
-func (Evict) command()       {}
-func (FailStep) command()    {}
+func (Start) isCommand()       {}
+func (Signal) isCommand()      {}
+func (Answer) isCommand()      {}
+func (Cancel) isCommand()      {}
+func (RetryTask) isCommand()   {}
+func (HoldStep) isCommand()    {}
+func (ReleaseStep) isCommand() {}
+func (Append) isCommand()      {}
+func (Pause) isCommand()       {}
+func (Resume) isCommand()      {}
+func (Claim) isCommand()       {}
+func (Extend) isCommand()      {}
+func (GiveBack) isCommand()    {}
+func (Note) isCommand()        {}
+func (Report) isCommand()      {}
+func (Reports) isCommand()     {}
+func (Ring) isCommand()        {}
+func (Lapse) isCommand()       {}
+func (Proceed) isCommand()     {}
+func (Begin) isCommand()       {}
+func (Working) isCommand()     {}
+func (Inquire) isCommand()     {}
+func (Bring) isCommand()       {}
+func (Leave) isCommand()       {}
+func (Recover) isCommand()     {}
+func (Granted) isCommand()     {}
+func (Evict) isCommand()       {}
+func (FailStep) isCommand()    {}
 
 // Decision is Decide's answer.
 type Decision struct {

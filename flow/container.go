@@ -49,7 +49,7 @@ func MemoryText(bytes int64) string {
 	return strconv.FormatInt(bytes, 10) + units[0]
 }
 
-func (c *Container) texts() []string {
+func (c *Container) allTexts() []string {
 	if c == nil {
 		return nil
 	}
@@ -60,8 +60,8 @@ func (c *Container) texts() []string {
 	return all
 }
 
-// size is what it takes beside its texts.
-func (c *Container) size() int {
+// memorySize is what it takes beside its texts.
+func (c *Container) memorySize() int {
 	if c == nil {
 		return 0
 	}

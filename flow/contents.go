@@ -35,31 +35,31 @@ func (e *SpoiledError) Unwrap() error { return e.Err }
 
 // Keep has a plan know what the references of its tasks stand for. It is for whoever has just made the plan.
 func (p *Plan) Keep(c Contents) {
-	p.Root.keep(c)
+	p.Root.setContents(c)
 	if p.Closing != nil {
-		p.Closing.keep(c)
+		p.Closing.setContents(c)
 	}
 }
 
-func (g *PlanScope) keep(c Contents) {
+func (g *PlanScope) setContents(c Contents) {
 	g.contents = c
 	for _, n := range g.Nodes {
 		if n.Sub != nil {
-			n.Sub.keep(c)
+			n.Sub.setContents(c)
 		}
 	}
 }
 
-// lost is the first content that could not be had while a state was made or decided about.
-type lost struct{ err error }
+// lostContent is the first content that could not be had while a state was made or decided about.
+type lostContent struct{ err error }
 
-func (l *lost) note(err error) {
+func (l *lostContent) noteError(err error) {
 	if l != nil && l.err == nil { // nobody asks one that is not there
 		l.err = err
 	}
 }
 
-func (l *lost) take() (err error) {
+func (l *lostContent) takeError() (err error) {
 	if l != nil {
 		err, l.err = l.err, nil
 	}
@@ -69,37 +69,37 @@ func (l *lost) take() (err error) {
 // Lost is why the state is not what its events make of it: a content that they depend on could not be had. nil = it is.
 func (s *State) Lost() error { return s.lost.err }
 
-// orLost is an error, or else that of a content which could not be had for what was just looked at.
-func (d *decider) orLost(err error) error {
-	if lost := d.s.lost.take(); lost != nil {
+// orContentError is an error, or else that of a content which could not be had for what was just looked at.
+func (d *decider) orContentError(err error) error {
+	if lost := d.s.lost.takeError(); lost != nil {
 		return lost
 	}
 	return err
 }
 
-// open is what a value stands for.
-func (sc *Scope) open(v json.RawMessage) json.RawMessage {
+// openValue is what a value stands for.
+func (sc *Scope) openValue(v json.RawMessage) json.RawMessage {
 	c := sc.Plan.contents
 	if c == nil {
 		return v
 	}
 	content, err := c.Open(v)
 	if err != nil {
-		sc.lost.note(err)
+		sc.lost.noteError(err)
 		return null
 	}
 	return content
 }
 
-// whole is a value with what its references stand for.
-func (sc *Scope) whole(v json.RawMessage) json.RawMessage {
+// expandValue is a value with what its references stand for.
+func (sc *Scope) expandValue(v json.RawMessage) json.RawMessage {
 	c := sc.Plan.contents
 	if c == nil {
 		return v
 	}
 	content, err := c.Whole(v)
 	if err != nil {
-		sc.lost.note(err)
+		sc.lost.noteError(err)
 		return null
 	}
 	return content
@@ -113,51 +113,51 @@ func (j *Job) sizeOf(v json.RawMessage) int {
 	return j.Plan.Root.contents.Size(v)
 }
 
-// opener is what paths into values of the scope need.
-func (sc *Scope) opener() expr.Opener {
+// pathOpener is what paths into values of the scope need.
+func (sc *Scope) pathOpener() expr.Opener {
 	if sc.Plan.contents == nil {
 		return nil
 	}
-	return sc.open
+	return sc.openValue
 }
 
-// lookAt is what references see that lead into one value.
-func (sc *Scope) lookAt(input json.RawMessage) *expr.Env {
+// inputEnv is what references see that lead into one value.
+func (sc *Scope) inputEnv(input json.RawMessage) *expr.Env {
 	env := &expr.Env{Input: input}
-	sc.letOpen(env)
+	sc.setOpeners(env)
 	return env
 }
 
-func (sc *Scope) letOpen(env *expr.Env) {
+func (sc *Scope) setOpeners(env *expr.Env) {
 	if sc.Plan.contents != nil {
-		env.Open, env.Whole = sc.open, sc.whole
+		env.Open, env.Whole = sc.openValue, sc.expandValue
 	}
 }
 
-// filled is a value with the defaults of what was declared. One in which nothing was left out stays a reference.
-func (sc *Scope) filled(in *types.Inputs, v json.RawMessage) json.RawMessage {
+// fillDefaults is a value with the defaults of what was declared. One in which nothing was left out stays a reference.
+func (sc *Scope) fillDefaults(in *types.Inputs, v json.RawMessage) json.RawMessage {
 	if in == nil {
 		return v
 	}
-	whole := sc.whole(v)
+	whole := sc.expandValue(v)
 	if filled := in.Fill(whole); !bytes.Equal(filled, whole) {
 		return filled
 	}
 	return v
 }
 
-// action is what a step ends with that has a result.
-func (st *Step) action(result json.RawMessage) string {
+// resultAction is what a step ends with that has a result.
+func (st *Step) resultAction(result json.RawMessage) string {
 	if p := st.Node.Post; p.ActionStatic == "" && p.ActionKey != "" {
-		result = st.scope.open(result)
+		result = st.scope.openValue(result)
 	}
-	return st.Node.Post.action(result)
+	return st.Node.Post.resultAction(result)
 }
 
-// lacks says why an output cannot be taken: it will be looked into, and what it stands for cannot be had.
-func (d *decider) lacks(st *Step, output json.RawMessage) error {
+// checkOutputContent says why an output cannot be taken: it will be looked into, and what it stands for cannot be had.
+func (d *decider) checkOutputContent(st *Step, output json.RawMessage) error {
 	if n := st.Node; len(n.Post.OutputMap) > 0 || n.Post.ActionKey != "" || n.Deferred || n.Out != nil || n.Dag != nil && n.Dag.Takes != nil {
-		st.scope.open(output)
+		st.scope.openValue(output)
 	}
-	return d.orLost(nil)
+	return d.orContentError(nil)
 }

@@ -42,14 +42,14 @@ func (sc *Scope) withControls(n *PlanNode, params, input json.RawMessage) (json.
 	if len(names) == 0 || sc.Plan.Pocketflow {
 		return params, nil
 	}
-	params = without(params, names)
+	params = withoutFields(params, names)
 	var wrong error
 	for _, name := range names {
 		raw, there := expr.Field(n.Params, name)
 		if !there && awaitedParams[n.Kind] != name {
 			continue
 		}
-		v, err := sc.control(n, name, raw, input)
+		v, err := sc.controlValue(n, name, raw, input)
 		if err != nil {
 			wrong = Errorf(Invalid, "params.%s: %s", name, err)
 			if !there {
@@ -62,8 +62,8 @@ func (sc *Scope) withControls(n *PlanNode, params, input json.RawMessage) (json.
 	return params, wrong
 }
 
-// control returns the value of one control param.
-func (sc *Scope) control(n *PlanNode, name string, raw, input json.RawMessage) (json.RawMessage, error) {
+// controlValue returns the value of one control param.
+func (sc *Scope) controlValue(n *PlanNode, name string, raw, input json.RawMessage) (json.RawMessage, error) {
 	text, isText := expr.String(raw)
 	if awaitedParams[n.Kind] == name {
 		key, err := sc.waitKey(n, text, input)
@@ -76,14 +76,14 @@ func (sc *Scope) control(n *PlanNode, name string, raw, input json.RawMessage) (
 	if !ok {
 		return nil, fmt.Errorf("%.80q is no reference", text)
 	}
-	v = sc.open(v)
+	v = sc.openValue(v)
 	switch kind := expr.KindOf(v); {
 	case name == paramServices && kind != expr.KindArray:
-		return nil, fmt.Errorf("%.80s must be a list of services, is %s", text, describe(v))
+		return nil, fmt.Errorf("%.80s must be a list of services, is %s", text, describeValue(v))
 	case name == paramServices:
 		return v, checkServices(text, v)
 	case name != paramServices && kind != expr.KindNumber:
-		return nil, fmt.Errorf("%.80s must be a number of milliseconds, is %s", text, describe(v))
+		return nil, fmt.Errorf("%.80s must be a number of milliseconds, is %s", text, describeValue(v))
 	}
 	return v, nil
 }
@@ -93,7 +93,7 @@ func checkServices(text string, list json.RawMessage) error {
 	elements, _ := expr.Elements(list)
 	for i, e := range elements {
 		if _, isText := expr.String(e); !isText {
-			return fmt.Errorf("%.80s[%d] must be the name of a service, is %s", text, i, describe(e))
+			return fmt.Errorf("%.80s[%d] must be the name of a service, is %s", text, i, describeValue(e))
 		}
 	}
 	return nil
@@ -104,13 +104,13 @@ func checkServices(text string, list json.RawMessage) error {
 func (sc *Scope) controlRef(n *PlanNode, text string, input json.RawMessage) (json.RawMessage, bool) {
 	if n.Dag == nil {
 		ref := expr.ParseRef(text)
-		return orNull(ref.Resolve(sc.env(sc.Params, input))), !ref.Literal()
+		return orNull(ref.Resolve(sc.referenceEnv(sc.Params, input))), !ref.Literal()
 	}
 	if path, ok := RunPath(text); ok {
-		return orNull(expr.PathIn(sc.open(sc.runOf(n)), path, sc.opener())), true
+		return orNull(expr.PathIn(sc.openValue(sc.runOf(n)), path, sc.pathOpener())), true
 	}
 	if strings.HasPrefix(text, sharedPrefix) {
-		return orNull(expr.ParseRef(text).Resolve(sc.env(nil, nil))), true
+		return orNull(expr.ParseRef(text).Resolve(sc.referenceEnv(nil, nil))), true
 	}
 	return nil, false
 }
@@ -134,8 +134,8 @@ func IsControlRef(text string, mode Mode) bool {
 	return ok || strings.HasPrefix(text, sharedPrefix)
 }
 
-// without returns an object without some of its fields.
-func without(object json.RawMessage, names []string) json.RawMessage {
+// withoutFields returns an object without some of its fields.
+func withoutFields(object json.RawMessage, names []string) json.RawMessage {
 	if !slices.ContainsFunc(names, func(name string) bool { _, there := expr.Field(object, name); return there }) {
 		return object
 	}

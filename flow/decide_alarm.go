@@ -2,9 +2,9 @@ package flow
 
 import "fmt"
 
-// ring answers an alarm. One whose reason is gone does nothing; one that rings before its time, because
+// handleAlarm answers an alarm. One whose reason is gone does nothing; one that rings before its time, because
 // clocks differ, is set again.
-func (d *decider) ring(c Lapse) {
+func (d *decider) handleAlarm(c Lapse) {
 	a := c.Alarm
 	at := d.s.dueTime(a)
 	switch {
@@ -12,27 +12,27 @@ func (d *decider) ring(c Lapse) {
 	case at > d.env.Now && at == a.At:
 		d.effects = append(d.effects, a)
 	case at <= d.env.Now:
-		d.rang(c)
+		d.fireAlarm(c)
 	}
 }
 
-// rang does what an alarm was set for.
-func (d *decider) rang(c Lapse) {
+// fireAlarm does what an alarm was set for.
+func (d *decider) fireAlarm(c Lapse) {
 	switch a := c.Alarm; a.Kind {
 	case AlarmTask:
-		d.timeUp()
+		d.timeOutTask()
 	case AlarmStep:
-		d.due(d.s.step(a.Address))
+		d.handleStepDue(d.s.activeStep(a.Address))
 	case AlarmEnter:
-		d.later(d.s.scopes[a.Scope])
+		d.queueScope(d.s.scopes[a.Scope])
 	case AlarmRetry, AlarmStart:
-		d.refill(d.s.step(a.Address))
+		d.queueStep(d.s.activeStep(a.Address))
 	case AlarmUnclaimed:
-		d.unclaimed(a.Address)
+		d.expireUnclaimed(a.Address)
 	case AlarmAttempt:
-		d.timeOut(a.Address)
+		d.timeOutAttempt(a.Address)
 	case AlarmClaim:
-		d.silent(c)
+		d.expireClaim(c)
 	}
 }
 
@@ -51,19 +51,19 @@ func (s *State) dueTime(a Alarm) int64 {
 			return sc.EnterAt
 		}
 	case AlarmStep:
-		if st := s.step(a.Address); st != nil {
+		if st := s.activeStep(a.Address); st != nil {
 			return s.dueOf(st)
 		}
 	case AlarmRetry:
-		if st := s.step(a.Address); st != nil && !s.drains() && a.Unit >= 0 && a.Unit < len(st.Units) {
+		if st := s.activeStep(a.Address); st != nil && !s.isDraining() && a.Unit >= 0 && a.Unit < len(st.Units) {
 			return st.Units[a.Unit].RetryAt
 		}
 	case AlarmStart:
-		if st := s.step(a.Address); st != nil && st.Next == 0 {
+		if st := s.activeStep(a.Address); st != nil && st.Next == 0 {
 			return st.StartAt
 		}
 	case AlarmAttempt, AlarmClaim, AlarmUnclaimed:
-		if _, u := s.attempt(a.Address); u != nil {
+		if _, u := s.findAttempt(a.Address); u != nil {
 			return u.Live.dueTime(a.Kind)
 		}
 	}
@@ -72,7 +72,7 @@ func (s *State) dueTime(a Alarm) int64 {
 
 // dueOf returns when a step's time is up; 0 = never. Of a task that is being canceled gently only what runs has a time.
 func (s *State) dueOf(st *Step) int64 {
-	if s.drains() && st.Child == nil {
+	if s.isDraining() && st.Child == nil {
 		return 0
 	}
 	return st.Due
@@ -90,50 +90,50 @@ func (l *Live) dueTime(kind AlarmKind) int64 {
 	return 0
 }
 
-// unclaimed ends an attempt that nobody has taken in time.
-func (d *decider) unclaimed(a Address) {
-	st, _ := d.s.attempt(a)
-	d.expire(a, fmt.Sprintf("timeout: no worker has taken the job within %d ms", st.exec(a.Unit).StartMS))
+// expireUnclaimed ends an attempt that nobody has taken in time.
+func (d *decider) expireUnclaimed(a Address) {
+	st, _ := d.s.findAttempt(a)
+	d.expireAttempt(a, fmt.Sprintf("timeout: no worker has taken the job within %d ms", st.unitExec(a.Unit).StartMS))
 }
 
-// silent deals with a claim that has run out: a heartbeat_timeout ends the attempt, else somebody else
+// expireClaim deals with a claim that has run out: a heartbeat_timeout ends the attempt, else somebody else
 // gets the job, unless its worker shows that it lives and has it.
-func (d *decider) silent(c Lapse) {
+func (d *decider) expireClaim(c Lapse) {
 	a := c.Address
-	st, u := d.s.attempt(a)
-	if st.exec(a.Unit).HeartbeatMS > 0 {
-		d.expire(a, fmt.Sprintf("timeout: worker %s has not been heard of for %d ms", u.Live.Worker, st.exec(a.Unit).HeartbeatMS))
+	st, u := d.s.findAttempt(a)
+	if st.unitExec(a.Unit).HeartbeatMS > 0 {
+		d.expireAttempt(a, fmt.Sprintf("timeout: worker %s has not been heard of for %d ms", u.Live.Worker, st.unitExec(a.Unit).HeartbeatMS))
 		return
 	}
-	visibility := d.until(st, a.Unit, d.env.Now+c.Visibility) - d.env.Now
-	if until := c.Signs.Heard + visibility; until > d.env.Now && u.Live.keptBy(c.Signs) {
-		e := st.event(AttemptExtended)
+	visibility := d.claimExpiry(st, a.Unit, d.env.Now+c.Visibility) - d.env.Now
+	if until := c.Signs.Heard + visibility; until > d.env.Now && u.Live.survivesWith(c.Signs) {
+		e := st.newEvent(AttemptExtended)
 		e.Unit, e.Attempt, e.Until = a.Unit, a.Attempt, until
-		d.emit(e)
+		d.emitEvent(e)
 		return
 	}
-	d.lost(a, "")
+	d.redeliverLost(a, "")
 }
 
-// keptBy says whether a worker that lives can still have a claim. One that began anew since, or that asks for other
+// survivesWith says whether a worker that lives can still have a claim. One that began anew since, or that asks for other
 // jobs and has never noted what this one's state is, may not have got the answer that gave it the job.
-func (l *Live) keptBy(s Signs) bool {
+func (l *Live) survivesWith(s Signs) bool {
 	return s.Heard > 0 && s.Joined <= l.ClaimedAt && (s.Polled <= l.ClaimedAt || l.Note != "")
 }
 
-// timeOut ends an attempt that has taken longer than its timeout_ms.
-func (d *decider) timeOut(a Address) {
-	st, _ := d.s.attempt(a)
-	if t := st.exec(a.Unit).Type; t.Started() || t == ExecContainer {
-		d.expire(a, ProgramTimeout)
+// timeOutAttempt ends an attempt that has taken longer than its timeout_ms.
+func (d *decider) timeOutAttempt(a Address) {
+	st, _ := d.s.findAttempt(a)
+	if t := st.unitExec(a.Unit).Type; t.Started() || t == ExecContainer {
+		d.expireAttempt(a, ProgramTimeout)
 		return
 	}
-	d.expire(a, fmt.Sprintf("timeout: no result within %d ms", st.Node.TimeoutMS))
+	d.expireAttempt(a, fmt.Sprintf("timeout: no result within %d ms", st.Node.TimeoutMS))
 }
 
-// expire ends an attempt whose time is up.
-func (d *decider) expire(a Address, text string) {
-	st, u := d.s.attempt(a)
-	d.effects = append(d.effects, st.withdrawal(a, u))
-	d.settle(st, u, Report{Address: a, TimedOut: true, Error: text})
+// expireAttempt ends an attempt whose time is up.
+func (d *decider) expireAttempt(a Address, text string) {
+	st, u := d.s.findAttempt(a)
+	d.effects = append(d.effects, st.withdrawEffect(a, u))
+	d.settleAttempt(st, u, Report{Address: a, TimedOut: true, Error: text})
 }

@@ -11,44 +11,44 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// fill starts units of a step while its window has room: first those whose next try is due, then those that have not been
+// startUnits starts units of a step while its window has room: first those whose next try is due, then those that have not been
 // started yet. Units without room are started when others land (see landed); for a try that is not due yet it sets an
 // alarm. A step with a scope inside has no units: that scope is looked at instead.
-func (d *decider) fill(st *Step) {
+func (d *decider) startUnits(st *Step) {
 	if st.Child != nil {
-		d.later(st.Child)
+		d.queueScope(st.Child)
 		return
 	}
 	if st.Signal != nil {
-		d.awake(st)
+		d.wakeStep(st)
 		return
 	}
 	if st.StartAt > d.env.Now && st.Next == 0 {
 		return
 	}
-	window := st.window(d.s.Plan)
-	for len(st.Retrying) > 0 && !d.s.drains() && st.Flying < window && st.Units[st.Retrying[0]].RetryAt <= d.env.Now {
-		if d.full() {
-			d.refill(st)
+	window := st.unitWindow(d.s.Plan)
+	for len(st.Retrying) > 0 && !d.s.isDraining() && st.Flying < window && st.Units[st.Retrying[0]].RetryAt <= d.env.Now {
+		if d.isFull() {
+			d.queueStep(st)
 			return
 		}
 		unit := st.Retrying[0]
-		d.launch(st, unit, 1, int(st.Units[unit].Attempt)+1)
+		d.startAttempts(st, unit, 1, int(st.Units[unit].Attempt)+1)
 	}
 	if st.inTurn() && len(st.Retrying) > 0 {
 		window = st.Flying // the next unit waits for the one that is tried again
 	}
-	for from, n := st.unstarted(window - st.Flying); n > 0 && !d.s.canceling(); from, n = st.unstarted(window - st.Flying) {
-		if d.full() {
-			d.refill(st)
+	for from, n := st.nextUnstarted(window - st.Flying); n > 0 && !d.s.isCanceling(); from, n = st.nextUnstarted(window - st.Flying) {
+		if d.isFull() {
+			d.queueStep(st)
 			return
 		}
 		if st.Node.Keys != nil && st.Node.Keys.PerUnit || len(st.Node.Exec.Vars) > 0 { // which may take some effort
 			n = 1
 		}
-		d.launch(st, from, n, 1)
+		d.startAttempts(st, from, n, 1)
 	}
-	if len(st.Retrying) > 0 && !d.s.drains() && st.Flying < st.window(d.s.Plan) {
+	if len(st.Retrying) > 0 && !d.s.isDraining() && st.Flying < st.unitWindow(d.s.Plan) {
 		d.effects = append(d.effects, st.retryAlarm())
 	}
 }
@@ -58,9 +58,9 @@ func (st *Step) inTurn() bool {
 	return st.Node.Dag == nil && st.Node.Each != nil && st.Node.Each.Window == 1
 }
 
-// unstarted are the next units in a row that have not been started, at most so many. What is kept, or was
+// nextUnstarted are the next units in a row that have not been started, at most so many. What is kept, or was
 // finished before its turn, lies between them.
-func (st *Step) unstarted(most int) (from, n int) {
+func (st *Step) nextUnstarted(most int) (from, n int) {
 	for from = st.Next; from < len(st.Units) && st.Units[from].Attempt > 0; from++ {
 	}
 	for n < most && from+n < len(st.Units) && st.Units[from+n].Attempt == 0 {
@@ -69,23 +69,23 @@ func (st *Step) unstarted(most int) (from, n int) {
 	return from, n
 }
 
-// window is how many units of a step are in flight at once.
-func (st *Step) window(p *Plan) int {
+// unitWindow is how many units of a step are in flight at once.
+func (st *Step) unitWindow(p *Plan) int {
 	window := p.Window
 	if st.Node.Each != nil && st.Node.Each.Window > 0 {
 		window = min(window, st.Node.Each.Window)
 	}
-	return max(1, min(window, maxCopied/(1+st.copied())))
+	return max(1, min(window, maxCopiedBytes/(1+st.copiedBytes())))
 }
 
-// maxCopied is how many bytes of what all units have the jobs in flight of one step may hold copies of.
-const maxCopied = 64 << 20
+// maxCopiedBytes is how many bytes of what all units have the jobs in flight of one step may hold copies of.
+const maxCopiedBytes = 64 << 20
 
-// copied is how many bytes of what all units have each job gets a copy of, because it is laid over something of its own.
-func (st *Step) copied() int {
+// copiedBytes is how many bytes of what all units have each job gets a copy of, because it is laid over something of its own.
+func (st *Step) copiedBytes() int {
 	kept := 0 // variables that an attempt keeps
 	for i := range st.Node.Exec.Vars {
-		if st.Node.Exec.Vars[i].fleeting() {
+		if st.Node.Exec.Vars[i].readsShared() {
 			kept++
 		}
 	}
@@ -94,7 +94,7 @@ func (st *Step) copied() int {
 		return min(kept*MaxVariable, maxVariables)
 	case n.Kind == KindFanout && n.Dag.Items != nil && n.Dag.Shape == ShapeMerged:
 		return len(st.stepInput())
-	case n.Each != nil && len(st.Params) > maxCopied/DefaultLimits.Window && st.ownParams():
+	case n.Each != nil && len(st.Params) > maxCopiedBytes/DefaultLimits.Window && st.ownParams():
 		return len(st.Params)
 	}
 	return 0
@@ -115,52 +115,52 @@ func (st *Step) ownParams() bool {
 	return false
 }
 
-// launch starts n units in a row, from one on, which have the same keys. Their time counts from now, from their claim
+// startAttempts starts n units in a row, from one on, which have the same keys. Their time counts from now, from their claim
 // (Exec.FromClaim), or from when they have been given what they ask for.
-func (d *decider) launch(st *Step, unit, n, attempt int) {
-	e := st.event(AttemptsStarted)
+func (d *decider) startAttempts(st *Step, unit, n, attempt int) {
+	e := st.newEvent(AttemptsStarted)
 	e.Unit, e.Total, e.Attempt, e.Carrier = unit, n, attempt, d.env.Member
 	switch {
 	case st.Node.Keys != nil:
-		e.Carrier, e.Permits = "", st.permits(d.s.Plan, unit)
+		e.Carrier, e.Permits = "", st.unitPermits(d.s.Plan, unit)
 	case st.Node.TimeoutMS > 0 && !st.Node.Exec.FromClaim:
-		e.Due = d.in(st.Node.TimeoutMS)
+		e.Due = d.timeAfter(st.Node.TimeoutMS)
 	}
-	d.emit(e)
+	d.emitEvent(e)
 }
 
-// event of a type at the step's address.
-func (st *Step) event(t EventType) Event {
+// newEvent of a type at the step's address.
+func (st *Step) newEvent(t EventType) Event {
 	return Event{Type: t, Scope: st.scope.Path, Node: st.Node.Key, Visit: st.Visit}
 }
 
-// attempt finds the attempt in flight that a command names, nil when it, or the task, is over, or it waits for a permit or for
+// deliverableAttempt finds the attempt in flight that a command names, nil when it, or the task, is over, or it waits for a permit or for
 // work outside: nobody carries it out yet, or any longer.
-func (d *decider) attempt(a Address) (*Step, *Unit) {
+func (d *decider) deliverableAttempt(a Address) (*Step, *Unit) {
 	if d.s.Status.Ended() {
 		return nil, nil
 	}
-	st, u := d.s.attempt(a)
-	if u != nil && !u.Live.wanted() {
+	st, u := d.s.findAttempt(a)
+	if u != nil && !u.Live.isDeliverable() {
 		return nil, nil
 	}
 	return st, u
 }
 
-// wanted says whether an attempt in flight is for somebody to carry out: it does not wait for a permit, nor for work outside.
-func (l *Live) wanted() bool { return !l.Permits.Waits() && l.Outside == nil }
+// isDeliverable says whether an attempt in flight is for somebody to carry out: it does not wait for a permit, nor for work outside.
+func (l *Live) isDeliverable() bool { return !l.Permits.Waits() && l.Outside == nil }
 
-// reports ends several attempts. What waits for a place in a step waits for the last of them; whatever else one of them
+// handleReports ends several attempts. What waits for a place in a step waits for the last of them; whatever else one of them
 // leads to is decided before the next is looked at.
-func (d *decider) reports(c Reports) error {
+func (d *decider) handleReports(c Reports) error {
 	if len(c) > MaxReports {
 		return Errorf(Limit, "limit: %d reports at once, more than the %d there may be", len(c), MaxReports)
 	}
-	d.expected = len(c) + 2
+	d.expectedEvents = len(c) + 2
 	for _, r := range c {
-		before := len(d.todo)
-		if d.report(r) == nil && slices.ContainsFunc(d.todo[before:], func(w work) bool { return w.st == nil }) {
-			d.advance()
+		before := len(d.pending)
+		if d.handleReport(r) == nil && slices.ContainsFunc(d.pending[before:], func(w pendingStart) bool { return w.st == nil }) {
+			d.startPending()
 		}
 	}
 	return nil
@@ -169,23 +169,23 @@ func (d *decider) reports(c Reports) error {
 // WrongToken is what whoever shows another token than that of the newest claim is told.
 const WrongToken = "the token is not that of the newest claim: another worker holds the job"
 
-// report ends an attempt. A stale one changes nothing.
-func (d *decider) report(c Report) error {
+// handleReport ends an attempt. A stale one changes nothing.
+func (d *decider) handleReport(c Report) error {
 	if c.Direct {
 		return d.reportDirect(c)
 	}
 	if c.Poller && c.Visit == 0 && c.Attempt == 0 {
 		return d.reportHeld(c)
 	}
-	st, u := d.attempt(c.Address)
+	st, u := d.deliverableAttempt(c.Address)
 	if u == nil {
-		d.adrift(&c)
+		d.cancelOrphaned(&c)
 		return nil
 	}
-	if st.exec(c.Unit).Type == ExecDirect {
+	if st.unitExec(c.Unit).Type == ExecDirect {
 		return wrongRoute(st.Node)
 	}
-	if c.Poller && st.exec(c.Unit).Type != ExecQueue {
+	if c.Poller && st.unitExec(c.Unit).Type != ExecQueue {
 		return Errorf(Conflict, "the attempt is not a queue job: only the member that carries it can end it")
 	}
 	if c.Poller && u.Live.Worker == "" && u.Live.Token == "" {
@@ -198,16 +198,16 @@ func (d *decider) report(c Report) error {
 		d.carrierLost(st, u, c)
 		return nil
 	}
-	return d.settled(st, u, c)
+	return d.settleResult(st, u, c)
 }
 
-// settled ends an attempt whose result may be too large, unless it says that it waits for work outside from now on.
-func (d *decider) settled(st *Step, u *Unit, c Report) error {
+// settleResult ends an attempt whose result may be too large, unless it says that it waits for work outside from now on.
+func (d *decider) settleResult(st *Step, u *Unit, c Report) error {
 	if c.Error == "" {
 		if expr.KindOf(c.Output) == expr.KindNull {
 			c.Output = nil
 		}
-		if err := cmp.Or(d.lacks(st, c.Output), d.limits.checkValue("the output", c.Output), d.limits.checkOutputs(st, c.Output)); err != nil {
+		if err := cmp.Or(d.checkOutputContent(st, c.Output), d.limits.checkValue("the output", c.Output), d.limits.checkOutputs(st, c.Output)); err != nil {
 			c.Error, c.Fatal, c.Output = err.Error(), true, nil
 		}
 	}
@@ -215,22 +215,22 @@ func (d *decider) settled(st *Step, u *Unit, c Report) error {
 		return nil
 	}
 	if c.Error == "" && st.Node.Out != nil && u.Live.Outside == nil { // what names work outside says nothing of what that will put out
-		if problems := st.Node.Out.Check(st.scope.open(orNull(c.Output))); len(problems) > 0 {
+		if problems := st.Node.Out.Check(st.scope.openValue(orNull(c.Output))); len(problems) > 0 {
 			c.Error, c.Output = "the output does not fit output_type: "+problems.Below("output"), nil
 		}
 	}
-	d.settle(st, u, c)
+	d.settleAttempt(st, u, c)
 	return nil
 }
 
-// settle records the end of an attempt and what follows from it for its step.
-func (d *decider) settle(st *Step, u *Unit, c Report) {
+// settleAttempt records the end of an attempt and what follows from it for its step.
+func (d *decider) settleAttempt(st *Step, u *Unit, c Report) {
 	if st.Node.Single {
-		d.expected = max(d.expected, 4) // this one, its step's, and two of the next step
+		d.expectedEvents = max(d.expectedEvents, 4) // this one, its step's, and two of the next step
 	}
-	e := st.event(AttemptEnded)
+	e := st.newEvent(AttemptEnded)
 	e.Unit, e.Attempt = c.Unit, c.Attempt
-	e.Worker, e.URL, e.Log, e.Metrics = text(c.Worker, MaxName), text(c.URL, MaxName), c.Log, metricsOf(&c)
+	e.Worker, e.URL, e.Log, e.Metrics = truncateText(c.Worker, MaxName), truncateText(c.URL, MaxName), c.Log, metricsOf(&c)
 	if e.Worker == "" {
 		e.Worker = u.Live.Worker
 	}
@@ -238,25 +238,25 @@ func (d *decider) settle(st *Step, u *Unit, c Report) {
 	case c.Error == "":
 		e.Status, e.Output = string(AttemptOK), c.Output
 	default:
-		e.Status, e.Error = string(AttemptError), text(c.Error, maxErrorText)
+		e.Status, e.Error = string(AttemptError), truncateText(c.Error, maxErrorText)
 		e.Details, e.Error = d.limits.detailsOf(&c, e.Error)
 		if c.TimedOut {
 			e.Status = string(AttemptTimeout)
 		}
-		if !c.Fatal && !d.s.drains() && int(u.Attempt) <= st.retries() {
-			e.Due = d.in(st.Node.Retry.wait(d.s.Task, e.Address()))
+		if !c.Fatal && !d.s.isDraining() && int(u.Attempt) <= st.maxRetries() {
+			e.Due = d.timeAfter(st.Node.Retry.backoffMS(d.s.Task, e.Address()))
 		}
 	}
 	d.effects = u.Live.Permits.appendReleases(d.effects, e.Address())
-	over := d.over(st, u, &e)
-	d.emit(e)
+	over := d.overEffect(st, u, &e)
+	d.emitEvent(e)
 	d.effects = append(d.effects, over)
-	d.landed(st)
+	d.afterAttempt(st)
 }
 
-// over says how an attempt ends that is still known.
-func (d *decider) over(st *Step, u *Unit, e *Event) Over {
-	x := st.exec(e.Unit)
+// overEffect says how an attempt ends that is still known.
+func (d *decider) overEffect(st *Step, u *Unit, e *Event) Over {
+	x := st.unitExec(e.Unit)
 	took := max(d.env.Now-max(u.Live.StartedAt, u.Live.ClaimedAt), 0)
 	return Over{e.Address(), x.Type == ExecQueue, End{Exec: x, Status: AttemptStatus(e.Status), TookMS: took, Again: e.Due > 0, Metrics: e.Metrics}}
 }
@@ -282,17 +282,17 @@ func metricsOf(c *Report) json.RawMessage {
 	return expr.Compact(c.Metrics)
 }
 
-// retries returns how often a unit may be tried again. A direct unit has no attempts to repeat.
-func (st *Step) retries() int {
+// maxRetries returns how often a unit may be tried again. A direct unit has no attempts to repeat.
+func (st *Step) maxRetries() int {
 	if st.Node.Retry.Units && st.Node.Exec.Type != ExecDirect {
 		return st.Node.Retry.Max
 	}
 	return 0
 }
 
-// wait is how long it is until the attempt after this one. What is left to chance follows from the
+// backoffMS is how long it is until the attempt after this one. What is left to chance follows from the
 // attempt's address, so that it is the same whoever asks.
-func (r *Retry) wait(task string, a Address) int64 {
+func (r *Retry) backoffMS(task string, a Address) int64 {
 	ms := float64(r.WaitMS)
 	if r.Exponential && ms > 0 { // nothing times infinity is no number
 		ms *= math.Pow(2, float64(a.Attempt-1))
@@ -308,20 +308,20 @@ func (r *Retry) wait(task string, a Address) int64 {
 	return int64(min(ms, MaxDelay))
 }
 
-// landed ends the step when its units are done, else goes on with them.
-func (d *decider) landed(st *Step) {
+// afterAttempt ends the step when its units are done, else goes on with them.
+func (d *decider) afterAttempt(st *Step) {
 	switch {
 	case st.Node.Single && st.Done == 1:
 		d.endSingle(st)
 	case !st.Node.Single && (st.Done == len(st.Units) || st.Failures > 0 && st.Node.Strategy == FailFast):
 		d.endEach(st)
 	default:
-		d.refill(st)
+		d.queueStep(st)
 	}
 }
 
-// withdraw takes back everything in flight in a step and below it.
-func (d *decider) withdraw(st *Step) {
+// withdrawStep takes back everything in flight in a step and below it.
+func (d *decider) withdrawStep(st *Step) {
 	if st == nil {
 		return
 	}
@@ -332,27 +332,27 @@ func (d *decider) withdraw(st *Step) {
 				a.Unit, a.Attempt = i, int(u.Attempt)
 				d.effects = u.Live.Permits.appendReleases(d.effects, a)
 				if !u.Live.Permits.Waits() {
-					d.effects = append(d.effects, st.withdrawal(a, u))
+					d.effects = append(d.effects, st.withdrawEffect(a, u))
 				}
 			}
 		}
 	}
 	if st.Child != nil {
-		d.withdrawAll(st.Child)
+		d.withdrawScope(st.Child)
 	}
 }
 
-// withdrawal of an attempt in flight.
-func (st *Step) withdrawal(a Address, u *Unit) Effect {
+// withdrawEffect of an attempt in flight.
+func (st *Step) withdrawEffect(a Address, u *Unit) Effect {
 	if x := u.Live.Outside; x != nil {
-		return Recall{Address: a, Indexes: x.left()}
+		return Recall{Address: a, Indexes: x.openIndexes()}
 	}
-	return Withdraw{Address: a, Queue: st.exec(a.Unit).Type == ExecQueue, Carrier: u.Live.Carrier, Given: u.Live.Given}
+	return Withdraw{Address: a, Queue: st.unitExec(a.Unit).Type == ExecQueue, Carrier: u.Live.Carrier, Given: u.Live.Given}
 }
 
-// withdrawAll takes back everything in flight in a scope and below it.
-func (d *decider) withdrawAll(sc *Scope) {
+// withdrawScope takes back everything in flight in a scope and below it.
+func (d *decider) withdrawScope(sc *Scope) {
 	for _, st := range sc.Active() {
-		d.withdraw(st)
+		d.withdrawStep(st)
 	}
 }

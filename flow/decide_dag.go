@@ -17,24 +17,24 @@ func (d *decider) nextNode(sc *Scope) {
 		}
 		return
 	}
-	d.later(sc) // for the one after it
+	d.queueScope(sc) // for the one after it
 	n := sc.Plan.Dag.List[sc.dag.ready[0]]
 	switch {
 	case d.s.Steps >= d.limits.Steps:
 		d.endTask(TaskFailed, fmt.Sprintf("limit: the task has run %d steps, which is the most a task may have", d.s.Steps))
-	case d.guarded(sc, n):
-	case sc.node(n).Doomed:
-		d.skip(sc, n, SkipPropagate, sc.doom(n), "")
+	case d.endByGuard(sc, n):
+	case sc.nodeState(n).Doomed:
+		d.skipNode(sc, n, SkipPropagate, sc.skipReason(n), "")
 	case n.Kind == KindJoin && sc.failedInside(n):
-		d.skip(sc, n, SkipPropagate, ReasonDependencyFailed, "")
-	case d.unmet(sc, n):
+		d.skipNode(sc, n, SkipPropagate, ReasonDependencyFailed, "")
+	case d.endIfUnmet(sc, n):
 	default:
 		d.beginNode(sc, n)
 	}
 }
 
-// guarded ends a node as the gate, cond or prep that was made for it says.
-func (d *decider) guarded(sc *Scope, n *PlanNode) bool {
+// endByGuard ends a node as the gate, cond or prep that was made for it says.
+func (d *decider) endByGuard(sc *Scope, n *PlanNode) bool {
 	for _, i := range n.Dag.Guards {
 		switch g := &sc.Nodes[i]; {
 		case g.Status() == StepFailed:
@@ -45,18 +45,18 @@ func (d *decider) guarded(sc *Scope, n *PlanNode) bool {
 			if n.Kind == KindJoin || n.Kind == KindSubflow {
 				reason = ReasonDependency
 			}
-			d.skip(sc, n, n.Dag.Mode, reason, "")
+			d.skipNode(sc, n, n.Dag.Mode, reason, "")
 			return true
 		case g.Status() == StepSkipped:
-			d.skip(sc, n, SkipPropagate, g.Rare().Reason, "")
+			d.skipNode(sc, n, SkipPropagate, g.Rare().Reason, "")
 			return true
 		}
 	}
 	return false
 }
 
-// doom is why a node cannot run.
-func (sc *Scope) doom(n *PlanNode) string {
+// skipReason is why a node cannot run.
+func (sc *Scope) skipReason(n *PlanNode) string {
 	for _, i := range n.Dag.Deps {
 		if sc.Nodes[i].Status() == StepFailed || sc.Nodes[i].Rare().Reason == ReasonDependencyFailed {
 			return ReasonDependencyFailed
@@ -77,12 +77,12 @@ func (sc *Scope) failedInside(join *PlanNode) bool {
 // textUnmet is the error of a node that may not be skipped, in the words that clients of pgflow look for.
 const textUnmet = "Condition not met"
 
-// unmet ends a node whose condition does not hold.
-func (d *decider) unmet(sc *Scope, n *PlanNode) bool {
+// endIfUnmet ends a node whose condition does not hold.
+func (d *decider) endIfUnmet(sc *Scope, n *PlanNode) bool {
 	a := expr.NewAllowance()
-	holds, err := sc.condition(n, a)
+	holds, err := sc.evalCondition(n, a)
 	d.effort += a.Spent()
-	switch err = d.orLost(err); {
+	switch err = d.orContentError(err); {
 	case err != nil:
 		d.failNode(sc, n, ReasonCondition, err.Error())
 	case holds:
@@ -90,15 +90,15 @@ func (d *decider) unmet(sc *Scope, n *PlanNode) bool {
 	case n.Dag.Mode == SkipFail:
 		d.failNode(sc, n, ReasonSkipped, textUnmet)
 	default:
-		d.skip(sc, n, n.Dag.Mode, ReasonUnmet, "")
+		d.skipNode(sc, n, n.Dag.Mode, ReasonUnmet, "")
 	}
 	return true
 }
 
-// condition says whether a node may run, as far as its patterns and expression know.
-func (sc *Scope) condition(n *PlanNode, a *expr.Allowance) (bool, error) {
+// evalCondition says whether a node may run, as far as its patterns and expression know.
+func (sc *Scope) evalCondition(n *PlanNode, a *expr.Allowance) (bool, error) {
 	p := n.Dag
-	if p.Has == nil && p.Not == nil && p.Expr == nil || sc.node(n).kept() != nil {
+	if p.Has == nil && p.Not == nil && p.Expr == nil || sc.nodeState(n).keptResults() != nil {
 		return true, nil
 	}
 	if p.Has != nil || p.Not != nil {
@@ -106,7 +106,7 @@ func (sc *Scope) condition(n *PlanNode, a *expr.Allowance) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		input = sc.whole(input)
+		input = sc.expandValue(input)
 		for _, pattern := range []*expr.Pattern{p.Has, p.Not} {
 			if pattern == nil {
 				continue
@@ -122,7 +122,7 @@ func (sc *Scope) condition(n *PlanNode, a *expr.Allowance) (bool, error) {
 	if p.Expr == nil {
 		return true, nil
 	}
-	holds, err := p.Expr.On(a).Bool(sc.vars(n))
+	holds, err := p.Expr.On(a).Bool(sc.exprVars(n))
 	if err != nil {
 		return false, fmt.Errorf("when.expr: %w", err)
 	}
@@ -145,42 +145,42 @@ func (d *decider) beginNode(sc *Scope, n *PlanNode) {
 			d.failNode(sc, n, ReasonTaskError, err.Error())
 			return
 		}
-		d.complete(sc, n, nil)
+		d.completeNode(sc, n, nil)
 	case !n.Single && (n.Kind == KindPrep || n.Kind == KindOutput):
-		v, err := d.mapped(sc, n)
+		v, err := d.buildMappedInput(sc, n)
 		if err == nil {
-			err = cmp.Or(d.limits.checkValue("the value", v), d.takes(n.Dag.Takes, v))
+			err = cmp.Or(d.limits.checkValue("the value", v), d.checkInputs(n.Dag.Takes, v))
 		}
 		if err != nil {
 			d.failNode(sc, n, ReasonPreprocessing, err.Error())
 			return
 		}
-		d.complete(sc, n, sc.filled(n.Dag.Takes, v))
+		d.completeNode(sc, n, sc.fillDefaults(n.Dag.Takes, v))
 	case n.Kind == KindFanout:
 		d.enterEach(sc, n)
 	case n.Kind == KindSubflow && n.Sub == nil:
-		d.complete(sc, n, nil)
+		d.completeNode(sc, n, nil)
 	default:
 		d.enterNode(sc, n, 0)
 	}
 }
 
-// mapped is a node's mapped input, which may take some effort to make.
-func (d *decider) mapped(sc *Scope, n *PlanNode) (json.RawMessage, error) {
+// buildMappedInput is a node's mapped input, which may take some effort to make.
+func (d *decider) buildMappedInput(sc *Scope, n *PlanNode) (json.RawMessage, error) {
 	a := expr.NewAllowance()
 	defer func() { d.effort += a.Spent() }()
 	v, err := sc.mappedInput(n, a)
-	return v, d.orLost(err)
+	return v, d.orContentError(err)
 }
 
 // enterEach enters a fanout. One without units is complete, unless some have been appended to its last visit.
 func (d *decider) enterEach(sc *Scope, n *PlanNode) {
 	total, err := sc.unitsOfEach(n, d.limits.Units)
-	switch err = d.orLost(err); {
+	switch err = d.orContentError(err); {
 	case err != nil:
 		d.failNode(sc, n, ReasonPreprocessing, err.Error())
-	case total+len(sc.node(n).Rare().Extra) == 0:
-		d.complete(sc, n, nil)
+	case total+len(sc.nodeState(n).Rare().Extra) == 0:
+		d.completeNode(sc, n, nil)
 	default:
 		d.enterNode(sc, n, total)
 	}
@@ -188,7 +188,7 @@ func (d *decider) enterEach(sc *Scope, n *PlanNode) {
 
 // enterNode begins a visit of a node with so many units.
 func (d *decider) enterNode(sc *Scope, n *PlanNode, total int) {
-	e := Event{Type: StepEntered, Scope: sc.Path, Node: n.Key, Visit: int(sc.node(n).Visit) + 1, Total: total}
+	e := Event{Type: StepEntered, Scope: sc.Path, Node: n.Key, Visit: int(sc.nodeState(n).Visit) + 1, Total: total}
 	if n.Single {
 		e.Total = 1
 	}
@@ -196,7 +196,7 @@ func (d *decider) enterNode(sc *Scope, n *PlanNode, total int) {
 		e.InputRef = n.Dag.Items.Text // a signal may change it meanwhile
 	}
 	if n.Dag.Shape == ShapeMapped && (n.Single || n.Kind == KindFanout && n.Dag.Items == nil) {
-		v, err := d.mapped(sc, n)
+		v, err := d.buildMappedInput(sc, n)
 		if err == nil {
 			err = d.limits.checkValue("the input", v)
 		}
@@ -208,55 +208,55 @@ func (d *decider) enterNode(sc *Scope, n *PlanNode, total int) {
 			e.Input = v
 		}
 	}
-	params := sc.mode.params(sc, n)
+	params := sc.mode.stepParams(sc, n)
 	own, wrong := sc.withControls(n, params, nil)
-	if wrong = d.orLost(wrong); wrong != nil {
+	if wrong = d.orContentError(wrong); wrong != nil {
 		d.failNode(sc, n, ReasonPreprocessing, wrong.Error())
 		return
 	}
 	e.Due = d.dueOf(n, own)
 	if n.Dag.StartDelayMS > 0 && e.Total > 0 {
-		e.Until = d.in(n.Dag.StartDelayMS)
+		e.Until = d.timeAfter(n.Dag.StartDelayMS)
 	}
 	d.referInput(sc, &e, params)
-	e.Kept, e.Since = sc.keeps(n, &e), sc.continues(n, &e)
-	extra := sc.node(n).Rare().Extra
-	d.emit(e)
-	st := sc.node(n).Step
+	e.Kept, e.Since = sc.reusableResults(n, &e), sc.continuedVisit(n, &e)
+	extra := sc.nodeState(n).Rare().Extra
+	d.emitEvent(e)
+	st := sc.nodeState(n).Step
 	if len(extra) > 0 {
-		d.grow(st, extra)
+		d.appendUnits(st, extra)
 	}
 	if e.Due > d.env.Now {
 		d.effects = append(d.effects, Alarm{At: e.Due, Address: st.Address(), Kind: AlarmStep})
 	}
-	d.begin(st)
+	d.beginStep(st)
 }
 
 // nodeEvent is an event of a type about a node that may not have begun.
 func (sc *Scope) nodeEvent(t EventType, n *PlanNode) Event {
-	visit := int(sc.node(n).Visit)
-	if sc.node(n).Step == nil {
+	visit := int(sc.nodeState(n).Visit)
+	if sc.nodeState(n).Step == nil {
 		visit++
 	}
 	return Event{Type: t, Scope: sc.Path, Node: n.Key, Visit: visit}
 }
 
-// complete ends a node, which may not have begun: a gate or a mapping has no work in it.
-func (d *decider) complete(sc *Scope, n *PlanNode, output json.RawMessage) {
+// completeNode ends a node, which may not have begun: a gate or a mapping has no work in it.
+func (d *decider) completeNode(sc *Scope, n *PlanNode, output json.RawMessage) {
 	e := sc.nodeEvent(StepEnded, n)
 	e.Status, e.Output = string(StepCompleted), output
-	d.emit(e)
+	d.emitEvent(e)
 	d.afterNode(sc, n)
 }
 
-// skip ends a node that does not run. The mode says what that means for those that depend on it.
-func (d *decider) skip(sc *Scope, n *PlanNode, mode SkipMode, reason, text string) {
+// skipNode ends a node that does not run. The mode says what that means for those that depend on it.
+func (d *decider) skipNode(sc *Scope, n *PlanNode, mode SkipMode, reason, text string) {
 	if mode == SkipFail {
 		mode = SkipPropagate
 	}
 	e := sc.nodeEvent(StepEnded, n)
 	e.Status, e.Action, e.Reason, e.Error = string(StepSkipped), string(mode), reason, text
-	d.emit(e)
+	d.emitEvent(e)
 	d.afterNode(sc, n)
 }
 
@@ -265,10 +265,10 @@ func (d *decider) skip(sc *Scope, n *PlanNode, mode SkipMode, reason, text strin
 func (d *decider) failNode(sc *Scope, n *PlanNode, reason, text string) {
 	e := sc.nodeEvent(StepEnded, n)
 	e.Status, e.Reason, e.Error = string(StepFailed), reason, cmp.Or(text, "failed")
-	d.emit(e)
+	d.emitEvent(e)
 	if n.Dag.For >= 0 && sc.Plan.Dag.FailFast && n.Kind != KindGate {
 		target := sc.Plan.Dag.List[n.Dag.For]
-		if target.Kind != KindJoin && !sc.node(target).Ended() {
+		if target.Kind != KindJoin && !sc.nodeState(target).Ended() {
 			d.failNode(sc, target, reason, text)
 			return
 		}
@@ -285,7 +285,7 @@ func (d *decider) afterNode(sc *Scope, _ *PlanNode) {
 	case sc.dag.left == 0:
 		d.dagEnded(sc)
 	case len(sc.dag.ready) > 0:
-		d.later(sc)
+		d.queueScope(sc)
 	}
 }
 
@@ -294,9 +294,9 @@ func (d *decider) failScope(sc *Scope) {
 	switch {
 	case sc.parent != nil && d.reopenDag(sc):
 	case sc.parent != nil:
-		d.withdrawAll(sc)
+		d.withdrawScope(sc)
 		d.endSubflow(sc.parent, sc.Failed)
-	case d.s.canceling():
+	case d.s.isCanceling():
 		d.endTask(TaskCanceled, "")
 	default:
 		d.endTask(TaskFailed, sc.Failed)
@@ -312,39 +312,39 @@ func (d *decider) dagEnded(sc *Scope) {
 
 // reopenDag makes a subflow that is tried again repeat what failed in its dag, as often as it may.
 func (d *decider) reopenDag(sc *Scope) bool {
-	if d.s.drains() || sc.Failed == "" || !sc.canRetry() || sc.inVain() {
+	if d.s.isDraining() || sc.Failed == "" || !sc.canRetry() || sc.isRetryUseless() {
 		return false
 	}
-	d.withdrawAll(sc)
+	d.withdrawScope(sc)
 	d.pruneAll(sc)
 	e := Event{Type: ScopeRetried, Scope: sc.Path, Attempt: sc.Retries + 1, Due: d.retryAt(sc)}
-	d.emit(e)
+	d.emitEvent(e)
 	if e.Due > d.env.Now {
 		d.effects = append(d.effects, Alarm{At: e.Due, Address: Address{Scope: sc.Path}, Kind: AlarmEnter})
 		return true
 	}
-	d.later(sc)
+	d.queueScope(sc)
 	return true
 }
 
-// inVain says whether trying again is of no use, because all that failed are conditions that could not be told.
-func (sc *Scope) inVain() bool {
+// isRetryUseless says whether trying again is of no use, because all that failed are conditions that could not be told.
+func (sc *Scope) isRetryUseless() bool {
 	return !slices.ContainsFunc(sc.Plan.Dag.List, func(n *PlanNode) bool {
-		is := sc.node(n)
+		is := sc.nodeState(n)
 		return is.Status() == StepFailed && (is.Rare().Reason != ReasonCondition || n.Kind == KindCond || slices.ContainsFunc(n.Dag.Guards, func(i int) bool { return sc.Nodes[i].Status() == StepFailed }))
 	})
 }
 
 // finishDag ends a step that has begun.
-func (d *decider) finishDag(st *Step, how ending) {
+func (d *decider) finishDag(st *Step, how stepOutcome) {
 	sc, n := st.scope, st.Node
 	switch {
 	case how.failed == "":
-		d.complete(sc, n, how.output)
+		d.completeNode(sc, n, how.output)
 	case n.Dag.Exhausted == SkipFail || n.Dag.Exhausted == "":
 		d.failNode(sc, n, cmp.Or(how.reason, ReasonTaskError), how.failed)
 	default:
-		d.skip(sc, n, n.Dag.Exhausted, ReasonHandlerFailed, how.failed)
+		d.skipNode(sc, n, n.Dag.Exhausted, ReasonHandlerFailed, how.failed)
 	}
 }
 
@@ -357,20 +357,20 @@ func (dagMode) endSingle(d *decider, st *Step) {
 	case u.Status == UnitFailed && n.Kind == KindPrep:
 		d.failNode(sc, n, ReasonPreprocessing, cmp.Or(u.Error.Text, "failed"))
 	case u.Status == UnitFailed:
-		d.finishDag(st, ending{failed: cmp.Or(u.Error.Text, "failed"), reason: st.failure()})
+		d.finishDag(st, stepOutcome{failed: cmp.Or(u.Error.Text, "failed"), reason: st.failureReason()})
 	case n.Kind == KindCond:
 		d.endCond(st, u.Output)
 	default:
-		if err := d.takes(n.Dag.Takes, orNull(u.Output)); err != nil {
+		if err := d.checkInputs(n.Dag.Takes, orNull(u.Output)); err != nil {
 			d.failNode(sc, n, ReasonPreprocessing, err.Error())
 			return
 		}
-		d.complete(sc, n, nil)
+		d.completeNode(sc, n, nil)
 	}
 }
 
-// failure is the reason of a step whose last failed unit ended so.
-func (st *Step) failure() string {
+// failureReason is the reason of a step whose last failed unit ended so.
+func (st *Step) failureReason() string {
 	if st.TimedOut {
 		return ReasonTaskTimeout
 	}
@@ -382,12 +382,12 @@ func (d *decider) endCond(st *Step, answer json.RawMessage) {
 	sc, n := st.scope, st.Node
 	switch {
 	case expr.KindOf(answer) != expr.KindBool:
-		d.failNode(sc, n, ReasonCondition, "a condition's handler must return true (skip) or false, it returned "+describe(sc.open(answer)))
+		d.failNode(sc, n, ReasonCondition, "a condition's handler must return true (skip) or false, it returned "+describeValue(sc.openValue(answer)))
 	case string(answer) != "true":
-		d.complete(sc, n, nil)
+		d.completeNode(sc, n, nil)
 	case n.Dag.Mode == SkipFail:
 		d.failNode(sc, n, ReasonSkipped, textUnmet)
 	default:
-		d.skip(sc, n, SkipPropagate, ReasonUnmet, "")
+		d.skipNode(sc, n, SkipPropagate, ReasonUnmet, "")
 	}
 }

@@ -18,9 +18,9 @@ func (d *decider) reportDirect(c Report) error {
 	if n.Exec.Type != ExecDirect {
 		return wrongRoute(n)
 	}
-	st := sc.mode.step(sc, n.Key)
+	st := sc.mode.activeStep(sc, n.Key)
 	switch {
-	case st == nil || d.s.Status.Ended() && !d.s.letGoOn(n):
+	case st == nil || d.s.Status.Ended() && !d.s.acceptsLateReport(n):
 		return d.directOver(sc, n, c)
 	case c.Unit < 0 || c.Unit >= len(st.Units):
 		return errNoUnit(c, len(st.Units))
@@ -30,21 +30,21 @@ func (d *decider) reportDirect(c Report) error {
 	u := &st.Units[c.Unit]
 	c.Visit = st.Visit
 	if u.Attempt == 0 && c.Attempt <= 1 { // it waits for a place or its time, which are nothing to whoever finishes it
-		d.launch(st, c.Unit, 1, 1)
+		d.startAttempts(st, c.Unit, 1, 1)
 	}
 	if c.Attempt == 0 {
 		c.Attempt = int(u.Attempt)
 	}
-	if _, u = d.s.attempt(c.Address); u == nil || u.Live.Outside != nil {
+	if _, u = d.s.findAttempt(c.Address); u == nil || u.Live.Outside != nil {
 		return nil
 	}
-	return d.settled(st, u, c)
+	return d.settleResult(st, u, c)
 }
 
-// letGoOn says whether a task has ended because it was canceled by somebody who lets go on what is in flight. Of
+// acceptsLateReport says whether a task has ended because it was canceled by somebody who lets go on what is in flight. Of
 // what nobody carries out it does not wait for the end; but when that is told, it is recorded, unless it would have
 // to be undone: nothing undoes it any more.
-func (s *State) letGoOn(n *PlanNode) bool {
+func (s *State) acceptsLateReport(n *PlanNode) bool {
 	return s.Status == TaskCanceled && s.CancelAt != 0 && s.Closing == nil && n.Undo == ""
 }
 
@@ -56,7 +56,7 @@ func (d *decider) reportHeld(c Report) error {
 		return errNoStep(c.Node)
 	}
 	n := sc.Plan.Nodes[c.Node]
-	st := sc.mode.step(sc, n.Key)
+	st := sc.mode.activeStep(sc, n.Key)
 	switch {
 	case n.Exec.Type == ExecDirect:
 		return wrongRoute(n)
@@ -72,13 +72,13 @@ func (d *decider) reportHeld(c Report) error {
 		return nil
 	}
 	c.Visit, c.Attempt = st.Visit, int(u.Attempt)
-	return d.settled(st, u, c)
+	return d.settleResult(st, u, c)
 }
 
 // directOver answers whoever finishes a unit of a step that is not active.
 func (d *decider) directOver(sc *Scope, n *PlanNode, c Report) error {
 	status := StepCreated
-	if state := sc.mode.node(sc, n); state != nil {
+	if state := sc.mode.nodeState(sc, n); state != nil {
 		if state.Status() == StepCompleted {
 			if total := int(state.Units().Total); c.Unit < 0 || c.Unit >= total {
 				return errNoUnit(c, total)
@@ -107,8 +107,8 @@ func wrongRoute(n *PlanNode) error {
 	return Errorf(Conflict, "step %.80q has the route %s, not direct: only whoever carries its jobs can end them", n.Key, n.Exec.Route())
 }
 
-// append adds units to a fanout that has begun.
-func (d *decider) append(c Append) error {
+// appendItems adds units to a fanout that has begun.
+func (d *decider) appendItems(c Append) error {
 	sc := d.s.scopes[c.Scope]
 	if sc == nil || sc.Plan.Nodes[c.Node] == nil {
 		return errNoStep(c.Node)
@@ -118,7 +118,7 @@ func (d *decider) append(c Append) error {
 		return Errorf(Conflict, "step %.80q is a %s in a flow of graph mode, which takes no further items: "+
 			"start another task for them, or write the flow in dag mode with a fanout", c.Node, n.Kind)
 	}
-	state := sc.node(n)
+	state := sc.nodeState(n)
 	switch {
 	case d.s.Status.Ended() || d.s.CancelAt != 0 || d.s.Closing != nil:
 		return Errorf(Conflict, "the task is %s: nothing can be appended", d.s.Status)
@@ -141,16 +141,16 @@ func (d *decider) append(c Append) error {
 	if err := d.limits.checkValue("the list of items", listOf(c.Items)); err != nil {
 		return err
 	}
-	d.grow(state.Step, c.Items)
-	d.refill(state.Step)
+	d.appendUnits(state.Step, c.Items)
+	d.queueStep(state.Step)
 	return nil
 }
 
-// grow adds units to a step.
-func (d *decider) grow(st *Step, items []json.RawMessage) {
-	e := st.event(UnitsAppended)
+// appendUnits adds units to a step.
+func (d *decider) appendUnits(st *Step, items []json.RawMessage) {
+	e := st.newEvent(UnitsAppended)
 	e.Unit, e.Total, e.Input = len(st.Units), len(items), listOf(items)
-	d.emit(e)
+	d.emitEvent(e)
 }
 
 // listOf puts values together.

@@ -10,25 +10,25 @@ import (
 	"github.com/troupe-engine/troupe/flow/types"
 )
 
-// enter begins a visit of the node at a scope's cursor.
-func (d *decider) enter(sc *Scope) {
+// enterCursor begins a visit of the node at a scope's cursor.
+func (d *decider) enterCursor(sc *Scope) {
 	n := sc.Plan.Nodes[sc.Cursor]
 	if d.s.Steps >= d.limits.Steps {
 		d.endTask(TaskFailed, fmt.Sprintf("limit: the task has run %d steps, which is the most a task may have; look for an endless loop around node %s", d.s.Steps, n.Key))
 		return
 	}
-	if sc.Idle >= maxIdle && !sc.Plan.Pocketflow {
-		d.endTask(TaskFailed, fmt.Sprintf("limit: %d steps in a row had no work and no time to wait for, which is an endless loop around node %s; put a timer, an approval, a wait_event or work into it", maxIdle, n.Key))
+	if sc.Idle >= maxIdleSteps && !sc.Plan.Pocketflow {
+		d.endTask(TaskFailed, fmt.Sprintf("limit: %d steps in a row had no work and no time to wait for, which is an endless loop around node %s; put a timer, an approval, a wait_event or work into it", maxIdleSteps, n.Key))
 		return
 	}
 	d.enterNext(sc, n)
 }
 
-// maxIdle bounds how many steps of a graph follow each other without work, a wait or time between them: nothing that they decide by can change.
-const maxIdle = 10_000
+// maxIdleSteps bounds how many steps of a graph follow each other without work, a wait or time between them: nothing that they decide by can change.
+const maxIdleSteps = 10_000
 
-// idle reports whether a step was over at once: nobody worked for it, and it waited for nothing.
-func (st *Step) idle() bool {
+// isIdle reports whether a step was over at once: nobody worked for it, and it waited for nothing.
+func (st *Step) isIdle() bool {
 	switch st.Node.Kind {
 	case KindWaitEvent, KindApproval:
 		return false
@@ -42,7 +42,7 @@ func (st *Step) idle() bool {
 
 // enterNext begins a visit of a node of a scope of graph mode.
 func (d *decider) enterNext(sc *Scope, n *PlanNode) {
-	params := sc.mode.params(sc, n)
+	params := sc.mode.stepParams(sc, n)
 	e := Event{Type: StepEntered, Scope: sc.Path, Node: n.Key, Visit: sc.Visits[n.Key] + 1}
 	e.Input, e.InputRef = sc.buildInput(n, params)
 	own, err := sc.withControls(n, params, sc.enteredInput(n, &e, params))
@@ -51,7 +51,7 @@ func (d *decider) enterNext(sc *Scope, n *PlanNode) {
 		e.Due = d.dueOf(n, own)
 		total, err = d.unitsOf(sc, n, own, &e)
 	}
-	if lost := d.orLost(nil); lost != nil {
+	if lost := d.orContentError(nil); lost != nil {
 		e.Input, e.InputRef, err = nil, "", lost
 	}
 	if tooLarge := cmp.Or(d.limits.checkValue("the input", e.Input), d.limits.checkRef(sc, e.InputRef)); tooLarge != nil {
@@ -59,17 +59,17 @@ func (d *decider) enterNext(sc *Scope, n *PlanNode) {
 	}
 	e.Total = total
 	d.referInput(sc, &e, params)
-	e.Kept, e.Since = sc.keeps(n, &e), sc.continues(n, &e)
-	d.emit(e)
+	e.Kept, e.Since = sc.reusableResults(n, &e), sc.continuedVisit(n, &e)
+	d.emitEvent(e)
 	st := sc.Step
 	if err != nil {
-		d.finish(st, ending{failed: err.Error()})
+		d.finishStep(st, stepOutcome{failed: err.Error()})
 		return
 	}
 	if e.Due > d.env.Now {
 		d.effects = append(d.effects, Alarm{At: e.Due, Address: st.Address(), Kind: AlarmStep})
 	}
-	d.begin(st)
+	d.beginStep(st)
 }
 
 // enteredInput returns the input of a step that is about to be entered, if its control params may refer to it.
@@ -77,7 +77,7 @@ func (sc *Scope) enteredInput(n *PlanNode, e *Event, params json.RawMessage) jso
 	if e.InputRef == "" || len(n.Controls()) == 0 {
 		return e.Input
 	}
-	return sc.resolve(e.InputRef, params)
+	return sc.resolveText(e.InputRef, params)
 }
 
 // dueOf is when a step's clock runs out: a timer's end, a wait's or subflow's timeout.
@@ -85,12 +85,12 @@ func (d *decider) dueOf(n *PlanNode, params json.RawMessage) int64 {
 	var ms int64
 	switch n.Kind {
 	case KindTimer:
-		return d.in(milliseconds(params, paramDelay))
+		return d.timeAfter(paramMS(params, paramDelay))
 	case KindWaitEvent:
 		if n.Strategy == StrategyRetry {
 			return 0 // its clock starts again each time, and nobody can tell
 		}
-		ms = milliseconds(params, paramTimeout)
+		ms = paramMS(params, paramTimeout)
 		if ms <= 0 {
 			ms = n.TimeoutMS
 		}
@@ -100,10 +100,10 @@ func (d *decider) dueOf(n *PlanNode, params json.RawMessage) int64 {
 	if ms <= 0 {
 		return 0
 	}
-	return d.in(ms)
+	return d.timeAfter(ms)
 }
 
-func milliseconds(params json.RawMessage, key string) int64 {
+func paramMS(params json.RawMessage, key string) int64 {
 	raw, _ := expr.Field(params, key)
 	f, ok := expr.Number(raw)
 	if !ok || !(f > 0) {
@@ -119,7 +119,7 @@ func (d *decider) unitsOf(sc *Scope, n *PlanNode, params json.RawMessage, e *Eve
 	case KindExecutor:
 		return 1, nil
 	case KindParallel:
-		names, _ := n.branches(params, sc)
+		names, _ := n.parallelBranches(params, sc)
 		if total = len(names); total == 0 {
 			return 0, Errorf(Invalid, "no services")
 		}
@@ -131,12 +131,12 @@ func (d *decider) unitsOf(sc *Scope, n *PlanNode, params json.RawMessage, e *Eve
 	case KindForeach:
 		input := e.Input
 		if e.InputRef != "" {
-			input = sc.resolve(e.InputRef, params)
+			input = sc.resolveText(e.InputRef, params)
 		}
-		input = sc.open(input)
+		input = sc.openValue(input)
 		items, isList := expr.Elements(input)
 		if !isList && !sc.Plan.Pocketflow {
-			return 0, Errorf(Invalid, "the items of %s, from %s, must be a list, are %s", n.Key, n.Prep.source(), describe(orNull(input)))
+			return 0, Errorf(Invalid, "the items of %s, from %s, must be a list, are %s", n.Key, n.Prep.inputSource(), describeValue(orNull(input)))
 		}
 		total = len(items)
 	}
@@ -146,34 +146,34 @@ func (d *decider) unitsOf(sc *Scope, n *PlanNode, params json.RawMessage, e *Eve
 	return total, nil
 }
 
-// begin does what a step does first.
-func (d *decider) begin(st *Step) {
+// beginStep does what a step does first.
+func (d *decider) beginStep(st *Step) {
 	switch st.Node.Kind {
 	case KindChoice:
 		a := expr.NewAllowance()
-		action, err := st.choose(a)
+		action, err := st.chooseAction(a)
 		d.effort += a.Spent()
-		if err = d.orLost(err); err != nil {
-			d.finish(st, ending{failed: err.Error(), reason: ReasonCondition})
+		if err = d.orContentError(err); err != nil {
+			d.finishStep(st, stepOutcome{failed: err.Error(), reason: ReasonCondition})
 			return
 		}
-		d.finish(st, ending{post: true, action: action})
+		d.finishStep(st, stepOutcome{posts: true, action: action})
 	case KindForeach:
 		if len(st.Units) == 0 {
-			d.finish(st, ending{post: !st.scope.Plan.Pocketflow, action: st.Node.Post.ActionStatic})
+			d.finishStep(st, stepOutcome{posts: !st.scope.Plan.Pocketflow, action: st.Node.Post.ActionStatic})
 			return
 		}
-		d.refill(st)
+		d.queueStep(st)
 	case KindSubflow:
 		d.beginSubflow(st)
 	case KindTimer:
 		if st.Due <= d.env.Now {
-			d.due(st)
+			d.handleStepDue(st)
 		}
 	case KindWaitEvent, KindApproval:
-		d.awake(st)
+		d.wakeStep(st)
 	default:
-		d.refill(st)
+		d.queueStep(st)
 	}
 }
 
@@ -181,28 +181,28 @@ func (d *decider) begin(st *Step) {
 func (d *decider) beginSubflow(st *Step) {
 	switch {
 	case st.Child == nil:
-		d.finish(st, ending{action: st.Node.Post.ActionStatic})
+		d.finishStep(st, stepOutcome{action: st.Node.Post.ActionStatic})
 	case st.Child.depth > d.limits.Depth:
-		d.finish(st, ending{failed: fmt.Sprintf("limit: subflows are nested deeper than %d", d.limits.Depth)})
+		d.finishStep(st, stepOutcome{failed: fmt.Sprintf("limit: subflows are nested deeper than %d", d.limits.Depth)})
 	default:
 		if in := st.Node.Sub.Inputs; in != nil {
-			if err := d.takes(in, st.taken()); err != nil {
-				d.finish(st, ending{failed: err.Error()})
+			if err := d.checkInputs(in, st.declaredInputs()); err != nil {
+				d.finishStep(st, stepOutcome{failed: err.Error()})
 				return
 			}
 		}
-		d.later(st.Child)
+		d.queueScope(st.Child)
 	}
 }
 
-// takes checks what a flow inside this one is given, if that declares what it takes.
-func (d *decider) takes(in *types.Inputs, v json.RawMessage) error {
+// checkInputs checks what a flow inside this one is given, if that declares what it takes.
+func (d *decider) checkInputs(in *types.Inputs, v json.RawMessage) error {
 	if in == nil {
 		return nil
 	}
 	d.effort += len(v)
-	_, problems := in.Check(d.s.Root.whole(v))
-	if err := d.orLost(nil); err != nil {
+	_, problems := in.Check(d.s.Root.expandValue(v))
+	if err := d.orContentError(nil); err != nil {
 		return err
 	}
 	if len(problems) > 0 {
@@ -211,31 +211,31 @@ func (d *decider) takes(in *types.Inputs, v json.RawMessage) error {
 	return nil
 }
 
-// awake ends a waiting step if what it waits for is there.
-func (d *decider) awake(st *Step) {
-	if d.s.step(st.Address()) != st || d.s.Status.Ended() || d.s.drains() {
+// wakeStep ends a waiting step if what it waits for is there.
+func (d *decider) wakeStep(st *Step) {
+	if d.s.activeStep(st.Address()) != st || d.s.Status.Ended() || d.s.isDraining() {
 		return
 	}
 	param := st.awaitedParam()
-	value, ok := d.s.awaited(st, param)
-	said := st.scope.open(value)
-	switch err := d.orLost(nil); {
+	value, ok := d.s.awaitedValue(st, param)
+	said := st.scope.openValue(value)
+	switch err := d.orContentError(nil); {
 	case err != nil:
-		d.finish(st, ending{failed: err.Error()})
+		d.finishStep(st, stepOutcome{failed: err.Error()})
 	case !ok:
-		d.finish(st, ending{failed: fmt.Sprintf("params.%s is missing: say which reference to wait for, such as $shared.done", param)})
-	case !st.counts(said):
+		d.finishStep(st, stepOutcome{failed: fmt.Sprintf("params.%s is missing: say which reference to wait for, such as $shared.done", param)})
+	case !st.acceptsValue(said):
 	case st.Node.Kind == KindWaitEvent:
-		d.finish(st, ending{post: true, output: value, action: st.Node.Post.action(fieldOf("signal", said))})
+		d.finishStep(st, stepOutcome{posts: true, output: value, action: st.Node.Post.resultAction(fieldOf("signal", said))})
 	default:
 		action := st.approvalAction(said)
-		d.asked.answered, d.asked.action = st, action
-		d.finish(st, ending{post: true, output: value, action: action})
+		d.approvals.answered, d.approvals.action = st, action
+		d.finishStep(st, stepOutcome{posts: true, output: value, action: action})
 	}
 }
 
-// present says whether a value counts as a signal.
-func present(v json.RawMessage) bool {
+// isPresent says whether a value counts as a signal.
+func isPresent(v json.RawMessage) bool {
 	switch expr.KindOf(v) {
 	case expr.KindNull:
 		return false
@@ -248,23 +248,23 @@ func present(v json.RawMessage) bool {
 	return true
 }
 
-// decides says whether a value decides an approval; false and 0 do.
-func decides(v json.RawMessage) bool {
-	return expr.KindOf(v) == expr.KindBool || expr.KindOf(v) == expr.KindNumber || present(v)
+// isDecision says whether a value decides an approval; false and 0 do.
+func isDecision(v json.RawMessage) bool {
+	return expr.KindOf(v) == expr.KindBool || expr.KindOf(v) == expr.KindNumber || isPresent(v)
 }
 
-// due ends a step whose time has come.
-func (d *decider) due(st *Step) {
+// handleStepDue ends a step whose time has come.
+func (d *decider) handleStepDue(st *Step) {
 	switch st.Node.Kind {
 	case KindTimer:
-		d.finish(st, ending{post: true, action: st.Node.Post.ActionStatic})
+		d.finishStep(st, stepOutcome{posts: true, action: st.Node.Post.ActionStatic})
 	case KindWaitEvent:
 		d.waitTimedOut(st)
 	case KindSubflow:
-		d.withdraw(st)
+		d.withdrawStep(st)
 		d.endSubflow(st, st.timeoutText())
 	default:
-		d.finish(st, ending{failed: st.timeoutText()})
+		d.finishStep(st, stepOutcome{failed: st.timeoutText()})
 	}
 }
 
@@ -274,34 +274,34 @@ func (st *Step) timeoutText() string {
 
 // waitTimedOut ends a wait_event that nobody has signaled: as failed, unless its strategy is to continue.
 func (d *decider) waitTimedOut(st *Step) {
-	how := ending{action: st.Node.Post.ActionStatic}
+	how := stepOutcome{action: st.Node.Post.ActionStatic}
 	if st.Node.Strategy != Continue {
 		how.failed = "timeout"
 	}
-	d.finish(st, how)
+	d.finishStep(st, how)
 }
 
-// ending is how a step ends.
-type ending struct {
+// stepOutcome is how a step ends.
+type stepOutcome struct {
 	failed string // error; "" = completed
 	action string
 	reason string          // of the failure; dag mode tells it
-	post   bool            // its output goes where post says
+	posts  bool            // its output goes where post says
 	output json.RawMessage // when it cannot be recomputed
 }
 
-// finish ends a step, as one that failed if what it made is too large.
-func (d *decider) finish(st *Step, how ending) {
-	if err := d.fits(st, how); err != nil {
-		how = ending{failed: cmp.Or(how.failed, err.Error()), reason: how.reason}
+// finishStep ends a step, as one that failed if what it made is too large.
+func (d *decider) finishStep(st *Step, how stepOutcome) {
+	if err := d.checkOutcome(st, how); err != nil {
+		how = stepOutcome{failed: cmp.Or(how.failed, err.Error()), reason: how.reason}
 	}
 	switch m := st.scope.mode.(type) {
 	case graphMode:
-		m.finish(d, st, how)
+		m.finishStep(d, st, how)
 	case dagMode:
-		m.finish(d, st, how)
+		m.finishStep(d, st, how)
 	case closingMode:
-		m.finish(d, st, how)
+		m.finishStep(d, st, how)
 	}
 }
 
@@ -309,7 +309,7 @@ func (d *decider) finish(st *Step, how ending) {
 func (d *decider) scopeEnded(sc *Scope) {
 	if sc.parent == nil {
 		switch {
-		case d.s.canceling():
+		case d.s.isCanceling():
 			d.endTask(TaskCanceled, "")
 		case sc.Failed != "":
 			d.endTask(TaskFailed, sc.Failed)
@@ -323,14 +323,14 @@ func (d *decider) scopeEnded(sc *Scope) {
 
 // endSubflow ends a subflow, also a failed one, with what its shared state has become.
 func (d *decider) endSubflow(st *Step, failed string) {
-	how := ending{post: true, action: st.Node.Post.ActionStatic}
+	how := stepOutcome{posts: true, action: st.Node.Post.ActionStatic}
 	if st.Node.Post.ActionKey != "" {
-		how.action = st.action(st.Child.Output())
+		how.action = st.resultAction(st.Child.Output())
 	}
 	if st.Node.Strategy != Continue {
 		how.failed = failed
 	}
-	d.finish(st, how)
+	d.finishStep(st, how)
 }
 
 // endSingle ends a step whose one unit is over.
@@ -347,23 +347,23 @@ func (d *decider) endSingle(st *Step) {
 
 // endEach ends a step of many units; with fail_fast the others are withdrawn.
 func (d *decider) endEach(st *Step) {
-	d.withdraw(st)
-	how := ending{post: true, action: st.Node.Post.ActionStatic}
+	d.withdrawStep(st)
+	how := stepOutcome{posts: true, action: st.Node.Post.ActionStatic}
 	if st.Failures > 0 && st.Node.Strategy != Continue {
-		how.reason = st.failure()
+		how.reason = st.failureReason()
 		how.failed = fmt.Sprintf("%s error: %s", st.Node.Kind, st.errorsJSON())
 	}
-	d.finish(st, how)
+	d.finishStep(st, how)
 }
 
 // failStep ends a step that cannot be carried out.
 func (d *decider) failStep(c FailStep) {
-	st := d.s.step(c.Address)
+	st := d.s.activeStep(c.Address)
 	if st == nil || d.s.Status.Ended() {
 		return
 	}
-	d.withdraw(st)
-	d.finish(st, ending{failed: "internal: " + text(c.Error, maxErrorText)})
+	d.withdrawStep(st)
+	d.finishStep(st, stepOutcome{failed: "internal: " + truncateText(c.Error, maxErrorText)})
 }
 
 // errorsJSON is the object {"<unit's name>":"<error>"} of the failed units.

@@ -42,20 +42,20 @@ func DecodeEventsTo(room []Event, row []byte) ([]Event, error) {
 // Of anything else it is false.
 func decodeRow(events []Event, row []byte) ([]Event, bool) {
 	d := rowDecoder{b: row}
-	d.word(`{"f":`)
-	format := d.digits()
+	d.expectToken(`{"f":`)
+	format := d.readDigits()
 	d.bad = d.bad || format < 1 || format > Format
 	at := int64(0)
-	d.number("t", &at)
-	d.word(`,"e":[`)
-	for !d.bad && !d.has("]") {
+	d.readNumber("t", &at)
+	d.expectToken(`,"e":[`)
+	for !d.bad && !d.acceptToken("]") {
 		if len(events) > 0 {
-			d.word(",")
+			d.expectToken(",")
 		}
 		events = append(events, Event{At: at})
-		d.event(events)
+		d.readEvent(events)
 	}
-	d.word("}")
+	d.expectToken("}")
 	return events, !d.bad && d.i == len(d.b)
 }
 
@@ -65,8 +65,8 @@ type rowDecoder struct {
 	bad bool
 }
 
-// has moves behind a word if it is next.
-func (d *rowDecoder) has(word string) bool {
+// acceptToken moves behind a word if it is next.
+func (d *rowDecoder) acceptToken(word string) bool {
 	if len(d.b)-d.i < len(word) || string(d.b[d.i:d.i+len(word)]) != word {
 		return false
 	}
@@ -74,68 +74,68 @@ func (d *rowDecoder) has(word string) bool {
 	return true
 }
 
-func (d *rowDecoder) word(word string) {
-	d.bad = d.bad || !d.has(word)
+func (d *rowDecoder) expectToken(word string) {
+	d.bad = d.bad || !d.acceptToken(word)
 }
 
-// event reads the last of the events, whose fields have an order. Texts that the one before has too are not
+// readEvent reads the last of the events, whose fields have an order. Texts that the one before has too are not
 // kept twice.
-func (d *rowDecoder) event(events []Event) {
+func (d *rowDecoder) readEvent(events []Event) {
 	e, before := &events[len(events)-1], &Event{}
 	if len(events) > 1 {
 		before = &events[len(events)-2]
 	}
-	d.word(`{"e":`)
-	e.Type = EventType(d.textOr(string(before.Type)))
-	d.number("t", &e.At)
-	d.text("s", &e.Scope, before.Scope)
-	d.text("n", &e.Node, before.Node)
-	d.int("v", &e.Visit)
-	d.int("u", &e.Unit)
-	d.int("a", &e.Attempt)
-	d.text("st", &e.Status, before.Status)
-	d.text("ac", &e.Action, before.Action)
-	d.text("nx", &e.Next, before.Next)
-	d.yes("po", &e.Post)
-	d.value("in", &e.Input)
-	d.text("ir", &e.InputRef, before.InputRef)
-	d.value("ou", &e.Output)
-	d.text("er", &e.Error, before.Error)
-	d.value("de", &e.Details)
-	d.value("me", &e.Metrics)
-	d.text("re", &e.Reason, before.Reason)
-	d.int("to", &e.Total)
-	d.int("ix", &e.Index)
-	d.int("ke", &e.Kept)
-	d.int("si", &e.Since)
-	d.number("du", &e.Due)
-	d.text("ca", &e.Carrier, before.Carrier)
-	d.text("wo", &e.Worker, before.Worker)
-	d.text("ur", &e.URL, before.URL)
-	d.yes("lo", &e.Log)
-	d.text("tk", &e.Token, before.Token)
-	d.number("ul", &e.Until)
-	d.text("no", &e.Note, before.Note)
-	d.text("k", &e.Key, before.Key)
-	d.text("by", &e.By, before.By)
-	d.text("ve", &e.Version, before.Version)
-	d.value("pa", &e.Params)
-	d.value("pm", &e.Permits)
-	d.text("og", &e.Origin, before.Origin)
-	d.traced(&e.Traced)
-	d.text("rq", &e.Request, before.Request)
-	d.word("}")
+	d.expectToken(`{"e":`)
+	e.Type = EventType(d.readTextOr(string(before.Type)))
+	d.readNumber("t", &e.At)
+	d.readText("s", &e.Scope, before.Scope)
+	d.readText("n", &e.Node, before.Node)
+	d.readInt("v", &e.Visit)
+	d.readInt("u", &e.Unit)
+	d.readInt("a", &e.Attempt)
+	d.readText("st", &e.Status, before.Status)
+	d.readText("ac", &e.Action, before.Action)
+	d.readText("nx", &e.Next, before.Next)
+	d.readTrue("po", &e.Post)
+	d.readValue("in", &e.Input)
+	d.readText("ir", &e.InputRef, before.InputRef)
+	d.readValue("ou", &e.Output)
+	d.readText("er", &e.Error, before.Error)
+	d.readValue("de", &e.Details)
+	d.readValue("me", &e.Metrics)
+	d.readText("re", &e.Reason, before.Reason)
+	d.readInt("to", &e.Total)
+	d.readInt("ix", &e.Index)
+	d.readInt("ke", &e.Kept)
+	d.readInt("si", &e.Since)
+	d.readNumber("du", &e.Due)
+	d.readText("ca", &e.Carrier, before.Carrier)
+	d.readText("wo", &e.Worker, before.Worker)
+	d.readText("ur", &e.URL, before.URL)
+	d.readTrue("lo", &e.Log)
+	d.readText("tk", &e.Token, before.Token)
+	d.readNumber("ul", &e.Until)
+	d.readText("no", &e.Note, before.Note)
+	d.readText("k", &e.Key, before.Key)
+	d.readText("by", &e.By, before.By)
+	d.readText("ve", &e.Version, before.Version)
+	d.readValue("pa", &e.Params)
+	d.readValue("pm", &e.Permits)
+	d.readText("og", &e.Origin, before.Origin)
+	d.readTraced(&e.Traced)
+	d.readText("rq", &e.Request, before.Request)
+	d.expectToken("}")
 }
 
-func (d *rowDecoder) traced(t **Traced) {
+func (d *rowDecoder) readTraced(t **Traced) {
 	var v json.RawMessage
-	if d.value("tr", &v); v != nil {
+	if d.readValue("tr", &v); v != nil {
 		d.bad = d.bad || json.Unmarshal(v, t) != nil
 	}
 }
 
-// field moves behind the name of a field if it is next.
-func (d *rowDecoder) field(name string) bool {
+// acceptField moves behind the name of a field if it is next.
+func (d *rowDecoder) acceptField(name string) bool {
 	at := d.i + 2
 	end := at + len(name)
 	if len(d.b) < end+2 || d.b[d.i] != ',' || string(d.b[at:end]) != name || d.b[at-1] != '"' || d.b[end] != '"' || d.b[end+1] != ':' {
@@ -145,15 +145,15 @@ func (d *rowDecoder) field(name string) bool {
 	return true
 }
 
-func (d *rowDecoder) text(name string, v *string, before string) {
-	if d.field(name) {
-		*v = d.textOr(before)
+func (d *rowDecoder) readText(name string, v *string, before string) {
+	if d.acceptField(name) {
+		*v = d.readTextOr(before)
 	}
 }
 
-// textOr reads a text, which may be the one it is given.
-func (d *rowDecoder) textOr(before string) string {
-	text := d.raw()
+// readTextOr reads a text, which may be the one it is given.
+func (d *rowDecoder) readTextOr(before string) string {
+	text := d.readRaw()
 	if n := len(text) - 2; n >= 0 && n == len(before) && string(text[1:1+n]) == before && strings.IndexByte(before, '\\') < 0 {
 		return before
 	}
@@ -162,13 +162,13 @@ func (d *rowDecoder) textOr(before string) string {
 	return s
 }
 
-func (d *rowDecoder) value(name string, v *json.RawMessage) {
-	if d.field(name) {
-		*v = d.raw()
+func (d *rowDecoder) readValue(name string, v *json.RawMessage) {
+	if d.acceptField(name) {
+		*v = d.readRaw()
 	}
 }
 
-func (d *rowDecoder) raw() json.RawMessage {
+func (d *rowDecoder) readRaw() json.RawMessage {
 	end := expr.End(d.b, d.i)
 	if end < 0 {
 		d.bad = true
@@ -179,27 +179,27 @@ func (d *rowDecoder) raw() json.RawMessage {
 	return v
 }
 
-func (d *rowDecoder) yes(name string, v *bool) {
-	if d.field(name) {
-		d.word("true")
+func (d *rowDecoder) readTrue(name string, v *bool) {
+	if d.acceptField(name) {
+		d.expectToken("true")
 		*v = true
 	}
 }
 
-func (d *rowDecoder) int(name string, v *int) {
+func (d *rowDecoder) readInt(name string, v *int) {
 	n := int64(*v)
-	d.number(name, &n)
+	d.readNumber(name, &n)
 	*v = int(n)
 }
 
-func (d *rowDecoder) number(name string, v *int64) {
-	if d.field(name) {
-		*v = d.digits()
+func (d *rowDecoder) readNumber(name string, v *int64) {
+	if d.acceptField(name) {
+		*v = d.readDigits()
 	}
 }
 
-// digits reads a whole number as strconv writes it.
-func (d *rowDecoder) digits() int64 {
+// readDigits reads a whole number as strconv writes it.
+func (d *rowDecoder) readDigits() int64 {
 	start := d.i
 	for d.i < len(d.b) && (d.b[d.i] == '-' || '0' <= d.b[d.i] && d.b[d.i] <= '9') {
 		d.i++

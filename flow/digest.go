@@ -55,21 +55,21 @@ func (s *State) Digest(sc *Scope, order []*PlanNode) []NodeDigest {
 }
 
 func (s *State) digestOf(sc *Scope, n *PlanNode) NodeDigest {
-	if st := sc.mode.step(sc, n.Key); st != nil {
+	if st := sc.mode.activeStep(sc, n.Key); st != nil {
 		return s.digestOfStep(st)
 	}
 	if sc.Plan.Mode() == ModeDag {
-		return s.digestOfNode(sc.node(n))
+		return s.digestOfNode(sc.nodeState(n))
 	}
 	if p, over := sc.Past[n.Key]; over {
-		return p.digest(sc.Visits[n.Key])
+		return p.toDigest(sc.Visits[n.Key])
 	}
 	return NodeDigest{Status: StepCreated, Visit: sc.Visits[n.Key]}
 }
 
 // digestOfStep is that of a step under way, or of one that was when its task or scope was over.
 func (s *State) digestOfStep(st *Step) NodeDigest {
-	d := NodeDigest{Status: StepStarted, Visit: st.Visit, StartedAt: st.EnteredAt, Units: st.count()}
+	d := NodeDigest{Status: StepStarted, Visit: st.Visit, StartedAt: st.EnteredAt, Units: st.unitCounts()}
 	if at := s.overAt(st.scope); at != 0 {
 		d.Status, d.Reason, d.EndedAt = StepSkipped, ReasonWithdrawn, at
 		d.Units.Flying, d.Units.Retrying = 0, 0
@@ -79,12 +79,12 @@ func (s *State) digestOfStep(st *Step) NodeDigest {
 
 func (s *State) digestOfNode(n *NodeState) NodeDigest {
 	rare := n.Rare()
-	d := NodeDigest{Status: n.Status(), Reason: rare.Reason, Error: text(rare.Error, maxPastText), Held: n.Held && n.Status() == "", Visit: int(n.Visit),
-		StartedAt: n.StartedAt, EndedAt: n.EndedAt, Units: n.units()}
+	d := NodeDigest{Status: n.Status(), Reason: rare.Reason, Error: truncateText(rare.Error, maxPastText), Held: n.Held && n.Status() == "", Visit: int(n.Visit),
+		StartedAt: n.StartedAt, EndedAt: n.EndedAt, Units: n.unitCounts()}
 	switch {
 	case n.Status() == "":
 		d.Status = StepCreated
-	case s.withdrawn(n):
+	case s.isWithdrawn(n):
 		d.Status, d.Reason = StepSkipped, ReasonWithdrawn
 	}
 	return d

@@ -5,8 +5,8 @@ package flow
 func (d *decider) cancelUnbegun(sc *Scope) {
 	for _, st := range sc.Active() {
 		for i := 0; st.Flying > 0 && i < len(st.Units); i++ {
-			if d.full() {
-				d.rest = Proceed{}
+			if d.isFull() {
+				d.continuation = Proceed{}
 				return
 			}
 			if u := &st.Units[i]; u.Live != nil {
@@ -24,14 +24,14 @@ func (d *decider) cancelUnbegun(sc *Scope) {
 func (d *decider) cancelIfUnbegun(st *Step, u *Unit, unit int) {
 	a := st.Address()
 	a.Unit, a.Attempt = unit, int(u.Attempt)
-	switch x := st.exec(unit); {
+	switch x := st.unitExec(unit); {
 	case u.Live.Permits.Waits():
 		d.cancelAttempt(st, u, a)
-	case !d.s.drains() || u.Live.Outside != nil || x.Type == ExecDirect || u.Status == UnitRunning:
+	case !d.s.isDraining() || u.Live.Outside != nil || x.Type == ExecDirect || u.Status == UnitRunning:
 	case x.Type == ExecQueue:
 		d.cancelAttempt(st, u, a)
 	default:
-		d.effects = append(d.effects, Reclaim{st.job(d.s, unit)})
+		d.effects = append(d.effects, Reclaim{st.unitJob(d.s, unit)})
 	}
 }
 
@@ -40,9 +40,9 @@ func (d *decider) cancelIfUnbegun(st *Step, u *Unit, unit int) {
 func (d *decider) cancelAttempt(st *Step, u *Unit, a Address) {
 	d.effects = u.Live.Permits.appendReleases(d.effects, a)
 	if !u.Live.Permits.Waits() {
-		d.effects = append(d.effects, st.withdrawal(a, u))
+		d.effects = append(d.effects, st.withdrawEffect(a, u))
 	}
-	e := st.event(AttemptEnded)
+	e := st.newEvent(AttemptEnded)
 	e.Unit, e.Attempt, e.Status = a.Unit, a.Attempt, string(AttemptCanceled)
-	d.emit(e)
+	d.emitEvent(e)
 }

@@ -3,7 +3,7 @@ package flow
 import "encoding/json"
 
 // Effect is what the world must do once the events before it are stored.
-type Effect interface{ effect() }
+type Effect interface{ isEffect() }
 
 type (
 	// Dispatch asks for a job to be carried out. Who carries it already goes on.
@@ -99,18 +99,18 @@ const (
 	AlarmReturn                         // workers whose member has gone are waited for no longer: Recover answers it
 )
 
-func (Dispatch) effect() {}
-func (Reclaim) effect()  {}
-func (Over) effect()     {}
-func (Lost) effect()     {}
-func (Withdraw) effect() {}
-func (Alarm) effect()    {}
-func (Spawn) effect()    {}
-func (Prune) effect()    {}
-func (Ended) effect()    {}
-func (Ask) effect()      {}
-func (Held) effect()     {}
-func (Release) effect()  {}
+func (Dispatch) isEffect() {}
+func (Reclaim) isEffect()  {}
+func (Over) isEffect()     {}
+func (Lost) isEffect()     {}
+func (Withdraw) isEffect() {}
+func (Alarm) isEffect()    {}
+func (Spawn) isEffect()    {}
+func (Prune) isEffect()    {}
+func (Ended) isEffect()    {}
+func (Ask) isEffect()      {}
+func (Held) isEffect()     {}
+func (Release) isEffect()  {}
 
 // Job is an attempt that somebody has to carry out.
 type Job struct {
@@ -138,18 +138,18 @@ type Job struct {
 	Lacks      string // why what it works on cannot be had; "" = it is there
 }
 
-// maxAlong is how many bytes of params, or of what the task was started with, go along with each job. What is larger
+// maxInlineBytes is how many bytes of params, or of what the task was started with, go along with each job. What is larger
 // a poller asks for once for all jobs of a step.
-const maxAlong = 4 << 10
+const maxInlineBytes = 4 << 10
 
 // ParamsApart says that the params do not go along with the job.
-func (j *Job) ParamsApart() bool { return j.sizeOf(j.Params) > maxAlong }
+func (j *Job) ParamsApart() bool { return j.sizeOf(j.Params) > maxInlineBytes }
 
 // RunApart says that what the task was started with does not go along with the job. The jobs of a dag's plain steps
 // always have it.
 func (j *Job) RunApart() bool {
 	plain := j.Single && j.Plan != nil && j.Plan.Root.Mode() == ModeDag
-	return !plain && j.sizeOf(j.Run) > maxAlong
+	return !plain && j.sizeOf(j.Run) > maxInlineBytes
 }
 
 // ParamsKey names the params: all jobs of a step have the same, but those that an item or branch has some of its own for, and
@@ -179,13 +179,13 @@ func (j *Job) Size() int {
 func (j *Job) ID() string { return JobID(j.Task, j.Address) }
 
 // Key is the job's idempotency key: the same for all attempts at its unit.
-func (j *Job) Key() string { return UnitKey(j.Task, j.Since.or(j.Address)) }
+func (j *Job) Key() string { return UnitKey(j.Task, j.Since.orElse(j.Address)) }
 
 // Key returns the idempotency key of an attempt of a task.
-func (r *NodeRun) Key(task string) string { return UnitKey(task, r.Since.or(r.Address)) }
+func (r *NodeRun) Key(task string) string { return UnitKey(task, r.Since.orElse(r.Address)) }
 
-// or returns the address, or another one where it is none.
-func (a Address) or(other Address) Address {
+// orElse returns the address, or another one where it is none.
+func (a Address) orElse(other Address) Address {
 	if a == (Address{}) {
 		return other
 	}

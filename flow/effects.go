@@ -14,11 +14,11 @@ func appendEffects(effects []Effect, s *State, e *Event) []Effect {
 		return s.appendEntered(effects, e)
 	case StepEnded:
 		// What was spawned is pruned. A node that was decided about without having begun was never spawned.
-		if sc := s.scopes[e.Scope]; sc != nil && sc.Plan.Nodes[e.Node].composite() && sc.began(e.Node) {
+		if sc := s.scopes[e.Scope]; sc != nil && sc.Plan.Nodes[e.Node].isComposite() && sc.hasBegun(e.Node) {
 			effects = append(effects, Prune{e.stepAddress()})
 		}
 	case AttemptsStarted:
-		st := s.step(e.Address())
+		st := s.activeStep(e.Address())
 		for i := e.Unit; st != nil && i < e.Unit+e.Total; i++ {
 			effects = st.appendOwed(effects, s, i)
 		}
@@ -27,7 +27,7 @@ func appendEffects(effects []Effect, s *State, e *Event) []Effect {
 	case TaskCreated, TaskRetried:
 		return s.appendAsk(effects)
 	case AttemptReturned, AttemptPassed:
-		return s.appendAgain(effects, e)
+		return s.appendRedispatch(effects, e)
 	case AttemptClaimed, AttemptExtended:
 		return appendHeld(effects, e)
 	case AttemptDeferred:
@@ -35,16 +35,16 @@ func appendEffects(effects []Effect, s *State, e *Event) []Effect {
 	case ExternalOver:
 		return append(effects, Untrack{e.Address(), e.Index})
 	case TaskResumed:
-		return s.stage().appendDelays(effects, s)
+		return s.actingScope().appendDelays(effects, s)
 	case TaskEnded:
-		return append(s.Permits.appendReleases(effects, s.holder()), Ended{TaskStatus(e.Status)})
+		return append(s.Permits.appendReleases(effects, s.holderAddress()), Ended{TaskStatus(e.Status)})
 	}
 	return effects
 }
 
 // appendEntered has a step with an actor get it, and a delayed one wake up.
 func (s *State) appendEntered(effects []Effect, e *Event) []Effect {
-	if st := s.step(e.Address()); st != nil && st.Node.composite() {
+	if st := s.activeStep(e.Address()); st != nil && st.Node.isComposite() {
 		effects = append(effects, Spawn{st.Address()})
 	}
 	if e.Until > e.At {
@@ -58,19 +58,19 @@ func (s *State) appendGranted(effects []Effect, e *Event) []Effect {
 	if e.Node == "" {
 		return s.appendAsk(s.Permits.appendGot(effects, e.Address()))
 	}
-	if st, u := s.attempt(e.Address()); u != nil {
+	if st, u := s.findAttempt(e.Address()); u != nil {
 		effects = st.appendOwed(u.Live.Permits.appendGot(effects, e.Address()), s, e.Unit)
 	}
 	return effects
 }
 
-// appendAgain gives out once more an attempt that its carrier has not, or no longer.
-func (s *State) appendAgain(effects []Effect, e *Event) []Effect {
-	st, u := s.attempt(e.Address())
-	if u == nil || st.unfilled(e.Unit) {
+// appendRedispatch gives out once more an attempt that its carrier has not, or no longer.
+func (s *State) appendRedispatch(effects []Effect, e *Event) []Effect {
+	st, u := s.findAttempt(e.Address())
+	if u == nil || st.lacksVariable(e.Unit) {
 		return effects
 	}
-	effects = append(effects, Dispatch{st.job(s, e.Unit)})
+	effects = append(effects, Dispatch{st.unitJob(s, e.Unit)})
 	if e.Type == AttemptReturned && u.Live.StartBy > 0 {
 		effects = append(effects, Alarm{At: u.Live.StartBy, Address: e.Address(), Kind: AlarmUnclaimed})
 	}
@@ -86,14 +86,14 @@ func appendHeld(effects []Effect, e *Event) []Effect {
 	return effects
 }
 
-// composite nodes have units or a scope that are carried apart from the task itself.
-func (n *PlanNode) composite() bool {
+// isComposite nodes have units or a scope that are carried apart from the task itself.
+func (n *PlanNode) isComposite() bool {
 	return n.Kind == KindParallel || n.Kind == KindForeach || n.Kind == KindSubflow || n.Kind == KindFanout
 }
 
-// began says whether a node that has ended had begun: in a dag it may have been skipped, or have failed, before that.
-func (sc *Scope) began(node string) bool {
-	n := sc.mode.node(sc, sc.Plan.Nodes[node])
+// hasBegun says whether a node that has ended had begun: in a dag it may have been skipped, or have failed, before that.
+func (sc *Scope) hasBegun(node string) bool {
+	n := sc.mode.nodeState(sc, sc.Plan.Nodes[node])
 	return n == nil || n.StartedAt != 0
 }
 
@@ -108,14 +108,14 @@ func (st *Step) appendOwed(effects []Effect, s *State, i int) []Effect {
 	a.Unit, a.Attempt = i, int(u.Attempt)
 	switch {
 	case u.Live.Permits.Waits():
-		return append(effects, Ask{Address: a, Permit: *u.Live.Permits.Next(), AskedAt: u.Live.Permits.AskedAt, Turn: st.turn(s, i)})
+		return append(effects, Ask{Address: a, Permit: *u.Live.Permits.Next(), AskedAt: u.Live.Permits.AskedAt, Turn: st.unitTurn(s, i)})
 	case u.Live.Outside != nil:
 	case u.Live.Worker != "":
 		effects = append(effects, Alarm{At: u.Live.Until, Address: a, Kind: AlarmClaim})
-	case st.dispatched(i) && s.drains() && u.Status != UnitRunning:
-		effects = append(effects, Reclaim{st.job(s, i)})
-	case st.dispatched(i):
-		effects = append(effects, Dispatch{st.job(s, i)})
+	case st.isDispatched(i) && s.isDraining() && u.Status != UnitRunning:
+		effects = append(effects, Reclaim{st.unitJob(s, i)})
+	case st.isDispatched(i):
+		effects = append(effects, Dispatch{st.unitJob(s, i)})
 	}
 	if u.Live.Due > 0 {
 		effects = append(effects, Alarm{At: u.Live.Due, Address: a, Kind: AlarmAttempt})
@@ -126,39 +126,39 @@ func (st *Step) appendOwed(effects []Effect, s *State, i int) []Effect {
 	return effects
 }
 
-// dispatched says whether the job of a unit's attempt in flight is for somebody to carry out who has not claimed it.
-func (st *Step) dispatched(i int) bool {
+// isDispatched says whether the job of a unit's attempt in flight is for somebody to carry out who has not claimed it.
+func (st *Step) isDispatched(i int) bool {
 	l := st.Units[i].Live
-	return !l.Permits.Waits() && l.Outside == nil && l.Worker == "" && st.exec(i).Type != ExecDirect && !st.unfilled(i)
+	return !l.Permits.Waits() && l.Outside == nil && l.Worker == "" && st.unitExec(i).Type != ExecDirect && !st.lacksVariable(i)
 }
 
-// job of a unit's attempt in flight. One whose values cannot be had says so to whoever is to carry it out.
-func (st *Step) job(s *State, i int) Job {
+// unitJob of a unit's attempt in flight. One whose values cannot be had says so to whoever is to carry it out.
+func (st *Step) unitJob(s *State, i int) Job {
 	if st.scope.Plan.contents == nil {
-		return st.jobOf(s, i)
+		return st.buildJob(s, i)
 	}
-	before := st.scope.lost.take()
-	j := st.jobOf(s, i)
-	if err := st.scope.lost.take(); err != nil {
+	before := st.scope.lost.takeError()
+	j := st.buildJob(s, i)
+	if err := st.scope.lost.takeError(); err != nil {
 		j.Lacks = err.Error()
 	}
-	st.scope.lost.note(before)
+	st.scope.lost.noteError(before)
 	return j
 }
 
-func (st *Step) jobOf(s *State, i int) Job {
+func (st *Step) buildJob(s *State, i int) Job {
 	u := &st.Units[i]
 	a := st.Address()
 	a.Unit, a.Attempt = i, int(u.Attempt)
-	exec := st.exec(i)
-	j := Job{Task: s.Task, Address: a, Since: st.origin(i), Plan: s.Plan, Traced: s.Traced, Run: s.Params, Exec: exec, Input: st.unitInput(i), Params: mergeParams(st, exec),
+	exec := st.unitExec(i)
+	j := Job{Task: s.Task, Address: a, Since: st.originUnit(i), Plan: s.Plan, Traced: s.Traced, Run: s.Params, Exec: exec, Input: st.unitInput(i), Params: mergeParams(st, exec),
 		Single: st.Node.Single, Units: len(st.Units), Branch: st.UnitName(i), TimeoutMS: st.Node.TimeoutMS, EnqueuedAt: u.Live.StartedAt, Until: u.Live.Until, Carrier: u.Live.Carrier,
-		Deliveries: u.Live.Deliveries, Given: u.Live.Given, Again: u.Live.suspect(exec) || exec.Type.Started()}
+		Deliveries: u.Live.Deliveries, Given: u.Live.Given, Again: u.Live.mayKillCarrier(exec) || exec.Type.Started()}
 	if d := st.Node.Dag; d != nil && d.Items != nil && (d.Repeats > 0 || d.Count != nil) && len(st.items) > 0 && i < st.Initial {
 		j.PerItem = st.Initial / len(st.items)
 	}
 	if exec.Type == ExecQueue {
-		j.Turn = st.turn(s, i)
+		j.Turn = st.unitTurn(s, i)
 	}
 	if len(exec.Vars) > 0 {
 		st.fillIn(&j)
@@ -166,19 +166,19 @@ func (st *Step) jobOf(s *State, i int) Job {
 	return j
 }
 
-// suspect says whether an attempt may be what its carriers die of, so that it is stored when the next one begins. What was returned only once is none: when a
+// mayKillCarrier says whether an attempt may be what its carriers die of, so that it is stored when the next one begins. What was returned only once is none: when a
 // member is killed nearly all that was under way there goes on well, and one more commit for each would be a third of what that takes.
-func (l *Live) suspect(x *Exec) bool {
+func (l *Live) mayKillCarrier(x *Exec) bool {
 	return l.Again && (l.Given > 1 || l.Deliveries > 0 || x.Type == ExecQueue || x.Type.Adopted())
 }
 
 // Job is the attempt in flight at an address as a job; ok is false when it is over.
 func (s *State) Job(a Address) (j Job, ok bool) {
-	st, u := s.attempt(a)
-	if u == nil || s.Status.Ended() || !u.Live.wanted() {
+	st, u := s.findAttempt(a)
+	if u == nil || s.Status.Ended() || !u.Live.isDeliverable() {
 		return Job{}, false
 	}
-	return st.job(s, a.Unit), true
+	return st.unitJob(s, a.Unit), true
 }
 
 // Outstanding is everything the world owes a task: after a crash, and when a task comes back from rest.
@@ -190,7 +190,7 @@ func Outstanding(s *State) []Effect {
 	if s.Deadline > 0 {
 		effects = append(effects, Alarm{At: s.Deadline, Kind: AlarmTask})
 	}
-	return s.stage().appendOutstanding(s.appendAsk(effects), s)
+	return s.actingScope().appendOutstanding(s.appendAsk(effects), s)
 }
 
 func (sc *Scope) appendOutstanding(effects []Effect, s *State) []Effect {
@@ -206,7 +206,7 @@ func (sc *Scope) appendOutstanding(effects []Effect, s *State) []Effect {
 
 // appendDelays adds what may start at a later time. What a pause holds back does not wake the task.
 func (sc *Scope) appendDelays(effects []Effect, s *State) []Effect {
-	if s.held() {
+	if s.holdsStartedSteps() {
 		return effects
 	}
 	active := sc.Active()
@@ -218,7 +218,7 @@ func (sc *Scope) appendDelays(effects []Effect, s *State) []Effect {
 		}
 	}
 	switch {
-	case len(active) > 0 || s.canceling() || s.Paused():
+	case len(active) > 0 || s.isCanceling() || s.Paused():
 	case sc.EnterAt > 0:
 		return append(effects, Alarm{At: sc.EnterAt, Address: Address{Scope: sc.Path, Node: sc.Cursor}, Kind: AlarmEnter})
 	}
@@ -227,7 +227,7 @@ func (sc *Scope) appendDelays(effects []Effect, s *State) []Effect {
 
 // appendStart adds when the units of a delayed step may start.
 func (st *Step) appendStart(effects []Effect, s *State) []Effect {
-	if st.StartAt > 0 && st.Next == 0 && !s.canceling() {
+	if st.StartAt > 0 && st.Next == 0 && !s.isCanceling() {
 		effects = append(effects, Alarm{At: st.StartAt, Address: st.Address(), Kind: AlarmStart})
 	}
 	return effects
@@ -243,7 +243,7 @@ func (st *Step) retryAlarm() Alarm {
 
 // appendOutstanding adds what is owed to a step and everything below it.
 func (st *Step) appendOutstanding(effects []Effect, s *State) []Effect {
-	if st.Node.composite() {
+	if st.Node.isComposite() {
 		effects = append(effects, Spawn{st.Address()})
 	}
 	if due := s.dueOf(st); due > 0 {
@@ -252,9 +252,9 @@ func (st *Step) appendOutstanding(effects []Effect, s *State) []Effect {
 	for i := 0; st.Flying > 0 && i < st.Next; i++ {
 		effects = st.appendOwed(effects, s, i)
 	}
-	if !s.held() {
+	if !s.holdsStartedSteps() {
 		effects = st.appendStart(effects, s)
-		if len(st.Retrying) > 0 && !s.drains() && st.Flying < st.window(s.Plan) { // in a full window it waits for a place, not for its time
+		if len(st.Retrying) > 0 && !s.isDraining() && st.Flying < st.unitWindow(s.Plan) { // in a full window it waits for a place, not for its time
 			effects = append(effects, st.retryAlarm())
 		}
 	}
@@ -267,11 +267,11 @@ func (st *Step) appendOutstanding(effects []Effect, s *State) []Effect {
 // OutstandingTo is Outstanding as far as a member may act on it at once: an attempt that another one
 // carried is dispatched only after Recover has taken it over.
 func OutstandingTo(s *State, member string) []Effect {
-	return to(Outstanding(s), member)
+	return keepCarriedBy(Outstanding(s), member)
 }
 
-// to leaves out what others carry.
-func to(effects []Effect, carriers ...string) []Effect {
+// keepCarriedBy leaves out what others carry.
+func keepCarriedBy(effects []Effect, carriers ...string) []Effect {
 	return slices.DeleteFunc(effects, func(e Effect) bool {
 		job := JobOf(e)
 		return job != nil && job.Carrier != "" && !slices.Contains(carriers, job.Carrier)
@@ -281,23 +281,23 @@ func to(effects []Effect, carriers ...string) []Effect {
 // OutstandingOf is what is owed to one step and what is below it, as far as it is with some carriers: the member itself, and the
 // others that live, who may not have heard of it. The first is that it has begun, if it is still active.
 func OutstandingOf(s *State, a Address, carriers ...string) []Effect {
-	st := s.step(a)
+	st := s.activeStep(a)
 	if st == nil || s.Status.Ended() {
 		return nil
 	}
-	return to(st.appendOutstanding(nil, s), carriers...)
+	return keepCarriedBy(st.appendOutstanding(nil, s), carriers...)
 }
 
-// turn orders a unit's job among those that were enqueued at the same time, as a text: by the start of their task,
+// unitTurn orders a unit's job among those that were enqueued at the same time, as a text: by the start of their task,
 // then by the definition's order of their steps, then by the units' index. Of graph mode only one step of a scope
 // is active at a time.
-func (st *Step) turn(s *State, unit int) string {
+func (st *Step) unitTurn(s *State, unit int) string {
 	b := st.appendPlace(append(s.appendTurn(make([]byte, 0, 64)), '.'))
 	return string(appendOrdered(b, int64(unit)))
 }
 
-// turn orders tasks by their start.
-func (s *State) turn() string { return string(s.appendTurn(nil)) }
+// taskTurn orders tasks by their start.
+func (s *State) taskTurn() string { return string(s.appendTurn(nil)) }
 
 func (s *State) appendTurn(b []byte) []byte {
 	return append(appendOrdered(b, s.CreatedAt), s.Task...)

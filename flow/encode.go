@@ -17,9 +17,9 @@ const formatBefore = max(Format-1, 1)
 type Row struct {
 	Format int // that it is written in, at most the constant; 0 = that which the release before reads
 
-	b    []byte
-	at   int64
-	open bool
+	b       []byte
+	at      int64
+	started bool
 }
 
 // Add adds events.
@@ -28,8 +28,8 @@ func (r *Row) Add(events []Event) {
 		return
 	}
 	r.b = slices.Grow(r.b, roomFor(events))
-	if !r.open {
-		r.begin(events[0].At)
+	if !r.started {
+		r.writeHeader(events[0].At)
 	}
 	for i := range events {
 		if last := len(r.b) - 1; r.b[last] != '[' {
@@ -39,8 +39,8 @@ func (r *Row) Add(events []Event) {
 	}
 }
 
-func (r *Row) begin(at int64) {
-	r.at, r.open = at, true
+func (r *Row) writeHeader(at int64) {
+	r.at, r.started = at, true
 	r.b = append(r.b, `{"f":`...)
 	r.b = strconv.AppendInt(r.b, int64(max(r.Format, formatBefore)), 10)
 	r.b = appendNumber(r.b, "t", at)
@@ -52,8 +52,8 @@ func (r *Row) Len() int { return len(r.b) }
 
 // Bytes are the row, to which nothing is added any more.
 func (r *Row) Bytes() []byte {
-	if !r.open {
-		r.begin(0)
+	if !r.started {
+		r.writeHeader(0)
 	}
 	return append(r.b, "]}"...)
 }

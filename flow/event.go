@@ -93,7 +93,7 @@ func (e *Event) Address() Address {
 func (e *Event) BegunApart() bool { return e.Type == TaskCreated && e.Total > 0 }
 
 // BegunApart says so of a state that was folded from its first row on.
-func (s *State) BegunApart() bool { return s.apart }
+func (s *State) BegunApart() bool { return s.begunApart }
 
 // stepAddress is the step it happened in.
 func (e *Event) stepAddress() Address {

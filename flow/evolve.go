@@ -24,11 +24,11 @@ func Evolve(s *State, e *Event) {
 	}
 	s.UpdatedAt = e.At
 	if e.Request != "" {
-		s.answered(e)
+		s.rememberRequest(e)
 	}
 	switch e.Type {
 	case TaskCreated:
-		s.create(e)
+		s.applyCreated(e)
 	case TaskPaused:
 		s.PausedAt, s.ResumedAt = e.At, 0
 		s.stopClocks(e.At)
@@ -38,40 +38,40 @@ func Evolve(s *State, e *Event) {
 	case CancelAsked:
 		s.CancelAt, s.Status, s.PausedAt = e.At, TaskCanceling, 0
 		s.startClocks(e.At)
-		if s.drains() { // steps that wait are not waited for
+		if s.isDraining() { // steps that wait are not waited for
 			s.waiting = nil
-			s.waits.end(e.At)
+			s.waits.endAll(e.At)
 		}
 	case TaskClosing:
-		s.close(e)
+		s.applyClosing(e)
 	case TaskRetried:
 		s.retryTask(e)
 	case TaskEnded:
-		s.end(e)
+		s.applyEnded(e)
 	case ScopeRetried:
 		s.reopenScope(e)
 	case SignalReceived:
-		s.receive(e)
+		s.applySignal(e)
 	case StepEntered:
-		s.enter(e)
+		s.applyEntered(e)
 	case StepEnded:
 		if sc := s.scopes[e.Scope]; sc != nil {
-			sc.mode.ended(s, sc, e)
+			sc.mode.applyStepEnded(s, sc, e)
 		}
 	case StepHeld, StepReleased:
 		if sc := s.scopes[e.Scope]; sc != nil && sc.Plan.Dag != nil {
 			sc.holdNode(e.Node, e.Type == StepHeld)
 		}
 	case AttemptsStarted:
-		s.launch(e)
+		s.applyStarted(e)
 	case PermitGranted:
-		s.permit(e)
+		s.applyGranted(e)
 	case UnitsAppended:
-		s.grow(e)
+		s.applyAppended(e)
 	default:
-		if st, u := s.attempt(e.Address()); u != nil {
-			st.evolve(u, e)
-			s.byHand(st)
+		if st, u := s.findAttempt(e.Address()); u != nil {
+			st.applyAttemptEvent(u, e)
+			s.trackManual(st)
 			if u.Status == UnitCompleted {
 				s.noteDone(st, e.Unit)
 			}
@@ -93,8 +93,8 @@ func Fold(s *State, rows ...[]byte) error {
 	return s.Lost()
 }
 
-// answered remembers a request, and the answer of one that appended.
-func (s *State) answered(e *Event) {
+// rememberRequest remembers a request, and the answer of one that appended.
+func (s *State) rememberRequest(e *Event) {
 	s.AnsweredIDs = append(s.AnsweredIDs, e.Request)
 	if e.Type == UnitsAppended {
 		if s.Appended == nil {
@@ -110,49 +110,49 @@ func (s *State) answered(e *Event) {
 	}
 }
 
-// create makes a task of nothing.
-func (s *State) create(e *Event) {
+// applyCreated makes a task of nothing.
+func (s *State) applyCreated(e *Event) {
 	s.Version, s.Params, s.Origin, s.Traced, s.CreatedAt = e.Version, e.Params, e.Origin, e.Traced, e.At
-	s.Status, s.apart = TaskPending, e.BegunApart()
-	s.asks(e)
+	s.Status, s.begunApart = TaskPending, e.BegunApart()
+	s.applyPermitsAsked(e)
 	if s.Plan.TimeoutMS > 0 {
 		s.Deadline = e.At + s.Plan.TimeoutMS
 	}
 	s.Root = &Scope{}
 	s.linkRoot()
-	s.Root.mode.begin(s.Root)
+	s.Root.mode.beginScope(s.Root)
 }
 
-// end leaves everything as it was when the task ended, for whoever looks at it later or retries it.
-func (s *State) end(e *Event) {
+// applyEnded leaves everything as it was when the task ended, for whoever looks at it later or retries it.
+func (s *State) applyEnded(e *Event) {
 	s.Status, s.Error, s.EndedAt = TaskStatus(e.Status), e.Error, e.At
 	s.waiting = nil
-	s.waits.end(e.At)
+	s.waits.endAll(e.At)
 	if s.Status == TaskCanceled {
 		s.Root.Cursor, s.Root.LastAction = "", "canceled"
 	}
 }
 
-// set is the only way into shared, whose bytes are counted.
-func (sc *Scope) set(key string, v json.RawMessage) {
+// setShared is the only way into shared, whose bytes are counted.
+func (sc *Scope) setShared(key string, v json.RawMessage) {
 	if sc.Shared == nil {
 		sc.Shared = map[string]json.RawMessage{}
 	}
 	v = orNull(v)
-	*sc.size += sc.growth(key, v)
+	*sc.size += sc.sharedGrowth(key, v)
 	sc.Shared[key] = v
 }
 
-// growth is how many bytes more shared has with a value.
-func (sc *Scope) growth(key string, v json.RawMessage) int {
+// sharedGrowth is how many bytes more shared has with a value.
+func (sc *Scope) sharedGrowth(key string, v json.RawMessage) int {
 	if old, there := sc.Shared[key]; there {
 		return len(v) - len(old)
 	}
 	return len(key) + len(v)
 }
 
-// enter makes a step of a node active, with what its last visit has left to it.
-func (s *State) enter(e *Event) {
+// applyEntered makes a step of a node active, with what its last visit has left to it.
+func (s *State) applyEntered(e *Event) {
 	sc := s.scopes[e.Scope]
 	if sc == nil || sc.Plan.Nodes[e.Node] == nil {
 		return
@@ -161,25 +161,25 @@ func (s *State) enter(e *Event) {
 		s.Status = TaskRunning
 	}
 	n := sc.Plan.Nodes[e.Node]
-	st := &Step{Key: n.Key, Node: n, Visit: e.Visit, Since: e.Since, EnteredAt: e.At, Due: e.Due, scope: sc, Params: sc.mode.params(sc, n), Input: e.Input,
+	st := &Step{Key: n.Key, Node: n, Visit: e.Visit, Since: e.Since, EnteredAt: e.At, Due: e.Due, scope: sc, Params: sc.mode.stepParams(sc, n), Input: e.Input,
 		StartAt: e.Until, Initial: e.Total}
 	if e.InputRef != "" {
-		st.Input = sc.resolve(e.InputRef, st.Params)
+		st.Input = sc.resolveText(e.InputRef, st.Params)
 	}
 	st.Params, _ = sc.withControls(n, st.Params, st.Input)
 	if e.Total > 0 {
 		st.Units = make([]Unit, e.Total)
 	}
-	st.unfold()
-	kept := sc.mode.kept(sc, n)
-	sc.mode.hold(sc, st)
+	st.unfoldUnits()
+	kept := sc.mode.keptResults(sc, n)
+	sc.mode.activateStep(sc, st)
 	if kept != nil && e.Since > 0 {
 		st.OwnKeys = kept.ownKeys(st.Visit)
 	}
 	if kept != nil && e.Kept > 0 {
-		st.goOn(kept)
+		st.applyKept(kept)
 	}
-	s.watch(st)
+	s.addWaiting(st)
 	s.takeSignal(st)
 	if n.Kind == KindSubflow && n.Sub != nil {
 		s.beginChild(st)
@@ -191,33 +191,33 @@ func (s *State) beginChild(st *Step) {
 	path := childScope(st.scope.Path, st.Key, st.Visit)
 	if st.Child != nil {
 		st.Child.Path = path
-		s.adopt(st)
-		st.Child.reopen(nil)
+		s.linkChild(st)
+		st.Child.reopenFailed(nil)
 		return
 	}
 	st.Child = &Scope{Path: path}
-	s.adopt(st)
-	st.Child.mode.begin(st.Child)
+	s.linkChild(st)
+	st.Child.mode.beginScope(st.Child)
 }
 
-// watch notes a step that waits. They are in the order of the definition, not in that of their beginnings, which a snapshot does not tell: what a signal
+// addWaiting notes a step that waits. They are in the order of the definition, not in that of their beginnings, which a snapshot does not tell: what a signal
 // leads to must not depend on whether the state was read from one.
-func (s *State) watch(st *Step) {
+func (s *State) addWaiting(st *Step) {
 	if st.Node.Kind == KindWaitEvent || st.Node.Kind == KindApproval {
 		at, _ := slices.BinarySearchFunc(s.waiting, st, comparePlaces)
 		s.waiting = slices.Insert(s.waiting, at, st)
 	}
 	if kind := st.Node.waitKind(); kind != 0 {
-		s.waits.add(st, kind)
+		s.waits.addStep(st, kind)
 	}
 }
 
-// forget drops what the state keeps about a step, which was over at a time, and everything below it beside the step itself.
-func (s *State) forget(st *Step, at int64) {
+// forgetStep drops what the state keeps about a step, which was over at a time, and everything below it beside the step itself.
+func (s *State) forgetStep(st *Step, at int64) {
 	if i := slices.Index(s.waiting, st); i >= 0 {
 		s.waiting = slices.Delete(s.waiting, i, i+1)
 	}
-	s.waits.drop(st, at)
+	s.waits.removeStep(st, at)
 	s.keepUnitsForUndo(st, nil)
 	if st.Child != nil {
 		s.forgetScope(st.Child, at)
@@ -229,15 +229,15 @@ func (s *State) forgetScope(sc *Scope, at int64) {
 	delete(s.scopes, sc.Path)
 	sc.overAt = at
 	for _, below := range sc.Active() {
-		s.forget(below, at)
+		s.forgetStep(below, at)
 	}
 }
 
-// post writes a step's output into its scope's shared state.
-func (sc *Scope) post(st *Step, e *Event, result json.RawMessage) {
-	set := sc.set
+// postOutput writes a step's output into its scope's shared state.
+func (sc *Scope) postOutput(st *Step, e *Event, result json.RawMessage) {
+	set := sc.setShared
 	if len(e.Input) > 0 {
-		set = func(key string, v json.RawMessage) { sc.set(key, instead(e, key, v)) }
+		set = func(key string, v json.RawMessage) { sc.setShared(key, referenceOr(e, key, v)) }
 	}
 	st.eachPost(result, set)
 }
@@ -245,7 +245,7 @@ func (sc *Scope) post(st *Step, e *Event, result json.RawMessage) {
 // eachPost visits the keys of shared that a step's result sets.
 func (st *Step) eachPost(result json.RawMessage, set func(key string, v json.RawMessage)) {
 	if parts := st.Node.Post.OutputMap; st.Node.Kind == KindExecutor && len(parts) > 0 {
-		if opened := st.scope.open(result); expr.KindOf(opened) == expr.KindObject {
+		if opened := st.scope.openValue(result); expr.KindOf(opened) == expr.KindObject {
 			for to, from := range parts {
 				v, _ := expr.Field(opened, from)
 				set(to, orNull(v))
@@ -257,14 +257,14 @@ func (st *Step) eachPost(result json.RawMessage, set func(key string, v json.Raw
 	}
 }
 
-// result is a step's output: what cannot be recomputed comes with the event.
-func (st *Step) result(e *Event) json.RawMessage {
+// stepResult is a step's output: what cannot be recomputed comes with the event.
+func (st *Step) stepResult(e *Event) json.RawMessage {
 	if st.Node.Single {
 		return st.Units[0].Output
 	}
 	switch st.Node.Kind {
 	case KindParallel, KindForeach, KindFanout:
-		return st.aggregate()
+		return st.unitOutputs()
 	case KindSubflow:
 		if st.Child != nil {
 			return st.Child.Output()
@@ -277,8 +277,8 @@ func (st *Step) result(e *Event) json.RawMessage {
 	}
 }
 
-// aggregate is the list of the units' outputs in order, null where there is none.
-func (st *Step) aggregate() json.RawMessage {
+// unitOutputs is the list of the units' outputs in order, null where there is none.
+func (st *Step) unitOutputs() json.RawMessage {
 	size := 2
 	for i := range st.Units {
 		size += max(len(st.Units[i].Output), len(null)) + 1
@@ -293,26 +293,26 @@ func (st *Step) aggregate() json.RawMessage {
 	return append(b, ']')
 }
 
-// launch puts a range of units in flight.
-func (s *State) launch(e *Event) {
-	st := s.step(e.Address())
+// applyStarted puts a range of units in flight.
+func (s *State) applyStarted(e *Event) {
+	st := s.activeStep(e.Address())
 	if st == nil || e.Unit < 0 || e.Total < 1 || e.Unit+e.Total > len(st.Units) {
 		return
 	}
-	list := permits(e)
+	list := decodePermits(e)
 	for i := e.Unit; i < e.Unit+e.Total; i++ {
 		u := &st.Units[i]
 		u.Status, u.Attempt, u.RetryAt = UnitPending, int32(e.Attempt), 0
 		u.Live = &Live{StartedAt: e.At}
-		u.Live.Vars = st.fleetingVars(i)
+		u.Live.Vars = st.sharedVars(i)
 		if list != nil {
 			u.Live.Permits = &Permits{List: list, AskedAt: e.At}
 			continue
 		}
-		st.launch(u, i, e)
+		st.startAttempt(u, i, e)
 	}
 	st.Flying += e.Total
-	s.byHand(st)
+	s.trackManual(st)
 	for st.StartAt <= e.At && st.Next < len(st.Units) && st.Units[st.Next].Attempt > 0 { // before StartAt, a direct unit that is finished is no beginning
 		st.Next++
 	}
@@ -321,26 +321,26 @@ func (s *State) launch(e *Event) {
 	}
 }
 
-// launch has somebody carry out an attempt from now on.
-func (st *Step) launch(u *Unit, i int, e *Event) {
+// startAttempt has somebody carry out an attempt from now on.
+func (st *Step) startAttempt(u *Unit, i int, e *Event) {
 	u.Status = UnitDispatched
 	u.Live.StartedAt, u.Live.Due = e.At, e.Due
-	x := st.exec(i)
+	x := st.unitExec(i)
 	if x.StartMS > 0 && !x.ByFiles() {
 		u.Live.StartBy = e.At + x.StartMS
 	}
 	switch x.Type {
 	case ExecQueue:
 	case ExecDirect:
-		st.manual++
+		st.manualUnits++
 	default:
 		u.Live.Carrier = e.Carrier
 	}
 }
 
-// grow adds units to a fanout.
-func (s *State) grow(e *Event) {
-	st := s.step(e.Address())
+// applyAppended adds units to a fanout.
+func (s *State) applyAppended(e *Event) {
+	st := s.activeStep(e.Address())
 	items, _ := expr.Elements(e.Input)
 	if st == nil || len(items) == 0 {
 		return
@@ -348,14 +348,14 @@ func (s *State) grow(e *Event) {
 	from := len(st.Units)
 	st.Units = append(st.Units, make([]Unit, len(items))...)
 	st.Extra = append(st.Extra, items...)
-	if kept := st.scope.mode.kept(st.scope, st.Node); kept != nil {
-		st.take(kept.Units, from)
-		st.scope.mode.keep(st.scope, st.Node, nil)
+	if kept := st.scope.mode.keptResults(st.scope, st.Node); kept != nil {
+		st.takeResults(kept.Units, from)
+		st.scope.mode.setKept(st.scope, st.Node, nil)
 	}
 }
 
-// evolve applies an event about an attempt in flight.
-func (st *Step) evolve(u *Unit, e *Event) {
+// applyAttemptEvent applies an event about an attempt in flight.
+func (st *Step) applyAttemptEvent(u *Unit, e *Event) {
 	switch e.Type {
 	case AttemptClaimed:
 		u.Status = UnitRunning
@@ -376,7 +376,7 @@ func (st *Step) evolve(u *Unit, e *Event) {
 		u.Live.Carrier = e.Carrier
 		u.Live.Deliveries, u.Live.Again = e.Total, true
 		u.Live.Given, u.Live.Brought = u.Live.Given+1, 0
-		if x := st.exec(e.Unit); x.FromClaim {
+		if x := st.unitExec(e.Unit); x.FromClaim {
 			u.Live.Due = 0
 			if x.StartMS > 0 {
 				u.Live.StartBy = e.At + x.StartMS
@@ -391,16 +391,16 @@ func (st *Step) evolve(u *Unit, e *Event) {
 	case AttemptDeferred:
 		u.waitOutside(e)
 	case ExternalOver:
-		u.Live.Outside.ended(e)
+		u.Live.Outside.noteEnded(e)
 	case AttemptEnded:
-		st.land(u, e)
+		st.applyAttemptEnded(u, e)
 	}
 }
 
-// land ends the attempt of a unit. The unit is over, or waits for its next try.
-func (st *Step) land(u *Unit, e *Event) {
-	if st.manual > 0 && st.handmade(u, e.Unit) {
-		st.manual--
+// applyAttemptEnded ends the attempt of a unit. The unit is over, or waits for its next try.
+func (st *Step) applyAttemptEnded(u *Unit, e *Event) {
+	if st.manualUnits > 0 && st.isManual(u, e.Unit) {
+		st.manualUnits--
 	}
 	u.Live = nil
 	st.Flying--
@@ -431,8 +431,8 @@ func (st *Step) retryLater(unit int, at int64) {
 	st.Retrying = slices.Insert(st.Retrying, i, unit)
 }
 
-// exec is how a unit is carried out.
-func (st *Step) exec(unit int) *Exec {
+// unitExec is how a unit is carried out.
+func (st *Step) unitExec(unit int) *Exec {
 	switch st.Node.Kind {
 	case KindParallel:
 		if unit < len(st.execs) {

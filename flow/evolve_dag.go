@@ -33,8 +33,8 @@ func (h *readyHeap) Pop() any {
 	return x
 }
 
-// begin gives every node its counter.
-func (dagMode) begin(sc *Scope) {
+// beginScope gives every node its counter.
+func (dagMode) beginScope(sc *Scope) {
 	list := sc.Plan.Dag.List
 	sc.Nodes = make([]NodeState, len(list))
 	for i, n := range list {
@@ -43,8 +43,8 @@ func (dagMode) begin(sc *Scope) {
 	sc.linkDag()
 }
 
-// link counts again what follows from the nodes, and links their steps and everything below them.
-func (dagMode) link(s *State, sc *Scope) error {
+// linkScope counts again what follows from the nodes, and links their steps and everything below them.
+func (dagMode) linkScope(s *State, sc *Scope) error {
 	if len(sc.Nodes) != len(sc.Plan.Dag.List) {
 		return fmt.Errorf("flow: a snapshot of task %s has %d nodes in scope %q, its flow has %d", s.Task, len(sc.Nodes), sc.Path, len(sc.Plan.Dag.List))
 	}
@@ -59,42 +59,42 @@ func (dagMode) link(s *State, sc *Scope) error {
 	return nil
 }
 
-func (dagMode) hold(sc *Scope, st *Step) {
-	n := sc.node(st.Node)
-	sc.unready(st.Node.Dag.Index)
+func (dagMode) activateStep(sc *Scope, st *Step) {
+	n := sc.nodeState(st.Node)
+	sc.removeReady(st.Node.Dag.Index)
 	if n.Step != nil { // an event that does not fit
-		sc.deactivate(n.Step)
+		sc.removeActive(n.Step)
 	}
-	n.status, _ = StepStarted.placed()
+	n.status, _ = StepStarted.statusIndex()
 	n.Visit, n.StartedAt, n.Step, n.Aside, n.single = int32(st.Visit), st.EnteredAt, st, nil, false
 	sc.EnterAt = 0
-	sc.activate(st)
+	sc.addActive(st)
 }
 
-// unready takes a node from those that can be decided about. It is nearly always the first.
-func (sc *Scope) unready(index int) {
+// removeReady takes a node from those that can be decided about. It is nearly always the first.
+func (sc *Scope) removeReady(index int) {
 	if i := slices.Index(sc.dag.ready, int32(index)); i >= 0 {
 		heap.Remove(&sc.dag.ready, i)
 	}
 }
 
-// ended ends a node, also one that never began.
-func (dagMode) ended(s *State, sc *Scope, e *Event) {
+// applyStepEnded ends a node, also one that never began.
+func (dagMode) applyStepEnded(s *State, sc *Scope, e *Event) {
 	node := sc.Plan.Nodes[e.Node]
 	if node == nil {
 		return
 	}
-	n := sc.node(node)
-	status, _ := StepStatus(e.Status).placed()
-	if n.Ended() || n.Step != nil && n.Step.Visit != e.Visit || !status.ended() {
+	n := sc.nodeState(node)
+	status, _ := StepStatus(e.Status).statusIndex()
+	if n.Ended() || n.Step != nil && n.Step.Visit != e.Visit || !status.isEnded() {
 		return
 	}
-	sc.unready(node.Dag.Index)
+	sc.removeReady(node.Dag.Index)
 	st := n.Step
 	n.status, n.Visit, n.EndedAt = status, int32(e.Visit), e.At
-	rare := NodeRare{Reason: e.Reason, Error: e.Error, Details: st.details(), Extra: n.Rare().Extra}
+	rare := NodeRare{Reason: e.Reason, Error: e.Error, Details: st.errorDetails(), Extra: n.Rare().Extra}
 	if n.Status() != StepCompleted { // done again, it would begin anew
-		rare.Kept = n.kept()
+		rare.Kept = n.keptResults()
 	}
 	if n.Status() == StepSkipped {
 		rare.Mode = SkipMode(e.Action)
@@ -113,19 +113,19 @@ func (dagMode) ended(s *State, sc *Scope, e *Event) {
 		s.keepForUndo(sc, node, e.Visit, st, input, n.Output)
 	}
 	if st != nil {
-		s.forget(st, e.At)
-		sc.mode.drop(sc, st, e.At)
+		s.forgetStep(st, e.At)
+		sc.mode.deactivateStep(sc, st, e.At)
 		if n.Status() == StepFailed {
-			n.setKept(s.keep(st, e.At))
+			n.setKept(s.keepResults(st, e.At))
 		}
 	}
 	s.Steps++
 	sc.dag.left--
-	sc.release(node)
+	sc.releaseDependents(node)
 }
 
-// details of why a step has failed, which is that its one unit has.
-func (st *Step) details() json.RawMessage {
+// errorDetails of why a step has failed, which is that its one unit has.
+func (st *Step) errorDetails() json.RawMessage {
 	if st == nil || !st.Node.Single || len(st.Units) != 1 || st.Units[0].Error == nil {
 		return nil
 	}
@@ -141,9 +141,9 @@ func (sc *Scope) failAt(st *Step, e *Event) {
 	sc.Failed, sc.FailedAt = e.Node+between+cmp.Or(e.Error, "failed"), e.Node
 }
 
-func (dagMode) drop(sc *Scope, st *Step, at int64) {
-	sc.deactivate(st)
-	n := sc.node(st.Node)
+func (dagMode) deactivateStep(sc *Scope, st *Step, at int64) {
+	sc.removeActive(st)
+	n := sc.nodeState(st.Node)
 	n.EndedAt, n.Step = at, nil
 	rare := n.Rare()
 	rare.Extra = st.Extra
@@ -170,25 +170,25 @@ func (sc *Scope) inputOf(n *PlanNode, st *Step) json.RawMessage {
 func (sc *Scope) outputOf(n *PlanNode, st *Step, e *Event) json.RawMessage {
 	switch {
 	case st != nil:
-		return sc.filled(n.Dag.Takes, st.result(e))
+		return sc.fillDefaults(n.Dag.Takes, st.stepResult(e))
 	case n.Kind == KindFanout:
 		return json.RawMessage("[]")
 	case n.Kind == KindJoin:
 		if sees := n.Dag.Sees; len(sees) == 1 && sees[0].Name == "" {
 			return orNull(sc.Nodes[sees[0].Index].Output)
 		}
-		return sc.leaves(n.Dag.Sees)
+		return sc.completedOutputs(n.Dag.Sees)
 	}
 	return e.Output
 }
 
-// release tells those who wait for a node that it is over.
-func (sc *Scope) release(n *PlanNode) {
+// releaseDependents tells those who wait for a node that it is over.
+func (sc *Scope) releaseDependents(n *PlanNode) {
 	for _, i := range n.Dag.Dependents {
 		d := &sc.Nodes[i]
 		switch {
 		case d.Status() != "":
-		case sc.passes(n.Dag.Index, sc.Plan.Dag.List[i]):
+		case sc.allowsDependent(n.Dag.Index, sc.Plan.Dag.List[i]):
 			if d.Waits--; d.Waits == 0 && !d.Doomed && !d.Held {
 				heap.Push(&sc.dag.ready, int32(i))
 			}
@@ -199,8 +199,8 @@ func (sc *Scope) release(n *PlanNode) {
 	}
 }
 
-// passes says whether a node that is over lets another one run.
-func (sc *Scope) passes(index int, dependent *PlanNode) bool {
+// allowsDependent says whether a node that is over lets another one run.
+func (sc *Scope) allowsDependent(index int, dependent *PlanNode) bool {
 	n := &sc.Nodes[index]
 	return n.Status() == StepCompleted || dependent.Dag.Always && index != dependent.Dag.Entry || n.Status() == StepSkipped && n.Rare().Mode == SkipOptional
 }
@@ -215,20 +215,20 @@ func (sc *Scope) branchRun(n *PlanNode) json.RawMessage {
 	return sc.runOf(n)
 }
 
-func (dagMode) reopen(sc *Scope, undone map[string]bool) {
+func (dagMode) reopenScope(sc *Scope, undone map[string]bool) {
 	list := sc.Plan.Dag.List
-	sc.renewThose(func(i int) bool {
+	sc.resetNodes(func(i int) bool {
 		n := &sc.Nodes[i]
 		return !(n.Status() == StepCompleted && !undone[list[i].Key] || n.Status() == StepSkipped && (n.Rare().Reason == ReasonUnmet || n.Rare().Reason == ReasonHandlerFailed))
 	})
 }
 
-// renewThose has some nodes run again, and counts anew what each node waits for.
-func (sc *Scope) renewThose(which func(index int) bool) {
+// resetNodes has some nodes run again, and counts anew what each node waits for.
+func (sc *Scope) resetNodes(which func(index int) bool) {
 	list := sc.Plan.Dag.List
 	for i := range sc.Nodes {
 		if which(i) {
-			sc.renew(i)
+			sc.resetNode(i)
 		}
 	}
 	for i := range sc.Nodes {
@@ -241,7 +241,7 @@ func (sc *Scope) renewThose(which func(index int) bool) {
 			switch {
 			case !sc.Nodes[dep].Ended():
 				n.Waits++
-			case !sc.passes(dep, list[i]):
+			case !sc.allowsDependent(dep, list[i]):
 				n.Doomed = true
 			}
 		}
@@ -249,25 +249,25 @@ func (sc *Scope) renewThose(which func(index int) bool) {
 	sc.linkDag()
 }
 
-// renew has a node run again, with what it keeps. Those that ran although it had not completed, or with
+// resetNode has a node run again, with what it keeps. Those that ran although it had not completed, or with
 // what has been undone (outputs, what runs always, and what follows from them) keep nothing: they
 // would work on something else.
-func (sc *Scope) renew(index int) {
+func (sc *Scope) resetNode(index int) {
 	n := &sc.Nodes[index]
-	n.again(n.kept())
+	n.resetForRetry(n.keptResults())
 	list := sc.Plan.Dag.List
 	for todo := slices.Clone(list[index].Dag.Dependents); len(todo) > 0; {
 		i := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
-		if n := &sc.Nodes[i]; n.Status() != "" || n.kept() != nil {
-			n.again(nil)
+		if n := &sc.Nodes[i]; n.Status() != "" || n.keptResults() != nil {
+			n.resetForRetry(nil)
 			todo = append(todo, list[i].Dag.Dependents...)
 		}
 	}
 }
 
-// again is a node that has yet to begin, with what it has left to its next visit.
-func (n *NodeState) again(kept *Kept) {
+// resetForRetry is a node that has yet to begin, with what it has left to its next visit.
+func (n *NodeState) resetForRetry(kept *Kept) {
 	extra := n.Rare().Extra
 	*n = NodeState{Visit: n.Visit}
 	n.setRare(NodeRare{Extra: extra, Kept: kept})
@@ -283,19 +283,19 @@ func (sc *Scope) linkDag() {
 		}
 		switch {
 		case n.Step != nil:
-			sc.activate(n.Step)
+			sc.addActive(n.Step)
 		case n.Status() == "" && (n.Waits == 0 && !n.Held || n.Doomed):
 			sc.dag.ready = append(sc.dag.ready, int32(i)) // ascending, so it is a heap
 		}
 	}
 }
 
-func (sc *Scope) activate(st *Step) {
+func (sc *Scope) addActive(st *Step) {
 	st.position = len(sc.dag.active)
 	sc.dag.active = append(sc.dag.active, st)
 }
 
-func (sc *Scope) deactivate(st *Step) {
+func (sc *Scope) removeActive(st *Step) {
 	last := len(sc.dag.active) - 1
 	moved := sc.dag.active[last]
 	sc.dag.active[st.position] = moved
@@ -304,5 +304,5 @@ func (sc *Scope) deactivate(st *Step) {
 	sc.dag.active = sc.dag.active[:last]
 }
 
-// node is the state of a node of dag mode.
-func (sc *Scope) node(n *PlanNode) *NodeState { return &sc.Nodes[n.Dag.Index] }
+// nodeState is the state of a node of dag mode.
+func (sc *Scope) nodeState(n *PlanNode) *NodeState { return &sc.Nodes[n.Dag.Index] }

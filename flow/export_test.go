@@ -18,9 +18,9 @@ const (
 	SnapshotFormat = snapshotFormat
 )
 
-func (s *State) Canceling() bool                   { return s.canceling() }
-func (sc *Scope) Node(n *PlanNode) *NodeState      { return sc.node(n) }
-func (sc *Scope) Passes(dep int, n *PlanNode) bool { return sc.passes(dep, n) }
+func (s *State) Canceling() bool                   { return s.isCanceling() }
+func (sc *Scope) Node(n *PlanNode) *NodeState      { return sc.nodeState(n) }
+func (sc *Scope) Passes(dep int, n *PlanNode) bool { return sc.allowsDependent(dep, n) }
 func (sc *Scope) NodesLeft() int                   { return sc.dag.left }
-func (st *Step) ExecOf(unit int) *Exec             { return st.exec(unit) }
-func (r Retry) Wait(task string, a Address) int64  { return r.wait(task, a) }
+func (st *Step) ExecOf(unit int) *Exec             { return st.unitExec(unit) }
+func (r Retry) Wait(task string, a Address) int64  { return r.backoffMS(task, a) }

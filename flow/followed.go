@@ -18,14 +18,14 @@ const KeptFollowed = 20
 // maxFollowedText is how many bytes of an error are kept with them.
 const maxFollowedText = 1_000
 
-// followed keeps the error of a step, as the last one.
-func (s *State) followed(e *Event) {
+// noteFollowed keeps the error of a step, as the last one.
+func (s *State) noteFollowed(e *Event) {
 	f := FollowedError{Node: e.Node}
 	if i := slices.IndexFunc(s.FollowedErrors, func(f FollowedError) bool { return f.Node == e.Node }); i >= 0 {
 		f = s.FollowedErrors[i]
 		s.FollowedErrors = slices.Delete(s.FollowedErrors, i, i+1)
 	}
-	f.Times, f.Visit, f.Error, f.At = f.Times+1, e.Visit, text(e.Error, maxFollowedText), e.At
+	f.Times, f.Visit, f.Error, f.At = f.Times+1, e.Visit, truncateText(e.Error, maxFollowedText), e.At
 	s.Followed++
 	s.FollowedErrors = append(s.FollowedErrors, f)
 	if len(s.FollowedErrors) > KeptFollowed {

@@ -44,54 +44,54 @@ const (
 // Foresee says what a task would do, and carries nothing out. Known is the history of a task of the same flow, with its plan: what it did counts where a
 // node does the same with the same input.
 func Foresee(plan *Plan, start Start, known []Event, old *Plan, env Env) (Foresight, error) {
-	f := &foreseer{env: env, plan: plan, s: NewState("foreseen", plan), known: recall(known, old), at: map[Address]int{}}
+	f := &foreseer{env: env, plan: plan, s: NewState("foreseen", plan), known: findRecorded(known, old), stepIndex: map[Address]int{}}
 	shared := 0
 	if start.Fork != nil {
 		shared = len(start.Fork.Events)
 	}
-	if err := f.do(start, 1+shared); err != nil {
+	if err := f.decideCommand(start, 1+shared); err != nil {
 		return Foresight{}, err
 	}
-	f.play()
+	f.playTask()
 	if f.s.Status.Ended() {
-		f.told.Status = f.s.Status
+		f.foresight.Status = f.s.Status
 	}
-	return f.told, nil
+	return f.foresight, nil
 }
 
-// deed is what an attempt did: of a node, with an input.
-type deed struct {
+// workKey is what an attempt did: of a node, with an input.
+type workKey struct {
 	path  string
 	input [sha256.Size]byte
 }
 
-// memory is what came of it.
-type memory struct {
+// recordedWork is what came of it.
+type recordedWork struct {
 	scope  *PlanScope
 	node   *PlanNode
 	output []byte
 }
 
-func deedOf(j *Job) deed {
+func workKeyOf(j *Job) workKey {
 	h := sha256.New()
 	for _, part := range [][]byte{j.Input, {0}, j.Params} {
 		h.Write(part)
 	}
-	d := deed{path: j.Step()}
+	d := workKey{path: j.Step()}
 	h.Sum(d.input[:0])
 	return d
 }
 
-// recall finds what attempts came to. What waited for work outside is not among it.
-func recall(history []Event, plan *Plan) map[deed]memory {
-	s, known := NewState("known", plan), map[deed]memory{}
+// findRecorded finds what attempts came to. What waited for work outside is not among it.
+func findRecorded(history []Event, plan *Plan) map[workKey]recordedWork {
+	s, known := NewState("known", plan), map[workKey]recordedWork{}
 	for i := range history {
 		e := &history[i]
 		if e.Type == AttemptEnded && e.Status == string(AttemptOK) {
 			if j, ok := s.Job(e.Address()); ok {
 				scope := plan.ScopeOf(j.Scope)
 				if n := scope.Nodes[j.Node]; !n.Deferred {
-					known[deedOf(&j)] = memory{scope, n, e.Output}
+					known[workKeyOf(&j)] = recordedWork{scope, n, e.Output}
 				}
 			}
 		}
@@ -102,23 +102,23 @@ func recall(history []Event, plan *Plan) map[deed]memory {
 
 // foreseer plays a task.
 type foreseer struct {
-	env    Env
-	plan   *Plan
-	s      *State
-	known  map[deed]memory
-	told   Foresight
-	at     map[Address]int // steps in told
-	jobs   []Job
-	asked  []Ask
-	alarms []Alarm
-	made   int // decisions
+	env       Env
+	plan      *Plan
+	s         *State
+	known     map[workKey]recordedWork
+	foresight Foresight
+	stepIndex map[Address]int // steps in told
+	jobs      []Job
+	asked     []Ask
+	alarms    []Alarm
+	decisions int // decisions
 }
 
-// do decides a command. The first events are of another task.
-func (f *foreseer) do(c Command, skip int) error {
+// decideCommand decides a command. The first events are of another task.
+func (f *foreseer) decideCommand(c Command, skip int) error {
 	for c != nil {
-		if f.made++; f.made > foreseenDecisions || f.told.More {
-			f.told.More = true
+		if f.decisions++; f.decisions > foreseenDecisions || f.foresight.More {
+			f.foresight.More = true
 			return nil
 		}
 		d, err := Decide(f.s, c, f.env)
@@ -126,7 +126,7 @@ func (f *foreseer) do(c Command, skip int) error {
 			return err
 		}
 		for i := min(skip, len(d.Events)); i < len(d.Events); i++ {
-			f.tell(&d.Events[i])
+			f.noteStep(&d.Events[i])
 		}
 		for _, e := range d.Effects {
 			switch e := e.(type) {
@@ -143,31 +143,31 @@ func (f *foreseer) do(c Command, skip int) error {
 	return nil
 }
 
-// play goes on until nothing is left that is known. What is refused has become pointless meanwhile.
-func (f *foreseer) play() {
-	for !f.s.Status.Ended() && !f.told.More {
+// playTask goes on until nothing is left that is known. What is refused has become pointless meanwhile.
+func (f *foreseer) playTask() {
+	for !f.s.Status.Ended() && !f.foresight.More {
 		switch {
 		case len(f.asked) > 0: // one task alone gets whatever it asks for
 			a := f.asked[0]
 			f.asked = f.asked[1:]
-			_ = f.do(Granted{Address: a.Address, Key: a.Key}, 0)
+			_ = f.decideCommand(Granted{Address: a.Address, Key: a.Key}, 0)
 		case len(f.jobs) > 0:
 			j := f.jobs[0]
 			f.jobs = f.jobs[1:]
-			f.carry(&j)
-		case !f.ring():
+			f.answerJob(&j)
+		case !f.fireNextAlarm():
 			return
 		}
 	}
 }
 
-// carry answers a job with what is recorded, or leaves it open.
-func (f *foreseer) carry(j *Job) {
-	step := f.step(j.Address)
+// answerJob answers a job with what is recorded, or leaves it open.
+func (f *foreseer) answerJob(j *Job) {
+	step := f.foreseenStep(j.Address)
 	if step == nil {
 		return
 	}
-	m, ok := f.known[deedOf(j)]
+	m, ok := f.known[workKeyOf(j)]
 	scope := f.plan.ScopeOf(j.Scope)
 	if !ok || !sameWork(m.scope, m.node, scope, scope.Nodes[j.Node]) {
 		step.How, step.Service, step.Output = ForeseenCalled, cmp.Or(j.Exec.Service, j.Exec.Func, string(j.Exec.Type)), Glimpse{}
@@ -177,24 +177,24 @@ func (f *foreseer) carry(j *Job) {
 	if step.How != ForeseenCalled {
 		step.How = ForeseenRecorded
 		if j.Single {
-			step.Output = f.plan.Root.glimpse(m.output)
+			step.Output = f.plan.Root.glimpseOf(m.output)
 		}
 	}
 	r := Report{Address: j.Address, Output: m.output}
 	if j.Exec.Type == ExecQueue {
 		r.Token, r.Poller = "foreseen", true
-		if f.do(Claim{Address: j.Address, Worker: "foreseen", Token: r.Token, Until: f.env.Now + 1000}, 0) != nil {
+		if f.decideCommand(Claim{Address: j.Address, Worker: "foreseen", Token: r.Token, Until: f.env.Now + 1000}, 0) != nil {
 			return
 		}
 	}
-	_ = f.do(r, 0)
+	_ = f.decideCommand(r, 0)
 }
 
-// ring lets the time pass that something waits for which nothing else ends: it is false when there is none.
-func (f *foreseer) ring() bool {
+// fireNextAlarm lets the time pass that something waits for which nothing else ends: it is false when there is none.
+func (f *foreseer) fireNextAlarm() bool {
 	first := -1
 	for i, a := range f.alarms {
-		if f.passes(a) && (first < 0 || a.At < f.alarms[first].At) {
+		if f.needsOnlyTime(a) && (first < 0 || a.At < f.alarms[first].At) {
 			first = i
 		}
 	}
@@ -204,28 +204,28 @@ func (f *foreseer) ring() bool {
 	a := f.alarms[first]
 	f.alarms = append(f.alarms[:first], f.alarms[first+1:]...)
 	f.env.Now = max(f.env.Now, a.At)
-	_ = f.do(Ring{a}, 0)
+	_ = f.decideCommand(Ring{a}, 0)
 	return true
 }
 
-// passes says that nothing but time is waited for.
-func (f *foreseer) passes(a Alarm) bool {
+// needsOnlyTime says that nothing but time is waited for.
+func (f *foreseer) needsOnlyTime(a Alarm) bool {
 	switch a.Kind {
 	case AlarmEnter, AlarmStart:
 		return true
 	case AlarmStep:
-		st := f.s.step(Address{Scope: a.Scope, Node: a.Node, Visit: a.Visit})
+		st := f.s.activeStep(Address{Scope: a.Scope, Node: a.Node, Visit: a.Visit})
 		return st != nil && st.Node.Kind == KindTimer
 	}
 	return false
 }
 
-// tell notes what becomes of a step.
-func (f *foreseer) tell(e *Event) {
+// noteStep notes what becomes of a step.
+func (f *foreseer) noteStep(e *Event) {
 	if e.Type != StepEntered && e.Type != StepEnded {
 		return
 	}
-	step := f.step(e.stepAddress())
+	step := f.foreseenStep(e.stepAddress())
 	if step == nil || e.Type == StepEntered {
 		return
 	}
@@ -238,16 +238,16 @@ func (f *foreseer) tell(e *Event) {
 	}
 }
 
-// step is what is told of a step; nil when there are too many.
-func (f *foreseer) step(a Address) *Foreseen {
+// foreseenStep is what is told of a step; nil when there are too many.
+func (f *foreseer) foreseenStep(a Address) *Foreseen {
 	a.Unit, a.Attempt = 0, 0
-	i, ok := f.at[a]
+	i, ok := f.stepIndex[a]
 	if !ok {
-		if f.told.More = f.told.More || len(f.told.Steps) == foreseenSteps; f.told.More {
+		if f.foresight.More = f.foresight.More || len(f.foresight.Steps) == foreseenSteps; f.foresight.More {
 			return nil
 		}
-		i, f.at[a] = len(f.told.Steps), len(f.told.Steps)
-		f.told.Steps = append(f.told.Steps, Foreseen{Address: a, How: ForeseenWaits})
+		i, f.stepIndex[a] = len(f.foresight.Steps), len(f.foresight.Steps)
+		f.foresight.Steps = append(f.foresight.Steps, Foreseen{Address: a, How: ForeseenWaits})
 	}
-	return &f.told.Steps[i]
+	return &f.foresight.Steps[i]
 }

@@ -67,11 +67,11 @@ const MaxFork = 16 << 20
 // for what comes. Of the node at, in a graph, its last visit is done again. What was compensated is done again; signals
 // count that came before the first step of the root that is done again, in a dag all but those by which a step has ended that is done again.
 func PlanFork(task string, history []Event, old, plan *Plan, at ForkPoint) (ForkPlan, error) {
-	f := &forker{before: NewState(task, old), s: NewState(task, plan), from: at.Node, part: at.Part, scopes: map[string]*PlanScope{"": old.Root}, over: map[string]bool{}, broken: map[string]bool{}, whole: map[Address]bool{}, heard: map[Address]*Event{}, ends: map[*Event][]Address{}, undone: map[Address]bool{}, undoneNodes: map[Address]bool{}, redone: map[Address]bool{}, shared: map[int]*Event{}}
+	f := &forker{before: NewState(task, old), s: NewState(task, plan), from: at.Node, part: at.Part, scopes: map[string]*PlanScope{"": old.Root}, closedGraphs: map[string]bool{}, partlyShared: map[string]bool{}, endedWhole: map[Address]bool{}, lastSignals: map[Address]*Event{}, endedBySignal: map[*Event][]Address{}, undone: map[Address]bool{}, undoneNodes: map[Address]bool{}, redone: map[Address]bool{}, sharedSignals: map[int]*Event{}}
 	for i := range history {
-		f.survey(&history[i])
+		f.surveyEvent(&history[i])
 	}
-	if err := f.check(); err != nil {
+	if err := f.checkFork(); err != nil {
 		return ForkPlan{}, err
 	}
 	f.plan.Task, f.plan.Began, f.plan.Params = task, history[0].Params, f.before.Params
@@ -79,45 +79,45 @@ func PlanFork(task string, history []Event, old, plan *Plan, at ForkPoint) (Fork
 		if history[i].Type == TaskClosing {
 			break
 		}
-		f.look(&history[i])
+		f.considerEvent(&history[i])
 	}
-	f.unfinished(f.s.Root)
-	f.plan.Events = f.unanswered(f.plan.Events[1:])
+	f.redoUnended(f.s.Root)
+	f.plan.Events = f.dropRedoneAnswers(f.plan.Events[1:])
 	return f.plan, nil
 }
 
 // forker goes through a history.
 type forker struct {
-	before      *State // as the whole history made it
-	s           *State // as what is shared makes it
-	from        string
-	part        bool
-	visits      int                   // of the node from which the task goes on
-	scopes      map[string]*PlanScope // as they were, by path
-	over        map[string]bool       // graphs of which nothing more is shared
-	broken      map[string]bool       // scopes of which not everything is
-	whole       map[Address]bool      // subflows that ended because nothing was left to do in them
-	undone      map[Address]bool      // steps that were compensated,
-	undoneNodes map[Address]bool      // and their nodes
-	heard       map[Address]*Event    // with profile pocketflow: the signals that came last for steps that wait
-	ends        map[*Event][]Address  // steps that ended by a signal
-	signal      []*Event              // signals and answers, by their number
-	shared      map[int]*Event        // signals that are shared, by their place in plan.Events
-	redone      map[Address]bool      // those of plan.Again
-	plan        ForkPlan
+	before        *State // as the whole history made it
+	s             *State // as what is shared makes it
+	from          string
+	part          bool
+	visits        int                   // of the node from which the task goes on
+	scopes        map[string]*PlanScope // as they were, by path
+	closedGraphs  map[string]bool       // graphs of which nothing more is shared
+	partlyShared  map[string]bool       // scopes of which not everything is
+	endedWhole    map[Address]bool      // subflows that ended because nothing was left to do in them
+	undone        map[Address]bool      // steps that were compensated,
+	undoneNodes   map[Address]bool      // and their nodes
+	lastSignals   map[Address]*Event    // with profile pocketflow: the signals that came last for steps that wait
+	endedBySignal map[*Event][]Address  // steps that ended by a signal
+	signals       []*Event              // signals and answers, by their number
+	sharedSignals map[int]*Event        // signals that are shared, by their place in plan.Events
+	redone        map[Address]bool      // those of plan.Again
+	plan          ForkPlan
 }
 
-// survey learns what has to be known beforehand.
-func (f *forker) survey(e *Event) {
+// surveyEvent learns what has to be known beforehand.
+func (f *forker) surveyEvent(e *Event) {
 	f.surveyEnd(e)
 	Evolve(f.before, e)
 	if e.Type == SignalReceived {
-		if f.before.Signaled > len(f.signal) {
-			f.signal = append(f.signal, e)
+		if f.before.Signaled > len(f.signals) {
+			f.signals = append(f.signals, e)
 		}
 		for _, st := range f.before.waiting {
-			if st.scope.Plan.Pocketflow && st.awaits(e.Key) {
-				f.heard[st.Address()] = e
+			if st.scope.Plan.Pocketflow && st.awaitsKey(e.Key) {
+				f.lastSignals[st.Address()] = e
 			}
 		}
 	}
@@ -137,23 +137,23 @@ func (f *forker) survey(e *Event) {
 // surveyEnd learns why a step ends.
 func (f *forker) surveyEnd(e *Event) {
 	at := e.stepAddress()
-	st := f.before.step(at)
+	st := f.before.activeStep(at)
 	if e.Type != StepEnded || st == nil {
 		return
 	}
 	if st.Child != nil {
-		f.whole[at] = st.Child.over()
+		f.endedWhole[at] = st.Child.isOver()
 	}
-	signal := f.heard[at]
+	signal := f.lastSignals[at]
 	if st.Signal != nil {
-		signal = f.signal[st.Signal.Number-1]
+		signal = f.signals[st.Signal.Number-1]
 	}
 	if signal != nil && (signal.Node != "" || e.Status == string(StepCompleted)) {
-		f.ends[signal] = append(f.ends[signal], at)
+		f.endedBySignal[signal] = append(f.endedBySignal[signal], at)
 	}
 }
 
-func (f *forker) check() error {
+func (f *forker) checkFork() error {
 	switch s := f.before; {
 	case s.Root == nil:
 		return Errorf(NotFound, "task %s has no history", s.Task)
@@ -174,90 +174,90 @@ func (f *forker) check() error {
 // wasThere says whether the task was at the node that it is to go on from.
 func (f *forker) wasThere() bool {
 	n := f.before.Plan.Root.Nodes[f.from]
-	return f.visits > 0 || n != nil && n.Dag != nil && f.before.Root.node(n).Status() != ""
+	return f.visits > 0 || n != nil && n.Dag != nil && f.before.Root.nodeState(n).Status() != ""
 }
 
-// look shares an event, or not.
-func (f *forker) look(event *Event) {
+// considerEvent shares an event, or not.
+func (f *forker) considerEvent(event *Event) {
 	switch e := *event; e.Type {
 	case TaskPaused, TaskResumed, StepHeld, StepReleased, CancelAsked, TaskEnded, PermitGranted:
 	case SignalReceived:
-		if f.s.scopes[e.Scope] != nil && !f.over[e.Scope] && !f.answersAgain(event) {
-			f.shared[len(f.plan.Events)] = event
-			f.share(e)
+		if f.s.scopes[e.Scope] != nil && !f.closedGraphs[e.Scope] && !f.answersAgain(event) {
+			f.sharedSignals[len(f.plan.Events)] = event
+			f.shareEvent(e)
 		}
 	case TaskCreated, TaskRetried:
-		if f.s.scopes[e.Scope] != nil && !f.over[e.Scope] || e.Type == TaskCreated {
-			f.share(e)
+		if f.s.scopes[e.Scope] != nil && !f.closedGraphs[e.Scope] || e.Type == TaskCreated {
+			f.shareEvent(e)
 		}
 	case ScopeRetried:
 		if f.s.scopes[e.Scope] != nil {
-			f.share(e)
+			f.shareEvent(e)
 		}
 	case StepEntered:
-		f.entered(e)
+		f.shareEntered(e)
 	case StepEnded:
-		f.ended(e)
+		f.shareEnded(e)
 	case UnitsAppended, AttemptsStarted:
-		if f.s.step(e.Address()) != nil {
-			f.share(e)
+		if f.s.activeStep(e.Address()) != nil {
+			f.shareEvent(e)
 		}
 	default:
-		if _, u := f.s.attempt(e.Address()); u != nil {
-			f.share(e)
+		if _, u := f.s.findAttempt(e.Address()); u != nil {
+			f.shareEvent(e)
 		}
 	}
 }
 
 // answersAgain reports whether a signal has ended a step that is done again, which asks anew.
 func (f *forker) answersAgain(signal *Event) bool {
-	return slices.ContainsFunc(f.ends[signal], func(a Address) bool { return f.redone[a] })
+	return slices.ContainsFunc(f.endedBySignal[signal], func(a Address) bool { return f.redone[a] })
 }
 
-// unanswered returns the shared events without the signals that came before it was known that the step they have ended is done again.
-func (f *forker) unanswered(events []Event) []Event {
+// dropRedoneAnswers returns the shared events without the signals that came before it was known that the step they have ended is done again.
+func (f *forker) dropRedoneAnswers(events []Event) []Event {
 	var kept []Event
 	for i := range events {
-		if signal := f.shared[i+1]; signal == nil || !f.answersAgain(signal) {
+		if signal := f.sharedSignals[i+1]; signal == nil || !f.answersAgain(signal) {
 			kept = append(kept, events[i])
 		}
 	}
 	return kept
 }
 
-// share makes an event part of the fork. What belongs to the task that it was of is left out: requests, keys it asked for, logs.
-func (f *forker) share(e Event) {
+// shareEvent makes an event part of the fork. What belongs to the task that it was of is left out: requests, keys it asked for, logs.
+func (f *forker) shareEvent(e Event) {
 	e.Request, e.Permits, e.Log = "", nil, false
 	f.plan.Events = append(f.plan.Events, e)
 	Evolve(f.s, &e)
 }
 
-// entered shares the beginning of a step, if that is as it was.
-func (f *forker) entered(e Event) {
+// shareEntered shares the beginning of a step, if that is as it was.
+func (f *forker) shareEntered(e Event) {
 	sc := f.s.scopes[e.Scope]
-	if sc == nil || f.over[e.Scope] {
-		f.again(&e, ForkAfter)
+	if sc == nil || f.closedGraphs[e.Scope] {
+		f.redoFrom(&e, ForkAfter)
 		return
 	}
-	if why := f.why(sc, &e); why != "" {
-		f.again(&e, why)
+	if why := f.redoReason(sc, &e); why != "" {
+		f.redoFrom(&e, why)
 		return
 	}
-	f.share(e)
+	f.shareEvent(e)
 	if n := f.scopes[e.Scope].Nodes[e.Node]; n.Sub != nil {
 		f.scopes[childScope(e.Scope, e.Node, e.Visit)] = n.Sub
 	}
 }
 
-// why says why a step that is about to begin, or to end without having begun, is done again; "" = it is not.
-func (f *forker) why(sc *Scope, e *Event) ForkReason {
+// redoReason says why a step that is about to begin, or to end without having begun, is done again; "" = it is not.
+func (f *forker) redoReason(sc *Scope, e *Event) ForkReason {
 	old, now := f.scopes[e.Scope].Nodes[e.Node], sc.Plan.Nodes[e.Node]
 	switch {
 	case f.undone[e.stepAddress()] || f.isInsideUndone(e):
 		return ForkUndone
 	case e.Scope == "" && f.from == e.Node && (sc.Plan.Dag != nil || e.Visit == f.visits):
 		return ForkAsked
-	case !f.leadsTo(sc, now, e) || e.Kept > 0 && now != nil && sc.keeps(now, e) != e.Kept:
+	case !f.leadsTo(sc, now, e) || e.Kept > 0 && now != nil && sc.reusableResults(now, e) != e.Kept:
 		return ForkAfter
 	case old == nil || now == nil || !sameWork(f.scopes[e.Scope], old, sc.Plan, now):
 		return ForkChanged
@@ -287,29 +287,29 @@ func (f *forker) leadsTo(sc *Scope, n *PlanNode, e *Event) bool {
 	return !slices.ContainsFunc(n.Dag.Deps, func(i int) bool { return !sc.Nodes[i].Ended() })
 }
 
-// again notes a step that is done again. In a graph so is all that follows; the step around has not ended then.
-func (f *forker) again(e *Event, why ForkReason) {
-	f.redo(e.stepAddress(), why)
+// redoFrom notes a step that is done again. In a graph so is all that follows; the step around has not ended then.
+func (f *forker) redoFrom(e *Event, why ForkReason) {
+	f.noteRedone(e.stepAddress(), why)
 	if sc := f.s.scopes[e.Scope]; sc != nil && sc.Plan.Dag == nil {
-		f.over[e.Scope] = true
+		f.closedGraphs[e.Scope] = true
 	}
-	for path := e.Scope; !f.broken[path]; {
-		f.broken[path] = true
+	for path := e.Scope; !f.partlyShared[path]; {
+		f.partlyShared[path] = true
 		parent, _ := ParentOf(path)
 		path = parent.Scope
 	}
 }
 
-func (f *forker) redo(at Address, why ForkReason) {
+func (f *forker) noteRedone(at Address, why ForkReason) {
 	f.redone[at] = true
 	f.plan.Again = append(f.plan.Again, ForkStep{Address: at, Why: why})
 }
 
-// ended shares the end of a step.
-func (f *forker) ended(e Event) {
-	sc, st := f.s.scopes[e.Scope], f.s.step(e.stepAddress())
+// shareEnded shares the end of a step.
+func (f *forker) shareEnded(e Event) {
+	sc, st := f.s.scopes[e.Scope], f.s.activeStep(e.stepAddress())
 	switch {
-	case sc == nil || f.over[e.Scope]:
+	case sc == nil || f.closedGraphs[e.Scope]:
 		return
 	case st == nil && sc.Plan.Dag == nil:
 		return
@@ -317,61 +317,61 @@ func (f *forker) ended(e Event) {
 		if f.redone[e.stepAddress()] {
 			return
 		}
-		if why := f.why(sc, &e); why != "" {
-			f.again(&e, why)
+		if why := f.redoReason(sc, &e); why != "" {
+			f.redoFrom(&e, why)
 			return
 		}
-	case st.Child != nil && (f.broken[st.Child.Path] || f.whole[st.Address()] && !st.Child.over()):
-		f.again(&e, ForkAfter)
+	case st.Child != nil && (f.partlyShared[st.Child.Path] || f.endedWhole[st.Address()] && !st.Child.isOver()):
+		f.redoFrom(&e, ForkAfter)
 		return
 	}
 	if sc.Plan.Dag == nil {
-		f.redirect(sc, st, &e)
+		f.redirectEdge(sc, st, &e)
 	}
 	var output Glimpse
-	if st != nil && e.Status == string(StepCompleted) && len(f.plan.Keeps) < toldOutputs {
-		output = st.scope.Plan.glimpse(st.result(&e))
+	if st != nil && e.Status == string(StepCompleted) && len(f.plan.Keeps) < maxForkOutputs {
+		output = st.scope.Plan.glimpseOf(st.stepResult(&e))
 	}
-	f.share(e)
+	f.shareEvent(e)
 	if e.Status == string(StepFailed) && e.Next == "" {
-		f.redo(e.stepAddress(), ForkFailed)
+		f.noteRedone(e.stepAddress(), ForkFailed)
 		return
 	}
 	f.plan.Keeps = append(f.plan.Keeps, ForkStep{Address: e.stepAddress(), Output: output})
 }
 
-// toldOutputs bounds of how many steps a plan tells what they came to.
-const toldOutputs = 1000
+// maxForkOutputs bounds of how many steps a plan tells what they came to.
+const maxForkOutputs = 1000
 
-// over says whether nothing is left to do in a scope.
-func (sc *Scope) over() bool {
+// isOver says whether nothing is left to do in a scope.
+func (sc *Scope) isOver() bool {
 	if sc.Plan.Dag != nil {
 		return sc.dag.left == 0
 	}
 	return sc.Step == nil && sc.Cursor == ""
 }
 
-// redirect has a step of a graph lead where the edges of the plan do. What ended the scope by failing is tried again.
-func (f *forker) redirect(sc *Scope, st *Step, e *Event) {
+// redirectEdge has a step of a graph lead where the edges of the plan do. What ended the scope by failing is tried again.
+func (f *forker) redirectEdge(sc *Scope, st *Step, e *Event) {
 	failed := e.Status == string(StepFailed)
 	if e.Attempt > 0 || failed && e.Next == "" {
 		return
 	}
-	how := ending{action: e.Action}
+	how := stepOutcome{action: e.Action}
 	if failed {
 		how.failed = cmp.Or(e.Error, "failed")
 	}
-	e.Next, e.Reason = follow(sc, st.Node, how)
+	e.Next, e.Reason = followEdge(sc, st.Node, how)
 }
 
-// unfinished notes what is shared and has not ended.
-func (f *forker) unfinished(sc *Scope) {
+// redoUnended notes what is shared and has not ended.
+func (f *forker) redoUnended(sc *Scope) {
 	for _, st := range sc.Active() {
 		if !f.redone[st.Address()] {
-			f.redo(st.Address(), ForkUnended)
+			f.noteRedone(st.Address(), ForkUnended)
 		}
 		if st.Child != nil {
-			f.unfinished(st.Child)
+			f.redoUnended(st.Child)
 		}
 	}
 }
@@ -383,15 +383,15 @@ func (d *decider) goOnFrom(f *Fork) {
 		d.events = append(d.events, f.Events[i])
 		Evolve(d.s, &f.Events[i])
 	}
-	d.asked.changes = d.s.Approvals()
-	d.s.waits.log = &d.asked
+	d.approvals.changes = d.s.Approvals()
+	d.s.waits.log = &d.approvals
 }
 
 // signalShared sends the values of shared that a fork is given. They come after the steps that are done again have been given
 // up, so none of these takes a signal that the new visit waits for.
 func (d *decider) signalShared(f *Fork) {
 	for _, key := range slices.Sorted(maps.Keys(f.Shared)) {
-		d.emit(Event{Type: SignalReceived, Key: key, Output: orNull(f.Shared[key]), By: byFork})
+		d.emitEvent(Event{Type: SignalReceived, Key: key, Output: orNull(f.Shared[key]), By: byFork})
 	}
 }
 

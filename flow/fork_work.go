@@ -31,8 +31,8 @@ type subWork struct {
 }
 
 func workOf(in *PlanScope, n *PlanNode) (w nodeWork) {
-	w.Node = PlanNode{Key: n.Key, Kind: n.Kind, Exec: n.Exec.work(), Params: n.Params, Prep: n.Prep, Post: n.Post, Strategy: n.Strategy,
-		Each: n.Each.work(), Default: n.Default, Coerce: n.Coerce, Single: n.Single, Deferred: n.Deferred}
+	w.Node = PlanNode{Key: n.Key, Kind: n.Kind, Exec: n.Exec.withoutRetries(), Params: n.Params, Prep: n.Prep, Post: n.Post, Strategy: n.Strategy,
+		Each: n.Each.withoutRetries(), Default: n.Default, Coerce: n.Coerce, Single: n.Single, Deferred: n.Deferred}
 	w.Out = string(n.Out.Schema())
 	for _, c := range n.Cases {
 		w.Cases = append(w.Cases, caseWork{c.Action, string(c.Text)})
@@ -49,21 +49,21 @@ func workOf(in *PlanScope, n *PlanNode) (w nodeWork) {
 	return w
 }
 
-// work is what is carried out, without how it is tried.
-func (x *Exec) work() Exec {
+// withoutRetries is what is carried out, without how it is tried.
+func (x *Exec) withoutRetries() Exec {
 	return Exec{Type: x.Type, Service: x.Service, Func: x.Func, Script: x.Script, Program: x.Program, Params: x.Params}
 }
 
-func (e *Each) work() *Each {
+func (e *Each) withoutRetries() *Each {
 	if e == nil {
 		return nil
 	}
 	w := &Each{Items: map[int]Exec{}}
 	for _, b := range e.Branches {
-		w.Branches = append(w.Branches, Branch{b.Name, b.Exec.work()})
+		w.Branches = append(w.Branches, Branch{b.Name, b.Exec.withoutRetries()})
 	}
 	for i, x := range e.Items {
-		w.Items[i] = x.work()
+		w.Items[i] = x.withoutRetries()
 	}
 	return w
 }
@@ -86,14 +86,14 @@ type dagWork struct {
 }
 
 func dagWorkOf(d *Dag, p *PlanDag) *dagWork {
-	w := &dagWork{Takes: string(p.Takes.Schema()), Deps: d.keys(p.Deps), Guards: d.keys(p.Guards), Run: d.key(p.Run), For: d.key(p.For), Entry: d.key(p.Entry), Always: p.Always,
+	w := &dagWork{Takes: string(p.Takes.Schema()), Deps: d.sortedKeys(p.Deps), Guards: d.sortedKeys(p.Guards), Run: d.nodeKey(p.Run), For: d.nodeKey(p.For), Entry: d.nodeKey(p.Entry), Always: p.Always,
 		Mode: p.Mode, Exhausted: p.Exhausted, If: string(p.If), IfNot: string(p.IfNot), Static: string(p.Static), Shape: p.Shape,
-		Map: p.Map.text(), Items: p.Items.text(), Count: p.Count.text(), Repeats: p.Repeats, StartDelayMS: p.StartDelayMS}
+		Map: p.Map.textOrEmpty(), Items: p.Items.textOrEmpty(), Count: p.Count.textOrEmpty(), Repeats: p.Repeats, StartDelayMS: p.StartDelayMS}
 	for _, s := range p.Sees {
-		w.Sees = append(w.Sees, [3]string{s.Name, s.As, d.key(s.Index)})
+		w.Sees = append(w.Sees, [3]string{s.Name, s.As, d.nodeKey(s.Index)})
 	}
 	for _, b := range p.Bindings {
-		w.Bindings = append(w.Bindings, [3]string{b.Name, string(b.Const), b.Ref.text()})
+		w.Bindings = append(w.Bindings, [3]string{b.Name, string(b.Const), b.Ref.textOrEmpty()})
 	}
 	if p.Expr != nil {
 		w.Expr = p.Expr.Source()
@@ -104,23 +104,23 @@ func dagWorkOf(d *Dag, p *PlanDag) *dagWork {
 	return w
 }
 
-func (d *Dag) key(index int) string {
+func (d *Dag) nodeKey(index int) string {
 	if index < 0 {
 		return ""
 	}
 	return d.List[index].Key
 }
 
-// keys of nodes, in their order: that of the definition does not matter.
-func (d *Dag) keys(indexes []int) (keys []string) {
+// sortedKeys of nodes, in their order: that of the definition does not matter.
+func (d *Dag) sortedKeys(indexes []int) (keys []string) {
 	for _, i := range indexes {
-		keys = append(keys, d.key(i))
+		keys = append(keys, d.nodeKey(i))
 	}
 	slices.Sort(keys)
 	return keys
 }
 
-func (r *PlanRef) text() string {
+func (r *PlanRef) textOrEmpty() string {
 	if r == nil {
 		return ""
 	}

@@ -5,8 +5,8 @@ import (
 	"container/heap"
 )
 
-// hold decides about keeping a node from beginning, or about letting it. That it is as wanted already changes nothing.
-func (d *decider) hold(a Address, hold bool) error {
+// holdStep decides about keeping a node from beginning, or about letting it. That it is as wanted already changes nothing.
+func (d *decider) holdStep(a Address, hold bool) error {
 	sc := d.s.scopes[a.Scope]
 	switch {
 	case sc == nil || sc.Plan.Nodes[a.Node] == nil:
@@ -16,7 +16,7 @@ func (d *decider) hold(a Address, hold bool) error {
 	case d.s.Status.Ended() || d.s.CancelAt != 0 || d.s.Closing != nil:
 		return Errorf(Conflict, "the task is %s: none of its steps can be paused or resumed", d.s.Status)
 	}
-	n := sc.node(sc.Plan.Nodes[a.Node])
+	n := sc.nodeState(sc.Plan.Nodes[a.Node])
 	switch {
 	case n.Status() != "":
 		return Errorf(Conflict, "step %.80q is %s: only one that has yet to begin can be paused or resumed", a.Node, n.Status())
@@ -29,9 +29,9 @@ func (d *decider) hold(a Address, hold bool) error {
 	if hold {
 		e.Type = StepHeld
 	}
-	d.emit(e)
+	d.emitEvent(e)
 	if !hold {
-		d.later(sc)
+		d.queueScope(sc)
 	}
 	return nil
 }
@@ -39,17 +39,17 @@ func (d *decider) hold(a Address, hold bool) error {
 // holdNode takes a node from those that can be decided about, or gives it back.
 func (sc *Scope) holdNode(key string, hold bool) {
 	node := sc.Plan.Nodes[key]
-	if node == nil || sc.node(node).Status() != "" {
+	if node == nil || sc.nodeState(node).Status() != "" {
 		return
 	}
-	n := sc.node(node)
+	n := sc.nodeState(node)
 	n.Held = hold
 	switch {
 	case n.Doomed:
 	case hold:
-		sc.unready(node.Dag.Index)
+		sc.removeReady(node.Dag.Index)
 	case n.Waits == 0:
-		sc.unready(node.Dag.Index)
+		sc.removeReady(node.Dag.Index)
 		heap.Push(&sc.dag.ready, int32(node.Dag.Index))
 	}
 }

@@ -12,10 +12,10 @@ import (
 
 var null = json.RawMessage("null")
 
-// env is what references mean in a scope.
-func (sc *Scope) env(params, input json.RawMessage) *expr.Env {
+// referenceEnv is what references mean in a scope.
+func (sc *Scope) referenceEnv(params, input json.RawMessage) *expr.Env {
 	if input == nil {
-		input = sc.about()
+		input = sc.closingInput()
 	}
 	env := &expr.Env{
 		Params: params,
@@ -26,7 +26,7 @@ func (sc *Scope) env(params, input json.RawMessage) *expr.Env {
 		},
 		SharedAll: sc.SharedJSON,
 	}
-	sc.letOpen(env)
+	sc.setOpeners(env)
 	return env
 }
 
@@ -64,7 +64,7 @@ func (sc *Scope) buildInput(n *PlanNode, params json.RawMessage) (value json.Raw
 	case n.Prep.Key != "":
 		return nil, n.Prep.Key
 	default:
-		return sc.about(), ""
+		return sc.closingInput(), ""
 	}
 }
 
@@ -78,9 +78,9 @@ func (sc *Scope) inputMap(n *PlanNode, params json.RawMessage) json.RawMessage {
 		b = append(b, ':')
 		switch {
 		case sc.Plan.Flat:
-			b = append(b, sc.flat(e.Text, params)...)
+			b = append(b, sc.resolveFlat(e.Text, params)...)
 		case strings.HasPrefix(e.Text, "$"):
-			b = append(b, orNull(e.Ref.Resolve(sc.env(params, nil)))...)
+			b = append(b, orNull(e.Ref.Resolve(sc.referenceEnv(params, nil)))...)
 		default:
 			b = expr.AppendQuote(b, e.Text)
 		}
@@ -88,26 +88,26 @@ func (sc *Scope) inputMap(n *PlanNode, params json.RawMessage) json.RawMessage {
 	return append(b, '}')
 }
 
-// resolve says what the text of an input_key means at this moment.
-func (sc *Scope) resolve(text string, params json.RawMessage) json.RawMessage {
+// resolveText says what the text of an input_key means at this moment.
+func (sc *Scope) resolveText(text string, params json.RawMessage) json.RawMessage {
 	switch {
 	case sc.Plan.Flat:
-		return sc.flat(text, params)
+		return sc.resolveFlat(text, params)
 	case strings.HasPrefix(text, "$"):
-		return orNull(expr.ParseRef(text).Resolve(sc.env(params, nil)))
+		return orNull(expr.ParseRef(text).Resolve(sc.referenceEnv(params, nil)))
 	default:
 		return sc.sharedPath(text)
 	}
 }
 
-// flat resolves a text inside a subflow, where `$params.x` and bare keys are single keys; a dotted
+// resolveFlat resolves a text inside a subflow, where `$params.x` and bare keys are single keys; a dotted
 // path counts only when there is no such key.
-func (sc *Scope) flat(text string, params json.RawMessage) json.RawMessage {
+func (sc *Scope) resolveFlat(text string, params json.RawMessage) json.RawMessage {
 	if key, ok := strings.CutPrefix(text, "$params."); ok {
 		if v, ok := expr.Field(params, key); ok {
 			return v
 		}
-		return orNull(expr.PathIn(params, key, sc.opener()))
+		return orNull(expr.PathIn(params, key, sc.pathOpener()))
 	}
 	return sc.sharedPath(strings.TrimPrefix(text, "$shared."))
 }
@@ -116,12 +116,12 @@ func (sc *Scope) sharedPath(path string) json.RawMessage {
 	if v, ok := sc.Shared[path]; ok {
 		return orNull(v)
 	}
-	return orNull(expr.ParseRef("$shared." + path).Resolve(sc.env(nil, nil)))
+	return orNull(expr.ParseRef("$shared." + path).Resolve(sc.referenceEnv(nil, nil)))
 }
 
-// awaited is the value a wait_event or approval waits for: that of the signal that it has taken. With profile pocketflow it is what
+// awaitedValue is the value a wait_event or approval waits for: that of the signal that it has taken. With profile pocketflow it is what
 // stands under its reference, where a word without `$` is a key of shared, and a subflow also sees what was signaled to the task.
-func (s *State) awaited(st *Step, param string) (value json.RawMessage, ok bool) {
+func (s *State) awaitedValue(st *Step, param string) (value json.RawMessage, ok bool) {
 	if !st.scope.Plan.Pocketflow {
 		if st.Signal == nil {
 			return null, true
@@ -137,15 +137,15 @@ func (s *State) awaited(st *Step, param string) (value json.RawMessage, ok bool)
 		text = "$shared." + text
 	}
 	ref := expr.ParseRef(text)
-	value = orNull(ref.Resolve(st.scope.env(st.Params, st.Input)))
+	value = orNull(ref.Resolve(st.scope.referenceEnv(st.Params, st.Input)))
 	if st.scope.parent != nil && expr.KindOf(value) == expr.KindNull {
-		value = orNull(ref.Resolve(s.Root.env(st.Params, st.Input)))
+		value = orNull(ref.Resolve(s.Root.referenceEnv(st.Params, st.Input)))
 	}
 	return value, true
 }
 
-// branches are a parallel's: those of the definition, else the strings of params.services.
-func (n *PlanNode) branches(params json.RawMessage, sc *Scope) (names []string, execs []Exec) {
+// parallelBranches are a parallel's: those of the definition, else the strings of params.services.
+func (n *PlanNode) parallelBranches(params json.RawMessage, sc *Scope) (names []string, execs []Exec) {
 	for _, b := range n.Each.Branches {
 		names, execs = append(names, b.Name), append(execs, b.Exec)
 	}
@@ -153,7 +153,7 @@ func (n *PlanNode) branches(params json.RawMessage, sc *Scope) (names []string, 
 		return names, execs
 	}
 	list, _ := expr.Field(params, paramServices)
-	members, _ := expr.Elements(sc.open(list))
+	members, _ := expr.Elements(sc.openValue(list))
 	for _, m := range members {
 		if name, ok := expr.String(m); ok {
 			exec := n.Exec
@@ -164,8 +164,8 @@ func (n *PlanNode) branches(params json.RawMessage, sc *Scope) (names []string, 
 	return names, execs
 }
 
-// source returns the name of the place from which a prep takes its input.
-func (p *PlanPrep) source() string {
+// inputSource returns the name of the place from which a prep takes its input.
+func (p *PlanPrep) inputSource() string {
 	switch {
 	case p.HasMap:
 		return "prep.input_map"
@@ -179,7 +179,7 @@ func (p *PlanPrep) source() string {
 func (st *Step) unitInput(i int) json.RawMessage { return st.scope.mode.unitInput(st, i) }
 
 // stepInput is what a step works on.
-func (st *Step) stepInput() json.RawMessage { return st.scope.mode.input(st) }
+func (st *Step) stepInput() json.RawMessage { return st.scope.mode.stepInput(st) }
 
 // mergeParams returns the params of a unit's job: what a branch or item says laid over those of the step. A program among them is
 // the definition's, never one that the task was started with.
@@ -206,7 +206,7 @@ func withOwnProgram(params, own json.RawMessage) json.RawMessage {
 	if foreign == nil {
 		return params
 	}
-	params = without(params, foreign)
+	params = withoutFields(params, foreign)
 	for _, name := range foreign {
 		if said, there := expr.Field(own, name); there {
 			params = expr.Merge(params, fieldOf(name, said))

@@ -20,7 +20,7 @@ func (sc *Scope) dagInput(n *PlanNode) (json.RawMessage, error) {
 		if len(d.Sees) == 0 {
 			return sc.runOf(n), nil
 		}
-		return sc.deps(n), nil
+		return sc.depsObject(n), nil
 	case ShapeMerged:
 		return sc.mergedInput(n), nil
 	}
@@ -32,7 +32,7 @@ func (sc *Scope) dagInput(n *PlanNode) (json.RawMessage, error) {
 // without a result is null.
 func (sc *Scope) mergedInput(n *PlanNode) json.RawMessage {
 	base := n.Dag.Static
-	if run := sc.open(sc.runOf(n)); expr.KindOf(run) == expr.KindObject {
+	if run := sc.openValue(sc.runOf(n)); expr.KindOf(run) == expr.KindObject {
 		base = expr.Merge(base, run)
 	}
 	deps := json.RawMessage(append(sc.appendSeen([]byte{'{'}, n.Dag.Sees, true), '}'))
@@ -48,12 +48,12 @@ func (sc *Scope) mappedInput(n *PlanNode, a *expr.Allowance) (json.RawMessage, e
 	d := n.Dag
 	switch {
 	case d.MapExpr != nil:
-		return d.MapExpr.On(a).Eval(sc.vars(n))
+		return d.MapExpr.On(a).Eval(sc.exprVars(n))
 	case d.Map != nil:
 		v, _ := sc.dagRef(n, d.Map)
 		return v, nil
 	case d.Bindings == nil:
-		return sc.deps(n), nil
+		return sc.depsObject(n), nil
 	}
 	b := []byte{'{'}
 	for i, field := range d.Bindings {
@@ -78,7 +78,7 @@ func (sc *Scope) mappedInput(n *PlanNode, a *expr.Allowance) (json.RawMessage, e
 func (sc *Scope) dagRef(n *PlanNode, r *PlanRef) (v json.RawMessage, found bool) {
 	switch r.From {
 	case FromShared:
-		v = orNull(r.Ref.Resolve(sc.env(nil, nil)))
+		v = orNull(r.Ref.Resolve(sc.referenceEnv(nil, nil)))
 		return v, expr.KindOf(v) != expr.KindNull
 	case FromDep:
 		dep := &sc.Nodes[r.Dep]
@@ -92,39 +92,39 @@ func (sc *Scope) dagRef(n *PlanNode, r *PlanRef) (v json.RawMessage, found bool)
 	if r.Path == "" {
 		return v, true
 	}
-	at := orNull(expr.PathIn(v, r.Path, sc.opener()))
+	at := orNull(expr.PathIn(v, r.Path, sc.pathOpener()))
 	return at, expr.KindOf(at) != expr.KindNull
 }
 
-// vars are what expressions of a node may name.
-func (sc *Scope) vars(n *PlanNode) expr.Vars {
+// exprVars are what expressions of a node may name.
+func (sc *Scope) exprVars(n *PlanNode) expr.Vars {
 	return func(name string) (expr.Source, bool) {
 		switch name {
 		case "run", "params":
-			return expr.Raw(sc.whole(sc.runOf(n))), true
+			return expr.Raw(sc.expandValue(sc.runOf(n))), true
 		case "deps":
 			return expr.Source{Field: func(key string) (json.RawMessage, bool) {
 				v, there := sc.seenOutput(n, key)
-				return sc.whole(v), there
-			}, All: func() json.RawMessage { return sc.whole(sc.deps(n)) },
+				return sc.expandValue(v), there
+			}, All: func() json.RawMessage { return sc.expandValue(sc.depsObject(n)) },
 				Empty: func(key string) bool { return sc.seesNothing(n, key) }}, true
 		case "shared":
-			return sc.env(nil, nil).Var(name)
+			return sc.referenceEnv(nil, nil).Var(name)
 		case "input":
 			return expr.Source{All: func() json.RawMessage {
 				v, err := sc.seenBy(n)
 				if err != nil {
 					return null
 				}
-				return sc.whole(v)
+				return sc.expandValue(v)
 			}, Empty: func(key string) bool { return sc.seesNothing(n, key) }}, true
 		}
 		return expr.Source{}, false
 	}
 }
 
-// deps are the outputs a node sees, as one object.
-func (sc *Scope) deps(n *PlanNode) json.RawMessage {
+// depsObject are the outputs a node sees, as one object.
+func (sc *Scope) depsObject(n *PlanNode) json.RawMessage {
 	return append(sc.appendSeen([]byte{'{'}, n.Dag.Sees, false), '}')
 }
 
@@ -142,8 +142,8 @@ func (sc *Scope) seesNothing(n *PlanNode, name string) bool {
 	return slices.ContainsFunc(n.Dag.Sees, func(s Seen) bool { return s.Name == name && sc.Nodes[s.Index].Status() != StepCompleted })
 }
 
-// describe names a value's kind, and a short one itself.
-func describe(v json.RawMessage) string {
+// describeValue names a value's kind, and a short one itself.
+func describeValue(v json.RawMessage) string {
 	kind, short := expr.KindOf(v), expr.Compact(v)
 	if kind == expr.KindNull || len(short) > 40 {
 		return kind.String()
@@ -151,8 +151,8 @@ func describe(v json.RawMessage) string {
 	return kind.String() + ": " + string(short)
 }
 
-// item is what a unit of a fanout is about; nil when there are only so many of them.
-func (st *Step) item(i int) json.RawMessage {
+// fanoutItem is what a unit of a fanout is about; nil when there are only so many of them.
+func (st *Step) fanoutItem(i int) json.RawMessage {
 	if i < st.Initial && st.Node.Dag.Items == nil {
 		return nil
 	}
@@ -182,8 +182,8 @@ func (sc *Scope) runOf(n *PlanNode) json.RawMessage {
 	return orNull(sc.run)
 }
 
-// leaves are the outputs of those nodes that completed, by name; null when there are none.
-func (sc *Scope) leaves(seen []Seen) json.RawMessage {
+// completedOutputs are the outputs of those nodes that completed, by name; null when there are none.
+func (sc *Scope) completedOutputs(seen []Seen) json.RawMessage {
 	b := []byte{'{'}
 	b = sc.appendSeen(b, seen, false)
 	if len(b) == 1 {
@@ -202,7 +202,7 @@ func (sc *Scope) appendSeen(b []byte, seen []Seen, nulls bool) []byte {
 		if len(b) > 1 {
 			b = append(b, ',')
 		}
-		b = append(expr.AppendQuote(b, s.called()), ':')
+		b = append(expr.AppendQuote(b, s.inputName()), ':')
 		b = append(b, orNull(n.Output)...)
 	}
 	return b
@@ -237,14 +237,14 @@ func (sc *Scope) unitsOfEach(n *PlanNode, most int) (int, error) {
 // itemsOfEach are what the units of a fanout work on. A dependency that was skipped has none.
 func (sc *Scope) itemsOfEach(n *PlanNode) ([]json.RawMessage, error) {
 	from := n.Dag.Items
-	if sc.skipped(from) {
+	if sc.isSkippedRef(from) {
 		return nil, nil
 	}
 	v, _ := sc.dagRef(n, from)
-	v = sc.open(v)
+	v = sc.openValue(v)
 	items, ok := expr.Elements(v)
 	if !ok {
-		return nil, Errorf(Invalid, "the items of %s, from %s, must be an array, are %s", n.Key, from.Text, describe(v))
+		return nil, Errorf(Invalid, "the items of %s, from %s, must be an array, are %s", n.Key, from.Text, describeValue(v))
 	}
 	return items, nil
 }
@@ -256,19 +256,19 @@ func (sc *Scope) countOfEach(n *PlanNode) (count int, text string, err error) {
 	switch {
 	case from == nil:
 		return n.Dag.Repeats, strconv.Itoa(n.Dag.Repeats), nil
-	case sc.skipped(from):
+	case sc.isSkippedRef(from):
 		return 0, "0", nil
 	}
 	v, _ := sc.dagRef(n, from)
-	v = sc.open(v)
+	v = sc.openValue(v)
 	f, ok := expr.Number(v)
 	if !ok || f != math.Trunc(f) || f < 0 {
-		return 0, "", Errorf(Invalid, "each.count %s must be a whole number, is %s", from.Text, describe(v))
+		return 0, "", Errorf(Invalid, "each.count %s must be a whole number, is %s", from.Text, describeValue(v))
 	}
 	return int(min(f, math.MaxInt32)), string(expr.Compact(v)), nil
 }
 
-// skipped says whether a reference is to the output of a node that was skipped.
-func (sc *Scope) skipped(r *PlanRef) bool {
+// isSkippedRef says whether a reference is to the output of a node that was skipped.
+func (sc *Scope) isSkippedRef(r *PlanRef) bool {
 	return r.From == FromDep && sc.Nodes[r.Dep].Status() == StepSkipped
 }

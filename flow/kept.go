@@ -25,29 +25,29 @@ type OwnKeys struct {
 	Visit       int // 0 = of the next one, which does them again
 }
 
-// keep is called when a step is over, and everything below it with it.
-func (s *State) keep(st *Step, at int64) *Kept {
-	k := &Kept{Input: st.Input, Initial: st.Initial, Units: st.completed()}
-	k.Since, k.OwnKeys = st.since(), st.OwnKeys
+// keepResults is called when a step is over, and everything below it with it.
+func (s *State) keepResults(st *Step, at int64) *Kept {
+	k := &Kept{Input: st.Input, Initial: st.Initial, Units: st.completedUnits()}
+	k.Since, k.OwnKeys = st.keyVisit(), st.OwnKeys
 	if st.Child != nil {
-		st.Child.cut(s, at)
+		st.Child.cutActive(s, at)
 		k.Child = st.Child
 	}
 	return k
 }
 
-// cut drops the active steps of a scope, which were over at a time, and what is below them.
-func (sc *Scope) cut(s *State, at int64) {
+// cutActive drops the active steps of a scope, which were over at a time, and what is below them.
+func (sc *Scope) cutActive(s *State, at int64) {
 	for _, st := range sc.Active() {
-		s.forget(st, at)
-		sc.mode.drop(sc, st, at)
-		sc.mode.keep(sc, st.Node, s.keep(st, at))
+		s.forgetStep(st, at)
+		sc.mode.deactivateStep(sc, st, at)
+		sc.mode.setKept(sc, st.Node, s.keepResults(st, at))
 	}
 }
 
-// completed are the units of a step with nothing but the results of those that completed; nil when none has, and
+// completedUnits are the units of a step with nothing but the results of those that completed; nil when none has, and
 // when all have: then it failed by what they put out together, and would again.
-func (st *Step) completed() []Unit {
+func (st *Step) completedUnits() []Unit {
 	if st.Done == st.Failures || st.Done-st.Failures == len(st.Units) || st.Node.Single {
 		return nil
 	}
@@ -60,10 +60,10 @@ func (st *Step) completed() []Unit {
 	return units
 }
 
-// keeps says of how many units, or of a scope, a step that is about to be entered has the results: its
+// reusableResults says of how many units, or of a scope, a step that is about to be entered has the results: its
 // last visit has left them, and it works on the same.
-func (sc *Scope) keeps(n *PlanNode, e *Event) int {
-	k := sc.mode.kept(sc, n)
+func (sc *Scope) reusableResults(n *PlanNode, e *Event) int {
+	k := sc.mode.keptResults(sc, n)
 	if k == nil || k.Units == nil && k.Child == nil || !sc.sameWork(n, k, e) {
 		return 0
 	}
@@ -76,10 +76,10 @@ func (sc *Scope) keeps(n *PlanNode, e *Event) int {
 	return max(count, 1)
 }
 
-// continues returns the visit whose keys the units of a step that is about to be entered keep, because a retry has them
+// continuedVisit returns the visit whose keys the units of a step that is about to be entered keep, because a retry has them
 // do the same work again; 0 = none.
-func (sc *Scope) continues(n *PlanNode, e *Event) int {
-	if k := sc.mode.kept(sc, n); k != nil && sc.sameWork(n, k, e) {
+func (sc *Scope) continuedVisit(n *PlanNode, e *Event) int {
+	if k := sc.mode.keptResults(sc, n); k != nil && sc.sameWork(n, k, e) {
 		return k.Since
 	}
 	return 0
@@ -92,60 +92,60 @@ func (sc *Scope) sameWork(n *PlanNode, k *Kept, e *Event) bool {
 	}
 	input := e.Input
 	if e.InputRef != "" {
-		input = sc.resolve(e.InputRef, sc.mode.params(sc, n))
+		input = sc.resolveText(e.InputRef, sc.mode.stepParams(sc, n))
 	}
-	return sc.equal(k.Input, input)
+	return sc.equalValues(k.Input, input)
 }
 
-// since returns the visit whose keys the step's units have.
-func (st *Step) since() int { return cmp.Or(st.Since, st.Visit) }
+// keyVisit returns the visit whose keys the step's units have.
+func (st *Step) keyVisit() int { return cmp.Or(st.Since, st.Visit) }
 
-// sinceOf returns the visit whose key a unit has.
-func (st *Step) sinceOf(unit int) int {
+// unitKeyVisit returns the visit whose key a unit has.
+func (st *Step) unitKeyVisit(unit int) int {
 	i, _ := slices.BinarySearchFunc(st.OwnKeys, unit, func(k OwnKeys, unit int) int {
 		return cmp.Compare(k.From+k.Count-1, unit)
 	})
 	if i < len(st.OwnKeys) && st.OwnKeys[i].From <= unit {
 		return st.OwnKeys[i].Visit
 	}
-	return st.since()
+	return st.keyVisit()
 }
 
-// origin returns the unit of the visit that a step continues; the zero Address when it continues none, and is in no scope that does.
-func (st *Step) origin(unit int) Address {
-	scope, visit := st.scope.origin(), st.sinceOf(unit)
+// originUnit returns the unit of the visit that a step continues; the zero Address when it continues none, and is in no scope that does.
+func (st *Step) originUnit(unit int) Address {
+	scope, visit := st.scope.originPath(), st.unitKeyVisit(unit)
 	if visit == st.Visit && scope == st.scope.Path {
 		return Address{}
 	}
 	return Address{Scope: scope, Node: st.Key, Visit: visit, Unit: unit}
 }
 
-// origin returns the path of a scope, with the visits that the steps around it continue in the place of theirs.
-func (sc *Scope) origin() string {
+// originPath returns the path of a scope, with the visits that the steps around it continue in the place of theirs.
+func (sc *Scope) originPath() string {
 	if sc.parent == nil {
 		return sc.Path
 	}
-	around := sc.parent.scope.origin()
+	around := sc.parent.scope.originPath()
 	if sc.parent.Since == 0 && around == sc.parent.scope.Path {
 		return sc.Path
 	}
-	return childScope(around, sc.parent.Key, sc.parent.since())
+	return childScope(around, sc.parent.Key, sc.parent.keyVisit())
 }
 
-// goOn gives a step that has just been entered what its last visit has left. Units that were appended
+// applyKept gives a step that has just been entered what its last visit has left. Units that were appended
 // to that one are appended again, and only then have their results.
-func (st *Step) goOn(k *Kept) {
-	st.take(k.Units, 0)
+func (st *Step) applyKept(k *Kept) {
+	st.takeResults(k.Units, 0)
 	if len(k.Units) > len(st.Units) {
-		st.scope.mode.keep(st.scope, st.Node, &Kept{Units: k.Units})
+		st.scope.mode.setKept(st.scope, st.Node, &Kept{Units: k.Units})
 	}
 	if k.Child != nil {
-		st.Child = k.Child.again()
+		st.Child = k.Child.copyForRetry()
 	}
 }
 
-// take gives units from an index on the results that were kept of them.
-func (st *Step) take(kept []Unit, from int) {
+// takeResults gives units from an index on the results that were kept of them.
+func (st *Step) takeResults(kept []Unit, from int) {
 	for i := from; i < min(len(kept), len(st.Units)); i++ {
 		if kept[i].Status == UnitCompleted {
 			st.Units[i] = kept[i]
@@ -155,18 +155,18 @@ func (st *Step) take(kept []Unit, from int) {
 	}
 }
 
-// again is a copy of a scope that is over, for another visit of the step it belongs to. The first one
+// copyForRetry is a copy of a scope that is over, for another visit of the step it belongs to. The first one
 // stays as somebody may be reading it.
-func (sc *Scope) again() *Scope {
+func (sc *Scope) copyForRetry() *Scope {
 	next := *sc
 	next.Nodes, next.Shared, next.Visits = slices.Clone(sc.Nodes), maps.Clone(sc.Shared), maps.Clone(sc.Visits)
 	return &next
 }
 
-// reopen has a scope that failed or was cut short go on where it was: what failed, and what could not run
+// reopenFailed has a scope that failed or was cut short go on where it was: what failed, and what could not run
 // because of that, is as if it had not been there; so is what was undone.
-func (sc *Scope) reopen(undone map[string]bool) {
-	sc.mode.reopen(sc, undone)
+func (sc *Scope) reopenFailed(undone map[string]bool) {
+	sc.mode.reopenScope(sc, undone)
 	sc.Failed, sc.FailedAt, sc.EnterAt, sc.Retries = "", "", 0, 0
 }
 
@@ -176,14 +176,14 @@ func (s *State) reopenScope(e *Event) {
 	if sc == nil {
 		return
 	}
-	sc.cut(s, e.At)
+	sc.cutActive(s, e.At)
 	var held []string
 	for i := range sc.Nodes {
 		if sc.Nodes[i].Held {
 			held = append(held, sc.Plan.Dag.List[i].Key)
 		}
 	}
-	sc.reopen(nil)
+	sc.reopenFailed(nil)
 	for _, key := range held {
 		sc.holdNode(key, true)
 	}
@@ -195,7 +195,7 @@ func (s *State) reopenScope(e *Event) {
 func (s *State) retryTask(e *Event) {
 	var undone map[string]bool
 	ended := cmp.Or(s.EndedAt, e.At) // a fork may be of a task that has not ended
-	s.Root.cut(s, ended)
+	s.Root.cutActive(s, ended)
 	if s.Closing != nil {
 		s.forgetScope(s.Closing.Scope, ended)
 		undone = s.forgetUndone()
@@ -205,32 +205,32 @@ func (s *State) retryTask(e *Event) {
 		s.Deadline = e.At + s.Plan.TimeoutMS
 	}
 	if e.Params != nil {
-		if !s.Root.equal(s.Params, e.Params) {
+		if !s.Root.equalValues(s.Params, e.Params) {
 			s.Root.forgetInside()
 		}
 		s.Params = e.Params
-		s.Root.givenAnew(s.Params)
+		s.Root.replaceParams(s.Params)
 	}
-	s.asks(e)
+	s.applyPermitsAsked(e)
 	if e.Node == "" {
-		s.Root.reopen(undone)
+		s.Root.reopenFailed(undone)
 		return
 	}
 	s.Root.reopenNode(e.Node)
 }
 
-// givenAnew has the root work on other params. Units of a dag that would work on something else than those whose results were kept are
+// replaceParams has the root work on other params. Units of a dag that would work on something else than those whose results were kept are
 // done again; what is kept in other ways is compared when the step begins.
-func (sc *Scope) givenAnew(params json.RawMessage) {
+func (sc *Scope) replaceParams(params json.RawMessage) {
 	before := map[int][]json.RawMessage{}
 	for i := range sc.Nodes {
-		if k := sc.Nodes[i].kept(); k != nil && k.Units != nil && len(k.Input) == 0 {
+		if k := sc.Nodes[i].keptResults(); k != nil && k.Units != nil && len(k.Input) == 0 {
 			before[i] = sc.unitsWork(sc.Plan.Dag.List[i])
 		}
 	}
-	sc.mode.given(sc, params, params)
+	sc.mode.bindInputs(sc, params, params)
 	for i, work := range before {
-		if !slices.EqualFunc(work, sc.unitsWork(sc.Plan.Dag.List[i]), sc.equal) {
+		if !slices.EqualFunc(work, sc.unitsWork(sc.Plan.Dag.List[i]), sc.equalValues) {
 			sc.Nodes[i].setKept(nil)
 		}
 	}
@@ -254,7 +254,7 @@ func (sc *Scope) unitsWork(n *PlanNode) (all []json.RawMessage) {
 func (sc *Scope) forgetInside() {
 	sc.Kept = sc.Kept.forgetInside()
 	for i := range sc.Nodes {
-		if k := sc.Nodes[i].kept(); k != nil {
+		if k := sc.Nodes[i].keptResults(); k != nil {
 			sc.Nodes[i].setKept(k.forgetInside())
 		}
 	}
@@ -268,10 +268,10 @@ func (k *Kept) forgetInside() *Kept {
 		return nil
 	}
 	next := *k
-	next.Child = k.Child.again()
+	next.Child = k.Child.copyForRetry()
 	for i := range next.Child.Nodes {
 		n := &next.Child.Nodes[i]
-		if own := n.kept(); own != nil && own.Units != nil && len(own.Input) == 0 && next.Child.Plan.Dag.List[i].onRun() {
+		if own := n.keptResults(); own != nil && own.Units != nil && len(own.Input) == 0 && next.Child.Plan.Dag.List[i].mayUseRun() {
 			n.setKept(nil)
 		}
 	}
@@ -279,7 +279,7 @@ func (k *Kept) forgetInside() *Kept {
 	return &next
 }
 
-// onRun says whether units of a fanout may work on what their scope was given.
-func (n *PlanNode) onRun() bool {
+// mayUseRun says whether units of a fanout may work on what their scope was given.
+func (n *PlanNode) mayUseRun() bool {
 	return n.Dag.Items == nil || n.Dag.Items.From == FromRun || n.Dag.Shape == ShapeMerged
 }

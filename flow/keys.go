@@ -84,11 +84,11 @@ func (p *Permits) Waits() bool { return p != nil && p.Got < len(p.List) }
 // Next is the one that it waits for.
 func (p *Permits) Next() *Permit { return &p.List[p.Got] }
 
-// awaits says whether it waits for a key.
-func (p *Permits) awaits(key string) bool { return p.Waits() && p.Next().Key == key }
+// isAwaiting says whether it waits for a key.
+func (p *Permits) isAwaiting(key string) bool { return p.Waits() && p.Next().Key == key }
 
-// holds says whether it has a key that it keeps.
-func (p *Permits) holds(key string) bool {
+// isHolding says whether it has a key that it keeps.
+func (p *Permits) isHolding(key string) bool {
 	for i := 0; p != nil && i < p.Got; i++ {
 		if p.List[i].Key == key && p.List[i].PerMS == 0 {
 			return true
@@ -116,8 +116,8 @@ func (p *Permits) appendGot(effects []Effect, a Address) []Effect {
 	return append(effects, Held{a, got.Key})
 }
 
-// permits reads those of an event; nil = none.
-func permits(e *Event) []Permit {
+// decodePermits reads those of an event; nil = none.
+func decodePermits(e *Event) []Permit {
 	if len(e.Permits) == 0 {
 		return nil
 	}
@@ -136,8 +136,8 @@ const (
 	rateKey  = "rate:"
 )
 
-// ask makes an event's list of what a node or a flow asks for. Place is whose keys they are that have no name.
-func (k *Keys) ask(kind, place string, value func(*KeyText) json.RawMessage) json.RawMessage {
+// encodePermits makes an event's list of what a node or a flow asks for. Place is whose keys they are that have no name.
+func (k *Keys) encodePermits(kind, place string, value func(*KeyText) json.RawMessage) json.RawMessage {
 	priority := 0
 	if k.Priority.Text != "" {
 		priority = priorityOf(value(&k.Priority))
@@ -205,16 +205,16 @@ func priorityOf(v json.RawMessage) int {
 	return int(max(-MaxPriority, min(f, MaxPriority)))
 }
 
-// permits are what the attempts of a unit ask for at this moment.
-func (st *Step) permits(p *Plan, unit int) json.RawMessage {
-	return st.Node.Keys.ask(jobsKey, p.FlowID+"/"+st.Address().Step(), func(k *KeyText) json.RawMessage {
+// unitPermits are what the attempts of a unit ask for at this moment.
+func (st *Step) unitPermits(p *Plan, unit int) json.RawMessage {
+	return st.Node.Keys.encodePermits(jobsKey, p.FlowID+"/"+st.Address().Step(), func(k *KeyText) json.RawMessage {
 		switch k.From {
 		case KeyFromItem:
-			return st.scope.whole(k.Ref.Resolve(st.scope.lookAt(st.itemOf(unit))))
+			return st.scope.expandValue(k.Ref.Resolve(st.scope.inputEnv(st.itemOf(unit))))
 		case KeyFromRun:
-			return st.scope.whole(k.Ref.Resolve(st.scope.lookAt(st.runFor())))
+			return st.scope.expandValue(k.Ref.Resolve(st.scope.inputEnv(st.runFor())))
 		}
-		return st.scope.whole(k.Ref.Resolve(st.scope.env(st.Params, st.unitInput(unit))))
+		return st.scope.expandValue(k.Ref.Resolve(st.scope.referenceEnv(st.Params, st.unitInput(unit))))
 	})
 }
 
@@ -224,7 +224,7 @@ func (st *Step) itemOf(unit int) json.RawMessage {
 	case KindForeach:
 		return st.unitInput(unit)
 	case KindFanout:
-		return orNull(st.item(unit))
+		return orNull(st.fanoutItem(unit))
 	}
 	return null
 }
@@ -237,56 +237,56 @@ func (st *Step) runFor() json.RawMessage {
 	return orNull(st.Params)
 }
 
-// permits are what the task asks for before its first node; nil = nothing.
-func (p *Plan) permits(params json.RawMessage) json.RawMessage {
+// taskPermits are what the task asks for before its first node; nil = nothing.
+func (p *Plan) taskPermits(params json.RawMessage) json.RawMessage {
 	if p.Keys == nil {
 		return nil
 	}
 	root := &Scope{Plan: p.Root}
-	return p.Keys.ask(tasksKey, p.FlowID, func(k *KeyText) json.RawMessage {
-		env := root.lookAt(params)
+	return p.Keys.encodePermits(tasksKey, p.FlowID, func(k *KeyText) json.RawMessage {
+		env := root.inputEnv(params)
 		env.Params = params
-		return root.whole(k.Ref.Resolve(env))
+		return root.expandValue(k.Ref.Resolve(env))
 	})
 }
 
-// holder is the place of the task itself among those that hold permits: each time it begins it asks anew.
-func (s *State) holder() Address { return Address{Attempt: s.Asked} }
+// holderAddress is the place of the task itself among those that hold permits: each time it begins it asks anew.
+func (s *State) holderAddress() Address { return Address{Attempt: s.Asked} }
 
-// granted goes on with what has been given its permit, or ends it because the key is full. What does not wait for it
+// handleGranted goes on with what has been given its permit, or ends it because the key is full. What does not wait for it
 // any longer stays as it is.
-func (d *decider) granted(c Granted) {
+func (d *decider) handleGranted(c Granted) {
 	if c.Node == "" {
 		d.taskGranted(c)
 		return
 	}
-	st, u := d.s.attempt(c.Address)
+	st, u := d.s.findAttempt(c.Address)
 	switch {
-	case d.s.Status.Ended() || u == nil || !u.Live.Permits.awaits(c.Key):
+	case d.s.Status.Ended() || u == nil || !u.Live.Permits.isAwaiting(c.Key):
 	case c.Refused:
-		d.settle(st, u, Report{Address: c.Address, Error: full(u.Live.Permits.Next())})
-	case d.s.canceling():
+		d.settleAttempt(st, u, Report{Address: c.Address, Error: refusedText(u.Live.Permits.Next())})
+	case d.s.isCanceling():
 		d.cancelAttempt(st, u, c.Address)
 	default:
-		e := st.event(PermitGranted)
+		e := st.newEvent(PermitGranted)
 		e.Unit, e.Attempt, e.Key = c.Unit, c.Attempt, c.Key
 		if u.Live.Permits.Got+1 == len(u.Live.Permits.List) {
 			e.Carrier = d.env.Member
 			if st.Node.TimeoutMS > 0 && !st.Node.Exec.FromClaim {
-				e.Due = d.in(st.Node.TimeoutMS)
+				e.Due = d.timeAfter(st.Node.TimeoutMS)
 			}
 		}
-		d.emit(e)
+		d.emitEvent(e)
 	}
 }
 
-// full is the error of one that does not wait.
-func full(p *Permit) string {
-	return fmt.Sprintf("limit: no room for %s, %s, and when_full is refuse", p.Key, p.says())
+// refusedText is the error of one that does not wait.
+func refusedText(p *Permit) string {
+	return fmt.Sprintf("limit: no room for %s, %s, and when_full is refuse", p.Key, p.describeLimit())
 }
 
-// says what a limit is.
-func (p *Permit) says() string {
+// describeLimit what a limit is.
+func (p *Permit) describeLimit() string {
 	if p.PerMS > 0 {
 		return fmt.Sprintf("of which %d may begin in %d ms", p.Limit, p.PerMS)
 	}
@@ -298,58 +298,58 @@ func (p *Permit) says() string {
 func (d *decider) taskGranted(c Granted) {
 	s := d.s
 	switch {
-	case s.Status.Ended() || s.Closing != nil || c.Address != s.holder() || !s.Permits.awaits(c.Key):
-	case s.canceling(): // it has not begun, so it ends now: the decision about the cancel had no room for that
+	case s.Status.Ended() || s.Closing != nil || c.Address != s.holderAddress() || !s.Permits.isAwaiting(c.Key):
+	case s.isCanceling(): // it has not begun, so it ends now: the decision about the cancel had no room for that
 	case c.Refused:
-		d.endTask(TaskFailed, full(s.Permits.Next()))
+		d.endTask(TaskFailed, refusedText(s.Permits.Next()))
 	default:
-		d.emit(Event{Type: PermitGranted, Attempt: c.Attempt, Key: c.Key})
-		d.everywhere()
+		d.emitEvent(Event{Type: PermitGranted, Attempt: c.Attempt, Key: c.Key})
+		d.queueAll()
 	}
 }
 
-// evict ends the oldest one that holds a key, because somebody else takes its place.
-func (d *decider) evict(c Evict) {
+// evictHolder ends the oldest one that holds a key, because somebody else takes its place.
+func (d *decider) evictHolder(c Evict) {
 	const text = "canceled: a newer one takes its place at %s"
 	if c.Node == "" {
-		if !d.s.Status.Ended() && c.Address == d.s.holder() && d.s.Permits.holds(c.Key) && d.s.Closing == nil {
+		if !d.s.Status.Ended() && c.Address == d.s.holderAddress() && d.s.Permits.isHolding(c.Key) && d.s.Closing == nil {
 			d.endTask(TaskCanceled, fmt.Sprintf(text, c.Key))
 		}
 		return
 	}
-	st, u := d.s.attempt(c.Address)
-	if d.s.Status.Ended() || u == nil || !u.Live.Permits.holds(c.Key) {
+	st, u := d.s.findAttempt(c.Address)
+	if d.s.Status.Ended() || u == nil || !u.Live.Permits.isHolding(c.Key) {
 		return
 	}
 	if !u.Live.Permits.Waits() { // nobody carries out yet what waits for another one
-		d.effects = append(d.effects, st.withdrawal(c.Address, u))
+		d.effects = append(d.effects, st.withdrawEffect(c.Address, u))
 	}
-	d.settle(st, u, Report{Address: c.Address, Fatal: true, Error: fmt.Sprintf(text, c.Key)})
+	d.settleAttempt(st, u, Report{Address: c.Address, Fatal: true, Error: fmt.Sprintf(text, c.Key)})
 }
 
-// permit notes that a permit was given.
-func (s *State) permit(e *Event) {
+// applyGranted notes that a permit was given.
+func (s *State) applyGranted(e *Event) {
 	if e.Node == "" {
-		if s.Permits.awaits(e.Key) && e.Attempt == s.Asked {
+		if s.Permits.isAwaiting(e.Key) && e.Attempt == s.Asked {
 			s.Permits = &Permits{List: s.Permits.List, Got: s.Permits.Got + 1, AskedAt: e.At}
 		}
 		return
 	}
-	st, u := s.attempt(e.Address())
-	if u == nil || !u.Live.Permits.awaits(e.Key) {
+	st, u := s.findAttempt(e.Address())
+	if u == nil || !u.Live.Permits.isAwaiting(e.Key) {
 		return
 	}
 	p := u.Live.Permits
 	p.Got, p.AskedAt = p.Got+1, e.At
 	if !p.Waits() {
-		st.launch(u, e.Unit, e)
-		s.byHand(st)
+		st.startAttempt(u, e.Unit, e)
+		s.trackManual(st)
 	}
 }
 
-// asks notes what the task asks for before it begins.
-func (s *State) asks(e *Event) {
-	if list := permits(e); list != nil {
+// applyPermitsAsked notes what the task asks for before it begins.
+func (s *State) applyPermitsAsked(e *Event) {
+	if list := decodePermits(e); list != nil {
 		s.Permits = &Permits{List: list, AskedAt: e.At}
 		s.Asked++
 	}
@@ -360,12 +360,12 @@ func (s *State) appendAsk(effects []Effect) []Effect {
 	if !s.Permits.Waits() {
 		return effects
 	}
-	return append(effects, Ask{Address: s.holder(), Permit: *s.Permits.Next(), AskedAt: s.Permits.AskedAt, Turn: s.turn()})
+	return append(effects, Ask{Address: s.holderAddress(), Permit: *s.Permits.Next(), AskedAt: s.Permits.AskedAt, Turn: s.taskTurn()})
 }
 
-// wait tells what it waits for.
-func (p *Permits) wait(a Address) Wait {
-	return Wait{Address: a, For: WaitsForPermit, Key: p.Next().Key, Text: fmt.Sprintf("it waits for %s, %s", p.Next().Key, p.Next().says()), Since: p.AskedAt}
+// describeWait tells what it waits for.
+func (p *Permits) describeWait(a Address) Wait {
+	return Wait{Address: a, For: WaitsForPermit, Key: p.Next().Key, Text: fmt.Sprintf("it waits for %s, %s", p.Next().Key, p.Next().describeLimit()), Since: p.AskedAt}
 }
 
 // WaitsForPermit is what a Wait is for that somebody else ends who has the same key.

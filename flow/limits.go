@@ -90,9 +90,9 @@ const (
 	MaxDescription = 16 << 10
 )
 
-// text cuts a text of others to what an event may hold. What is not UTF-8 would come back from the
+// truncateText cuts a text of others to what an event may hold. What is not UTF-8 would come back from the
 // journal as another text, so it is replaced before it goes in.
-func text(s string, limit int) string {
+func truncateText(s string, limit int) string {
 	if len(s) > limit {
 		s = s[:limit]
 	}
@@ -103,17 +103,17 @@ func text(s string, limit int) string {
 // sums of such times and of the clock are far from what an int64 of milliseconds ends at.
 const MaxDelay = 100_000_000_000_000
 
-// longest is what Milliseconds cuts a time to. A time.Duration ends at 292 years; whoever adds to this one stays below that.
-const longest = 100 * 365 * 24 * time.Hour
+// maxDuration is what Milliseconds cuts a time to. A time.Duration ends at 292 years; whoever adds to this one stays below that.
+const maxDuration = 100 * 365 * 24 * time.Hour
 
 // Milliseconds makes a Duration of so many of them, for whoever has to wait: a time that is in the past is none, and
 // one that a Duration could not hold is a hundred years.
 func Milliseconds(ms int64) time.Duration {
-	return time.Duration(min(max(ms, 0), longest.Milliseconds())) * time.Millisecond
+	return time.Duration(min(max(ms, 0), maxDuration.Milliseconds())) * time.Millisecond
 }
 
-// in is the time so many milliseconds from now.
-func (d *decider) in(ms int64) int64 { return d.env.Now + min(max(ms, 0), MaxDelay) }
+// timeAfter is the time so many milliseconds from now.
+func (d *decider) timeAfter(ms int64) int64 { return d.env.Now + min(max(ms, 0), MaxDelay) }
 
 // CanonicalJSON returns a text that all spellings of a JSON value share, and no other value has; see expr.Canonical.
 func CanonicalJSON(v json.RawMessage) []byte { return expr.Canonical(v) }

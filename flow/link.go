@@ -7,11 +7,11 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// link restores what follows from the exported fields and the plan.
-func (s *State) link(plan *Plan) error {
+// linkPlan restores what follows from the exported fields and the plan.
+func (s *State) linkPlan(plan *Plan) error {
 	s.Plan = plan
 	s.linkRoot()
-	if err := s.Root.mode.link(s, s.Root); err != nil {
+	if err := s.Root.mode.linkScope(s, s.Root); err != nil {
 		return err
 	}
 	if err := s.checkUndoables(); err != nil {
@@ -25,7 +25,7 @@ func (s *State) link(plan *Plan) error {
 	}
 	s.linkClosing()
 	s.unfoldUndo()
-	return s.Closing.Scope.mode.link(s, s.Closing.Scope)
+	return s.Closing.Scope.mode.linkScope(s, s.Closing.Scope)
 }
 
 // linkStep links an active step, its units and the scope inside.
@@ -40,26 +40,26 @@ func (s *State) linkStep(sc *Scope, st *Step) error {
 	for i := range st.Units {
 		st.size += len(st.Units[i].Output)
 	}
-	st.unfold()
+	st.unfoldUnits()
 	if !s.Status.Ended() {
-		if !s.drains() {
-			s.watch(st)
+		if !s.isDraining() {
+			s.addWaiting(st)
 		}
-		st.manual = st.manually()
-		s.byHand(st)
+		st.manualUnits = st.countManual()
+		s.trackManual(st)
 	}
 	if st.Child == nil {
 		return nil
 	}
-	s.adopt(st)
-	return st.Child.mode.link(s, st.Child)
+	s.linkChild(st)
+	return st.Child.mode.linkScope(s, st.Child)
 }
 
 // linkRoot gives the root what follows from the task.
 func (s *State) linkRoot() {
 	s.Root.Plan, s.Root.mode, s.Root.lost = s.Plan.Root, modeOf(s.Plan.Root), &s.lost
-	s.Root.mode.given(s.Root, s.Params, s.Params)
-	s.Root.size = s.Root.weigh()
+	s.Root.mode.bindInputs(s.Root, s.Params, s.Params)
+	s.Root.size = s.Root.sharedSize()
 	s.scopes = map[string]*Scope{"": s.Root}
 }
 
@@ -74,43 +74,43 @@ func (s *State) linkClosing() {
 	s.scopes[sc.Path] = sc
 }
 
-// adopt gives a step's child what follows from the step.
-func (s *State) adopt(st *Step) {
+// linkChild gives a step's child what follows from the step.
+func (s *State) linkChild(st *Step) {
 	c := st.Child
 	c.Plan, c.mode, c.parent, c.depth, c.overAt, c.lost = st.Node.Sub, modeOf(st.Node.Sub), st, st.scope.depth+1, 0, &s.lost
-	params, run := st.given()
-	c.mode.given(c, params, run)
-	c.size = c.weigh()
+	params, run := st.childInputs()
+	c.mode.bindInputs(c, params, run)
+	c.size = c.sharedSize()
 	s.scopes[c.Path] = c
 }
 
-// given is what the scope inside a step is given. One that declares what it takes gets nothing else of what is around it,
+// childInputs is what the scope inside a step is given. One that declares what it takes gets nothing else of what is around it,
 // and its defaults are filled in.
-func (st *Step) given() (params, run json.RawMessage) {
-	params, run = st.scope.mode.inside(st)
+func (st *Step) childInputs() (params, run json.RawMessage) {
+	params, run = st.scope.mode.childInputs(st)
 	if in := st.Node.Sub.Inputs; in != nil {
-		params = in.Fill(st.scope.whole(st.taken()))
+		params = in.Fill(st.scope.expandValue(st.declaredInputs()))
 		run = params
 	}
 	return params, run
 }
 
-// taken is what the scope inside a step of a graph that declares inputs is given, before it is checked. What the step has
+// declaredInputs is what the scope inside a step of a graph that declares inputs is given, before it is checked. What the step has
 // as its input was meant for it as it is.
-func (st *Step) taken() json.RawMessage {
-	params, run := st.scope.mode.inside(st)
+func (st *Step) declaredInputs() json.RawMessage {
+	params, run := st.scope.mode.childInputs(st)
 	switch sub := st.Node.Sub; {
 	case sub.Mode() == ModeGraph:
 		return sub.Inputs.Only(params)
 	case len(st.Input) > 0:
 		return run
 	default:
-		return sub.Inputs.Only(st.scope.open(run))
+		return sub.Inputs.Only(st.scope.openValue(run))
 	}
 }
 
-// weigh counts the bytes of a scope's shared.
-func (sc *Scope) weigh() *int {
+// sharedSize counts the bytes of a scope's shared.
+func (sc *Scope) sharedSize() *int {
 	size := 0
 	for key, v := range sc.Shared {
 		size += len(key) + len(v)
@@ -118,30 +118,30 @@ func (sc *Scope) weigh() *int {
 	return &size
 }
 
-// unfold makes of a step's input and params what its units are about. Evolving and linking do it, so that whoever
+// unfoldUnits makes of a step's input and params what its units are about. Evolving and linking do it, so that whoever
 // reads a state need not change it.
-func (st *Step) unfold() {
+func (st *Step) unfoldUnits() {
 	switch st.Node.Kind {
 	case KindParallel:
-		st.names, st.execs = st.Node.branches(st.Params, st.scope)
+		st.names, st.execs = st.Node.parallelBranches(st.Params, st.scope)
 	case KindForeach:
-		st.items, _ = expr.Elements(st.scope.open(st.Input))
+		st.items, _ = expr.Elements(st.scope.openValue(st.Input))
 	case KindFanout:
-		st.unfoldEach()
+		st.unfoldFanout()
 	}
 }
 
-// unfoldEach keeps what the units of a fanout work on. An input that cannot be made is none.
-func (st *Step) unfoldEach() {
+// unfoldFanout keeps what the units of a fanout work on. An input that cannot be made is none.
+func (st *Step) unfoldFanout() {
 	n := st.Node
 	switch d := n.Dag; {
 	case d.Items == nil:
 	case len(st.Input) > 0:
-		st.items, _ = expr.Elements(st.scope.open(st.Input))
+		st.items, _ = expr.Elements(st.scope.openValue(st.Input))
 	default:
 		st.items, _ = st.scope.itemsOfEach(n)
 	}
 	if d := n.Dag; (d.Items == nil || d.Shape == ShapeMerged) && (d.Shape != ShapeMapped || d.Fixed) {
-		st.whole, _ = st.scope.dagInput(n)
+		st.sharedInput, _ = st.scope.dagInput(n)
 	}
 }

@@ -11,75 +11,77 @@ import (
 // what its events mean in evolve_dag.go, what its nodes work on in input_dag.go.
 type dagMode struct{}
 
-// next decides about the first node that can be decided about.
-func (dagMode) next(d *decider, sc *Scope) {
+// beginNext decides about the first node that can be decided about.
+func (dagMode) beginNext(d *decider, sc *Scope) {
 	if sc.EnterAt <= d.env.Now {
 		d.nextNode(sc)
 	}
 }
 
-func (dagMode) finish(d *decider, st *Step, how ending) { d.finishDag(st, how) }
+func (dagMode) finishStep(d *decider, st *Step, how stepOutcome) { d.finishDag(st, how) }
 
-func (dagMode) redoes() bool { return true }
+func (dagMode) canRedoUndone() bool { return true }
 
-func (dagMode) params(sc *Scope, n *PlanNode) json.RawMessage { return expr.Merge(sc.Params, n.Params) }
-
-// given has `run` mean what the scope is given; its params are that, too, if it is an object.
-func (dagMode) given(sc *Scope, _, run json.RawMessage) {
-	sc.Params, sc.run = objectOr(sc.open(run)), run
+func (dagMode) stepParams(sc *Scope, n *PlanNode) json.RawMessage {
+	return expr.Merge(sc.Params, n.Params)
 }
 
-// active are the scope's steps that have begun and not ended.
-func (dagMode) active(sc *Scope) []*Step {
+// bindInputs has `run` mean what the scope is given; its params are that, too, if it is an object.
+func (dagMode) bindInputs(sc *Scope, _, run json.RawMessage) {
+	sc.Params, sc.run = objectOr(sc.openValue(run)), run
+}
+
+// activeSteps are the scope's steps that have begun and not ended.
+func (dagMode) activeSteps(sc *Scope) []*Step {
 	list := slices.Clone(sc.dag.active)
 	slices.SortFunc(list, func(a, b *Step) int { return a.Node.Dag.Index - b.Node.Dag.Index })
 	return list
 }
 
-// busy asks the steps in no order, which costs nothing.
-func (dagMode) busy(sc *Scope, retries bool) bool {
-	return slices.ContainsFunc(sc.dag.active, func(st *Step) bool { return st.busy(retries) })
+// isBusy asks the steps in no order, which costs nothing.
+func (dagMode) isBusy(sc *Scope, retries bool) bool {
+	return slices.ContainsFunc(sc.dag.active, func(st *Step) bool { return st.isBusy(retries) })
 }
 
-func (dagMode) step(sc *Scope, node string) *Step {
+func (dagMode) activeStep(sc *Scope, node string) *Step {
 	n := sc.Plan.Nodes[node]
 	if n == nil {
 		return nil
 	}
-	return sc.node(n).Step
+	return sc.nodeState(n).Step
 }
 
-func (dagMode) node(sc *Scope, n *PlanNode) *NodeState { return sc.node(n) }
+func (dagMode) nodeState(sc *Scope, n *PlanNode) *NodeState { return sc.nodeState(n) }
 
-func (dagMode) visits(sc *Scope, n *PlanNode) int { return int(sc.node(n).Visit) }
+func (dagMode) visitCount(sc *Scope, n *PlanNode) int { return int(sc.nodeState(n).Visit) }
 
-func (dagMode) kept(sc *Scope, n *PlanNode) *Kept { return sc.node(n).kept() }
+func (dagMode) keptResults(sc *Scope, n *PlanNode) *Kept { return sc.nodeState(n).keptResults() }
 
-func (dagMode) keep(sc *Scope, n *PlanNode, k *Kept) { sc.node(n).setKept(k) }
+func (dagMode) setKept(sc *Scope, n *PlanNode, k *Kept) { sc.nodeState(n).setKept(k) }
 
-// output is that of the output node, else that of the leaves that completed.
-func (dagMode) output(sc *Scope) json.RawMessage {
+// scopeOutput is that of the output node, else that of the leaves that completed.
+func (dagMode) scopeOutput(sc *Scope) json.RawMessage {
 	if d := sc.Plan.Dag; d.Output >= 0 {
 		return orNull(sc.Nodes[d.Output].Output)
 	}
-	return sc.leaves(sc.Plan.Dag.Leaves)
+	return sc.completedOutputs(sc.Plan.Dag.Leaves)
 }
 
-func (dagMode) made(sc *Scope, levels int) made {
+func (dagMode) outputSize(sc *Scope, levels int) valueSize {
 	if sc.Plan.Dag.Output >= 0 {
-		return made{bytes: len(sc.Output())}
+		return valueSize{bytes: len(sc.Output())}
 	}
 	return sc.madeOf(sc.Plan.Dag.Leaves, levels)
 }
 
-// input is made again whenever somebody asks, of outputs that do not change any more. What the state keeps of a
+// stepInput is made again whenever somebody asks, of outputs that do not change any more. What the state keeps of a
 // fanout with items are those.
-func (dagMode) input(st *Step) json.RawMessage {
+func (dagMode) stepInput(st *Step) json.RawMessage {
 	switch {
 	case len(st.Input) > 0 && st.Node.Dag.Items == nil:
 		return st.Input
-	case st.whole != nil:
-		return st.whole
+	case st.sharedInput != nil:
+		return st.sharedInput
 	}
 	v, err := st.scope.dagInput(st.Node)
 	if err != nil {
@@ -93,7 +95,7 @@ func (dagMode) unitInput(st *Step, unit int) json.RawMessage {
 	if st.Node.Kind != KindFanout {
 		return orNull(st.stepInput())
 	}
-	item := st.item(unit)
+	item := st.fanoutItem(unit)
 	switch {
 	case item == nil:
 		return orNull(st.stepInput())
@@ -103,7 +105,7 @@ func (dagMode) unitInput(st *Step, unit int) json.RawMessage {
 	return item
 }
 
-func (dagMode) inside(st *Step) (params, run json.RawMessage) {
+func (dagMode) childInputs(st *Step) (params, run json.RawMessage) {
 	run = st.scope.branchRun(st.Node)
-	return objectOr(st.scope.open(run)), run
+	return objectOr(st.scope.openValue(run)), run
 }

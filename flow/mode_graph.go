@@ -10,50 +10,50 @@ import (
 // graphMode has a cursor, which follows the edges.
 type graphMode struct{}
 
-func (graphMode) next(d *decider, sc *Scope) {
+func (graphMode) beginNext(d *decider, sc *Scope) {
 	switch {
 	case sc.Step != nil:
-		d.fill(sc.Step)
+		d.startUnits(sc.Step)
 	case sc.Cursor == "": // it had ended; a failed finally is what is tried again
 		d.scopeEnded(sc)
 	case sc.EnterAt <= d.env.Now:
-		d.enter(sc)
+		d.enterCursor(sc)
 	}
 }
 
-// finish moves the scope's cursor, or ends the scope.
-func (graphMode) finish(d *decider, st *Step, how ending) {
+// finishStep moves the scope's cursor, or ends the scope.
+func (graphMode) finishStep(d *decider, st *Step, how stepOutcome) {
 	sc := st.scope
-	e := st.event(StepEnded)
-	how.tell(&e)
-	e.Next, e.Reason = follow(sc, st.Node, how)
+	e := st.newEvent(StepEnded)
+	how.fillEvent(&e)
+	e.Next, e.Reason = followEdge(sc, st.Node, how)
 	if e.Next == "" && how.failed != "" && how.reason != ReasonCondition {
 		d.enterAgain(st, &e)
 	}
-	d.emit(e)
+	d.emitEvent(e)
 	switch {
 	case sc.Cursor == "":
 		d.scopeEnded(sc)
 	case e.Due > d.env.Now:
 		d.effects = append(d.effects, Alarm{At: e.Due, Address: Address{Scope: sc.Path, Node: e.Next}, Kind: AlarmEnter})
 	default:
-		d.later(sc)
+		d.queueScope(sc)
 	}
 }
 
-// tell has an event say how a step of a graph ends.
-func (how *ending) tell(e *Event) {
-	e.Status, e.Action, e.Error, e.Post, e.Output = string(StepCompleted), how.action, how.failed, how.post, how.output
+// fillEvent has an event say how a step of a graph ends.
+func (how *stepOutcome) fillEvent(e *Event) {
+	e.Status, e.Action, e.Error, e.Post, e.Output = string(StepCompleted), how.action, how.failed, how.posts, how.output
 	if how.failed != "" {
 		e.Status = string(StepFailed)
 	}
 }
 
-// follow finds the next node. After a failure that is the one at the `error` edge; there is no other, unless a node of the
+// followEdge finds the next node. After a failure that is the one at the `error` edge; there is no other, unless a node of the
 // root says on_error: follow, which has the edges of success serve as well. The reason tells of that.
-func follow(_ *Scope, n *PlanNode, how ending) (next, reason string) {
+func followEdge(_ *Scope, n *PlanNode, how stepOutcome) (next, reason string) {
 	if how.failed == "" {
-		return n.after(how.action), ""
+		return n.nextAfter(how.action), ""
 	}
 	if next, ok := n.Edges["error"]; ok {
 		return next, ""
@@ -61,14 +61,14 @@ func follow(_ *Scope, n *PlanNode, how ending) (next, reason string) {
 	if !n.Follow {
 		return "", ""
 	}
-	if next = n.after(how.action); next != "" {
+	if next = n.nextAfter(how.action); next != "" {
 		reason = ReasonFollowed
 	}
 	return next, reason
 }
 
-// after is the node that an action leads to.
-func (n *PlanNode) after(action string) string {
+// nextAfter is the node that an action leads to.
+func (n *PlanNode) nextAfter(action string) string {
 	if next, ok := n.Edges[action]; ok {
 		return next
 	}
@@ -79,7 +79,7 @@ func (n *PlanNode) after(action string) string {
 // cannot be evaluated would fail as before.
 func (d *decider) enterAgain(st *Step, e *Event) {
 	sc := st.scope
-	if d.s.drains() || sc.parent == nil || !sc.canRetry() {
+	if d.s.isDraining() || sc.parent == nil || !sc.canRetry() {
 		return
 	}
 	e.Next, e.Attempt, e.Due = st.Node.Key, sc.Retries+1, d.retryAt(sc)
@@ -95,22 +95,22 @@ func (sc *Scope) canRetry() bool {
 func (d *decider) retryAt(sc *Scope) int64 {
 	a := sc.parent.Address()
 	a.Attempt = sc.Retries + 1
-	return d.in(sc.parent.Node.Retry.wait(d.s.Task, a))
+	return d.timeAfter(sc.parent.Node.Retry.backoffMS(d.s.Task, a))
 }
 
 func (graphMode) endSingle(d *decider, st *Step) {
 	u := &st.Units[0]
 	if u.Status == UnitFailed {
-		d.finish(st, ending{failed: cmp.Or(u.Error.Text, "failed")})
+		d.finishStep(st, stepOutcome{failed: cmp.Or(u.Error.Text, "failed")})
 		return
 	}
-	d.finish(st, ending{post: true, action: st.action(u.Output)})
+	d.finishStep(st, stepOutcome{posts: true, action: st.resultAction(u.Output)})
 }
 
-func (graphMode) redoes() bool { return false }
+func (graphMode) canRedoUndone() bool { return false }
 
-// params lays those of the node over those of its scope. With profile pocketflow the task wins at the root.
-func (graphMode) params(sc *Scope, n *PlanNode) json.RawMessage {
+// stepParams lays those of the node over those of its scope. With profile pocketflow the task wins at the root.
+func (graphMode) stepParams(sc *Scope, n *PlanNode) json.RawMessage {
 	switch {
 	case len(n.Params) == 0:
 		return sc.Params
@@ -120,11 +120,11 @@ func (graphMode) params(sc *Scope, n *PlanNode) json.RawMessage {
 	return expr.Merge(sc.Params, n.Params)
 }
 
-func (graphMode) begin(sc *Scope) { sc.Cursor = sc.Plan.Start }
+func (graphMode) beginScope(sc *Scope) { sc.Cursor = sc.Plan.Start }
 
-func (graphMode) given(sc *Scope, params, _ json.RawMessage) { sc.Params = params }
+func (graphMode) bindInputs(sc *Scope, params, _ json.RawMessage) { sc.Params = params }
 
-func (graphMode) hold(sc *Scope, st *Step) {
+func (graphMode) activateStep(sc *Scope, st *Step) {
 	if sc.Visits == nil {
 		sc.Visits = map[string]int{}
 	}
@@ -132,18 +132,18 @@ func (graphMode) hold(sc *Scope, st *Step) {
 	sc.Cursor, sc.EnterAt, sc.Step, sc.Kept = st.Key, 0, st, nil
 }
 
-// ended moves the cursor.
-func (graphMode) ended(s *State, sc *Scope, e *Event) {
-	st := s.passed(sc, e)
+// applyStepEnded moves the cursor.
+func (graphMode) applyStepEnded(s *State, sc *Scope, e *Event) {
+	st := s.postAndForget(sc, e)
 	if st == nil {
 		return
 	}
 	sc.LastAction, sc.Cursor, sc.Step, sc.EnterAt = e.Action, e.Next, nil, e.Due
-	if sc.Idle++; !st.idle() || e.Due > e.At {
+	if sc.Idle++; !st.isIdle() || e.Due > e.At {
 		sc.Idle, sc.Worked = 0, true
 	}
 	if e.Reason == ReasonFollowed {
-		s.followed(e)
+		s.noteFollowed(e)
 	}
 	if e.Attempt > 0 {
 		sc.Retries = e.Attempt
@@ -152,90 +152,94 @@ func (graphMode) ended(s *State, sc *Scope, e *Event) {
 		sc.failAt(st, e)
 	}
 	if e.Attempt > 0 || sc.FailedAt != "" { // it is tried again, or may be
-		sc.Kept = s.keep(st, e.At)
+		sc.Kept = s.keepResults(st, e.At)
 	}
 }
 
-// passed has the output of a step that ends go where its post says, and forgets what is below it. Nil is a step
+// postAndForget has the output of a step that ends go where its post says, and forgets what is below it. Nil is a step
 // that is not active.
-func (s *State) passed(sc *Scope, e *Event) *Step {
-	st := s.step(e.Address())
+func (s *State) postAndForget(sc *Scope, e *Event) *Step {
+	st := s.activeStep(e.Address())
 	if st == nil {
 		return nil
 	}
 	var result json.RawMessage
 	completed := e.Status == string(StepCompleted)
 	if e.Post || completed && st.Node.Undo != "" {
-		result = st.result(e)
+		result = st.stepResult(e)
 	}
 	if e.Post {
-		sc.post(st, e, result)
+		sc.postOutput(st, e, result)
 	}
 	if completed {
 		s.keepForUndo(sc, st.Node, st.Visit, st, st.stepInput, result)
 	}
-	sc.pass(st, StepStatus(e.Status), e.Reason, e.Error, e.At)
-	s.forget(st, e.At)
+	sc.recordPast(st, StepStatus(e.Status), e.Reason, e.Error, e.At)
+	s.forgetStep(st, e.At)
 	s.Steps++
 	return st
 }
 
-func (graphMode) drop(sc *Scope, st *Step, at int64) {
-	sc.pass(st, StepSkipped, ReasonWithdrawn, "", at)
+func (graphMode) deactivateStep(sc *Scope, st *Step, at int64) {
+	sc.recordPast(st, StepSkipped, ReasonWithdrawn, "", at)
 	sc.Step = nil
 }
 
-func (graphMode) reopen(sc *Scope, _ map[string]bool) { sc.Cursor = cmp.Or(sc.FailedAt, sc.Cursor) }
+func (graphMode) reopenScope(sc *Scope, _ map[string]bool) {
+	sc.Cursor = cmp.Or(sc.FailedAt, sc.Cursor)
+}
 
-func (graphMode) link(s *State, sc *Scope) error {
+func (graphMode) linkScope(s *State, sc *Scope) error {
 	if sc.Step == nil {
 		return nil
 	}
 	return s.linkStep(sc, sc.Step)
 }
 
-func (graphMode) active(sc *Scope) []*Step {
+func (graphMode) activeSteps(sc *Scope) []*Step {
 	if sc.Step == nil {
 		return nil
 	}
 	return []*Step{sc.Step}
 }
 
-func (graphMode) busy(sc *Scope, retries bool) bool { return sc.Step != nil && sc.Step.busy(retries) }
+func (graphMode) isBusy(sc *Scope, retries bool) bool {
+	return sc.Step != nil && sc.Step.isBusy(retries)
+}
 
-func (graphMode) step(sc *Scope, node string) *Step {
+func (graphMode) activeStep(sc *Scope, node string) *Step {
 	if sc.Step == nil || sc.Step.Key != node {
 		return nil
 	}
 	return sc.Step
 }
 
-// node is nil: what is kept about nodes that are not active is their Past.
-func (graphMode) node(*Scope, *PlanNode) *NodeState { return nil }
+// nodeState is nil: what is kept about nodes that are not active is their Past.
+func (graphMode) nodeState(*Scope, *PlanNode) *NodeState { return nil }
 
-func (graphMode) visits(sc *Scope, n *PlanNode) int { return sc.Visits[n.Key] }
+func (graphMode) visitCount(sc *Scope, n *PlanNode) int { return sc.Visits[n.Key] }
 
-// kept is that of the node at the cursor, the only one that can be next.
-func (graphMode) kept(sc *Scope, _ *PlanNode) *Kept { return sc.Kept }
+// keptResults is that of the node at the cursor, the only one that can be next.
+func (graphMode) keptResults(sc *Scope, _ *PlanNode) *Kept { return sc.Kept }
 
-func (graphMode) keep(sc *Scope, _ *PlanNode, k *Kept) { sc.Kept = k }
+func (graphMode) setKept(sc *Scope, _ *PlanNode, k *Kept) { sc.Kept = k }
 
-// output is the key of shared that the scope's plan names, else all of shared.
-func (graphMode) output(sc *Scope) json.RawMessage {
+// scopeOutput is the key of shared that the scope's plan names, else all of shared.
+func (graphMode) scopeOutput(sc *Scope) json.RawMessage {
 	if sc.Plan.Result != "" {
 		return orNull(sc.Shared[sc.Plan.Result])
 	}
 	return sc.SharedJSON()
 }
 
-func (graphMode) made(sc *Scope, levels int) made {
+func (graphMode) outputSize(sc *Scope, levels int) valueSize {
 	if sc.Plan.Result == "" {
 		return sc.allShared(levels)
 	}
-	return made{bytes: len(sc.Output())}
+	return valueSize{bytes: len(sc.Output())}
 }
 
-func (graphMode) input(st *Step) json.RawMessage { return st.Input }
+func (graphMode) stepInput(st *Step) json.RawMessage { return st.Input }
 
 // unitInput is an item of a foreach, else the step's input.
 func (graphMode) unitInput(st *Step, unit int) json.RawMessage {
@@ -248,7 +252,7 @@ func (graphMode) unitInput(st *Step, unit int) json.RawMessage {
 	return null
 }
 
-func (graphMode) inside(st *Step) (params, run json.RawMessage) {
+func (graphMode) childInputs(st *Step) (params, run json.RawMessage) {
 	if len(st.Input) > 0 {
 		return st.Params, st.Input
 	}

@@ -27,8 +27,8 @@ type nodeStatus uint8
 
 var nodeStatuses = []StepStatus{"", StepStarted, StepCompleted, StepFailed, StepSkipped}
 
-// placed is the place of a status; ok is false for one that no node has.
-func (s StepStatus) placed() (place nodeStatus, ok bool) {
+// statusIndex is the place of a status; ok is false for one that no node has.
+func (s StepStatus) statusIndex() (place nodeStatus, ok bool) {
 	i := slices.Index(nodeStatuses, s)
 	return nodeStatus(max(i, 0)), i >= 0
 }
@@ -90,7 +90,7 @@ func (n *NodeState) setUnits(u NodeUnits) {
 	n.setRare(rare)
 }
 
-func (n *NodeState) kept() *Kept { return n.Rare().Kept }
+func (n *NodeState) keptResults() *Kept { return n.Rare().Kept }
 
 func (n *NodeState) setKept(k *Kept) {
 	rare := n.Rare()
@@ -98,16 +98,16 @@ func (n *NodeState) setKept(k *Kept) {
 	n.setRare(rare)
 }
 
-// units counts the pieces of a node that is over.
-func (n *NodeState) units() UnitCount {
+// unitCounts counts the pieces of a node that is over.
+func (n *NodeState) unitCounts() UnitCount {
 	u := n.Units()
 	return UnitCount{Total: int(u.Total), Initial: int(u.Initial), Done: int(u.Total - u.Left + u.Failures), Failed: int(u.Failures)}
 }
 
 // Ended says whether the node is over.
-func (n *NodeState) Ended() bool { return n.status.ended() }
+func (n *NodeState) Ended() bool { return n.status.isEnded() }
 
-func (s nodeStatus) ended() bool {
+func (s nodeStatus) isEnded() bool {
 	status := nodeStatuses[s]
 	return status == StepCompleted || status == StepFailed || status == StepSkipped
 }

@@ -40,7 +40,7 @@ func (o Outline) State(plan *Plan) *State {
 // Abandon ends a task that nobody can read, because somebody canceled it: nothing of it can be undone, and nothing
 // in flight can be called off.
 func Abandon(s *State, now int64, why string) Decision {
-	e := Event{Type: TaskEnded, Status: string(TaskCanceled), Error: text("canceled without being read: "+why, maxErrorText), At: now}
+	e := Event{Type: TaskEnded, Status: string(TaskCanceled), Error: truncateText("canceled without being read: "+why, maxErrorText), At: now}
 	Evolve(s, &e)
 	return Decision{Events: []Event{e}, Effects: appendEffects(nil, s, &e)}
 }

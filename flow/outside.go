@@ -70,7 +70,7 @@ type ExternalEnded struct {
 	BeganAt          int64           // likewise
 }
 
-func (ExternalEnded) command() {}
+func (ExternalEnded) isCommand() {}
 
 type (
 	// Track asks to follow jobs in other systems until they have ended.
@@ -92,10 +92,10 @@ type (
 	Adrift struct{ Jobs []External }
 )
 
-func (Track) effect()   {}
-func (Untrack) effect() {}
-func (Recall) effect()  {}
-func (Adrift) effect()  {}
+func (Track) isEffect()   {}
+func (Untrack) isEffect() {}
+func (Recall) isEffect()  {}
+func (Adrift) isEffect()  {}
 
 // MaxExternals bounds how many jobs outside one attempt waits for.
 const MaxExternals = 1000
@@ -114,7 +114,7 @@ func (d *decider) waitsOutside(st *Step, u *Unit, c *Report) bool {
 	jobs, output := c.Deferred, c.Output
 	if len(jobs) == 0 && st.Node.Deferred {
 		var err error
-		if jobs, output, err = deferredIn(st.scope.open(c.Output)); err != nil {
+		if jobs, output, err = deferredIn(st.scope.openValue(c.Output)); err != nil {
 			c.Error, c.Output = err.Error(), nil
 			return false
 		}
@@ -126,19 +126,19 @@ func (d *decider) waitsOutside(st *Step, u *Unit, c *Report) bool {
 		c.Error, c.Output = err.Error(), nil
 		return false
 	}
-	e := st.event(AttemptDeferred)
+	e := st.newEvent(AttemptDeferred)
 	e.Unit, e.Attempt, e.Output, e.Input = c.Unit, c.Attempt, output, listOfExternals(jobs)
-	e.Worker, e.URL, e.Log, e.Metrics = text(cmp.Or(c.Worker, u.Live.Worker), MaxName), text(c.URL, MaxName), c.Log, metricsOf(c)
+	e.Worker, e.URL, e.Log, e.Metrics = truncateText(cmp.Or(c.Worker, u.Live.Worker), MaxName), truncateText(c.URL, MaxName), c.Log, metricsOf(c)
 	if !st.Node.Patient {
 		e.Due = u.Live.Due
 	}
-	d.emit(e)
+	d.emitEvent(e)
 	return true
 }
 
-// adrift has work end that a starter has begun for an attempt which is over. One that waits is not: it has that work already.
-func (d *decider) adrift(c *Report) {
-	if _, u := d.s.attempt(c.Address); len(c.Deferred) == 0 || u != nil && !d.s.Status.Ended() || checkExternals(c.Deferred) != nil {
+// cancelOrphaned has work end that a starter has begun for an attempt which is over. One that waits is not: it has that work already.
+func (d *decider) cancelOrphaned(c *Report) {
+	if _, u := d.s.findAttempt(c.Address); len(c.Deferred) == 0 || u != nil && !d.s.Status.Ended() || checkExternals(c.Deferred) != nil {
 		return
 	}
 	jobs := slices.Clone(c.Deferred)
@@ -185,8 +185,8 @@ func listOfExternals(jobs []External) json.RawMessage {
 	return listOf(list)
 }
 
-// externals reads what listOfExternals wrote. An event that does not fit has none.
-func externals(e *Event) []externalJSON {
+// decodeExternals reads what listOfExternals wrote. An event that does not fit has none.
+func decodeExternals(e *Event) []externalJSON {
 	var list []externalJSON
 	if json.Unmarshal(e.Input, &list) != nil {
 		return nil
@@ -196,8 +196,8 @@ func externals(e *Event) []externalJSON {
 
 // externalEnded notes the end of work outside. The attempt ends with the last of them, or with the first that failed.
 func (d *decider) externalEnded(c ExternalEnded) error {
-	st, u := d.s.attempt(c.Address)
-	if d.s.Status.Ended() || u == nil || u.Live.Outside == nil || !u.Live.Outside.waitsFor(c.Index) {
+	st, u := d.s.findAttempt(c.Address)
+	if d.s.Status.Ended() || u == nil || u.Live.Outside == nil || !u.Live.Outside.isAwaiting(c.Index) {
 		return nil
 	}
 	if err := d.limits.checkValue("the output of the work outside", c.Output); err != nil {
@@ -205,45 +205,45 @@ func (d *decider) externalEnded(c ExternalEnded) error {
 	}
 	x := u.Live.Outside
 	if c.Error == "" || c.BeganAt > 0 { // what has ended well has begun, also when nobody has seen it
-		d.begun(st, u, c.Address, c.BeganAt)
+		d.noteWorkStarted(st, u, c.Address, c.BeganAt)
 	}
-	e := st.event(ExternalOver)
-	e.Unit, e.Attempt, e.Index, e.Output, e.Error = c.Unit, c.Attempt, c.Index, c.Output, text(c.Error, maxErrorText)
-	d.emit(e)
+	e := st.newEvent(ExternalOver)
+	e.Unit, e.Attempt, e.Index, e.Output, e.Error = c.Unit, c.Attempt, c.Index, c.Output, truncateText(c.Error, maxErrorText)
+	d.emitEvent(e)
 	r := Report{Address: c.Address, Worker: x.Worker, URL: x.URL, Log: x.Log, Metrics: c.Metrics}
 	switch {
 	case c.Error != "":
-		d.recall(u, c.Address)
+		d.recallOutside(u, c.Address)
 		r.Error, r.Details, r.Fatal = c.Error, c.Details, c.Fatal
 	case x.Left > 0:
 		return nil
 	default:
-		r.Output = x.output()
+		r.Output = x.attemptOutput()
 	}
-	return d.settled(st, u, r)
+	return d.settleResult(st, u, r)
 }
 
-// working notes that somebody is at an attempt elsewhere.
-func (d *decider) working(c Working) {
-	if st, u := d.s.attempt(c.Address); u != nil && !d.s.Status.Ended() && !u.Live.Permits.Waits() {
-		d.begun(st, u, c.Address, c.At)
+// noteWorking notes that somebody is at an attempt elsewhere.
+func (d *decider) noteWorking(c Working) {
+	if st, u := d.s.findAttempt(c.Address); u != nil && !d.s.Status.Ended() && !u.Live.Permits.Waits() {
+		d.noteWorkStarted(st, u, c.Address, c.At)
 	}
 }
 
-// begun notes since when somebody is at an attempt elsewhere, once. That was not before it was handed over, whatever the clock there says.
-func (d *decider) begun(st *Step, u *Unit, a Address, at int64) {
+// noteWorkStarted notes since when somebody is at an attempt elsewhere, once. That was not before it was handed over, whatever the clock there says.
+func (d *decider) noteWorkStarted(st *Step, u *Unit, a Address, at int64) {
 	since := u.Live.StartedAt
 	switch x := u.Live.Outside; {
 	case u.Live.Heard:
 		return
 	case x != nil:
 		since = x.Since
-	case !st.exec(a.Unit).ByFiles() || u.Status != UnitRunning:
+	case !st.unitExec(a.Unit).ByFiles() || u.Status != UnitRunning:
 		return
 	}
-	e := st.event(AttemptBegun)
+	e := st.newEvent(AttemptBegun)
 	e.Unit, e.Attempt, e.Until = a.Unit, a.Attempt, max(min(at, d.env.Now), since)
-	d.emit(e)
+	d.emitEvent(e)
 }
 
 // Begins says whether an event tells that somebody is at an attempt from now on, or from its Until on. Of a program that tells by files that is its worker, not who has started it.
@@ -254,23 +254,23 @@ func (x *Exec) Begins(e *Event) bool {
 	case AttemptBegun:
 		return e.Until > 0 || !x.ByFiles()
 	case AttemptDeferred:
-		return !pending(externals(e))
+		return !areAllPending(decodeExternals(e))
 	}
 	return false
 }
 
-// pending says that nobody is at any of an attempt's jobs outside yet.
-func pending(list []externalJSON) bool {
+// areAllPending says that nobody is at any of an attempt's jobs outside yet.
+func areAllPending(list []externalJSON) bool {
 	return len(list) > 0 && !slices.ContainsFunc(list, func(x externalJSON) bool { return !x.Pending })
 }
 
-// waitsFor says whether a job outside is awaited.
-func (x *Outside) waitsFor(index int) bool {
+// isAwaiting says whether a job outside is awaited.
+func (x *Outside) isAwaiting(index int) bool {
 	return index >= 0 && index < len(x.Jobs) && !x.Jobs[index].Ended
 }
 
-// output is the attempt's: what came with the jobs, else that of the only one, else a list of theirs.
-func (x *Outside) output() json.RawMessage {
+// attemptOutput is the attempt's: what came with the jobs, else that of the only one, else a list of theirs.
+func (x *Outside) attemptOutput() json.RawMessage {
 	switch {
 	case len(x.Output) > 0:
 		return x.Output
@@ -284,14 +284,14 @@ func (x *Outside) output() json.RawMessage {
 	return listOf(outputs)
 }
 
-// recall has the work outside of an attempt end that has not ended by itself.
-func (d *decider) recall(u *Unit, a Address) {
-	if left := u.Live.Outside.left(); len(left) > 0 {
+// recallOutside has the work outside of an attempt end that has not ended by itself.
+func (d *decider) recallOutside(u *Unit, a Address) {
+	if left := u.Live.Outside.openIndexes(); len(left) > 0 {
 		d.effects = append(d.effects, Recall{Address: a, Indexes: left})
 	}
 }
 
-func (x *Outside) left() (indexes []int) {
+func (x *Outside) openIndexes() (indexes []int) {
 	for i := range x.Jobs {
 		if !x.Jobs[i].Ended {
 			indexes = append(indexes, i)
@@ -303,23 +303,23 @@ func (x *Outside) left() (indexes []int) {
 // waitOutside has an attempt wait. Nobody carries it out any longer, and no claim for it holds.
 func (u *Unit) waitOutside(e *Event) {
 	x := &Outside{Output: e.Output, Worker: e.Worker, URL: e.URL, Log: e.Log, Since: e.At}
-	list := externals(e)
+	list := decodeExternals(e)
 	for _, job := range list {
 		x.Jobs = append(x.Jobs, OutsideJob{Service: job.Service, ID: job.ID})
 	}
 	x.Left = len(x.Jobs)
 	l := u.Live
 	u.Status, l.Heard = UnitRunning, true
-	if pending(list) {
+	if areAllPending(list) {
 		u.Status, l.Heard = UnitDispatched, false
 	}
 	l.Outside, l.Due, l.StartBy = x, e.Due, 0
 	l.Carrier, l.Worker, l.ClaimedAt, l.Until, l.Note = "", "", 0, 0, ""
 }
 
-// ended notes the end of a job outside.
-func (x *Outside) ended(e *Event) {
-	if x == nil || !x.waitsFor(e.Index) {
+// noteEnded notes the end of a job outside.
+func (x *Outside) noteEnded(e *Event) {
+	if x == nil || !x.isAwaiting(e.Index) {
 		return
 	}
 	x.Jobs = slices.Clone(x.Jobs) // whoever reads the state may have them
@@ -329,22 +329,22 @@ func (x *Outside) ended(e *Event) {
 
 // appendTrack asks to look after the work outside of an event, which nobody carries out any longer here.
 func (s *State) appendTrack(effects []Effect, e *Event) []Effect {
-	st := s.step(e.Address())
+	st := s.activeStep(e.Address())
 	if st == nil {
 		return effects
 	}
-	list := externals(e)
+	list := decodeExternals(e)
 	t := Track{Address: e.Address(), Jobs: make([]External, len(list))}
 	for i, x := range list {
 		t.Jobs[i] = External{Task: s.Task, Job: JobID(s.Task, e.Address()), Index: i, Service: x.Service, ID: x.ID, Data: x.Data, StartedAt: e.At, Pending: x.Pending}
 	}
-	return append(effects, Over{e.Address(), st.exec(e.Unit).Type == ExecQueue, End{Metrics: e.Metrics}}, t)
+	return append(effects, Over{e.Address(), st.unitExec(e.Unit).Type == ExecQueue, End{Metrics: e.Metrics}}, t)
 }
 
-// wait tells what an attempt waits for outside. begun = somebody is at it.
-func (x *Outside) wait(w Wait, begun bool) Wait {
+// describeWait tells what an attempt waits for outside. begun = somebody is at it.
+func (x *Outside) describeWait(w Wait, begun bool) Wait {
 	w.For, w.Since = WaitsOutside, x.Since
-	first := &x.Jobs[x.left()[0]]
+	first := &x.Jobs[x.openIndexes()[0]]
 	w.Text = fmt.Sprintf("%s %s has to end", first.Service, first.ID)
 	if !begun {
 		w.Text = fmt.Sprintf("%s %s has to begin", first.Service, first.ID)

@@ -25,8 +25,8 @@ var pastStates = [...]StepStatus{StepCompleted, StepFailed, StepSkipped}
 // maxPastText is how many bytes of an error are kept with it.
 const maxPastText = 200
 
-// pass keeps how a visit went that is over.
-func (sc *Scope) pass(st *Step, status StepStatus, reason, failed string, at int64) {
+// recordPast keeps how a visit went that is over.
+func (sc *Scope) recordPast(st *Step, status StepStatus, reason, failed string, at int64) {
 	if sc.Past == nil {
 		sc.Past = map[string]Past{}
 	}
@@ -35,13 +35,13 @@ func (sc *Scope) pass(st *Step, status StepStatus, reason, failed string, at int
 		p.Ended++
 	}
 	if reason != "" || failed != "" {
-		p.Why = &PastWhy{reason, text(failed, maxPastText)}
+		p.Why = &PastWhy{reason, truncateText(failed, maxPastText)}
 	}
 	sc.Past[st.Key] = p
 }
 
-// digest is it as people read it.
-func (p *Past) digest(visit int) NodeDigest {
+// toDigest is it as people read it.
+func (p *Past) toDigest(visit int) NodeDigest {
 	d := NodeDigest{Status: pastStates[p.Ended], Visit: visit, StartedAt: p.StartedAt, EndedAt: p.EndedAt,
 		Units: UnitCount{Total: int(p.Total), Done: int(p.Done), Failed: int(p.Failed)}}
 	if p.Why != nil {

@@ -35,8 +35,8 @@ type Seen struct {
 	Index int
 }
 
-// called is the name that the output has in an input.
-func (s *Seen) called() string { return cmp.Or(s.As, s.Name) }
+// inputName is the name that the output has in an input.
+func (s *Seen) inputName() string { return cmp.Or(s.As, s.Name) }
 
 // Shape is what the input of a handler looks like.
 type Shape string

@@ -16,9 +16,9 @@ const (
 // Size is about how many bytes of memory the plan takes.
 func (p *Plan) Size() int {
 	s := sizer{}
-	s.graph(p.Root)
-	s.graph(p.Closing)
-	s.keys(p.Keys)
+	s.addScope(p.Root)
+	s.addScope(p.Closing)
+	s.addKeys(p.Keys)
 	return s.bytes + int(unsafe.Sizeof(*p)) + len(p.Finally) + len(p.FlowID) + len(p.FlowSlug)
 }
 
@@ -28,7 +28,7 @@ type sizer struct {
 	seen  map[*expr.CEL]bool
 }
 
-func (s *sizer) graph(g *PlanScope) {
+func (s *sizer) addScope(g *PlanScope) {
 	if g == nil {
 		return
 	}
@@ -38,13 +38,13 @@ func (s *sizer) graph(g *PlanScope) {
 	}
 	for _, n := range g.Nodes {
 		s.bytes += mapEntry + int(unsafe.Sizeof(*n))
-		s.node(n)
+		s.addNode(n)
 	}
 }
 
-func (s *sizer) node(n *PlanNode) {
-	s.texts(n.Key, n.Name, n.Default, n.Undo, n.Prep.Key, n.Post.OutputKey, n.Post.ActionStatic, n.Post.ActionKey)
-	s.exec(&n.Exec)
+func (s *sizer) addNode(n *PlanNode) {
+	s.addTexts(n.Key, n.Name, n.Default, n.Undo, n.Prep.Key, n.Post.OutputKey, n.Post.ActionStatic, n.Post.ActionKey)
+	s.addExec(&n.Exec)
 	s.bytes += len(n.Params)
 	for action, to := range n.Edges {
 		s.bytes += mapEntry + len(action) + len(to)
@@ -52,64 +52,64 @@ func (s *sizer) node(n *PlanNode) {
 	for key, field := range n.Post.OutputMap {
 		s.bytes += mapEntry + len(key) + len(field)
 	}
-	s.ref(n.Prep.Ref)
+	s.addRef(n.Prep.Ref)
 	for i := range n.Prep.Map {
 		e := &n.Prep.Map[i]
 		s.bytes += int(unsafe.Sizeof(*e)) + len(e.Key) + len(e.Text)
-		s.ref(e.Ref)
+		s.addRef(e.Ref)
 	}
 	for i := range n.Cases {
 		c := &n.Cases[i]
 		s.bytes += int(unsafe.Sizeof(*c)) + len(c.Action) + 8*len(c.Text) // with what a condition is made of
-		s.cel(c.CEL)
+		s.addCEL(c.CEL)
 	}
-	s.each(n.Each)
-	s.graph(n.Sub)
-	s.keys(n.Keys)
+	s.addEach(n.Each)
+	s.addScope(n.Sub)
+	s.addKeys(n.Keys)
 	s.bytes += n.Out.Size()
 	if n.Dag != nil {
-		s.dag(n.Dag)
+		s.addDag(n.Dag)
 	}
 }
 
-func (s *sizer) each(e *Each) {
+func (s *sizer) addEach(e *Each) {
 	if e == nil {
 		return
 	}
 	s.bytes += int(unsafe.Sizeof(*e))
 	for i := range e.Branches {
 		s.bytes += int(unsafe.Sizeof(e.Branches[i])) + len(e.Branches[i].Name)
-		s.exec(&e.Branches[i].Exec)
+		s.addExec(&e.Branches[i].Exec)
 	}
 	for _, x := range e.Items {
 		s.bytes += mapEntry + int(unsafe.Sizeof(x))
-		s.exec(&x)
+		s.addExec(&x)
 	}
 }
 
-func (s *sizer) dag(d *PlanDag) {
+func (s *sizer) addDag(d *PlanDag) {
 	s.bytes += int(unsafe.Sizeof(*d)) + 8*(len(d.Deps)+len(d.Dependents)+len(d.Guards)) + len(d.Sees)*int(unsafe.Sizeof(Seen{}))
 	s.bytes += 4*(len(d.If)+len(d.IfNot)) + len(d.Static) // with what a pattern is made of
-	s.cel(d.Expr)
-	s.cel(d.MapExpr)
+	s.addCEL(d.Expr)
+	s.addCEL(d.MapExpr)
 	for i := range d.Bindings {
 		b := &d.Bindings[i]
 		s.bytes += int(unsafe.Sizeof(*b)) + len(b.Name) + len(b.Const)
-		s.planRef(b.Ref)
+		s.addPlanRef(b.Ref)
 	}
-	s.planRef(d.Map)
-	s.planRef(d.Items)
-	s.planRef(d.Count)
+	s.addPlanRef(d.Map)
+	s.addPlanRef(d.Items)
+	s.addPlanRef(d.Count)
 	s.bytes += d.Takes.Size()
 }
 
-func (s *sizer) exec(x *Exec) {
-	s.texts(x.Service, x.Func)
-	s.texts(x.Labels...)
+func (s *sizer) addExec(x *Exec) {
+	s.addTexts(x.Service, x.Func)
+	s.addTexts(x.Labels...)
 	s.bytes += len(x.Params) + len(x.Labels)*int(unsafe.Sizeof(""))
 	if c := x.Script; c != nil {
 		s.bytes += int(unsafe.Sizeof(*c)) + len(c.Cmd) + len(c.Code) + len(c.WorkDir)
-		s.texts(c.Args...)
+		s.addTexts(c.Args...)
 		for name, value := range c.Env {
 			s.bytes += mapEntry + len(name) + len(value)
 		}
@@ -120,53 +120,53 @@ func (s *sizer) exec(x *Exec) {
 			s.bytes += int(unsafe.Sizeof(part)) + len(part.Text)
 			if part.Ref != nil {
 				s.bytes += int(unsafe.Sizeof(*part.Ref))
-				s.keyText(&part.Ref.KeyText)
+				s.addKeyText(&part.Ref.KeyText)
 			}
 		}
 	}
 	if p := x.Program; p != nil {
-		s.bytes += int(unsafe.Sizeof(*p)) + (len(p.Env)+len(p.Secrets))*mapEntry + p.Container.size()
-		s.texts(p.texts()...)
+		s.bytes += int(unsafe.Sizeof(*p)) + (len(p.Env)+len(p.Secrets))*mapEntry + p.Container.memorySize()
+		s.addTexts(p.allTexts()...)
 	}
 }
 
-func (s *sizer) keys(k *Keys) {
+func (s *sizer) addKeys(k *Keys) {
 	if k == nil {
 		return
 	}
 	s.bytes += int(unsafe.Sizeof(*k))
-	s.keyText(&k.Priority)
+	s.addKeyText(&k.Priority)
 	for _, l := range []*KeyLimit{k.Concurrency, k.Rate} {
 		if l != nil {
 			s.bytes += int(unsafe.Sizeof(*l)) + len(l.Name)
-			s.keyText(&l.Key)
-			s.keyText(&l.Fair)
+			s.addKeyText(&l.Key)
+			s.addKeyText(&l.Fair)
 		}
 	}
 }
 
-func (s *sizer) keyText(k *KeyText) {
-	s.texts(k.Text)
-	s.ref(k.Ref)
+func (s *sizer) addKeyText(k *KeyText) {
+	s.addTexts(k.Text)
+	s.addRef(k.Ref)
 }
 
-func (s *sizer) texts(texts ...string) {
+func (s *sizer) addTexts(texts ...string) {
 	for _, text := range texts {
 		s.bytes += len(text)
 	}
 }
 
-// ref is a path, each key of which is a text of its own.
-func (s *sizer) ref(r expr.Ref) { s.bytes += 2 * int(unsafe.Sizeof(r)) }
+// addRef is a path, each key of which is a text of its own.
+func (s *sizer) addRef(r expr.Ref) { s.bytes += 2 * int(unsafe.Sizeof(r)) }
 
-func (s *sizer) planRef(r *PlanRef) {
+func (s *sizer) addPlanRef(r *PlanRef) {
 	if r != nil {
 		s.bytes += int(unsafe.Sizeof(*r)) + len(r.Text)
-		s.ref(r.Ref)
+		s.addRef(r.Ref)
 	}
 }
 
-func (s *sizer) cel(c *expr.CEL) {
+func (s *sizer) addCEL(c *expr.CEL) {
 	if c == nil || s.seen[c] {
 		return
 	}

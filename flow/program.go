@@ -68,8 +68,8 @@ const ProgramLost = "engine restarted"
 // ProgramTimeout is what an attempt ends with whose program has taken longer than its timeout.
 const ProgramTimeout = "execution timeout"
 
-// texts are those that it is made of.
-func (p *Program) texts() []string {
+// allTexts are those that it is made of.
+func (p *Program) allTexts() []string {
 	all := append([]string{p.Command, p.File, p.Module, p.Function, p.Python, p.Root, p.StdinMode, p.OutputMode, p.URL, p.Executor, p.Report}, p.Args...)
 	for name, value := range p.Env {
 		all = append(all, name, value)
@@ -77,5 +77,5 @@ func (p *Program) texts() []string {
 	for name, secret := range p.Secrets {
 		all = append(all, name, secret.Secret, secret.File)
 	}
-	return append(all, p.Container.texts()...)
+	return append(all, p.Container.allTexts()...)
 }

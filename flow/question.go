@@ -45,12 +45,12 @@ const (
 // ReadQuestion reads what an approval asks. What is wrong is left out of it.
 func ReadQuestion(params json.RawMessage) (q Question, faults []QuestionFault) {
 	r := questionReader{params: params}
-	q.Title = r.text("title", maxTitle)
-	q.Text = r.text("text", maxQuestion)
-	q.Form = r.form()
-	q.Show = r.show()
-	for i, v := range r.list("assignees", maxAssignees) {
-		if name, ok := r.name(v, "assignees", inList(i)); ok {
+	q.Title = r.readText("title", maxTitle)
+	q.Text = r.readText("text", maxQuestion)
+	q.Form = r.readForm()
+	q.Show = r.readShow()
+	for i, v := range r.readList("assignees", maxAssignees) {
+		if name, ok := r.readName(v, "assignees", inList(i)); ok {
 			q.Assignees = append(q.Assignees, name)
 		}
 	}
@@ -60,7 +60,7 @@ func ReadQuestion(params json.RawMessage) (q Question, faults []QuestionFault) {
 // titleOf is the title alone: a decision needs no more of the question.
 func titleOf(params json.RawMessage) string {
 	r := questionReader{params: params}
-	return r.text("title", maxTitle)
+	return r.readText("title", maxTitle)
 }
 
 type questionReader struct {
@@ -70,12 +70,12 @@ type questionReader struct {
 
 func inList(i int) string { return fmt.Sprintf("[%d]", i) }
 
-func (r *questionReader) fault(path []string, format string, args ...any) {
+func (r *questionReader) addFault(path []string, format string, args ...any) {
 	r.faults = append(r.faults, QuestionFault{path, types.Problem{Msg: fmt.Sprintf(format, args...)}})
 }
 
-// text is a param that is a text of so many bytes at most.
-func (r *questionReader) text(name string, most int) string {
+// readText is a param that is a text of so many bytes at most.
+func (r *questionReader) readText(name string, most int) string {
 	raw, there := expr.Field(r.params, name)
 	if !there {
 		return ""
@@ -83,16 +83,16 @@ func (r *questionReader) text(name string, most int) string {
 	text, ok := expr.String(raw)
 	switch {
 	case !ok:
-		r.fault([]string{name}, "must be a string, is %s", expr.KindOf(raw))
+		r.addFault([]string{name}, "must be a string, is %s", expr.KindOf(raw))
 		return ""
 	case len(text) > most || !IsText(text):
-		r.fault([]string{name}, "must be UTF-8 text of at most %d bytes", most)
+		r.addFault([]string{name}, "must be UTF-8 text of at most %d bytes", most)
 		return ""
 	}
 	return text
 }
 
-func (r *questionReader) form() *types.Form {
+func (r *questionReader) readForm() *types.Form {
 	raw, _ := expr.Field(r.params, "form")
 	form, problems := types.ReadForm(raw)
 	for _, p := range problems {
@@ -101,7 +101,7 @@ func (r *questionReader) form() *types.Form {
 	return form
 }
 
-func (r *questionReader) list(name string, most int) []json.RawMessage {
+func (r *questionReader) readList(name string, most int) []json.RawMessage {
 	raw, there := expr.Field(r.params, name)
 	if !there {
 		return nil
@@ -109,41 +109,41 @@ func (r *questionReader) list(name string, most int) []json.RawMessage {
 	list, ok := expr.Elements(raw)
 	switch {
 	case !ok:
-		r.fault([]string{name}, "must be a list, is %s", expr.KindOf(raw))
+		r.addFault([]string{name}, "must be a list, is %s", expr.KindOf(raw))
 	case len(list) > most:
-		r.fault([]string{name}, "has %d elements, more than %d", len(list), most)
+		r.addFault([]string{name}, "has %d elements, more than %d", len(list), most)
 		return nil
 	}
 	return list
 }
 
-func (r *questionReader) name(raw json.RawMessage, path ...string) (string, bool) {
+func (r *questionReader) readName(raw json.RawMessage, path ...string) (string, bool) {
 	name, ok := expr.String(raw)
 	if !ok || name == "" || len(name) > MaxName || !IsName(name) {
-		r.fault(path, "must be a text of 1 to %d bytes", MaxName)
+		r.addFault(path, "must be a text of 1 to %d bytes", MaxName)
 		return "", false
 	}
 	return name, true
 }
 
-// show is a list of references, or an object of them by the names they are shown with.
-func (r *questionReader) show() (list []Shown) {
+// readShow is a list of references, or an object of them by the names they are shown with.
+func (r *questionReader) readShow() (list []Shown) {
 	raw, there := expr.Field(r.params, "show")
 	if there && expr.KindOf(raw) == expr.KindObject {
 		members, _ := expr.Members(raw)
 		if len(members) > maxShown {
-			r.fault([]string{"show"}, "has %d members, more than %d", len(members), maxShown)
+			r.addFault([]string{"show"}, "has %d members, more than %d", len(members), maxShown)
 			return nil
 		}
 		for _, m := range members {
-			if ref, ok := r.reference(m.Value, m.Key); ok {
+			if ref, ok := r.readReference(m.Value, m.Key); ok {
 				list = append(list, Shown{Name: m.Key, Ref: ref})
 			}
 		}
 		return list
 	}
-	for i, v := range r.list("show", maxShown) {
-		if ref, ok := r.reference(v, inList(i)); ok {
+	for i, v := range r.readList("show", maxShown) {
+		if ref, ok := r.readReference(v, inList(i)); ok {
 			_, name, _ := strings.Cut(ref, ".")
 			if name == "" {
 				name = strings.TrimPrefix(ref, "$")
@@ -154,9 +154,9 @@ func (r *questionReader) show() (list []Shown) {
 	return list
 }
 
-// reference reads one; a word without `$` is a key of shared.
-func (r *questionReader) reference(raw json.RawMessage, at string) (string, bool) {
-	ref, ok := r.name(raw, "show", at)
+// readReference reads one; a word without `$` is a key of shared.
+func (r *questionReader) readReference(raw json.RawMessage, at string) (string, bool) {
+	ref, ok := r.readName(raw, "show", at)
 	if !ok {
 		return "", false
 	}
@@ -164,7 +164,7 @@ func (r *questionReader) reference(raw json.RawMessage, at string) (string, bool
 		ref = "$shared." + ref
 	}
 	if expr.ParseRef(ref).Literal() {
-		r.fault([]string{"show", at}, "%.80q is no reference: write $shared.KEY, $params.KEY or $input.KEY", ref)
+		r.addFault([]string{"show", at}, "%.80q is no reference: write $shared.KEY, $params.KEY or $input.KEY", ref)
 		return "", false
 	}
 	return ref, true
@@ -178,18 +178,18 @@ type OpenQuestion struct {
 
 // Question tells of an approval that waits; false when none does there.
 func (s *State) Question(at Address) (OpenQuestion, bool) {
-	st := s.step(at)
+	st := s.activeStep(at)
 	if st == nil || st.Node.Kind != KindApproval || s.Status.Ended() {
 		return OpenQuestion{}, false
 	}
 	q, _ := ReadQuestion(st.Node.Params)
-	env := st.scope.env(st.Params, st.stepInput())
+	env := st.scope.referenceEnv(st.Params, st.stepInput())
 	for i := range q.Show {
 		q.Show[i].Value = orNull(expr.ParseRef(q.Show[i].Ref).Resolve(env))
 	}
 	a := OpenQuestion{Question: q}
 	if q.Form == nil {
-		a.Actions = st.Node.decisions()
+		a.Actions = st.Node.decisionActions()
 	}
 	return a, true
 }
@@ -199,8 +199,8 @@ const (
 	rejected = "rejected"
 )
 
-// decisions are the actions that somebody can choose.
-func (n *PlanNode) decisions() []string {
+// decisionActions are the actions that somebody can choose.
+func (n *PlanNode) decisionActions() []string {
 	list := []string{approved, rejected}
 	for _, action := range slices.Sorted(maps.Keys(n.Edges)) {
 		if !slices.Contains([]string{approved, rejected, "default", "error"}, action) {
@@ -210,8 +210,8 @@ func (n *PlanNode) decisions() []string {
 	return list
 }
 
-// decision is the value that an answer sets, or why it is none.
-func (n *PlanNode) decision(c Answer) (json.RawMessage, error) {
+// answerValue is the value that an answer sets, or why it is none.
+func (n *PlanNode) answerValue(c Answer) (json.RawMessage, error) {
 	q, _ := ReadQuestion(n.Params)
 	switch {
 	case c.Action != "" && len(c.Value) > 0:
@@ -222,27 +222,27 @@ func (n *PlanNode) decision(c Answer) (json.RawMessage, error) {
 		if problems := q.Form.Check(orNull(c.Value)); len(problems) > 0 {
 			return nil, Errorf(Invalid, "the answer does not fit the form: %s", problems.Below("value"))
 		}
-		if !decides(c.Value) {
+		if !isDecision(c.Value) {
 			return nil, Errorf(Invalid, "the answer decides nothing: send another value than null or an empty text")
 		}
 		return c.Value, nil
 	case c.Action != "":
-		return n.chosen(c.Action)
-	case !decides(c.Value):
+		return n.actionValue(c.Action)
+	case !isDecision(c.Value):
 		return nil, Errorf(Invalid, "the answer decides nothing: send an action such as approved or rejected, or a value")
 	}
 	return c.Value, nil
 }
 
-// chosen is the value that an action stands for.
-func (n *PlanNode) chosen(action string) (json.RawMessage, error) {
+// actionValue is the value that an action stands for.
+func (n *PlanNode) actionValue(action string) (json.RawMessage, error) {
 	switch action {
 	case approved, "approve":
 		return json.RawMessage("true"), nil
 	case rejected, "reject":
 		return json.RawMessage("false"), nil
 	}
-	if list := n.decisions(); !slices.Contains(list, action) {
+	if list := n.decisionActions(); !slices.Contains(list, action) {
 		return nil, Errorf(Invalid, "nothing follows from the action %.80q: it is one of %s", action, strings.Join(list, ", "))
 	}
 	return expr.Quote(action), nil

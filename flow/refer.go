@@ -12,8 +12,8 @@ import (
 // What a decision makes may be as large as what comes from outside: the result of an expression, an input that is put together, an answer that is
 // laid into what is there. Env.Refer says what stands for it in the events, and so in the state. What others have sent comes as a reference.
 
-// refer has the values of an event stand for themselves, or have references stand for them.
-func (d *decider) refer(e *Event) {
+// referValues has the values of an event stand for themselves, or have references stand for them.
+func (d *decider) referValues(e *Event) {
 	switch e.Type {
 	case StepEnded:
 		e.Output = d.env.Refer(e.Output)
@@ -39,7 +39,7 @@ func (d *decider) referInput(sc *Scope, e *Event, params json.RawMessage) {
 		e.Input = d.env.Refer(e.Input)
 		return
 	}
-	v := sc.resolve(e.InputRef, params)
+	v := sc.resolveText(e.InputRef, params)
 	if ref := d.env.Refer(v); !bytes.Equal(ref, v) {
 		e.Input, e.InputRef = ref, ""
 	}
@@ -47,12 +47,12 @@ func (d *decider) referInput(sc *Scope, e *Event, params json.RawMessage) {
 
 // largeParts are the references to what an output_map takes of a large output, by their keys in shared; nil = there are none.
 func (d *decider) largeParts(e *Event) json.RawMessage {
-	st := d.s.step(e.Address())
+	st := d.s.activeStep(e.Address())
 	if st == nil || len(st.Node.Post.OutputMap) == 0 {
 		return nil
 	}
 	parts := map[string]json.RawMessage{}
-	st.eachPost(st.result(e), func(key string, v json.RawMessage) {
+	st.eachPost(st.stepResult(e), func(key string, v json.RawMessage) {
 		delete(parts, key)
 		if ref := d.env.Refer(v); !bytes.Equal(ref, v) {
 			parts[key] = ref
@@ -71,16 +71,16 @@ func (d *decider) largeParts(e *Event) json.RawMessage {
 	return append(b, '}')
 }
 
-// instead is what a key of shared gets when a step ends: the value, or what the event says stands for it.
-func instead(e *Event, key string, v json.RawMessage) json.RawMessage {
+// referenceOr is what a key of shared gets when a step ends: the value, or what the event says stands for it.
+func referenceOr(e *Event, key string, v json.RawMessage) json.RawMessage {
 	if ref, there := expr.Field(e.Input, key); there {
 		return ref
 	}
 	return v
 }
 
-// equal says whether two values are, also when each stands for its content somewhere else.
-func (sc *Scope) equal(a, b json.RawMessage) bool {
+// equalValues says whether two values are, also when each stands for its content somewhere else.
+func (sc *Scope) equalValues(a, b json.RawMessage) bool {
 	a, b = expr.Compact(a), expr.Compact(b)
 	if bytes.Equal(a, b) || sc.Plan.contents == nil {
 		return bytes.Equal(a, b)

@@ -2,8 +2,8 @@ package flow
 
 import "cmp"
 
-// retriable says what keeps a node from being tried again by itself; without a name all are meant.
-func (s *State) retriable(key string) error {
+// checkRetriable says what keeps a node from being tried again by itself; without a name all are meant.
+func (s *State) checkRetriable(key string) error {
 	if key == "" {
 		return nil
 	}
@@ -16,8 +16,8 @@ func (s *State) retriable(key string) error {
 		return errNoStep(key)
 	case s.Closing != nil && len(s.Closing.Undone) > 0:
 		return Errorf(Conflict, "the task has undone what it did: retry all of it, or rerun it, which starts a new one")
-	case s.Root.node(n).Status() == StepCompleted || s.Root.node(n).Status() == StepSkipped:
-		return Errorf(Conflict, "step %.80q is %s: only one that failed can be retried", key, s.Root.node(n).Status())
+	case s.Root.nodeState(n).Status() == StepCompleted || s.Root.nodeState(n).Status() == StepSkipped:
+		return Errorf(Conflict, "step %.80q is %s: only one that failed can be retried", key, s.Root.nodeState(n).Status())
 	}
 	return nil
 }
@@ -38,7 +38,7 @@ func (sc *Scope) reopenNode(key string) {
 			todo = append(todo, sc.Plan.Dag.List[i].Dag.Dependents...)
 		}
 	}
-	sc.renewThose(func(i int) bool {
+	sc.resetNodes(func(i int) bool {
 		n := &sc.Nodes[i]
 		return !n.Ended() || again[i] && n.Status() != StepCompleted
 	})

@@ -8,23 +8,23 @@ type RunPage struct {
 	More   bool    // there may be others behind Next
 	Next   Place
 
-	after       Place
-	only        Address // the attempt that is meant; none if its node is ""
-	most, bytes int
-	at          Place
-	looked      int // events behind after
-	size        int // of the runs so far
-	full        bool
-	closing     map[Address]bool // steps that an attempt on the page will end; that tells its action
+	after             Place
+	onlyAttempt       Address // the attempt that is meant; none if its node is ""
+	maxRuns, maxBytes int
+	position          Place
+	eventsRead        int // events behind after
+	size              int // of the runs so far
+	full              bool
+	closing           map[Address]bool // steps that an attempt on the page will end; that tells its action
 }
 
 // NewRunPage is for the runs behind a place: so many, and so many bytes of inputs and outputs, but one at least.
 func NewRunPage(after Place, most, bytes int) *RunPage {
-	return &RunPage{after: after, most: most, bytes: bytes}
+	return &RunPage{after: after, maxRuns: most, maxBytes: bytes}
 }
 
 // NewRunOf is for the run of an attempt.
-func NewRunOf(a Address) *RunPage { return &RunPage{only: a, most: 1} }
+func NewRunOf(a Address) *RunPage { return &RunPage{onlyAttempt: a, maxRuns: 1} }
 
 // From begins, or goes on, with a state. Of attempts in flight it tells what has happened to them meanwhile.
 func (p *RunPage) From(s *State) {
@@ -33,7 +33,7 @@ func (p *RunPage) From(s *State) {
 		p.live, p.closing = map[Address]int{}, map[Address]bool{}
 	}
 	for a, i := range p.live {
-		if _, u := s.attempt(a); u != nil {
+		if _, u := s.findAttempt(a); u != nil {
 			r := &p.Runs[i]
 			r.Worker, r.Note, r.ClaimedAt, r.Lost = u.Live.Worker, u.Live.Note, u.Live.ClaimedAt, u.Live.Deliveries
 		}
@@ -42,12 +42,12 @@ func (p *RunPage) From(s *State) {
 
 // Apply adds an event.
 func (p *RunPage) Apply(e *Event, at Place) {
-	if at.Compare(p.after) > 0 && !p.full && p.only.Node == "" {
-		if p.looked++; p.looked > maxLook {
-			p.endAt(at.before())
+	if at.Compare(p.after) > 0 && !p.full && p.onlyAttempt.Node == "" {
+		if p.eventsRead++; p.eventsRead > maxEventsRead {
+			p.endAt(at.beforeEvent())
 		}
 	}
-	p.at = at.before()
+	p.position = at.beforeEvent()
 	p.History.Apply(e)
 	switch e.Type {
 	case StepEnded:
@@ -60,61 +60,61 @@ func (p *RunPage) Apply(e *Event, at Place) {
 // endAt says that the page ends at a place.
 func (p *RunPage) endAt(next Place) { p.full, p.More, p.Next = true, true, next }
 
-// wants says whether a run that begins now is part of the page, and keeps its place.
-func (p *RunPage) wants(a Address) bool {
+// admitRun says whether a run that begins now is part of the page, and keeps its place.
+func (p *RunPage) admitRun(a Address) bool {
 	if p == nil {
 		return true
 	}
-	p.at.Beginning++
+	p.position.Beginning++
 	switch {
-	case p.full || p.at.Compare(p.after) <= 0 || p.only.Node != "" && a != p.only:
+	case p.full || p.position.Compare(p.after) <= 0 || p.onlyAttempt.Node != "" && a != p.onlyAttempt:
 		return false
-	case len(p.Runs) == p.most:
+	case len(p.Runs) == p.maxRuns:
 		p.endAt(p.Places[len(p.Places)-1])
 		return false
 	}
-	p.Places = append(p.Places, p.at)
+	p.Places = append(p.Places, p.position)
 	return true
 }
 
-// open says whether a run may be part of the page.
-func (p *RunPage) open(a Address) bool {
-	return p == nil || !p.full && (p.only.Node == "" || a == p.only)
+// canContain says whether a run may be part of the page.
+func (p *RunPage) canContain(a Address) bool {
+	return p == nil || !p.full && (p.onlyAttempt.Node == "" || a == p.onlyAttempt)
 }
 
-// canceled notes that an attempt on the page was given up.
-func (p *RunPage) canceled() {
-	if p != nil && p.only.Node != "" {
+// noteCanceled notes that an attempt on the page was given up.
+func (p *RunPage) noteCanceled() {
+	if p != nil && p.onlyAttempt.Node != "" {
 		p.full = true
 	}
 }
 
-// told notes that a run has all it will have, but for the action that its step ends with.
-func (p *RunPage) told(r *NodeRun) {
+// noteComplete notes that a run has all it will have, but for the action that its step ends with.
+func (p *RunPage) noteComplete(r *NodeRun) {
 	if p == nil {
 		return
 	}
 	if r.Kind == RunAttempt && r.Node.Single && r.RetryAt == 0 {
-		p.closing[r.step()] = true
+		p.closing[r.stepAddress()] = true
 	}
 	p.size += len(r.Input) + len(r.Output) + len(r.Details) + len(r.Metrics)
-	p.full = p.full || p.only.Node != ""
-	if p.only.Node == "" && p.size > p.bytes {
-		p.shorten()
+	p.full = p.full || p.onlyAttempt.Node != ""
+	if p.onlyAttempt.Node == "" && p.size > p.maxBytes {
+		p.dropExcess()
 	}
 }
 
-// step is the one that a run belongs to.
-func (r *NodeRun) step() Address {
+// stepAddress is the one that a run belongs to.
+func (r *NodeRun) stepAddress() Address {
 	return Address{Scope: r.Scope, Node: r.Address.Node, Visit: r.Visit}
 }
 
-// shorten drops what is too much for the page, now that it is known how large its runs are.
-func (p *RunPage) shorten() {
+// dropExcess drops what is too much for the page, now that it is known how large its runs are.
+func (p *RunPage) dropExcess() {
 	keep, size := 0, 0
 	for ; keep < len(p.Runs); keep++ {
 		size += len(p.Runs[keep].Input) + len(p.Runs[keep].Output) + len(p.Runs[keep].Details) + len(p.Runs[keep].Metrics)
-		if size > p.bytes && keep > 0 {
+		if size > p.maxBytes && keep > 0 {
 			break
 		}
 	}
@@ -132,23 +132,23 @@ func (p *RunPage) shorten() {
 }
 
 // Busy says that every run that begins is wanted.
-func (p *RunPage) Busy() bool { return !p.full && p.only.Node == "" }
+func (p *RunPage) Busy() bool { return !p.full && p.onlyAttempt.Node == "" }
 
 // Idle says that no run begins that is wanted, and none of the page ends.
 func (p *RunPage) Idle(later *State) bool {
-	if !p.full && (p.only.Node == "" || len(p.Runs) == 0 && later.begun(p.only)) {
+	if !p.full && (p.onlyAttempt.Node == "" || len(p.Runs) == 0 && later.hasBegun(p.onlyAttempt)) {
 		return false
 	}
 	if len(p.live)+len(p.closing) > 0 && later.Status.Ended() {
 		return false // what is in flight ends with the task
 	}
 	for a := range p.live {
-		if _, u := later.attempt(a); u == nil {
+		if _, u := later.findAttempt(a); u == nil {
 			return false
 		}
 	}
 	for a := range p.closing {
-		if later.step(a) == nil {
+		if later.activeStep(a) == nil {
 			return false
 		}
 	}

@@ -58,11 +58,11 @@ func NewHistory(task string, plan *Plan) *History {
 	return &History{State: NewState(task, plan), live: map[Address]int{}}
 }
 
-// add adds a run if it is wanted.
-func (h *History) add(r NodeRun) {
-	if h.page.wants(r.Address) {
+// addRun adds a run if it is wanted.
+func (h *History) addRun(r NodeRun) {
+	if h.page.admitRun(r.Address) {
 		h.Runs = append(h.Runs, r)
-		h.page.told(&r)
+		h.page.noteComplete(&r)
 	}
 }
 
@@ -80,28 +80,28 @@ func (h *History) Apply(e *Event) {
 		Evolve(h.State, e)
 	case AttemptsStarted:
 		Evolve(h.State, e)
-		h.started(e)
+		h.addStarted(e)
 	default:
 		Evolve(h.State, e)
-		h.note(e)
+		h.noteAttempt(e)
 	}
 }
 
-func (h *History) started(e *Event) {
-	st := h.State.step(e.Address())
+func (h *History) addStarted(e *Event) {
+	st := h.State.activeStep(e.Address())
 	for i := e.Unit; st != nil && i < e.Unit+e.Total; i++ {
 		a := e.Address()
 		a.Unit = i
-		if !h.page.wants(a) {
+		if !h.page.admitRun(a) {
 			continue
 		}
 		h.live[a] = len(h.Runs)
-		h.Runs = append(h.Runs, NodeRun{Address: a, Since: st.origin(i), Kind: RunAttempt, Node: st.Node, Branch: st.UnitName(i),
-			Status: AttemptRunning, Queue: st.exec(i).Type == ExecQueue, Input: st.unitInput(i), StartedAt: e.At})
+		h.Runs = append(h.Runs, NodeRun{Address: a, Since: st.originUnit(i), Kind: RunAttempt, Node: st.Node, Branch: st.UnitName(i),
+			Status: AttemptRunning, Queue: st.unitExec(i).Type == ExecQueue, Input: st.unitInput(i), StartedAt: e.At})
 	}
 }
 
-func (h *History) note(e *Event) {
+func (h *History) noteAttempt(e *Event) {
 	i, ok := h.live[e.Address()]
 	if !ok {
 		return
@@ -111,12 +111,12 @@ func (h *History) note(e *Event) {
 	case AttemptClaimed:
 		r.Worker, r.ClaimedAt = e.Worker, e.At
 	case AttemptBegun:
-		h.begun(r, e)
+		h.noteBegun(r, e)
 	case AttemptNoted:
 		r.Note = e.Note
 	case AttemptDeferred:
 		r.Metrics, r.Worker, r.URL = e.Metrics, e.Worker, e.URL
-		h.begun(r, e)
+		h.noteBegun(r, e)
 	case AttemptReturned:
 		r.Worker, r.Note, r.ClaimedAt, r.BegunAt, r.Lost = "", "", 0, 0, e.Total
 	case AttemptEnded:
@@ -126,22 +126,22 @@ func (h *History) note(e *Event) {
 			r.Metrics = e.Metrics
 		}
 		delete(h.live, e.Address())
-		h.page.told(r)
+		h.page.noteComplete(r)
 	}
 }
 
-// begun notes since when somebody is at an attempt.
-func (h *History) begun(r *NodeRun, e *Event) {
-	if st := h.State.step(e.Address()); st != nil && st.exec(e.Unit).Begins(e) {
+// noteBegun notes since when somebody is at an attempt.
+func (h *History) noteBegun(r *NodeRun, e *Event) {
+	if st := h.State.activeStep(e.Address()); st != nil && st.unitExec(e.Unit).Begins(e) {
 		r.BegunAt = cmp.Or(r.BegunAt, e.Until, e.At)
 	}
 }
 
 // stepEnded closes what was in flight below the step and adds its summary.
 func (h *History) stepEnded(e *Event) {
-	st := h.State.step(e.stepAddress())
+	st := h.State.activeStep(e.stepAddress())
 	if st == nil {
-		h.decided(e)
+		h.addDecided(e)
 		return
 	}
 	if st.Flying > 0 || st.Child != nil {
@@ -154,8 +154,8 @@ func (h *History) stepEnded(e *Event) {
 	if st.Child != nil && (e.Error == "" || st.Child.Failed != "") {
 		return // the children's rows tell everything
 	}
-	if a := e.stepAddress(); h.page.open(Address{a.Scope, a.Node, a.Visit, 0, 1}) {
-		h.add(st.summary(e))
+	if a := e.stepAddress(); h.page.canContain(Address{a.Scope, a.Node, a.Visit, 0, 1}) {
+		h.addRun(st.summaryRun(e))
 	}
 }
 
@@ -171,8 +171,8 @@ func (h *History) closeExecutor(st *Step, e *Event) {
 	}
 }
 
-// decided adds the row of a node of dag mode that ended without having begun.
-func (h *History) decided(e *Event) {
+// addDecided adds the row of a node of dag mode that ended without having begun.
+func (h *History) addDecided(e *Event) {
 	sc := h.State.Scope(e.Scope)
 	if sc == nil || sc.Plan.Mode() != ModeDag || sc.Plan.Nodes[e.Node] == nil {
 		return
@@ -186,10 +186,10 @@ func (h *History) decided(e *Event) {
 	case StepSkipped:
 		r.Status = AttemptSkipped
 	}
-	h.add(r)
+	h.addRun(r)
 }
 
-func (st *Step) summary(e *Event) NodeRun {
+func (st *Step) summaryRun(e *Event) NodeRun {
 	a := st.Address()
 	a.Attempt = 1
 	r := NodeRun{Address: a, Kind: RunSummary, Node: st.Node, Status: AttemptOK, Input: orNull(st.stepInput()), Reason: e.Reason,
@@ -199,7 +199,7 @@ func (st *Step) summary(e *Event) NodeRun {
 	}
 	switch st.Node.Kind {
 	case KindParallel, KindForeach, KindFanout:
-		r.Output = st.aggregate()
+		r.Output = st.unitOutputs()
 		if st.Failures > 0 && st.Node.Strategy != Continue {
 			r.Error = st.errorsJSON()
 		}
@@ -218,20 +218,20 @@ func (h *History) cancelBelow(st *Step, at int64) {
 	if st.Child != nil {
 		h.cancelIn(st.Child.Path, at)
 	}
-	h.cancel(at, func(a Address) bool { return a.Scope == st.scope.Path && a.Node == st.Node.Key && a.Visit == st.Visit })
+	h.cancelRuns(at, func(a Address) bool { return a.Scope == st.scope.Path && a.Node == st.Node.Key && a.Visit == st.Visit })
 }
 
 // cancelIn ends the runs of attempts that are given up in a scope and those below it.
 func (h *History) cancelIn(scope string, at int64) {
-	h.cancel(at, func(a Address) bool { return a.Scope == scope || strings.HasPrefix(a.Scope, scope+"/") })
+	h.cancelRuns(at, func(a Address) bool { return a.Scope == scope || strings.HasPrefix(a.Scope, scope+"/") })
 }
 
-func (h *History) cancel(at int64, which func(Address) bool) {
+func (h *History) cancelRuns(at int64, which func(Address) bool) {
 	for a, i := range h.live {
 		if which(a) {
 			h.Runs[i].Status, h.Runs[i].EndedAt = AttemptCanceled, at
 			delete(h.live, a)
-			h.page.canceled()
+			h.page.noteCanceled()
 		}
 	}
 }
@@ -241,7 +241,7 @@ func (h *History) taskEnded(e *Event) {
 	for a, i := range h.live {
 		r := &h.Runs[i]
 		r.Status, r.EndedAt = AttemptCanceled, e.At
-		h.page.canceled()
+		h.page.noteCanceled()
 		if !lasts || r.Node.Exec.Type != ExecDirect {
 			delete(h.live, a)
 		}
@@ -250,6 +250,6 @@ func (h *History) taskEnded(e *Event) {
 		return
 	}
 	root := h.State.Root
-	h.add(NodeRun{Address: Address{Node: root.Cursor, Visit: root.Visits[root.Cursor]}, Kind: RunCancel,
+	h.addRun(NodeRun{Address: Address{Node: root.Cursor, Visit: root.Visits[root.Cursor]}, Kind: RunCancel,
 		Node: root.Plan.Nodes[root.Cursor], Status: AttemptCanceled, Input: null, Output: null, Action: "canceled", StartedAt: e.At, EndedAt: e.At})
 }

@@ -76,11 +76,11 @@ func (sc *Scope) waitKey(n *PlanNode, text string, input json.RawMessage) (strin
 		return key, err
 	}
 	v, _ := sc.controlRef(n, text, input)
-	v = sc.open(v)
+	v = sc.openValue(v)
 	key, isText := expr.String(v)
 	switch {
 	case !isText:
-		return "", fmt.Errorf("%.80s must be the text of a key, is %s", text, describe(v))
+		return "", fmt.Errorf("%.80s must be the text of a key, is %s", text, describeValue(v))
 	case !utf8.ValidString(key):
 		return "", fmt.Errorf("%.80s is not UTF-8 text", text)
 	case key == "":
@@ -92,8 +92,8 @@ func (sc *Scope) waitKey(n *PlanNode, text string, input json.RawMessage) (strin
 	return key, nil
 }
 
-// receive applies a signal or an answer: it sets shared, and is for the steps that wait for it, or stored for one that will.
-func (s *State) receive(e *Event) {
+// applySignal applies a signal or an answer: it sets shared, and is for the steps that wait for it, or stored for one that will.
+func (s *State) applySignal(e *Event) {
 	sc := s.Root
 	if e.Scope != "" {
 		sc = s.scopes[e.Scope]
@@ -102,24 +102,24 @@ func (s *State) receive(e *Event) {
 		return
 	}
 	if first, _, _ := strings.Cut(e.Key, "."); len(e.Input) > 0 {
-		sc.set(first, e.Input)
+		sc.setShared(first, e.Input)
 	} else {
-		sc.set(e.Key, e.Output)
+		sc.setShared(e.Key, e.Output)
 	}
 	sc.LastAction = ""
 	s.Signaled++
 	sig := StoredSignal{Number: s.Signaled, Key: e.Key, Value: e.Output}
 	if e.Node == "" {
-		s.deliver(sig)
-	} else if st := s.step(e.stepAddress()); st != nil && !sc.Plan.Pocketflow {
+		s.deliverSignal(sig)
+	} else if st := s.activeStep(e.stepAddress()); st != nil && !sc.Plan.Pocketflow {
 		st.Signal = &sig
 	}
 }
 
-// deliver stores a signal that steps may wait for, and gives it to those that do. An empty value takes back those that are stored.
-func (s *State) deliver(sig StoredSignal) {
+// deliverSignal stores a signal that steps may wait for, and gives it to those that do. An empty value takes back those that are stored.
+func (s *State) deliverSignal(sig StoredSignal) {
 	switch {
-	case !decides(s.Root.open(sig.Value)):
+	case !isDecision(s.Root.openValue(sig.Value)):
 		s.Signals = slices.DeleteFunc(slices.Clone(s.Signals), func(other StoredSignal) bool { return other.Key == sig.Key })
 		return
 	case !s.mayAwait(sig.Key):
@@ -141,16 +141,16 @@ func (s *State) takeSignal(st *Step) {
 	if len(s.Signals) == 0 || st.Signal != nil || st.awaitedParam() == "" || st.scope.Plan.Pocketflow {
 		return
 	}
-	reader := st.reader()
+	reader := st.readerKey()
 	s.Signals = slices.Clone(s.Signals) // others may be reading those
 	for i := range s.Signals {
 		sig := &s.Signals[i]
-		v, matches := st.hears(sig)
+		v, matches := st.signalValue(sig)
 		if !matches || slices.Contains(sig.Taken, reader) {
 			continue
 		}
 		sig.Taken = append(slices.Clip(sig.Taken), reader)
-		if st.counts(st.scope.open(v)) {
+		if st.acceptsValue(st.scope.openValue(v)) {
 			st.Signal = &StoredSignal{Number: sig.Number, Key: sig.Key, Value: v}
 			break
 		}
@@ -161,15 +161,15 @@ func (s *State) takeSignal(st *Step) {
 // isOver reports whether nothing in the flow can take a stored signal any more.
 func (s *State) isOver(sig StoredSignal) bool {
 	return len(sig.Taken) > 0 && !slices.ContainsFunc(s.awaitedKeys(), func(w awaitedKey) bool {
-		return w.matches(sig.Key) && !slices.Contains(sig.Taken, w.readerOf(sig.Key))
+		return w.matchesKey(sig.Key) && !slices.Contains(sig.Taken, w.readerOf(sig.Key))
 	})
 }
 
-// reader names what a step takes signals for: its node in the dag around it, else the whole task, and the key that it waits for.
-func (st *Step) reader() string {
+// readerKey names what a step takes signals for: its node in the dag around it, else the whole task, and the key that it waits for.
+func (st *Step) readerKey() string {
 	for at := st; at != nil; at = at.scope.parent {
 		if at.scope.Plan.Dag != nil {
-			return readerOf(at.place(), st.AwaitedKey())
+			return readerOf(at.nodePath(), st.AwaitedKey())
 		}
 	}
 	return readerOf("", st.AwaitedKey())
@@ -177,8 +177,8 @@ func (st *Step) reader() string {
 
 func readerOf(place, key string) string { return place + "\n" + key }
 
-// place names a step's node within the flow, whatever visit it is.
-func (st *Step) place() string {
+// nodePath names a step's node within the flow, whatever visit it is.
+func (st *Step) nodePath() string {
 	place := st.Node.Key
 	for at := st.scope.parent; at != nil; at = at.scope.parent {
 		place = at.Node.Key + "/" + place
@@ -186,8 +186,8 @@ func (st *Step) place() string {
 	return place
 }
 
-// hears returns what a signal means to a step that waits for its key, or for a part of its value.
-func (st *Step) hears(sig *StoredSignal) (v json.RawMessage, ok bool) {
+// signalValue returns what a signal means to a step that waits for its key, or for a part of its value.
+func (st *Step) signalValue(sig *StoredSignal) (v json.RawMessage, ok bool) {
 	rest, ok := partOf(st.AwaitedKey(), sig.Key)
 	switch {
 	case !ok:
@@ -195,7 +195,7 @@ func (st *Step) hears(sig *StoredSignal) (v json.RawMessage, ok bool) {
 	case rest == "":
 		return orNull(sig.Value), true
 	}
-	return orNull(expr.PathIn(sig.Value, rest, st.scope.opener())), true
+	return orNull(expr.PathIn(sig.Value, rest, st.scope.pathOpener())), true
 }
 
 // partOf returns the path from a key to one that is awaited; false if that is another one.
@@ -204,42 +204,42 @@ func partOf(awaited, key string) (path string, ok bool) {
 	return path, ok && (path == "" || path[0] == '.')
 }
 
-// counts reports whether a value ends a waiting step.
-func (st *Step) counts(v json.RawMessage) bool {
+// acceptsValue reports whether a value ends a waiting step.
+func (st *Step) acceptsValue(v json.RawMessage) bool {
 	if st.Node.Kind == KindApproval {
-		return decides(v)
+		return isDecision(v)
 	}
-	return present(v)
+	return isPresent(v)
 }
 
 // awaitedKey is what a node of a plan waits for.
 type awaitedKey struct {
-	place string // of its node in a dag; "" = in a graph alone
-	key   string // "" = it follows from what the task works on
+	nodePath string // of its node in a dag; "" = in a graph alone
+	key      string // "" = it follows from what the task works on
 }
 
-func (w awaitedKey) matches(key string) bool {
+func (w awaitedKey) matchesKey(key string) bool {
 	_, ok := partOf(w.key, key)
 	return ok || w.key == ""
 }
 
 // readerOf names the reader of a signal of the key.
-func (w awaitedKey) readerOf(key string) string { return readerOf(w.place, cmp.Or(w.key, key)) }
+func (w awaitedKey) readerOf(key string) string { return readerOf(w.nodePath, cmp.Or(w.key, key)) }
 
 // mayAwait reports whether a node of the flow may wait for a signal of the key.
 func (s *State) mayAwait(key string) bool {
-	return slices.ContainsFunc(s.awaitedKeys(), func(w awaitedKey) bool { return w.matches(key) })
+	return slices.ContainsFunc(s.awaitedKeys(), func(w awaitedKey) bool { return w.matchesKey(key) })
 }
 
 // awaitedKeys returns what the nodes of the flow wait for, those of scopes with profile pocketflow apart.
 func (s *State) awaitedKeys() []awaitedKey {
-	if s.awaits == nil {
+	if s.awaitedCache == nil {
 		all := map[awaitedKey]bool{}
 		collectAwaited(all, s.Plan.Root, "", "")
 		collectAwaited(all, s.Plan.Closing, "", "")
-		s.awaits = slices.AppendSeq(make([]awaitedKey, 0, len(all)), maps.Keys(all))
+		s.awaitedCache = slices.AppendSeq(make([]awaitedKey, 0, len(all)), maps.Keys(all))
 	}
-	return s.awaits
+	return s.awaitedCache
 }
 
 // collectAwaited adds what the nodes of a scope wait for. Within is the place of the scope, and dag that of the node around it in the innermost dag.
@@ -265,7 +265,7 @@ func collectAwaited(all map[awaitedKey]bool, g *PlanScope, within, dag string) {
 
 // checkStored refuses a signal for which there is no room among those that no step has taken. One that a step waits for has room.
 func (d *decider) checkStored(sig StoredSignal) error {
-	if !decides(d.s.Root.open(sig.Value)) || !d.s.mayAwait(sig.Key) || slices.ContainsFunc(d.s.waiting, func(st *Step) bool { return st.awaits(sig.Key) }) {
+	if !isDecision(d.s.Root.openValue(sig.Value)) || !d.s.mayAwait(sig.Key) || slices.ContainsFunc(d.s.waiting, func(st *Step) bool { return st.awaitsKey(sig.Key) }) {
 		return nil
 	}
 	size, count := len(sig.Value), 0
@@ -284,11 +284,11 @@ func (d *decider) checkStored(sig StoredSignal) error {
 	return nil
 }
 
-// placed returns what the first key of a path into shared holds once a value is set there; nil if the path is one key.
-func (sc *Scope) placed(key string, v json.RawMessage) json.RawMessage {
+// withPathSet returns what the first key of a path into shared holds once a value is set there; nil if the path is one key.
+func (sc *Scope) withPathSet(key string, v json.RawMessage) json.RawMessage {
 	first, rest, nested := strings.Cut(key, ".")
 	if !nested || sc.Plan.Pocketflow {
 		return nil
 	}
-	return sc.within(sc.Shared[first], strings.Split(rest, "."), v)
+	return sc.withNestedField(sc.Shared[first], strings.Split(rest, "."), v)
 }

@@ -60,7 +60,7 @@ func DecodeSnapshot(b []byte, plan *Plan) (s *State, ok bool) {
 	if c.Broken() != "" || len(c.Bytes()) > 0 || s.Root == nil {
 		return nil, false
 	}
-	return s, s.link(plan) == nil
+	return s, s.linkPlan(plan) == nil
 }
 
 func codeState(c *codec.Codec, s *State) {
@@ -263,13 +263,13 @@ func codeNode(c *codec.Codec, n *NodeState) {
 	codec.Pointer(c, &rare.Kept, codeKept)
 	codec.List(c, &rare.Extra, (*codec.Codec).Raw)
 	if c.Reading() {
-		n.read(c, status, rare, units)
+		n.setDecoded(c, status, rare, units)
 	}
 }
 
-// read takes what a snapshot has of a node in another form than the state.
-func (n *NodeState) read(c *codec.Codec, status StepStatus, rare NodeRare, units NodeUnits) {
-	place, ok := status.placed()
+// setDecoded takes what a snapshot has of a node in another form than the state.
+func (n *NodeState) setDecoded(c *codec.Codec, status StepStatus, rare NodeRare, units NodeUnits) {
+	place, ok := status.statusIndex()
 	if !ok {
 		c.Fail(codec.NoSuch)
 	}

@@ -31,7 +31,7 @@ func TestSnapshotsHoldEveryField(t *testing.T) {
 // TestANodeOfOneUnitHasNothingAside holds for what a dag has most of: the parts that a snapshot has of it come back, too.
 func TestANodeOfOneUnitHasNothingAside(t *testing.T) {
 	n := NodeState{Output: json.RawMessage("1"), StartedAt: 5, EndedAt: 6, Visit: 1}
-	n.status, _ = StepCompleted.placed()
+	n.status, _ = StepCompleted.statusIndex()
 	n.setUnits(NodeUnits{Total: 1, Initial: 1})
 	require.Nil(t, n.Aside)
 	written := codec.Write(nil)
@@ -39,10 +39,10 @@ func TestANodeOfOneUnitHasNothingAside(t *testing.T) {
 	var again NodeState
 	codeNode(codec.ReadOwn(written.Bytes()), &again)
 	require.Equal(t, n, again)
-	require.Equal(t, UnitCount{Total: 1, Initial: 1, Done: 1}, again.units())
+	require.Equal(t, UnitCount{Total: 1, Initial: 1, Done: 1}, again.unitCounts())
 
 	n.setUnits(NodeUnits{Total: 2, Initial: 1, Left: 1, Failures: 1})
-	require.Equal(t, UnitCount{Total: 2, Initial: 1, Done: 2, Failed: 1}, n.units(), "others are told in full")
+	require.Equal(t, UnitCount{Total: 2, Initial: 1, Done: 2, Failed: 1}, n.unitCounts(), "others are told in full")
 }
 
 func TestASnapshotWithAStatusThatNoNodeHasIsOfNoUse(t *testing.T) {

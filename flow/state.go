@@ -49,12 +49,12 @@ type State struct {
 	AnsweredIDs []string       // of the newest requests that had an effect, oldest first
 	Appended    map[string]int // index of the first unit that such a request has appended
 
-	apart   bool         // see BegunApart; a snapshot does not tell
-	awaits  []awaitedKey // see awaitedKeys
-	lost    lost
-	scopes  map[string]*Scope // by path
-	waiting []*Step           // steps that a signal may end
-	waits   waits
+	begunApart   bool         // see BegunApart; a snapshot does not tell
+	awaitedCache []awaitedKey // see awaitedKeys
+	lost         lostContent
+	scopes       map[string]*Scope // by path
+	waiting      []*Step           // steps that a signal may end
+	waits        waitList
 }
 
 // Scope is the space in which nodes see each other.
@@ -77,13 +77,13 @@ type Scope struct {
 	Nodes      []NodeState     // of dag mode, by index
 	Past       map[string]Past // of graph mode: the newest visit of each node that is over
 
-	mode   mode            // by its plan; closingMode in the scope in which the task closes
+	mode   scopeMode       // by its plan; closingMode in the scope in which the task closes
 	run    json.RawMessage // of dag mode: what `run` means
 	task   *State          // that closes in it; nil in any other scope
 	dag    dagState
-	lost   *lost // the task's
-	size   *int  // bytes of shared, which the closing scope has together with the root
-	parent *Step // nil for the root
+	lost   *lostContent // the task's
+	size   *int         // bytes of shared, which the closing scope has together with the root
+	parent *Step        // nil for the root
 	depth  int
 	overAt int64 // when its step ended; 0 = it has not
 }
@@ -118,16 +118,16 @@ type Step struct {
 	Undoable int       // place of its Undoable in the state, from 1; 0 = nothing has to be undone
 	OwnKeys  []OwnKeys // units whose keys are not those of Since, because they were undone
 
-	scope *Scope
-	execs []Exec            // of a parallel's branches; see unfold
-	names []string          // of those
-	items []json.RawMessage // that the units of a foreach or fanout are about
-	whole json.RawMessage   // input that all units of a fanout have, or have their item laid over
+	scope       *Scope
+	execs       []Exec            // of a parallel's branches; see unfold
+	names       []string          // of those
+	items       []json.RawMessage // that the units of a foreach or fanout are about
+	sharedInput json.RawMessage   // input that all units of a fanout have, or have their item laid over
 
-	size     int       // bytes of the units' outputs
-	position int       // among the active steps of its scope, in dag mode
-	manual   int       // units in flight that somebody completes
-	waitsFor WaitKinds // the one that it waits for; 0 = none
+	size        int       // bytes of the units' outputs
+	position    int       // among the active steps of its scope, in dag mode
+	manualUnits int       // units in flight that somebody completes
+	waitsFor    WaitKinds // the one that it waits for; 0 = none
 }
 
 // Unit is one of the N pieces of a step.
@@ -176,11 +176,11 @@ func (s *State) Active() []*Step {
 	if s.Root == nil || s.Status.Ended() {
 		return nil
 	}
-	return s.stage().Active()
+	return s.actingScope().Active()
 }
 
-// stage is the scope in which the task acts: the root, or that in which it closes.
-func (s *State) stage() *Scope {
+// actingScope is the scope in which the task acts: the root, or that in which it closes.
+func (s *State) actingScope() *Scope {
 	if s.Closing != nil {
 		return s.Closing.Scope
 	}
@@ -198,22 +198,22 @@ func (st *Step) Scope() *Scope { return st.scope }
 // Left is how many units of the step have not completed.
 func (st *Step) Left() int { return len(st.Units) - st.Done + st.Failures }
 
-// step finds the active step an address names, nil when it is not active (any more).
-func (s *State) step(a Address) *Step {
+// activeStep finds the active step an address names, nil when it is not active (any more).
+func (s *State) activeStep(a Address) *Step {
 	sc := s.scopes[a.Scope]
 	if sc == nil {
 		return nil
 	}
-	st := sc.mode.step(sc, a.Node)
+	st := sc.mode.activeStep(sc, a.Node)
 	if st == nil || st.Visit != a.Visit {
 		return nil
 	}
 	return st
 }
 
-// attempt finds the attempt in flight that an address names, nil when it is over or never was.
-func (s *State) attempt(a Address) (*Step, *Unit) {
-	st := s.step(a)
+// findAttempt finds the attempt in flight that an address names, nil when it is over or never was.
+func (s *State) findAttempt(a Address) (*Step, *Unit) {
+	st := s.activeStep(a)
 	if st == nil || a.Unit < 0 || a.Unit >= len(st.Units) {
 		return nil, nil
 	}
@@ -226,7 +226,7 @@ func (s *State) attempt(a Address) (*Step, *Unit) {
 
 // Holds says whether a claim is still the one in force.
 func (s *State) Holds(a Address, token string) bool {
-	_, u := s.attempt(a)
+	_, u := s.findAttempt(a)
 	return u != nil && u.Live.Worker != "" && u.Live.Token == token
 }
 
@@ -238,16 +238,16 @@ func (s *State) Answered(request string) bool {
 // Paused says whether nothing new may start until the task is resumed. One that has ended meanwhile is over.
 func (s *State) Paused() bool { return s.PausedAt != 0 && s.ResumedAt == 0 && !s.Status.Ended() }
 
-// held says whether a pause also holds back what is left of steps that have begun: retries, and units that
+// holdsStartedSteps says whether a pause also holds back what is left of steps that have begun: retries, and units that
 // wait for their time or for a place. To pgflow those are queued already, and go on.
-func (s *State) held() bool { return s.Paused() && s.Plan.Profile != ProfilePgflow }
+func (s *State) holdsStartedSteps() bool { return s.Paused() && s.Plan.Profile != ProfilePgflow }
 
-// canceling says that nothing new may start, but what is in flight goes on.
-func (s *State) canceling() bool { return s.CancelAt != 0 && s.Closing == nil }
+// isCanceling says that nothing new may start, but what is in flight goes on.
+func (s *State) isCanceling() bool { return s.CancelAt != 0 && s.Closing == nil }
 
-// drains reports whether what no carrier has begun is canceled, because the task is being canceled gently. With pgflow's
+// isDraining reports whether what no carrier has begun is canceled, because the task is being canceled gently. With pgflow's
 // profile what is queued goes on, and so do retries.
-func (s *State) drains() bool { return s.canceling() && s.Plan.Profile != ProfilePgflow }
+func (s *State) isDraining() bool { return s.isCanceling() && s.Plan.Profile != ProfilePgflow }
 
 // Result is a task's result.
 func (s *State) Result() json.RawMessage {
@@ -258,7 +258,7 @@ func (s *State) Result() json.RawMessage {
 }
 
 // Active are the scope's steps that have begun and not ended, in the order of the definition.
-func (sc *Scope) Active() []*Step { return sc.mode.active(sc) }
+func (sc *Scope) Active() []*Step { return sc.mode.activeSteps(sc) }
 
 // Output is the scope's result.
-func (sc *Scope) Output() json.RawMessage { return sc.mode.output(sc) }
+func (sc *Scope) Output() json.RawMessage { return sc.mode.scopeOutput(sc) }

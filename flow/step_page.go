@@ -12,7 +12,7 @@ type StepQuery struct {
 	Bytes  int          // of their outputs; there is one step at least
 }
 
-func (q *StepQuery) takes(status StepStatus) bool {
+func (q *StepQuery) matchesStatus(status StepStatus) bool {
 	return len(q.States) == 0 || slices.Contains(q.States, status)
 }
 
@@ -25,13 +25,13 @@ type StepPage struct {
 	More  bool // there may be others behind Next
 	Next  Place
 
-	query   StepQuery
-	closing bool  // only those of the closing scopes
-	last    Place // of the steps so far
-	size    int
-	looked  int
-	full    bool
-	active  map[Address]int
+	query      StepQuery
+	closing    bool  // only those of the closing scopes
+	last       Place // of the steps so far
+	size       int
+	eventsRead int
+	full       bool
+	active     map[Address]int
 }
 
 // dagPlace is that of a node of a dag: before everything in the journal, which begins with row 1.
@@ -47,8 +47,8 @@ func NodePage(s *State, sc *Scope, q StepQuery) *StepPage {
 		if q.Node != "" && sc.Plan.Dag.List[i].Key != q.Node {
 			continue
 		}
-		if v := s.viewOfNode(sc, i); q.takes(v.Status) {
-			p.add(v, dagPlace(i))
+		if v := s.viewOfNode(sc, i); q.matchesStatus(v.Status) {
+			p.addStep(v, dagPlace(i))
 		}
 	}
 	return p
@@ -59,8 +59,8 @@ func NewStepPage(q StepQuery, closing bool) *StepPage {
 	return &StepPage{query: q, closing: closing, active: map[Address]int{}}
 }
 
-// add adds a step, or ends the page before it.
-func (p *StepPage) add(v StepView, at Place) {
+// addStep adds a step, or ends the page before it.
+func (p *StepPage) addStep(v StepView, at Place) {
 	if len(p.Steps) == p.query.Most || p.size > p.query.Bytes {
 		p.endAt(p.last)
 		return
@@ -77,28 +77,28 @@ func (p *StepPage) From(s *State) { p.State = s }
 // Apply adds an event.
 func (p *StepPage) Apply(e *Event, at Place) {
 	if at.Compare(p.query.After) > 0 && !p.full {
-		if p.looked++; p.looked > maxLook && len(p.active) == 0 {
-			p.endAt(at.before())
+		if p.eventsRead++; p.eventsRead > maxEventsRead && len(p.active) == 0 {
+			p.endAt(at.beforeEvent())
 		}
 	}
-	st := p.State.step(e.stepAddress())
-	if cuts(e.Type) {
-		p.count()
+	st := p.State.activeStep(e.stepAddress())
+	if mayCutSteps(e.Type) {
+		p.updateCounts()
 	}
 	Evolve(p.State, e)
 	switch {
-	case e.Type == StepEntered && p.covers(e.Scope):
-		p.entered(e, at)
+	case e.Type == StepEntered && p.coversScope(e.Scope):
+		p.applyEntered(e, at)
 	case e.Type == StepEnded && st != nil:
-		p.ended(st, e)
+		p.applyEnded(st, e)
 	}
-	if cuts(e.Type) {
-		p.cut(e)
+	if mayCutSteps(e.Type) {
+		p.endCutSteps(e)
 	}
 }
 
-// cuts says whether such an event may cut steps short that it does not name.
-func cuts(t EventType) bool {
+// mayCutSteps says whether such an event may cut steps short that it does not name.
+func mayCutSteps(t EventType) bool {
 	switch t {
 	case StepEnded, ScopeRetried, TaskClosing, TaskRetried, TaskEnded:
 		return true
@@ -106,46 +106,46 @@ func cuts(t EventType) bool {
 	return false
 }
 
-// count notes how far the active steps are: those that are cut short may leave no trace in the state.
-func (p *StepPage) count() {
+// updateCounts notes how far the active steps are: those that are cut short may leave no trace in the state.
+func (p *StepPage) updateCounts() {
 	for a, i := range p.active {
-		if st := p.State.step(a); st != nil {
-			p.Steps[i].Units = st.count()
+		if st := p.State.activeStep(a); st != nil {
+			p.Steps[i].Units = st.unitCounts()
 		}
 	}
 }
 
-func (p *StepPage) covers(scope string) bool {
+func (p *StepPage) coversScope(scope string) bool {
 	if p.query.Scope == "" && len(scope) > 0 && scope[:1] == closingScope {
 		return true
 	}
 	return scope == p.query.Scope && !p.closing
 }
 
-func (p *StepPage) entered(e *Event, at Place) {
-	st := p.State.step(e.stepAddress())
+func (p *StepPage) applyEntered(e *Event, at Place) {
+	st := p.State.activeStep(e.stepAddress())
 	if st == nil || p.full || at.Compare(p.query.After) <= 0 || p.query.Node != "" && e.Node != p.query.Node {
 		return
 	}
 	n := len(p.Steps)
-	p.add(p.State.viewOf(st), at)
+	p.addStep(p.State.viewOf(st), at)
 	if !p.full {
 		p.active[st.Address()] = n
 	}
 }
 
-func (p *StepPage) ended(st *Step, e *Event) {
+func (p *StepPage) applyEnded(st *Step, e *Event) {
 	i, ok := p.active[e.stepAddress()]
 	if !ok {
 		return
 	}
 	delete(p.active, e.stepAddress())
 	v := &p.Steps[i]
-	v.Status, v.Action, v.Error, v.Reason, v.EndedAt, v.Units, v.Due, v.Wait = StepStatus(e.Status), e.Action, e.Error, e.Reason, e.At, st.count(), 0, nil
-	v.Details = st.details()
+	v.Status, v.Action, v.Error, v.Reason, v.EndedAt, v.Units, v.Due, v.Wait = StepStatus(e.Status), e.Action, e.Error, e.Reason, e.At, st.unitCounts(), 0, nil
+	v.Details = st.errorDetails()
 	p.size += len(v.Details)
 	if v.Status == StepCompleted {
-		v.Output = st.result(e)
+		v.Output = st.stepResult(e)
 		p.size += len(v.Output)
 	}
 	p.dropUnwanted(i)
@@ -154,19 +154,19 @@ func (p *StepPage) ended(st *Step, e *Event) {
 // dropUnwanted drops a step again that has become what is not meant. It is the last one: the steps of a graph follow
 // each other.
 func (p *StepPage) dropUnwanted(i int) {
-	if !p.query.takes(p.Steps[i].Status) {
+	if !p.query.matchesStatus(p.Steps[i].Status) {
 		p.Steps = slices.Delete(p.Steps, i, i+1)
 	}
 }
 
-// cut ends the steps that are cut short together with their scope, or the task.
-func (p *StepPage) cut(e *Event) {
+// endCutSteps ends the steps that are cut short together with their scope, or the task.
+func (p *StepPage) endCutSteps(e *Event) {
 	for a, i := range p.active {
-		if p.State.step(a) != nil && !p.State.Status.Ended() {
+		if p.State.activeStep(a) != nil && !p.State.Status.Ended() {
 			continue
 		}
 		delete(p.active, a)
-		p.Steps[i].withdrawn(e.At)
+		p.Steps[i].markWithdrawn(e.At)
 		p.dropUnwanted(i)
 	}
 }
@@ -177,11 +177,11 @@ func (p *StepPage) Busy() bool { return false }
 // Idle says that no step begins that is wanted, and none of the page ends.
 func (p *StepPage) Idle(later *State) bool {
 	for a := range p.active {
-		if later.step(a) == nil || later.Status.Ended() {
+		if later.activeStep(a) == nil || later.Status.Ended() {
 			return false
 		}
 	}
-	return p.full || p.State.progress(p.query.Scope) == later.progress(p.query.Scope)
+	return p.full || p.State.progressOf(p.query.Scope) == later.progressOf(p.query.Scope)
 }
 
 // Done says that the steps of the page are all there and over.
@@ -204,23 +204,23 @@ func (p *StepPage) GoOnBehind(sc *Scope) { p.endAt(dagPlace(len(sc.Nodes) - 1)) 
 // Finish shows the steps that are still active as they are now, when the journal is at its end.
 func (p *StepPage) Finish() {
 	for a, i := range p.active {
-		if st := p.State.step(a); st != nil {
+		if st := p.State.activeStep(a); st != nil {
 			p.Steps[i] = p.State.viewOf(st)
 		}
 		p.dropUnwanted(i)
 	}
 }
 
-// progress says how far a scope is. As long as it is the same, no step has begun in it.
-type progress struct {
-	phase            phase
+// scopeProgress says how far a scope is. As long as it is the same, no step has begun in it.
+type scopeProgress struct {
+	phase            scopePhase
 	visits           int
 	closings, closed int
 }
 
-func (s *State) progress(scope string) progress {
-	at := progress{phase: s.phaseOf(scope), closings: s.Closings}
-	for _, n := range s.scopes[scope].visited() {
+func (s *State) progressOf(scope string) scopeProgress {
+	at := scopeProgress{phase: s.phaseOf(scope), closings: s.Closings}
+	for _, n := range s.scopes[scope].visitCounts() {
 		at.visits += n
 	}
 	if s.Closing != nil {
@@ -231,8 +231,8 @@ func (s *State) progress(scope string) progress {
 	return at
 }
 
-// visited is how often the nodes of a graph have been entered.
-func (sc *Scope) visited() map[string]int {
+// visitCounts is how often the nodes of a graph have been entered.
+func (sc *Scope) visitCounts() map[string]int {
 	if sc == nil {
 		return nil
 	}

@@ -33,12 +33,12 @@ type UnitCount struct{ Total, Initial, Flying, Retrying, Done, Failed int }
 
 // viewOf an active step.
 func (s *State) viewOf(st *Step) StepView {
-	v := StepView{Address: st.Address(), Node: st.Node, Status: StepStarted, StartedAt: st.EnteredAt, Due: st.Due, Units: st.count(), For: st.scope.madeFor(st.Node)}
+	v := StepView{Address: st.Address(), Node: st.Node, Status: StepStarted, StartedAt: st.EnteredAt, Due: st.Due, Units: st.unitCounts(), For: st.scope.madeFor(st.Node)}
 	if at := s.overAt(st.scope); at != 0 {
-		v.withdrawn(at)
+		v.markWithdrawn(at)
 		return v
 	}
-	if waits := st.waits(); len(waits) > 0 {
+	if waits := st.describeWaits(); len(waits) > 0 {
 		v.Wait = &waits[0]
 	}
 	return v
@@ -55,13 +55,13 @@ func (s *State) viewOfNode(sc *Scope, i int) StepView {
 	rare := n.Rare()
 	v := StepView{Address: Address{Scope: sc.Path, Node: node.Key, Visit: int(n.Visit)}, Node: node, Status: n.Status(), Reason: rare.Reason, Mode: rare.Mode,
 		Error: rare.Error, Details: rare.Details, Output: n.Output, Held: n.Held && n.Status() == "", For: sc.madeFor(node), StartedAt: n.StartedAt, EndedAt: n.EndedAt,
-		Units: n.units()}
+		Units: n.unitCounts()}
 	switch v.Status {
 	case "":
 		v.Status = StepCreated
 		v.WaitsFor, v.Waits = sc.waitsFor(node)
 	case StepStarted:
-		v.withdrawn(n.EndedAt)
+		v.markWithdrawn(n.EndedAt)
 	}
 	return v
 }
@@ -72,7 +72,7 @@ func (sc *Scope) waitsFor(n *PlanNode) (names []string, all int) {
 		if sc.Nodes[i].Ended() {
 			continue
 		}
-		if all++; all <= namedWaits {
+		if all++; all <= maxNamedWaits {
 			names = append(names, sc.Plan.Dag.List[i].Key)
 		}
 	}
@@ -87,7 +87,7 @@ func (sc *Scope) madeFor(n *PlanNode) string {
 	return sc.Plan.Dag.List[n.Dag.For].Key
 }
 
-func (st *Step) count() UnitCount {
+func (st *Step) unitCounts() UnitCount {
 	return UnitCount{Total: len(st.Units), Initial: st.Initial, Flying: st.Flying, Retrying: len(st.Retrying), Done: st.Done, Failed: st.Failures}
 }
 
@@ -100,7 +100,7 @@ func (s *State) StepCounts() map[StepStatus]int {
 	for i := range s.Root.Nodes {
 		n := &s.Root.Nodes[i]
 		status := StepStatus(cmp.Or(string(n.Status()), string(StepCreated)))
-		if s.withdrawn(n) {
+		if s.isWithdrawn(n) {
 			status = StepSkipped
 		}
 		counts[status]++
@@ -123,7 +123,7 @@ func (s *State) AllActive(most int) (list []StepView) {
 
 // Live is what is known about an attempt in flight; nil when it is over.
 func (s *State) Live(a Address) *Live {
-	_, u := s.attempt(a)
+	_, u := s.findAttempt(a)
 	if u == nil || s.Status.Ended() {
 		return nil
 	}
@@ -146,13 +146,13 @@ func (s *State) overAt(sc *Scope) int64 {
 	return sc.overAt
 }
 
-// withdrawn makes the view of a step that had begun that of a step which came to nothing.
-func (v *StepView) withdrawn(at int64) {
+// markWithdrawn makes the view of a step that had begun that of a step which came to nothing.
+func (v *StepView) markWithdrawn(at int64) {
 	v.Status, v.Reason, v.EndedAt, v.Wait, v.Due = StepSkipped, ReasonWithdrawn, at, nil, 0
 	v.Units.Flying, v.Units.Retrying = 0, 0
 }
 
-// withdrawn says whether a node has begun and will not end.
-func (s *State) withdrawn(n *NodeState) bool {
+// isWithdrawn says whether a node has begun and will not end.
+func (s *State) isWithdrawn(n *NodeState) bool {
 	return n.Status() == StepStarted && (n.Step == nil || s.Status.Ended())
 }

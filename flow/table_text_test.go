@@ -42,9 +42,9 @@ func effectText(e flow.Effect) string {
 	case flow.Withdraw:
 		return "withdraw " + e.Address.String() + quoted(" carrier=", e.Carrier)
 	case flow.Alarm:
-		return fmt.Sprintf("alarm %s %s %s", alarmNames[e.Kind], e.Address, clock(e.At))
+		return fmt.Sprintf("alarm %s %s %s", alarmNames[e.Kind], e.Address, pausableClock(e.At))
 	case flow.Ask:
-		return fmt.Sprintf("ask %s %+v %s", e.Address, e.Permit, clock(e.AskedAt))
+		return fmt.Sprintf("ask %s %+v %s", e.Address, e.Permit, pausableClock(e.AskedAt))
 	case flow.Held:
 		return "held " + e.Address.String() + " " + e.Key
 	case flow.Release:
@@ -99,5 +99,5 @@ func oneLine(v json.RawMessage) string {
 	return strconv.Quote(string(v))
 }
 
-// clock is a time as its distance from the beginning.
-func clock(at int64) string { return fmt.Sprintf("%+d", at-epoch) }
+// pausableClock is a time as its distance from the beginning.
+func pausableClock(at int64) string { return fmt.Sprintf("%+d", at-epoch) }

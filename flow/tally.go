@@ -22,22 +22,22 @@ const (
 	TallyClaimed // an attempt, for the first time
 )
 
-// tally notes what an event tells of its node. The state is the one after it.
-func (d *decider) tally(e *Event) {
+// tallyEvent notes what an event tells of its node. The state is the one after it.
+func (d *decider) tallyEvent(e *Event) {
 	switch {
 	case e.Type == StepEnded:
 		d.tallyEnd(e)
 	case e.Type == AttemptsStarted && e.Attempt > 1:
-		d.count(e, TallyRetried, e.Total, 0)
+		d.addTally(e, TallyRetried, e.Total, 0)
 	case e.Type == AttemptClaimed:
-		if _, u := d.s.attempt(e.Address()); u != nil && u.Live.Deliveries == 0 {
-			d.count(e, TallyClaimed, 1, max(e.At-u.Live.StartedAt, 0))
+		if _, u := d.s.findAttempt(e.Address()); u != nil && u.Live.Deliveries == 0 {
+			d.addTally(e, TallyClaimed, 1, max(e.At-u.Live.StartedAt, 0))
 		}
 	}
 }
 
 func (d *decider) tallyEnd(e *Event) {
-	began, units := d.s.wentOn(e)
+	began, units := d.s.visitStart(e)
 	took := int64(-1)
 	if began != 0 {
 		took = max(e.At-began, 0)
@@ -49,27 +49,27 @@ func (d *decider) tallyEnd(e *Event) {
 	case e.Error != "" || e.Status == string(StepFailed):
 		what = TallyFailed
 	}
-	d.count(e, what, units, took)
+	d.addTally(e, what, units, took)
 	if e.Attempt > 0 {
-		d.count(e, TallyRetried, 1, 0)
+		d.addTally(e, TallyRetried, 1, 0)
 	}
 }
 
-// wentOn is since when the visit that has just ended went on, 0 = it did not, and with how many units.
-func (s *State) wentOn(e *Event) (since int64, units int) {
+// visitStart is since when the visit that has just ended went on, 0 = it did not, and with how many units.
+func (s *State) visitStart(e *Event) (since int64, units int) {
 	sc := s.scopes[e.Scope]
 	switch {
 	case sc == nil || sc.Plan.Nodes[e.Node] == nil:
 		return 0, 0
 	case sc.Plan.Dag != nil:
-		n := sc.node(sc.Plan.Nodes[e.Node])
+		n := sc.nodeState(sc.Plan.Nodes[e.Node])
 		return n.StartedAt, int(n.Units().Total)
 	}
 	p := sc.Past[e.Node]
 	return p.StartedAt, int(p.Total)
 }
 
-func (d *decider) count(e *Event, what TallyKind, n int, ms int64) {
+func (d *decider) addTally(e *Event, what TallyKind, n int, ms int64) {
 	sc := d.s.scopes[e.Scope]
 	if sc == nil || sc.Plan.Nodes[e.Node] == nil {
 		return

@@ -26,7 +26,7 @@ func ReadTraced(parent, state string) *Traced {
 	if !validParent(parent) {
 		return nil
 	}
-	t := &Traced{Parent: "00" + parent[2:parentLen], Unsampled: unhex(parent[flagsAt+1])&1 == 0}
+	t := &Traced{Parent: "00" + parent[2:parentLen], Unsampled: hexDigit(parent[flagsAt+1])&1 == 0}
 	if len(state) <= maxTraceState && !strings.ContainsFunc(state, func(r rune) bool { return r != '\t' && r < ' ' || r > '~' }) {
 		t.State = strings.TrimSpace(state)
 	}
@@ -47,7 +47,7 @@ func validParent(p string) bool {
 
 func isHex(text string) bool { return strings.Trim(text, "0123456789abcdef") == "" }
 
-func unhex(c byte) byte {
+func hexDigit(c byte) byte {
 	if c >= 'a' {
 		return c - 'a' + 10
 	}

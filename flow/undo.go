@@ -42,7 +42,7 @@ type UnitRange struct {
 	Count int
 }
 
-func (r *UnitRange) last() int { return r.From + r.Count - 1 }
+func (r *UnitRange) lastUnit() int { return r.From + r.Count - 1 }
 
 // hasUnits reports whether a node's step has units, which are undone one by one.
 func (n *PlanNode) hasUnits() bool {
@@ -55,7 +55,7 @@ func (s *State) noteDone(st *Step, unit int) {
 		return
 	}
 	if st.Undoable == 0 {
-		s.addUndoable(st.scope, st.Node, st.Visit, st.since())
+		s.addUndoable(st.scope, st.Node, st.Visit, st.keyVisit())
 		st.Undoable = len(s.Undoables)
 	}
 	s.addDone(st.Undoable-1, unit)
@@ -92,7 +92,7 @@ func (s *State) keepUnitsForUndo(st *Step, output json.RawMessage) {
 	case st.Node.Single:
 		output = st.Units[0].Output
 	default:
-		output = st.aggregate()
+		output = st.unitOutputs()
 	}
 	u.Output, u.Many, u.Initial, u.Extra = orNull(output), !st.Node.Single, st.Initial, st.Extra
 	switch n := st.Node; {
@@ -131,7 +131,7 @@ func (s *State) addUndoable(sc *Scope, n *PlanNode, visit, since int) *Undoable 
 
 func (s *State) addDone(step, unit int) {
 	s.Undoables[step].Left++
-	if n := len(s.Done); n > 0 && s.Done[n-1].Step == step && s.Done[n-1].last()+1 == unit {
+	if n := len(s.Done); n > 0 && s.Done[n-1].Step == step && s.Done[n-1].lastUnit()+1 == unit {
 		s.Done[n-1].Count++
 		return
 	}
@@ -152,13 +152,13 @@ func (s *State) nextUndo() (*Undoable, int) {
 		return nil, 0
 	}
 	r := &s.Done[len(s.Done)-1]
-	return &s.Undoables[r.Step], r.last()
+	return &s.Undoables[r.Step], r.lastUnit()
 }
 
 // takeLast takes the unit that completed last from those that have to be undone.
 func (s *State) takeLast() UnitRange {
 	r := &s.Done[len(s.Done)-1]
-	taken := UnitRange{Step: r.Step, From: r.last(), Count: 1}
+	taken := UnitRange{Step: r.Step, From: r.lastUnit(), Count: 1}
 	if r.Count--; r.Count == 0 {
 		s.Done = s.Done[:len(s.Done)-1]
 	}
@@ -180,7 +180,7 @@ func (s *State) unfoldUndo() {
 	}
 	u.outputs, _ = expr.Elements(u.Output)
 	if u.Items != nil {
-		u.items, _ = expr.Elements(s.Closing.Scope.open(u.Items))
+		u.items, _ = expr.Elements(s.Closing.Scope.openValue(u.Items))
 	}
 }
 
@@ -237,13 +237,13 @@ func (s *State) forgetUndone() map[string]bool {
 	}
 	for key, ranges := range undone {
 		n, k := s.Root.Plan.Nodes[key], (*Kept)(nil)
-		if s.Root.mode.redoes() && n.hasUnits() {
-			if k = s.Root.mode.kept(s.Root, n); k == nil {
+		if s.Root.mode.canRedoUndone() && n.hasUnits() {
+			if k = s.Root.mode.keptResults(s.Root, n); k == nil {
 				k = s.keptDone(n)
 			}
 		}
 		if k != nil {
-			s.Root.mode.keep(s.Root, n, k.without(ranges))
+			s.Root.mode.setKept(s.Root, n, k.withoutUnits(ranges))
 		}
 	}
 	s.dropUndone()
@@ -275,7 +275,7 @@ func (s *State) keptDone(n *PlanNode) (k *Kept) {
 		}
 		outputs, _ := expr.Elements(u.Output)
 		if k == nil {
-			k = &Kept{Input: u.entered(n), Initial: u.Initial, Since: since}
+			k = &Kept{Input: u.enteredInput(n), Initial: u.Initial, Since: since}
 		}
 		k.Units = append(k.Units, make([]Unit, max(0, len(outputs)-len(k.Units)))...)
 		for i := r.From; i < min(r.From+r.Count, len(outputs)); i++ {
@@ -285,8 +285,8 @@ func (s *State) keptDone(n *PlanNode) (k *Kept) {
 	return k
 }
 
-// entered returns the input with which a fanout was entered.
-func (u *Undoable) entered(n *PlanNode) json.RawMessage {
+// enteredInput returns the input with which a fanout was entered.
+func (u *Undoable) enteredInput(n *PlanNode) json.RawMessage {
 	switch d := n.Dag; {
 	case d.Items != nil && d.Items.From == FromShared:
 		return u.Items
@@ -296,8 +296,8 @@ func (u *Undoable) entered(n *PlanNode) json.RawMessage {
 	return nil
 }
 
-// without returns what is kept but for units that were undone.
-func (k *Kept) without(undone []UnitRange) *Kept {
+// withoutUnits returns what is kept but for units that were undone.
+func (k *Kept) withoutUnits(undone []UnitRange) *Kept {
 	next := *k
 	next.Units = slices.Clone(k.Units)
 	visits := map[int]int{}

@@ -11,7 +11,7 @@ func (l *UnitList) States() []UnitRun {
 	runs := []UnitRun{}
 	for i := range l.Len() {
 		status := l.Step.Units[i].Status
-		if !status.Ended() && l.over() {
+		if !status.Ended() && l.isOver() {
 			status = UnitCanceled
 		}
 		if last := len(runs) - 1; last >= 0 && runs[last].Status == status {
@@ -23,11 +23,13 @@ func (l *UnitList) States() []UnitRun {
 	return runs
 }
 
-// over says whether the units are as they will always be.
-func (l *UnitList) over() bool {
-	return l.State.Status.Ended() || l.State.step(l.Step.Address()) != l.Step
+// isOver says whether the units are as they will always be.
+func (l *UnitList) isOver() bool {
+	return l.State.Status.Ended() || l.State.activeStep(l.Step.Address()) != l.Step
 }
 
 // Settled says whether the list will always be what it is: its visit is over. A list of a task that has ended is not, since
 // a retry may go on with it.
-func (l *UnitList) Settled() bool { return l.Step != nil && l.State.step(l.Step.Address()) != l.Step }
+func (l *UnitList) Settled() bool {
+	return l.Step != nil && l.State.activeStep(l.Step.Address()) != l.Step
+}

@@ -36,7 +36,7 @@ func NewUnitList(at Address) *UnitList { return &UnitList{at: at} }
 // From begins, or goes on, with a state.
 func (l *UnitList) From(s *State) {
 	l.State = s
-	if st := s.step(l.at); st != nil {
+	if st := s.activeStep(l.at); st != nil {
 		l.Step = st
 	}
 }
@@ -60,11 +60,11 @@ func (l *UnitList) Idle(later *State) bool {
 	case phaseOver:
 		return false
 	}
-	return later.step(l.at) != nil || later.scopes[l.at.Scope].Entered(l.at.Node) < l.at.Visit
+	return later.activeStep(l.at) != nil || later.scopes[l.at.Scope].Entered(l.at.Node) < l.at.Visit
 }
 
 // Done says that the visit is over.
-func (l *UnitList) Done() bool { return l.Step != nil && l.State.step(l.at) != l.Step }
+func (l *UnitList) Done() bool { return l.Step != nil && l.State.activeStep(l.at) != l.Step }
 
 // Len is how many units there are.
 func (l *UnitList) Len() int {
@@ -83,7 +83,7 @@ func (l *UnitList) At(i int) UnitView {
 	if u.Error != nil {
 		v.Error, v.Details = u.Error.Text, u.Error.Details
 	}
-	if !u.Status.Ended() && l.over() {
+	if !u.Status.Ended() && l.isOver() {
 		v.Status, v.RetryAt = UnitCanceled, 0
 		return v
 	}

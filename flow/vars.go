@@ -34,19 +34,19 @@ const MaxVariable = 96 << 10
 // maxVariables is how many bytes all filled variables of a program have at most: a kernel takes hardly more, and each attempt holds them.
 const maxVariables = 1 << 20
 
-// fleeting says that the variable may have another text later, because shared stands in it.
-func (v *Var) fleeting() bool {
+// readsShared says that the variable may have another text later, because shared stands in it.
+func (v *Var) readsShared() bool {
 	return slices.ContainsFunc(v.Parts, func(p VarPart) bool { return p.Ref != nil && p.Ref.Of < 0 && strings.HasPrefix(p.Ref.Text, "$shared") })
 }
 
-// fleetingVars are those that an attempt keeps which begins now; nil = none. One that cannot be filled in is none of them.
-func (st *Step) fleetingVars(unit int) (kept map[string]string) {
-	list, size := st.exec(unit).Vars, 0
+// sharedVars are those that an attempt keeps which begins now; nil = none. One that cannot be filled in is none of them.
+func (st *Step) sharedVars(unit int) (kept map[string]string) {
+	list, size := st.unitExec(unit).Vars, 0
 	for i := range list {
-		if !list[i].fleeting() {
+		if !list[i].readsShared() {
 			continue
 		}
-		if text, _, err := st.filled(&list[i], unit); err == nil {
+		if text, _, err := st.fillVariable(&list[i], unit); err == nil {
 			if size += len(text); size > maxVariables {
 				return kept // the attempt fails for that
 			}
@@ -59,9 +59,9 @@ func (st *Step) fleetingVars(unit int) (kept map[string]string) {
 	return kept
 }
 
-// vars are the filled variables of a unit's attempt, and about how many bytes were read for them.
-func (st *Step) vars(unit int) (filled map[string]string, read int, err error) {
-	list := st.exec(unit).Vars
+// fillVariables are the filled variables of a unit's attempt, and about how many bytes were read for them.
+func (st *Step) fillVariables(unit int) (filled map[string]string, read int, err error) {
+	list := st.unitExec(unit).Vars
 	filled, size := make(map[string]string, len(list)), 0
 	var kept map[string]string
 	if live := st.Units[unit].Live; live != nil {
@@ -72,7 +72,7 @@ func (st *Step) vars(unit int) (filled map[string]string, read int, err error) {
 		text, there := kept[v.Name]
 		if !there {
 			var n int
-			text, n, err = st.filled(v, unit)
+			text, n, err = st.fillVariable(v, unit)
 			read += n
 			if err != nil {
 				return filled, read, err
@@ -86,15 +86,15 @@ func (st *Step) vars(unit int) (filled map[string]string, read int, err error) {
 	return filled, read, nil
 }
 
-// filled is the text of a variable at this moment, and about how many bytes were read for it.
-func (st *Step) filled(v *Var, unit int) (text string, read int, err error) {
+// fillVariable is the text of a variable at this moment, and about how many bytes were read for it.
+func (st *Step) fillVariable(v *Var, unit int) (text string, read int, err error) {
 	var b strings.Builder
 	for _, part := range v.Parts {
 		text := part.Text
 		if part.Ref != nil {
 			in, there := st.varSource(part.Ref, unit)
 			read += len(in.Params) + len(in.Input)
-			if text, err = part.Ref.fill(in, there, part.Text); err != nil {
+			if text, err = part.Ref.resolveText(in, there, part.Text); err != nil {
 				return "", read, Errorf(Invalid, "env.%s: %s", v.Name, err)
 			}
 		}
@@ -114,17 +114,17 @@ func (st *Step) varSource(r *VarRef, unit int) (in *expr.Env, there bool) {
 	switch {
 	case r.Of >= 0:
 		dep := &st.scope.Nodes[r.Of]
-		return st.scope.lookAt(orNull(dep.Output)), dep.Status() == StepCompleted
+		return st.scope.inputEnv(orNull(dep.Output)), dep.Status() == StepCompleted
 	case r.From == KeyFromItem:
-		return st.scope.lookAt(st.itemOf(unit)), true
+		return st.scope.inputEnv(st.itemOf(unit)), true
 	case r.From == KeyFromRun:
-		return st.scope.lookAt(st.runFor()), true
+		return st.scope.inputEnv(st.runFor()), true
 	}
-	return st.scope.env(st.Params, st.unitInput(unit)), true
+	return st.scope.referenceEnv(st.Params, st.unitInput(unit)), true
 }
 
-// fill is the text that stands in the place of a reference.
-func (r *VarRef) fill(in *expr.Env, there bool, written string) (string, error) {
+// resolveText is the text that stands in the place of a reference.
+func (r *VarRef) resolveText(in *expr.Env, there bool, written string) (string, error) {
 	var v json.RawMessage
 	if there {
 		v = in.WholeOf(r.Ref.Resolve(in))
@@ -144,7 +144,7 @@ func (r *VarRef) fill(in *expr.Env, there bool, written string) (string, error) 
 // fillIn puts the variables of an attempt where whoever starts its program looks for them. An attempt in which one is missing is given to
 // nobody: it fails in the decision in which it begins.
 func (st *Step) fillIn(j *Job) {
-	vars, _, _ := st.vars(j.Unit)
+	vars, _, _ := st.fillVariables(j.Unit)
 	if j.Exec.Program == nil {
 		j.Params = withVars(j.Params, vars)
 		return
@@ -169,17 +169,17 @@ func (d *decider) noteVars(e *Event) {
 	if e.Type != AttemptsStarted {
 		return
 	}
-	st := d.s.step(e.Address())
+	st := d.s.activeStep(e.Address())
 	if st == nil {
 		return
 	}
 	for i := e.Unit; i < e.Unit+e.Total && i < len(st.Units); i++ {
-		if len(st.exec(i).Vars) == 0 {
+		if len(st.unitExec(i).Vars) == 0 {
 			continue
 		}
-		_, read, err := st.vars(i)
+		_, read, err := st.fillVariables(i)
 		d.effort += read
-		if err = d.orLost(err); err != nil {
+		if err = d.orContentError(err); err != nil {
 			d.unfilled = append(d.unfilled, st.unitAddress(i))
 		}
 	}
@@ -190,26 +190,26 @@ func (d *decider) failUnfilled() {
 	for len(d.unfilled) > 0 {
 		a := d.unfilled[0]
 		d.unfilled = d.unfilled[1:]
-		st, u := d.s.attempt(a)
+		st, u := d.s.findAttempt(a)
 		if u == nil || d.s.Status.Ended() {
 			continue
 		}
-		_, _, err := st.vars(a.Unit)
-		if err = d.orLost(err); err != nil {
-			d.settle(st, u, Report{Address: a, Fatal: true, Error: err.Error()})
+		_, _, err := st.fillVariables(a.Unit)
+		if err = d.orContentError(err); err != nil {
+			d.settleAttempt(st, u, Report{Address: a, Fatal: true, Error: err.Error()})
 		}
 	}
 }
 
-// unfilled says that nobody can be given an attempt, because a variable cannot be filled in.
-func (st *Step) unfilled(unit int) bool {
-	if len(st.exec(unit).Vars) == 0 {
+// lacksVariable says that nobody can be given an attempt, because a variable cannot be filled in.
+func (st *Step) lacksVariable(unit int) bool {
+	if len(st.unitExec(unit).Vars) == 0 {
 		return false
 	}
-	before := st.scope.lost.take()
-	_, _, err := st.vars(unit)
-	lacks := st.scope.lost.take() // who decides tells what
-	st.scope.lost.note(before)
+	before := st.scope.lost.takeError()
+	_, _, err := st.fillVariables(unit)
+	lacks := st.scope.lost.takeError() // who decides tells what
+	st.scope.lost.noteError(before)
 	return lacks != nil || err != nil
 }
 

@@ -29,15 +29,15 @@ type Glimpse struct {
 // glimpseBytes is how many bytes of a value are shown.
 const glimpseBytes = 200
 
-func (g *PlanScope) glimpse(v json.RawMessage) Glimpse {
+func (g *PlanScope) glimpseOf(v json.RawMessage) Glimpse {
 	if len(v) == 0 {
 		return Glimpse{}
 	}
 	if g.contents != nil {
 		size, begin, sum := g.contents.Glimpse(v, glimpseBytes)
-		return Glimpse{size, text(string(begin), glimpseBytes), sum}
+		return Glimpse{size, truncateText(string(begin), glimpseBytes), sum}
 	}
-	return Glimpse{len(v), text(string(v), glimpseBytes), sha256.Sum256(v)}
+	return Glimpse{len(v), truncateText(string(v), glimpseBytes), sha256.Sum256(v)}
 }
 
 // MaxVisits bounds how many visits of a task are gathered.
@@ -60,26 +60,26 @@ func NewVisits(task string, plan *Plan) *Visits {
 
 // Apply adds an event.
 func (v *Visits) Apply(e *Event) {
-	st := v.State.step(e.stepAddress())
+	st := v.State.activeStep(e.stepAddress())
 	Evolve(v.State, e)
 	switch e.Type {
 	case StepEntered:
-		if visit := v.of(e.stepAddress()); visit != nil {
+		if visit := v.visitAt(e.stepAddress()); visit != nil {
 			visit.Status, visit.StartedAt = StepStarted, e.At
 		}
 	case AttemptsStarted:
-		if visit := v.of(e.stepAddress()); visit != nil {
+		if visit := v.visitAt(e.stepAddress()); visit != nil {
 			visit.Attempts += e.Total
 		}
 	case StepEnded:
-		v.ended(st, e)
+		v.applyEnded(st, e)
 	case ScopeRetried, TaskClosing, TaskRetried, TaskEnded:
-		v.withdraw(e.At)
+		v.withdrawActive(e.At)
 	}
 }
 
-// of is a visit, which is there from now on; nil when there are too many.
-func (v *Visits) of(at Address) *Visit {
+// visitAt is a visit, which is there from now on; nil when there are too many.
+func (v *Visits) visitAt(at Address) *Visit {
 	i, known := v.at[at]
 	if !known {
 		if len(v.List) == MaxVisits {
@@ -92,26 +92,26 @@ func (v *Visits) of(at Address) *Visit {
 	return &v.List[i]
 }
 
-func (v *Visits) ended(st *Step, e *Event) {
-	visit := v.of(e.stepAddress())
+func (v *Visits) applyEnded(st *Step, e *Event) {
+	visit := v.visitAt(e.stepAddress())
 	if visit == nil {
 		return
 	}
-	visit.Status, visit.Action, visit.Reason, visit.Error, visit.EndedAt = StepStatus(e.Status), e.Action, e.Reason, text(e.Error, maxPastText), e.At
+	visit.Status, visit.Action, visit.Reason, visit.Error, visit.EndedAt = StepStatus(e.Status), e.Action, e.Reason, truncateText(e.Error, maxPastText), e.At
 	if st == nil {
 		return
 	}
 	visit.Units = len(st.Units)
 	if visit.Status == StepCompleted {
-		visit.Output = st.scope.Plan.glimpse(st.result(e))
+		visit.Output = st.scope.Plan.glimpseOf(st.stepResult(e))
 	}
 }
 
-// withdraw ends the visits that came to nothing because what is around them is over.
-func (v *Visits) withdraw(at int64) {
+// withdrawActive ends the visits that came to nothing because what is around them is over.
+func (v *Visits) withdrawActive(at int64) {
 	for i := range v.List {
 		visit := &v.List[i]
-		if visit.Status == StepStarted && (v.State.Status.Ended() || v.State.step(visit.Address) == nil) {
+		if visit.Status == StepStarted && (v.State.Status.Ended() || v.State.activeStep(visit.Address) == nil) {
 			visit.Status, visit.Reason, visit.EndedAt = StepSkipped, ReasonWithdrawn, at
 		}
 	}

@@ -31,18 +31,18 @@ func Waiting(s *State) []Wait {
 		waits = append(waits, Wait{For: "resume", Text: "the task is paused: resume it", Since: s.PausedAt})
 	}
 	if s.Permits.Waits() {
-		waits = append(waits, s.Permits.wait(s.holder()))
+		waits = append(waits, s.Permits.describeWait(s.holderAddress()))
 	}
-	waits = s.stage().appendWaits(waits, s.CancelAt == 0)
-	if s.drains() {
-		waits = slices.DeleteFunc(waits, func(w Wait) bool { return !w.runs() })
+	waits = s.actingScope().appendWaits(waits, s.CancelAt == 0)
+	if s.isDraining() {
+		waits = slices.DeleteFunc(waits, func(w Wait) bool { return !w.isUnderWay() })
 	}
 	if !s.Paused() {
 		return waits
 	}
 	stopped := map[Address]bool{}
-	s.eachClock(func(c clock) {
-		if *c.left > 0 {
+	s.eachClock(func(c pausableClock) {
+		if *c.remaining > 0 {
 			stopped[c.alarm.Address] = true
 		}
 	})
@@ -54,8 +54,8 @@ func Waiting(s *State) []Wait {
 	return waits
 }
 
-// runs reports whether a wait is for work that has begun, which a task that is being canceled gently waits for.
-func (w *Wait) runs() bool { return w.For == "job" || w.For == "claim" || w.For == WaitsOutside }
+// isUnderWay reports whether a wait is for work that has begun, which a task that is being canceled gently waits for.
+func (w *Wait) isUnderWay() bool { return w.For == "job" || w.For == "claim" || w.For == WaitsOutside }
 
 // appendWaits tells what a scope waits for; goesOn says that nodes may yet begin.
 func (sc *Scope) appendWaits(waits []Wait, goesOn bool) []Wait {
@@ -64,10 +64,10 @@ func (sc *Scope) appendWaits(waits []Wait, goesOn bool) []Wait {
 		return append(waits, Wait{Address: Address{Scope: sc.Path, Node: sc.Cursor}, For: "delay", Text: "the node failed and is tried again", Until: sc.EnterAt})
 	}
 	for i, st := range active {
-		if i > 0 && len(waits) >= namedWaits {
+		if i > 0 && len(waits) >= maxNamedWaits {
 			break
 		}
-		waits = append(waits, st.waits()...)
+		waits = append(waits, st.describeWaits()...)
 		if st.Child != nil {
 			waits = st.Child.appendWaits(waits, goesOn)
 		}
@@ -80,7 +80,7 @@ func (sc *Scope) appendWaits(waits []Wait, goesOn bool) []Wait {
 
 // appendHeld names the nodes that would have begun if nobody held them back.
 func (sc *Scope) appendHeld(waits []Wait) []Wait {
-	for i, named := 0, 0; i < len(sc.Nodes) && named < namedWaits; i++ {
+	for i, named := 0, 0; i < len(sc.Nodes) && named < maxNamedWaits; i++ {
 		if n := &sc.Nodes[i]; n.Held && n.Status() == "" && n.Waits == 0 && !n.Doomed {
 			waits = append(waits, Wait{Address: Address{Scope: sc.Path, Node: sc.Plan.Dag.List[i].Key}, For: "resume", Text: "the step is held: release it"})
 			named++
@@ -89,10 +89,10 @@ func (sc *Scope) appendHeld(waits []Wait) []Wait {
 	return waits
 }
 
-// namedWaits bounds how many units of one step an answer names.
-const namedWaits = 20
+// maxNamedWaits bounds how many units of one step an answer names.
+const maxNamedWaits = 20
 
-func (st *Step) waits() []Wait {
+func (st *Step) describeWaits() []Wait {
 	w := Wait{Address: st.Address(), Since: st.EnteredAt, Until: st.Due}
 	switch st.Node.Kind {
 	case KindTimer:
@@ -110,7 +110,7 @@ func (st *Step) waits() []Wait {
 		return []Wait{w}
 	}
 	var waits []Wait
-	for i := 0; i < len(st.Units) && len(waits) < namedWaits; i++ {
+	for i := 0; i < len(st.Units) && len(waits) < maxNamedWaits; i++ {
 		if w, ok := st.unitWait(i); ok {
 			waits = append(waits, w)
 		}
@@ -137,8 +137,8 @@ func (st *Step) awaitedParam() string { return awaitedParams[st.Node.Kind] }
 
 var awaitedParams = map[Kind]string{KindWaitEvent: paramSignal, KindApproval: paramApproval}
 
-// awaits says whether a step waits for a key of shared, or for something within it.
-func (st *Step) awaits(key string) bool {
+// awaitsKey says whether a step waits for a key of shared, or for something within it.
+func (st *Step) awaitsKey(key string) bool {
 	rest, ok := strings.CutPrefix(st.AwaitedKey(), key)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
@@ -153,19 +153,19 @@ func (st *Step) unitWait(i int) (Wait, bool) {
 	case u.Live == nil:
 		return Wait{}, false
 	case u.Live.Permits.Waits():
-		return u.Live.Permits.wait(w.Address), true
+		return u.Live.Permits.describeWait(w.Address), true
 	case u.Live.Outside != nil:
 		w.Until = u.Live.Due
-		return u.Live.Outside.wait(w, u.Live.Heard), true
+		return u.Live.Outside.describeWait(w, u.Live.Heard), true
 	case u.Live.Worker != "":
 		w.For, w.Text, w.Until = "claim", fmt.Sprintf("worker %s works on it", u.Live.Worker), u.Live.Until
-	case st.exec(i).Type == ExecDirect:
+	case st.unitExec(i).Type == ExecDirect:
 		w.For, w.Text, w.Until = "completion", "somebody has to complete it", u.Live.Due
-	case st.exec(i).Type == ExecQueue:
-		w.Service, w.Labels = st.exec(i).Service, st.exec(i).Labels
+	case st.unitExec(i).Type == ExecQueue:
+		w.Service, w.Labels = st.unitExec(i).Service, st.unitExec(i).Labels
 		w.For, w.Text, w.Until = "job", fmt.Sprintf("a worker has to poll for service %s%s", w.Service, withLabels(w.Labels)), u.Live.Due
 	default:
-		w.For, w.Text, w.Until = "job", st.exec(i).underWay(), u.Live.Due
+		w.For, w.Text, w.Until = "job", st.unitExec(i).underWay(), u.Live.Due
 	}
 	w.Since = u.Live.Since()
 	return w, true
@@ -197,7 +197,7 @@ func (l *Live) Since() int64 {
 // Idle says whether a task has nothing to do but wait, so that a row in a store can stand for it,
 // and when it is due (0 = only a message can bring it back). Jobs carried by a member keep it busy.
 func Idle(s *State) (due int64, ok bool) {
-	if s.Status != "" && !s.Status.Ended() && s.stage().carried() {
+	if s.Status != "" && !s.Status.Ended() && s.actingScope().hasCarriedJob() {
 		return 0, false // most that are asked: no need to put their jobs together
 	}
 	due, _ = firstAlarm(Outstanding(s))
@@ -211,23 +211,23 @@ func Parked(s *State) (due int64, ok bool) {
 	if s.Status == "" || s.Status.Ended() {
 		return 0, false
 	}
-	if sc := s.stage(); sc.mode.busy(sc, true) || !sc.fewPlain() {
+	if sc := s.actingScope(); sc.mode.isBusy(sc, true) || !sc.fewPlain() {
 		return 0, false
 	}
 	due, others := firstAlarm(Outstanding(s))
 	return due, !others
 }
 
-// fewWaits is how many steps of a dag may wait at once for its task to count as parked: all of them are looked at with every row.
-const fewWaits = 64
+// maxParkedWaits is how many steps of a dag may wait at once for its task to count as parked: all of them are looked at with every row.
+const maxParkedWaits = 64
 
 // fewPlain says whether few steps of a scope are active, none of which has units or a scope of its own.
 func (sc *Scope) fewPlain() bool {
-	composite := func(st *Step) bool { return st.Node.composite() }
+	composite := func(st *Step) bool { return st.Node.isComposite() }
 	if sc.Step != nil {
 		return !composite(sc.Step)
 	}
-	return len(sc.dag.active) <= fewWaits && !slices.ContainsFunc(sc.dag.active, composite)
+	return len(sc.dag.active) <= maxParkedWaits && !slices.ContainsFunc(sc.dag.active, composite)
 }
 
 // firstAlarm is when the first alarm among some effects rings (0 = none does), and whether there are others than alarms.
@@ -242,14 +242,14 @@ func firstAlarm(effects []Effect) (at int64, others bool) {
 	return at, others
 }
 
-// carried says whether a job of a scope, or of one inside, is for a member to carry out.
-func (sc *Scope) carried() bool {
+// hasCarriedJob says whether a job of a scope, or of one inside, is for a member to carry out.
+func (sc *Scope) hasCarriedJob() bool {
 	for _, st := range sc.Active() {
-		if st.Child != nil && st.Child.carried() {
+		if st.Child != nil && st.Child.hasCarriedJob() {
 			return true
 		}
 		for i := 0; st.Flying > 0 && i < st.Next; i++ {
-			if st.Units[i].Live != nil && st.dispatched(i) && st.exec(i).Type != ExecQueue {
+			if st.Units[i].Live != nil && st.isDispatched(i) && st.unitExec(i).Type != ExecQueue {
 				return true
 			}
 		}

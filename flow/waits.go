@@ -52,8 +52,8 @@ type Awaited struct {
 	Due   int64  `json:"due,omitempty"` // 0 = no end
 }
 
-// waits are the steps of a task that wait. They are kept as waits begin and end, so that a step of another kind costs nothing.
-type waits struct {
+// waitList are the steps of a task that wait. They are kept as waits begin and end, so that a step of another kind costs nothing.
+type waitList struct {
 	steps []*Step // approvals first, then events, and so on; of each kind the one that has waited longest first
 	count [len(waitWords)]int
 	first *Awaited // another one whenever another step is the first
@@ -90,38 +90,38 @@ func (n *PlanNode) waitKind() WaitKinds {
 	return 0
 }
 
-// byHand notes that a step begins or ceases to wait for units that somebody completes.
-func (s *State) byHand(st *Step) {
+// trackManual notes that a step begins or ceases to wait for units that somebody completes.
+func (s *State) trackManual(st *Step) {
 	switch {
-	case s.Status.Ended() || s.drains(): // what comes late is recorded, and nobody waits for it
-	case st.manual > 0 && st.waitsFor == 0:
-		s.waits.add(st, WaitManual)
-	case st.manual == 0 && st.waitsFor == WaitManual:
-		s.waits.drop(st, s.UpdatedAt)
+	case s.Status.Ended() || s.isDraining(): // what comes late is recorded, and nobody waits for it
+	case st.manualUnits > 0 && st.waitsFor == 0:
+		s.waits.addStep(st, WaitManual)
+	case st.manualUnits == 0 && st.waitsFor == WaitManual:
+		s.waits.removeStep(st, s.UpdatedAt)
 	}
 }
 
-func (w *waits) add(st *Step, kind WaitKinds) {
+func (w *waitList) addStep(st *Step, kind WaitKinds) {
 	st.waitsFor = kind
-	i, _ := slices.BinarySearchFunc(w.steps, st, earlier)
+	i, _ := slices.BinarySearchFunc(w.steps, st, compareWaits)
 	w.steps = slices.Insert(w.steps, i, st)
 	w.count[bits.TrailingZeros8(uint8(kind))]++
 	if i == 0 {
-		w.first = st.awaited()
+		w.first = st.toAwaited()
 	}
 	if kind == WaitApproval {
-		w.log.began(st)
+		w.log.noteOpened(st)
 	}
 }
 
-func (w *waits) drop(st *Step, at int64) {
+func (w *waitList) removeStep(st *Step, at int64) {
 	if st.waitsFor == 0 {
 		return
 	}
 	if st.waitsFor == WaitApproval {
-		w.log.ended(st, at)
+		w.log.noteClosed(st, at)
 	}
-	i, _ := slices.BinarySearchFunc(w.steps, st, earlier)
+	i, _ := slices.BinarySearchFunc(w.steps, st, compareWaits)
 	w.steps = slices.Delete(w.steps, i, i+1)
 	w.count[bits.TrailingZeros8(uint8(st.waitsFor))]--
 	st.waitsFor = 0
@@ -129,30 +129,30 @@ func (w *waits) drop(st *Step, at int64) {
 	case len(w.steps) == 0:
 		w.first = nil
 	case i == 0:
-		w.first = w.steps[0].awaited()
+		w.first = w.steps[0].toAwaited()
 	}
 }
 
-// end has nothing wait any longer.
-func (w *waits) end(at int64) {
+// endAll has nothing wait any longer.
+func (w *waitList) endAll(at int64) {
 	for _, st := range w.steps {
 		if st.waitsFor == WaitApproval {
-			w.log.ended(st, at)
+			w.log.noteClosed(st, at)
 		}
 		st.waitsFor = 0
 	}
-	*w = waits{log: w.log}
+	*w = waitList{log: w.log}
 }
 
-// earlier orders steps by what they wait for, and since when. It depends on nothing that a snapshot does not keep, so that the same state tells the same
+// compareWaits orders steps by what they wait for, and since when. It depends on nothing that a snapshot does not keep, so that the same state tells the same
 // step. A scope has one active visit of a node.
-func earlier(a, b *Step) int {
+func compareWaits(a, b *Step) int {
 	return cmp.Or(cmp.Compare(a.waitsFor, b.waitsFor), cmp.Compare(a.waitsSince(), b.waitsSince()), cmp.Compare(a.scope.Path, b.scope.Path), cmp.Compare(a.Key, b.Key))
 }
 
 func (st *Step) waitsSince() int64 { return max(st.EnteredAt, st.StartAt) }
 
-func (st *Step) awaited() *Awaited {
+func (st *Step) toAwaited() *Awaited {
 	a := &Awaited{Kind: st.waitsFor.Words()[0], Scope: st.scope.Path, Node: st.Key, Visit: st.Visit, Key: st.AwaitedKey(), Since: st.waitsSince(), Due: st.Due}
 	if st.waitsFor == WaitManual && len(st.Units) == 1 && st.Units[0].Live != nil {
 		a.Due = st.Units[0].Live.Due
@@ -160,17 +160,17 @@ func (st *Step) awaited() *Awaited {
 	return a
 }
 
-// manually counts the units in flight that somebody has to complete, of a step that is linked.
-func (st *Step) manually() (n int) {
+// countManual counts the units in flight that somebody has to complete, of a step that is linked.
+func (st *Step) countManual() (n int) {
 	for i := range st.Units {
-		if u := &st.Units[i]; u.Live != nil && st.handmade(u, i) {
+		if u := &st.Units[i]; u.Live != nil && st.isManual(u, i) {
 			n++
 		}
 	}
 	return n
 }
 
-// handmade says whether an attempt in flight waits for somebody who completes it.
-func (st *Step) handmade(u *Unit, i int) bool {
-	return st.exec(i).Type == ExecDirect && !u.Live.Permits.Waits()
+// isManual says whether an attempt in flight waits for somebody who completes it.
+func (st *Step) isManual(u *Unit, i int) bool {
+	return st.unitExec(i).Type == ExecDirect && !u.Live.Permits.Waits()
 }

@@ -19,8 +19,8 @@ func (p Place) Compare(q Place) int {
 	return cmp.Or(cmp.Compare(p.Seq, q.Seq), cmp.Compare(p.Index, q.Index), cmp.Compare(p.Beginning, q.Beginning))
 }
 
-// before is the place in front of all that an event begins.
-func (p Place) before() Place { return Place{p.Seq, p.Index, -1} }
+// beforeEvent is the place in front of all that an event begins.
+func (p Place) beforeEvent() Place { return Place{p.Seq, p.Index, -1} }
 
 // Walker looks for something in a journal. Whoever reads it may leave out parts that do not concern the walker,
 // if there is a later state to go on from.
@@ -38,30 +38,30 @@ type Walker interface {
 	Done() bool
 }
 
-// maxLook is how many events a page is looked for in. When they are over, it is as long as it has become, and
+// maxEventsRead is how many events a page is looked for in. When they are over, it is as long as it has become, and
 // the next page goes on from there.
-const maxLook = 20_000
+const maxEventsRead = 20_000
 
-// phase is how far a scope is.
-type phase uint8
+// scopePhase is how far a scope is.
+type scopePhase uint8
 
 const (
-	phaseAhead phase = iota // it has yet to begin
-	phaseOn
+	phaseAhead scopePhase = iota // it has yet to begin
+	phaseActive
 	phaseOver
 )
 
 // phaseOf tells it of the scope with a path.
-func (s *State) phaseOf(path string) phase {
+func (s *State) phaseOf(path string) scopePhase {
 	if s.scopes[path] != nil {
-		return phaseOn
+		return phaseActive
 	}
 	at, ok := ParentOf(path)
 	if !ok { // the root, or a scope in which the task closes
 		return s.closingPhase(path)
 	}
 	switch p := s.phaseOf(at.Scope); {
-	case p != phaseOn:
+	case p != phaseActive:
 		return p
 	case s.scopes[at.Scope].Entered(at.Node) < at.Visit:
 		return phaseAhead
@@ -71,7 +71,7 @@ func (s *State) phaseOf(path string) phase {
 
 // closingPhase is that of a scope in which the task closes and which is not there: a retry has taken it away, or it has
 // yet to begin.
-func (s *State) closingPhase(path string) phase {
+func (s *State) closingPhase(path string) scopePhase {
 	n, err := strconv.Atoi(strings.TrimPrefix(path, closingScope))
 	if path == closingScope {
 		n, err = 1, nil
@@ -85,21 +85,21 @@ func (s *State) closingPhase(path string) phase {
 // Entered is how often a node has been entered, or would have been.
 func (sc *Scope) Entered(node string) int {
 	if n := sc.Plan.Nodes[node]; n != nil {
-		return sc.mode.visits(sc, n)
+		return sc.mode.visitCount(sc, n)
 	}
 	return 0
 }
 
-// begun says whether an attempt has begun by now.
-func (s *State) begun(a Address) bool {
+// hasBegun says whether an attempt has begun by now.
+func (s *State) hasBegun(a Address) bool {
 	p := s.phaseOf(a.Scope)
-	if p != phaseOn {
+	if p != phaseActive {
 		return p == phaseOver
 	}
 	if v := s.scopes[a.Scope].Entered(a.Node); v != a.Visit {
 		return v > a.Visit
 	}
-	st := s.step(a)
+	st := s.activeStep(a)
 	return st == nil || a.Unit < len(st.Units) && int(st.Units[a.Unit].Attempt) >= a.Attempt
 }
 

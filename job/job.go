@@ -80,15 +80,15 @@ type Handler = func(ctx context.Context, job Job) (any, error)
 
 type contextKey struct{}
 
-// calling is the context of a handler, in one piece, because there is one for every job.
-type calling struct {
+// handlerContext is the context of a handler, in one piece, because there is one for every job.
+type handlerContext struct {
 	context.Context
 	job      Job
 	progress func(ctx context.Context, j Job, text string)
-	told     told
+	numbers  lockedNumbers
 }
 
-func (c *calling) Value(key any) any {
+func (c *handlerContext) Value(key any) any {
 	if key == (contextKey{}) {
 		return c
 	}
@@ -97,12 +97,12 @@ func (c *calling) Value(key any) any {
 
 // With is the context that a handler is called with. progress passes on what the handler says of itself, with ctx; nil = nobody hears it.
 func With(ctx context.Context, j Job, progress func(ctx context.Context, j Job, text string)) context.Context {
-	return &calling{Context: ctx, job: j, progress: progress}
+	return &handlerContext{Context: ctx, job: j, progress: progress}
 }
 
 // From is the job that a handler is called for, whose context ctx is or was made of. Elsewhere it is a Job without anything.
 func From(ctx context.Context) Job {
-	if c, ok := ctx.Value(contextKey{}).(*calling); ok {
+	if c, ok := ctx.Value(contextKey{}).(*handlerContext); ok {
 		return c.job
 	}
 	return Job{Log: io.Discard}
@@ -115,7 +115,7 @@ const maxProgress = 256
 // bytes. A worker does not wait until it is told; in a program with an engine inside it is stored when Progress returns. Nobody hears what jobs
 // of a push worker say.
 func Progress(ctx context.Context, text string) {
-	c, ok := ctx.Value(contextKey{}).(*calling)
+	c, ok := ctx.Value(contextKey{}).(*handlerContext)
 	if !ok || c.progress == nil || text == "" {
 		return
 	}

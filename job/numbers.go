@@ -19,9 +19,9 @@ type Number struct {
 
 // Numbers are those of a job, within bounds: what would be more is left out. The zero value has none; it is not safe for concurrent use.
 type Numbers struct {
-	list  []Number
-	known map[string]int // places in list, by name and labels
-	bytes int            // of those
+	list    []Number
+	indexes map[string]int // places in list, by name and labels
+	bytes   int            // of those
 }
 
 // Bounds of a job's numbers.
@@ -37,33 +37,33 @@ func (n *Numbers) Add(name string, value float64, labels map[string]string) {
 
 // Merge counts values that were added up before.
 func (n *Numbers) Merge(more Number) {
-	if more.Name == "" || more.Count <= 0 || !finite(more.Sum) || !finite(more.Last) || !utf8.ValidString(more.Name) {
+	if more.Name == "" || more.Count <= 0 || !isFinite(more.Sum) || !isFinite(more.Last) || !utf8.ValidString(more.Name) {
 		return
 	}
-	at, ok := n.place(more.Name, more.Labels)
+	at, ok := n.indexOf(more.Name, more.Labels)
 	if !ok {
 		return
 	}
-	if of := &n.list[at]; finite(of.Sum + more.Sum) {
+	if of := &n.list[at]; isFinite(of.Sum + more.Sum) {
 		of.Count, of.Sum, of.Last = of.Count+more.Count, of.Sum+more.Sum, more.Last
 	}
 }
 
-func finite(v float64) bool { return !math.IsInf(v, 0) && !math.IsNaN(v) }
+func isFinite(v float64) bool { return !math.IsInf(v, 0) && !math.IsNaN(v) }
 
-// place is where the number of a name and labels is; there is none if that would be too much.
-func (n *Numbers) place(name string, labels map[string]string) (at int, ok bool) {
+// indexOf is where the number of a name and labels is; there is none if that would be too much.
+func (n *Numbers) indexOf(name string, labels map[string]string) (at int, ok bool) {
 	key, _ := json.Marshal([]any{name, labels}) // texts always have a JSON
-	if at, ok = n.known[string(key)]; ok {
+	if at, ok = n.indexes[string(key)]; ok {
 		return at, true
 	}
 	if len(n.list) == maxNumbers || n.bytes+len(key) > maxNumberBytes {
 		return 0, false
 	}
-	if n.known == nil {
-		n.known = map[string]int{}
+	if n.indexes == nil {
+		n.indexes = map[string]int{}
 	}
-	n.known[string(key)] = len(n.list)
+	n.indexes[string(key)] = len(n.list)
 	n.bytes += len(key)
 	n.list = append(n.list, Number{Name: name, Labels: labels})
 	return len(n.list) - 1, true
@@ -81,10 +81,10 @@ func NumbersJSON(list []Number) json.RawMessage {
 	return text
 }
 
-// told are the numbers of a handler's job; a handler may tell some of several goroutines.
-type told struct {
-	mu sync.Mutex
-	of Numbers
+// lockedNumbers are the numbers of a handler's job; a handler may tell some of several goroutines.
+type lockedNumbers struct {
+	mu   sync.Mutex
+	list Numbers
 }
 
 // Count tells a number of the job of a handler's context, such as how many rows it has read. All of a name and the same labels are added up; they are kept
@@ -95,24 +95,24 @@ func Count(ctx context.Context, name string, value float64, labels map[string]st
 
 // Tell is Count for values that were added up before.
 func Tell(ctx context.Context, list ...Number) {
-	c, ok := ctx.Value(contextKey{}).(*calling)
+	c, ok := ctx.Value(contextKey{}).(*handlerContext)
 	if !ok {
 		return
 	}
-	c.told.mu.Lock()
-	defer c.told.mu.Unlock()
+	c.numbers.mu.Lock()
+	defer c.numbers.mu.Unlock()
 	for _, n := range list {
-		c.told.of.Merge(n)
+		c.numbers.list.Merge(n)
 	}
 }
 
 // Told are the numbers that were told of the job of a handler's context, as JSON; nil = none.
 func Told(ctx context.Context) json.RawMessage {
-	c, ok := ctx.Value(contextKey{}).(*calling)
+	c, ok := ctx.Value(contextKey{}).(*handlerContext)
 	if !ok {
 		return nil
 	}
-	c.told.mu.Lock()
-	defer c.told.mu.Unlock()
-	return NumbersJSON(c.told.of.List())
+	c.numbers.mu.Lock()
+	defer c.numbers.mu.Unlock()
+	return NumbersJSON(c.numbers.list.List())
 }

@@ -19,23 +19,23 @@ func Typed[In, Out any](name string, fn func(context.Context, In) (Out, error)) 
 	case fn == nil:
 		return nil, errors.New("there is no function to call")
 	}
-	if err := readable.check(reflect.TypeFor[In]()); err != nil {
+	if err := readable.checkType(reflect.TypeFor[In]()); err != nil {
 		return nil, fmt.Errorf("its input cannot be read from JSON: %w", err)
 	}
-	if err := writable.check(reflect.TypeFor[Out]()); err != nil {
+	if err := writable.checkType(reflect.TypeFor[Out]()); err != nil {
 		return nil, fmt.Errorf("its output cannot be written as JSON: %w", err)
 	}
 	return func(ctx context.Context, j Job) (any, error) {
 		var in In
-		if err := read(&j, &in); err != nil {
+		if err := readInput(&j, &in); err != nil {
 			return nil, Fatal(fmt.Errorf("function %s, node %s: %w", name, j.Step, err))
 		}
 		return fn(ctx, in)
 	}, nil
 }
 
-// read decodes what a job is about: its input, or its params when it has none.
-func read[In any](j *Job, in *In) error {
+// readInput decodes what a job is about: its input, or its params when it has none.
+func readInput[In any](j *Job, in *In) error {
 	what, raw := "input", j.Input
 	if isNull(raw) {
 		what, raw = "params", j.Params
@@ -47,7 +47,7 @@ func read[In any](j *Job, in *In) error {
 	if err == nil {
 		return nil
 	}
-	return misfit[In](what, raw, err)
+	return inputError[In](what, raw, err)
 }
 
 func isNull(raw json.RawMessage) bool {
@@ -55,15 +55,15 @@ func isNull(raw json.RawMessage) bool {
 	return len(raw) == 0 || string(raw) == "null"
 }
 
-// misfit says in the words of flows why an input is not the one that a function takes.
-func misfit[In any](what string, raw json.RawMessage, err error) error {
+// inputError says in the words of flows why an input is not the one that a function takes.
+func inputError[In any](what string, raw json.RawMessage, err error) error {
 	var wrong *json.UnmarshalTypeError
 	field := ""
 	if errors.As(err, &wrong) {
 		field = wrong.Field
 	}
 	if field == "" {
-		field = culprit[In](raw)
+		field = findBadField[In](raw)
 	}
 	where := "its " + what
 	if field != "" {
@@ -75,8 +75,8 @@ func misfit[In any](what string, raw json.RawMessage, err error) error {
 	return fmt.Errorf("%s cannot be read: %w", where, err)
 }
 
-// culprit finds the field of an object that a type does not take, for errors that do not name one: those of types with a form of their own.
-func culprit[In any](raw json.RawMessage) string {
+// findBadField finds the field of an object that a type does not take, for errors that do not name one: those of types with a form of their own.
+func findBadField[In any](raw json.RawMessage) string {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil {
 		return ""

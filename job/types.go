@@ -8,45 +8,47 @@ import (
 	"strings"
 )
 
-// direction is reading or writing JSON: which types see to themselves, and to the keys of an object.
-type direction struct {
+// jsonDirection is reading or writing JSON: which types see to themselves, and to the keys of an object.
+type jsonDirection struct {
 	self, text reflect.Type
 }
 
 var (
-	readable = direction{reflect.TypeFor[json.Unmarshaler](), reflect.TypeFor[encoding.TextUnmarshaler]()}
-	writable = direction{reflect.TypeFor[json.Marshaler](), reflect.TypeFor[encoding.TextMarshaler]()}
+	readable = jsonDirection{reflect.TypeFor[json.Unmarshaler](), reflect.TypeFor[encoding.TextUnmarshaler]()}
+	writable = jsonDirection{reflect.TypeFor[json.Marshaler](), reflect.TypeFor[encoding.TextMarshaler]()}
 )
 
-// check says what of a type no JSON can hold.
-func (d direction) check(t reflect.Type) error { return d.look(t, "", map[reflect.Type]bool{}) }
+// checkType says what of a type no JSON can hold.
+func (d jsonDirection) checkType(t reflect.Type) error {
+	return d.visitType(t, "", map[reflect.Type]bool{})
+}
 
-func (d direction) look(t reflect.Type, at string, seen map[reflect.Type]bool) error {
-	if seen[t] || d.itself(t, d.self) || d.itself(t, d.text) {
+func (d jsonDirection) visitType(t reflect.Type, at string, seen map[reflect.Type]bool) error {
+	if seen[t] || d.hasMethod(t, d.self) || d.hasMethod(t, d.text) {
 		return nil
 	}
 	seen[t] = true
 	switch t.Kind() {
 	case reflect.Chan, reflect.Func, reflect.Complex64, reflect.Complex128, reflect.UnsafePointer:
-		return misplaced(t, at)
+		return unsupportedError(t, at)
 	case reflect.Interface:
 		if d == readable && t.NumMethod() > 0 {
-			return misplaced(t, at)
+			return unsupportedError(t, at)
 		}
 	case reflect.Pointer, reflect.Slice, reflect.Array:
-		return d.look(t.Elem(), at, seen)
+		return d.visitType(t.Elem(), at, seen)
 	case reflect.Map:
 		if !d.isKey(t.Key()) {
-			return misplaced(t, at)
+			return unsupportedError(t, at)
 		}
-		return d.look(t.Elem(), at, seen)
+		return d.visitType(t.Elem(), at, seen)
 	case reflect.Struct:
-		return d.lookInside(t, at, seen)
+		return d.visitFields(t, at, seen)
 	}
 	return nil
 }
 
-func (d direction) lookInside(t reflect.Type, at string, seen map[reflect.Type]bool) error {
+func (d jsonDirection) visitFields(t reflect.Type, at string, seen map[reflect.Type]bool) error {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -57,28 +59,28 @@ func (d direction) lookInside(t reflect.Type, at string, seen map[reflect.Type]b
 		if !f.Anonymous || name != "" {
 			inside = strings.TrimPrefix(at+"."+f.Name, ".")
 		}
-		if err := d.look(f.Type, inside, seen); err != nil {
+		if err := d.visitType(f.Type, inside, seen); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// itself says whether a type, or a pointer to it, does it by a method of its own.
-func (d direction) itself(t, method reflect.Type) bool {
+// hasMethod says whether a type, or a pointer to it, does it by a method of its own.
+func (d jsonDirection) hasMethod(t, method reflect.Type) bool {
 	return t.Implements(method) || reflect.PointerTo(t).Implements(method)
 }
 
-func (d direction) isKey(t reflect.Type) bool {
+func (d jsonDirection) isKey(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.String, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
 		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		return true
 	}
-	return d.itself(t, d.text)
+	return d.hasMethod(t, d.text)
 }
 
-func misplaced(t reflect.Type, at string) error {
+func unsupportedError(t reflect.Type, at string) error {
 	if at == "" {
 		return fmt.Errorf("it is a %s", t)
 	}

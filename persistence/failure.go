@@ -11,7 +11,7 @@ const FailureChars = 200
 // Failure is the beginning of a task's error with # in place of each number, so that what fails in the same way is told
 // alike: "pay2: card # refused". What is before the first colon names a node, and stays as it is.
 func Failure(err string) string {
-	if cut := beginning(err, FailureChars); cut < len(err) {
+	if cut := prefixBytes(err, FailureChars); cut < len(err) {
 		err = err[:cut]
 	}
 	node := max(strings.Index(err, ": "), 0)
@@ -28,8 +28,8 @@ func Failure(err string) string {
 	return string(short)
 }
 
-// beginning is how many bytes the first characters of a text have.
-func beginning(text string, chars int) (bytes int) {
+// prefixBytes is how many bytes the first characters of a text have.
+func prefixBytes(text string, chars int) (bytes int) {
 	for ; chars > 0 && bytes < len(text); chars-- {
 		_, size := utf8.DecodeRuneInString(text[bytes:])
 		bytes += size

@@ -90,7 +90,7 @@ func (t *LogTails) Add(chunks []LogChunk) (rows []LogRow) {
 		c := &chunks[i]
 		source := LogSource{c.Job, c.Source}
 		last, there := t.Tasks[c.Task]
-		list := c.after(t.Sources[source])
+		list := c.linesAfter(t.Sources[source])
 		if !there || len(list) == 0 {
 			continue
 		}
@@ -102,8 +102,8 @@ func (t *LogTails) Add(chunks []LogChunk) (rows []LogRow) {
 	return rows
 }
 
-// after are the lines behind a number.
-func (c *LogChunk) after(number int64) []LogLine {
+// linesAfter are the lines behind a number.
+func (c *LogChunk) linesAfter(number int64) []LogLine {
 	first := c.Number - int64(len(c.Lines)) + 1
 	return c.Lines[min(max(number-first+1, 0), int64(len(c.Lines))):]
 }

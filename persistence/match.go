@@ -17,7 +17,7 @@ func (f *TaskFilter) Match(t *TaskRow) bool {
 	return (len(f.FlowIDs) == 0 || slices.Contains(f.FlowIDs, t.FlowID)) &&
 		(f.Version == 0 || f.Version == t.VersionNumber) &&
 		(f.Node == "" || f.Node == t.Cursor) &&
-		(f.Text == "" || says(t, f.Text)) &&
+		(f.Text == "" || containsText(t, f.Text)) &&
 		(f.Failure == "" || f.Failure == Failure(t.Error)) &&
 		(!f.ByEnd && max(f.EndedFrom, f.EndedTo, f.LastedFrom, f.LastedTo) == 0 || t.EndedAt > 0) &&
 		(f.EndedFrom == 0 || t.EndedAt >= f.EndedFrom) &&
@@ -35,8 +35,8 @@ func (f *TaskFilter) Match(t *TaskRow) bool {
 		(f.Paused == nil || *f.Paused == t.Paused)
 }
 
-// says is how a text is looked for.
-func says(t *TaskRow, text string) bool {
+// containsText is how a text is looked for.
+func containsText(t *TaskRow, text string) bool {
 	for _, value := range t.Labels {
 		if value == text {
 			return true

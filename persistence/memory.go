@@ -36,8 +36,8 @@ const (
 	historyCost  = 2
 )
 
-// roomForHistory asks for what a journal takes of which so many bytes have been read.
-func roomForHistory(ctx context.Context, task string, bytes int64) error {
+// takeHistoryMemory asks for what a journal takes of which so many bytes have been read.
+func takeHistoryMemory(ctx context.Context, task string, bytes int64) error {
 	room, ok := ctx.Value(roomKey{}).(Room)
 	switch {
 	case !ok || bytes < largeTask:
@@ -61,19 +61,19 @@ func inRoom(ctx context.Context, bytes int64, read func() error) error {
 	return read()
 }
 
-// measured reads a task when there is room for it.
-func (r *Reader) measured(ctx context.Context, task string, read func() error) error {
+// readMeasured reads a task when there is room for it.
+func (r *Reader) readMeasured(ctx context.Context, task string, read func() error) error {
 	if ctx.Value(roomKey{}) == nil {
 		return read()
 	}
-	sizes, err := r.sizes(ctx, []string{task})
+	sizes, err := r.measureTasks(ctx, []string{task})
 	if err != nil {
 		return err
 	}
 	return inRoom(ctx, sizes[0], read)
 }
 
-func (r *Reader) sizes(ctx context.Context, tasks []string) ([]int64, error) {
+func (r *Reader) measureTasks(ctx context.Context, tasks []string) ([]int64, error) {
 	sizes, err := r.store.Sizes(ctx, tasks)
 	if err != nil {
 		return nil, fmt.Errorf("measuring tasks: %w", err)
@@ -90,24 +90,24 @@ const (
 // Each visits tasks in order, when there is room for them, and tells of each what View would tell. Unknown ones are left
 // out. One that cannot be read is visited, too: it says so.
 func (r *Reader) Each(ctx context.Context, tasks []string, visit func(*View) error) error {
-	sizes, err := r.sizes(ctx, tasks)
+	sizes, err := r.measureTasks(ctx, tasks)
 	for len(tasks) > 0 && err == nil {
 		n, bytes := 1, sizes[0]
 		for n < min(len(tasks), tasksAtOnce) && bytes+sizes[n] <= bytesAtOnce {
 			bytes += sizes[n]
 			n++
 		}
-		err = r.together(ctx, tasks[:n], bytes, visit)
+		err = r.visitTogether(ctx, tasks[:n], bytes, visit)
 		tasks, sizes = tasks[n:], sizes[n:]
 	}
 	return err
 }
 
-// together visits some tasks that are read at once. What they have taken is given back, so that nobody who has some waits for more.
-func (r *Reader) together(ctx context.Context, tasks []string, bytes int64, visit func(*View) error) error {
+// visitTogether visits some tasks that are read at once. What they have taken is given back, so that nobody who has some waits for more.
+func (r *Reader) visitTogether(ctx context.Context, tasks []string, bytes int64, visit func(*View) error) error {
 	var views []*View
 	err := inRoom(ctx, bytes, func() (err error) {
-		views, err = r.views(ctx, tasks)
+		views, err = r.loadViews(ctx, tasks)
 		return err
 	})
 	if room, ok := ctx.Value(roomKey{}).(Room); ok {

@@ -14,7 +14,7 @@ import (
 // Forget is told; a store that is Locked has no other.
 func Newest(store Store, now func() time.Time) *NewestStore {
 	return &NewestStore{Store: store, now: now, locked: store.Locked(),
-		flows: lru.New[*read[Flow]](maxFlowBytes), versions: lru.New[*read[Version]](maxNewestBytes)}
+		flows: lru.New[*cachedRead[Flow]](maxFlowBytes), versions: lru.New[*cachedRead[Version]](maxNewestBytes)}
 }
 
 // NewestAge is how long a member may begin tasks of a version to which another one has published a newer. When half of it is over
@@ -37,16 +37,16 @@ type NewestStore struct {
 	now      func() time.Time
 	locked   bool
 	mu       sync.Mutex
-	flows    *lru.Cache[*read[Flow]]    // by slug
-	versions *lru.Cache[*read[Version]] // the newest, by flow
-	changes  int                        // of what is remembered; what was read while one was under way is not remembered
+	flows    *lru.Cache[*cachedRead[Flow]]    // by slug
+	versions *lru.Cache[*cachedRead[Version]] // the newest, by flow
+	changes  int                              // of what is remembered; what was read while one was under way is not remembered
 }
 
-// read is what the store said.
-type read[V any] struct {
-	value *V
-	at    time.Time // when it was asked
-	again bool      // somebody is asking anew
+// cachedRead is what the store said.
+type cachedRead[V any] struct {
+	value      *V
+	at         time.Time // when it was asked
+	refreshing bool      // somebody is asking anew
 }
 
 // FindVersion returns a version of a flow; the newest one, which number 0 asks for, is remembered for a while.
@@ -55,7 +55,7 @@ func (n *NewestStore) FindVersion(ctx context.Context, flow string, number int) 
 	if number != 0 {
 		return ask()
 	}
-	return remembered(n, n.versions, flow, ask, func(v *Version) int {
+	return readThrough(n, n.versions, flow, ask, func(v *Version) int {
 		return len(v.ID) + len(v.FlowID) + len(v.Status) + len(v.Hash) + len(v.Definition)
 	})
 }
@@ -63,24 +63,24 @@ func (n *NewestStore) FindVersion(ctx context.Context, flow string, number int) 
 // FlowBySlug returns the flow with a slug, which is remembered for a while.
 func (n *NewestStore) FlowBySlug(ctx context.Context, slug string) (*Flow, error) {
 	ask := func() (*Flow, error) { return n.Store.FlowBySlug(ctx, slug) }
-	return remembered(n, n.flows, slug, ask, func(f *Flow) int {
+	return readThrough(n, n.flows, slug, ask, func(f *Flow) int {
 		return len(f.ID) + len(f.Slug) + len(f.Name) + len(f.Description)
 	})
 }
 
-// remembered is a copy of what a cache has, else what the store says, which the cache has from then on.
-func remembered[V any](n *NewestStore, c *lru.Cache[*read[V]], key string, ask func() (*V, error), size func(*V) int) (*V, error) {
+// readThrough is a copy of what a cache has, else what the store says, which the cache has from then on.
+func readThrough[V any](n *NewestStore, c *lru.Cache[*cachedRead[V]], key string, ask func() (*V, error), size func(*V) int) (*V, error) {
 	n.mu.Lock()
 	now, changes := n.now(), n.changes
 	known, ok := c.Get(key)
-	ok = ok && !n.due(known.at, &known.again, now)
+	ok = ok && !n.isDue(known.at, &known.refreshing, now)
 	n.mu.Unlock()
 	if !ok {
 		value, err := ask()
 		if err != nil {
 			return nil, err
 		}
-		known = &read[V]{value: value, at: now}
+		known = &cachedRead[V]{value: value, at: now}
 		n.mu.Lock()
 		if changes == n.changes {
 			c.Put(key, known, size(value))
@@ -91,8 +91,8 @@ func remembered[V any](n *NewestStore, c *lru.Cache[*read[V]], key string, ask f
 	return &own, nil
 }
 
-// due says whether the caller has to ask anew what was read at some time.
-func (n *NewestStore) due(at time.Time, again *bool, now time.Time) bool {
+// isDue says whether the caller has to ask anew what was read at some time.
+func (n *NewestStore) isDue(at time.Time, again *bool, now time.Time) bool {
 	age := now.Sub(at)
 	if n.locked || age < NewestAge/2 || *again && age < NewestAge {
 		return false
@@ -103,10 +103,10 @@ func (n *NewestStore) due(at time.Time, again *bool, now time.Time) bool {
 
 // CreateVersion stores a version, and forgets the one that was the newest before.
 func (n *NewestStore) CreateVersion(ctx context.Context, v Version) error {
-	n.forget(v.FlowID)
+	n.forgetFlow(v.FlowID)
 	err := n.Store.CreateVersion(ctx, v)
-	n.forget(v.FlowID)
-	n.changed(ctx, v.FlowID)
+	n.forgetFlow(v.FlowID)
+	n.notifyChanged(ctx, v.FlowID)
 	return err
 }
 
@@ -115,27 +115,27 @@ func (n *NewestStore) DeleteFlow(ctx context.Context, id string, limit int) (int
 	n.Forget(id)
 	tasks, err := n.Store.DeleteFlow(ctx, id, limit)
 	n.Forget(id)
-	n.changed(ctx, id)
+	n.notifyChanged(ctx, id)
 	return tasks, err
 }
 
 // PutSchedule stores a schedule, and reports the change of its flow.
 func (n *NewestStore) PutSchedule(ctx context.Context, s Schedule) error {
 	err := n.Store.PutSchedule(ctx, s)
-	n.changed(ctx, s.FlowID)
+	n.notifyChanged(ctx, s.FlowID)
 	return err
 }
 
-// forget forgets the newest version of a flow.
-func (n *NewestStore) forget(flow string) {
+// forgetFlow forgets the newest version of a flow.
+func (n *NewestStore) forgetFlow(flow string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.changes++
 	n.versions.Drop(flow)
 }
 
-// changed tells of a flow, also when it is not known whether it has changed.
-func (n *NewestStore) changed(ctx context.Context, flow string) {
+// notifyChanged tells of a flow, also when it is not known whether it has changed.
+func (n *NewestStore) notifyChanged(ctx context.Context, flow string) {
 	if n.Changed != nil {
 		n.Changed(ctx, flow)
 	}
@@ -152,7 +152,7 @@ func (n *NewestStore) Clear() {
 
 // Forget forgets a flow that has changed. All slugs go with it: flows are deleted rarely, and slugs are known again soon.
 func (n *NewestStore) Forget(flow string) {
-	n.forget(flow)
+	n.forgetFlow(flow)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.flows.Clear()

@@ -64,7 +64,7 @@ func (r *Reader) graphSteps(ctx context.Context, task string, q flow.StepQuery, 
 
 // dagSteps tells those of a dag by its state, and behind those of the root the ones that the task closed with.
 func (r *Reader) dagSteps(ctx context.Context, task string, q flow.StepQuery) (*flow.StepPage, error) {
-	s, sc, err := r.scope(ctx, task, q.Scope)
+	s, sc, err := r.findScope(ctx, task, q.Scope)
 	if err != nil {
 		return nil, err
 	}
@@ -85,8 +85,8 @@ func (r *Reader) dagSteps(ctx context.Context, task string, q flow.StepQuery) (*
 	return closing, nil
 }
 
-// scope is that with a path as it is, or as it was when it was over.
-func (r *Reader) scope(ctx context.Context, task, path string) (*flow.State, *flow.Scope, error) {
+// findScope is that with a path as it is, or as it was when it was over.
+func (r *Reader) findScope(ctx context.Context, task, path string) (*flow.State, *flow.Scope, error) {
 	view, err := r.View(ctx, task)
 	if err != nil {
 		return nil, nil, err
@@ -102,7 +102,7 @@ func (r *Reader) Units(ctx context.Context, task string, at flow.Address) (*flow
 		_, err := r.store.Task(ctx, task) // it may have been deleted
 		return kept, err
 	}
-	s, sc, err := r.scope(ctx, task, at.Scope)
+	s, sc, err := r.findScope(ctx, task, at.Scope)
 	if err != nil {
 		return nil, err
 	}
@@ -123,15 +123,15 @@ func (r *Reader) Units(ctx context.Context, task string, at flow.Address) (*flow
 			return nil, err
 		}
 	}
-	return l, r.keepUnits(ctx, task, at, l)
+	return l, r.cacheUnits(ctx, task, at, l)
 }
 
-// keepUnits keeps the units of a visit that is over: whoever reads one page of them mostly reads the next.
-func (r *Reader) keepUnits(ctx context.Context, task string, at flow.Address, l *flow.UnitList) error {
+// cacheUnits keeps the units of a visit that is over: whoever reads one page of them mostly reads the next.
+func (r *Reader) cacheUnits(ctx context.Context, task string, at flow.Address, l *flow.UnitList) error {
 	if !l.Settled() {
 		return nil
 	}
-	sizes, err := r.sizes(ctx, []string{task})
+	sizes, err := r.measureTasks(ctx, []string{task})
 	if err == nil {
 		r.lists.put(task, at, l, int(sizes[0])*keepCost+l.Len()*unitCost)
 	}

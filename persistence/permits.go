@@ -143,49 +143,49 @@ type PermitVerdict struct {
 
 // Decide gives the key to those who are next as long as there is room. Nobody overtakes one who waits: his limit may be the smaller one.
 func (b *PermitBook) Decide() PermitVerdict {
-	d := &permitting{b: b, v: PermitVerdict{State: b.State, IdleAt: b.Now + KeyForgottenMS}, begun: readWindow(b.State.Begun), held: b.Held, seen: map[PermitID]bool{}}
-	d.begun.notAfter(b.Now)
+	d := &permitDecision{b: b, v: PermitVerdict{State: b.State, IdleAt: b.Now + KeyForgottenMS}, window: readWindow(b.State.Begun), held: b.Held, decided: map[PermitID]bool{}}
+	d.window.notAfter(b.Now)
 	for i := range b.Waiting {
-		d.serve(&b.Waiting[i])
+		d.decideWaiting(&b.Waiting[i])
 	}
 	d.v.More = len(d.v.Given) >= PermitsAtOnce || len(b.Hasty) >= HastyAtOnce
 	for i := range b.Hasty {
-		d.answer(&b.Hasty[i])
+		d.decideHasty(&b.Hasty[i])
 	}
-	d.evict()
-	d.v.State.Begun = d.begun.text()
-	d.v.IdleAt = wholeMinute(max(d.v.IdleAt, d.begun.over()))
+	d.evictHolders()
+	d.v.State.Begun = d.window.formatText()
+	d.v.IdleAt = wholeMinute(max(d.v.IdleAt, d.window.expiresAt()))
 	return d.v
 }
 
-// permitting is one decision under way.
-type permitting struct {
+// permitDecision is one decision under way.
+type permitDecision struct {
 	b       *PermitBook
 	v       PermitVerdict
-	begun   *window
+	window  *rateWindow
 	held    int
-	seen    map[PermitID]bool
+	decided map[PermitID]bool
 	cancels int  // how many of those who wait want another one to end
 	full    bool // somebody waits
 }
 
-// room says whether there is some for somebody, or when there may be.
-func (d *permitting) room(r *PermitRow) (again int64, room bool) {
+// hasRoom says whether there is some for somebody, or when there may be.
+func (d *permitDecision) hasRoom(r *PermitRow) (again int64, room bool) {
 	if r.PerMS > 0 {
-		return d.begun.room(d.b.Now, r.PerMS, r.Limit)
+		return d.window.hasRoom(d.b.Now, r.PerMS, r.Limit)
 	}
 	return 0, d.held < r.Limit
 }
 
-// serve is about the next of those who wait.
-func (d *permitting) serve(r *PermitRow) {
-	again, room := d.room(r)
-	d.seen[PermitID{r.Holder, r.Key}] = true
+// decideWaiting is about the next of those who wait.
+func (d *permitDecision) decideWaiting(r *PermitRow) {
+	again, room := d.hasRoom(r)
+	d.decided[PermitID{r.Holder, r.Key}] = true
 	switch {
 	case room && !d.full:
 		d.v.Given, d.v.State.Cursor = append(d.v.Given, *r), r.Fair
 		if r.PerMS > 0 {
-			d.begun.add(d.b.Now, r.PerMS)
+			d.window.addBegin(d.b.Now, r.PerMS)
 		} else {
 			d.held++
 		}
@@ -201,20 +201,20 @@ func (d *permitting) serve(r *PermitRow) {
 	}
 }
 
-// answer is about one who does not wait.
-func (d *permitting) answer(r *PermitRow) {
-	if d.seen[PermitID{r.Holder, r.Key}] {
+// decideHasty is about one who does not wait.
+func (d *permitDecision) decideHasty(r *PermitRow) {
+	if d.decided[PermitID{r.Holder, r.Key}] {
 		return
 	}
-	if _, room := d.room(r); room && !d.full {
+	if _, room := d.hasRoom(r); room && !d.full {
 		d.v.More = true // there are some before him, and a place for him, too
 		return
 	}
 	d.v.Refused = append(d.v.Refused, *r)
 }
 
-// evict ends as many of those who have the key as those who wait want.
-func (d *permitting) evict() {
+// evictHolders ends as many of those who have the key as those who wait want.
+func (d *permitDecision) evictHolders() {
 	if n := min(d.cancels-d.b.Evicted, len(d.b.Running)); n > 0 {
 		d.v.Evicted = d.b.Running[:n]
 	}
@@ -229,7 +229,7 @@ func wholeMinute(ms int64) int64 { return (ms + 59_999) / 60_000 * 60_000 }
 // InTurn puts those who wait for a key in the order in which they are given it: of each Fair one, from behind the last one on, and of
 // these the highest priority and then the one who has asked first; then of each the next.
 func InTurn(rows []PermitRow, cursor string) {
-	slices.SortFunc(rows, func(a, b PermitRow) int { return cmp.Or(cmp.Compare(a.Fair, b.Fair), a.within(&b)) })
+	slices.SortFunc(rows, func(a, b PermitRow) int { return cmp.Or(cmp.Compare(a.Fair, b.Fair), a.compareTurn(&b)) })
 	round := map[PermitID]int{}
 	last, n := "", 0
 	for i := range rows {
@@ -250,23 +250,23 @@ func InTurn(rows []PermitRow, cursor string) {
 	})
 }
 
-// within is the order among those of the same Fair.
-func (r *PermitRow) within(other *PermitRow) int {
+// compareTurn is the order among those of the same Fair.
+func (r *PermitRow) compareTurn(other *PermitRow) int {
 	return cmp.Or(cmp.Compare(other.Priority, r.Priority), cmp.Compare(r.AskedAt, other.AskedAt), cmp.Compare(r.Turn, other.Turn),
 		cmp.Compare(r.Holder, other.Holder))
 }
 
 // Precedes says whether one who waits comes before another one of the same Fair.
-func Precedes(a, b *PermitRow) bool { return a.within(b) < 0 }
+func Precedes(a, b *PermitRow) bool { return a.compareTurn(b) < 0 }
 
-// window is when those began whom a rate counts: in no stretch of time of its length do more begin than its limit. Those who
+// rateWindow is when those began whom a rate counts: in no stretch of time of its length do more begin than its limit. Those who
 // begin at almost the same time are counted together, as if all had begun with the last of them: never too few are counted.
-type window struct {
+type rateWindow struct {
 	spanMS int64 // the longest time that somebody has asked for
-	slots  []slot
+	slots  []windowSlot
 }
 
-type slot struct {
+type windowSlot struct {
 	first, last int64
 	n           int
 }
@@ -278,8 +278,8 @@ const (
 	maxSlots       = 4 * slotsPerWindow
 )
 
-// room says whether one more may begin, or when.
-func (w *window) room(now, perMS int64, limit int) (again int64, ok bool) {
+// hasRoom says whether one more may begin, or when.
+func (w *rateWindow) hasRoom(now, perMS int64, limit int) (again int64, ok bool) {
 	n := 0
 	for i := len(w.slots) - 1; i >= 0 && w.slots[i].last > now-perMS; i-- {
 		if n += w.slots[i].n; n >= limit {
@@ -289,22 +289,22 @@ func (w *window) room(now, perMS int64, limit int) (again int64, ok bool) {
 	return 0, true
 }
 
-func (w *window) add(now, perMS int64) {
+func (w *rateWindow) addBegin(now, perMS int64) {
 	w.spanMS = max(w.spanMS, perMS)
-	w.slots = slices.DeleteFunc(w.slots, func(s slot) bool { return s.last <= now-w.spanMS })
+	w.slots = slices.DeleteFunc(w.slots, func(s windowSlot) bool { return s.last <= now-w.spanMS })
 	if n := len(w.slots); n > 0 && now-w.slots[n-1].first <= perMS/slotsPerWindow {
 		s := &w.slots[n-1]
 		s.last, s.n = max(s.last, now), s.n+1
 		return
 	}
-	w.slots = append(w.slots, slot{now, now, 1})
+	w.slots = append(w.slots, windowSlot{now, now, 1})
 	if len(w.slots) > maxSlots {
-		w.coarsen(now - perMS)
+		w.mergeSlots(now - perMS)
 	}
 }
 
-// coarsen counts together those who count for a longer time than the present one only, as if it had been asked for by that.
-func (w *window) coarsen(before int64) {
+// mergeSlots counts together those who count for a longer time than the present one only, as if it had been asked for by that.
+func (w *rateWindow) mergeSlots(before int64) {
 	kept := w.slots[:1]
 	for _, s := range w.slots[1:] {
 		if last := &kept[len(kept)-1]; s.last <= before && s.last-last.first <= w.spanMS/slotsPerWindow {
@@ -317,22 +317,22 @@ func (w *window) coarsen(before int64) {
 }
 
 // notAfter has those begin now who have begun later than that: the clock was put back since.
-func (w *window) notAfter(now int64) {
+func (w *rateWindow) notAfter(now int64) {
 	for i := range w.slots {
 		s := &w.slots[i]
 		s.first, s.last = min(s.first, now), min(s.last, now)
 	}
 }
 
-// over is when nothing of it counts any more.
-func (w *window) over() int64 {
+// expiresAt is when nothing of it counts any more.
+func (w *rateWindow) expiresAt() int64 {
 	if n := len(w.slots); n > 0 {
 		return w.slots[n-1].last + w.spanMS
 	}
 	return 0
 }
 
-func (w *window) text() string {
+func (w *rateWindow) formatText() string {
 	if len(w.slots) == 0 {
 		return ""
 	}
@@ -346,14 +346,14 @@ func (w *window) text() string {
 }
 
 // readWindow is the inverse of text. What cannot be read counts nothing.
-func readWindow(text string) *window {
-	w := &window{}
+func readWindow(text string) *rateWindow {
+	w := &rateWindow{}
 	span, rest, _ := strings.Cut(text, " ")
 	w.spanMS, _ = strconv.ParseInt(span, 10, 64)
 	for part := range strings.FieldsSeq(rest) {
 		first, after, _ := strings.Cut(part, "+")
 		length, n, _ := strings.Cut(after, "*")
-		var s slot
+		var s windowSlot
 		var ms int64
 		var err [3]error
 		s.first, err[0] = strconv.ParseInt(first, 10, 64)

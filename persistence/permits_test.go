@@ -50,10 +50,10 @@ func TestARateIsNeverExceeded(t *testing.T) {
 // TestARateThatWasMadeShorterRemembersLittle has one begin by the day, and then a hundred each second for an hour.
 func TestARateThatWasMadeShorterRemembersLittle(t *testing.T) {
 	const day, second = 24 * 3600_000, 1_000
-	w := &window{}
-	w.add(0, day)
+	w := &rateWindow{}
+	w.addBegin(0, day)
 	for now := int64(10); now <= 3600_000; now += 10 {
-		w.add(now, second)
+		w.addBegin(now, second)
 		require.Less(t, len(w.slots), 2_000, "at %d", now)
 	}
 	n := 0
@@ -62,9 +62,9 @@ func TestARateThatWasMadeShorterRemembersLittle(t *testing.T) {
 		require.LessOrEqual(t, s.first, s.last)
 	}
 	require.Equal(t, 360_001, n, "who counts for the day still does")
-	_, ok := w.room(3600_000, second, 101)
+	_, ok := w.hasRoom(3600_000, second, 101)
 	require.True(t, ok, "a hundred have begun within the last second, and none of those before count")
-	_, ok = w.room(3600_000, day, 360_001)
+	_, ok = w.hasRoom(3600_000, day, 360_001)
 	require.False(t, ok)
 }
 
@@ -83,10 +83,10 @@ func TestARateGoesOnWhenTheClockWasPutBack(t *testing.T) {
 }
 
 func TestAWindowIsReadAsItWasWritten(t *testing.T) {
-	w := &window{spanMS: 60_000, slots: []slot{{1, 5, 3}, {9, 9, 1}}}
-	require.Equal(t, w, readWindow(w.text()))
-	require.Equal(t, &window{}, readWindow(""))
-	require.Equal(t, &window{}, readWindow("what is this"))
+	w := &rateWindow{spanMS: 60_000, slots: []windowSlot{{1, 5, 3}, {9, 9, 1}}}
+	require.Equal(t, w, readWindow(w.formatText()))
+	require.Equal(t, &rateWindow{}, readWindow(""))
+	require.Equal(t, &rateWindow{}, readWindow("what is this"))
 }
 
 // TestNobodyStarvesAndNobodyIsOverLimit draws who asks and who goes.

@@ -14,17 +14,17 @@ import (
 
 // Plan is the compiled form of a version.
 func (r *Reader) Plan(ctx context.Context, version string) (*flow.Plan, error) {
-	return r.plans.plan(ctx, version)
+	return r.plans.loadPlan(ctx, version)
 }
 
 // Forget lets go of a version that is known to be there no longer.
-func (r *Reader) Forget(version string) { r.plans.forget(version) }
+func (r *Reader) Forget(version string) { r.plans.forgetPlan(version) }
 
 // maxPlanBytes bounds the memory of plans that are kept; those in use by a task are kept by it anyway.
 const maxPlanBytes = 64 << 20
 
-// plans are those of the versions that were used last. They are immutable, so they are kept.
-type plans struct {
+// planCache are those of the versions that were used last. They are immutable, so they are kept.
+type planCache struct {
 	store    Store
 	limits   flow.Limits
 	contents flow.Contents // nil = no value is kept elsewhere
@@ -38,12 +38,12 @@ type plans struct {
 // largeDefinition is from how many bytes on a definition waits for others: making its plan takes many times as much.
 const largeDefinition = 64 << 10
 
-func newPlans(store Store, limits flow.Limits) plans {
-	return plans{store: store, limits: limits.OrDefault(), kept: lru.New[*flow.Plan](maxPlanBytes)}
+func newPlans(store Store, limits flow.Limits) planCache {
+	return planCache{store: store, limits: limits.OrDefault(), kept: lru.New[*flow.Plan](maxPlanBytes)}
 }
 
-func (p *plans) plan(ctx context.Context, version string) (*flow.Plan, error) {
-	if plan := p.get(version); plan != nil {
+func (p *planCache) loadPlan(ctx context.Context, version string) (*flow.Plan, error) {
+	if plan := p.cachedPlan(version); plan != nil {
 		return plan, nil
 	}
 	v, err := p.store.Version(ctx, version)
@@ -60,19 +60,19 @@ func (p *plans) plan(ctx context.Context, version string) (*flow.Plan, error) {
 	case err != nil:
 		return nil, fmt.Errorf("reading flow %s: %w", v.FlowID, err)
 	}
-	return p.make(v, f.Slug)
+	return p.makePlan(v, f.Slug)
 }
 
-// make makes a plan, unless somebody else has meanwhile, and keeps it.
-func (p *plans) make(v *Version, slug string) (*flow.Plan, error) {
+// makePlan makes a plan, unless somebody else has meanwhile, and keeps it.
+func (p *planCache) makePlan(v *Version, slug string) (*flow.Plan, error) {
 	if len(v.Definition) >= largeDefinition {
 		p.large.Lock()
 		defer p.large.Unlock()
-		if plan := p.get(v.ID); plan != nil {
+		if plan := p.cachedPlan(v.ID); plan != nil {
 			return plan, nil
 		}
 	}
-	plan, err := lower(v, p.limits)
+	plan, err := lowerVersion(v, p.limits)
 	if err != nil {
 		return nil, err
 	}
@@ -86,28 +86,28 @@ func (p *plans) make(v *Version, slug string) (*flow.Plan, error) {
 	return plan, nil
 }
 
-func (p *plans) get(version string) *flow.Plan {
+func (p *planCache) cachedPlan(version string) *flow.Plan {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	plan, _ := p.kept.Get(version)
 	return plan
 }
 
-func (p *plans) forget(version string) {
+func (p *planCache) forgetPlan(version string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.kept.Drop(version)
 }
 
-func (p *plans) clear() {
+func (p *planCache) clear() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.kept.Clear()
 }
 
-// lower makes the plan of a version that was published. It was checked then, by the rules and limits of that
+// lowerVersion makes the plan of a version that was published. It was checked then, by the rules and limits of that
 // time; those of today must not keep its tasks from going on.
-func lower(v *Version, limits flow.Limits) (*flow.Plan, error) {
+func lowerVersion(v *Version, limits flow.Limits) (*flow.Plan, error) {
 	d, err := define.ParsePublished(v.Definition)
 	if d == nil {
 		return nil, fmt.Errorf("%w: flow version %s: %w", ErrUnreadable, v.ID, err)

@@ -66,7 +66,7 @@ type Prepared struct {
 // name inside it, and saying what it left unsaid, so that it stays what it is. Everything that is wrong with it is told; prepared is nil if
 // there is an error among the problems. It is the one way in for every kind of publishing.
 func Prepare(ctx context.Context, store Flows, p Publication) (prepared *Prepared, problems define.Problems, err error) {
-	prepared, unreadable, problems, err := prepare(ctx, store, p)
+	prepared, unreadable, problems, err := prepareDefinition(ctx, store, p)
 	switch {
 	case err != nil:
 		return nil, nil, err
@@ -81,15 +81,15 @@ func Prepare(ctx context.Context, store Flows, p Publication) (prepared *Prepare
 // Sketch is Prepare for who only looks at what a definition means: prepared is nil only when nothing can be understood of it. Tasks of
 // it may not begin when there is an error among the problems.
 func Sketch(ctx context.Context, store Flows, p Publication) (prepared *Prepared, problems define.Problems, err error) {
-	prepared, _, problems, err = prepare(ctx, store, p)
+	prepared, _, problems, err = prepareDefinition(ctx, store, p)
 	if prepared != nil && prepared.Plan == nil {
 		prepared.Plan = compile.Lower(prepared.Definition, p.Limits)
 	}
 	return prepared, problems, err
 }
 
-// prepare also tells why the text cannot be kept as JSON.
-func prepare(ctx context.Context, store Flows, p Publication) (prepared *Prepared, unreadable error, problems define.Problems, err error) {
+// prepareDefinition also tells why the text cannot be kept as JSON.
+func prepareDefinition(ctx context.Context, store Flows, p Publication) (prepared *Prepared, unreadable error, problems define.Problems, err error) {
 	parse := p.Parse
 	if parse == nil {
 		parse = define.Parse
@@ -183,9 +183,9 @@ func PublishPrepared(ctx context.Context, store Library, p Publication, ready *P
 	published := &Published{Warnings: ready.Warnings}
 	var err error
 	for range publishTries {
-		published.Version, published.Created, err = p.keep(ctx, store, ready)
+		published.Version, published.Created, err = p.storeVersion(ctx, store, ready)
 		if err == nil {
-			err = p.schedule(ctx, store, published.Version, ready.Definition)
+			err = p.applySchedule(ctx, store, published.Version, ready.Definition)
 		}
 		if !errors.Is(err, ErrNotFound) {
 			break
@@ -200,8 +200,8 @@ func PublishPrepared(ctx context.Context, store Library, p Publication, ready *P
 // publishTries is how often a publication is tried while others delete the flow.
 const publishTries = 3
 
-// keep makes a definition the newest version of its flow. ErrNotFound when the flow is deleted meanwhile.
-func (p *Publication) keep(ctx context.Context, store Flows, ready *Prepared) (v *Version, created bool, err error) {
+// storeVersion makes a definition the newest version of its flow. ErrNotFound when the flow is deleted meanwhile.
+func (p *Publication) storeVersion(ctx context.Context, store Flows, ready *Prepared) (v *Version, created bool, err error) {
 	f, err := flowFor(ctx, store, p, ready.Definition)
 	if err != nil {
 		return nil, false, err

@@ -32,10 +32,10 @@ func (p *Publication) mayBeScheduled(ctx context.Context, store Library, d *defi
 	return nil
 }
 
-// schedule has the flow's schedule be what the definition of a version says, unless a later one says something else. One that was set by hand stays.
-func (p *Publication) schedule(ctx context.Context, store Library, v *Version, d *define.Definition) error {
+// applySchedule has the flow's schedule be what the definition of a version says, unless a later one says something else. One that was set by hand stays.
+func (p *Publication) applySchedule(ctx context.Context, store Library, v *Version, d *define.Definition) error {
 	if d.Schedule == nil {
-		return p.unschedule(ctx, store, v)
+		return p.removeSchedule(ctx, store, v)
 	}
 	spec, err := d.Schedule.Spec()
 	if err == nil {
@@ -47,8 +47,8 @@ func (p *Publication) schedule(ctx context.Context, store Library, v *Version, d
 	return nil
 }
 
-// unschedule deletes what an earlier version has made.
-func (p *Publication) unschedule(ctx context.Context, store Library, v *Version) error {
+// removeSchedule deletes what an earlier version has made.
+func (p *Publication) removeSchedule(ctx context.Context, store Library, v *Version) error {
 	made, err := store.Schedule(ctx, p.Slug)
 	switch {
 	case errors.Is(err, ErrNotFound):

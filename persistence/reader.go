@@ -14,7 +14,7 @@ import (
 // store, never the task's owner.
 type Reader struct {
 	store Store
-	plans plans
+	plans planCache
 	lists unitLists
 }
 
@@ -44,8 +44,8 @@ type View struct {
 // View reads one task. ErrNotFound when there is none.
 func (r *Reader) View(ctx context.Context, task string) (*View, error) {
 	var views []*View
-	err := r.measured(ctx, task, func() (err error) {
-		views, err = r.views(ctx, []string{task})
+	err := r.readMeasured(ctx, task, func() (err error) {
+		views, err = r.loadViews(ctx, []string{task})
 		return err
 	})
 	if err != nil {
@@ -55,14 +55,14 @@ func (r *Reader) View(ctx context.Context, task string) (*View, error) {
 	case v == nil:
 		return nil, ErrNotFound
 	case !v.Readable():
-		return nil, unreadable(task, v.Unreadable)
+		return nil, newUnreadableError(task, v.Unreadable)
 	default:
 		return v, nil
 	}
 }
 
-// views reads several tasks at once; an unknown one has a nil view, one that cannot be read says so.
-func (r *Reader) views(ctx context.Context, tasks []string) ([]*View, error) {
+// loadViews reads several tasks at once; an unknown one has a nil view, one that cannot be read says so.
+func (r *Reader) loadViews(ctx context.Context, tasks []string) ([]*View, error) {
 	records, err := r.store.Load(ctx, tasks)
 	if err != nil {
 		return nil, fmt.Errorf("reading tasks: %w", err)
@@ -76,7 +76,7 @@ func (r *Reader) views(ctx context.Context, tasks []string) ([]*View, error) {
 		switch {
 		case errors.Is(err, ErrNotFound): // it was deleted meanwhile
 		case errors.Is(err, ErrUnreadable):
-			views[i] = r.outline(ctx, rec, err)
+			views[i] = r.outlineView(ctx, rec, err)
 		case err != nil:
 			return nil, err
 		default:
@@ -103,16 +103,16 @@ func (r *Reader) Fold(ctx context.Context, rec *Record) (*View, error) {
 		}
 		v.State, v.Seq = s, rec.SnapshotSeq
 	}
-	if err := v.fold(rec.Rows); err != nil {
+	if err := v.foldRows(rec.Rows); err != nil {
 		return nil, err
 	}
-	return v.begun()
+	return v.checkBegun()
 }
 
 // rooms are memory for the events of a row until the state has them, which is most of what folding would allocate.
 var rooms = sync.Pool{New: func() any { return new([8]flow.Event) }}
 
-func (v *View) fold(rows []Row) error {
+func (v *View) foldRows(rows []Row) error {
 	room := rooms.Get().(*[8]flow.Event)
 	defer func() {
 		clear(room[:])
@@ -143,8 +143,8 @@ func lostContent(s *flow.State) error {
 	return err
 }
 
-// begun is a view of a task that has a journal.
-func (v *View) begun() (*View, error) {
+// checkBegun is a view of a task that has a journal.
+func (v *View) checkBegun() (*View, error) {
 	switch {
 	case v.State.Root == nil:
 		return nil, ErrNotFound
@@ -166,7 +166,7 @@ func (r *Reader) foldAll(ctx context.Context, v *View) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
-	return v.begun()
+	return v.checkBegun()
 }
 
 // History folds a task's whole journal.
@@ -190,7 +190,7 @@ func (r *Reader) Began(ctx context.Context, task string) (int64, error) {
 		for _, row := range rows {
 			events, err := flow.DecodeEvents(row.Events)
 			if err != nil {
-				return 0, unreadable(task, fmt.Errorf("%w: journal row %d: %w", ErrUnreadable, row.Seq, err))
+				return 0, newUnreadableError(task, fmt.Errorf("%w: journal row %d: %w", ErrUnreadable, row.Seq, err))
 			}
 			for i := range events {
 				if events[i].Type == flow.StepEntered {
@@ -221,7 +221,7 @@ func (r *Reader) Replay(ctx context.Context, task string, begin func(*flow.Plan)
 	to, read := begin(plan), int64(0)
 	err = r.eachRow(ctx, task, 0, func(row Row, events []flow.Event) error {
 		read += int64(len(row.Events))
-		if err := roomForHistory(ctx, task, read); err != nil {
+		if err := takeHistoryMemory(ctx, task, read); err != nil {
 			return err
 		}
 		for i := range events {
@@ -250,7 +250,7 @@ func (r *Reader) eachRow(ctx context.Context, task string, after int64, visit fu
 		for _, row := range rows {
 			events, err := flow.DecodeEvents(row.Events)
 			if err != nil {
-				return unreadable(task, fmt.Errorf("%w: journal row %d: %w", ErrUnreadable, row.Seq, err))
+				return newUnreadableError(task, fmt.Errorf("%w: journal row %d: %w", ErrUnreadable, row.Seq, err))
 			}
 			if err := visit(row, events); err != nil {
 				return err

@@ -93,7 +93,7 @@ func SetSchedule(ctx context.Context, store Schedules, c ScheduleChange) (set *S
 	}
 	set, err = changeSchedule(ctx, store, c.Name, func(s *Schedule) error {
 		created = s.Revision == 0
-		return c.apply(s)
+		return c.applyChange(s)
 	})
 	return set, created, err
 }
@@ -101,8 +101,8 @@ func SetSchedule(ctx context.Context, store Schedules, c ScheduleChange) (set *S
 // errScheduled: this version of the flow, or a later one, has said already when it fires.
 var errScheduled = errors.New("persistence: the schedule is that of this version, or of a later one")
 
-// fits says whether the change may be made of what there is.
-func (c *ScheduleChange) fits(s *Schedule) error {
+// checkChange says whether the change may be made of what there is.
+func (c *ScheduleChange) checkChange(s *Schedule) error {
 	switch {
 	case s.Revision == 0:
 	case c.Version == 0 && s.Version != 0 && s.FlowID != c.FlowID:
@@ -115,32 +115,32 @@ func (c *ScheduleChange) fits(s *Schedule) error {
 	return nil
 }
 
-func (c *ScheduleChange) apply(s *Schedule) error {
-	if err := c.fits(s); err != nil {
+func (c *ScheduleChange) applyChange(s *Schedule) error {
+	if err := c.checkChange(s); err != nil {
 		return err
 	}
 	if s.Revision == 0 {
 		*s = Schedule{ID: "schedule-" + uuid.Must(uuid.NewV7()).String(), Name: c.Name, FlowID: c.FlowID, Enabled: true, CreatedAt: c.Now}
 	}
 	if !s.Spec.SameTimes(c.Spec) || s.FlowID != c.FlowID {
-		s.restart(c.Now)
+		s.resetState(c.Now)
 	}
 	s.FlowID, s.Spec, s.Params, s.Labels, s.UpdatedAt = c.FlowID, c.Spec, c.Params, c.Labels, c.Now
 	s.Version = max(s.Version, c.Version)
 	if c.Enabled != nil {
-		s.enable(*c.Enabled, c.Now)
+		s.setEnabled(*c.Enabled, c.Now)
 	}
 	return nil
 }
 
-// restart leaves everything behind that was due.
-func (s *Schedule) restart(now int64) {
+// resetState leaves everything behind that was due.
+func (s *Schedule) resetState(now int64) {
 	s.State.After, s.State.Starts, s.State.Queued, s.State.Error = now, nil, 0, ""
 }
 
-func (s *Schedule) enable(enabled bool, now int64) {
+func (s *Schedule) setEnabled(enabled bool, now int64) {
 	if enabled != s.Enabled {
-		s.restart(now)
+		s.resetState(now)
 	}
 	s.Enabled = enabled
 }
@@ -180,7 +180,7 @@ func EnableSchedule(ctx context.Context, store Schedules, name string, enabled b
 		if s.Enabled != enabled {
 			s.UpdatedAt = now
 		}
-		s.enable(enabled, now)
+		s.setEnabled(enabled, now)
 		return nil
 	})
 }

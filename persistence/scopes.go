@@ -43,5 +43,5 @@ func (r *Reader) ViewAt(ctx context.Context, task string, row int64) (*View, err
 		return r.View(ctx, task)
 	}
 	v := &View{TaskRow: *now, State: w.State, Seq: w.Seq}
-	return v.begun()
+	return v.checkBegun()
 }

@@ -14,8 +14,8 @@ var ErrUnreadable = errors.New("the task cannot be read")
 // Readable says whether a state is all there; else it is what the task's row tells.
 func (v *View) Readable() bool { return v.Unreadable == nil }
 
-// outline is a view of a task that cannot be read, for those who show many at once: one must not hide the others.
-func (r *Reader) outline(ctx context.Context, rec *Record, why error) *View {
+// outlineView is a view of a task that cannot be read, for those who show many at once: one must not hide the others.
+func (r *Reader) outlineView(ctx context.Context, rec *Record, why error) *View {
 	plan, err := r.Plan(ctx, rec.VersionID)
 	if err != nil {
 		plan = nil
@@ -35,17 +35,17 @@ func OutlineOf(row *TaskRow, plan *flow.Plan) *flow.State {
 	}.State(plan)
 }
 
-// unreadable is the answer to whoever asks for one task that cannot be read.
-func unreadable(task string, why error) error {
+// newUnreadableError is the answer to whoever asks for one task that cannot be read.
+func newUnreadableError(task string, why error) error {
 	return &unreadableError{flow.Errorf(flow.Conflict, "task %s: %v; it can be canceled", task, why), why}
 }
 
 // unreadableError is for callers what told says, and keeps what it was caused by.
 type unreadableError struct {
-	told *flow.Error
-	why  error
+	flowError *flow.Error
+	cause     error
 }
 
-func (e *unreadableError) Error() string { return e.told.Msg }
+func (e *unreadableError) Error() string { return e.flowError.Msg }
 
-func (e *unreadableError) Unwrap() []error { return []error{e.told, e.why} }
+func (e *unreadableError) Unwrap() []error { return []error{e.flowError, e.cause} }

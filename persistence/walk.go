@@ -9,32 +9,32 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// walk is one way of a walker through a task's journal. It begins at the checkpoint before what is asked for, and
+// journalWalk is one way of a walker through a task's journal. It begins at the checkpoint before what is asked for, and
 // wherever nothing concerns the walker for a while, it goes on at the last checkpoint of that while: what a page of
 // a long history costs depends on the page and on how large the task's state is, not on how long the history is.
-type walk struct {
-	r     *Reader
-	task  string
-	plan  *flow.Plan
-	marks []int64 // rows with a checkpoint
-	next  int     // the first of marks that is ahead
-	at    int64   // the last row the walker knows
-	w     flow.Walker
-	room  []flow.Event // for those of a row
+type journalWalk struct {
+	r           *Reader
+	task        string
+	plan        *flow.Plan
+	marks       []int64 // rows with a checkpoint
+	next        int     // the first of marks that is ahead
+	at          int64   // the last row the walker knows
+	w           flow.Walker
+	eventBuffer []flow.Event // for those of a row
 }
 
 // Walk gives a task's journal to a walker, from before a row on until it is done. ErrNotFound when there is no such
 // task, or none any more.
 func (r *Reader) Walk(ctx context.Context, task string, from int64, w flow.Walker) error {
-	return r.walk(ctx, task, w, func(x *walk) error { return x.begin(ctx, from) })
+	return r.walkJournal(ctx, task, w, func(x *journalWalk) error { return x.beginAt(ctx, from) })
 }
 
 // Find is Walk for a walker that looks for one thing: it begins where that may be.
 func (r *Reader) Find(ctx context.Context, task string, w flow.Walker) error {
-	return r.walk(ctx, task, w, func(x *walk) error { return x.beginLate(ctx) })
+	return r.walkJournal(ctx, task, w, func(x *journalWalk) error { return x.beginLate(ctx) })
 }
 
-func (r *Reader) walk(ctx context.Context, task string, w flow.Walker, begin func(*walk) error) error {
+func (r *Reader) walkJournal(ctx context.Context, task string, w flow.Walker, begin func(*journalWalk) error) error {
 	row, err := r.store.Task(ctx, task)
 	if err != nil {
 		return err
@@ -47,22 +47,22 @@ func (r *Reader) walk(ctx context.Context, task string, w flow.Walker, begin fun
 	if err != nil {
 		return err
 	}
-	x := &walk{r: r, task: task, plan: plan, marks: marks, w: w}
-	return r.measured(ctx, task, func() error {
+	x := &journalWalk{r: r, task: task, plan: plan, marks: marks, w: w}
+	return r.readMeasured(ctx, task, func() error {
 		if err := begin(x); err != nil {
 			return err
 		}
-		return x.run(ctx)
+		return x.runWalk(ctx)
 	})
 }
 
 // beginLate goes to the last checkpoint until which nothing concerns the walker. What is looked for is more often near
 // the end than near the beginning, so it looks from there, further back each time, and then halves.
-func (x *walk) beginLate(ctx context.Context) error {
+func (x *journalWalk) beginLate(ctx context.Context) error {
 	low, high := 0, len(x.marks) // before low nothing concerns it, from high on something does
 	var found *flow.State
 	probe := func(mark int) error {
-		s, err := x.state(ctx, mark)
+		s, err := x.checkpointState(ctx, mark)
 		switch {
 		case err != nil:
 			return err
@@ -84,17 +84,17 @@ func (x *walk) beginLate(ctx context.Context) error {
 		}
 	}
 	if found == nil {
-		return x.begin(ctx, 0)
+		return x.beginAt(ctx, 0)
 	}
 	x.next, x.at = low, x.marks[low-1]
 	x.w.From(found)
 	return nil
 }
 
-// begin goes to the last checkpoint before a row. One that is of no use is passed over.
-func (x *walk) begin(ctx context.Context, from int64) error {
+// beginAt goes to the last checkpoint before a row. One that is of no use is passed over.
+func (x *journalWalk) beginAt(ctx context.Context, from int64) error {
 	for x.next = x.markFrom(from); x.next > 0; x.next-- {
-		s, err := x.state(ctx, x.next-1)
+		s, err := x.checkpointState(ctx, x.next-1)
 		if err != nil {
 			return err
 		}
@@ -109,12 +109,12 @@ func (x *walk) begin(ctx context.Context, from int64) error {
 }
 
 // markFrom is the first checkpoint at or behind a row.
-func (x *walk) markFrom(row int64) int {
+func (x *journalWalk) markFrom(row int64) int {
 	return sort.Search(len(x.marks), func(i int) bool { return x.marks[i] >= row })
 }
 
-// state is that of a checkpoint; nil when it cannot be used.
-func (x *walk) state(ctx context.Context, mark int) (*flow.State, error) {
+// checkpointState is that of a checkpoint; nil when it cannot be used.
+func (x *journalWalk) checkpointState(ctx context.Context, mark int) (*flow.State, error) {
 	b, err := x.r.store.Checkpoint(ctx, x.task, x.marks[mark])
 	if errors.Is(err, ErrNotFound) {
 		return nil, nil
@@ -132,10 +132,10 @@ func (x *walk) state(ctx context.Context, mark int) (*flow.State, error) {
 // nearby is how many parts are read before it looks further ahead: what belongs to a page is mostly near it.
 const nearby = 2
 
-func (x *walk) run(ctx context.Context) error {
+func (x *journalWalk) runWalk(ctx context.Context) error {
 	for parts := 0; !x.w.Done(); parts++ {
 		if parts >= nearby {
-			if err := x.skip(ctx); err != nil {
+			if err := x.skipIdle(ctx); err != nil {
 				return err
 			}
 		}
@@ -148,15 +148,15 @@ func (x *walk) run(ctx context.Context) error {
 	return nil
 }
 
-// skip goes to the last checkpoint until which nothing concerns the walker. It looks further ahead with each that
+// skipIdle goes to the last checkpoint until which nothing concerns the walker. It looks further ahead with each that
 // is so, and then halves.
-func (x *walk) skip(ctx context.Context) error {
+func (x *journalWalk) skipIdle(ctx context.Context) error {
 	if x.w.Busy() {
 		return nil
 	}
 	var found *flow.State
 	idle := func(mark int) (bool, error) {
-		s, err := x.state(ctx, mark)
+		s, err := x.checkpointState(ctx, mark)
 		if err != nil || s == nil || !x.w.Idle(s) {
 			return false, err
 		}
@@ -193,7 +193,7 @@ func (x *walk) skip(ctx context.Context) error {
 const firstRows = 64
 
 // readOn reads the rows up to the next checkpoint, or to the end of the journal.
-func (x *walk) readOn(ctx context.Context) (end bool, err error) {
+func (x *journalWalk) readOn(ctx context.Context) (end bool, err error) {
 	for n := firstRows; ; n = min(4*n, pageRows) {
 		part := Part{Rows: n, Bytes: page.Bytes}
 		if x.next < len(x.marks) {
@@ -204,7 +204,7 @@ func (x *walk) readOn(ctx context.Context) (end bool, err error) {
 			return false, fmt.Errorf("reading the journal of task %s: %w", x.task, err)
 		}
 		for i := range rows {
-			if err := x.apply(&rows[i]); err != nil {
+			if err := x.applyRow(&rows[i]); err != nil {
 				return false, err
 			}
 			if x.w.Done() {
@@ -222,14 +222,14 @@ func (x *walk) readOn(ctx context.Context) (end bool, err error) {
 	}
 }
 
-func (x *walk) apply(row *Row) error {
-	events, err := flow.DecodeEventsTo(x.room, row.Events)
+func (x *journalWalk) applyRow(row *Row) error {
+	events, err := flow.DecodeEventsTo(x.eventBuffer, row.Events)
 	if err != nil {
-		return unreadable(x.task, fmt.Errorf("%w: journal row %d: %w", ErrUnreadable, row.Seq, err))
+		return newUnreadableError(x.task, fmt.Errorf("%w: journal row %d: %w", ErrUnreadable, row.Seq, err))
 	}
 	for i := range events {
 		x.w.Apply(&events[i], flow.Place{Seq: row.Seq, Index: i})
 	}
-	x.at, x.room = row.Seq, events
+	x.at, x.eventBuffer = row.Seq, events
 	return nil
 }

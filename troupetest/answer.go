@@ -19,7 +19,7 @@ type Answer struct {
 	err  error
 }
 
-func one(g cases.Given) Answer {
+func newAnswer(g cases.Given) Answer {
 	g.Unit, g.Times = -1, unsaid
 	return Answer{list: []cases.Given{g}}
 }
@@ -30,28 +30,28 @@ const unsaid = -1
 // Returns answers with a value, as JSON.
 func Returns(v any) Answer {
 	b, err := json.Marshal(v)
-	a := one(cases.Given{Output: b})
+	a := newAnswer(cases.Given{Output: b})
 	a.err = err
 	return a
 }
 
 // Fails answers with an error. What retries the node has are made.
-func Fails(text string) Answer { return one(cases.Given{Error: text, Failed: true}) }
+func Fails(text string) Answer { return newAnswer(cases.Given{Error: text, Failed: true}) }
 
 // FailsForGood answers with an error after which trying again is of no use.
 func FailsForGood(text string) Answer {
-	return one(cases.Given{Error: text, Failed: true, Fatal: true})
+	return newAnswer(cases.Given{Error: text, Failed: true, Fatal: true})
 }
 
 // Echo answers with the input.
-func Echo() Answer { return one(cases.Given{Echo: true}) }
+func Echo() Answer { return newAnswer(cases.Given{Echo: true}) }
 
 // Silent never answers.
-func Silent() Answer { return one(cases.Given{Silent: true}) }
+func Silent() Answer { return newAnswer(cases.Given{Silent: true}) }
 
 // Func has a handler answer, which sees the whole job, as troupe and worker call it. A panic is an error; a fatal error is not tried again.
 func Func(f job.Handler) Answer {
-	return one(cases.Given{Func: func(c *rehearse.Call) rehearse.Answer { return asked(f, c) }})
+	return newAnswer(cases.Given{Func: func(c *rehearse.Call) rehearse.Answer { return askHandler(f, c) }})
 }
 
 // Handler has a function answer that takes its input as a value of Go, as troupe.Handle and worker.Handle have it.
@@ -62,7 +62,7 @@ func Handler[In, Out any](f func(context.Context, In) (Out, error)) Answer {
 	return a
 }
 
-func asked(f job.Handler, c *rehearse.Call) (a rehearse.Answer) {
+func askHandler(f job.Handler, c *rehearse.Call) (a rehearse.Answer) {
 	defer func() {
 		if p := recover(); p != nil {
 			a = rehearse.Answer{Error: fmt.Sprintf("panic: %.200v", p)}
@@ -79,8 +79,8 @@ func asked(f job.Handler, c *rehearse.Call) (a rehearse.Answer) {
 	return a
 }
 
-// last changes the answer that was named last.
-func (a Answer) last(change func(*cases.Given) error) Answer {
+// changeLast changes the answer that was named last.
+func (a Answer) changeLast(change func(*cases.Given) error) Answer {
 	a.list = append([]cases.Given(nil), a.list...)
 	a.err = errors.Join(a.err, change(&a.list[len(a.list)-1]))
 	return a
@@ -88,7 +88,7 @@ func (a Answer) last(change func(*cases.Given) error) Answer {
 
 // Times says how often it is given.
 func (a Answer) Times(n int) Answer {
-	return a.last(func(g *cases.Given) error {
+	return a.changeLast(func(g *cases.Given) error {
 		g.Times = n
 		if n < 1 {
 			return fmt.Errorf("an answer is given at least once, not %d times", n)
@@ -99,7 +99,7 @@ func (a Answer) Times(n int) Answer {
 
 // After says how long it takes, such as 3s or 2d.
 func (a Answer) After(span string) Answer {
-	return a.last(func(g *cases.Given) (err error) {
+	return a.changeLast(func(g *cases.Given) (err error) {
 		g.After, err = rehearse.ParseSpan(span)
 		return err
 	})
@@ -107,7 +107,7 @@ func (a Answer) After(span string) Answer {
 
 // Unit gives it to one unit of a step only, counted from 0.
 func (a Answer) Unit(unit int) Answer {
-	return a.last(func(g *cases.Given) error {
+	return a.changeLast(func(g *cases.Given) error {
 		g.Unit = unit
 		return nil
 	})
@@ -115,7 +115,7 @@ func (a Answer) Unit(unit int) Answer {
 
 // When gives it only when an expression in CEL holds, which knows input, params, attempt, unit, visit and call.
 func (a Answer) When(cel string) Answer {
-	return a.last(func(g *cases.Given) (err error) {
+	return a.changeLast(func(g *cases.Given) (err error) {
 		g.When, err = cases.CallCondition(cel)
 		return err
 	})
@@ -126,8 +126,8 @@ func (a Answer) Then(next Answer) Answer {
 	return Answer{list: append(append([]cases.Given(nil), a.list...), next.list...), err: errors.Join(a.err, next.err)}
 }
 
-// mock is a sequence of answers as cases have it.
-func (a Answer) mock() *cases.Mock {
+// toMock is a sequence of answers as cases have it.
+func (a Answer) toMock() *cases.Mock {
 	m := &cases.Mock{Answers: append([]cases.Given(nil), a.list...)}
 	for i := range m.Answers {
 		m.Answers[i].Finish(i == len(m.Answers)-1)

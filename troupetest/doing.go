@@ -20,7 +20,7 @@ type Doing struct {
 func (f *Test) At(span string) *Doing {
 	f.t.Helper()
 	d, err := rehearse.ParseSpan(span)
-	f.check(err)
+	f.requireNoError(err)
 	return &Doing{f: f, at: d}
 }
 
@@ -32,7 +32,7 @@ func (f *Test) WhenWaiting(name string) *Doing { return &Doing{f: f, waiting: na
 func (d *Doing) After(span string) *Doing {
 	d.f.t.Helper()
 	more, err := rehearse.ParseSpan(span)
-	d.f.check(err)
+	d.f.requireNoError(err)
 	d.at += more
 	return d
 }
@@ -43,8 +43,8 @@ func (d *Doing) Unit(unit int) *Doing {
 	return d
 }
 
-// add has it done.
-func (d *Doing) add(a rehearse.Act) *Test {
+// addAct has it done.
+func (d *Doing) addAct(a rehearse.Act) *Test {
 	a.At, a.Waiting, a.Unit = d.at, d.waiting, d.unit
 	a.ID = "at " + rehearse.Span(a.At)
 	if a.Waiting != "" {
@@ -75,45 +75,45 @@ func (f *Test) doesAlready(id string) bool {
 	return false
 }
 
-func (d *Doing) json(v any) json.RawMessage {
+func (d *Doing) marshalJSON(v any) json.RawMessage {
 	d.f.t.Helper()
 	b, err := json.Marshal(v)
-	d.f.check(err)
+	d.f.requireNoError(err)
 	return b
 }
 
 // Signal sets a key of the task's shared state.
 func (d *Doing) Signal(key string, value any) *Test {
 	d.f.t.Helper()
-	return d.add(rehearse.Act{Kind: rehearse.ActSignal, Target: key, Value: d.json(value)})
+	return d.addAct(rehearse.Act{Kind: rehearse.ActSignal, Target: key, Value: d.marshalJSON(value)})
 }
 
 // Answer gives the step that waits what it waits for. It goes with WhenWaiting.
 func (d *Doing) Answer(value any) *Test {
 	d.f.t.Helper()
-	return d.add(rehearse.Act{Kind: rehearse.ActAnswer, Target: d.waiting, Value: d.json(value)})
+	return d.addAct(rehearse.Act{Kind: rehearse.ActAnswer, Target: d.waiting, Value: d.marshalJSON(value)})
 }
 
 // Approve decides an approval, Reject the other way.
 func (d *Doing) Approve(node string) *Test {
-	return d.add(rehearse.Act{Kind: rehearse.ActApprove, Target: node})
+	return d.addAct(rehearse.Act{Kind: rehearse.ActApprove, Target: node})
 }
 
 // Reject decides an approval.
 func (d *Doing) Reject(node string) *Test {
-	return d.add(rehearse.Act{Kind: rehearse.ActReject, Target: node})
+	return d.addAct(rehearse.Act{Kind: rehearse.ActReject, Target: node})
 }
 
 // Complete finishes a unit of a step with the route direct.
 func (d *Doing) Complete(node string, output any) *Test {
 	d.f.t.Helper()
-	return d.add(rehearse.Act{Kind: rehearse.ActComplete, Target: node, Value: d.json(output)})
+	return d.addAct(rehearse.Act{Kind: rehearse.ActComplete, Target: node, Value: d.marshalJSON(output)})
 }
 
 // Fail does so with an error.
 func (d *Doing) Fail(node, text string) *Test {
 	d.f.t.Helper()
-	return d.add(rehearse.Act{Kind: rehearse.ActFail, Target: node, Value: d.json(text)})
+	return d.addAct(rehearse.Act{Kind: rehearse.ActFail, Target: node, Value: d.marshalJSON(text)})
 }
 
 // Append adds units to a fan-out that has begun.
@@ -121,22 +121,22 @@ func (d *Doing) Append(node string, items ...any) *Test {
 	d.f.t.Helper()
 	a := rehearse.Act{Kind: rehearse.ActAppend, Target: node}
 	for _, item := range items {
-		a.Items = append(a.Items, d.json(item))
+		a.Items = append(a.Items, d.marshalJSON(item))
 	}
-	return d.add(a)
+	return d.addAct(a)
 }
 
 // Cancel ends the task.
-func (d *Doing) Cancel() *Test { return d.add(rehearse.Act{Kind: rehearse.ActCancel}) }
+func (d *Doing) Cancel() *Test { return d.addAct(rehearse.Act{Kind: rehearse.ActCancel}) }
 
 // CancelGently ends it when nothing is under way any more.
-func (d *Doing) CancelGently() *Test { return d.add(rehearse.Act{Kind: rehearse.ActCancelGently}) }
+func (d *Doing) CancelGently() *Test { return d.addAct(rehearse.Act{Kind: rehearse.ActCancelGently}) }
 
 // Pause keeps anything new from starting.
-func (d *Doing) Pause() *Test { return d.add(rehearse.Act{Kind: rehearse.ActPause}) }
+func (d *Doing) Pause() *Test { return d.addAct(rehearse.Act{Kind: rehearse.ActPause}) }
 
 // Resume undoes Pause.
-func (d *Doing) Resume() *Test { return d.add(rehearse.Act{Kind: rehearse.ActResume}) }
+func (d *Doing) Resume() *Test { return d.addAct(rehearse.Act{Kind: rehearse.ActResume}) }
 
 // Retry has a failed task go on where it failed.
-func (d *Doing) Retry() *Test { return d.add(rehearse.Act{Kind: rehearse.ActRetry}) }
+func (d *Doing) Retry() *Test { return d.addAct(rehearse.Act{Kind: rehearse.ActRetry}) }

@@ -26,14 +26,14 @@ type Test struct {
 func New(t testing.TB, definition string) *Test {
 	t.Helper()
 	plan, problems, err := cases.Compile([]byte(definition), "")
-	return begin(t, plan, problems, err)
+	return newTest(t, plan, problems, err)
 }
 
 // Load tests the definition in a file. What it embeds by name is looked for beside it.
 func Load(t testing.TB, path string) *Test {
 	t.Helper()
 	plan, problems, err := cases.Load(path)
-	return begin(t, plan, problems, err)
+	return newTest(t, plan, problems, err)
 }
 
 // Built tests a definition that was built in Go, by package define.
@@ -46,7 +46,7 @@ func Built(t testing.TB, b *define.Builder) *Test {
 	return New(t, string(text))
 }
 
-func begin(t testing.TB, plan *flow.Plan, problems define.Problems, err error) *Test {
+func newTest(t testing.TB, plan *flow.Plan, problems define.Problems, err error) *Test {
 	t.Helper()
 	switch {
 	case err != nil:
@@ -62,21 +62,21 @@ func begin(t testing.TB, plan *flow.Plan, problems define.Problems, err error) *
 // Mock says who answers for a node, a service or a function.
 func (f *Test) Mock(name string, answer Answer) *Test {
 	f.t.Helper()
-	f.known(name)
-	f.check(answer.err)
-	f.mocks[name] = answer.mock()
+	f.checkName(name)
+	f.requireNoError(answer.err)
+	f.mocks[name] = answer.toMock()
 	return f
 }
 
-// known ends the test when nothing in the flow has that name.
-func (f *Test) known(name string) {
+// checkName ends the test when nothing in the flow has that name.
+func (f *Test) checkName(name string) {
 	f.t.Helper()
 	if err := f.names.Check(name); err != nil {
 		f.t.Fatalf("troupetest: %v", err)
 	}
 }
 
-func (f *Test) check(err error) {
+func (f *Test) requireNoError(err error) {
 	f.t.Helper()
 	if err != nil {
 		f.t.Fatalf("troupetest: %v", err)
@@ -87,7 +87,7 @@ func (f *Test) check(err error) {
 func (f *Test) Until(span string) *Test {
 	f.t.Helper()
 	d, err := rehearse.ParseSpan(span)
-	f.check(err)
+	f.requireNoError(err)
 	f.play.Until = d
 	return f
 }
@@ -108,7 +108,7 @@ func (f *Test) Faults(words ...string) *Test {
 func (f *Test) MayFail(names ...string) *Test {
 	f.t.Helper()
 	for _, name := range names {
-		f.known(name)
+		f.checkName(name)
 	}
 	f.may = append(f.may, names...)
 	f.play.Kinds.Errors = true
@@ -123,13 +123,13 @@ func (f *Test) MayFail(names ...string) *Test {
 	return f
 }
 
-// ready is the play with its params.
-func (f *Test) ready(params any) *rehearse.Play {
+// preparePlay is the play with its params.
+func (f *Test) preparePlay(params any) *rehearse.Play {
 	f.t.Helper()
 	p := f.play
 	if params != nil {
 		b, err := json.Marshal(params)
-		f.check(err)
+		f.requireNoError(err)
 		p.Params = b
 	}
 	return &p
@@ -138,7 +138,7 @@ func (f *Test) ready(params any) *rehearse.Play {
 // Run plays a task undisturbed. What happened is logged when the test fails.
 func (f *Test) Run(params any) *Result {
 	f.t.Helper()
-	r := resultOf(rehearse.Run(f.ready(params)))
+	r := resultOf(rehearse.Run(f.preparePlay(params)))
 	f.t.Cleanup(func() {
 		if f.t.Failed() {
 			f.t.Logf("what happened:\n%s", r.Text())
@@ -159,7 +159,7 @@ func (f *Test) Run(params any) *Result {
 // made as small as it can be, and ends the test.
 func (f *Test) Seeds(n int, params any, check func(*Result) error) {
 	f.t.Helper()
-	p := f.ready(params)
+	p := f.preparePlay(params)
 	fails := func(s *rehearse.Story) error {
 		if s.Err != nil {
 			return s.Err
@@ -171,7 +171,7 @@ func (f *Test) Seeds(n int, params any, check func(*Result) error) {
 		f.t.Fatalf("undisturbed: %v\nwhat happened:\n%s", fails(calm), resultOf(calm).Text())
 	}
 	p.Lasts = calm.Took
-	first, last := f.span(n)
+	first, last := f.seedRange(n)
 	for seed := first; seed <= last; seed++ {
 		s := rehearse.Seed(p, seed)
 		if fails(s) == nil {
@@ -183,8 +183,8 @@ func (f *Test) Seeds(n int, params any, check func(*Result) error) {
 	}
 }
 
-// span is which seeds are played.
-func (f *Test) span(n int) (first, last uint64) {
+// seedRange is which seeds are played.
+func (f *Test) seedRange(n int) (first, last uint64) {
 	f.t.Helper()
 	if only := os.Getenv("TROUPETEST_SEED"); only != "" {
 		seed, err := strconv.ParseUint(only, 10, 64)

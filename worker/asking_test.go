@@ -10,13 +10,13 @@ func TestPollsAskForNoMoreThanAreFree(t *testing.T) {
 	w := New(Config{Concurrency: 20})
 	poll := func() int { // which has its slot
 		require.True(t, w.takeSlot(t.Context()))
-		return w.ask()
+		return w.reserveJobs()
 	}
 	require.Equal(t, 10, poll())
 	second := poll()
 	require.Equal(t, 10, second)
 
-	w.asked(second) // it has brought four
+	w.releaseJobs(second) // it has brought four
 	for range 3 {
 		require.True(t, w.takeSlot(t.Context()))
 	}

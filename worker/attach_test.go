@@ -19,13 +19,13 @@ import (
 	"github.com/troupe-engine/troupe/worker"
 )
 
-type stream = connect.BidiStream[attach.FromWorker, attach.ToWorker]
+type clientStream = connect.BidiStream[attach.FromWorker, attach.ToWorker]
 
-// member is as much of one as attached workers see: what it does with a stream.
-type member func(hello *attach.Hello, s *stream) error
+// streamMember is as much of one as attached workers see: what it does with a stream.
+type streamMember func(hello *attach.Hello, s *clientStream) error
 
 // Attach implements the service.
-func (m member) Attach(_ context.Context, s *stream) error {
+func (m streamMember) Attach(_ context.Context, s *clientStream) error {
 	first, err := s.Receive()
 	if err != nil {
 		return err
@@ -34,7 +34,7 @@ func (m member) Attach(_ context.Context, s *stream) error {
 }
 
 // serve says where the member is.
-func (m member) serve(t *testing.T) (address string) {
+func (m streamMember) serve(t *testing.T) (address string) {
 	_, serve := attach.NewWorkersHandler(m)
 	server := httptest.NewUnstartedServer(serve)
 	server.Config.Protocols = new(http.Protocols)
@@ -45,7 +45,7 @@ func (m member) serve(t *testing.T) (address string) {
 }
 
 // attachTo runs a worker that attaches to a member until the test, or stop, ends it. Ended says that it has.
-func attachTo(t *testing.T, m member, h worker.Handler) (leave func(), ended <-chan error) {
+func attachTo(t *testing.T, m streamMember, h worker.Handler) (leave func(), ended <-chan error) {
 	return attachAt(t, m.serve(t), h)
 }
 
@@ -77,7 +77,7 @@ func jobNumber(n uint64, id string) []*attach.Job {
 func TestWhatAJobOfASessionThatIsOverHasPrintedIsToldOfNoOther(t *testing.T) {
 	begun, broken, told := make(chan struct{}), make(chan struct{}), make(chan string, 100)
 	breakOff := sync.OnceFunc(func() { close(broken) })
-	attachTo(t, func(hello *attach.Hello, s *stream) error {
+	attachTo(t, func(hello *attach.Hello, s *clientStream) error {
 		m := welcome("of " + hello.GetSession())
 		switch {
 		case hello.GetSession() == "":
@@ -115,7 +115,7 @@ func TestWhatAJobOfASessionThatIsOverHasPrintedIsToldOfNoOther(t *testing.T) {
 
 func TestAJobThatCrossesWithTheGoodbyeIsReturnedAndNotBegun(t *testing.T) {
 	began, results := make(chan string, 2), make(chan *attach.Result, 10)
-	leave, ended := attachTo(t, func(_ *attach.Hello, s *stream) error {
+	leave, ended := attachTo(t, func(_ *attach.Hello, s *clientStream) error {
 		m := welcome("a")
 		m.Jobs = jobNumber(1, "before")
 		_ = s.Send(m)
@@ -156,7 +156,7 @@ func TestAWorkerLeavesAMemberThatSaysNothing(t *testing.T) {
 	came := make(chan struct{}, 100)
 	over := make(chan struct{})
 	t.Cleanup(func() { close(over) })
-	attachTo(t, func(_ *attach.Hello, s *stream) error {
+	attachTo(t, func(_ *attach.Hello, s *clientStream) error {
 		came <- struct{}{}
 		m := welcome("s")
 		m.Welcome.HeartbeatMs = 20
@@ -171,7 +171,7 @@ func TestAWorkerLeavesAMemberThatSaysNothing(t *testing.T) {
 // A connection that is forgotten between the two stays open, and nothing comes through: what is opened on it is as silent.
 func TestAWorkerComesBackOverANewConnection(t *testing.T) {
 	came, over := make(chan struct{}, 100), make(chan struct{})
-	between, address := relayTo(t, member(func(_ *attach.Hello, s *stream) error {
+	between, address := relayTo(t, streamMember(func(_ *attach.Hello, s *clientStream) error {
 		m := welcome("s")
 		m.Welcome.HeartbeatMs = 100
 		_ = s.Send(m)
@@ -198,7 +198,7 @@ func TestStreamsThatBreakAtOnceAreToldOnceHoweverSlowTheLineIs(t *testing.T) {
 // breaking has streams break when they have come: right after the welcome, which takes a while.
 func breaking(t *testing.T, streams int, slow time.Duration) {
 	came, said := make(chan struct{}, 100), &lines{}
-	address := member(func(_ *attach.Hello, s *stream) error {
+	address := streamMember(func(_ *attach.Hello, s *clientStream) error {
 		time.Sleep(slow)
 		_ = s.Send(welcome("s"))
 		came <- struct{}{}

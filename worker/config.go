@@ -68,7 +68,7 @@ func (c Config) orDefault() Config {
 		c.Pull = true
 	}
 	if c.ID == "" {
-		c.ID = madeUpID()
+		c.ID = generateID()
 	}
 	c.Secret = cmp.Or(c.Secret, rand.Text())
 	c.Wait = cmp.Or(c.Wait, 20*time.Second)
@@ -80,8 +80,8 @@ func (c Config) orDefault() Config {
 	return c
 }
 
-// servers are the addresses of the members.
-func (c *Config) servers() []string {
+// serverAddresses are the addresses of the members.
+func (c *Config) serverAddresses() []string {
 	servers := strings.Split(c.Server, ",")
 	for i, server := range servers {
 		servers[i] = baseURL(strings.TrimSpace(server))
@@ -107,7 +107,7 @@ func parseAddress(what, text string) (*url.URL, error) {
 	return u, nil
 }
 
-func madeUpID() string {
+func generateID() string {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "worker"

@@ -43,9 +43,9 @@ func Fatal(err error) error { return job.Fatal(err) }
 // Detailed gives an error details beside its text, any JSON, which are kept with the attempt.
 func Detailed(err error, details any) error { return job.Detailed(err, details) }
 
-// call runs a handler and makes an answer of what comes out of it, whatever that is.
+// callHandler runs a handler and makes an answer of what comes out of it, whatever that is.
 // progress passes on what it says of itself; nil = nobody hears it.
-func (w *Worker) call(ctx context.Context, h Handler, j Job, progress func(context.Context, Job, string)) (answer wire.ExecAnswer) {
+func (w *Worker) callHandler(ctx context.Context, h Handler, j Job, progress func(context.Context, Job, string)) (answer wire.ExecAnswer) {
 	defer func() {
 		if p := recover(); p != nil {
 			w.cfg.Logger.Error("a handler panicked", "service", j.Service, "job", j.ID, "stack", string(debug.Stack()))
@@ -56,31 +56,31 @@ func (w *Worker) call(ctx context.Context, h Handler, j Job, progress func(conte
 	defer func() { answer.Metrics = job.Told(ctx) }()
 	result, err := h(ctx, j)
 	if err != nil {
-		return failure(err)
+		return errorAnswer(err)
 	}
-	raw, err := encode(result)
+	raw, err := encodeResult(result)
 	if err != nil {
-		return failure(Fatal(fmt.Errorf("the handler's result cannot be sent: %w", err)))
+		return errorAnswer(Fatal(fmt.Errorf("the handler's result cannot be sent: %w", err)))
 	}
 	return wire.ExecAnswer{Result: raw}
 }
 
-// mostDetails is how large details may be that the engine keeps. Larger ones would only keep it from taking the error.
-const mostDetails = 64 << 10
+// maxDetailBytes is how large details may be that the engine keeps. Larger ones would only keep it from taking the error.
+const maxDetailBytes = 64 << 10
 
-func failure(err error) wire.ExecAnswer {
+func errorAnswer(err error) wire.ExecAnswer {
 	answer := wire.ExecAnswer{Error: err.Error(), Details: job.DetailsOf(err), Fatal: job.IsFatal(err)}
 	if answer.Error == "" { // it would mean success
 		answer.Error = "failed"
 	}
-	if size := len(answer.Details); size > mostDetails {
-		answer.Error += fmt.Sprintf(" (its details have %d bytes, more than the %d that are kept)", size, mostDetails)
+	if size := len(answer.Details); size > maxDetailBytes {
+		answer.Error += fmt.Sprintf(" (its details have %d bytes, more than the %d that are kept)", size, maxDetailBytes)
 		answer.Details = nil
 	}
 	return answer
 }
 
-func encode(result any) (json.RawMessage, error) {
+func encodeResult(result any) (json.RawMessage, error) {
 	raw, ok := result.(json.RawMessage)
 	if !ok {
 		return json.Marshal(result)

@@ -16,8 +16,8 @@ var errNoParams = errors.New("the engine has not told the params")
 // maxParams is of how many steps a worker remembers large params.
 const maxParams = 16
 
-// params are those that are too large to come along with each job, by their key. Jobs of one step ask once.
-type params struct {
+// paramsCache are those that are too large to come along with each job, by their key. Jobs of one step ask once.
+type paramsCache struct {
 	mu    sync.Mutex
 	known map[string]*lazyParams
 	keys  []string // oldest first
@@ -28,7 +28,7 @@ type lazyParams struct {
 	value json.RawMessage
 }
 
-func (p *params) of(key string) *lazyParams {
+func (p *paramsCache) entryFor(key string) *lazyParams {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if l := p.known[key]; l != nil {
@@ -47,17 +47,17 @@ func (p *params) of(key string) *lazyParams {
 }
 
 // fetchParams gives a job its params. It is false when they are not to be had, or ctx ends.
-func (w *Worker) fetchParams(ctx context.Context, c *claim, job *Job) bool {
+func (w *Worker) fetchParams(ctx context.Context, c *claimedJob, job *Job) bool {
 	if c.paramsKey == "" {
 		return true
 	}
-	l := w.params.of(c.paramsKey)
+	l := w.params.entryFor(c.paramsKey)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var pause backoff
 	for l.value == nil {
 		var answer wire.JobParams
-		err := w.server.call(ctx, http.MethodGet, "/jobs/"+url.PathEscape(c.ID)+"/params?token="+url.QueryEscape(c.token), nil, &answer, requestTime)
+		err := w.server.callEngine(ctx, http.MethodGet, "/jobs/"+url.PathEscape(c.ID)+"/params?token="+url.QueryEscape(c.token), nil, &answer, requestTime)
 		if err == nil && (len(answer.Params) == 0 || string(answer.Params) == "null") { // large ones are neither
 			err = errNoParams
 		}
@@ -65,7 +65,7 @@ func (w *Worker) fetchParams(ctx context.Context, c *claim, job *Job) bool {
 			l.value = answer.Params
 			break
 		}
-		if hopeless(err) || !pause.wait(ctx, err) {
+		if isPermanent(err) || !pause.waitNext(ctx, err) {
 			return false
 		}
 	}

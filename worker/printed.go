@@ -11,52 +11,52 @@ import (
 // partBytes is how much of what a job has printed is sent at once.
 const partBytes = 128 << 10
 
-// printed is what a pulled job's handler has printed and the engine does not have yet.
-type printed struct {
+// printedLog is what a pulled job's handler has printed and the engine does not have yet.
+type printedLog struct {
 	lines.Buffer
 
-	mu     sync.Mutex
-	unsaid []lines.Line // sent, perhaps in vain
-	from   int64        // how many lines were before those
+	mu             sync.Mutex
+	unconfirmed    []lines.Line // sent, perhaps in vain
+	confirmedLines int64        // how many lines were before those
 }
 
-func (p *printed) waits() bool {
+func (p *printedLog) hasUnsent() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.unsaid) > 0 || p.Waits()
+	return len(p.unconfirmed) > 0 || p.Waits()
 }
 
-// part is what is to be sent next: the same as before, until that has arrived.
-func (p *printed) part() wire.Said {
+// nextPart is what is to be sent next: the same as before, until that has arrived.
+func (p *printedLog) nextPart() wire.Said {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.unsaid) == 0 {
-		p.unsaid = p.Take(partBytes)
+	if len(p.unconfirmed) == 0 {
+		p.unconfirmed = p.Take(partBytes)
 	}
-	return said(p.unsaid, p.from)
+	return toWireLines(p.unconfirmed, p.confirmedLines)
 }
 
-// arrived says that the engine has a part of so many lines.
-func (p *printed) arrived(sent int) {
+// confirmPart says that the engine has a part of so many lines.
+func (p *printedLog) confirmPart(sent int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if sent == len(p.unsaid) {
-		p.unsaid, p.from = nil, p.from+int64(sent)
+	if sent == len(p.unconfirmed) {
+		p.unconfirmed, p.confirmedLines = nil, p.confirmedLines+int64(sent)
 	}
 }
 
-// rest is all that the engine may not have when the handler has returned.
-func (p *printed) rest() wire.Said {
+// closeAndTake is all that the engine may not have when the handler has returned.
+func (p *printedLog) closeAndTake() wire.Said {
 	p.Close()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for more := p.Take(partBytes); len(more) > 0; more = p.Take(partBytes) {
-		p.unsaid = append(p.unsaid, more...)
+		p.unconfirmed = append(p.unconfirmed, more...)
 	}
-	return said(p.unsaid, p.from)
+	return toWireLines(p.unconfirmed, p.confirmedLines)
 }
 
-func said(list []lines.Line, from int64) wire.Said {
+func toWireLines(list []lines.Line, from int64) wire.Said {
 	s := wire.Said{LinesFrom: from}
 	for _, l := range list {
 		text, ended := strings.CutSuffix(l.Text, "\n")

@@ -32,13 +32,13 @@ type pushServer struct {
 	http     *http.Server
 }
 
-// listen opens the port, and says in the worker's URL which one it got.
-func (w *Worker) listen() (*pushServer, error) {
+// openServer opens the port, and says in the worker's URL which one it got.
+func (w *Worker) openServer() (*pushServer, error) {
 	u, err := parseAddress("url", w.cfg.URL)
 	if err != nil {
 		return nil, err
 	}
-	listener, err := w.open(u)
+	listener, err := w.openListener(u)
 	if err != nil {
 		return nil, fmt.Errorf("worker: listen: %w", err)
 	}
@@ -46,12 +46,12 @@ func (w *Worker) listen() (*pushServer, error) {
 		port := listener.Addr().(*net.TCPAddr).Port
 		u.Host = net.JoinHostPort(u.Hostname(), strconv.Itoa(port))
 	}
-	return &pushServer{url: u.String(), listener: listener, http: &http.Server{Handler: w.mux(),
+	return &pushServer{url: u.String(), listener: listener, http: &http.Server{Handler: w.newMux(),
 		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}}, nil
 }
 
-// open takes a free port when the one of the URL is taken. An address to listen on is meant as it is.
-func (w *Worker) open(u *url.URL) (net.Listener, error) {
+// openListener takes a free port when the one of the URL is taken. An address to listen on is meant as it is.
+func (w *Worker) openListener(u *url.URL) (net.Listener, error) {
 	if w.cfg.Listen != "" {
 		return net.Listen("tcp", w.cfg.Listen)
 	}
@@ -76,8 +76,8 @@ func listenHost(host string) string {
 	return ""
 }
 
-// serve returns when the server was shut down (nil) or broke. Jobs end with their context.
-func (p *pushServer) serve(jobs context.Context) error {
+// serveJobs returns when the server was shut down (nil) or broke. Jobs end with their context.
+func (p *pushServer) serveJobs(jobs context.Context) error {
 	p.http.BaseContext = func(net.Listener) context.Context { return jobs }
 	if err := p.http.Serve(p.listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("%w: %w", errServing, err)
@@ -89,18 +89,18 @@ func (p *pushServer) shutdown(ctx context.Context) { _ = p.http.Shutdown(ctx) }
 
 func (p *pushServer) close() { _ = p.http.Close() }
 
-func (w *Worker) mux() http.Handler {
+func (w *Worker) newMux() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /exec/{service...}", w.exec)
-	mux.HandleFunc("POST /exec", w.execTogether)
+	mux.HandleFunc("POST /exec/{service...}", w.handleExec)
+	mux.HandleFunc("POST /exec", w.handleExecBatch)
 	return mux
 }
 
-// exec carries out one pushed job. Everything a handler may come to is answered with 200.
-func (w *Worker) exec(rw http.ResponseWriter, r *http.Request) {
+// handleExec carries out one pushed job. Everything a handler may come to is answered with 200.
+func (w *Worker) handleExec(rw http.ResponseWriter, r *http.Request) {
 	service := r.PathValue("service")
-	h := w.handler(service)
-	if !w.welcomes(rw, r) {
+	h := w.handlerFor(service)
+	if !w.authorizeCaller(rw, r) {
 		return
 	}
 	if h == nil {
@@ -111,15 +111,15 @@ func (w *Worker) exec(rw http.ResponseWriter, r *http.Request) {
 	var req wire.ExecRequest
 	body, err := io.ReadAll(http.MaxBytesReader(rw, r.Body, maxRequest))
 	if err != nil || json.Unmarshal(body, &req) != nil {
-		answer(rw, wire.ExecAnswer{Error: "bad request"})
+		writeAnswer(rw, wire.ExecAnswer{Error: "bad request"})
 		return
 	}
 	w.load.Add(1)
 	defer w.load.Add(-1)
-	j := pushed(r.Header)
+	j := jobFromHeaders(r.Header)
 	j.Service, j.Input, j.Params, j.Log = service, req.Input, req.Params, io.Discard
 	if said, begun := w.callInSlot(r.Context(), h, j); begun {
-		answer(rw, said)
+		writeAnswer(rw, said)
 	}
 }
 
@@ -130,30 +130,30 @@ func (w *Worker) callInSlot(ctx context.Context, h Handler, job Job) (said wire.
 		return said, false
 	}
 	defer w.freeSlot()
-	return w.call(ctx, h, job, nil), true
+	return w.callHandler(ctx, h, job, nil), true
 }
 
-// welcomes refuses all but the engine.
-func (w *Worker) welcomes(rw http.ResponseWriter, r *http.Request) bool {
+// authorizeCaller refuses all but the engine.
+func (w *Worker) authorizeCaller(rw http.ResponseWriter, r *http.Request) bool {
 	switch {
 	case r.Header.Get("Origin") != "":
 		// Engines send none. Without this any web page could have jobs done by a local worker.
 		http.Error(rw, "requests of web pages are refused", http.StatusForbidden)
 		return false
-	case !w.knows(r.Header.Get("Authorization")):
+	case !w.hasSecret(r.Header.Get("Authorization")):
 		http.Error(rw, "only the engine that this worker registered with has its secret", http.StatusUnauthorized)
 		return false
 	}
 	return true
 }
 
-// knows says whether a caller has the secret.
-func (w *Worker) knows(authorization string) bool {
+// hasSecret says whether a caller has the secret.
+func (w *Worker) hasSecret(authorization string) bool {
 	return subtle.ConstantTimeCompare([]byte(authorization), []byte("Bearer "+w.cfg.Secret)) == 1
 }
 
-// pushed reads what the headers tell about a job.
-func pushed(h http.Header) Job {
+// jobFromHeaders reads what the headers tell about a job.
+func jobFromHeaders(h http.Header) Job {
 	text := func(name string) string {
 		if t, err := url.PathUnescape(h.Get(name)); err == nil {
 			return t
@@ -168,7 +168,7 @@ func pushed(h http.Header) Job {
 		Unit: number(wire.HeaderUnit, 0), Units: number(wire.HeaderUnits, 1), Attempt: number(wire.HeaderAttempt, 0)})
 }
 
-func answer(rw http.ResponseWriter, a wire.ExecAnswer) {
+func writeAnswer(rw http.ResponseWriter, a wire.ExecAnswer) {
 	rw.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(rw).Encode(a) // a caller that is gone does not want it
 }

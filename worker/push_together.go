@@ -13,15 +13,15 @@ import (
 	"github.com/troupe-engine/troupe/job"
 )
 
-// place is that of a job among those that came with one request.
-type place struct {
+// batchPosition is that of a job among those that came with one request.
+type batchPosition struct {
 	batch string
 	n     int
 }
 
-// execTogether carries out several pushed jobs. Each is answered as soon as it has ended, by a line: its place, a blank, and the answer.
-func (w *Worker) execTogether(rw http.ResponseWriter, r *http.Request) {
-	if !w.welcomes(rw, r) {
+// handleExecBatch carries out several pushed jobs. Each is answered as soon as it has ended, by a line: its place, a blank, and the answer.
+func (w *Worker) handleExecBatch(rw http.ResponseWriter, r *http.Request) {
+	if !w.authorizeCaller(rw, r) {
 		return
 	}
 	rw.Header().Set(wire.HeaderBatch, "1")
@@ -39,10 +39,10 @@ func (w *Worker) execTogether(rw http.ResponseWriter, r *http.Request) {
 	ended, begun := make(chan []byte, len(jobs)), 0
 	for n := range jobs {
 		if gone := jobs[n].Withdrawn; gone != nil {
-			w.withdraw(place{batch, *gone})
+			w.cancelPushed(batchPosition{batch, *gone})
 			continue
 		}
-		at := place{batch, n}
+		at := batchPosition{batch, n}
 		ctx, stop := context.WithCancel(r.Context())
 		w.pushed.Store(at, stop)
 		begun++
@@ -52,7 +52,7 @@ func (w *Worker) execTogether(rw http.ResponseWriter, r *http.Request) {
 			ended <- w.execOne(ctx, n, &jobs[n])
 		}()
 	}
-	w.answerEach(rw, ended, begun)
+	w.writeAnswers(rw, ended, begun)
 }
 
 func readJobs(body []byte) (jobs []wire.ExecJob, err error) {
@@ -67,8 +67,8 @@ func readJobs(body []byte) (jobs []wire.ExecJob, err error) {
 	}
 }
 
-// answerEach sends what so many jobs have come to, those together that end together.
-func (w *Worker) answerEach(rw http.ResponseWriter, ended <-chan []byte, jobs int) {
+// writeAnswers sends what so many jobs have come to, those together that end together.
+func (w *Worker) writeAnswers(rw http.ResponseWriter, ended <-chan []byte, jobs int) {
 	for ; jobs > 0; jobs-- {
 		_, _ = rw.Write(<-ended) // a caller that is gone does not want it
 		if len(ended) == 0 {
@@ -85,20 +85,20 @@ func (w *Worker) execOne(ctx context.Context, n int, req *wire.ExecJob) []byte {
 	line := append(strconv.AppendInt(nil, int64(n), 10), ' ')
 	w.load.Add(1)
 	defer w.load.Add(-1)
-	h := w.handler(req.Service)
+	h := w.handlerFor(req.Service)
 	if h == nil || !w.takeSlot(ctx) {
 		return append(line, '\n')
 	}
 	defer w.freeSlot()
 	j := job.WithKey(req.Key, Job{ID: req.Job, Service: req.Service, Input: req.Input, Params: req.Params, Task: req.Task, Flow: req.Flow, Step: req.Step,
 		Trace: req.Trace, Unit: req.Unit, Units: max(req.Units, 1), Attempt: req.Attempt, Log: io.Discard})
-	said := w.call(ctx, h, j, nil)
+	said := w.callHandler(ctx, h, j, nil)
 	text, _ := json.Marshal(said)
 	return append(append(line, text...), '\n')
 }
 
-// withdraw stops a job that nobody waits for any longer.
-func (w *Worker) withdraw(at place) {
+// cancelPushed stops a job that nobody waits for any longer.
+func (w *Worker) cancelPushed(at batchPosition) {
 	if stop, ok := w.pushed.Load(at); ok {
 		stop.(context.CancelFunc)()
 	}

@@ -12,18 +12,18 @@ import (
 // registerPause is the most there is between two tries to register.
 const registerPause = 2 * time.Second
 
-// announce registers the worker and gives signs of life until ctx ends, or the engine denies it. An engine that does not know
+// keepRegistered registers the worker and gives signs of life until ctx ends, or the engine denies it. An engine that does not know
 // the worker (any longer) is told again.
-func (w *Worker) announce(ctx context.Context, me wire.Registration) error {
-	err := w.register(ctx, me)
-	for failing := false; err == nil && sleep(ctx, w.cfg.Heartbeat); {
-		answer, lost := w.beat(ctx, nil, max(w.cfg.Heartbeat, leastBeatTime))
+func (w *Worker) keepRegistered(ctx context.Context, me wire.Registration) error {
+	err := w.putRegistration(ctx, me)
+	for failing := false; err == nil && sleepContext(ctx, w.cfg.Heartbeat); {
+		answer, lost := w.sendHeartbeat(ctx, nil, max(w.cfg.Heartbeat, minHeartbeatTimeout))
 		if lost != nil && !failing && ctx.Err() == nil {
 			w.cfg.Logger.Warn("the engine does not hear from this worker; trying on", "error", lost)
 		}
 		failing = lost != nil
-		if err = w.server.denied(lost); lost == nil && !answer.Registered {
-			err = w.register(ctx, me)
+		if err = w.server.deniedError(lost); lost == nil && !answer.Registered {
+			err = w.putRegistration(ctx, me)
 		}
 	}
 	return err
@@ -32,42 +32,44 @@ func (w *Worker) announce(ctx context.Context, me wire.Registration) error {
 // partingTime bounds how long a worker that ends tries to say so.
 const partingTime = 2 * time.Second
 
-// sayGoodbye keeps the engine from sending jobs to a worker that ends, and from showing it.
-func (w *Worker) sayGoodbye() {
-	err := w.server.call(context.Background(), http.MethodDelete, w.path(""), nil, nil, partingTime)
+// deregister keeps the engine from sending jobs to a worker that ends, and from showing it.
+func (w *Worker) deregister() {
+	err := w.server.callEngine(context.Background(), http.MethodDelete, w.workerPath(""), nil, nil, partingTime)
 	if err != nil && statusOf(err) != http.StatusNotFound {
 		w.cfg.Logger.Warn("the engine was not told that this worker ends; it will notice by its silence", "error", err)
 	}
 }
 
-// leastBeatTime is what a sign of life may take at least: it is to come before the worker counts as gone, which three missing ones
+// minHeartbeatTimeout is what a sign of life may take at least: it is to come before the worker counts as gone, which three missing ones
 // make it.
-const leastBeatTime = time.Second
+const minHeartbeatTimeout = time.Second
 
-// beat gives a sign of life, and prolongs claims.
-func (w *Worker) beat(ctx context.Context, claims []wire.HeldClaim, limit time.Duration) (answer wire.HeartbeatAnswer, err error) {
-	err = w.server.post(ctx, w.path("/heartbeat"), wire.Heartbeat{Load: int(w.load.Load()), Claims: claims}, &answer, min(limit, requestTime))
+// sendHeartbeat gives a sign of life, and prolongs claims.
+func (w *Worker) sendHeartbeat(ctx context.Context, claims []wire.HeldClaim, limit time.Duration) (answer wire.HeartbeatAnswer, err error) {
+	err = w.server.postJSON(ctx, w.workerPath("/heartbeat"), wire.Heartbeat{Load: int(w.load.Load()), Claims: claims}, &answer, min(limit, requestTime))
 	return answer, err
 }
 
-// path of a route about this worker.
-func (w *Worker) path(route string) string { return "/workers/" + url.PathEscape(w.cfg.ID) + route }
+// workerPath of a route about this worker.
+func (w *Worker) workerPath(route string) string {
+	return "/workers/" + url.PathEscape(w.cfg.ID) + route
+}
 
-// register tries until the engine has taken the registration, or denies the worker. Its error says that, or that ctx ended first.
-func (w *Worker) register(ctx context.Context, me wire.Registration) error {
+// putRegistration tries until the engine has taken the registration, or denies the worker. Its error says that, or that ctx ended first.
+func (w *Worker) putRegistration(ctx context.Context, me wire.Registration) error {
 	for failing := false; ; failing = true {
-		err := w.server.call(ctx, http.MethodPut, w.path(""), me, &wire.Registered{}, requestTime)
+		err := w.server.callEngine(ctx, http.MethodPut, w.workerPath(""), me, &wire.Registered{}, requestTime)
 		if err == nil {
 			w.cfg.Logger.Info("registered", "worker", w.cfg.ID, "url", me.URL, "services", me.Services, "labels", me.Labels)
 			return nil
 		}
-		if denied := w.server.denied(err); denied != nil {
+		if denied := w.server.deniedError(err); denied != nil {
 			return denied
 		}
 		if !failing && ctx.Err() == nil {
 			w.cfg.Logger.Warn("the worker is not registered yet; trying on", "error", err)
 		}
-		if !sleep(ctx, min(registerPause, w.cfg.Heartbeat)) {
+		if !sleepContext(ctx, min(registerPause, w.cfg.Heartbeat)) {
 			return ctx.Err()
 		}
 	}

@@ -9,40 +9,40 @@ import (
 
 // What one request reports at most, unless one job alone has more.
 const (
-	mostReports = 200
+	maxReports  = 200
 	reportBytes = 1 << 20
 )
 
 // senders is how many requests with reports are under way at once. What comes meanwhile gathers for the next one.
 const senders = 2
 
-// reporter tells the engine how jobs ended, many at once when many end, and takes the next ones from its answer: each goes on in the slot of one
+// resultReporter tells the engine how jobs ended, many at once when many end, and takes the next ones from its answer: each goes on in the slot of one
 // that has ended.
-type reporter struct {
-	worker *Worker
-	ended  chan *delivery
-	next   func(jobs int) *wire.Wanted // what to ask for; nil = nothing
+type resultReporter struct {
+	worker     *Worker
+	ended      chan *pendingReport
+	nextWanted func(jobs int) *wire.Wanted // what to ask for; nil = nothing
 }
 
-// delivery is a report that somebody waits for the answer to.
-type delivery struct {
+// pendingReport is a report that somebody waits for the answer to.
+type pendingReport struct {
 	report   wire.Report
-	answered chan delivered
+	answered chan deliveryResult
 }
 
-// delivered is what became of a report, and whether the slot of its job has passed to another one.
-type delivered struct {
+// deliveryResult is what became of a report, and whether the slot of its job has passed to another one.
+type deliveryResult struct {
 	err    error
 	passed bool
 }
 
-func newReporter(w *Worker) *reporter {
-	return &reporter{worker: w, ended: make(chan *delivery, mostReports)}
+func newReporter(w *Worker) *resultReporter {
+	return &resultReporter{worker: w, ended: make(chan *pendingReport, maxReports)}
 }
 
-// deliver returns what the engine answered.
-func (r *reporter) deliver(ctx context.Context, report wire.Report) (passed bool, err error) {
-	d := &delivery{report, make(chan delivered, 1)}
+// deliverReport returns what the engine answered.
+func (r *resultReporter) deliverReport(ctx context.Context, report wire.Report) (passed bool, err error) {
+	d := &pendingReport{report, make(chan deliveryResult, 1)}
 	select {
 	case r.ended <- d:
 	case <-ctx.Done():
@@ -56,37 +56,37 @@ func (r *reporter) deliver(ctx context.Context, report wire.Report) (passed bool
 	}
 }
 
-// keep works until ctx ends. While open lasts it asks for more jobs of the services.
-func (r *reporter) keep(ctx, open context.Context, services []string) {
-	r.next = func(jobs int) *wire.Wanted {
+// runSenders works until ctx ends. While open lasts it asks for more jobs of the services.
+func (r *resultReporter) runSenders(ctx, open context.Context, services []string) {
+	r.nextWanted = func(jobs int) *wire.Wanted {
 		if open.Err() != nil {
 			return nil
 		}
-		next := r.worker.wanted(services, jobs)
+		next := r.worker.wantedJobs(services, jobs)
 		return &next
 	}
 	var all sync.WaitGroup
 	for range senders {
-		all.Go(func() { r.send(ctx) })
+		all.Go(func() { r.sendReports(ctx) })
 	}
 	all.Wait()
 }
 
-func (r *reporter) send(ctx context.Context) {
+func (r *resultReporter) sendReports(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case first := <-r.ended:
-			r.sendAll(ctx, r.gather(first))
+			r.sendBatch(ctx, r.collectBatch(first))
 		}
 	}
 }
 
-// gather takes what else has ended.
-func (r *reporter) gather(first *delivery) []*delivery {
-	batch := []*delivery{first}
-	for bytes := first.size(); len(batch) < mostReports && bytes < reportBytes; {
+// collectBatch takes what else has ended.
+func (r *resultReporter) collectBatch(first *pendingReport) []*pendingReport {
+	batch := []*pendingReport{first}
+	for bytes := first.size(); len(batch) < maxReports && bytes < reportBytes; {
 		select {
 		case d := <-r.ended:
 			batch = append(batch, d)
@@ -98,7 +98,7 @@ func (r *reporter) gather(first *delivery) []*delivery {
 	return batch
 }
 
-func (d *delivery) size() int {
+func (d *pendingReport) size() int {
 	size := len(d.report.Output) + len(d.report.Error) + len(d.report.Details) + len(d.report.Metrics)
 	for _, l := range d.report.Lines {
 		size += len(l.Text)
@@ -106,49 +106,49 @@ func (d *delivery) size() int {
 	return size
 }
 
-// sendAll reports a batch. What is wrong with one report must not keep the others: when they are refused together, each
+// sendBatch reports a batch. What is wrong with one report must not keep the others: when they are refused together, each
 // is sent alone.
-func (r *reporter) sendAll(ctx context.Context, batch []*delivery) {
-	reports := wire.Reports{Reports: make([]wire.Report, len(batch)), Next: r.next(len(batch))}
+func (r *resultReporter) sendBatch(ctx context.Context, batch []*pendingReport) {
+	reports := wire.Reports{Reports: make([]wire.Report, len(batch)), Next: r.nextWanted(len(batch))}
 	for i, d := range batch {
 		reports.Reports[i] = d.report
 	}
 	var answer wire.ReportedJobs
-	err := r.worker.server.post(ctx, r.worker.path("/reports"), reports, &answer, requestTime)
-	if err != nil && len(batch) > 1 && unfit(err) {
+	err := r.worker.server.postJSON(ctx, r.worker.workerPath("/reports"), reports, &answer, requestTime)
+	if err != nil && len(batch) > 1 && isResultRefused(err) {
 		for _, d := range batch {
-			r.sendAll(ctx, []*delivery{d})
+			r.sendBatch(ctx, []*pendingReport{d})
 		}
 		return
 	}
-	r.share(ctx, batch, &answer, err)
+	r.distributeAnswers(ctx, batch, &answer, err)
 }
 
-// share gives the batch its answers, and the slots of what is reported to the next jobs.
-func (r *reporter) share(ctx context.Context, batch []*delivery, answer *wire.ReportedJobs, err error) {
+// distributeAnswers gives the batch its answers, and the slots of what is reported to the next jobs.
+func (r *resultReporter) distributeAnswers(ctx context.Context, batch []*pendingReport, answer *wire.ReportedJobs, err error) {
 	jobs, passed := pulledOf(answer.Jobs), 0
-	if r.next(1) == nil {
-		defer r.worker.claims.decline(jobs)
+	if r.nextWanted(1) == nil {
+		defer r.worker.claims.declineJobs(jobs)
 		jobs = nil
 	}
-	results := make([]delivered, len(batch))
+	results := make([]deliveryResult, len(batch))
 	for i := range batch {
 		results[i].err = errOf(err, answer.Items, i)
-		if passed < len(jobs) && final(results[i].err) {
+		if passed < len(jobs) && isFinal(results[i].err) {
 			results[i].passed = true
 			passed++
 		}
 	}
 	for i, q := range jobs { // before the others end: somebody may wait until no job is in progress
-		r.worker.begin(ctx, q, i < passed)
+		r.worker.startPulled(ctx, q, i < passed)
 	}
 	for i, d := range batch {
 		d.answered <- results[i]
 	}
 }
 
-// final says whether a job has ended with that answer to its report.
-func final(err error) bool { return err == nil || hopeless(err) && !unfit(err) }
+// isFinal says whether a job has ended with that answer to its report.
+func isFinal(err error) bool { return err == nil || isPermanent(err) && !isResultRefused(err) }
 
 // errOf is what became of one report.
 func errOf(err error, items []wire.Reported, i int) error {
@@ -158,7 +158,7 @@ func errOf(err error, items []wire.Reported, i int) error {
 	case i >= len(items):
 		return &statusError{text: "the engine's answer leaves it out"}
 	case items[i].Problem != nil:
-		return &statusError{status: items[i].Problem.Status, text: items[i].Problem.Detail, told: true}
+		return &statusError{status: items[i].Problem.Status, text: items[i].Problem.Detail, fromEngine: true}
 	}
 	return nil
 }

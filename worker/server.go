@@ -25,25 +25,25 @@ const (
 	maxBody     = 64 << 20
 )
 
-// server is the engine as a worker sees it: one of its members, until that one fails.
-type server struct {
+// engineClient is the engine as a worker sees it: one of its members, until that one fails.
+type engineClient struct {
 	bases     []string
-	left      atomic.Int64 // how often a member was left for the next
+	failovers atomic.Int64 // how often a member was left for the next
 	token     string
 	client    *http.Client
-	trustless error // why the files that say whom to believe cannot be used
+	trustErr  error // why the files that say whom to believe cannot be used
 }
 
-func newServer(cfg Config) *server {
-	s := &server{bases: cfg.servers(), token: cfg.Token}
+func newEngineClient(cfg Config) *engineClient {
+	s := &engineClient{bases: cfg.serverAddresses(), token: cfg.Token}
 	transport, err := cfg.Trust.Transport()
 	if err != nil {
-		s.trustless = fmt.Errorf("worker: %w", err)
+		s.trustErr = fmt.Errorf("worker: %w", err)
 		transport = &http.Transport{}
 	}
 	// By https requests share a connection. One that has been forgotten between the two would take all that come for as long as the system tries on;
 	// it is left when it was silent for as long as three signs of life take.
-	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: cfg.Heartbeat, PingTimeout: max(2*cfg.Heartbeat, leastBeatTime)}
+	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: cfg.Heartbeat, PingTimeout: max(2*cfg.Heartbeat, minHeartbeatTimeout)}
 	transport.MaxIdleConnsPerHost = cfg.Concurrency + 8 // polls and heartbeats beside the jobs
 	s.client = &http.Client{
 		Transport:     transport,
@@ -52,14 +52,14 @@ func newServer(cfg Config) *server {
 	return s
 }
 
-func (s *server) close() { s.client.CloseIdleConnections() }
+func (s *engineClient) close() { s.client.CloseIdleConnections() }
 
 // statusError is any answer but 200 and 204.
 type statusError struct {
 	status     int
 	text       string
 	retryAfter time.Duration
-	told       bool // by the engine, and not by something on the way to it
+	fromEngine bool // by the engine, and not by something on the way to it
 }
 
 func (e *statusError) Error() string {
@@ -69,8 +69,8 @@ func (e *statusError) Error() string {
 // ErrDenied is how Run ends when the engine does not take the worker's token, wants one, or wants one of another role: trying on would be of no use.
 var ErrDenied = errors.New("worker: the engine does not let this worker in")
 
-// denied says whether the engine does not take the token, and then how the worker is to end.
-func (s *server) denied(err error) error {
+// deniedError says whether the engine does not take the token, and then how the worker is to end.
+func (s *engineClient) deniedError(err error) error {
 	switch status := statusOf(err); {
 	case status == http.StatusForbidden:
 		return fmt.Errorf("%w: %w", ErrDenied, err)
@@ -91,9 +91,9 @@ func statusOf(err error) int {
 	return 0
 }
 
-// hopeless says that the same request will be refused again. Something on the way to the engine may send it elsewhere for a while, or not
+// isPermanent says that the same request will be refused again. Something on the way to the engine may send it elsewhere for a while, or not
 // know the way; it is believed only that what is sent is too large. Whether the worker is let in is found out by what it says of itself.
-func hopeless(err error) bool {
+func isPermanent(err error) bool {
 	var e *statusError
 	if !errors.As(err, &e) || e.status < 400 || e.status >= 500 {
 		return false
@@ -102,28 +102,28 @@ func hopeless(err error) bool {
 	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusUnauthorized, http.StatusForbidden:
 		return false
 	}
-	return e.told || e.status == http.StatusRequestEntityTooLarge
+	return e.fromEngine || e.status == http.StatusRequestEntityTooLarge
 }
 
-// told says whether it is the engine that has answered so.
-func told(err error) bool {
+// isFromEngine says whether it is the engine that has answered so.
+func isFromEngine(err error) bool {
 	var e *statusError
-	return errors.As(err, &e) && e.told
+	return errors.As(err, &e) && e.fromEngine
 }
 
-// unfit says that it is the result which the engine did not like.
-func unfit(err error) bool {
+// isResultRefused says that it is the result which the engine did not like.
+func isResultRefused(err error) bool {
 	status := statusOf(err)
 	return status == http.StatusBadRequest || status == http.StatusRequestEntityTooLarge || status == http.StatusUnprocessableEntity
 }
 
-func (s *server) post(ctx context.Context, path string, in, out any, limit time.Duration) error {
-	return s.call(ctx, http.MethodPost, path, in, out, limit)
+func (s *engineClient) postJSON(ctx context.Context, path string, in, out any, limit time.Duration) error {
+	return s.callEngine(ctx, http.MethodPost, path, in, out, limit)
 }
 
-// call sends in, if there is something, and reads the answer into out, unless there is none (204). Whatever a worker
+// callEngine sends in, if there is something, and reads the answer into out, unless there is none (204). Whatever a worker
 // says may be said again, so a member that fails is left for the next one, as long as the limit lasts.
-func (s *server) call(ctx context.Context, method, path string, in, out any, limit time.Duration) error {
+func (s *engineClient) callEngine(ctx context.Context, method, path string, in, out any, limit time.Duration) error {
 	var body []byte
 	if in != nil {
 		var err error
@@ -134,25 +134,25 @@ func (s *server) call(ctx context.Context, method, path string, in, out any, lim
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for asked := 1; ; asked++ {
-		turn := s.left.Load()
-		err := s.ask(limited, s.bases[turn%int64(len(s.bases))], method, path, body, out)
-		if err == nil || ctx.Err() != nil || !away(err) {
+		turn := s.failovers.Load()
+		err := s.sendRequest(limited, s.bases[turn%int64(len(s.bases))], method, path, body, out)
+		if err == nil || ctx.Err() != nil || !isUnreachable(err) {
 			return err
 		}
-		s.left.CompareAndSwap(turn, turn+1) // unless another call has left it already
+		s.failovers.CompareAndSwap(turn, turn+1) // unless another call has left it already
 		if asked >= len(s.bases) || limited.Err() != nil {
 			return err
 		}
 	}
 }
 
-// away says whether a member could not be reached, or was not able to do its work.
-func away(err error) bool {
+// isUnreachable says whether a member could not be reached, or was not able to do its work.
+func isUnreachable(err error) bool {
 	var e *statusError
 	return !errors.As(err, &e) || e.status == http.StatusServiceUnavailable
 }
 
-func (s *server) ask(ctx context.Context, base, method, path string, body []byte, out any) error {
+func (s *engineClient) sendRequest(ctx context.Context, base, method, path string, body []byte, out any) error {
 	req, err := http.NewRequestWithContext(ctx, method, base+"/v1"+path, bytes.NewReader(body))
 	if err != nil {
 		return err
@@ -183,7 +183,7 @@ func readAnswer(resp *http.Response, answer []byte, out any) error {
 	case resp.StatusCode == http.StatusNoContent:
 		return nil
 	case resp.StatusCode != http.StatusOK:
-		return refusal(resp, answer)
+		return readRefusal(resp, answer)
 	}
 	if err := experimental.Unmarshal(answer, out, asEncodingJSON); err != nil {
 		return fmt.Errorf("%s does not answer as an engine does: %w", resp.Request.URL.Redacted(), err)
@@ -191,7 +191,7 @@ func readAnswer(resp *http.Response, answer []byte, out any) error {
 	return nil
 }
 
-func refusal(resp *http.Response, answer []byte) *statusError {
+func readRefusal(resp *http.Response, answer []byte) *statusError {
 	var p wire.Problem
 	known := json.Unmarshal(answer, &p) == nil && p.Kind != ""
 	if p.Detail == "" {
@@ -209,13 +209,13 @@ const (
 	maxPause   = 5 * time.Second
 )
 
-// wait is false when ctx ended first. An engine that says when to come back is heeded.
-func (b *backoff) wait(ctx context.Context, err error) bool {
+// waitNext is false when ctx ended first. An engine that says when to come back is heeded.
+func (b *backoff) waitNext(ctx context.Context, err error) bool {
 	b.next = min(max(2*b.next, firstPause), maxPause)
 	pause := b.next/2 + rand.N(b.next/2)
 	var e *statusError
 	if errors.As(err, &e) {
 		pause = max(pause, min(e.retryAfter, time.Minute))
 	}
-	return sleep(ctx, pause)
+	return sleepContext(ctx, pause)
 }

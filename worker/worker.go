@@ -18,26 +18,26 @@ import (
 
 // Worker carries out jobs. It is run once.
 type Worker struct {
-	cfg      Config
-	handlers map[string]Handler
-	server   *server
-	slots    chan struct{} // one for each handler at work
-	asking   asking
-	outage   atomic.Bool  // the last poll had no answer, which was said
-	load     atomic.Int64 // jobs in progress
-	pushed   sync.Map     // of pushed jobs that came together, by place: how to stop each
-	claims   *claims
-	reports  *reporter
-	params   params
-	jobs     sync.WaitGroup // pulled jobs in progress
+	cfg        Config
+	handlers   map[string]Handler
+	server     *engineClient
+	slots      chan struct{} // one for each handler at work
+	pollBudget pollBudget
+	outage     atomic.Bool  // the last poll had no answer, which was said
+	load       atomic.Int64 // jobs in progress
+	pushed     sync.Map     // of pushed jobs that came together, by place: how to stop each
+	claims     *claimKeeper
+	reports    *resultReporter
+	params     paramsCache
+	jobs       sync.WaitGroup // pulled jobs in progress
 }
 
 // New returns a worker without handlers.
 func New(cfg Config) *Worker {
 	cfg = cfg.orDefault()
 	w := &Worker{cfg: cfg, handlers: map[string]Handler{}, slots: make(chan struct{}, cfg.Concurrency)}
-	w.server = newServer(cfg)
-	w.claims = newClaims(w)
+	w.server = newEngineClient(cfg)
+	w.claims = newClaimKeeper(w)
 	w.reports = newReporter(w)
 	return w
 }
@@ -68,14 +68,14 @@ func (w *Worker) Handle(service string, h Handler) {
 // Run works until ctx ends, and then for up to Grace on what it has begun. It returns nil when it was
 // asked to end, whatever became of the last jobs, and ErrDenied when the engine does not take its token.
 func (w *Worker) Run(ctx context.Context) error {
-	services, err := w.services()
+	services, err := w.offeredServices()
 	if err != nil {
 		return err
 	}
-	if err := named("label", w.cfg.Labels); err != nil {
+	if err := checkNames("label", w.cfg.Labels); err != nil {
 		return err
 	}
-	for _, server := range w.cfg.servers() {
+	for _, server := range w.cfg.serverAddresses() {
 		if _, err := parseAddress("server", server); err != nil {
 			return err
 		}
@@ -83,8 +83,8 @@ func (w *Worker) Run(ctx context.Context) error {
 	if w.cfg.Attach {
 		return w.runAttached(ctx, services)
 	}
-	if w.server.trustless != nil {
-		return w.server.trustless
+	if w.server.trustErr != nil {
+		return w.server.trustErr
 	}
 	defer w.server.close()
 	// Jobs outlive ctx, so they have a context of their own.
@@ -96,19 +96,19 @@ func (w *Worker) Run(ctx context.Context) error {
 	me := wire.Registration{Services: services, Labels: w.cfg.Labels}
 	var push *pushServer
 	if w.cfg.Push {
-		if push, err = w.listen(); err != nil {
+		if push, err = w.openServer(); err != nil {
 			return err
 		}
 		me.URL, me.Secret = push.url, w.cfg.Secret
 	}
 	var loops, signs, polls, keeper sync.WaitGroup
 	if push != nil {
-		loops.Go(func() { stop(push.serve(jobs)) })
+		loops.Go(func() { stop(push.serveJobs(jobs)) })
 	}
-	signs.Go(func() { stop(w.announce(ctx, me)) })
+	signs.Go(func() { stop(w.keepRegistered(ctx, me)) })
 	if w.cfg.Pull {
-		keeper.Go(func() { w.claims.keep(jobs) })
-		keeper.Go(func() { w.reports.keep(jobs, ctx, services) })
+		keeper.Go(func() { w.claims.runHeartbeats(jobs) })
+		keeper.Go(func() { w.reports.runSenders(jobs, ctx, services) })
 		for range w.pollLoops() {
 			polls.Go(func() { stop(w.pollLoop(ctx, jobs, services)) })
 		}
@@ -116,10 +116,10 @@ func (w *Worker) Run(ctx context.Context) error {
 	<-ctx.Done()
 	signs.Wait()
 	if !errors.Is(context.Cause(ctx), ErrDenied) { // else nobody would hear it
-		w.sayGoodbye() // while it still answers, so that no job meets a closed door
+		w.deregister() // while it still answers, so that no job meets a closed door
 	}
 	polls.Wait() // so that all jobs have begun that ever will
-	w.drain(push, abandon)
+	w.drainJobs(push, abandon)
 	loops.Wait()
 	abandon()
 	keeper.Wait()
@@ -129,11 +129,11 @@ func (w *Worker) Run(ctx context.Context) error {
 	return nil
 }
 
-// drain gives back what has not begun, lets the jobs in progress finish within Grace, then abandons them.
-func (w *Worker) drain(push *pushServer, abandon context.CancelFunc) {
+// drainJobs gives back what has not begun, lets the jobs in progress finish within Grace, then abandons them.
+func (w *Worker) drainJobs(push *pushServer, abandon context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(context.Background(), w.cfg.Grace)
 	defer cancel()
-	w.claims.giveBack(w.claims.dropWaiting())
+	w.claims.giveBack(w.claims.cancelWaiting())
 	finished := make(chan struct{})
 	go func() { // it outlives Run only with a handler that never returns
 		defer close(finished)
@@ -148,7 +148,7 @@ func (w *Worker) drain(push *pushServer, abandon context.CancelFunc) {
 	case <-ctx.Done():
 	}
 	w.cfg.Logger.Warn("jobs are left unfinished; the engine will give them to others", "jobs", w.load.Load())
-	left := w.claims.all()
+	left := w.claims.heldJobs()
 	abandon()
 	if push != nil {
 		push.close()
@@ -157,17 +157,17 @@ func (w *Worker) drain(push *pushServer, abandon context.CancelFunc) {
 	case <-finished:
 	case <-time.After(time.Second):
 	}
-	w.claims.giveBack(w.claims.ended(left))
+	w.claims.giveBack(w.claims.endedJobs(left))
 }
 
-// services it offers, sorted.
-func (w *Worker) services() ([]string, error) {
+// offeredServices it offers, sorted.
+func (w *Worker) offeredServices() ([]string, error) {
 	if len(w.cfg.Services) == 0 {
 		if len(w.handlers) == 0 {
 			return nil, errors.New("worker: there is no handler, so there is nothing to offer")
 		}
 		all := slices.Sorted(maps.Keys(w.handlers))
-		return all, named("service", all)
+		return all, checkNames("service", all)
 	}
 	for _, s := range w.cfg.Services {
 		if w.handlers[s] == nil {
@@ -175,11 +175,11 @@ func (w *Worker) services() ([]string, error) {
 		}
 	}
 	all := slices.Sorted(slices.Values(w.cfg.Services))
-	return all, named("service", all)
+	return all, checkNames("service", all)
 }
 
-// named refuses names that no engine would take, and empty ones.
-func named(what string, names []string) error {
+// checkNames refuses names that no engine would take, and empty ones.
+func checkNames(what string, names []string) error {
 	for _, name := range names {
 		if name == "" || !utf8.ValidString(name) || strings.ContainsRune(name, 0) {
 			return fmt.Errorf("worker: %s %q: a name is UTF-8 text without the character U+0000, and not empty", what, name)
@@ -188,8 +188,8 @@ func named(what string, names []string) error {
 	return nil
 }
 
-// handler of a service that is offered.
-func (w *Worker) handler(service string) Handler {
+// handlerFor of a service that is offered.
+func (w *Worker) handlerFor(service string) Handler {
 	if len(w.cfg.Services) > 0 && !slices.Contains(w.cfg.Services, service) {
 		return nil
 	}
@@ -226,8 +226,8 @@ func (w *Worker) tryTakeSlot() bool {
 
 func (w *Worker) freeSlot() { <-w.slots }
 
-// sleep waits. It is false when ctx ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
+// sleepContext waits. It is false when ctx ended first.
+func sleepContext(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

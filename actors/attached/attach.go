@@ -22,46 +22,46 @@ type Stream = interface {
 }
 
 const (
-	version = 1
+	protocolVersion = 1
 	// maxSessions and maxCredits bound what may be attached to one member.
-	maxSessions = 10_000
-	maxCredits  = 10_000
-	helloTime   = 10 * time.Second
+	maxSessions  = 10_000
+	maxCredits   = 10_000
+	helloTimeout = 10 * time.Second
 )
 
 // Serve is a worker's stream, from its hello to its end. The error says why a worker is refused.
 func (s *Sessions) Serve(ctx context.Context, stream Stream) error {
-	inTime := s.host.AfterFunc(helloTime, stream.HangUp)
+	inTime := s.host.AfterFunc(helloTimeout, stream.HangUp)
 	first, err := stream.Receive()
 	inTime()
 	if err != nil {
 		return flow.Errorf(flow.Invalid, "a stream begins with a hello: %v", err)
 	}
 	hello := first.GetHello()
-	if err := check(hello); err != nil {
+	if err := checkHello(hello); err != nil {
 		return err
 	}
-	ses, c, err := s.join(ctx, hello, stream)
+	ses, c, err := s.joinSession(ctx, hello, stream)
 	if err != nil {
 		return err
 	}
-	c.heard = s.host.Now()
-	s.watch(ses, c)
+	c.heardAt = s.host.Now()
+	s.watchSilence(ses, c)
 	writer := host.Group{Host: s.host}
-	writer.Run(func() { s.write(ses, c) })
-	s.read(ses, c, first)
-	s.cease(c)
-	s.part(ses, c)
+	writer.Run(func() { s.writeMessages(ses, c) })
+	s.readMessages(ses, c, first)
+	s.stopReceiving(c)
+	s.detachStream(ses, c)
 	writer.Wait()
 	return nil
 }
 
-func check(hello *attach.Hello) error {
+func checkHello(hello *attach.Hello) error {
 	switch {
 	case hello == nil:
 		return flow.Errorf(flow.Invalid, "a stream begins with a hello")
-	case hello.GetProtocol() != version:
-		return flow.Errorf(flow.Invalid, "the worker speaks version %d of the protocol, this member version %d", hello.GetProtocol(), version)
+	case hello.GetProtocol() != protocolVersion:
+		return flow.Errorf(flow.Invalid, "the worker speaks version %d of the protocol, this member version %d", hello.GetProtocol(), protocolVersion)
 	case hello.GetCredits() < 1 || hello.GetCredits() > maxCredits:
 		return flow.Errorf(flow.Invalid, "credits must be 1 to %d, are %d", maxCredits, hello.GetCredits())
 	case len(hello.GetServices()) == 0:
@@ -70,88 +70,88 @@ func check(hello *attach.Hello) error {
 	return nil
 }
 
-// join goes on with the session that a hello names, if it is still there, or begins a new one.
-func (s *Sessions) join(ctx context.Context, hello *attach.Hello, stream Stream) (*session, *connection, error) {
-	c := newConnection(stream)
-	if ses := s.resume(hello, c); ses != nil {
+// joinSession goes on with the session that a hello names, if it is still there, or begins a new one.
+func (s *Sessions) joinSession(ctx context.Context, hello *attach.Hello, stream Stream) (*workerSession, *workerStream, error) {
+	c := newWorkerStream(stream)
+	if ses := s.resumeSession(hello, c); ses != nil {
 		return ses, c, nil
 	}
-	s.expect(hello)
-	defer s.expectNoLonger(hello)
-	s.count(hello.GetWorker())
-	if err := s.register(ctx, hello); err != nil {
-		s.uncount(hello.GetWorker())
+	s.expectWorker(hello)
+	defer s.stopExpecting(hello)
+	s.countSession(hello.GetWorker())
+	if err := s.registerWorker(ctx, hello); err != nil {
+		s.uncountSession(hello.GetWorker())
 		return nil, nil, err
 	}
-	ses, err := s.begin(hello, c)
+	ses, err := s.startSession(hello, c)
 	if err != nil {
-		s.uncount(hello.GetWorker())
+		s.uncountSession(hello.GetWorker())
 		return nil, nil, err
 	}
 	return ses, c, nil
 }
 
-// expect has jobs wait for a worker that is listed, or about to be, and has no session yet: whoever sees it in the list may start what it is to do.
-func (s *Sessions) expect(hello *attach.Hello) {
+// expectWorker has jobs wait for a worker that is listed, or about to be, and has no session yet: whoever sees it in the list may start what it is to do.
+func (s *Sessions) expectWorker(hello *attach.Hello) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.expected = append(s.expected, hello)
-	s.look()
+	s.updateMayServe()
 }
 
-func (s *Sessions) expectNoLonger(hello *attach.Hello) {
+func (s *Sessions) stopExpecting(hello *attach.Hello) {
 	s.mu.Lock()
 	s.expected = slices.DeleteFunc(s.expected, func(h *attach.Hello) bool { return h == hello })
-	s.look()
-	failed := s.hopeless()
+	s.updateMayServe()
+	failed := s.removeUnservable()
 	s.mu.Unlock()
-	refuse(failed)
+	refuseJobs(failed)
 }
 
-// expects says whether a worker that may get such jobs is about to have a session.
-func (s *Sessions) expects(exec *flow.Exec) bool {
+// isExpected says whether a worker that may get such jobs is about to have a session.
+func (s *Sessions) isExpected(exec *flow.Exec) bool {
 	return slices.ContainsFunc(s.expected, func(h *attach.Hello) bool {
-		return slices.Contains(h.GetServices(), exec.Service) && hasAll(distinct(h.GetLabels()), exec.Labels)
+		return slices.Contains(h.GetServices(), exec.Service) && hasAll(sortedUnique(h.GetLabels()), exec.Labels)
 	})
 }
 
-func (s *Sessions) register(ctx context.Context, hello *attach.Hello) error {
+func (s *Sessions) registerWorker(ctx context.Context, hello *attach.Hello) error {
 	if s.opts.Workers == nil {
 		return nil
 	}
 	err := s.opts.Workers.Register(ctx, persistence.Worker{ID: hello.GetWorker(), URL: "attached", Type: "attached", Services: hello.GetServices(), Labels: hello.GetLabels()})
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if k := s.names[hello.GetWorker()]; k != nil {
+	if k := s.workers[hello.GetWorker()]; k != nil {
 		k.joined = s.opts.Workers.Signs(hello.GetWorker()).Joined
 	}
 	return err
 }
 
-// known is a worker by its name.
-type known struct {
+// knownWorker is a worker by its name.
+type knownWorker struct {
 	sessions int   // here
 	joined   int64 // when it registered with this member, by the store's time
 }
 
-func (s *Sessions) count(worker string) {
+func (s *Sessions) countSession(worker string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k := s.names[worker]
+	k := s.workers[worker]
 	if k == nil {
-		k = &known{}
-		s.names[worker] = k
+		k = &knownWorker{}
+		s.workers[worker] = k
 	}
 	k.sessions++
 }
 
-// uncount forgets a worker when it has no other session, here or at a member where it has registered since. One that only the
+// uncountSession forgets a worker when it has no other session, here or at a member where it has registered since. One that only the
 // member leaves is awaited by the next one.
-func (s *Sessions) uncount(worker string) {
+func (s *Sessions) uncountSession(worker string) {
 	s.mu.Lock()
-	k, away := s.names[worker], s.leaving()
+	k, away := s.workers[worker], s.isLeaving()
 	if k.sessions--; k.sessions == 0 {
-		delete(s.names, worker)
+		delete(s.workers, worker)
 	}
 	left := k.sessions
 	s.mu.Unlock()
@@ -163,117 +163,117 @@ func (s *Sessions) uncount(worker string) {
 	}
 }
 
-func (s *Sessions) begin(hello *attach.Hello, c *connection) (*session, error) {
+func (s *Sessions) startSession(hello *attach.Hello, c *workerStream) (*workerSession, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.leaving():
+	case s.isLeaving():
 		return nil, flow.Errorf(flow.Busy, "the member is about to end: attach to another one, or try again in a moment")
 	case len(s.byID) >= maxSessions:
 		return nil, flow.Errorf(flow.Limit, "%d workers are attached to this member; no more are taken: attach to another one", maxSessions)
 	}
-	ses := &session{all: s, id: uuid.NewString(), worker: hello.GetWorker(),
-		credits: int(hello.GetCredits()), grants: map[uint64]*grant{}, stream: c, asks: make(chan struct{}, 1)}
+	ses := &workerSession{sessions: s, id: uuid.NewString(), worker: hello.GetWorker(),
+		credits: int(hello.GetCredits()), grants: map[uint64]*jobGrant{}, stream: c, bringSignal: make(chan struct{}, 1)}
 	s.byID[ses.id] = ses
-	s.enter(ses, distinct(hello.GetServices()), distinct(hello.GetLabels()))
-	s.look()
-	c.welcome = s.welcome(ses, ses.arrive(hello))
-	s.fill(ses)
+	s.addToGroup(ses, sortedUnique(hello.GetServices()), sortedUnique(hello.GetLabels()))
+	s.updateMayServe()
+	c.welcome = s.newWelcome(ses, ses.acceptBrought(hello))
+	s.fillSession(ses)
 	s.opts.Logger.Info("a worker is attached", "worker", ses.worker, "services", ses.group.services, "labels", ses.group.labels, "credits", ses.credits, "brings", len(ses.grants))
 	return ses, nil
 }
 
-func distinct(list []string) []string { return slices.Compact(slices.Sorted(slices.Values(list))) }
+func sortedUnique(list []string) []string { return slices.Compact(slices.Sorted(slices.Values(list))) }
 
-// resume gives a session its new stream. One whose old stream has not been noticed to be broken hangs that up.
-func (s *Sessions) resume(hello *attach.Hello, c *connection) *session {
+// resumeSession gives a session its new stream. One whose old stream has not been noticed to be broken hangs that up.
+func (s *Sessions) resumeSession(hello *attach.Hello, c *workerStream) *workerSession {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ses := s.byID[hello.GetSession()]
 	if ses == nil || ses.worker != hello.GetWorker() || ses.leaving {
 		return nil
 	}
-	ses.await(nil)
+	ses.awaitStream(nil)
 	if old := ses.stream; old != nil {
 		old.stream.HangUp()
 	}
 	ses.stream, ses.credits = c, int(hello.GetCredits())
-	ses.reconcile(hello)
-	s.askSoon(ses)
-	s.recount(ses)
-	c.welcome = s.welcome(ses, true)
-	s.fill(ses)
+	ses.reconcileJobs(hello)
+	s.scheduleBring(ses)
+	s.updateFree(ses)
+	c.welcome = s.newWelcome(ses, true)
+	s.fillSession(ses)
 	s.opts.Logger.Info("a worker is back", "worker", ses.worker, "jobs", len(ses.grants))
 	return ses
 }
 
-func (s *Sessions) welcome(ses *session, resumed bool) *attach.Welcome {
-	return &attach.Welcome{Protocol: version, Session: ses.id, Resumed: resumed, HeartbeatMs: uint32(s.opts.Heartbeat.Milliseconds()),
+func (s *Sessions) newWelcome(ses *workerSession, resumed bool) *attach.Welcome {
+	return &attach.Welcome{Protocol: protocolVersion, Session: ses.id, Resumed: resumed, HeartbeatMs: uint32(s.opts.Heartbeat.Milliseconds()),
 		GraceMs: uint32(s.opts.Grace.Milliseconds()), MostBytes: uint64(s.opts.MaxMessage)}
 }
 
-// part is the end of a stream. The session waits for its worker, unless that has said goodbye.
-func (s *Sessions) part(ses *session, c *connection) {
+// detachStream is the end of a stream. The session waits for its worker, unless that has said goodbye.
+func (s *Sessions) detachStream(ses *workerSession, c *workerStream) {
 	s.mu.Lock()
 	if ses.stream != c {
 		s.mu.Unlock()
 		return // the worker is back already
 	}
 	ses.stream = nil
-	s.recount(ses)
-	if s.waitsFor(ses) {
-		c.grace = s.host.Later(s.opts.Grace, func() { s.giveUp(ses, c) })
-		ses.await(c)
+	s.updateFree(ses)
+	if s.waitsForWorker(ses) {
+		c.stopGrace = s.host.Later(s.opts.Grace, func() { s.endAfterGrace(ses, c) })
+		ses.awaitStream(c)
 		s.opts.Logger.Info("the stream of a worker broke; its jobs wait for it", "worker", ses.worker, "jobs", len(ses.grants), "grace", s.opts.Grace)
 		s.mu.Unlock()
 		return
 	}
 	s.mu.Unlock()
-	s.end(ses)
+	s.endSession(ses)
 }
 
-// waitsFor says whether a session waits for its worker when the stream has broken. One of a member that leaves does as long as the worker
+// waitsForWorker says whether a session waits for its worker when the stream has broken. One of a member that leaves does as long as the worker
 // has jobs with which it may come to another one.
-func (s *Sessions) waitsFor(ses *session) bool {
+func (s *Sessions) waitsForWorker(ses *workerSession) bool {
 	switch {
 	case s.opts.Grace == 0, ses.leaving, s.shut:
 		return false
 	}
-	return !s.away || s.roams() && len(ses.grants) > 0
+	return !s.away || s.allowsRoaming() && len(ses.grants) > 0
 }
 
-// giveUp ends a session whose worker has not come back in time.
-func (s *Sessions) giveUp(ses *session, c *connection) {
+// endAfterGrace ends a session whose worker has not come back in time.
+func (s *Sessions) endAfterGrace(ses *workerSession, c *workerStream) {
 	s.mu.Lock()
-	if ses.broken != c || s.ctx.Err() != nil {
+	if ses.brokenStream != c || s.ctx.Err() != nil {
 		s.mu.Unlock()
 		return
 	}
-	s.endHeld(ses)
+	s.endSessionLocked(ses)
 }
 
-// end of a session: others carry out its jobs.
-func (s *Sessions) end(ses *session) {
+// endSession of a session: others carry out its jobs.
+func (s *Sessions) endSession(ses *workerSession) {
 	s.mu.Lock()
-	s.endHeld(ses)
+	s.endSessionLocked(ses)
 }
 
-// endHeld is end with the lock held, which it gives back.
-func (s *Sessions) endHeld(ses *session) {
+// endSessionLocked is end with the lock held, which it gives back.
+func (s *Sessions) endSessionLocked(ses *workerSession) {
 	if s.byID[ses.id] != ses || ses.stream != nil {
 		s.mu.Unlock()
 		return
 	}
 	delete(s.byID, ses.id)
-	then := ses.lose()
-	s.quit(ses)
-	s.look()
-	failed := s.hopeless()
+	then := ses.releaseAll()
+	s.removeFromGroup(ses)
+	s.updateMayServe()
+	failed := s.removeUnservable()
 	s.mu.Unlock()
 	if n := len(then.landings); n > 0 {
 		s.opts.Logger.Warn("a worker is gone; others get its jobs, unless it comes to another member with them", "worker", ses.worker, "jobs", n)
 	}
-	s.see(then)
-	refuse(failed)
-	s.uncount(ses.worker)
+	s.runActions(then)
+	refuseJobs(failed)
+	s.uncountSession(ses.worker)
 }

@@ -10,47 +10,47 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// far is what another member has told of its credits.
-type far struct {
-	turn   int64
-	groups map[string]*farGroup
+// memberCredits is what another member has told of its credits.
+type memberCredits struct {
+	lastTurn int64
+	groups   map[string]*remoteGroup
 }
 
-// farGroup is a group of sessions at another member.
-type farGroup struct {
+// remoteGroup is a group of sessions at another member.
+type remoteGroup struct {
 	engine.Credit
 	member string
 	taken  int       // of its free credits, by jobs that were passed on since it was told of …
 	since  time.Time // … the last one of them
 }
 
-// takenFor is how long it may take until a job that was passed on is taken note of where it went. Some never arrive.
-const takenFor = 200 * time.Millisecond
+// takenTimeout is how long it may take until a job that was passed on is taken note of where it went. Some never arrive.
+const takenTimeout = 200 * time.Millisecond
 
 // Credited says what credits another member has. Jobs that wait here go there as far as they reach.
 func (s *Sessions) Credited(c *engine.Credits) {
 	s.mu.Lock()
-	f := s.far[c.Member]
+	f := s.remoteMembers[c.Member]
 	if f == nil {
-		f = &far{groups: map[string]*farGroup{}}
-		s.far[c.Member] = f
+		f = &memberCredits{groups: map[string]*remoteGroup{}}
+		s.remoteMembers[c.Member] = f
 	}
-	if c.Turn <= f.turn {
+	if c.Turn <= f.lastTurn {
 		s.mu.Unlock()
 		return
 	}
-	f.turn = c.Turn
-	if f.hear(c) {
-		s.findFar()
+	f.lastTurn = c.Turn
+	if f.updateCredits(c) {
+		s.indexRemoteGroups()
 	}
-	passed, failed := s.passOn(), s.hopeless()
+	passed, failed := s.passWaiting(), s.removeUnservable()
 	s.mu.Unlock()
-	land(passed)
-	refuse(failed)
+	landReports(passed)
+	refuseJobs(failed)
 }
 
-// hear takes what was told. It says whether there are other groups than before.
-func (f *far) hear(c *engine.Credits) (others bool) {
+// updateCredits takes what was told. It says whether there are other groups than before.
+func (f *memberCredits) updateCredits(c *engine.Credits) (others bool) {
 	named := map[string]bool{}
 	for _, credit := range c.List {
 		key := keyOf(credit.Services, credit.Labels)
@@ -61,7 +61,7 @@ func (f *far) hear(c *engine.Credits) (others bool) {
 			delete(f.groups, key)
 			others = others || known != nil
 		case known == nil:
-			f.groups[key], others = &farGroup{Credit: credit, member: c.Member}, true
+			f.groups[key], others = &remoteGroup{Credit: credit, member: c.Member}, true
 		default:
 			known.Credit, known.taken = credit, 0
 		}
@@ -78,31 +78,31 @@ func (f *far) hear(c *engine.Credits) (others bool) {
 // Gone says that another member is no more.
 func (s *Sessions) Gone(incarnation string) {
 	s.mu.Lock()
-	delete(s.far, incarnation)
-	s.findFar()
-	failed := s.hopeless()
+	delete(s.remoteMembers, incarnation)
+	s.indexRemoteGroups()
+	failed := s.removeUnservable()
 	s.mu.Unlock()
-	refuse(failed)
+	refuseJobs(failed)
 }
 
-// findFar puts the groups of other members where jobs look for them.
-func (s *Sessions) findFar() {
-	s.farOffering = map[string][]*farGroup{}
-	for _, member := range slices.Sorted(maps.Keys(s.far)) {
-		groups := s.far[member].groups
+// indexRemoteGroups puts the groups of other members where jobs look for them.
+func (s *Sessions) indexRemoteGroups() {
+	s.remoteOffering = map[string][]*remoteGroup{}
+	for _, member := range slices.Sorted(maps.Keys(s.remoteMembers)) {
+		groups := s.remoteMembers[member].groups
 		for _, key := range slices.Sorted(maps.Keys(groups)) {
 			g := groups[key]
 			for _, service := range g.Services {
-				s.farOffering[service] = append(s.farOffering[service], g)
+				s.remoteOffering[service] = append(s.remoteOffering[service], g)
 			}
 		}
 	}
-	s.look()
+	s.updateMayServe()
 }
 
-// freestFar is the group at another member with the most free credits of those that may get a job; nil = none has any.
-func (s *Sessions) freestFar(exec *flow.Exec) (best *farGroup) {
-	for _, g := range s.farOffering[exec.Service] {
+// freestRemote is the group at another member with the most free credits of those that may get a job; nil = none has any.
+func (s *Sessions) freestRemote(exec *flow.Exec) (best *remoteGroup) {
+	for _, g := range s.remoteOffering[exec.Service] {
 		if free := g.Free - g.taken; free > 0 && (best == nil || free > best.Free-best.taken) && hasAll(g.Labels, exec.Labels) {
 			best = g
 		}
@@ -110,38 +110,38 @@ func (s *Sessions) freestFar(exec *flow.Exec) (best *farGroup) {
 	return best
 }
 
-// pass is the landing of a job that a group at another member is to have.
-func (s *Sessions) pass(g *farGroup, p carry.Passage) landing {
+// passJob is the landing of a job that a group at another member is to have.
+func (s *Sessions) passJob(g *remoteGroup, p carry.Passage) reportedJob {
 	g.taken++
 	g.since = s.host.Now()
-	return landing{Passage: p, report: flow.Report{Lost: true, Unbegun: true, To: g.member}}
+	return reportedJob{Passage: p, report: flow.Report{Lost: true, Unbegun: true, To: g.member}}
 }
 
-// passLate has jobs that wait go to members whose credits nobody has taken after all. Those for which nobody is listed any longer fail.
-func (s *Sessions) passLate() {
+// passOverdue has jobs that wait go to members whose credits nobody has taken after all. Those for which nobody is listed any longer fail.
+func (s *Sessions) passOverdue() {
 	s.mu.Lock()
-	for _, f := range s.far {
+	for _, f := range s.remoteMembers {
 		for _, g := range f.groups {
-			if s.since(g.since) > takenFor {
+			if s.elapsedSince(g.since) > takenTimeout {
 				g.taken = 0
 			}
 		}
 	}
-	passed, failed := s.passOn(), s.hopeless()
+	passed, failed := s.passWaiting(), s.removeUnservable()
 	s.mu.Unlock()
-	land(passed)
-	refuse(failed)
+	landReports(passed)
+	refuseJobs(failed)
 }
 
-// passOn has jobs that wait go to members with free credits.
-func (s *Sessions) passOn() (passed []landing) {
-	if len(s.farOffering) == 0 {
+// passWaiting has jobs that wait go to members with free credits.
+func (s *Sessions) passWaiting() (passed []reportedJob) {
+	if len(s.remoteOffering) == 0 {
 		return nil
 	}
-	for _, key := range s.inTurn() {
-		l := s.lines[key]
-		for g := s.freestFar(l.exec); g != nil && len(l.jobs) > 0; g = s.freestFar(l.exec) {
-			passed = append(passed, s.pass(g, s.pop(key, l).Passage))
+	for _, key := range s.keysByAge() {
+		l := s.queues[key]
+		for g := s.freestRemote(l.exec); g != nil && len(l.jobs) > 0; g = s.freestRemote(l.exec) {
+			passed = append(passed, s.passJob(g, s.popJob(key, l).Passage))
 		}
 	}
 	return passed

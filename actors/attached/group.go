@@ -9,29 +9,29 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// group is the sessions that offer the same services and have the same labels. Whoever looks for a free credit looks at groups,
+// sessionGroup is the sessions that offer the same services and have the same labels. Whoever looks for a free credit looks at groups,
 // of which there are few, and in one at the session that has the most.
-type group struct {
+type sessionGroup struct {
 	key      string
 	services []string // sorted
 	labels   []string // sorted
 	byFree   byFree
 	free     int  // credits of all of them
-	stirred  bool // others may have to be told of it
+	changed  bool // others may have to be told of it
 }
 
 // byFree is a heap of sessions, the one with the most free credits first.
-type byFree []*session
+type byFree []*workerSession
 
 func (h byFree) Len() int           { return len(h) }
-func (h byFree) Less(i, j int) bool { return h[i].counted > h[j].counted }
+func (h byFree) Less(i, j int) bool { return h[i].countedFree > h[j].countedFree }
 func (h byFree) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	h[i].place, h[j].place = i, j
+	h[i].heapIndex, h[j].heapIndex = i, j
 }
 func (h *byFree) Push(x any) {
-	ses := x.(*session)
-	ses.place = len(*h)
+	ses := x.(*workerSession)
+	ses.heapIndex = len(*h)
 	*h = append(*h, ses)
 }
 func (h *byFree) Pop() any {
@@ -46,66 +46,66 @@ func keyOf(services, labels []string) string {
 	return strings.Join(services, "\x00") + "\x01" + strings.Join(labels, "\x00")
 }
 
-// enter puts a session where jobs look for it.
-func (s *Sessions) enter(ses *session, services, labels []string) {
+// addToGroup puts a session where jobs look for it.
+func (s *Sessions) addToGroup(ses *workerSession, services, labels []string) {
 	key := keyOf(services, labels)
 	g := s.groups[key]
 	if g == nil {
-		g = &group{key: key, services: services, labels: labels}
+		g = &sessionGroup{key: key, services: services, labels: labels}
 		s.groups[key] = g
 		for _, service := range services {
 			s.offering[service] = append(s.offering[service], g)
 		}
 	}
-	ses.group, ses.counted = g, 0
+	ses.group, ses.countedFree = g, 0
 	heap.Push(&g.byFree, ses)
-	s.stir(g)
-	s.recount(ses)
+	s.markChanged(g)
+	s.updateFree(ses)
 }
 
-// quit takes a session out again.
-func (s *Sessions) quit(ses *session) {
+// removeFromGroup takes a session out again.
+func (s *Sessions) removeFromGroup(ses *workerSession) {
 	g := ses.group
-	g.free -= ses.counted
-	heap.Remove(&g.byFree, ses.place)
+	g.free -= ses.countedFree
+	heap.Remove(&g.byFree, ses.heapIndex)
 	if len(g.byFree) == 0 {
 		delete(s.groups, g.key)
 		for _, service := range g.services {
-			if s.offering[service] = slices.DeleteFunc(s.offering[service], func(o *group) bool { return o == g }); len(s.offering[service]) == 0 {
+			if s.offering[service] = slices.DeleteFunc(s.offering[service], func(o *sessionGroup) bool { return o == g }); len(s.offering[service]) == 0 {
 				delete(s.offering, service)
 			}
 		}
 	}
-	s.stir(g)
+	s.markChanged(g)
 }
 
-// recount keeps a session in its place among the others of its group. It is called whenever its free credits may have changed.
-func (s *Sessions) recount(ses *session) {
-	g, free := ses.group, max(ses.free(), 0)
-	if free == ses.counted {
+// updateFree keeps a session in its place among the others of its group. It is called whenever its free credits may have changed.
+func (s *Sessions) updateFree(ses *workerSession) {
+	g, free := ses.group, max(ses.freeCredits(), 0)
+	if free == ses.countedFree {
 		return
 	}
-	g.free += free - ses.counted
-	ses.counted = free
-	heap.Fix(&g.byFree, ses.place)
-	s.stir(g)
+	g.free += free - ses.countedFree
+	ses.countedFree = free
+	heap.Fix(&g.byFree, ses.heapIndex)
+	s.markChanged(g)
 }
 
-// freest is the session with the most free credits of those that may get a job; nil = none has any.
-func (s *Sessions) freest(exec *flow.Exec) (best *session) {
-	if s.leaving() {
+// freestSession is the session with the most free credits of those that may get a job; nil = none has any.
+func (s *Sessions) freestSession(exec *flow.Exec) (best *workerSession) {
+	if s.isLeaving() {
 		return nil
 	}
 	for _, g := range s.offering[exec.Service] {
-		if ses := g.byFree[0]; ses.counted > 0 && (best == nil || ses.counted > best.counted) && hasAll(g.labels, exec.Labels) {
+		if ses := g.byFree[0]; ses.countedFree > 0 && (best == nil || ses.countedFree > best.countedFree) && hasAll(g.labels, exec.Labels) {
 			best = ses
 		}
 	}
 	return best
 }
 
-// does says whether the sessions of the group may get a job.
-func (g *group) does(exec *flow.Exec) bool {
+// canServe says whether the sessions of the group may get a job.
+func (g *sessionGroup) canServe(exec *flow.Exec) bool {
 	_, offered := slices.BinarySearch(g.services, exec.Service)
 	return offered && hasAll(g.labels, exec.Labels)
 }
@@ -120,10 +120,10 @@ func hasAll(labels, wanted []string) bool {
 	return true
 }
 
-// credit is what others are told of a group. Who leaves gets no more jobs.
-func (s *Sessions) credit(g *group) engine.Credit {
+// creditOf is what others are told of a group. Who leaves gets no more jobs.
+func (s *Sessions) creditOf(g *sessionGroup) engine.Credit {
 	c := engine.Credit{Services: g.services, Labels: g.labels}
-	if !s.leaving() {
+	if !s.isLeaving() {
 		c.Workers, c.Free = len(g.byFree), g.free
 	}
 	return c

@@ -10,92 +10,92 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// line is the jobs of one type that wait for a worker with a service and labels.
-type line struct {
-	exec *flow.Exec // of any of them
-	jobs []waiting
-	left int // jobs in it that were withdrawn, at most
+// waitingQueue is the jobs of one type that wait for a worker with a service and labels.
+type waitingQueue struct {
+	exec           *flow.Exec // of any of them
+	jobs           []waitingJob
+	withdrawnCount int // jobs in it that were withdrawn, at most
 }
 
-type waiting struct {
+type waitingJob struct {
 	carry.Passage
 	at   int64  // when it was enqueued, by the store's time
 	turn uint64 // among those of the same time
 }
 
-// lineUp has a job wait. No session that may get it has a free credit. Jobs of other members' tasks have lines of their own: those that
+// enqueueJob has a job wait. No session that may get it has a free credit. Jobs of other members' tasks have lines of their own: those that
 // wait longest go first, whoever has their tasks.
-func (s *Sessions) lineUp(p carry.Passage, job *flow.Job) {
+func (s *Sessions) enqueueJob(p carry.Passage, job *flow.Job) {
 	exec := job.Exec
 	key := string(exec.Type) + "\x00" + exec.Service + "\x00" + strings.Join(exec.Labels, "\x00")
 	if p.Foreign() {
 		key += "\x01"
 	}
-	l := s.lines[key]
+	l := s.queues[key]
 	if l == nil {
-		l = &line{exec: exec}
-		s.lines[key] = l
+		l = &waitingQueue{exec: exec}
+		s.queues[key] = l
 	}
 	s.turn++
-	l.jobs = append(l.jobs, waiting{p, job.EnqueuedAt, s.turn})
+	l.jobs = append(l.jobs, waitingJob{p, job.EnqueuedAt, s.turn})
 }
 
-// pop takes the first job out of a line, which must have one.
-func (s *Sessions) pop(key string, l *line) waiting {
+// popJob takes the first job out of a line, which must have one.
+func (s *Sessions) popJob(key string, l *waitingQueue) waitingJob {
 	first := l.jobs[0]
-	l.jobs[0] = waiting{}
+	l.jobs[0] = waitingJob{}
 	if l.jobs = l.jobs[1:]; len(l.jobs) == 0 {
-		delete(s.lines, key)
+		delete(s.queues, key)
 	}
 	return first
 }
 
-// fill gives a session as many jobs as it has free credits, those first that have waited longest.
-func (s *Sessions) fill(ses *session) {
-	for !s.leaving() && ses.free() > 0 {
-		key, l := s.oldest(ses)
+// fillSession gives a session as many jobs as it has free credits, those first that have waited longest.
+func (s *Sessions) fillSession(ses *workerSession) {
+	for !s.isLeaving() && ses.freeCredits() > 0 {
+		key, l := s.oldestQueue(ses)
 		if l == nil {
 			return
 		}
-		p := s.pop(key, l).Passage
-		if job := p.Job(); !s.park(p, &job) {
-			ses.give(p, &job)
+		p := s.popJob(key, l).Passage
+		if job := p.Job(); !s.parkQueued(p, &job) {
+			ses.giveJob(p, &job)
 		}
 	}
 }
 
-// oldest is the line whose first job has waited longest of those that a session may get.
-func (s *Sessions) oldest(ses *session) (key string, first *line) {
-	for k, l := range s.lines {
-		if (first == nil || l.jobs[0].before(first.jobs[0])) && ses.group.does(l.exec) {
+// oldestQueue is the line whose first job has waited longest of those that a session may get.
+func (s *Sessions) oldestQueue(ses *workerSession) (key string, first *waitingQueue) {
+	for k, l := range s.queues {
+		if (first == nil || l.jobs[0].isBefore(first.jobs[0])) && ses.group.canServe(l.exec) {
 			key, first = k, l
 		}
 	}
 	return key, first
 }
 
-func (w waiting) before(o waiting) bool { return w.compare(o) < 0 }
+func (w waitingJob) isBefore(o waitingJob) bool { return w.compare(o) < 0 }
 
-func (w waiting) compare(o waiting) int {
+func (w waitingJob) compare(o waitingJob) int {
 	return cmp.Or(cmp.Compare(w.at, o.at), cmp.Compare(w.turn, o.turn))
 }
 
-// inTurn are the keys of all lines, that one first whose first job has waited longest.
-func (s *Sessions) inTurn() []string {
-	return slices.SortedFunc(maps.Keys(s.lines), func(a, b string) int { return s.lines[a].jobs[0].compare(s.lines[b].jobs[0]) })
+// keysByAge are the keys of all lines, that one first whose first job has waited longest.
+func (s *Sessions) keysByAge() []string {
+	return slices.SortedFunc(maps.Keys(s.queues), func(a, b string) int { return s.queues[a].jobs[0].compare(s.queues[b].jobs[0]) })
 }
 
-// hopeless takes out the jobs that nobody is there for any more.
-func (s *Sessions) hopeless() (failed []carry.Passage) {
-	if s.leaving() {
+// removeUnservable takes out the jobs that nobody is there for any more.
+func (s *Sessions) removeUnservable() (failed []carry.Passage) {
+	if s.isLeaving() {
 		return nil
 	}
-	for _, key := range s.inTurn() {
-		l := s.lines[key]
-		if s.offers(l.exec) || s.awaits(l.exec) {
+	for _, key := range s.keysByAge() {
+		l := s.queues[key]
+		if s.hasWorkerFor(l.exec) || s.isWorkerAwaited(l.exec) {
 			continue
 		}
-		delete(s.lines, key)
+		delete(s.queues, key)
 		for _, w := range l.jobs {
 			failed = append(failed, w.Passage)
 		}
@@ -103,16 +103,16 @@ func (s *Sessions) hopeless() (failed []carry.Passage) {
 	return failed
 }
 
-// leaveLine notes that a job in a line was withdrawn. When that may be half of a long one, the line is looked through: what nobody
+// noteWithdrawn notes that a job in a line was withdrawn. When that may be half of a long one, the line is looked through: what nobody
 // waits for is not to be kept for as long as a worker takes.
-func (s *Sessions) leaveLine() {
-	for _, key := range s.inTurn() {
-		l := s.lines[key]
-		if l.left++; l.left < 100 || l.left < len(l.jobs)/2 {
+func (s *Sessions) noteWithdrawn() {
+	for _, key := range s.keysByAge() {
+		l := s.queues[key]
+		if l.withdrawnCount++; l.withdrawnCount < 100 || l.withdrawnCount < len(l.jobs)/2 {
 			continue
 		}
-		l.left = 0
-		l.jobs = slices.DeleteFunc(l.jobs, func(w waiting) bool {
+		l.withdrawnCount = 0
+		l.jobs = slices.DeleteFunc(l.jobs, func(w waitingJob) bool {
 			over := w.Over()
 			if over {
 				w.Land(flow.Report{Lost: true})
@@ -120,7 +120,7 @@ func (s *Sessions) leaveLine() {
 			return over
 		})
 		if len(l.jobs) == 0 {
-			delete(s.lines, key)
+			delete(s.queues, key)
 		}
 	}
 }

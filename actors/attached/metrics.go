@@ -20,40 +20,40 @@ func (s *Sessions) Collectors() []prometheus.Collector {
 	}
 	const workers = "Workers that are attached to this member; those that are away have lost their stream and may come back."
 	return []prometheus.Collector{
-		gauge("workers", workers, prometheus.Labels{"state": "here"}, (*Sessions).streams),
-		gauge("workers", workers, prometheus.Labels{"state": "away"}, func(s *Sessions) int { return len(s.byID) - s.streams() }),
+		gauge("workers", workers, prometheus.Labels{"state": "here"}, (*Sessions).countStreams),
+		gauge("workers", workers, prometheus.Labels{"state": "away"}, func(s *Sessions) int { return len(s.byID) - s.countStreams() }),
 		gauge("credits_free", "Jobs that workers attached to this member would take beside those that they have.", nil, (*Sessions).freeCredits),
 		gauge("jobs", "Jobs that workers attached to this member have.", nil, func(s *Sessions) int { return len(s.held) }),
 		gauge("jobs_waiting", "Jobs that wait at this member for an attached worker with a free place.", nil, (*Sessions).waitingJobs),
-		slots{s},
+		slotCollector{s},
 	}
 }
 
-// slots are the places of attached workers by what they offer, counted when somebody asks. A worker of several services counts with
+// slotCollector are the places of attached workers by what they offer, counted when somebody asks. A worker of several services counts with
 // each of them.
-type slots struct{ *Sessions }
+type slotCollector struct{ *Sessions }
 
 var slotsDesc = prometheus.NewDesc("troupe_worker_slots",
 	"Jobs that workers attached to this member have (taken) and would take beside those (free). A worker counts with each of its services.", []string{"service", "state"}, nil)
 
-// places are those of the workers that offer a service.
-type places struct{ free, taken int }
+// slotCounts are those of the workers that offer a service.
+type slotCounts struct{ free, taken int }
 
 // Describe tells of the one metric that there is.
-func (s slots) Describe(ch chan<- *prometheus.Desc) { ch <- slotsDesc }
+func (s slotCollector) Describe(ch chan<- *prometheus.Desc) { ch <- slotsDesc }
 
 // Collect tells the slots there are now.
-func (s slots) Collect(ch chan<- prometheus.Metric) {
-	for service, n := range s.places() {
+func (s slotCollector) Collect(ch chan<- prometheus.Metric) {
+	for service, n := range s.countSlots() {
 		ch <- prometheus.MustNewConstMetric(slotsDesc, prometheus.GaugeValue, float64(n.free), service, "free")
 		ch <- prometheus.MustNewConstMetric(slotsDesc, prometheus.GaugeValue, float64(n.taken), service, "taken")
 	}
 }
 
-func (s slots) places() map[string]places {
+func (s slotCollector) countSlots() map[string]slotCounts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := map[string]places{}
+	all := map[string]slotCounts{}
 	for _, key := range slices.Sorted(maps.Keys(s.groups)) {
 		g, taken := s.groups[key], 0
 		for _, ses := range g.byFree {
@@ -61,14 +61,14 @@ func (s slots) places() map[string]places {
 		}
 		for _, service := range g.services {
 			service = series.Of(all, service)
-			all[service] = places{all[service].free + g.free, all[service].taken + taken}
+			all[service] = slotCounts{all[service].free + g.free, all[service].taken + taken}
 		}
 	}
 	return all
 }
 
-// streams is how many sessions have a stream.
-func (s *Sessions) streams() (n int) {
+// countStreams is how many sessions have a stream.
+func (s *Sessions) countStreams() (n int) {
 	for _, ses := range s.byID {
 		if ses.stream != nil {
 			n++
@@ -86,7 +86,7 @@ func (s *Sessions) freeCredits() (n int) {
 
 // waitingJobs counts what lines hold; a few of them may have been withdrawn.
 func (s *Sessions) waitingJobs() (n int) {
-	for _, l := range s.lines {
+	for _, l := range s.queues {
 		n += len(l.jobs)
 	}
 	return n

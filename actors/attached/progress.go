@@ -14,29 +14,29 @@ import (
 // maxNotes is how many notes may wait to be stored. Further ones are dropped: they are for whoever watches.
 const maxNotes = 1000
 
-// noted is what a worker calls the state of its job.
-type noted struct {
+// jobNote is what a worker calls the state of its job.
+type jobNote struct {
 	task string
 	note flow.Note
 }
 
-// progress keeps what a worker says of a job that goes on.
-func (s *Sessions) progress(ses *session, p *attach.Progress) {
+// takeProgress keeps what a worker says of a job that goes on.
+func (s *Sessions) takeProgress(ses *workerSession, p *attach.Progress) {
 	g := ses.grants[p.GetNumber()]
 	if g == nil || g.passage == nil && g.brought == nil {
 		return
 	}
-	s.say(g, p)
+	s.appendLog(g, p)
 	if p.GetNote() == "" || s.opts.Note == nil {
 		return
 	}
 	select {
-	case s.notes <- noted{g.task, flow.Note{Address: g.at, Text: p.GetNote()}}:
+	case s.notes <- jobNote{g.task, flow.Note{Address: g.at, Text: p.GetNote()}}:
 	default:
 	}
 }
 
-func (s *Sessions) keepNotes() {
+func (s *Sessions) storeNotes() {
 	for {
 		s.host.Wait(func() bool { return len(s.notes) > 0 || s.ctx.Err() != nil })
 		select {
@@ -64,8 +64,8 @@ type Log interface {
 	End() bool
 }
 
-// say keeps what a worker has printed at a job.
-func (s *Sessions) say(g *grant, p *attach.Progress) {
+// appendLog keeps what a worker has printed at a job.
+func (s *Sessions) appendLog(g *jobGrant, p *attach.Progress) {
 	if len(p.GetLog()) == 0 && len(p.GetLines()) == 0 || s.opts.Log == nil {
 		return
 	}

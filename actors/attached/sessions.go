@@ -70,47 +70,47 @@ type Sessions struct {
 	opts   Options
 	host   *host.Host
 	opened time.Time
-	notes  chan noted
+	notes  chan jobNote
 	ctx    context.Context // ends with Close
 	stop   context.CancelFunc
 	done   host.Group
 
-	some atomic.Bool // somebody is attached, or awaited: else nothing needs to be looked at
+	mayServe atomic.Bool // somebody is attached, or awaited: else nothing needs to be looked at
 
-	mu       sync.Mutex
-	byID     map[string]*session
-	expected []*attach.Hello // of workers that are about to have a session
-	groups   map[string]*group
-	offering map[string][]*group // by service
-	lines    map[string]*line    // jobs that wait, by whom they need
-	held     map[carry.Passage]*grant
-	coming   map[place]*grant  // jobs that workers have brought along, until they are settled
-	early    int               // bytes of their results that came before
-	names    map[string]*known // workers with sessions
-	turn     uint64            // of the job that came last
-	shut     bool              // nothing new begins, and workers are told to leave
-	away     bool              // likewise, until somebody serves their streams again
+	mu          sync.Mutex
+	byID        map[string]*workerSession
+	expected    []*attach.Hello // of workers that are about to have a session
+	groups      map[string]*sessionGroup
+	offering    map[string][]*sessionGroup // by service
+	queues      map[string]*waitingQueue   // jobs that wait, by whom they need
+	held        map[carry.Passage]*jobGrant
+	broughtJobs map[jobKey]*jobGrant    // jobs that workers have brought along, until they are settled
+	earlyBytes  int                     // bytes of their results that came before
+	workers     map[string]*knownWorker // workers with sessions
+	turn        uint64                  // of the job that came last
+	shut        bool                    // nothing new begins, and workers are told to leave
+	away        bool                    // likewise, until somebody serves their streams again
 
-	tickets *tickets // nil = workers bring no jobs along
+	tickets *ticketSigner // nil = workers bring no jobs along
 	bring   func(ctx context.Context, jobs engine.Orders) engine.Outcomes
 
-	sharing
-	far         map[string]*far        // by incarnation of the member
-	farOffering map[string][]*farGroup // by service
+	creditSharing
+	remoteMembers  map[string]*memberCredits // by incarnation of the member
+	remoteOffering map[string][]*remoteGroup // by service
 }
 
 // New has no sessions yet.
 func New(opts Options) *Sessions {
-	s := &Sessions{opts: opts.orDefault(), notes: make(chan noted, maxNotes), byID: map[string]*session{},
-		groups: map[string]*group{}, offering: map[string][]*group{}, far: map[string]*far{}, lines: map[string]*line{}, held: map[carry.Passage]*grant{}, coming: map[place]*grant{}, names: map[string]*known{}}
+	s := &Sessions{opts: opts.orDefault(), notes: make(chan jobNote, maxNotes), byID: map[string]*workerSession{},
+		groups: map[string]*sessionGroup{}, offering: map[string][]*sessionGroup{}, remoteMembers: map[string]*memberCredits{}, queues: map[string]*waitingQueue{}, held: map[carry.Passage]*jobGrant{}, broughtJobs: map[jobKey]*jobGrant{}, workers: map[string]*knownWorker{}}
 	s.host = &s.opts.Host
 	if opts.Secret != "" {
-		s.tickets = newTickets(opts.Secret)
+		s.tickets = newTicketSigner(opts.Secret)
 	}
 	s.done.Host, s.opened = s.host, s.host.Now()
 	s.ctx, s.stop = context.WithCancel(context.Background())
-	s.some.Store(true)
-	s.done.Run(s.keepNotes)
+	s.mayServe.Store(true)
+	s.done.Run(s.storeNotes)
 	s.done.Run(s.giveUpWaiting)
 	return s
 }
@@ -120,7 +120,7 @@ func (s *Sessions) Close() {
 	s.stop()
 	s.mu.Lock()
 	for _, ses := range s.byID {
-		ses.await(nil)
+		ses.awaitStream(nil)
 	}
 	s.mu.Unlock()
 	s.done.Wait()
@@ -137,83 +137,83 @@ func (s *Sessions) giveUpWaiting() {
 	case <-over:
 	}
 	s.mu.Lock()
-	s.look()
-	failed := s.hopeless()
+	s.updateMayServe()
+	failed := s.removeUnservable()
 	s.mu.Unlock()
-	refuse(failed)
+	refuseJobs(failed)
 }
 
 // Offers says whether a worker is attached that may get a job like this one, or is about to come back.
 func (s *Sessions) Offers(exec *flow.Exec) bool {
-	if !s.some.Load() {
+	if !s.mayServe.Load() {
 		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.offers(exec) || s.awaits(exec)
+	return s.hasWorkerFor(exec) || s.isWorkerAwaited(exec)
 }
 
-// look keeps whether there is anything to be looked at.
-func (s *Sessions) look() {
-	s.some.Store(len(s.byID)+len(s.expected)+len(s.farOffering) > 0 || s.since(s.opened) < s.opts.Patience)
+// updateMayServe keeps whether there is anything to be looked at.
+func (s *Sessions) updateMayServe() {
+	s.mayServe.Store(len(s.byID)+len(s.expected)+len(s.remoteOffering) > 0 || s.elapsedSince(s.opened) < s.opts.Patience)
 }
 
-// since is how long ago something was.
-func (s *Sessions) since(t time.Time) time.Duration { return s.host.Now().Sub(t) }
+// elapsedSince is how long ago something was.
+func (s *Sessions) elapsedSince(t time.Time) time.Duration { return s.host.Now().Sub(t) }
 
-// offers says whether somebody is attached, here or to another member, who may get such jobs.
-func (s *Sessions) offers(exec *flow.Exec) bool {
-	return !s.leaving() && slices.ContainsFunc(s.offering[exec.Service], func(g *group) bool { return hasAll(g.labels, exec.Labels) }) ||
-		slices.ContainsFunc(s.farOffering[exec.Service], func(g *farGroup) bool { return hasAll(g.Labels, exec.Labels) })
+// hasWorkerFor says whether somebody is attached, here or to another member, who may get such jobs.
+func (s *Sessions) hasWorkerFor(exec *flow.Exec) bool {
+	return !s.isLeaving() && slices.ContainsFunc(s.offering[exec.Service], func(g *sessionGroup) bool { return hasAll(g.labels, exec.Labels) }) ||
+		slices.ContainsFunc(s.remoteOffering[exec.Service], func(g *remoteGroup) bool { return hasAll(g.Labels, exec.Labels) })
 }
 
 // Send gives jobs to workers here, or has them carried out at another member, or wait.
 func (s *Sessions) Send(jobs []carry.Passage) {
 	var failed []carry.Passage
-	var passed []landing
-	var touched []*connection
-	var then aftermath
+	var passed []reportedJob
+	var touched []*workerStream
+	var then unlockedActions
 	s.mu.Lock()
 	for _, p := range jobs {
 		job := p.Job()
-		if len(s.coming) > 0 && s.recognize(p, &job, &then) {
+		if len(s.broughtJobs) > 0 && s.parkIfBrought(p, &job, &then) {
 			continue
 		}
 		if p.Foreign() {
-			s.taken(job.Exec)
+			s.noteTaken(job.Exec)
 		}
-		if ses := s.freest(job.Exec); ses != nil {
-			if ses.give(p, &job) && !slices.Contains(touched, ses.stream) {
+		if ses := s.freestSession(job.Exec); ses != nil {
+			if ses.giveJob(p, &job) && !slices.Contains(touched, ses.stream) {
 				touched = append(touched, ses.stream)
 			}
-		} else if g := s.freestFar(job.Exec); g != nil {
-			passed = append(passed, s.pass(g, p))
-		} else if s.waits(p, job.Exec) {
-			s.lineUp(p, &job)
+		} else if g := s.freestRemote(job.Exec); g != nil {
+			passed = append(passed, s.passJob(g, p))
+		} else if s.canWait(p, job.Exec) {
+			s.enqueueJob(p, &job)
 		} else {
 			failed = append(failed, p)
 		}
 	}
 	s.mu.Unlock()
 	for _, c := range touched {
-		c.call()
+		c.wakeWriter()
 	}
-	land(passed)
-	refuse(failed)
-	s.see(then)
+	landReports(passed)
+	refuseJobs(failed)
+	s.runActions(then)
 }
 
-// waits says whether a job may wait here: somebody may get it, or it is taken up again when the member comes back.
-func (s *Sessions) waits(p carry.Passage, exec *flow.Exec) bool {
-	if s.leaving() {
+// canWait says whether a job may wait here: somebody may get it, or it is taken up again when the member comes back.
+func (s *Sessions) canWait(p carry.Passage, exec *flow.Exec) bool {
+	if s.isLeaving() {
 		return !p.Foreign()
 	}
-	return s.offers(exec) || s.awaits(exec)
+	return s.hasWorkerFor(exec) || s.isWorkerAwaited(exec)
 }
 
-// refuse lands jobs that nobody is there for. Those of type http may find a push worker, and those of other members' tasks somebody
+// refuseJobs lands jobs that nobody is there for. Those of type http may find a push worker, and those of other members' tasks somebody
 // whom that member knows.
-func refuse(jobs []carry.Passage) {
+func refuseJobs(jobs []carry.Passage) {
 	for _, p := range jobs {
 		if p.Over() {
 			p.Land(flow.Report{Lost: true})
@@ -233,80 +233,80 @@ func (s *Sessions) CallOff(p carry.Passage) {
 	s.mu.Lock()
 	g := s.held[p]
 	if g == nil {
-		var then aftermath
-		if !s.unpark(p, &then) {
-			s.leaveLine()
+		var then unlockedActions
+		if !s.unparkJob(p, &then) {
+			s.noteWithdrawn()
 		}
 		s.mu.Unlock()
-		s.see(then)
+		s.runActions(then)
 		return
 	}
-	if g.came != nil && g.of.stream != nil {
-		g.doubt(p)
+	if g.broughtAs != nil && g.session.stream != nil {
+		g.withdrawBrought(p)
 		s.mu.Unlock()
 		p.Land(flow.Report{Lost: true})
 		return
 	}
 	delete(s.held, p)
 	g.passage, g.job = nil, nil
-	g.of.out.canceled = append(g.of.out.canceled, g.number)
+	g.session.outbox.canceled = append(g.session.outbox.canceled, g.number)
 	s.mu.Unlock()
-	g.of.call()
+	g.session.wakeWriter()
 	p.Land(flow.Report{Lost: true})
 }
 
 // Shut has no job begin any more, and tells the workers to finish what they have.
-func (s *Sessions) Shut() { s.depart(&s.shut) }
+func (s *Sessions) Shut() { s.startLeaving(&s.shut) }
 
 // Leave is Shut for the time in which nobody serves streams: jobs wait, and Return ends it.
-func (s *Sessions) Leave() { s.depart(&s.away) }
+func (s *Sessions) Leave() { s.startLeaving(&s.away) }
 
 // Return says that streams are served.
 func (s *Sessions) Return() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.away = false
-	s.stirAll()
+	s.markAllChanged()
 }
 
-func (s *Sessions) leaving() bool { return s.shut || s.away }
+func (s *Sessions) isLeaving() bool { return s.shut || s.away }
 
-// depart has the workers told, and jobs that wait carried out elsewhere. Those of the member's own tasks wait if nobody is there.
-func (s *Sessions) depart(how *bool) {
+// startLeaving has the workers told, and jobs that wait carried out elsewhere. Those of the member's own tasks wait if nobody is there.
+func (s *Sessions) startLeaving(how *bool) {
 	s.mu.Lock()
 	*how = true
-	all := make([]*session, 0, len(s.byID))
+	all := make([]*workerSession, 0, len(s.byID))
 	for _, ses := range s.byID {
 		all = append(all, ses)
 	}
-	s.stirAll()
-	passed, failed := s.passOn(), s.foreign()
+	s.markAllChanged()
+	passed, failed := s.passWaiting(), s.removeForeign()
 	s.mu.Unlock()
 	for _, ses := range all {
-		ses.call()
+		ses.wakeWriter()
 	}
-	land(passed)
-	refuse(failed)
+	landReports(passed)
+	refuseJobs(failed)
 	for _, ses := range all {
-		s.letWait(ses)
+		s.endIfWaiting(ses)
 	}
 }
 
-// letWait ends a session that waits for its worker, when the member ends before that comes.
-func (s *Sessions) letWait(ses *session) {
+// endIfWaiting ends a session that waits for its worker, when the member ends before that comes.
+func (s *Sessions) endIfWaiting(ses *workerSession) {
 	s.mu.Lock()
 	over := s.shut && ses.stream == nil
 	s.mu.Unlock()
 	if over {
-		s.end(ses)
+		s.endSession(ses)
 	}
 }
 
-// foreign takes out the jobs of other members' tasks that wait.
-func (s *Sessions) foreign() (jobs []carry.Passage) {
-	for _, key := range s.inTurn() {
-		l := s.lines[key]
-		l.jobs = slices.DeleteFunc(l.jobs, func(w waiting) bool {
+// removeForeign takes out the jobs of other members' tasks that wait.
+func (s *Sessions) removeForeign() (jobs []carry.Passage) {
+	for _, key := range s.keysByAge() {
+		l := s.queues[key]
+		l.jobs = slices.DeleteFunc(l.jobs, func(w waitingJob) bool {
 			foreign := w.Foreign()
 			if foreign {
 				jobs = append(jobs, w.Passage)
@@ -314,7 +314,7 @@ func (s *Sessions) foreign() (jobs []carry.Passage) {
 			return foreign
 		})
 		if len(l.jobs) == 0 {
-			delete(s.lines, key)
+			delete(s.queues, key)
 		}
 	}
 	return jobs

@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// tickets prove to all members who know the secret that a worker was given a job, which time of its being given that was, and when the attempt was
+// ticketSigner prove to all members who know the secret that a worker was given a job, which time of its being given that was, and when the attempt was
 // enqueued: a task that was deleted may be started anew, with attempts of the same ids.
-type tickets struct {
+type ticketSigner struct {
 	mac hash.Hash
 	buf []byte // of what is signed
 }
@@ -20,23 +20,25 @@ type tickets struct {
 // proofBytes of a MAC are enough that nobody guesses one.
 const proofBytes = 16
 
-func newTickets(secret string) *tickets { return &tickets{mac: hmac.New(sha256.New, []byte(secret))} }
+func newTicketSigner(secret string) *ticketSigner {
+	return &ticketSigner{mac: hmac.New(sha256.New, []byte(secret))}
+}
 
-func (t *tickets) proof(id string, given, since uint64) []byte {
+func (t *ticketSigner) signJob(id string, given, since uint64) []byte {
 	t.mac.Reset()
 	t.buf = binary.AppendUvarint(binary.AppendUvarint(append(t.buf[:0], "job:"...), given), since)
 	t.mac.Write(append(t.buf, id...))
 	return t.mac.Sum(make([]byte, 0, sha256.Size+2*binary.MaxVarintLen64))[:proofBytes]
 }
 
-// of a job. The lock of Sessions is held.
-func (t *tickets) of(id string, given int, since int64) []byte {
-	return binary.AppendUvarint(binary.AppendUvarint(t.proof(id, uint64(given), uint64(since)), uint64(given)), uint64(since))
+// newTicket a job. The lock of Sessions is held.
+func (t *ticketSigner) newTicket(id string, given int, since int64) []byte {
+	return binary.AppendUvarint(binary.AppendUvarint(t.signJob(id, uint64(given), uint64(since)), uint64(given)), uint64(since))
 }
 
-// read says which job a worker brings, which time of its being given it was given it, and since when the attempt has been there. Ok is false when the
+// verifyTicket says which job a worker brings, which time of its being given it was given it, and since when the attempt has been there. Ok is false when the
 // ticket is another job's, or nobody's.
-func (t *tickets) read(b *attach.Brought) (task string, at flow.Address, given int, since int64, ok bool) {
+func (t *ticketSigner) verifyTicket(b *attach.Brought) (task string, at flow.Address, given int, since int64, ok bool) {
 	ticket := b.GetTicket()
 	if len(ticket) <= proofBytes {
 		return "", flow.Address{}, 0, 0, false
@@ -44,7 +46,7 @@ func (t *tickets) read(b *attach.Brought) (task string, at flow.Address, given i
 	told := ticket[proofBytes:]
 	times, n := binary.Uvarint(told)
 	begun, m := binary.Uvarint(told[max(n, 0):])
-	if n <= 0 || m <= 0 || n+m != len(told) || times > 1<<31 || !hmac.Equal(t.proof(b.GetId(), times, begun), ticket[:proofBytes]) {
+	if n <= 0 || m <= 0 || n+m != len(told) || times > 1<<31 || !hmac.Equal(t.signJob(b.GetId(), times, begun), ticket[:proofBytes]) {
 		return "", flow.Address{}, 0, 0, false
 	}
 	task, at, err := flow.ParseJobID(b.GetId())

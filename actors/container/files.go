@@ -19,14 +19,14 @@ import (
 	"github.com/troupe-engine/troupe/internal/program"
 )
 
-// file is one in a container.
-type file struct {
+// containerFile is one in a container.
+type containerFile struct {
 	path    string
 	content []byte
 }
 
-// put writes files into a container that has not begun. Folders that are not there are made.
-func (s *Service) put(ctx context.Context, name string, files []file) error {
+// writeFiles writes files into a container that has not begun. Folders that are not there are made.
+func (s *Service) writeFiles(ctx context.Context, name string, files []containerFile) error {
 	if len(files) == 0 {
 		return nil
 	}
@@ -53,16 +53,16 @@ var errBroken = errors.New("it could not be read to its end")
 // errNoFile means that the file with the output is not there, or is none.
 var errNoFile = errors.New("is not there")
 
-// output reads the file of a container that has its output: JSON, else a text.
-func (s *Service) output(ctx context.Context, name, path string) (json.RawMessage, error) {
-	content, err := s.get(ctx, name, path)
+// readOutput reads the file of a container that has its output: JSON, else a text.
+func (s *Service) readOutput(ctx context.Context, name, path string) (json.RawMessage, error) {
+	content, err := s.readFile(ctx, name, path)
 	if err != nil {
 		return nil, err
 	}
 	text := bytes.TrimSpace(content)
 	switch {
-	case len(content) > s.most():
-		return nil, program.ErrTooLarge(s.most())
+	case len(content) > s.maxOutput():
+		return nil, program.ErrTooLarge(s.maxOutput())
 	case json.Valid(text) && utf8.Valid(text):
 		return text, nil
 	case !utf8.Valid(content):
@@ -71,8 +71,8 @@ func (s *Service) output(ctx context.Context, name, path string) (json.RawMessag
 	return expr.Quote(strings.TrimSuffix(string(content), "\n")), nil
 }
 
-// get reads a file of a container, a little more than an output may have.
-func (s *Service) get(ctx context.Context, name, path string) ([]byte, error) {
+// readFile reads a file of a container, a little more than an output may have.
+func (s *Service) readFile(ctx context.Context, name, path string) ([]byte, error) {
 	copied, err := s.client.CopyFromContainer(ctx, name, client.CopyFromContainerOptions{SourcePath: path})
 	switch {
 	case cerrdefs.IsNotFound(err):
@@ -88,14 +88,14 @@ func (s *Service) get(ctx context.Context, name, path string) ([]byte, error) {
 	case header.Typeflag != tar.TypeReg:
 		return nil, fmt.Errorf("the file %s with its output %w: that is no plain file", path, errNoFile)
 	}
-	content, err := io.ReadAll(io.LimitReader(r, int64(s.most())+1))
+	content, err := io.ReadAll(io.LimitReader(r, int64(s.maxOutput())+1))
 	if err != nil {
 		return nil, fmt.Errorf("the file %s: %w: %w", path, errBroken, err)
 	}
 	return content, nil
 }
 
-func (s *Service) most() int {
+func (s *Service) maxOutput() int {
 	if s.opts.MaxOutput > 0 {
 		return s.opts.MaxOutput
 	}

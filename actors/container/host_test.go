@@ -90,7 +90,7 @@ func TestWhatAProgramSaysItWaitsForReachesNoContainer(t *testing.T) {
 	h := &fakeHost{}
 	s := h.on(t, Options{Store: "s"})
 	job := flow.JobID("t", flow.Address{Node: "a", Visit: 1, Attempt: 1})
-	for _, id := range []string{"database", s.name("another"), "", "../images/x"} {
+	for _, id := range []string{"database", s.containerName("another"), "", "../images/x"} {
 		x := flow.External{Service: Name, ID: id, Job: job}
 		status, err := s.Poll(t.Context(), x)
 		require.NoError(t, err)
@@ -100,9 +100,9 @@ func TestWhatAProgramSaysItWaitsForReachesNoContainer(t *testing.T) {
 		s.Ended(t.Context(), x)
 	}
 	require.Empty(t, h.all())
-	_, err := s.Poll(t.Context(), flow.External{Service: Name, ID: s.name(job), Job: job})
+	_, err := s.Poll(t.Context(), flow.External{Service: Name, ID: s.containerName(job), Job: job})
 	require.NoError(t, err)
-	require.Equal(t, []string{"GET /containers/" + s.name(job) + "/json"}, h.all())
+	require.Equal(t, []string{"GET /containers/" + s.containerName(job) + "/json"}, h.all())
 }
 
 func TestAMountThatIsReplacedWhileItsContainerWaitsIsNotMounted(t *testing.T) {
@@ -116,7 +116,7 @@ func TestAMountThatIsReplacedWhileItsContainerWaitsIsNotMounted(t *testing.T) {
 		h := &fakeHost{}
 		s := h.on(t, Options{Store: "s", Dir: dir})
 		job := jobOf(flow.Program{}, flow.Container{Image: "x", Mounts: []flow.Mount{{From: "data", To: "/data"}}})
-		at := "/containers/" + s.name(job.ID())
+		at := "/containers/" + s.containerName(job.ID())
 		h.answer(map[string]http.HandlerFunc{
 			"POST /containers/create": func(w http.ResponseWriter, r *http.Request) {
 				if to != "" {
@@ -156,7 +156,7 @@ func TestAContainerIsOnlyInNetworksThatTheOperatorAllows(t *testing.T) {
 		h := &fakeHost{}
 		s := h.on(t, Options{Store: "s", Networks: c.allowed})
 		job := jobOf(flow.Program{}, flow.Container{Image: "x", Network: c.network})
-		at, made := "/containers/"+s.name(job.ID()), ""
+		at, made := "/containers/"+s.containerName(job.ID()), ""
 		h.answer(map[string]http.HandlerFunc{
 			"POST /containers/create": func(w http.ResponseWriter, r *http.Request) {
 				var asked struct{ HostConfig struct{ NetworkMode string } }
@@ -186,7 +186,7 @@ func TestAMemberThatLosesItsLeaseMeanwhileBeginsNoContainerAnyMore(t *testing.T)
 		t.Run(at, func(t *testing.T) {
 			h := &fakeHost{}
 			s := h.on(t, Options{Store: "s"})
-			path := "/containers/" + s.name(job.ID())
+			path := "/containers/" + s.containerName(job.ID())
 			var creations atomic.Int32
 			var lost atomic.Bool
 			h.answer(map[string]http.HandlerFunc{
@@ -243,13 +243,13 @@ func TestAContainerThatStartsDuringALookIsCounted(t *testing.T) {
 			}
 			says(http.StatusOK, answer)(w, r)
 		},
-		"POST /containers/" + s.name(one.ID()) + "/start": func(w http.ResponseWriter, r *http.Request) {
+		"POST /containers/" + s.containerName(one.ID()) + "/start": func(w http.ResponseWriter, r *http.Request) {
 			close(starting)
 			<-listed
 			running.Store(1)
 			says(http.StatusNoContent, "")(w, r)
 		},
-		"POST /containers/" + s.name(two.ID()) + "/start": func(w http.ResponseWriter, r *http.Request) {
+		"POST /containers/" + s.containerName(two.ID()) + "/start": func(w http.ResponseWriter, r *http.Request) {
 			assert.Zero(t, running.Load(), "the first one still runs")
 			says(http.StatusNoContent, "")(w, r)
 		},
@@ -277,7 +277,7 @@ func TestAnOutputThatBreaksOffIsReadAgain(t *testing.T) {
 	h := &fakeHost{}
 	s := h.on(t, Options{Store: "s"})
 	job := flow.JobID("t", flow.Address{Node: "a", Visit: 1, Attempt: 1})
-	at := "/containers/" + s.name(job)
+	at := "/containers/" + s.containerName(job)
 	var whole atomic.Bool
 	h.answer(map[string]http.HandlerFunc{
 		"GET " + at + "/json": says(http.StatusOK, `{"State":{"Status":"exited"}}`),
@@ -295,7 +295,7 @@ func TestAnOutputThatBreaksOffIsReadAgain(t *testing.T) {
 			_, _ = w.Write(b.Bytes())
 		},
 	})
-	x := flow.External{Service: Name, ID: s.name(job), Job: job, Task: "t", Data: (&note{FromFile: "/o"}).written()}
+	x := flow.External{Service: Name, ID: s.containerName(job), Job: job, Task: "t", Data: (&trackerNote{FromFile: "/o"}).encodeData()}
 	status, err := s.Poll(t.Context(), x)
 	require.ErrorIs(t, err, errBroken)
 	require.False(t, status.Ended)
@@ -314,7 +314,7 @@ func TestWhatIsFollowedPastItsEndIsReadAnew(t *testing.T) {
 	h := &fakeHost{}
 	s := h.on(t, Options{Store: "s"})
 	job := flow.JobID("t", flow.Address{Node: "a", Visit: 1, Attempt: 1})
-	at := "/containers/" + s.name(job)
+	at := "/containers/" + s.containerName(job)
 	var state atomic.Value
 	state.Store("running")
 	h.answer(map[string]http.HandlerFunc{
@@ -329,7 +329,7 @@ func TestWhatIsFollowedPastItsEndIsReadAnew(t *testing.T) {
 			}
 		},
 	})
-	x := flow.External{Service: Name, ID: s.name(job), Job: job, Task: "t", Data: (&note{}).written()}
+	x := flow.External{Service: Name, ID: s.containerName(job), Job: job, Task: "t", Data: (&trackerNote{}).encodeData()}
 	for _, is := range []string{"running", "exited"} {
 		state.Store(is)
 		status, err := s.Poll(t.Context(), x)
@@ -346,12 +346,12 @@ func TestDetailsAndMetricsOfContainersAreKept(t *testing.T) {
 	h := &fakeHost{}
 	s := h.on(t, Options{Store: "s"})
 	job := flow.JobID("t", flow.Address{Node: "a", Visit: 1, Attempt: 1})
-	at := "/containers/" + s.name(job)
+	at := "/containers/" + s.containerName(job)
 	h.answer(map[string]http.HandlerFunc{
 		"GET " + at + "/json": says(http.StatusOK, `{"State":{"Status":"exited","ExitCode":1}}`),
 		"GET " + at + "/logs": says(http.StatusOK, printed("ORK_METRIC:{\"name\":\"rows\",\"value\":2}\nORK_ERROR:{\"message\":\"no such customer\",\"details\":{\"id\":7}}\n")),
 	})
-	x := flow.External{Service: Name, ID: s.name(job), Job: job, Task: "t", Data: (&note{}).written()}
+	x := flow.External{Service: Name, ID: s.containerName(job), Job: job, Task: "t", Data: (&trackerNote{}).encodeData()}
 	status, err := s.Poll(t.Context(), x)
 	require.NoError(t, err)
 	require.True(t, status.Ended)

@@ -11,25 +11,25 @@ import (
 	"github.com/moby/moby/api/types/registry"
 )
 
-// logins are the file of an operator that says as whom images are fetched, in the form of Docker's config.json and of Podman's auth.json. It is read
+// registryLogins are the file of an operator that says as whom images are fetched, in the form of Docker's config.json and of Podman's auth.json. It is read
 // anew for each image. None of what it holds is in an error.
-type logins string
+type registryLogins string
 
-// login is what the file says of one registry, or of what is below a path of it.
-type login struct {
+// registryLogin is what the file says of one registry, or of what is below a path of it.
+type registryLogin struct {
 	Auth          string `json:"auth"` // base64 of NAME:PASSWORD
 	IdentityToken string `json:"identitytoken"`
 }
 
-// of is what is sent with the request for an image; "" = nobody in particular asks.
-func (l logins) of(image string) (header string, err error) {
-	all, err := l.read()
+// headerFor is what is sent with the request for an image; "" = nobody in particular asks.
+func (l registryLogins) headerFor(image string) (header string, err error) {
+	all, err := l.readLogins()
 	if err != nil {
 		return "", err
 	}
-	for at := repository(image); ; {
+	for at := repositoryOf(image); ; {
 		if one, ok := all[at]; ok {
-			return one.header(host(at))
+			return one.authHeader(registryHost(at))
 		}
 		i := strings.LastIndexByte(at, '/')
 		if i < 0 {
@@ -39,8 +39,8 @@ func (l logins) of(image string) (header string, err error) {
 	}
 }
 
-// read is what the file says, by registry and path.
-func (l logins) read() (map[string]login, error) {
+// readLogins is what the file says, by registry and path.
+func (l registryLogins) readLogins() (map[string]registryLogin, error) {
 	if l == "" {
 		return nil, nil
 	}
@@ -49,19 +49,19 @@ func (l logins) read() (map[string]login, error) {
 		return nil, fmt.Errorf("the logins of registries (--registry-auth-file): %w", err)
 	}
 	var file struct {
-		Auths map[string]login `json:"auths"`
+		Auths map[string]registryLogin `json:"auths"`
 	}
 	if json.Unmarshal(text, &file) != nil {
 		return nil, fmt.Errorf("the logins of registries (--registry-auth-file): %s is not like Docker's config.json", string(l))
 	}
-	all := map[string]login{}
+	all := map[string]registryLogin{}
 	for at, one := range file.Auths {
-		all[plainly(at)] = one
+		all[normalizeAddress(at)] = one
 	}
 	return all, nil
 }
 
-func (l *login) header(server string) (string, error) {
+func (l *registryLogin) authHeader(server string) (string, error) {
 	said := registry.AuthConfig{ServerAddress: server, IdentityToken: l.IdentityToken}
 	both, err := base64.StdEncoding.DecodeString(l.Auth)
 	name, password, ok := strings.Cut(string(both), ":")
@@ -75,30 +75,30 @@ func (l *login) header(server string) (string, error) {
 // dockerHub is the registry of images that name none.
 const dockerHub = "docker.io"
 
-// repository is where an image comes from, with its registry and without tag and digest.
-func repository(image string) string {
+// repositoryOf is where an image comes from, with its registry and without tag and digest.
+func repositoryOf(image string) string {
 	name, _, _ := strings.Cut(image, "@")
 	if i := strings.LastIndexByte(name, ':'); i > strings.LastIndexByte(name, '/') {
 		name = name[:i]
 	}
 	first, _, ok := strings.Cut(name, "/")
 	if ok && (strings.ContainsAny(first, ".:") || first == "localhost") {
-		return plainly(name)
+		return normalizeAddress(name)
 	}
 	return dockerHub + "/" + name
 }
 
-func host(repository string) string {
+func registryHost(repository string) string {
 	at, _, _ := strings.Cut(repository, "/")
 	return at
 }
 
-// plainly writes an address in one of the ways in which it is written.
-func plainly(at string) string {
+// normalizeAddress writes an address in one of the ways in which it is written.
+func normalizeAddress(at string) string {
 	at = strings.TrimPrefix(strings.TrimPrefix(at, "https://"), "http://")
 	at = strings.TrimSuffix(at, "/")
 	at = strings.TrimSuffix(strings.TrimSuffix(at, "/v1"), "/v2")
-	if h := host(at); h == "index.docker.io" || h == "registry-1.docker.io" {
+	if h := registryHost(at); h == "index.docker.io" || h == "registry-1.docker.io" {
 		return dockerHub + at[len(h):]
 	}
 	return at

@@ -37,7 +37,7 @@ func TestAnImageIsFetchedAsTheOperatorsFileSays(t *testing.T) {
 		"example.com/quay.io/team/x":    nil,
 		"quay.io.example.com/team/x:v1": nil,
 	} {
-		header, err := logins(file).of(image)
+		header, err := registryLogins(file).headerFor(image)
 		require.NoError(t, err, image)
 		if want == nil {
 			require.Empty(t, header, image)
@@ -49,10 +49,10 @@ func TestAnImageIsFetchedAsTheOperatorsFileSays(t *testing.T) {
 		require.NoError(t, json.Unmarshal(text, &got))
 		require.Equal(t, want, []string{got["serveraddress"], got["username"], got["password"], got["identitytoken"]}, image)
 	}
-	_, err := logins(file).of("broken.io/x")
+	_, err := registryLogins(file).headerFor("broken.io/x")
 	require.ErrorContains(t, err, "that of broken.io has neither auth")
 	require.NotContains(t, err.Error(), "secret")
-	header, err := logins("").of("quay.io/x")
+	header, err := registryLogins("").headerFor("quay.io/x")
 	require.NoError(t, err)
 	require.Empty(t, header)
 }

@@ -35,62 +35,62 @@ const inputFile = "/ork/input.json"
 
 const defaultGrace = 10_000
 
-// name is what the container of a job is called. It is the same whoever begins it, so the container host refuses a second one.
-func (s *Service) name(job string) string {
+// containerName is what the container of a job is called. It is the same whoever begins it, so the container host refuses a second one.
+func (s *Service) containerName(job string) string {
 	sum := sha256.Sum256([]byte(s.opts.Store + "\n" + job))
 	return "troupe-" + hex.EncodeToString(sum[:16])
 }
 
-// plan is a container that is to be made.
-type plan struct {
+// containerPlan is a container that is to be made.
+type containerPlan struct {
 	client.ContainerCreateOptions
 	pull   string
-	files  []file // that are written into it before it starts
-	note   note
+	files  []containerFile // that are written into it before it starts
+	note   trackerNote
 	hide   *redact.Redactor              // nil = it is given no secrets
 	mounts func() ([]mount.Mount, error) // as they are by now
 }
 
-// note is what its tracker has to know of a container.
-type note struct {
+// trackerNote is what its tracker has to know of a container.
+type trackerNote struct {
 	FromFile string                 `json:"from_file,omitempty"`
 	Marked   bool                   `json:"marked,omitempty"` // only marked lines are output
 	Loose    bool                   `json:"loose,omitempty"`  // a marked line that is no JSON is only logged
 	Memory   int64                  `json:"memory,omitempty"`
 	GraceMS  int64                  `json:"grace_ms,omitempty"`
 	Secrets  map[string]flow.Secret `json:"secrets,omitempty"` // their names
-	Files    *files                 `json:"files,omitempty"`   // that say what came of it; nil = its end and what it prints do
+	Files    *reportFiles           `json:"files,omitempty"`   // that say what came of it; nil = its end and what it prints do
 }
 
-// plan says what to make of a job. An error of a kind will stay, whoever tries again.
-func (s *Service) plan(ctx context.Context, job *flow.Job) (*plan, error) {
+// planContainer says what to make of a job. An error of a kind will stay, whoever tries again.
+func (s *Service) planContainer(ctx context.Context, job *flow.Job) (*containerPlan, error) {
 	p := job.Exec.Program
 	if p == nil || p.Container == nil {
 		return nil, flow.Errorf(flow.Invalid, "the job names no image")
 	}
-	if !s.allowed(p.Container.Network) {
+	if !s.isNetworkAllowed(p.Container.Network) {
 		return nil, flow.Errorf(flow.Denied, "the network %s is not allowed for containers; the operator of this server can name it with --container-networks", p.Container.Network)
 	}
-	mounts, err := s.mounts(p)
+	mounts, err := s.resolveMounts(p)
 	if err != nil {
 		return nil, err
 	}
-	with, files, hide, err := s.given(p)
+	with, files, hide, err := s.withSecrets(p)
 	if err != nil {
 		return nil, err
 	}
-	of := &plan{pull: p.Container.Pull, note: noteOf(p), files: files, hide: hide, mounts: func() ([]mount.Mount, error) { return s.mounts(p) }}
-	of.Name = s.name(job.ID())
-	s.describe(of, job, with)
+	of := &containerPlan{pull: p.Container.Pull, note: noteOf(p), files: files, hide: hide, mounts: func() ([]mount.Mount, error) { return s.resolveMounts(p) }}
+	of.Name = s.containerName(job.ID())
+	s.describeContainer(of, job, with)
 	of.HostConfig.Mounts = mounts
 	if p.Report == flow.ObjectStore {
-		return of, s.report(ctx, of, job)
+		return of, s.addFileReporting(ctx, of, job)
 	}
 	return of, nil
 }
 
-// allowed says whether a container may be in a network. That of the container host itself has to be named by the operator.
-func (s *Service) allowed(network string) bool {
+// isNetworkAllowed says whether a container may be in a network. That of the container host itself has to be named by the operator.
+func (s *Service) isNetworkAllowed(network string) bool {
 	switch {
 	case network == "" || network == flow.NetworkNone:
 		return true
@@ -101,40 +101,40 @@ func (s *Service) allowed(network string) bool {
 }
 
 // noteOf is what its tracker has to know of the container of a program.
-func noteOf(p *flow.Program) note {
-	n := note{FromFile: p.Container.FromFile, Marked: p.OutputMode == flow.OutputMarker, Loose: p.LooseMarks, Memory: p.Container.Memory, GraceMS: p.GraceMS, Secrets: p.Secrets}
+func noteOf(p *flow.Program) trackerNote {
+	n := trackerNote{FromFile: p.Container.FromFile, Marked: p.OutputMode == flow.OutputMarker, Loose: p.LooseMarks, Memory: p.Container.Memory, GraceMS: p.GraceMS, Secrets: p.Secrets}
 	if n.GraceMS == 0 {
 		n.GraceMS = defaultGrace
 	}
 	return n
 }
 
-// seconds are whole ones, at least as long.
-func (n *note) seconds() int { return int((n.GraceMS + 999) / 1000) }
+// graceSeconds are whole ones, at least as long.
+func (n *trackerNote) graceSeconds() int { return int((n.GraceMS + 999) / 1000) }
 
-// describe says what a container of a program is like, and what it finds when it begins.
-func (s *Service) describe(of *plan, job *flow.Job, p *flow.Program) {
-	c, input, seconds := p.Container, program.Input(carry.Input(job)), of.note.seconds()
+// describeContainer says what a container of a program is like, and what it finds when it begins.
+func (s *Service) describeContainer(of *containerPlan, job *flow.Job, p *flow.Program) {
+	c, input, seconds := p.Container, program.Input(carry.Input(job)), of.note.graceSeconds()
 	facts := program.Job{Type: job.Exec.Type, Program: p, Facts: programs.Facts(job)}
-	of.Config = &container.Config{Image: c.Image, User: c.User, Env: listed(facts.Variables(input, inputFile)), StopSignal: "SIGTERM", StopTimeout: &seconds,
+	of.Config = &container.Config{Image: c.Image, User: c.User, Env: envList(facts.Variables(input, inputFile)), StopSignal: "SIGTERM", StopTimeout: &seconds,
 		Labels: map[string]string{labelJob: job.ID(), labelStore: s.opts.Store, labelMember: s.opts.Member}}
-	of.Config.Entrypoint, of.Config.Cmd = started(p)
+	of.Config.Entrypoint, of.Config.Cmd = commandOf(p)
 	of.HostConfig = &container.HostConfig{NetworkMode: container.NetworkMode(c.Network),
 		Resources: container.Resources{NanoCPUs: c.CPUs * 1e6, Memory: c.Memory, MemorySwap: c.Memory}}
 	if c.GPUs != 0 {
 		of.HostConfig.DeviceRequests = []container.DeviceRequest{{Count: c.GPUs, Capabilities: [][]string{{"gpu"}}}}
 	}
 	if program.Large(input) || p.StdinMode == flow.StdinJSON {
-		of.files = append(of.files, file{inputFile, input})
+		of.files = append(of.files, containerFile{inputFile, input})
 	}
 	if c.ToFile != "" {
-		of.files = append(of.files, file{c.ToFile, input})
+		of.files = append(of.files, containerFile{c.ToFile, input})
 	}
 }
 
-// started is what is run: a list goes to what the image starts, a line to its shell. What reads its input is started by that, too: a file is
+// commandOf is what is run: a list goes to what the image starts, a line to its shell. What reads its input is started by that, too: a file is
 // read to its end also when the member is killed that began the container, which a connection to the member would not be.
-func started(p *flow.Program) (entrypoint, cmd []string) {
+func commandOf(p *flow.Program) (entrypoint, cmd []string) {
 	shell := []string{"/bin/sh", "-c"}
 	switch reads := p.StdinMode == flow.StdinJSON; {
 	case reads && p.Command != "":
@@ -147,7 +147,7 @@ func started(p *flow.Program) (entrypoint, cmd []string) {
 	return nil, p.Args
 }
 
-func listed(vars map[string]string) []string {
+func envList(vars map[string]string) []string {
 	list := make([]string, 0, len(vars))
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
 		list = append(list, name+"="+vars[name])
@@ -155,8 +155,8 @@ func listed(vars map[string]string) []string {
 	return list
 }
 
-// mounts are what the container sees of this host now. Links are followed here already, so that none leads out of the folder.
-func (s *Service) mounts(p *flow.Program) ([]mount.Mount, error) {
+// resolveMounts are what the container sees of this host now. Links are followed here already, so that none leads out of the folder.
+func (s *Service) resolveMounts(p *flow.Program) ([]mount.Mount, error) {
 	var list []mount.Mount
 	for _, m := range p.Container.Mounts {
 		if s.opts.Dir == "" {
@@ -165,7 +165,7 @@ func (s *Service) mounts(p *flow.Program) ([]mount.Mount, error) {
 		root, err := child.Inside(s.opts.Dir, p.Root)
 		from := ""
 		if err == nil {
-			from, err = child.Inside(s.opts.Dir, below(root, m.From))
+			from, err = child.Inside(s.opts.Dir, joinBelow(root, m.From))
 		}
 		switch {
 		case errors.Is(err, child.ErrOutside):
@@ -178,22 +178,22 @@ func (s *Service) mounts(p *flow.Program) ([]mount.Mount, error) {
 	return list, nil
 }
 
-func below(root, name string) string {
+func joinBelow(root, name string) string {
 	if filepath.IsAbs(name) {
 		return name
 	}
 	return filepath.Join(root, name)
 }
 
-func (n *note) read(x flow.External) { _ = json.Unmarshal(x.Data, n) } // what begin has written can be read
+func (n *trackerNote) decodeData(x flow.External) { _ = json.Unmarshal(x.Data, n) } // what begin has written can be read
 
-func (n *note) written() json.RawMessage {
+func (n *trackerNote) encodeData() json.RawMessage {
 	b, _ := json.Marshal(n) // texts and numbers are always marshaled
 	return b
 }
 
 // heardAs returns a program whose words are heard as those of the container.
-func (n *note) heardAs() *flow.Program {
+func (n *trackerNote) heardAs() *flow.Program {
 	p := &flow.Program{LooseMarks: n.Loose}
 	if n.Marked || n.FromFile != "" {
 		p.OutputMode = flow.OutputMarker

@@ -24,14 +24,14 @@ func TestAContainerIsNamedAfterItsAttemptAndItsStore(t *testing.T) {
 	first := jobOf(flow.Program{}, flow.Container{})
 	second := *first
 	second.Attempt = 2
-	require.Equal(t, one.name(first.ID()), one.name(first.ID()))
-	require.NotEqual(t, one.name(first.ID()), one.name(second.ID()))
-	require.NotEqual(t, one.name(first.ID()), other.name(first.ID()))
+	require.Equal(t, one.containerName(first.ID()), one.containerName(first.ID()))
+	require.NotEqual(t, one.containerName(first.ID()), one.containerName(second.ID()))
+	require.NotEqual(t, one.containerName(first.ID()), other.containerName(first.ID()))
 }
 
 func TestAContainerIsMadeAsItsNodeSays(t *testing.T) {
 	s := &Service{opts: Options{Store: "s", Member: "m"}}
-	p, err := s.plan(t.Context(), jobOf(flow.Program{Args: []string{"ls", "-l"}, Env: map[string]string{"A": "1"}},
+	p, err := s.planContainer(t.Context(), jobOf(flow.Program{Args: []string{"ls", "-l"}, Env: map[string]string{"A": "1"}},
 		flow.Container{Image: "x", User: "7", Network: "none", CPUs: 500, Memory: 1 << 20, ToFile: "/in"}))
 	require.NoError(t, err)
 	require.Equal(t, []string{"ls", "-l"}, p.Config.Cmd)
@@ -39,7 +39,7 @@ func TestAContainerIsMadeAsItsNodeSays(t *testing.T) {
 	require.Equal(t, "7", p.Config.User)
 	require.Contains(t, p.Config.Env, "A=1")
 	require.Contains(t, p.Config.Env, `ORK_INPUT_JSON={"x":1}`)
-	require.Equal(t, []file{{"/in", []byte(`{"x":1}`)}}, p.files)
+	require.Equal(t, []containerFile{{"/in", []byte(`{"x":1}`)}}, p.files)
 	require.EqualValues(t, "none", p.HostConfig.NetworkMode)
 	require.EqualValues(t, 500_000_000, p.HostConfig.NanoCPUs)
 	require.EqualValues(t, 1<<20, p.HostConfig.Memory)
@@ -50,12 +50,12 @@ func TestAContainerIsMadeAsItsNodeSays(t *testing.T) {
 
 	large := jobOf(flow.Program{Command: "ls -l | wc"}, flow.Container{Image: "x"})
 	large.Input = []byte(`"` + strings.Repeat("x", 200_000) + `"`)
-	p, err = s.plan(t.Context(), large)
+	p, err = s.planContainer(t.Context(), large)
 	require.NoError(t, err)
 	require.Equal(t, []string{"/bin/sh", "-c"}, p.Config.Entrypoint)
 	require.Equal(t, []string{"ls -l | wc"}, p.Config.Cmd)
 	require.Contains(t, p.Config.Env, "ORK_INPUT_FILE=/ork/input.json")
-	require.Equal(t, []file{{"/ork/input.json", large.Input}}, p.files)
+	require.Equal(t, []containerFile{{"/ork/input.json", large.Input}}, p.files)
 }
 
 func TestTheContainersOfAUnitHaveOneKeyAndAnIDForEachAttempt(t *testing.T) {
@@ -64,7 +64,7 @@ func TestTheContainersOfAUnitHaveOneKeyAndAnIDForEachAttempt(t *testing.T) {
 	for attempt := range 3 {
 		job := jobOf(flow.Program{Command: "pay"}, flow.Container{Image: "x"})
 		job.Attempt = attempt + 1
-		p, err := s.plan(t.Context(), job)
+		p, err := s.planContainer(t.Context(), job)
 		require.NoError(t, err)
 		for _, variable := range p.Config.Env {
 			if key, ok := strings.CutPrefix(variable, "TROUPE_KEY="); ok {
@@ -83,15 +83,15 @@ func TestTheContainersOfAUnitHaveOneKeyAndAnIDForEachAttempt(t *testing.T) {
 
 func TestAContainerThatReadsItsInputIsGivenItByAShell(t *testing.T) {
 	s := &Service{}
-	p, err := s.plan(t.Context(), jobOf(flow.Program{Args: []string{"wc", "-c"}, StdinMode: flow.StdinJSON}, flow.Container{Image: "x", GPUs: flow.AllGPUs}))
+	p, err := s.planContainer(t.Context(), jobOf(flow.Program{Args: []string{"wc", "-c"}, StdinMode: flow.StdinJSON}, flow.Container{Image: "x", GPUs: flow.AllGPUs}))
 	require.NoError(t, err)
 	require.Equal(t, []string{"/bin/sh", "-c", `exec "$@" < /ork/input.json`, "sh"}, p.Config.Entrypoint)
 	require.Equal(t, []string{"wc", "-c"}, p.Config.Cmd)
-	require.Equal(t, []file{{"/ork/input.json", []byte(`{"x":1}`)}}, p.files)
+	require.Equal(t, []containerFile{{"/ork/input.json", []byte(`{"x":1}`)}}, p.files)
 	require.Contains(t, p.Config.Env, `ORK_INPUT_JSON={"x":1}`)
 	require.Equal(t, []container.DeviceRequest{{Count: -1, Capabilities: [][]string{{"gpu"}}}}, p.HostConfig.DeviceRequests)
 
-	p, err = s.plan(t.Context(), jobOf(flow.Program{Command: "wc -c", StdinMode: flow.StdinJSON}, flow.Container{Image: "x"}))
+	p, err = s.planContainer(t.Context(), jobOf(flow.Program{Command: "wc -c", StdinMode: flow.StdinJSON}, flow.Container{Image: "x"}))
 	require.NoError(t, err)
 	require.Equal(t, []string{"/bin/sh", "-c"}, p.Config.Entrypoint)
 	require.Equal(t, []string{"exec < /ork/input.json\nwc -c"}, p.Config.Cmd)
@@ -116,7 +116,7 @@ func TestMountsStayInTheFolderOfPrograms(t *testing.T) {
 		"/etc":                                 "outside of the folder that programs may run in (--script-dir)",
 		"none":                                 "no such file or directory",
 	} {
-		p, err := s.plan(t.Context(), jobOf(flow.Program{Root: "root"}, flow.Container{Image: "x", Mounts: []flow.Mount{{From: from, To: "/x", ReadOnly: true}}}))
+		p, err := s.planContainer(t.Context(), jobOf(flow.Program{Root: "root"}, flow.Container{Image: "x", Mounts: []flow.Mount{{From: from, To: "/x", ReadOnly: true}}}))
 		if want != "" {
 			require.ErrorContains(t, err, want, from)
 			continue
@@ -125,7 +125,7 @@ func TestMountsStayInTheFolderOfPrograms(t *testing.T) {
 		require.True(t, strings.HasPrefix(p.HostConfig.Mounts[0].Source, allowed), from)
 		require.True(t, p.HostConfig.Mounts[0].ReadOnly)
 	}
-	_, err = (&Service{}).plan(t.Context(), jobOf(flow.Program{}, flow.Container{Image: "x", Mounts: []flow.Mount{{From: "/etc", To: "/x"}}}))
+	_, err = (&Service{}).planContainer(t.Context(), jobOf(flow.Program{}, flow.Container{Image: "x", Mounts: []flow.Mount{{From: "/etc", To: "/x"}}}))
 	require.ErrorContains(t, err, "needs a folder that it is in")
 	require.Equal(t, flow.Denied, flow.ErrorKindOf(err))
 }
@@ -145,7 +145,7 @@ func TestHowAContainerEndedIsTold(t *testing.T) {
 		{container.State{ExitCode: 137}, 1000, "exit status 137: killed, as when it is out of memory (limit 1000)", true},
 		{container.State{OOMKilled: true}, 1 << 30, "", false}, // a part of it was killed, and it went on
 	} {
-		how, sure := howItEnded(&tt.state, &note{Memory: tt.limit})
+		how, sure := exitReason(&tt.state, &trackerNote{Memory: tt.limit})
 		require.Equal(t, tt.how, how)
 		require.Equal(t, tt.sure, sure)
 	}

@@ -46,7 +46,7 @@ func TestAContainerThatReportsByFilesSeesThoseOfItsAttempt(t *testing.T) {
 	h, files := &fakeHost{}, &fakeFiles{folder: link}
 	s := h.on(t, Options{Store: "s", Files: files})
 	job := jobOf(flow.Program{Report: flow.ObjectStore}, flow.Container{Image: "x"})
-	at := "/containers/" + s.name(job.ID())
+	at := "/containers/" + s.containerName(job.ID())
 	var made struct {
 		Env        []string
 		HostConfig container.HostConfig
@@ -106,12 +106,12 @@ func TestFilesAndTheEndOfAContainerTellTogetherWhatCameOfIt(t *testing.T) {
 			h, f := &fakeHost{}, &fakeFiles{tells: tt.tells}
 			s := h.on(t, Options{Store: "s", Files: f, Now: func() int64 { return now }})
 			job := flow.JobID("t", flow.Address{Node: "a", Visit: 1, Attempt: 1})
-			at := "/containers/" + s.name(job)
+			at := "/containers/" + s.containerName(job)
 			h.answer(map[string]http.HandlerFunc{
 				"GET " + at + "/json": says(http.StatusOK, `{"State":{"Status":"`+tt.state+`"}}`),
 				"GET " + at + "/logs": says(http.StatusOK, printed("ORK_OUTPUT:1\n")),
 			})
-			x := flow.External{Service: Name, ID: s.name(job), Job: job, Task: "t", Data: (&note{Files: &files{ID: "f"}}).written()}
+			x := flow.External{Service: Name, ID: s.containerName(job), Job: job, Task: "t", Data: (&trackerNote{Files: &reportFiles{ID: "f"}}).encodeData()}
 			status, err := s.Poll(t.Context(), x)
 			require.NoError(t, err)
 			if tt.later > 0 {

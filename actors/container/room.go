@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// defaultMost is how many containers run at once.
-	defaultMost = 64
-	// roomAgain is how long it is until somebody looks again whether another one may.
-	roomAgain = 200 * time.Millisecond
+	// defaultMaxRunning is how many containers run at once.
+	defaultMaxRunning = 64
+	// slotRecheck is how long it is until somebody looks again whether another one may.
+	slotRecheck = 200 * time.Millisecond
 )
 
-// start starts a container as soon as few enough others run. A member never starts too many; members that look at the same moment may have a few
+// startContainer starts a container as soon as few enough others run. A member never starts too many; members that look at the same moment may have a few
 // too many together.
-func (s *Service) start(ctx context.Context, p *plan) error {
-	if err := s.takeRoom(ctx); err != nil {
+func (s *Service) startContainer(ctx context.Context, p *containerPlan) error {
+	if err := s.reserveSlot(ctx); err != nil {
 		return err
 	}
 	defer s.starting.Add(-1)
@@ -38,7 +38,7 @@ func (s *Service) start(ctx context.Context, p *plan) error {
 
 // checkMounts says whether a container that is about to start still sees what it may: it can have waited long, and somebody can have put a link
 // in the place of a folder meanwhile. Between this look and the start there is a moment that nobody can close from here.
-func (s *Service) checkMounts(ctx context.Context, p *plan) error {
+func (s *Service) checkMounts(ctx context.Context, p *containerPlan) error {
 	if len(p.HostConfig.Mounts) == 0 {
 		return nil
 	}
@@ -58,14 +58,14 @@ func (s *Service) checkMounts(ctx context.Context, p *plan) error {
 	return nil
 }
 
-// takeRoom returns when another container may be started, which counts from then on. One after the other looks.
-func (s *Service) takeRoom(ctx context.Context) error {
+// reserveSlot returns when another container may be started, which counts from then on. One after the other looks.
+func (s *Service) reserveSlot(ctx context.Context) error {
 	select {
-	case s.looking <- struct{}{}:
+	case s.slotLock <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	defer func() { <-s.looking }()
+	defer func() { <-s.slotLock }()
 	for {
 		// Counted before the look: a container that starts meanwhile is counted twice then, and not left out.
 		starting := int(s.starting.Load())
@@ -78,7 +78,7 @@ func (s *Service) takeRoom(ctx context.Context) error {
 			return nil
 		}
 		select {
-		case <-time.After(roomAgain):
+		case <-time.After(slotRecheck):
 		case <-ctx.Done():
 			return ctx.Err()
 		}

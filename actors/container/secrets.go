@@ -12,8 +12,8 @@ import (
 // secretFolder is where a container finds secrets that are files, unless they say where.
 const secretFolder = "/run/secrets"
 
-// given is a program with its secrets, as they are now: in its variables, and in files of the container.
-func (s *Service) given(p *flow.Program) (with *flow.Program, files []file, hide *redact.Redactor, err error) {
+// withSecrets is a program with its secrets, as they are now: in its variables, and in files of the container.
+func (s *Service) withSecrets(p *flow.Program) (with *flow.Program, files []containerFile, hide *redact.Redactor, err error) {
 	if len(p.Secrets) == 0 {
 		return p, nil, nil, nil
 	}
@@ -31,29 +31,29 @@ func (s *Service) given(p *flow.Program) (with *flow.Program, files []file, hide
 			at = path.Join(secretFolder, path.Join("/", at)) // never outside
 		}
 		own.Env[variable] = path.Clean(at)
-		files = append(files, file{own.Env[variable], f.Content})
+		files = append(files, containerFile{own.Env[variable], f.Content})
 	}
 	return &own, files, given.Hide, nil
 }
 
-// concealed hides the secrets that a container was given.
-type concealed struct {
+// hiddenSecrets hides the secrets that a container was given.
+type hiddenSecrets struct {
 	values *redact.Redactor
 	since  time.Time
 }
 
-// hide remembers what a container is not to tell, for as long as it is looked after here.
-func (s *Service) hide(name string, values *redact.Redactor) {
+// rememberSecrets remembers what a container is not to tell, for as long as it is looked after here.
+func (s *Service) rememberSecrets(name string, values *redact.Redactor) {
 	if values == nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.hidden[name] = concealed{values, time.Now()}
+	s.hidden[name] = hiddenSecrets{values, time.Now()}
 }
 
-// hiding hides the secrets of a container. Those of one that another member has begun are read anew. The lock is held.
-func (s *Service) hiding(name string, n *note) (*redact.Redactor, error) {
+// redactorFor hides the secrets of a container. Those of one that another member has begun are read anew. The lock is held.
+func (s *Service) redactorFor(name string, n *trackerNote) (*redact.Redactor, error) {
 	if known := s.hidden[name]; known.values != nil || len(n.Secrets) == 0 {
 		return known.values, nil
 	}
@@ -61,6 +61,6 @@ func (s *Service) hiding(name string, n *note) (*redact.Redactor, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.hidden[name] = concealed{given.Hide, time.Now()}
+	s.hidden[name] = hiddenSecrets{given.Hide, time.Now()}
 	return given.Hide, nil
 }

@@ -55,33 +55,33 @@ type Options struct {
 
 // Service begins containers and looks after them.
 type Service struct {
-	opts   Options
-	client *client.Client // nil when containers are not allowed
-	ctx    context.Context
-	end    context.CancelFunc
-	work   sync.WaitGroup
-	sweep  chan struct{} // has something when somebody should look soon for what is left over
+	opts        Options
+	client      *client.Client // nil when containers are not allowed
+	ctx         context.Context
+	cancel      context.CancelFunc
+	work        sync.WaitGroup
+	sweepSignal chan struct{} // has something when somebody should look soon for what is left over
 
-	looking  chan struct{} // has something while somebody looks for room for another container
+	slotLock chan struct{} // has something while somebody looks for room for another container
 	starting atomic.Int32  // containers that are being started, and may not be among those that run
 
 	mu      sync.Mutex
-	watches map[string]*watch    // by the name of the container
-	hidden  map[string]concealed // of those with secrets
+	watches map[string]*containerWatch // by the name of the container
+	hidden  map[string]hiddenSecrets   // of those with secrets
 }
 
 // New makes a service. It is to be closed.
 func New(o Options) (*Service, error) {
-	o.Logger, o.Most = cmp.Or(o.Logger, slog.Default()), cmp.Or(o.Most, defaultMost)
+	o.Logger, o.Most = cmp.Or(o.Logger, slog.Default()), cmp.Or(o.Most, defaultMaxRunning)
 	if o.Now == nil {
 		o.Now = func() int64 { return time.Now().UnixMilli() }
 	}
-	s := &Service{opts: o, watches: map[string]*watch{}, hidden: map[string]concealed{}, sweep: make(chan struct{}, 1), looking: make(chan struct{}, 1)}
-	s.ctx, s.end = context.WithCancel(context.Background())
+	s := &Service{opts: o, watches: map[string]*containerWatch{}, hidden: map[string]hiddenSecrets{}, sweepSignal: make(chan struct{}, 1), slotLock: make(chan struct{}, 1)}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if !o.Allow {
 		return s, nil
 	}
-	if _, err := logins(o.Logins).read(); err != nil {
+	if _, err := registryLogins(o.Logins).readLogins(); err != nil {
 		return nil, err
 	}
 	host, err := reachedBy(o.Host)
@@ -91,7 +91,7 @@ func New(o Options) (*Service, error) {
 	if s.client, err = client.New(host...); err != nil {
 		return nil, fmt.Errorf("the container host %s: %w", o.Host, err)
 	}
-	s.work.Go(s.sweeping)
+	s.work.Go(s.runSweeper)
 	return s, nil
 }
 
@@ -108,7 +108,7 @@ func reachedBy(host string) ([]client.Opt, error) {
 
 // Close stops looking. Containers go on: whoever has their tasks then looks after them.
 func (s *Service) Close() error {
-	s.end()
+	s.cancel()
 	s.work.Wait()
 	if s.client == nil {
 		return nil
@@ -116,5 +116,5 @@ func (s *Service) Close() error {
 	return s.client.Close()
 }
 
-// refusal is what a job comes to where no containers are allowed.
-const refusal = "containers are not allowed on this server; its operator can allow them with --allow-containers"
+// notAllowedText is what a job comes to where no containers are allowed.
+const notAllowedText = "containers are not allowed on this server; its operator can allow them with --allow-containers"

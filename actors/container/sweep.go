@@ -12,20 +12,20 @@ import (
 
 // What is left over is looked for every sweepEvery, and each such container is asked about for as long as askStays.
 const (
-	sweepEvery = time.Minute
-	askStays   = 30 * time.Second
+	sweepEvery   = time.Minute
+	sweepTimeout = 30 * time.Second
 )
 
-// lookSoon has somebody look for what is left over.
-func (s *Service) lookSoon() {
+// triggerSweep has somebody look for what is left over.
+func (s *Service) triggerSweep() {
 	select {
-	case s.sweep <- struct{}{}:
+	case s.sweepSignal <- struct{}{}:
 	default:
 	}
 }
 
-// sweeping removes what is left over: containers that were begun, and nobody waits for.
-func (s *Service) sweeping() {
+// runSweeper removes what is left over: containers that were begun, and nobody waits for.
+func (s *Service) runSweeper() {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
 	reached := true
@@ -35,13 +35,13 @@ func (s *Service) sweeping() {
 			return
 		}
 		if err != nil && reached {
-			s.opts.Logger.Warn("containers that are left over cannot be looked for: trying on", "error", s.words(err))
+			s.opts.Logger.Warn("containers that are left over cannot be looked for: trying on", "error", s.describeError(err))
 		}
 		reached = err == nil
 		s.forgetUnasked()
 		select {
 		case <-tick.C:
-		case <-s.sweep:
+		case <-s.sweepSignal:
 		case <-s.ctx.Done():
 			return
 		}
@@ -49,7 +49,7 @@ func (s *Service) sweeping() {
 }
 
 func (s *Service) sweepOnce() error {
-	ctx, cancel := context.WithTimeout(s.ctx, askStays)
+	ctx, cancel := context.WithTimeout(s.ctx, sweepTimeout)
 	defer cancel()
 	all, err := s.client.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: client.Filters{}.Add("label", labelStore+"="+s.opts.Store)})
 	if err != nil {
@@ -64,11 +64,11 @@ func (s *Service) sweepOnce() error {
 
 // sweepOne removes a container that nobody waits for.
 func (s *Service) sweepOne(id, job string) error {
-	ctx, cancel := context.WithTimeout(s.ctx, askStays)
+	ctx, cancel := context.WithTimeout(s.ctx, sweepTimeout)
 	defer cancel()
 	if live, err := s.opts.Live(ctx, job); err != nil || live {
 		return err
 	}
-	s.opts.Logger.InfoContext(logids.JobID(ctx, job), "a container was left over and is removed", "container", s.name(job), "job", job)
-	return s.remove(ctx, id)
+	s.opts.Logger.InfoContext(logids.JobID(ctx, job), "a container was left over and is removed", "container", s.containerName(job), "job", job)
+	return s.removeContainer(ctx, id)
 }

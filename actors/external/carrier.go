@@ -19,8 +19,8 @@ type Carrier struct {
 
 // How long a job is remembered, unless there are that many in the meantime.
 const (
-	remembered     = 10 * time.Minute
-	mostRemembered = 100_000
+	givenMemory = 10 * time.Minute
+	maxGiven    = 100_000
 )
 
 // Carrier has the starters carry out jobs.
@@ -28,15 +28,15 @@ func (s Starters) Carrier() *Carrier { return &Carrier{starters: s, young: map[s
 
 // Carry has a job begun.
 func (c *Carrier) Carry(ctx context.Context, job flow.Job) flow.Report {
-	again := c.before(job.ID())
-	return c.starters.begin(ctx, job, job.Given > 0 || job.Again || again)
+	again := c.wasGiven(job.ID())
+	return c.starters.startJob(ctx, job, job.Given > 0 || job.Again || again)
 }
 
-// before says whether a job was given to it before.
-func (c *Carrier) before(id string) bool {
+// wasGiven says whether a job was given to it before.
+func (c *Carrier) wasGiven(id string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now := time.Now(); now.Sub(c.since) > remembered || len(c.young) >= mostRemembered {
+	if now := time.Now(); now.Sub(c.since) > givenMemory || len(c.young) >= maxGiven {
 		c.young, c.old, c.since = map[string]bool{}, c.young, now
 	}
 	known := c.young[id] || c.old[id]

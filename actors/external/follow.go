@@ -9,9 +9,9 @@ import (
 
 // How long who has ended may be without a word in the files, how often these are looked at meanwhile, and after an error.
 const (
-	lastWords  = 5 * time.Second
-	soon       = 100 * time.Millisecond
-	afterError = time.Second
+	endGrace     = 5 * time.Second
+	endPollPause = 100 * time.Millisecond
+	errorPause   = time.Second
 )
 
 // Follow looks how an attempt is until it has ended, of a worker that is started here: when exited is closed it has a few seconds for its last words.
@@ -21,7 +21,7 @@ func (o *Objects) Follow(ctx context.Context, x flow.External, exited <-chan str
 	x.Pending = true
 	for final := false; ; {
 		var err error
-		status, said, err = o.look(ctx, &x)
+		status, said, err = o.pollAttempt(ctx, &x)
 		if x.Pending && status.BeganAt > 0 {
 			x.Pending = false
 			working(status.BeganAt)
@@ -30,21 +30,21 @@ func (o *Objects) Follow(ctx context.Context, x flow.External, exited <-chan str
 		case status.Ended:
 			return status, said
 		case final:
-			return failed("exited without a status"), false
+			return failedStatus("exited without a status"), false
 		case err != nil:
 			x.Failures++
-			status.Again = afterError
+			status.Again = errorPause
 		default:
 			x.Failures, x.Memo = 0, status.Memo
 		}
 		if last != nil {
-			status.Again = soon
+			status.Again = endPollPause
 		}
 		select {
 		case <-ctx.Done():
-			return failed(context.Cause(ctx).Error()), false
+			return failedStatus(context.Cause(ctx).Error()), false
 		case <-exited:
-			exited, last = nil, time.After(lastWords)
+			exited, last = nil, time.After(endGrace)
 		case <-last:
 			final = true
 		case <-time.After(status.Again):

@@ -62,13 +62,13 @@ func NewHTTP(o Options) *HTTP {
 // maxRedirects bounds how often a call is sent elsewhere.
 const maxRedirects = 5
 
-// errElsewhere fails a job: what is sent along is not for other hosts.
-var errElsewhere = errors.New("the answer is a redirect to another host, which is not followed")
+// errOtherHost fails a job: what is sent along is not for other hosts.
+var errOtherHost = errors.New("the answer is a redirect to another host, which is not followed")
 
 func sameHost(next *http.Request, before []*http.Request) error {
 	switch last := before[len(before)-1].URL; {
 	case next.URL.Host != last.Host || next.URL.Scheme != last.Scheme:
-		return errElsewhere
+		return errOtherHost
 	case len(before) > maxRedirects:
 		return errors.New("too many redirects")
 	}
@@ -83,30 +83,32 @@ const (
 
 // Poll asks about a job.
 func (h *HTTP) Poll(ctx context.Context, x flow.External) (flow.ExternalStatus, error) {
-	j, err := h.read(x)
+	j, err := h.decodeJob(x)
 	if err != nil {
-		return failed(err.Error()), nil
+		return failedStatus(err.Error()), nil
 	}
-	if j.mock() {
-		return j.mocked(), nil
+	if j.isMock() {
+		return j.mockStatus(), nil
 	}
-	status, err := h.ask(ctx, j)
+	status, err := h.requestStatus(ctx, j)
 	var fatal *fatalError
 	switch {
 	case errors.As(err, &fatal):
-		return failed(fatal.Error()), nil
-	case err != nil && h.lastChance(x):
-		return failed(fmt.Sprintf("given up after %d attempts to look at it: %v", x.Failures+1, err)), nil
+		return failedStatus(fatal.Error()), nil
+	case err != nil && h.isLastTry(x):
+		return failedStatus(fmt.Sprintf("given up after %d attempts to look at it: %v", x.Failures+1, err)), nil
 	}
 	return status, err
 }
 
-// lastChance says that a job is asked about for the last time if that is in vain.
-func (h *HTTP) lastChance(x flow.External) bool {
+// isLastTry says that a job is asked about for the last time if that is in vain.
+func (h *HTTP) isLastTry(x flow.External) bool {
 	return x.Failures+1 >= maxFailures || x.FailingAt > 0 && h.opts.Now()-x.FailingAt > maxFailing.Milliseconds()
 }
 
-func failed(text string) flow.ExternalStatus { return flow.ExternalStatus{Ended: true, Error: text} }
+func failedStatus(text string) flow.ExternalStatus {
+	return flow.ExternalStatus{Ended: true, Error: text}
+}
 
 // Cancel has nothing to call: there is no URL for that.
 func (h *HTTP) Cancel(context.Context, flow.External) error { return nil }
@@ -119,17 +121,17 @@ func (e *fatalError) Error() string { return e.text }
 // maxAnswer is how large an answer may be.
 const maxAnswer = 1 << 20
 
-// ask calls the URL.
-func (h *HTTP) ask(ctx context.Context, j *job) (flow.ExternalStatus, error) {
+// requestStatus calls the URL.
+func (h *HTTP) requestStatus(ctx context.Context, j *httpJob) (flow.ExternalStatus, error) {
 	req, err := http.NewRequestWithContext(ctx, j.Method, j.URL, nil)
 	if err != nil {
-		return failed("the url of the job cannot be called"), nil
+		return failedStatus("the url of the job cannot be called"), nil
 	}
 	hide, err := h.fillHeader(req.Header, j)
 	if err != nil {
-		return failed(err.Error()), nil
+		return failedStatus(err.Error()), nil
 	}
-	status, err := h.call(req, j)
+	status, err := h.sendRequest(req, j)
 	status.Error = hide.Text(status.Error)
 	if fatal := (*fatalError)(nil); err != nil && !errors.As(err, &fatal) {
 		err = errors.New(hide.Text(err.Error()))
@@ -137,35 +139,35 @@ func (h *HTTP) ask(ctx context.Context, j *job) (flow.ExternalStatus, error) {
 	return status, err
 }
 
-func (h *HTTP) call(req *http.Request, j *job) (flow.ExternalStatus, error) {
+func (h *HTTP) sendRequest(req *http.Request, j *httpJob) (flow.ExternalStatus, error) {
 	resp, err := h.client.Do(req)
 	if err != nil {
-		return flow.ExternalStatus{}, lasting(err)
+		return flow.ExternalStatus{}, classifyError(err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	switch {
 	case err != nil:
-		return flow.ExternalStatus{}, plain(err)
+		return flow.ExternalStatus{}, withoutURL(err)
 	case len(body) > maxAnswer:
 		return flow.ExternalStatus{}, fmt.Errorf("the answer is larger than %d bytes", maxAnswer)
 	}
-	return j.answered(resp, body)
+	return j.readStatus(resp, body)
 }
 
-// lasting marks an error that would be the same the next time.
-func lasting(err error) error {
+// classifyError marks an error that would be the same the next time.
+func classifyError(err error) error {
 	switch {
-	case errors.Is(err, errElsewhere):
-		return &fatalError{errElsewhere.Error()}
+	case errors.Is(err, errOtherHost):
+		return &fatalError{errOtherHost.Error()}
 	case errors.Is(err, reach.ErrNotAllowed):
-		return &fatalError{fmt.Sprintf("%v; the operator can allow it with --poll-network", plain(err))}
+		return &fatalError{fmt.Sprintf("%v; the operator can allow it with --poll-network", withoutURL(err))}
 	}
-	return plain(err)
+	return withoutURL(err)
 }
 
-// plain is an error without the URL, which may have a token in its query.
-func plain(err error) error {
+// withoutURL is an error without the URL, which may have a token in its query.
+func withoutURL(err error) error {
 	if e := (*url.Error)(nil); errors.As(err, &e) {
 		return e.Err
 	}
@@ -173,7 +175,7 @@ func plain(err error) error {
 }
 
 // fillHeader adds what the job wants sent along. Hide hides the secrets among that, which an answer may repeat.
-func (h *HTTP) fillHeader(to http.Header, j *job) (hide *redact.Redactor, err error) {
+func (h *HTTP) fillHeader(to http.Header, j *httpJob) (hide *redact.Redactor, err error) {
 	to.Set("Accept", "application/json")
 	var secrets []string
 	for name, v := range j.Headers {
@@ -181,7 +183,7 @@ func (h *HTTP) fillHeader(to http.Header, j *job) (hide *redact.Redactor, err er
 		if err != nil {
 			return nil, fmt.Errorf("the header %.80q: %w", name, err)
 		}
-		if !token(name) || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
+		if !isHeaderToken(name) || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
 			return nil, fmt.Errorf("the header %.80q is none that can be sent", name)
 		}
 		to.Set(name, value)
@@ -190,7 +192,7 @@ func (h *HTTP) fillHeader(to http.Header, j *job) (hide *redact.Redactor, err er
 	return redact.New(secrets...), nil
 }
 
-func token(name string) bool {
+func isHeaderToken(name string) bool {
 	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("!#$%&'*+-.^_`|~", r))
 	})
@@ -227,19 +229,19 @@ func retryAfter(h http.Header) time.Duration {
 	return 0
 }
 
-// passing says whether a status may be another one the next time.
-func passing(status int) bool {
+// isTransientStatus says whether a status may be another one the next time.
+func isTransientStatus(status int) bool {
 	return status == http.StatusRequestTimeout || status == http.StatusTooManyRequests || status >= 500
 }
 
-// answered reads how a job is from an answer.
-func (j *job) answered(resp *http.Response, body []byte) (flow.ExternalStatus, error) {
-	if !j.success(resp.StatusCode) {
+// readStatus reads how a job is from an answer.
+func (j *httpJob) readStatus(resp *http.Response, body []byte) (flow.ExternalStatus, error) {
+	if !j.isSuccessStatus(resp.StatusCode) {
 		text := fmt.Sprintf("HTTP request failed with status %d: %s", resp.StatusCode, errorIn(body))
-		if passing(resp.StatusCode) {
+		if isTransientStatus(resp.StatusCode) {
 			return flow.ExternalStatus{Again: retryAfter(resp.Header)}, errors.New(text)
 		}
-		return failed(text), nil
+		return failedStatus(text), nil
 	}
 	value, err := fieldText(body, j.StatusField)
 	switch {
@@ -248,12 +250,12 @@ func (j *job) answered(resp *http.Response, body []byte) (flow.ExternalStatus, e
 	case value == j.SuccessValue:
 		return flow.ExternalStatus{Ended: true}, nil
 	case j.FailureValue != "" && value == j.FailureValue:
-		return failed("Job failed with status: " + value), nil
+		return failedStatus("Job failed with status: " + value), nil
 	}
 	return flow.ExternalStatus{Again: retryAfter(resp.Header)}, nil
 }
 
-func (j *job) success(status int) bool {
+func (j *httpJob) isSuccessStatus(status int) bool {
 	if len(j.SuccessCodes) > 0 {
 		return slices.Contains(j.SuccessCodes, status)
 	}

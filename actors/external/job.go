@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// job is what custom_http has to know of one.
-type job struct {
+// httpJob is what custom_http has to know of one.
+type httpJob struct {
 	URL          string                     `json:"url"`
 	Method       string                     `json:"method"`
 	Headers      map[string]json.RawMessage `json:"headers"`
@@ -29,9 +29,9 @@ type job struct {
 
 var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete}
 
-// read reads what is known of a job. The value of success is `completed` where the field is called as in the SDK.
-func (h *HTTP) read(x flow.External) (*job, error) {
-	j := &job{}
+// decodeJob reads what is known of a job. The value of success is `completed` where the field is called as in the SDK.
+func (h *HTTP) decodeJob(x flow.External) (*httpJob, error) {
+	j := &httpJob{}
 	if err := json.Unmarshal(x.Data, j); err != nil {
 		return nil, fmt.Errorf("the job %.80q has fields of the wrong type: %w", x.ID, err)
 	}
@@ -43,9 +43,9 @@ func (h *HTTP) read(x flow.External) (*job, error) {
 	j.SuccessValue = cmp.Or(j.SuccessValue, j.CompletionValue, success)
 	j.Method = cmp.Or(strings.ToUpper(j.Method), http.MethodGet)
 	switch {
-	case j.mock() && !h.opts.Mock:
+	case j.isMock() && !h.opts.Mock:
 		return nil, errors.New("mock:// is not allowed on this server; its operator can allow it with --allow-mock")
-	case j.mock():
+	case j.isMock():
 		return j, nil
 	case !slices.Contains(methods, j.Method):
 		return nil, fmt.Errorf("unsupported method %.20q: use GET, POST, PUT or DELETE", j.Method)
@@ -59,16 +59,16 @@ func (h *HTTP) read(x flow.External) (*job, error) {
 
 const mockScheme = "mock://"
 
-// mock says whether a job is there for tests.
-func (j *job) mock() bool { return strings.HasPrefix(j.URL, mockScheme) }
+// isMock says whether a job is there for tests.
+func (j *httpJob) isMock() bool { return strings.HasPrefix(j.URL, mockScheme) }
 
-// mocked is how such a job is: its URL tells.
-func (j *job) mocked() flow.ExternalStatus {
+// mockStatus is how such a job is: its URL tells.
+func (j *httpJob) mockStatus() flow.ExternalStatus {
 	switch rest := strings.TrimPrefix(j.URL, mockScheme); {
 	case strings.HasPrefix(rest, "success"):
 		return flow.ExternalStatus{Ended: true}
 	case strings.HasPrefix(rest, "failed"):
-		return failed("Mock job failed")
+		return failedStatus("Mock job failed")
 	}
 	return flow.ExternalStatus{}
 }

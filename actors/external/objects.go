@@ -72,18 +72,18 @@ func (o *Objects) Start(ctx context.Context, job flow.Job, _ bool) flow.Report {
 
 // Poll looks how an attempt is. A worker that is waited for no longer may find that in a file.
 func (o *Objects) Poll(ctx context.Context, x flow.External) (flow.ExternalStatus, error) {
-	status, said, err := o.look(ctx, &x)
+	status, said, err := o.pollAttempt(ctx, &x)
 	if status.Ended && !said {
 		_ = o.Cancel(ctx, x) // whoever does not find it finds out that nobody listens
 	}
 	return status, err
 }
 
-// look looks how an attempt is. said = the worker has told its end.
-func (o *Objects) look(ctx context.Context, x *flow.External) (status flow.ExternalStatus, said bool, err error) {
-	a, err := o.attempt(x)
+// pollAttempt looks how an attempt is. said = the worker has told its end.
+func (o *Objects) pollAttempt(ctx context.Context, x *flow.External) (status flow.ExternalStatus, said bool, err error) {
+	a, err := o.decodeAttempt(x)
 	if err != nil {
-		return failed(err.Error()), false, nil
+		return failedStatus(err.Error()), false, nil
 	}
 	var seen objects.Seen
 	if len(x.Memo) > 0 && json.Unmarshal(x.Memo, &seen) != nil {
@@ -93,7 +93,7 @@ func (o *Objects) look(ctx context.Context, x *flow.External) (status flow.Exter
 	if x.Failures > 0 { // silence that could not be heard is none
 		seen = seen.Unheard(a.Since, now)
 	}
-	v, err := a.Look(ctx, o.opts.Bucket, o.runs.of(a), seen, now, o.opts.MaxOutput)
+	v, err := a.Look(ctx, o.opts.Bucket, o.runs.sourceFor(a), seen, now, o.opts.MaxOutput)
 	switch {
 	case err != nil:
 		return flow.ExternalStatus{}, false, err
@@ -104,7 +104,7 @@ func (o *Objects) look(ctx context.Context, x *flow.External) (status flow.Exter
 	return flow.ExternalStatus{Again: v.Again, Memo: memo, BeganAt: v.BeganAt}, false, err
 }
 
-func (o *Objects) attempt(x *flow.External) (*objects.Attempt, error) {
+func (o *Objects) decodeAttempt(x *flow.External) (*objects.Attempt, error) {
 	if o.opts.Bucket == nil {
 		return nil, flow.Errorf(flow.Denied, noObjectStore)
 	}
@@ -117,7 +117,7 @@ func (o *Objects) attempt(x *flow.External) (*objects.Attempt, error) {
 
 // Cancel tells the worker, in a file, that nobody waits for it any longer.
 func (o *Objects) Cancel(ctx context.Context, x flow.External) error {
-	a, err := o.attempt(&x)
+	a, err := o.decodeAttempt(&x)
 	if err != nil {
 		return nil // nobody was ever told where to look
 	}

@@ -26,48 +26,48 @@ type runList struct {
 	readAt int64
 
 	// Those who were looked at since a time, and how many they were before that.
-	since  int64
-	looked map[string]bool
-	before int
+	since        int64
+	looked       map[string]bool
+	lookedBefore int
 }
 
 // How many attempts of a run are looked at one by one; in what time they are counted; for how long a list is as good as a new one; and after which
 // time without any look a run is forgotten. All times in milliseconds.
 const (
-	manyOpen     = 50
-	countedIn    = 12_000
-	listLasts    = 1_000
-	runForgotten = 60_000
+	listThreshold  = 50
+	countWindow    = 12_000
+	listMaxAge     = 1_000
+	runIdleTimeout = 60_000
 )
 
-// of is where the statuses of an attempt's run come from.
-func (l *runLists) of(a *objects.Attempt) objects.Source {
+// sourceFor is where the statuses of an attempt's run come from.
+func (l *runLists) sourceFor(a *objects.Attempt) objects.Source {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
 	r := l.runs[a.Run]
 	if r == nil {
-		l.forget(now)
+		l.forgetIdleRuns(now)
 		r = &runList{prefix: objects.RunFolder(a.Run), bucket: l.bucket, now: l.now, since: now, looked: map[string]bool{}}
 		l.runs[a.Run] = r
 	}
-	if now-r.since > countedIn {
-		r.since, r.before, r.looked = now, len(r.looked), map[string]bool{}
+	if now-r.since > countWindow {
+		r.since, r.lookedBefore, r.looked = now, len(r.looked), map[string]bool{}
 	}
 	r.looked[a.Folder] = true
-	if max(len(r.looked), r.before) > manyOpen {
+	if max(len(r.looked), r.lookedBefore) > listThreshold {
 		return r
 	}
 	return objects.Direct{Bucket: l.bucket}
 }
 
-// forget drops the runs that nobody has looked at for a while.
-func (l *runLists) forget(now int64) {
+// forgetIdleRuns drops the runs that nobody has looked at for a while.
+func (l *runLists) forgetIdleRuns(now int64) {
 	if l.runs == nil {
 		l.runs = map[string]*runList{}
 	}
 	for run, r := range l.runs {
-		if now-r.since > runForgotten {
+		if now-r.since > runIdleTimeout {
 			delete(l.runs, run)
 		}
 	}
@@ -75,7 +75,7 @@ func (l *runLists) forget(now int64) {
 
 // Status reads one only if the list has it with another version, or cannot say.
 func (r *runList) Status(ctx context.Context, key, version string) ([]byte, string, bool, error) {
-	now, there, err := r.version(ctx, key)
+	now, there, err := r.versionOf(ctx, key)
 	switch {
 	case err != nil:
 		return nil, "", false, err
@@ -88,11 +88,11 @@ func (r *runList) Status(ctx context.Context, key, version string) ([]byte, stri
 	return text, now, changed, err
 }
 
-// version is that of an object in the list, which is read when it is too old.
-func (r *runList) version(ctx context.Context, key string) (version string, there bool, err error) {
+// versionOf is that of an object in the list, which is read when it is too old.
+func (r *runList) versionOf(ctx context.Context, key string) (version string, there bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if now := r.now(); r.all == nil || now-r.readAt > listLasts {
+	if now := r.now(); r.all == nil || now-r.readAt > listMaxAge {
 		list, err := r.bucket.List(ctx, r.prefix)
 		if err != nil {
 			return "", false, err

@@ -76,9 +76,9 @@ func (o *Objects) Given() bool { return o != nil && o.opts.Bucket != nil }
 
 // Output is what an attempt has left in its files, whose worker somebody else has seen end well.
 func (o *Objects) Output(ctx context.Context, x flow.External) (flow.ExternalStatus, error) {
-	a, err := o.attempt(&x)
+	a, err := o.decodeAttempt(&x)
 	if err != nil {
-		return failed(err.Error()), nil
+		return failedStatus(err.Error()), nil
 	}
 	v, err := a.Output(ctx, o.opts.Bucket, o.opts.MaxOutput)
 	return flow.ExternalStatus{Ended: v.Ended, Output: v.Output, Error: v.Error}, err

@@ -25,21 +25,21 @@ type Starter interface {
 // Starters are known by the names of their services.
 type Starters map[string]Starter
 
-// elsewhere are services whose starters another binary of ours has.
-var elsewhere = map[string]string{"cloudrun": "troupe-cloud", "kubernetes": "troupe-cloud"}
+// otherBinaries are services whose starters another binary of ours has.
+var otherBinaries = map[string]string{"cloudrun": "troupe-cloud", "kubernetes": "troupe-cloud"}
 
-func (s Starters) begin(ctx context.Context, job flow.Job, lost bool) flow.Report {
+func (s Starters) startJob(ctx context.Context, job flow.Job, lost bool) flow.Report {
 	starter := s[job.Exec.Service]
-	if binary, ok := elsewhere[job.Exec.Service]; ok && starter == nil {
+	if binary, ok := otherBinaries[job.Exec.Service]; ok && starter == nil {
 		return flow.Report{Fatal: true, Error: fmt.Sprintf("executor %s is not in this binary: use %s", job.Exec.Service, binary)}
 	}
 	if starter == nil {
-		return flow.Report{Fatal: true, Error: fmt.Sprintf("nobody on this member begins jobs of %q: %s", job.Exec.Service, s.known())}
+		return flow.Report{Fatal: true, Error: fmt.Sprintf("nobody on this member begins jobs of %q: %s", job.Exec.Service, s.describeStarters())}
 	}
 	return starter.Start(ctx, job, lost)
 }
 
-func (s Starters) known() string {
+func (s Starters) describeStarters() string {
 	if len(s) == 0 {
 		return "it was started without any starter"
 	}

@@ -15,18 +15,18 @@ var errFailed = errors.New("failed")
 
 // RegisterDemo makes the demo functions mul, upper and log_result known.
 func RegisterDemo(r *Registry) {
-	r.RegisterRaw("mul", mul)
-	r.RegisterRaw("upper", upper)
+	r.RegisterRaw("mul", multiplyInput)
+	r.RegisterRaw("upper", upperInput)
 	r.RegisterRaw("log_result", logResult)
 }
 
-// mul multiplies a number by params.mul. An input that is no number counts as 0, such a factor as 1.
-func mul(_ context.Context, job job.Job) (json.RawMessage, error) {
-	x, ok := number(job.Input)
+// multiplyInput multiplies a number by params.mul. An input that is no number counts as 0, such a factor as 1.
+func multiplyInput(_ context.Context, job job.Job) (json.RawMessage, error) {
+	x, ok := parseNumber(job.Input)
 	if !ok {
 		x = 0
 	}
-	factor, ok := number(param(job.Params, "mul"))
+	factor, ok := parseNumber(paramValue(job.Params, "mul"))
 	if !ok {
 		factor = 1
 	}
@@ -37,11 +37,11 @@ func mul(_ context.Context, job job.Job) (json.RawMessage, error) {
 	return out, nil
 }
 
-// upper turns its input, else params.text, into capital letters.
-func upper(_ context.Context, job job.Job) (json.RawMessage, error) {
-	s, ok := str(job.Input)
+// upperInput turns its input, else params.text, into capital letters.
+func upperInput(_ context.Context, job job.Job) (json.RawMessage, error) {
+	s, ok := parseString(job.Input)
 	if !ok {
-		s, ok = str(param(job.Params, "text"))
+		s, ok = parseString(paramValue(job.Params, "text"))
 	}
 	if !ok {
 		return nil, errFailed
@@ -54,7 +54,7 @@ func logResult(_ context.Context, job job.Job) (json.RawMessage, error) {
 	return job.Input, nil
 }
 
-func param(params json.RawMessage, name string) json.RawMessage {
+func paramValue(params json.RawMessage, name string) json.RawMessage {
 	var all map[string]json.RawMessage
 	if json.Unmarshal(params, &all) != nil {
 		return nil
@@ -62,12 +62,12 @@ func param(params json.RawMessage, name string) json.RawMessage {
 	return all[name]
 }
 
-func number(raw json.RawMessage) (float64, bool) {
+func parseNumber(raw json.RawMessage) (float64, bool) {
 	x, err := strconv.ParseFloat(string(raw), 64)
 	return x, err == nil
 }
 
-func str(raw json.RawMessage) (string, bool) {
+func parseString(raw json.RawMessage) (string, bool) {
 	var s *string
 	if json.Unmarshal(raw, &s) != nil || s == nil {
 		return "", false

@@ -38,8 +38,8 @@ type Registry struct {
 	funcs    sync.Map                                          // of *known, by name
 }
 
-// known is a function that is known.
-type known struct {
+// namedFunc is a function that is known.
+type namedFunc struct {
 	call   RawFunc
 	worker string // what reports call it
 }
@@ -48,7 +48,7 @@ type known struct {
 func New(o Options) *Registry {
 	r := &Registry{opts: o}
 	if o.Note != nil {
-		r.progress = r.note
+		r.progress = r.sendNote
 	}
 	return r
 }
@@ -69,7 +69,7 @@ func (r *Registry) Register(name string, fn Func) {
 
 // RegisterRaw makes a function known that speaks JSON, sparing it the encoding.
 func (r *Registry) RegisterRaw(name string, fn RawFunc) {
-	r.funcs.Store(name, &known{fn, "local-func:" + name})
+	r.funcs.Store(name, &namedFunc{fn, "local-func:" + name})
 }
 
 // Names of the functions, sorted.
@@ -85,7 +85,7 @@ func (r *Registry) Names() []string {
 // Check returns an error that names the functions there are, nil if one has this name.
 func (r *Registry) Check(name string) error {
 	if _, ok := r.funcs.Load(name); !ok {
-		return r.unknown(name)
+		return r.unknownFuncText(name)
 	}
 	return nil
 }
@@ -94,35 +94,35 @@ func (r *Registry) Check(name string) error {
 func (r *Registry) Carry(ctx context.Context, j flow.Job) flow.Report {
 	found, ok := r.funcs.Load(j.Exec.Func)
 	if !ok {
-		return flow.Report{Error: "fatal error: " + r.unknown(j.Exec.Func).Error(), Fatal: true}
+		return flow.Report{Error: "fatal error: " + r.unknownFuncText(j.Exec.Func).Error(), Fatal: true}
 	}
-	fn := found.(*known)
+	fn := found.(*namedFunc)
 	told := jobOf(&j, r.opts.Traced)
 	log := r.opts.Logs.Open(j.Task, told.ID)
 	told.Log = log
 	ctx = job.With(ctx, told, r.progress)
-	rep := try(ctx, fn.call, told, j.Exec)
+	rep := callWithRetries(ctx, fn.call, told, j.Exec)
 	rep.Worker, rep.URL, rep.Metrics = fn.worker, "local", job.Told(ctx)
 	rep.Log = log.Close()
 	return rep
 }
 
-// try calls a function until it succeeds or its tries are used up.
-func try(ctx context.Context, fn RawFunc, j job.Job, exec *flow.Exec) (rep flow.Report) {
+// callWithRetries calls a function until it succeeds or its tries are used up.
+func callWithRetries(ctx context.Context, fn RawFunc, j job.Job, exec *flow.Exec) (rep flow.Report) {
 	for n := 1; ; n++ {
-		out, err := call(ctx, fn, j)
+		out, err := callRecovering(ctx, fn, j)
 		if err == nil {
 			return flow.Report{Output: out}
 		}
-		rep.Error, rep.Details, rep.Fatal = text(err), job.DetailsOf(err), job.IsFatal(err)
+		rep.Error, rep.Details, rep.Fatal = errorText(err), job.DetailsOf(err), job.IsFatal(err)
 		if rep.Fatal || n >= exec.MaxAttempts || !carry.Pause(ctx, exec.TryDelayMS) {
 			return rep
 		}
 	}
 }
 
-// unknown returns the error of a name that no function has.
-func (r *Registry) unknown(name string) error {
+// unknownFuncText returns the error of a name that no function has.
+func (r *Registry) unknownFuncText(name string) error {
 	const most = 10
 	names := r.Names()
 	text := "this member has no function " + name
@@ -138,7 +138,7 @@ func (r *Registry) unknown(name string) error {
 	return errors.New(text + ": it has " + strings.Join(names, ", "))
 }
 
-func call(ctx context.Context, fn RawFunc, j job.Job) (out json.RawMessage, err error) {
+func callRecovering(ctx context.Context, fn RawFunc, j job.Job) (out json.RawMessage, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			out, err = nil, fmt.Errorf("panic: %.200v", p)
@@ -147,8 +147,8 @@ func call(ctx context.Context, fn RawFunc, j job.Job) (out json.RawMessage, err 
 	return fn(ctx, j)
 }
 
-// text is what a report says about an error; an empty one would mean success.
-func text(err error) string {
+// errorText is what a report says about an error; an empty one would mean success.
+func errorText(err error) string {
 	if s := err.Error(); s != "" {
 		return s
 	}

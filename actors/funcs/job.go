@@ -22,8 +22,8 @@ func jobOf(j *flow.Job, traced bool) job.Job {
 	return told
 }
 
-// note passes on what a function says of itself. What nobody waits for any longer is not told.
-func (r *Registry) note(ctx context.Context, j job.Job, text string) {
+// sendNote passes on what a function says of itself. What nobody waits for any longer is not told.
+func (r *Registry) sendNote(ctx context.Context, j job.Job, text string) {
 	if task, at, err := flow.ParseJobID(j.ID); err == nil {
 		_ = r.opts.Note(ctx, task, flow.Note{Address: at, Text: text})
 	}

@@ -15,40 +15,40 @@ import (
 // The clerk of a book is the one goroutine that asks the store.
 
 const (
-	// every is how long lines wait for others at most.
-	every = 200 * time.Millisecond
+	// storeInterval is how long lines wait for others at most.
+	storeInterval = 200 * time.Millisecond
 	// chunkBytes and batchBytes are how much is stored as one chunk, and at once.
 	chunkBytes, batchBytes = 64 << 10, 512 << 10
 	// roundChunks is how many chunks of an attempt are stored before others have their turn again.
 	roundChunks = 8
-	// largeBytes is from when on the store gets as long a rest after a batch as it took.
-	largeBytes = 128 << 10
-	// againAfter is how long a store that has failed is left alone.
-	againAfter = time.Second
-	// storeTime is how long the store may take for a batch.
-	storeTime = 10 * time.Second
+	// largeBatch is from when on the store gets as long a rest after a batch as it took.
+	largeBatch = 128 << 10
+	// retryPause is how long a store that has failed is left alone.
+	retryPause = time.Second
+	// storeTimeout is how long the store may take for a batch.
+	storeTimeout = 10 * time.Second
 )
 
-// work ends when the book is closed and all is stored, or the store has failed then.
-func (b *Book) work() {
+// runStorer ends when the book is closed and all is stored, or the store has failed then.
+func (b *Book) runStorer() {
 	defer close(b.done)
-	for b.await() {
-		b.round()
+	for b.awaitLines() {
+		b.storeRound()
 	}
-	for b.round() && !b.failing.Load() {
+	for b.storeRound() && !b.failing.Load() {
 	}
 }
 
-// await waits until something is to be stored, and for others to join. It is false when the book is closed.
-func (b *Book) await() bool {
+// awaitLines waits until something is to be stored, and for others to join. It is false when the book is closed.
+func (b *Book) awaitLines() bool {
 	select {
 	case <-b.wake:
 	case <-b.stop:
 		return false
 	}
-	timer := time.NewTimer(every)
+	timer := time.NewTimer(storeInterval)
 	defer timer.Stop()
-	for !b.hurries() {
+	for !b.isUrgent() {
 		select {
 		case <-b.wake:
 		case <-timer.C:
@@ -60,38 +60,38 @@ func (b *Book) await() bool {
 	return true
 }
 
-func (b *Book) hurries() bool {
+func (b *Book) isUrgent() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.hurry
+	return b.urgent
 }
 
-// round stores what attempts have printed that are in line. It is false when none is.
-func (b *Book) round() bool {
+// storeRound stores what attempts have printed that are in line. It is false when none is.
+func (b *Book) storeRound() bool {
 	b.mu.Lock()
 	list := b.dirty
-	b.dirty, b.hurry = nil, false
+	b.dirty, b.urgent = nil, false
 	b.mu.Unlock()
 	for next := list; len(next) > 0; {
-		var s batch
-		next = s.gather(b, next)
-		b.store(s.chunks, s.of)
+		var s chunkBatch
+		next = s.gatherChunks(b, next)
+		b.storeChunks(s.chunks, s.writers)
 		for _, w := range s.settled {
-			b.settle(w)
+			b.endTurn(w)
 		}
 	}
 	return len(list) > 0
 }
 
-// batch is what is stored at once.
-type batch struct {
+// chunkBatch is what is stored at once.
+type chunkBatch struct {
 	chunks  []persistence.LogChunk
-	of      []*Writer
+	writers []*Writer
 	settled []*Writer // have had their turn with it
 }
 
-// gather takes from the writers in turn, and returns those that are left.
-func (s *batch) gather(b *Book, list []*Writer) []*Writer {
+// gatherChunks takes from the writers in turn, and returns those that are left.
+func (s *chunkBatch) gatherChunks(b *Book, list []*Writer) []*Writer {
 	size := 0
 	for ; len(list) > 0; list = list[1:] {
 		w := list[0]
@@ -99,15 +99,15 @@ func (s *batch) gather(b *Book, list []*Writer) []*Writer {
 			if size >= batchBytes {
 				return list
 			}
-			taken := w.lines().Take(chunkBytes)
+			taken := w.lineBuffer().Take(chunkBytes)
 			if len(taken) == 0 {
 				break
 			}
-			for _, chunk := range w.numbered(b.pass(taken)) {
+			for _, chunk := range w.numberLines(b.filterLines(taken)) {
 				for _, l := range chunk.Lines {
 					size += len(l.Text)
 				}
-				s.chunks, s.of = append(s.chunks, chunk), append(s.of, w)
+				s.chunks, s.writers = append(s.chunks, chunk), append(s.writers, w)
 			}
 		}
 		w.round = 0
@@ -116,9 +116,9 @@ func (s *batch) gather(b *Book, list []*Writer) []*Writer {
 	return list
 }
 
-// numbered are lines as chunks. What tells of lost lines is one by itself, with the number of the last of them: whoever reads the source again numbers
+// numberLines are lines as chunks. What tells of lost lines is one by itself, with the number of the last of them: whoever reads the source again numbers
 // them, too, and may lose others.
-func (w *Writer) numbered(list []lines.Line) (chunks []persistence.LogChunk) {
+func (w *Writer) numberLines(list []lines.Line) (chunks []persistence.LogChunk) {
 	for len(list) > 0 {
 		n := slices.IndexFunc(list, func(l lines.Line) bool { return l.Passed > 0 })
 		switch n {
@@ -128,12 +128,12 @@ func (w *Writer) numbered(list []lines.Line) (chunks []persistence.LogChunk) {
 		case -1:
 			n = len(list)
 		}
-		chunks, list = append(chunks, w.chunk(list[:n:n])), list[n:]
+		chunks, list = append(chunks, w.newChunk(list[:n:n])), list[n:]
 	}
 	return chunks
 }
 
-func (w *Writer) chunk(list []lines.Line) persistence.LogChunk {
+func (w *Writer) newChunk(list []lines.Line) persistence.LogChunk {
 	if w.source == "" {
 		w.source = uuid.NewString()
 	}
@@ -141,80 +141,80 @@ func (w *Writer) chunk(list []lines.Line) persistence.LogChunk {
 	return persistence.LogChunk{Task: w.task, Job: w.job, Source: w.source, Number: w.number, Lines: list}
 }
 
-// settle ends a writer's turn.
-func (b *Book) settle(w *Writer) {
+// endTurn ends a writer's turn.
+func (b *Book) endTurn(w *Writer) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	w.waiting.Store(false) // from now on whoever writes puts it in line, if we do not
-	if !w.lines().Waits() {
-		w.tell()
+	if !w.lineBuffer().Waits() {
+		w.notifyStored()
 		return
 	}
 	if !w.waiting.Swap(true) {
 		b.dirty = append(b.dirty, w)
 	}
-	b.signal()
+	b.wakeStorer()
 }
 
-// store tries until the store has taken the chunks, refuses them, or the book is closed.
-func (b *Book) store(chunks []persistence.LogChunk, of []*Writer) {
+// storeChunks tries until the store has taken the chunks, refuses them, or the book is closed.
+func (b *Book) storeChunks(chunks []persistence.LogChunk, of []*Writer) {
 	if len(chunks) == 0 {
 		return
 	}
 	for again := false; ; again = true {
 		began := time.Now()
-		err := b.append(chunks)
+		err := b.appendChunks(chunks)
 		b.failing.Store(err != nil && !errors.Is(err, persistence.ErrRefused))
 		switch {
 		case err == nil:
-			b.rest(chunks, time.Since(began))
+			b.pauseAfterLarge(chunks, time.Since(began))
 			return
 		case errors.Is(err, persistence.ErrRefused):
-			b.apart(chunks, of, err)
+			b.storeSeparately(chunks, of, err)
 			return
 		case !again:
 			b.opts.Logger.Warn("what jobs print cannot be stored; trying on", "error", err)
 		}
-		if !b.pause(againAfter) {
+		if !b.sleepFor(retryPause) {
 			b.opts.Logger.Warn("what jobs have printed last could not be stored", "attempts", len(of), "error", err)
 			return
 		}
 	}
 }
 
-func (b *Book) append(chunks []persistence.LogChunk) error {
-	ctx, cancel := context.WithTimeout(context.Background(), storeTime)
+func (b *Book) appendChunks(chunks []persistence.LogChunk) error {
+	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
 	return b.opts.Store.AppendLog(ctx, chunks, b.opts.Keep)
 }
 
-// apart stores chunks of which the store refuses one.
-func (b *Book) apart(chunks []persistence.LogChunk, of []*Writer, err error) {
+// storeSeparately stores chunks of which the store refuses one.
+func (b *Book) storeSeparately(chunks []persistence.LogChunk, of []*Writer, err error) {
 	if len(chunks) > 1 {
 		for i := range chunks {
-			b.store(chunks[i:i+1], of[i:i+1])
+			b.storeChunks(chunks[i:i+1], of[i:i+1])
 		}
 		return
 	}
-	of[0].lines().Lose(len(chunks[0].Lines))
+	of[0].lineBuffer().Lose(len(chunks[0].Lines))
 	b.opts.Logger.Warn("the store refuses what a job has printed", "job", chunks[0].Job, "error", err)
 }
 
-// rest leaves the store to others after a large batch.
-func (b *Book) rest(chunks []persistence.LogChunk, took time.Duration) {
+// pauseAfterLarge leaves the store to others after a large batch.
+func (b *Book) pauseAfterLarge(chunks []persistence.LogChunk, took time.Duration) {
 	size := 0
 	for i := range chunks {
 		for _, l := range chunks[i].Lines {
 			size += len(l.Text)
 		}
 	}
-	if size >= largeBytes {
-		b.pause(took)
+	if size >= largeBatch {
+		b.sleepFor(took)
 	}
 }
 
-// pause is false when the book is closed.
-func (b *Book) pause(d time.Duration) bool {
+// sleepFor is false when the book is closed.
+func (b *Book) sleepFor(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -31,12 +31,12 @@ type Options struct {
 
 const (
 	defaultKeep = 2_000_000
-	// soon is how many bytes of an attempt do not wait for others.
-	soon = 32 << 10
-	// roomBytes is how much may wait for the store of all attempts.
-	roomBytes = 64 << 20
-	// patience is how long whoever closes a log waits until it can be read.
-	patience = time.Second
+	// urgentBytes is how many bytes of an attempt do not wait for others.
+	urgentBytes = 32 << 10
+	// maxWaitingBytes is how much may wait for the store of all attempts.
+	maxWaitingBytes = 64 << 20
+	// closeWait is how long whoever closes a log waits until it can be read.
+	closeWait = time.Second
 )
 
 // Book takes lines of all attempts that a member carries out to the store. A nil Book keeps nothing.
@@ -51,7 +51,7 @@ type Book struct {
 
 	mu     sync.Mutex
 	dirty  []*Writer // that have lines, in turn
-	hurry  bool      // somebody waits, or much does
+	urgent bool      // somebody waits, or much does
 	closed bool
 }
 
@@ -59,8 +59,8 @@ type Book struct {
 func New(o Options) *Book {
 	o.Keep = cmp.Or(o.Keep, defaultKeep)
 	o.Logger = cmp.Or(o.Logger, slog.Default())
-	b := &Book{opts: o, room: lines.NewRoom(roomBytes), wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
-	go b.work()
+	b := &Book{opts: o, room: lines.NewRoom(maxWaitingBytes), wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
+	go b.runStorer()
 	return b
 }
 
@@ -92,13 +92,13 @@ func (b *Book) Resume(task, job, source string) *Writer {
 	return &Writer{book: b, task: task, job: job, source: source}
 }
 
-// mostPart is how many bytes of a part are taken.
-const mostPart = 4 << 20
+// maxPartBytes is how many bytes of a part are taken.
+const maxPartBytes = 4 << 20
 
 // Add stores a part of an attempt's log that whoever carries it out, elsewhere, has split into lines and numbered. It waits for a second at
 // most until the part can be read, and says whether there is something.
 func (b *Book) Add(p persistence.LogChunk) bool {
-	w := &Writer{book: b, task: p.Task, job: p.Job, source: p.Source, number: p.Number - int64(len(p.Lines)), most: mostPart}
+	w := &Writer{book: b, task: p.Task, job: p.Job, source: p.Source, number: p.Number - int64(len(p.Lines)), maxBytes: maxPartBytes}
 	w.Add(p.Lines)
 	return w.Close()
 }
@@ -110,20 +110,20 @@ type Writer struct {
 	source    string // "" = none was needed yet
 	number    int64  // of the last line that was taken
 	round     int    // chunks that were taken in this round; as the two before, the clerk's
-	most      int    // bytes that may wait; 0 = as many as a buffer holds
-	begun     atomic.Pointer[lines.Buffer]
+	maxBytes  int    // bytes that may wait; 0 = as many as a buffer holds
+	buffer    atomic.Pointer[lines.Buffer]
 	waiting   atomic.Bool   // it is, or is about to be, in the line of the dirty
 	stored    chan struct{} // closed when nothing is left to be stored; nil = nobody waits for that
-	told      bool          // it is closed
+	notified  bool          // it is closed
 }
 
-// lines begins with the first thing that is written: most jobs write nothing.
-func (w *Writer) lines() *lines.Buffer {
-	if begun := w.begun.Load(); begun != nil {
+// lineBuffer begins with the first thing that is written: most jobs write nothing.
+func (w *Writer) lineBuffer() *lines.Buffer {
+	if begun := w.buffer.Load(); begun != nil {
 		return begun
 	}
-	w.begun.CompareAndSwap(nil, &lines.Buffer{Max: w.most, Room: w.book.room, Grown: w.grown})
-	return w.begun.Load()
+	w.buffer.CompareAndSwap(nil, &lines.Buffer{Max: w.maxBytes, Room: w.book.room, Grown: w.noteGrowth})
+	return w.buffer.Load()
 }
 
 // Stream is where to write what comes from one of the streams of package lines. Writing never blocks and never fails.
@@ -131,7 +131,7 @@ func (w *Writer) Stream(name string) io.Writer {
 	if w.book == nil {
 		return io.Discard
 	}
-	return w.lines().Stream(name)
+	return w.lineBuffer().Stream(name)
 }
 
 // Write takes what is said without a stream.
@@ -139,13 +139,13 @@ func (w *Writer) Write(p []byte) (int, error) {
 	if w.book == nil {
 		return len(p), nil
 	}
-	return w.lines().Write(p)
+	return w.lineBuffer().Write(p)
 }
 
 // Add takes lines that were split elsewhere.
 func (w *Writer) Add(list []lines.Line) {
 	if w.book != nil {
-		w.lines().Add(list)
+		w.lineBuffer().Add(list)
 	}
 }
 
@@ -155,11 +155,11 @@ func (w *Writer) Close() bool {
 	if !w.End() {
 		return false
 	}
-	stored := w.book.expect(w)
+	stored := w.book.storedSignal(w)
 	if w.book.failing.Load() {
 		return true
 	}
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(closeWait)
 	defer timer.Stop()
 	select {
 	case <-stored:
@@ -171,7 +171,7 @@ func (w *Writer) Close() bool {
 
 // End is Close for who cannot wait.
 func (w *Writer) End() bool {
-	begun := w.begun.Load()
+	begun := w.buffer.Load()
 	if begun == nil {
 		return false
 	}
@@ -179,9 +179,9 @@ func (w *Writer) End() bool {
 	return begun.Any()
 }
 
-// grown is told of each write that added lines.
-func (w *Writer) grown(bytes int) {
-	if w.waiting.Load() && bytes < soon {
+// noteGrowth is told of each write that added lines.
+func (w *Writer) noteGrowth(bytes int) {
+	if w.waiting.Load() && bytes < urgentBytes {
 		return
 	}
 	b := w.book
@@ -190,43 +190,43 @@ func (w *Writer) grown(bytes int) {
 		b.dirty = append(b.dirty, w)
 	}
 	first := len(b.dirty) == 1
-	b.hurry = b.hurry || bytes >= soon
-	signal := first || b.hurry
+	b.urgent = b.urgent || bytes >= urgentBytes
+	signal := first || b.urgent
 	b.mu.Unlock()
 	if signal {
-		b.signal()
+		b.wakeStorer()
 	}
 }
 
-func (b *Book) signal() {
+func (b *Book) wakeStorer() {
 	select {
 	case b.wake <- struct{}{}:
 	default:
 	}
 }
 
-// expect tells when nothing of a log is left to be stored.
-func (b *Book) expect(w *Writer) <-chan struct{} {
+// storedSignal tells when nothing of a log is left to be stored.
+func (b *Book) storedSignal(w *Writer) <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if w.stored == nil {
 		w.stored = make(chan struct{})
 	}
 	if !w.waiting.Load() {
-		w.tell()
+		w.notifyStored()
 	}
-	b.hurry = true
-	b.signal()
+	b.urgent = true
+	b.wakeStorer()
 	return w.stored
 }
 
-// tell says that nothing is left to be stored, to who wants to hear it. The book's lock is held.
-func (w *Writer) tell() {
-	if w.stored != nil && !w.told {
-		w.told = true
+// notifyStored says that nothing is left to be stored, to who wants to hear it. The book's lock is held.
+func (w *Writer) notifyStored() {
+	if w.stored != nil && !w.notified {
+		w.notified = true
 		close(w.stored)
 	}
 }
 
-// pass is where all lines come by before they are stored.
-func (b *Book) pass(list []lines.Line) []lines.Line { return list }
+// filterLines is where all lines come by before they are stored.
+func (b *Book) filterLines(list []lines.Line) []lines.Line { return list }

@@ -12,34 +12,34 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// unfinished are the states of tasks that a slot may have to wait for.
-var unfinished = []string{string(flow.TaskPending), string(flow.TaskRunning), string(flow.TaskCanceling)}
+// unfinishedStates are the states of tasks that a slot may have to wait for.
+var unfinishedStates = []string{string(flow.TaskPending), string(flow.TaskRunning), string(flow.TaskCanceling)}
 
-// mostRunning is how many tasks of a schedule are looked at that have not ended.
-const mostRunning = 1000
+// maxRunning is how many tasks of a schedule are looked at that have not ended.
+const maxRunning = 1000
 
-// seeTo does what has to be done about a schedule: it decides, writes that down, and begins tasks. What cannot be done for the moment is tried again.
-func (r *Runner) seeTo(s *persistence.Schedule) {
-	ctx, cancel := r.host.Within(r.ctx, callTime)
+// processSchedule does what has to be done about a schedule: it decides, writes that down, and begins tasks. What cannot be done for the moment is tried again.
+func (r *Runner) processSchedule(s *persistence.Schedule) {
+	ctx, cancel := r.host.Within(r.ctx, callTimeout)
 	defer cancel()
-	waits, err := r.advance(ctx, s)
+	waits, err := r.advanceSchedule(ctx, s)
 	switch {
 	case errors.Is(err, persistence.ErrStale) || errors.Is(err, persistence.ErrNotFound):
-		s.Due = r.now() // somebody has changed it, or it is gone: what there is now is read next
-		r.resume(s.ID)
+		s.Due = r.nowMillis() // somebody has changed it, or it is gone: what there is now is read next
+		r.clearPause(s.ID)
 	case err != nil:
-		if r.leaveAlone(s.ID, true) && r.ctx.Err() == nil {
+		if r.pauseSchedule(s.ID, true) && r.ctx.Err() == nil {
 			r.opts.Logger.Warn("the tasks of a schedule could not be begun: trying on", "schedule", s.Name, "error", err)
 		}
 	case waits:
-		r.leaveAlone(s.ID, false)
+		r.pauseSchedule(s.ID, false)
 	default:
-		r.resume(s.ID)
+		r.clearPause(s.ID)
 	}
 }
 
-// advance takes a schedule one decision further. waits says that there is nothing to be decided before a task has ended.
-func (r *Runner) advance(ctx context.Context, s *persistence.Schedule) (waits bool, err error) {
+// advanceSchedule takes a schedule one decision further. waits says that there is nothing to be decided before a task has ended.
+func (r *Runner) advanceSchedule(ctx context.Context, s *persistence.Schedule) (waits bool, err error) {
 	rule, err := schedule.Read(s.Spec)
 	if err != nil {
 		return false, fmt.Errorf("reading when it fires: %w", err)
@@ -49,24 +49,24 @@ func (r *Runner) advance(ctx context.Context, s *persistence.Schedule) (waits bo
 		if err != nil {
 			return false, err
 		}
-		next := rule.Decide(s.ID, s.State, r.now(), running)
+		next := rule.Decide(s.ID, s.State, r.nowMillis(), running)
 		if reflect.DeepEqual(next, s.State) {
 			return true, nil
 		}
 		s.State = next
-		if err := r.put(ctx, rule, s); err != nil {
+		if err := r.storeState(ctx, rule, s); err != nil {
 			return false, err
 		}
 	}
 	if len(s.State.Starts) == 0 {
 		return false, nil
 	}
-	err = r.begin(ctx, s)
-	return false, errors.Join(err, r.put(ctx, rule, s))
+	err = r.startTasks(ctx, s)
+	return false, errors.Join(err, r.storeState(ctx, rule, s))
 }
 
-// put writes what was decided, or done.
-func (r *Runner) put(ctx context.Context, rule *schedule.Rule, s *persistence.Schedule) error {
+// storeState writes what was decided, or done.
+func (r *Runner) storeState(ctx context.Context, rule *schedule.Rule, s *persistence.Schedule) error {
 	s.Due = rule.Looks(s.ID, s.State)
 	if err := r.opts.Store.PutSchedule(ctx, *s); err != nil {
 		return err
@@ -81,7 +81,7 @@ func (r *Runner) runningOf(ctx context.Context, s *persistence.Schedule) (tasks 
 		return nil, nil
 	}
 	rows, err := r.opts.Store.ListTasks(ctx, persistence.TaskFilter{
-		FlowID: s.FlowID, Labels: map[string]string{schedule.LabelName: s.Name}, Statuses: unfinished, Limit: mostRunning,
+		FlowID: s.FlowID, Labels: map[string]string{schedule.LabelName: s.Name}, Statuses: unfinishedStates, Limit: maxRunning,
 	})
 	for _, row := range rows {
 		tasks = append(tasks, row.ID)
@@ -89,14 +89,14 @@ func (r *Runner) runningOf(ctx context.Context, s *persistence.Schedule) (tasks 
 	return tasks, err
 }
 
-// begin begins the tasks that were decided about, up to the first that cannot begin for the moment.
-func (r *Runner) begin(ctx context.Context, s *persistence.Schedule) error {
+// startTasks begins the tasks that were decided about, up to the first that cannot begin for the moment.
+func (r *Runner) startTasks(ctx context.Context, s *persistence.Schedule) error {
 	for len(s.State.Starts) > 0 {
-		task, err := r.start(ctx, s, s.State.Starts[0])
+		task, err := r.startSlot(ctx, s, s.State.Starts[0])
 		switch {
 		case err == nil:
 			s.State = s.State.Began(task)
-		case final(err):
+		case isPermanent(err):
 			r.opts.Logger.Warn("the task of a slot cannot begin", "schedule", s.Name, "slot", s.State.Starts[0].Slot, "error", err)
 			s.State = s.State.Failed(err.Error())
 		default:
@@ -106,8 +106,8 @@ func (r *Runner) begin(ctx context.Context, s *persistence.Schedule) error {
 	return nil
 }
 
-// final says that asking again would be answered the same.
-func final(err error) bool {
+// isPermanent says that asking again would be answered the same.
+func isPermanent(err error) bool {
 	switch flow.ErrorKindOf(err) {
 	case flow.Invalid, flow.NotFound, flow.Limit, flow.Denied:
 		return true
@@ -115,10 +115,10 @@ func final(err error) bool {
 	return errors.Is(err, persistence.ErrNotFound)
 }
 
-// start begins the task of a slot; one that was begun before is the same. That it was begun with other params, before somebody changed them, is no matter.
-func (r *Runner) start(ctx context.Context, s *persistence.Schedule, start schedule.Start) (task string, err error) {
+// startSlot begins the task of a slot; one that was begun before is the same. That it was begun with other params, before somebody changed them, is no matter.
+func (r *Runner) startSlot(ctx context.Context, s *persistence.Schedule, start schedule.Start) (task string, err error) {
 	for _, task := range start.Cancel {
-		if _, err := r.opts.Engine.Do(ctx, engine.Order{Task: task, Command: flow.Cancel{}}); err != nil && !final(err) && flow.ErrorKindOf(err) != flow.Conflict {
+		if _, err := r.opts.Engine.Do(ctx, engine.Order{Task: task, Command: flow.Cancel{}}); err != nil && !isPermanent(err) && flow.ErrorKindOf(err) != flow.Conflict {
 			return "", fmt.Errorf("canceling task %s: %w", task, err)
 		}
 	}

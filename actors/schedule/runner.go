@@ -36,44 +36,44 @@ type Options struct {
 }
 
 const (
-	lookEvery = 5 * time.Second // at least
-	atOnce    = 10_000          // schedules that are read
-	lanes     = 16              // that are seen to side by side, beside those that are held up
-	// patience is how long one may take before it counts as held up, and another one has its lane; so many are held up at once.
-	patience = 250 * time.Millisecond
-	mostHeld = 1000
-	// tryAgain is the first pause after something could not be done for the moment, and before it is looked again whether a task has ended that a slot
+	lookInterval = 5 * time.Second // at least
+	maxRead      = 10_000          // schedules that are read
+	maxLanes     = 16              // that are seen to side by side, beside those that are held up
+	// laneTimeout is how long one may take before it counts as held up, and another one has its lane; so many are held up at once.
+	laneTimeout = 250 * time.Millisecond
+	maxStalled  = 1000
+	// firstRetryPause is the first pause after something could not be done for the moment, and before it is looked again whether a task has ended that a slot
 	// waits for; each further one is twice as long, up to lookEvery.
-	tryAgain = 500 * time.Millisecond
-	// callTime bounds what is asked of the store or a member for one schedule.
-	callTime = 30 * time.Second
+	firstRetryPause = 500 * time.Millisecond
+	// callTimeout bounds what is asked of the store or a member for one schedule.
+	callTimeout = 30 * time.Second
 )
 
 // Runner looks after schedules. All methods are safe for concurrent use.
 type Runner struct {
-	opts Options
-	host *host.Host
-	work host.Group
-	ctx  context.Context
-	end  context.CancelFunc
+	opts   Options
+	host   *host.Host
+	work   host.Group
+	ctx    context.Context
+	cancel context.CancelFunc
 
-	unread bool // the last look has failed
+	readFailed bool // the last look has failed
 
-	mu      sync.Mutex
-	asked   bool // somebody wants it to look
-	running bool
-	closed  bool
-	disarm  func() bool
-	at      int64                  // when the timer rings
-	pauses  map[string]pause       // schedules that are left alone for a while, by id
-	busy    map[string]bool        // those that are seen to, or about to be
-	line    []persistence.Schedule // of them those that nobody is at
-	active  int                    // lanes
-	held    int                    // schedules that have none any more, and are still seen to
+	mu            sync.Mutex
+	lookRequested bool // somebody wants it to look
+	running       bool
+	closed        bool
+	stopTimer     func() bool
+	timerAt       int64                    // when the timer rings
+	pauses        map[string]schedulePause // schedules that are left alone for a while, by id
+	busy          map[string]bool          // those that are seen to, or about to be
+	queue         []persistence.Schedule   // of them those that nobody is at
+	activeLanes   int                      // lanes
+	stalledLanes  int                      // schedules that have none any more, and are still seen to
 }
 
-// pause is until when a schedule is left alone.
-type pause struct {
+// schedulePause is until when a schedule is left alone.
+type schedulePause struct {
 	until  int64
 	last   time.Duration
 	failed bool // rather than that it waits for the end of a task
@@ -84,10 +84,10 @@ func Start(o Options) *Runner {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	r := &Runner{opts: o, pauses: map[string]pause{}, busy: map[string]bool{}}
+	r := &Runner{opts: o, pauses: map[string]schedulePause{}, busy: map[string]bool{}}
 	r.host = &r.opts.Host
 	r.work.Host = r.host
-	r.ctx, r.end = context.WithCancel(context.Background())
+	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.Look()
 	return r
 }
@@ -96,11 +96,11 @@ func Start(o Options) *Runner {
 func (r *Runner) Stop() {
 	r.mu.Lock()
 	r.closed = true
-	if r.disarm != nil {
-		r.disarm()
+	if r.stopTimer != nil {
+		r.stopTimer()
 	}
 	r.mu.Unlock()
-	r.end()
+	r.cancel()
 	r.work.Wait()
 }
 
@@ -108,59 +108,59 @@ func (r *Runner) Stop() {
 func (r *Runner) Look() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.asked = true
+	r.lookRequested = true
 	if r.running || r.closed {
 		return
 	}
 	r.running = true
-	r.work.Run(r.run)
+	r.work.Run(r.runRounds)
 }
 
-// run looks as long as somebody wants it to, and sets the timer.
-func (r *Runner) run() {
-	for r.take() {
-		r.arm(r.round())
+// runRounds looks as long as somebody wants it to, and sets the timer.
+func (r *Runner) runRounds() {
+	for r.takeRequest() {
+		r.armTimer(r.runRound())
 	}
 }
 
-func (r *Runner) take() bool {
+func (r *Runner) takeRequest() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.asked || r.closed {
+	if !r.lookRequested || r.closed {
 		r.running = false
 		return false
 	}
-	r.asked = false
+	r.lookRequested = false
 	return true
 }
 
-func (r *Runner) arm(after time.Duration) {
+func (r *Runner) armTimer(after time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if now := r.now(); !r.closed {
-		r.set(now, now+after.Milliseconds())
+	if now := r.nowMillis(); !r.closed {
+		r.setTimer(now, now+after.Milliseconds())
 	}
 }
 
-// set has the timer ring at a time.
-func (r *Runner) set(now, at int64) {
-	if r.disarm != nil {
-		r.disarm()
+// setTimer has the timer ring at a time.
+func (r *Runner) setTimer(now, at int64) {
+	if r.stopTimer != nil {
+		r.stopTimer()
 	}
-	r.at, r.disarm = at, r.host.AfterFunc(time.Duration(max(at-now, 0))*time.Millisecond, r.Look)
+	r.timerAt, r.stopTimer = at, r.host.AfterFunc(time.Duration(max(at-now, 0))*time.Millisecond, r.Look)
 }
 
-func (r *Runner) now() int64 { return r.opts.Engine.Now().UnixMilli() }
+func (r *Runner) nowMillis() int64 { return r.opts.Engine.Now().UnixMilli() }
 
-// round has all seen to that is due, and tells when the next one is.
-func (r *Runner) round() time.Duration {
-	now := r.now()
-	soon, err := r.read(now + lookEvery.Milliseconds())
+// runRound has all seen to that is due, and tells when the next one is.
+func (r *Runner) runRound() time.Duration {
+	now := r.nowMillis()
+	soon, err := r.readDue(now + lookInterval.Milliseconds())
 	if err != nil {
-		return tryAgain
+		return firstRetryPause
 	}
 	var due []persistence.Schedule
-	next := now + lookEvery.Milliseconds()
+	next := now + lookInterval.Milliseconds()
 	for _, s := range soon {
 		switch at := max(s.Due, r.pausedUntil(s.ID)); {
 		case r.isBusy(s.ID): // what comes next is looked for when that is done
@@ -170,20 +170,20 @@ func (r *Runner) round() time.Duration {
 			due = append(due, s)
 		}
 	}
-	r.seeToAll(due)
+	r.enqueueAll(due)
 	return time.Duration(next-now) * time.Millisecond
 }
 
-// read lists what has to be looked at soon.
-func (r *Runner) read(by int64) ([]persistence.Schedule, error) {
+// readDue lists what has to be looked at soon.
+func (r *Runner) readDue(by int64) ([]persistence.Schedule, error) {
 	shards := r.opts.Shards()
 	if shards != nil && len(shards) == 0 {
 		return nil, nil
 	}
-	ctx, cancel := r.host.Within(r.ctx, callTime)
+	ctx, cancel := r.host.Within(r.ctx, callTimeout)
 	defer cancel()
-	soon, err := r.opts.Store.DueSchedules(ctx, shards, by, atOnce)
-	r.tell(err)
+	soon, err := r.opts.Store.DueSchedules(ctx, shards, by, maxRead)
+	r.logReadError(err)
 	if err != nil {
 		return nil, err
 	}
@@ -191,53 +191,53 @@ func (r *Runner) read(by int64) ([]persistence.Schedule, error) {
 	return soon, nil
 }
 
-// tell logs when schedules cannot be read any longer, and when they can again. Only run calls it, after one look and the next.
-func (r *Runner) tell(err error) {
+// logReadError logs when schedules cannot be read any longer, and when they can again. Only run calls it, after one look and the next.
+func (r *Runner) logReadError(err error) {
 	switch {
 	case r.ctx.Err() != nil:
 		return
-	case err != nil && !r.unread:
+	case err != nil && !r.readFailed:
 		r.opts.Logger.Warn("schedules could not be read: trying on", "error", err)
-	case err == nil && r.unread:
+	case err == nil && r.readFailed:
 		r.opts.Logger.Info("schedules can be read again")
 	}
-	r.unread = err != nil
+	r.readFailed = err != nil
 }
 
-// seeToAll has some schedules seen to side by side. Nobody waits for them here: one that is held up, by a member that does not answer, holds up no other.
-func (r *Runner) seeToAll(due []persistence.Schedule) {
+// enqueueAll has some schedules seen to side by side. Nobody waits for them here: one that is held up, by a member that does not answer, holds up no other.
+func (r *Runner) enqueueAll(due []persistence.Schedule) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, s := range due {
 		r.busy[s.ID] = true
-		r.line = append(r.line, s)
+		r.queue = append(r.queue, s)
 	}
-	for ; r.active < lanes && !r.closed && len(due) > 0; due = due[1:] {
-		r.active++
-		r.work.Run(r.lane)
+	for ; r.activeLanes < maxLanes && !r.closed && len(due) > 0; due = due[1:] {
+		r.activeLanes++
+		r.work.Run(r.runLane)
 	}
 }
 
-// lane sees to one after the other, until one is held up: the next ones have a lane of their own then.
-func (r *Runner) lane() {
-	for s, ok := r.next(); ok; s, ok = r.next() {
-		inTime := r.timed(func() { r.seeTo(&s) })
-		r.seen(&s)
+// runLane sees to one after the other, until one is held up: the next ones have a lane of their own then.
+func (r *Runner) runLane() {
+	for s, ok := r.nextSchedule(); ok; s, ok = r.nextSchedule() {
+		inTime := r.runTimed(func() { r.processSchedule(&s) })
+		r.finishSchedule(&s)
 		if !inTime {
 			return
 		}
 	}
 }
 
-// timed says whether something was done before somebody else was given its lane.
-func (r *Runner) timed(do func()) bool {
+// runTimed says whether something was done before somebody else was given its lane.
+func (r *Runner) runTimed(do func()) bool {
 	done, late := false, false
-	disarm := r.host.AfterFunc(patience, func() {
+	disarm := r.host.AfterFunc(laneTimeout, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if late = !done && !r.closed && r.held < mostHeld; late {
-			r.held++
-			r.work.Run(r.lane)
+		if late = !done && !r.closed && r.stalledLanes < maxStalled; late {
+			r.stalledLanes++
+			r.work.Run(r.runLane)
 		}
 	})
 	do()
@@ -245,34 +245,34 @@ func (r *Runner) timed(do func()) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if done = true; late {
-		r.held--
+		r.stalledLanes--
 	}
 	return !late
 }
 
-// seen has a schedule looked at again in time. A round that is under way may have passed over it.
-func (r *Runner) seen(s *persistence.Schedule) {
+// finishSchedule has a schedule looked at again in time. A round that is under way may have passed over it.
+func (r *Runner) finishSchedule(s *persistence.Schedule) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.busy, s.ID)
-	at, now := max(s.Due, r.pauses[s.ID].until), r.now()
+	at, now := max(s.Due, r.pauses[s.ID].until), r.nowMillis()
 	switch {
-	case at == 0 || at >= now+lookEvery.Milliseconds() || r.closed:
+	case at == 0 || at >= now+lookInterval.Milliseconds() || r.closed:
 	case r.running:
-		r.asked = true
-	case at < r.at:
-		r.set(now, at)
+		r.lookRequested = true
+	case at < r.timerAt:
+		r.setTimer(now, at)
 	}
 }
 
-func (r *Runner) next() (s persistence.Schedule, ok bool) {
+func (r *Runner) nextSchedule() (s persistence.Schedule, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.line) == 0 || r.ctx.Err() != nil {
-		r.active--
+	if len(r.queue) == 0 || r.ctx.Err() != nil {
+		r.activeLanes--
 		return s, false
 	}
-	s, r.line = r.line[0], r.line[1:]
+	s, r.queue = r.queue[0], r.queue[1:]
 	return s, true
 }
 
@@ -288,17 +288,17 @@ func (r *Runner) pausedUntil(id string) int64 {
 	return r.pauses[id].until
 }
 
-// leaveAlone has nobody look at a schedule for a while, because it waits, or because something failed. It says whether that is new.
-func (r *Runner) leaveAlone(id string, failed bool) (news bool) {
+// pauseSchedule has nobody look at a schedule for a while, because it waits, or because something failed. It says whether that is new.
+func (r *Runner) pauseSchedule(id string, failed bool) (news bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before := r.pauses[id]
-	last := min(max(tryAgain, 2*before.last), lookEvery)
-	r.pauses[id] = pause{r.now() + last.Milliseconds(), last, failed}
+	last := min(max(firstRetryPause, 2*before.last), lookInterval)
+	r.pauses[id] = schedulePause{r.nowMillis() + last.Milliseconds(), last, failed}
 	return failed && !before.failed
 }
 
-func (r *Runner) resume(id string) {
+func (r *Runner) clearPause(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.pauses, id)
@@ -311,7 +311,7 @@ func (r *Runner) forgetPauses(soon []persistence.Schedule) {
 	if len(r.pauses) == 0 {
 		return
 	}
-	kept := map[string]pause{}
+	kept := map[string]schedulePause{}
 	for _, s := range soon {
 		if p, ok := r.pauses[s.ID]; ok {
 			kept[s.ID] = p

@@ -155,7 +155,7 @@ func (h held) StartTask(ctx context.Context, n engine.NewTask) (engine.Started, 
 func TestSchedulesThatAreHeldUpHoldUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
-		for i := range 2*lanes + 1 {
+		for i := range 2*maxLanes + 1 {
 			_, _, err := persistence.SetSchedule(t.Context(), s.store, persistence.ScheduleChange{Name: fmt.Sprintf("other%d", i), FlowID: "flow", Spec: schedule.Spec{Cron: "* * * * * *"}, Now: time.Now().UnixMilli()})
 			require.NoError(t, err)
 		}
@@ -186,7 +186,7 @@ func TestAChangeIsHeardOfAtOnceAndWithoutWordSoon(t *testing.T) {
 		require.Len(t, s.slots(), 3, "a disabled one begins nothing")
 		_, err = persistence.EnableSchedule(t.Context(), s.store, "s", true, time.Now().UnixMilli())
 		require.NoError(t, err)
-		time.Sleep(2 * lookEvery)
+		time.Sleep(2 * lookInterval)
 		require.GreaterOrEqual(t, len(s.slots()), 3+4, "nobody told, and it was found")
 	})
 }
@@ -213,7 +213,7 @@ func TestAnOutageIsToldOnceAndSlotsAreMadeUpFor(t *testing.T) {
 				away.Store(true)
 				time.Sleep(10 * time.Minute)
 				away.Store(false)
-				time.Sleep(2 * lookEvery)
+				time.Sleep(2 * lookInterval)
 				r.Stop()
 				require.Equal(t, every(begin.Add(time.Minute), time.Minute, 10), s.slots())
 				require.Equal(t, 1, strings.Count(log.String(), told), log.String())
@@ -332,7 +332,7 @@ func TestOneSlotWaitsForTheEndOfWhatRuns(t *testing.T) {
 		rows, err := s.store.ListTasks(t.Context(), persistence.TaskFilter{Limit: 1})
 		require.NoError(t, err)
 		require.NoError(t, s.end(rows[0].ID))
-		time.Sleep(2 * lookEvery)
+		time.Sleep(2 * lookInterval)
 		require.Equal(t, every(begin.Add(time.Minute), time.Minute, 2), s.slots(), "the second one waited, the others were skipped")
 	})
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/troupe-engine/troupe/internal/child"
 )
 
-// command is a script made ready to be started, as often as it has tries.
-type command struct {
+// scriptCommand is a script made ready to be started, as often as it has tries.
+type scriptCommand struct {
 	child.Command
 	timeout time.Duration
-	stderr  ending // unless it is printed with everything else
+	stderr  outputTail // unless it is printed with everything else
 }
 
 // languages say how code of a language is run. Any other word is the program itself.
@@ -34,9 +34,9 @@ var languages = map[string]struct {
 	"go":         {[]string{"go", "run"}, ".go"},
 }
 
-// prepare makes a command of a job. cleanup removes what it left on the disk. An error of a kind will
+// prepareCommand makes a command of a job. cleanup removes what it left on the disk. An error of a kind will
 // stay, whoever tries again.
-func (c *Carrier) prepare(ctx context.Context, job *flow.Job) (cmd *command, cleanup func(), err error) {
+func (c *Carrier) prepareCommand(ctx context.Context, job *flow.Job) (cmd *scriptCommand, cleanup func(), err error) {
 	if !c.opts.Allow {
 		return nil, nil, flow.Errorf(flow.Denied, "scripts are not allowed on this server; its operator can allow them with --allow-scripts")
 	}
@@ -44,8 +44,8 @@ func (c *Carrier) prepare(ctx context.Context, job *flow.Job) (cmd *command, cle
 	if s == nil || (s.Cmd == "" && s.Code == "") {
 		return nil, nil, flow.Errorf(flow.Invalid, "the script has neither cmd nor code")
 	}
-	cmd = &command{timeout: defaultTimeout}
-	cmd.Env, cmd.Split = c.environment(job), s.StderrMode == flow.StderrLog
+	cmd = &scriptCommand{timeout: defaultTimeout}
+	cmd.Env, cmd.Split = c.jobEnvironment(job), s.StderrMode == flow.StderrLog
 	if s.TimeoutMS > 0 {
 		cmd.timeout = flow.Milliseconds(s.TimeoutMS)
 	}
@@ -66,15 +66,15 @@ func (c *Carrier) prepare(ctx context.Context, job *flow.Job) (cmd *command, cle
 			return nil, nil, err
 		}
 	}
-	if cmd.Path, err = find(cmd.Argv[0]); err != nil {
+	if cmd.Path, err = lookUpProgram(cmd.Argv[0]); err != nil {
 		cleanup()
 		return nil, nil, err
 	}
 	return cmd, cleanup, nil
 }
 
-// codes are the files that the code of scripts is written to.
-var codes = child.NewFiles("troupe-scripts-*")
+// codeFiles are the files that the code of scripts is written to.
+var codeFiles = child.NewFiles("troupe-scripts-*")
 
 // codeArgv writes a script's code to a file and says how to run that.
 func codeArgv(s *flow.Script) (argv []string, cleanup func(), err error) {
@@ -86,7 +86,7 @@ func codeArgv(s *flow.Script) (argv []string, cleanup func(), err error) {
 	if s.Cmd != "" {
 		argv = []string{s.Cmd}
 	}
-	file, cleanup, err := codes.Write("*"+lang.ext, []byte(s.Code))
+	file, cleanup, err := codeFiles.Write("*"+lang.ext, []byte(s.Code))
 	if err != nil {
 		cleanup()
 		return nil, nil, fmt.Errorf("a file for the code: %w", err)
@@ -94,8 +94,8 @@ func codeArgv(s *flow.Script) (argv []string, cleanup func(), err error) {
 	return append(append(append([]string{}, argv...), file), s.Args...), cleanup, nil
 }
 
-// find looks a bare name up in PATH; any other is meant relative to the script's directory.
-func find(name string) (string, error) {
+// lookUpProgram looks a bare name up in PATH; any other is meant relative to the script's directory.
+func lookUpProgram(name string) (string, error) {
 	if strings.ContainsRune(name, filepath.Separator) {
 		return name, nil
 	}
@@ -114,8 +114,8 @@ func (c *Carrier) workDir(dir string) (string, error) {
 	return inside, nil
 }
 
-// environment is what scripts see of this process's, with what tells the script which job it has and a script's own laid over it.
-func (c *Carrier) environment(job *flow.Job) []string {
+// jobEnvironment is what scripts see of this process's, with what tells the script which job it has and a script's own laid over it.
+func (c *Carrier) jobEnvironment(job *flow.Job) []string {
 	own := carry.Variables(job)
 	maps.Copy(own, job.Exec.Script.Env)
 	return child.Laid(c.env, own)

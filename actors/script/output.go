@@ -10,72 +10,72 @@ import (
 
 const readSize = 4 << 10
 
-// buffer gathers what a script prints. Buffers are used again: most scripts print little.
-type buffer struct {
+// outputBuffer gathers what a script prints. Buffers are used again: most scripts print little.
+type outputBuffer struct {
 	bytes.Buffer
-	also io.Writer // gets all of it as it comes
-	tail []byte    // the end of what did not fit
+	copyTo io.Writer // gets all of it as it comes
+	tail   []byte    // the end of what did not fit
 }
 
-var buffers = sync.Pool{New: func() any { return new(buffer) }}
+var buffers = sync.Pool{New: func() any { return new(outputBuffer) }}
 
-func takeBuffer() *buffer { return buffers.Get().(*buffer) }
+func takeBuffer() *outputBuffer { return buffers.Get().(*outputBuffer) }
 
-func giveBuffer(b *buffer) {
-	if b.also, b.tail = nil, nil; b.Cap() > 64<<10 { // one script that printed much must not cost memory for ever
+func giveBuffer(b *outputBuffer) {
+	if b.copyTo, b.tail = nil, nil; b.Cap() > 64<<10 { // one script that printed much must not cost memory for ever
 		return
 	}
 	b.Reset()
 	buffers.Put(b)
 }
 
-// free is space behind the content, to be read into; grow makes n bytes of it content.
-func (b *buffer) free(n int) []byte {
+// freeSpace is space behind the content, to be read into; grow makes n bytes of it content.
+func (b *outputBuffer) freeSpace(n int) []byte {
 	b.Grow(n)
 	space := b.AvailableBuffer()
 	return space[:min(n, cap(space))]
 }
 
-func (b *buffer) grow(n int) {
+func (b *outputBuffer) extendBy(n int) {
 	space := b.AvailableBuffer()
 	b.Write(space[:n])
 }
 
-// last is the end of what was printed.
-func (b *buffer) last() []byte {
+// lastOutput is the end of what was printed.
+func (b *outputBuffer) lastOutput() []byte {
 	if len(b.tail) > 0 {
 		return b.tail
 	}
 	return b.Bytes()
 }
 
-// ending keeps the end of what is printed.
-type ending struct {
-	also io.Writer // gets all of it as it comes
-	b    []byte
+// outputTail keeps the end of what is printed.
+type outputTail struct {
+	copyTo io.Writer // gets all of it as it comes
+	kept   []byte
 }
 
 const endingSize = 4 << 10
 
-func (e *ending) Write(b []byte) (int, error) {
-	e.b = append(e.b, b...)
-	if over := len(e.b) - endingSize; over > 0 {
-		e.b = append(e.b[:0], e.b[over:]...)
+func (e *outputTail) Write(b []byte) (int, error) {
+	e.kept = append(e.kept, b...)
+	if over := len(e.kept) - endingSize; over > 0 {
+		e.kept = append(e.kept[:0], e.kept[over:]...)
 	}
-	return e.also.Write(b)
+	return e.copyTo.Write(b)
 }
 
-// encode makes a result of what was printed: the JSON it is, if asked for, else a text.
-func encode(printed []byte, asJSON bool) json.RawMessage {
+// encodeOutput makes a result of what was printed: the JSON it is, if asked for, else a text.
+func encodeOutput(printed []byte, asJSON bool) json.RawMessage {
 	if asJSON {
 		if doc := bytes.TrimSpace(printed); json.Valid(doc) {
 			return bytes.Clone(doc)
 		}
 	}
-	return quote(string(printed))
+	return quoteJSON(string(printed))
 }
 
-func quote(s string) json.RawMessage {
+func quoteJSON(s string) json.RawMessage {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)

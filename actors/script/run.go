@@ -10,16 +10,16 @@ import (
 	"github.com/troupe-engine/troupe/internal/child"
 )
 
-type outcome struct {
+type runOutcome struct {
 	timedOut bool
 	cut      bool // the output was longer than what is kept
 }
 
-// run starts a command once and returns when it and its process group have ended. What they print
+// runCommand starts a command once and returns when it and its process group have ended. What they print
 // is appended to out, or, where they are told apart, what they print to stdout.
-func (c *Carrier) run(ctx context.Context, cmd *command, out *buffer) (outcome, error) {
+func (c *Carrier) runCommand(ctx context.Context, cmd *scriptCommand, out *outputBuffer) (runOutcome, error) {
 	if err := ctx.Err(); err != nil {
-		return outcome{}, context.Cause(ctx)
+		return runOutcome{}, context.Cause(ctx)
 	}
 	var p *child.Process
 	err := c.patience.Do(ctx, func() (err error) {
@@ -27,14 +27,14 @@ func (c *Carrier) run(ctx context.Context, cmd *command, out *buffer) (outcome, 
 		return err
 	})
 	if err != nil {
-		return outcome{}, err
+		return runOutcome{}, err
 	}
 	defer p.Close()
 	ctx, cancel := context.WithTimeoutCause(ctx, cmd.timeout, errTimeout)
 	defer cancel()
 	defer context.AfterFunc(ctx, p.Kill)()
 	ended := make(chan error, 1)
-	go func() { ended <- wait(p) }()
+	go func() { ended <- waitProcess(p) }()
 	var complaining sync.WaitGroup
 	if p.Stderr != nil {
 		complaining.Go(func() { _, _ = io.Copy(&cmd.stderr, struct{ io.Reader }{p.Stderr}) }) // its own Read ends with the program
@@ -46,13 +46,13 @@ func (c *Carrier) run(ctx context.Context, cmd *command, out *buffer) (outcome, 
 		err = context.Cause(ctx)
 	}
 	if errors.Is(err, errTimeout) {
-		return outcome{timedOut: true, cut: cut}, fmt.Errorf("%w after %s", err, cmd.timeout)
+		return runOutcome{timedOut: true, cut: cut}, fmt.Errorf("%w after %s", err, cmd.timeout)
 	}
-	return outcome{cut: cut}, err
+	return runOutcome{cut: cut}, err
 }
 
-// wait says what went wrong, if anything did.
-func wait(p *child.Process) error {
+// waitProcess says what went wrong, if anything did.
+func waitProcess(p *child.Process) error {
 	state, err := p.Wait()
 	if err != nil {
 		return err
@@ -67,10 +67,10 @@ var errTimeout = errors.New("timeout")
 
 // readFrom keeps up to max bytes of what a script prints and reads on to its end, so that it is
 // never held up. It says whether anything was left out.
-func (b *buffer) readFrom(r io.Reader, max int) (cut bool) {
+func (b *outputBuffer) readFrom(r io.Reader, max int) (cut bool) {
 	var scratch []byte
 	for kept := 0; ; {
-		space := b.free(min(max-kept, readSize))
+		space := b.freeSpace(min(max-kept, readSize))
 		if kept >= max {
 			if scratch == nil {
 				scratch = make([]byte, readSize)
@@ -78,9 +78,9 @@ func (b *buffer) readFrom(r io.Reader, max int) (cut bool) {
 			space = scratch
 		}
 		n, err := r.Read(space)
-		_, _ = b.also.Write(space[:n]) // a log takes everything
+		_, _ = b.copyTo.Write(space[:n]) // a log takes everything
 		if kept < max {
-			b.grow(n)
+			b.extendBy(n)
 			kept += n
 		} else if n > 0 {
 			cut = true

@@ -44,7 +44,7 @@ type Carrier struct {
 // disk is removed.
 func New(opts Options) *Carrier {
 	if opts.Allow {
-		codes.Sweep()
+		codeFiles.Sweep()
 	}
 	opts.MaxOutput = cmp.Or(opts.MaxOutput, defaultMaxOutput)
 	return &Carrier{opts: opts, env: child.Environment(opts.Env), patience: child.NewPatience()}
@@ -52,17 +52,17 @@ func New(opts Options) *Carrier {
 
 // Carry runs the job's script until it succeeds or its tries are used up.
 func (c *Carrier) Carry(ctx context.Context, job flow.Job) flow.Report {
-	cmd, cleanup, err := c.prepare(ctx, &job)
+	cmd, cleanup, err := c.prepareCommand(ctx, &job)
 	if err != nil {
 		hopeless := flow.ErrorKindOf(err) != ""
-		return flow.Report{Error: failure(err, ""), Fatal: hopeless}
+		return flow.Report{Error: failureText(err, ""), Fatal: hopeless}
 	}
 	defer cleanup()
 	printed := takeBuffer()
 	defer giveBuffer(printed)
 	log := c.opts.Logs.Open(job.Task, job.ID())
-	printed.also, cmd.stderr.also = log.Stream(lines.Stdout), log.Stream(lines.Stderr)
-	rep := c.tries(ctx, &job, cmd, printed)
+	printed.copyTo, cmd.stderr.copyTo = log.Stream(lines.Stdout), log.Stream(lines.Stderr)
+	rep := c.runTries(ctx, &job, cmd, printed)
 	if rep.Error == "" {
 		rep.Worker, rep.URL = "local-script:"+job.Exec.Script.Cmd, "local"
 	}
@@ -70,27 +70,27 @@ func (c *Carrier) Carry(ctx context.Context, job flow.Job) flow.Report {
 	return rep
 }
 
-// tries reports on the last one.
-func (c *Carrier) tries(ctx context.Context, job *flow.Job, cmd *command, printed *buffer) flow.Report {
+// runTries reports on the last one.
+func (c *Carrier) runTries(ctx context.Context, job *flow.Job, cmd *scriptCommand, printed *outputBuffer) flow.Report {
 	for try := 1; ; try++ {
 		printed.Reset()
-		printed.tail, cmd.stderr.b = nil, nil
-		out, err := c.run(ctx, cmd, printed)
+		printed.tail, cmd.stderr.kept = nil, nil
+		out, err := c.runCommand(ctx, cmd, printed)
 		if err == nil {
-			return c.result(printed.Bytes(), out.cut, job.Exec.Script.OutputMode == "json")
+			return c.outputReport(printed.Bytes(), out.cut, job.Exec.Script.OutputMode == "json")
 		}
-		last := cmp.Or(lastLine(cmd.stderr.b), lastLine(printed.last()))
+		last := cmp.Or(lastLine(cmd.stderr.kept), lastLine(printed.lastOutput()))
 		if try >= job.Exec.MaxAttempts || !carry.Pause(ctx, job.Exec.TryDelayMS) {
-			return flow.Report{Error: failure(err, last), TimedOut: out.timedOut}
+			return flow.Report{Error: failureText(err, last), TimedOut: out.timedOut}
 		}
 	}
 }
 
-// result is what a script printed, all of it or nothing.
-func (c *Carrier) result(printed []byte, cut, asJSON bool) flow.Report {
+// outputReport is what a script printed, all of it or nothing.
+func (c *Carrier) outputReport(printed []byte, cut, asJSON bool) flow.Report {
 	var output json.RawMessage
 	if !cut {
-		output = encode(printed, asJSON)
+		output = encodeOutput(printed, asJSON)
 	}
 	if cut || len(output) > c.opts.MaxOutput {
 		return flow.Report{Fatal: true, Error: fmt.Sprintf(
@@ -99,7 +99,7 @@ func (c *Carrier) result(printed []byte, cut, asJSON bool) flow.Report {
 	return flow.Report{Output: output}
 }
 
-func failure(err error, last string) string {
+func failureText(err error, last string) string {
 	if last == "" {
 		return fmt.Sprintf("failed: %v", err)
 	}

@@ -41,18 +41,18 @@ type Options struct {
 }
 
 const (
-	most      = 8192     // rows that wait to be told, and spans that wait to be passed on
-	mostBytes = 32 << 20 // of these rows; of more the journal is read
-	batch     = 512
-	every     = time.Second
-	patience  = 10 * time.Second // with whoever takes a batch
+	maxQueued      = 8192     // rows that wait to be told, and spans that wait to be passed on
+	maxQueuedBytes = 32 << 20 // of these rows; of more the journal is read
+	batchSize      = 512
+	sendInterval   = time.Second
+	callTimeout    = 10 * time.Second // with whoever takes a batch
 )
 
 // Teller is an actors.Teller.
 type Teller struct {
 	opts    Options
 	ctx     context.Context // of passing spans on
-	cut     context.CancelFunc
+	cancel  context.CancelFunc
 	rows    chan actors.StoredRow
 	bytes   atomic.Int64 // of rows
 	spans   chan Span
@@ -65,11 +65,11 @@ type Teller struct {
 
 // Start has spans told until Close.
 func Start(opts Options) *Teller {
-	t := &Teller{opts: opts, rows: make(chan actors.StoredRow, most), spans: make(chan Span, most), done: make(chan struct{}), folded: make(chan struct{}), sent: make(chan struct{}),
+	t := &Teller{opts: opts, rows: make(chan actors.StoredRow, maxQueued), spans: make(chan Span, maxQueued), done: make(chan struct{}), folded: make(chan struct{}), sent: make(chan struct{}),
 		dropped: prometheus.NewCounter(prometheus.CounterOpts{Name: "troupe_spans_dropped_total", Help: "Spans, and rows of tasks with spans, that were not told because too many came or nobody took them."})}
-	t.ctx, t.cut = context.WithCancel(context.Background())
-	go t.fold()
-	go t.send()
+	t.ctx, t.cancel = context.WithCancel(context.Background())
+	go t.foldRows()
+	go t.sendSpans()
 	return t
 }
 
@@ -83,7 +83,7 @@ func (t *Teller) Collectors() []prometheus.Collector {
 
 // Stored takes a row. A large one is read again when its turn comes.
 func (t *Teller) Stored(row actors.StoredRow) {
-	if n := int64(len(row.Events)); t.bytes.Add(n) > mostBytes {
+	if n := int64(len(row.Events)); t.bytes.Add(n) > maxQueuedBytes {
 		t.bytes.Add(-n)
 		row.Events = nil
 	}
@@ -100,8 +100,8 @@ func (t *Teller) Close(ctx context.Context) {
 	if t == nil {
 		return
 	}
-	defer context.AfterFunc(ctx, t.cut)()
-	defer t.cut()
+	defer context.AfterFunc(ctx, t.cancel)()
+	defer t.cancel()
 	t.closing.Do(func() {
 		close(t.done)
 		<-t.folded
@@ -110,8 +110,8 @@ func (t *Teller) Close(ctx context.Context) {
 	<-t.sent
 }
 
-// pass has a span passed on soon.
-func (t *Teller) pass(s Span) {
+// enqueueSpan has a span passed on soon.
+func (t *Teller) enqueueSpan(s Span) {
 	select {
 	case t.spans <- s:
 	default:
@@ -119,10 +119,10 @@ func (t *Teller) pass(s Span) {
 	}
 }
 
-// send passes spans on, in batches.
-func (t *Teller) send() {
+// sendSpans passes spans on, in batches.
+func (t *Teller) sendSpans() {
 	defer close(t.sent)
-	tick := time.NewTicker(every)
+	tick := time.NewTicker(sendInterval)
 	defer tick.Stop()
 	var list []Span
 	failing := false
@@ -133,20 +133,20 @@ func (t *Teller) send() {
 			if open = ok; ok {
 				list = append(list, s)
 			}
-			full = len(list) >= batch
+			full = len(list) >= batchSize
 		case <-tick.C:
 			full = true
 		}
 		if len(list) > 0 && (full || !open) {
-			failing = t.tell(list, failing)
+			failing = t.sendBatch(list, failing)
 			list = nil
 		}
 	}
 }
 
-// tell passes a batch on. That nobody takes them is logged once, and once when it is over.
-func (t *Teller) tell(list []Span, failing bool) bool {
-	ctx, cancel := context.WithTimeout(t.ctx, patience)
+// sendBatch passes a batch on. That nobody takes them is logged once, and once when it is over.
+func (t *Teller) sendBatch(list []Span, failing bool) bool {
+	ctx, cancel := context.WithTimeout(t.ctx, callTimeout)
 	defer cancel()
 	err := t.opts.Sink.Tell(ctx, list)
 	switch {

@@ -22,8 +22,8 @@ const (
 	resolveTime = 3 * time.Second
 )
 
-// check refuses what could never be called or shown.
-func (r *Registry) check(ctx context.Context, w *persistence.Worker) error {
+// checkWorker refuses what could never be called or shown.
+func (r *Registry) checkWorker(ctx context.Context, w *persistence.Worker) error {
 	if w.ID == "" || len(w.ID) > maxName {
 		return flow.Errorf(flow.Invalid, "a worker needs an id of 1 to %d bytes", maxName)
 	}
@@ -94,14 +94,14 @@ func (r *Registry) checkURL(ctx context.Context, text string) error {
 		return nil
 	}
 	for _, addr := range addrs {
-		if r.networks().Allowed(addr) {
+		if r.allowedNetworks().Allowed(addr) {
 			return nil
 		}
 	}
 	return flow.Errorf(flow.Invalid, "worker url %q: %s is neither loopback nor in a network that this server allows for workers", text, addrs[0].Unmap())
 }
 
-// networks are those that workers may be in.
-func (r *Registry) networks() reach.Networks {
+// allowedNetworks are those that workers may be in.
+func (r *Registry) allowedNetworks() reach.Networks {
 	return reach.Networks{Allow: r.opts.Allow, Loopback: true}
 }

@@ -63,10 +63,10 @@ func (n *names) answer(c net.Conn) {
 	}
 }
 
-const header, ipv4 = 12, 1
+const jobHeader, ipv4 = 12, 1
 
 func (n *names) reply(query []byte) []byte {
-	end := header + bytes.IndexByte(query[header:], 0) + 5 // behind the only question
+	end := jobHeader + bytes.IndexByte(query[jobHeader:], 0) + 5 // behind the only question
 	r := bytes.Clone(query[:end])
 	addr := n.Load()
 	copy(r[2:], []byte{0x81, 0x80, 0, 1, 0, 0, 0, 0, 0, 0}) // an answer to one question
@@ -75,7 +75,7 @@ func (n *names) reply(query []byte) []byte {
 		r[3] |= 3 // no such name
 	case binary.BigEndian.Uint16(query[end-4:]) == ipv4:
 		r[7] = 1
-		r = append(r, 0xc0, header, 0, ipv4, 0, 1, 0, 0, 0, 0, 0, 4)
+		r = append(r, 0xc0, jobHeader, 0, ipv4, 0, 1, 0, 0, 0, 0, 0, 4)
 		r = append(r, addr.AsSlice()...)
 	}
 	return r

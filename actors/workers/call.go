@@ -46,22 +46,22 @@ func newClient(networks reach.Networks, trust func() *tls.Config) *http.Client {
 	}
 }
 
-// call is a job on its way from worker to worker.
-type call struct {
+// workerCall is a job on its way from worker to worker.
+type workerCall struct {
 	job     *flow.Job
 	path    string // of the service
 	body    []byte
 	timeout time.Duration
 }
 
-func newCall(job *flow.Job) *call {
-	return &call{job: job, path: url.PathEscape(job.Exec.Service), body: carry.Body(job),
+func newCall(job *flow.Job) *workerCall {
+	return &workerCall{job: job, path: url.PathEscape(job.Exec.Service), body: carry.Body(job),
 		timeout: flow.Milliseconds(job.TimeoutMS)}
 }
 
-// header returns what the worker gets of a job beside its body. Idempotency-Key also lets a request be sent again
+// jobHeader returns what the worker gets of a job beside its body. Idempotency-Key also lets a request be sent again
 // that met a connection the worker was just closing.
-func header(job *flow.Job) http.Header {
+func jobHeader(job *flow.Job) http.Header {
 	h := http.Header{
 		"Content-Type": {"application/json"}, "Idempotency-Key": {job.Key()}, "Troupe-Job": {job.ID()},
 		"Troupe-Task": {job.Task}, "Troupe-Step": {headerText(job.Step())}, "Troupe-Attempt": {strconv.Itoa(job.Attempt)},
@@ -80,30 +80,30 @@ func header(job *flow.Job) http.Header {
 // headerText writes what no header may hold as in the path of a URL.
 func headerText(text string) string { return (&url.URL{Path: text}).EscapedPath() }
 
-// errNoAnswer: what came back is not from a worker, so another one is asked.
-var errNoAnswer = errors.New("no answer of a worker")
+// errNotAnswered: what came back is not from a worker, so another one is asked.
+var errNotAnswered = errors.New("no answer of a worker")
 
-// call asks one worker. An error means that the worker gave no answer.
-func (r *Registry) call(ctx context.Context, w *worker, c *call) (flow.Report, error) {
+// callWorker asks one worker. An error means that the worker gave no answer.
+func (r *Registry) callWorker(ctx context.Context, w *registeredWorker, c *workerCall) (flow.Report, error) {
 	w.calls.Add(1)
 	defer w.calls.Add(-1)
 	ctx, cancel := context.WithTimeout(ctx, max(c.timeout, r.opts.CallTimeout))
 	defer cancel()
-	if w.several.Load() && len(c.body) <= largeCall {
-		rep, err := r.callTogether(ctx, w, c)
-		if !errors.Is(err, errAlone) {
+	if w.takesBatches.Load() && len(c.body) <= largeCall {
+		rep, err := r.callInBatch(ctx, w, c)
+		if !errors.Is(err, errNoBatches) {
 			return rep, err
 		}
 	}
-	return r.callAlone(ctx, w, c)
+	return r.callSingly(ctx, w, c)
 }
 
-func (r *Registry) callAlone(ctx context.Context, w *worker, c *call) (flow.Report, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.endpoint()+c.path, bytes.NewReader(c.body))
+func (r *Registry) callSingly(ctx context.Context, w *registeredWorker, c *workerCall) (flow.Report, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.execURL()+c.path, bytes.NewReader(c.body))
 	if err != nil {
 		return flow.Report{}, err
 	}
-	req.Header = header(c.job)
+	req.Header = jobHeader(c.job)
 	if w.Secret != "" {
 		req.Header.Set("Authorization", "Bearer "+w.Secret)
 	}
@@ -113,7 +113,7 @@ func (r *Registry) callAlone(ctx context.Context, w *worker, c *call) (flow.Repo
 	}
 	defer resp.Body.Close()
 	if resp.Header.Get(headerBatch) != "" {
-		w.several.Store(true)
+		w.takesBatches.Store(true)
 	}
 	buf := bodies.Get().(*bytes.Buffer)
 	defer giveBody(buf)
@@ -143,11 +143,11 @@ func readAnswer(rep *flow.Report, resp *http.Response, body []byte) error {
 	}
 	redirect := resp.StatusCode >= 300 && resp.StatusCode < 400
 	if trimmed := bytes.TrimLeft(body, " \t\r\n"); redirect || len(trimmed) == 0 || trimmed[0] != '{' {
-		return fmt.Errorf("%w: status %s without a JSON object", errNoAnswer, resp.Status)
+		return fmt.Errorf("%w: status %s without a JSON object", errNotAnswered, resp.Status)
 	}
 	if err := json.Unmarshal(body, &answer); err != nil {
 		// It is a worker's, which has done the job: another one must not do it again.
-		rep.Error = fmt.Sprintf("the worker answered %s with what is no answer in JSON (%v)%s", resp.Status, err, said(body))
+		rep.Error = fmt.Sprintf("the worker answered %s with what is no answer in JSON (%v)%s", resp.Status, err, answerExcerpt(body))
 		return nil
 	}
 	rep.Metrics = answer.Metrics

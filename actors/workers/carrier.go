@@ -19,31 +19,31 @@ import (
 func (r *Registry) Carry(ctx context.Context, job flow.Job) flow.Report {
 	c := newCall(&job)
 	for learned := false; ; {
-		list := r.unheard(job.Exec) // looked up first: who is heard just now is found below
-		live := r.candidates(job.Exec)
+		list := r.unheardWorkers(job.Exec) // looked up first: who is heard just now is found below
+		live := r.liveWorkers(job.Exec)
 		if len(live) > 0 {
 			list = live
 		}
-		rep, begun, ok := r.ask(ctx, c, &job, list)
+		rep, begun, ok := r.callWorkers(ctx, c, &job, list)
 		switch {
 		case ok:
 			return rep
 		case len(live) > 0:
-			return failure(ctx, "all workers failed")
-		case len(list) == 0 && !learned && r.learnNow(ctx):
+			return failureReport(ctx, "all workers failed")
+		case len(list) == 0 && !learned && r.refreshNow(ctx):
 			learned = true
-		case begun || len(list) == 0 || !carry.Pause(ctx, againMS):
-			return failure(ctx, carry.NoWorker(job.Exec))
+		case begun || len(list) == 0 || !carry.Pause(ctx, retryPauseMS):
+			return failureReport(ctx, carry.NoWorker(job.Exec))
 		}
 	}
 }
 
-// againMS is how long a job waits before workers that could not be reached are tried again.
-const againMS = 50
+// retryPauseMS is how long a job waits before workers that could not be reached are tried again.
+const retryPauseMS = 50
 
-// ask asks workers until one answers. begun says whether one was reached that did not answer: it may
+// callWorkers asks workers until one answers. begun says whether one was reached that did not answer: it may
 // have begun the job.
-func (r *Registry) ask(ctx context.Context, c *call, job *flow.Job, list []*worker) (rep flow.Report, begun, ok bool) {
+func (r *Registry) callWorkers(ctx context.Context, c *workerCall, job *flow.Job, list []*registeredWorker) (rep flow.Report, begun, ok bool) {
 	if n := job.Exec.MaxAttempts; n > 0 {
 		list = list[:min(n, len(list))]
 	}
@@ -51,19 +51,19 @@ func (r *Registry) ask(ctx context.Context, c *call, job *flow.Job, list []*work
 		if i > 0 && !carry.Pause(ctx, job.Exec.TryDelayMS) {
 			break
 		}
-		rep, err := r.call(ctx, w, c)
+		rep, err := r.callWorker(ctx, w, c)
 		if err == nil {
 			w.silent.Store(false)
 			return rep, true, true
 		}
 		begun = begun || !neverReached(err)
-		r.tellSilence(ctx, w, c, err)
+		r.logNoAnswer(ctx, w, c, err)
 	}
 	return flow.Report{}, begun, false
 }
 
-// tellSilence logs why a worker gave no answer, which its job's error does not tell; once until it answers again.
-func (r *Registry) tellSilence(ctx context.Context, w *worker, c *call, err error) {
+// logNoAnswer logs why a worker gave no answer, which its job's error does not tell; once until it answers again.
+func (r *Registry) logNoAnswer(ctx context.Context, w *registeredWorker, c *workerCall, err error) {
 	level := slog.LevelDebug
 	if ctx.Err() == nil && w.silent.CompareAndSwap(false, true) { // else the job is not wanted any longer
 		level = slog.LevelWarn
@@ -76,32 +76,32 @@ func neverReached(err error) bool {
 	return errors.As(err, &op) && op.Op == "dial"
 }
 
-// failure without anything a worker said.
-func failure(ctx context.Context, text string) flow.Report {
+// failureReport without anything a worker said.
+func failureReport(ctx context.Context, text string) flow.Report {
 	if err := ctx.Err(); err != nil {
 		return flow.Report{Error: err.Error(), TimedOut: errors.Is(err, context.DeadlineExceeded)}
 	}
 	return flow.Report{Error: text}
 }
 
-// candidates are the live workers for a job in the order they are to be tried.
-func (r *Registry) candidates(e *flow.Exec) []*worker {
+// liveWorkers are the live workers for a job in the order they are to be tried.
+func (r *Registry) liveWorkers(e *flow.Exec) []*registeredWorker {
 	since := r.opts.Now() - r.opts.OfflineTTL.Milliseconds()
-	live := r.offering(e, func(w *worker) bool { return w.last.Load() >= since })
+	live := r.workersFor(e, func(w *registeredWorker) bool { return w.heartbeatAt.Load() >= since })
 	if e.ByLoad {
 		return sortByLoad(live)
 	}
 	return live
 }
 
-// unheard are the workers for a job that were known before this registry was opened and may be
+// unheardWorkers are the workers for a job that were known before this registry was opened and may be
 // alive: that they have been silent may be because there was nobody to hear them. After a while they
 // would have been heard, for who is alive gives several signs of it in the time it may be silent.
-func (r *Registry) unheard(e *flow.Exec) []*worker {
+func (r *Registry) unheardWorkers(e *flow.Exec) []*registeredWorker {
 	if time.Since(r.opened) > r.opts.OfflineTTL/2 {
 		return nil
 	}
-	return r.offering(e, func(w *worker) bool { return !w.heard.Load() })
+	return r.workersFor(e, func(w *registeredWorker) bool { return !w.heard.Load() })
 }
 
 // Awaited says whether a worker that was attached before this registry was opened, and has not been heard of since, would
@@ -109,7 +109,7 @@ func (r *Registry) unheard(e *flow.Exec) []*worker {
 func (r *Registry) Awaited(e *flow.Exec) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return slices.ContainsFunc(r.ordered, func(w *worker) bool {
+	return slices.ContainsFunc(r.ordered, func(w *registeredWorker) bool {
 		return w.Type == attachedType && !w.heard.Load() && slices.Contains(w.Services, e.Service) && w.hasAll(e.Labels)
 	})
 }
@@ -120,8 +120,8 @@ func (r *Registry) Listed(e *flow.Exec) bool {
 	since := r.opts.Now() - r.opts.OfflineTTL.Milliseconds()
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return slices.ContainsFunc(r.ordered, func(w *worker) bool {
-		return w.Type == attachedType && w.last.Load() >= since && slices.Contains(w.Services, e.Service) && w.hasAll(e.Labels)
+	return slices.ContainsFunc(r.ordered, func(w *registeredWorker) bool {
+		return w.Type == attachedType && w.heartbeatAt.Load() >= since && slices.Contains(w.Services, e.Service) && w.hasAll(e.Labels)
 	})
 }
 
@@ -141,12 +141,12 @@ func (r *Registry) Pushed() (services []string) {
 // attachedType is that of workers which dial in.
 const attachedType = "attached"
 
-func (r *Registry) offering(e *flow.Exec, fits func(*worker) bool) []*worker {
+func (r *Registry) workersFor(e *flow.Exec, fits func(*registeredWorker) bool) []*registeredWorker {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	list := make([]*worker, 0, len(r.push[e.Service]))
+	list := make([]*registeredWorker, 0, len(r.push[e.Service]))
 	for _, w := range r.push[e.Service] {
-		if fits(w) && w.hasAll(e.Labels) && !r.outranked(w.ID, e.Service) {
+		if fits(w) && w.hasAll(e.Labels) && !r.isOutranked(w.ID, e.Service) {
 			list = append(list, w)
 		}
 	}
@@ -160,25 +160,25 @@ func (r *Registry) Outranked(id, service string) bool {
 	}
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return r.outranked(id, service)
+	return r.isOutranked(id, service)
 }
 
-// outranked is Outranked for a caller that holds the lock.
-func (r *Registry) outranked(id, service string) bool {
+// isOutranked is Outranked for a caller that holds the lock.
+func (r *Registry) isOutranked(id, service string) bool {
 	if !slices.Contains(r.opts.Standby, id) {
 		return false
 	}
 	since := r.opts.Now() - r.opts.OfflineTTL.Milliseconds()
-	return slices.ContainsFunc(r.ordered, func(w *worker) bool {
-		return w.last.Load() >= since && slices.Contains(w.Services, service) && !slices.Contains(r.opts.Standby, w.ID)
+	return slices.ContainsFunc(r.ordered, func(w *registeredWorker) bool {
+		return w.heartbeatAt.Load() >= since && slices.Contains(w.Services, service) && !slices.Contains(r.opts.Standby, w.ID)
 	})
 }
 
 // sortByLoad looks at each load once, because they move on meanwhile. Our own calls in flight count
 // on top: what a worker says is up to a heartbeat old.
-func sortByLoad(live []*worker) []*worker {
+func sortByLoad(live []*registeredWorker) []*registeredWorker {
 	type loaded struct {
-		*worker
+		*registeredWorker
 		load int64
 	}
 	list := make([]loaded, len(live))
@@ -187,7 +187,7 @@ func sortByLoad(live []*worker) []*worker {
 	}
 	slices.SortStableFunc(list, func(a, b loaded) int { return cmp.Compare(a.load, b.load) })
 	for i, l := range list {
-		live[i] = l.worker
+		live[i] = l.registeredWorker
 	}
 	return live
 }

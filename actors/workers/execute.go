@@ -23,16 +23,16 @@ func (r *Registry) Executor() *Executor { return &Executor{r} }
 // Executor calls Ork workers.
 type Executor struct{ registry *Registry }
 
-// execution is what an Ork worker is asked for.
-type execution struct {
+// executeRequest is what an Ork worker is asked for.
+type executeRequest struct {
 	TaskID   string         `json:"task_id"`
 	TaskName string         `json:"task_name"`
 	Executor string         `json:"executor_type"`
 	Params   map[string]any `json:"params"`
 }
 
-// executed is what it answers.
-type executed struct {
+// executeAnswer is what it answers.
+type executeAnswer struct {
 	Status   string          `json:"status"`
 	Output   json.RawMessage `json:"output"`
 	Error    string          `json:"error"`
@@ -48,21 +48,21 @@ func (x *Executor) Carry(ctx context.Context, job flow.Job) flow.Report {
 		ctx, cancel = context.WithTimeout(ctx, flow.Milliseconds(job.TimeoutMS))
 		defer cancel()
 	}
-	status, body, err := x.post(ctx, &job)
+	status, body, err := x.sendJob(ctx, &job)
 	switch {
 	case ctx.Err() != nil:
-		failed := failure(ctx, "")
+		failed := failureReport(ctx, "")
 		rep.Error, rep.TimedOut = failed.Error, failed.TimedOut
 	case err != nil:
-		rep.Error = fmt.Sprintf("the worker %s gives no answer: %v", p.URL, reason(err))
+		rep.Error = fmt.Sprintf("the worker %s gives no answer: %v", p.URL, errorCause(err))
 	default:
 		readExecuted(&rep, status, body)
 	}
 	return rep
 }
 
-// reason is an error of a call without its method and address.
-func reason(err error) error {
+// errorCause is an error of a call without its method and address.
+func errorCause(err error) error {
 	var called *url.Error
 	if errors.As(err, &called) {
 		return called.Err
@@ -70,10 +70,10 @@ func reason(err error) error {
 	return err
 }
 
-// post sends the job, and reads the answer.
-func (x *Executor) post(ctx context.Context, job *flow.Job) (status string, body []byte, err error) {
+// sendJob sends the job, and reads the answer.
+func (x *Executor) sendJob(ctx context.Context, job *flow.Job) (status string, body []byte, err error) {
 	p := job.Exec.Program
-	text, err := json.Marshal(execution{TaskID: job.ID(), TaskName: called(job), Executor: p.Executor, Params: paramsOf(job)})
+	text, err := json.Marshal(executeRequest{TaskID: job.ID(), TaskName: nodeName(job), Executor: p.Executor, Params: paramsOf(job)})
 	if err != nil {
 		return "", nil, err
 	}
@@ -81,7 +81,7 @@ func (x *Executor) post(ctx context.Context, job *flow.Job) (status string, body
 	if err != nil {
 		return "", nil, err
 	}
-	req.Header = header(job)
+	req.Header = jobHeader(job)
 	resp, err := x.registry.client.Do(req)
 	if err != nil {
 		return "", nil, err
@@ -101,7 +101,7 @@ func (x *Executor) post(ctx context.Context, job *flow.Job) (status string, body
 // paramsOf are what the worker runs, and with what.
 func paramsOf(job *flow.Job) map[string]any {
 	p := job.Exec.Program
-	params := map[string]any{"task_input": orNull(input(job)), "attempt": job.Attempt, "run_id": job.Task, "task_name": called(job), "task_index": job.Unit, "key": job.Key()}
+	params := map[string]any{"task_input": orNull(jobInput(job)), "attempt": job.Attempt, "run_id": job.Task, "task_name": nodeName(job), "task_index": job.Unit, "key": job.Key()}
 	for name, text := range map[string]string{"command": p.Command, "task_file": p.File, "task_module": p.Module, "task_function": p.Function, "python_path": p.Python} {
 		if text != "" {
 			params[name] = text
@@ -125,8 +125,8 @@ func paramsOf(job *flow.Job) map[string]any {
 	return params
 }
 
-// called is what people call the job's node.
-func called(job *flow.Job) string {
+// nodeName is what people call the job's node.
+func nodeName(job *flow.Job) string {
 	if job.Plan != nil {
 		if scope := job.Plan.ScopeOf(job.Scope); scope != nil && scope.Nodes[job.Node] != nil && scope.Nodes[job.Node].Name != "" {
 			return scope.Nodes[job.Node].Name
@@ -135,8 +135,8 @@ func called(job *flow.Job) string {
 	return job.Step()
 }
 
-// input is the node's, or where that is null, as it is of a graph's node without prep, its params.
-func input(job *flow.Job) json.RawMessage {
+// jobInput is the node's, or where that is null, as it is of a graph's node without prep, its params.
+func jobInput(job *flow.Job) json.RawMessage {
 	if text := bytes.TrimSpace(job.Input); len(text) > 0 && string(text) != "null" || len(job.Params) == 0 {
 		return job.Input
 	}
@@ -152,15 +152,15 @@ func orNull(v json.RawMessage) json.RawMessage {
 
 // readExecuted fills in what a worker said. status is that of HTTP, unless it is 200.
 func readExecuted(rep *flow.Report, status string, body []byte) {
-	var answer executed
+	var answer executeAnswer
 	err := json.Unmarshal(body, &answer)
 	switch {
 	case answer.Status == "failed" && answer.Error != "":
 		rep.Error = answer.Error
 	case status != "":
-		rep.Error = "the worker answered " + status + said(body)
+		rep.Error = "the worker answered " + status + answerExcerpt(body)
 	case err != nil:
-		rep.Error = "the worker answered without a JSON object" + said(body)
+		rep.Error = "the worker answered without a JSON object" + answerExcerpt(body)
 	case answer.Status == "failed":
 		rep.Error = "the worker says that it failed, and not why"
 	case answer.Status != "success":
@@ -172,8 +172,8 @@ func readExecuted(rep *flow.Report, status string, body []byte) {
 	}
 }
 
-// said is the beginning of what a worker answered.
-func said(body []byte) string {
+// answerExcerpt is the beginning of what a worker answered.
+func answerExcerpt(body []byte) string {
 	text := strings.TrimSpace(strings.ToValidUTF8(string(body[:min(len(body), 500)]), string(utf8.RuneError)))
 	if text == "" {
 		return ""

@@ -9,86 +9,86 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// learnSoon is how long the store is left alone after it was read for somebody who missed a worker.
-const learnSoon = 250 * time.Millisecond
+// refreshPause is how long the store is left alone after it was read for somebody who missed a worker.
+const refreshPause = 250 * time.Millisecond
 
-// learnNow learns for somebody who misses a worker what the store says now. Those who come at once, or soon one after the other,
+// refreshNow learns for somebody who misses a worker what the store says now. Those who come at once, or soon one after the other,
 // wait for one reading. False: there is nothing new.
-func (r *Registry) learnNow(ctx context.Context) bool {
+func (r *Registry) refreshNow(ctx context.Context) bool {
 	if r.opts.Learn <= 0 {
 		return false
 	}
 	came := time.Now()
-	if !r.beginLearning(ctx) {
+	if !r.lockRefresh(ctx) {
 		return false
 	}
-	defer r.endLearning()
-	if r.learned.After(came) {
+	defer r.unlockRefresh()
+	if r.refreshedAt.After(came) {
 		return true
 	}
-	soon := time.NewTimer(learnSoon - time.Since(r.learned))
+	soon := time.NewTimer(refreshPause - time.Since(r.refreshedAt))
 	defer soon.Stop()
 	select {
 	case <-soon.C:
 	case <-ctx.Done():
 		return false
 	}
-	return r.learnHeld(ctx) == nil
+	return r.refreshLocked(ctx) == nil
 }
 
-// learnMissed learns of workers that others have heard, and whose registration was not told here.
-func (r *Registry) learnMissed(ctx context.Context) {
+// refreshMissed learns of workers that others have heard, and whose registration was not told here.
+func (r *Registry) refreshMissed(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-r.missed:
-			r.learnNow(ctx)
+			r.refreshNow(ctx)
 		}
 	}
 }
 
-func (r *Registry) learn(ctx context.Context) error {
-	if !r.beginLearning(ctx) {
+func (r *Registry) refreshWorkers(ctx context.Context) error {
+	if !r.lockRefresh(ctx) {
 		return ctx.Err()
 	}
-	defer r.endLearning()
-	return r.learnHeld(ctx)
+	defer r.unlockRefresh()
+	return r.refreshLocked(ctx)
 }
 
-// beginLearning waits until nobody else reads the store. It is false when ctx has ended.
-func (r *Registry) beginLearning(ctx context.Context) bool {
+// lockRefresh waits until nobody else reads the store. It is false when ctx has ended.
+func (r *Registry) lockRefresh(ctx context.Context) bool {
 	select {
-	case r.learning <- struct{}{}:
+	case r.refreshLock <- struct{}{}:
 		return true
 	case <-ctx.Done():
 		return false
 	}
 }
 
-func (r *Registry) endLearning() { <-r.learning }
+func (r *Registry) unlockRefresh() { <-r.refreshLock }
 
-// learnTries is how often the workers are read while some change here; then that is left for the next time.
-const learnTries = 3
+// refreshTries is how often the workers are read while some change here; then that is left for the next time.
+const refreshTries = 3
 
-// learnHeld reads the registrations and signs of life that the store has. Nobody else does.
-func (r *Registry) learnHeld(ctx context.Context) error {
-	for range learnTries {
-		began, before, changes := time.Now(), r.snapshot(), r.changes.Load()
+// refreshLocked reads the registrations and signs of life that the store has. Nobody else does.
+func (r *Registry) refreshLocked(ctx context.Context) error {
+	for range refreshTries {
+		began, before, changes := time.Now(), r.listWorkers(), r.changes.Load()
 		known, err := r.store.ListWorkers(ctx)
 		if err != nil {
 			return fmt.Errorf("read the workers: %w", err)
 		}
-		r.learned = began
-		if r.hearAll(known, before, changes) {
+		r.refreshedAt = began
+		if r.mergeAll(known, before, changes) {
 			break
 		}
 	}
 	return nil
 }
 
-// hearAll takes up what the store said, unless registrations have changed here since before it was asked.
-func (r *Registry) hearAll(known []persistence.Worker, before []*worker, changes int64) bool {
+// mergeAll takes up what the store said, unless registrations have changed here since before it was asked.
+func (r *Registry) mergeAll(known []persistence.Worker, before []*registeredWorker, changes int64) bool {
 	there := make(map[string]bool, len(known))
 	for _, w := range known {
 		there[w.ID] = true
@@ -100,11 +100,11 @@ func (r *Registry) hearAll(known []persistence.Worker, before []*worker, changes
 	}
 	for _, w := range before {
 		if !there[w.ID] && r.byID[w.ID] == w {
-			r.remove(w)
+			r.removeWorker(w)
 		}
 	}
 	for _, w := range known {
-		r.hear(w)
+		r.mergeWorker(w)
 	}
 	return true
 }
@@ -116,14 +116,14 @@ func (r *Registry) Hear(w persistence.Worker, gone bool) {
 	known := r.byID[w.ID]
 	switch {
 	case gone:
-		r.hearGone(w, known)
+		r.mergeGone(w, known)
 		return
-	case known == nil && r.struck.has(w.ID, w.JoinedAt): // it was told late
+	case known == nil && r.removed.hasRemoved(w.ID, w.JoinedAt): // it was told late
 		return
 	case known == nil || known.joined.Load() < w.JoinedAt:
 		r.changes.Add(1)
 	}
-	p := r.hear(w)
+	p := r.mergeWorker(w)
 	p.load.Store(int64(w.Load)) // clocks of members differ by a little: what is told just now is newer
 	p.heard.Store(true)
 }
@@ -131,7 +131,7 @@ func (r *Registry) Hear(w persistence.Worker, gone bool) {
 // HearBeat takes up a sign of life that another member tells of. It makes nobody known, since it may be late: a registration is told apart, and
 // when that has not come the store is asked.
 func (r *Registry) HearBeat(b persistence.Heartbeat) {
-	w := r.find(b.ID)
+	w := r.findWorker(b.ID)
 	switch {
 	case w == nil:
 		select {
@@ -142,50 +142,50 @@ func (r *Registry) HearBeat(b persistence.Heartbeat) {
 	case b.At < w.joined.Load():
 		return
 	}
-	w.last.Store(max(b.At, w.last.Load()))
+	w.heartbeatAt.Store(max(b.At, w.heartbeatAt.Load()))
 	w.load.Store(int64(b.Load)) // as in Hear
 	w.heard.Store(true)
 }
 
-// hearGone strikes off a worker that has gone elsewhere, unless it has come again. The lock is held.
-func (r *Registry) hearGone(w persistence.Worker, known *worker) {
+// mergeGone strikes off a worker that has gone elsewhere, unless it has come again. The lock is held.
+func (r *Registry) mergeGone(w persistence.Worker, known *registeredWorker) {
 	r.changes.Add(1)
-	r.struck.note(w.ID, w.JoinedAt, r.opts.Now())
+	r.removed.addRemoved(w.ID, w.JoinedAt, r.opts.Now())
 	if known != nil && known.joined.Load() <= w.JoinedAt {
-		r.remove(known)
+		r.removeWorker(known)
 	}
 }
 
-// hear takes up what is known elsewhere of a worker. The lock is held.
-func (r *Registry) hear(w persistence.Worker) *pulse {
-	w.Labels = sorted(w.Labels)
+// mergeWorker takes up what is known elsewhere of a worker. The lock is held.
+func (r *Registry) mergeWorker(w persistence.Worker) *workerLiveness {
+	w.Labels = sortedUnique(w.Labels)
 	known := r.byID[w.ID]
 	if known == nil {
-		p := &pulse{}
-		p.learn(w)
-		r.place(w, p)
+		p := &workerLiveness{}
+		p.mergeStored(w)
+		r.putWorkerLocked(w, p)
 		return p
 	}
 	newer := w.JoinedAt >= known.joined.Load()
-	known.learn(w)
+	known.mergeStored(w)
 	if newer && !sameRegistration(known.Worker, w) {
-		r.place(w, known.pulse)
+		r.putWorkerLocked(w, known.workerLiveness)
 	}
-	return known.pulse
+	return known.workerLiveness
 }
 
-// pollsDiffer is by how much the clocks of two members may: a poll at another member counts so much earlier, lest it be taken
+// pollClockSkew is by how much the clocks of two members may: a poll at another member counts so much earlier, lest it be taken
 // for one that came after the claim which it led to.
-const pollsDiffer = time.Second
+const pollClockSkew = time.Second
 
-// learn takes what the store says, where it is newer: the worker was heard elsewhere.
-func (p *pulse) learn(w persistence.Worker) {
-	if w.LastHeartbeat > p.last.Load() {
-		p.last.Store(w.LastHeartbeat)
+// mergeStored takes what the store says, where it is newer: the worker was heard elsewhere.
+func (p *workerLiveness) mergeStored(w persistence.Worker) {
+	if w.LastHeartbeat > p.heartbeatAt.Load() {
+		p.heartbeatAt.Store(w.LastHeartbeat)
 		p.load.Store(int64(w.Load))
 	}
 	p.joined.Store(max(p.joined.Load(), w.JoinedAt))
-	p.polled.Store(max(p.polled.Load(), w.PolledAt-pollsDiffer.Milliseconds()))
+	p.polled.Store(max(p.polled.Load(), w.PolledAt-pollClockSkew.Milliseconds()))
 }
 
 func sameRegistration(a, b persistence.Worker) bool {
@@ -193,4 +193,6 @@ func sameRegistration(a, b persistence.Worker) bool {
 		slices.Equal(a.Services, b.Services) && slices.Equal(a.Labels, b.Labels)
 }
 
-func sorted(labels []string) []string { return slices.Compact(slices.Sorted(slices.Values(labels))) }
+func sortedUnique(labels []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(labels)))
+}

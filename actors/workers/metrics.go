@@ -14,17 +14,19 @@ var (
 )
 
 // Collectors are the metrics of registered workers for Prometheus.
-func (r *Registry) Collectors() []prometheus.Collector { return []prometheus.Collector{registered{r}} }
+func (r *Registry) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{registryCollector{r}}
+}
 
-// registered counts the workers when it is asked.
-type registered struct{ r *Registry }
+// registryCollector counts the workers when it is asked.
+type registryCollector struct{ r *Registry }
 
-func (registered) Describe(ch chan<- *prometheus.Desc) {
+func (registryCollector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- workersDesc
 	ch <- servingDesc
 }
 
-func (c registered) Collect(ch chan<- prometheus.Metric) {
+func (c registryCollector) Collect(ch chan<- prometheus.Metric) {
 	online, offline, serving := c.r.countByState()
 	gauge := func(d *prometheus.Desc, n int, label string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n), label)
@@ -44,7 +46,7 @@ func (r *Registry) countByState() (online, offline int, serving map[string]int) 
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	for _, w := range r.ordered {
-		if w.last.Load() < since {
+		if w.heartbeatAt.Load() < since {
 			offline++
 			continue
 		}

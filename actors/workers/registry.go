@@ -88,68 +88,68 @@ type Registry struct {
 	turns [64]sync.Mutex // registrations of one id reach store and memory in the same order
 
 	mu      sync.RWMutex
-	byID    map[string]*worker
-	struck  struck
-	ordered []*worker            // by first registration
-	push    map[string][]*worker // those to be called, by service, by first registration
+	byID    map[string]*registeredWorker
+	removed removedWorkers
+	ordered []*registeredWorker            // by first registration
+	push    map[string][]*registeredWorker // those to be called, by service, by first registration
 
 	lines    bounded.Lines // in the log, of workers that come and go
 	refusals bounded.Once
 
-	learning chan struct{} // holds a token while somebody reads the store
-	learned  time.Time     // when the store was read last
-	missed   chan struct{} // others hear of a worker that is not known here
-	changes  atomic.Int64  // of registrations, begun or done here
+	refreshLock chan struct{} // holds a token while somebody reads the store
+	refreshedAt time.Time     // when the store was read last
+	missed      chan struct{} // others hear of a worker that is not known here
+	changes     atomic.Int64  // of registrations, begun or done here
 
 	stop context.CancelFunc
 	done sync.WaitGroup
 }
 
-// worker is one registration. It is replaced, never changed; what changes is in its pulse.
-type worker struct {
+// registeredWorker is one registration. It is replaced, never changed; what changes is in its pulse.
+type registeredWorker struct {
 	persistence.Worker
 	ordinal int // in order of first registration
-	batcher batcher
-	*pulse
+	batcher callBatcher
+	*workerLiveness
 }
 
-// pulse is a worker's signs of life. It outlives its registration being renewed.
-type pulse struct {
-	last    atomic.Int64 // Unix milliseconds
-	load    atomic.Int64 // as the worker says
-	calls   atomic.Int64 // of this member's, in flight
-	joined  atomic.Int64 // its last registration; 0 = not known
-	polled  atomic.Int64 // its last poll, as far as it is known
-	heard   atomic.Bool  // by this registry; what came before is from the store
-	unsaved atomic.Bool
-	several atomic.Bool // it takes several jobs with one request
-	silent  atomic.Bool // its last call got no answer
-	missed  atomic.Bool // the log was told that it is offline
+// workerLiveness is a worker's signs of life. It outlives its registration being renewed.
+type workerLiveness struct {
+	heartbeatAt   atomic.Int64 // Unix milliseconds
+	load          atomic.Int64 // as the worker says
+	calls         atomic.Int64 // of this member's, in flight
+	joined        atomic.Int64 // its last registration; 0 = not known
+	polled        atomic.Int64 // its last poll, as far as it is known
+	heard         atomic.Bool  // by this registry; what came before is from the store
+	unsaved       atomic.Bool
+	takesBatches  atomic.Bool // it takes several jobs with one request
+	silent        atomic.Bool // its last call got no answer
+	loggedOffline atomic.Bool // the log was told that it is offline
 }
 
 // Open reads the known workers and keeps them until Close.
 func Open(ctx context.Context, store persistence.Workers, opts Options) (*Registry, error) {
 	r := &Registry{opts: opts.orDefault(), store: store, opened: time.Now(), seed: maphash.MakeSeed(),
-		byID: map[string]*worker{}, push: map[string][]*worker{}, learning: make(chan struct{}, 1), missed: make(chan struct{}, 1)}
-	r.client = newClient(r.networks(), r.opts.TLS)
+		byID: map[string]*registeredWorker{}, push: map[string][]*registeredWorker{}, refreshLock: make(chan struct{}, 1), missed: make(chan struct{}, 1)}
+	r.client = newClient(r.allowedNetworks(), r.opts.TLS)
 	known, err := store.ListWorkers(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the known workers: %w", err)
 	}
 	for _, w := range known {
-		p := &pulse{}
-		p.learn(w)
-		r.put(w, p)
+		p := &workerLiveness{}
+		p.mergeStored(w)
+		r.putWorker(w, p)
 	}
 	ctx, r.stop = context.WithCancel(context.WithoutCancel(ctx))
 	r.done.Go(func() {
-		r.again(ctx, r.opts.Refresh, r.keep, "the workers' signs of life could not be written; trying on")
+		r.repeatEvery(ctx, r.opts.Refresh, r.saveAndForget, "the workers' signs of life could not be written; trying on")
 	})
 	if r.opts.Learn > 0 {
 		r.done.Go(func() {
-			r.again(ctx, r.opts.Learn, r.learn, "the workers of other members could not be read; trying on")
+			r.repeatEvery(ctx, r.opts.Learn, r.refreshWorkers, "the workers of other members could not be read; trying on")
 		})
-		r.done.Go(func() { r.learnMissed(ctx) })
+		r.done.Go(func() { r.refreshMissed(ctx) })
 	}
 	return r, nil
 }
@@ -159,37 +159,37 @@ func (r *Registry) Close(ctx context.Context) error {
 	r.stop()
 	r.done.Wait()
 	r.client.CloseIdleConnections()
-	return r.save(ctx)
+	return r.saveHeartbeats(ctx)
 }
 
 // Register makes a worker known, or known anew: only its place in the order and its first
 // registration stay.
 func (r *Registry) Register(ctx context.Context, w persistence.Worker) error {
-	err := r.register(ctx, w)
-	r.tellRegistered(ctx, w, err)
+	err := r.registerWorker(ctx, w)
+	r.logRegistration(ctx, w, err)
 	return err
 }
 
-func (r *Registry) register(ctx context.Context, w persistence.Worker) error {
+func (r *Registry) registerWorker(ctx context.Context, w persistence.Worker) error {
 	w.Type = cmp.Or(w.Type, "http")
-	if err := r.check(ctx, &w); err != nil {
+	if err := r.checkWorker(ctx, &w); err != nil {
 		return err
 	}
-	if err := r.admit(ctx, &w); err != nil {
+	if err := r.storeRegistration(ctx, &w); err != nil {
 		return err
 	}
 	r.opts.Tell(ctx, w, false)
 	return nil
 }
 
-// admit writes a registration down, and takes it up.
-func (r *Registry) admit(ctx context.Context, w *persistence.Worker) error {
+// storeRegistration writes a registration down, and takes it up.
+func (r *Registry) storeRegistration(ctx context.Context, w *persistence.Worker) error {
 	defer r.takeTurn(w.ID)()
 	w.Load, w.LastHeartbeat = 0, r.opts.Now()
 	w.RegisteredAt, w.JoinedAt = w.LastHeartbeat, w.LastHeartbeat
-	p := &pulse{}
-	if old := r.find(w.ID); old != nil {
-		w.RegisteredAt, p = old.RegisteredAt, old.pulse
+	p := &workerLiveness{}
+	if old := r.findWorker(w.ID); old != nil {
+		w.RegisteredAt, p = old.RegisteredAt, old.workerLiveness
 	} else if err := r.makeRoom(ctx); err != nil {
 		return err
 	}
@@ -197,44 +197,44 @@ func (r *Registry) admit(ctx context.Context, w *persistence.Worker) error {
 		return fmt.Errorf("store worker %q: %w", w.ID, err)
 	}
 	p.joined.Store(w.JoinedAt)
-	p.beat(w.LastHeartbeat, 0)
-	r.put(*w, p)
+	p.recordHeartbeat(w.LastHeartbeat, 0)
+	r.putWorker(*w, p)
 	return nil
 }
 
 // Deregister forgets a worker: it gets no more jobs. flow.NotFound for an id that is not registered.
 func (r *Registry) Deregister(ctx context.Context, id string) error {
-	w, err := r.dismiss(ctx, id)
+	w, err := r.deleteWorker(ctx, id)
 	if err != nil {
 		return err
 	}
 	if w != nil { // it may have been silent for so long that it is forgotten already
-		r.tell("a worker has gone", id)
-		r.opts.Tell(ctx, w.now(), true)
+		r.logEvent("a worker has gone", id)
+		r.opts.Tell(ctx, w.publicView(), true)
 	}
 	return nil
 }
 
-// dismiss strikes a worker off, and tells which it was.
-func (r *Registry) dismiss(ctx context.Context, id string) (*worker, error) {
+// deleteWorker strikes a worker off, and tells which it was.
+func (r *Registry) deleteWorker(ctx context.Context, id string) (*registeredWorker, error) {
 	defer r.takeTurn(id)()
-	if r.find(id) == nil && (!r.learnNow(ctx) || r.find(id) == nil) {
-		return nil, unknown(id)
+	if r.findWorker(id) == nil && (!r.refreshNow(ctx) || r.findWorker(id) == nil) {
+		return nil, errUnknownWorker(id)
 	}
 	if err := r.store.DeleteWorker(ctx, id); err != nil {
 		return nil, fmt.Errorf("delete worker %q: %w", id, err)
 	}
-	return r.strike(id), nil
+	return r.removeByID(id), nil
 }
 
-// strike removes a worker, if it is there.
-func (r *Registry) strike(id string) *worker {
+// removeByID removes a worker, if it is there.
+func (r *Registry) removeByID(id string) *registeredWorker {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w := r.byID[id]
 	if w != nil {
-		r.struck.note(id, w.joined.Load(), r.opts.Now())
-		r.remove(w)
+		r.removed.addRemoved(id, w.joined.Load(), r.opts.Now())
+		r.removeWorker(w)
 	}
 	return w
 }
@@ -250,36 +250,36 @@ func (r *Registry) takeTurn(id string) (done func()) {
 	}
 }
 
-func unknown(id string) error {
+func errUnknownWorker(id string) error {
 	return flow.Errorf(flow.NotFound, "no worker %.80q is registered", id)
 }
 
 // Heartbeat is a worker's sign of life; flow.NotFound for an id that never registered.
 func (r *Registry) Heartbeat(ctx context.Context, id string, load int) error {
-	w := r.find(id)
-	if w == nil && r.learnNow(ctx) { // it may have registered with another member
-		w = r.find(id)
+	w := r.findWorker(id)
+	if w == nil && r.refreshNow(ctx) { // it may have registered with another member
+		w = r.findWorker(id)
 	}
 	if w == nil {
-		return unknown(id)
+		return errUnknownWorker(id)
 	}
 	now := r.opts.Now()
-	again := now-w.last.Load() > r.opts.OfflineTTL.Milliseconds()
-	w.beat(now, load)
+	again := now-w.heartbeatAt.Load() > r.opts.OfflineTTL.Milliseconds()
+	w.recordHeartbeat(now, load)
 	w.unsaved.Store(true)
-	r.opts.Beat(ctx, persistence.Heartbeat{ID: id, Load: int(w.load.Load()), At: w.last.Load()}, again)
+	r.opts.Beat(ctx, persistence.Heartbeat{ID: id, Load: int(w.load.Load()), At: w.heartbeatAt.Load()}, again)
 	return nil
 }
 
-func (p *pulse) beat(now int64, load int) {
-	p.last.Store(max(now, p.last.Load()))
+func (p *workerLiveness) recordHeartbeat(now int64, load int) {
+	p.heartbeatAt.Store(max(now, p.heartbeatAt.Load()))
 	p.load.Store(int64(max(load, 0)))
 	p.heard.Store(true)
 }
 
 // Polled notes that a worker asks for jobs.
 func (r *Registry) Polled(id string) {
-	if w := r.find(id); w != nil {
+	if w := r.findWorker(id); w != nil {
 		w.polled.Store(r.opts.Now())
 		w.unsaved.Store(true) // those who own its claims need to know
 	}
@@ -287,11 +287,11 @@ func (r *Registry) Polled(id string) {
 
 // Signs are what is known of a worker's life.
 func (r *Registry) Signs(id string) flow.Signs {
-	w := r.find(id)
+	w := r.findWorker(id)
 	if w == nil {
 		return flow.Signs{}
 	}
-	return flow.Signs{Heard: w.last.Load(), Joined: w.joined.Load(), Polled: w.polled.Load()}
+	return flow.Signs{Heard: w.heartbeatAt.Load(), Joined: w.joined.Load(), Polled: w.polled.Load()}
 }
 
 // List tells the workers in order of their first registration, this member's functions before them.
@@ -300,15 +300,15 @@ func (r *Registry) List(context.Context) ([]persistence.Worker, error) {
 	defer r.mu.RUnlock()
 	list := make([]persistence.Worker, 0, len(r.ordered)+1)
 	if r.opts.Self != "" {
-		list = append(list, r.self())
+		list = append(list, r.localWorker())
 	}
 	for _, w := range r.ordered {
-		list = append(list, w.now())
+		list = append(list, w.publicView())
 	}
 	return list, nil
 }
 
-func (r *Registry) self() persistence.Worker {
+func (r *Registry) localWorker() persistence.Worker {
 	w := persistence.Worker{ID: r.opts.Self, URL: "local", Type: "local", LastHeartbeat: r.opts.Now()}
 	if r.opts.Functions != nil {
 		w.Services = r.opts.Functions()
@@ -316,55 +316,55 @@ func (r *Registry) self() persistence.Worker {
 	return w
 }
 
-// now is what may be shown of the worker, with its present load and last sign of life.
-func (w *worker) now() persistence.Worker {
+// publicView is what may be shown of the worker, with its present load and last sign of life.
+func (w *registeredWorker) publicView() persistence.Worker {
 	k := w.Worker
-	k.Secret, k.Load, k.LastHeartbeat, k.JoinedAt = "", int(w.load.Load()), w.last.Load(), w.joined.Load()
+	k.Secret, k.Load, k.LastHeartbeat, k.JoinedAt = "", int(w.load.Load()), w.heartbeatAt.Load(), w.joined.Load()
 	return k
 }
 
-func (r *Registry) find(id string) *worker {
+func (r *Registry) findWorker(id string) *registeredWorker {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.byID[id]
 }
 
-// put replaces a worker or adds it behind all others.
-func (r *Registry) put(w persistence.Worker, p *pulse) {
-	w.Services, w.Labels = slices.Clone(w.Services), sorted(w.Labels)
+// putWorker replaces a worker or adds it behind all others.
+func (r *Registry) putWorker(w persistence.Worker, p *workerLiveness) {
+	w.Services, w.Labels = slices.Clone(w.Services), sortedUnique(w.Labels)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.place(w, p)
+	r.putWorkerLocked(w, p)
 }
 
-// place puts a worker in its places. The lock is held.
-func (r *Registry) place(w persistence.Worker, p *pulse) {
-	k := &worker{Worker: w, pulse: p}
+// putWorkerLocked puts a worker in its places. The lock is held.
+func (r *Registry) putWorkerLocked(w persistence.Worker, p *workerLiveness) {
+	k := &registeredWorker{Worker: w, workerLiveness: p}
 	if old := r.byID[w.ID]; old != nil {
 		k.ordinal = old.ordinal
-		r.remove(old)
+		r.removeWorker(old)
 	} else if n := len(r.ordered); n > 0 {
 		k.ordinal = r.ordered[n-1].ordinal + 1
 	}
 	r.byID[w.ID] = k
-	r.ordered = insert(r.ordered, k)
+	r.ordered = insertWorker(r.ordered, k)
 	for _, service := range k.calledFor() {
-		r.push[service] = insert(r.push[service], k)
+		r.push[service] = insertWorker(r.push[service], k)
 	}
 }
 
-func (r *Registry) remove(w *worker) {
+func (r *Registry) removeWorker(w *registeredWorker) {
 	delete(r.byID, w.ID)
-	r.ordered = without(r.ordered, w)
+	r.ordered = withoutWorker(r.ordered, w)
 	for _, service := range w.calledFor() {
-		if r.push[service] = without(r.push[service], w); len(r.push[service]) == 0 {
+		if r.push[service] = withoutWorker(r.push[service], w); len(r.push[service]) == 0 {
 			delete(r.push, service)
 		}
 	}
 }
 
 // calledFor lists the services a worker is called for, each once. Only HTTP servers are called.
-func (w *worker) calledFor() []string {
+func (w *registeredWorker) calledFor() []string {
 	if w.Type != "http" {
 		return nil
 	}
@@ -372,7 +372,7 @@ func (w *worker) calledFor() []string {
 }
 
 // hasAll says whether it has all labels that a job asks for. Its own are sorted.
-func (w *worker) hasAll(labels []string) bool {
+func (w *registeredWorker) hasAll(labels []string) bool {
 	for _, label := range labels {
 		if _, has := slices.BinarySearch(w.Labels, label); !has {
 			return false
@@ -381,18 +381,18 @@ func (w *worker) hasAll(labels []string) bool {
 	return true
 }
 
-func (w *worker) endpoint() string { return strings.TrimRight(w.URL, "/") + "/exec/" }
+func (w *registeredWorker) execURL() string { return strings.TrimRight(w.URL, "/") + "/exec/" }
 
-func insert(list []*worker, w *worker) []*worker {
+func insertWorker(list []*registeredWorker, w *registeredWorker) []*registeredWorker {
 	i, _ := slices.BinarySearchFunc(list, w, byOrdinal)
 	return slices.Insert(list, i, w)
 }
 
-func without(list []*worker, w *worker) []*worker {
+func withoutWorker(list []*registeredWorker, w *registeredWorker) []*registeredWorker {
 	if i, ok := slices.BinarySearchFunc(list, w, byOrdinal); ok {
 		return slices.Delete(list, i, i+1)
 	}
 	return list
 }
 
-func byOrdinal(a, b *worker) int { return cmp.Compare(a.ordinal, b.ordinal) }
+func byOrdinal(a, b *registeredWorker) int { return cmp.Compare(a.ordinal, b.ordinal) }

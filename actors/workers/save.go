@@ -16,8 +16,8 @@ const (
 	crowdedTTL = time.Hour
 )
 
-// again does something every while. That it fails is told once, until it has succeeded.
-func (r *Registry) again(ctx context.Context, every time.Duration, do func(context.Context) error, complaint string) {
+// repeatEvery does something every while. That it fails is told once, until it has succeeded.
+func (r *Registry) repeatEvery(ctx context.Context, every time.Duration, do func(context.Context) error, complaint string) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for failing := false; ; {
@@ -34,22 +34,22 @@ func (r *Registry) again(ctx context.Context, every time.Duration, do func(conte
 	}
 }
 
-// keep writes heartbeats in groups and forgets who has been silent for long.
-func (r *Registry) keep(ctx context.Context) error {
-	if err := r.save(ctx); err != nil {
+// saveAndForget writes heartbeats in groups and forgets who has been silent for long.
+func (r *Registry) saveAndForget(ctx context.Context) error {
+	if err := r.saveHeartbeats(ctx); err != nil {
 		return err
 	}
-	r.tellMissed()
-	return r.forget(ctx, r.opts.Now()-r.opts.Forget.Milliseconds())
+	r.logOffline()
+	return r.forgetSilent(ctx, r.opts.Now()-r.opts.Forget.Milliseconds())
 }
 
-// save writes the heartbeats that came since the last time.
-func (r *Registry) save(ctx context.Context) error {
+// saveHeartbeats writes the heartbeats that came since the last time.
+func (r *Registry) saveHeartbeats(ctx context.Context) error {
 	var beats []persistence.Heartbeat
-	var from []*worker
-	for _, w := range r.snapshot() {
+	var from []*registeredWorker
+	for _, w := range r.listWorkers() {
 		if w.unsaved.Swap(false) {
-			beats = append(beats, persistence.Heartbeat{ID: w.ID, Load: int(w.load.Load()), At: w.last.Load(), PolledAt: w.polled.Load()})
+			beats = append(beats, persistence.Heartbeat{ID: w.ID, Load: int(w.load.Load()), At: w.heartbeatAt.Load(), PolledAt: w.polled.Load()})
 			from = append(from, w)
 		}
 	}
@@ -65,16 +65,16 @@ func (r *Registry) save(ctx context.Context) error {
 	return nil
 }
 
-func (r *Registry) snapshot() []*worker {
+func (r *Registry) listWorkers() []*registeredWorker {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return append([]*worker(nil), r.ordered...)
+	return append([]*registeredWorker(nil), r.ordered...)
 }
 
-// forget drops the workers that were silent all the time since. Heartbeats must have been saved
+// forgetSilent drops the workers that were silent all the time since. Heartbeats must have been saved
 // just before, or the store would forget more than memory does.
-func (r *Registry) forget(ctx context.Context, since int64) error {
-	if r.drop(since) == 0 {
+func (r *Registry) forgetSilent(ctx context.Context, since int64) error {
+	if r.dropSilent(since) == 0 {
 		return nil
 	}
 	if _, err := r.store.DeleteWorkers(ctx, since); err != nil {
@@ -83,14 +83,14 @@ func (r *Registry) forget(ctx context.Context, since int64) error {
 	return nil
 }
 
-func (r *Registry) drop(since int64) (dropped int) {
-	for _, w := range r.snapshot() {
-		if w.last.Load() >= since {
+func (r *Registry) dropSilent(since int64) (dropped int) {
+	for _, w := range r.listWorkers() {
+		if w.heartbeatAt.Load() >= since {
 			continue
 		}
 		r.mu.Lock()
-		if r.byID[w.ID] == w && w.last.Load() < since {
-			r.remove(w)
+		if r.byID[w.ID] == w && w.heartbeatAt.Load() < since {
+			r.removeWorker(w)
 			dropped++
 		}
 		r.mu.Unlock()
@@ -100,22 +100,22 @@ func (r *Registry) drop(since int64) (dropped int) {
 
 // makeRoom is asked before a worker is added. Who makes room is forgotten by the store, too: it would be learned from there again.
 func (r *Registry) makeRoom(ctx context.Context) error {
-	if r.count() < maxWorkers {
+	if r.countWorkers() < maxWorkers {
 		return nil
 	}
-	if err := r.save(ctx); err != nil {
+	if err := r.saveHeartbeats(ctx); err != nil {
 		return err
 	}
-	if err := r.forget(ctx, r.opts.Now()-crowdedTTL.Milliseconds()); err != nil {
+	if err := r.forgetSilent(ctx, r.opts.Now()-crowdedTTL.Milliseconds()); err != nil {
 		return err
 	}
-	if r.count() < maxWorkers {
+	if r.countWorkers() < maxWorkers {
 		return nil
 	}
 	return flow.Errorf(flow.Limit, "%d workers are registered; no more are taken", maxWorkers)
 }
 
-func (r *Registry) count() int {
+func (r *Registry) countWorkers() int {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return len(r.byID)

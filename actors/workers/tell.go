@@ -14,35 +14,35 @@ import (
 // mostNamed is how many services or labels of a worker a line names.
 const mostNamed = 20
 
-func (r *Registry) tellRegistered(ctx context.Context, w persistence.Worker, err error) {
+func (r *Registry) logRegistration(ctx context.Context, w persistence.Worker, err error) {
 	id := w.ID[:min(len(w.ID), maxName)]
 	switch {
 	case err == nil:
-		r.tell("a worker is registered", id, slog.Any("services", w.Services[:min(len(w.Services), mostNamed)]),
+		r.logEvent("a worker is registered", id, slog.Any("services", w.Services[:min(len(w.Services), mostNamed)]),
 			slog.Any("labels", w.Labels[:min(len(w.Labels), mostNamed)]), slog.String("url", w.URL))
 	case ctx.Err() == nil && r.refusals.First(id+" "+err.Error()):
 		r.opts.Logger.Warn("a worker's registration is refused; it is not logged again for the same reason", "worker", id, "error", err)
 	}
 }
 
-// tellMissed tells of workers that have become silent, and of those that are back, once each. Who was silent before this member
+// logOffline tells of workers that have become silent, and of those that are back, once each. Who was silent before this member
 // began is no news.
-func (r *Registry) tellMissed() {
-	for _, w := range r.snapshot() {
-		silent := time.Duration(r.opts.Now()-w.last.Load()) * time.Millisecond
+func (r *Registry) logOffline() {
+	for _, w := range r.listWorkers() {
+		silent := time.Duration(r.opts.Now()-w.heartbeatAt.Load()) * time.Millisecond
 		missed := silent > r.opts.OfflineTTL
-		if w.missed.Swap(missed) == missed || !w.heard.Load() {
+		if w.loggedOffline.Swap(missed) == missed || !w.heard.Load() {
 			continue
 		}
 		if missed {
-			r.tell("a worker is silent: it counts as gone", w.ID, slog.Duration("for", silent))
+			r.logEvent("a worker is silent: it counts as gone", w.ID, slog.Duration("for", silent))
 		} else {
-			r.tell("a worker is back", w.ID)
+			r.logEvent("a worker is back", w.ID)
 		}
 	}
 }
 
-func (r *Registry) tell(what, worker string, more ...slog.Attr) {
+func (r *Registry) logEvent(what, worker string, more ...slog.Attr) {
 	leftOut, ok := r.lines.Admit(time.Now())
 	if !ok {
 		return

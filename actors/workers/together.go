@@ -28,106 +28,106 @@ const headerBatch = "Troupe-Batch"
 
 // What one request holds at most, and how large a job may be that goes along with others.
 const (
-	mostTogether  = 100
-	bytesTogether = 1 << 20
+	maxBatchCalls = 100
+	maxBatchBytes = 1 << 20
 	largeCall     = 64 << 10
 )
 
-// errAlone: the worker takes no jobs together, although it said so before.
-var errAlone = errors.New("the worker takes one job at a time")
+// errNoBatches: the worker takes no jobs together, although it said so before.
+var errNoBatches = errors.New("the worker takes one job at a time")
 
-// batcher is where calls of one worker wait to go along with others.
-type batcher struct {
+// callBatcher is where calls of one worker wait to go along with others.
+type callBatcher struct {
 	mu      sync.Mutex
 	waiting []*batchedCall
-	called  bool // somebody is about to take them
+	taken   bool // somebody is about to take them
 }
 
 // batchedCall is a call that goes along with others.
 type batchedCall struct {
-	*call
-	ctx      context.Context
-	with     *batch // nil = it waits
-	place    int
-	told     atomic.Bool
-	answered chan outcome
+	*workerCall
+	ctx        context.Context
+	batch      *callBatch // nil = it waits
+	position   int
+	isAnswered atomic.Bool
+	answered   chan callOutcome
 }
 
-type outcome struct {
+type callOutcome struct {
 	rep flow.Report
 	err error
 }
 
-// batch is calls under way with one request.
-type batch struct {
+// callBatch is calls under way with one request.
+type callBatch struct {
 	id      string
-	all     []*batchedCall
+	calls   []*batchedCall
 	ctx     context.Context
 	hangUp  context.CancelFunc
 	mu      sync.Mutex
 	waiting int // of them for an answer
 }
 
-// callTogether asks a worker along with other calls.
-func (r *Registry) callTogether(ctx context.Context, w *worker, c *call) (flow.Report, error) {
-	p := &batchedCall{call: c, ctx: ctx, answered: make(chan outcome, 1)}
-	if w.batcher.add(p) {
-		go r.sendAll(w)
+// callInBatch asks a worker along with other calls.
+func (r *Registry) callInBatch(ctx context.Context, w *registeredWorker, c *workerCall) (flow.Report, error) {
+	p := &batchedCall{workerCall: c, ctx: ctx, answered: make(chan callOutcome, 1)}
+	if w.batcher.enqueueCall(p) {
+		go r.sendBatches(w)
 	}
 	select {
 	case o := <-p.answered:
 		return o.rep, o.err
 	case <-ctx.Done():
-		if b := w.batcher.leave(p); b != nil && p.tell(outcome{}) && b.done() > 0 {
-			go r.withdraw(w, b, p)
+		if b := w.batcher.batchOf(p); b != nil && p.setOutcome(callOutcome{}) && b.finishCall() > 0 {
+			go r.withdrawCall(w, b, p)
 		}
 		return flow.Report{}, ctx.Err()
 	}
 }
 
-// add says whether nobody is about to take what waits.
-func (q *batcher) add(p *batchedCall) (first bool) {
+// enqueueCall says whether nobody is about to take what waits.
+func (q *callBatcher) enqueueCall(p *batchedCall) (first bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.waiting = append(q.waiting, p)
-	first = !q.called
-	q.called = true
+	first = !q.taken
+	q.taken = true
 	return first
 }
 
-// leave is the batch of a call that nobody waits for any longer; nil = it has not begun.
-func (q *batcher) leave(p *batchedCall) *batch {
+// batchOf is the batch of a call that nobody waits for any longer; nil = it has not begun.
+func (q *callBatcher) batchOf(p *batchedCall) *callBatch {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return p.with
+	return p.batch
 }
 
-// take makes a batch of what waits. One that nobody waits for any longer is left out.
-func (q *batcher) take() (b *batch, more bool) {
+// takeBatch makes a batch of what waits. One that nobody waits for any longer is left out.
+func (q *callBatcher) takeBatch() (b *callBatch, more bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	b = &batch{id: rand.Text()}
+	b = &callBatch{id: rand.Text()}
 	n, bytes := 0, 0
-	for ; n < len(q.waiting) && len(b.all) < mostTogether && bytes < bytesTogether; n++ {
+	for ; n < len(q.waiting) && len(b.calls) < maxBatchCalls && bytes < maxBatchBytes; n++ {
 		p := q.waiting[n]
 		if p.ctx.Err() != nil {
 			continue
 		}
-		p.with, p.place = b, len(b.all)
-		b.all = append(b.all, p)
+		p.batch, p.position = b, len(b.calls)
+		b.calls = append(b.calls, p)
 		bytes += len(p.body)
 	}
 	if q.waiting = q.waiting[n:]; len(q.waiting) == 0 {
 		q.waiting = nil
 	}
-	q.called = len(q.waiting) > 0
-	b.waiting = len(b.all)
+	q.taken = len(q.waiting) > 0
+	b.waiting = len(b.calls)
 	b.ctx, b.hangUp = context.WithCancel(context.Background()) // it ends with the last of its calls
-	return b, q.called
+	return b, q.taken
 }
 
-// done notes that somebody waits no longer, and hangs up when nobody does.
-func (b *batch) done() (left int) {
+// finishCall notes that somebody waits no longer, and hangs up when nobody does.
+func (b *callBatch) finishCall() (left int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.waiting--; b.waiting == 0 {
@@ -136,51 +136,51 @@ func (b *batch) done() (left int) {
 	return b.waiting
 }
 
-func (r *Registry) sendAll(w *worker) {
+func (r *Registry) sendBatches(w *registeredWorker) {
 	runtime.Gosched() // what is about to be called as well goes along
 	for {
-		b, more := w.batcher.take()
+		b, more := w.batcher.takeBatch()
 		if !more {
-			r.send(w, b)
+			r.sendBatch(w, b)
 			return
 		}
-		go r.send(w, b)
+		go r.sendBatch(w, b)
 	}
 }
 
-// send asks a worker and tells each call its answer, or why there is none.
-func (r *Registry) send(w *worker, b *batch) {
+// sendBatch asks a worker and tells each call its answer, or why there is none.
+func (r *Registry) sendBatch(w *registeredWorker, b *callBatch) {
 	defer b.hangUp()
-	if len(b.all) == 0 {
+	if len(b.calls) == 0 {
 		return
 	}
-	err := r.exchange(w, b)
+	err := r.exchangeBatch(w, b)
 	if err == nil {
-		err = fmt.Errorf("%w: it left the job out", errNoAnswer)
+		err = fmt.Errorf("%w: it left the job out", errNotAnswered)
 	}
-	for _, p := range b.all {
-		p.tell(outcome{err: err})
+	for _, p := range b.calls {
+		p.setOutcome(callOutcome{err: err})
 	}
 }
 
-// tell is false for one that has been told something, or that nobody waits for.
-func (p *batchedCall) tell(o outcome) bool {
-	if p.told.Swap(true) {
+// setOutcome is false for one that has been told something, or that nobody waits for.
+func (p *batchedCall) setOutcome(o callOutcome) bool {
+	if p.isAnswered.Swap(true) {
 		return false
 	}
 	p.answered <- o // there is room for the only one
 	return true
 }
 
-func (r *Registry) exchange(w *worker, b *batch) error {
-	resp, err := r.post(b.ctx, w, b, b.body())
+func (r *Registry) exchangeBatch(w *registeredWorker, b *callBatch) error {
+	resp, err := r.postBatch(b.ctx, w, b, b.encodeJobs())
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
 	if resp.Header.Get(headerBatch) == "" {
-		w.several.Store(false)
-		return errAlone
+		w.takesBatches.Store(false)
+		return errNoBatches
 	}
 	in := bufio.NewReader(resp.Body)
 	for {
@@ -191,18 +191,18 @@ func (r *Registry) exchange(w *worker, b *batch) error {
 		if err != nil {
 			return err
 		}
-		if place < 0 || place >= len(b.all) {
-			return fmt.Errorf("%w: it answers what it was not asked", errNoAnswer)
+		if place < 0 || place >= len(b.calls) {
+			return fmt.Errorf("%w: it answers what it was not asked", errNotAnswered)
 		}
-		if b.all[place].tell(o) {
-			b.done()
+		if b.calls[place].setOutcome(o) {
+			b.finishCall()
 		}
 	}
 }
 
-// post sends a worker something about a batch.
-func (r *Registry) post(ctx context.Context, w *worker, b *batch, body []byte) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(w.endpoint(), "/"), bytes.NewReader(body))
+// postBatch sends a worker something about a batch.
+func (r *Registry) postBatch(ctx context.Context, w *registeredWorker, b *callBatch, body []byte) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(w.execURL(), "/"), bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
@@ -214,17 +214,17 @@ func (r *Registry) post(ctx context.Context, w *worker, b *batch, body []byte) (
 	return r.client.Do(req)
 }
 
-// body is the jobs, one behind the other.
-func (b *batch) body() []byte {
+// encodeJobs is the jobs, one behind the other.
+func (b *callBatch) encodeJobs() []byte {
 	var body []byte
-	for _, p := range b.all {
+	for _, p := range b.calls {
 		body = append(append(body, headOf(p.job)...), p.body[1:]...)
 	}
 	return body
 }
 
 // readLine reads one answer.
-func (r *Registry) readLine(w *worker, resp *http.Response, in *bufio.Reader) (o outcome, place int, err error) {
+func (r *Registry) readLine(w *registeredWorker, resp *http.Response, in *bufio.Reader) (o callOutcome, place int, err error) {
 	prefix, err := in.ReadSlice(' ')
 	if err != nil {
 		if err == io.EOF && len(prefix) > 0 {
@@ -233,7 +233,7 @@ func (r *Registry) readLine(w *worker, resp *http.Response, in *bufio.Reader) (o
 		return o, 0, err
 	}
 	if place, err = strconv.Atoi(string(prefix[:len(prefix)-1])); err != nil {
-		return o, 0, fmt.Errorf("%w: %w", errNoAnswer, err)
+		return o, 0, fmt.Errorf("%w: %w", errNotAnswered, err)
 	}
 	buf := bodies.Get().(*bytes.Buffer)
 	defer giveBody(buf)
@@ -255,11 +255,11 @@ func (r *Registry) readLine(w *worker, resp *http.Response, in *bufio.Reader) (o
 	return o, place, nil
 }
 
-// withdraw tells a worker that nobody waits for a job any longer. It is not told twice: then it works in vain.
-func (r *Registry) withdraw(w *worker, b *batch, p *batchedCall) {
+// withdrawCall tells a worker that nobody waits for a job any longer. It is not told twice: then it works in vain.
+func (r *Registry) withdrawCall(w *registeredWorker, b *callBatch, p *batchedCall) {
 	ctx, cancel := context.WithTimeout(b.ctx, r.opts.CallTimeout)
 	defer cancel()
-	resp, err := r.post(ctx, w, b, fmt.Appendf(nil, `{"withdrawn":%d}`, p.place))
+	resp, err := r.postBatch(ctx, w, b, fmt.Appendf(nil, `{"withdrawn":%d}`, p.position))
 	if err == nil {
 		resp.Body.Close()
 	}

@@ -30,14 +30,14 @@ func (a *answering) RoundTrip(*http.Request) (*http.Response, error) {
 }
 
 func TestAJobThatIsAnsweredTwiceEndsNoOtherOfItsRequest(t *testing.T) {
-	w := &worker{Worker: persistence.Worker{ID: "w", URL: "http://w"}, pulse: &pulse{}}
+	w := &registeredWorker{Worker: persistence.Worker{ID: "w", URL: "http://w"}, workerLiveness: &workerLiveness{}}
 	var calls []*batchedCall
 	for n := range 2 {
 		c := newCall(&flow.Job{Task: "t", Address: flow.Address{Node: "a", Visit: 1, Attempt: n + 1}, Exec: &flow.Exec{Service: "s"}})
-		calls = append(calls, &batchedCall{call: c, ctx: t.Context(), answered: make(chan outcome, 1)})
-		w.batcher.add(calls[n])
+		calls = append(calls, &batchedCall{workerCall: c, ctx: t.Context(), answered: make(chan callOutcome, 1)})
+		w.batcher.enqueueCall(calls[n])
 	}
-	b, _ := w.batcher.take()
+	b, _ := w.batcher.takeBatch()
 	text := func(s string) func() (string, error) { return func() (string, error) { return s, nil } }
 	r := &Registry{opts: Options{}.orDefault(), client: &http.Client{Transport: &answering{
 		text("0 {\"result\":1}\n"),
@@ -52,7 +52,7 @@ func TestAJobThatIsAnsweredTwiceEndsNoOtherOfItsRequest(t *testing.T) {
 			return "1 {\"result\":2}\n", nil
 		},
 	}}}
-	r.send(w, b)
+	r.sendBatch(w, b)
 	o := <-calls[1].answered
 	require.NoError(t, o.err)
 	require.Equal(t, "2", string(o.rep.Output))

@@ -45,14 +45,14 @@ func (f Workers) Mount(s *api.Server) {
 	path, serve := wire.NewWorkersHandler(f,
 		connect.WithReadMaxBytes(int(f.MaxMessage)),
 		connect.WithCompression("gzip", nil, nil)) // it would take more time than it saves
-	s.MountStream("POST "+path, f.staying(packets.Answers(serve)))
+	s.MountStream("POST "+path, f.withStay(packets.Answers(serve)))
 }
 
 type hangUpKey struct{}
 
-// staying lifts the time limits of requests from a stream, and tells the workers when the server begins to leave. The
+// withStay lifts the time limits of requests from a stream, and tells the workers when the server begins to leave. The
 // stream then goes on until its worker has nothing left to do.
-func (f Workers) staying(next http.Handler) http.Handler {
+func (f Workers) withStay(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		leaving, leave := stream.Stay(w, r)
 		defer leave()
@@ -74,19 +74,19 @@ func (f Workers) staying(next http.Handler) http.Handler {
 // Attach implements the service.
 func (f Workers) Attach(ctx context.Context, s *connect.BidiStream[wire.FromWorker, wire.ToWorker]) error {
 	hangUp, _ := ctx.Value(hangUpKey{}).(func())
-	err := f.Sessions.Serve(ctx, hanging{s, hangUp})
+	err := f.Sessions.Serve(ctx, closableStream{s, hangUp})
 	if err == nil {
 		return nil
 	}
 	return connect.NewError(codeOf(err), err)
 }
 
-type hanging struct {
+type closableStream struct {
 	*connect.BidiStream[wire.FromWorker, wire.ToWorker]
 	hangUp func()
 }
 
-func (s hanging) HangUp() { s.hangUp() }
+func (s closableStream) HangUp() { s.hangUp() }
 
 // codes of errors that workers can act on.
 var codes = map[flow.ErrorKind]connect.Code{

@@ -19,35 +19,35 @@ type ApprovalQuery struct {
 
 // Approvals lists what tasks ask people for.
 func (c *Client) Approvals(ctx context.Context, a ApprovalQuery) (*wire.Page[wire.Approval], error) {
-	q := a.Paging.query()
-	set(q, "state", a.State)
-	set(q, "flow", a.Flow)
-	set(q, "task", a.Task)
-	set(q, "q", a.Text)
-	return get[wire.Page[wire.Approval]](ctx, c, "/v1/approvals", q)
+	q := a.Paging.queryValues()
+	setNonEmpty(q, "state", a.State)
+	setNonEmpty(q, "flow", a.Flow)
+	setNonEmpty(q, "task", a.Task)
+	setNonEmpty(q, "q", a.Text)
+	return getJSON[wire.Page[wire.Approval]](ctx, c, "/v1/approvals", q)
 }
 
 // Approval reads one, with what whoever decides has to know.
 func (c *Client) Approval(ctx context.Context, id string) (*wire.Question, error) {
-	return get[wire.Question](ctx, c, approvalPath(id), nil)
+	return getJSON[wire.Question](ctx, c, approvalPath(id), nil)
 }
 
 // AnswerApproval answers one. When somebody else did before, that one's answer counts, which is what is told.
 func (c *Client) AnswerApproval(ctx context.Context, id string, a wire.Answer) (*wire.Answered, error) {
-	body, err := encode(a)
+	body, err := encodeBody(a)
 	if err != nil {
 		return nil, err
 	}
-	return do[wire.Answered](ctx, c, call{method: http.MethodPost, path: approvalPath(id), body: body, kind: "application/json", again: true})
+	return doCall[wire.Answered](ctx, c, apiCall{method: http.MethodPost, path: approvalPath(id), body: body, kind: "application/json", repeatable: true})
 }
 
 // LinkApproval makes a link by which somebody without a token may answer an approval.
 func (c *Client) LinkApproval(ctx context.Context, id string, l wire.NewLink) (*wire.Link, error) {
-	body, err := encode(l)
+	body, err := encodeBody(l)
 	if err != nil {
 		return nil, err
 	}
-	return do[wire.Link](ctx, c, call{method: http.MethodPost, path: approvalPath(id) + "/link", body: body, kind: "application/json", again: true})
+	return doCall[wire.Link](ctx, c, apiCall{method: http.MethodPost, path: approvalPath(id) + "/link", body: body, kind: "application/json", repeatable: true})
 }
 
 func approvalPath(id string) string { return "/v1/approvals/" + url.PathEscape(id) }

@@ -43,7 +43,7 @@ type Options struct {
 
 // Client speaks to one server, or to the members of one cluster. It is safe for concurrent use.
 type Client struct {
-	servers *servers
+	servers *serverList
 	opts    Options
 }
 
@@ -55,7 +55,7 @@ func New(addresses string, o Options) (*Client, error) {
 		return nil, fmt.Errorf("client: %w", err)
 	}
 	several := len(to.all) > 1
-	if err := o.trust(several); err != nil {
+	if err := o.chooseHTTPClient(several); err != nil {
 		return nil, fmt.Errorf("client: %w", err)
 	}
 	o.Token = strings.TrimSpace(o.Token) // a file has the end of a line behind it
@@ -76,33 +76,33 @@ func New(addresses string, o Options) (*Client, error) {
 // Close gives back the connections nobody uses.
 func (c *Client) Close() { c.opts.HTTPClient.CloseIdleConnections() }
 
-// call is a request before it is sent.
-type call struct {
+// apiCall is a request before it is sent.
+type apiCall struct {
 	method, path string
 	query        url.Values
 	header       http.Header
 	body         []byte
 	kind         string        // of the body
-	again        bool          // sending it again has no second effect
+	repeatable   bool          // sending it again has no second effect
 	wait         time.Duration // the server may take this long on purpose
 }
 
-// do sends a call until it is answered, and decodes the answer. It pauses before it asks the same server again.
-func do[T any](ctx context.Context, c *Client, r call) (*T, error) {
+// doCall sends a call until it is answered, and decodes the answer. It pauses before it asks the same server again.
+func doCall[T any](ctx context.Context, c *Client, r apiCall) (*T, error) {
 	asked := 1 // addresses since the last pause
 	for try := 0; ; {
-		turn := c.servers.turn()
-		answer, err := once[T](ctx, c, turn, r)
+		turn := c.servers.currentTurn()
+		answer, err := callOnce[T](ctx, c, turn, r)
 		if err == nil {
 			return answer, nil
 		}
-		other := c.servers.leave(ctx, turn, err)
+		other := c.servers.leaveServer(ctx, turn, err)
 		switch {
 		case c.opts.Retries < 0 || ctx.Err() != nil || !r.mayRepeat(err):
 		case other && asked < len(c.servers.all):
 			asked++
 			continue
-		case try < c.opts.Retries && sleep(ctx, backOff(try, err)):
+		case try < c.opts.Retries && sleepContext(ctx, backOff(try, err)):
 			try, asked = try+1, 1
 			continue
 		}
@@ -110,10 +110,10 @@ func do[T any](ctx context.Context, c *Client, r call) (*T, error) {
 	}
 }
 
-func once[T any](ctx context.Context, c *Client, turn int64, r call) (*T, error) {
+func callOnce[T any](ctx context.Context, c *Client, turn int64, r apiCall) (*T, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.opts.Timeout+r.wait)
 	defer cancel()
-	resp, err := c.send(ctx, turn, r)
+	resp, err := c.sendCall(ctx, turn, r)
 	if err != nil {
 		return nil, err
 	}
@@ -125,9 +125,9 @@ func once[T any](ctx context.Context, c *Client, turn int64, r call) (*T, error)
 	return &answer, nil
 }
 
-// send gives a response whose status is a success; any other is an *Error.
-func (c *Client) send(ctx context.Context, turn int64, r call) (*http.Response, error) {
-	address := c.servers.at(turn) + r.path
+// sendCall gives a response whose status is a success; any other is an *Error.
+func (c *Client) sendCall(ctx context.Context, turn int64, r apiCall) (*http.Response, error) {
+	address := c.servers.addressAt(turn) + r.path
 	if len(r.query) > 0 {
 		address += "?" + r.query.Encode()
 	}
@@ -156,15 +156,15 @@ func (c *Client) send(ctx context.Context, turn int64, r call) (*http.Response, 
 }
 
 // mayRepeat says whether to send a call again after an error. A refused connection has had no effect.
-func (r *call) mayRepeat(err error) bool {
+func (r *apiCall) mayRepeat(err error) bool {
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return true
 	}
 	var refused *Error
 	if errors.As(err, &refused) {
-		return r.again && temporary(refused.Status)
+		return r.repeatable && isTemporary(refused.Status)
 	}
-	return r.again && !distrusted(err)
+	return r.repeatable && !isDistrusted(err)
 }
 
 // Bounds of the time between two tries.
@@ -185,8 +185,8 @@ func backOff(try int, err error) time.Duration {
 	return pause
 }
 
-// encode leaves the values of users as they are.
-func encode(v any) ([]byte, error) {
+// encodeBody leaves the values of users as they are.
+func encodeBody(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
@@ -194,7 +194,7 @@ func encode(v any) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-func sleep(ctx context.Context, d time.Duration) bool {
+func sleepContext(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -226,7 +226,7 @@ func (e *Error) Error() string {
 	return text
 }
 
-func temporary(status int) bool {
+func isTemporary(status int) bool {
 	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
 }
 

@@ -20,16 +20,16 @@ type Paging struct {
 	Limit  int    // items at most; 0 = the server's choice
 }
 
-func (p Paging) query() url.Values {
+func (p Paging) queryValues() url.Values {
 	q := url.Values{}
-	set(q, "cursor", p.Cursor)
+	setNonEmpty(q, "cursor", p.Cursor)
 	if p.Limit > 0 {
 		q.Set("limit", strconv.Itoa(p.Limit))
 	}
 	return q
 }
 
-func set(q url.Values, name, value string) {
+func setNonEmpty(q url.Values, name, value string) {
 	if value != "" {
 		q.Set(name, value)
 	}
@@ -64,8 +64,8 @@ func All[T any](read func(cursor string) (*wire.Page[T], error)) iter.Seq2[T, er
 // largestPage is what servers give at most at once.
 const largestPage = 500
 
-// collect reads a whole list.
-func collect[T any](read func(cursor string) (*wire.Page[T], error)) ([]T, error) {
+// collectAll reads a whole list.
+func collectAll[T any](read func(cursor string) (*wire.Page[T], error)) ([]T, error) {
 	all := []T{}
 	for item, err := range All(read) {
 		if err != nil {
@@ -76,9 +76,9 @@ func collect[T any](read func(cursor string) (*wire.Page[T], error)) ([]T, error
 	return all, nil
 }
 
-// get is a call that may be sent as often as one likes.
-func get[T any](ctx context.Context, c *Client, path string, query url.Values) (*T, error) {
-	return do[T](ctx, c, call{method: http.MethodGet, path: path, query: query, again: true})
+// getJSON is a call that may be sent as often as one likes.
+func getJSON[T any](ctx context.Context, c *Client, path string, query url.Values) (*T, error) {
+	return doCall[T](ctx, c, apiCall{method: http.MethodGet, path: path, query: query, repeatable: true})
 }
 
 // CheckOption says how a definition is to be checked.
@@ -87,7 +87,7 @@ type CheckOption func(url.Values)
 // Strict has warnings count as errors.
 func Strict() CheckOption { return func(q url.Values) { q.Set("strict", "true") } }
 
-func checks(options []CheckOption) url.Values {
+func checkQuery(options []CheckOption) url.Values {
 	q := url.Values{}
 	for _, set := range options {
 		set(q)
@@ -98,11 +98,11 @@ func checks(options []CheckOption) url.Values {
 // Publish makes a definition (JSON or YAML) the newest version of the flow with a slug; "" makes the
 // slug of the definition's name. The content of the newest version changes nothing.
 func (c *Client) Publish(ctx context.Context, slug string, definition []byte, options ...CheckOption) (*wire.Published, error) {
-	r := call{method: http.MethodPut, path: "/v1/flows/" + url.PathEscape(slug), query: checks(options), body: some(definition), kind: kindOfText(definition), again: true}
+	r := apiCall{method: http.MethodPut, path: "/v1/flows/" + url.PathEscape(slug), query: checkQuery(options), body: nonEmptyDefinition(definition), kind: kindOfText(definition), repeatable: true}
 	if slug == "" {
 		r.method, r.path = http.MethodPost, "/v1/flows"
 	}
-	return do[wire.Published](ctx, c, r)
+	return doCall[wire.Published](ctx, c, r)
 }
 
 // After has a publication refused (409) unless this is the number of the newest version; 0 = there is none.
@@ -117,11 +117,11 @@ func (c *Client) Try(ctx context.Context, definition []byte, t wire.Try) (*wire.
 	if own {
 		t.IdempotencyKey = crand.Text()
 	}
-	body, err := encode(t)
+	body, err := encodeBody(t)
 	if err != nil {
 		return nil, fmt.Errorf("trying a definition: %w", err)
 	}
-	tried, err := do[wire.Tried](ctx, c, call{method: http.MethodPost, path: "/v1/try", body: body, kind: "application/json", again: true})
+	tried, err := doCall[wire.Tried](ctx, c, apiCall{method: http.MethodPost, path: "/v1/try", body: body, kind: "application/json", repeatable: true})
 	if err == nil && own {
 		tried.Created = true // whichever of its tries it was
 	}
@@ -130,12 +130,12 @@ func (c *Client) Try(ctx context.Context, definition []byte, t wire.Try) (*wire.
 
 // Validate tells all problems of a definition. Nothing is kept.
 func (c *Client) Validate(ctx context.Context, definition []byte, options ...CheckOption) (*wire.Validation, error) {
-	return do[wire.Validation](ctx, c, call{method: http.MethodPost, path: "/v1/validate", query: checks(options), body: some(definition), kind: kindOfText(definition), again: true})
+	return doCall[wire.Validation](ctx, c, apiCall{method: http.MethodPost, path: "/v1/validate", query: checkQuery(options), body: nonEmptyDefinition(definition), kind: kindOfText(definition), repeatable: true})
 }
 
-// some makes an empty definition a text without anything in it: what is wrong with that is told like every
+// nonEmptyDefinition makes an empty definition a text without anything in it: what is wrong with that is told like every
 // other problem, while a request without a body is refused as one.
-func some(definition []byte) []byte {
+func nonEmptyDefinition(definition []byte) []byte {
 	if len(definition) == 0 {
 		return []byte("\n")
 	}
@@ -164,35 +164,35 @@ type FlowQuery struct {
 
 // FindFlows lists some flows.
 func (c *Client) FindFlows(ctx context.Context, f FlowQuery) (*wire.Page[wire.Flow], error) {
-	q := f.query()
-	set(q, "q", f.Text)
+	q := f.queryValues()
+	setNonEmpty(q, "q", f.Text)
 	if f.ByName {
 		q.Set("sort", "name")
 	}
 	if f.Summary {
 		q.Set("with", "summary")
 	}
-	return get[wire.Page[wire.Flow]](ctx, c, "/v1/flows", q)
+	return getJSON[wire.Page[wire.Flow]](ctx, c, "/v1/flows", q)
 }
 
 // Flow reads a flow by its slug or id.
 func (c *Client) Flow(ctx context.Context, flow string) (*wire.Flow, error) {
-	return get[wire.Flow](ctx, c, "/v1/flows/"+url.PathEscape(flow), nil)
+	return getJSON[wire.Flow](ctx, c, "/v1/flows/"+url.PathEscape(flow), nil)
 }
 
 // Versions lists a flow's versions, highest number first.
 func (c *Client) Versions(ctx context.Context, flow string, p Paging) (*wire.Page[wire.Version], error) {
-	return get[wire.Page[wire.Version]](ctx, c, "/v1/flows/"+url.PathEscape(flow)+"/versions", p.query())
+	return getJSON[wire.Page[wire.Version]](ctx, c, "/v1/flows/"+url.PathEscape(flow)+"/versions", p.queryValues())
 }
 
 // Version reads a version with its definition; number 0 = the newest published one.
 func (c *Client) Version(ctx context.Context, flow string, number int) (*wire.Version, error) {
-	return get[wire.Version](ctx, c, versionPath(flow, number), nil)
+	return getJSON[wire.Version](ctx, c, versionPath(flow, number), nil)
 }
 
 // Graph draws a version; number 0 = the newest published one.
 func (c *Client) Graph(ctx context.Context, flow string, number int) (*wire.Graph, error) {
-	return get[wire.Graph](ctx, c, versionPath(flow, number)+"/graph", nil)
+	return getJSON[wire.Graph](ctx, c, versionPath(flow, number)+"/graph", nil)
 }
 
 // Diff tells how two versions of a flow differ; to 0 = the newest published one, from 0 = the one before the other.
@@ -203,12 +203,12 @@ func (c *Client) Diff(ctx context.Context, flow string, from, to int) (*wire.Flo
 			q.Set(name, strconv.Itoa(number))
 		}
 	}
-	return get[wire.FlowDiff](ctx, c, "/v1/flows/"+url.PathEscape(flow)+"/diff", q)
+	return getJSON[wire.FlowDiff](ctx, c, "/v1/flows/"+url.PathEscape(flow)+"/diff", q)
 }
 
 // FlowOpenAPI describes how tasks of a version are started, and what follows, as an OpenAPI document; number 0 = the newest published one.
 func (c *Client) FlowOpenAPI(ctx context.Context, flow string, number int) (json.RawMessage, error) {
-	text, err := get[json.RawMessage](ctx, c, versionPath(flow, number)+"/openapi", nil)
+	text, err := getJSON[json.RawMessage](ctx, c, versionPath(flow, number)+"/openapi", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -229,5 +229,5 @@ func (c *Client) DeleteFlow(ctx context.Context, flow string, tasks bool) (*wire
 	if tasks {
 		q.Set("tasks", "true")
 	}
-	return do[wire.DeletedFlow](ctx, c, call{method: http.MethodDelete, path: "/v1/flows/" + url.PathEscape(flow), query: q, again: true})
+	return doCall[wire.DeletedFlow](ctx, c, apiCall{method: http.MethodDelete, path: "/v1/flows/" + url.PathEscape(flow), query: q, repeatable: true})
 }

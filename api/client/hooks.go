@@ -17,26 +17,26 @@ import (
 
 // Hooks lists hooks, in order of name.
 func (c *Client) Hooks(ctx context.Context, p Paging) (*wire.Page[wire.Hook], error) {
-	return get[wire.Page[wire.Hook]](ctx, c, "/v1/hooks", p.query())
+	return getJSON[wire.Page[wire.Hook]](ctx, c, "/v1/hooks", p.queryValues())
 }
 
 // Hook reads a hook, without its secret.
 func (c *Client) Hook(ctx context.Context, name string) (*wire.Hook, error) {
-	return get[wire.Hook](ctx, c, "/v1/hooks/"+url.PathEscape(name), nil)
+	return getJSON[wire.Hook](ctx, c, "/v1/hooks/"+url.PathEscape(name), nil)
 }
 
 // SetHook makes a hook, or changes one. It is not sent again by itself: a secret that is made is told once.
 func (c *Client) SetHook(ctx context.Context, name string, h wire.SetHook) (*wire.HookSet, error) {
-	body, err := encode(h)
+	body, err := encodeBody(h)
 	if err != nil {
 		return nil, err
 	}
-	return do[wire.HookSet](ctx, c, call{method: http.MethodPut, path: "/v1/hooks/" + url.PathEscape(name), body: body, kind: "application/json"})
+	return doCall[wire.HookSet](ctx, c, apiCall{method: http.MethodPut, path: "/v1/hooks/" + url.PathEscape(name), body: body, kind: "application/json"})
 }
 
 // DeleteHook deletes a hook, and tells what it was.
 func (c *Client) DeleteHook(ctx context.Context, name string) (*wire.Hook, error) {
-	return do[wire.Hook](ctx, c, call{method: http.MethodDelete, path: "/v1/hooks/" + url.PathEscape(name)})
+	return doCall[wire.Hook](ctx, c, apiCall{method: http.MethodDelete, path: "/v1/hooks/" + url.PathEscape(name)})
 }
 
 // Delivery is what is sent to a hook.
@@ -58,12 +58,12 @@ func (c *Client) Deliver(ctx context.Context, hook, secret string, d Delivery) (
 	if d.Kind == "" {
 		d.Kind = "application/json"
 	}
-	return do[wire.Delivered](ctx, c, call{method: http.MethodPost, path: "/v1/hooks/" + url.PathEscape(hook), header: d.sign(secret),
-		body: d.Body, kind: d.Kind, again: true})
+	return doCall[wire.Delivered](ctx, c, apiCall{method: http.MethodPost, path: "/v1/hooks/" + url.PathEscape(hook), header: d.signHeaders(secret),
+		body: d.Body, kind: d.Kind, repeatable: true})
 }
 
-// sign makes the headers of Standard Webhooks.
-func (d *Delivery) sign(secret string) http.Header {
+// signHeaders makes the headers of Standard Webhooks.
+func (d *Delivery) signHeaders(secret string) http.Header {
 	key := []byte(secret)
 	if text, ok := strings.CutPrefix(secret, "whsec_"); ok {
 		if decoded, err := base64.StdEncoding.DecodeString(text); err == nil {

@@ -20,11 +20,11 @@ type LogQuery struct {
 	Limit   int    // how many lines a page has at most; 0 = as many as the server likes
 }
 
-func (l LogQuery) query() url.Values {
+func (l LogQuery) queryValues() url.Values {
 	q := url.Values{}
-	set(q, "job", l.Job)
-	set(q, "node", l.Node)
-	set(q, "stream", l.Stream)
+	setNonEmpty(q, "job", l.Job)
+	setNonEmpty(q, "node", l.Node)
+	setNonEmpty(q, "stream", l.Stream)
 	if l.Unit != nil {
 		q.Set("unit", strconv.Itoa(*l.Unit))
 	}
@@ -37,15 +37,15 @@ func (l LogQuery) query() url.Values {
 // Logs reads a page of what a task's attempts have printed, in the order in which it was stored. Its Next is the After of the next one; a page may be
 // empty and have one.
 func (c *Client) Logs(ctx context.Context, task string, l LogQuery) (*wire.Page[wire.LogEntry], error) {
-	q := l.query()
-	set(q, "after", l.After)
+	q := l.queryValues()
+	setNonEmpty(q, "after", l.After)
 	if l.Limit > 0 {
 		q.Set("limit", strconv.Itoa(l.Limit))
 	}
-	return get[wire.Page[wire.LogEntry]](ctx, c, taskPath(task, "/logs"), q)
+	return getJSON[wire.Page[wire.LogEntry]](ctx, c, taskPath(task, "/logs"), q)
 }
 
 // FollowLogs gives what a task's attempts print, from behind l.After on, as they do, and ends with the task. It goes on like Watch when a connection breaks off.
 func (c *Client) FollowLogs(ctx context.Context, task string, l LogQuery) iter.Seq2[wire.LogEntry, error] {
-	return follow(ctx, c, "following the logs of "+task, taskPath(task, "/logs/stream"), l.query(), l.After, func(e *wire.LogEntry) string { return e.ID })
+	return followStream(ctx, c, "following the logs of "+task, taskPath(task, "/logs/stream"), l.queryValues(), l.After, func(e *wire.LogEntry) string { return e.ID })
 }

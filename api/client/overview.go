@@ -11,7 +11,7 @@ import (
 
 // Overview tells at once how everything is.
 func (c *Client) Overview(ctx context.Context) (*wire.Overview, error) {
-	return get[wire.Overview](ctx, c, "/v1/overview", nil)
+	return getJSON[wire.Overview](ctx, c, "/v1/overview", nil)
 }
 
 // StatsOf says which statistics are meant. The zero value is those of the last 24 hours, of all flows and versions.
@@ -24,10 +24,10 @@ type StatsOf struct {
 	Step              string // of StatsSeries: 1m, 5m, 15m, 1h, 6h or 24h; "" = what suits the time
 }
 
-func (o StatsOf) query() url.Values {
+func (o StatsOf) queryValues() url.Values {
 	q := url.Values{}
 	for name, value := range map[string]string{"window": o.Window, "flow": o.Flow, "scope": o.Scope, "node": o.Node, "step": o.Step} {
-		set(q, name, value)
+		setNonEmpty(q, name, value)
 	}
 	for name, at := range map[string]time.Time{"from": o.From, "to": o.To} {
 		if !at.IsZero() {
@@ -42,10 +42,10 @@ func (o StatsOf) query() url.Values {
 
 // FlowStats tells how the tasks of a flow, and its nodes, have gone.
 func (c *Client) FlowStats(ctx context.Context, flow string, of StatsOf) (*wire.FlowStats, error) {
-	return get[wire.FlowStats](ctx, c, "/v1/flows/"+url.PathEscape(flow)+"/stats", of.query())
+	return getJSON[wire.FlowStats](ctx, c, "/v1/flows/"+url.PathEscape(flow)+"/stats", of.queryValues())
 }
 
 // StatsSeries tells how tasks, or a node, have gone from time to time.
 func (c *Client) StatsSeries(ctx context.Context, of StatsOf) (*wire.StatsSeries, error) {
-	return get[wire.StatsSeries](ctx, c, "/v1/stats", of.query())
+	return getJSON[wire.StatsSeries](ctx, c, "/v1/stats", of.queryValues())
 }

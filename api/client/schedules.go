@@ -14,49 +14,49 @@ import (
 
 // Schedules lists schedules by name, those of one flow or, for "", of all.
 func (c *Client) Schedules(ctx context.Context, flow string, p Paging) (*wire.Page[wire.Schedule], error) {
-	q := p.query()
-	set(q, "flow", flow)
-	return get[wire.Page[wire.Schedule]](ctx, c, "/v1/schedules", q)
+	q := p.queryValues()
+	setNonEmpty(q, "flow", flow)
+	return getJSON[wire.Page[wire.Schedule]](ctx, c, "/v1/schedules", q)
 }
 
 // Schedule reads a schedule.
 func (c *Client) Schedule(ctx context.Context, name string) (*wire.Schedule, error) {
-	return get[wire.Schedule](ctx, c, schedulePath(name, ""), nil)
+	return getJSON[wire.Schedule](ctx, c, schedulePath(name, ""), nil)
 }
 
 func schedulePath(name, what string) string { return "/v1/schedules/" + url.PathEscape(name) + what }
 
 // SetSchedule makes a schedule, or changes it.
 func (c *Client) SetSchedule(ctx context.Context, name string, spec wire.ScheduleSpec) (*wire.SetSchedule, error) {
-	return send[wire.SetSchedule](ctx, c, http.MethodPut, schedulePath(name, ""), nil, spec)
+	return sendJSON[wire.SetSchedule](ctx, c, http.MethodPut, schedulePath(name, ""), nil, spec)
 }
 
 // DeleteSchedule deletes a schedule; its tasks stay as they are.
 func (c *Client) DeleteSchedule(ctx context.Context, name string) (*wire.Schedule, error) {
-	return do[wire.Schedule](ctx, c, call{method: http.MethodDelete, path: schedulePath(name, ""), again: true})
+	return doCall[wire.Schedule](ctx, c, apiCall{method: http.MethodDelete, path: schedulePath(name, ""), repeatable: true})
 }
 
 // EnableSchedule has a schedule fire.
 func (c *Client) EnableSchedule(ctx context.Context, name string) (*wire.Schedule, error) {
-	return do[wire.Schedule](ctx, c, call{method: http.MethodPost, path: schedulePath(name, "/enable"), again: true})
+	return doCall[wire.Schedule](ctx, c, apiCall{method: http.MethodPost, path: schedulePath(name, "/enable"), repeatable: true})
 }
 
 // DisableSchedule has a schedule fire no longer.
 func (c *Client) DisableSchedule(ctx context.Context, name string) (*wire.Schedule, error) {
-	return do[wire.Schedule](ctx, c, call{method: http.MethodPost, path: schedulePath(name, "/disable"), again: true})
+	return doCall[wire.Schedule](ctx, c, apiCall{method: http.MethodPost, path: schedulePath(name, "/disable"), repeatable: true})
 }
 
 // NextSlots tells the next slots of a schedule from a time on, the zero one = from now on; count 0 = the server's choice.
 func (c *Client) NextSlots(ctx context.Context, name string, count int, from time.Time) (*wire.Slots, error) {
-	return get[wire.Slots](ctx, c, schedulePath(name, "/next"), counting(count, from))
+	return getJSON[wire.Slots](ctx, c, schedulePath(name, "/next"), countQuery(count, from))
 }
 
 // PreviewSchedule tells the slots that a schedule would have. Nothing is kept.
 func (c *Client) PreviewSchedule(ctx context.Context, spec wire.ScheduleSpec, count int, from time.Time) (*wire.Slots, error) {
-	return send[wire.Slots](ctx, c, http.MethodPost, "/v1/schedules-preview", counting(count, from), spec)
+	return sendJSON[wire.Slots](ctx, c, http.MethodPost, "/v1/schedules-preview", countQuery(count, from), spec)
 }
 
-func counting(count int, from time.Time) url.Values {
+func countQuery(count int, from time.Time) url.Values {
 	q := url.Values{}
 	if count > 0 {
 		q.Set("count", strconv.Itoa(count))
@@ -72,19 +72,19 @@ func (c *Client) TriggerSchedule(ctx context.Context, name string, t wire.Trigge
 	if t.IdempotencyKey == "" {
 		t.IdempotencyKey = crand.Text()
 	}
-	return send[wire.Started](ctx, c, http.MethodPost, schedulePath(name, "/trigger"), nil, t)
+	return sendJSON[wire.Started](ctx, c, http.MethodPost, schedulePath(name, "/trigger"), nil, t)
 }
 
 // BackfillSchedule begins tasks for slots that have passed, or tells in a dry run for which.
 func (c *Client) BackfillSchedule(ctx context.Context, name string, b wire.Backfill) (*wire.Backfilled, error) {
-	return send[wire.Backfilled](ctx, c, http.MethodPost, schedulePath(name, "/backfill"), nil, b)
+	return sendJSON[wire.Backfilled](ctx, c, http.MethodPost, schedulePath(name, "/backfill"), nil, b)
 }
 
-// send sends what may be sent again.
-func send[T any](ctx context.Context, c *Client, method, path string, query url.Values, content any) (*T, error) {
-	body, err := encode(content)
+// sendJSON sends what may be sent again.
+func sendJSON[T any](ctx context.Context, c *Client, method, path string, query url.Values, content any) (*T, error) {
+	body, err := encodeBody(content)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", method, path, err)
 	}
-	return do[T](ctx, c, call{method: method, path: path, query: query, body: body, kind: "application/json", again: true})
+	return doCall[T](ctx, c, apiCall{method: method, path: path, query: query, body: body, kind: "application/json", repeatable: true})
 }

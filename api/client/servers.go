@@ -10,15 +10,15 @@ import (
 	"sync/atomic"
 )
 
-// servers are the addresses that a client knows. All of its requests go to one of them until that one fails.
-type servers struct {
-	all  []string
-	left atomic.Int64 // how often one was left for the next
+// serverList are the addresses that a client knows. All of its requests go to one of them until that one fails.
+type serverList struct {
+	all      []string
+	switches atomic.Int64 // how often one was left for the next
 }
 
 // parseServers reads addresses with commas between them.
-func parseServers(text string) (*servers, error) {
-	s := &servers{}
+func parseServers(text string) (*serverList, error) {
+	s := &serverList{}
 	for _, address := range strings.Split(text, ",") {
 		address = strings.TrimSpace(address)
 		u, err := url.Parse(address)
@@ -30,27 +30,27 @@ func parseServers(text string) (*servers, error) {
 	return s, nil
 }
 
-// turn says whose turn it is.
-func (s *servers) turn() int64 { return s.left.Load() }
+// currentTurn says whose turn it is.
+func (s *serverList) currentTurn() int64 { return s.switches.Load() }
 
-// at is the address whose turn it is.
-func (s *servers) at(turn int64) string { return s.all[turn%int64(len(s.all))] }
+// addressAt is the address whose turn it is.
+func (s *serverList) addressAt(turn int64) string { return s.all[turn%int64(len(s.all))] }
 
-// leave makes it the turn of the next one, unless somebody else has done so, if an error says that another member may do
+// leaveServer makes it the turn of the next one, unless somebody else has done so, if an error says that another member may do
 // better. A caller that has given up says nothing about a server.
-func (s *servers) leave(ctx context.Context, turn int64, err error) bool {
-	if ctx.Err() != nil || !away(err) {
+func (s *serverList) leaveServer(ctx context.Context, turn int64, err error) bool {
+	if ctx.Err() != nil || !isUnavailable(err) {
 		return false
 	}
-	s.left.CompareAndSwap(turn, turn+1)
+	s.switches.CompareAndSwap(turn, turn+1)
 	return len(s.all) > 1
 }
 
-// away says whether a server could not be reached, or was not able to do its work.
-func away(err error) bool {
+// isUnavailable says whether a server could not be reached, or was not able to do its work.
+func isUnavailable(err error) bool {
 	var refused *Error
 	if errors.As(err, &refused) {
 		return refused.Status == http.StatusServiceUnavailable
 	}
-	return err != nil && !distrusted(err)
+	return err != nil && !isDistrusted(err)
 }

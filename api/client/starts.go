@@ -27,8 +27,8 @@ func (c *Client) StartAll(ctx context.Context, starts []wire.Start) ([]wire.Star
 		if err := c.startThese(ctx, starts, left, items); err != nil {
 			return nil, err
 		}
-		left = slices.DeleteFunc(left, func(i int) bool { return items[i].Problem == nil || !temporary(items[i].Problem.Status) })
-		if len(left) == 0 || try >= c.opts.Retries || !sleep(ctx, backOff(try, nil)) {
+		left = slices.DeleteFunc(left, func(i int) bool { return items[i].Problem == nil || !isTemporary(items[i].Problem.Status) })
+		if len(left) == 0 || try >= c.opts.Retries || !sleepContext(ctx, backOff(try, nil)) {
 			break
 		}
 	}
@@ -44,11 +44,11 @@ func (c *Client) startThese(ctx context.Context, starts []wire.Start, places []i
 	for _, i := range places {
 		sent.Starts = append(sent.Starts, starts[i])
 	}
-	body, err := encode(sent)
+	body, err := encodeBody(sent)
 	if err != nil {
 		return fmt.Errorf("starting many tasks: %w", err)
 	}
-	answer, err := do[wire.StartedTasks](ctx, c, call{method: http.MethodPost, path: "/v1/tasks/starts", body: body, kind: "application/json", again: true, wait: bulkTime})
+	answer, err := doCall[wire.StartedTasks](ctx, c, apiCall{method: http.MethodPost, path: "/v1/tasks/starts", body: body, kind: "application/json", repeatable: true, wait: bulkTime})
 	if err != nil {
 		return err
 	}

@@ -20,20 +20,20 @@ func (c *Client) Start(ctx context.Context, s wire.Start) (*wire.Started, error)
 	if own {
 		s.IdempotencyKey = crand.Text()
 	}
-	body, err := encode(s)
+	body, err := encodeBody(s)
 	if err != nil {
 		return nil, fmt.Errorf("starting a task of %s: %w", s.Flow, err)
 	}
-	started, err := do[wire.Started](ctx, c, call{method: http.MethodPost, path: "/v1/tasks", body: body, kind: "application/json",
-		again: true, wait: milliseconds(s.WaitMS)})
+	started, err := doCall[wire.Started](ctx, c, apiCall{method: http.MethodPost, path: "/v1/tasks", body: body, kind: "application/json",
+		repeatable: true, wait: waitDuration(s.WaitMS)})
 	if err == nil && own {
 		started.Created = true // whichever of its tries it was
 	}
 	return started, err
 }
 
-// milliseconds is a wait. Longer ones than some minutes are refused by the server; this one is cut so that a Duration can hold it.
-func milliseconds(ms int64) time.Duration {
+// waitDuration is a wait. Longer ones than some minutes are refused by the server; this one is cut so that a Duration can hold it.
+func waitDuration(ms int64) time.Duration {
 	return time.Duration(min(ms, math.MaxInt32)) * time.Millisecond
 }
 
@@ -57,18 +57,18 @@ type TaskQuery struct {
 	Sort                   string        // created, -ended or ended; "" = -created, the newest first
 }
 
-func (t TaskQuery) query() url.Values {
-	q := t.Paging.query()
-	set(q, "flow", t.Flow)
+func (t TaskQuery) queryValues() url.Values {
+	q := t.Paging.queryValues()
+	setNonEmpty(q, "flow", t.Flow)
 	for _, flow := range t.Flows {
 		q.Add("flow", flow)
 	}
-	set(q, "id_prefix", t.IDPrefix)
-	set(q, "q", t.Text)
-	set(q, "error", t.Failure)
-	set(q, "node", t.Node)
-	set(q, "queued", t.Queued)
-	set(q, "sort", t.Sort)
+	setNonEmpty(q, "id_prefix", t.IDPrefix)
+	setNonEmpty(q, "q", t.Text)
+	setNonEmpty(q, "error", t.Failure)
+	setNonEmpty(q, "node", t.Node)
+	setNonEmpty(q, "queued", t.Queued)
+	setNonEmpty(q, "sort", t.Sort)
 	for name, n := range map[string]int64{"version": int64(t.Version), "duration_min": t.Shortest.Milliseconds(), "duration_max": t.Longest.Milliseconds()} {
 		if n > 0 {
 			q.Set(name, strconv.FormatInt(n, 10))
@@ -94,19 +94,19 @@ func (t TaskQuery) query() url.Values {
 // CountTasks counts what Tasks lists, up to 10,000, by state up to so many of each; by is state, flow, label:NAME or "".
 func (c *Client) CountTasks(ctx context.Context, q TaskQuery, by string) (*wire.TaskCount, error) {
 	q.Paging, q.Sort = Paging{}, ""
-	query := q.query()
-	set(query, "group_by", by)
-	return get[wire.TaskCount](ctx, c, "/v1/tasks/count", query)
+	query := q.queryValues()
+	setNonEmpty(query, "group_by", by)
+	return getJSON[wire.TaskCount](ctx, c, "/v1/tasks/count", query)
 }
 
 // Tasks searches tasks, newest first.
 func (c *Client) Tasks(ctx context.Context, q TaskQuery) (*wire.Page[wire.TaskSummary], error) {
-	return get[wire.Page[wire.TaskSummary]](ctx, c, "/v1/tasks", q.query())
+	return getJSON[wire.Page[wire.TaskSummary]](ctx, c, "/v1/tasks", q.queryValues())
 }
 
 // Task reads a task as it is at this moment.
 func (c *Client) Task(ctx context.Context, id string) (*wire.Task, error) {
-	return get[wire.Task](ctx, c, taskPath(id, ""), nil)
+	return getJSON[wire.Task](ctx, c, taskPath(id, ""), nil)
 }
 
 func taskPath(id, what string) string { return "/v1/tasks/" + url.PathEscape(id) + what }
@@ -118,7 +118,7 @@ const pollTime = 25 * time.Second
 func (c *Client) Wait(ctx context.Context, id string) (*wire.Task, error) {
 	q := url.Values{"wait_ms": {strconv.FormatInt(pollTime.Milliseconds(), 10)}}
 	for {
-		t, err := do[wire.Task](ctx, c, call{method: http.MethodGet, path: taskPath(id, ""), query: q, again: true, wait: pollTime})
+		t, err := doCall[wire.Task](ctx, c, apiCall{method: http.MethodGet, path: taskPath(id, ""), query: q, repeatable: true, wait: pollTime})
 		if err != nil || !t.EndedAt.IsZero() {
 			return t, err
 		}
@@ -133,64 +133,64 @@ func WithRequest(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, requestKey{}, id)
 }
 
-func (c *Client) command(ctx context.Context, id, name string, body []byte) (*wire.TaskSummary, error) {
-	return command[wire.TaskSummary](ctx, c, id, name, body)
+func (c *Client) sendCommand(ctx context.Context, id, name string, body []byte) (*wire.TaskSummary, error) {
+	return postCommand[wire.TaskSummary](ctx, c, id, name, body)
 }
 
-func command[T any](ctx context.Context, c *Client, id, name string, body []byte) (*T, error) {
-	return request[T](ctx, c, call{path: taskPath(id, "/"+name), body: body})
+func postCommand[T any](ctx context.Context, c *Client, id, name string, body []byte) (*T, error) {
+	return postRequest[T](ctx, c, apiCall{path: taskPath(id, "/"+name), body: body})
 }
 
-// request sends what has its effect once.
-func request[T any](ctx context.Context, c *Client, r call) (*T, error) {
+// postRequest sends what has its effect once.
+func postRequest[T any](ctx context.Context, c *Client, r apiCall) (*T, error) {
 	name, ok := ctx.Value(requestKey{}).(string)
 	if !ok {
 		name = crand.Text()
 	}
-	r.method, r.header, r.again = http.MethodPost, http.Header{"Request-Id": {name}}, true
+	r.method, r.header, r.repeatable = http.MethodPost, http.Header{"Request-Id": {name}}, true
 	if r.body != nil {
 		r.kind = "application/json"
 	}
-	return do[T](ctx, c, r)
+	return doCall[T](ctx, c, r)
 }
 
-// ask gives a command with a content.
-func ask[T any](ctx context.Context, c *Client, id, name string, content any) (*T, error) {
-	body, err := encode(content)
+// postContent gives a command with a content.
+func postContent[T any](ctx context.Context, c *Client, id, name string, content any) (*T, error) {
+	body, err := encodeBody(content)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", name, id, err)
 	}
-	return command[T](ctx, c, id, name, body)
+	return postCommand[T](ctx, c, id, name, body)
 }
 
 // Cancel ends a task. One that has ended stays as it is.
 func (c *Client) Cancel(ctx context.Context, id string) (*wire.TaskSummary, error) {
-	return c.command(ctx, id, "cancel", nil)
+	return c.sendCommand(ctx, id, "cancel", nil)
 }
 
 // CancelHow ends a task gently or by force.
 func (c *Client) CancelHow(ctx context.Context, id string, how wire.Cancel) (*wire.TaskSummary, error) {
-	return ask[wire.TaskSummary](ctx, c, id, "cancel", how)
+	return postContent[wire.TaskSummary](ctx, c, id, "cancel", how)
 }
 
 // Retry has a failed task go on where it failed.
 func (c *Client) Retry(ctx context.Context, id string) (*wire.TaskSummary, error) {
-	return c.command(ctx, id, "retry", nil)
+	return c.sendCommand(ctx, id, "retry", nil)
 }
 
 // RetryStep has a failed task of dag mode go on with one step that failed, and with what was skipped because of it.
 func (c *Client) RetryStep(ctx context.Context, id, step string) (*wire.TaskSummary, error) {
-	return ask[wire.TaskSummary](ctx, c, id, "retry", wire.Retry{Step: step})
+	return postContent[wire.TaskSummary](ctx, c, id, "retry", wire.Retry{Step: step})
 }
 
 // HoldStep keeps a step of dag mode that has yet to begin from beginning.
 func (c *Client) HoldStep(ctx context.Context, id string, step wire.StepName) (*wire.TaskSummary, error) {
-	return ask[wire.TaskSummary](ctx, c, id, "hold", step)
+	return postContent[wire.TaskSummary](ctx, c, id, "hold", step)
 }
 
 // ReleaseStep undoes HoldStep.
 func (c *Client) ReleaseStep(ctx context.Context, id string, step wire.StepName) (*wire.TaskSummary, error) {
-	return ask[wire.TaskSummary](ctx, c, id, "release", step)
+	return postContent[wire.TaskSummary](ctx, c, id, "release", step)
 }
 
 // bulkTime is how long a server lets many tasks answer.
@@ -198,11 +198,11 @@ const bulkTime = 20 * time.Second
 
 // Bulk retries, cancels, pauses or resumes many tasks. With the Next of its answer as Cursor it goes on.
 func (c *Client) Bulk(ctx context.Context, b wire.Bulk) (*wire.BulkDone, error) {
-	body, err := encode(b)
+	body, err := encodeBody(b)
 	if err != nil {
 		return nil, fmt.Errorf("%s many tasks: %w", b.Action, err)
 	}
-	return request[wire.BulkDone](ctx, c, call{path: "/v1/tasks/bulk", body: body, wait: bulkTime})
+	return postRequest[wire.BulkDone](ctx, c, apiCall{path: "/v1/tasks/bulk", body: body, wait: bulkTime})
 }
 
 // Fork starts a task that goes on from the history of another one, or says what that would be.
@@ -210,7 +210,7 @@ func (c *Client) Fork(ctx context.Context, id string, f wire.Fork) (*wire.Forked
 	if f.IdempotencyKey == "" && !f.DryRun {
 		f.IdempotencyKey = crand.Text()
 	}
-	return ask[wire.Forked](ctx, c, id, "fork", f)
+	return postContent[wire.Forked](ctx, c, id, "fork", f)
 }
 
 // Rerun starts a task that does again what another one does, from the beginning.
@@ -218,37 +218,37 @@ func (c *Client) Rerun(ctx context.Context, id string, r wire.Rerun) (*wire.Rera
 	if r.IdempotencyKey == "" {
 		r.IdempotencyKey = crand.Text()
 	}
-	return ask[wire.Reran](ctx, c, id, "rerun", r)
+	return postContent[wire.Reran](ctx, c, id, "rerun", r)
 }
 
 // Append adds units to a fanout that has begun and gives their indexes.
 func (c *Client) Append(ctx context.Context, id string, a wire.Append) (*wire.Appended, error) {
-	return ask[wire.Appended](ctx, c, id, "append", a)
+	return postContent[wire.Appended](ctx, c, id, "append", a)
 }
 
 // Complete ends a unit whose route is direct, with an output or an error.
 func (c *Client) Complete(ctx context.Context, id string, u wire.Complete) (*wire.Completed, error) {
-	return ask[wire.Completed](ctx, c, id, "complete", u)
+	return postContent[wire.Completed](ctx, c, id, "complete", u)
 }
 
 // Pause keeps anything new of a task from starting; what is in flight goes on.
 func (c *Client) Pause(ctx context.Context, id string) (*wire.TaskSummary, error) {
-	return c.command(ctx, id, "pause", nil)
+	return c.sendCommand(ctx, id, "pause", nil)
 }
 
 // Resume undoes Pause.
 func (c *Client) Resume(ctx context.Context, id string) (*wire.TaskSummary, error) {
-	return c.command(ctx, id, "resume", nil)
+	return c.sendCommand(ctx, id, "resume", nil)
 }
 
 // Signal sets a key of a task's shared state to a JSON value and wakes whoever waits for it.
 func (c *Client) Signal(ctx context.Context, id, key string, value json.RawMessage) (*wire.TaskSummary, error) {
-	return ask[wire.TaskSummary](ctx, c, id, "signal", wire.Signal{Key: key, Value: value, By: c.opts.By})
+	return postContent[wire.TaskSummary](ctx, c, id, "signal", wire.Signal{Key: key, Value: value, By: c.opts.By})
 }
 
 // Compare puts what two tasks did beside each other, node by node.
 func (c *Client) Compare(ctx context.Context, a, b string) (*wire.Comparison, error) {
-	return get[wire.Comparison](ctx, c, taskPath(a, "/compare/"+url.PathEscape(b)), nil)
+	return getJSON[wire.Comparison](ctx, c, taskPath(a, "/compare/"+url.PathEscape(b)), nil)
 }
 
 // StepQuery picks steps of a task. Zero fields do not filter.
@@ -259,10 +259,10 @@ type StepQuery struct {
 	States []string
 }
 
-func (s StepQuery) query() url.Values {
-	q := s.Paging.query()
-	set(q, "scope", s.Scope)
-	set(q, "step", s.Step)
+func (s StepQuery) queryValues() url.Values {
+	q := s.Paging.queryValues()
+	setNonEmpty(q, "scope", s.Scope)
+	setNonEmpty(q, "step", s.Step)
 	for _, state := range s.States {
 		q.Add("state", state)
 	}
@@ -271,48 +271,48 @@ func (s StepQuery) query() url.Values {
 
 // Steps lists the steps of a task, or of a scope in it.
 func (c *Client) Steps(ctx context.Context, id string, q StepQuery) (*wire.Page[wire.Step], error) {
-	return get[wire.Page[wire.Step]](ctx, c, taskPath(id, "/steps"), q.query())
+	return getJSON[wire.Page[wire.Step]](ctx, c, taskPath(id, "/steps"), q.queryValues())
 }
 
 // Units lists the units of a step; of its visits the one with a number, or the newest for 0.
 func (c *Client) Units(ctx context.Context, id string, q StepQuery, visit int) (*wire.Page[wire.Unit], error) {
-	query := q.query()
+	query := q.queryValues()
 	if visit > 0 {
 		query.Set("visit", strconv.Itoa(visit))
 	}
-	return get[wire.Page[wire.Unit]](ctx, c, taskPath(id, "/units"), query)
+	return getJSON[wire.Page[wire.Unit]](ctx, c, taskPath(id, "/units"), query)
 }
 
 // UnitStates tells the states of all units of a step at once; of its visits the one with a number, or the newest for 0.
 func (c *Client) UnitStates(ctx context.Context, id, scope, step string, visit int) (*wire.UnitStates, error) {
 	q := url.Values{"step": {step}}
-	set(q, "scope", scope)
+	setNonEmpty(q, "scope", scope)
 	if visit > 0 {
 		q.Set("visit", strconv.Itoa(visit))
 	}
-	return get[wire.UnitStates](ctx, c, taskPath(id, "/units/states"), q)
+	return getJSON[wire.UnitStates](ctx, c, taskPath(id, "/units/states"), q)
 }
 
 // Events reads a task's history, oldest first, from behind an event on; "" = from the beginning.
 func (c *Client) Events(ctx context.Context, id, after string, limit int) (*wire.Page[wire.Event], error) {
-	q := Paging{Limit: limit}.query()
-	set(q, "after", after)
-	return get[wire.Page[wire.Event]](ctx, c, taskPath(id, "/events"), q)
+	q := Paging{Limit: limit}.queryValues()
+	setNonEmpty(q, "after", after)
+	return getJSON[wire.Page[wire.Event]](ctx, c, taskPath(id, "/events"), q)
 }
 
 // Runs reads a task's attempts and steps, in order of their beginning.
 func (c *Client) Runs(ctx context.Context, id string, p Paging) (*wire.Page[wire.Run], error) {
-	return get[wire.Page[wire.Run]](ctx, c, taskPath(id, "/runs"), p.query())
+	return getJSON[wire.Page[wire.Run]](ctx, c, taskPath(id, "/runs"), p.queryValues())
 }
 
 // Digest tells how far the nodes of a task's scopes are; none = its root, and where it undoes and cleans up.
 func (c *Client) Digest(ctx context.Context, id string, scopes ...string) (*wire.Digest, error) {
-	return get[wire.Digest](ctx, c, taskPath(id, "/digest"), url.Values{"scope": scopes})
+	return getJSON[wire.Digest](ctx, c, taskPath(id, "/digest"), url.Values{"scope": scopes})
 }
 
 // DigestAt is Digest of a task as it was when a row of its journal had been written: that of the events with that Seq.
 func (c *Client) DigestAt(ctx context.Context, id string, row int64, scopes ...string) (*wire.Digest, error) {
-	return get[wire.Digest](ctx, c, taskPath(id, "/digest"), url.Values{"scope": scopes, "at": {strconv.FormatInt(row, 10)}})
+	return getJSON[wire.Digest](ctx, c, taskPath(id, "/digest"), url.Values{"scope": scopes, "at": {strconv.FormatInt(row, 10)}})
 }
 
 // TimelineQuery picks what is told of a timeline. Zero fields pick all.
@@ -322,9 +322,9 @@ type TimelineQuery struct {
 	Bins     int
 }
 
-func (q TimelineQuery) query() url.Values {
+func (q TimelineQuery) queryValues() url.Values {
 	values := url.Values{}
-	set(values, "scope", q.Scope)
+	setNonEmpty(values, "scope", q.Scope)
 	for name, at := range map[string]time.Time{"from": q.From, "to": q.To} {
 		if !at.IsZero() {
 			values.Set(name, at.UTC().Format(time.RFC3339Nano))
@@ -338,14 +338,14 @@ func (q TimelineQuery) query() url.Values {
 
 // Timeline tells when the visits of a scope were under way.
 func (c *Client) Timeline(ctx context.Context, id string, q TimelineQuery) (*wire.Timeline, error) {
-	return get[wire.Timeline](ctx, c, taskPath(id, "/timeline"), q.query())
+	return getJSON[wire.Timeline](ctx, c, taskPath(id, "/timeline"), q.queryValues())
 }
 
 // Value reads one value of a task as it is: of says which, such as params, shared, result, or output of a step.
 func (c *Client) Value(ctx context.Context, id, of string, at ValueQuery) (json.RawMessage, error) {
-	q := at.query()
+	q := at.queryValues()
 	q.Set("of", of)
-	value, err := get[json.RawMessage](ctx, c, taskPath(id, "/value"), q)
+	value, err := getJSON[json.RawMessage](ctx, c, taskPath(id, "/value"), q)
 	if err != nil {
 		return nil, err
 	}
@@ -362,12 +362,12 @@ type ValueQuery struct {
 	Pointer     string
 }
 
-func (v ValueQuery) query() url.Values {
+func (v ValueQuery) queryValues() url.Values {
 	q := url.Values{}
-	set(q, "key", v.Key)
-	set(q, "scope", v.Scope)
-	set(q, "step", v.Step)
-	set(q, "pointer", v.Pointer)
+	setNonEmpty(q, "key", v.Key)
+	setNonEmpty(q, "scope", v.Scope)
+	setNonEmpty(q, "step", v.Step)
+	setNonEmpty(q, "pointer", v.Pointer)
 	if v.Unit != nil {
 		q.Set("unit", strconv.Itoa(*v.Unit))
 	}
@@ -381,17 +381,17 @@ func (v ValueQuery) query() url.Values {
 
 // Waiting tells why a task is waiting.
 func (c *Client) Waiting(ctx context.Context, id string) (*wire.Waiting, error) {
-	return get[wire.Waiting](ctx, c, taskPath(id, "/waiting"), nil)
+	return getJSON[wire.Waiting](ctx, c, taskPath(id, "/waiting"), nil)
 }
 
 // Job reads a job, also long after it ended.
 func (c *Client) Job(ctx context.Context, id string) (*wire.Job, error) {
-	return get[wire.Job](ctx, c, "/v1/jobs/"+url.PathEscape(id), nil)
+	return getJSON[wire.Job](ctx, c, "/v1/jobs/"+url.PathEscape(id), nil)
 }
 
 // Log reads what a job has printed.
 func (c *Client) Log(ctx context.Context, job string) (string, error) {
-	log, err := get[wire.Log](ctx, c, "/v1/jobs/"+url.PathEscape(job)+"/log", nil)
+	log, err := getJSON[wire.Log](ctx, c, "/v1/jobs/"+url.PathEscape(job)+"/log", nil)
 	if err != nil {
 		return "", err
 	}
@@ -400,17 +400,17 @@ func (c *Client) Log(ctx context.Context, job string) (string, error) {
 
 // Jobs lists the jobs in the queue, of some services or of all, the longest waiting first.
 func (c *Client) Jobs(ctx context.Context, p Paging, services ...string) (*wire.Page[wire.WaitingJob], error) {
-	q := p.query()
+	q := p.queryValues()
 	for _, service := range services {
 		q.Add("service", service)
 	}
-	return get[wire.Page[wire.WaitingJob]](ctx, c, "/v1/jobs", q)
+	return getJSON[wire.Page[wire.WaitingJob]](ctx, c, "/v1/jobs", q)
 }
 
 // Queues tells how long the queues are that are not empty, in order of service.
 func (c *Client) Queues(ctx context.Context) ([]wire.Queue, error) {
-	return collect(func(cursor string) (*wire.Page[wire.Queue], error) {
-		return get[wire.Page[wire.Queue]](ctx, c, "/v1/queues", Paging{Cursor: cursor, Limit: largestPage}.query())
+	return collectAll(func(cursor string) (*wire.Page[wire.Queue], error) {
+		return getJSON[wire.Page[wire.Queue]](ctx, c, "/v1/queues", Paging{Cursor: cursor, Limit: largestPage}.queryValues())
 	})
 }
 
@@ -422,37 +422,37 @@ type WorkerQuery struct {
 	State    string // online, offline
 }
 
-func (w WorkerQuery) query() url.Values {
-	q := w.Paging.query()
-	set(q, "id_prefix", w.IDPrefix)
-	set(q, "service", w.Service)
-	set(q, "state", w.State)
+func (w WorkerQuery) queryValues() url.Values {
+	q := w.Paging.queryValues()
+	setNonEmpty(q, "id_prefix", w.IDPrefix)
+	setNonEmpty(q, "service", w.Service)
+	setNonEmpty(q, "state", w.State)
 	return q
 }
 
 // Trace reads a task as spans, in the JSON that a collector of OpenTelemetry takes.
 func (c *Client) Trace(ctx context.Context, task string) (*wire.Trace, error) {
-	return get[wire.Trace](ctx, c, "/v1/tasks/"+url.PathEscape(task)+"/trace", nil)
+	return getJSON[wire.Trace](ctx, c, "/v1/tasks/"+url.PathEscape(task)+"/trace", nil)
 }
 
 // WorkerPage lists workers in order of their first registration.
 func (c *Client) WorkerPage(ctx context.Context, q WorkerQuery) (*wire.Page[wire.KnownWorker], error) {
-	return get[wire.Page[wire.KnownWorker]](ctx, c, "/v1/workers", q.query())
+	return getJSON[wire.Page[wire.KnownWorker]](ctx, c, "/v1/workers", q.queryValues())
 }
 
 // Workers lists all workers in order of their first registration.
 func (c *Client) Workers(ctx context.Context) ([]wire.KnownWorker, error) {
-	return collect(func(cursor string) (*wire.Page[wire.KnownWorker], error) {
+	return collectAll(func(cursor string) (*wire.Page[wire.KnownWorker], error) {
 		return c.WorkerPage(ctx, WorkerQuery{Paging: Paging{Cursor: cursor, Limit: largestPage}})
 	})
 }
 
 // Worker reads a worker.
 func (c *Client) Worker(ctx context.Context, id string) (*wire.KnownWorker, error) {
-	return get[wire.KnownWorker](ctx, c, "/v1/workers/"+url.PathEscape(id), nil)
+	return getJSON[wire.KnownWorker](ctx, c, "/v1/workers/"+url.PathEscape(id), nil)
 }
 
 // Info tells with whom one speaks.
 func (c *Client) Info(ctx context.Context) (*wire.Info, error) {
-	return get[wire.Info](ctx, c, "/v1/info", nil)
+	return getJSON[wire.Info](ctx, c, "/v1/info", nil)
 }

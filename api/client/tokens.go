@@ -10,24 +10,24 @@ import (
 
 // Me tells who asks, and what as.
 func (c *Client) Me(ctx context.Context) (*wire.Me, error) {
-	return get[wire.Me](ctx, c, "/v1/me", nil)
+	return getJSON[wire.Me](ctx, c, "/v1/me", nil)
 }
 
 // Tokens lists the tokens of the store, in order of name.
 func (c *Client) Tokens(ctx context.Context) (*wire.Page[wire.Token], error) {
-	return get[wire.Page[wire.Token]](ctx, c, "/v1/tokens", nil)
+	return getJSON[wire.Page[wire.Token]](ctx, c, "/v1/tokens", nil)
 }
 
 // CreateToken makes a token. It is not sent again by itself: what it is is told once.
 func (c *Client) CreateToken(ctx context.Context, t wire.CreateToken) (*wire.TokenCreated, error) {
-	body, err := encode(t)
+	body, err := encodeBody(t)
 	if err != nil {
 		return nil, err
 	}
-	return do[wire.TokenCreated](ctx, c, call{method: http.MethodPost, path: "/v1/tokens", body: body, kind: "application/json"})
+	return doCall[wire.TokenCreated](ctx, c, apiCall{method: http.MethodPost, path: "/v1/tokens", body: body, kind: "application/json"})
 }
 
 // DeleteToken deletes a token by its id or name, and tells what it was.
 func (c *Client) DeleteToken(ctx context.Context, token string) (*wire.Token, error) {
-	return do[wire.Token](ctx, c, call{method: http.MethodDelete, path: "/v1/tokens/" + url.PathEscape(token)})
+	return doCall[wire.Token](ctx, c, apiCall{method: http.MethodDelete, path: "/v1/tokens/" + url.PathEscape(token)})
 }

@@ -28,7 +28,7 @@ func (t Trust) Transport() (*http.Transport, error) {
 	if t == (Trust{}) {
 		return transport, nil
 	}
-	cfg, err := t.config()
+	cfg, err := t.tlsConfig()
 	if err != nil {
 		return nil, fmt.Errorf("TLS: %w", err)
 	}
@@ -36,7 +36,7 @@ func (t Trust) Transport() (*http.Transport, error) {
 	return transport, nil
 }
 
-func (t Trust) config() (*tls.Config, error) {
+func (t Trust) tlsConfig() (*tls.Config, error) {
 	cfg := &tls.Config{MinVersion: tls.VersionTLS12}
 	if t.CA != "" {
 		text, err := os.ReadFile(t.CA)
@@ -63,14 +63,14 @@ func (t Trust) config() (*tls.Config, error) {
 	return cfg, err
 }
 
-// distrusted says that a server will be believed no more the next time: its certificate is not good, or it has none.
-func distrusted(err error) bool {
+// isDistrusted says that a server will be believed no more the next time: its certificate is not good, or it has none.
+func isDistrusted(err error) bool {
 	var certificate *tls.CertificateVerificationError
 	return errors.As(err, &certificate) || errors.Is(err, http.ErrSchemeMismatch)
 }
 
-// trust chooses the HTTP client. Who knows one server and trusts as everybody does shares the connections of everybody.
-func (o *Options) trust(several bool) error {
+// chooseHTTPClient chooses the HTTP client. Who knows one server and trusts as everybody does shares the connections of everybody.
+func (o *Options) chooseHTTPClient(several bool) error {
 	switch {
 	case o.HTTPClient != nil && o.Trust != (Trust{}):
 		return errors.New("it is either Trust or a client of its own (HTTPClient) that says whom to believe")

@@ -10,21 +10,21 @@ import (
 
 // Views lists the lists of tasks that people have given names, in order of name.
 func (c *Client) Views(ctx context.Context) (*wire.Page[wire.View], error) {
-	return get[wire.Page[wire.View]](ctx, c, "/v1/views", nil)
+	return getJSON[wire.Page[wire.View]](ctx, c, "/v1/views", nil)
 }
 
 // SetView gives the list of tasks that a query of the page of tasks finds a name.
 func (c *Client) SetView(ctx context.Context, name, query string) (*wire.View, error) {
-	body, err := encode(wire.SetView{Query: query})
+	body, err := encodeBody(wire.SetView{Query: query})
 	if err != nil {
 		return nil, err
 	}
-	return do[wire.View](ctx, c, call{method: http.MethodPut, path: viewPath(name), body: body, kind: "application/json", again: true})
+	return doCall[wire.View](ctx, c, apiCall{method: http.MethodPut, path: viewPath(name), body: body, kind: "application/json", repeatable: true})
 }
 
 // DeleteView deletes a view, and tells what it was.
 func (c *Client) DeleteView(ctx context.Context, name string) (*wire.View, error) {
-	return do[wire.View](ctx, c, call{method: http.MethodDelete, path: viewPath(name)})
+	return doCall[wire.View](ctx, c, apiCall{method: http.MethodDelete, path: viewPath(name)})
 }
 
 func viewPath(name string) string { return "/v1/views/" + url.PathEscape(name) }

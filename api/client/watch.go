@@ -20,23 +20,23 @@ import (
 // ends with the task. A connection that breaks off or falls silent is replaced by another one, to the next member if there are several, that goes
 // on behind the last event. It ends with an error when the server refuses, or ctx ends.
 func (c *Client) Watch(ctx context.Context, task, after string) iter.Seq2[wire.Event, error] {
-	return follow(ctx, c, "watching "+task, taskPath(task, "/stream"), nil, after, func(e *wire.Event) string { return e.ID })
+	return followStream(ctx, c, "watching "+task, taskPath(task, "/stream"), nil, after, func(e *wire.Event) string { return e.ID })
 }
 
-// follow gives what a stream tells, each with an id to go on from.
-func follow[T any](ctx context.Context, c *Client, what, path string, query url.Values, after string, id func(*T) string) iter.Seq2[T, error] {
+// followStream gives what a stream tells, each with an id to go on from.
+func followStream[T any](ctx context.Context, c *Client, what, path string, query url.Values, after string, id func(*T) string) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		w := &watcher[T]{c: c, path: path, query: query, after: after, id: id, yield: yield}
+		w := &streamWatcher[T]{c: c, path: path, query: query, after: after, id: id, yield: yield}
 		for {
-			turn := w.c.servers.turn()
-			err := w.connect(ctx, turn)
-			if w.over {
+			turn := w.c.servers.currentTurn()
+			err := w.followConnection(ctx, turn)
+			if w.finished {
 				return
 			}
-			w.c.servers.leave(ctx, turn, err)
+			w.c.servers.leaveServer(ctx, turn, err)
 			if ctx.Err() != nil {
 				err = ctx.Err()
-			} else if !final(err) && sleep(ctx, backOff(w.failures, err)) {
+			} else if !isFinal(err) && sleepContext(ctx, backOff(w.failures, err)) {
 				w.failures++
 				continue
 			}
@@ -47,28 +47,28 @@ func follow[T any](ctx context.Context, c *Client, what, path string, query url.
 	}
 }
 
-// final says whether connecting again is of no use.
-func final(err error) bool {
+// isFinal says whether connecting again is of no use.
+func isFinal(err error) bool {
 	var refused *Error
-	return errors.As(err, &refused) && !temporary(refused.Status) && refused.Status < http.StatusInternalServerError
+	return errors.As(err, &refused) && !isTemporary(refused.Status) && refused.Status < http.StatusInternalServerError
 }
 
-type watcher[T any] struct {
+type streamWatcher[T any] struct {
 	c        *Client
 	path     string
 	query    url.Values
 	after    string
 	id       func(*T) string
 	failures int  // connections in a row that brought nothing
-	over     bool // the task has ended, or nobody wants to hear more
+	finished bool // the task has ended, or nobody wants to hear more
 	yield    func(T, error) bool
 }
 
 // errBroken: the stream stopped without the message that ends it.
 var errBroken = errors.New("the stream broke off")
 
-// connect follows one connection to its end.
-func (w *watcher[T]) connect(ctx context.Context, turn int64) error {
+// followConnection follows one connection to its end.
+func (w *streamWatcher[T]) followConnection(ctx context.Context, turn int64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	silent := time.AfterFunc(w.c.opts.Silence, cancel)
@@ -77,7 +77,7 @@ func (w *watcher[T]) connect(ctx context.Context, turn int64) error {
 	if w.after != "" {
 		header.Set("Last-Event-ID", w.after)
 	}
-	resp, err := w.c.send(ctx, turn, call{method: http.MethodGet, path: w.path, query: w.query, header: header})
+	resp, err := w.c.sendCall(ctx, turn, apiCall{method: http.MethodGet, path: w.path, query: w.query, header: header})
 	if err != nil {
 		return err
 	}
@@ -88,16 +88,16 @@ func (w *watcher[T]) connect(ctx context.Context, turn int64) error {
 		if err != nil {
 			return err
 		}
-		if err := w.heard(kind, data); err != nil || w.over {
+		if err := w.handleMessage(kind, data); err != nil || w.finished {
 			return err
 		}
 	}
 }
 
-func (w *watcher[T]) heard(kind string, data []byte) error {
+func (w *streamWatcher[T]) handleMessage(kind string, data []byte) error {
 	switch {
 	case kind == "end":
-		w.over = true
+		w.finished = true
 		return nil
 	case kind != "" || len(data) == 0: // a newer server may know other kinds
 		return nil
@@ -107,7 +107,7 @@ func (w *watcher[T]) heard(kind string, data []byte) error {
 		return fmt.Errorf("%w: a message cannot be read: %w", errBroken, err)
 	}
 	w.after, w.failures = w.id(&e), 0
-	w.over = !w.yield(e, nil)
+	w.finished = !w.yield(e, nil)
 	return nil
 }
 

@@ -31,16 +31,16 @@ type Told struct {
 func (c *Client) WatchAll(ctx context.Context, after map[string]string) iter.Seq2[Told, error] {
 	return func(yield func(Told, error) bool) {
 		w := &allWatcher{c: c, after: maps.Clone(after), yield: yield}
-		for len(w.after) > 0 && !w.over {
-			turn := w.c.servers.turn()
-			err := w.connect(ctx, turn)
-			w.c.servers.leave(ctx, turn, err)
+		for len(w.after) > 0 && !w.finished {
+			turn := w.c.servers.currentTurn()
+			err := w.followConnection(ctx, turn)
+			w.c.servers.leaveServer(ctx, turn, err)
 			switch {
-			case w.over || len(w.after) == 0:
+			case w.finished || len(w.after) == 0:
 				return
 			case ctx.Err() != nil:
 				err = ctx.Err()
-			case !final(err) && sleep(ctx, backOff(w.failures, err)):
+			case !isFinal(err) && sleepContext(ctx, backOff(w.failures, err)):
 				w.failures++
 				continue
 			}
@@ -54,26 +54,26 @@ type allWatcher struct {
 	c        *Client
 	after    map[string]string // of the tasks that go on
 	failures int               // connections in a row that brought nothing
-	over     bool              // nobody wants to hear more
+	finished bool              // nobody wants to hear more
 	yield    func(Told, error) bool
 }
 
 const taskChannel = "task:"
 
-// connect follows one connection to its end.
-func (w *allWatcher) connect(ctx context.Context, turn int64) error {
+// followConnection follows one connection to its end.
+func (w *allWatcher) followConnection(ctx context.Context, turn int64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	silent := time.AfterFunc(w.c.opts.Silence, cancel)
 	defer silent.Stop()
 	alive := func() { silent.Reset(w.c.opts.Silence) }
-	conn, err := w.c.dial(ctx, turn, alive)
+	conn, err := w.c.dialSocket(ctx, turn, alive)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.CloseNow() }() // what it was for is over
 	for _, task := range slices.Sorted(maps.Keys(w.after)) {
-		request, err := encode(wire.StreamRequest{Subscribe: &wire.Subscribe{Channel: taskChannel + task, After: w.after[task]}})
+		request, err := encodeBody(wire.StreamRequest{Subscribe: &wire.Subscribe{Channel: taskChannel + task, After: w.after[task]}})
 		if err != nil {
 			return err
 		}
@@ -81,13 +81,13 @@ func (w *allWatcher) connect(ctx context.Context, turn int64) error {
 			return err
 		}
 	}
-	for len(w.after) > 0 && !w.over {
+	for len(w.after) > 0 && !w.finished {
 		_, text, err := conn.Read(ctx)
 		if err != nil {
 			return err
 		}
 		alive()
-		if err := w.heard(text); err != nil {
+		if err := w.handleMessage(text); err != nil {
 			return err
 		}
 	}
@@ -97,13 +97,13 @@ func (w *allWatcher) connect(ctx context.Context, turn int64) error {
 // maxMessage bounds what a server may say at once: an event holds an output and little more.
 const maxMessage = 64 << 20
 
-func (c *Client) dial(ctx context.Context, turn int64, alive func()) (*websocket.Conn, error) {
+func (c *Client) dialSocket(ctx context.Context, turn int64, alive func()) (*websocket.Conn, error) {
 	opts := &websocket.DialOptions{HTTPClient: c.opts.HTTPClient, HTTPHeader: http.Header{},
 		OnPingReceived: func(context.Context, []byte) bool { alive(); return true }}
 	if c.opts.Token != "" {
 		opts.HTTPHeader.Set("Authorization", "Bearer "+c.opts.Token)
 	}
-	conn, resp, err := websocket.Dial(ctx, c.servers.at(turn)+"/v1/ws", opts)
+	conn, resp, err := websocket.Dial(ctx, c.servers.addressAt(turn)+"/v1/ws", opts)
 	if err != nil && resp != nil && resp.StatusCode >= 300 {
 		return nil, readError(resp)
 	}
@@ -114,10 +114,10 @@ func (c *Client) dial(ctx context.Context, turn int64, alive func()) (*websocket
 	return conn, nil
 }
 
-func (w *allWatcher) heard(text []byte) error {
+func (w *allWatcher) handleMessage(text []byte) error {
 	var m wire.StreamMessage
 	if err := json.Unmarshal(text, &m); err != nil {
-		return unread(err)
+		return messageReadError(err)
 	}
 	task := strings.TrimPrefix(m.Channel, taskChannel)
 	told := Told{Task: task}
@@ -125,45 +125,45 @@ func (w *allWatcher) heard(text []byte) error {
 	case wire.StreamEvent:
 		told.Event = &wire.Event{}
 		if err := json.Unmarshal(m.Data, told.Event); err != nil {
-			return unread(err)
+			return messageReadError(err)
 		}
 		w.after[task], w.failures = m.ID, 0
 	case wire.StreamEnd:
 		told.End = &wire.End{}
 		if err := json.Unmarshal(m.Data, told.End); err != nil {
-			return unread(err)
+			return messageReadError(err)
 		}
 		delete(w.after, task)
 	case wire.StreamRefused:
-		return w.refused(told, m.Data)
+		return w.handleRefusal(told, m.Data)
 	case wire.StreamClosed:
-		return w.closed(task, m.Data)
+		return w.handleClosed(task, m.Data)
 	default: // a newer server may know others
 		return nil
 	}
-	w.over = !w.yield(told, nil)
+	w.finished = !w.yield(told, nil)
 	return nil
 }
 
-// refused tells what is wrong with one task, unless it may be right the next time.
-func (w *allWatcher) refused(told Told, data []byte) error {
+// handleRefusal tells what is wrong with one task, unless it may be right the next time.
+func (w *allWatcher) handleRefusal(told Told, data []byte) error {
 	e := &Error{}
 	if err := json.Unmarshal(data, &e.Problem); err != nil {
-		return unread(err)
+		return messageReadError(err)
 	}
-	if _, ours := w.after[told.Task]; !ours || !final(e) {
+	if _, ours := w.after[told.Task]; !ours || !isFinal(e) {
 		return e
 	}
 	delete(w.after, told.Task)
-	w.over = !w.yield(told, fmt.Errorf("watching %s: %w", told.Task, e))
+	w.finished = !w.yield(told, fmt.Errorf("watching %s: %w", told.Task, e))
 	return nil
 }
 
-// closed is what remains of a task that was deleted; one that was interrupted is subscribed to again.
-func (w *allWatcher) closed(task string, data []byte) error {
+// handleClosed is what remains of a task that was deleted; one that was interrupted is subscribed to again.
+func (w *allWatcher) handleClosed(task string, data []byte) error {
 	var closed wire.Closed
 	if err := json.Unmarshal(data, &closed); err != nil {
-		return unread(err)
+		return messageReadError(err)
 	}
 	if _, goesOn := w.after[task]; goesOn && closed.Reason == wire.ClosedInterrupted {
 		return errBroken
@@ -172,6 +172,6 @@ func (w *allWatcher) closed(task string, data []byte) error {
 	return nil
 }
 
-func unread(err error) error {
+func messageReadError(err error) error {
 	return errors.Join(errBroken, fmt.Errorf("a message cannot be read: %w", err))
 }

@@ -30,7 +30,7 @@ func (g *graph) definitionOf(ctx context.Context, b *api.Body, slug string, stri
 	case err != nil:
 		return nil, err
 	case ready == nil:
-		return nil, refusal(problems)
+		return nil, definitionError(problems)
 	}
 	return ready, nil
 }
@@ -40,8 +40,8 @@ func namesProfileOfDags(d *define.Definition) bool {
 	return d.Profile != "" && d.Profile != define.ProfileTroupe && d.Profile != define.ProfilePocketflow
 }
 
-// refusal tells what is wrong with a definition.
-func refusal(problems define.Problems) error {
+// definitionError tells what is wrong with a definition.
+func definitionError(problems define.Problems) error {
 	errs := slices.DeleteFunc(problems, func(p define.Problem) bool { return p.Severity != define.SeverityError })
 	if len(errs) == 1 && errs[0].Msg == noStart {
 		return badRequest(noStart)

@@ -35,8 +35,8 @@ type createdVersion struct {
 	Warnings []wire.DefinitionProblem `json:"warnings,omitempty"`
 }
 
-// seconds turns the store's milliseconds into the dialect's seconds.
-func seconds(ms int64) int64 { return ms / int64(time.Second/time.Millisecond) }
+// toSeconds turns the store's milliseconds into the dialect's seconds.
+func toSeconds(ms int64) int64 { return ms / int64(time.Second/time.Millisecond) }
 
 func (g *graph) createFlow(w http.ResponseWriter, r *http.Request) error {
 	b, err := api.ReadBody(r)
@@ -58,14 +58,14 @@ func (g *graph) createFlow(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (g *graph) listFlows(w http.ResponseWriter, r *http.Request) error {
-	page, size := paging(r)
+	page, size := parsePaging(r)
 	flows, total, err := g.Store.ListFlows(r.Context(), (page-1)*size, size)
 	if err != nil {
 		return err
 	}
 	rows := make([]graphFlow, len(flows))
 	for i, f := range flows {
-		rows[i] = graphFlow{f.ID, f.Name, f.Description, seconds(f.CreatedAt)}
+		rows[i] = graphFlow{f.ID, f.Name, f.Description, toSeconds(f.CreatedAt)}
 	}
 	return writePage(w, rows, total, page, size)
 }

@@ -18,17 +18,17 @@ func New(m api.Member) api.Family {
 	return &graph{m.OrDefault()}
 }
 
-func (g *graph) table() map[string]api.Handler {
+func (g *graph) routeTable() map[string]api.Handler {
 	return map[string]api.Handler{
-		"/workers/register":   g.register,
-		"/workers/heartbeat":  g.beat,
-		"/workers/deregister": g.deregister,
+		"/workers/register":   g.registerWorker,
+		"/workers/heartbeat":  g.handleHeartbeat,
+		"/workers/deregister": g.deregisterWorker,
 		"/workers/list":       g.listWorkers,
-		"/workers/allocate":   g.allocate,
-		"/register":           g.register,
-		"/heartbeat":          g.beat,
+		"/workers/allocate":   g.allocateWorker,
+		"/register":           g.registerWorker,
+		"/heartbeat":          g.handleHeartbeat,
 		"/list":               g.listWorkers,
-		"/allocate":           g.allocate,
+		"/allocate":           g.allocateWorker,
 		"/flows":              api.Methods("method", api.On{"POST": g.createFlow, "GET": g.listFlows}),
 		"/flows/version":      api.Methods("method", api.On{"POST": g.createVersion, "GET": g.listVersions}),
 		"/flows/version/get":  g.getVersion,
@@ -36,22 +36,22 @@ func (g *graph) table() map[string]api.Handler {
 		"/tasks/get":          g.getTask,
 		"/tasks/runs":         g.listRuns,
 		"/tasks/logs":         g.getLog,
-		"/tasks/cancel":       api.Methods("method", api.On{"POST": g.cancel}),
-		"/tasks/signal":       api.Methods("method", api.On{"POST": g.signal}),
+		"/tasks/cancel":       api.Methods("method", api.On{"POST": g.cancelTask}),
+		"/tasks/signal":       api.Methods("method", api.On{"POST": g.signalTask}),
 		"/tasks/run_once":     api.Methods("method", api.On{"POST": g.runOnce}),
-		"/queue/poll":         api.Methods("method not allowed", api.On{"POST": g.poll}),
-		"/queue/complete":     api.Methods("method not allowed", api.On{"POST": g.complete}),
-		"/queue/heartbeat":    api.Methods("method not allowed", api.On{"POST": g.extend}),
-		"/queue/release":      api.Methods("method not allowed", api.On{"POST": g.release}),
-		"/queue/params":       api.Methods("method not allowed", api.On{"POST": g.params}),
+		"/queue/poll":         api.Methods("method not allowed", api.On{"POST": g.pollQueue}),
+		"/queue/complete":     api.Methods("method not allowed", api.On{"POST": g.completeJob}),
+		"/queue/heartbeat":    api.Methods("method not allowed", api.On{"POST": g.handleExtend}),
+		"/queue/release":      api.Methods("method not allowed", api.On{"POST": g.releaseClaims}),
+		"/queue/params":       api.Methods("method not allowed", api.On{"POST": g.sendParams}),
 		"/queue/update_run":   api.Methods("method not allowed", api.On{"POST": g.updateRun}),
 	}
 }
 
 // Mount serves every route.
 func (g *graph) Mount(s *api.Server) {
-	for path, h := range g.table() {
-		s.MountCompatible(path, api.CommonMethods, s.Shared(path, answered(h)))
+	for path, h := range g.routeTable() {
+		s.MountCompatible(path, api.CommonMethods, s.Shared(path, withErrors(h)))
 	}
 	s.TakesDefinitions("/flows", "/api/flows", "/flows/version", "/api/flows/version")
 }
@@ -63,8 +63,8 @@ func notFound(text string) error {
 	return &api.Refusal{Status: http.StatusNotFound, Kind: flow.NotFound, Text: text}
 }
 
-// answered has errors answered in this dialect.
-func answered(h api.Handler) http.Handler {
+// withErrors has errors answered in this dialect.
+func withErrors(h api.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := h(w, r); err != nil {
 			api.Refuse(w, r, err, func(w http.ResponseWriter, v api.Verdict) { api.WriteError(w, v.Status, v.Text()) })

@@ -16,8 +16,8 @@ func queryNumber(r *http.Request, name string, otherwise int) int {
 	return n
 }
 
-// paging reads which page is asked for. Nobody needs more than maxPageSize rows at once.
-func paging(r *http.Request) (page, size int) {
+// parsePaging reads which page is asked for. Nobody needs more than maxPageSize rows at once.
+func parsePaging(r *http.Request) (page, size int) {
 	page, size = queryNumber(r, "page", 1), queryNumber(r, "page_size", 10)
 	if page < 1 || page > maxPages {
 		page = 1

@@ -12,7 +12,7 @@ func TestPaging(t *testing.T) {
 		"": {1, 10}, "page=3&page_size=7": {3, 7}, "page=-1&page_size=abc": {1, 10}, "page=0&page_size=0": {1, 10},
 		"page_size=100000000": {1, maxPageSize}, "page=9223372036854775807": {1, 10},
 	} {
-		page, size := paging(httptest.NewRequest("GET", "/?"+query, nil))
+		page, size := parsePaging(httptest.NewRequest("GET", "/?"+query, nil))
 		require.Equal(t, want, [2]int{page, size}, query)
 	}
 }

@@ -11,8 +11,8 @@ var named = []struct {
 	{regexp.MustCompile(`fatal error: this member has no function [^"]*`), "fatal error"},
 }
 
-// plainly is an error in the words of these routes.
-func plainly(text string) string {
+// plainError is an error in the words of these routes.
+func plainError(text string) string {
 	for _, n := range named {
 		text = n.pattern.ReplaceAllString(text, n.plain)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/payload"
 )
 
-func (g *graph) poll(w http.ResponseWriter, r *http.Request) error {
+func (g *graph) pollQueue(w http.ResponseWriter, r *http.Request) error {
 	q, err := readPoll(r)
 	if err != nil {
 		return err
@@ -27,7 +27,7 @@ func (g *graph) poll(w http.ResponseWriter, r *http.Request) error {
 	}
 	job := jobs[0]
 	if job.Job.ParamsKey != "" { // whoever asks for one job gets them along with it
-		known, err := g.held(r.Context(), job.Job.Task, job.Job.Address, job.Token)
+		known, err := g.findHeld(r.Context(), job.Job.Task, job.Job.Address, job.Token)
 		if err != nil {
 			return err
 		}
@@ -71,16 +71,16 @@ func writeJob(w http.ResponseWriter, worker string, c engine.Claimed) error {
 
 func toQueueJob(worker string, c engine.Claimed) wire.QueueJob {
 	id := c.Job.ID()
-	node, _ := place(c.Job.Address)
+	node, _ := displayPlace(c.Job.Address)
 	return wire.QueueJob{
 		ID: api.QueuePrefix + id, Key: c.Job.Key(), TaskID: c.Job.Task, NodeKey: node, Service: c.Job.Service, Status: "claimed",
-		WorkerID: worker, CreatedAt: seconds(c.Job.EnqueuedAt), StartedAt: seconds(c.ClaimedAt), TimeoutAt: seconds(c.Until),
+		WorkerID: worker, CreatedAt: toSeconds(c.Job.EnqueuedAt), StartedAt: toSeconds(c.ClaimedAt), TimeoutAt: toSeconds(c.Until),
 		Input: api.OrNull(c.Job.Input), Params: api.OrObject(c.Job.Params), RunID: api.RunPrefix + id, Token: c.Token,
 		VisibilityMS: c.Until - c.ClaimedAt,
 	}
 }
 
-func (g *graph) complete(w http.ResponseWriter, r *http.Request) error {
+func (g *graph) completeJob(w http.ResponseWriter, r *http.Request) error {
 	var q wire.QueueComplete
 	var worker string
 	b, err := api.ReadBody(r)
@@ -105,14 +105,14 @@ func (g *graph) complete(w http.ResponseWriter, r *http.Request) error {
 	if report.Log, err = api.KeepLog(r.Context(), g.Member, task, a, q.Token, api.LastLine, api.TextLines(q.Log)); err != nil {
 		return err
 	}
-	if err := g.order(r, task, report); err != nil {
+	if err := g.sendCommand(r, task, report); err != nil {
 		return err
 	}
 	return writeOK(w)
 }
 
-// params tells a worker what was too large to go along with each job.
-func (g *graph) params(w http.ResponseWriter, r *http.Request) error {
+// sendParams tells a worker what was too large to go along with each job.
+func (g *graph) sendParams(w http.ResponseWriter, r *http.Request) error {
 	var q wire.QueueParams
 	err := api.ReadStrict(r, func(b *api.Body) {
 		q = wire.QueueParams{QueueID: b.Text("queue_id"), Token: b.Text("token")}
@@ -124,7 +124,7 @@ func (g *graph) params(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return notFound("queue entry not found")
 	}
-	job, err := g.held(r.Context(), task, a, q.Token)
+	job, err := g.findHeld(r.Context(), task, a, q.Token)
 	if err != nil {
 		return err
 	}
@@ -132,8 +132,8 @@ func (g *graph) params(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// held is a job as its task has it. With a token, only the one that was claimed with it.
-func (g *graph) held(ctx context.Context, task string, a flow.Address, token string) (flow.Job, error) {
+// findHeld is a job as its task has it. With a token, only the one that was claimed with it.
+func (g *graph) findHeld(ctx context.Context, task string, a flow.Address, token string) (flow.Job, error) {
 	v, err := g.Reader.View(ctx, task)
 	if api.Missing(err) {
 		return flow.Job{}, notFound("queue entry not found")
@@ -150,8 +150,8 @@ func (g *graph) held(ctx context.Context, task string, a flow.Address, token str
 	return job, nil
 }
 
-// extend prolongs claims.
-func (g *graph) extend(w http.ResponseWriter, r *http.Request) error {
+// handleExtend prolongs claims.
+func (g *graph) handleExtend(w http.ResponseWriter, r *http.Request) error {
 	var q wire.QueueHeartbeat
 	err := api.ReadStrict(r, func(b *api.Body) {
 		q = wire.QueueHeartbeat{QueueID: b.Text("queue_id"), QueueIDs: b.Texts("queue_ids"), Token: b.Text("token"), WorkerID: b.Text("worker_id")}
@@ -160,7 +160,7 @@ func (g *graph) extend(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	answer, err := g.prolong(r, q)
+	answer, err := g.extendClaims(r, q)
 	if flow.ErrorKindOf(err) == flow.NotFound {
 		return notFound("queue entry not found")
 	} else if err != nil {
@@ -170,8 +170,8 @@ func (g *graph) extend(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// prolong answers with the ids of those jobs that nobody waits for any longer, or whose runs were not to be reached, as they were asked for.
-func (g *graph) prolong(r *http.Request, q wire.QueueHeartbeat) (answer wire.QueueHeartbeatAnswer, err error) {
+// extendClaims answers with the ids of those jobs that nobody waits for any longer, or whose runs were not to be reached, as they were asked for.
+func (g *graph) extendClaims(r *http.Request, q wire.QueueHeartbeat) (answer wire.QueueHeartbeatAnswer, err error) {
 	by, err := api.ExtendBy(q.Extend)
 	if err != nil {
 		return answer, err
@@ -212,7 +212,7 @@ func setOf(jobs []string) map[string]bool {
 	return set
 }
 
-func (g *graph) release(w http.ResponseWriter, r *http.Request) error {
+func (g *graph) releaseClaims(w http.ResponseWriter, r *http.Request) error {
 	var q wire.QueueRelease
 	err := api.ReadStrict(r, func(b *api.Body) {
 		q = wire.QueueRelease{QueueID: b.Text("queue_id"), Token: b.Text("token")}
@@ -254,7 +254,7 @@ func (g *graph) updateRun(w http.ResponseWriter, r *http.Request) error {
 	}
 	_, task, a, err := api.JobOf(q.RunID, api.RunPrefix)
 	if err == nil {
-		err = g.order(r, task, flow.Note{Address: a, Text: q.Status})
+		err = g.sendCommand(r, task, flow.Note{Address: a, Text: q.Status})
 	}
 	if err != nil && !api.Missing(err) && flow.ErrorKindOf(err) != flow.Conflict {
 		return err

@@ -48,7 +48,7 @@ func (g *graph) listRuns(w http.ResponseWriter, r *http.Request) error {
 	list := api.ListWriter{To: w, Begin: "["}
 	for page != nil && err == nil {
 		for i := 0; i < len(page.Runs) && err == nil; i++ {
-			err = list.Add(toGraphRun(task, controlling(v.State), &page.Runs[i]))
+			err = list.Add(toGraphRun(task, controlParams(v.State), &page.Runs[i]))
 		}
 		if !page.More || err != nil {
 			break
@@ -64,8 +64,8 @@ const (
 	runsBytes  = 4 << 20
 )
 
-// controlling returns the params of a task that decide what its nodes wait for: those of the profile pocketflow do.
-func controlling(s *flow.State) json.RawMessage {
+// controlParams returns the params of a task that decide what its nodes wait for: those of the profile pocketflow do.
+func controlParams(s *flow.State) json.RawMessage {
 	if s.Plan.Root.Pocketflow {
 		return s.Params
 	}
@@ -74,12 +74,12 @@ func controlling(s *flow.State) json.RawMessage {
 
 func toGraphRun(task string, params json.RawMessage, n *flow.NodeRun) graphRun {
 	id := api.RunPrefix + flow.JobID(task, n.Address)
-	node, child := place(n.Address)
+	node, child := displayPlace(n.Address)
 	r := graphRun{
 		ID: id, TaskID: task, NodeKey: node, AttemptNo: n.Attempt, Status: runStatus(n), SubStatus: subStatus(n),
-		BranchID: joined(child, n.Branch), Prep: printer.Text{Of: prepOf(n, params)},
-		ExecInput: printer.Text{Of: api.OrNull(n.Input)}, ExecOutput: printer.Text{Of: api.OrNull(n.Output)}, ErrorText: plainly(n.Error), Action: n.Action,
-		StartedAt: seconds(n.StartedAt), FinishedAt: seconds(n.EndedAt), WorkerID: n.Worker, WorkerURL: n.URL,
+		BranchID: joinPath(child, n.Branch), Prep: printer.Text{Of: prepOf(n, params)},
+		ExecInput: printer.Text{Of: api.OrNull(n.Input)}, ExecOutput: printer.Text{Of: api.OrNull(n.Output)}, ErrorText: plainError(n.Error), Action: n.Action,
+		StartedAt: toSeconds(n.StartedAt), FinishedAt: toSeconds(n.EndedAt), WorkerID: n.Worker, WorkerURL: n.URL,
 	}
 	if n.Kind == flow.RunAttempt && child == "" {
 		r.Action = "" // of an executor it is told by the task alone
@@ -93,18 +93,18 @@ func toGraphRun(task string, params json.RawMessage, n *flow.NodeRun) graphRun {
 	return r
 }
 
-// place says where this dialect shows an address: at the node of the task's own graph, and below
+// displayPlace says where this dialect shows an address: at the node of the task's own graph, and below
 // that the path of children.
-func place(a flow.Address) (node, child string) {
+func displayPlace(a flow.Address) (node, child string) {
 	node = a.Node
 	for parent, ok := flow.ParentOf(a.Scope); ok; parent, ok = flow.ParentOf(parent.Scope) {
-		child = joined(node, child)
+		child = joinPath(node, child)
 		node = parent.Node
 	}
 	return node, child
 }
 
-func joined(a, b string) string {
+func joinPath(a, b string) string {
 	if a == "" || b == "" {
 		return a + b
 	}
@@ -146,7 +146,7 @@ func subStatus(n *flow.NodeRun) string {
 func prepOf(n *flow.NodeRun, params json.RawMessage) json.RawMessage {
 	prep := map[string]any{}
 	if n.Node == nil || n.Kind == flow.RunCancel {
-		return encode(prep)
+		return encodeValue(prep)
 	}
 	switch n.Node.Kind {
 	case flow.KindTimer:
@@ -170,7 +170,7 @@ func prepOf(n *flow.NodeRun, params json.RawMessage) json.RawMessage {
 	if n.Scope != "" {
 		prep["sub"] = n.Address.Node
 	}
-	return encode(prep)
+	return encodeValue(prep)
 }
 
 // paramOf is a parameter as the step obeyed it: at the root the task's wins if it is controlling, in a subflow the node's does.

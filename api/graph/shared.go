@@ -20,8 +20,8 @@ func sharedOf(sc *flow.Scope) map[string]any {
 	return shared
 }
 
-// encode prints what is made of valid JSON values and plain data, so it cannot fail.
-func encode(v any) json.RawMessage {
+// encodeValue prints what is made of valid JSON values and plain data, so it cannot fail.
+func encodeValue(v any) json.RawMessage {
 	b, err := json.Marshal(v)
 	if err != nil {
 		panic(err)
@@ -88,7 +88,7 @@ func unitsProgress(st *flow.Step) rtUnits {
 		case flow.UnitCompleted:
 			p.Done[st.UnitName(i)] = api.OrNull(u.Output)
 		case flow.UnitFailed:
-			p.Errs[st.UnitName(i)] = plainly(u.Error.Text)
+			p.Errs[st.UnitName(i)] = plainError(u.Error.Text)
 		}
 	}
 	if st.Node.Kind == flow.KindForeach {

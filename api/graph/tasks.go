@@ -50,7 +50,7 @@ func toGraphTask(v *persistence.View) graphTask {
 		ID: t.ID, FlowVersionID: t.VersionID, FlowID: t.FlowID, FlowName: t.FlowName, FlowVersion: t.VersionNumber,
 		Status: statusText(s), Params: printer.Text{Of: api.OrObject(t.Params)}, Shared: shared,
 		CurrentNodeKey: s.Root.Cursor, LastAction: s.Root.LastAction, StepCount: s.Steps, RetryState: "{}",
-		CreatedAt: seconds(t.CreatedAt), UpdatedAt: seconds(s.UpdatedAt),
+		CreatedAt: toSeconds(t.CreatedAt), UpdatedAt: toSeconds(s.UpdatedAt),
 	}
 }
 
@@ -117,7 +117,7 @@ func (g *graph) getTask(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (g *graph) listTasks(w http.ResponseWriter, r *http.Request) error {
-	page, size := paging(r)
+	page, size := parsePaging(r)
 	q := r.URL.Query()
 	rows, total, err := g.pageOfTasks(r.Context(), q.Get("status"), q.Get("flow_version_id"), (page-1)*size, size)
 	if err != nil {
@@ -136,13 +136,13 @@ func idsOf(rows []persistence.TaskRow) []string {
 	return ids
 }
 
-func (g *graph) order(r *http.Request, task string, cmd flow.Command) error {
+func (g *graph) sendCommand(r *http.Request, task string, cmd flow.Command) error {
 	_, err := g.Engine.Do(r.Context(), engine.Order{Task: task, Command: cmd})
 	return err
 }
 
-func (g *graph) cancel(w http.ResponseWriter, r *http.Request) error {
-	if err := g.order(r, r.URL.Query().Get("id"), flow.Cancel{}); api.Missing(err) {
+func (g *graph) cancelTask(w http.ResponseWriter, r *http.Request) error {
+	if err := g.sendCommand(r, r.URL.Query().Get("id"), flow.Cancel{}); api.Missing(err) {
 		return notFound("not found")
 	} else if err != nil {
 		return err
@@ -150,7 +150,7 @@ func (g *graph) cancel(w http.ResponseWriter, r *http.Request) error {
 	return writeOK(w)
 }
 
-func (g *graph) signal(w http.ResponseWriter, r *http.Request) error {
+func (g *graph) signalTask(w http.ResponseWriter, r *http.Request) error {
 	b, err := api.ReadBody(r)
 	if err != nil {
 		return err
@@ -159,7 +159,7 @@ func (g *graph) signal(w http.ResponseWriter, r *http.Request) error {
 	if b.Bad || task == "" || key == "" {
 		return badRequest("bad request")
 	}
-	err = g.order(r, task, flow.Signal{Key: key, Value: api.OrNull(b.Raw("value")), By: api.Signer(r.Context(), by)})
+	err = g.sendCommand(r, task, flow.Signal{Key: key, Value: api.OrNull(b.Raw("value")), By: api.Signer(r.Context(), by)})
 	if api.Missing(err) {
 		return notFound("not found")
 	}

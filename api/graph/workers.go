@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-func (g *graph) register(w http.ResponseWriter, r *http.Request) error {
+func (g *graph) registerWorker(w http.ResponseWriter, r *http.Request) error {
 	b, err := api.ReadBody(r)
 	if err != nil {
 		return err
@@ -29,8 +29,8 @@ func (g *graph) register(w http.ResponseWriter, r *http.Request) error {
 	return writeOK(w)
 }
 
-// beat answers 404 to a worker that is not known, so that it can tell it has to register again.
-func (g *graph) beat(w http.ResponseWriter, r *http.Request) error {
+// handleHeartbeat answers 404 to a worker that is not known, so that it can tell it has to register again.
+func (g *graph) handleHeartbeat(w http.ResponseWriter, r *http.Request) error {
 	b, err := api.ReadBody(r)
 	if err != nil {
 		return err
@@ -41,8 +41,8 @@ func (g *graph) beat(w http.ResponseWriter, r *http.Request) error {
 	return writeOK(w)
 }
 
-// deregister takes a worker's goodbye. Like a heartbeat it is answered with 404 when nobody knows the worker.
-func (g *graph) deregister(w http.ResponseWriter, r *http.Request) error {
+// deregisterWorker takes a worker's goodbye. Like a heartbeat it is answered with 404 when nobody knows the worker.
+func (g *graph) deregisterWorker(w http.ResponseWriter, r *http.Request) error {
 	b, err := api.ReadBody(r)
 	if err != nil {
 		return err
@@ -66,8 +66,8 @@ func (g *graph) listWorkers(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// allocate names the least loaded worker; of equals the one that registered first.
-func (g *graph) allocate(w http.ResponseWriter, r *http.Request) error {
+// allocateWorker names the least loaded worker; of equals the one that registered first.
+func (g *graph) allocateWorker(w http.ResponseWriter, r *http.Request) error {
 	service := r.URL.Query().Get("service")
 	workers, err := g.liveWorkers(r, service, g.WorkerTTL)
 	if err != nil {
@@ -108,5 +108,5 @@ func (g *graph) toWireWorker(k persistence.Worker, age time.Duration) wire.Worke
 		services = []string{}
 	}
 	return wire.Worker{ID: k.ID, URL: k.URL, Services: services, Load: k.Load,
-		LastHeartbeat: seconds(k.LastHeartbeat), Status: status, Type: k.Type, Labels: k.Labels}
+		LastHeartbeat: toSeconds(k.LastHeartbeat), Status: status, Type: k.Type, Labels: k.Labels}
 }

@@ -14,17 +14,17 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// feed tells whoever listens every transition of every run. It follows the journals of runs, which any member can, wherever their tasks
+// transitionFeed tells whoever listens every transition of every run. It follows the journals of runs, which any member can, wherever their tasks
 // are; nobody pays for it while nobody listens. A listener that is slow is sent away, since the others do not wait for it.
-type feed struct {
+type transitionFeed struct {
 	d         *dialect
 	mu        sync.Mutex
-	listeners map[*listener]bool
+	listeners map[*feedListener]bool
 	stop      context.CancelFunc // of following; nil = nobody listens
-	runs      map[string]*transitions
+	runs      map[string]*runTransitions
 }
 
-type listener struct {
+type feedListener struct {
 	messages chan json.RawMessage
 	slow     context.CancelFunc
 }
@@ -38,15 +38,15 @@ const (
 	feedPatient = 10 * time.Second // for one message to be read
 )
 
-// serve upgrades a request. Nothing that a client says means anything here.
-func (f *feed) serve(w http.ResponseWriter, r *http.Request) {
+// serveSocket upgrades a request. Nothing that a client says means anything here.
+func (f *transitionFeed) serveSocket(w http.ResponseWriter, r *http.Request) {
 	leaving, leave := stream.Stay(w, r)
 	defer leave()
 	ctx, slow := context.WithCancel(leaving)
 	defer slow()
-	l := &listener{make(chan json.RawMessage, feedBuffer), slow}
-	f.add(ctx, l) // before the client hears that it listens
-	defer f.remove(l)
+	l := &feedListener{make(chan json.RawMessage, feedBuffer), slow}
+	f.addListener(ctx, l) // before the client hears that it listens
+	defer f.removeListener(l)
 	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true}) // the guard in front has looked at its Origin
 	if err != nil {
 		return // it has been answered
@@ -59,21 +59,21 @@ func (f *feed) serve(w http.ResponseWriter, r *http.Request) {
 			_ = conn.Close(websocket.StatusGoingAway, "connect again")
 			return
 		case m := <-l.messages:
-			if write(ctx, conn, m) != nil {
+			if writeMessage(ctx, conn, m) != nil {
 				return
 			}
 		}
 	}
 }
 
-func write(ctx context.Context, conn *websocket.Conn, m json.RawMessage) error {
+func writeMessage(ctx context.Context, conn *websocket.Conn, m json.RawMessage) error {
 	ctx, cancel := context.WithTimeout(ctx, feedPatient)
 	defer cancel()
 	return conn.Write(ctx, websocket.MessageText, m)
 }
 
-// add has a listener hear what happens from now on. The first one has the runs be followed.
-func (f *feed) add(ctx context.Context, l *listener) {
+// addListener has a listener hear what happens from now on. The first one has the runs be followed.
+func (f *transitionFeed) addListener(ctx context.Context, l *feedListener) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.listeners[l] = true
@@ -81,11 +81,11 @@ func (f *feed) add(ctx context.Context, l *listener) {
 		return
 	}
 	ctx, f.stop = context.WithCancel(context.WithoutCancel(ctx))
-	f.runs = map[string]*transitions{}
-	go f.watch(ctx, f.d.Engine.Now().UnixMilli()) // ends with the last listener
+	f.runs = map[string]*runTransitions{}
+	go f.watchRuns(ctx, f.d.Engine.Now().UnixMilli()) // ends with the last listener
 }
 
-func (f *feed) remove(l *listener) {
+func (f *transitionFeed) removeListener(l *feedListener) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.listeners, l)
@@ -95,8 +95,8 @@ func (f *feed) remove(l *listener) {
 	}
 }
 
-// tell tells all who listen.
-func (f *feed) tell(m any) {
+// sendAll tells all who listen.
+func (f *transitionFeed) sendAll(m any) {
 	text, _ := json.Marshal(m) // texts are always marshaled
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -109,16 +109,16 @@ func (f *feed) tell(m any) {
 	}
 }
 
-// watch looks for runs that have begun or gone on, and follows them. Of runs that are older than it the past is not told.
-func (f *feed) watch(ctx context.Context, since int64) {
+// watchRuns looks for runs that have begun or gone on, and follows them. Of runs that are older than it the past is not told.
+func (f *transitionFeed) watchRuns(ctx context.Context, since int64) {
 	tick := time.NewTicker(feedPause)
 	defer tick.Stop()
 	seen, whole := since, false
 	for ctx.Err() == nil {
 		if !whole {
-			whole = f.look(ctx, persistence.TaskFilter{Statuses: api.Unfinished}, since, &seen) == nil
+			whole = f.scanRuns(ctx, persistence.TaskFilter{Statuses: api.Unfinished}, since, &seen) == nil
 		}
-		_ = f.look(ctx, persistence.TaskFilter{ByUpdate: true}, since, &seen) // else the store is asked again
+		_ = f.scanRuns(ctx, persistence.TaskFilter{ByUpdate: true}, since, &seen) // else the store is asked again
 		select {
 		case <-ctx.Done():
 		case <-tick.C:
@@ -129,7 +129,7 @@ func (f *feed) watch(ctx context.Context, since int64) {
 // overlap is how much of what was seen is looked at again: what is stored last may bear an earlier time.
 const overlap = 2000
 
-func (f *feed) look(ctx context.Context, which persistence.TaskFilter, since int64, seen *int64) error {
+func (f *transitionFeed) scanRuns(ctx context.Context, which persistence.TaskFilter, since int64, seen *int64) error {
 	newest := *seen
 	for which.Limit = feedPage; which.Offset < feedRuns; which.Offset += feedPage {
 		rows, err := f.d.Store.ListTasks(ctx, which)
@@ -142,7 +142,7 @@ func (f *feed) look(ctx context.Context, which persistence.TaskFilter, since int
 				break
 			}
 			newest = max(newest, rows[i].UpdatedAt)
-			f.follow(ctx, &rows[i], since)
+			f.followRun(ctx, &rows[i], since)
 		}
 		if len(rows) < feedPage {
 			break
@@ -152,24 +152,24 @@ func (f *feed) look(ctx context.Context, which persistence.TaskFilter, since int
 	return nil
 }
 
-// follow tells what happens to a run until it has ended. One that goes on after its end is followed again.
-func (f *feed) follow(ctx context.Context, row *persistence.TaskRow, since int64) {
+// followRun tells what happens to a run until it has ended. One that goes on after its end is followed again.
+func (f *transitionFeed) followRun(ctx context.Context, row *persistence.TaskRow, since int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	t := f.runs[row.ID]
 	switch {
 	case ctx.Err() != nil: // the runs may be another watch's by now
 		return
-	case t != nil && (t.followed || t.updated == row.UpdatedAt), t == nil && !f.room():
+	case t != nil && (t.followed || t.updated == row.UpdatedAt), t == nil && !f.makeRoom():
 		return
 	case t == nil:
-		t = &transitions{run: shown(row.ID), tell: f.tell, status: map[unit]string{}, cut: map[int]bool{}}
+		t = &runTransitions{run: publicRunID(row.ID), send: f.sendAll, status: map[taskUnit]string{}, cutShort: map[int]bool{}}
 		f.runs[row.ID] = t
 	}
 	t.followed, t.updated = true, row.UpdatedAt
 	go func() { // ends with the run, or with the last listener
-		if t.plan != nil || f.reach(ctx, t, row, since) == nil {
-			_ = stream.Follow(ctx, f.d.Engine, row.ID, t.seq, func(error) error { return nil }, t.row)
+		if t.plan != nil || f.beginWithRetry(ctx, t, row, since) == nil {
+			_ = stream.Follow(ctx, f.d.Engine, row.ID, t.seq, func(error) error { return nil }, t.applyRow)
 		}
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -177,8 +177,8 @@ func (f *feed) follow(ctx context.Context, row *persistence.TaskRow, since int64
 	}()
 }
 
-// room makes room for one more run: those that have ended are forgotten first.
-func (f *feed) room() bool {
+// makeRoom makes room for one more run: those that have ended are forgotten first.
+func (f *transitionFeed) makeRoom() bool {
 	if len(f.runs) < feedRuns {
 		return true
 	}
@@ -190,10 +190,10 @@ func (f *feed) room() bool {
 	return len(f.runs) < feedRuns
 }
 
-// reach begins, as soon as the store answers.
-func (f *feed) reach(ctx context.Context, t *transitions, row *persistence.TaskRow, since int64) error {
+// beginWithRetry begins, as soon as the store answers.
+func (f *transitionFeed) beginWithRetry(ctx context.Context, t *runTransitions, row *persistence.TaskRow, since int64) error {
 	for {
-		err := f.begin(ctx, t, row, since)
+		err := f.beginRun(ctx, t, row, since)
 		if err == nil || api.Missing(err) {
 			return err
 		}
@@ -203,8 +203,8 @@ func (f *feed) reach(ctx context.Context, t *transitions, row *persistence.TaskR
 	}
 }
 
-// begin reads how far a run is that had begun before.
-func (f *feed) begin(ctx context.Context, t *transitions, row *persistence.TaskRow, since int64) error {
+// beginRun reads how far a run is that had begun before.
+func (f *transitionFeed) beginRun(ctx context.Context, t *runTransitions, row *persistence.TaskRow, since int64) error {
 	plan, err := f.d.Reader.Plan(ctx, row.VersionID)
 	if err != nil {
 		return err
@@ -219,7 +219,7 @@ func (f *feed) begin(ctx context.Context, t *transitions, row *persistence.TaskR
 			return err
 		}
 		t.seq = v.Seq
-		t.resume(h)
+		t.loadState(h)
 	}
 	t.plan = plan
 	return nil

@@ -33,7 +33,7 @@ func (s *stutter) Plan(ctx context.Context, version string) (*flow.Plan, error) 
 }
 
 // feedOf is the feed of a member with one run, which waits.
-func feedOf(t *testing.T) (f *feed, reader *stutter, row *persistence.TaskRow) {
+func feedOf(t *testing.T) (f *transitionFeed, reader *stutter, row *persistence.TaskRow) {
 	store := model.New(model.Options{})
 	member, err := actors.Start(t.Context(), actors.Config{Store: store, Lease: time.Hour, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
@@ -47,26 +47,26 @@ func feedOf(t *testing.T) (f *feed, reader *stutter, row *persistence.TaskRow) {
 	require.NoError(t, err)
 	reader = &stutter{Reader: persistence.NewReader(store, flow.Limits{})}
 	d := &dialect{Member: api.Member{Engine: member, Store: store, Reader: reader}}
-	return &feed{d: d, listeners: map[*listener]bool{}, runs: map[string]*transitions{}}, reader, row
+	return &transitionFeed{d: d, listeners: map[*feedListener]bool{}, runs: map[string]*runTransitions{}}, reader, row
 }
 
 func TestAWatchThatHasEndedLeavesNoRunToTheNextOne(t *testing.T) {
 	f, _, row := feedOf(t)
 	ended, end := context.WithCancel(t.Context())
 	end()
-	f.follow(ended, row, 0)
+	f.followRun(ended, row, 0)
 	require.Empty(t, f.runs)
 }
 
 func TestARunIsToldThoughTheStoreDidNotAnswerAtFirst(t *testing.T) {
 	f, reader, row := feedOf(t)
 	reader.broken.Store(1)
-	l := &listener{make(chan json.RawMessage, feedBuffer), func() {}}
+	l := &feedListener{make(chan json.RawMessage, feedBuffer), func() {}}
 	f.listeners[l] = true
-	f.follow(t.Context(), row, 0)
+	f.followRun(t.Context(), row, 0)
 	select {
 	case m := <-l.messages:
-		require.Contains(t, string(m), shown(row.ID))
+		require.Contains(t, string(m), publicRunID(row.ID))
 	case <-time.After(20 * time.Second):
 		require.Fail(t, "nothing is told")
 	}

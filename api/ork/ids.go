@@ -27,8 +27,8 @@ var runSpace = uuid.MustParse("2d6f51f7-3f0e-5f0a-9a3c-6b0c0a0d9e11")
 // ofTasks begins the ids of runs that were not started over these routes, such as by a schedule. In this dialect they go without it.
 const ofTasks = "task-"
 
-// shown is the id of a run as clients of Ork know it: a UUID.
-func shown(run string) string {
+// publicRunID is the id of a run as clients of Ork know it: a UUID.
+func publicRunID(run string) string {
 	if bare := strings.TrimPrefix(run, ofTasks); uuid.Validate(bare) == nil {
 		return bare
 	}
@@ -36,10 +36,12 @@ func shown(run string) string {
 }
 
 // runID is the run of a request's path.
-func (d *dialect) runID(r *http.Request) string { return d.stored(r.Context(), r.PathValue("run")) }
+func (d *dialect) runID(r *http.Request) string {
+	return d.storedRunID(r.Context(), r.PathValue("run"))
+}
 
-// stored is the id that the store knows a run by.
-func (d *dialect) stored(ctx context.Context, run string) string {
+// storedRunID is the id that the store knows a run by.
+func (d *dialect) storedRunID(ctx context.Context, run string) string {
 	id, err := uuid.Parse(run)
 	if err != nil || strings.HasPrefix(run, ofTasks) {
 		return run

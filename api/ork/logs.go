@@ -16,8 +16,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// logs tells what a task has printed, each line with the stream that it came from; with follow, what it prints, until it has ended.
-func (d *dialect) logs(w http.ResponseWriter, r *http.Request) error {
+// serveLogs tells what a task has printed, each line with the stream that it came from; with follow, what it prints, until it has ended.
+func (d *dialect) serveLogs(w http.ResponseWriter, r *http.Request) error {
 	l, err := d.logOf(r)
 	if err != nil {
 		return err
@@ -25,29 +25,29 @@ func (d *dialect) logs(w http.ResponseWriter, r *http.Request) error {
 	l.store = d.Store
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if follow, _ := strconv.ParseBool(r.URL.Query().Get("follow")); !follow {
-		return l.write(r.Context(), w)
+		return l.writeNew(r.Context(), w)
 	}
 	ctx, leave := stream.Stay(w, r)
 	defer leave()
-	return l.follow(ctx, w, http.NewResponseController(w), func(ctx context.Context) (bool, error) { return d.logOver(ctx, r, l) })
+	return l.followLog(ctx, w, http.NewResponseController(w), func(ctx context.Context) (bool, error) { return d.logOver(ctx, r, l) })
 }
 
 // taskLog is what is read of the logs of a run.
 type taskLog struct {
 	store   persistence.Logs
 	run     string
-	of      *task
+	of      *runTask
 	attempt int // 0 = all
 	after   int64
-	open    printer // whose line has not ended yet
+	open    logSource // whose line has not ended yet
 }
 
-// printer is a stream of an attempt; the zero one is none.
-type printer struct{ job, stream string }
+// logSource is a stream of an attempt; the zero one is none.
+type logSource struct{ job, stream string }
 
-// is says whether an attempt is one that is asked for. That is not known of one that has begun since the task was read, while the one that is
+// matchesAttempt says whether an attempt is one that is asked for. That is not known of one that has begun since the task was read, while the one that is
 // asked for has not.
-func (l *taskLog) is(a flow.Address) (yes, known bool) {
+func (l *taskLog) matchesAttempt(a flow.Address) (yes, known bool) {
 	switch all := l.of.attempts; {
 	case a.Scope != "" || a.Node != l.of.key || a.Unit != l.of.unit:
 		return false, true
@@ -62,15 +62,15 @@ func (l *taskLog) is(a flow.Address) (yes, known bool) {
 
 // logOf reads which log is asked for.
 func (d *dialect) logOf(r *http.Request) (*taskLog, error) {
-	t, attempt, err := d.logged(r.Context(), r)
+	t, attempt, err := d.findLogTask(r.Context(), r)
 	if err != nil {
 		return nil, err
 	}
 	return &taskLog{run: d.runID(r), of: t, attempt: attempt}, nil
 }
 
-// logged is the task that a request names, and which of its attempts; 0 = all.
-func (d *dialect) logged(ctx context.Context, r *http.Request) (*task, int, error) {
+// findLogTask is the task that a request names, and which of its attempts; 0 = all.
+func (d *dialect) findLogTask(ctx context.Context, r *http.Request) (*runTask, int, error) {
 	id, name := d.runID(r), r.PathValue("name")
 	h, err := d.Reader.History(ctx, id)
 	if err != nil {
@@ -86,7 +86,7 @@ func (d *dialect) logged(ctx context.Context, r *http.Request) (*task, int, erro
 		numbers[field] = n
 	}
 	for _, t := range tasksOf(h) {
-		if t.Name != name || t.ParallelIndex != nil && t.unit != numbers["index"] && replicated(h.State.Plan) == nil {
+		if t.Name != name || t.ParallelIndex != nil && t.unit != numbers["index"] && replicatedNode(h.State.Plan) == nil {
 			continue
 		}
 		if numbers["attempt"] > max(t.Attempt, 1) {
@@ -100,8 +100,8 @@ func (d *dialect) logged(ctx context.Context, r *http.Request) (*task, int, erro
 // logParts is how many chunks of a log are read at once.
 const logParts = 32
 
-// write tells what there is behind what was told before.
-func (l *taskLog) write(ctx context.Context, w io.Writer) error {
+// writeNew tells what there is behind what was told before.
+func (l *taskLog) writeNew(ctx context.Context, w io.Writer) error {
 	for {
 		parts, err := l.store.ReadLog(ctx, persistence.LogFilter{Task: l.run, After: l.after, Limit: logParts})
 		if err != nil {
@@ -109,7 +109,7 @@ func (l *taskLog) write(ctx context.Context, w io.Writer) error {
 		}
 		for i := range parts {
 			_, a, err := flow.ParseJobID(parts[i].Job)
-			yes, known := l.is(a)
+			yes, known := l.matchesAttempt(a)
 			if !known && err == nil {
 				return nil // the task is to be read again first
 			}
@@ -135,16 +135,16 @@ func (l *taskLog) writePart(w io.Writer, p *persistence.LogPart) error {
 		b.WriteString(api.CutNote(p.Before))
 	}
 	for _, line := range p.Lines {
-		from := printer{p.Job, line.Stream}
+		from := logSource{p.Job, line.Stream}
 		if l.open != from {
-			if l.open != (printer{}) {
+			if l.open != (logSource{}) {
 				b.WriteByte('\n')
 			}
 			b.WriteString(line.Stream + ": ")
 		}
 		b.WriteString(line.Text)
 		if l.open = from; strings.HasSuffix(line.Text, "\n") {
-			l.open = printer{}
+			l.open = logSource{}
 		}
 	}
 	_, err := io.WriteString(w, b.String())
@@ -154,14 +154,14 @@ func (l *taskLog) writePart(w io.Writer, p *persistence.LogPart) error {
 // logPause is how often a log that is followed is looked at.
 const logPause = 150 * time.Millisecond
 
-// follow tells what comes until it is over. What was printed last may be stored a moment later than the end.
-func (l *taskLog) follow(ctx context.Context, w io.Writer, c *http.ResponseController, over func(context.Context) (bool, error)) error {
+// followLog tells what comes until it is over. What was printed last may be stored a moment later than the end.
+func (l *taskLog) followLog(ctx context.Context, w io.Writer, c *http.ResponseController, over func(context.Context) (bool, error)) error {
 	tick := time.NewTicker(logPause)
 	defer tick.Stop()
 	for last := false; ; {
 		ended, err := over(ctx)
 		if err == nil {
-			err = l.write(ctx, w)
+			err = l.writeNew(ctx, w)
 		}
 		if err == nil {
 			err = c.Flush()
@@ -180,7 +180,7 @@ func (l *taskLog) follow(ctx context.Context, w io.Writer, c *http.ResponseContr
 
 // logOver reads the task again, and says whether nothing more will be printed, unless the run is retried.
 func (d *dialect) logOver(ctx context.Context, r *http.Request, l *taskLog) (bool, error) {
-	t, attempt, err := d.logged(ctx, r)
+	t, attempt, err := d.findLogTask(ctx, r)
 	if err != nil {
 		return false, err
 	}

@@ -24,7 +24,7 @@ import (
 type dialect struct {
 	api.Member
 	Options
-	feed *feed
+	feed *transitionFeed
 }
 
 // Options say what a member does with workflow files.
@@ -43,13 +43,13 @@ type Programs interface {
 // New serves the dialect from a member.
 func New(m api.Member, o Options) api.Family {
 	d := &dialect{Member: m.OrDefault(), Options: o}
-	d.feed = &feed{d: d, listeners: map[*listener]bool{}}
+	d.feed = &transitionFeed{d: d, listeners: map[*feedListener]bool{}}
 	return d
 }
 
 const notAllowed = "method not allowed"
 
-func (d *dialect) table() map[string]api.On {
+func (d *dialect) routeTable() map[string]api.On {
 	post := func(h api.Handler) api.On { return api.On{"POST": h} }
 	get := func(h api.Handler) api.On { return api.On{"GET": h} }
 	return map[string]api.On{
@@ -57,41 +57,41 @@ func (d *dialect) table() map[string]api.On {
 		"/workflows/{name}":             {"GET": d.getWorkflow, "DELETE": d.deleteWorkflow},
 		"/workflows/{name}/schedule":    {"PATCH": d.patchSchedule},
 		"/workflows/{name}/runs":        post(d.startNamed),
-		"/runs":                         {"GET": d.listRuns, "POST": d.start},
+		"/runs":                         {"GET": d.listRuns, "POST": d.startRun},
 		"/runs/{run}/tasks":             get(d.listTasks),
-		"/runs/{run}/retry":             post(d.retry),
-		"/runs/{run}/tasks/{name}/logs": get(d.logs),
+		"/runs/{run}/retry":             post(d.retryRun),
+		"/runs/{run}/tasks/{name}/logs": get(d.serveLogs),
 		"/tasks/{task}/pause":           post(d.pauseTask),
 		"/tasks/{task}/resume":          post(d.resumeTask),
 	}
 }
 
-// claimed are routes on paths that another dialect owns: they are for this one when the run is.
-func (d *dialect) claimed() map[string]api.On {
+// claimedRoutes are routes on paths that another dialect owns: they are for this one when the run is.
+func (d *dialect) claimedRoutes() map[string]api.On {
 	post := func(h api.Handler) api.On { return api.On{"POST": h} }
 	return map[string]api.On{
 		"/runs/{run}":        {"GET": d.getRun},
-		"/runs/{run}/pause":  post(d.pause),
-		"/runs/{run}/resume": post(d.resume),
-		"/runs/{run}/cancel": post(d.cancel),
+		"/runs/{run}/pause":  post(d.pauseRun),
+		"/runs/{run}/resume": post(d.resumeRun),
+		"/runs/{run}/cancel": post(d.cancelRun),
 	}
 }
 
 // Mount serves every route.
 func (d *dialect) Mount(s *api.Server) {
-	for path, route := range d.table() {
-		s.MountCompatible(path, route.Allowed(), d.answered(api.Methods(notAllowed, route)))
+	for path, route := range d.routeTable() {
+		s.MountCompatible(path, route.Allowed(), d.withErrors(api.Methods(notAllowed, route)))
 	}
-	for path, route := range d.claimed() {
-		s.ClaimWhere(path, d.ours, d.answered(api.Methods(notAllowed, route)))
+	for path, route := range d.claimedRoutes() {
+		s.ClaimWhere(path, d.isOrkRun, d.withErrors(api.Methods(notAllowed, route)))
 	}
-	s.MountStream("GET /ws", http.HandlerFunc(d.feed.serve))
-	s.MountStream("GET /api/ws", http.HandlerFunc(d.feed.serve))
+	s.MountStream("GET /ws", http.HandlerFunc(d.feed.serveSocket))
+	s.MountStream("GET /api/ws", http.HandlerFunc(d.feed.serveSocket))
 	s.TakesDefinitions("/workflows", "/api/workflows")
 }
 
-// ours says whether a request is about a run of a workflow of Ork.
-func (d *dialect) ours(r *http.Request) bool {
+// isOrkRun says whether a request is about a run of a workflow of Ork.
+func (d *dialect) isOrkRun(r *http.Request) bool {
 	row, err := d.Store.Task(r.Context(), d.runID(r))
 	if err != nil {
 		return false
@@ -100,26 +100,26 @@ func (d *dialect) ours(r *http.Request) bool {
 	return err == nil && plan.Profile == flow.ProfileOrk
 }
 
-// refusal is what an error looks like.
-type refusal struct {
+// errorBody is what an error looks like.
+type errorBody struct {
 	Error    string                   `json:"error"`
 	Message  string                   `json:"message"`
 	Path     string                   `json:"path,omitempty"`
 	Problems []wire.DefinitionProblem `json:"problems,omitempty"`
 }
 
-// answered has errors answered in this dialect. What is too much is a bad request here.
-func (d *dialect) answered(h api.Handler) http.Handler {
+// withErrors has errors answered in this dialect. What is too much is a bad request here.
+func (d *dialect) withErrors(h api.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		err := h(w, r)
 		if err == nil {
 			return
 		}
 		api.Refuse(w, r, err, func(w http.ResponseWriter, v api.Verdict) {
-			said := refusal{Error: string(v.Kind), Message: v.Text()}
+			said := errorBody{Error: string(v.Kind), Message: v.Text()}
 			var problems define.Problems
 			if errors.As(err, &problems) {
-				said.name(problems)
+				said.addProblems(problems)
 			}
 			if v.Status == http.StatusUnprocessableEntity {
 				v.Status = http.StatusBadRequest
@@ -129,8 +129,8 @@ func (d *dialect) answered(h api.Handler) http.Handler {
 	})
 }
 
-// name tells problems one by one, and of the first one its place.
-func (s *refusal) name(problems define.Problems) {
+// addProblems tells problems one by one, and of the first one its place.
+func (s *errorBody) addProblems(problems define.Problems) {
 	for _, p := range problems {
 		if s.Path == "" && p.Severity == define.SeverityError {
 			s.Path = p.Path
@@ -139,8 +139,8 @@ func (s *refusal) name(problems define.Problems) {
 	}
 }
 
-// decode reads a body, which must be a JSON object; none is an empty one.
-func decode(r *http.Request, v any) error {
+// decodeBody reads a body, which must be a JSON object; none is an empty one.
+func decodeBody(r *http.Request, v any) error {
 	text, err := io.ReadAll(r.Body)
 	if err != nil {
 		return err
@@ -164,8 +164,8 @@ func decodeText(text []byte, v any) error {
 	return nil
 }
 
-// page is a part of a list.
-type page[T any] struct {
+// listPage is a part of a list.
+type listPage[T any] struct {
 	Items   []T  `json:"items"`
 	Total   int  `json:"total"`
 	Limit   int  `json:"limit"`
@@ -173,18 +173,18 @@ type page[T any] struct {
 	HasMore bool `json:"has_more"`
 }
 
-func pageOf[T any](items []T, total, limit, offset int) page[T] {
+func pageOf[T any](items []T, total, limit, offset int) listPage[T] {
 	if items == nil {
 		items = []T{}
 	}
-	return page[T]{items, total, limit, offset, len(items) < total-offset}
+	return listPage[T]{items, total, limit, offset, len(items) < total-offset}
 }
 
 // maxPage is how much of a list is told at once.
 const maxPage = 200
 
-// paging reads which part of a list is asked for.
-func paging(r *http.Request, usual int) (limit, offset int, err error) {
+// parsePaging reads which part of a list is asked for.
+func parsePaging(r *http.Request, usual int) (limit, offset int, err error) {
 	limit, offset = usual, 0
 	for name, to := range map[string]*int{"limit": &limit, "offset": &offset} {
 		text := r.URL.Query().Get(name)
@@ -198,8 +198,8 @@ func paging(r *http.Request, usual int) (limit, offset int, err error) {
 	return min(max(limit, 1), maxPage), offset, nil
 }
 
-// at is a time, null when there is none.
-func at(ms int64) *wire.Time {
+// timeOrNull is a time, null when there is none.
+func timeOrNull(ms int64) *wire.Time {
 	if ms == 0 {
 		return nil
 	}

@@ -25,14 +25,14 @@ const (
 	unchanged = "unchanged"
 )
 
-// register publishes a workflow under its name. The same one from another folder is the same version, as long as that one's folder
+// registerWorkflow publishes a workflow under its name. The same one from another folder is the same version, as long as that one's folder
 // is there. Strict refuses a workflow that has warnings.
-func (d *dialect) register(ctx context.Context, p *publication, root string, strict bool) (*registered, error) {
-	w, problems := d.translate(ctx, p.text, root)
+func (d *dialect) registerWorkflow(ctx context.Context, p *registration, root string, strict bool) (*registerResult, error) {
+	w, problems := d.translateWorkflow(ctx, p.text, root)
 	if err := problems.Err(); err != nil {
 		return nil, err
 	}
-	answer := &registered{Name: w.Name, Outcome: created}
+	answer := &registerResult{Name: w.Name, Outcome: created}
 	f, err := d.Store.FlowBySlug(ctx, w.Name)
 	switch {
 	case api.Missing(err):
@@ -74,7 +74,7 @@ func (d *dialect) register(ctx context.Context, p *publication, root string, str
 // inspecting is how long the functions of one file may take to say what they are, which is as long as importing it takes.
 const inspecting = 30 * time.Second
 
-func (d *dialect) translate(ctx context.Context, text []byte, root string) (*ork.Workflow, define.Problems) {
+func (d *dialect) translateWorkflow(ctx context.Context, text []byte, root string) (*ork.Workflow, define.Problems) {
 	o := ork.Options{Root: root}
 	var err error
 	if o.Workers, err = d.workersFile(); err != nil {
@@ -86,7 +86,7 @@ func (d *dialect) translate(ctx context.Context, text []byte, root string) (*ork
 			o.Files = folder.FS()
 		}
 		o.Exists = func(path string) bool { return fileIn(path, root) }
-		o.Inspect = func(p *flow.Program) (ork.Signatures, error) { return d.inspect(ctx, p) }
+		o.Inspect = func(p *flow.Program) (ork.Signatures, error) { return d.inspectProgram(ctx, p) }
 	}
 	return ork.Translate(text, o)
 }
@@ -101,7 +101,7 @@ func (d *dialect) workersFile() (f ork.Beside, err error) {
 	return f, err
 }
 
-func (d *dialect) inspect(ctx context.Context, p *flow.Program) (s ork.Signatures, err error) {
+func (d *dialect) inspectProgram(ctx context.Context, p *flow.Program) (s ork.Signatures, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, inspecting, fmt.Errorf("importing it takes longer than %s", inspecting))
 	defer cancel()
 	said, err := d.Programs.Inspect(ctx, p)
@@ -121,15 +121,15 @@ func fileIn(path, root string) bool {
 	if err != nil {
 		return false
 	}
-	if real, err := filepath.EvalSymlinks(root); root != "" && (err != nil || !below(path, real)) {
+	if real, err := filepath.EvalSymlinks(root); root != "" && (err != nil || !isBelow(path, real)) {
 		return false
 	}
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular()
 }
 
-// below says whether a path leads to something in a folder, or to that itself.
-func below(path, folder string) bool {
+// isBelow says whether a path leads to something in a folder, or to that itself.
+func isBelow(path, folder string) bool {
 	rel, err := filepath.Rel(folder, path)
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }
@@ -152,7 +152,7 @@ func (d *dialect) sameElsewhere(ctx context.Context, f *persistence.Flow, text [
 	if info, err := os.Stat(root); !has || err != nil || !info.IsDir() {
 		return w, problems, nil
 	}
-	if old, also := d.translate(ctx, text, root); old != nil && string(old.Definition) == string(v.Definition) {
+	if old, also := d.translateWorkflow(ctx, text, root); old != nil && string(old.Definition) == string(v.Definition) {
 		return old, also, nil
 	}
 	return w, problems, nil
@@ -192,7 +192,7 @@ func (d *dialect) rootOf(path string) (string, error) {
 	if err != nil {
 		return "", flow.Errorf(flow.Invalid, "root: there is no folder %.140q on this server", path)
 	}
-	if !below(real, base) {
+	if !isBelow(real, base) {
 		return "", flow.Errorf(flow.Invalid, "root: the folder %.140q is outside of the server's --script-dir", path)
 	}
 	return real, nil

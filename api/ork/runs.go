@@ -15,8 +15,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// run is a run in a list.
-type run struct {
+// runItem is a run in a list.
+type runItem struct {
 	ID         string     `json:"id"`
 	Workflow   string     `json:"workflow"`
 	Status     string     `json:"status"`
@@ -26,9 +26,9 @@ type run struct {
 	FinishedAt *wire.Time `json:"finished_at"`
 }
 
-// whole is a run as it is read by itself.
-type whole struct {
-	run
+// runDetails is a run as it is read by itself.
+type runDetails struct {
+	runItem
 	Error      *string         `json:"error"`
 	Input      json.RawMessage `json:"input"`
 	SnapshotID string          `json:"snapshot_id"`
@@ -72,9 +72,9 @@ const (
 	byPage       = "ui"
 )
 
-func runOf(row *persistence.TaskRow) run {
-	r := run{ID: shown(row.ID), Workflow: row.FlowSlug, Status: statusOf(flow.TaskStatus(row.Status), row.Paused, false), Triggered: row.Labels[triggerLabel],
-		CreatedAt: at(row.CreatedAt), FinishedAt: at(row.EndedAt)}
+func runOf(row *persistence.TaskRow) runItem {
+	r := runItem{ID: publicRunID(row.ID), Workflow: row.FlowSlug, Status: statusOf(flow.TaskStatus(row.Status), row.Paused, false), Triggered: row.Labels[triggerLabel],
+		CreatedAt: timeOrNull(row.CreatedAt), FinishedAt: timeOrNull(row.EndedAt)}
 	if r.Workflow == "" {
 		r.Workflow = row.FlowName
 	}
@@ -90,45 +90,45 @@ func (d *dialect) startedAt(ctx context.Context, row *persistence.TaskRow, statu
 		return nil
 	}
 	if plan, err := d.Reader.Plan(ctx, row.VersionID); err != nil || plan.Keys == nil {
-		return at(row.CreatedAt)
+		return timeOrNull(row.CreatedAt)
 	}
 	began, err := d.Reader.Began(ctx, row.ID)
 	if err != nil { // one that cannot be read is listed by what its row tells
 		return nil
 	}
-	return at(began)
+	return timeOrNull(began)
 }
 
-// start begins a run of the workflow that the body names.
-func (d *dialect) start(w http.ResponseWriter, r *http.Request) error {
+// startRun begins a run of the workflow that the body names.
+func (d *dialect) startRun(w http.ResponseWriter, r *http.Request) error {
 	var q struct {
 		Workflow string `json:"workflow"`
-		request
+		startRequest
 	}
-	if err := decode(r, &q); err != nil {
+	if err := decodeBody(r, &q); err != nil {
 		return err
 	}
-	return d.begin(w, r, q.Workflow, q.request, byPage, http.StatusOK)
+	return d.beginRun(w, r, q.Workflow, q.startRequest, byPage, http.StatusOK)
 }
 
 // startNamed begins a run of the workflow that the path names.
 func (d *dialect) startNamed(w http.ResponseWriter, r *http.Request) error {
-	var q request
-	if err := decode(r, &q); err != nil {
+	var q startRequest
+	if err := decodeBody(r, &q); err != nil {
 		return err
 	}
-	return d.begin(w, r, r.PathValue("name"), q, byHand, http.StatusCreated)
+	return d.beginRun(w, r, r.PathValue("name"), q, byHand, http.StatusCreated)
 }
 
-// request is what a run is started with.
-type request struct {
+// startRequest is what a run is started with.
+type startRequest struct {
 	Input json.RawMessage `json:"input"`
 	RunID string          `json:"run_id"`
 	Key   string          `json:"idempotency_key"`
 }
 
-// id of the run: the one that was sent, or made of the key; else another one each time.
-func (q *request) id(flowID string) (string, error) {
+// newRunID of the run: the one that was sent, or made of the key; else another one each time.
+func (q *startRequest) newRunID(flowID string) (string, error) {
 	switch {
 	case q.RunID != "" && q.Key != "":
 		return "", flow.Errorf(flow.Invalid, "send either run_id or idempotency_key")
@@ -147,14 +147,14 @@ func (q *request) id(flowID string) (string, error) {
 	return newRunID(""), nil
 }
 
-// begun is a run that has been started.
-type begun struct {
+// startedRun is a run that has been started.
+type startedRun struct {
 	RunID  string `json:"run_id"`
 	Status string `json:"status"`
 }
 
-func (d *dialect) begin(w http.ResponseWriter, r *http.Request, name string, q request, by string, status int) error {
-	f, err := d.flow(r.Context(), name)
+func (d *dialect) beginRun(w http.ResponseWriter, r *http.Request, name string, q startRequest, by string, status int) error {
+	f, err := d.findFlow(r.Context(), name)
 	if err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func (d *dialect) begin(w http.ResponseWriter, r *http.Request, name string, q r
 	if err != nil {
 		return err
 	}
-	id, err := q.id(f.ID)
+	id, err := q.newRunID(f.ID)
 	if err != nil {
 		return err
 	}
@@ -177,9 +177,9 @@ func (d *dialect) begin(w http.ResponseWriter, r *http.Request, name string, q r
 	if err != nil {
 		return err
 	}
-	answer := begun{started.Task, pending}
+	answer := startedRun{started.Task, pending}
 	if !started.Created {
-		view, err := d.view(r.Context(), started.Task)
+		view, err := d.loadView(r.Context(), started.Task)
 		if err != nil {
 			return err
 		}
@@ -189,7 +189,7 @@ func (d *dialect) begin(w http.ResponseWriter, r *http.Request, name string, q r
 	return nil
 }
 
-func (d *dialect) view(ctx context.Context, run string) (*persistence.View, error) {
+func (d *dialect) loadView(ctx context.Context, run string) (*persistence.View, error) {
 	v, err := d.Reader.View(ctx, run)
 	return v, noRun(run, err)
 }
@@ -204,8 +204,8 @@ func noRun(id string, err error) error {
 	return err
 }
 
-// filter reads which runs are asked for.
-func filter(r *http.Request) (f persistence.TaskFilter, err error) {
+// parseFilter reads which runs are asked for.
+func parseFilter(r *http.Request) (f persistence.TaskFilter, err error) {
 	q := r.URL.Query()
 	f.FlowSlug = q.Get("workflow")
 	yes, no := true, false
@@ -230,11 +230,11 @@ func filter(r *http.Request) (f persistence.TaskFilter, err error) {
 }
 
 func (d *dialect) listRuns(w http.ResponseWriter, r *http.Request) error {
-	limit, offset, err := paging(r, 50)
+	limit, offset, err := parsePaging(r, 50)
 	if err != nil {
 		return err
 	}
-	f, err := filter(r)
+	f, err := parseFilter(r)
 	if err != nil {
 		return err
 	}
@@ -247,7 +247,7 @@ func (d *dialect) listRuns(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var items []run
+	var items []runItem
 	for i := range rows {
 		one := runOf(&rows[i])
 		one.StartedAt = d.startedAt(r.Context(), &rows[i], flow.TaskStatus(rows[i].Status))
@@ -269,26 +269,26 @@ func (d *dialect) getRun(w http.ResponseWriter, r *http.Request) error {
 	}
 	tasks := tasksOf(h)
 	answer := struct {
-		Run      whole  `json:"run"`
-		Tasks    []task `json:"tasks"`
-		Workflow shape  `json:"workflow"`
-	}{wholeOf(row, h, tasks), tasks, d.shapeOf(row, h.State.Plan)}
+		Run      runDetails      `json:"run"`
+		Tasks    []runTask       `json:"tasks"`
+		Workflow workflowDetails `json:"workflow"`
+	}{runDetailsOf(row, h, tasks), tasks, d.shapeOf(row, h.State.Plan)}
 	answer.Run.StartedAt = d.startedAt(r.Context(), row, h.State.Status)
 	api.WriteJSON(w, http.StatusOK, answer)
 	return nil
 }
 
 // shapeOf is the workflow as the run has it.
-func (d *dialect) shapeOf(row *persistence.TaskRow, p *flow.Plan) shape {
-	return shape{workflow: workflow{ID: trimID(row.FlowID), Name: row.FlowSlug, Executor: "dag", Project: here, Region: here},
+func (d *dialect) shapeOf(row *persistence.TaskRow, p *flow.Plan) workflowDetails {
+	return workflowDetails{workflowItem: workflowItem{ID: trimID(row.FlowID), Name: row.FlowSlug, Executor: "dag", Project: here, Region: here},
 		SnapshotID: trimID(row.VersionID), Version: row.VersionNumber, Tasks: tasksIn(p)}
 }
 
-// wholeOf tells of a run what its journal says.
-func wholeOf(row *persistence.TaskRow, h *flow.History, tasks []task) whole {
+// runDetailsOf tells of a run what its journal says.
+func runDetailsOf(row *persistence.TaskRow, h *flow.History, tasks []runTask) runDetails {
 	s := h.State
-	w := whole{run: runOf(row), Input: api.OrNull(s.Params), SnapshotID: trimID(row.VersionID)}
-	w.Status, w.CreatedAt, w.FinishedAt = statusIn(s), at(s.CreatedAt), at(s.EndedAt)
+	w := runDetails{runItem: runOf(row), Input: api.OrNull(s.Params), SnapshotID: trimID(row.VersionID)}
+	w.Status, w.CreatedAt, w.FinishedAt = statusIn(s), timeOrNull(s.CreatedAt), timeOrNull(s.EndedAt)
 	if w.Status == failed {
 		w.Error = textOrNull(s.Error)
 		if first := firstFailure(tasks); first != nil {
@@ -299,7 +299,7 @@ func wholeOf(row *persistence.TaskRow, h *flow.History, tasks []task) whole {
 }
 
 // firstFailure is the task that finally failed before all others.
-func firstFailure(tasks []task) (first *task) {
+func firstFailure(tasks []runTask) (first *runTask) {
 	for i := range tasks {
 		t := &tasks[i]
 		if t.Status == failed && t.Error != nil && (first == nil || t.ended < first.ended) {
@@ -315,6 +315,6 @@ func (d *dialect) listTasks(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return noRun(id, err)
 	}
-	api.WriteJSON(w, http.StatusOK, map[string][]task{"items": tasksOf(h)})
+	api.WriteJSON(w, http.StatusOK, map[string][]runTask{"items": tasksOf(h)})
 	return nil
 }

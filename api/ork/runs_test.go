@@ -39,8 +39,8 @@ func get[T any](t *testing.T, h api.Handler, id string) (v T) {
 }
 
 type readRun struct {
-	Run   whole  `json:"run"`
-	Tasks []task `json:"tasks"`
+	Run   runDetails `json:"run"`
+	Tasks []runTask  `json:"tasks"`
 }
 
 func TestARunHasStartedOnceItRuns(t *testing.T) {
@@ -64,7 +64,7 @@ func TestARunHasStartedOnceItRuns(t *testing.T) {
 	second = get[readRun](t, d.getRun, ids[1]).Run
 	first = get[readRun](t, d.getRun, ids[0]).Run
 	require.False(t, second.StartedAt.Before(first.FinishedAt.Time), "it began when there was room for it")
-	for _, listed := range get[struct{ Items []run }](t, d.listRuns, "").Items {
+	for _, listed := range get[struct{ Items []runItem }](t, d.listRuns, "").Items {
 		require.Equal(t, get[readRun](t, d.getRun, listed.ID).Run.StartedAt, listed.StartedAt)
 	}
 }
@@ -81,6 +81,6 @@ func TestATaskSaysWhereItsLogsAre(t *testing.T) {
 		}
 		told = append(told, *one.Logs)
 	}
-	at := "/api/runs/" + shown(started.Task) + "/tasks/"
+	at := "/api/runs/" + publicRunID(started.Task) + "/tasks/"
 	require.Equal(t, []any{at + "x%20y/logs", at + "b/logs?index=0", at + "b/logs?index=1", nil}, told)
 }

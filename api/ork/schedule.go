@@ -16,23 +16,23 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// timed is when runs of a workflow begin by the clock. Its schedule has the workflow's name.
-type timed struct {
+// workflowSchedule is when runs of a workflow begin by the clock. Its schedule has the workflow's name.
+type workflowSchedule struct {
 	Schedule *string    `json:"schedule"`
 	Timezone *string    `json:"schedule_timezone"`
 	Enabled  bool       `json:"schedule_enabled"`
 	Next     *wire.Time `json:"next_scheduled_at"`
 }
 
-func timedBy(s *persistence.Schedule) timed {
+func timedBy(s *persistence.Schedule) workflowSchedule {
 	if s == nil {
-		return timed{}
+		return workflowSchedule{}
 	}
 	cron := s.Spec.Cron
 	if cron == "" {
 		cron = "@every " + flow.Milliseconds(s.Spec.EveryMS).String()
 	}
-	return timed{textOrNull(cron), textOrNull(s.Spec.Timezone), s.Enabled, at(s.NextSlot())}
+	return workflowSchedule{textOrNull(cron), textOrNull(s.Spec.Timezone), s.Enabled, timeOrNull(s.NextSlot())}
 }
 
 // scheduleOf is the schedule of a workflow, nil when it has none.
@@ -49,32 +49,32 @@ func (d *dialect) scheduleOf(ctx context.Context, f *persistence.Flow) (*persist
 	return s, nil
 }
 
-// patch is what is to become of a schedule: what is absent stays as it is, a schedule that is null goes.
-type patch struct {
+// schedulePatch is what is to become of a schedule: what is absent stays as it is, a schedule that is null goes.
+type schedulePatch struct {
 	Schedule json.RawMessage `json:"schedule"`
 	Enabled  *bool           `json:"enabled"`
 }
 
 // patchSchedule changes when runs of a workflow begin by the clock, until the workflow is replaced.
 func (d *dialect) patchSchedule(w http.ResponseWriter, r *http.Request) error {
-	var q patch
-	if err := decode(r, &q); err != nil {
+	var q schedulePatch
+	if err := decodeBody(r, &q); err != nil {
 		return err
 	}
-	f, err := d.flow(r.Context(), r.PathValue("name"))
+	f, err := d.findFlow(r.Context(), r.PathValue("name"))
 	if err != nil {
 		return err
 	}
 	answer := struct {
 		Name string `json:"name"`
-		timed
+		workflowSchedule
 		Warning string `json:"warning,omitempty"`
 	}{Name: f.Slug}
-	s, err := d.reschedule(r.Context(), f, &q)
+	s, err := d.changeSchedule(r.Context(), f, &q)
 	if err != nil {
 		return err
 	}
-	answer.timed = timedBy(s)
+	answer.workflowSchedule = timedBy(s)
 	if s != nil {
 		if rule, err := schedule.Read(s.Spec); err == nil {
 			answer.Warning = strings.Join(append(rule.Warnings(), rule.Notes()...), "; ")
@@ -84,7 +84,7 @@ func (d *dialect) patchSchedule(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (d *dialect) reschedule(ctx context.Context, f *persistence.Flow, q *patch) (*persistence.Schedule, error) {
+func (d *dialect) changeSchedule(ctx context.Context, f *persistence.Flow, q *schedulePatch) (*persistence.Schedule, error) {
 	found, err := d.scheduleOf(ctx, f)
 	if err != nil {
 		return nil, err

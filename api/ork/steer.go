@@ -11,38 +11,38 @@ import (
 	"github.com/troupe-engine/troupe/flow/ork"
 )
 
-func (d *dialect) pause(w http.ResponseWriter, r *http.Request) error {
-	return d.steer(w, r, flow.Pause{}, paused)
+func (d *dialect) pauseRun(w http.ResponseWriter, r *http.Request) error {
+	return d.sendCommand(w, r, flow.Pause{}, paused)
 }
 
-func (d *dialect) resume(w http.ResponseWriter, r *http.Request) error {
-	return d.steer(w, r, flow.Resume{}, "")
+func (d *dialect) resumeRun(w http.ResponseWriter, r *http.Request) error {
+	return d.sendCommand(w, r, flow.Resume{}, "")
 }
 
-// steer gives a command to a run. That it is as wanted already is no reason to refuse.
-func (d *dialect) steer(w http.ResponseWriter, r *http.Request, cmd flow.Command, wanted string) error {
+// sendCommand gives a command to a run. That it is as wanted already is no reason to refuse.
+func (d *dialect) sendCommand(w http.ResponseWriter, r *http.Request, cmd flow.Command, wanted string) error {
 	id := d.runID(r)
 	_, refused := d.Engine.Do(r.Context(), engine.Order{Task: id, Command: cmd})
 	if refused != nil && flow.ErrorKindOf(refused) != flow.Conflict {
 		return noRun(id, refused)
 	}
-	v, err := d.view(r.Context(), id)
+	v, err := d.loadView(r.Context(), id)
 	if err != nil {
 		return err
 	}
 	if refused != nil && statusIn(v.State) != wanted {
 		return refused
 	}
-	api.WriteJSON(w, http.StatusOK, begun{shown(id), statusIn(v.State)})
+	api.WriteJSON(w, http.StatusOK, startedRun{publicRunID(id), statusIn(v.State)})
 	return nil
 }
 
-// cancel lets what is under way go on, unless that is forced to an end, too.
-func (d *dialect) cancel(w http.ResponseWriter, r *http.Request) error {
+// cancelRun lets what is under way go on, unless that is forced to an end, too.
+func (d *dialect) cancelRun(w http.ResponseWriter, r *http.Request) error {
 	var q struct {
 		Force bool `json:"force"`
 	}
-	if err := decode(r, &q); err != nil {
+	if err := decodeBody(r, &q); err != nil {
 		return err
 	}
 	id := d.runID(r)
@@ -50,23 +50,23 @@ func (d *dialect) cancel(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return noRun(id, err)
 	}
-	v, err := d.view(r.Context(), id)
+	v, err := d.loadView(r.Context(), id)
 	if err != nil {
 		return err
 	}
 	if status := statusIn(v.State); out.Changed == 0 && status != cancelled {
 		return flow.Errorf(flow.Conflict, "the run is %s: it cannot be cancelled", status)
 	}
-	api.WriteJSON(w, http.StatusOK, begun{shown(id), statusIn(v.State)})
+	api.WriteJSON(w, http.StatusOK, startedRun{publicRunID(id), statusIn(v.State)})
 	return nil
 }
 
-// retry has a run go on where it failed: with all tasks that failed, or with one of them and what depends on it.
-func (d *dialect) retry(w http.ResponseWriter, r *http.Request) error {
+// retryRun has a run go on where it failed: with all tasks that failed, or with one of them and what depends on it.
+func (d *dialect) retryRun(w http.ResponseWriter, r *http.Request) error {
 	var q struct {
 		Task string `json:"task"`
 	}
-	if err := decode(r, &q); err != nil {
+	if err := decodeBody(r, &q); err != nil {
 		return err
 	}
 	id := d.runID(r)
@@ -81,11 +81,11 @@ func (d *dialect) retry(w http.ResponseWriter, r *http.Request) error {
 	if _, err := d.Engine.Do(r.Context(), engine.Order{Task: id, Command: cmd}); err != nil {
 		return noRun(id, err)
 	}
-	v, err := d.view(r.Context(), id)
+	v, err := d.loadView(r.Context(), id)
 	if err != nil {
 		return err
 	}
-	api.WriteJSON(w, http.StatusOK, map[string]any{"run_id": shown(id), "reset": resetSince(before.State, v.State)})
+	api.WriteJSON(w, http.StatusOK, map[string]any{"run_id": publicRunID(id), "reset": resetSince(before.State, v.State)})
 	return nil
 }
 
@@ -118,37 +118,37 @@ func retryOf(s *flow.State, name string) (flow.RetryTask, error) {
 }
 
 func (d *dialect) pauseTask(w http.ResponseWriter, r *http.Request) error {
-	return d.hold(w, r, func(a flow.Address) flow.Command { return flow.HoldStep{Address: a} })
+	return d.holdTask(w, r, func(a flow.Address) flow.Command { return flow.HoldStep{Address: a} })
 }
 
 func (d *dialect) resumeTask(w http.ResponseWriter, r *http.Request) error {
-	return d.hold(w, r, func(a flow.Address) flow.Command { return flow.ReleaseStep{Address: a} })
+	return d.holdTask(w, r, func(a flow.Address) flow.Command { return flow.ReleaseStep{Address: a} })
 }
 
-// hold keeps a pending task from starting, or lets it start.
-func (d *dialect) hold(w http.ResponseWriter, r *http.Request, command func(flow.Address) flow.Command) error {
+// holdTask keeps a pending task from starting, or lets it start.
+func (d *dialect) holdTask(w http.ResponseWriter, r *http.Request, command func(flow.Address) flow.Command) error {
 	id := r.PathValue("task")
 	run, node, unit, err := ork.ParseTaskID(id)
 	if err != nil {
 		return err
 	}
-	run = d.stored(r.Context(), run)
-	t, err := d.task(r.Context(), id, run, node, unit)
+	run = d.storedRunID(r.Context(), run)
+	t, err := d.findTask(r.Context(), id, run, node, unit)
 	if err != nil {
 		return err
 	}
 	if _, err := d.Engine.Do(r.Context(), engine.Order{Task: run, Command: command(flow.Address{Node: t.key})}); err != nil {
 		return err
 	}
-	if t, err = d.task(r.Context(), id, run, node, unit); err != nil {
+	if t, err = d.findTask(r.Context(), id, run, node, unit); err != nil {
 		return err
 	}
-	api.WriteJSON(w, http.StatusOK, map[string]string{"id": t.ID, "run_id": shown(run), "status": t.Status})
+	api.WriteJSON(w, http.StatusOK, map[string]string{"id": t.ID, "run_id": publicRunID(run), "status": t.Status})
 	return nil
 }
 
-// task is one of a run, which an id was asked for.
-func (d *dialect) task(ctx context.Context, id, run string, node, unit int) (*task, error) {
+// findTask is one of a run, which an id was asked for.
+func (d *dialect) findTask(ctx context.Context, id, run string, node, unit int) (*runTask, error) {
 	none := flow.Errorf(flow.NotFound, "there is no task %.140q: GET /runs/RUN/tasks lists the ids of those of a run", id)
 	h, err := d.Reader.History(ctx, run)
 	if api.Missing(err) {
@@ -157,7 +157,7 @@ func (d *dialect) task(ctx context.Context, id, run string, node, unit int) (*ta
 		return nil, err
 	}
 	all := tasksOf(h)
-	i := slices.IndexFunc(all, func(t task) bool { return t.node == node && t.unit == unit })
+	i := slices.IndexFunc(all, func(t runTask) bool { return t.node == node && t.unit == unit })
 	if i < 0 {
 		return nil, none
 	}

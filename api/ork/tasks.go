@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/ork"
 )
 
-// task is a task of a run: a step, or each unit of one that has several.
-type task struct {
+// runTask is a task of a run: a step, or each unit of one that has several.
+type runTask struct {
 	ID            string          `json:"id"`
 	Name          string          `json:"name"`
 	Status        string          `json:"status"`
@@ -46,42 +46,42 @@ type task struct {
 	attempts []flow.Address
 }
 
-// teller puts the tasks of a run together.
-type teller struct {
+// taskBuilder puts the tasks of a run together.
+type taskBuilder struct {
 	h     *flow.History
-	steps [][]task // by node
+	steps [][]runTask // by node
 }
 
 // tasksOf are the tasks of a run, in the order of its file; those of one step in order of their indexes.
-func tasksOf(h *flow.History) []task {
+func tasksOf(h *flow.History) []runTask {
 	if h.State.Root == nil || h.State.Root.Plan.Dag == nil {
-		return []task{}
+		return []runTask{}
 	}
-	t := &teller{h: h, steps: make([][]task, len(h.State.Root.Nodes))}
+	t := &taskBuilder{h: h, steps: make([][]runTask, len(h.State.Root.Nodes))}
 	for i := range t.steps {
-		t.begin(i)
+		t.beginStep(i)
 	}
 	for i := range h.Runs {
-		t.add(&h.Runs[i])
+		t.addAttempt(&h.Runs[i])
 	}
-	all := []task{}
+	all := []runTask{}
 	for i := range t.steps {
-		if t.plan(i).Dag.For >= 0 {
+		if t.nodePlan(i).Dag.For >= 0 {
 			continue // it was made for another one
 		}
 		for j := range t.steps[i] {
-			t.close(i, &t.steps[i][j])
+			t.finishTask(i, &t.steps[i][j])
 		}
 		all = append(all, t.steps[i]...)
 	}
 	return all
 }
 
-func (t *teller) plan(node int) *flow.PlanNode { return t.h.State.Root.Plan.Dag.List[node] }
+func (t *taskBuilder) nodePlan(node int) *flow.PlanNode { return t.h.State.Root.Plan.Dag.List[node] }
 
-// begin makes the tasks of a step as they are before anything has happened to them. One that has no units, or not yet, is one task.
-func (t *teller) begin(node int) {
-	plan, view := t.plan(node), t.h.State.NodeView(node)
+// beginStep makes the tasks of a step as they are before anything has happened to them. One that has no units, or not yet, is one task.
+func (t *taskBuilder) beginStep(node int) {
+	plan, view := t.nodePlan(node), t.h.State.NodeView(node)
 	count := view.Units.Total
 	if plan.Kind == flow.KindFanout && count == 0 && plan.Dag.Items == nil {
 		count = plan.Dag.Repeats
@@ -90,7 +90,7 @@ func (t *teller) begin(node int) {
 		if plan.Kind == flow.KindFanout && view.Status == flow.StepCreated {
 			return // how many there will be is not known yet
 		}
-		t.steps[node] = []task{t.newTask(node, 0)}
+		t.steps[node] = []runTask{t.newTask(node, 0)}
 		return
 	}
 	for i := range count {
@@ -104,11 +104,11 @@ func (t *teller) begin(node int) {
 	}
 }
 
-func (t *teller) newTask(node, unit int) task {
-	plan, sc := t.plan(node), t.h.State.Root.Plan
-	one := task{ID: ork.TaskID(shown(t.h.State.Task), node, unit), Name: plan.Called(), Status: pending, Executor: executorOf(plan),
+func (t *taskBuilder) newTask(node, unit int) runTask {
+	plan, sc := t.nodePlan(node), t.h.State.Root.Plan
+	one := runTask{ID: ork.TaskID(publicRunID(t.h.State.Task), node, unit), Name: plan.Called(), Status: pending, Executor: executorOf(plan),
 		DependsOn: dependsOn(sc, plan), Output: null, ErrorDetails: null, Metrics: null, Params: null, MaxRetries: plan.Retry.Max, key: plan.Key, node: node, unit: unit}
-	if replicated(t.h.State.Plan) != nil {
+	if replicatedNode(t.h.State.Plan) != nil {
 		one.Name = plan.Key + "_" + strconv.Itoa(unit)
 	}
 	return one
@@ -116,8 +116,8 @@ func (t *teller) newTask(node, unit int) task {
 
 var null = json.RawMessage("null")
 
-// add tells of one more attempt. They come in order.
-func (t *teller) add(r *flow.NodeRun) {
+// addAttempt tells of one more attempt. They come in order.
+func (t *taskBuilder) addAttempt(r *flow.NodeRun) {
 	if r.Kind != flow.RunAttempt || r.Scope != "" || r.Node == nil || r.Node.Dag == nil {
 		return
 	}
@@ -132,7 +132,7 @@ func (t *teller) add(r *flow.NodeRun) {
 	one.attempts = append(one.attempts, r.Address)
 	one.Logs = t.logsOf(one)
 	one.Attempt, one.Params = one.base+r.Attempt, api.OrNull(r.Input)
-	one.DispatchedAt, one.StartedAt, one.FinishedAt, one.RetryAt = at(r.StartedAt), at(beganAt(r)), at(r.EndedAt), at(r.RetryAt)
+	one.DispatchedAt, one.StartedAt, one.FinishedAt, one.RetryAt = timeOrNull(r.StartedAt), timeOrNull(beganAt(r)), timeOrNull(r.EndedAt), timeOrNull(r.RetryAt)
 	one.Execution, one.ended, one.Metrics = textOrNull(r.Worker), r.EndedAt, api.OrNull(r.Metrics)
 	switch {
 	case r.EndedAt == 0 && one.StartedAt == nil:
@@ -154,9 +154,9 @@ func (t *teller) add(r *flow.NodeRun) {
 }
 
 // logsOf is where the logs of a task are read: there may be far more of them than of everything else.
-func (t *teller) logsOf(one *task) *string {
-	path := "/api/runs/" + url.PathEscape(shown(t.h.State.Task)) + "/tasks/" + url.PathEscape(one.Name) + "/logs"
-	if one.ParallelIndex != nil && replicated(t.h.State.Plan) == nil {
+func (t *taskBuilder) logsOf(one *runTask) *string {
+	path := "/api/runs/" + url.PathEscape(publicRunID(t.h.State.Task)) + "/tasks/" + url.PathEscape(one.Name) + "/logs"
+	if one.ParallelIndex != nil && replicatedNode(t.h.State.Plan) == nil {
 		path += "?index=" + strconv.Itoa(one.unit)
 	}
 	return &path
@@ -182,23 +182,23 @@ func errorText(text string) string {
 	return text
 }
 
-// close adds what is known of the step as a whole, and of the run.
-func (t *teller) close(node int, one *task) {
+// finishTask adds what is known of the step as a whole, and of the run.
+func (t *taskBuilder) finishTask(node int, one *runTask) {
 	s := t.h.State
 	n := &s.Root.Nodes[node]
 	switch {
 	case n.Status() == flow.StepSkipped:
-		one.Status, one.FinishedAt, one.Reason = skipped, at(n.EndedAt), textOrNull(n.Rare().Reason)
+		one.Status, one.FinishedAt, one.Reason = skipped, timeOrNull(n.EndedAt), textOrNull(n.Rare().Reason)
 	case n.Status() == flow.StepFailed && one.Attempt == 0:
-		one.Status, one.FinishedAt, one.ended, one.Error, one.Reason = failed, at(n.EndedAt), n.EndedAt, textOrNull(n.Rare().Error), textOrNull(n.Rare().Reason)
+		one.Status, one.FinishedAt, one.ended, one.Error, one.Reason = failed, timeOrNull(n.EndedAt), n.EndedAt, textOrNull(n.Rare().Error), textOrNull(n.Rare().Reason)
 	case n.Status() == flow.StepCompleted && one.Attempt == 0:
-		one.Status, one.FinishedAt, one.Output = success, at(n.EndedAt), api.OrNull(n.Output)
+		one.Status, one.FinishedAt, one.Output = success, timeOrNull(n.EndedAt), api.OrNull(n.Output)
 	case one.Status == pending && n.Held && n.Status() == "" && !s.Status.Ended() && s.CancelAt == 0:
 		one.Status = paused
 	case n.Ended() || one.Status != pending && one.Status != dispatched && one.Status != running:
 	case one.Status == pending && s.CancelAt != 0, s.Status == flow.TaskFailed, s.Status == flow.TaskCompleted:
-		one.Status, one.RetryAt, one.FinishedAt = skipped, nil, at(s.EndedAt)
+		one.Status, one.RetryAt, one.FinishedAt = skipped, nil, timeOrNull(s.EndedAt)
 	case s.Status == flow.TaskCanceled:
-		one.Status, one.RetryAt, one.FinishedAt = cancelled, nil, at(s.EndedAt)
+		one.Status, one.RetryAt, one.FinishedAt = cancelled, nil, timeOrNull(s.EndedAt)
 	}
 }

@@ -22,106 +22,106 @@ type taskUpdated struct {
 	Status string `json:"status"`
 }
 
-// unit is a task of a run: the node, by its index, and which of its units.
-type unit struct{ node, index int }
+// taskUnit is a task of a run: the node, by its index, and which of its units.
+type taskUnit struct{ node, index int }
 
-// transitions tells what the events of a run mean to its state and to those of its tasks.
-type transitions struct {
+// runTransitions tells what the events of a run mean to its state and to those of its tasks.
+type runTransitions struct {
 	run      string
 	plan     *flow.Plan
 	seq      int64 // of the last row that was told
 	now      string
-	status   map[unit]string
-	cut      map[int]bool // nodes that an end of the run has kept from ending themselves
-	tell     func(any)
+	status   map[taskUnit]string
+	cutShort map[int]bool // nodes that an end of the run has kept from ending themselves
+	send     func(any)
 	followed bool
 	updated  int64
 }
 
-// resume takes over how far a run is.
-func (t *transitions) resume(h *flow.History) {
+// loadState takes over how far a run is.
+func (t *runTransitions) loadState(h *flow.History) {
 	t.now = statusIn(h.State)
 	for _, one := range tasksOf(h) {
-		t.status[unit{one.node, one.unit}] = one.Status
+		t.status[taskUnit{one.node, one.unit}] = one.Status
 		if h.State.Status.Ended() && !h.State.Root.Nodes[one.node].Ended() {
-			t.cut[one.node] = true
+			t.cutShort[one.node] = true
 		}
 	}
 }
 
-func (t *transitions) row(r engine.Row) error {
+func (t *runTransitions) applyRow(r engine.Row) error {
 	events, err := flow.DecodeEvents(r.Events)
 	if err != nil {
 		return err
 	}
 	for i := range events {
 		if e := &events[i]; e.Scope == "" {
-			t.event(e)
+			t.applyEvent(e)
 		}
 	}
 	t.seq = r.Seq
 	return nil
 }
 
-func (t *transitions) event(e *flow.Event) {
+func (t *runTransitions) applyEvent(e *flow.Event) {
 	switch e.Type {
 	case flow.TaskCreated:
-		t.is(pending)
-		t.is(running)
-		t.expected()
+		t.setRunStatus(pending)
+		t.setRunStatus(running)
+		t.announceTasks()
 	case flow.TaskRetried:
-		t.is(running)
-		t.again(e.Node)
+		t.setRunStatus(running)
+		t.resetRetried(e.Node)
 	case flow.TaskPaused:
-		t.is(paused)
+		t.setRunStatus(paused)
 	case flow.TaskResumed:
-		t.is(running)
+		t.setRunStatus(running)
 	case flow.CancelAsked:
-		t.is(cancelled)
-		t.end(skipped, pending, paused)
+		t.setRunStatus(cancelled)
+		t.endTasks(skipped, pending, paused)
 	case flow.TaskEnded:
-		t.ended(flow.TaskStatus(e.Status))
+		t.endRun(flow.TaskStatus(e.Status))
 	default:
-		if n := t.node(e.Node); n != nil {
-			t.step(e, n)
+		if n := t.taskNode(e.Node); n != nil {
+			t.applyStepEvent(e, n)
 		}
 	}
 }
 
-// node is one that a task of the run stands for.
-func (t *transitions) node(key string) *flow.PlanNode {
+// taskNode is one that a task of the run stands for.
+func (t *runTransitions) taskNode(key string) *flow.PlanNode {
 	if n := t.plan.Root.Nodes[key]; n != nil && n.Dag != nil && n.Dag.For < 0 {
 		return n
 	}
 	return nil
 }
 
-func (t *transitions) step(e *flow.Event, n *flow.PlanNode) {
-	u := unit{n.Dag.Index, e.Unit}
+func (t *runTransitions) applyStepEvent(e *flow.Event, n *flow.PlanNode) {
+	u := taskUnit{n.Dag.Index, e.Unit}
 	switch e.Type {
 	case flow.StepEntered:
 		for i := range max(e.Total, 1) {
-			if at := (unit{u.node, i}); t.status[at] == "" {
-				t.becomes(at, pending)
+			if at := (taskUnit{u.node, i}); t.status[at] == "" {
+				t.setTaskStatus(at, pending)
 			}
 		}
 	case flow.AttemptsStarted:
 		for i := range e.Total {
-			t.becomes(unit{u.node, e.Unit + i}, dispatched)
+			t.setTaskStatus(taskUnit{u.node, e.Unit + i}, dispatched)
 			if beginsAtOnce(&n.Exec) {
-				t.becomes(unit{u.node, e.Unit + i}, running)
+				t.setTaskStatus(taskUnit{u.node, e.Unit + i}, running)
 			}
 		}
 	case flow.AttemptClaimed, flow.AttemptBegun, flow.AttemptDeferred:
 		if n.Exec.Begins(e) {
-			t.becomes(u, running)
+			t.setTaskStatus(u, running)
 		}
 	case flow.AttemptEnded:
-		t.becomes(u, endOf(e))
+		t.setTaskStatus(u, endOf(e))
 	case flow.StepHeld:
-		t.all(paused, u.node, pending)
+		t.moveTasks(paused, u.node, pending)
 	case flow.StepReleased:
-		t.all(pending, u.node, paused)
+		t.moveTasks(pending, u.node, paused)
 	case flow.StepEnded:
 		t.stepEnded(u, flow.StepStatus(e.Status))
 	}
@@ -146,24 +146,24 @@ func endOf(e *flow.Event) string {
 }
 
 // stepEnded tells of tasks that had nobody to carry them out.
-func (t *transitions) stepEnded(u unit, status flow.StepStatus) {
+func (t *runTransitions) stepEnded(u taskUnit, status flow.StepStatus) {
 	word := map[flow.StepStatus]string{flow.StepSkipped: skipped, flow.StepFailed: failed, flow.StepCompleted: success}[status]
 	known := false
 	for at, is := range t.status {
 		if at.node == u.node {
 			known = true
 			if is == pending || is == paused {
-				t.becomes(at, word)
+				t.setTaskStatus(at, word)
 			}
 		}
 	}
 	if !known {
-		t.becomes(unit{u.node, 0}, word)
+		t.setTaskStatus(taskUnit{u.node, 0}, word)
 	}
 }
 
-// expected tells of the tasks that there will be whatever happens.
-func (t *transitions) expected() {
+// announceTasks tells of the tasks that there will be whatever happens.
+func (t *runTransitions) announceTasks() {
 	if t.plan.Root.Dag == nil {
 		return
 	}
@@ -176,14 +176,14 @@ func (t *transitions) expected() {
 		}
 		for i := range count {
 			if n.Dag.For < 0 {
-				t.becomes(unit{n.Dag.Index, i}, pending)
+				t.setTaskStatus(taskUnit{n.Dag.Index, i}, pending)
 			}
 		}
 	}
 }
 
-// again tells of the tasks that are tried again: all that did not succeed, or one with what depends on it, and what was cut short.
-func (t *transitions) again(key string) {
+// resetRetried tells of the tasks that are tried again: all that did not succeed, or one with what depends on it, and what was cut short.
+func (t *runTransitions) resetRetried(key string) {
 	chosen := map[int]bool{}
 	if n := t.plan.Root.Nodes[key]; n != nil && n.Dag != nil {
 		for todo := []int{n.Dag.Index}; len(todo) > 0; todo = todo[1:] {
@@ -194,53 +194,53 @@ func (t *transitions) again(key string) {
 		}
 	}
 	for at, is := range t.status {
-		if is != success && (key == "" || chosen[at.node] || t.cut[at.node]) {
-			t.becomes(at, pending)
+		if is != success && (key == "" || chosen[at.node] || t.cutShort[at.node]) {
+			t.setTaskStatus(at, pending)
 		}
 	}
-	clear(t.cut)
+	clear(t.cutShort)
 }
 
-// all has the tasks of a node that are in one state be in another one.
-func (t *transitions) all(word string, node int, was string) {
+// moveTasks has the tasks of a node that are in one state be in another one.
+func (t *runTransitions) moveTasks(word string, node int, was string) {
 	for at, is := range t.status {
 		if at.node == node && is == was {
-			t.becomes(at, word)
+			t.setTaskStatus(at, word)
 		}
 	}
 }
 
-// end has tasks that are in some states be in another one, because their run ends.
-func (t *transitions) end(word string, of ...string) {
+// endTasks has tasks that are in some states be in another one, because their run ends.
+func (t *runTransitions) endTasks(word string, of ...string) {
 	for at, is := range t.status {
 		if slices.Contains(of, is) {
-			t.cut[at.node] = true
-			t.becomes(at, word)
+			t.cutShort[at.node] = true
+			t.setTaskStatus(at, word)
 		}
 	}
 }
 
-func (t *transitions) ended(status flow.TaskStatus) {
+func (t *runTransitions) endRun(status flow.TaskStatus) {
 	if status == flow.TaskCanceled {
-		t.end(cancelled, pending, paused, dispatched, running)
+		t.endTasks(cancelled, pending, paused, dispatched, running)
 	} else {
-		t.end(skipped, pending, paused, dispatched, running)
+		t.endTasks(skipped, pending, paused, dispatched, running)
 	}
-	t.is(statusOf(status, false, false))
+	t.setRunStatus(statusOf(status, false, false))
 }
 
-// is tells the run's state if it is another one.
-func (t *transitions) is(status string) {
+// setRunStatus tells the run's state if it is another one.
+func (t *runTransitions) setRunStatus(status string) {
 	if t.now != status {
 		t.now = status
-		t.tell(runUpdated{"run_updated", t.run, status})
+		t.send(runUpdated{"run_updated", t.run, status})
 	}
 }
 
-// becomes tells the state of a task if it is another one.
-func (t *transitions) becomes(u unit, status string) {
+// setTaskStatus tells the state of a task if it is another one.
+func (t *runTransitions) setTaskStatus(u taskUnit, status string) {
 	if t.status[u] != status {
 		t.status[u] = status
-		t.tell(taskUpdated{"task_updated", t.run, ork.TaskID(t.run, u.node, u.index), status})
+		t.send(taskUpdated{"task_updated", t.run, ork.TaskID(t.run, u.node, u.index), status})
 	}
 }

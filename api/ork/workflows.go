@@ -19,20 +19,20 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// workflow is an entry of the list of workflows.
-type workflow struct {
+// workflowItem is an entry of the list of workflows.
+type workflowItem struct {
 	ID          string  `json:"id"`
 	Name        string  `json:"name"`
 	Description *string `json:"description"`
 	Executor    string  `json:"executor"`
 	Project     string  `json:"project"`
 	Region      string  `json:"region"`
-	timed
+	workflowSchedule
 }
 
-// shape is a workflow with its tasks.
-type shape struct {
-	workflow
+// workflowDetails is a workflow with its tasks.
+type workflowDetails struct {
+	workflowItem
 	SnapshotID string   `json:"snapshot_id"`
 	Version    int      `json:"version"`
 	Tasks      []taskOf `json:"tasks"`
@@ -49,7 +49,7 @@ type taskOf struct {
 const here = "local"
 
 func (d *dialect) listWorkflows(w http.ResponseWriter, r *http.Request) error {
-	limit, offset, err := paging(r, 100)
+	limit, offset, err := parsePaging(r, 100)
 	if err != nil {
 		return err
 	}
@@ -65,27 +65,27 @@ func (d *dialect) listWorkflows(w http.ResponseWriter, r *http.Request) error {
 	total := len(all)
 	all = all[min(offset, total):]
 	all = all[:min(limit, len(all))]
-	items := []workflow{}
+	items := []workflowItem{}
 	for i := range all {
-		item, _, err := d.describe(r.Context(), &all[i])
+		item, _, err := d.describeWorkflow(r.Context(), &all[i])
 		if err != nil && !api.Missing(err) { // one without a version has nothing to tell
 			return err
 		}
-		items = append(items, item.workflow)
+		items = append(items, item.workflowItem)
 	}
 	api.WriteJSON(w, http.StatusOK, pageOf(items, total, limit, offset))
 	return nil
 }
 
-// describe tells of a flow by its newest version.
-func (d *dialect) describe(ctx context.Context, f *persistence.Flow) (*shape, *persistence.Version, error) {
-	s := &shape{workflow: workflow{ID: trimID(f.ID), Name: f.Slug, Description: textOrNull(f.Description),
+// describeWorkflow tells of a flow by its newest version.
+func (d *dialect) describeWorkflow(ctx context.Context, f *persistence.Flow) (*workflowDetails, *persistence.Version, error) {
+	s := &workflowDetails{workflowItem: workflowItem{ID: trimID(f.ID), Name: f.Slug, Description: textOrNull(f.Description),
 		Executor: "dag", Project: here, Region: here}, Tasks: []taskOf{}}
 	fires, err := d.scheduleOf(ctx, f)
 	if err != nil {
 		return s, nil, err
 	}
-	s.timed = timedBy(fires)
+	s.workflowSchedule = timedBy(fires)
 	v, err := d.Store.FindVersion(ctx, f.ID, 0)
 	if err != nil {
 		return s, nil, err
@@ -95,14 +95,14 @@ func (d *dialect) describe(ctx context.Context, f *persistence.Flow) (*shape, *p
 		return s, nil, err
 	}
 	s.SnapshotID, s.Version, s.Tasks = trimID(v.ID), v.Number, tasksIn(plan)
-	if n := replicated(plan); n != nil {
+	if n := replicatedNode(plan); n != nil {
 		s.Executor = executorOf(n)
 	}
 	return s, v, nil
 }
 
-// replicated is the one node of a workflow that is no graph, nil for another one.
-func replicated(p *flow.Plan) *flow.PlanNode {
+// replicatedNode is the one node of a workflow that is no graph, nil for another one.
+func replicatedNode(p *flow.Plan) *flow.PlanNode {
 	if p.Profile != flow.ProfileOrk || p.Root.Dag == nil || len(p.Root.Dag.List) != 1 {
 		return nil
 	}
@@ -131,7 +131,7 @@ func tasksIn(p *flow.Plan) []taskOf {
 	if p.Root.Dag == nil {
 		return list
 	}
-	if n := replicated(p); n != nil {
+	if n := replicatedNode(p); n != nil {
 		for i := range n.Dag.Repeats {
 			list = append(list, taskOf{n.Key + "_" + strconv.Itoa(i), []string{}, executorOf(n)})
 		}
@@ -166,11 +166,11 @@ func executorOf(n *flow.PlanNode) string {
 }
 
 func (d *dialect) getWorkflow(w http.ResponseWriter, r *http.Request) error {
-	f, err := d.flow(r.Context(), r.PathValue("name"))
+	f, err := d.findFlow(r.Context(), r.PathValue("name"))
 	if err != nil {
 		return err
 	}
-	s, _, err := d.describe(r.Context(), f)
+	s, _, err := d.describeWorkflow(r.Context(), f)
 	if err != nil {
 		return err
 	}
@@ -178,7 +178,7 @@ func (d *dialect) getWorkflow(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (d *dialect) flow(ctx context.Context, name string) (*persistence.Flow, error) {
+func (d *dialect) findFlow(ctx context.Context, name string) (*persistence.Flow, error) {
 	f, err := d.Store.FlowBySlug(ctx, name)
 	if api.Missing(err) {
 		return nil, flow.Errorf(flow.NotFound, "there is no workflow %.140q", name)
@@ -188,7 +188,7 @@ func (d *dialect) flow(ctx context.Context, name string) (*persistence.Flow, err
 
 // deleteWorkflow deletes a workflow with its runs. One that is running is in the way, unless that is forced.
 func (d *dialect) deleteWorkflow(w http.ResponseWriter, r *http.Request) error {
-	f, err := d.flow(r.Context(), r.PathValue("name"))
+	f, err := d.findFlow(r.Context(), r.PathValue("name"))
 	if err != nil {
 		return err
 	}
@@ -208,8 +208,8 @@ func (d *dialect) deleteWorkflow(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// publication is what somebody wants to register: {yaml, root, replace, strict}, or the workflow itself.
-type publication struct {
+// registration is what somebody wants to register: {yaml, root, replace, strict}, or the workflow itself.
+type registration struct {
 	YAML    string `json:"yaml"`
 	Project string `json:"project"`
 	Region  string `json:"region"`
@@ -220,12 +220,12 @@ type publication struct {
 	text   []byte
 }
 
-func readPublication(r *http.Request) (*publication, error) {
+func readPublication(r *http.Request) (*registration, error) {
 	text, err := io.ReadAll(r.Body)
 	if err != nil {
 		return nil, err
 	}
-	p := &publication{text: text}
+	p := &registration{text: text}
 	if !bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) {
 		return p, nil
 	}
@@ -238,13 +238,13 @@ func readPublication(r *http.Request) (*publication, error) {
 	}
 	p.text = []byte(p.YAML)
 	if fields["yaml"] == nil {
-		p.text = without(text, "root", "replace", "strict")
+		p.text = withoutFields(text, "root", "replace", "strict")
 	}
 	return p, nil
 }
 
-// without is a JSON object without some of its fields.
-func without(text []byte, fields ...string) []byte {
+// withoutFields is a JSON object without some of its fields.
+func withoutFields(text []byte, fields ...string) []byte {
 	members, _ := expr.Members(text)
 	b := []byte{'{'}
 	for _, m := range members {
@@ -259,8 +259,8 @@ func without(text []byte, fields ...string) []byte {
 	return append(b, '}')
 }
 
-// registered says what became of a workflow.
-type registered struct {
+// registerResult says what became of a workflow.
+type registerResult struct {
 	Name       string                   `json:"name"`
 	ID         string                   `json:"id"`
 	SnapshotID string                   `json:"snapshot_id"`
@@ -282,7 +282,7 @@ func (d *dialect) createWorkflow(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	answer, err := d.register(r.Context(), p, root, strict)
+	answer, err := d.registerWorkflow(r.Context(), p, root, strict)
 	if err != nil {
 		return err
 	}

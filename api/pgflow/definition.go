@@ -41,5 +41,7 @@ func readDefinition(sent json.RawMessage) (pgDefinition, error) {
 	return d, nil
 }
 
-// parse reads what was written, so that whatever is wrong is told with its place there.
-func (d pgDefinition) parse([]byte) (*define.Definition, error) { return reading.Parse(d.written) }
+// parseWritten reads what was written, so that whatever is wrong is told with its place there.
+func (d pgDefinition) parseWritten([]byte) (*define.Definition, error) {
+	return reading.Parse(d.written)
+}

@@ -18,8 +18,8 @@ import (
 // sseHeartbeat is how often a silent stream shows that it is alive.
 const sseHeartbeat = 15 * time.Second
 
-// events streams what happens to a run as server-sent events.
-func (p *pgflow) events(w http.ResponseWriter, r *http.Request) error {
+// streamEvents streams what happens to a run as server-sent events.
+func (p *pgflow) streamEvents(w http.ResponseWriter, r *http.Request) error {
 	run := runID(r)
 	opened, err := stream.ServeSSE(w, r, sseHeartbeat, func(ctx context.Context, l stream.Listener) error {
 		return p.runs.Tell(ctx, run, r.Header.Get("Last-Event-ID"), l)
@@ -55,12 +55,12 @@ type Runs struct {
 // id it will have, gets all. Before the stream is opened an error says what is wrong with the request.
 func (r Runs) Tell(ctx context.Context, run, last string, to stream.Listener) error {
 	s := &pgStream{Runs: r, to: to, run: run}
-	if err := s.find(ctx, last); err != nil {
+	if err := s.awaitStart(ctx, last); err != nil {
 		return noRun(run, err)
 	}
 	troubled := func(error) error { return to.Note(stream.Trouble) }
 	err := stream.Follow(ctx, r.Engine, run, s.read, troubled, func(row engine.Row) error {
-		return s.feed.tell(row, s.after, to)
+		return s.feed.sendRow(row, s.after, to)
 	})
 	if err == nil && !s.feed.s.Status.Ended() {
 		return stream.ErrBrokenOff
@@ -78,8 +78,8 @@ type pgStream struct {
 	after stream.Position
 }
 
-// find waits for a run that has yet to be started.
-func (s *pgStream) find(ctx context.Context, last string) error {
+// awaitStart waits for a run that has yet to be started.
+func (s *pgStream) awaitStart(ctx context.Context, last string) error {
 	_, err := s.Store.Task(ctx, s.run)
 	if api.Missing(err) && uuid.Validate(s.run) == nil {
 		if err := s.to.Open(); err != nil {
@@ -94,7 +94,7 @@ func (s *pgStream) find(ctx context.Context, last string) error {
 	if err != nil {
 		return err
 	}
-	return s.begin(ctx, last)
+	return s.beginStream(ctx, last)
 }
 
 // newState is the run before its first event.
@@ -110,9 +110,9 @@ func (s *pgStream) newState(ctx context.Context) (*flow.State, error) {
 	return flow.NewState(s.run, plan), nil
 }
 
-// begin sends a snapshot, or finds the place behind the last event that was seen. That of a run that has
+// beginStream sends a snapshot, or finds the place behind the last event that was seen. That of a run that has
 // ended is not opened before there is something to tell.
-func (s *pgStream) begin(ctx context.Context, last string) (err error) {
+func (s *pgStream) beginStream(ctx context.Context, last string) (err error) {
 	known := false
 	if s.after, known = stream.ParsePosition(last); !known {
 		return flow.Errorf(flow.Invalid, "Last-Event-ID: %.40q is the id of no event", last)

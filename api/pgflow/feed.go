@@ -12,8 +12,8 @@ import (
 // pgEvent is what subscribers are told: its kind as event_type, run_id, status, and the fields of its kind.
 type pgEvent map[string]any
 
-// name is what subscribers listen to: the kind, and of a step's own events the step in it.
-func (e pgEvent) name() string {
+// eventName is what subscribers listen to: the kind, and of a step's own events the step in it.
+func (e pgEvent) eventName() string {
 	kind := e["event_type"].(string)
 	if what, ok := strings.CutPrefix(kind, "step:"); ok {
 		return "step:" + e["step_slug"].(string) + ":" + what
@@ -24,8 +24,8 @@ func (e pgEvent) name() string {
 // pgFeed follows a run and tells its events in this dialect.
 type pgFeed struct{ s *flow.State }
 
-// next makes an event of the journal part of the run, and tells it when it means something here.
-func (f *pgFeed) next(e *flow.Event) (pgEvent, bool) {
+// applyEvent makes an event of the journal part of the run, and tells it when it means something here.
+func (f *pgFeed) applyEvent(e *flow.Event) (pgEvent, bool) {
 	flow.Evolve(f.s, e)
 	if e.Scope != "" {
 		return nil, false // a flow of its own inside a branch
@@ -86,8 +86,8 @@ func (f *pgFeed) stepEvent(e *flow.Event) pgEvent {
 	return ev
 }
 
-// tell tells the events of a row behind a place.
-func (f *pgFeed) tell(row engine.Row, after stream.Position, to stream.Listener) error {
+// sendRow tells the events of a row behind a place.
+func (f *pgFeed) sendRow(row engine.Row, after stream.Position, to stream.Listener) error {
 	events, err := flow.DecodeEvents(row.Events)
 	if err != nil {
 		return err
@@ -95,13 +95,13 @@ func (f *pgFeed) tell(row engine.Row, after stream.Position, to stream.Listener)
 	batch := stream.Batch{To: to}
 	for i := range events {
 		at := stream.Position{Seq: row.Seq, Index: i}
-		ev, ok := f.next(&events[i])
+		ev, ok := f.applyEvent(&events[i])
 		if !ok || after.Covers(row.Seq, i) {
 			continue
 		}
 		data, err := json.Marshal(ev)
 		if err == nil {
-			err = batch.Add(stream.Message{ID: at.String(), Event: ev.name(), Data: data})
+			err = batch.Add(stream.Message{ID: at.String(), Event: ev.eventName(), Data: data})
 		}
 		if err != nil {
 			return err

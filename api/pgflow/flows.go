@@ -45,9 +45,9 @@ type ensuring struct {
 	strict bool // not with a warning
 }
 
-// ensure has a flow be as a definition says. What counts is the shape: of one that differs in times and
+// handleEnsure has a flow be as a definition says. What counts is the shape: of one that differs in times and
 // tries alone, new runs take the new ones, and it is still verified.
-func (p *pgflow) ensure(w http.ResponseWriter, r *http.Request) error {
+func (p *pgflow) handleEnsure(w http.ResponseWriter, r *http.Request) error {
 	b, err := api.ReadBody(r)
 	if err != nil {
 		return err
@@ -82,10 +82,10 @@ func (p *pgflow) writeEnsured(w http.ResponseWriter, r *http.Request, b *api.Bod
 	if e.sent, err = readDefinition(b.Raw("definition")); err != nil {
 		return err
 	}
-	if d, _ := e.sent.parse(nil); e.slug == "" && d != nil {
+	if d, _ := e.sent.parseWritten(nil); e.slug == "" && d != nil {
 		e.slug = d.Name
 	}
-	answer, err := p.ensured(r.Context(), e)
+	answer, err := p.ensureFlow(r.Context(), e)
 	if err != nil {
 		return err
 	}
@@ -93,10 +93,10 @@ func (p *pgflow) writeEnsured(w http.ResponseWriter, r *http.Request, b *api.Bod
 	return nil
 }
 
-// ensured compares and publishes. Definitions of one flow are ensured one after the other, on one member: of several that come at
+// ensureFlow compares and publishes. Definitions of one flow are ensured one after the other, on one member: of several that come at
 // once, one makes the flow and the others find it. Who was overtaken on another member compares again.
-func (p *pgflow) ensured(ctx context.Context, e ensuring) (*pgEnsured, error) {
-	turn := p.turn(e.slug)
+func (p *pgflow) ensureFlow(ctx context.Context, e ensuring) (*pgEnsured, error) {
+	turn := p.flowLock(e.slug)
 	turn.Lock()
 	defer turn.Unlock()
 	for range ensureTries {
@@ -112,7 +112,7 @@ func (p *pgflow) ensured(ctx context.Context, e ensuring) (*pgEnsured, error) {
 const ensureTries = 20
 
 func (p *pgflow) ensureOnce(ctx context.Context, e ensuring) (*pgEnsured, error) {
-	publication := persistence.Publication{Slug: e.slug, Definition: e.sent.text, Parse: e.sent.parse, Strict: e.strict,
+	publication := persistence.Publication{Slug: e.slug, Definition: e.sent.text, Parse: e.sent.parseWritten, Strict: e.strict,
 		Now: p.engine.Now().UnixMilli(), Limits: p.limits, Secret: p.secret, Func: p.function, CheckSlug: checkFlowSlug}
 	ready, problems, err := persistence.Prepare(ctx, p.store, publication)
 	switch {
@@ -123,7 +123,7 @@ func (p *pgflow) ensureOnce(ctx context.Context, e ensuring) (*pgEnsured, error)
 	}
 	answer := &pgEnsured{Status: ensureCompiled, Differences: []string{}, FlowSlug: e.slug, Warnings: api.DefinitionProblems(ready.Warnings)}
 	publication.After = &answer.Version
-	_, newest, err := p.newest(ctx, e.slug)
+	_, newest, err := p.newestVersion(ctx, e.slug)
 	switch {
 	case api.Missing(err):
 	case err != nil:
@@ -152,9 +152,9 @@ func (p *pgflow) ensureOnce(ctx context.Context, e ensuring) (*pgEnsured, error)
 	return answer, nil
 }
 
-// turn is the lock of a flow, which it shares with a few others.
-func (p *pgflow) turn(slug string) *sync.Mutex {
-	return &p.ensuring[maphash.String(p.seed, slug)%uint64(len(p.ensuring))]
+// flowLock is the lock of a flow, which it shares with a few others.
+func (p *pgflow) flowLock(slug string) *sync.Mutex {
+	return &p.ensureLocks[maphash.String(p.seed, slug)%uint64(len(p.ensureLocks))]
 }
 
 var flowSlug = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)

@@ -31,8 +31,8 @@ type pgflow struct {
 	runs     Runs
 	services flowServices
 
-	ensuring [64]sync.Mutex // by a hash of the flow's slug
-	seed     maphash.Seed
+	ensureLocks [64]sync.Mutex // by a hash of the flow's slug
+	seed        maphash.Seed
 }
 
 // New serves the dialect from a member.
@@ -44,38 +44,38 @@ func New(m api.Member) api.Family {
 
 const notAllowed = "method not allowed"
 
-func (p *pgflow) table() map[string]api.On {
+func (p *pgflow) routeTable() map[string]api.On {
 	post := func(h api.Handler) api.On { return api.On{"POST": h} }
 	get := func(h api.Handler) api.On { return api.On{"GET": h} }
 	return map[string]api.On{
 		"/flows/{slug}":                     {"DELETE": p.deleteFlow},
-		"/flows/{slug}/ensure":              post(p.ensure),
-		"/flows/{slug}/runs":                post(p.start),
+		"/flows/{slug}/ensure":              post(p.handleEnsure),
+		"/flows/{slug}/runs":                post(p.startRun),
 		"/runs/{run}":                       get(p.getRun),
-		"/runs/{run}/pause":                 post(p.pause),
-		"/runs/{run}/resume":                post(p.resume),
-		"/runs/{run}/cancel":                post(p.cancel),
+		"/runs/{run}/pause":                 post(p.pauseRun),
+		"/runs/{run}/resume":                post(p.resumeRun),
+		"/runs/{run}/cancel":                post(p.cancelRun),
 		"/runs/{run}/tasks/complete":        post(p.completeTask),
 		"/runs/{run}/tasks/fail":            post(p.failTask),
 		"/runs/{run}/tasks/complete_direct": post(p.completeDirect),
 		"/runs/{run}/tasks/append":          post(p.appendTasks),
-		"/runs/{run}/events":                get(p.events),
-		"/runs/{run}/wait":                  get(p.wait),
+		"/runs/{run}/events":                get(p.streamEvents),
+		"/runs/{run}/wait":                  get(p.handleWait),
 	}
 }
 
 // Mount serves every route, and claims what is for this dialect on paths that the graph dialect owns.
 func (p *pgflow) Mount(s *api.Server) {
-	for path, route := range p.table() {
-		s.MountCompatible(path, route.Allowed(), s.Shared(path, p.answered(api.Methods(notAllowed, route))))
+	for path, route := range p.routeTable() {
+		s.MountCompatible(path, route.Allowed(), s.Shared(path, p.withErrors(api.Methods(notAllowed, route))))
 	}
 	s.TakesDefinitions("/flows/{slug}/ensure", "/api/flows/{slug}/ensure")
 	inList := func(b *api.Body) bool { return b.Has("max") || b.Has("flow") || b.Has("labels") }
 	byID := func(b *api.Body) bool { return b.Has("id") && !b.Has("queue_id") }
-	s.Claim("/queue/poll", inList, p.answered(p.poll))
-	s.Claim("/queue/complete", byID, p.answered(p.completeByID))
-	s.Claim("/queue/heartbeat", byID, p.answered(p.extendByID))
-	s.Claim("/flows", func(b *api.Body) bool { return b.Has("definition") }, p.answered(p.createFlow))
+	s.Claim("/queue/poll", inList, p.withErrors(p.pollTasks))
+	s.Claim("/queue/complete", byID, p.withErrors(p.completeByID))
+	s.Claim("/queue/heartbeat", byID, p.withErrors(p.extendByID))
+	s.Claim("/flows", func(b *api.Body) bool { return b.Has("definition") }, p.withErrors(p.createFlow))
 }
 
 // pgflowError is what a refusal looks like: a word for programs and a text for people.
@@ -84,23 +84,23 @@ type pgflowError struct {
 	Message string `json:"message"`
 }
 
-// answered has errors answered in this dialect.
-func (p *pgflow) answered(h api.Handler) http.Handler {
+// withErrors has errors answered in this dialect.
+func (p *pgflow) withErrors(h api.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := h(w, r); err != nil {
-			p.refuse(w, r, err)
+			p.refuseRequest(w, r, err)
 		}
 	})
 }
 
-func (p *pgflow) refuse(w http.ResponseWriter, r *http.Request, err error) {
+func (p *pgflow) refuseRequest(w http.ResponseWriter, r *http.Request, err error) {
 	api.Refuse(w, r, err, func(w http.ResponseWriter, v api.Verdict) {
 		api.WriteJSON(w, v.Status, pgflowError{string(v.Kind), v.Text()})
 	})
 }
 
-// decode reads a body, which must be a JSON object; none is an empty one.
-func decode(r *http.Request, v any) error {
+// decodeBody reads a body, which must be a JSON object; none is an empty one.
+func decodeBody(r *http.Request, v any) error {
 	text, err := io.ReadAll(r.Body)
 	if err != nil {
 		return err

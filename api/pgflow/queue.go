@@ -21,8 +21,8 @@ const (
 	pollWaitMS = 2000
 )
 
-// poll is in the list form.
-func (p *pgflow) poll(w http.ResponseWriter, r *http.Request) error {
+// pollTasks is in the list form.
+func (p *pgflow) pollTasks(w http.ResponseWriter, r *http.Request) error {
 	q, err := readPoll(r)
 	if err != nil {
 		return err
@@ -104,7 +104,7 @@ const maxKnown = 1000
 // servicesOf finds the flow of a poll and what the poll asks for: without services everything that jobs of
 // any version of the flow may be for.
 func (p *pgflow) servicesOf(ctx context.Context, q wire.QueuePoll) (flowID string, services []string, err error) {
-	f, v, err := p.newest(ctx, q.Flow)
+	f, v, err := p.newestVersion(ctx, q.Flow)
 	if err != nil || len(q.Services) > 0 {
 		return idOf(f), q.Services, err
 	}
@@ -168,7 +168,7 @@ func (p *pgflow) completeByID(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	report.Address, report.Output = at, api.OrNull(report.Output)
-	return p.report(w, r, run, report)
+	return p.reportTask(w, r, run, report)
 }
 
 // extendByID prolongs the claim of such a task.

@@ -62,14 +62,14 @@ func runStatusOf(s *flow.State) string {
 func toRun(s *flow.State) pgRun {
 	r := pgRun{RunID: s.Task, FlowSlug: s.Plan.FlowSlug, Status: runStatusOf(s), Input: api.OrNull(s.Params), Output: json.RawMessage("null"),
 		ErrorMessage: textOrNull(s.Error), RemainingSteps: remainingSteps(s),
-		StartedAt: moment(s.CreatedAt), PausedAt: moment(s.PausedAt), ResumedAt: moment(s.ResumedAt)}
+		StartedAt: timeOrNull(s.CreatedAt), PausedAt: timeOrNull(s.PausedAt), ResumedAt: timeOrNull(s.ResumedAt)}
 	switch shownAs(s) {
 	case pgCompleted:
-		r.Output, r.CompletedAt = s.Result(), moment(s.EndedAt)
+		r.Output, r.CompletedAt = s.Result(), timeOrNull(s.EndedAt)
 	case pgFailed:
-		r.FailedAt = moment(s.EndedAt)
+		r.FailedAt = timeOrNull(s.EndedAt)
 	case pgCancelled:
-		r.CancelledAt = moment(cmp.Or(s.CancelAt, s.EndedAt))
+		r.CancelledAt = timeOrNull(cmp.Or(s.CancelAt, s.EndedAt))
 	}
 	return r
 }
@@ -120,7 +120,7 @@ func toSteps(s *flow.State) []pgStep {
 func toStep(s *flow.State, index int) pgStep {
 	n, plan := &s.Root.Nodes[index], s.Root.Plan.Dag.List[index]
 	r := pgStep{StepSlug: plan.Key, StepIndex: index, StepType: "single", Kind: plan.Kind, Status: string(n.Status()), RemainingDeps: int(n.Waits),
-		Output: json.RawMessage("null"), ErrorMessage: textOrNull(n.Rare().Error), CreatedAt: moment(s.CreatedAt), StartedAt: moment(n.StartedAt)}
+		Output: json.RawMessage("null"), ErrorMessage: textOrNull(n.Rare().Error), CreatedAt: timeOrNull(s.CreatedAt), StartedAt: timeOrNull(n.StartedAt)}
 	if plan.Kind == flow.KindFanout {
 		r.StepType = "fanout"
 	}
@@ -133,12 +133,12 @@ func toStep(s *flow.State, index int) pgStep {
 	case "":
 		r.Status = string(flow.StepCreated)
 	case flow.StepCompleted:
-		r.Output, r.CompletedAt = api.OrNull(n.Output), moment(n.EndedAt)
-		r.StartedAt = moment(cmp.Or(n.StartedAt, n.EndedAt)) // one without tasks starts and ends at once
+		r.Output, r.CompletedAt = api.OrNull(n.Output), timeOrNull(n.EndedAt)
+		r.StartedAt = timeOrNull(cmp.Or(n.StartedAt, n.EndedAt)) // one without tasks starts and ends at once
 	case flow.StepFailed:
-		r.FailureReason, r.FailedAt = textOrNull(n.Rare().Reason), moment(n.EndedAt)
+		r.FailureReason, r.FailedAt = textOrNull(n.Rare().Reason), timeOrNull(n.EndedAt)
 	case flow.StepSkipped:
-		r.SkipReason, r.SkippedAt = textOrNull(n.Rare().Reason), moment(n.EndedAt)
+		r.SkipReason, r.SkippedAt = textOrNull(n.Rare().Reason), timeOrNull(n.EndedAt)
 	}
 	return r
 }
@@ -159,7 +159,7 @@ func taskCounts(n *flow.NodeState, plan *flow.PlanNode) (initial, remaining *int
 	return nil, nil
 }
 
-func moment(ms int64) *wire.Time {
+func timeOrNull(ms int64) *wire.Time {
 	if ms == 0 {
 		return nil
 	}

@@ -23,15 +23,15 @@ type pgStates struct {
 
 func statesOf(s *flow.State) pgStates { return pgStates{toRun(s), toSteps(s)} }
 
-func (p *pgflow) start(w http.ResponseWriter, r *http.Request) error {
+func (p *pgflow) startRun(w http.ResponseWriter, r *http.Request) error {
 	var q struct {
 		Input json.RawMessage `json:"input"`
 		RunID string          `json:"run_id"`
 	}
-	if err := decode(r, &q); err != nil {
+	if err := decodeBody(r, &q); err != nil {
 		return err
 	}
-	_, v, err := p.newest(r.Context(), r.PathValue("slug"))
+	_, v, err := p.newestVersion(r.Context(), r.PathValue("slug"))
 	if err != nil {
 		return err
 	}
@@ -51,8 +51,8 @@ func (p *pgflow) start(w http.ResponseWriter, r *http.Request) error {
 	return p.writeStates(w, r, started.Task)
 }
 
-// newest finds a flow and its newest published version.
-func (p *pgflow) newest(ctx context.Context, slug string) (*persistence.Flow, *persistence.Version, error) {
+// newestVersion finds a flow and its newest published version.
+func (p *pgflow) newestVersion(ctx context.Context, slug string) (*persistence.Flow, *persistence.Version, error) {
 	f, err := p.store.FlowBySlug(ctx, slug)
 	if api.Missing(err) {
 		return nil, nil, flow.Errorf(flow.NotFound, "there is no flow %.140q", slug)
@@ -101,16 +101,16 @@ func (p *pgflow) getRun(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (p *pgflow) pause(w http.ResponseWriter, r *http.Request) error {
-	return p.steer(w, r, flow.Pause{}, func(s *flow.State) bool { return s.Paused() })
+func (p *pgflow) pauseRun(w http.ResponseWriter, r *http.Request) error {
+	return p.sendCommand(w, r, flow.Pause{}, func(s *flow.State) bool { return s.Paused() })
 }
 
-func (p *pgflow) resume(w http.ResponseWriter, r *http.Request) error {
-	return p.steer(w, r, flow.Resume{}, func(s *flow.State) bool { return !s.Paused() })
+func (p *pgflow) resumeRun(w http.ResponseWriter, r *http.Request) error {
+	return p.sendCommand(w, r, flow.Resume{}, func(s *flow.State) bool { return !s.Paused() })
 }
 
-// cancel lets what is in flight go on.
-func (p *pgflow) cancel(w http.ResponseWriter, r *http.Request) error {
+// cancelRun lets what is in flight go on.
+func (p *pgflow) cancelRun(w http.ResponseWriter, r *http.Request) error {
 	run := runID(r)
 	out, err := p.engine.Do(r.Context(), engine.Order{Task: run, Command: flow.Cancel{Gently: true}})
 	if err != nil {
@@ -127,8 +127,8 @@ func (p *pgflow) cancel(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// steer gives a command to a run. That it is as wanted already is no reason to refuse, as long as it lives.
-func (p *pgflow) steer(w http.ResponseWriter, r *http.Request, cmd flow.Command, is func(*flow.State) bool) error {
+// sendCommand gives a command to a run. That it is as wanted already is no reason to refuse, as long as it lives.
+func (p *pgflow) sendCommand(w http.ResponseWriter, r *http.Request, cmd flow.Command, is func(*flow.State) bool) error {
 	run := runID(r)
 	_, refused := p.engine.Do(r.Context(), engine.Order{Task: run, Command: cmd})
 	if refused != nil && flow.ErrorKindOf(refused) != flow.Conflict {

@@ -37,7 +37,7 @@ type pgReported struct {
 }
 
 func readReport(r *http.Request) (q pgReport, at flow.Address, err error) {
-	if err := decode(r, &q); err != nil {
+	if err := decodeBody(r, &q); err != nil {
 		return q, at, err
 	}
 	if q.Step == "" {
@@ -51,7 +51,7 @@ func (p *pgflow) completeTask(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return p.report(w, r, runID(r), flow.Report{Address: at, Output: q.Output, Worker: q.WorkerID, Poller: true})
+	return p.reportTask(w, r, runID(r), flow.Report{Address: at, Output: q.Output, Worker: q.WorkerID, Poller: true})
 }
 
 func (p *pgflow) completeDirect(w http.ResponseWriter, r *http.Request) error {
@@ -59,7 +59,7 @@ func (p *pgflow) completeDirect(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return p.report(w, r, runID(r), flow.Report{Address: at, Output: q.Output, Worker: q.WorkerID, Direct: true})
+	return p.reportTask(w, r, runID(r), flow.Report{Address: at, Output: q.Output, Worker: q.WorkerID, Direct: true})
 }
 
 // failTask is for tasks of both routes. A direct one is not tried again: nobody but the caller would.
@@ -80,22 +80,22 @@ func (p *pgflow) failTask(w http.ResponseWriter, r *http.Request) error {
 	default:
 		return flow.Errorf(flow.Invalid, "reason %.40q is none: write error or timeout", q.Reason)
 	}
-	at, n, err := p.locate(r.Context(), run, at)
+	at, n, err := p.locateUnit(r.Context(), run, at)
 	if err != nil {
 		return err
 	}
 	report.Address = at
 	report.Direct = n.Exec.Type == flow.ExecDirect
 	report.Fatal, report.Poller = report.Direct, !report.Direct
-	return p.report(w, r, run, report)
+	return p.reportTask(w, r, run, report)
 }
 
-// report gives a report to a run and answers with the task. A direct task of a run that is over stays as
+// reportTask gives a report to a run and answers with the task. A direct task of a run that is over stays as
 // it is, like any other.
-func (p *pgflow) report(w http.ResponseWriter, r *http.Request, run string, report flow.Report) error {
+func (p *pgflow) reportTask(w http.ResponseWriter, r *http.Request, run string, report flow.Report) error {
 	out, err := p.engine.Do(r.Context(), engine.Order{Task: run, Command: report, Events: true})
 	if report.Scope == "" && api.Missing(err) { // the step may be inside a branch
-		at, _, unknown := p.locate(r.Context(), run, report.Address)
+		at, _, unknown := p.locateUnit(r.Context(), run, report.Address)
 		if unknown != nil {
 			return unknown
 		}
@@ -103,7 +103,7 @@ func (p *pgflow) report(w http.ResponseWriter, r *http.Request, run string, repo
 		out, err = p.engine.Do(r.Context(), engine.Order{Task: run, Command: report, Events: true})
 	}
 	if report.Direct && flow.ErrorKindOf(err) == flow.Conflict {
-		if _, n, unknown := p.locate(r.Context(), run, report.Address); unknown == nil && n.Exec.Type == flow.ExecDirect {
+		if _, n, unknown := p.locateUnit(r.Context(), run, report.Address); unknown == nil && n.Exec.Type == flow.ExecDirect {
 			return p.writeUnchanged(w, r, run, report.Address, err)
 		}
 	}
@@ -131,13 +131,13 @@ func reportedBy(run string, e *flow.Event) pgReported {
 		LastWorkerID: textOrNull(e.Worker), Changed: true}
 	status := flow.AttemptStatus(e.Status)
 	if status == flow.AttemptOK {
-		r.Status, r.Output, r.CompletedAt = pgCompleted, api.OrNull(e.Output), moment(e.At)
+		r.Status, r.Output, r.CompletedAt = pgCompleted, api.OrNull(e.Output), timeOrNull(e.At)
 		return r
 	}
 	reason := reasonOf(status)
 	r.Status, r.ErrorMessage, r.FailureReason = pgQueued, &e.Error, &reason
 	if e.Due == 0 {
-		r.Status, r.FailedAt = pgFailed, moment(e.At)
+		r.Status, r.FailedAt = pgFailed, timeOrNull(e.At)
 	}
 	return r
 }
@@ -165,7 +165,7 @@ func (p *pgflow) appendTasks(w http.ResponseWriter, r *http.Request) error {
 		Items []json.RawMessage `json:"items"`
 		Route string            `json:"route"`
 	}
-	if err := decode(r, &q); err != nil {
+	if err := decodeBody(r, &q); err != nil {
 		return err
 	}
 	switch {
@@ -180,7 +180,7 @@ func (p *pgflow) appendTasks(w http.ResponseWriter, r *http.Request) error {
 	at := flow.Address{Node: q.Step}
 	indexes, err := engine.Append(r.Context(), p.engine, run, flow.Append{Address: at, Items: q.Items, Route: q.Route}, "")
 	if api.Missing(err) { // the step may be inside a branch
-		if at, _, err = p.locate(r.Context(), run, at); err == nil {
+		if at, _, err = p.locateUnit(r.Context(), run, at); err == nil {
 			indexes, err = engine.Append(r.Context(), p.engine, run, flow.Append{Address: at, Items: q.Items, Route: q.Route}, "")
 		}
 	}

@@ -49,7 +49,7 @@ func tasksOf(h *flow.History) [][]pgTask {
 			continue
 		}
 		if index := run.Node.Dag.Index; run.Visit == visits[index] && run.Unit < len(list[index]) {
-			list[index][run.Unit].add(h.State.Task, run)
+			list[index][run.Unit].addAttempt(h.State.Task, run)
 		}
 	}
 	return list
@@ -73,7 +73,7 @@ func taskAt(h *flow.History, at flow.Address) (t pgTask, found bool) {
 		if r.Attempt == 1 {
 			t = pgTask{StepSlug: at.Step(), TaskIndex: at.Unit, Route: r.Node.Exec.Route(), Origin: originArray, Output: json.RawMessage("null")}
 		}
-		t.add(h.State.Task, r)
+		t.addAttempt(h.State.Task, r)
 		found = true
 	}
 	return t, found
@@ -84,7 +84,7 @@ func newTasks(step *flow.StepView) []pgTask {
 	tasks := make([]pgTask, step.Units.Total)
 	for i := range tasks {
 		tasks[i] = pgTask{StepSlug: step.Node.Key, TaskIndex: i, Status: pgQueued, Route: step.Node.Exec.Route(), Origin: originOf(step.Node, i, step.Units.Initial),
-			Input: json.RawMessage("null"), Output: json.RawMessage("null"), QueuedAt: moment(step.StartedAt)}
+			Input: json.RawMessage("null"), Output: json.RawMessage("null"), QueuedAt: timeOrNull(step.StartedAt)}
 	}
 	return tasks
 }
@@ -96,13 +96,13 @@ func originOf(plan *flow.PlanNode, unit, initial int) string {
 	return originArray
 }
 
-// add tells of one more attempt. They come in order.
-func (t *pgTask) add(run string, n *flow.NodeRun) {
+// addAttempt tells of one more attempt. They come in order.
+func (t *pgTask) addAttempt(run string, n *flow.NodeRun) {
 	if n.Attempt == 1 {
-		t.QueuedAt, t.Input = moment(n.StartedAt), api.OrNull(n.Input)
+		t.QueuedAt, t.Input = timeOrNull(n.StartedAt), api.OrNull(n.Input)
 	}
 	waits := n.Queue || n.Node.Exec.Type == flow.ExecDirect
-	if begun := n.ClaimedAt != 0 || n.Lost > 0 || !waits || ended(n); begun {
+	if begun := n.ClaimedAt != 0 || n.Lost > 0 || !waits || hasEnded(n); begun {
 		t.Attempts = n.Attempt
 	}
 	if n.Queue {
@@ -110,9 +110,9 @@ func (t *pgTask) add(run string, n *flow.NodeRun) {
 		t.MessageID = &id
 	}
 	t.Status, t.RequeuedCount = pgQueued, t.RequeuedCount+n.Lost
-	t.StartedAt = moment(n.ClaimedAt)
+	t.StartedAt = timeOrNull(n.ClaimedAt)
 	if !waits {
-		t.StartedAt = moment(n.StartedAt)
+		t.StartedAt = timeOrNull(n.StartedAt)
 	}
 	if n.Worker != "" {
 		t.LastWorkerID = &n.Worker
@@ -120,25 +120,25 @@ func (t *pgTask) add(run string, n *flow.NodeRun) {
 	if n.ClaimedAt != 0 || !waits {
 		t.Status = pgStarted
 	}
-	t.end(n)
+	t.setEnd(n)
 }
 
-// ended says whether the attempt was ended by a report or a timeout.
-func ended(n *flow.NodeRun) bool {
+// hasEnded says whether the attempt was ended by a report or a timeout.
+func hasEnded(n *flow.NodeRun) bool {
 	return n.EndedAt != 0 && n.Status != flow.AttemptCanceled
 }
 
-func (t *pgTask) end(n *flow.NodeRun) {
+func (t *pgTask) setEnd(n *flow.NodeRun) {
 	switch {
-	case !ended(n):
+	case !hasEnded(n):
 		return
 	case n.Status == flow.AttemptOK:
-		t.Status, t.Output, t.CompletedAt, t.ErrorMessage, t.FailureReason = pgCompleted, api.OrNull(n.Output), moment(n.EndedAt), nil, nil
+		t.Status, t.Output, t.CompletedAt, t.ErrorMessage, t.FailureReason = pgCompleted, api.OrNull(n.Output), timeOrNull(n.EndedAt), nil, nil
 		return
 	case n.RetryAt != 0:
 		t.Status, t.StartedAt = pgQueued, nil
 	default:
-		t.Status, t.FailedAt = pgFailed, moment(n.EndedAt)
+		t.Status, t.FailedAt = pgFailed, timeOrNull(n.EndedAt)
 	}
 	reason := reasonOf(n.Status)
 	t.ErrorMessage, t.FailureReason = &n.Error, &reason

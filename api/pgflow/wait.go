@@ -21,12 +21,12 @@ const (
 // pgWait is what somebody waits for.
 type pgWait struct{ step, status string }
 
-// wait answers 200 when a run, or a step of it, has the status, 409 when it cannot have it any more, and 408
+// handleWait answers 200 when a run, or a step of it, has the status, 409 when it cannot have it any more, and 408
 // when the time is up.
-func (p *pgflow) wait(w http.ResponseWriter, r *http.Request) error {
+func (p *pgflow) handleWait(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	want := pgWait{step: q.Get("step"), status: q.Get("status")}
-	if err := want.check(); err != nil {
+	if err := want.validateWait(); err != nil {
 		return err
 	}
 	timeout, err := waitTime(q.Get("timeout_ms"))
@@ -42,14 +42,14 @@ func (p *pgflow) wait(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return noRun(run, err)
 	}
-	s, reached, err := p.await(ctx, v.State, v.Seq, want)
+	s, reached, err := p.awaitRun(ctx, v.State, v.Seq, want)
 	switch {
 	case err != nil:
 		return err
 	case !reached && r.Context().Err() == nil && ctx.Err() != nil:
 		return &api.Refusal{Status: http.StatusRequestTimeout, Kind: api.TimedOut, Text: "the run is " + shownAs(s) + "; it was not as wanted in time"}
 	case !reached:
-		return flow.Errorf(flow.Conflict, "%s", want.missed(s))
+		return flow.Errorf(flow.Conflict, "%s", want.missedReason(s))
 	}
 	api.WriteJSON(w, http.StatusOK, statesOf(s))
 	return nil
@@ -67,7 +67,7 @@ func waitTime(text string) (time.Duration, error) {
 	return time.Duration(min(ms, longestWait.Milliseconds())) * time.Millisecond, nil
 }
 
-func (q *pgWait) check() error {
+func (q *pgWait) validateWait() error {
 	words := []string{pgCompleted, pgFailed, pgCancelled, pgPaused, pgStarted}
 	if q.step != "" {
 		words = []string{pgStarted, pgCompleted, pgFailed, string(flow.StepSkipped)}
@@ -81,9 +81,9 @@ func (q *pgWait) check() error {
 	return nil
 }
 
-// await follows a run until it is as wanted, cannot be so any more, or ctx ends.
-func (p *pgflow) await(ctx context.Context, s *flow.State, seq int64, want pgWait) (_ *flow.State, reached bool, err error) {
-	reached, over, err := want.look(s)
+// awaitRun follows a run until it is as wanted, cannot be so any more, or ctx ends.
+func (p *pgflow) awaitRun(ctx context.Context, s *flow.State, seq int64, want pgWait) (_ *flow.State, reached bool, err error) {
+	reached, over, err := want.checkState(s)
 	if reached || over || err != nil {
 		return s, reached, err
 	}
@@ -97,15 +97,15 @@ func (p *pgflow) await(ctx context.Context, s *flow.State, seq int64, want pgWai
 		if err != nil {
 			return s, false, err
 		}
-		if reached, over, _ := want.look(s); reached || over {
+		if reached, over, _ := want.checkState(s); reached || over {
 			return s, reached, nil
 		}
 	}
 	return s, false, nil
 }
 
-// look says whether a run is as wanted, or can never be.
-func (q *pgWait) look(s *flow.State) (reached, over bool, err error) {
+// checkState says whether a run is as wanted, or can never be.
+func (q *pgWait) checkState(s *flow.State) (reached, over bool, err error) {
 	if q.step == "" {
 		status := shownAs(s)
 		return status == q.status, s.Status.Ended() || status == pgCancelled, nil
@@ -119,7 +119,7 @@ func (q *pgWait) look(s *flow.State) (reached, over bool, err error) {
 	return reached, st.Ended() || s.Status.Ended(), nil
 }
 
-func (q *pgWait) missed(s *flow.State) string {
+func (q *pgWait) missedReason(s *flow.State) string {
 	text := "the run is " + shownAs(s)
 	if q.step != "" {
 		st := toStep(s, s.Root.Plan.Nodes[q.step].Dag.Index)

@@ -19,11 +19,11 @@ const sseWriteTimeout = 30 * time.Second
 // not opened can still become the answer; of one that was opened it is something to log.
 func ServeSSE(w http.ResponseWriter, r *http.Request, alive time.Duration, tell func(context.Context, Listener) error) (opened bool, err error) {
 	ctx, leave := Stay(w, r)
-	s := &sse{w: w, rc: http.NewResponseController(w), payloads: payload.Of(w)}
+	s := &sseWriter{w: w, rc: http.NewResponseController(w), payloads: payload.Of(w)}
 	var beating sync.WaitGroup
 	defer beating.Wait() // nobody writes an answer that is over, not even after a panic
 	defer leave()
-	beating.Go(func() { s.beat(ctx, alive, leave) })
+	beating.Go(func() { s.sendHeartbeats(ctx, alive, leave) })
 	err = tell(ctx, s)
 	if s.opened && (ctx.Err() != nil || errors.Is(err, ErrGone) || errors.Is(err, ErrBrokenOff)) {
 		err = nil // it is taken up again by who wants to hear more
@@ -31,8 +31,8 @@ func ServeSSE(w http.ResponseWriter, r *http.Request, alive time.Duration, tell 
 	return s.opened, err
 }
 
-// sse writes server-sent events.
-type sse struct {
+// sseWriter writes server-sent events.
+type sseWriter struct {
 	mu     sync.Mutex
 	w      http.ResponseWriter
 	rc     *http.ResponseController
@@ -41,11 +41,11 @@ type sse struct {
 	payloads *payload.Store
 }
 
-func (s *sse) Open() error { return s.write(nil) }
+func (s *sseWriter) Open() error { return s.writeText(nil) }
 
-func (s *sse) Note(text string) error { return s.write([]byte(": " + text + "\n\n")) }
+func (s *sseWriter) Note(text string) error { return s.writeText([]byte(": " + text + "\n\n")) }
 
-func (s *sse) Send(list []Message) error {
+func (s *sseWriter) Send(list []Message) error {
 	if len(list) == 0 {
 		return nil
 	}
@@ -62,11 +62,11 @@ func (s *sse) Send(list []Message) error {
 		}
 		text = fmt.Appendf(text, "data: %s\n\n", data)
 	}
-	return s.write(text)
+	return s.writeText(text)
 }
 
-// beat shows that a silent stream is alive, until ctx ends. A client that is gone ends the stream.
-func (s *sse) beat(ctx context.Context, every time.Duration, leave func()) {
+// sendHeartbeats shows that a silent stream is alive, until ctx ends. A client that is gone ends the stream.
+func (s *sseWriter) sendHeartbeats(ctx context.Context, every time.Duration, leave func()) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
@@ -82,13 +82,13 @@ func (s *sse) beat(ctx context.Context, every time.Duration, leave func()) {
 	}
 }
 
-func (s *sse) isOpen() bool {
+func (s *sseWriter) isOpen() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.opened
 }
 
-func (s *sse) write(text []byte) error {
+func (s *sseWriter) writeText(text []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.opened {

@@ -15,34 +15,34 @@ type (
 // Departure is how a server leaves: who stays long hears of it, and is waited for. HTTP's own shutdown
 // knows nothing of connections that have become something else.
 type Departure struct {
-	begun context.Context // ends when the server begins to leave
-	mu    sync.Mutex
-	over  bool // nobody may stay any longer
-	stays sync.WaitGroup
+	leaving context.Context // ends when the server begins to leave
+	mu      sync.Mutex
+	closed  bool // nobody may stay any longer
+	stays   sync.WaitGroup
 }
 
 // NewDeparture is that of a server which begins to leave when begun ends.
-func NewDeparture(begun context.Context) *Departure { return &Departure{begun: begun} }
+func NewDeparture(begun context.Context) *Departure { return &Departure{leaving: begun} }
 
 // With has the requests of a context be those of a server.
 func (d *Departure) With(ctx context.Context) context.Context {
 	return context.WithValue(ctx, departureKey{}, d)
 }
 
-// join is false when it is too late to stay.
-func (d *Departure) join() bool {
+// tryJoin is false when it is too late to stay.
+func (d *Departure) tryJoin() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !d.over {
+	if !d.closed {
 		d.stays.Add(1)
 	}
-	return !d.over
+	return !d.closed
 }
 
 // Wait returns when nobody stays any longer, or ctx ends.
 func (d *Departure) Wait(ctx context.Context) {
 	d.mu.Lock()
-	d.over = true
+	d.closed = true
 	d.mu.Unlock()
 	gone := make(chan struct{})
 	go func() { // ends with the last who stays
@@ -82,11 +82,11 @@ func Stay(w http.ResponseWriter, r *http.Request) (context.Context, context.Canc
 	if !ok {
 		return ctx, cancel
 	}
-	if !d.join() {
+	if !d.tryJoin() {
 		cancel()
 		return ctx, cancel
 	}
-	stop := context.AfterFunc(d.begun, cancel)
+	stop := context.AfterFunc(d.leaving, cancel)
 	return ctx, sync.OnceFunc(func() {
 		stop()
 		cancel()

@@ -22,7 +22,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 
 // Handler serves the pages below /ui/.
 func Handler() http.Handler {
-	files := sync.OnceValue(func() map[string]*file { return filesOf(dist) })
+	files := sync.OnceValue(func() map[string]*distFile { return filesOf(dist) })
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name := strings.TrimPrefix(path.Clean(r.URL.Path), "/ui/")
 		found := files()[name]
@@ -34,20 +34,20 @@ func Handler() http.Handler {
 		default:
 			found = files()["index.html"]
 		}
-		found.serve(w, r)
+		found.serveFile(w, r)
 	})
 }
 
-// file is one of dist as it is sent.
-type file struct {
+// distFile is one of dist as it is sent.
+type distFile struct {
 	kind   string
 	etag   string
-	whole  []byte
+	plain  []byte
 	packed []byte // nil where that would not be smaller
 }
 
-func filesOf(from fs.FS) map[string]*file {
-	all := map[string]*file{}
+func filesOf(from fs.FS) map[string]*distFile {
+	all := map[string]*distFile{}
 	err := fs.WalkDir(from, "dist", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -62,10 +62,10 @@ func filesOf(from fs.FS) map[string]*file {
 	return all
 }
 
-func newFile(name string, b []byte) *file {
+func newFile(name string, b []byte) *distFile {
 	sum := sha256.Sum256(b)
-	f := &file{kind: kinds[path.Ext(name)], etag: `"` + hex.EncodeToString(sum[:16]) + `"`, whole: b}
-	if packed := compressed(b); len(packed) < len(b) {
+	f := &distFile{kind: kinds[path.Ext(name)], etag: `"` + hex.EncodeToString(sum[:16]) + `"`, plain: b}
+	if packed := compressGzip(b); len(packed) < len(b) {
 		f.packed = packed
 	}
 	return f
@@ -77,7 +77,7 @@ var kinds = map[string]string{
 	".md": "text/plain; charset=utf-8", ".svg": "image/svg+xml", "": "text/plain; charset=utf-8",
 }
 
-func compressed(b []byte) []byte {
+func compressGzip(b []byte) []byte {
 	var out bytes.Buffer
 	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
 	if err == nil {
@@ -92,7 +92,7 @@ func compressed(b []byte) []byte {
 	return out.Bytes()
 }
 
-func (f *file) serve(w http.ResponseWriter, r *http.Request) {
+func (f *distFile) serveFile(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", f.kind)
 	h.Set("Content-Security-Policy", policy)
@@ -101,7 +101,7 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", "no-cache") // it is asked each time whether the ETag is still this one
 	h.Set("Vary", "Accept-Encoding")
 	h.Set("ETag", f.etag)
-	body := f.whole
+	body := f.plain
 	if f.packed != nil && takesGzip(r) {
 		h.Set("Content-Encoding", "gzip")
 		h.Set("ETag", "W/"+f.etag) // the same in another form

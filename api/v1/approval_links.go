@@ -25,11 +25,11 @@ const (
 )
 
 func (s *service) approvalLinkRoutes() {
-	serve(s, operation{id: "link-approval", method: http.MethodPost, path: "/v1/approvals/{approval}/link", tag: "approvals",
+	registerOperation(s, apiOperation{id: "link-approval", method: http.MethodPost, path: "/v1/approvals/{approval}/link", tag: "approvals",
 		summary: "Make a link by which somebody may answer an approval", text: "Whoever has the link may read and answer this one approval until it expires, with the name it was made for, and nothing else."}, s.linkApproval)
-	serve(s, operation{id: "get-linked-approval", method: http.MethodGet, path: linkedPath, tag: "approvals",
+	registerOperation(s, apiOperation{id: "get-linked-approval", method: http.MethodGet, path: linkedPath, tag: "approvals",
 		summary: "Read an approval by a link", text: "No token is needed: the header Troupe-Link has that of the link."}, s.getLinked)
-	serve(s, operation{id: "answer-linked-approval", method: http.MethodPost, path: linkedPath, tag: "approvals",
+	registerOperation(s, apiOperation{id: "answer-linked-approval", method: http.MethodPost, path: linkedPath, tag: "approvals",
 		summary: "Answer an approval by a link", text: "As answer-approval does, with the name of the link."}, s.answerLinked)
 }
 
@@ -57,12 +57,12 @@ func (s *service) linkKey(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	key := sum([]byte(secret), "links to approvals")
+	key := signText([]byte(secret), "links to approvals")
 	s.links.Store(&key)
 	return key, nil
 }
 
-func sum(key []byte, text string) []byte {
+func signText(key []byte, text string) []byte {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(text))
 	return mac.Sum(nil)
@@ -71,14 +71,14 @@ func sum(key []byte, text string) []byte {
 func signLink(key []byte, t linkTerms) (string, error) {
 	text, err := json.Marshal(t)
 	terms := base64.RawURLEncoding.EncodeToString(text)
-	return terms + "." + base64.RawURLEncoding.EncodeToString(sum(key, terms)), err
+	return terms + "." + base64.RawURLEncoding.EncodeToString(signText(key, terms)), err
 }
 
 // readLink is what a token says that we have signed.
 func readLink(key []byte, token string) (t linkTerms, ok bool) {
 	terms, signed, _ := strings.Cut(token, ".")
 	mac, err := base64.RawURLEncoding.DecodeString(signed)
-	if err != nil || !hmac.Equal(mac, sum(key, terms)) {
+	if err != nil || !hmac.Equal(mac, signText(key, terms)) {
 		return t, false
 	}
 	text, err := base64.RawURLEncoding.DecodeString(terms)
@@ -90,16 +90,16 @@ type linkApprovalInput struct {
 	Body wire.NewLink
 }
 
-func (s *service) linkApproval(ctx context.Context, in *linkApprovalInput) (*body[wire.Link], error) {
+func (s *service) linkApproval(ctx context.Context, in *linkApprovalInput) (*bodyResponse[wire.Link], error) {
 	row, err := s.approvalRow(ctx, in.Approval)
 	if err != nil {
 		return nil, err
 	}
 	if row.State != flow.ApprovalOpen {
-		return nil, at("path.approval", flow.Errorf(flow.Conflict, "nobody waits for this decision any longer"))
+		return nil, locateError("path.approval", flow.Errorf(flow.Conflict, "nobody waits for this decision any longer"))
 	}
 	if err := flow.CheckText("name", in.Body.Name); err != nil {
-		return nil, at("body.name", err)
+		return nil, locateError("body.name", err)
 	}
 	lasts := time.Duration(in.Body.ExpiresIn) * time.Second
 	if lasts == 0 {
@@ -111,11 +111,11 @@ func (s *service) linkApproval(ctx context.Context, in *linkApprovalInput) (*bod
 	}
 	until := time.Now().Add(lasts).UnixMilli()
 	token, err := signLink(key, linkTerms{row.ID(), api.Signer(ctx, in.Body.Name), api.Who(ctx).Token, until})
-	return &body[wire.Link]{wire.Link{Path: "/ui/approve/" + row.ID() + "#" + token, Token: token, ExpiresAt: wire.Millis(until)}}, err
+	return &bodyResponse[wire.Link]{wire.Link{Path: "/ui/approve/" + row.ID() + "#" + token, Token: token, ExpiresAt: wire.Millis(until)}}, err
 }
 
-// linked says who may answer an approval by a link.
-func (s *service) linked(ctx context.Context, approval, token string) (name string, err error) {
+// verifyLink says who may answer an approval by a link.
+func (s *service) verifyLink(ctx context.Context, approval, token string) (name string, err error) {
 	key, err := s.linkKey(ctx)
 	if err != nil {
 		return "", err
@@ -134,7 +134,7 @@ func (s *service) linked(ctx context.Context, approval, token string) (name stri
 		why = "the token by which the link was made is good no longer"
 	}
 	api.NoteRefusal(ctx, why)
-	return "", &located{where: "header.Troupe-Link", hint: "ask whoever sent the link for a new one", err: &api.Refusal{Status: http.StatusUnauthorized, Kind: flow.Denied, Text: why}}
+	return "", &locatedError{where: "header.Troupe-Link", hint: "ask whoever sent the link for a new one", err: &api.Refusal{Status: http.StatusUnauthorized, Kind: flow.Denied, Text: why}}
 }
 
 func (s *service) goodToken(ctx context.Context, id string) (bool, error) {
@@ -155,8 +155,8 @@ type getLinkedInput struct {
 	Values
 }
 
-func (s *service) getLinked(ctx context.Context, in *getLinkedInput) (*body[wire.Question], error) {
-	name, err := s.linked(ctx, in.Approval, in.Link)
+func (s *service) getLinked(ctx context.Context, in *getLinkedInput) (*bodyResponse[wire.Question], error) {
+	name, err := s.verifyLink(ctx, in.Approval, in.Link)
 	if err != nil {
 		return nil, err
 	}
@@ -173,8 +173,8 @@ type answerLinkedInput struct {
 	Body wire.Answer
 }
 
-func (s *service) answerLinked(ctx context.Context, in *answerLinkedInput) (*body[wire.Answered], error) {
-	name, err := s.linked(ctx, in.Approval, in.Link)
+func (s *service) answerLinked(ctx context.Context, in *answerLinkedInput) (*bodyResponse[wire.Answered], error) {
+	name, err := s.verifyLink(ctx, in.Approval, in.Link)
 	if err != nil {
 		return nil, err
 	}

@@ -18,11 +18,11 @@ import (
 )
 
 func (s *service) approvalRoutes() {
-	serve(s, operation{id: "list-approvals", method: http.MethodGet, path: "/v1/approvals", tag: "approvals",
+	registerOperation(s, apiOperation{id: "list-approvals", method: http.MethodGet, path: "/v1/approvals", tag: "approvals",
 		summary: "List what tasks ask people for", text: "Of the open ones those first that have waited longest, of others those that began last. A task that asks several people has several."}, s.listApprovals)
-	serve(s, operation{id: "get-approval", method: http.MethodGet, path: "/v1/approvals/{approval}", tag: "approvals",
+	registerOperation(s, apiOperation{id: "get-approval", method: http.MethodGet, path: "/v1/approvals/{approval}", tag: "approvals",
 		summary: "Read an approval, with what whoever decides has to know"}, s.getApproval)
-	serve(s, operation{id: "answer-approval", method: http.MethodPost, path: "/v1/approvals/{approval}", tag: "approvals",
+	registerOperation(s, apiOperation{id: "answer-approval", method: http.MethodPost, path: "/v1/approvals/{approval}", tag: "approvals",
 		summary: "Answer an approval", text: "The first answer counts. Every later one is told who gave that, and changes nothing, so a request may be sent again."}, s.answerApproval)
 	s.approvalLinkRoutes()
 }
@@ -40,8 +40,8 @@ type listApprovalsInput struct {
 	Text  string `query:"q" maxLength:"256" doc:"what the title says, or the id of the task begins with"`
 }
 
-func (s *service) listApprovals(ctx context.Context, in *listApprovalsInput) (*body[wire.Page[wire.Approval]], error) {
-	at, continued, err := in.position()
+func (s *service) listApprovals(ctx context.Context, in *listApprovalsInput) (*bodyResponse[wire.Page[wire.Approval]], error) {
+	at, continued, err := in.parseCursor()
 	if err != nil {
 		return nil, err
 	}
@@ -56,14 +56,14 @@ func (s *service) listApprovals(ctx context.Context, in *listApprovalsInput) (*b
 		}
 		f.FlowID = of.ID
 	}
-	if f.Through, err = s.askedThrough(ctx, f); err != nil {
+	if f.Through, err = s.searchBound(ctx, f); err != nil {
 		return nil, err
 	}
 	rows, err := s.Store.ListApprovals(ctx, f)
 	if err != nil {
 		return nil, err
 	}
-	rows, more := cut(rows, in.Limit)
+	rows, more := cutPage(rows, in.Limit)
 	page := wire.Page[wire.Approval]{Items: make([]wire.Approval, len(rows))}
 	slugs := map[string]string{}
 	for i := range rows {
@@ -77,11 +77,11 @@ func (s *service) listApprovals(ctx context.Context, in *listApprovalsInput) (*b
 	case f.Through.ID != "":
 		page.Next, page.Searched = cursorOf(f.Through), wire.Millis(f.Through.CreatedAt)
 	}
-	return &body[wire.Page[wire.Approval]]{page}, nil
+	return &bodyResponse[wire.Page[wire.Approval]]{page}, nil
 }
 
-// askedThrough is the last of the approvals that are looked at for a text; nowhere when all that are left are.
-func (s *service) askedThrough(ctx context.Context, f persistence.ApprovalFilter) (persistence.Spot, error) {
+// searchBound is the last of the approvals that are looked at for a text; nowhere when all that are left are.
+func (s *service) searchBound(ctx context.Context, f persistence.ApprovalFilter) (persistence.Spot, error) {
 	if f.Text == "" || f.Task != "" {
 		return persistence.Spot{}, nil
 	}
@@ -113,7 +113,7 @@ func (s *service) toApproval(ctx context.Context, r *persistence.ApprovalRow, sl
 func (s *service) approvalRow(ctx context.Context, id string) (*persistence.ApprovalRow, error) {
 	row, err := s.Store.Approval(ctx, id)
 	if errors.Is(err, persistence.ErrNotFound) {
-		return nil, missing("path.approval", "GET /v1/approvals lists those that are open; they go with their task", "there is no approval %.300q", id)
+		return nil, newNotFoundError("path.approval", "GET /v1/approvals lists those that are open; they go with their task", "there is no approval %.300q", id)
 	}
 	return row, err
 }
@@ -123,20 +123,20 @@ type getApprovalInput struct {
 	Values
 }
 
-func (s *service) getApproval(ctx context.Context, in *getApprovalInput) (*body[wire.Question], error) {
+func (s *service) getApproval(ctx context.Context, in *getApprovalInput) (*bodyResponse[wire.Question], error) {
 	row, err := s.approvalRow(ctx, in.Approval)
 	if err != nil {
 		return nil, err
 	}
-	q, err := s.question(ctx, row, &in.Values)
+	q, err := s.toQuestion(ctx, row, &in.Values)
 	if err != nil {
 		return nil, err
 	}
-	return &body[wire.Question]{*q}, nil
+	return &bodyResponse[wire.Question]{*q}, nil
 }
 
-// question tells of an approval what whoever decides has to know.
-func (s *service) question(ctx context.Context, row *persistence.ApprovalRow, values *Values) (*wire.Question, error) {
+// toQuestion tells of an approval what whoever decides has to know.
+func (s *service) toQuestion(ctx context.Context, row *persistence.ApprovalRow, values *Values) (*wire.Question, error) {
 	told, err := s.toApproval(ctx, row, map[string]string{})
 	if err != nil || row.State != flow.ApprovalOpen {
 		return &wire.Question{Approval: told}, err
@@ -148,7 +148,7 @@ func (s *service) question(ctx context.Context, row *persistence.ApprovalRow, va
 	open, _ := view.State.Question(row.Address) // none = it has just ended, which the next one to look is told
 	q := wire.Question{Approval: told, Text: open.Text, Form: open.Form.Schema(), Assignees: open.Assignees, Actions: open.Actions}
 	for _, v := range open.Show {
-		values.cut(s.Payloads, &v.Value)
+		values.cutValues(s.Payloads, &v.Value)
 		q.Show = append(q.Show, wire.ShownValue{Name: v.Name, Ref: v.Ref, Value: v.Value})
 	}
 	return &q, nil
@@ -159,13 +159,13 @@ type answerApprovalInput struct {
 	Body wire.Answer
 }
 
-func (s *service) answerApproval(ctx context.Context, in *answerApprovalInput) (*body[wire.Answered], error) {
+func (s *service) answerApproval(ctx context.Context, in *answerApprovalInput) (*bodyResponse[wire.Answered], error) {
 	in.Body.By = api.Signer(ctx, in.Body.By)
 	return s.answerOf(ctx, in.Approval, &in.Body)
 }
 
 // answerOf gives an answer, unless somebody did before. The task knows again what it has taken, so the same one may be sent twice.
-func (s *service) answerOf(ctx context.Context, id string, a *wire.Answer) (*body[wire.Answered], error) {
+func (s *service) answerOf(ctx context.Context, id string, a *wire.Answer) (*bodyResponse[wire.Answered], error) {
 	row, err := s.approvalRow(ctx, id)
 	if err != nil {
 		return nil, err
@@ -184,10 +184,10 @@ func (s *service) answerOf(ctx context.Context, id string, a *wire.Answer) (*bod
 		return nil, err
 	}
 	if row.State != flow.ApprovalAnswered {
-		return nil, &located{where: "path.approval", hint: "GET /v1/tasks/" + row.Task + " tells what became of the task", err: flow.Errorf(flow.Conflict, "nobody waits for this decision any longer, and nobody has made it")}
+		return nil, &locatedError{where: "path.approval", hint: "GET /v1/tasks/" + row.Task + " tells what became of the task", err: flow.Errorf(flow.Conflict, "nobody waits for this decision any longer, and nobody has made it")}
 	}
 	told, err := s.toApproval(ctx, row, map[string]string{})
-	return &body[wire.Answered]{wire.Answered{Approval: told, Counts: refused == nil}}, err
+	return &bodyResponse[wire.Answered]{wire.Answered{Approval: told, Counts: refused == nil}}, err
 }
 
 // answerID is the same for the same answer of the same person.
@@ -204,7 +204,7 @@ func answerProblem(task string, err error) error {
 	case api.Missing(err):
 		return noTask(task, err)
 	case flow.ErrorKindOf(err) == flow.Invalid:
-		return at("body", err)
+		return locateError("body", err)
 	}
 	return err
 }
@@ -214,7 +214,7 @@ type badAnswer struct{ problems types.Problems }
 
 func (e *badAnswer) Error() string { return e.problems.Error() }
 
-func (e *badAnswer) faults() (list []wire.Fault) {
+func (e *badAnswer) listFaults() (list []wire.Fault) {
 	for _, p := range e.problems {
 		list = append(list, wire.Fault{What: p.Msg, Where: strings.Replace(p.Where(), "$params", "body.value", 1)})
 	}
@@ -236,7 +236,7 @@ func (s *service) fitsForm(ctx context.Context, row *persistence.ApprovalRow, a 
 	}
 	if problems := open.Form.Check(api.OrNull(a.Value)); len(problems) > 0 {
 		bad := &badAnswer{problems}
-		return &located{where: bad.faults()[0].Where, hint: "GET /v1/approvals/" + row.ID() + " has the form", err: errors.Join(flow.Errorf(flow.Invalid, "%s", "the answer does not fit the form: "+problems.Below("value")), bad)}
+		return &locatedError{where: bad.listFaults()[0].Where, hint: "GET /v1/approvals/" + row.ID() + " has the form", err: errors.Join(flow.Errorf(flow.Invalid, "%s", "the answer does not fit the form: "+problems.Below("value")), bad)}
 	}
 	return nil
 }

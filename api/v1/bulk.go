@@ -18,9 +18,9 @@ import (
 )
 
 func (s *service) bulkRoutes() {
-	serve(s, operation{id: "bulk-tasks", method: http.MethodPost, path: "/v1/tasks/bulk", tag: "tasks", summary: "Retry, cancel, pause, resume, rerun or fork many tasks",
+	registerOperation(s, apiOperation{id: "bulk-tasks", method: http.MethodPost, path: "/v1/tasks/bulk", tag: "tasks", summary: "Retry, cancel, pause, resume, rerun or fork many tasks",
 		text: "Up to 1,000 at once; next says whether there are more. Each task takes the command or refuses it by itself, as it would alone, and refusals say why. " +
-			"A request with an id may be sent again: it has its effect once on each task. Rerun and fork take up to 100 at once, and a filter with created_to, so that the tasks they start are none of those it picks."}, s.bulk)
+			"A request with an id may be sent again: it has its effect once on each task. Rerun and fork take up to 100 at once, and a filter with created_to, so that the tasks they start are none of those it picks."}, s.runBulk)
 }
 
 type bulkInput struct {
@@ -34,11 +34,11 @@ const (
 	bulkTime   = 20 * time.Second // in which they answer; it is below what a request may take
 )
 
-func (s *service) bulk(ctx context.Context, in *bulkInput) (*body[wire.BulkDone], error) {
+func (s *service) runBulk(ctx context.Context, in *bulkInput) (*bodyResponse[wire.BulkDone], error) {
 	if err := checkBulk(&in.Body); err != nil {
 		return nil, err
 	}
-	request, err := in.id(in.Body.Action)
+	request, err := in.commandRequestID(in.Body.Action)
 	if err != nil {
 		return nil, err
 	}
@@ -53,48 +53,48 @@ func (s *service) bulk(ctx context.Context, in *bulkInput) (*body[wire.BulkDone]
 		err = s.countIDs(ctx, ids, &done)
 	}
 	if err != nil || in.Body.DryRun {
-		return &body[wire.BulkDone]{done}, err
+		return &bodyResponse[wire.BulkDone]{done}, err
 	}
 	request = orElse(request, in.Body.Action+":"+crand.Text())
 	if startsAnew(&in.Body) {
 		err = s.startAnew(ctx, ids, &in.Body, request, &done)
 	} else {
-		err = s.giveAll(ctx, ids, bulkCommand(&in.Body), request, &done)
+		err = s.commandAll(ctx, ids, bulkCommand(&in.Body), request, &done)
 	}
 	if err != nil {
 		return nil, err
 	}
 	s.Logger.Info("many tasks were given a command", "action", done.Action, "tasks", len(ids), "by", api.Who(ctx).Name)
-	return &body[wire.BulkDone]{done}, nil
+	return &bodyResponse[wire.BulkDone]{done}, nil
 }
 
 // checkBulk refuses what does not say which tasks are meant, or says it twice.
 func checkBulk(b *wire.Bulk) error {
 	switch {
 	case (b.Filter == nil) == (len(b.IDs) == 0):
-		return invalid("body.filter", "send one of them", "tasks are picked by a filter or by their ids")
-	case twice(b.IDs) != "":
-		return invalid("body.ids", "send each once", "the id %.80q is there twice", twice(b.IDs))
+		return newInvalidError("body.filter", "send one of them", "tasks are picked by a filter or by their ids")
+	case findDuplicate(b.IDs) != "":
+		return newInvalidError("body.ids", "send each once", "the id %.80q is there twice", findDuplicate(b.IDs))
 	case b.Filter != nil && reflect.ValueOf(*b.Filter).IsZero():
-		return saysNothing()
+		return newEmptyFilterError()
 	case b.Filter == nil && b.Cursor != "":
-		return invalid("body.cursor", "send the other ids", "a cursor goes on behind tasks of a filter")
+		return newInvalidError("body.cursor", "send the other ids", "a cursor goes on behind tasks of a filter")
 	case b.Action != "cancel" && (b.Gently || b.Force):
-		return invalid("body.action", "leave out gently and force", "they say how tasks are canceled")
+		return newInvalidError("body.action", "leave out gently and force", "they say how tasks are canceled")
 	case b.From != "" && b.Action != "fork":
-		return invalid("body.from", "leave it out, or send the action fork", "only a fork goes on from a node")
+		return newInvalidError("body.from", "leave it out, or send the action fork", "only a fork goes on from a node")
 	case !startsAnew(b) && (b.Version > 0 || b.Newest):
-		return invalid("body.version", "leave out version and newest, or send the action rerun or fork", "a task keeps the version it began with")
+		return newInvalidError("body.version", "leave out version and newest, or send the action rerun or fork", "a task keeps the version it began with")
 	case startsAnew(b) && b.Filter != nil && b.Filter.CreatedTo.IsZero():
-		return invalid("body.filter.created_to", "send the present time", "the filter has to say until when tasks were created, or it would pick those that are started for them")
+		return newInvalidError("body.filter.created_to", "send the present time", "the filter has to say until when tasks were created, or it would pick those that are started for them")
 	case b.Gently && b.Force:
-		return invalid("body.force", "send one of them", "a task cannot be canceled gently and by force")
+		return newInvalidError("body.force", "send one of them", "a task cannot be canceled gently and by force")
 	}
 	return nil
 }
 
-// twice is a text that is in a list more than once.
-func twice(list []string) string {
+// findDuplicate is a text that is in a list more than once.
+func findDuplicate(list []string) string {
 	known := map[string]bool{}
 	for _, text := range list {
 		if known[text] {
@@ -105,8 +105,8 @@ func twice(list []string) string {
 	return ""
 }
 
-func saysNothing() error {
-	return invalid("body.filter", "say a flow, a state or a label", "a filter that says nothing would be every task")
+func newEmptyFilterError() error {
+	return newInvalidError("body.filter", "say a flow, a state or a label", "a filter that says nothing would be every task")
 }
 
 func bulkCommand(b *wire.Bulk) flow.Command {
@@ -131,7 +131,7 @@ func (s *service) bulkFilter(ctx context.Context, b *wire.Bulk) (persistence.Tas
 		f.Labels = nil
 	}
 	if reflect.DeepEqual(f, persistence.TaskFilter{}) { // its lists are empty
-		return f, saysNothing()
+		return f, newEmptyFilterError()
 	}
 	if len(f.Statuses) == 0 && f.Paused == nil {
 		f.Statuses, f.Paused = actsOn(b)
@@ -165,17 +165,17 @@ func actsOn(b *wire.Bulk) (statuses []string, paused *bool) {
 }
 
 // inBody has an error about a parameter say where that is in the body.
-func inBody(err error, below string) error { return inside(err, "body."+below) }
+func inBody(err error, below string) error { return relocateError(err, "body."+below) }
 
 // inSubscribe does so for the filter of a subscription.
-func inSubscribe(err error) error { return inside(err, "subscribe.filter.") }
+func inSubscribe(err error) error { return relocateError(err, "subscribe.filter.") }
 
-func inside(err error, what string) error {
-	var l *located
+func relocateError(err error, what string) error {
+	var l *locatedError
 	if !errors.As(err, &l) {
 		return err
 	}
-	return &located{where: what + strings.TrimPrefix(l.where, "query."), hint: l.hint, err: l.err}
+	return &locatedError{where: what + strings.TrimPrefix(l.where, "query."), hint: l.hint, err: l.err}
 }
 
 func (s *service) countBulk(ctx context.Context, b *wire.Bulk, done *wire.BulkDone) error {
@@ -183,7 +183,7 @@ func (s *service) countBulk(ctx context.Context, b *wire.Bulk, done *wire.BulkDo
 	if err != nil {
 		return err
 	}
-	found, err := s.counted(ctx, f, nil)
+	found, err := s.countFiltered(ctx, f, nil)
 	if err != nil {
 		return err
 	}
@@ -193,7 +193,7 @@ func (s *service) countBulk(ctx context.Context, b *wire.Bulk, done *wire.BulkDo
 
 // pickBulk finds the tasks of a call, and where the next one goes on.
 func (s *service) pickBulk(ctx context.Context, b *wire.Bulk) (ids []string, next string, err error) {
-	at, continued, err := (&Paging{Cursor: b.Cursor}).position()
+	at, continued, err := (&Paging{Cursor: b.Cursor}).parseCursor()
 	if err != nil {
 		return nil, "", inBody(err, "")
 	}
@@ -217,7 +217,7 @@ func (s *service) pickBulk(ctx context.Context, b *wire.Bulk) (ids []string, nex
 	if err != nil {
 		return nil, "", err
 	}
-	rows, more := cut(rows, limit)
+	rows, more := cutPage(rows, limit)
 	for i := range rows {
 		ids = append(ids, rows[i].ID)
 	}
@@ -236,7 +236,7 @@ func (s *service) countIDs(ctx context.Context, ids []string, done *wire.BulkDon
 		_, err := s.Store.Task(ctx, id)
 		switch {
 		case api.Missing(err):
-			refuse(done, id, noTask(id, err))
+			addRefusal(done, id, noTask(id, err))
 		case err != nil:
 			return err
 		default:
@@ -246,8 +246,8 @@ func (s *service) countIDs(ctx context.Context, ids []string, done *wire.BulkDon
 	return nil
 }
 
-// giveAll gives tasks a command. The same request has its effect on each of them once.
-func (s *service) giveAll(ctx context.Context, ids []string, cmd flow.Command, request string, done *wire.BulkDone) error {
+// commandAll gives tasks a command. The same request has its effect on each of them once.
+func (s *service) commandAll(ctx context.Context, ids []string, cmd flow.Command, request string, done *wire.BulkDone) error {
 	orders := make(engine.Orders, len(ids))
 	for i, id := range ids {
 		orders[i] = engine.Order{Task: id, Command: cmd, Request: request}
@@ -262,7 +262,7 @@ func (s *service) giveAll(ctx context.Context, ids []string, cmd flow.Command, r
 	for i := range outcomes {
 		switch out := &outcomes[i]; {
 		case out.Err != nil:
-			refuse(done, ids[i], noTask(ids[i], out.Err))
+			addRefusal(done, ids[i], noTask(ids[i], out.Err))
 		case out.Changed > 0:
 			done.Changed++
 		default:
@@ -272,7 +272,7 @@ func (s *service) giveAll(ctx context.Context, ids []string, cmd flow.Command, r
 	return nil
 }
 
-func refuse(done *wire.BulkDone, task string, err error) {
+func addRefusal(done *wire.BulkDone, task string, err error) {
 	v := api.Judge(err)
 	done.Refused++
 	done.Refusals = append(done.Refusals, wire.BulkRefusal{Task: task, Kind: string(v.Kind), What: v.What})

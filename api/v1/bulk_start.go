@@ -23,7 +23,7 @@ func (s *service) startAnew(ctx context.Context, ids []string, b *wire.Bulk, req
 		}
 		switch {
 		case err != nil:
-			refuse(done, id, noTask(id, err))
+			addRefusal(done, id, noTask(id, err))
 			continue
 		case created:
 			done.Changed++
@@ -38,13 +38,13 @@ func (s *service) startAnew(ctx context.Context, ids []string, b *wire.Bulk, req
 func (s *service) startFor(ctx context.Context, id string, b *wire.Bulk, key string) (made string, created bool, err error) {
 	of := TaskPath{Task: id}
 	if b.Action == "fork" {
-		forked, err := s.fork(ctx, &forkInput{TaskPath: of, Body: wire.Fork{From: b.From, Version: b.Version, Newest: b.Newest, IdempotencyKey: key}})
+		forked, err := s.forkTask(ctx, &forkInput{TaskPath: of, Body: wire.Fork{From: b.From, Version: b.Version, Newest: b.Newest, IdempotencyKey: key}})
 		if err != nil {
 			return "", false, err
 		}
 		return forked.Body.ID, forked.Body.Created, nil
 	}
-	reran, err := s.rerun(ctx, &rerunInput{TaskPath: of, Body: &wire.Rerun{Version: b.Version, Newest: b.Newest, IdempotencyKey: key}})
+	reran, err := s.rerunTask(ctx, &rerunInput{TaskPath: of, Body: &wire.Rerun{Version: b.Version, Newest: b.Newest, IdempotencyKey: key}})
 	if err != nil {
 		return "", false, err
 	}

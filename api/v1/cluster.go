@@ -25,27 +25,27 @@ func (s *service) clusterRoutes() {
 	if s.Cluster == nil {
 		return
 	}
-	serve(s, operation{id: "list-members", method: http.MethodGet, path: "/v1/cluster/members", tag: "cluster",
-		summary: "List the members of the cluster", text: "It says the same on every member: it is read from the store, which decides. Tasks are counted, which takes longer the more there are that have not ended."}, s.members)
-	serve(s, operation{id: "list-shards", method: http.MethodGet, path: "/v1/cluster/shards", tag: "cluster",
-		summary: "List who owns which shards, and which moved"}, s.shards)
-	serve(s, operation{id: "drain-member", method: http.MethodPost, path: "/v1/cluster/members/{member}/drain", tag: "cluster",
+	registerOperation(s, apiOperation{id: "list-members", method: http.MethodGet, path: "/v1/cluster/members", tag: "cluster",
+		summary: "List the members of the cluster", text: "It says the same on every member: it is read from the store, which decides. Tasks are counted, which takes longer the more there are that have not ended."}, s.listMembers)
+	registerOperation(s, apiOperation{id: "list-shards", method: http.MethodGet, path: "/v1/cluster/shards", tag: "cluster",
+		summary: "List who owns which shards, and which moved"}, s.getShards)
+	registerOperation(s, apiOperation{id: "drain-member", method: http.MethodPost, path: "/v1/cluster/members/{member}/drain", tag: "cluster",
 		summary: "Have a member hand its tasks over",
-		text:    "It lives on and answers requests, and takes no tasks until it is started again, or DELETE says that it stays. Any member may be asked. A second time changes nothing."}, s.drain)
-	serve(s, operation{id: "undrain-member", method: http.MethodDelete, path: "/v1/cluster/members/{member}/drain", tag: "cluster",
-		summary: "Have a member take tasks again"}, s.undrain)
+		text:    "It lives on and answers requests, and takes no tasks until it is started again, or DELETE says that it stays. Any member may be asked. A second time changes nothing."}, s.drainMember)
+	registerOperation(s, apiOperation{id: "undrain-member", method: http.MethodDelete, path: "/v1/cluster/members/{member}/drain", tag: "cluster",
+		summary: "Have a member take tasks again"}, s.undrainMember)
 }
 
-func (s *service) members(ctx context.Context, _ *struct{}) (*body[wire.Cluster], error) {
-	return only(s.Cluster.Members(ctx))
+func (s *service) listMembers(ctx context.Context, _ *struct{}) (*bodyResponse[wire.Cluster], error) {
+	return toResponse(s.Cluster.Members(ctx))
 }
 
 type shardsInput struct {
 	Task string `query:"task" maxLength:"256" doc:"id of a task: only its shard is told"`
 }
 
-func (s *service) shards(ctx context.Context, in *shardsInput) (*body[wire.Shards], error) {
-	return only(s.Cluster.Shards(ctx, in.Task))
+func (s *service) getShards(ctx context.Context, in *shardsInput) (*bodyResponse[wire.Shards], error) {
+	return toResponse(s.Cluster.Shards(ctx, in.Task))
 }
 
 // MemberPath names a member.
@@ -53,29 +53,29 @@ type MemberPath struct {
 	Member string `path:"member" minLength:"1" maxLength:"256" doc:"name or incarnation of the member"`
 }
 
-func (s *service) drain(ctx context.Context, in *MemberPath) (*body[wire.Member], error) {
-	return s.drains(ctx, in.Member, true)
+func (s *service) drainMember(ctx context.Context, in *MemberPath) (*bodyResponse[wire.Member], error) {
+	return s.setDraining(ctx, in.Member, true)
 }
 
-func (s *service) undrain(ctx context.Context, in *MemberPath) (*body[wire.Member], error) {
-	return s.drains(ctx, in.Member, false)
+func (s *service) undrainMember(ctx context.Context, in *MemberPath) (*bodyResponse[wire.Member], error) {
+	return s.setDraining(ctx, in.Member, false)
 }
 
-func (s *service) drains(ctx context.Context, member string, drains bool) (*body[wire.Member], error) {
-	m, err := only(s.Cluster.Drain(ctx, member, drains))
+func (s *service) setDraining(ctx context.Context, member string, drains bool) (*bodyResponse[wire.Member], error) {
+	m, err := toResponse(s.Cluster.Drain(ctx, member, drains))
 	switch {
 	case api.Missing(err):
-		return nil, missing("path.member", "GET /v1/cluster/members lists them", "no member %.80q lives in this cluster", member)
+		return nil, newNotFoundError("path.member", "GET /v1/cluster/members lists them", "no member %.80q lives in this cluster", member)
 	case flow.ErrorKindOf(err) == flow.Conflict:
-		return nil, &located{where: "path.member", hint: "GET /v1/cluster/members tells how they are", err: err}
+		return nil, &locatedError{where: "path.member", hint: "GET /v1/cluster/members tells how they are", err: err}
 	}
 	return m, err
 }
 
-// only is an answer that is nothing but what was found.
-func only[T any](found *T, err error) (*body[T], error) {
+// toResponse is an answer that is nothing but what was found.
+func toResponse[T any](found *T, err error) (*bodyResponse[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	return &body[T]{*found}, nil
+	return &bodyResponse[T]{*found}, nil
 }

@@ -12,9 +12,9 @@ import (
 )
 
 func (s *service) compareRoutes() {
-	serve(s, operation{id: "compare-tasks", method: http.MethodGet, path: "/v1/tasks/{task}/compare/{other}", tag: "tasks",
+	registerOperation(s, apiOperation{id: "compare-tasks", method: http.MethodGet, path: "/v1/tasks/{task}/compare/{other}", tag: "tasks",
 		summary: "Compare two tasks node by node",
-		text:    "Such as one that failed and its fork, or a slow one and a quick one; they may be of two versions, or of two flows. It costs what both histories do."}, s.compare)
+		text:    "Such as one that failed and its fork, or a slow one and a quick one; they may be of two versions, or of two flows. It costs what both histories do."}, s.compareTasks)
 }
 
 type compareInput struct {
@@ -22,12 +22,12 @@ type compareInput struct {
 	Other string `path:"other" maxLength:"200" doc:"id of the task to compare it with"`
 }
 
-func (s *service) compare(ctx context.Context, in *compareInput) (*body[wire.Comparison], error) {
-	a, one, err := s.visits(ctx, in.Task)
+func (s *service) compareTasks(ctx context.Context, in *compareInput) (*bodyResponse[wire.Comparison], error) {
+	a, one, err := s.readVisits(ctx, in.Task)
 	if err != nil {
 		return nil, noTask(in.Task, err)
 	}
-	b, other, err := s.visits(ctx, in.Other)
+	b, other, err := s.readVisits(ctx, in.Other)
 	if err != nil {
 		return nil, inPath(noTask(in.Other, err), "other")
 	}
@@ -39,11 +39,11 @@ func (s *service) compare(ctx context.Context, in *compareInput) (*body[wire.Com
 		countPair(&told, &p)
 		told.Visits = append(told.Visits, toPair(&p))
 	}
-	return &body[wire.Comparison]{told}, nil
+	return &bodyResponse[wire.Comparison]{told}, nil
 }
 
-// visits gathers what a task did.
-func (s *service) visits(ctx context.Context, task string) (*persistence.TaskRow, *flow.Visits, error) {
+// readVisits gathers what a task did.
+func (s *service) readVisits(ctx context.Context, task string) (*persistence.TaskRow, *flow.Visits, error) {
 	row, err := s.Store.Task(ctx, task)
 	if err != nil {
 		return nil, nil, err
@@ -53,12 +53,12 @@ func (s *service) visits(ctx context.Context, task string) (*persistence.TaskRow
 		return nil, nil, err
 	}
 	v := flow.NewVisits(task, plan)
-	return row, v, s.tell(ctx, task, v.Apply)
+	return row, v, s.readJournal(ctx, task, v.Apply)
 }
 
 // inPath has an error about the task of a path name another parameter.
 func inPath(err error, name string) error {
-	var l *located
+	var l *locatedError
 	if errors.As(err, &l) {
 		l.where = "path." + name
 	}

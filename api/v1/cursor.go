@@ -15,19 +15,19 @@ type Paging struct {
 	Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"how many items at most"`
 }
 
-// cursor is a place in a list: a number that orders it, and a name for those with equal numbers.
+// listCursor is a place in a list: a number that orders it, and a name for those with equal numbers.
 // Clients keep it as it is.
-type cursor struct {
+type listCursor struct {
 	at   int64
 	name string
 }
 
-func (c cursor) String() string {
+func (c listCursor) String() string {
 	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(c.at, 10) + " " + c.name))
 }
 
-// position reads the cursor. ok is false for the first page.
-func (p *Paging) position() (c cursor, ok bool, err error) {
+// parseCursor reads the cursor. ok is false for the first page.
+func (p *Paging) parseCursor() (c listCursor, ok bool, err error) {
 	if p.Cursor == "" {
 		return c, false, nil
 	}
@@ -45,12 +45,12 @@ func (p *Paging) position() (c cursor, ok bool, err error) {
 
 // historyCursor is a place in a task's history.
 func historyCursor(p flow.Place) string {
-	return cursor{p.Seq, strconv.Itoa(p.Index) + "." + strconv.Itoa(p.Beginning)}.String()
+	return listCursor{p.Seq, strconv.Itoa(p.Index) + "." + strconv.Itoa(p.Beginning)}.String()
 }
 
-// place reads a historyCursor.
-func (p *Paging) place() (at flow.Place, err error) {
-	c, ok, err := p.position()
+// parseHistoryCursor reads a historyCursor.
+func (p *Paging) parseHistoryCursor() (at flow.Place, err error) {
+	c, ok, err := p.parseCursor()
 	if err != nil || !ok {
 		return at, err
 	}
@@ -62,11 +62,11 @@ func (p *Paging) place() (at flow.Place, err error) {
 }
 
 func noCursor() error {
-	return invalid("query.cursor", "send the next of the page before as it is, with the same other parameters", "the cursor is none of ours")
+	return newInvalidError("query.cursor", "send the next of the page before as it is, with the same other parameters", "the cursor is none of ours")
 }
 
-// cut takes one page off a list that may have one item more, and tells whether it has.
-func cut[T any](list []T, limit int) (page []T, more bool) {
+// cutPage takes one page off a list that may have one item more, and tells whether it has.
+func cutPage[T any](list []T, limit int) (page []T, more bool) {
 	if len(list) > limit {
 		return list[:limit], true
 	}

@@ -30,7 +30,7 @@ const deliveryPath = "/v1/hooks/{hook}"
 const maxDelivery = 1 << 20
 
 func (s *service) deliveryRoute() {
-	s.mux.HandleFunc("POST "+deliveryPath, s.deliver)
+	s.mux.HandleFunc("POST "+deliveryPath, s.handleDelivery)
 	schemas := s.huma.OpenAPI().Components.Schemas
 	s.huma.OpenAPI().AddOperation(&huma.Operation{
 		OperationID: "deliver", Method: http.MethodPost, Path: deliveryPath, Tags: []string{"hooks"}, Security: []map[string][]string{{}},
@@ -48,13 +48,13 @@ func (s *service) deliveryRoute() {
 	})
 }
 
-// deliver answers a delivery.
-func (s *service) deliver(w http.ResponseWriter, r *http.Request) {
-	done, err := s.delivered(w, r)
+// handleDelivery answers a delivery.
+func (s *service) handleDelivery(w http.ResponseWriter, r *http.Request) {
+	done, err := s.acceptDelivery(w, r)
 	if err != nil {
-		p := s.problem(r.Context(), err)
+		p := s.toProblem(r.Context(), err)
 		api.SayWhen(w.Header(), p.Status)
-		p.write(w)
+		p.writeTo(w)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -62,11 +62,11 @@ func (s *service) deliver(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(done) // who has gone needs no answer
 }
 
-func (s *service) delivered(w http.ResponseWriter, r *http.Request) (*wire.Delivered, error) {
-	sent := r.Context().Value(exchangeKey{}).(exchange).r // with its Content-Type
+func (s *service) acceptDelivery(w http.ResponseWriter, r *http.Request) (*wire.Delivered, error) {
+	sent := r.Context().Value(exchangeKey{}).(httpExchange).r // with its Content-Type
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxDelivery))
 	if err != nil {
-		return nil, unread(err)
+		return nil, bodyReadError(err)
 	}
 	h, signed, err := s.signedFor(sent, r.PathValue("hook"), text)
 	if err != nil {
@@ -76,14 +76,14 @@ func (s *service) delivered(w http.ResponseWriter, r *http.Request) (*wire.Deliv
 	if err != nil {
 		return nil, err
 	}
-	d := &hook.Delivery{Hook: h.Name, ID: signed.ID(text), Headers: lowered(sent.Header), Query: sent.URL.Query(), Body: value}
-	compiled, err := s.hooks.of(h)
+	d := &hook.Delivery{Hook: h.Name, ID: signed.ID(text), Headers: lowerHeaderNames(sent.Header), Query: sent.URL.Query(), Body: value}
+	compiled, err := s.hooks.compileHook(h)
 	if err != nil {
 		return nil, err
 	}
 	act, err := compiled.Decide(d)
 	if err != nil {
-		return nil, at("hook", err)
+		return nil, locateError("hook", err)
 	}
 	done := &wire.Delivered{Hook: h.Name, Delivery: d.ID, Ignored: act.Ignored}
 	if act.Ignored {
@@ -91,20 +91,20 @@ func (s *service) delivered(w http.ResponseWriter, r *http.Request) (*wire.Deliv
 	}
 	now := s.Engine.Now()
 	sum := sha256.Sum256(text)
-	return s.once(r.Context(), compiled, &act, done, persistence.Delivery{Hook: h.Name, ID: d.ID, Digest: hex.EncodeToString(sum[:]),
+	return s.deliverOnce(r.Context(), compiled, &act, done, persistence.Delivery{Hook: h.Name, ID: d.ID, Digest: hex.EncodeToString(sum[:]),
 		At: now.UnixMilli(), Until: signed.Until(now).UnixMilli()})
 }
 
-// unread says why a body could not be read.
-func unread(err error) error {
+// bodyReadError says why a body could not be read.
+func bodyReadError(err error) error {
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {
 		return err
 	}
-	return invalid("body", "send the whole body", "the body broke off")
+	return newInvalidError("body", "send the whole body", "the body broke off")
 }
 
-func lowered(header http.Header) map[string][]string {
+func lowerHeaderNames(header http.Header) map[string][]string {
 	names := make(map[string][]string, len(header))
 	for name, values := range header {
 		names[strings.ToLower(name)] = values
@@ -121,7 +121,7 @@ func (s *service) signedFor(r *http.Request, name string, text []byte) (*persist
 	if h == nil {
 		var nobody *hook.Signed
 		nobody.By("", text) // as long as a known one takes
-		return nil, nil, s.unsigned(r, "a delivery to a hook that is not there")
+		return nil, nil, s.refuseUnsigned(r, "a delivery to a hook that is not there")
 	}
 	var settings hook.Settings
 	if err := json.Unmarshal(h.Settings, &settings); err != nil {
@@ -137,12 +137,12 @@ func (s *service) signedFor(r *http.Request, name string, text []byte) (*persist
 	}
 	switch {
 	case err != nil:
-		return nil, nil, s.unsigned(r, "a delivery to the hook "+h.Name+" is not signed: "+err.Error())
+		return nil, nil, s.refuseUnsigned(r, "a delivery to the hook "+h.Name+" is not signed: "+err.Error())
 	case !right:
-		return nil, nil, s.unsigned(r, "a delivery to the hook "+h.Name+" has a wrong signature")
+		return nil, nil, s.refuseUnsigned(r, "a delivery to the hook "+h.Name+" has a wrong signature")
 	case signed.Late(now) != "":
 		why := "the delivery has come at the wrong time: " + signed.Late(now)
-		s.refused(r, "hook "+h.Name+": "+why)
+		s.logRefusal(r, "hook "+h.Name+": "+why)
 		return nil, nil, &api.Refusal{Status: http.StatusUnauthorized, Kind: flow.Denied, Text: why}
 	case h.Disabled:
 		return nil, nil, flow.Errorf(flow.Denied, "the hook %s is disabled", h.Name)
@@ -150,26 +150,26 @@ func (s *service) signedFor(r *http.Request, name string, text []byte) (*persist
 	return h, signed, nil
 }
 
-// unsigned refuses whoever may be anybody, and tells the log why.
-func (s *service) unsigned(r *http.Request, why string) error {
-	s.refused(r, why)
-	return &located{where: "path.hook", hint: "check the name of the hook, its secret, and how the delivery is signed",
+// refuseUnsigned refuses whoever may be anybody, and tells the log why.
+func (s *service) refuseUnsigned(r *http.Request, why string) error {
+	s.logRefusal(r, why)
+	return &locatedError{where: "path.hook", hint: "check the name of the hook, its secret, and how the delivery is signed",
 		err: &api.Refusal{Status: http.StatusUnauthorized, Kind: flow.Denied, Text: "there is no such hook, or the delivery is not signed with its secret"}}
 }
 
-// refused tells the log, once for each host and reason. No text of whoever sends is in a reason.
-func (s *service) refused(r *http.Request, why string) {
+// logRefusal tells the log, once for each host and reason. No text of whoever sends is in a reason.
+func (s *service) logRefusal(r *http.Request, why string) {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		host = r.RemoteAddr
 	}
-	if s.told.First(host + " " + why) {
+	if s.loggedRefusals.First(host + " " + why) {
 		s.Logger.Info("deliveries are refused; others of this host for the same reason are not logged", "host", host, "why", why)
 	}
 }
 
-// once carries out a delivery unless that was done before.
-func (s *service) once(ctx context.Context, h *hook.Hook, act *hook.Act, done *wire.Delivered, d persistence.Delivery) (*wire.Delivered, error) {
+// deliverOnce carries out a delivery unless that was done before.
+func (s *service) deliverOnce(ctx context.Context, h *hook.Hook, act *hook.Act, done *wire.Delivered, d persistence.Delivery) (*wire.Delivered, error) {
 	known, err := s.Store.BeginDelivery(ctx, d)
 	if err != nil {
 		return nil, err
@@ -211,7 +211,7 @@ func (s *service) startBy(ctx context.Context, h *hook.Hook, act *hook.Act, done
 	if err != nil {
 		return err
 	}
-	v, err := s.version(ctx, "hook.version", f, h.Version)
+	v, err := s.findVersion(ctx, "hook.version", f, h.Version)
 	if err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func (s *service) startBy(ctx context.Context, h *hook.Hook, act *hook.Act, done
 		return err
 	}
 	done.Task, done.Created = task.Task, task.Created
-	return at("hook.params", err)
+	return locateError("hook.params", err)
 }
 
 // signalBy signals the task that a delivery is about.
@@ -243,5 +243,5 @@ func (s *service) signalBy(ctx context.Context, h *hook.Hook, act *hook.Act, don
 	_, err := s.Engine.Do(ctx, engine.Order{Task: task, Request: "hook-" + hex.EncodeToString(sum[:16]),
 		Command: flow.Signal{Key: h.Signal, Value: act.Value, By: "hook " + done.Hook, Alive: true}})
 	done.Task = task
-	return at("hook.signal", err)
+	return locateError("hook.signal", err)
 }

@@ -10,9 +10,9 @@ import (
 )
 
 func (s *service) diffRoutes() {
-	serve(s, operation{id: "diff-versions", method: http.MethodGet, path: "/v1/flows/{flow}/diff", tag: "flows",
+	registerOperation(s, apiOperation{id: "diff-versions", method: http.MethodGet, path: "/v1/flows/{flow}/diff", tag: "flows",
 		summary: "See how two versions of a flow differ",
-		text:    "In what it is compiled to, so the order of keys and other ways to write the same make no difference. Tells how many tasks go on with the older version, too."}, s.diff)
+		text:    "In what it is compiled to, so the order of keys and other ways to write the same make no difference. Tells how many tasks go on with the older version, too."}, s.diffVersions)
 }
 
 type diffInput struct {
@@ -21,12 +21,12 @@ type diffInput struct {
 	To   int `query:"to" minimum:"0" doc:"number of a version; 0 = the newest published one"`
 }
 
-func (s *service) diff(ctx context.Context, in *diffInput) (*body[wire.FlowDiff], error) {
+func (s *service) diffVersions(ctx context.Context, in *diffInput) (*bodyResponse[wire.FlowDiff], error) {
 	f, err := s.flowBy(ctx, "path.flow", in.Flow)
 	if err != nil {
 		return nil, err
 	}
-	to, err := s.version(ctx, "query.to", f, in.To)
+	to, err := s.findVersion(ctx, "query.to", f, in.To)
 	if err != nil {
 		return nil, err
 	}
@@ -36,10 +36,10 @@ func (s *service) diff(ctx context.Context, in *diffInput) (*body[wire.FlowDiff]
 			return nil, err
 		}
 		if number == 0 {
-			return nil, missing("query.from", "publish another version first", "flow %s has no version before %d", nameOf(f), to.Number)
+			return nil, newNotFoundError("query.from", "publish another version first", "flow %s has no version before %d", nameOf(f), to.Number)
 		}
 	}
-	from, err := s.version(ctx, "query.from", f, number)
+	from, err := s.findVersion(ctx, "query.from", f, number)
 	if err != nil {
 		return nil, err
 	}
@@ -56,8 +56,8 @@ func (s *service) diff(ctx context.Context, in *diffInput) (*body[wire.FlowDiff]
 		answer.Changes = append(answer.Changes, wire.FlowChange(c))
 	}
 	older := min(from.Number, to.Number)
-	answer.UnderWay, err = s.listed(ctx, TaskPick{Flow: []string{nameOf(f)}, Version: older, State: []string{"pending", "running", "canceling"}})
-	return &body[wire.FlowDiff]{answer}, err
+	answer.UnderWay, err = s.countListed(ctx, TaskPick{Flow: []string{nameOf(f)}, Version: older, State: []string{"pending", "running", "canceling"}})
+	return &bodyResponse[wire.FlowDiff]{answer}, err
 }
 
 // numberBefore is that of the version before another one, 0 when there is none. Whoever numbers versions may leave some out.

@@ -12,10 +12,10 @@ import (
 )
 
 func (s *service) digestRoutes() {
-	serve(s, operation{id: "get-digest", method: http.MethodGet, path: "/v1/tasks/{task}/digest", tag: "tasks",
+	registerOperation(s, apiOperation{id: "get-digest", method: http.MethodGet, path: "/v1/tasks/{task}/digest", tag: "tasks",
 		summary: "See how far a task's nodes are",
 		text: "All nodes of a scope at once, in columns and without values, also of a task that is over. It costs what the flow costs, not what the history does. " +
-			"The channel digest:ID of /v1/ws tells what changes from there on."}, s.digest)
+			"The channel digest:ID of /v1/ws tells what changes from there on."}, s.getDigest)
 }
 
 type digestInput struct {
@@ -24,30 +24,30 @@ type digestInput struct {
 	At    int64    `query:"at" minimum:"0" doc:"number of a row of the journal: the task as it was when that had been written, which the events of that seq belong to; 0 = as it is now"`
 }
 
-func (s *service) digest(ctx context.Context, in *digestInput) (*body[wire.Digest], error) {
+func (s *service) getDigest(ctx context.Context, in *digestInput) (*bodyResponse[wire.Digest], error) {
 	view, err := s.viewAt(ctx, in.Task, in.At)
 	if err != nil {
 		return nil, noTask(in.Task, err)
 	}
-	d := digester{view: view, asked: in.Scope}
-	for _, path := range d.paths() {
-		at, err := s.sight(ctx, view, path, in.At)
+	d := digestBuilder{view: view, scopeFilter: in.Scope}
+	for _, path := range d.scopePaths() {
+		at, err := s.findScope(ctx, view, path, in.At)
 		if flow.ErrorKindOf(err) == flow.NotFound {
-			return nil, missing("query.scope", "send below of a step that has begun", "%s", err.Error())
+			return nil, newNotFoundError("query.scope", "send below of a step that has begun", "%s", err.Error())
 		}
 		if err != nil {
 			return nil, noTask(in.Task, err)
 		}
-		d.see(path, at)
+		d.addScope(path, at)
 	}
-	answer := d.whole()
+	answer := d.buildDigest()
 	if in.At > 0 {
-		return &body[wire.Digest]{answer}, nil
+		return &bodyResponse[wire.Digest]{answer}, nil
 	}
 	if err := s.inLine(ctx, in.Task, answer.Waits); err != nil {
 		return nil, err
 	}
-	return &body[wire.Digest]{answer}, nil
+	return &bodyResponse[wire.Digest]{answer}, nil
 }
 
 // viewAt reads a task as it was behind a row of its journal; 0 = as it is.
@@ -58,36 +58,36 @@ func (s *service) viewAt(ctx context.Context, task string, row int64) (*persiste
 	return s.Reader.ViewAt(ctx, task, row)
 }
 
-// sight finds a scope, unless it had not begun by then.
-func (s *service) sight(ctx context.Context, view *persistence.View, path string, row int64) (persistence.Sight, error) {
+// findScope finds a scope, unless it had not begun by then.
+func (s *service) findScope(ctx context.Context, view *persistence.View, path string, row int64) (persistence.Sight, error) {
 	if row > 0 && !view.State.HasBegun(path) {
 		return persistence.Sight{}, flow.Errorf(flow.NotFound, "nothing had begun in the scope %.200q", path)
 	}
 	return s.Reader.Sight(ctx, view, path)
 }
 
-// digester tells how far the nodes of some scopes are, and what of that has changed since it was told.
-type digester struct {
-	view  *persistence.View
-	asked []string // scopes; none = the root and the closing one
-	seen  []*seenScope
+// digestBuilder tells how far the nodes of some scopes are, and what of that has changed since it was told.
+type digestBuilder struct {
+	view        *persistence.View
+	scopeFilter []string // scopes; none = the root and the closing one
+	scopes      []*seenScope
 }
 
 // seenScope is a scope whose nodes have been told.
 type seenScope struct {
-	path  string
-	at    persistence.Sight
-	order []*flow.PlanNode
-	told  []flow.NodeDigest
+	path       string
+	at         persistence.Sight
+	order      []*flow.PlanNode
+	lastDigest []flow.NodeDigest
 }
 
 // rootScope names the root where a text that is empty could not be sent.
 const rootScope = "/"
 
-// paths are those of the scopes that are to be told.
-func (d *digester) paths() []string {
-	if len(d.asked) > 0 {
-		paths := slices.Clone(d.asked)
+// scopePaths are those of the scopes that are to be told.
+func (d *digestBuilder) scopePaths() []string {
+	if len(d.scopeFilter) > 0 {
+		paths := slices.Clone(d.scopeFilter)
 		for i := range paths {
 			paths[i] = strings.TrimPrefix(paths[i], rootScope)
 		}
@@ -99,24 +99,24 @@ func (d *digester) paths() []string {
 	return []string{""}
 }
 
-// see adds a scope.
-func (d *digester) see(path string, at persistence.Sight) {
-	d.seen = append(d.seen, &seenScope{path: path, at: at, order: at.Scope.Plan.Order()})
+// addScope adds a scope.
+func (d *digestBuilder) addScope(path string, at persistence.Sight) {
+	d.scopes = append(d.scopes, &seenScope{path: path, at: at, order: at.Scope.Plan.Order()})
 }
 
-// lookAround adds the scopes that are to be told and have begun since, and says whether there are any.
-func (d *digester) lookAround() (more bool) {
-	for _, path := range d.paths() {
-		known := slices.ContainsFunc(d.seen, func(sc *seenScope) bool { return sc.path == path })
+// addBegunScopes adds the scopes that are to be told and have begun since, and says whether there are any.
+func (d *digestBuilder) addBegunScopes() (more bool) {
+	for _, path := range d.scopePaths() {
+		known := slices.ContainsFunc(d.scopes, func(sc *seenScope) bool { return sc.path == path })
 		if sc := d.view.State.Scope(path); sc != nil && !known {
-			d.see(path, persistence.Sight{State: d.view.State, Scope: sc})
+			d.addScope(path, persistence.Sight{State: d.view.State, Scope: sc})
 			more = true
 		}
 	}
 	return more
 }
 
-func (d *digester) head() wire.DigestHead {
+func (d *digestBuilder) buildHead() wire.DigestHead {
 	state := d.view.State
 	h := wire.DigestHead{Seq: d.view.Seq, State: string(state.Status), Paused: state.Paused(), Error: state.Error,
 		UpdatedAt: wire.Millis(state.UpdatedAt), EndedAt: wire.Millis(state.EndedAt), Waits: []wire.Wait{}}
@@ -126,14 +126,14 @@ func (d *digester) head() wire.DigestHead {
 	return h
 }
 
-// whole tells everything.
-func (d *digester) whole() wire.Digest {
+// buildDigest tells everything.
+func (d *digestBuilder) buildDigest() wire.Digest {
 	v := d.view
 	all := wire.Digest{Task: v.ID, Flow: orElse(v.FlowSlug, v.FlowID), Version: v.VersionNumber, VersionID: v.VersionID, Mode: string(v.State.Plan.Root.Mode()),
-		Base: v.State.CreatedAt, CreatedAt: wire.Millis(v.State.CreatedAt), Scopes: make([]wire.ScopeDigest, 0, len(d.seen)), DigestHead: d.head()}
-	for _, sc := range d.seen {
-		sc.told = sc.at.State.Digest(sc.at.Scope, sc.order)
-		told := wire.ScopeDigest{Scope: sc.path, Mode: string(sc.at.Scope.Plan.Mode()), Nodes: make([]string, len(sc.order)), DigestColumns: columnsOf(sc.told, everyIndex(len(sc.told)), all.Base)}
+		Base: v.State.CreatedAt, CreatedAt: wire.Millis(v.State.CreatedAt), Scopes: make([]wire.ScopeDigest, 0, len(d.scopes)), DigestHead: d.buildHead()}
+	for _, sc := range d.scopes {
+		sc.lastDigest = sc.at.State.Digest(sc.at.Scope, sc.order)
+		told := wire.ScopeDigest{Scope: sc.path, Mode: string(sc.at.Scope.Plan.Mode()), Nodes: make([]string, len(sc.order)), DigestColumns: columnsOf(sc.lastDigest, everyIndex(len(sc.lastDigest)), all.Base)}
 		for i, n := range sc.order {
 			told.Nodes[i] = n.Key
 		}
@@ -142,17 +142,17 @@ func (d *digester) whole() wire.Digest {
 	return all
 }
 
-// changes tells what has changed since.
-func (d *digester) changes() wire.DigestChanges {
-	all := wire.DigestChanges{DigestHead: d.head(), Scopes: []wire.ScopeChanges{}}
-	for _, sc := range d.seen {
+// buildChanges tells what has changed since.
+func (d *digestBuilder) buildChanges() wire.DigestChanges {
+	all := wire.DigestChanges{DigestHead: d.buildHead(), Scopes: []wire.ScopeChanges{}}
+	for _, sc := range d.scopes {
 		now, at := sc.at.State.Digest(sc.at.Scope, sc.order), []int{}
 		for i := range now {
-			if now[i] != sc.told[i] {
+			if now[i] != sc.lastDigest[i] {
 				at = append(at, i)
 			}
 		}
-		if sc.told = now; len(at) > 0 {
+		if sc.lastDigest = now; len(at) > 0 {
 			all.Scopes = append(all.Scopes, wire.ScopeChanges{Scope: sc.path, At: at, DigestColumns: columnsOf(now, at, d.view.State.CreatedAt)})
 		}
 	}
@@ -167,8 +167,8 @@ func everyIndex(n int) []int {
 	return all
 }
 
-// toldErrors is of how many nodes of a scope errors are told.
-const toldErrors = 100
+// maxErrorNodes is of how many nodes of a scope errors are told.
+const maxErrorNodes = 100
 
 // digestStates are the numbers of states in digests.
 var digestStates = map[flow.StepStatus]int{flow.StepCreated: 0, flow.StepStarted: 1, flow.StepCompleted: 2, flow.StepFailed: 3, flow.StepSkipped: 4}
@@ -217,10 +217,10 @@ func addTexts(c *wire.DigestColumns, nodes []flow.NodeDigest, at []int) {
 	for _, index := range at {
 		n := &nodes[index]
 		if n.Reason != "" {
-			c.Reason = with(c.Reason, index, n.Reason)
+			c.Reason = withText(c.Reason, index, n.Reason)
 		}
-		if n.Error != "" && len(c.Error) < toldErrors {
-			c.Error = with(c.Error, index, n.Error)
+		if n.Error != "" && len(c.Error) < maxErrorNodes {
+			c.Error = withText(c.Error, index, n.Error)
 		}
 		if n.Held {
 			c.Held = append(c.Held, index)
@@ -228,7 +228,7 @@ func addTexts(c *wire.DigestColumns, nodes []flow.NodeDigest, at []int) {
 	}
 }
 
-func with(m map[int]string, index int, text string) map[int]string {
+func withText(m map[int]string, index int, text string) map[int]string {
 	if m == nil {
 		m = map[int]string{}
 	}

@@ -22,26 +22,26 @@ const digestPace = 200 * time.Millisecond
 
 // digestFeed tells a digest and then what changes. It holds the task's state.
 type digestFeed struct {
-	streamer
+	eventFeed
 	scopes []string
 	after  int64 // what the listener knows
 
-	mu    sync.Mutex
-	d     digester
-	moved chan struct{} // something has happened that has not been told
+	mu      sync.Mutex
+	d       digestBuilder
+	changed chan struct{} // something has happened that has not been told
 }
 
-func newDigestFeed(st streamer, scopes []string) *digestFeed {
-	return &digestFeed{streamer: st, scopes: scopes, after: st.from.Since(), moved: make(chan struct{}, 1)}
+func newDigestFeed(st eventFeed, scopes []string) *digestFeed {
+	return &digestFeed{eventFeed: st, scopes: scopes, after: st.from.Since(), changed: make(chan struct{}, 1)}
 }
 
-// tell ends when the task has ended.
-func (f *digestFeed) tell(ctx context.Context, to stream.Listener) error {
+// streamDigest ends when the task has ended.
+func (f *digestFeed) streamDigest(ctx context.Context, to stream.Listener) error {
 	if err := to.Open(); err != nil {
 		return err
 	}
-	troubled := func(err error) error { return f.troubled(ctx, to, err) }
-	if err := f.begin(ctx, to, troubled); err != nil {
+	troubled := func(err error) error { return f.noteTrouble(ctx, to, err) }
+	if err := f.sendInitial(ctx, to, troubled); err != nil {
 		if api.Missing(err) {
 			return nil // it was deleted meanwhile
 		}
@@ -56,11 +56,11 @@ func (f *digestFeed) tell(ctx context.Context, to stream.Listener) error {
 				ended <- fmt.Errorf("following the task panicked: %v\n%s", p, debug.Stack())
 			}
 		}()
-		ended <- f.follow(following, troubled)
+		ended <- f.followEvents(following, troubled)
 	}()
-	err := f.tellOn(to, ended, stop)
+	err := f.streamChanges(to, ended, stop)
 	if err == nil {
-		err = f.finish(to)
+		err = f.sendEnd(to)
 	}
 	if api.Missing(err) {
 		return nil
@@ -68,8 +68,8 @@ func (f *digestFeed) tell(ctx context.Context, to stream.Listener) error {
 	return err
 }
 
-// begin reads the task and tells all of it, unless the listener knows it.
-func (f *digestFeed) begin(ctx context.Context, to stream.Listener, troubled func(error) error) error {
+// sendInitial reads the task and tells all of it, unless the listener knows it.
+func (f *digestFeed) sendInitial(ctx context.Context, to stream.Listener, troubled func(error) error) error {
 	view, err := f.s.Reader.View(ctx, f.task)
 	for err != nil && !api.Missing(err) {
 		if err := stream.Outlast(ctx, err, troubled); err != nil {
@@ -80,30 +80,30 @@ func (f *digestFeed) begin(ctx context.Context, to stream.Listener, troubled fun
 	if err != nil {
 		return err
 	}
-	f.d = digester{view: view, asked: f.scopes}
-	for _, path := range f.d.paths() {
+	f.d = digestBuilder{view: view, scopeFilter: f.scopes}
+	for _, path := range f.d.scopePaths() {
 		at, err := f.s.Reader.Sight(ctx, view, path)
 		switch {
 		case flow.ErrorKindOf(err) == flow.NotFound: // it may begin yet
 		case err != nil:
 			return err
 		default:
-			f.d.see(path, at)
+			f.d.addScope(path, at)
 		}
 	}
-	whole := f.d.whole()
+	whole := f.d.buildDigest()
 	if f.after == view.Seq {
 		return nil
 	}
-	return f.send(to, wire.StreamDigest, whole.Seq, &whole)
+	return f.sendEvent(to, wire.StreamDigest, whole.Seq, &whole)
 }
 
-func (f *digestFeed) send(to stream.Listener, event string, seq int64, data any) error {
-	return to.Send([]stream.Message{{ID: strconv.FormatInt(seq, 10), Event: event, Data: line(data)}})
+func (f *digestFeed) sendEvent(to stream.Listener, event string, seq int64, data any) error {
+	return to.Send([]stream.Message{{ID: strconv.FormatInt(seq, 10), Event: event, Data: jsonLine(data)}})
 }
 
-// follow makes what happens part of the state.
-func (f *digestFeed) follow(ctx context.Context, troubled func(error) error) error {
+// followEvents makes what happens part of the state.
+func (f *digestFeed) followEvents(ctx context.Context, troubled func(error) error) error {
 	return stream.Follow(ctx, f.s.Engine, f.task, f.d.view.Seq, troubled, func(row engine.Row) error {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -113,27 +113,27 @@ func (f *digestFeed) follow(ctx context.Context, troubled func(error) error) err
 		}
 		f.d.view.Seq = row.Seq
 		select {
-		case f.moved <- struct{}{}:
+		case f.changed <- struct{}{}:
 		default:
 		}
 		return nil
 	})
 }
 
-// tellOn tells what has changed, at a measured pace, until nothing more comes.
-func (f *digestFeed) tellOn(to stream.Listener, ended <-chan error, stop context.CancelFunc) error {
+// streamChanges tells what has changed, at a measured pace, until nothing more comes.
+func (f *digestFeed) streamChanges(to stream.Listener, ended <-chan error, stop context.CancelFunc) error {
 	pace := time.NewTicker(digestPace)
 	defer pace.Stop()
 	for {
 		select {
 		case err := <-ended:
 			if err == nil {
-				err = f.tellChanges(to)
+				err = f.sendChanges(to)
 			}
 			return err
-		case <-f.moved:
+		case <-f.changed:
 		}
-		if err := f.tellChanges(to); err != nil {
+		if err := f.sendChanges(to); err != nil {
 			stop()
 			<-ended
 			return err
@@ -142,24 +142,24 @@ func (f *digestFeed) tellOn(to stream.Listener, ended <-chan error, stop context
 	}
 }
 
-// tellChanges tells what has changed, or everything when there is a scope that the listener does not know.
-func (f *digestFeed) tellChanges(to stream.Listener) error {
+// sendChanges tells what has changed, or everything when there is a scope that the listener does not know.
+func (f *digestFeed) sendChanges(to stream.Listener) error {
 	f.mu.Lock()
-	if f.d.lookAround() {
-		whole := f.d.whole()
+	if f.d.addBegunScopes() {
+		whole := f.d.buildDigest()
 		f.mu.Unlock()
-		return f.send(to, wire.StreamDigest, whole.Seq, &whole)
+		return f.sendEvent(to, wire.StreamDigest, whole.Seq, &whole)
 	}
-	changes := f.d.changes()
+	changes := f.d.buildChanges()
 	f.mu.Unlock()
-	return f.send(to, wire.StreamChanges, changes.Seq, &changes)
+	return f.sendEvent(to, wire.StreamChanges, changes.Seq, &changes)
 }
 
-// finish tells how the task ended, without its result.
-func (f *digestFeed) finish(to stream.Listener) error {
+// sendEnd tells how the task ended, without its result.
+func (f *digestFeed) sendEnd(to stream.Listener) error {
 	state := f.d.view.State // nobody follows any more
 	if !state.Status.Ended() {
 		return stream.ErrBrokenOff
 	}
-	return to.Send([]stream.Message{{Event: wire.StreamEnd, Data: line(&wire.End{Task: f.task, State: string(state.Status), Error: state.Error, Followed: state.Followed})}})
+	return to.Send([]stream.Message{{Event: wire.StreamEnd, Data: jsonLine(&wire.End{Task: f.task, State: string(state.Status), Error: state.Error, Followed: state.Followed})}})
 }

@@ -37,7 +37,7 @@ func TestADigestIsFollowed(t *testing.T) {
 		id := s.reviewing(obj{"plan": "basic"})
 		channel := "digest:" + id
 		k := s.socket()
-		k.subscribe(channel, "")
+		k.subscribeChannel(channel, "")
 		k.nextOf(channel, wire.StreamSubscribed)
 		whole := said[wire.Digest](t, k.nextOf(channel, wire.StreamDigest))
 		require.Equal(t, []int{2, 1, 0, 0, 0, 0}, whole.Scopes[0].State)

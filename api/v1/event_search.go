@@ -14,11 +14,11 @@ import (
 // eventsLooked is in how many events a page is looked for. When they are over it is as long as it has become, and next leads on.
 const eventsLooked = 20_000
 
-// all says that every event is meant.
-func (in *eventsInput) all() bool { return len(in.Type) == 0 && in.Node == "" && in.Text == "" }
+// wantsAll says that every event is meant.
+func (in *eventsInput) wantsAll() bool { return len(in.Type) == 0 && in.Node == "" && in.Text == "" }
 
-// picks says whether an event is meant.
-func (in *eventsInput) picks(e *wire.Event) bool {
+// matchesEvent says whether an event is meant.
+func (in *eventsInput) matchesEvent(e *wire.Event) bool {
 	if len(in.Type) > 0 && !slices.Contains(in.Type, e.Type) || in.Node != "" && e.Node != in.Node {
 		return false
 	}
@@ -38,7 +38,7 @@ func (s *service) eventsPicked(ctx context.Context, in *eventsInput, from stream
 			return nil, err
 		}
 		for i := range events {
-			if !in.picks(&events[i]) {
+			if !in.matchesEvent(&events[i]) {
 				continue
 			}
 			if len(page.Items) == in.Limit {
@@ -62,7 +62,7 @@ const rowsBack = 50
 
 // eventsBefore looks for a page from a position back, or from the end.
 func (s *service) eventsBefore(ctx context.Context, in *eventsInput) (*wire.Page[wire.Event], error) {
-	before, err := position("query.before", in.Before)
+	before, err := parsePosition("query.before", in.Before)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func (s *service) eventsBefore(ctx context.Context, in *eventsInput) (*wire.Page
 			looked += len(events)
 			for _, e := range slices.Backward(events) {
 				at, _ := stream.ParsePosition(e.ID)
-				if !at.Before(before) || !in.picks(&e) {
+				if !at.Before(before) || !in.matchesEvent(&e) {
 					continue
 				}
 				if len(page.Items) == in.Limit {

@@ -20,11 +20,11 @@ const fastBody = 256 << 10
 // asDescribed reads a body as strictly as its description: no names but those, in no other case.
 var asDescribed = experimental.JoinOptions(asEncodingJSON, experimental.RejectUnknownMembers(true), experimental.MatchCaseInsensitiveNames(false))
 
-// fast adds a route beside that of the framework. Read makes an input of a request and its body, and says whether it is all that it is described to be.
-func fast[I, O any](s *service, pattern, id string, read func(*http.Request, []byte, *I) bool, handle func(context.Context, *I) (*O, error), answer func(*O) (status int, body any)) {
+// registerFast adds a route beside that of the framework. Read makes an input of a request and its body, and says whether it is all that it is described to be.
+func registerFast[I, O any](s *service, pattern, id string, read func(*http.Request, []byte, *I) bool, handle func(context.Context, *I) (*O, error), answer func(*O) (status int, body any)) {
 	need := roles[id]
 	s.fast.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-		if !plain(r) || s.forbidden(r.Context(), need) != nil {
+		if !isPlain(r) || s.checkRole(r.Context(), need) != nil {
 			s.mux.ServeHTTP(w, r)
 			return
 		}
@@ -40,21 +40,21 @@ func fast[I, O any](s *service, pattern, id string, read func(*http.Request, []b
 		}
 		out, err := handle(r.Context(), in)
 		if err == nil {
-			err = s.intact(out)
+			err = s.checkPayloads(out)
 		}
 		if err != nil {
-			s.problem(r.Context(), err).write(w)
+			s.toProblem(r.Context(), err).writeTo(w)
 			return
 		}
 		status, told := answer(out)
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
-		_ = marshal(w, told) // a client that is gone needs no answer
+		_ = marshalBody(w, told) // a client that is gone needs no answer
 	})
 }
 
-// plain says whether there is nothing special about a request: its body is JSON, and so may the answer be.
-func plain(r *http.Request) bool {
+// isPlain says whether there is nothing special about a request: its body is JSON, and so may the answer be.
+func isPlain(r *http.Request) bool {
 	kind, takes := r.Header.Get("Content-Type"), r.Header.Get("Accept")
 	return r.ContentLength > 0 && r.ContentLength <= fastBody && r.URL.RawQuery == "" && (kind == "" || kind == "application/json") &&
 		(takes == "" || takes == "*/*" || takes == "application/json")
@@ -62,13 +62,13 @@ func plain(r *http.Request) bool {
 
 func (s *service) fastRoutes() {
 	s.fast.Handle("/", s.mux)
-	fast(s, "POST /v1/tasks", "start-task", readStart, s.start, func(o *startAnswer) (int, any) { return o.Status, o.Body })
-	fast(s, "POST /v1/tasks/starts", "start-tasks", readStarts, s.startTasks, bodyOf)
-	fast(s, "POST /v1/workers/{worker}/poll", "poll-jobs", readPoll, s.poll, bodyOf)
-	fast(s, "POST /v1/workers/{worker}/reports", "report-jobs", readReports, s.reportJobs, bodyOf)
+	registerFast(s, "POST /v1/tasks", "start-task", readStart, s.startTask, func(o *startAnswer) (int, any) { return o.Status, o.Body })
+	registerFast(s, "POST /v1/tasks/starts", "start-tasks", readStarts, s.startTasks, bodyOf)
+	registerFast(s, "POST /v1/workers/{worker}/poll", "poll-jobs", readPoll, s.pollJobs, bodyOf)
+	registerFast(s, "POST /v1/workers/{worker}/reports", "report-jobs", readReports, s.reportJobs, bodyOf)
 }
 
-func bodyOf[T any](o *body[T]) (int, any) { return http.StatusOK, o.Body }
+func bodyOf[T any](o *bodyResponse[T]) (int, any) { return http.StatusOK, o.Body }
 
 func readStart(r *http.Request, body []byte, in *startInput) bool {
 	in.IdempotencyKey = r.Header.Get("Idempotency-Key")

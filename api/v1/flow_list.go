@@ -23,7 +23,7 @@ type flowsInput struct {
 	With string `query:"with" enum:"summary" doc:"tell of each flow how it goes"`
 }
 
-func (s *service) listFlows(ctx context.Context, in *flowsInput) (*body[wire.Page[wire.Flow]], error) {
+func (s *service) listFlows(ctx context.Context, in *flowsInput) (*bodyResponse[wire.Page[wire.Flow]], error) {
 	list := s.newestFlows
 	if in.Q != "" || in.Sort == "name" || in.Cursor != "" {
 		list = s.sortedFlows
@@ -37,9 +37,9 @@ func (s *service) listFlows(ctx context.Context, in *flowsInput) (*body[wire.Pag
 		page.Items[i] = toFlow(&flows[i])
 	}
 	if in.With == "summary" && len(flows) > 0 {
-		err = s.summarize(ctx, page.Items)
+		err = s.addSummaries(ctx, page.Items)
 	}
-	return &body[wire.Page[wire.Flow]]{page}, err
+	return &bodyResponse[wire.Page[wire.Flow]]{page}, err
 }
 
 // newestFlows is the first page of the newest.
@@ -53,7 +53,7 @@ func (s *service) newestFlows(ctx context.Context, in *flowsInput) (flows []pers
 
 // sortedFlows looks at all flows: there are not many of them.
 func (s *service) sortedFlows(ctx context.Context, in *flowsInput) (flows []persistence.Flow, next string, err error) {
-	at, continued, err := in.position()
+	at, continued, err := in.parseCursor()
 	if err != nil {
 		return nil, "", err
 	}
@@ -70,7 +70,7 @@ func (s *service) sortedFlows(ctx context.Context, in *flowsInput) (flows []pers
 			flows = slices.DeleteFunc(flows, func(f persistence.Flow) bool { return sortedBy(&f) <= at.name })
 		}
 	} else if continued {
-		flows = after(flows, at)
+		flows = flowsAfter(flows, at)
 	}
 	flows, next = cutFlows(flows, in.Limit)
 	return flows, next, nil
@@ -78,17 +78,17 @@ func (s *service) sortedFlows(ctx context.Context, in *flowsInput) (flows []pers
 
 // cutFlows takes one page off a list that may have more, and tells where the next one begins.
 func cutFlows(flows []persistence.Flow, limit int) (page []persistence.Flow, next string) {
-	page, more := cut(flows, limit)
+	page, more := cutPage(flows, limit)
 	if more {
 		last := &page[len(page)-1]
-		next = cursor{last.CreatedAt, sortedBy(last)}.String()
+		next = listCursor{last.CreatedAt, sortedBy(last)}.String()
 	}
 	return page, next
 }
 
-// after are the flows behind a place in the list of the newest. When the one that was there is gone by now, those that were made at its very time
+// flowsAfter are the flows behind a place in the list of the newest. When the one that was there is gone by now, those that were made at its very time
 // may be told again.
-func after(flows []persistence.Flow, at cursor) []persistence.Flow {
+func flowsAfter(flows []persistence.Flow, at listCursor) []persistence.Flow {
 	for i := range flows {
 		if sortedBy(&flows[i]) == at.name {
 			return flows[i+1:]
@@ -104,8 +104,8 @@ func after(flows []persistence.Flow, at cursor) []persistence.Flow {
 // sortedBy is a text that no other flow has.
 func sortedBy(f *persistence.Flow) string { return strings.ToLower(nameOf(f)) + "\n" + f.ID }
 
-// summarize tells of flows how they go.
-func (s *service) summarize(ctx context.Context, flows []wire.Flow) error {
+// addSummaries tells of flows how they go.
+func (s *service) addSummaries(ctx context.Context, flows []wire.Flow) error {
 	now := s.Engine.Now()
 	since := now.Add(-24 * time.Hour).UnixMilli()
 	since -= since % persistence.StatsHour

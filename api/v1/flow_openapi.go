@@ -11,8 +11,8 @@ import (
 )
 
 // getOpenAPI describes how tasks of a version are started, with its declared inputs, and what follows.
-func (s *service) getOpenAPI(ctx context.Context, in *versionInput) (*body[json.RawMessage], error) {
-	f, v, err := in.find(ctx, s)
+func (s *service) getOpenAPI(ctx context.Context, in *versionInput) (*bodyResponse[json.RawMessage], error) {
+	f, v, err := in.findVersion(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -25,31 +25,31 @@ func (s *service) getOpenAPI(ctx context.Context, in *versionInput) (*body[json.
 		return nil, err
 	}
 	if f.Description != "" {
-		d.info()["description"] = f.Description
+		d.infoSection()["description"] = f.Description
 	}
 	text, err := json.Marshal(d)
-	return &body[json.RawMessage]{text}, err
+	return &bodyResponse[json.RawMessage]{text}, err
 }
 
 // flowRoutes are what a client of one flow needs.
 var flowRoutes = map[string][]string{"/v1/tasks": {"post"}, "/v1/tasks/{task}": {"get"}, "/v1/tasks/{task}/signal": {"post"}, "/v1/tasks/{task}/cancel": {"post"}}
 
-// document is one of OpenAPI.
-type document map[string]any
+// openAPIDocument is one of OpenAPI.
+type openAPIDocument map[string]any
 
-func (d document) info() map[string]any { return d["info"].(map[string]any) }
+func (d openAPIDocument) infoSection() map[string]any { return d["info"].(map[string]any) }
 
-func (d document) schemas() map[string]any {
+func (d openAPIDocument) schemaSection() map[string]any {
 	return d["components"].(map[string]any)["schemas"].(map[string]any)
 }
 
 // documentOf is the part of the description of the API that is about tasks of a flow, of which it says what they are started with.
-func (s *service) documentOf(flow string, number int, inputs json.RawMessage) (document, error) {
-	var d document
-	if err := json.Unmarshal(s.document(), &d); err != nil {
+func (s *service) documentOf(flow string, number int, inputs json.RawMessage) (openAPIDocument, error) {
+	var d openAPIDocument
+	if err := json.Unmarshal(s.openAPIJSON(), &d); err != nil {
 		return nil, err
 	}
-	d.info()["title"], d.info()["version"] = flow, strconv.Itoa(number)
+	d.infoSection()["title"], d.infoSection()["version"] = flow, strconv.Itoa(number)
 	delete(d, "tags")
 	paths := d["paths"].(map[string]any)
 	for path, item := range paths {
@@ -59,16 +59,16 @@ func (s *service) documentOf(flow string, number int, inputs json.RawMessage) (d
 			delete(paths, path)
 		}
 	}
-	if err := d.starts(flow, number, inputs); err != nil {
+	if err := d.setStartParams(flow, number, inputs); err != nil {
 		return nil, err
 	}
-	d.trim()
+	d.trimSchemas()
 	return d, nil
 }
 
-// starts says what a task is started with.
-func (d document) starts(flow string, number int, inputs json.RawMessage) error {
-	start := d.schemas()["Start"].(map[string]any)
+// setStartParams says what a task is started with.
+func (d openAPIDocument) setStartParams(flow string, number int, inputs json.RawMessage) error {
+	start := d.schemaSection()["Start"].(map[string]any)
 	properties := start["properties"].(map[string]any)
 	properties["flow"] = map[string]any{"type": "string", "const": flow}
 	delete(properties, "input")
@@ -91,10 +91,10 @@ func (d document) starts(flow string, number int, inputs json.RawMessage) error 
 	return nil
 }
 
-// trim leaves out schemas that nothing refers to.
-func (d document) trim() {
+// trimSchemas leaves out schemas that nothing refers to.
+func (d openAPIDocument) trimSchemas() {
 	const at = "#/components/schemas/"
-	used, all := map[string]bool{}, d.schemas()
+	used, all := map[string]bool{}, d.schemaSection()
 	var look func(v any)
 	look = func(v any) {
 		switch v := v.(type) {

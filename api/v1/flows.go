@@ -17,30 +17,30 @@ import (
 )
 
 func (s *service) flowRoutes() {
-	serve(s, operation{id: "publish-flow", method: http.MethodPut, path: "/v1/flows/{flow}", tag: "flows", created: true, body: s.definitionBody(),
+	registerOperation(s, apiOperation{id: "publish-flow", method: http.MethodPut, path: "/v1/flows/{flow}", tag: "flows", created: true, body: s.definitionBody(),
 		summary: "Publish a version",
 		text:    "Makes a definition the newest version of the flow with this slug. The content that the newest version has already changes nothing."}, s.publishAs)
-	serve(s, operation{id: "publish-named-flow", method: http.MethodPost, path: "/v1/flows", tag: "flows", created: true, body: s.definitionBody(),
+	registerOperation(s, apiOperation{id: "publish-named-flow", method: http.MethodPost, path: "/v1/flows", tag: "flows", created: true, body: s.definitionBody(),
 		summary: "Publish a version of the flow that the definition names",
-		text:    "As PUT /v1/flows/{flow}; the slug is sent along or made from the definition's name."}, s.publish)
-	serve(s, operation{id: "validate-definition", method: http.MethodPost, path: "/v1/validate", tag: "flows", body: s.definitionBody(),
-		summary: "Check a definition", text: "Tells all its problems, with their places. Nothing is kept."}, s.validate)
-	serve(s, operation{id: "list-flows", method: http.MethodGet, path: "/v1/flows", tag: "flows",
+		text:    "As PUT /v1/flows/{flow}; the slug is sent along or made from the definition's name."}, s.publishFlow)
+	registerOperation(s, apiOperation{id: "validate-definition", method: http.MethodPost, path: "/v1/validate", tag: "flows", body: s.definitionBody(),
+		summary: "Check a definition", text: "Tells all its problems, with their places. Nothing is kept."}, s.validateDefinition)
+	registerOperation(s, apiOperation{id: "list-flows", method: http.MethodGet, path: "/v1/flows", tag: "flows",
 		summary: "List flows, newest first",
 		text:    "With a summary: how many tasks of each began and ended in the last day, how long they took, the last ones, and when a schedule begins the next."}, s.listFlows)
-	serve(s, operation{id: "get-flow", method: http.MethodGet, path: "/v1/flows/{flow}", tag: "flows",
+	registerOperation(s, apiOperation{id: "get-flow", method: http.MethodGet, path: "/v1/flows/{flow}", tag: "flows",
 		summary: "Read a flow"}, s.getFlow)
-	serve(s, operation{id: "delete-flow", method: http.MethodDelete, path: "/v1/flows/{flow}", tag: "flows",
+	registerOperation(s, apiOperation{id: "delete-flow", method: http.MethodDelete, path: "/v1/flows/{flow}", tag: "flows",
 		summary: "Delete a flow with its versions",
 		text:    "A flow that has tasks is a conflict (409), unless tasks=true says that they are deleted too: those that have not ended are canceled by force first."}, s.deleteFlow)
-	serve(s, operation{id: "list-versions", method: http.MethodGet, path: "/v1/flows/{flow}/versions", tag: "flows",
+	registerOperation(s, apiOperation{id: "list-versions", method: http.MethodGet, path: "/v1/flows/{flow}/versions", tag: "flows",
 		summary: "List a flow's versions, highest number first"}, s.listVersions)
-	serve(s, operation{id: "get-version", method: http.MethodGet, path: "/v1/flows/{flow}/versions/{version}", tag: "flows",
+	registerOperation(s, apiOperation{id: "get-version", method: http.MethodGet, path: "/v1/flows/{flow}/versions/{version}", tag: "flows",
 		summary: "Read a version with its definition"}, s.getVersion)
-	serve(s, operation{id: "get-graph", method: http.MethodGet, path: "/v1/flows/{flow}/versions/{version}/graph", tag: "flows",
+	registerOperation(s, apiOperation{id: "get-graph", method: http.MethodGet, path: "/v1/flows/{flow}/versions/{version}/graph", tag: "flows",
 		summary: "See the graph of a version",
 		text:    "All nodes, those inside of others and those that the compiler has made among them, and what leads from one to the other. POST /v1/validate?graph=true draws a definition that has not been published, with places in its text."}, s.getGraph)
-	serve(s, operation{id: "get-flow-openapi", method: http.MethodGet, path: "/v1/flows/{flow}/versions/{version}/openapi", tag: "flows",
+	registerOperation(s, apiOperation{id: "get-flow-openapi", method: http.MethodGet, path: "/v1/flows/{flow}/versions/{version}/openapi", tag: "flows",
 		summary: "Read how tasks of a version are started, as an OpenAPI document",
 		text:    "The part of this description that a client of one flow needs, with the inputs that the version declares as the schema of params: for those who have clients made."}, s.getOpenAPI)
 }
@@ -69,12 +69,12 @@ func (s *service) flowBy(ctx context.Context, where, name string) (*persistence.
 		f, err = s.Store.Flow(ctx, name)
 	}
 	if api.Missing(err) {
-		return nil, missing(where, "publish it first, or look for its name at /v1/flows", "there is no flow %.140q", name)
+		return nil, newNotFoundError(where, "publish it first, or look for its name at /v1/flows", "there is no flow %.140q", name)
 	}
 	return f, err
 }
 
-func (s *service) getFlow(ctx context.Context, in *struct{ FlowPath }) (*body[wire.Flow], error) {
+func (s *service) getFlow(ctx context.Context, in *struct{ FlowPath }) (*bodyResponse[wire.Flow], error) {
 	f, err := s.flowBy(ctx, "path.flow", in.Flow)
 	if err != nil {
 		return nil, err
@@ -83,12 +83,12 @@ func (s *service) getFlow(ctx context.Context, in *struct{ FlowPath }) (*body[wi
 	v, err := s.Store.FindVersion(ctx, f.ID, 0)
 	switch {
 	case api.Missing(err): // no task of it can be started
-		return &body[wire.Flow]{answer}, nil
+		return &bodyResponse[wire.Flow]{answer}, nil
 	case err != nil:
 		return nil, err
 	}
 	answer.Inputs, err = s.inputsOf(ctx, v)
-	return &body[wire.Flow]{answer}, err
+	return &bodyResponse[wire.Flow]{answer}, err
 }
 
 // inputsOf is what a version declares about what its tasks are started with; nil where it does not, or cannot be read any more.
@@ -108,7 +108,7 @@ type deleteFlowInput struct {
 	Tasks bool `query:"tasks" doc:"delete its tasks, too, whatever they are doing"`
 }
 
-func (s *service) deleteFlow(ctx context.Context, in *deleteFlowInput) (*body[wire.DeletedFlow], error) {
+func (s *service) deleteFlow(ctx context.Context, in *deleteFlowInput) (*bodyResponse[wire.DeletedFlow], error) {
 	f, err := s.flowBy(ctx, "path.flow", in.Flow)
 	if err != nil {
 		return nil, err
@@ -118,12 +118,12 @@ func (s *service) deleteFlow(ctx context.Context, in *deleteFlowInput) (*body[wi
 	}
 	deleted, err := api.DeleteFlow(ctx, s.Engine, s.Store, f.ID)
 	if flow.ErrorKindOf(err) == flow.Conflict {
-		return nil, at("path.flow", err)
+		return nil, locateError("path.flow", err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &body[wire.DeletedFlow]{wire.DeletedFlow{Flow: nameOf(f), Tasks: deleted}}, nil
+	return &bodyResponse[wire.DeletedFlow]{wire.DeletedFlow{Flow: nameOf(f), Tasks: deleted}}, nil
 }
 
 // tasksMayGo keeps the tasks of a flow that somebody meant to be without any.
@@ -139,7 +139,7 @@ func (s *service) tasksMayGo(ctx context.Context, f *persistence.Flow, sure bool
 	if err != nil {
 		return err
 	}
-	return &located{where: "query.tasks", hint: "send tasks=true to have them deleted, too",
+	return &locatedError{where: "query.tasks", hint: "send tasks=true to have them deleted, too",
 		err: flow.Errorf(flow.Conflict, "flow %s has tasks: %d, of which %d have not ended", nameOf(f), has, open)}
 }
 
@@ -148,8 +148,8 @@ type versionsInput struct {
 	Paging
 }
 
-func (s *service) listVersions(ctx context.Context, in *versionsInput) (*body[wire.Page[wire.Version]], error) {
-	at, continued, err := in.position()
+func (s *service) listVersions(ctx context.Context, in *versionsInput) (*bodyResponse[wire.Page[wire.Version]], error) {
+	at, continued, err := in.parseCursor()
 	if err != nil {
 		return nil, err
 	}
@@ -164,20 +164,20 @@ func (s *service) listVersions(ctx context.Context, in *versionsInput) (*body[wi
 	if continued {
 		versions = afterVersion(versions, at)
 	}
-	versions, more := cut(versions, in.Limit)
+	versions, more := cutPage(versions, in.Limit)
 	page := wire.Page[wire.Version]{Items: make([]wire.Version, len(versions))}
 	for i := range versions {
 		page.Items[i] = toVersion(f, &versions[i])
 	}
 	if more {
 		last := versions[len(versions)-1]
-		page.Next = cursor{int64(last.Number), last.ID}.String()
+		page.Next = listCursor{int64(last.Number), last.ID}.String()
 	}
-	return &body[wire.Page[wire.Version]]{page}, nil
+	return &bodyResponse[wire.Page[wire.Version]]{page}, nil
 }
 
 // afterVersion drops what comes before a version, and that itself.
-func afterVersion(versions []persistence.Version, at cursor) []persistence.Version {
+func afterVersion(versions []persistence.Version, at listCursor) []persistence.Version {
 	for i, v := range versions {
 		if v.ID == at.name {
 			return versions[i+1:]
@@ -191,13 +191,13 @@ type versionInput struct {
 	Version string `path:"version" maxLength:"20" doc:"its number, or latest for the newest published one"`
 }
 
-// find looks for it.
-func (in *versionInput) find(ctx context.Context, s *service) (*persistence.Flow, *persistence.Version, error) {
+// findVersion looks for it.
+func (in *versionInput) findVersion(ctx context.Context, s *service) (*persistence.Flow, *persistence.Version, error) {
 	number := 0
 	if in.Version != "latest" {
 		n, err := strconv.Atoi(in.Version)
 		if err != nil || n < 1 {
-			return nil, nil, invalid("path.version", "send a number from 1 on, or latest", "%.20q is no version", in.Version)
+			return nil, nil, newInvalidError("path.version", "send a number from 1 on, or latest", "%.20q is no version", in.Version)
 		}
 		number = n
 	}
@@ -205,32 +205,32 @@ func (in *versionInput) find(ctx context.Context, s *service) (*persistence.Flow
 	if err != nil {
 		return nil, nil, err
 	}
-	v, err := s.version(ctx, "path.version", f, number)
+	v, err := s.findVersion(ctx, "path.version", f, number)
 	return f, v, err
 }
 
-func (s *service) getVersion(ctx context.Context, in *versionInput) (*body[wire.Version], error) {
-	f, v, err := in.find(ctx, s)
+func (s *service) getVersion(ctx context.Context, in *versionInput) (*bodyResponse[wire.Version], error) {
+	f, v, err := in.findVersion(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	answer := toVersion(f, v)
 	answer.Definition = definitionJSON(v.Definition)
 	answer.Inputs, err = s.inputsOf(ctx, v)
-	return &body[wire.Version]{answer}, err
+	return &bodyResponse[wire.Version]{answer}, err
 }
 
-// version finds a flow's version by its number, 0 = the newest published one.
-func (s *service) version(ctx context.Context, where string, f *persistence.Flow, number int) (*persistence.Version, error) {
+// findVersion finds a flow's version by its number, 0 = the newest published one.
+func (s *service) findVersion(ctx context.Context, where string, f *persistence.Flow, number int) (*persistence.Version, error) {
 	v, err := s.Store.FindVersion(ctx, f.ID, number)
 	if !api.Missing(err) {
 		return v, err
 	}
 	hint := "/v1/flows/" + nameOf(f) + "/versions lists what there is"
 	if number == 0 {
-		return nil, missing(where, hint, "flow %s has no published version", nameOf(f))
+		return nil, newNotFoundError(where, hint, "flow %s has no published version", nameOf(f))
 	}
-	return nil, missing(where, hint, "flow %s has no version %d", nameOf(f), number)
+	return nil, newNotFoundError(where, hint, "flow %s has no version %d", nameOf(f), number)
 }
 
 // nameOf is what a flow is addressed by.

@@ -19,8 +19,8 @@ type forkInput struct {
 	Body           wire.Fork
 }
 
-// fork starts a task with as much of another one's history as it may have, or says how much that is.
-func (s *service) fork(ctx context.Context, in *forkInput) (*answer[wire.Forked], error) {
+// forkTask starts a task with as much of another one's history as it may have, or says how much that is.
+func (s *service) forkTask(ctx context.Context, in *forkInput) (*statusResponse[wire.Forked], error) {
 	row, err := s.Store.Task(ctx, in.Task)
 	if err != nil {
 		return nil, noTask(in.Task, err)
@@ -30,7 +30,7 @@ func (s *service) fork(ctx context.Context, in *forkInput) (*answer[wire.Forked]
 		return nil, err
 	}
 	if in.Body.At > 0 && in.Body.From != "" {
-		return nil, invalid("body.at", "send one of them", "a task goes on behind a row of the history or from a node, not both")
+		return nil, newInvalidError("body.at", "send one of them", "a task goes on behind a row of the history or from a node, not both")
 	}
 	params, err := paramsOf(&wire.Start{Params: in.Body.Params})
 	if err != nil {
@@ -46,28 +46,28 @@ func (s *service) fork(ctx context.Context, in *forkInput) (*answer[wire.Forked]
 		return nil, err
 	}
 	if err := start.Fork.Fit(of, s.Limits.OrDefault()); err != nil {
-		return nil, at("body.shared", err)
+		return nil, locateError("body.shared", err)
 	}
 	if _, err := start.Fit(of, s.Limits.OrDefault()); err != nil {
 		return nil, startProblem(err, "body.params", slug)
 	}
 	forked := wire.Forked{From: in.Task, Version: v.Number, Keeps: forkSteps(plan.Keeps), Again: forkSteps(plan.Again), KeptSteps: len(plan.Keeps), AgainSteps: len(plan.Again)}
 	if in.Body.DryRun {
-		if forked.Foresight, err = s.foresee(ctx, in.Task, start); err != nil {
+		if forked.Foresight, err = s.simulateStart(ctx, in.Task, start); err != nil {
 			return nil, startProblem(err, "body.params", slug)
 		}
-		return &answer[wire.Forked]{http.StatusOK, forked}, nil
+		return &statusResponse[wire.Forked]{http.StatusOK, forked}, nil
 	}
 	started, err := s.Engine.StartTask(ctx, engine.NewTask{VersionID: v.ID, Newest: in.Body.Newest, Params: params, Shared: in.Body.Shared, Labels: schedule.Apart(row.Labels), Key: orElse(in.Body.IdempotencyKey, in.IdempotencyKey), Fork: in.Task, ForkNode: in.Body.From, ForkRow: in.Body.At})
 	if err != nil {
 		return nil, startProblem(err, "body.params", slug)
 	}
 	forked.ID, forked.Created = started.Task, started.Created
-	return &answer[wire.Forked]{statusOf(started.Created), forked}, nil
+	return &statusResponse[wire.Forked]{statusOf(started.Created), forked}, nil
 }
 
-// foresee says what a task would do that starts so, after another one or, "", none.
-func (s *service) foresee(ctx context.Context, task string, start flow.Start) (*wire.Foresight, error) {
+// simulateStart says what a task would do that starts so, after another one or, "", none.
+func (s *service) simulateStart(ctx context.Context, task string, start flow.Start) (*wire.Foresight, error) {
 	told, err := s.Reader.Foresee(ctx, task, start, flow.Env{Now: time.Now().UnixMilli(), Limits: s.Limits.OrDefault()})
 	if err != nil {
 		return nil, err
@@ -80,8 +80,8 @@ func (s *service) foresee(ctx context.Context, task string, start flow.Start) (*
 	return f, nil
 }
 
-// fits says whether a task can begin so, as the member will that is to have it.
-func (s *service) fits(ctx context.Context, start flow.Start) error {
+// checkStart says whether a task can begin so, as the member will that is to have it.
+func (s *service) checkStart(ctx context.Context, start flow.Start) error {
 	plan, err := s.Reader.Plan(ctx, start.Version)
 	if err == nil {
 		_, err = start.Fit(plan, s.Limits.OrDefault())
@@ -92,7 +92,7 @@ func (s *service) fits(ctx context.Context, start flow.Start) error {
 // forkVersion is the version that the new task runs.
 func (s *service) forkVersion(ctx context.Context, row *persistence.TaskRow, number int, newest bool) (*persistence.Version, error) {
 	if newest && number > 0 {
-		return nil, invalid("body.newest", "send one of them", "a task runs version %d or the newest one, not both", number)
+		return nil, newInvalidError("body.newest", "send one of them", "a task runs version %d or the newest one, not both", number)
 	}
 	f, err := s.flowBy(ctx, "path.task", row.FlowID)
 	if err != nil {
@@ -104,19 +104,19 @@ func (s *service) forkVersion(ctx context.Context, row *persistence.TaskRow, num
 		}
 		number = row.VersionNumber
 	}
-	return s.version(ctx, "body.version", f, number)
+	return s.findVersion(ctx, "body.version", f, number)
 }
 
 func forkProblem(in *forkInput, err error) error {
 	switch {
 	case flow.ErrorKindOf(err) == flow.Invalid && in.Body.From == "":
-		return at("body.at", err)
+		return locateError("body.at", err)
 	case flow.ErrorKindOf(err) == flow.Invalid:
-		return at("body.from", err)
+		return locateError("body.from", err)
 	case api.Missing(err):
 		return noTask(in.Task, err)
 	}
-	return at("path.task", err)
+	return locateError("path.task", err)
 }
 
 // listedSteps bounds how many steps an answer names.

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// fresh is an answer that everybody gets who asks within some time. It is made by one of them at once, so that it costs
+// cachedAnswer is an answer that everybody gets who asks within some time. It is made by one of them at once, so that it costs
 // the same however many ask.
-type fresh[T any] struct {
+type cachedAnswer[T any] struct {
 	turn chan struct{} // whose turn it is to look
 	made time.Time
 	last *T
 }
 
-func newFresh[T any]() *fresh[T] { return &fresh[T]{turn: make(chan struct{}, 1)} }
+func newFresh[T any]() *cachedAnswer[T] { return &cachedAnswer[T]{turn: make(chan struct{}, 1)} }
 
-// get answers with what was made no longer ago than age, or makes it.
-func (f *fresh[T]) get(ctx context.Context, now time.Time, age time.Duration, make func(context.Context) (*T, error)) (*T, error) {
+// getOrMake answers with what was made no longer ago than age, or makes it.
+func (f *cachedAnswer[T]) getOrMake(ctx context.Context, now time.Time, age time.Duration, make func(context.Context) (*T, error)) (*T, error) {
 	select {
 	case f.turn <- struct{}{}:
 	case <-ctx.Done():

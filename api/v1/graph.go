@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/show"
 )
 
-func (s *service) getGraph(ctx context.Context, in *versionInput) (*body[wire.Graph], error) {
-	f, v, err := in.find(ctx, s)
+func (s *service) getGraph(ctx context.Context, in *versionInput) (*bodyResponse[wire.Graph], error) {
+	f, v, err := in.findVersion(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -20,7 +20,7 @@ func (s *service) getGraph(ctx context.Context, in *versionInput) (*body[wire.Gr
 	}
 	graph := toGraph(plan, nil) // what is kept is no longer the text that somebody wrote
 	graph.Flow, graph.Version = nameOf(f), v.Number
-	return &body[wire.Graph]{*graph}, nil
+	return &bodyResponse[wire.Graph]{*graph}, nil
 }
 
 func toGraph(p *flow.Plan, spots map[string]define.Spot) *wire.Graph {

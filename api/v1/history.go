@@ -16,25 +16,25 @@ import (
 )
 
 func (s *service) historyRoutes() {
-	serve(s, operation{id: "list-events", method: http.MethodGet, path: "/v1/tasks/{task}/events", tag: "history",
-		summary: "Read a task's events, oldest first", text: "The history of a task is its list of events. The id of the last one is where to go on later."}, s.events)
-	serve(s, operation{id: "list-runs", method: http.MethodGet, path: "/v1/tasks/{task}/runs", tag: "history",
+	registerOperation(s, apiOperation{id: "list-events", method: http.MethodGet, path: "/v1/tasks/{task}/events", tag: "history",
+		summary: "Read a task's events, oldest first", text: "The history of a task is its list of events. The id of the last one is where to go on later."}, s.listEvents)
+	registerOperation(s, apiOperation{id: "list-runs", method: http.MethodGet, path: "/v1/tasks/{task}/runs", tag: "history",
 		summary: "Read a task's attempts and steps, in order of their beginning",
-		text:    "Of a long history a page of those that are picked may be shorter than asked for, or empty, while next leads on."}, s.runs)
-	serve(s, operation{id: "get-waiting", method: http.MethodGet, path: "/v1/tasks/{task}/waiting", tag: "history",
-		summary: "Why is it waiting?", text: "Of a step with many units the first ones are named."}, s.waiting)
-	serve(s, operation{id: "stream-events", method: http.MethodGet, path: "/v1/tasks/{task}/stream", tag: "history",
+		text:    "Of a long history a page of those that are picked may be shorter than asked for, or empty, while next leads on."}, s.listRuns)
+	registerOperation(s, apiOperation{id: "get-waiting", method: http.MethodGet, path: "/v1/tasks/{task}/waiting", tag: "history",
+		summary: "Why is it waiting?", text: "Of a step with many units the first ones are named."}, s.listWaits)
+	registerOperation(s, apiOperation{id: "stream-events", method: http.MethodGet, path: "/v1/tasks/{task}/stream", tag: "history",
 		summary: "Follow a task's events",
 		text: "Server-sent events: each message is an event, its id the place to go on from (Last-Event-ID). " +
-			"The last message has the type end and says how the task ended; after it a client should close the stream. Comments show that a silent stream is alive."}, s.stream)
-	s.describe("/v1/tasks/{task}/stream", "OK; data of each message is an Event, of the message with the type end an End", refTo[wire.Event])
+			"The last message has the type end and says how the task ended; after it a client should close the stream. Comments show that a silent stream is alive."}, s.streamTask)
+	s.describeStream("/v1/tasks/{task}/stream", "OK; data of each message is an Event, of the message with the type end an End", refTo[wire.Event])
 }
 
-// position reads the id of an event, or the number of a row for all of it; "" is the beginning.
-func position(where, text string) (stream.Position, error) {
+// parsePosition reads the id of an event, or the number of a row for all of it; "" is the beginning.
+func parsePosition(where, text string) (stream.Position, error) {
 	p, ok := stream.ParsePosition(text)
 	if !ok {
-		return p, invalid(where, "send the id of an event, such as 12.0, or the seq of a row", "%.40q is no place in a history", text)
+		return p, newInvalidError(where, "send the id of an event, such as 12.0, or the seq of a row", "%.40q is no place in a history", text)
 	}
 	return p, nil
 }
@@ -51,8 +51,8 @@ type eventsInput struct {
 	Limit  int      `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"how many items at most"`
 }
 
-func (s *service) events(ctx context.Context, in *eventsInput) (*body[wire.Page[wire.Event]], error) {
-	from, err := position("query.after", in.After)
+func (s *service) listEvents(ctx context.Context, in *eventsInput) (*bodyResponse[wire.Page[wire.Event]], error) {
+	from, err := parsePosition("query.after", in.After)
 	if err != nil {
 		return nil, err
 	}
@@ -64,21 +64,21 @@ func (s *service) events(ctx context.Context, in *eventsInput) (*body[wire.Page[
 		return nil, err
 	}
 	for i := range page.Items {
-		in.cut(s.Payloads, &page.Items[i].Input, &page.Items[i].Output, &page.Items[i].Details, &page.Items[i].Params)
+		in.cutValues(s.Payloads, &page.Items[i].Input, &page.Items[i].Output, &page.Items[i].Details, &page.Items[i].Params)
 	}
-	return &body[wire.Page[wire.Event]]{*page}, nil
+	return &bodyResponse[wire.Page[wire.Event]]{*page}, nil
 }
 
 // eventPage is a page in the order that is asked for.
 func (s *service) eventPage(ctx context.Context, in *eventsInput, from stream.Position) (*wire.Page[wire.Event], error) {
 	switch {
 	case in.Order == "desc" && in.After != "":
-		return nil, invalid("query.after", "send before, or order=asc", "the newest first go back from an event")
+		return nil, newInvalidError("query.after", "send before, or order=asc", "the newest first go back from an event")
 	case in.Order != "desc" && in.Before != "":
-		return nil, invalid("query.before", "send after, or order=desc", "the oldest first go on from an event")
+		return nil, newInvalidError("query.before", "send after, or order=desc", "the oldest first go on from an event")
 	case in.Order == "desc":
 		return s.eventsBefore(ctx, in)
-	case !in.all():
+	case !in.wantsAll():
 		return s.eventsPicked(ctx, in, from)
 	}
 	items, more, err := s.eventsAfter(ctx, in.Task, from, in.Limit)
@@ -114,7 +114,7 @@ func (s *service) eventsAfter(ctx context.Context, task string, from stream.Posi
 			if err != nil {
 				return nil, false, err
 			}
-			if items, more = cut(append(items, events...), limit); more {
+			if items, more = cutPage(append(items, events...), limit); more {
 				return items, true, nil
 			}
 			after = row.Seq
@@ -161,14 +161,14 @@ type runsInput struct {
 	Paging
 }
 
-// picks says whether a run is meant.
-func (in *runsInput) picks(r *flow.NodeRun) bool {
+// matchesRun says whether a run is meant.
+func (in *runsInput) matchesRun(r *flow.NodeRun) bool {
 	return (in.Scope == "" || r.Scope == strings.TrimPrefix(in.Scope, rootScope)) && (in.Node == "" || r.Address.Node == in.Node) &&
 		(in.Unit < 0 || r.Kind == flow.RunAttempt && r.Unit == in.Unit) && (len(in.State) == 0 || slices.Contains(in.State, string(r.Status)))
 }
 
-// all says that every run is meant.
-func (in *runsInput) all() bool {
+// wantsAll says that every run is meant.
+func (in *runsInput) wantsAll() bool {
 	return in.Scope == "" && in.Node == "" && in.Unit < 0 && len(in.State) == 0
 }
 
@@ -178,14 +178,14 @@ const (
 	runsLooked  = 500
 )
 
-func (s *service) runs(ctx context.Context, in *runsInput) (*body[wire.Page[wire.Run]], error) {
-	after, err := in.place()
+func (s *service) listRuns(ctx context.Context, in *runsInput) (*bodyResponse[wire.Page[wire.Run]], error) {
+	after, err := in.parseHistoryCursor()
 	if err != nil {
 		return nil, err
 	}
 	page := wire.Page[wire.Run]{Items: []wire.Run{}}
 	at, most := after, in.Limit
-	if !in.all() {
+	if !in.wantsAll() {
 		most = runsLooked
 	}
 	for range partsLooked {
@@ -194,26 +194,26 @@ func (s *service) runs(ctx context.Context, in *runsInput) (*body[wire.Page[wire
 			return nil, noTask(in.Task, err)
 		}
 		for i := range runs.Runs {
-			if !in.picks(&runs.Runs[i]) {
+			if !in.matchesRun(&runs.Runs[i]) {
 				continue
 			}
 			if len(page.Items) == in.Limit {
 				page.Next = historyCursor(at)
-				return &body[wire.Page[wire.Run]]{page}, nil
+				return &bodyResponse[wire.Page[wire.Run]]{page}, nil
 			}
 			run := toRun(in.Task, &runs.Runs[i])
-			in.cut(s.Payloads, &run.Input, &run.Output, &run.Details)
+			in.cutValues(s.Payloads, &run.Input, &run.Output, &run.Details)
 			page.Items, at = append(page.Items, run), runs.Places[i]
 		}
 		if !runs.More {
-			return &body[wire.Page[wire.Run]]{page}, nil
+			return &bodyResponse[wire.Page[wire.Run]]{page}, nil
 		}
-		if at = runs.Next; len(page.Items) == in.Limit || in.all() {
+		if at = runs.Next; len(page.Items) == in.Limit || in.wantsAll() {
 			break
 		}
 	}
 	page.Next = historyCursor(at)
-	return &body[wire.Page[wire.Run]]{page}, nil
+	return &bodyResponse[wire.Page[wire.Run]]{page}, nil
 }
 
 func toRun(task string, r *flow.NodeRun) wire.Run {
@@ -228,7 +228,7 @@ func toRun(task string, r *flow.NodeRun) wire.Run {
 	return run
 }
 
-func (s *service) waiting(ctx context.Context, in *struct{ TaskPath }) (*body[wire.Waiting], error) {
+func (s *service) listWaits(ctx context.Context, in *struct{ TaskPath }) (*bodyResponse[wire.Waiting], error) {
 	view, err := s.Reader.View(ctx, in.Task)
 	if err != nil {
 		return nil, noTask(in.Task, err)
@@ -240,11 +240,11 @@ func (s *service) waiting(ctx context.Context, in *struct{ TaskPath }) (*body[wi
 	if err := s.inLine(ctx, in.Task, answer.Waits); err != nil {
 		return nil, err
 	}
-	return &body[wire.Waiting]{answer}, nil
+	return &bodyResponse[wire.Waiting]{answer}, nil
 }
 
-// describe says what the framework cannot see in a stream.
-func (s *service) describe(path, text string, message func(huma.Registry) *huma.Schema) {
+// describeStream says what the framework cannot see in a stream.
+func (s *service) describeStream(path, text string, message func(huma.Registry) *huma.Schema) {
 	schemas := s.huma.OpenAPI().Components.Schemas
 	end := refTo[wire.End](schemas)
 	s.huma.OpenAPI().Paths[path].Get.Responses["200"] = &huma.Response{

@@ -13,8 +13,8 @@ const mostCompiled = 200
 
 // compiledHooks are hooks as they were compiled last: compiling one takes longer than all else that a delivery takes of a processor.
 type compiledHooks struct {
-	mu    sync.Mutex
-	known map[string]compiledHook
+	mu     sync.Mutex
+	byName map[string]compiledHook
 }
 
 type compiledHook struct {
@@ -22,10 +22,10 @@ type compiledHook struct {
 	hook     *hook.Hook
 }
 
-// of compiles a hook unless its settings are those that were compiled last.
-func (c *compiledHooks) of(h *persistence.Hook) (*hook.Hook, error) {
+// compileHook compiles a hook unless its settings are those that were compiled last.
+func (c *compiledHooks) compileHook(h *persistence.Hook) (*hook.Hook, error) {
 	settings := string(h.Settings)
-	if known, ok := c.find(h.Name); ok && known.settings == settings {
+	if known, ok := c.findHook(h.Name); ok && known.settings == settings {
 		return known.hook, nil
 	}
 	var s hook.Settings
@@ -34,23 +34,23 @@ func (c *compiledHooks) of(h *persistence.Hook) (*hook.Hook, error) {
 	}
 	compiled, err := hook.Compile(s)
 	if err == nil {
-		c.keep(h.Name, compiledHook{settings, compiled})
+		c.storeHook(h.Name, compiledHook{settings, compiled})
 	}
 	return compiled, err
 }
 
-func (c *compiledHooks) find(name string) (compiledHook, bool) {
+func (c *compiledHooks) findHook(name string) (compiledHook, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	known, ok := c.known[name]
+	known, ok := c.byName[name]
 	return known, ok
 }
 
-func (c *compiledHooks) keep(name string, compiled compiledHook) {
+func (c *compiledHooks) storeHook(name string, compiled compiledHook) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.known == nil || len(c.known) >= mostCompiled {
-		c.known = map[string]compiledHook{}
+	if c.byName == nil || len(c.byName) >= mostCompiled {
+		c.byName = map[string]compiledHook{}
 	}
-	c.known[name] = compiled
+	c.byName[name] = compiled
 }

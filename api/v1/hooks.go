@@ -20,14 +20,14 @@ import (
 // How hooks are managed. What is delivered to them is in deliver.go.
 
 func (s *service) hookRoutes() {
-	serve(s, operation{id: "list-hooks", method: http.MethodGet, path: "/v1/hooks", tag: "hooks",
+	registerOperation(s, apiOperation{id: "list-hooks", method: http.MethodGet, path: "/v1/hooks", tag: "hooks",
 		summary: "List hooks, in order of name"}, s.listHooks)
-	serve(s, operation{id: "get-hook", method: http.MethodGet, path: "/v1/hooks/{hook}", tag: "hooks",
+	registerOperation(s, apiOperation{id: "get-hook", method: http.MethodGet, path: "/v1/hooks/{hook}", tag: "hooks",
 		summary: "Read a hook, without its secret"}, s.getHook)
-	serve(s, operation{id: "set-hook", method: http.MethodPut, path: "/v1/hooks/{hook}", tag: "hooks", created: true,
+	registerOperation(s, apiOperation{id: "set-hook", method: http.MethodPut, path: "/v1/hooks/{hook}", tag: "hooks", created: true,
 		summary: "Make a hook, or change it",
 		text:    "All its settings are replaced, but for the secret, which stays unless another one is sent or asked for. The one before stays valid for keep_ms. A secret is never answered, but for one that is made, in the answer that tells of it."}, s.setHook)
-	serve(s, operation{id: "delete-hook", method: http.MethodDelete, path: "/v1/hooks/{hook}", tag: "hooks",
+	registerOperation(s, apiOperation{id: "delete-hook", method: http.MethodDelete, path: "/v1/hooks/{hook}", tag: "hooks",
 		summary: "Delete a hook, and tell what it was"}, s.deleteHook)
 	s.deliveryRoute()
 }
@@ -42,13 +42,13 @@ var hookName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 func (s *service) hookBy(ctx context.Context, name string) (*persistence.Hook, error) {
 	h, err := s.Store.Hook(ctx, name)
 	if api.Missing(err) {
-		return nil, missing("path.hook", "GET /v1/hooks lists them", "there is no hook %.80q", name)
+		return nil, newNotFoundError("path.hook", "GET /v1/hooks lists them", "there is no hook %.80q", name)
 	}
 	return h, err
 }
 
-func (s *service) listHooks(ctx context.Context, in *struct{ Paging }) (*body[wire.Page[wire.Hook]], error) {
-	at, _, err := in.position()
+func (s *service) listHooks(ctx context.Context, in *struct{ Paging }) (*bodyResponse[wire.Page[wire.Hook]], error) {
+	at, _, err := in.parseCursor()
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (s *service) listHooks(ctx context.Context, in *struct{ Paging }) (*body[wi
 	if err != nil {
 		return nil, err
 	}
-	hooks, more := cut(hooks, in.Limit)
+	hooks, more := cutPage(hooks, in.Limit)
 	page := wire.Page[wire.Hook]{Items: make([]wire.Hook, len(hooks))}
 	for i := range hooks {
 		if page.Items[i], err = s.toHook(&hooks[i]); err != nil {
@@ -64,21 +64,21 @@ func (s *service) listHooks(ctx context.Context, in *struct{ Paging }) (*body[wi
 		}
 	}
 	if more {
-		page.Next = cursor{0, hooks[len(hooks)-1].Name}.String()
+		page.Next = listCursor{0, hooks[len(hooks)-1].Name}.String()
 	}
-	return &body[wire.Page[wire.Hook]]{page}, nil
+	return &bodyResponse[wire.Page[wire.Hook]]{page}, nil
 }
 
-func (s *service) getHook(ctx context.Context, in *HookPath) (*body[wire.Hook], error) {
+func (s *service) getHook(ctx context.Context, in *HookPath) (*bodyResponse[wire.Hook], error) {
 	h, err := s.hookBy(ctx, in.Hook)
 	if err != nil {
 		return nil, err
 	}
 	shown, err := s.toHook(h)
-	return &body[wire.Hook]{shown}, err
+	return &bodyResponse[wire.Hook]{shown}, err
 }
 
-func (s *service) deleteHook(ctx context.Context, in *HookPath) (*body[wire.Hook], error) {
+func (s *service) deleteHook(ctx context.Context, in *HookPath) (*bodyResponse[wire.Hook], error) {
 	h, err := s.hookBy(ctx, in.Hook)
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (s *service) deleteHook(ctx context.Context, in *HookPath) (*body[wire.Hook
 		return nil, err
 	}
 	shown, err := s.toHook(h)
-	return &body[wire.Hook]{shown}, err
+	return &bodyResponse[wire.Hook]{shown}, err
 }
 
 type setHookInput struct {
@@ -95,9 +95,9 @@ type setHookInput struct {
 	Body wire.SetHook
 }
 
-func (s *service) setHook(ctx context.Context, in *setHookInput) (*answer[wire.HookSet], error) {
+func (s *service) setHook(ctx context.Context, in *setHookInput) (*statusResponse[wire.HookSet], error) {
 	if !hookName.MatchString(in.Hook) {
-		return nil, invalid("path.hook", "a name begins with a letter or digit and has up to 64 of a-z, 0-9, '.', '_' and '-'", "%.80q is no name for a hook", in.Hook)
+		return nil, newInvalidError("path.hook", "a name begins with a letter or digit and has up to 64 of a-z, 0-9, '.', '_' and '-'", "%.80q is no name for a hook", in.Hook)
 	}
 	settings, err := s.checkHook(ctx, &in.Body)
 	if err != nil {
@@ -107,14 +107,14 @@ func (s *service) setHook(ctx context.Context, in *setHookInput) (*answer[wire.H
 		h, made, err := s.putHook(ctx, in, settings)
 		switch {
 		case errors.Is(err, persistence.ErrStale) && in.Body.Revision > 0:
-			return nil, overtaken()
+			return nil, newRevisionConflict()
 		case errors.Is(err, persistence.ErrStale):
 			continue
 		case err != nil:
 			return nil, err
 		}
 		shown, err := s.toHook(h)
-		return &answer[wire.HookSet]{statusOf(h.Revision == 1), wire.HookSet{Hook: shown, Created: h.Revision == 1, Secret: made}}, err
+		return &statusResponse[wire.HookSet]{statusOf(h.Revision == 1), wire.HookSet{Hook: shown, Created: h.Revision == 1, Secret: made}}, err
 	}
 	return nil, flow.Errorf(flow.Busy, "the hook %s is being changed by many at once: try again", in.Hook)
 }
@@ -143,8 +143,8 @@ func (s *service) putHook(ctx context.Context, in *setHookInput, settings []byte
 	return h, made, s.Store.PutHook(ctx, *h)
 }
 
-func overtaken() error {
-	return &located{where: "body.revision", hint: "read the hook again, and send what is to change",
+func newRevisionConflict() error {
+	return &locatedError{where: "body.revision", hint: "read the hook again, and send what is to change",
 		err: flow.Errorf(flow.Conflict, "somebody else has changed the hook")}
 }
 
@@ -160,8 +160,8 @@ func (s *service) checkHook(ctx context.Context, in *wire.SetHook) ([]byte, erro
 			return nil, err
 		}
 	}
-	if in.Secret != "" && (in.NewSecret || !printable(in.Secret) || strings.ContainsAny(in.Secret, " \t")) {
-		return nil, invalid("body.secret", "send one secret of printable characters without blanks, or have one made", "the secret cannot be used")
+	if in.Secret != "" && (in.NewSecret || !isPrintable(in.Secret) || strings.ContainsAny(in.Secret, " \t")) {
+		return nil, newInvalidError("body.secret", "send one secret of printable characters without blanks, or have one made", "the secret cannot be used")
 	}
 	return settings.JSON()
 }
@@ -172,7 +172,7 @@ func (s *service) checkHookFlow(ctx context.Context, h *hook.Hook) error {
 	if err != nil || h.Signal != "" {
 		return err
 	}
-	v, err := s.version(ctx, "body.version", f, h.Version)
+	v, err := s.findVersion(ctx, "body.version", f, h.Version)
 	if err != nil {
 		return err
 	}

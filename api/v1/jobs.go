@@ -15,17 +15,17 @@ import (
 )
 
 func (s *service) jobRoutes() {
-	serve(s, operation{id: "list-jobs", method: http.MethodGet, path: "/v1/jobs", tag: "jobs",
+	registerOperation(s, apiOperation{id: "list-jobs", method: http.MethodGet, path: "/v1/jobs", tag: "jobs",
 		summary: "List the jobs in the queue, the longest waiting first",
 		text:    "A job is there until it ends. One that a waiting poll gets as it begins comes there when its worker notes or prolongs something of it, or when it is returned."}, s.listJobs)
-	serve(s, operation{id: "get-job", method: http.MethodGet, path: "/v1/jobs/{job}", tag: "jobs",
+	registerOperation(s, apiOperation{id: "get-job", method: http.MethodGet, path: "/v1/jobs/{job}", tag: "jobs",
 		summary: "Read a job", text: "Its state is told from the journal of its task, also long after it ended."}, s.getJob)
-	serve(s, operation{id: "get-log", method: http.MethodGet, path: "/v1/jobs/{job}/log", tag: "jobs",
+	registerOperation(s, apiOperation{id: "get-log", method: http.MethodGet, path: "/v1/jobs/{job}/log", tag: "jobs",
 		summary: "Read what a job has printed", text: "Runs that have a log say so. Of one that goes on it is what its worker has sent so far."}, s.getLog)
-	serve(s, operation{id: "release-job", method: http.MethodPost, path: "/v1/jobs/{job}/release", tag: "jobs",
+	registerOperation(s, apiOperation{id: "release-job", method: http.MethodPost, path: "/v1/jobs/{job}/release", tag: "jobs",
 		summary: "Give a claimed job back", text: "Other pollers get it at once. It is answered with the job as it is then; one that is not claimed with that token (any longer) stays as it is."}, s.releaseJob)
-	serve(s, operation{id: "list-queues", method: http.MethodGet, path: "/v1/queues", tag: "jobs",
-		summary: "How long are the queues?", text: "Those that are not empty, in order of service."}, s.queues)
+	registerOperation(s, apiOperation{id: "list-queues", method: http.MethodGet, path: "/v1/queues", tag: "jobs",
+		summary: "How long are the queues?", text: "Those that are not empty, in order of service."}, s.listQueues)
 }
 
 type listJobsInput struct {
@@ -33,8 +33,8 @@ type listJobsInput struct {
 	Service []string `query:"service,explode" maxItems:"100" doc:"only jobs of these services"`
 }
 
-func (s *service) listJobs(ctx context.Context, in *listJobsInput) (*body[wire.Page[wire.WaitingJob]], error) {
-	at, _, err := in.position()
+func (s *service) listJobs(ctx context.Context, in *listJobsInput) (*bodyResponse[wire.Page[wire.WaitingJob]], error) {
+	at, _, err := in.parseCursor()
 	if err != nil {
 		return nil, err
 	}
@@ -42,16 +42,16 @@ func (s *service) listJobs(ctx context.Context, in *listJobsInput) (*body[wire.P
 	if err != nil {
 		return nil, err
 	}
-	rows, more := cut(rows, in.Limit)
+	rows, more := cutPage(rows, in.Limit)
 	page := wire.Page[wire.WaitingJob]{}
 	if page.Items, err = s.waitingJobs(ctx, rows); err != nil {
 		return nil, err
 	}
 	if more {
 		last := rows[len(rows)-1]
-		page.Next = cursor{last.EnqueuedAt, last.Turn}.String()
+		page.Next = listCursor{last.EnqueuedAt, last.Turn}.String()
 	}
-	return &body[wire.Page[wire.WaitingJob]]{page}, nil
+	return &bodyResponse[wire.Page[wire.WaitingJob]]{page}, nil
 }
 
 // waitingJobs asks the tasks who has their jobs. What has ended since the rows were read is left out.
@@ -100,12 +100,12 @@ type JobPath struct {
 	Job string `path:"job" maxLength:"20000" doc:"id of the job; also as pollers know it"`
 }
 
-func (s *service) getJob(ctx context.Context, in *JobPath) (*body[wire.Job], error) {
+func (s *service) getJob(ctx context.Context, in *JobPath) (*bodyResponse[wire.Job], error) {
 	task, r, err := s.findJob(ctx, in.Job)
 	if err != nil {
 		return nil, err
 	}
-	return &body[wire.Job]{toJob(task, r)}, nil
+	return &bodyResponse[wire.Job]{toJob(task, r)}, nil
 }
 
 // parseJob knows the ids of this API, and those that pollers know jobs and their runs by.
@@ -121,13 +121,13 @@ type releaseInput struct {
 	Body wire.Release
 }
 
-func (s *service) releaseJob(ctx context.Context, in *releaseInput) (*body[wire.Job], error) {
+func (s *service) releaseJob(ctx context.Context, in *releaseInput) (*bodyResponse[wire.Job], error) {
 	task, r, err := s.findJob(ctx, in.Job)
 	if err != nil {
 		return nil, err
 	}
 	if _, err := s.Engine.Do(ctx, engine.Order{Task: task, Command: flow.GiveBack{Address: r.Address, Token: in.Body.Token}}); err != nil {
-		return nil, at("path.job", err)
+		return nil, locateError("path.job", err)
 	}
 	return s.getJob(ctx, &in.JobPath)
 }
@@ -145,7 +145,7 @@ func (s *service) findJob(ctx context.Context, id string) (task string, r *flow.
 	return task, r, err
 }
 
-func (s *service) getLog(ctx context.Context, in *JobPath) (*body[wire.Log], error) {
+func (s *service) getLog(ctx context.Context, in *JobPath) (*bodyResponse[wire.Log], error) {
 	task, r, err := s.findJob(ctx, in.Job)
 	if err != nil {
 		return nil, err
@@ -155,9 +155,9 @@ func (s *service) getLog(ctx context.Context, in *JobPath) (*body[wire.Log], err
 		return nil, err
 	}
 	if content == "" {
-		return nil, missing("path.job", "look for runs with log: true", "the job %.300q has no log", in.Job)
+		return nil, newNotFoundError("path.job", "look for runs with log: true", "the job %.300q has no log", in.Job)
 	}
-	return &body[wire.Log]{wire.Log{Content: content}}, nil
+	return &bodyResponse[wire.Log]{wire.Log{Content: content}}, nil
 }
 
 func toJob(task string, r *flow.NodeRun) wire.Job {

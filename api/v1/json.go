@@ -15,12 +15,12 @@ import (
 	"github.com/troupe-engine/troupe/internal/payload"
 )
 
-// format is how bodies are read and written: values of users pass through it untouched.
-func (u userValues) format() huma.Format {
-	return huma.Format{Marshal: marshal, Unmarshal: u.unmarshal}
+// bodyFormat is how bodies are read and written: values of users pass through it untouched.
+func (u userValues) bodyFormat() huma.Format {
+	return huma.Format{Marshal: marshalBody, Unmarshal: u.unmarshalFast}
 }
 
-func marshal(w io.Writer, v any) error {
+func marshalBody(w io.Writer, v any) error {
 	err := printer.JSON(w, v, "\n")
 	if errors.Is(err, printer.ErrGone) { // told, the framework would panic, and nobody is left to hear of it
 		return nil
@@ -31,8 +31,8 @@ func marshal(w io.Writer, v any) error {
 	return err
 }
 
-// intact finds out whether what the values in an answer refer to is there.
-func (s *service) intact(answer any) error {
+// checkPayloads finds out whether what the values in an answer refer to is there.
+func (s *service) checkPayloads(answer any) error {
 	told := reflect.Indirect(reflect.ValueOf(answer))
 	if s.Payloads == nil || told.Kind() != reflect.Struct {
 		return nil
@@ -44,7 +44,7 @@ func (s *service) intact(answer any) error {
 	return printer.Check(body.Interface(), s.Payloads)
 }
 
-func unmarshal(b []byte, to any) error {
+func unmarshalBody(b []byte, to any) error {
 	err := json.Unmarshal(b, to)
 	var outOfRange *json.UnmarshalTypeError
 	if v, ok := to.(*any); ok && errors.As(err, &outOfRange) {
@@ -61,11 +61,11 @@ func looselyInto(to *any, b []byte) error {
 	if err := dec.Decode(to); err != nil {
 		return err
 	}
-	*to = floats(*to)
+	*to = toFloats(*to)
 	return nil
 }
 
-func floats(v any) any {
+func toFloats(v any) any {
 	switch v := v.(type) {
 	case json.Number:
 		f, err := v.Float64()
@@ -75,11 +75,11 @@ func floats(v any) any {
 		return f
 	case []any:
 		for i := range v {
-			v[i] = floats(v[i])
+			v[i] = toFloats(v[i])
 		}
 	case map[string]any:
 		for k := range v {
-			v[k] = floats(v[k])
+			v[k] = toFloats(v[k])
 		}
 	}
 	return v

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// queued says of jobs that workers have to poll for how many are before them, and how many workers could take them.
-func (s *service) queued(ctx context.Context, task string, waits []*wire.Wait) error {
+// addQueuePositions says of jobs that workers have to poll for how many are before them, and how many workers could take them.
+func (s *service) addQueuePositions(ctx context.Context, task string, waits []*wire.Wait) error {
 	if !slices.ContainsFunc(waits, func(w *wire.Wait) bool { return w.Service != "" }) {
 		return nil
 	}
@@ -22,7 +22,7 @@ func (s *service) queued(ctx context.Context, task string, waits []*wire.Wait) e
 		if w.Service == "" {
 			continue
 		}
-		fit := s.fitting(known, w.Service, w.Labels)
+		fit := s.countEligible(known, w.Service, w.Labels)
 		w.Workers = &fit
 		before, err := s.Store.QueueBefore(ctx, task, w.Job, persistence.MostBefore)
 		switch {
@@ -35,12 +35,12 @@ func (s *service) queued(ctx context.Context, task string, waits []*wire.Wait) e
 	return nil
 }
 
-// fitting counts the workers that are online and may take the jobs of a service that ask for labels.
-func (s *service) fitting(known []persistence.Worker, service string, labels []string) (n int) {
+// countEligible counts the workers that are online and may take the jobs of a service that ask for labels.
+func (s *service) countEligible(known []persistence.Worker, service string, labels []string) (n int) {
 	for i := range known {
 		w := &known[i]
 		lacks := func(label string) bool { return !slices.Contains(w.Labels, label) }
-		if s.online(w) && slices.Contains(w.Services, service) && !slices.ContainsFunc(labels, lacks) {
+		if s.isOnline(w) && slices.Contains(w.Services, service) && !slices.ContainsFunc(labels, lacks) {
 			n++
 		}
 	}

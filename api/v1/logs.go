@@ -15,14 +15,14 @@ import (
 )
 
 func (s *service) logRoutes() {
-	serve(s, operation{id: "list-logs", method: http.MethodGet, path: "/v1/tasks/{task}/logs", tag: "history",
+	registerOperation(s, apiOperation{id: "list-logs", method: http.MethodGet, path: "/v1/tasks/{task}/logs", tag: "history",
 		summary: "Read what a task's attempts have printed",
-		text:    "In the order in which it was stored, also while they run. A page may be shorter than asked for, or empty, and still have a next one."}, s.logs)
-	serve(s, operation{id: "stream-logs", method: http.MethodGet, path: "/v1/tasks/{task}/logs/stream", tag: "history",
+		text:    "In the order in which it was stored, also while they run. A page may be shorter than asked for, or empty, and still have a next one."}, s.listLogs)
+	registerOperation(s, apiOperation{id: "stream-logs", method: http.MethodGet, path: "/v1/tasks/{task}/logs/stream", tag: "history",
 		summary: "Follow what a task's attempts print",
 		text: "Server-sent events, from any member: each message is a line, its id the place to go on from (Last-Event-ID). Lines come about a second after they were printed, at most. " +
 			"The last message has the type end and says how the task ended; after it a client should close the stream."}, s.streamLogs)
-	s.describe("/v1/tasks/{task}/logs/stream", "OK; data of each message is a LogEntry, of the message with the type end an End", refTo[wire.LogEntry])
+	s.describeStream("/v1/tasks/{task}/logs/stream", "OK; data of each message is a LogEntry, of the message with the type end an End", refTo[wire.LogEntry])
 }
 
 // LogPick says which lines are wanted. What is absent does not matter.
@@ -44,8 +44,8 @@ type logsInput struct {
 // logReads bounds how often the store is asked for one page, when most of what it has is not wanted.
 const logReads = 16
 
-func (s *service) logs(ctx context.Context, in *logsInput) (*body[wire.Page[wire.LogEntry]], error) {
-	from, err := position("query.after", in.After)
+func (s *service) listLogs(ctx context.Context, in *logsInput) (*bodyResponse[wire.Page[wire.LogEntry]], error) {
+	from, err := parsePosition("query.after", in.After)
 	if err != nil {
 		return nil, err
 	}
@@ -60,19 +60,19 @@ func (s *service) logs(ctx context.Context, in *logsInput) (*body[wire.Page[wire
 			return nil, err
 		}
 		var cutOff bool
-		if page.Items, cutOff = cut(append(page.Items, lines.entries(parts)...), in.Limit); cutOff {
+		if page.Items, cutOff = cutPage(append(page.Items, lines.matchingEntries(parts)...), in.Limit); cutOff {
 			page.Next = page.Items[len(page.Items)-1].ID
-			return &body[wire.Page[wire.LogEntry]]{page}, nil
+			return &bodyResponse[wire.Page[wire.LogEntry]]{page}, nil
 		}
 		if !more {
-			return &body[wire.Page[wire.LogEntry]]{page}, nil
+			return &bodyResponse[wire.Page[wire.LogEntry]]{page}, nil
 		}
 		page.Next = stream.After(lines.Filter.After).String()
 		if size := sizeOf(page.Items); size > pageBytes {
 			break
 		}
 	}
-	return &body[wire.Page[wire.LogEntry]]{page}, nil
+	return &bodyResponse[wire.Page[wire.LogEntry]]{page}, nil
 }
 
 func sizeOf(list []wire.LogEntry) (size int) {
@@ -94,7 +94,7 @@ func (s *service) streamLogs(ctx context.Context, in *streamLogsInput) (*huma.St
 	if in.LastEventID != "" {
 		where, text = "header.Last-Event-ID", in.LastEventID
 	}
-	from, err := position(where, text)
+	from, err := parsePosition(where, text)
 	if err != nil {
 		return nil, err
 	}
@@ -103,17 +103,17 @@ func (s *service) streamLogs(ctx context.Context, in *streamLogsInput) (*huma.St
 		return nil, err
 	}
 	return &huma.StreamResponse{Body: func(c huma.Context) {
-		x := c.Context().Value(exchangeKey{}).(exchange)
-		st := &streamer{s: s, task: in.Task}
-		_, err := stream.ServeSSE(x.w, x.r, s.Heartbeat, func(ctx context.Context, to stream.Listener) error { return st.tellLogs(ctx, to, lines) })
+		x := c.Context().Value(exchangeKey{}).(httpExchange)
+		st := &eventFeed{s: s, task: in.Task}
+		_, err := stream.ServeSSE(x.w, x.r, s.Heartbeat, func(ctx context.Context, to stream.Listener) error { return st.streamLogs(ctx, to, lines) })
 		if err != nil {
 			s.Logger.Error("a stream of logs broke off", "error", err, "task", in.Task, "request", api.RequestID(c.Context()))
 		}
 	}}, nil
 }
 
-// tellLogs ends when the task has ended, or was deleted.
-func (st *streamer) tellLogs(ctx context.Context, to stream.Listener, lines *logLines) error {
+// streamLogs ends when the task has ended, or was deleted.
+func (st *eventFeed) streamLogs(ctx context.Context, to stream.Listener, lines *logLines) error {
 	if err := to.Open(); err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (st *streamer) tellLogs(ctx context.Context, to stream.Listener, lines *log
 		if api.Missing(err) {
 			return err
 		}
-		return st.troubled(ctx, to, err)
+		return st.noteTrouble(ctx, to, err)
 	}
 	over := func(ctx context.Context) (bool, error) {
 		task, err := st.s.Store.Task(ctx, st.task)
@@ -133,15 +133,15 @@ func (st *streamer) tellLogs(ctx context.Context, to stream.Listener, lines *log
 	err := api.FollowLog(ctx, &lines.LogReader, over, troubled, func(parts []api.LogPart) error {
 		st.inTrouble = false
 		batch := stream.Batch{To: to}
-		for _, e := range lines.entries(parts) {
-			if err := batch.Add(stream.Message{ID: e.ID, Data: line(&e)}); err != nil {
+		for _, e := range lines.matchingEntries(parts) {
+			if err := batch.Add(stream.Message{ID: e.ID, Data: jsonLine(&e)}); err != nil {
 				return err
 			}
 		}
 		return batch.Send()
 	})
 	if err == nil {
-		err = st.finish(ctx, to, troubled)
+		err = st.sendEnd(ctx, to, troubled)
 	}
 	if api.Missing(err) {
 		return nil // it was deleted meanwhile
@@ -164,19 +164,19 @@ func (s *service) logLines(ctx context.Context, pick *LogPick, from stream.Posit
 	if pick.Job != "" {
 		task, at, err := parseJob(pick.Job)
 		if err != nil || task != pick.Task {
-			return nil, missing("query.job", "check the id", "the task has no job %.300q", pick.Job)
+			return nil, newNotFoundError("query.job", "check the id", "the task has no job %.300q", pick.Job)
 		}
 		f.Job = flow.JobID(task, at)
 	}
 	return &logLines{LogReader: api.LogReader{Store: s.Store, Filter: f}, pick: *pick, from: from}, nil
 }
 
-// entries are the lines of parts that are wanted.
-func (l *logLines) entries(parts []api.LogPart) (list []wire.LogEntry) {
+// matchingEntries are the lines of parts that are wanted.
+func (l *logLines) matchingEntries(parts []api.LogPart) (list []wire.LogEntry) {
 	for i := range parts {
 		p := &parts[i]
 		_, at, err := flow.ParseJobID(p.Job)
-		if err != nil || !l.pick.wants(at) {
+		if err != nil || !l.pick.matchesAddress(at) {
 			continue
 		}
 		missing := p.Missing
@@ -199,6 +199,6 @@ func (l *logLines) entries(parts []api.LogPart) (list []wire.LogEntry) {
 	return list
 }
 
-func (p *LogPick) wants(at flow.Address) bool {
+func (p *LogPick) matchesAddress(at flow.Address) bool {
 	return (p.Node == "" || p.Node == at.Node || p.Node == at.Step()) && (p.Unit < 0 || p.Unit == at.Unit) && (p.Attempt == 0 || p.Attempt == at.Attempt)
 }

@@ -132,8 +132,8 @@ func TestTheDocumentIsUpToDate(t *testing.T) {
 	require.Equal(t, string(kept), string(sent.body), "openapi.json is out of date: run go generate")
 }
 
-// document is the kept one, decoded.
-func document(t *testing.T) obj {
+// openAPIDocument is the kept one, decoded.
+func openAPIDocument(t *testing.T) obj {
 	t.Helper()
 	b, err := os.ReadFile("openapi.json")
 	require.NoError(t, err)
@@ -156,7 +156,7 @@ func operations(t *testing.T, doc obj, visit func(method, path string, op obj)) 
 func TestTheDocumentHasEveryRoute(t *testing.T) {
 	s := start(t)
 	var described []string
-	operations(t, document(t), func(method, path string, _ obj) {
+	operations(t, openAPIDocument(t), func(method, path string, _ obj) {
 		described = append(described, method+" "+path)
 		filled := strings.NewReplacer("{flow}", "x", "{task}", "x", "{version}", "1", "{job}", "x").Replace(path)
 		sent := s.send(method, filled, nil)
@@ -173,7 +173,7 @@ func TestWebPagesAreToldWhatTheyMaySend(t *testing.T) {
 	used := map[string]bool{"OPTIONS": true}
 	doc := s.send("GET", "/v1/openapi.json", nil, "Origin", page)
 	require.Equal(t, page, doc.header.Get("Access-Control-Allow-Origin"))
-	operations(t, document(t), func(method, _ string, _ obj) { used[method] = true })
+	operations(t, openAPIDocument(t), func(method, _ string, _ obj) { used[method] = true })
 	before := s.send("OPTIONS", "/v1/tasks/x", nil, "Origin", page, "Access-Control-Request-Method", "PUT")
 	require.Equal(t, 204, before.status, "browsers send no token beforehand")
 	require.ElementsMatch(t, slices.Collect(maps.Keys(used)), strings.Split(before.header.Get("Access-Control-Allow-Methods"), ","))
@@ -196,7 +196,7 @@ var (
 )
 
 func TestTheDocumentIsValid(t *testing.T) {
-	doc := document(t)
+	doc := openAPIDocument(t)
 	require.Regexp(t, `^3\.1\.\d+$`, doc["openapi"])
 	require.NotEmpty(t, doc["info"].(obj)["title"])
 	require.NotEmpty(t, doc["info"].(obj)["version"])

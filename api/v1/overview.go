@@ -23,24 +23,24 @@ const (
 )
 
 func (s *service) overviewRoutes() {
-	serve(s, operation{id: "get-overview", method: http.MethodGet, path: "/v1/overview", tag: "member",
+	registerOperation(s, apiOperation{id: "get-overview", method: http.MethodGet, path: "/v1/overview", tag: "member",
 		summary: "See at once how everything is",
 		text:    "Each number is that of a list, whose query is beside it: the same tasks are counted as are listed. The answer may be a second old."}, s.getOverview)
 }
 
-func (s *service) getOverview(ctx context.Context, _ *struct{}) (*body[wire.Overview], error) {
-	return only(s.overview.get(ctx, s.Engine.Now(), overviewAge, s.look))
+func (s *service) getOverview(ctx context.Context, _ *struct{}) (*bodyResponse[wire.Overview], error) {
+	return toResponse(s.overview.getOrMake(ctx, s.Engine.Now(), overviewAge, s.buildOverview))
 }
 
-// look makes an overview.
-func (s *service) look(ctx context.Context) (*wire.Overview, error) {
+// buildOverview makes an overview.
+func (s *service) buildOverview(ctx context.Context) (*wire.Overview, error) {
 	now := s.Engine.Now()
-	slow, err := s.slow.get(ctx, now, slowAge, s.slowFlows)
+	slow, err := s.slow.getOrMake(ctx, now, slowAge, s.slowFlows)
 	if err != nil {
 		return nil, err
 	}
 	o := &wire.Overview{Now: wire.Time{Time: now}, Slow: *slow}
-	for _, part := range []func(context.Context, *wire.Overview) error{s.byState, s.recently, s.failing, s.queuesServed, s.countMembers} {
+	for _, part := range []func(context.Context, *wire.Overview) error{s.byState, s.addRecent, s.addFailing, s.queuesServed, s.countMembers} {
 		if err := part(ctx, o); err != nil {
 			return nil, err
 		}
@@ -48,21 +48,21 @@ func (s *service) look(ctx context.Context) (*wire.Overview, error) {
 	return o, nil
 }
 
-// listed counts the tasks that a query picks, as their list would.
-func (s *service) listed(ctx context.Context, pick TaskPick) (wire.ListedTasks, error) {
+// countListed counts the tasks that a query picks, as their list would.
+func (s *service) countListed(ctx context.Context, pick TaskPick) (wire.ListedTasks, error) {
 	f, err := s.filterOf(ctx, &pick)
 	if err != nil {
 		return wire.ListedTasks{}, err
 	}
-	n, err := s.counted(ctx, f, nil)
+	n, err := s.countFiltered(ctx, f, nil)
 	if err != nil {
 		return wire.ListedTasks{}, err
 	}
-	return wire.ListedTasks{Count: n.Count, Exact: n.Exact, Query: pick.query()}, nil
+	return wire.ListedTasks{Count: n.Count, Exact: n.Exact, Query: pick.queryString()}, nil
 }
 
-// query asks for the same, as far as overviews do.
-func (p *TaskPick) query() string {
+// queryString asks for the same, as far as overviews do.
+func (p *TaskPick) queryString() string {
 	q := url.Values{}
 	for _, state := range p.State {
 		q.Add("state", state)
@@ -86,7 +86,7 @@ func (p *TaskPick) query() string {
 
 func (s *service) byState(ctx context.Context, o *wire.Overview) error {
 	for _, state := range []string{"pending", "running", "canceling", "paused", "completed", "failed", "canceled"} {
-		n, err := s.listed(ctx, TaskPick{State: []string{state}})
+		n, err := s.countListed(ctx, TaskPick{State: []string{state}})
 		if err != nil {
 			return err
 		}
@@ -95,7 +95,7 @@ func (s *service) byState(ctx context.Context, o *wire.Overview) error {
 	return nil
 }
 
-func (s *service) recently(ctx context.Context, o *wire.Overview) error {
+func (s *service) addRecent(ctx context.Context, o *wire.Overview) error {
 	for _, w := range []struct {
 		name string
 		long time.Duration
@@ -110,7 +110,7 @@ func (s *service) recently(ctx context.Context, o *wire.Overview) error {
 			{&r.Completed, TaskPick{State: []string{string(flow.TaskCompleted)}, EndedFrom: since}},
 			{&r.Failed, TaskPick{State: []string{string(flow.TaskFailed)}, EndedFrom: since}},
 		} {
-			n, err := s.listed(ctx, part.pick)
+			n, err := s.countListed(ctx, part.pick)
 			if err != nil {
 				return err
 			}
@@ -121,8 +121,8 @@ func (s *service) recently(ctx context.Context, o *wire.Overview) error {
 	return nil
 }
 
-// failing groups the newest of the tasks that have failed in the last day.
-func (s *service) failing(ctx context.Context, o *wire.Overview) error {
+// addFailing groups the newest of the tasks that have failed in the last day.
+func (s *service) addFailing(ctx context.Context, o *wire.Overview) error {
 	since := ceilMillis(o.Now.Add(-24 * time.Hour))
 	rows, err := s.Store.ListTasks(ctx, persistence.TaskFilter{Statuses: []string{string(flow.TaskFailed)}, EndedFrom: since, ByEnd: true, Limit: failedTasks + 1})
 	if err != nil {
@@ -148,7 +148,7 @@ func groupsOf(rows []persistence.TaskRow, since int64) []wire.FailureGroup {
 		k := kind{orElse(t.FlowSlug, t.FlowID), persistence.Failure(t.Error)}
 		if groups[k] == nil {
 			pick := TaskPick{Flow: []string{k.flow}, State: []string{string(flow.TaskFailed)}, Failure: k.failure, EndedFrom: time.UnixMilli(since)}
-			groups[k] = &wire.FailureGroup{Flow: k.flow, Node: failedNode(k.failure), Error: k.failure, Newest: t.ID, At: wire.Millis(t.EndedAt), Query: pick.query()}
+			groups[k] = &wire.FailureGroup{Flow: k.flow, Node: failedNode(k.failure), Error: k.failure, Newest: t.ID, At: wire.Millis(t.EndedAt), Query: pick.queryString()}
 		}
 		groups[k].Count++
 	}
@@ -175,7 +175,7 @@ func (s *service) queuesServed(ctx context.Context, o *wire.Overview) error {
 	if err != nil {
 		return err
 	}
-	serving, workers, err := s.serving(ctx)
+	serving, workers, err := s.countServing(ctx)
 	if err != nil {
 		return err
 	}

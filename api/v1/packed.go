@@ -8,15 +8,15 @@ import (
 	"sync"
 )
 
-// packed is a document that stays the same, which clients that accept gzip get compressed.
-type packed struct {
+// packedDocument is a document that stays the same, which clients that accept gzip get compressed.
+type packedDocument struct {
 	kind string // its media type
 	text func() []byte
 	zip  func() []byte
 }
 
-func newPacked(kind string, text func() []byte) *packed {
-	return &packed{kind: kind, text: text, zip: sync.OnceValue(func() []byte {
+func newPacked(kind string, text func() []byte) *packedDocument {
+	return &packedDocument{kind: kind, text: text, zip: sync.OnceValue(func() []byte {
 		var b bytes.Buffer
 		w := gzip.NewWriter(&b)
 		_, _ = w.Write(text()) // to memory
@@ -26,7 +26,7 @@ func newPacked(kind string, text func() []byte) *packed {
 }
 
 // ServeHTTP writes the document.
-func (p *packed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (p *packedDocument) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", p.kind)
 	h.Set("Vary", "Accept-Encoding")

@@ -28,8 +28,8 @@ var (
 	docsJS []byte
 )
 
-func (s *service) pages() {
-	document := sync.OnceValue(s.document)
+func (s *service) registerDocs() {
+	document := sync.OnceValue(s.openAPIJSON)
 	inYAML := sync.OnceValue(func() []byte {
 		b, err := s.huma.OpenAPI().YAML()
 		if err != nil {
@@ -49,7 +49,7 @@ func (s *service) pages() {
 	})
 }
 
-func (s *service) document() []byte {
+func (s *service) openAPIJSON() []byte {
 	b, err := json.MarshalIndent(s.huma.OpenAPI(), "", "  ")
 	if err != nil {
 		panic(err) // the same for everybody, so a test finds it

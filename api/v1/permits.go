@@ -16,7 +16,7 @@ func (s *service) inLine(ctx context.Context, task string, waits []wire.Wait) er
 	for i := range waits {
 		all[i] = &waits[i]
 	}
-	return s.placed(ctx, task, all)
+	return s.addWaitPositions(ctx, task, all)
 }
 
 // stepsInLine is inLine for steps.
@@ -27,11 +27,11 @@ func (s *service) stepsInLine(ctx context.Context, task string, steps []wire.Ste
 			all = append(all, steps[i].Wait)
 		}
 	}
-	return s.placed(ctx, task, all)
+	return s.addWaitPositions(ctx, task, all)
 }
 
-func (s *service) placed(ctx context.Context, task string, waits []*wire.Wait) error {
-	if err := s.queued(ctx, task, waits); err != nil {
+func (s *service) addWaitPositions(ctx context.Context, task string, waits []*wire.Wait) error {
+	if err := s.addQueuePositions(ctx, task, waits); err != nil {
 		return err
 	}
 	if !slices.ContainsFunc(waits, func(w *wire.Wait) bool { return w.For == flow.WaitsForPermit }) {

@@ -24,20 +24,20 @@ const (
 	sharedPreview = 64 << 10
 )
 
-// cut makes previews of values, unless they are wanted as they are. Those that are not there stay so.
-func (v *Values) cut(p *payload.Store, values ...*json.RawMessage) {
+// cutValues makes previews of values, unless they are wanted as they are. Those that are not there stay so.
+func (v *Values) cutValues(p *payload.Store, values ...*json.RawMessage) {
 	if v.Values == "full" || v.Values == "" {
 		return
 	}
 	for _, value := range values {
 		if len(*value) > 0 {
-			*value = v.preview(p, *value, previewBytes)
+			*value = v.previewValue(p, *value, previewBytes)
 		}
 	}
 }
 
-// preview shows how a value begins. No more than that is read of what is kept elsewhere; of what cannot be read it shows why.
-func (v *Values) preview(p *payload.Store, value json.RawMessage, most int) json.RawMessage {
+// previewValue shows how a value begins. No more than that is read of what is kept elsewhere; of what cannot be read it shows why.
+func (v *Values) previewValue(p *payload.Store, value json.RawMessage, most int) json.RawMessage {
 	size := p.Size(value)
 	b := strconv.AppendInt([]byte(`{"bytes":`), int64(size), 10)
 	if v.Values == "none" || most == 0 {
@@ -66,10 +66,10 @@ func (v *Values) cutTask(p *payload.Store, t *wire.Task) {
 	if v.Values == "full" || v.Values == "" {
 		return
 	}
-	v.cut(p, &t.Params, &t.Result)
+	v.cutValues(p, &t.Params, &t.Result)
 	shared, room := make(map[string]json.RawMessage, len(t.Shared)), sharedPreview // the state's own stays as it is
 	for _, key := range slices.Sorted(maps.Keys(t.Shared)) {
-		shared[key] = v.preview(p, t.Shared[key], min(previewBytes, room))
+		shared[key] = v.previewValue(p, t.Shared[key], min(previewBytes, room))
 		room -= min(p.Size(t.Shared[key]), previewBytes, room)
 	}
 	t.Shared = shared
@@ -78,6 +78,6 @@ func (v *Values) cutTask(p *payload.Store, t *wire.Task) {
 
 func (v *Values) cutSteps(p *payload.Store, steps []wire.Step) {
 	for i := range steps {
-		v.cut(p, &steps[i].Output, &steps[i].Details)
+		v.cutValues(p, &steps[i].Output, &steps[i].Details)
 	}
 }

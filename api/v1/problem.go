@@ -22,54 +22,54 @@ import (
 
 const problemType = "application/problem+json"
 
-// problem is a wire.Problem as the framework wants it.
-type problem struct {
+// httpProblem is a wire.Problem as the framework wants it.
+type httpProblem struct {
 	wire.Problem
 }
 
-func (p *problem) GetStatus() int { return p.Status }
+func (p *httpProblem) GetStatus() int { return p.Status }
 
-func (p *problem) ContentType(string) string { return problemType }
+func (p *httpProblem) ContentType(string) string { return problemType }
 
-func (p *problem) GetHeaders() http.Header {
+func (p *httpProblem) GetHeaders() http.Header {
 	h := http.Header{}
 	api.SayWhen(h, p.Status)
 	return h
 }
 
-// located says which part of a request an error is about, and what to do.
-type located struct {
+// locatedError says which part of a request an error is about, and what to do.
+type locatedError struct {
 	where, hint string
 	err         error
 }
 
-func (l *located) Error() string { return l.where + ": " + l.err.Error() }
-func (l *located) Unwrap() error { return l.err }
+func (l *locatedError) Error() string { return l.where + ": " + l.err.Error() }
+func (l *locatedError) Unwrap() error { return l.err }
 
-// at says which part of the request an error is about.
-func at(where string, err error) error {
+// locateError says which part of the request an error is about.
+func locateError(where string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &located{where: where, err: err}
+	return &locatedError{where: where, err: err}
 }
 
-// invalid refuses a part of the request.
-func invalid(where, hint, format string, args ...any) error {
-	return &located{where: where, hint: hint, err: flow.Errorf(flow.Invalid, format, args...)}
+// newInvalidError refuses a part of the request.
+func newInvalidError(where, hint, format string, args ...any) error {
+	return &locatedError{where: where, hint: hint, err: flow.Errorf(flow.Invalid, format, args...)}
 }
 
-// missing says that something which the request names is not there.
-func missing(where, hint, format string, args ...any) error {
-	return &located{where: where, hint: hint, err: flow.Errorf(flow.NotFound, format, args...)}
+// newNotFoundError says that something which the request names is not there.
+func newNotFoundError(where, hint, format string, args ...any) error {
+	return &locatedError{where: where, hint: hint, err: flow.Errorf(flow.NotFound, format, args...)}
 }
 
-// problem makes the answer to an error.
-func (s *service) problem(ctx context.Context, err error) *problem {
+// toProblem makes the answer to an error.
+func (s *service) toProblem(ctx context.Context, err error) *httpProblem {
 	err = api.Cause(ctx, err)
 	v := api.Judge(err)
-	p := &problem{wire.Problem{Status: v.Status, Kind: string(v.Kind), What: v.What, Hint: v.Hint, Request: api.RequestID(ctx)}}
-	var l *located
+	p := &httpProblem{wire.Problem{Status: v.Status, Kind: string(v.Kind), What: v.What, Hint: v.Hint, Request: api.RequestID(ctx)}}
+	var l *locatedError
 	if errors.As(err, &l) {
 		p.Where, p.Hint = l.where, orElse(l.hint, v.Hint)
 	}
@@ -79,7 +79,7 @@ func (s *service) problem(ctx context.Context, err error) *problem {
 	}
 	var answer *badAnswer
 	if errors.As(err, &answer) {
-		p.What, p.Faults = "the answer does not fit the form", answer.faults()
+		p.What, p.Faults = "the answer does not fit the form", answer.listFaults()
 	}
 	var problems define.Problems
 	if errors.As(err, &problems) {
@@ -102,7 +102,7 @@ func (s *service) problem(ctx context.Context, err error) *problem {
 	if v.Denied {
 		api.NoteRefusal(ctx, v.What)
 	}
-	return p.complete()
+	return p.addExplanation()
 }
 
 // toFaults are the inputs that do not fit, each with its place as a reference.
@@ -136,7 +136,7 @@ func scheduleFaults(faults schedule.Faults) (list []wire.Fault) {
 	return list
 }
 
-func (p *problem) complete() *problem {
+func (p *httpProblem) addExplanation() *httpProblem {
 	p.Title = http.StatusText(p.Status)
 	p.Explain()
 	return p
@@ -144,13 +144,13 @@ func (p *problem) complete() *problem {
 
 // problemResponse describes every answer that is no success.
 func (s *service) problemResponse() *huma.Response {
-	schema := s.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[problem](), true, "")
+	schema := s.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[httpProblem](), true, "")
 	return &huma.Response{Description: "Problem", Content: map[string]*huma.MediaType{problemType: {Schema: schema}}}
 }
 
 // noRoute answers what fits no route: 405 when another method would.
 func (s *service) noRoute(w http.ResponseWriter, r *http.Request) {
-	p := &problem{wire.Problem{Status: http.StatusNotFound, Kind: string(flow.NotFound), Request: api.RequestID(r.Context()),
+	p := &httpProblem{wire.Problem{Status: http.StatusNotFound, Kind: string(flow.NotFound), Request: api.RequestID(r.Context()),
 		What: "there is no such route", Where: "path", Hint: "/v1/docs lists all routes"}}
 	if allowed := api.MethodsOf(s.mux, r, "/"); len(allowed) > 0 {
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
@@ -158,11 +158,11 @@ func (s *service) noRoute(w http.ResponseWriter, r *http.Request) {
 		p.What, p.Where = fmt.Sprintf("the route does not know the method %.20s", r.Method), "method"
 		p.Hint = "use " + strings.Join(allowed, " or ")
 	}
-	p.complete().write(w)
+	p.addExplanation().writeTo(w)
 }
 
-// write is for what is answered without the framework.
-func (p *problem) write(w http.ResponseWriter) {
+// writeTo is for what is answered without the framework.
+func (p *httpProblem) writeTo(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", problemType)
 	api.SayWhen(w.Header(), p.Status)
 	w.WriteHeader(p.Status)

@@ -39,7 +39,7 @@ type validateInput struct {
 	RawBody []byte `contentType:"application/yaml"`
 }
 
-type publishAnswer = answer[wire.Published]
+type publishAnswer = statusResponse[wire.Published]
 
 func (s *service) publishAs(ctx context.Context, in *publishAsInput) (*publishAnswer, error) {
 	d, err := readDefinition(ctx, in.RawBody)
@@ -47,7 +47,7 @@ func (s *service) publishAs(ctx context.Context, in *publishAsInput) (*publishAn
 		return nil, err
 	}
 	if d.slug != "" && d.slug != in.Flow {
-		return nil, invalid("body.slug", "leave it out, or send the same one", "the path says %.140q, the body %.140q", in.Flow, d.slug)
+		return nil, newInvalidError("body.slug", "leave it out, or send the same one", "the path says %.140q, the body %.140q", in.Flow, d.slug)
 	}
 	d.slug, d.strict = in.Flow, d.strict || in.Strict
 	if in.After >= 0 {
@@ -56,7 +56,7 @@ func (s *service) publishAs(ctx context.Context, in *publishAsInput) (*publishAn
 	return s.publishDefinition(ctx, "path.flow", d)
 }
 
-func (s *service) publish(ctx context.Context, in *publishInput) (*publishAnswer, error) {
+func (s *service) publishFlow(ctx context.Context, in *publishInput) (*publishAnswer, error) {
 	d, err := readDefinition(ctx, in.RawBody)
 	if err != nil {
 		return nil, err
@@ -69,36 +69,36 @@ func (s *service) publish(ctx context.Context, in *publishInput) (*publishAnswer
 	return s.publishDefinition(ctx, where, d)
 }
 
-func (s *service) publishDefinition(ctx context.Context, where string, d *definition) (*publishAnswer, error) {
+func (s *service) publishDefinition(ctx context.Context, where string, d *sentDefinition) (*publishAnswer, error) {
 	unnamed := d.slug == ""
 	if unnamed {
 		d.slug = SlugFor(d.text)
 	}
-	p := s.publication(d)
+	p := s.toPublication(d)
 	p.Now, p.After = s.Engine.Now().UnixMilli(), d.after
 	ready, problems, err := persistence.Prepare(ctx, s.Store, p)
 	switch {
 	case err != nil:
 		return nil, err
 	case ready == nil:
-		return nil, at("body", problems)
+		return nil, locateError("body", problems)
 	}
 	if unnamed && d.slug == "" {
-		return nil, invalid("query.slug", "send slug=…, use PUT /v1/flows/{flow}, or give the definition a name", "nothing says what the flow is to be addressed by")
+		return nil, newInvalidError("query.slug", "send slug=…, use PUT /v1/flows/{flow}, or give the definition a name", "nothing says what the flow is to be addressed by")
 	}
 	if err := persistence.CheckSlug(d.slug); err != nil {
-		return nil, at(where, err)
+		return nil, locateError(where, err)
 	}
 	done, err := persistence.PublishPrepared(ctx, s.Store, p, ready)
 	if errors.Is(err, persistence.ErrOvertaken) {
-		return nil, &located{where: "query.after", hint: "look at what was published, and publish after that", err: flow.Errorf(flow.Conflict, "version %d of %s is no longer the newest one", *d.after, d.slug)}
+		return nil, &locatedError{where: "query.after", hint: "look at what was published, and publish after that", err: flow.Errorf(flow.Conflict, "version %d of %s is no longer the newest one", *d.after, d.slug)}
 	}
 	var f *persistence.Flow
 	if err == nil {
 		f, err = s.Store.Flow(ctx, done.Version.FlowID)
 	}
 	if errors.Is(err, persistence.ErrNotFound) {
-		return nil, &located{where: where, hint: "publish it again, if it is still wanted", err: flow.Errorf(flow.Conflict, "the flow %s was deleted while this was published", d.slug)}
+		return nil, &locatedError{where: where, hint: "publish it again, if it is still wanted", err: flow.Errorf(flow.Conflict, "the flow %s was deleted while this was published", d.slug)}
 	}
 	if err != nil {
 		return nil, err
@@ -108,13 +108,13 @@ func (s *service) publishDefinition(ctx context.Context, where string, d *defini
 	return &publishAnswer{statusOf(done.Created), published}, err
 }
 
-func (s *service) validate(ctx context.Context, in *validateInput) (*body[wire.Validation], error) {
+func (s *service) validateDefinition(ctx context.Context, in *validateInput) (*bodyResponse[wire.Validation], error) {
 	d, err := readDefinition(ctx, in.RawBody)
 	if err != nil {
 		return nil, err
 	}
 	d.strict = d.strict || in.Strict
-	sketch, problems, err := persistence.Sketch(ctx, s.Store, s.publication(d))
+	sketch, problems, err := persistence.Sketch(ctx, s.Store, s.toPublication(d))
 	if err != nil {
 		return nil, err
 	}
@@ -123,10 +123,10 @@ func (s *service) validate(ctx context.Context, in *validateInput) (*body[wire.V
 	if in.Graph && sketch != nil && sketch.Plan != nil {
 		answer.Graph = toGraph(sketch.Plan, sketch.Definition.NodeSpots())
 	}
-	return &body[wire.Validation]{answer}, nil
+	return &bodyResponse[wire.Validation]{answer}, nil
 }
 
-func (s *service) publication(d *definition) persistence.Publication {
+func (s *service) toPublication(d *sentDefinition) persistence.Publication {
 	return persistence.Publication{Slug: d.slug, Definition: d.text, Limits: s.Limits, Secret: s.Secret, Func: s.Func, Strict: d.strict}
 }
 
@@ -134,8 +134,8 @@ func looksLikeJSON(text []byte) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n\ufeff"), []byte("{"))
 }
 
-// definition is what somebody wants to publish: JSON or YAML.
-type definition struct {
+// sentDefinition is what somebody wants to publish: JSON or YAML.
+type sentDefinition struct {
 	slug   string
 	text   []byte
 	strict bool
@@ -144,41 +144,41 @@ type definition struct {
 
 // readDefinition takes the body for the definition, or for a wire.Publish when it has the field
 // definition, which no definition has.
-func readDefinition(ctx context.Context, sent []byte) (*definition, error) {
+func readDefinition(ctx context.Context, sent []byte) (*sentDefinition, error) {
 	kind, err := mediaType(ctx)
 	if err != nil {
 		return nil, err
 	}
 	text := bytes.Clone(sent) // the framework uses its buffer again
 	if kind == "json" && !looksLikeJSON(text) {
-		return nil, invalid("body", "send the definition as a JSON object, or YAML with Content-Type: application/yaml", "the body is no JSON object")
+		return nil, newInvalidError("body", "send the definition as a JSON object, or YAML with Content-Type: application/yaml", "the body is no JSON object")
 	}
 	var fields map[string]json.RawMessage
 	if kind == "yaml" || json.Unmarshal(text, &fields) != nil || fields["definition"] == nil {
-		return &definition{text: text}, nil // whatever is wrong with it, the parser says it better
+		return &sentDefinition{text: text}, nil // whatever is wrong with it, the parser says it better
 	}
 	return openEnvelope(fields)
 }
 
-func openEnvelope(fields map[string]json.RawMessage) (*definition, error) {
+func openEnvelope(fields map[string]json.RawMessage) (*sentDefinition, error) {
 	for name := range fields {
 		if name != "slug" && name != "strict" && name != "definition" {
-			return nil, invalid("body", "known are: slug, strict, definition", "there is no field %.80q beside definition", name)
+			return nil, newInvalidError("body", "known are: slug, strict, definition", "there is no field %.80q beside definition", name)
 		}
 	}
-	d := &definition{text: definitionText(fields["definition"])}
+	d := &sentDefinition{text: definitionText(fields["definition"])}
 	if raw := fields["slug"]; raw != nil && json.Unmarshal(raw, &d.slug) != nil {
-		return nil, invalid("body.slug", "send a text", "the slug is no text")
+		return nil, newInvalidError("body.slug", "send a text", "the slug is no text")
 	}
 	if raw := fields["strict"]; raw != nil && json.Unmarshal(raw, &d.strict) != nil {
-		return nil, invalid("body.strict", "send true or false", "strict is neither")
+		return nil, newInvalidError("body.strict", "send true or false", "strict is neither")
 	}
 	return d, nil
 }
 
 // mediaType is json, yaml, or "" when the sender does not say.
 func mediaType(ctx context.Context) (string, error) {
-	x := ctx.Value(exchangeKey{}).(exchange)
+	x := ctx.Value(exchangeKey{}).(httpExchange)
 	header := x.r.Header.Get("Content-Type")
 	kind, _, err := mime.ParseMediaType(header)
 	switch {
@@ -189,7 +189,7 @@ func mediaType(ctx context.Context) (string, error) {
 	case err == nil && (strings.HasSuffix(kind, "/yaml") || strings.HasSuffix(kind, "/x-yaml") || kind == "text/plain"):
 		return "yaml", nil
 	}
-	return "", invalid("header.Content-Type", "send application/json or application/yaml", "a definition cannot be read from %.80q", header)
+	return "", newInvalidError("header.Content-Type", "send application/json or application/yaml", "a definition cannot be read from %.80q", header)
 }
 
 // SlugFor makes a slug of the definition's name; "" when that makes none.

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-func (s *service) queues(ctx context.Context, in *struct{ Paging }) (*body[wire.Page[wire.Queue]], error) {
-	at, _, err := in.position()
+func (s *service) listQueues(ctx context.Context, in *struct{ Paging }) (*bodyResponse[wire.Page[wire.Queue]], error) {
+	at, _, err := in.parseCursor()
 	if err != nil {
 		return nil, err
 	}
@@ -18,36 +18,36 @@ func (s *service) queues(ctx context.Context, in *struct{ Paging }) (*body[wire.
 	if err != nil {
 		return nil, err
 	}
-	serving, _, err := s.serving(ctx)
+	serving, _, err := s.countServing(ctx)
 	if err != nil {
 		return nil, err
 	}
 	services := slices.Sorted(maps.Keys(depth))
 	services = slices.DeleteFunc(services, func(service string) bool { return service <= at.name })
-	services, more := cut(services, in.Limit)
+	services, more := cutPage(services, in.Limit)
 	page := wire.Page[wire.Queue]{Items: make([]wire.Queue, len(services))}
 	for i, service := range services {
 		page.Items[i] = toQueue(service, depth[service], serving[service])
 	}
 	if more {
-		page.Next = cursor{name: services[len(services)-1]}.String()
+		page.Next = listCursor{name: services[len(services)-1]}.String()
 	}
-	return &body[wire.Page[wire.Queue]]{page}, nil
+	return &bodyResponse[wire.Page[wire.Queue]]{page}, nil
 }
 
 func toQueue(service string, d persistence.QueueStat, workers int) wire.Queue {
 	return wire.Queue{Service: service, Waiting: d.Waiting, Tasks: d.Tasks, Workers: workers, Oldest: wire.Millis(d.Oldest)}
 }
 
-// serving counts the workers that are online, and those of them that offer each service.
-func (s *service) serving(ctx context.Context) (services map[string]int, all wire.WorkerCount, err error) {
+// countServing counts the workers that are online, and those of them that offer each service.
+func (s *service) countServing(ctx context.Context) (services map[string]int, all wire.WorkerCount, err error) {
 	known, err := s.Registry.List(ctx)
 	if err != nil {
 		return nil, all, err
 	}
 	services = map[string]int{}
 	for i := range known {
-		if !s.online(&known[i]) {
+		if !s.isOnline(&known[i]) {
 			all.Offline++
 			continue
 		}

@@ -17,34 +17,34 @@ import (
 // The framework makes an error of its own of what does not fit its description, and keeps how it does so in variables
 // that belong to the whole program. They stay as they are: that error is turned into a problem when it is answered.
 
-// framed has another name, because a Context has a method Context.
-type framed = huma.Context
+// humaContext has another name, because a Context has a method Context.
+type humaContext = huma.Context
 
-// checked is the framework's view of a request. It knows what became of the body, and the status of a refusal.
-type checked struct {
-	framed
+// checkedContext is the framework's view of a request. It knows what became of the body, and the status of a refusal.
+type checkedContext struct {
+	humaContext
 	tooLarge bool // the body
 	status   int  // of the refusal; 0 = there is none
 }
 
 // knowRefusals has each request be one that is checked.
 func knowRefusals(ctx huma.Context, next func(huma.Context)) {
-	next(&checked{framed: ctx})
+	next(&checkedContext{humaContext: ctx})
 }
 
-func (c *checked) SetStatus(status int) {
+func (c *checkedContext) SetStatus(status int) {
 	if c.status != 0 {
 		status = c.status
 	}
-	c.framed.SetStatus(status)
+	c.humaContext.SetStatus(status)
 }
 
-func (c *checked) BodyReader() io.Reader { return &checkedBody{c.framed.BodyReader(), c} }
+func (c *checkedContext) BodyReader() io.Reader { return &checkedBody{c.humaContext.BodyReader(), c} }
 
 // checkedBody notices that a body ends because it is too large.
 type checkedBody struct {
 	io.Reader
-	of *checked
+	of *checkedContext
 }
 
 func (b *checkedBody) Read(p []byte) (int, error) {
@@ -54,27 +54,27 @@ func (b *checkedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// refusals turns what the framework refuses into problems.
-func refusals(ctx huma.Context, _ string, answer any) (any, error) {
+// transformRefusal turns what the framework refuses into problems.
+func transformRefusal(ctx huma.Context, _ string, answer any) (any, error) {
 	e, ok := answer.(*huma.ErrorModel)
 	if !ok {
 		return answer, nil
 	}
-	p := refusal(ctx, e)
-	if c, ok := ctx.(*checked); ok {
+	p := toRefusal(ctx, e)
+	if c, ok := ctx.(*checkedContext); ok {
 		c.status = p.Status
 	}
 	return p, nil
 }
 
-// refusal is the answer to a request that does not fit its description.
-func refusal(ctx huma.Context, e *huma.ErrorModel) *problem {
-	p := &problem{wire.Problem{Status: e.Status, Kind: string(flow.Invalid), What: e.Detail, Request: api.RequestID(ctx.Context())}}
+// toRefusal is the answer to a request that does not fit its description.
+func toRefusal(ctx huma.Context, e *huma.ErrorModel) *httpProblem {
+	p := &httpProblem{wire.Problem{Status: e.Status, Kind: string(flow.Invalid), What: e.Detail, Request: api.RequestID(ctx.Context())}}
 	for _, detail := range e.Errors {
 		p.Faults = append(p.Faults, faultOf(ctx.Operation(), detail))
 	}
 	slices.SortFunc(p.Faults, func(a, b wire.Fault) int { return strings.Compare(a.Where, b.Where) })
-	if c, ok := ctx.(*checked); ok && c.tooLarge {
+	if c, ok := ctx.(*checkedContext); ok && c.tooLarge {
 		p.Status = http.StatusRequestEntityTooLarge
 	}
 	if p.Status == http.StatusInternalServerError { // what broke off has no parts that could be wrong
@@ -86,12 +86,12 @@ func refusal(ctx huma.Context, e *huma.ErrorModel) *problem {
 	if len(p.Faults) == 1 {
 		p.Faults = nil
 	}
-	p.settle()
-	return p.complete()
+	p.normalizeStatus()
+	return p.addExplanation()
 }
 
-// settle finds the status: what does not fit the description is a bad request.
-func (p *problem) settle() {
+// normalizeStatus finds the status: what does not fit the description is a bad request.
+func (p *httpProblem) normalizeStatus() {
 	switch p.Status {
 	case http.StatusUnprocessableEntity:
 		p.Status = http.StatusBadRequest

@@ -19,13 +19,13 @@ import (
 const reportText = "A report that comes late, or again, is acknowledged and changes nothing."
 
 func (s *service) reportRoutes() {
-	serve(s, operation{id: "complete-job", method: http.MethodPost, path: "/v1/jobs/{job}/complete", tag: "workers",
+	registerOperation(s, apiOperation{id: "complete-job", method: http.MethodPost, path: "/v1/jobs/{job}/complete", tag: "workers",
 		summary: "Complete a claimed job", text: reportText}, s.completeJob)
-	serve(s, operation{id: "fail-job", method: http.MethodPost, path: "/v1/jobs/{job}/fail", tag: "workers",
+	registerOperation(s, apiOperation{id: "fail-job", method: http.MethodPost, path: "/v1/jobs/{job}/fail", tag: "workers",
 		summary: "Fail a claimed job", text: "It is tried again, if its flow says so and the error is not fatal. " + reportText}, s.failJob)
-	serve(s, operation{id: "report-jobs", method: http.MethodPost, path: "/v1/workers/{worker}/reports", tag: "workers",
+	registerOperation(s, apiOperation{id: "report-jobs", method: http.MethodPost, path: "/v1/workers/{worker}/reports", tag: "workers",
 		summary: "Complete and fail claimed jobs, many at once", text: "Each is answered in its place: one that is refused has a problem there. With next, jobs are claimed meanwhile: of those that wait the oldest, and those that begin by what is reported; that saves a poll, and a job that begins is claimed as it begins. " + reportText}, s.reportJobs)
-	serve(s, operation{id: "release-jobs", method: http.MethodPost, path: "/v1/workers/{worker}/release", tag: "workers",
+	registerOperation(s, apiOperation{id: "release-jobs", method: http.MethodPost, path: "/v1/workers/{worker}/release", tag: "workers",
 		summary: "Give claimed jobs back", text: "Other workers get them at once. What is not claimed with that token (any longer) stays as it is."}, s.releaseJobs)
 }
 
@@ -34,7 +34,7 @@ type completeJobInput struct {
 	Body wire.JobOutput
 }
 
-func (s *service) completeJob(ctx context.Context, in *completeJobInput) (*body[wire.Reported], error) {
+func (s *service) completeJob(ctx context.Context, in *completeJobInput) (*bodyResponse[wire.Reported], error) {
 	return s.reportJob(ctx, in.Body.Worker, wire.Report{Job: in.Job, Token: in.Body.Token, Output: in.Body.Output, Log: in.Body.Log, Said: in.Body.Said, Numbers: in.Body.Numbers})
 }
 
@@ -43,11 +43,11 @@ type failJobInput struct {
 	Body wire.JobFailure
 }
 
-func (s *service) failJob(ctx context.Context, in *failJobInput) (*body[wire.Reported], error) {
+func (s *service) failJob(ctx context.Context, in *failJobInput) (*bodyResponse[wire.Reported], error) {
 	return s.reportJob(ctx, in.Body.Worker, wire.Report{Job: in.Job, Token: in.Body.Token, Error: in.Body.Error, Details: in.Body.Details, Fatal: in.Body.Fatal, Log: in.Body.Log, Said: in.Body.Said, Numbers: in.Body.Numbers})
 }
 
-func (s *service) reportJob(ctx context.Context, worker string, r wire.Report) (*body[wire.Reported], error) {
+func (s *service) reportJob(ctx context.Context, worker string, r wire.Report) (*bodyResponse[wire.Reported], error) {
 	orders, errs := s.ordersFor(ctx, worker, []wire.Report{r})
 	if errs[0] != nil {
 		return nil, jobProblem(r.Job, errs[0])
@@ -56,14 +56,14 @@ func (s *service) reportJob(ctx context.Context, worker string, r wire.Report) (
 	if err != nil {
 		return nil, jobProblem(r.Job, err)
 	}
-	return &body[wire.Reported]{wire.Reported{Job: r.Job, Changed: out.Changed > 0}}, nil
+	return &bodyResponse[wire.Reported]{wire.Reported{Job: r.Job, Changed: out.Changed > 0}}, nil
 }
 
 func jobProblem(job string, err error) error {
 	if api.Missing(err) {
 		return noJob(job)
 	}
-	return at("body", err)
+	return locateError("body", err)
 }
 
 type reportsInput struct {
@@ -72,7 +72,7 @@ type reportsInput struct {
 }
 
 // reportJobs carries out the reports that can be read together.
-func (s *service) reportJobs(ctx context.Context, in *reportsInput) (*body[wire.ReportedJobs], error) {
+func (s *service) reportJobs(ctx context.Context, in *reportsInput) (*bodyResponse[wire.ReportedJobs], error) {
 	answer := wire.ReportedJobs{Items: make([]wire.Reported, len(in.Body.Reports))}
 	all, errs := s.ordersFor(ctx, in.Worker, in.Body.Reports)
 	var orders engine.Orders
@@ -87,9 +87,9 @@ func (s *service) reportJobs(ctx context.Context, in *reportsInput) (*body[wire.
 		orders, places = append(orders, all[i]), append(places, i)
 	}
 	if len(orders) == 0 {
-		return &body[wire.ReportedJobs]{answer}, nil
+		return &bodyResponse[wire.ReportedJobs]{answer}, nil
 	}
-	outcomes, jobs, err := s.exchange(ctx, in, orders)
+	outcomes, jobs, err := s.exchangeJobs(ctx, in, orders)
 	if err != nil {
 		return nil, err
 	}
@@ -101,11 +101,11 @@ func (s *service) reportJobs(ctx context.Context, in *reportsInput) (*body[wire.
 		}
 	}
 	answer.Jobs = toClaimedJobs(jobs)
-	return &body[wire.ReportedJobs]{answer}, nil
+	return &bodyResponse[wire.ReportedJobs]{answer}, nil
 }
 
-// exchange carries out orders, and claims jobs if the worker wants some.
-func (s *service) exchange(ctx context.Context, in *reportsInput, orders engine.Orders) (outcomes engine.Outcomes, jobs engine.Jobs, err error) {
+// exchangeJobs carries out orders, and claims jobs if the worker wants some.
+func (s *service) exchangeJobs(ctx context.Context, in *reportsInput, orders engine.Orders) (outcomes engine.Outcomes, jobs engine.Jobs, err error) {
 	if in.Body.Next == nil {
 		outcomes, err = s.Engine.DoAll(ctx, orders)
 		return outcomes, nil, err
@@ -116,23 +116,23 @@ func (s *service) exchange(ctx context.Context, in *reportsInput, orders engine.
 	}
 	x, err := s.Engine.Exchange(ctx, engine.Exchange{Orders: orders, Next: next})
 	if err != nil {
-		err = at("body.next", err)
+		err = locateError("body.next", err)
 	}
 	return x.Outcomes, x.Jobs, err
 }
 
 func (s *service) itemProblem(ctx context.Context, job string, err error) *wire.Problem {
 	if api.Missing(err) {
-		err = missing("job", "check the id; the jobs of deleted tasks are deleted with them", "there is no job %.300q", job)
+		err = newNotFoundError("job", "check the id; the jobs of deleted tasks are deleted with them", "there is no job %.300q", job)
 	}
-	return &s.problem(ctx, err).Problem
+	return &s.toProblem(ctx, err).Problem
 }
 
 // ordersFor is what reports ask of their tasks, or why that cannot be asked. What the worker has to say beside the results
 // is kept first.
 func (s *service) ordersFor(ctx context.Context, worker string, reports []wire.Report) ([]engine.Order, []error) {
 	orders, errs := make([]engine.Order, len(reports)), make([]error, len(reports))
-	kept := s.keepLogs(ctx, reports, errs)
+	kept := s.storeLogs(ctx, reports, errs)
 	for i := range reports {
 		if errs[i] != nil {
 			continue
@@ -144,9 +144,9 @@ func (s *service) ordersFor(ctx context.Context, worker string, reports []wire.R
 	return orders, errs
 }
 
-// keepLogs stores what is said of jobs, and says of which. Each task is read once, however many of its jobs have ended.
+// storeLogs stores what is said of jobs, and says of which. Each task is read once, however many of its jobs have ended.
 // Of one that there is not its reports will be told.
-func (s *service) keepLogs(ctx context.Context, reports []wire.Report, errs []error) (kept []bool) {
+func (s *service) storeLogs(ctx context.Context, reports []wire.Report, errs []error) (kept []bool) {
 	kept = make([]bool, len(reports))
 	unread, places := withLogs(reports)
 	if len(unread) == 0 {
@@ -154,7 +154,7 @@ func (s *service) keepLogs(ctx context.Context, reports []wire.Report, errs []er
 	}
 	err := s.Reader.Each(ctx, slices.Sorted(maps.Keys(unread)), func(v *persistence.View) error {
 		for _, i := range unread[v.ID] {
-			kept[i], errs[i] = s.keepLog(ctx, v, places[i], &reports[i])
+			kept[i], errs[i] = s.storeLog(ctx, v, places[i], &reports[i])
 		}
 		delete(unread, v.ID)
 		return nil
@@ -167,8 +167,8 @@ func (s *service) keepLogs(ctx context.Context, reports []wire.Report, errs []er
 	return kept
 }
 
-// keepLog stores what a report says of its job.
-func (s *service) keepLog(ctx context.Context, v *persistence.View, at flow.Address, r *wire.Report) (kept bool, err error) {
+// storeLog stores what a report says of its job.
+func (s *service) storeLog(ctx context.Context, v *persistence.View, at flow.Address, r *wire.Report) (kept bool, err error) {
 	if len(r.Lines) > 0 {
 		kept, err = api.KeepLogOf(ctx, s.Member, v, at, r.Token, r.LinesFrom+int64(len(r.Lines)), api.Lines(&r.Said))
 	}
@@ -200,7 +200,7 @@ type releaseJobsInput struct {
 func (s *service) releaseJobs(ctx context.Context, in *releaseJobsInput) (*struct{}, error) {
 	err := engine.GiveBack(ctx, s.Engine, claimsOf(in.Body.Claims))
 	if err != nil {
-		return nil, at("body.claims", err)
+		return nil, locateError("body.claims", err)
 	}
 	return nil, nil
 }

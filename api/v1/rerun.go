@@ -12,9 +12,9 @@ import (
 )
 
 func (s *service) rerunRoutes() {
-	serve(s, operation{id: "rerun-task", method: http.MethodPost, path: "/v1/tasks/{task}/rerun", tag: "tasks", created: true,
+	registerOperation(s, apiOperation{id: "rerun-task", method: http.MethodPost, path: "/v1/tasks/{task}/rerun", tag: "tasks", created: true,
 		summary: "Start a task that does again what another one does",
-		text:    "From the beginning, with its labels, its params or others, and its version or another one. The other task stays as it is, and need not have ended; forked_from names it. With an idempotency key the request may be sent again."}, s.rerun)
+		text:    "From the beginning, with its labels, its params or others, and its version or another one. The other task stays as it is, and need not have ended; forked_from names it. With an idempotency key the request may be sent again."}, s.rerunTask)
 }
 
 type rerunInput struct {
@@ -23,7 +23,7 @@ type rerunInput struct {
 	Body           *wire.Rerun
 }
 
-func (s *service) rerun(ctx context.Context, in *rerunInput) (*answer[wire.Reran], error) {
+func (s *service) rerunTask(ctx context.Context, in *rerunInput) (*statusResponse[wire.Reran], error) {
 	var ask wire.Rerun
 	if in.Body != nil {
 		ask = *in.Body
@@ -47,17 +47,17 @@ func (s *service) rerun(ctx context.Context, in *rerunInput) (*answer[wire.Reran
 	if err != nil {
 		return nil, startProblem(err, "body.params", orElse(row.FlowSlug, row.FlowID))
 	}
-	return &answer[wire.Reran]{statusOf(started.Created), wire.Reran{ID: started.Task, Created: started.Created, From: in.Task, Version: v.Number}}, nil
+	return &statusResponse[wire.Reran]{statusOf(started.Created), wire.Reran{ID: started.Task, Created: started.Created, From: in.Task, Version: v.Number}}, nil
 }
 
 // rerunDry says what the new task would do.
-func (s *service) rerunDry(ctx context.Context, in *rerunInput, row *persistence.TaskRow, v *persistence.Version, params []byte) (*answer[wire.Reran], error) {
+func (s *service) rerunDry(ctx context.Context, in *rerunInput, row *persistence.TaskRow, v *persistence.Version, params []byte) (*statusResponse[wire.Reran], error) {
 	if len(params) == 0 {
 		params = row.Params
 	}
-	told, err := s.foresee(ctx, in.Task, flow.Start{Version: v.ID, Params: params})
+	told, err := s.simulateStart(ctx, in.Task, flow.Start{Version: v.ID, Params: params})
 	if err != nil {
 		return nil, startProblem(err, "body.params", orElse(row.FlowSlug, row.FlowID))
 	}
-	return &answer[wire.Reran]{http.StatusOK, wire.Reran{From: in.Task, Version: v.Number, Foresight: told}}, nil
+	return &statusResponse[wire.Reran]{http.StatusOK, wire.Reran{From: in.Task, Version: v.Number, Foresight: told}}, nil
 }

@@ -123,27 +123,27 @@ var roles = map[string]api.Need{
 // open are the operations for which no token is needed: they check otherwise who comes.
 var open = []string{"open-session", "close-session", "deliver", "get-linked-approval", "answer-linked-approval"}
 
-// saysRoles are words of the description, for programs: the roles that may call an operation.
-const saysRoles = "x-roles"
+// rolesExtension are words of the description, for programs: the roles that may call an operation.
+const rolesExtension = "x-roles"
 
-// restrict has an operation be carried out for those whose role may call it, and says which ones those are.
-func (s *service) restrict(o *huma.Operation) {
+// restrictOperation has an operation be carried out for those whose role may call it, and says which ones those are.
+func (s *service) restrictOperation(o *huma.Operation) {
 	if slices.Contains(open, o.OperationID) {
 		return
 	}
 	need := roles[o.OperationID]
-	o.Extensions = map[string]any{saysRoles: append(slices.Clone(need), api.Admin)}
+	o.Extensions = map[string]any{rolesExtension: append(slices.Clone(need), api.Admin)}
 	o.Middlewares = append(o.Middlewares, func(ctx huma.Context, next func(huma.Context)) {
-		if why := s.forbidden(ctx.Context(), need); why != nil {
-			why.write(ctx.Context().Value(exchangeKey{}).(exchange).w)
+		if why := s.checkRole(ctx.Context(), need); why != nil {
+			why.writeTo(ctx.Context().Value(exchangeKey{}).(httpExchange).w)
 			return
 		}
 		next(ctx)
 	})
 }
 
-// forbidden says why who asks may not, nil when it may. Routes that nobody guards are for everybody.
-func (s *service) forbidden(ctx context.Context, need api.Need) *problem {
+// checkRole says why who asks may not, nil when it may. Routes that nobody guards are for everybody.
+func (s *service) checkRole(ctx context.Context, need api.Need) *httpProblem {
 	if s.shell == nil {
 		return nil
 	}
@@ -151,7 +151,7 @@ func (s *service) forbidden(ctx context.Context, need api.Need) *problem {
 	if why == nil {
 		return nil
 	}
-	p := &problem{*why}
+	p := &httpProblem{*why}
 	p.Request = api.RequestID(ctx)
-	return p.complete()
+	return p.addExplanation()
 }

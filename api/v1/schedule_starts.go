@@ -53,7 +53,7 @@ func (s *service) startOf(ctx context.Context, name string) (*persistence.Schedu
 	}
 	v, err := s.Store.FindVersion(ctx, found.FlowID, 0)
 	if api.Missing(err) {
-		err = missing("path.schedule", "publish one", "the flow of schedule %s has no published version", name)
+		err = newNotFoundError("path.schedule", "publish one", "the flow of schedule %s has no published version", name)
 	}
 	if err != nil {
 		return nil, engine.NewTask{}, err
@@ -66,12 +66,12 @@ type backfillInput struct {
 	Body wire.Backfill
 }
 
-func (s *service) backfillSchedule(ctx context.Context, in *backfillInput) (*body[wire.Backfilled], error) {
+func (s *service) backfillSchedule(ctx context.Context, in *backfillInput) (*bodyResponse[wire.Backfilled], error) {
 	found, n, err := s.startOf(ctx, in.Schedule)
 	if err != nil {
 		return nil, err
 	}
-	slots, err := s.passed(found, &in.Body)
+	slots, err := s.pastSlots(found, &in.Body)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (s *service) backfillSchedule(ctx context.Context, in *backfillInput) (*bod
 		err := error(context.DeadlineExceeded)
 		var item wire.BackfilledSlot
 		if begins() {
-			item, err = s.fill(ctx, found.FlowID, slot, n, in.Body.DryRun)
+			item, err = s.backfillSlot(ctx, found.FlowID, slot, n, in.Body.DryRun)
 		}
 		if errors.Is(err, context.DeadlineExceeded) {
 			err = flow.Errorf(flow.Busy, "%d of %d slots have their tasks, and there was no time left for the others: send the same request again, which goes on with them", i, len(slots))
@@ -96,29 +96,29 @@ func (s *service) backfillSchedule(ctx context.Context, in *backfillInput) (*bod
 		}
 		done.Items = append(done.Items, item)
 	}
-	return &body[wire.Backfilled]{done}, nil
+	return &bodyResponse[wire.Backfilled]{done}, nil
 }
 
-// passed are the slots that are meant.
-func (s *service) passed(found *persistence.Schedule, b *wire.Backfill) ([]int64, error) {
+// pastSlots are the slots that are meant.
+func (s *service) pastSlots(found *persistence.Schedule, b *wire.Backfill) ([]int64, error) {
 	rule, err := schedule.Read(found.Spec)
 	if err != nil {
 		return nil, scheduleProblem(err)
 	}
 	from, to := b.From.UnixMilli(), min(b.To.UnixMilli(), s.Engine.Now().UnixMilli()+1)
 	if !b.From.Before(b.To.Time) {
-		return nil, invalid("body.to", "send a time behind from", "the range ends before it begins")
+		return nil, newInvalidError("body.to", "send a time behind from", "the range ends before it begins")
 	}
 	slots, more := rule.Slots(max(from, 0), to, mostSlots)
 	if more {
-		return nil, &located{where: "body.to", hint: "send a shorter range, and the next one then",
+		return nil, &locatedError{where: "body.to", hint: "send a shorter range, and the next one then",
 			err: flow.Errorf(flow.Limit, "the range has more than %d slots", mostSlots)}
 	}
 	return slots, nil
 }
 
-// fill starts the task of a slot, or in a dry run tells of it. That a slot had one, with whatever params, is no conflict.
-func (s *service) fill(ctx context.Context, flowID string, slot int64, n engine.NewTask, dry bool) (item wire.BackfilledSlot, err error) {
+// backfillSlot starts the task of a slot, or in a dry run tells of it. That a slot had one, with whatever params, is no conflict.
+func (s *service) backfillSlot(ctx context.Context, flowID string, slot int64, n engine.NewTask, dry bool) (item wire.BackfilledSlot, err error) {
 	item.Slot = wire.Millis(slot)
 	if item.Task, err = n.TaskID(flowID); err != nil {
 		return item, err

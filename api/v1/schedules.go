@@ -16,26 +16,26 @@ import (
 )
 
 func (s *service) scheduleRoutes() {
-	serve(s, operation{id: "list-schedules", method: http.MethodGet, path: "/v1/schedules", tag: "schedules",
+	registerOperation(s, apiOperation{id: "list-schedules", method: http.MethodGet, path: "/v1/schedules", tag: "schedules",
 		summary: "List schedules, by name"}, s.listSchedules)
-	serve(s, operation{id: "get-schedule", method: http.MethodGet, path: "/v1/schedules/{schedule}", tag: "schedules",
+	registerOperation(s, apiOperation{id: "get-schedule", method: http.MethodGet, path: "/v1/schedules/{schedule}", tag: "schedules",
 		summary: "Read a schedule"}, s.getSchedule)
-	serve(s, operation{id: "set-schedule", method: http.MethodPut, path: "/v1/schedules/{schedule}", tag: "schedules", created: true,
+	registerOperation(s, apiOperation{id: "set-schedule", method: http.MethodPut, path: "/v1/schedules/{schedule}", tag: "schedules", created: true,
 		summary: "Make a schedule, or change it",
 		text:    "Each slot has one task, whatever happens to members meanwhile. One that fires at other times from now on catches up with nothing that was before. One that a definition has made is changed until the next version of its flow is published."}, s.setSchedule)
-	serve(s, operation{id: "delete-schedule", method: http.MethodDelete, path: "/v1/schedules/{schedule}", tag: "schedules",
+	registerOperation(s, apiOperation{id: "delete-schedule", method: http.MethodDelete, path: "/v1/schedules/{schedule}", tag: "schedules",
 		summary: "Delete a schedule", text: "Its tasks stay as they are."}, s.deleteSchedule)
-	serve(s, operation{id: "enable-schedule", method: http.MethodPost, path: "/v1/schedules/{schedule}/enable", tag: "schedules",
+	registerOperation(s, apiOperation{id: "enable-schedule", method: http.MethodPost, path: "/v1/schedules/{schedule}/enable", tag: "schedules",
 		summary: "Have a schedule fire", text: "What was due while it did not is not caught up."}, s.enableSchedule)
-	serve(s, operation{id: "disable-schedule", method: http.MethodPost, path: "/v1/schedules/{schedule}/disable", tag: "schedules",
+	registerOperation(s, apiOperation{id: "disable-schedule", method: http.MethodPost, path: "/v1/schedules/{schedule}/disable", tag: "schedules",
 		summary: "Have a schedule fire no longer", text: "Its tasks go on."}, s.disableSchedule)
-	serve(s, operation{id: "next-slots", method: http.MethodGet, path: "/v1/schedules/{schedule}/next", tag: "schedules",
+	registerOperation(s, apiOperation{id: "next-slots", method: http.MethodGet, path: "/v1/schedules/{schedule}/next", tag: "schedules",
 		summary: "Tell the next slots of a schedule", text: "Also of one that does not fire for the moment; with what becomes of times that do not exist or come twice."}, s.nextSlots)
-	serve(s, operation{id: "preview-schedule", method: http.MethodPost, path: "/v1/schedules-preview", tag: "schedules",
+	registerOperation(s, apiOperation{id: "preview-schedule", method: http.MethodPost, path: "/v1/schedules-preview", tag: "schedules",
 		summary: "Tell the slots that a schedule would have", text: "Nothing is kept."}, s.previewSchedule)
-	serve(s, operation{id: "trigger-schedule", method: http.MethodPost, path: "/v1/schedules/{schedule}/trigger", tag: "schedules", created: true,
+	registerOperation(s, apiOperation{id: "trigger-schedule", method: http.MethodPost, path: "/v1/schedules/{schedule}/trigger", tag: "schedules", created: true,
 		summary: "Start a task of a schedule now", text: "Whatever its slots and policies say, also when it does not fire for the moment. Its slots stay as they are."}, s.triggerSchedule)
-	serve(s, operation{id: "backfill-schedule", method: http.MethodPost, path: "/v1/schedules/{schedule}/backfill", tag: "schedules",
+	registerOperation(s, apiOperation{id: "backfill-schedule", method: http.MethodPost, path: "/v1/schedules/{schedule}/backfill", tag: "schedules",
 		summary: "Start tasks for slots that have passed", text: "A slot that has had its task gets no other one. All begin at once, whatever overlap says; a flow with concurrency holds them back. The request may be sent again."}, s.backfillSchedule)
 }
 
@@ -51,7 +51,7 @@ func (s *service) scheduleBy(ctx context.Context, name string) (*persistence.Sch
 
 func noSchedule(name string, err error) error {
 	if api.Missing(err) {
-		return missing("path.schedule", "GET /v1/schedules lists them", "there is no schedule %.140q", name)
+		return newNotFoundError("path.schedule", "GET /v1/schedules lists them", "there is no schedule %.140q", name)
 	}
 	return err
 }
@@ -61,8 +61,8 @@ type listSchedulesInput struct {
 	Flow string `query:"flow" maxLength:"128" doc:"slug of the flow, or its id"`
 }
 
-func (s *service) listSchedules(ctx context.Context, in *listSchedulesInput) (*body[wire.Page[wire.Schedule]], error) {
-	at, _, err := in.position()
+func (s *service) listSchedules(ctx context.Context, in *listSchedulesInput) (*bodyResponse[wire.Page[wire.Schedule]], error) {
+	at, _, err := in.parseCursor()
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func (s *service) listSchedules(ctx context.Context, in *listSchedulesInput) (*b
 	if err != nil {
 		return nil, err
 	}
-	list, more := cut(list, in.Limit)
+	list, more := cutPage(list, in.Limit)
 	page := wire.Page[wire.Schedule]{Items: make([]wire.Schedule, len(list))}
 	for i := range list {
 		if page.Items[i], err = s.toSchedule(ctx, &list[i]); err != nil {
@@ -86,22 +86,22 @@ func (s *service) listSchedules(ctx context.Context, in *listSchedulesInput) (*b
 		}
 	}
 	if more {
-		page.Next = cursor{name: list[len(list)-1].Name}.String()
+		page.Next = listCursor{name: list[len(list)-1].Name}.String()
 	}
-	return &body[wire.Page[wire.Schedule]]{page}, nil
+	return &bodyResponse[wire.Page[wire.Schedule]]{page}, nil
 }
 
-func (s *service) getSchedule(ctx context.Context, in *SchedulePath) (*body[wire.Schedule], error) {
+func (s *service) getSchedule(ctx context.Context, in *SchedulePath) (*bodyResponse[wire.Schedule], error) {
 	found, err := s.scheduleBy(ctx, in.Schedule)
 	return s.scheduleAnswer(ctx, found, err)
 }
 
-func (s *service) scheduleAnswer(ctx context.Context, found *persistence.Schedule, err error) (*body[wire.Schedule], error) {
+func (s *service) scheduleAnswer(ctx context.Context, found *persistence.Schedule, err error) (*bodyResponse[wire.Schedule], error) {
 	if err != nil {
 		return nil, err
 	}
 	shown, err := s.toSchedule(ctx, found)
-	return &body[wire.Schedule]{shown}, err
+	return &bodyResponse[wire.Schedule]{shown}, err
 }
 
 type setScheduleInput struct {
@@ -109,7 +109,7 @@ type setScheduleInput struct {
 	Body wire.ScheduleSpec
 }
 
-func (s *service) setSchedule(ctx context.Context, in *setScheduleInput) (*answer[wire.SetSchedule], error) {
+func (s *service) setSchedule(ctx context.Context, in *setScheduleInput) (*statusResponse[wire.SetSchedule], error) {
 	spec, err := toSpec(&in.Body)
 	if err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ func (s *service) setSchedule(ctx context.Context, in *setScheduleInput) (*answe
 	if err != nil {
 		return nil, err
 	}
-	if err := s.startable(ctx, f, params); err != nil {
+	if err := s.checkParams(ctx, f, params); err != nil {
 		return nil, err
 	}
 	set, created, err := persistence.SetSchedule(ctx, s.Store, persistence.ScheduleChange{Name: in.Schedule, FlowID: f.ID, Spec: spec, Params: params,
@@ -138,16 +138,16 @@ func (s *service) setSchedule(ctx context.Context, in *setScheduleInput) (*answe
 		shown.Warnings, shown.Notes = rule.Warnings(), rule.Notes()
 	}
 	shown.Schedule, err = s.toSchedule(ctx, set)
-	return &answer[wire.SetSchedule]{statusOf(created), shown}, err
+	return &statusResponse[wire.SetSchedule]{statusOf(created), shown}, err
 }
 
-// startable refuses params that no task of the flow's newest version could be started with.
-func (s *service) startable(ctx context.Context, f *persistence.Flow, params []byte) error {
-	v, err := s.version(ctx, "body.flow", f, 0)
+// checkParams refuses params that no task of the flow's newest version could be started with.
+func (s *service) checkParams(ctx context.Context, f *persistence.Flow, params []byte) error {
+	v, err := s.findVersion(ctx, "body.flow", f, 0)
 	if err != nil {
 		return err
 	}
-	if err := s.fits(ctx, flow.Start{Version: v.ID, Params: params}); err != nil {
+	if err := s.checkStart(ctx, flow.Start{Version: v.ID, Params: params}); err != nil {
 		return startProblem(err, "body.params", nameOf(f))
 	}
 	return nil
@@ -158,16 +158,16 @@ func scheduleProblem(err error) error {
 	var faults schedule.Faults
 	switch {
 	case errors.As(err, &faults):
-		return at("body."+faults[0].Field, errors.Join(flow.Errorf(flow.Invalid, "%s", faults[0].Msg), faults))
+		return locateError("body."+faults[0].Field, errors.Join(flow.Errorf(flow.Invalid, "%s", faults[0].Msg), faults))
 	case flow.ErrorKindOf(err) == flow.Invalid:
-		return at("path.schedule", err)
+		return locateError("path.schedule", err)
 	case api.Missing(err):
-		return missing("body.flow", "publish it first, or look for its name at /v1/flows", "the flow of the schedule is not there any more")
+		return newNotFoundError("body.flow", "publish it first, or look for its name at /v1/flows", "the flow of the schedule is not there any more")
 	}
 	return err
 }
 
-func (s *service) deleteSchedule(ctx context.Context, in *SchedulePath) (*body[wire.Schedule], error) {
+func (s *service) deleteSchedule(ctx context.Context, in *SchedulePath) (*bodyResponse[wire.Schedule], error) {
 	found, err := s.scheduleBy(ctx, in.Schedule)
 	if err != nil {
 		return nil, err
@@ -178,15 +178,15 @@ func (s *service) deleteSchedule(ctx context.Context, in *SchedulePath) (*body[w
 	return s.scheduleAnswer(ctx, found, nil)
 }
 
-func (s *service) enableSchedule(ctx context.Context, in *SchedulePath) (*body[wire.Schedule], error) {
-	return s.enable(ctx, in.Schedule, true)
+func (s *service) enableSchedule(ctx context.Context, in *SchedulePath) (*bodyResponse[wire.Schedule], error) {
+	return s.setEnabled(ctx, in.Schedule, true)
 }
 
-func (s *service) disableSchedule(ctx context.Context, in *SchedulePath) (*body[wire.Schedule], error) {
-	return s.enable(ctx, in.Schedule, false)
+func (s *service) disableSchedule(ctx context.Context, in *SchedulePath) (*bodyResponse[wire.Schedule], error) {
+	return s.setEnabled(ctx, in.Schedule, false)
 }
 
-func (s *service) enable(ctx context.Context, name string, enabled bool) (*body[wire.Schedule], error) {
+func (s *service) setEnabled(ctx context.Context, name string, enabled bool) (*bodyResponse[wire.Schedule], error) {
 	changed, err := persistence.EnableSchedule(ctx, s.Store, name, enabled, s.Engine.Now().UnixMilli())
 	return s.scheduleAnswer(ctx, changed, noSchedule(name, err))
 }
@@ -205,12 +205,12 @@ type nextSlotsInput struct {
 	Count
 }
 
-func (s *service) nextSlots(ctx context.Context, in *nextSlotsInput) (*body[wire.Slots], error) {
+func (s *service) nextSlots(ctx context.Context, in *nextSlotsInput) (*bodyResponse[wire.Slots], error) {
 	found, err := s.scheduleBy(ctx, in.Schedule)
 	if err != nil {
 		return nil, err
 	}
-	return s.preview(found.Spec, &in.Count)
+	return s.previewSlots(found.Spec, &in.Count)
 }
 
 type previewInput struct {
@@ -218,15 +218,15 @@ type previewInput struct {
 	Body wire.ScheduleSpec
 }
 
-func (s *service) previewSchedule(_ context.Context, in *previewInput) (*body[wire.Slots], error) {
+func (s *service) previewSchedule(_ context.Context, in *previewInput) (*bodyResponse[wire.Slots], error) {
 	spec, err := toSpec(&in.Body)
 	if err != nil {
 		return nil, err
 	}
-	return s.preview(spec, &in.Count)
+	return s.previewSlots(spec, &in.Count)
 }
 
-func (s *service) preview(spec schedule.Spec, in *Count) (*body[wire.Slots], error) {
+func (s *service) previewSlots(spec schedule.Spec, in *Count) (*bodyResponse[wire.Slots], error) {
 	rule, err := schedule.Read(spec)
 	if err != nil {
 		return nil, scheduleProblem(err)
@@ -239,7 +239,7 @@ func (s *service) preview(spec schedule.Spec, in *Count) (*body[wire.Slots], err
 	for _, t := range rule.Preview(from-1, in.Count) {
 		slots.Items = append(slots.Items, wire.Slot{Slot: wire.Millis(t.Slot), Local: t.Local, Notes: t.Notes})
 	}
-	return &body[wire.Slots]{slots}, nil
+	return &bodyResponse[wire.Slots]{slots}, nil
 }
 
 func (s *service) toSchedule(ctx context.Context, p *persistence.Schedule) (wire.Schedule, error) {
@@ -251,8 +251,8 @@ func (s *service) toSchedule(ctx context.Context, p *persistence.Schedule) (wire
 		return wire.Schedule{}, err
 	}
 	spec, state := p.Spec.OrDefault(), p.State
-	shown := wire.Schedule{Name: p.Name, Flow: nameOf(f), Cron: spec.Cron, Every: lasting(spec.EveryMS), Timezone: cmp.Or(spec.Timezone, "UTC"), Enabled: p.Enabled,
-		CatchUp: string(spec.CatchUp), Overlap: string(spec.Overlap), Jitter: lasting(spec.JitterMS), Start: wire.Millis(spec.StartAt), End: wire.Millis(spec.EndAt),
+	shown := wire.Schedule{Name: p.Name, Flow: nameOf(f), Cron: spec.Cron, Every: formatMillis(spec.EveryMS), Timezone: cmp.Or(spec.Timezone, "UTC"), Enabled: p.Enabled,
+		CatchUp: string(spec.CatchUp), Overlap: string(spec.Overlap), Jitter: formatMillis(spec.JitterMS), Start: wire.Millis(spec.StartAt), End: wire.Millis(spec.EndAt),
 		Params: p.Params, Labels: p.Labels, Version: p.Version, Next: wire.Millis(p.NextSlot()), Waiting: wire.Millis(state.Queued),
 		LastSlot: wire.Millis(state.LastSlot), LastTask: state.LastTask, Error: state.Error, Begun: state.Begun, Skipped: state.Skipped,
 		CreatedAt: wire.Millis(p.CreatedAt), UpdatedAt: wire.Millis(p.UpdatedAt)}
@@ -276,10 +276,10 @@ func toSpec(w *wire.ScheduleSpec) (schedule.Spec, error) {
 	s := schedule.Spec{Cron: w.Cron, Timezone: w.Timezone, DST: w.DST, CatchUp: schedule.CatchUp(w.CatchUp), Overlap: schedule.Overlap(w.Overlap)}
 	var faults, others schedule.Faults
 	var ok bool
-	if s.EveryMS, ok = millis(w.Every, "every", &faults); !ok {
+	if s.EveryMS, ok = parseMillis(w.Every, "every", &faults); !ok {
 		s.EveryMS = schedule.MinEvery.Milliseconds() // it is said when the schedule fires, though not understood
 	}
-	s.JitterMS, _ = millis(w.Jitter, "jitter", &faults)
+	s.JitterMS, _ = parseMillis(w.Jitter, "jitter", &faults)
 	if !w.Start.IsZero() {
 		s.StartAt = w.Start.UnixMilli()
 	}
@@ -297,8 +297,8 @@ func toSpec(w *wire.ScheduleSpec) (schedule.Spec, error) {
 	return s, nil
 }
 
-// millis returns the milliseconds of a duration, 0 for none. If the text is none, it adds a fault of the field.
-func millis(text, field string, faults *schedule.Faults) (ms int64, ok bool) {
+// parseMillis returns the milliseconds of a duration, 0 for none. If the text is none, it adds a fault of the field.
+func parseMillis(text, field string, faults *schedule.Faults) (ms int64, ok bool) {
 	if text == "" {
 		return 0, true
 	}
@@ -310,8 +310,8 @@ func millis(text, field string, faults *schedule.Faults) (ms int64, ok bool) {
 	return d.Milliseconds(), true
 }
 
-// lasting is a duration as text; "" for none.
-func lasting(ms int64) string {
+// formatMillis is a duration as text; "" for none.
+func formatMillis(ms int64) string {
 	if ms == 0 {
 		return ""
 	}

@@ -39,8 +39,8 @@ type listTasksInput struct {
 	Sort string `query:"sort" enum:"-created,created,-ended,ended" default:"-created" doc:"- = the newest first; by end: those that have ended"`
 }
 
-func (s *service) listTasks(ctx context.Context, in *listTasksInput) (*body[wire.Page[wire.TaskSummary]], error) {
-	at, continued, err := in.position()
+func (s *service) listTasks(ctx context.Context, in *listTasksInput) (*bodyResponse[wire.Page[wire.TaskSummary]], error) {
+	at, continued, err := in.parseCursor()
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (s *service) listTasks(ctx context.Context, in *listTasksInput) (*body[wire
 	if err != nil {
 		return nil, err
 	}
-	rows, more := cut(rows, in.Limit)
+	rows, more := cutPage(rows, in.Limit)
 	for i := range rows {
 		page.Items = append(page.Items, toSummary(&rows[i]))
 	}
@@ -71,7 +71,7 @@ func (s *service) listTasks(ctx context.Context, in *listTasksInput) (*body[wire
 	case f.Through.ID != "":
 		page.Next, page.Searched = cursorOf(f.Through), wire.Millis(f.Through.CreatedAt)
 	}
-	return &body[wire.Page[wire.TaskSummary]]{page}, nil
+	return &bodyResponse[wire.Page[wire.TaskSummary]]{page}, nil
 }
 
 // searchedTasks is how many tasks, or approvals, are looked at for one answer, where no index has what is asked for.
@@ -99,7 +99,7 @@ func spotOf(f persistence.TaskFilter, t *persistence.TaskRow) persistence.Spot {
 	return persistence.Spot{CreatedAt: t.CreatedAt, ID: t.ID}
 }
 
-func cursorOf(at persistence.Spot) string { return cursor{at.CreatedAt, at.ID}.String() }
+func cursorOf(at persistence.Spot) string { return listCursor{at.CreatedAt, at.ID}.String() }
 
 type countTasksInput struct {
 	TaskPick
@@ -120,7 +120,7 @@ func mostCounted(f *persistence.TaskFilter) int {
 	return countedTasks
 }
 
-func (s *service) countTasks(ctx context.Context, in *countTasksInput) (*body[wire.TaskCount], error) {
+func (s *service) countTasks(ctx context.Context, in *countTasksInput) (*bodyResponse[wire.TaskCount], error) {
 	f, err := s.filterOf(ctx, &in.TaskPick)
 	if err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func (s *service) countTasks(ctx context.Context, in *countTasksInput) (*body[wi
 	if err != nil {
 		return nil, err
 	}
-	answer, err := s.counted(ctx, f, by)
+	answer, err := s.countFiltered(ctx, f, by)
 	switch {
 	case err != nil:
 		return nil, err
@@ -138,11 +138,11 @@ func (s *service) countTasks(ctx context.Context, in *countTasksInput) (*body[wi
 			return nil, err
 		}
 	}
-	return &body[wire.TaskCount]{*answer}, nil
+	return &bodyResponse[wire.TaskCount]{*answer}, nil
 }
 
-// counted counts tasks, and by something if that is asked for.
-func (s *service) counted(ctx context.Context, f persistence.TaskFilter, by *persistence.By) (*wire.TaskCount, error) {
+// countFiltered counts tasks, and by something if that is asked for.
+func (s *service) countFiltered(ctx context.Context, f persistence.TaskFilter, by *persistence.By) (*wire.TaskCount, error) {
 	through, err := s.searchedThrough(ctx, f)
 	if err != nil {
 		return nil, err
@@ -179,7 +179,7 @@ func byOf(text string) (*persistence.By, error) {
 	case ok && name != "":
 		return &persistence.By{Label: name}, nil
 	default:
-		return nil, invalid("query.group_by", "send state, flow or label:NAME", "tasks are not counted by %.80q", text)
+		return nil, newInvalidError("query.group_by", "send state, flow or label:NAME", "tasks are not counted by %.80q", text)
 	}
 }
 
@@ -250,13 +250,13 @@ func statesOf(sent []string) (statuses []string, paused *bool, err error) {
 			yes := true
 			paused = &yes
 		case state == "":
-			return nil, nil, invalid("query.state", hint, "%.40q is no state of a task", word)
+			return nil, nil, newInvalidError("query.state", hint, "%.40q is no state of a task", word)
 		case !slices.Contains(statuses, string(state)):
 			statuses = append(statuses, string(state))
 		}
 	}
 	if paused != nil && len(statuses) > 0 {
-		return nil, nil, invalid("query.state", "ask for paused alone", "paused is no state but a time beside it, and cannot be one of several")
+		return nil, nil, newInvalidError("query.state", "ask for paused alone", "paused is no state but a time beside it, and cannot be one of several")
 	}
 	return statuses, paused, nil
 }
@@ -266,7 +266,7 @@ func waitsOf(sent []string) (kinds flow.WaitKinds, err error) {
 	for word := range strings.SplitSeq(strings.Join(sent, ","), ",") {
 		kind := flow.WaitKindOf(strings.ToLower(strings.TrimSpace(word)))
 		if kind == 0 && strings.TrimSpace(word) != "" {
-			return 0, invalid("query.waits", "known are: "+strings.Join(flow.AllWaits.Words(), ", "), "%.40q is nothing that a task is listed as waiting for", word)
+			return 0, newInvalidError("query.waits", "known are: "+strings.Join(flow.AllWaits.Words(), ", "), "%.40q is nothing that a task is listed as waiting for", word)
 		}
 		kinds |= kind
 	}
@@ -278,10 +278,10 @@ func labelsOf(sent []string) (map[string]string, error) {
 	for _, pair := range sent {
 		name, text, ok := strings.Cut(pair, ":")
 		if !ok || name == "" {
-			return nil, invalid("query.label", "write name:text", "%.80q is no label", pair)
+			return nil, newInvalidError("query.label", "write name:text", "%.80q is no label", pair)
 		}
 		if other, twice := labels[name]; twice && other != text {
-			return nil, invalid("query.label", "ask once for each", "no task can have two labels %.80q", name)
+			return nil, newInvalidError("query.label", "ask once for each", "no task can have two labels %.80q", name)
 		}
 		labels[name] = text
 	}

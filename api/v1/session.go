@@ -15,25 +15,25 @@ const (
 )
 
 func (s *service) sessionRoutes() {
-	serve(s, operation{id: "open-session", method: http.MethodPost, path: sessionPath, tag: "member",
+	registerOperation(s, apiOperation{id: "open-session", method: http.MethodPost, path: sessionPath, tag: "member",
 		summary: "Sign a browser in",
 		text:    "For a token that is right the browser gets a cookie that no script can read (HttpOnly, SameSite=Strict). It stands for the token in requests of pages of this server, for 12 hours, with any member. Programs send their token itself."}, s.openSession)
-	serve(s, operation{id: "close-session", method: http.MethodDelete, path: sessionPath, tag: "member",
+	registerOperation(s, apiOperation{id: "close-session", method: http.MethodDelete, path: sessionPath, tag: "member",
 		summary: "Sign a browser out"}, s.closeSession)
-	serve(s, operation{id: "get-me", method: http.MethodGet, path: "/v1/me", tag: "member",
-		summary: "Who am I?", text: "401 = a token is needed, or the cookie has run out."}, s.me)
+	registerOperation(s, apiOperation{id: "get-me", method: http.MethodGet, path: "/v1/me", tag: "member",
+		summary: "Who am I?", text: "401 = a token is needed, or the cookie has run out."}, s.getIdentity)
 }
 
-// signed is an answer with a cookie.
-type signed struct {
+// sessionCookie is an answer with a cookie.
+type sessionCookie struct {
 	Cookie string `header:"Set-Cookie"`
 	Body   wire.Me
 }
 
-func (s *service) openSession(ctx context.Context, in *struct{ Body wire.OpenSession }) (*signed, error) {
-	x := ctx.Value(exchangeKey{}).(exchange)
+func (s *service) openSession(ctx context.Context, in *struct{ Body wire.OpenSession }) (*sessionCookie, error) {
+	x := ctx.Value(exchangeKey{}).(httpExchange)
 	if s.shell == nil || !s.shell.NeedsToken() {
-		return &signed{Body: s.toMe(api.Identity{Role: api.Admin})}, nil
+		return &sessionCookie{Body: s.toMe(api.Identity{Role: api.Admin})}, nil
 	}
 	cookie, who, err := s.shell.OpenSession(x.r, in.Body.Token)
 	if err != nil {
@@ -41,31 +41,31 @@ func (s *service) openSession(ctx context.Context, in *struct{ Body wire.OpenSes
 	}
 	if cookie == nil {
 		api.NoteRefusal(ctx, "a browser's token is wrong")
-		return nil, &located{where: "body.token", hint: "send one that the server was started with (--token, --token-file), or that an admin has made (troupe token create)",
+		return nil, &locatedError{where: "body.token", hint: "send one that the server was started with (--token, --token-file), or that an admin has made (troupe token create)",
 			err: &api.Refusal{Status: http.StatusUnauthorized, Kind: flow.Denied, Text: "the token is wrong: it is none of this server's, or its time is over"}}
 	}
-	return &signed{Cookie: cookie.String(), Body: s.toMe(who)}, nil
+	return &sessionCookie{Cookie: cookie.String(), Body: s.toMe(who)}, nil
 }
 
-// forgotten is an answer that has a browser forget a cookie.
-type forgotten struct {
+// clearedCookie is an answer that has a browser forget a cookie.
+type clearedCookie struct {
 	Cookie string `header:"Set-Cookie"`
 }
 
-func (s *service) closeSession(ctx context.Context, _ *struct{}) (*forgotten, error) {
-	x := ctx.Value(exchangeKey{}).(exchange)
+func (s *service) closeSession(ctx context.Context, _ *struct{}) (*clearedCookie, error) {
+	x := ctx.Value(exchangeKey{}).(httpExchange)
 	if s.shell == nil {
-		return &forgotten{}, nil
+		return &clearedCookie{}, nil
 	}
-	return &forgotten{Cookie: s.shell.CloseSession(x.r).String()}, nil
+	return &clearedCookie{Cookie: s.shell.CloseSession(x.r).String()}, nil
 }
 
-func (s *service) me(ctx context.Context, _ *struct{}) (*body[wire.Me], error) {
+func (s *service) getIdentity(ctx context.Context, _ *struct{}) (*bodyResponse[wire.Me], error) {
 	who := api.Identity{Role: api.Admin}
 	if s.shell != nil {
 		who = api.Who(ctx)
 	}
-	return &body[wire.Me]{s.toMe(who)}, nil
+	return &bodyResponse[wire.Me]{s.toMe(who)}, nil
 }
 
 func (s *service) toMe(who api.Identity) wire.Me {

@@ -31,14 +31,14 @@ func (s *service) slowFlows(ctx context.Context) (*[]wire.SlowFlow, error) {
 	}
 	now := s.Engine.Now().UnixMilli()
 	day := now - 24*persistence.StatsHour
-	lately, err := s.tookByFlow(ctx, ids, day, now+1)
+	lately, err := s.durationsByFlow(ctx, ids, day, now+1)
 	if err != nil {
 		return nil, err
 	}
 	ids = slices.DeleteFunc(ids, func(id string) bool {
 		return lately[id] == nil || lately[id].N() < slowTasks || lately[id].Quantile(99) < slowLeast
 	})
-	before, err := s.tookByFlow(ctx, ids, day-7*24*persistence.StatsHour, day)
+	before, err := s.durationsByFlow(ctx, ids, day-7*24*persistence.StatsHour, day)
 	if err != nil {
 		return nil, err
 	}
@@ -57,8 +57,8 @@ func (s *service) slowFlows(ctx context.Context) (*[]wire.SlowFlow, error) {
 	return &slow, nil
 }
 
-// tookByFlow is how long tasks of flows took that ended in some hours.
-func (s *service) tookByFlow(ctx context.Context, ids []string, from, to int64) (map[string]*stats.Sketch, error) {
+// durationsByFlow is how long tasks of flows took that ended in some hours.
+func (s *service) durationsByFlow(ctx context.Context, ids []string, from, to int64) (map[string]*stats.Sketch, error) {
 	rows, err := s.Store.ReadStats(ctx, persistence.StatsFilter{Flows: ids, Width: persistence.StatsHour, From: from, To: to})
 	took := map[string]*stats.Sketch{}
 	for i := range rows {

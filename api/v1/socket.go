@@ -44,22 +44,22 @@ func (s *service) socketRoute() {
 			Content:     map[string]*huma.MediaType{"application/json": {Schema: refTo[wire.StreamMessage](s.huma.OpenAPI().Components.Schemas)}},
 		}},
 	}
-	s.restrict(&o)
+	s.restrictOperation(&o)
 	s.huma.OpenAPI().AddOperation(&o)
 }
 
 // serveSocket upgrades a request. The guard in front of this API has looked at its Origin, Host and token.
 func (s *service) serveSocket(w http.ResponseWriter, r *http.Request) {
-	if why := s.forbidden(r.Context(), roles["stream-socket"]); why != nil {
-		why.write(w)
+	if why := s.checkRole(r.Context(), roles["stream-socket"]); why != nil {
+		why.writeTo(w)
 		return
 	}
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") || r.ProtoMajor != 1 {
 		w.Header().Set("Connection", "Upgrade")
 		w.Header().Set("Upgrade", "websocket")
-		p := &problem{wire.Problem{Status: http.StatusUpgradeRequired, Kind: string(flow.Invalid), Request: api.RequestID(r.Context()),
+		p := &httpProblem{wire.Problem{Status: http.StatusUpgradeRequired, Kind: string(flow.Invalid), Request: api.RequestID(r.Context()),
 			What: "this route is a WebSocket", Where: "header.Upgrade", Hint: "connect with a WebSocket client, over HTTP/1.1"}}
-		p.complete().write(w)
+		p.addExplanation().writeTo(w)
 		return
 	}
 	leaving, leave := stream.Stay(w, r)
@@ -69,22 +69,22 @@ func (s *service) serveSocket(w http.ResponseWriter, r *http.Request) {
 		return // it has been answered
 	}
 	conn.SetReadLimit(maxStreamRequest)
-	newSocket(s, conn, leaving).serve()
+	newSocket(s, conn, leaving).serveConn()
 }
 
-// heard does what a client asks for. What is wrong with it is told, and everything else goes on.
-func (k *socket) heard(kind websocket.MessageType, data []byte) {
+// handleRequest does what a client asks for. What is wrong with it is told, and everything else goes on.
+func (k *clientSocket) handleRequest(kind websocket.MessageType, data []byte) {
 	var req wire.StreamRequest
 	err := decodeStrictly(data, &req)
 	switch {
 	case kind != websocket.MessageText || err != nil:
-		k.refuse("", invalid("message", `send {"subscribe": {"channel": "task:ID"}} as a text`, "no request can be read from it: %v", errOr(err, "it is binary")))
+		k.sendRefusal("", newInvalidError("message", `send {"subscribe": {"channel": "task:ID"}} as a text`, "no request can be read from it: %v", errOr(err, "it is binary")))
 	case req.Subscribe != nil && req.Unsubscribe == nil:
-		k.subscribe(req.Subscribe)
+		k.subscribeChannel(req.Subscribe)
 	case req.Unsubscribe != nil && req.Subscribe == nil:
-		k.unsubscribe(req.Unsubscribe.Channel)
+		k.unsubscribeChannel(req.Unsubscribe.Channel)
 	default:
-		k.refuse("", invalid("message", "send either of them", "it asks neither or both to subscribe and to unsubscribe"))
+		k.sendRefusal("", newInvalidError("message", "send either of them", "it asks neither or both to subscribe and to unsubscribe"))
 	}
 }
 
@@ -107,36 +107,36 @@ func errOr(err error, text string) error {
 	return err
 }
 
-func (k *socket) subscribe(req *wire.Subscribe) {
-	tell, err := k.s.channel(req)
+func (k *clientSocket) subscribeChannel(req *wire.Subscribe) {
+	tell, err := k.s.findChannel(req)
 	switch {
 	case err != nil:
-	case k.find(req.Channel) != nil:
-		err = &located{"subscribe.channel", "unsubscribe first", flow.Errorf(flow.Conflict, "there is a subscription of this channel")}
-	case k.count() >= maxSubscriptions:
-		err = &located{"subscribe", "unsubscribe from others, or open another connection",
+	case k.findSubscription(req.Channel) != nil:
+		err = &locatedError{"subscribe.channel", "unsubscribe first", flow.Errorf(flow.Conflict, "there is a subscription of this channel")}
+	case k.countSubscriptions() >= maxSubscriptions:
+		err = &locatedError{"subscribe", "unsubscribe from others, or open another connection",
 			flow.Errorf(flow.Limit, "a connection has at most %d subscriptions", maxSubscriptions)}
 	}
 	if err != nil {
-		k.refuse(req.Channel, err)
+		k.sendRefusal(req.Channel, err)
 		return
 	}
-	k.begin(req.Channel, tell)
+	k.startSubscription(req.Channel, tell)
 }
 
-// unsubscribe returns when nothing more is said about the channel.
-func (k *socket) unsubscribe(channel string) {
-	sub := k.find(channel)
+// unsubscribeChannel returns when nothing more is said about the channel.
+func (k *clientSocket) unsubscribeChannel(channel string) {
+	sub := k.findSubscription(channel)
 	if sub == nil {
-		k.refuse(channel, missing("unsubscribe.channel", "it may have ended already", "there is no subscription of this channel"))
+		k.sendRefusal(channel, newNotFoundError("unsubscribe.channel", "it may have ended already", "there is no subscription of this channel"))
 		return
 	}
 	sub.stop(errUnsubscribed)
 	<-sub.done
 }
 
-// teller tells a listener what happens until nothing more will, or ctx ends.
-type teller func(ctx context.Context, to stream.Listener) error
+// streamFunc tells a listener what happens until nothing more will, or ctx ends.
+type streamFunc func(ctx context.Context, to stream.Listener) error
 
 const taskChannel = "task:"
 
@@ -144,8 +144,8 @@ const taskChannel = "task:"
 // room at the store for everybody else.
 const lookupsAtOnce = 4
 
-// lookUp finds out whether there is a task.
-func (s *service) lookUp(ctx context.Context, task string) error {
+// checkTask finds out whether there is a task.
+func (s *service) checkTask(ctx context.Context, task string) error {
 	if err := s.lookups.Acquire(ctx, 1); err != nil {
 		return err
 	}
@@ -154,48 +154,48 @@ func (s *service) lookUp(ctx context.Context, task string) error {
 	return err
 }
 
-// channel finds who tells about a channel. That there is no such task is found out when it begins to tell.
-func (s *service) channel(req *wire.Subscribe) (teller, error) {
+// findChannel finds who tells about a channel. That there is no such task is found out when it begins to tell.
+func (s *service) findChannel(req *wire.Subscribe) (streamFunc, error) {
 	for prefix, tell := range s.Channels {
 		if id, ok := strings.CutPrefix(req.Channel, prefix+":"); ok {
 			return func(ctx context.Context, to stream.Listener) error {
-				if err := s.lookUp(ctx, id); err != nil && !api.Missing(err) { // it may be followed before it begins
+				if err := s.checkTask(ctx, id); err != nil && !api.Missing(err) { // it may be followed before it begins
 					return err
 				}
-				return at("subscribe", tell(ctx, id, req.After, to))
+				return locateError("subscribe", tell(ctx, id, req.After, to))
 			}, nil
 		}
 	}
 	if isTasks(req.Channel) {
 		if len(req.Scopes) > 0 || req.After != "" {
-			return nil, invalid("subscribe", "leave out scopes and after", "channel tasks tells what happens from now on")
+			return nil, newInvalidError("subscribe", "leave out scopes and after", "channel tasks tells what happens from now on")
 		}
-		return s.tellTasks(req.Filter)
+		return s.streamTasks(req.Filter)
 	}
 	if req.Filter != nil {
-		return nil, invalid("subscribe.filter", "leave it out", "only channel tasks has a filter")
+		return nil, newInvalidError("subscribe.filter", "leave it out", "only channel tasks has a filter")
 	}
 	digest, isDigest := strings.CutPrefix(req.Channel, digestChannel)
 	task, isTask := strings.CutPrefix(req.Channel, taskChannel)
 	if !isTask && !isDigest {
-		return nil, missing("subscribe.channel", "channels are task:ID, digest:ID, tasks and pgflow:run:ID", "there is no channel %.80q", req.Channel)
+		return nil, newNotFoundError("subscribe.channel", "channels are task:ID, digest:ID, tasks and pgflow:run:ID", "there is no channel %.80q", req.Channel)
 	}
 	if len(req.Scopes) > 0 && !isDigest {
-		return nil, invalid("subscribe.scopes", "leave them out", "only channels digest:ID have scopes")
+		return nil, newInvalidError("subscribe.scopes", "leave them out", "only channels digest:ID have scopes")
 	}
-	from, err := position("subscribe.after", req.After)
+	from, err := parsePosition("subscribe.after", req.After)
 	if err != nil {
 		return nil, err
 	}
-	st := streamer{s: s, task: task, from: from}
-	tell := st.tell
+	st := eventFeed{s: s, task: task, from: from}
+	tell := st.streamEvents
 	if isDigest {
 		st.task = digest
-		tell = newDigestFeed(st, req.Scopes).tell
+		tell = newDigestFeed(st, req.Scopes).streamDigest
 	}
 	return func(ctx context.Context, to stream.Listener) error {
-		if err := s.lookUp(ctx, st.task); api.Missing(err) {
-			return missing("subscribe.channel", api.Hint(flow.NotFound), "there is no task %.80q", st.task)
+		if err := s.checkTask(ctx, st.task); api.Missing(err) {
+			return newNotFoundError("subscribe.channel", api.Hint(flow.NotFound), "there is no task %.80q", st.task)
 		} else if err != nil {
 			return err
 		}

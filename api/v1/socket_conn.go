@@ -14,9 +14,9 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// socket is one WebSocket. What is told over it comes from journals, each subscription reading its own no faster
+// clientSocket is one WebSocket. What is told over it comes from journals, each subscription reading its own no faster
 // than the client does: nothing is buffered here, and nothing gets lost.
-type socket struct {
+type clientSocket struct {
 	s    *service
 	conn *websocket.Conn
 
@@ -32,19 +32,19 @@ type socket struct {
 	subs    map[string]*subscription
 }
 
-// parting is why the server closes a connection.
-type parting struct {
+// closeReason is why the server closes a connection.
+type closeReason struct {
 	code   websocket.StatusCode
 	reason string
 }
 
-func (p *parting) Error() string { return p.reason }
+func (p *closeReason) Error() string { return p.reason }
 
 var (
-	serverLeaves = &parting{websocket.StatusGoingAway, "the server leaves: connect again and subscribe behind the last ids"}
-	tooSlow      = &parting{websocket.StatusPolicyViolation, "messages are read too slowly: connect again and subscribe behind the last ids"}
-	unanswered   = &parting{websocket.StatusPolicyViolation, "a ping was not answered"}
-	broken       = &parting{websocket.StatusInternalError, "internal error; the server's log has more"}
+	serverLeaves = &closeReason{websocket.StatusGoingAway, "the server leaves: connect again and subscribe behind the last ids"}
+	tooSlow      = &closeReason{websocket.StatusPolicyViolation, "messages are read too slowly: connect again and subscribe behind the last ids"}
+	pingTimeout  = &closeReason{websocket.StatusPolicyViolation, "a ping was not answered"}
+	broken       = &closeReason{websocket.StatusInternalError, "internal error; the server's log has more"}
 )
 
 const (
@@ -56,24 +56,24 @@ const (
 	hurryTime   = time.Second
 )
 
-func newSocket(s *service, conn *websocket.Conn, leaving context.Context) *socket {
-	k := &socket{s: s, conn: conn, leaving: leaving, subs: map[string]*subscription{}}
+func newSocket(s *service, conn *websocket.Conn, leaving context.Context) *clientSocket {
+	k := &clientSocket{s: s, conn: conn, leaving: leaving, subs: map[string]*subscription{}}
 	k.ctx, k.end = context.WithCancelCause(leaving)
 	k.alive, k.cut = context.WithCancel(context.WithoutCancel(leaving))
 	return k
 }
 
-// serve returns when the connection is closed and everything that was done for it has ended.
-func (k *socket) serve() {
-	k.do(k.read)
-	k.do(k.ping)
+// serveConn returns when the connection is closed and everything that was done for it has ended.
+func (k *clientSocket) serveConn() {
+	k.runRecovered(k.readRequests)
+	k.runRecovered(k.sendPings)
 	<-k.ctx.Done()
-	k.part()
+	k.closeConn()
 	k.work.Wait()
 }
 
-// do has something done beside everything else. A panic costs the connection, as it costs a request elsewhere.
-func (k *socket) do(what func()) {
+// runRecovered has something done beside everything else. A panic costs the connection, as it costs a request elsewhere.
+func (k *clientSocket) runRecovered(what func()) {
 	k.work.Go(func() {
 		defer func() {
 			if p := recover(); p != nil {
@@ -85,7 +85,7 @@ func (k *socket) do(what func()) {
 	})
 }
 
-func (k *socket) read() {
+func (k *clientSocket) readRequests() {
 	for {
 		kind, data, err := k.conn.Read(k.alive)
 		if err != nil {
@@ -93,14 +93,14 @@ func (k *socket) read() {
 			return
 		}
 		if k.ctx.Err() == nil {
-			k.heard(kind, data)
+			k.handleRequest(kind, data)
 		}
 		runtime.Gosched() // one that has much to say lets everybody else have a word in between
 	}
 }
 
-// ping shows both sides that the other one is there.
-func (k *socket) ping() {
+// sendPings shows both sides that the other one is there.
+func (k *clientSocket) sendPings() {
 	tick := time.NewTicker(k.s.Heartbeat)
 	defer tick.Stop()
 	for {
@@ -113,14 +113,14 @@ func (k *socket) ping() {
 		err := k.conn.Ping(ctx)
 		cancel()
 		if err != nil {
-			k.end(unanswered) // unless there is another reason already
+			k.end(pingTimeout) // unless there is another reason already
 			return
 		}
 	}
 }
 
-// write sends a message. A client that takes too long to read one is to go, but gets this one if it reads on.
-func (k *socket) write(m wire.StreamMessage) error {
+// writeMessage sends a message. A client that takes too long to read one is to go, but gets this one if it reads on.
+func (k *clientSocket) writeMessage(m wire.StreamMessage) error {
 	k.writing.Lock()
 	defer k.writing.Unlock()
 	if k.ctx.Err() != nil {
@@ -128,22 +128,22 @@ func (k *socket) write(m wire.StreamMessage) error {
 	}
 	slow := time.AfterFunc(k.s.Patience, func() { k.end(tooSlow) })
 	defer slow.Stop()
-	if err := k.conn.Write(k.alive, websocket.MessageText, line(&m)); err != nil {
+	if err := k.conn.Write(k.alive, websocket.MessageText, jsonLine(&m)); err != nil {
 		k.end(stream.ErrGone)
 		return stream.ErrGone
 	}
 	return nil
 }
 
-// part says goodbye, behind the message that is being written, and closes the connection.
-func (k *socket) part() {
+// closeConn says goodbye, behind the message that is being written, and closes the connection.
+func (k *clientSocket) closeConn() {
 	defer func() {
 		k.cut()
 		_ = k.conn.CloseNow() // of a connection that is closed it says so
 	}()
 	p := serverLeaves
 	switch cause := context.Cause(k.ctx).(type) {
-	case *parting:
+	case *closeReason:
 		p = cause
 		k.s.Logger.Info("a stream is closed", "reason", p.reason, "request", api.RequestID(k.ctx))
 	default:

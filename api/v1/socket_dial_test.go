@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// socket is a client's end of a WebSocket.
-type socket struct {
+// clientSocket is a client's end of a WebSocket.
+type clientSocket struct {
 	*testing.T
 	conn *websocket.Conn
 }
@@ -50,26 +50,26 @@ func dialSmall(ctx context.Context, network, addr string) (net.Conn, error) {
 	return conn, err
 }
 
-func (s *server) socket() *socket {
+func (s *server) socket() *clientSocket {
 	s.Helper()
 	conn, _, err := s.dial(&websocket.DialOptions{})
 	require.NoError(s, err)
 	conn.SetReadLimit(-1)
 	s.Cleanup(func() { _ = conn.CloseNow() })
-	return &socket{s.T, conn}
+	return &clientSocket{s.T, conn}
 }
 
-func (k *socket) send(text string) {
+func (k *clientSocket) send(text string) {
 	k.Helper()
 	require.NoError(k, k.conn.Write(k.Context(), websocket.MessageText, []byte(text)))
 }
 
-func (k *socket) subscribe(channel, after string) {
+func (k *clientSocket) subscribeChannel(channel, after string) {
 	k.Helper()
 	k.send(fmt.Sprintf(`{"subscribe": {"channel": %q, "after": %q}}`, channel, after))
 }
 
-func (k *socket) read() (m wire.StreamMessage, err error) {
+func (k *clientSocket) readRequests() (m wire.StreamMessage, err error) {
 	k.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), deadline)
 	defer cancel()
@@ -80,15 +80,15 @@ func (k *socket) read() (m wire.StreamMessage, err error) {
 	return m, err
 }
 
-func (k *socket) next() wire.StreamMessage {
+func (k *clientSocket) next() wire.StreamMessage {
 	k.Helper()
-	m, err := k.read()
+	m, err := k.readRequests()
 	require.NoError(k, err)
 	return m
 }
 
 // nextOf insists on the event of the next message.
-func (k *socket) nextOf(channel, event string) wire.StreamMessage {
+func (k *clientSocket) nextOf(channel, event string) wire.StreamMessage {
 	k.Helper()
 	m := k.next()
 	require.Equal(k, []string{channel, event}, []string{m.Channel, m.Event}, "%s", m.Data)
@@ -96,7 +96,7 @@ func (k *socket) nextOf(channel, event string) wire.StreamMessage {
 }
 
 // untilClosed reads until a number of channels have been closed, and gives what each of them said.
-func (k *socket) untilClosed(channels int) map[string][]wire.StreamMessage {
+func (k *clientSocket) untilClosed(channels int) map[string][]wire.StreamMessage {
 	k.Helper()
 	said := map[string][]wire.StreamMessage{}
 	for channels > 0 {
@@ -110,10 +110,10 @@ func (k *socket) untilClosed(channels int) map[string][]wire.StreamMessage {
 }
 
 // untilGone reads the ids of a task's events until the channel is closed, or the connection: then there is an error.
-func (k *socket) untilGone() (ids []any, err error) {
+func (k *clientSocket) untilGone() (ids []any, err error) {
 	k.Helper()
 	for {
-		m, err := k.read()
+		m, err := k.readRequests()
 		switch {
 		case err != nil:
 			return ids, err

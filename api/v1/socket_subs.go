@@ -11,7 +11,7 @@ import (
 
 // subscription is a channel that is told over a socket. It is the listener of whoever tells.
 type subscription struct {
-	k       *socket
+	k       *clientSocket
 	channel string
 	opened  bool
 	stop    context.CancelCauseFunc
@@ -20,38 +20,38 @@ type subscription struct {
 
 var errUnsubscribed = errors.New("unsubscribed")
 
-func (k *socket) find(channel string) *subscription {
+func (k *clientSocket) findSubscription(channel string) *subscription {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.subs[channel]
 }
 
-func (k *socket) count() int {
+func (k *clientSocket) countSubscriptions() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return len(k.subs)
 }
 
-func (k *socket) begin(channel string, tell teller) {
+func (k *clientSocket) startSubscription(channel string, tell streamFunc) {
 	sub := &subscription{k: k, channel: channel, done: make(chan struct{})}
 	ctx, stop := context.WithCancelCause(k.ctx)
 	sub.stop = stop
 	k.mu.Lock()
 	k.subs[channel] = sub
 	k.mu.Unlock()
-	k.do(func() {
+	k.runRecovered(func() {
 		defer close(sub.done)
 		defer stop(nil)
 		err := tell(ctx, sub)
 		k.mu.Lock()
 		delete(k.subs, channel) // before the client hears of it, so that it may subscribe again
 		k.mu.Unlock()
-		sub.close(ctx, err)
+		sub.sendClosed(ctx, err)
 	})
 }
 
-// close says why there is nothing more to hear.
-func (sub *subscription) close(ctx context.Context, err error) {
+// sendClosed says why there is nothing more to hear.
+func (sub *subscription) sendClosed(ctx context.Context, err error) {
 	k, reason := sub.k, wire.ClosedInterrupted
 	switch {
 	case k.ctx.Err() != nil:
@@ -61,24 +61,24 @@ func (sub *subscription) close(ctx context.Context, err error) {
 	case err == nil:
 		reason = wire.ClosedEnded
 	case !sub.opened:
-		k.refuse(sub.channel, err)
+		k.sendRefusal(sub.channel, err)
 		return
 	case !errors.Is(err, stream.ErrBrokenOff):
 		k.s.Logger.Error("a stream broke off", "error", err, "channel", sub.channel, "request", api.RequestID(ctx))
 	}
-	sub.say(wire.StreamMessage{Event: wire.StreamClosed, Data: line(&wire.Closed{Reason: reason})})
+	sub.sendMessage(wire.StreamMessage{Event: wire.StreamClosed, Data: jsonLine(&wire.Closed{Reason: reason})})
 }
 
-// say is for what a client may miss: one that is gone.
-func (sub *subscription) say(m wire.StreamMessage) {
+// sendMessage is for what a client may miss: one that is gone.
+func (sub *subscription) sendMessage(m wire.StreamMessage) {
 	m.Channel = sub.channel
-	_ = sub.k.write(m)
+	_ = sub.k.writeMessage(m)
 }
 
-// refuse says what is wrong with a request.
-func (k *socket) refuse(channel string, err error) {
-	p := k.s.problem(k.ctx, err)
-	_ = k.write(wire.StreamMessage{Channel: channel, Event: wire.StreamRefused, Data: line(&p.Problem)}) // as with say
+// sendRefusal says what is wrong with a request.
+func (k *clientSocket) sendRefusal(channel string, err error) {
+	p := k.s.toProblem(k.ctx, err)
+	_ = k.writeMessage(wire.StreamMessage{Channel: channel, Event: wire.StreamRefused, Data: jsonLine(&p.Problem)}) // as with say
 }
 
 // Open implements stream.Listener.
@@ -87,7 +87,7 @@ func (sub *subscription) Open() error {
 		return nil
 	}
 	sub.opened = true
-	return sub.k.write(wire.StreamMessage{Channel: sub.channel, Event: wire.StreamSubscribed})
+	return sub.k.writeMessage(wire.StreamMessage{Channel: sub.channel, Event: wire.StreamSubscribed})
 }
 
 // Send implements stream.Listener.
@@ -103,7 +103,7 @@ func (sub *subscription) Send(list []stream.Message) error {
 		if err != nil {
 			return err
 		}
-		if err := sub.k.write(wire.StreamMessage{Channel: sub.channel, Event: m.Event, ID: m.ID, Data: data}); err != nil {
+		if err := sub.k.writeMessage(wire.StreamMessage{Channel: sub.channel, Event: m.Event, ID: m.ID, Data: data}); err != nil {
 			return err
 		}
 	}

@@ -30,16 +30,16 @@ func TestOneSocketTellsOfManyTasksAndRuns(t *testing.T) {
 		slug, id := s.publish(pgRun), uuid.NewString()
 		one, two, run := s.task(waits), s.task(waits), "pgflow:run:"+id
 		k := s.socket()
-		k.subscribe(run, "")
+		k.subscribeChannel(run, "")
 		k.nextOf(run, wire.StreamSubscribed) // before there is one
 		s.run(slug, id)
 		k.nextOf(run, "run:started")
 		k.nextOf(run, "step:a:started")
-		k.subscribe("task:"+one, "")
+		k.subscribeChannel("task:"+one, "")
 		k.nextOf("task:"+one, wire.StreamSubscribed)
 		k.nextOf("task:"+one, wire.StreamEvent)
 		k.nextOf("task:"+one, wire.StreamEvent)
-		k.subscribe("task:"+two, "")
+		k.subscribeChannel("task:"+two, "")
 		s.call(200, "POST", "/v1/tasks/"+one+"/signal", obj{"key": "go", "value": 1})
 		s.call(200, "POST", "/v1/tasks/"+two+"/cancel", nil)
 		s.completeStep(id, "a")
@@ -68,7 +68,7 @@ func TestASocketIsReplacedWithoutAGap(t *testing.T) {
 		last := ""
 		for i := range 5 { // each connection is lost after a few messages, and more happens meanwhile
 			k := s.socket()
-			k.subscribe("task:"+task, last)
+			k.subscribeChannel("task:"+task, last)
 			k.nextOf("task:"+task, wire.StreamSubscribed)
 			for range 1 + i%2 {
 				m := k.nextOf("task:"+task, wire.StreamEvent)
@@ -81,26 +81,26 @@ func TestASocketIsReplacedWithoutAGap(t *testing.T) {
 		}
 		s.call(200, "POST", "/v1/tasks/"+task+"/signal", obj{"key": "go", "value": 1})
 		k := s.socket()
-		k.subscribe("task:"+task, last)
+		k.subscribeChannel("task:"+task, last)
 		require.Equal(t, s.eventIDs(task), append(got, eventIDs(k.untilClosed(1)["task:"+task])...))
 
 		slug, id := s.publish(pgRun), uuid.NewString()
 		run := "pgflow:run:" + id
 		s.run(slug, id)
 		k = s.socket()
-		k.subscribe(run, "")
+		k.subscribeChannel(run, "")
 		k.nextOf(run, wire.StreamSubscribed)
 		snapshot := k.nextOf(run, "snapshot")
 		_ = k.conn.CloseNow()
 		s.completeStep(id, "a")
 		s.completeStep(id, "b")
 		k = s.socket()
-		k.subscribe(run, snapshot.ID)
+		k.subscribeChannel(run, snapshot.ID)
 		all := k.untilClosed(1)[run]
 		require.Equal(t, []string{"subscribed", "step:a:completed", "step:b:started", "step:b:completed", "run:completed", "closed"}, eventNames(all))
-		k.subscribe(run, all[2].ID)
+		k.subscribeChannel(run, all[2].ID)
 		require.Equal(t, []string{"subscribed", "step:b:completed", "run:completed", "closed"}, eventNames(k.untilClosed(1)[run]))
-		k.subscribe(run, all[4].ID)
+		k.subscribeChannel(run, all[4].ID)
 		require.Equal(t, []string{"closed"}, eventNames(k.untilClosed(1)[run]))
 	})
 }
@@ -111,7 +111,7 @@ func TestASubscriptionEndsWhenItIsToldTo(t *testing.T) {
 	channel := "task:" + task
 	k := s.socket()
 	for range 2 {
-		k.subscribe(channel, "")
+		k.subscribeChannel(channel, "")
 		k.nextOf(channel, wire.StreamSubscribed)
 		k.nextOf(channel, wire.StreamEvent)
 		k.nextOf(channel, wire.StreamEvent)
@@ -140,33 +140,33 @@ func TestASocketRefusesWhatItDoesNotUnderstand(t *testing.T) {
 	}
 	require.NoError(t, k.conn.Write(t.Context(), websocket.MessageBinary, []byte(`{}`)))
 	refused("", 400, "message", "binary")
-	k.subscribe("nope", "")
+	k.subscribeChannel("nope", "")
 	refused("nope", 404, "subscribe.channel", "no channel")
-	k.subscribe("task:nope", "")
+	k.subscribeChannel("task:nope", "")
 	refused("task:nope", 404, "subscribe.channel", "no task")
-	k.subscribe("pgflow:run:nope", "")
+	k.subscribeChannel("pgflow:run:nope", "")
 	refused("pgflow:run:nope", 404, "subscribe", "nope")
-	k.subscribe("task:"+task, "x")
+	k.subscribeChannel("task:"+task, "x")
 	refused("task:"+task, 400, "subscribe.after", "no place")
 	k.send(`{"unsubscribe": {"channel": "task:x"}}`)
 	refused("task:x", 404, "unsubscribe.channel", "no subscription")
 
-	k.subscribe("task:"+task, "999") // nothing is behind that
+	k.subscribeChannel("task:"+task, "999") // nothing is behind that
 	k.nextOf("task:"+task, wire.StreamSubscribed)
-	k.subscribe("task:"+task, "999")
+	k.subscribeChannel("task:"+task, "999")
 	refused("task:"+task, 409, "subscribe.channel", "there is a subscription")
 	for range 99 {
 		run := "pgflow:run:" + uuid.NewString()
-		k.subscribe(run, "")
+		k.subscribeChannel(run, "")
 		k.nextOf(run, wire.StreamSubscribed)
 	}
-	k.subscribe("pgflow:run:"+uuid.NewString(), "")
+	k.subscribeChannel("pgflow:run:"+uuid.NewString(), "")
 	m := k.next()
 	require.Equal(t, wire.StreamRefused, m.Event)
 	require.Contains(t, string(m.Data), "at most 100 subscriptions")
 
 	k.send(`{"subscribe": {"channel": "` + strings.Repeat("x", 10_000) + `"}}`)
-	_, err := k.read()
+	_, err := k.readRequests()
 	require.Equal(t, websocket.StatusMessageTooBig, websocket.CloseStatus(err), "%v", err)
 }
 
@@ -210,7 +210,7 @@ func TestASocketThatAnswersNoPingIsClosed(t *testing.T) {
 	s := start(t, func(set *settings) { set.heartbeat, set.patience = 10*time.Millisecond, 10*time.Millisecond })
 	conn, _, err := s.dial(&websocket.DialOptions{OnPingReceived: func(context.Context, []byte) bool { return false }})
 	require.NoError(t, err)
-	_, err = (&socket{t, conn}).read()
+	_, err = (&clientSocket{t, conn}).readRequests()
 	require.Equal(t, websocket.StatusPolicyViolation, websocket.CloseStatus(err), "%v", err)
 	require.ErrorContains(t, err, "a ping was not answered")
 }
@@ -230,12 +230,12 @@ func TestABugCostsItsSocketAndNobodyElse(t *testing.T) {
 		set.wrap = func(inner persistence.Store) persistence.Store { return rotten{inner} }
 	})
 	k := s.socket()
-	k.subscribe("task:rotten", "")
-	_, err := k.read()
+	k.subscribeChannel("task:rotten", "")
+	_, err := k.readRequests()
 	require.Equal(t, websocket.StatusInternalError, websocket.CloseStatus(err), "%v", err)
 	task := s.task(atOnce)
 	k = s.socket()
-	k.subscribe("task:"+task, "")
+	k.subscribeChannel("task:"+task, "")
 	require.Equal(t, s.eventIDs(task), eventIDs(k.untilClosed(1)["task:"+task]))
 }
 
@@ -272,9 +272,9 @@ func TestAFloodOfSubscriptionsLeavesTheStoreToOthers(t *testing.T) {
 			return d
 		}
 	})
-	sockets := []*socket{s.socket(), s.socket()}
+	sockets := []*clientSocket{s.socket(), s.socket()}
 	for i := range flood {
-		sockets[i%2].subscribe("task:"+fmt.Sprint(i), "")
+		sockets[i%2].subscribeChannel("task:"+fmt.Sprint(i), "")
 	}
 	for range flood {
 		<-d.entered
@@ -291,7 +291,7 @@ func TestASocketHearsThatTheServerLeaves(t *testing.T) {
 	t.Run("serving", func(inner *testing.T) {
 		s := start(inner)
 		k := (&server{T: t, base: s.base, http: s.http}).socket()
-		k.subscribe("task:"+s.task(waits), "")
+		k.subscribeChannel("task:"+s.task(waits), "")
 		require.Equal(inner, wire.StreamSubscribed, k.next().Event)
 		go func() {
 			for {
@@ -341,14 +341,14 @@ func TestASlowReaderIsToldToGoAndComesBack(t *testing.T) {
 	}
 	s.call(200, "POST", "/v1/tasks/"+task+"/cancel", nil)
 	k := s.socket()
-	k.subscribe(channel, "")
+	k.subscribeChannel(channel, "")
 	<-log.seen
 	got, err := k.untilGone()
 	require.Equal(t, websocket.StatusPolicyViolation, websocket.CloseStatus(err), "%v", err)
 	require.ErrorContains(t, err, "messages are read too slowly: connect again")
 	for err != nil { // this machine may be too slow as well, now and then
 		k = s.socket()
-		k.subscribe(channel, got[len(got)-1].(string))
+		k.subscribeChannel(channel, got[len(got)-1].(string))
 		var more []any
 		more, err = k.untilGone()
 		got = append(got, more...)

@@ -21,9 +21,9 @@ type startInput struct {
 	Body           wire.Start
 }
 
-type startAnswer = answer[wire.Started]
+type startAnswer = statusResponse[wire.Started]
 
-func (s *service) start(ctx context.Context, in *startInput) (*startAnswer, error) {
+func (s *service) startTask(ctx context.Context, in *startInput) (*startAnswer, error) {
 	n, err := s.newTask(ctx, in)
 	if err != nil {
 		return nil, err
@@ -33,7 +33,7 @@ func (s *service) start(ctx context.Context, in *startInput) (*startAnswer, erro
 		where = "body.input"
 	}
 	if in.Body.DryRun {
-		told, err := s.foresee(ctx, "", flow.Start{Version: n.VersionID, Params: n.Params})
+		told, err := s.simulateStart(ctx, "", flow.Start{Version: n.VersionID, Params: n.Params})
 		if err != nil {
 			return nil, startProblem(err, where, in.Body.Flow)
 		}
@@ -70,14 +70,14 @@ func startProblem(err error, where, slug string) error {
 	var bad *flow.BadInputs
 	switch kind := flow.ErrorKindOf(err); {
 	case errors.As(err, &bad):
-		return &located{where: where, hint: "GET /v1/flows/" + slug + " tells what the flow takes", err: err}
+		return &locatedError{where: where, hint: "GET /v1/flows/" + slug + " tells what the flow takes", err: err}
 	case kind == flow.Conflict:
-		return &located{where: "body.idempotency_key", hint: "use another key, or send the same request", err: err}
+		return &locatedError{where: "body.idempotency_key", hint: "use another key, or send the same request", err: err}
 	case kind == flow.Invalid:
 		name := strings.TrimPrefix(where, "body.")
-		return &located{where: where, hint: fmt.Sprintf(`send what the flow takes, such as %q: ["a", "b"] or %q: {"order": 7}`, name, name), err: err}
+		return &locatedError{where: where, hint: fmt.Sprintf(`send what the flow takes, such as %q: ["a", "b"] or %q: {"order": 7}`, name, name), err: err}
 	case kind == flow.Limit:
-		return at(where, err)
+		return locateError(where, err)
 	}
 	return err
 }
@@ -85,13 +85,13 @@ func startProblem(err error, where, slug string) error {
 func (s *service) newTask(ctx context.Context, in *startInput) (engine.NewTask, error) {
 	n := engine.NewTask{Labels: in.Body.Labels, Key: orElse(in.Body.IdempotencyKey, in.IdempotencyKey)}
 	if in.IdempotencyKey != "" && in.IdempotencyKey != n.Key {
-		return n, invalid("body.idempotency_key", "send one of them", "the body and the header Idempotency-Key are different")
+		return n, newInvalidError("body.idempotency_key", "send one of them", "the body and the header Idempotency-Key are different")
 	}
 	if in.Body.DryRun && in.Body.WaitMS > 0 {
-		return n, invalid("body.wait_ms", "send one of them", "a dry run starts no task to wait for")
+		return n, newInvalidError("body.wait_ms", "send one of them", "a dry run starts no task to wait for")
 	}
 	if flow.IsText(n.Key) && !flow.IsName(n.Key) {
-		return n, invalid("body.idempotency_key", "send the whole text as UTF-8", "the idempotency key %.80q %s", n.Key, flow.NoName)
+		return n, newInvalidError("body.idempotency_key", "send the whole text as UTF-8", "the idempotency key %.80q %s", n.Key, flow.NoName)
 	}
 	if err := CheckLabels(n.Labels); err != nil {
 		return n, err
@@ -104,7 +104,7 @@ func (s *service) newTask(ctx context.Context, in *startInput) (engine.NewTask, 
 	if err != nil {
 		return n, err
 	}
-	v, err := s.version(ctx, "body.version", f, in.Body.Version)
+	v, err := s.findVersion(ctx, "body.version", f, in.Body.Version)
 	if err != nil {
 		return n, err
 	}
@@ -119,7 +119,7 @@ func paramsOf(start *wire.Start) (json.RawMessage, error) {
 	name := "params"
 	switch {
 	case len(input) > 0 && len(v) > 0:
-		return nil, invalid("body.input", "send one of them", "input is another name of params")
+		return nil, newInvalidError("body.input", "send one of them", "input is another name of params")
 	case len(input) > 0:
 		name, v = "input", input
 	}
@@ -128,7 +128,7 @@ func paramsOf(start *wire.Start) (json.RawMessage, error) {
 	}
 	var b bytes.Buffer
 	if err := json.Compact(&b, v); err != nil {
-		return nil, invalid("body."+name, "send an object such as {\"order\": 7}", "%s: no valid JSON: %v", name, err)
+		return nil, newInvalidError("body."+name, "send an object such as {\"order\": 7}", "%s: no valid JSON: %v", name, err)
 	}
 	return b.Bytes(), nil
 }
@@ -141,18 +141,18 @@ func CheckLabels(labels map[string]string) error {
 	for name, text := range labels {
 		switch {
 		case name == "" || strings.Contains(name, ":"):
-			return invalid("body.labels", "choose a name without colons, because filters are written name:text", "%.80q is no name for a label", name)
+			return newInvalidError("body.labels", "choose a name without colons, because filters are written name:text", "%.80q is no name for a label", name)
 		case len(name) > maxLabel || len(text) > maxLabel:
-			return invalid("body.labels", "labels are marks to find a task by: put data into params", "label %.80q is longer than %d bytes", name, maxLabel)
-		case !printable(name) || !printable(text):
-			return invalid("body.labels", "use printable text", "label %.80q holds control characters", name)
+			return newInvalidError("body.labels", "labels are marks to find a task by: put data into params", "label %.80q is longer than %d bytes", name, maxLabel)
+		case !isPrintable(name) || !isPrintable(text):
+			return newInvalidError("body.labels", "use printable text", "label %.80q holds control characters", name)
 		case !flow.IsName(name) || !flow.IsName(text):
-			return invalid("body.labels", "send the whole text as UTF-8", "label %.80q: %.80q %s", name, text, flow.NoName)
+			return newInvalidError("body.labels", "send the whole text as UTF-8", "label %.80q: %.80q %s", name, text, flow.NoName)
 		}
 	}
 	return nil
 }
 
-func printable(text string) bool {
+func isPrintable(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }

@@ -21,7 +21,7 @@ type startsInput struct {
 	Body           wire.Starts
 }
 
-func (s *service) startTasks(ctx context.Context, in *startsInput) (*body[wire.StartedTasks], error) {
+func (s *service) startTasks(ctx context.Context, in *startsInput) (*bodyResponse[wire.StartedTasks], error) {
 	starts := in.Body.Starts
 	answer := wire.StartedTasks{Items: make([]wire.StartedTask, len(starts))}
 	ctx, begins, cancel := s.beginSpan(ctx)
@@ -40,7 +40,7 @@ func (s *service) startTasks(ctx context.Context, in *startsInput) (*body[wire.S
 		})
 	}
 	all.Wait()
-	return &body[wire.StartedTasks]{answer}, nil
+	return &bodyResponse[wire.StartedTasks]{answer}, nil
 }
 
 // errNoTimeToStart is the answer to a start that was not tried. Those with their answers are done.
@@ -68,10 +68,10 @@ func (s *service) startOne(ctx context.Context, key string, place int, start *wi
 
 // refuseStart returns the answer to one of several starts that was refused.
 func (s *service) refuseStart(ctx context.Context, place int, err error) wire.StartedTask {
-	p := s.problem(ctx, err)
+	p := s.toProblem(ctx, err)
 	if what, ok := strings.CutPrefix(p.Where, "body"); ok {
 		p.Where = fmt.Sprintf("body.starts[%d]%s", place, what)
-		p.complete()
+		p.addExplanation()
 	}
 	return wire.StartedTask{Problem: &p.Problem}
 }
@@ -79,9 +79,9 @@ func (s *service) refuseStart(ctx context.Context, place int, err error) wire.St
 func (s *service) startAlone(ctx context.Context, start *wire.Start) (*startAnswer, error) {
 	switch {
 	case start.DryRun:
-		return nil, invalid("body.dry_run", "send it alone to POST /v1/tasks", "of several starts none is a dry run")
+		return nil, newInvalidError("body.dry_run", "send it alone to POST /v1/tasks", "of several starts none is a dry run")
 	case start.WaitMS > 0:
-		return nil, invalid("body.wait_ms", "send it alone to POST /v1/tasks, or read the task later", "of several starts none is waited for")
+		return nil, newInvalidError("body.wait_ms", "send it alone to POST /v1/tasks, or read the task later", "of several starts none is waited for")
 	}
-	return s.start(ctx, &startInput{Body: *start})
+	return s.startTask(ctx, &startInput{Body: *start})
 }

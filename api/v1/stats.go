@@ -13,10 +13,10 @@ import (
 )
 
 func (s *service) statsRoutes() {
-	serve(s, operation{id: "get-stats", method: http.MethodGet, path: "/v1/flows/{flow}/stats", tag: "flows",
+	registerOperation(s, apiOperation{id: "get-stats", method: http.MethodGet, path: "/v1/flows/{flow}/stats", tag: "flows",
 		summary: "See how the tasks of a flow go",
 		text:    "How many began and ended, how long they took, and the same of each node. What happened in the last five seconds may be missing, and what a member had counted in such a time before it crashed."}, s.getStats)
-	serve(s, operation{id: "get-series", method: http.MethodGet, path: "/v1/stats", tag: "flows",
+	registerOperation(s, apiOperation{id: "get-series", method: http.MethodGet, path: "/v1/stats", tag: "flows",
 		summary: "See how tasks go from time to time",
 		text:    "Those of all flows, those of one, or a node: the numbers of GET /v1/flows/{flow}/stats, step by step. By minutes for two days, by hours for ninety."}, s.getSeries)
 }
@@ -38,10 +38,10 @@ const (
 	longestTime = 92 * 24 * time.Hour
 )
 
-// span is a time in two parts, of which the first is counted by minutes, the second by hours.
-type span struct{ from, hours, to int64 }
+// timeRange is a time in two parts, of which the first is counted by minutes, the second by hours.
+type timeRange struct{ from, hours, to int64 }
 
-func (in *StatsTime) span(now time.Time) (span, error) {
+func (in *StatsTime) resolveRange(now time.Time) (timeRange, error) {
 	to, from := in.To, in.From
 	if to.IsZero() || to.After(now) {
 		to = now
@@ -51,28 +51,28 @@ func (in *StatsTime) span(now time.Time) (span, error) {
 	}
 	switch {
 	case !from.Before(to):
-		return span{}, invalid("query.from", "send a time before to, and before now", "there is no time between from and to")
+		return timeRange{}, newInvalidError("query.from", "send a time before to, and before now", "there is no time between from and to")
 	case to.Sub(from) > longestTime:
-		return span{}, invalid("query.from", "send a later one: statistics are kept for 90 days", "from is too long before to")
+		return timeRange{}, newInvalidError("query.from", "send a later one: statistics are kept for 90 days", "from is too long before to")
 	}
 	return spanOf(from.UnixMilli(), to.UnixMilli(), now.UnixMilli()), nil
 }
 
-func spanOf(from, to, now int64) span {
+func spanOf(from, to, now int64) timeRange {
 	from, hour := from-from%persistence.StatsMinute, from-from%persistence.StatsHour
 	switch {
 	case now-from > minutesKept:
-		return span{hour, hour, to}
+		return timeRange{hour, hour, to}
 	case to-from <= shortTime:
-		return span{from, to, to}
+		return timeRange{from, to, to}
 	case hour < from:
 		hour += persistence.StatsHour
 	}
-	return span{from, hour, to}
+	return timeRange{from, hour, to}
 }
 
 // counted reads what was counted in a time. An hour that is not over at its end is read as a whole.
-func (s *service) countedIn(ctx context.Context, f persistence.StatsFilter, at span) ([]persistence.StatsRow, error) {
+func (s *service) countedIn(ctx context.Context, f persistence.StatsFilter, at timeRange) ([]persistence.StatsRow, error) {
 	var all []persistence.StatsRow
 	for _, part := range []struct{ width, from, to int64 }{{persistence.StatsMinute, at.from, at.hours}, {persistence.StatsHour, at.hours, at.to}} {
 		if part.from >= part.to {
@@ -94,18 +94,18 @@ type statsInput struct {
 	Version int `query:"version" minimum:"0" doc:"number of their version; 0 = any"`
 }
 
-func (s *service) getStats(ctx context.Context, in *statsInput) (*body[wire.FlowStats], error) {
+func (s *service) getStats(ctx context.Context, in *statsInput) (*bodyResponse[wire.FlowStats], error) {
 	f, err := s.flowBy(ctx, "path.flow", in.Flow)
 	if err != nil {
 		return nil, err
 	}
-	at, err := in.span(s.Engine.Now())
+	at, err := in.resolveRange(s.Engine.Now())
 	if err != nil {
 		return nil, err
 	}
 	filter := persistence.StatsFilter{Flows: []string{f.ID}}
 	if in.Version > 0 {
-		v, err := s.version(ctx, "query.version", f, in.Version)
+		v, err := s.findVersion(ctx, "query.version", f, in.Version)
 		if err != nil {
 			return nil, err
 		}
@@ -120,7 +120,7 @@ func (s *service) getStats(ctx context.Context, in *statsInput) (*body[wire.Flow
 	if err != nil {
 		return nil, err
 	}
-	return &body[wire.FlowStats]{wire.FlowStats{Flow: nameOf(f), Version: in.Version, Since: wire.Millis(at.from), Until: wire.Millis(at.to),
+	return &bodyResponse[wire.FlowStats]{wire.FlowStats{Flow: nameOf(f), Version: in.Version, Since: wire.Millis(at.from), Until: wire.Millis(at.to),
 		Tasks: toTaskStats(sumOf(tasks)), Nodes: toNodes(nodes, at)}}, nil
 }
 
@@ -148,7 +148,7 @@ type nodeSum struct {
 }
 
 // toNodes adds up the versions of each node.
-func toNodes(rows []persistence.StatsRow, at span) []wire.NodeStats {
+func toNodes(rows []persistence.StatsRow, at timeRange) []wire.NodeStats {
 	sums := map[[2]string]*nodeSum{}
 	for i := range rows {
 		r := &rows[i]

@@ -20,8 +20,8 @@ type seriesInput struct {
 	Step  string `query:"step" enum:"1m,5m,15m,1h,6h,24h" doc:"how long each point is; absent = what suits the time. Steps shorter than an hour are there for the last two days"`
 }
 
-func (s *service) getSeries(ctx context.Context, in *seriesInput) (*body[wire.StatsSeries], error) {
-	at, err := in.span(s.Engine.Now())
+func (s *service) getSeries(ctx context.Context, in *seriesInput) (*bodyResponse[wire.StatsSeries], error) {
+	at, err := in.resolveRange(s.Engine.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -35,9 +35,9 @@ func (s *service) getSeries(ctx context.Context, in *seriesInput) (*body[wire.St
 		}
 		filter.Flows, series.Flow = []string{f.ID}, nameOf(f)
 	case in.Node != "":
-		return nil, invalid("query.flow", "send the flow that the node is of", "a node is one of a flow")
+		return nil, newInvalidError("query.flow", "send the flow that the node is of", "a node is one of a flow")
 	}
-	step, err := in.step(at, s.Engine.Now().UnixMilli())
+	step, err := in.pointWidth(at, s.Engine.Now().UnixMilli())
 	if err != nil {
 		return nil, err
 	}
@@ -50,11 +50,11 @@ func (s *service) getSeries(ctx context.Context, in *seriesInput) (*body[wire.St
 		return nil, err
 	}
 	series.Since, series.Until, series.StepMS, series.Points = wire.Millis(at.from), wire.Millis(at.to), step, toPoints(rows, at, step)
-	return &body[wire.StatsSeries]{series}, nil
+	return &bodyResponse[wire.StatsSeries]{series}, nil
 }
 
-// step is how long points are, in milliseconds.
-func (in *seriesInput) step(at span, now int64) (int64, error) {
+// pointWidth is how long points are, in milliseconds.
+func (in *seriesInput) pointWidth(at timeRange, now int64) (int64, error) {
 	long := at.to - at.from
 	if in.Step == "" {
 		switch {
@@ -72,14 +72,14 @@ func (in *seriesInput) step(at span, now int64) (int64, error) {
 	step := d.Milliseconds()
 	switch {
 	case step < persistence.StatsHour && now-at.from > minutesKept:
-		return 0, invalid("query.step", "send 1h or longer, or a later from", "of what is two days ago there are only hours")
+		return 0, newInvalidError("query.step", "send 1h or longer, or a later from", "of what is two days ago there are only hours")
 	case long/step > maxPoints:
-		return 0, invalid("query.step", "send a longer one", "that would be more than %d points", maxPoints)
+		return 0, newInvalidError("query.step", "send a longer one", "that would be more than %d points", maxPoints)
 	}
 	return step, nil
 }
 
-func toPoints(rows []persistence.StatsRow, at span, step int64) []wire.StatsPoint {
+func toPoints(rows []persistence.StatsRow, at timeRange, step int64) []wire.StatsPoint {
 	sums := make([]stats.Counts, (at.to-at.from+step-1)/step)
 	for i := range rows {
 		if n := (rows[i].Bucket - at.from) / step; n >= 0 && n < int64(len(sums)) {

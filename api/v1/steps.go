@@ -10,12 +10,12 @@ import (
 )
 
 func (s *service) stepRoutes() {
-	serve(s, operation{id: "list-steps", method: http.MethodGet, path: "/v1/tasks/{task}/steps", tag: "tasks",
+	registerOperation(s, apiOperation{id: "list-steps", method: http.MethodGet, path: "/v1/tasks/{task}/steps", tag: "tasks",
 		summary: "List a task's steps",
-		text:    "In dag mode every step, in the order of the definition; in graph mode every visit, in order of its beginning. Those inside a subflow or branch with a flow of its own are listed with scope=."}, s.steps)
-	serve(s, operation{id: "list-units", method: http.MethodGet, path: "/v1/tasks/{task}/units", tag: "tasks",
-		summary: "List a step's units", text: "With their inputs and outputs, also when the step is over."}, s.units)
-	serve(s, operation{id: "list-unit-states", method: http.MethodGet, path: "/v1/tasks/{task}/units/states", tag: "tasks",
+		text:    "In dag mode every step, in the order of the definition; in graph mode every visit, in order of its beginning. Those inside a subflow or branch with a flow of its own are listed with scope=."}, s.listSteps)
+	registerOperation(s, apiOperation{id: "list-units", method: http.MethodGet, path: "/v1/tasks/{task}/units", tag: "tasks",
+		summary: "List a step's units", text: "With their inputs and outputs, also when the step is over."}, s.listUnits)
+	registerOperation(s, apiOperation{id: "list-unit-states", method: http.MethodGet, path: "/v1/tasks/{task}/units/states", tag: "tasks",
 		summary: "See the states of all units of a step", text: "At once, in order of index: so many in a row in the same state."}, s.unitStates)
 }
 
@@ -28,8 +28,8 @@ type stepsInput struct {
 	Paging
 }
 
-func (s *service) steps(ctx context.Context, in *stepsInput) (*body[wire.Page[wire.Step]], error) {
-	after, err := in.place()
+func (s *service) listSteps(ctx context.Context, in *stepsInput) (*bodyResponse[wire.Page[wire.Step]], error) {
+	after, err := in.parseHistoryCursor()
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func (s *service) steps(ctx context.Context, in *stepsInput) (*body[wire.Page[wi
 	}
 	steps, err := s.Reader.Steps(ctx, in.Task, q)
 	if flow.ErrorKindOf(err) == flow.NotFound {
-		return nil, missing("query.scope", "send below of a step that has begun", "%s", err.Error())
+		return nil, newNotFoundError("query.scope", "send below of a step that has begun", "%s", err.Error())
 	}
 	if err != nil {
 		return nil, noTask(in.Task, err)
@@ -55,7 +55,7 @@ func (s *service) steps(ctx context.Context, in *stepsInput) (*body[wire.Page[wi
 	if steps.More {
 		page.Next = historyCursor(steps.Next)
 	}
-	return &body[wire.Page[wire.Step]]{page}, nil
+	return &bodyResponse[wire.Page[wire.Step]]{page}, nil
 }
 
 // VisitOf names a visit of a step in a query.
@@ -70,7 +70,7 @@ type VisitOf struct {
 func (s *service) unitsOf(ctx context.Context, in *VisitOf) (*flow.UnitList, error) {
 	list, err := s.Reader.Units(ctx, in.Task, flow.Address{Scope: in.Scope, Node: in.Step, Visit: in.Visit})
 	if flow.ErrorKindOf(err) == flow.NotFound {
-		return nil, missing("query.step", "/v1/tasks/"+in.Task+"/steps lists its steps", "%s", err.Error())
+		return nil, newNotFoundError("query.step", "/v1/tasks/"+in.Task+"/steps lists its steps", "%s", err.Error())
 	}
 	if err != nil {
 		return nil, noTask(in.Task, err)
@@ -78,7 +78,7 @@ func (s *service) unitsOf(ctx context.Context, in *VisitOf) (*flow.UnitList, err
 	return list, nil
 }
 
-func (s *service) unitStates(ctx context.Context, in *VisitOf) (*body[wire.UnitStates], error) {
+func (s *service) unitStates(ctx context.Context, in *VisitOf) (*bodyResponse[wire.UnitStates], error) {
 	list, err := s.unitsOf(ctx, in)
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (s *service) unitStates(ctx context.Context, in *VisitOf) (*body[wire.UnitS
 	for _, run := range list.States() {
 		answer.Runs = append(answer.Runs, wire.UnitRun{Count: run.Count, State: run.Status.String()})
 	}
-	return &body[wire.UnitStates]{answer}, nil
+	return &bodyResponse[wire.UnitStates]{answer}, nil
 }
 
 type unitsInput struct {
@@ -98,8 +98,8 @@ type unitsInput struct {
 	Paging
 }
 
-func (s *service) units(ctx context.Context, in *unitsInput) (*body[wire.Page[wire.Unit]], error) {
-	at, _, err := in.position()
+func (s *service) listUnits(ctx context.Context, in *unitsInput) (*bodyResponse[wire.Page[wire.Unit]], error) {
+	at, _, err := in.parseCursor()
 	if err != nil {
 		return nil, err
 	}
@@ -114,13 +114,13 @@ func (s *service) units(ctx context.Context, in *unitsInput) (*body[wire.Page[wi
 			continue
 		}
 		if len(page.Items) == in.Limit || size > pageBytes {
-			page.Next = cursor{at: int64(i)}.String()
+			page.Next = listCursor{at: int64(i)}.String()
 			break
 		}
 		unit := toUnit(&u)
-		in.cut(s.Payloads, &unit.Input, &unit.Output, &unit.Details)
+		in.cutValues(s.Payloads, &unit.Input, &unit.Output, &unit.Details)
 		page.Items = append(page.Items, unit)
 		size += len(unit.Input) + len(unit.Output) + len(unit.Details)
 	}
-	return &body[wire.Page[wire.Unit]]{page}, nil
+	return &bodyResponse[wire.Page[wire.Unit]]{page}, nil
 }

@@ -21,13 +21,13 @@ type streamInput struct {
 	After       string `query:"after" maxLength:"40" doc:"the same, for the first connection"`
 }
 
-// stream answers before it begins to stream when there is no such task.
-func (s *service) stream(ctx context.Context, in *streamInput) (*huma.StreamResponse, error) {
+// streamTask answers before it begins to stream when there is no such task.
+func (s *service) streamTask(ctx context.Context, in *streamInput) (*huma.StreamResponse, error) {
 	where, text := "query.after", in.After
 	if in.LastEventID != "" {
 		where, text = "header.Last-Event-ID", in.LastEventID
 	}
-	from, err := position(where, text)
+	from, err := parsePosition(where, text)
 	if err != nil {
 		return nil, err
 	}
@@ -35,17 +35,17 @@ func (s *service) stream(ctx context.Context, in *streamInput) (*huma.StreamResp
 		return nil, noTask(in.Task, err)
 	}
 	return &huma.StreamResponse{Body: func(c huma.Context) {
-		x := c.Context().Value(exchangeKey{}).(exchange)
-		st := &streamer{s: s, task: in.Task, from: from}
-		_, err := stream.ServeSSE(x.w, x.r, s.Heartbeat, st.tell)
+		x := c.Context().Value(exchangeKey{}).(httpExchange)
+		st := &eventFeed{s: s, task: in.Task, from: from}
+		_, err := stream.ServeSSE(x.w, x.r, s.Heartbeat, st.streamEvents)
 		if err != nil {
 			s.Logger.Error("a stream broke off", "error", err, "task", in.Task, "request", api.RequestID(c.Context()))
 		}
 	}}, nil
 }
 
-// streamer tells the events of a task, and how it ends.
-type streamer struct {
+// eventFeed tells the events of a task, and how it ends.
+type eventFeed struct {
 	s    *service
 	task string
 	from stream.Position
@@ -53,13 +53,13 @@ type streamer struct {
 	inTrouble bool // the store does not answer
 }
 
-// tell ends when the task has ended. It does not end because the store does not answer for a while: browsers do
+// streamEvents ends when the task has ended. It does not end because the store does not answer for a while: browsers do
 // not come back to a server that then answers them with an error.
-func (st *streamer) tell(ctx context.Context, to stream.Listener) error {
+func (st *eventFeed) streamEvents(ctx context.Context, to stream.Listener) error {
 	if err := to.Open(); err != nil {
 		return err
 	}
-	troubled := func(err error) error { return st.troubled(ctx, to, err) }
+	troubled := func(err error) error { return st.noteTrouble(ctx, to, err) }
 	err := stream.Follow(ctx, st.s.Engine, st.task, st.from.Since(), troubled, func(row engine.Row) error {
 		st.inTrouble = false
 		events, err := eventsOf(row, st.from)
@@ -68,14 +68,14 @@ func (st *streamer) tell(ctx context.Context, to stream.Listener) error {
 		}
 		batch := stream.Batch{To: to}
 		for i := range events {
-			if err := batch.Add(stream.Message{ID: events[i].ID, Data: line(&events[i])}); err != nil {
+			if err := batch.Add(stream.Message{ID: events[i].ID, Data: jsonLine(&events[i])}); err != nil {
 				return err
 			}
 		}
 		return batch.Send()
 	})
 	if err == nil {
-		err = st.finish(ctx, to, troubled)
+		err = st.sendEnd(ctx, to, troubled)
 	}
 	if api.Missing(err) {
 		return nil // it was deleted meanwhile
@@ -83,8 +83,8 @@ func (st *streamer) tell(ctx context.Context, to stream.Listener) error {
 	return err
 }
 
-// troubled tells the client why it hears nothing.
-func (st *streamer) troubled(ctx context.Context, to stream.Listener, err error) error {
+// noteTrouble tells the client why it hears nothing.
+func (st *eventFeed) noteTrouble(ctx context.Context, to stream.Listener, err error) error {
 	if !st.inTrouble {
 		st.inTrouble = true
 		st.s.Logger.Warn("a stream waits for the store", "error", err, "task", st.task, "request", api.RequestID(ctx))
@@ -92,8 +92,8 @@ func (st *streamer) troubled(ctx context.Context, to stream.Listener, err error)
 	return to.Note(stream.Trouble)
 }
 
-// finish tells how the task ended, if that is why there are no more events.
-func (st *streamer) finish(ctx context.Context, to stream.Listener, troubled func(error) error) error {
+// sendEnd tells how the task ended, if that is why there are no more events.
+func (st *eventFeed) sendEnd(ctx context.Context, to stream.Listener, troubled func(error) error) error {
 	view, err := st.s.Reader.View(ctx, st.task)
 	for err != nil && !api.Missing(err) {
 		if err := stream.Outlast(ctx, err, troubled); err != nil {
@@ -111,11 +111,11 @@ func (st *streamer) finish(ctx context.Context, to stream.Listener, troubled fun
 	if view.State.Status == flow.TaskCompleted {
 		end.Result = view.State.Result()
 	}
-	return to.Send([]stream.Message{{Event: "end", Data: line(&end)}})
+	return to.Send([]stream.Message{{Event: "end", Data: jsonLine(&end)}})
 }
 
-// line is a value on one line: what is marshaled holds no line break outside of texts, where they are escaped.
-func line(v any) []byte {
+// jsonLine is a value on one line: what is marshaled holds no line break outside of texts, where they are escaped.
+func jsonLine(v any) []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)

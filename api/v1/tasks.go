@@ -16,33 +16,33 @@ import (
 )
 
 func (s *service) taskRoutes() {
-	serve(s, operation{id: "start-task", method: http.MethodPost, path: "/v1/tasks", tag: "tasks", created: true,
+	registerOperation(s, apiOperation{id: "start-task", method: http.MethodPost, path: "/v1/tasks", tag: "tasks", created: true,
 		summary: "Start a task",
-		text:    "When it is answered the task is stored. With an idempotency key the same request may be sent again: it is the same task. The same key with another version, params or labels is refused (409). A dry run is answered with what the task would do: choices and timers are decided, and whoever would be called or waited for is named; what follows from that is not known."}, s.start)
-	serve(s, operation{id: "start-tasks", method: http.MethodPost, path: "/v1/tasks/starts", tag: "tasks",
+		text:    "When it is answered the task is stored. With an idempotency key the same request may be sent again: it is the same task. The same key with another version, params or labels is refused (409). A dry run is answered with what the task would do: choices and timers are decided, and whoever would be called or waited for is named; what follows from that is not known."}, s.startTask)
+	registerOperation(s, apiOperation{id: "start-tasks", method: http.MethodPost, path: "/v1/tasks/starts", tag: "tasks",
 		summary: "Start many tasks at once", text: "Each is answered in its place: one that is refused has a problem there. Those that are not are stored. With an idempotency key of each, or one of the request, it may be sent again, and starts those that are not there yet."}, s.startTasks)
-	serve(s, operation{id: "list-tasks", method: http.MethodGet, path: "/v1/tasks", tag: "tasks",
+	registerOperation(s, apiOperation{id: "list-tasks", method: http.MethodGet, path: "/v1/tasks", tag: "tasks",
 		summary: "Search tasks, newest first"}, s.listTasks)
-	serve(s, operation{id: "count-tasks", method: http.MethodGet, path: "/v1/tasks/count", tag: "tasks",
+	registerOperation(s, apiOperation{id: "count-tasks", method: http.MethodGet, path: "/v1/tasks/count", tag: "tasks",
 		summary: "Count tasks", text: "Those that a list with the same parameters has. Beyond 10,000 the count is not exact. By state each is counted up to 10,000 by itself, pending, running and canceling together; by a flow or a label the first 10,000 tasks are looked at, and so they are by state where no index tells all that is asked for, such as a text. Of a label and a flow, a state or another label no more than 1,000 are counted."}, s.countTasks)
-	serve(s, operation{id: "get-task", method: http.MethodGet, path: "/v1/tasks/{task}", tag: "tasks",
+	registerOperation(s, apiOperation{id: "get-task", method: http.MethodGet, path: "/v1/tasks/{task}", tag: "tasks",
 		summary: "Read a task", text: "It is exact: what the journal says at this moment."}, s.getTask)
-	serve(s, operation{id: "cancel-task", method: http.MethodPost, path: "/v1/tasks/{task}/cancel", tag: "tasks", summary: "Cancel a task",
-		text: "What it is doing is withdrawn, then what it has done is undone, if its flow says how. A task that has ended stays as it is; a warning says so if that is not what was meant. " + requestText}, s.cancel)
-	s.command("pause", "Pause a task", "Nothing new starts; what is in flight goes on.", flow.Pause{})
-	s.command("resume", "Resume a paused task", "", flow.Resume{})
-	serve(s, operation{id: "retry-task", method: http.MethodPost, path: "/v1/tasks/{task}/retry", tag: "tasks", summary: "Retry a failed task",
-		text: "It goes on where it failed, with all that failed or with one step of a dag; what completed is not done again: neither steps, nor units of a step, nor what is inside a subflow or branch. One that failed while it was paused is resumed by this. " + requestText}, s.retry)
-	s.hold("hold", "Keep a step from beginning", "Of a dag, a step that has yet to begin. It is still skipped when what it depends on fails.", func(a flow.Address) flow.Command { return flow.HoldStep{Address: a} })
-	s.hold("release", "Let a step begin that was held", "", func(a flow.Address) flow.Command { return flow.ReleaseStep{Address: a} })
-	serve(s, operation{id: "fork-task", method: http.MethodPost, path: "/v1/tasks/{task}/fork", tag: "tasks", created: true,
-		summary: "Start a task that goes on from the history of another one", text: "Such as a failed one with a version in which what failed is mended. The other task has to have ended, and stays as it is. Steps keep their results as long as their nodes do the same in both versions, and so does all that they followed; what else there was is done again. With an idempotency key the request may be sent again."}, s.fork)
-	serve(s, operation{id: "append-units", method: http.MethodPost, path: "/v1/tasks/{task}/append", tag: "tasks",
-		summary: "Append units to a fanout", text: "The step has to be started. The answer has the indexes of the new units. " + requestText}, s.append)
-	serve(s, operation{id: "complete-unit", method: http.MethodPost, path: "/v1/tasks/{task}/complete", tag: "tasks",
-		summary: "Complete or fail a unit whose route is direct", text: "A unit that has ended stays as it is; changed says so."}, s.complete)
-	serve(s, operation{id: "signal-task", method: http.MethodPost, path: "/v1/tasks/{task}/signal", tag: "tasks",
-		summary: "Signal a task", text: "Sets a key of the task's shared state and wakes whoever waits for it. No signal is lost, whenever it comes. One of a key that nothing in the flow reads is taken, and answered with a warning. A task that has completed or was canceled refuses it (409). " + requestText}, s.signal)
+	registerOperation(s, apiOperation{id: "cancel-task", method: http.MethodPost, path: "/v1/tasks/{task}/cancel", tag: "tasks", summary: "Cancel a task",
+		text: "What it is doing is withdrawn, then what it has done is undone, if its flow says how. A task that has ended stays as it is; a warning says so if that is not what was meant. " + requestText}, s.cancelTask)
+	s.registerCommand("pause", "Pause a task", "Nothing new starts; what is in flight goes on.", flow.Pause{})
+	s.registerCommand("resume", "Resume a paused task", "", flow.Resume{})
+	registerOperation(s, apiOperation{id: "retry-task", method: http.MethodPost, path: "/v1/tasks/{task}/retry", tag: "tasks", summary: "Retry a failed task",
+		text: "It goes on where it failed, with all that failed or with one step of a dag; what completed is not done again: neither steps, nor units of a step, nor what is inside a subflow or branch. One that failed while it was paused is resumed by this. " + requestText}, s.retryTask)
+	s.registerStepCommand("hold", "Keep a step from beginning", "Of a dag, a step that has yet to begin. It is still skipped when what it depends on fails.", func(a flow.Address) flow.Command { return flow.HoldStep{Address: a} })
+	s.registerStepCommand("release", "Let a step begin that was held", "", func(a flow.Address) flow.Command { return flow.ReleaseStep{Address: a} })
+	registerOperation(s, apiOperation{id: "fork-task", method: http.MethodPost, path: "/v1/tasks/{task}/fork", tag: "tasks", created: true,
+		summary: "Start a task that goes on from the history of another one", text: "Such as a failed one with a version in which what failed is mended. The other task has to have ended, and stays as it is. Steps keep their results as long as their nodes do the same in both versions, and so does all that they followed; what else there was is done again. With an idempotency key the request may be sent again."}, s.forkTask)
+	registerOperation(s, apiOperation{id: "append-units", method: http.MethodPost, path: "/v1/tasks/{task}/append", tag: "tasks",
+		summary: "Append units to a fanout", text: "The step has to be started. The answer has the indexes of the new units. " + requestText}, s.appendItems)
+	registerOperation(s, apiOperation{id: "complete-unit", method: http.MethodPost, path: "/v1/tasks/{task}/complete", tag: "tasks",
+		summary: "Complete or fail a unit whose route is direct", text: "A unit that has ended stays as it is; changed says so."}, s.completeUnit)
+	registerOperation(s, apiOperation{id: "signal-task", method: http.MethodPost, path: "/v1/tasks/{task}/signal", tag: "tasks",
+		summary: "Signal a task", text: "Sets a key of the task's shared state and wakes whoever waits for it. No signal is lost, whenever it comes. One of a key that nothing in the flow reads is taken, and answered with a warning. A task that has completed or was canceled refuses it (409). " + requestText}, s.signalTask)
 }
 
 // TaskPath names a task.
@@ -58,10 +58,10 @@ type Request struct {
 
 const requestText = "A request with an id may be sent again: it has its effect once."
 
-// id of a command's request: the same word for another command is another request.
-func (r *Request) id(command string) (string, error) {
+// commandRequestID of a command's request: the same word for another command is another request.
+func (r *Request) commandRequestID(command string) (string, error) {
 	if r.RequestID != "" && r.IdempotencyKey != "" && r.RequestID != r.IdempotencyKey {
-		return "", invalid("header.Idempotency-Key", "send one of them", "Request-Id and Idempotency-Key are different")
+		return "", newInvalidError("header.Idempotency-Key", "send one of them", "Request-Id and Idempotency-Key are different")
 	}
 	id := orElse(r.RequestID, r.IdempotencyKey)
 	if id == "" {
@@ -76,38 +76,38 @@ type CommandInput struct {
 	Request
 }
 
-// command adds a route that gives a command without content to a task.
-func (s *service) command(name, summary, text string, cmd flow.Command) {
-	op := operation{id: name + "-task", method: http.MethodPost, path: "/v1/tasks/{task}/" + name, tag: "tasks", summary: summary, text: text + " " + requestText}
-	serve(s, op, func(ctx context.Context, in *CommandInput) (*body[wire.TaskSummary], error) {
-		return s.do(ctx, name, cmd, in)
+// registerCommand adds a route that gives a command without content to a task.
+func (s *service) registerCommand(name, summary, text string, cmd flow.Command) {
+	op := apiOperation{id: name + "-task", method: http.MethodPost, path: "/v1/tasks/{task}/" + name, tag: "tasks", summary: summary, text: text + " " + requestText}
+	registerOperation(s, op, func(ctx context.Context, in *CommandInput) (*bodyResponse[wire.TaskSummary], error) {
+		return s.answerCommand(ctx, name, cmd, in)
 	})
 }
 
-// do gives a command and answers with the task as it is stored then.
-func (s *service) do(ctx context.Context, name string, cmd flow.Command, in *CommandInput) (*body[wire.TaskSummary], error) {
-	given, err := s.give(ctx, name, cmd, in)
+// answerCommand gives a command and answers with the task as it is stored then.
+func (s *service) answerCommand(ctx context.Context, name string, cmd flow.Command, in *CommandInput) (*bodyResponse[wire.TaskSummary], error) {
+	given, err := s.sendCommand(ctx, name, cmd, in)
 	if err != nil {
 		return nil, err
 	}
-	return given.answer(""), nil
+	return given.toResponse(""), nil
 }
 
-// given is what a command came to.
-type given struct {
+// commandResult is what a command came to.
+type commandResult struct {
 	row  *persistence.TaskRow
 	made int // events that it led to at once; 0 = it came late, or again
 }
 
-// answer is the task as it is stored then, with a warning if there is one.
-func (g *given) answer(warning string) *body[wire.TaskSummary] {
+// toResponse is the task as it is stored then, with a warning if there is one.
+func (g *commandResult) toResponse(warning string) *bodyResponse[wire.TaskSummary] {
 	task := toSummary(g.row)
 	task.Warning = warning
-	return &body[wire.TaskSummary]{task}
+	return &bodyResponse[wire.TaskSummary]{task}
 }
 
-func (s *service) give(ctx context.Context, name string, cmd flow.Command, in *CommandInput) (*given, error) {
-	request, err := in.id(name)
+func (s *service) sendCommand(ctx context.Context, name string, cmd flow.Command, in *CommandInput) (*commandResult, error) {
+	request, err := in.commandRequestID(name)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (s *service) give(ctx context.Context, name string, cmd flow.Command, in *C
 	if err != nil {
 		return nil, noTask(in.Task, err)
 	}
-	return &given{row, out.Changed}, nil
+	return &commandResult{row, out.Changed}, nil
 }
 
 func commandProblem(name, task string, err error) error {
@@ -127,15 +127,15 @@ func commandProblem(name, task string, err error) error {
 	case api.Missing(err):
 		return noTask(task, err)
 	case name == "signal" && flow.ErrorKindOf(err) != flow.Busy:
-		return at("body", err)
+		return locateError("body", err)
 	}
-	return at("path.task", err)
+	return locateError("path.task", err)
 }
 
 // noTask says so when that is what an error means.
 func noTask(task string, err error) error {
 	if api.Missing(err) {
-		return missing("path.task", "check the id; ended tasks are deleted after the retention time", "there is no task %.210q", task)
+		return newNotFoundError("path.task", "check the id; ended tasks are deleted after the retention time", "there is no task %.210q", task)
 	}
 	return err
 }
@@ -145,15 +145,15 @@ type cancelInput struct {
 	Body *wire.Cancel
 }
 
-func (s *service) cancel(ctx context.Context, in *cancelInput) (*body[wire.TaskSummary], error) {
+func (s *service) cancelTask(ctx context.Context, in *cancelInput) (*bodyResponse[wire.TaskSummary], error) {
 	how := flow.Cancel{}
 	if in.Body != nil {
 		how = flow.Cancel{Gently: in.Body.Gently, Force: in.Body.Force}
 	}
 	if how.Gently && how.Force {
-		return nil, invalid("body.force", "send one of them", "a task cannot be canceled gently and by force")
+		return nil, newInvalidError("body.force", "send one of them", "a task cannot be canceled gently and by force")
 	}
-	given, err := s.give(ctx, "cancel", how, &in.CommandInput)
+	given, err := s.sendCommand(ctx, "cancel", how, &in.CommandInput)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +161,7 @@ func (s *service) cancel(ctx context.Context, in *cancelInput) (*body[wire.TaskS
 	if status := flow.TaskStatus(given.row.Status); given.made == 0 && (status == flow.TaskCompleted || status == flow.TaskFailed) {
 		warning = fmt.Sprintf("the task has %s already: nothing was canceled", status)
 	}
-	return given.answer(warning), nil
+	return given.toResponse(warning), nil
 }
 
 type retryInput struct {
@@ -169,19 +169,19 @@ type retryInput struct {
 	Body *wire.Retry
 }
 
-func (s *service) retry(ctx context.Context, in *retryInput) (*body[wire.TaskSummary], error) {
+func (s *service) retryTask(ctx context.Context, in *retryInput) (*bodyResponse[wire.TaskSummary], error) {
 	cmd := flow.RetryTask{}
 	if in.Body != nil {
 		cmd.Node = in.Body.Step
 	}
-	given, err := s.give(ctx, "retry", cmd, &in.CommandInput)
+	given, err := s.sendCommand(ctx, "retry", cmd, &in.CommandInput)
 	switch {
 	case err != nil && cmd.Node != "":
 		return nil, s.stepProblem(ctx, in.Task, err)
 	case err != nil:
 		return nil, err
 	}
-	return given.answer(""), nil
+	return given.toResponse(""), nil
 }
 
 // HoldInput names a step of a task.
@@ -190,15 +190,15 @@ type HoldInput struct {
 	Body wire.StepName
 }
 
-// hold adds a route that gives a command about a step.
-func (s *service) hold(name, summary, text string, command func(flow.Address) flow.Command) {
-	op := operation{id: name + "-step", method: http.MethodPost, path: "/v1/tasks/{task}/" + name, tag: "tasks", summary: summary, text: strings.TrimSpace(text + " " + requestText)}
-	serve(s, op, func(ctx context.Context, in *HoldInput) (*body[wire.TaskSummary], error) {
-		given, err := s.give(ctx, name, command(addressOf(in.Body)), &in.CommandInput)
+// registerStepCommand adds a route that gives a command about a step.
+func (s *service) registerStepCommand(name, summary, text string, command func(flow.Address) flow.Command) {
+	op := apiOperation{id: name + "-step", method: http.MethodPost, path: "/v1/tasks/{task}/" + name, tag: "tasks", summary: summary, text: strings.TrimSpace(text + " " + requestText)}
+	registerOperation(s, op, func(ctx context.Context, in *HoldInput) (*bodyResponse[wire.TaskSummary], error) {
+		given, err := s.sendCommand(ctx, name, command(addressOf(in.Body)), &in.CommandInput)
 		if err != nil {
 			return nil, s.stepProblem(ctx, in.Task, err)
 		}
-		return given.answer(""), nil
+		return given.toResponse(""), nil
 	})
 }
 
@@ -207,8 +207,8 @@ type appendInput struct {
 	Body wire.Append
 }
 
-func (s *service) append(ctx context.Context, in *appendInput) (*body[wire.Appended], error) {
-	request, err := in.id("append")
+func (s *service) appendItems(ctx context.Context, in *appendInput) (*bodyResponse[wire.Appended], error) {
+	request, err := in.commandRequestID("append")
 	if err != nil {
 		return nil, err
 	}
@@ -220,7 +220,7 @@ func (s *service) append(ctx context.Context, in *appendInput) (*body[wire.Appen
 	if err != nil {
 		return nil, s.stepProblem(ctx, in.Task, err)
 	}
-	return &body[wire.Appended]{wire.Appended{Units: units}}, nil
+	return &bodyResponse[wire.Appended]{wire.Appended{Units: units}}, nil
 }
 
 func addressOf(n wire.StepName) flow.Address { return flow.Address{Scope: n.Scope, Node: n.Step} }
@@ -233,7 +233,7 @@ func (s *service) stepProblem(ctx context.Context, task string, err error) error
 	if _, missing := s.Store.Task(ctx, task); missing != nil {
 		return noTask(task, missing)
 	}
-	return &located{where: "body.step", hint: "/v1/tasks/" + task + "/steps lists its steps", err: err}
+	return &locatedError{where: "body.step", hint: "/v1/tasks/" + task + "/steps lists its steps", err: err}
 }
 
 type completeInput struct {
@@ -241,9 +241,9 @@ type completeInput struct {
 	Body wire.Complete
 }
 
-func (s *service) complete(ctx context.Context, in *completeInput) (*body[wire.Completed], error) {
+func (s *service) completeUnit(ctx context.Context, in *completeInput) (*bodyResponse[wire.Completed], error) {
 	if in.Body.Error != "" && len(in.Body.Output) > 0 {
-		return nil, invalid("body.error", "send one of them", "a unit ends with an output or with an error, not with both")
+		return nil, newInvalidError("body.error", "send one of them", "a unit ends with an output or with an error, not with both")
 	}
 	at := addressOf(in.Body.StepName)
 	at.Unit = in.Body.Unit
@@ -255,7 +255,7 @@ func (s *service) complete(ctx context.Context, in *completeInput) (*body[wire.C
 	if err != nil {
 		return nil, noTask(in.Task, err)
 	}
-	return &body[wire.Completed]{wire.Completed{Changed: out.Changed > 0, Task: toSummary(row)}}, nil
+	return &bodyResponse[wire.Completed]{wire.Completed{Changed: out.Changed > 0, Task: toSummary(row)}}, nil
 }
 
 type signalInput struct {
@@ -263,16 +263,16 @@ type signalInput struct {
 	Body wire.Signal
 }
 
-func (s *service) signal(ctx context.Context, in *signalInput) (*body[wire.TaskSummary], error) {
-	given, err := s.give(ctx, "signal", flow.Signal{Key: in.Body.Key, Value: api.OrNull(in.Body.Value), By: api.Signer(ctx, in.Body.By), Alive: true}, &in.CommandInput)
+func (s *service) signalTask(ctx context.Context, in *signalInput) (*bodyResponse[wire.TaskSummary], error) {
+	given, err := s.sendCommand(ctx, "signal", flow.Signal{Key: in.Body.Key, Value: api.OrNull(in.Body.Value), By: api.Signer(ctx, in.Body.By), Alive: true}, &in.CommandInput)
 	if err != nil {
 		return nil, err
 	}
-	return given.answer(s.unheard(ctx, given, in.Body.Key)), nil
+	return given.toResponse(s.signalWarning(ctx, given, in.Body.Key)), nil
 }
 
-// unheard says that a signal is in vain as far as anybody knows, or "".
-func (s *service) unheard(ctx context.Context, given *given, key string) string {
+// signalWarning says that a signal is in vain as far as anybody knows, or "".
+func (s *service) signalWarning(ctx context.Context, given *commandResult, key string) string {
 	row := given.row
 	if row.Status == string(flow.TaskFailed) && given.made == 1 { // with more it woke somebody, and what came of that has failed
 		return "the task has failed: the signal is read if it is retried"
@@ -302,7 +302,7 @@ type getTaskInput struct {
 	WaitMS int64 `query:"wait_ms" minimum:"0" maximum:"300000" doc:"wait this long for the task's end; 0 = not at all"`
 }
 
-func (s *service) getTask(ctx context.Context, in *getTaskInput) (*body[wire.Task], error) {
+func (s *service) getTask(ctx context.Context, in *getTaskInput) (*bodyResponse[wire.Task], error) {
 	view, err := s.Reader.View(ctx, in.Task)
 	if err != nil {
 		return nil, noTask(in.Task, err)
@@ -320,12 +320,12 @@ func (s *service) getTask(ctx context.Context, in *getTaskInput) (*body[wire.Tas
 		return nil, err
 	}
 	in.cutTask(s.Payloads, &task)
-	return &body[wire.Task]{task}, nil
+	return &bodyResponse[wire.Task]{task}, nil
 }
 
 // waitFor waits for the end of a task, but not longer than ms.
 func (s *service) waitFor(ctx context.Context, task string, ms int64) error {
-	waiting, leave := stay(ctx)
+	waiting, leave := liftTimeLimits(ctx)
 	defer leave()
 	waiting, cancel := context.WithTimeout(waiting, time.Duration(ms)*time.Millisecond)
 	defer cancel()

@@ -27,14 +27,14 @@ func isTasks(channel string) bool {
 
 // tasksFeed tells what has become of the tasks that a filter picks.
 type tasksFeed struct {
-	s      *service
-	pick   *TaskPick
-	filter persistence.TaskFilter
-	known  map[string]bool // that the filter picked when they were heard of last
+	s           *service
+	pick        *TaskPick
+	filter      persistence.TaskFilter
+	listedTasks map[string]bool // that the filter picked when they were heard of last
 }
 
-// tellTasks answers with who tells of the tasks of a filter. The bounds are those of lists.
-func (s *service) tellTasks(sent *wire.TaskFilter) (teller, error) {
+// streamTasks answers with who tells of the tasks of a filter. The bounds are those of lists.
+func (s *service) streamTasks(sent *wire.TaskFilter) (streamFunc, error) {
 	if sent == nil {
 		sent = &wire.TaskFilter{}
 	}
@@ -43,22 +43,22 @@ func (s *service) tellTasks(sent *wire.TaskFilter) (teller, error) {
 		most int
 	}{"flow": {sent.Flow, 50}, "state": {sent.State, 20}, "waits": {sent.Waits, 20}, "label": {sent.Label, 20}} {
 		if len(list.sent) > list.most {
-			return nil, invalid("subscribe.filter."+name, fmt.Sprintf("send at most %d", list.most), "there are %d of them", len(list.sent))
+			return nil, newInvalidError("subscribe.filter."+name, fmt.Sprintf("send at most %d", list.most), "there are %d of them", len(list.sent))
 		}
 	}
 	f := &tasksFeed{s: s, pick: pickOf(sent)}
-	return f.tell, nil
+	return f.streamChanges, nil
 }
 
-func (f *tasksFeed) tell(ctx context.Context, to stream.Listener) error {
-	l, leave := f.s.news.listen()
+func (f *tasksFeed) streamChanges(ctx context.Context, to stream.Listener) error {
+	l, leave := f.s.news.addListener()
 	defer leave()
 	select {
-	case <-l.begun:
+	case <-l.started:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if err := f.begin(ctx); err != nil {
+	if err := f.resolveFilter(ctx); err != nil {
 		return err
 	}
 	if err := to.Open(); err != nil {
@@ -66,19 +66,19 @@ func (f *tasksFeed) tell(ctx context.Context, to stream.Listener) error {
 	}
 	for {
 		select {
-		case <-l.moved:
+		case <-l.changed:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		rows, gap := l.take()
-		if err := f.tellNews(ctx, to, rows, gap); err != nil {
+		rows, gap := l.takeRows()
+		if err := f.sendChanges(ctx, to, rows, gap); err != nil {
 			return err
 		}
 	}
 }
 
-// begin finds out what the filter means.
-func (f *tasksFeed) begin(ctx context.Context) error {
+// resolveFilter finds out what the filter means.
+func (f *tasksFeed) resolveFilter(ctx context.Context) error {
 	if err := f.s.lookups.Acquire(ctx, 1); err != nil {
 		return err
 	}
@@ -88,11 +88,11 @@ func (f *tasksFeed) begin(ctx context.Context) error {
 		return inSubscribe(err)
 	}
 	f.filter = filter
-	return f.remember(ctx)
+	return f.readHead(ctx)
 }
 
-// remember reads the beginning of the list, which the listener reads after it has heard of it.
-func (f *tasksFeed) remember(ctx context.Context) error {
+// readHead reads the beginning of the list, which the listener reads after it has heard of it.
+func (f *tasksFeed) readHead(ctx context.Context) error {
 	head := f.filter
 	head.Limit = newsRows
 	through, err := f.s.searchedThrough(ctx, head)
@@ -101,44 +101,44 @@ func (f *tasksFeed) remember(ctx context.Context) error {
 	}
 	head.Through = through
 	rows, err := f.s.Store.ListTasks(ctx, head)
-	f.known = make(map[string]bool, len(rows))
+	f.listedTasks = make(map[string]bool, len(rows))
 	for i := range rows {
-		f.known[rows[i].ID] = true
+		f.listedTasks[rows[i].ID] = true
 	}
 	return err
 }
 
-func (f *tasksFeed) tellNews(ctx context.Context, to stream.Listener, rows []*persistence.TaskRow, gap bool) error {
+func (f *tasksFeed) sendChanges(ctx context.Context, to stream.Listener, rows []*persistence.TaskRow, gap bool) error {
 	news := wire.TaskNews{Changed: []wire.TaskSummary{}}
 	for _, row := range rows {
-		switch known := f.known[row.ID]; {
+		switch known := f.listedTasks[row.ID]; {
 		case f.filter.Match(row):
 			news.Changed = append(news.Changed, toSummary(row))
 			if !known {
 				news.New++
-				f.known[row.ID] = true
+				f.listedTasks[row.ID] = true
 			}
 		case known:
 			news.Left = append(news.Left, row.ID)
-			delete(f.known, row.ID)
+			delete(f.listedTasks, row.ID)
 		}
 	}
 	told := len(news.Changed) + len(news.Left)
 	switch {
-	case gap || f.filter.Queued != "" && len(rows) > 0 || told > newsTold || len(f.known) > newsKnown:
-		return f.stale(ctx, to)
+	case gap || f.filter.Queued != "" && len(rows) > 0 || told > newsTold || len(f.listedTasks) > newsKnown:
+		return f.sendStale(ctx, to)
 	case told == 0:
 		return nil
 	}
-	return to.Send([]stream.Message{{Event: wire.StreamTasks, Data: line(&news)}})
+	return to.Send([]stream.Message{{Event: wire.StreamTasks, Data: jsonLine(&news)}})
 }
 
-// stale has the listener read the list again, and begins anew with it. What comes meanwhile is told afterwards.
-func (f *tasksFeed) stale(ctx context.Context, to stream.Listener) error {
-	if err := f.remember(ctx); err != nil {
+// sendStale has the listener read the list again, and begins anew with it. What comes meanwhile is told afterwards.
+func (f *tasksFeed) sendStale(ctx context.Context, to stream.Listener) error {
+	if err := f.readHead(ctx); err != nil {
 		return err
 	}
-	if err := to.Send([]stream.Message{{Event: wire.StreamStale, Data: line(struct{}{})}}); err != nil {
+	if err := to.Send([]stream.Message{{Event: wire.StreamStale, Data: jsonLine(struct{}{})}}); err != nil {
 		return err
 	}
 	rest := time.NewTimer(stalePace)

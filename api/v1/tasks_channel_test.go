@@ -14,14 +14,14 @@ import (
 )
 
 // tasksOf subscribes to the tasks of a filter.
-func (k *socket) tasksOf(channel, filter string) {
+func (k *clientSocket) tasksOf(channel, filter string) {
 	k.Helper()
 	k.send(fmt.Sprintf(`{"subscribe": {"channel": %q, "filter": %s}}`, channel, filter))
 	k.nextOf(channel, wire.StreamSubscribed)
 }
 
 // news reads until what was told of a task's channel is enough.
-func (k *socket) news(channel string, enough func(wire.TaskNews) bool) {
+func (k *clientSocket) news(channel string, enough func(wire.TaskNews) bool) {
 	k.Helper()
 	for {
 		m := k.nextOf(channel, wire.StreamTasks)

@@ -35,16 +35,16 @@ type tasksNews struct {
 
 // newsListener gets what has changed since it was asked last.
 type newsListener struct {
-	moved chan struct{}
-	begun chan struct{} // the first look is over: nothing is missed from here on
+	changed chan struct{}
+	started chan struct{} // the first look is over: nothing is missed from here on
 
 	mu   sync.Mutex
 	rows map[string]*persistence.TaskRow
 	gap  bool // more than is in rows
 }
 
-// take empties it.
-func (l *newsListener) take() (rows []*persistence.TaskRow, gap bool) {
+// takeRows empties it.
+func (l *newsListener) takeRows() (rows []*persistence.TaskRow, gap bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, row := range l.rows {
@@ -55,7 +55,7 @@ func (l *newsListener) take() (rows []*persistence.TaskRow, gap bool) {
 	return rows, gap
 }
 
-func (l *newsListener) add(rows []*persistence.TaskRow, gap bool) {
+func (l *newsListener) addRows(rows []*persistence.TaskRow, gap bool) {
 	if len(rows) == 0 && !gap {
 		return
 	}
@@ -71,19 +71,19 @@ func (l *newsListener) add(rows []*persistence.TaskRow, gap bool) {
 		l.gap, l.rows = true, nil
 	}
 	select {
-	case l.moved <- struct{}{}:
+	case l.changed <- struct{}{}:
 	default:
 	}
 }
 
-// listen has somebody hear the news until leave is called, which it has to be.
-func (n *tasksNews) listen() (l *newsListener, leave func()) {
-	l = &newsListener{moved: make(chan struct{}, 1), begun: make(chan struct{})}
+// addListener has somebody hear the news until leave is called, which it has to be.
+func (n *tasksNews) addListener() (l *newsListener, leave func()) {
+	l = &newsListener{changed: make(chan struct{}, 1), started: make(chan struct{})}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.listeners[l] = true
 	if n.stop == nil {
-		n.begin()
+		n.startFollower()
 	}
 	return l, func() {
 		n.mu.Lock()
@@ -101,19 +101,19 @@ func (n *tasksNews) listen() (l *newsListener, leave func()) {
 	}
 }
 
-// begin starts whoever looks.
-func (n *tasksNews) begin() {
+// startFollower starts whoever looks.
+func (n *tasksNews) startFollower() {
 	ctx, stop := context.WithCancel(context.Background()) // ends with the last listener, who waits for it
 	ended := make(chan struct{})
 	n.stop, n.ended = stop, ended
 	go func() {
 		defer close(ended)
-		n.follow(ctx)
+		n.pollChanges(ctx)
 	}()
 }
 
-// follow looks again and again.
-func (n *tasksNews) follow(ctx context.Context) {
+// pollChanges looks again and again.
+func (n *tasksNews) pollChanges(ctx context.Context) {
 	seen := &newsSeen{}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -124,13 +124,13 @@ func (n *tasksNews) follow(ctx context.Context) {
 			return
 		}
 		began := time.Now()
-		n.look(ctx, seen)
+		n.readChanges(ctx, seen)
 		timer.Reset(max(newsPace, newsShare*time.Since(began)))
 	}
 }
 
-// look looks once. What it cannot read, or panics at, the next look tells.
-func (n *tasksNews) look(ctx context.Context, seen *newsSeen) {
+// readChanges looks once. What it cannot read, or panics at, the next look tells.
+func (n *tasksNews) readChanges(ctx context.Context, seen *newsSeen) {
 	defer func() {
 		if p := recover(); p != nil {
 			n.log(fmt.Errorf("looking for changed tasks panicked: %v\n%s", p, debug.Stack()))
@@ -140,21 +140,21 @@ func (n *tasksNews) look(ctx context.Context, seen *newsSeen) {
 	if err != nil {
 		return
 	}
-	rows, gap := seen.news(list)
-	n.tell(ctx, rows, gap)
+	rows, gap := seen.changedRows(list)
+	n.notifyListeners(ctx, rows, gap)
 }
 
-// tell gives news to all, and lets those begin who have come since the look before.
-func (n *tasksNews) tell(ctx context.Context, rows []*persistence.TaskRow, gap bool) {
+// notifyListeners gives news to all, and lets those begin who have come since the look before.
+func (n *tasksNews) notifyListeners(ctx context.Context, rows []*persistence.TaskRow, gap bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for l := range n.listeners {
-		l.add(rows, gap)
+		l.addRows(rows, gap)
 		select {
-		case <-l.begun:
+		case <-l.started:
 		default:
 			if ctx.Err() == nil {
-				close(l.begun)
+				close(l.started)
 			}
 		}
 	}
@@ -162,9 +162,9 @@ func (n *tasksNews) tell(ctx context.Context, rows []*persistence.TaskRow, gap b
 
 // newsSeen is what the last look saw.
 type newsSeen struct {
-	at     map[string]newsPrint
-	newest int64
-	begun  bool
+	at      map[string]newsPrint
+	newest  int64
+	started bool
 }
 
 // newsPrint tells whether a row has changed.
@@ -179,10 +179,10 @@ func printOf(t *persistence.TaskRow) newsPrint {
 	return newsPrint{t.UpdatedAt, t.CreatedAt, t.Steps, t.Status, t.Paused}
 }
 
-// news are the rows that were not seen as they are, and whether there may be more than were read. Of the first look nothing is news.
-func (s *newsSeen) news(list []persistence.TaskRow) (rows []*persistence.TaskRow, gap bool) {
-	first, since, at := !s.begun, s.newest-newsOverlap, make(map[string]newsPrint, len(list))
-	s.begun = true
+// changedRows are the rows that were not seen as they are, and whether there may be more than were read. Of the first look nothing is news.
+func (s *newsSeen) changedRows(list []persistence.TaskRow) (rows []*persistence.TaskRow, gap bool) {
+	first, since, at := !s.started, s.newest-newsOverlap, make(map[string]newsPrint, len(list))
+	s.started = true
 	for i := range list {
 		t := &list[i]
 		now := printOf(t)

@@ -13,10 +13,10 @@ import (
 )
 
 func (s *service) timelineRoutes() {
-	serve(s, operation{id: "get-timeline", method: http.MethodGet, path: "/v1/tasks/{task}/timeline", tag: "history",
+	registerOperation(s, apiOperation{id: "get-timeline", method: http.MethodGet, path: "/v1/tasks/{task}/timeline", tag: "history",
 		summary: "See when what was under way",
 		text: "The visits of a scope with their waits and attempts, and which of them its end waited for. Of a visit with many attempts it is told how many there were when. " +
-			"The history is read once: who asks again, for another part of it too, pays for what has happened since."}, s.timeline)
+			"The history is read once: who asks again, for another part of it too, pays for what has happened since."}, s.getTimeline)
 }
 
 type timelineInput struct {
@@ -27,27 +27,27 @@ type timelineInput struct {
 	Bins  int       `query:"bins" minimum:"1" maximum:"2000" default:"400" doc:"in which many attempts of a visit are counted, at most"`
 }
 
-func (s *service) timeline(ctx context.Context, in *timelineInput) (*body[wire.Timeline], error) {
+func (s *service) getTimeline(ctx context.Context, in *timelineInput) (*bodyResponse[wire.Timeline], error) {
 	row, err := s.Store.Task(ctx, in.Task)
 	if err != nil {
 		return nil, noTask(in.Task, err)
 	}
 	if !in.From.IsZero() && !in.To.IsZero() && in.To.Before(in.From) {
-		return nil, invalid("query.to", "send a time that is later than from", "it is before from")
+		return nil, newInvalidError("query.to", "send a time that is later than from", "it is before from")
 	}
 	plan, err := s.Reader.Plan(ctx, row.VersionID)
 	if err != nil {
 		return nil, err
 	}
 	scope := strings.TrimPrefix(in.Scope, rootScope)
-	kept := s.timelines.of(timelineKey{row.ID, row.CreatedAt, scope}, plan)
+	kept := s.timelines.findOrCreate(timelineKey{row.ID, row.CreatedAt, scope}, plan)
 	if !kept.t.Known() {
-		return nil, missing("query.scope", "send below of a step of the flow", "there is no scope %.200q", in.Scope)
+		return nil, newNotFoundError("query.scope", "send below of a step of the flow", "there is no scope %.200q", in.Scope)
 	}
 	w := timeline.Window{From: millisOrNone(in.From), To: millisOrNone(in.To), Now: s.Engine.Now().UnixMilli(), Bins: cmp.Or(in.Bins, 400)}
 	var answer wire.Timeline
-	err = s.timelines.use(ctx, kept, func() error {
-		kept.seq, err = s.tellBehind(ctx, in.Task, kept.seq, kept.t.Add)
+	err = s.timelines.useExclusively(ctx, kept, func() error {
+		kept.seq, err = s.readJournalFrom(ctx, in.Task, kept.seq, kept.t.Add)
 		if err != nil {
 			return err
 		}
@@ -59,9 +59,9 @@ func (s *service) timeline(ctx context.Context, in *timelineInput) (*body[wire.T
 		return nil, err
 	}
 	if answer.Begun < 0 {
-		return nil, missing("query.scope", "send below of a step that has begun", "nothing has begun in the scope %.200q", in.Scope)
+		return nil, newNotFoundError("query.scope", "send below of a step that has begun", "nothing has begun in the scope %.200q", in.Scope)
 	}
-	return &body[wire.Timeline]{answer}, nil
+	return &bodyResponse[wire.Timeline]{answer}, nil
 }
 
 func millisOrNone(t time.Time) int64 {
@@ -113,8 +113,8 @@ func toLane(l *timeline.LaneTold, after func(int64) int64, waits func([]timeline
 	return told
 }
 
-// tellBehind reads what is behind a row of a journal, a part at a time, and answers with the last row that it has told whole.
-func (s *service) tellBehind(ctx context.Context, task string, after int64, event func(*flow.Event)) (int64, error) {
+// readJournalFrom reads what is behind a row of a journal, a part at a time, and answers with the last row that it has told whole.
+func (s *service) readJournalFrom(ctx context.Context, task string, after int64, event func(*flow.Event)) (int64, error) {
 	for {
 		rows, err := s.Store.Rows(ctx, task, after, part)
 		if err != nil {

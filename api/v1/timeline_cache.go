@@ -31,20 +31,20 @@ type keptTimeline struct {
 	bytes int // that the cache counts for it
 }
 
-// timelines are those that were read last.
-type timelines struct {
+// timelineCache are those that were read last.
+type timelineCache struct {
 	mu    sync.Mutex
 	all   map[timelineKey]*keptTimeline
 	bytes int
 	turns *semaphore.Weighted
 }
 
-func newTimelines() *timelines {
-	return &timelines{all: map[timelineKey]*keptTimeline{}, turns: semaphore.NewWeighted(timelinesRead)}
+func newTimelines() *timelineCache {
+	return &timelineCache{all: map[timelineKey]*keptTimeline{}, turns: semaphore.NewWeighted(timelinesRead)}
 }
 
-// of is where one is kept. When there are too many all are forgotten: who looks at one still pays for reading it once more.
-func (k *timelines) of(key timelineKey, plan *flow.Plan) *keptTimeline {
+// findOrCreate is where one is kept. When there are too many all are forgotten: who looks at one still pays for reading it once more.
+func (k *timelineCache) findOrCreate(key timelineKey, plan *flow.Plan) *keptTimeline {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if kept := k.all[key]; kept != nil {
@@ -59,8 +59,8 @@ func (k *timelines) of(key timelineKey, plan *flow.Plan) *keptTimeline {
 	return kept
 }
 
-// use has one go at a timeline at a time. Where all take too much memory the others are forgotten.
-func (k *timelines) use(ctx context.Context, kept *keptTimeline, what func() error) error {
+// useExclusively has one go at a timeline at a time. Where all take too much memory the others are forgotten.
+func (k *timelineCache) useExclusively(ctx context.Context, kept *keptTimeline, what func() error) error {
 	select {
 	case kept.turn <- struct{}{}:
 	case <-ctx.Done():

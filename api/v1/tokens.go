@@ -20,17 +20,17 @@ const tokensPath = "/v1/tokens"
 const maxTokens = 1000
 
 func (s *service) tokenRoutes() {
-	serve(s, operation{id: "list-tokens", method: http.MethodGet, path: tokensPath, tag: "member",
+	registerOperation(s, apiOperation{id: "list-tokens", method: http.MethodGet, path: tokensPath, tag: "member",
 		summary: "List the tokens of the store, in order of name", text: "Those that members were started with are not among them."}, s.listTokens)
-	serve(s, operation{id: "create-token", method: http.MethodPost, path: tokensPath, tag: "member", created: true,
+	registerOperation(s, apiOperation{id: "create-token", method: http.MethodPost, path: tokensPath, tag: "member", created: true,
 		summary: "Make a token with a role",
 		text:    "The token is answered this once: only its hash is kept. It is good with the member that answers at once, with others within five seconds."}, s.createToken)
-	serve(s, operation{id: "delete-token", method: http.MethodDelete, path: tokensPath + "/{token}", tag: "member",
+	registerOperation(s, apiOperation{id: "delete-token", method: http.MethodDelete, path: tokensPath + "/{token}", tag: "member",
 		summary: "Delete a token, and tell what it was",
 		text:    "It is good no longer with the member that answers at once, with others within five seconds, and neither are cookies for it. Streams that it has opened end within ten seconds."}, s.deleteToken)
 }
 
-func (s *service) listTokens(ctx context.Context, _ *struct{}) (*body[wire.Page[wire.Token]], error) {
+func (s *service) listTokens(ctx context.Context, _ *struct{}) (*bodyResponse[wire.Page[wire.Token]], error) {
 	tokens, err := s.Store.ListTokens(ctx)
 	if err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func (s *service) listTokens(ctx context.Context, _ *struct{}) (*body[wire.Page[
 	for i := range tokens {
 		page.Items[i] = toToken(&tokens[i])
 	}
-	return &body[wire.Page[wire.Token]]{page}, nil
+	return &bodyResponse[wire.Page[wire.Token]]{page}, nil
 }
 
 func toToken(t *persistence.Token) wire.Token {
@@ -48,15 +48,15 @@ func toToken(t *persistence.Token) wire.Token {
 
 var tokenName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9@._-]{0,63}$`)
 
-func (s *service) createToken(ctx context.Context, in *struct{ Body wire.CreateToken }) (*answer[wire.TokenCreated], error) {
+func (s *service) createToken(ctx context.Context, in *struct{ Body wire.CreateToken }) (*statusResponse[wire.TokenCreated], error) {
 	if !tokenName.MatchString(in.Body.Name) {
-		return nil, invalid("body.name", "a name begins with a letter or digit and has up to 64 of A-Z, a-z, 0-9, '@', '.', '_' and '-'", "%.80q is no name for a token", in.Body.Name)
+		return nil, newInvalidError("body.name", "a name begins with a letter or digit and has up to 64 of A-Z, a-z, 0-9, '@', '.', '_' and '-'", "%.80q is no name for a token", in.Body.Name)
 	}
 	if s.shell == nil || !s.shell.NeedsToken() {
-		return nil, &located{where: "body", hint: "start every member with a token of its own first (--token-file, --token): it is the one by which you come in to make others",
+		return nil, &locatedError{where: "body", hint: "start every member with a token of its own first (--token-file, --token): it is the one by which you come in to make others",
 			err: flow.Errorf(flow.Conflict, "this member was started without a token, so everybody may do everything, and another token would keep nobody out")}
 	}
-	if err := s.roomForToken(ctx); err != nil {
+	if err := s.checkTokenLimit(ctx); err != nil {
 		return nil, err
 	}
 	text, hash := api.NewToken()
@@ -66,18 +66,18 @@ func (s *service) createToken(ctx context.Context, in *struct{ Body wire.CreateT
 		t.ExpiresAt = now + in.Body.ExpiresInMS
 	}
 	if err := s.shell.AddToken(ctx, t); errors.Is(err, persistence.ErrDuplicate) {
-		return nil, &located{where: "body.name", hint: "choose another name, or delete that one", err: flow.Errorf(flow.Conflict, "there is a token %q", t.Name)}
+		return nil, &locatedError{where: "body.name", hint: "choose another name, or delete that one", err: flow.Errorf(flow.Conflict, "there is a token %q", t.Name)}
 	} else if err != nil {
 		return nil, err
 	}
 	s.Logger.Info("a token was made", "token", t.Name, "role", t.Role, "by", t.CreatedBy)
-	return &answer[wire.TokenCreated]{http.StatusCreated, wire.TokenCreated{Token: toToken(&t), Secret: text}}, nil
+	return &statusResponse[wire.TokenCreated]{http.StatusCreated, wire.TokenCreated{Token: toToken(&t), Secret: text}}, nil
 }
 
-func (s *service) roomForToken(ctx context.Context) error {
+func (s *service) checkTokenLimit(ctx context.Context) error {
 	tokens, err := s.Store.ListTokens(ctx)
 	if err == nil && len(tokens) >= maxTokens {
-		return &located{where: "body", hint: "delete those that nobody uses", err: flow.Errorf(flow.Limit, "there are %d tokens already", maxTokens)}
+		return &locatedError{where: "body", hint: "delete those that nobody uses", err: flow.Errorf(flow.Limit, "there are %d tokens already", maxTokens)}
 	}
 	return err
 }
@@ -87,20 +87,20 @@ type TokenPath struct {
 	Token string `path:"token" minLength:"1" maxLength:"64" doc:"id or name of the token"`
 }
 
-func (s *service) deleteToken(ctx context.Context, in *TokenPath) (*body[wire.Token], error) {
+func (s *service) deleteToken(ctx context.Context, in *TokenPath) (*bodyResponse[wire.Token], error) {
 	tokens, err := s.Store.ListTokens(ctx)
 	if err != nil {
 		return nil, err
 	}
 	t := tokenBy(tokens, in.Token)
 	if t == nil || s.shell == nil {
-		return nil, missing("path.token", "GET /v1/tokens lists them", "there is no token %.80q", in.Token)
+		return nil, newNotFoundError("path.token", "GET /v1/tokens lists them", "there is no token %.80q", in.Token)
 	}
 	if err := s.shell.DeleteToken(ctx, t.ID); err != nil && !api.Missing(err) {
 		return nil, err
 	}
 	s.Logger.Info("a token was deleted", "token", t.Name, "role", t.Role, "by", api.Who(ctx).Name)
-	return &body[wire.Token]{toToken(t)}, nil
+	return &bodyResponse[wire.Token]{toToken(t)}, nil
 }
 
 // tokenBy finds a token by its id, or else by its name.

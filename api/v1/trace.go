@@ -11,13 +11,13 @@ import (
 )
 
 func (s *service) traceRoutes() {
-	serve(s, operation{id: "get-trace", method: http.MethodGet, path: "/v1/tasks/{task}/trace", tag: "history",
+	registerOperation(s, apiOperation{id: "get-trace", method: http.MethodGet, path: "/v1/tasks/{task}/trace", tag: "history",
 		summary: "Read a task as a trace",
 		text: "The JSON of OpenTelemetry's protocol, which a collector takes as it is. It is told from the history, of any task at any time, and the ids are always the same. " +
-			"At most 1,000 spans: of a step with more than 100 units the failed and the 20 slowest attempts are told, and of a task with too many spans those that failed, steps, and what took long. What goes on ends now."}, s.trace)
+			"At most 1,000 spans: of a step with more than 100 units the failed and the 20 slowest attempts are told, and of a task with too many spans those that failed, steps, and what took long. What goes on ends now."}, s.getTrace)
 }
 
-func (s *service) trace(ctx context.Context, in *TaskPath) (*body[wire.Trace], error) {
+func (s *service) getTrace(ctx context.Context, in *TaskPath) (*bodyResponse[wire.Trace], error) {
 	row, err := s.Store.Task(ctx, in.Task)
 	if err != nil {
 		return nil, noTask(in.Task, err)
@@ -27,7 +27,7 @@ func (s *service) trace(ctx context.Context, in *TaskPath) (*body[wire.Trace], e
 		return nil, err
 	}
 	t := trace.New(in.Task, plan)
-	if err := s.tell(ctx, in.Task, t.Add); err != nil {
+	if err := s.readJournal(ctx, in.Task, t.Add); err != nil {
 		return nil, err
 	}
 	spans := t.Spans(s.Engine.Now().UnixMilli())
@@ -35,21 +35,21 @@ func (s *service) trace(ctx context.Context, in *TaskPath) (*body[wire.Trace], e
 	for i := range spans {
 		list[i] = toSpan(in.Task, orElse(row.FlowSlug, row.FlowID), row.VersionNumber, &spans[i])
 	}
-	return &body[wire.Trace]{wire.Trace{ResourceSpans: []wire.ResourceSpans{{
+	return &bodyResponse[wire.Trace]{wire.Trace{ResourceSpans: []wire.ResourceSpans{{
 		Resource:   wire.SpanResource{Attributes: []wire.SpanAttribute{textOf("service.name", "troupe")}},
 		ScopeSpans: []wire.ScopeSpans{{Scope: wire.SpanScope{Name: "troupe"}, Spans: list}},
 	}}}}, nil
 }
 
-// tell reads a whole journal, a part at a time.
-func (s *service) tell(ctx context.Context, task string, event func(*flow.Event)) error {
-	_, err := s.tellBehind(ctx, task, 0, event)
+// readJournal reads a whole journal, a part at a time.
+func (s *service) readJournal(ctx context.Context, task string, event func(*flow.Event)) error {
+	_, err := s.readJournalFrom(ctx, task, 0, event)
 	return err
 }
 
 func toSpan(task, flowName string, version int, x *trace.Span) wire.Span {
 	span := wire.Span{TraceID: x.Trace.String(), SpanID: x.ID.String(), Name: x.Name, Kind: int(x.Kind),
-		Start: nanos(x.Start), End: nanos(x.End), Attributes: spanAttributes(task, flowName, version, x)}
+		Start: toNanos(x.Start), End: toNanos(x.End), Attributes: spanAttributes(task, flowName, version, x)}
 	if x.Parent != (trace.SpanID{}) {
 		span.ParentSpanID = x.Parent.String()
 	}
@@ -62,7 +62,7 @@ func toSpan(task, flowName string, version int, x *trace.Span) wire.Span {
 	return span
 }
 
-func nanos(ms int64) string { return strconv.FormatInt(ms, 10) + "000000" }
+func toNanos(ms int64) string { return strconv.FormatInt(ms, 10) + "000000" }
 
 func spanAttributes(task, flowName string, version int, x *trace.Span) (all []wire.SpanAttribute) {
 	for _, a := range x.Attributes(task, flowName, version) {

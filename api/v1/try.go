@@ -21,10 +21,10 @@ const (
 )
 
 func (s *service) tryRoutes() {
-	serve(s, operation{id: "try-definition", method: http.MethodPost, path: "/v1/try", tag: "flows", created: true,
+	registerOperation(s, apiOperation{id: "try-definition", method: http.MethodPost, path: "/v1/try", tag: "flows", created: true,
 		summary: "Start a task of a definition without publishing it",
 		text: "The definition is checked as by publishing it, and kept for this task alone: no list of flows or versions has it, and no schedule of it is set. " +
-			"The task has the label troupe:try. A day later both are deleted, whatever the task is doing. With an idempotency key the request may be sent again."}, s.try)
+			"The task has the label troupe:try. A day later both are deleted, whatever the task is doing. With an idempotency key the request may be sent again."}, s.tryFlow)
 }
 
 type tryInput struct {
@@ -33,29 +33,29 @@ type tryInput struct {
 	Body           wire.Try
 }
 
-func (s *service) try(ctx context.Context, in *tryInput) (*answer[wire.Tried], error) {
+func (s *service) tryFlow(ctx context.Context, in *tryInput) (*statusResponse[wire.Tried], error) {
 	n, err := tryTask(in)
 	if err != nil {
 		return nil, err
 	}
-	p := s.publication(&definition{slug: in.Body.Slug, text: definitionText(in.Body.Definition), strict: in.Strict || in.Body.Strict})
+	p := s.toPublication(&sentDefinition{slug: in.Body.Slug, text: definitionText(in.Body.Definition), strict: in.Strict || in.Body.Strict})
 	p.Now = s.Engine.Now().UnixMilli()
 	v, warnings, err := persistence.Try(ctx, s.Store, p, n.Key)
 	switch {
 	case flow.ErrorKindOf(err) == flow.Conflict:
 		return nil, startProblem(err, "body.params", "")
 	case err != nil:
-		return nil, at("body.definition", err)
+		return nil, locateError("body.definition", err)
 	}
 	n.VersionID = v.ID
 	started, err := s.Engine.StartTask(ctx, n)
 	if bad := new(flow.BadInputs); errors.As(err, &bad) {
-		return nil, &located{where: "body.params", hint: "the inputs of the definition say what it takes", err: err}
+		return nil, &locatedError{where: "body.params", hint: "the inputs of the definition say what it takes", err: err}
 	}
 	if err != nil {
 		return nil, startProblem(err, "body.params", v.FlowID)
 	}
-	return &answer[wire.Tried]{statusOf(started.Created), wire.Tried{ID: started.Task, Created: started.Created, Flow: v.FlowID, Version: v.Number, Warnings: api.DefinitionProblems(warnings)}}, nil
+	return &statusResponse[wire.Tried]{statusOf(started.Created), wire.Tried{ID: started.Task, Created: started.Created, Flow: v.FlowID, Version: v.Number, Warnings: api.DefinitionProblems(warnings)}}, nil
 }
 
 // tryTask is the task that is asked for, but for its version.
@@ -63,10 +63,10 @@ func tryTask(in *tryInput) (n engine.NewTask, err error) {
 	ask := &in.Body
 	n = engine.NewTask{Key: orElse(ask.IdempotencyKey, in.IdempotencyKey), Labels: map[string]string{labelTry: tried}}
 	if in.IdempotencyKey != "" && in.IdempotencyKey != n.Key {
-		return n, invalid("body.idempotency_key", "send one of them", "the body and the header Idempotency-Key are different")
+		return n, newInvalidError("body.idempotency_key", "send one of them", "the body and the header Idempotency-Key are different")
 	}
 	if text, told := ask.Labels[labelTry]; told && text != tried {
-		return n, invalid("body.labels", "leave it out", "the label %s is set by the server", labelTry)
+		return n, newInvalidError("body.labels", "leave it out", "the label %s is set by the server", labelTry)
 	}
 	maps.Copy(n.Labels, ask.Labels)
 	if err := CheckLabels(n.Labels); err != nil {
@@ -74,7 +74,7 @@ func tryTask(in *tryInput) (n engine.NewTask, err error) {
 	}
 	if ask.Slug != "" {
 		if err := persistence.CheckSlug(ask.Slug); err != nil {
-			return n, at("body.slug", err)
+			return n, locateError("body.slug", err)
 		}
 	}
 	n.Params, err = paramsOf(&wire.Start{Params: ask.Params})

@@ -70,15 +70,15 @@ type service struct {
 	huma   huma.API
 	values userValues
 
-	lookups   *semaphore.Weighted // of subscriptions
-	told      bounded.Once        // why deliveries were refused
-	hooks     compiledHooks
-	overview  *fresh[wire.Overview]
-	slow      *fresh[[]wire.SlowFlow]
-	timelines *timelines
-	news      *tasksNews
-	links     atomic.Pointer[[]byte] // what links to approvals are signed with; nil = nobody has needed it yet
-	shell     *api.Server            // that it is mounted in; nil = none
+	lookups        *semaphore.Weighted // of subscriptions
+	loggedRefusals bounded.Once        // why deliveries were refused
+	hooks          compiledHooks
+	overview       *cachedAnswer[wire.Overview]
+	slow           *cachedAnswer[[]wire.SlowFlow]
+	timelines      *timelineCache
+	news           *tasksNews
+	links          atomic.Pointer[[]byte] // what links to approvals are signed with; nil = nobody has needed it yet
+	shell          *api.Server            // that it is mounted in; nil = none
 }
 
 // Routes are everything below /v1/.
@@ -98,7 +98,7 @@ func New(cfg Config) (Routes, error) {
 func newService(cfg Config) *service {
 	s := &service{Config: cfg.orDefault(), mux: http.NewServeMux(), fast: http.NewServeMux(), lookups: semaphore.NewWeighted(lookupsAtOnce), values: userValues{}, overview: newFresh[wire.Overview](), slow: newFresh[[]wire.SlowFlow](), timelines: newTimelines()}
 	s.news = &tasksNews{store: s.Store, listeners: map[*newsListener]bool{}, log: func(err error) { s.Logger.Error("changed tasks are told late", "error", err) }}
-	s.huma = humago.New(s.mux, describe(s.values))
+	s.huma = humago.New(s.mux, newAPIConfig(s.values))
 	s.huma.UseMiddleware(knowRefusals)
 	s.flowRoutes()
 	s.tryRoutes()
@@ -129,7 +129,7 @@ func newService(cfg Config) *service {
 	s.viewRoutes()
 	s.clusterRoutes()
 	neverNull(s.huma.OpenAPI())
-	s.pages()
+	s.registerDocs()
 	s.mux.HandleFunc("/", s.noRoute)
 	s.fastRoutes()
 	return s
@@ -151,14 +151,14 @@ func (s *service) Mount(shell *api.Server) {
 	}
 }
 
-// describe is the OpenAPI document before its operations.
-func describe(values userValues) huma.Config {
+// newAPIConfig is the OpenAPI document before its operations.
+func newAPIConfig(values userValues) huma.Config {
 	config := huma.DefaultConfig("Troupe", "1")
 	config.Info.Description = "The API of Troupe, a durable workflow engine. Problems are answered as application/problem+json."
 	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", "" // we serve them ourselves
 	config.CreateHooks = nil
-	config.Transformers = []huma.Transformer{refusals}
-	config.Formats = map[string]huma.Format{"application/json": values.format(), "json": values.format()}
+	config.Transformers = []huma.Transformer{transformRefusal}
+	config.Formats = map[string]huma.Format{"application/json": values.bodyFormat(), "json": values.bodyFormat()}
 	config.RejectUnknownQueryParameters = true
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		"bearer": {Type: "http", Scheme: "bearer", Description: "needed when the server has tokens configured"},
@@ -170,38 +170,38 @@ func describe(values userValues) huma.Config {
 	}
 	config.Tags = []*huma.Tag{{Name: "flows"}, {Name: "schedules"}, {Name: "tasks"}, {Name: "approvals"}, {Name: "history"}, {Name: "jobs"}, {Name: "workers"}, {Name: "hooks"}, {Name: "member"}, {Name: "cluster"}}
 	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[wire.Time](), reflect.TypeFor[time.Time]())
-	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[huma.ErrorModel](), reflect.TypeFor[problem]())
-	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[wire.Problem](), reflect.TypeFor[problem]())
+	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[huma.ErrorModel](), reflect.TypeFor[httpProblem]())
+	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[wire.Problem](), reflect.TypeFor[httpProblem]())
 	return config
 }
 
 // bodyTimeout is how long a request's body may take.
 const bodyTimeout = 30 * time.Second
 
-// operation is a route in short.
-type operation struct {
+// apiOperation is a route in short.
+type apiOperation struct {
 	id, method, path, tag, summary, text string
 	created                              bool // may answer 201 beside 200
 	body                                 *huma.RequestBody
 }
 
-// serve adds a route. It is the one place where errors become problems.
-func serve[I, O any](s *service, op operation, handle func(context.Context, *I) (*O, error)) {
+// registerOperation adds a route. It is the one place where errors become problems.
+func registerOperation[I, O any](s *service, op apiOperation, handle func(context.Context, *I) (*O, error)) {
 	o := huma.Operation{
 		OperationID: op.id, Method: op.method, Path: op.path, Tags: []string{op.tag}, Summary: op.summary, Description: op.text,
 		MaxBodyBytes:    s.MaxBody + 1, // a body of exactly this many bytes counts as too large
 		BodyReadTimeout: bodyTimeout, RequestBody: op.body, SkipValidateBody: op.body != nil,
 		Responses: map[string]*huma.Response{"default": s.problemResponse()},
 	}
-	s.restrict(&o)
-	s.values.note(reflect.TypeFor[I]())
+	s.restrictOperation(&o)
+	s.values.noteFields(reflect.TypeFor[I]())
 	huma.Register(s.huma, o, func(ctx context.Context, in *I) (*O, error) {
 		out, err := handle(ctx, in)
 		if err == nil {
-			err = s.intact(out)
+			err = s.checkPayloads(out)
 		}
 		if err != nil {
-			return nil, s.problem(ctx, err)
+			return nil, s.toProblem(ctx, err)
 		}
 		return out, nil
 	})
@@ -215,11 +215,11 @@ func serve[I, O any](s *service, op operation, handle func(context.Context, *I) 
 	}
 }
 
-// body is an answer that is nothing but its body.
-type body[T any] struct{ Body T }
+// bodyResponse is an answer that is nothing but its body.
+type bodyResponse[T any] struct{ Body T }
 
-// answer is a body with a status of its own.
-type answer[T any] struct {
+// statusResponse is a body with a status of its own.
+type statusResponse[T any] struct {
 	Status int
 	Body   T
 }
@@ -231,8 +231,8 @@ func statusOf(created bool) int {
 	return http.StatusOK
 }
 
-// exchange is the request and its answer, for the handlers that outlast the server's time limits.
-type exchange struct {
+// httpExchange is the request and its answer, for the handlers that outlast the server's time limits.
+type httpExchange struct {
 	w http.ResponseWriter
 	r *http.Request
 }
@@ -241,7 +241,7 @@ type exchangeKey struct{}
 
 func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, s.MaxBody)
-	inner := r.WithContext(context.WithValue(r.Context(), exchangeKey{}, exchange{w, r}))
+	inner := r.WithContext(context.WithValue(r.Context(), exchangeKey{}, httpExchange{w, r}))
 	if isForm(r) {
 		inner.Header = r.Header.Clone()
 		inner.Header.Del("Content-Type")
@@ -261,9 +261,9 @@ func isForm(r *http.Request) bool {
 	return err == nil && kind == "application/x-www-form-urlencoded"
 }
 
-// stay lifts the server's time limits from a request that waits; its context also ends when the server
+// liftTimeLimits lifts the server's time limits from a request that waits; its context also ends when the server
 // begins to leave.
-func stay(ctx context.Context) (context.Context, context.CancelFunc) {
-	x := ctx.Value(exchangeKey{}).(exchange)
+func liftTimeLimits(ctx context.Context) (context.Context, context.CancelFunc) {
+	x := ctx.Value(exchangeKey{}).(httpExchange)
 	return stream.Stay(x.w, x.r)
 }

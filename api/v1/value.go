@@ -20,9 +20,9 @@ import (
 
 func (s *service) valueRoutes() {
 	const path = "/v1/tasks/{task}/value"
-	serve(s, operation{id: "get-value", method: http.MethodGet, path: path, tag: "tasks",
+	registerOperation(s, apiOperation{id: "get-value", method: http.MethodGet, path: path, tag: "tasks",
 		summary: "Read one value of a task as it is",
-		text:    "Byte for byte, or a part of it: a Range of bytes, or what a JSON pointer leads to. Without step it is a value of the task, with step the output of a step, with unit a value of a unit, with attempt that of an attempt."}, s.value)
+		text:    "Byte for byte, or a part of it: a Range of bytes, or what a JSON pointer leads to. Without step it is a value of the task, with step the output of a step, with unit a value of a unit, with attempt that of an attempt."}, s.streamValue)
 	s.huma.OpenAPI().Paths[path].Get.Responses["200"] = &huma.Response{Description: "OK; the value", Content: map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{}}}}
 }
 
@@ -38,20 +38,20 @@ type valueInput struct {
 	Pointer string `query:"pointer" maxLength:"4000" doc:"a JSON pointer into the value" example:"/rows/0"`
 }
 
-func (s *service) value(ctx context.Context, in *valueInput) (*huma.StreamResponse, error) {
+func (s *service) streamValue(ctx context.Context, in *valueInput) (*huma.StreamResponse, error) {
 	find := s.valueOfTask
 	if in.Step != "" {
 		find = s.valueOfStep
 	}
 	value, err := find(ctx, in)
-	if errors.As(err, new(*located)) {
+	if errors.As(err, new(*locatedError)) {
 		return nil, err
 	}
 	if err != nil {
 		return nil, noTask(in.Task, err)
 	}
 	if len(value) == 0 {
-		return nil, missing("query.of", "ask for another one, or when there is one", "there is no %s here", in.Of)
+		return nil, newNotFoundError("query.of", "ask for another one, or when there is one", "there is no %s here", in.Of)
 	}
 	value, err = s.pointedAt(value, in.Pointer)
 	if err != nil {
@@ -64,12 +64,12 @@ func (s *service) value(ctx context.Context, in *valueInput) (*huma.StreamRespon
 		}
 	}
 	return &huma.StreamResponse{Body: func(c huma.Context) {
-		x := c.Context().Value(exchangeKey{}).(exchange)
+		x := c.Context().Value(exchangeKey{}).(httpExchange)
 		h := x.w.Header()
 		h.Set("Content-Type", "application/json")
 		h.Set("Cache-Control", "no-cache")
 		h.Set("ETag", api.ETag(value))
-		served := &whole{Reader: content}
+		served := &streamedValue{Reader: content}
 		http.ServeContent(x.w, x.r, "", time.Time{}, served)
 		if served.err != nil { // compressed, half of it would look whole
 			api.NoteError(x.r, served.err)
@@ -78,13 +78,13 @@ func (s *service) value(ctx context.Context, in *valueInput) (*huma.StreamRespon
 	}}, nil
 }
 
-// whole is a value that is being answered, and why it could not be read to its end.
-type whole struct {
+// streamedValue is a value that is being answered, and why it could not be read to its end.
+type streamedValue struct {
 	*payload.Reader
 	err error
 }
 
-func (w *whole) Read(b []byte) (int, error) {
+func (w *streamedValue) Read(b []byte) (int, error) {
 	n, err := w.Reader.Read(b)
 	if err != nil && err != io.EOF {
 		w.err = err
@@ -106,7 +106,7 @@ func (s *service) valueOfTask(ctx context.Context, in *valueInput) (json.RawMess
 		}
 		value, ok := state.Root.Shared[in.Key]
 		if !ok {
-			return nil, missing("query.key", "/v1/tasks/{task}?values=none has the keys there are", "shared has no key %.200q", in.Key)
+			return nil, newNotFoundError("query.key", "/v1/tasks/{task}?values=none has the keys there are", "shared has no key %.200q", in.Key)
 		}
 		return value, nil
 	case "result":
@@ -115,43 +115,43 @@ func (s *service) valueOfTask(ctx context.Context, in *valueInput) (json.RawMess
 		}
 		return nil, nil
 	}
-	return nil, invalid("query.step", "send the slug of a step", "a task has no %s of its own", in.Of)
+	return nil, newInvalidError("query.step", "send the slug of a step", "a task has no %s of its own", in.Of)
 }
 
 func (s *service) valueOfStep(ctx context.Context, in *valueInput) (json.RawMessage, error) {
 	at := flow.Address{Scope: in.Scope, Node: in.Step, Visit: in.Visit, Unit: max(in.Unit, 0), Attempt: in.Attempt}
 	switch {
 	case in.Of != "input" && in.Of != "output" && in.Of != "details":
-		return nil, invalid("query.of", "ask for input, output or details, or leave out step", "a step has no %s", in.Of)
+		return nil, newInvalidError("query.of", "ask for input, output or details, or leave out step", "a step has no %s", in.Of)
 	case in.Attempt > 0 && in.Visit == 0:
-		return nil, invalid("query.visit", "send the visit that the attempt belongs to", "the attempt's visit is not said")
+		return nil, newInvalidError("query.visit", "send the visit that the attempt belongs to", "the attempt's visit is not said")
 	case in.Attempt > 0:
 		run, err := s.Reader.Run(ctx, in.Task, at)
 		if api.Missing(err) {
-			return nil, missing("query.attempt", "/v1/tasks/{task}/runs lists the attempts", "the task has no such attempt")
+			return nil, newNotFoundError("query.attempt", "/v1/tasks/{task}/runs lists the attempts", "the task has no such attempt")
 		}
 		if err != nil {
 			return nil, err
 		}
-		return pick(in.Of, run.Input, run.Output, run.Details), nil
+		return selectValue(in.Of, run.Input, run.Output, run.Details), nil
 	case in.Unit < 0 && in.Of != "input":
 		return s.outputOfStep(ctx, in)
 	}
 	list, err := s.Reader.Units(ctx, in.Task, at)
 	if flow.ErrorKindOf(err) == flow.NotFound {
-		return nil, missing("query.step", "/v1/tasks/{task}/steps lists its steps", "%s", err.Error())
+		return nil, newNotFoundError("query.step", "/v1/tasks/{task}/steps lists its steps", "%s", err.Error())
 	}
 	if err != nil {
 		return nil, err
 	}
 	if at.Unit >= list.Len() {
-		return nil, missing("query.unit", "/v1/tasks/{task}/units lists its units", "the step has %d units", list.Len())
+		return nil, newNotFoundError("query.unit", "/v1/tasks/{task}/units lists its units", "the step has %d units", list.Len())
 	}
 	u := list.At(at.Unit)
-	return pick(in.Of, u.Input, u.Output, u.Details), nil
+	return selectValue(in.Of, u.Input, u.Output, u.Details), nil
 }
 
-func pick(of string, input, output, details json.RawMessage) json.RawMessage {
+func selectValue(of string, input, output, details json.RawMessage) json.RawMessage {
 	switch of {
 	case "input":
 		return input
@@ -168,7 +168,7 @@ func (s *service) outputOfStep(ctx context.Context, in *valueInput) (json.RawMes
 	for {
 		page, err := s.Reader.Steps(ctx, in.Task, q)
 		if flow.ErrorKindOf(err) == flow.NotFound {
-			return nil, missing("query.scope", "send below of a step that has begun", "%s", err.Error())
+			return nil, newNotFoundError("query.scope", "send below of a step that has begun", "%s", err.Error())
 		}
 		if err != nil {
 			return nil, err
@@ -184,9 +184,9 @@ func (s *service) outputOfStep(ctx context.Context, in *valueInput) (json.RawMes
 		q.After = page.Next
 	}
 	if found == nil {
-		return nil, missing("query.step", "/v1/tasks/{task}/steps lists its steps", "the task has no such step")
+		return nil, newNotFoundError("query.step", "/v1/tasks/{task}/steps lists its steps", "the task has no such step")
 	}
-	return pick(in.Of, nil, found.Output, found.Details), nil
+	return selectValue(in.Of, nil, found.Output, found.Details), nil
 }
 
 var pointerUnescaper = strings.NewReplacer("~1", "/", "~0", "~")
@@ -201,7 +201,7 @@ func (s *service) pointedAt(value json.RawMessage, pointer string) (json.RawMess
 	}
 	names := strings.Split(pointer, "/")
 	if names[0] != "" {
-		return nil, invalid("query.pointer", "write it as /rows/0", "a JSON pointer begins with /")
+		return nil, newInvalidError("query.pointer", "write it as /rows/0", "a JSON pointer begins with /")
 	}
 	for i, name := range names[1:] {
 		var next json.RawMessage
@@ -219,7 +219,7 @@ func (s *service) pointedAt(value json.RawMessage, pointer string) (json.RawMess
 			}
 		}
 		if !there {
-			return nil, missing("query.pointer", "look at the value without it", "the value has nothing at %.200q", strings.Join(names[:i+2], "/"))
+			return nil, newNotFoundError("query.pointer", "look at the value without it", "the value has nothing at %.200q", strings.Join(names[:i+2], "/"))
 		}
 		value = next
 	}

@@ -27,8 +27,8 @@ type userValues map[string]bool
 
 var rawType, rawListType = reflect.TypeFor[json.RawMessage](), reflect.TypeFor[[]json.RawMessage]()
 
-// note finds the user values in the type of a body.
-func (u userValues) note(t reflect.Type) {
+// noteFields finds the user values in the type of a body.
+func (u userValues) noteFields(t reflect.Type) {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
 		t = t.Elem()
 	}
@@ -40,30 +40,30 @@ func (u userValues) note(t reflect.Type) {
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 			u[name] = true
 		} else {
-			u.note(f.Type)
+			u.noteFields(f.Type)
 		}
 	}
 }
 
-// unmarshal decodes a body as encoding/json does, only faster when it is large. Whatever is wrong with a body is told
+// unmarshalFast decodes a body as encoding/json does, only faster when it is large. Whatever is wrong with a body is told
 // by encoding/json.
-func (u userValues) unmarshal(body []byte, to any) error {
+func (u userValues) unmarshalFast(body []byte, to any) error {
 	if len(body) >= largeBody {
-		if compared, ok := to.(*any); ok && u.outline(body, compared) == nil || !ok && experimental.Unmarshal(body, to, asEncodingJSON) == nil {
+		if compared, ok := to.(*any); ok && u.decodeOutline(body, compared) == nil || !ok && experimental.Unmarshal(body, to, asEncodingJSON) == nil {
 			return nil
 		}
 		reflect.ValueOf(to).Elem().SetZero()
 	}
-	return unmarshal(body, to)
+	return unmarshalBody(body, to)
 }
 
 // asEncodingJSON reads a body in one go: it is read twice only to tell what is wrong with it.
 var asEncodingJSON = experimental.JoinOptions(jsonv1.DefaultOptionsV1(), jsonv1.ReportErrorsWithLegacySemantics(false))
 
-// outline decodes a body for the comparison with its description.
-func (u userValues) outline(body []byte, to *any) error {
+// decodeOutline decodes a body for the comparison with its description.
+func (u userValues) decodeOutline(body []byte, to *any) error {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(body), asEncodingJSON)
-	v, err := u.part(dec, "")
+	v, err := u.decodeNext(dec, "")
 	if err != nil {
 		return err
 	}
@@ -75,8 +75,8 @@ func (u userValues) outline(body []byte, to *any) error {
 	return cmp.Or(err, errors.New("there is more behind the body's value"))
 }
 
-// part decodes the next value of a body, the member of this name of an object.
-func (u userValues) part(dec *jsontext.Decoder, name string) (any, error) {
+// decodeNext decodes the next value of a body, the member of this name of an object.
+func (u userValues) decodeNext(dec *jsontext.Decoder, name string) (any, error) {
 	kind := dec.PeekKind()
 	switch {
 	case u[name] || kind != '{' && kind != '[':
@@ -88,18 +88,18 @@ func (u userValues) part(dec *jsontext.Decoder, name string) (any, error) {
 			return standIns[kind], nil
 		}
 		var v any
-		err = unmarshal(raw, &v)
+		err = unmarshalBody(raw, &v)
 		return v, err
 	case kind == '{':
-		return u.object(dec)
+		return u.decodeObject(dec)
 	}
-	return u.array(dec)
+	return u.decodeArray(dec)
 }
 
 // standIns are small values of each kind. An array that is large has elements.
 var standIns = map[jsontext.Kind]any{'{': map[string]any{}, '[': []any{nil}, '"': "", '0': 0.0}
 
-func (u userValues) object(dec *jsontext.Decoder) (any, error) {
+func (u userValues) decodeObject(dec *jsontext.Decoder) (any, error) {
 	if _, err := dec.ReadToken(); err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func (u userValues) object(dec *jsontext.Decoder) (any, error) {
 			return nil, err
 		}
 		name := t.String()
-		if o[name], err = u.part(dec, name); err != nil {
+		if o[name], err = u.decodeNext(dec, name); err != nil {
 			return nil, err
 		}
 	}
@@ -118,13 +118,13 @@ func (u userValues) object(dec *jsontext.Decoder) (any, error) {
 	return o, err
 }
 
-func (u userValues) array(dec *jsontext.Decoder) (any, error) {
+func (u userValues) decodeArray(dec *jsontext.Decoder) (any, error) {
 	if _, err := dec.ReadToken(); err != nil {
 		return nil, err
 	}
 	a := []any{}
 	for dec.PeekKind() != ']' {
-		v, err := u.part(dec, "")
+		v, err := u.decodeNext(dec, "")
 		if err != nil {
 			return nil, err
 		}

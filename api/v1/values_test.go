@@ -13,11 +13,11 @@ import (
 
 func TestUserValuesAreKnownByTheirNames(t *testing.T) {
 	u := userValues{}
-	u.note(reflect.TypeFor[struct {
+	u.noteFields(reflect.TypeFor[struct {
 		Task string `path:"task"`
 		Body *wire.Start
 	}]())
-	u.note(reflect.TypeFor[[]wire.Append]())
+	u.noteFields(reflect.TypeFor[[]wire.Append]())
 	require.Equal(t, userValues{"params": true, "input": true, "items": true}, u)
 }
 
@@ -46,13 +46,13 @@ func TestLargeBodiesAreDecodedLikeSmallOnes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var want, got wire.Signal
 			err := json.Unmarshal([]byte(body), &want)
-			require.Equal(t, err, u.unmarshal([]byte(body), &got))
+			require.Equal(t, err, u.unmarshalFast([]byte(body), &got))
 			if err == nil {
 				require.Equal(t, want, got)
 			}
 
 			var whole, outline any
-			require.Equal(t, unmarshal([]byte(body), &whole), u.unmarshal([]byte(body), &outline))
+			require.Equal(t, unmarshalBody([]byte(body), &whole), u.unmarshalFast([]byte(body), &outline))
 			require.Equal(t, shapeOf(whole), shapeOf(outline))
 		})
 	}

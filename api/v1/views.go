@@ -18,11 +18,11 @@ const viewPath = "/v1/views/{view}"
 const maxViews = 200
 
 func (s *service) viewRoutes() {
-	serve(s, operation{id: "list-views", method: http.MethodGet, path: "/v1/views", tag: "tasks",
+	registerOperation(s, apiOperation{id: "list-views", method: http.MethodGet, path: "/v1/views", tag: "tasks",
 		summary: "List the lists of tasks that people have given names, in order of name"}, s.listViews)
-	serve(s, operation{id: "set-view", method: http.MethodPut, path: viewPath, tag: "tasks",
+	registerOperation(s, apiOperation{id: "set-view", method: http.MethodPut, path: viewPath, tag: "tasks",
 		summary: "Give a list of tasks a name", text: "In place of the one that has that name, if there is one."}, s.setView)
-	serve(s, operation{id: "delete-view", method: http.MethodDelete, path: viewPath, tag: "tasks",
+	registerOperation(s, apiOperation{id: "delete-view", method: http.MethodDelete, path: viewPath, tag: "tasks",
 		summary: "Delete a list of tasks with a name, and tell what it was"}, s.deleteView)
 }
 
@@ -31,7 +31,7 @@ type ViewPath struct {
 	View string `path:"view" minLength:"1" maxLength:"80" doc:"name of the view"`
 }
 
-func (s *service) listViews(ctx context.Context, _ *struct{}) (*body[wire.Page[wire.View]], error) {
+func (s *service) listViews(ctx context.Context, _ *struct{}) (*bodyResponse[wire.Page[wire.View]], error) {
 	views, err := s.Store.ListViews(ctx)
 	if err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func (s *service) listViews(ctx context.Context, _ *struct{}) (*body[wire.Page[w
 	for i := range views {
 		page.Items[i] = toView(&views[i])
 	}
-	return &body[wire.Page[wire.View]]{page}, nil
+	return &bodyResponse[wire.Page[wire.View]]{page}, nil
 }
 
 func toView(v *persistence.SavedView) wire.View {
@@ -52,30 +52,30 @@ type setViewInput struct {
 	Body wire.SetView
 }
 
-func (s *service) setView(ctx context.Context, in *setViewInput) (*body[wire.View], error) {
+func (s *service) setView(ctx context.Context, in *setViewInput) (*bodyResponse[wire.View], error) {
 	if err := flow.CheckNames("name", in.View); err != nil {
-		return nil, at("path.view", err)
+		return nil, locateError("path.view", err)
 	}
 	if strings.TrimSpace(in.View) != in.View {
-		return nil, invalid("path.view", "leave out the spaces around it", "a name of a view begins and ends with no space")
+		return nil, newInvalidError("path.view", "leave out the spaces around it", "a name of a view begins and ends with no space")
 	}
 	if _, err := url.ParseQuery(in.Body.Query); err != nil {
-		return nil, invalid("body.query", "send what stands behind the ? of the page of tasks", "%.80q is no query: %v", in.Body.Query, err)
+		return nil, newInvalidError("body.query", "send what stands behind the ? of the page of tasks", "%.80q is no query: %v", in.Body.Query, err)
 	}
-	if err := s.roomForView(ctx, in.View); err != nil {
+	if err := s.checkViewLimit(ctx, in.View); err != nil {
 		return nil, err
 	}
 	v := persistence.SavedView{Name: in.View, Query: in.Body.Query, UpdatedAt: s.Engine.Now().UnixMilli(), UpdatedBy: api.Who(ctx).Name}
 	if err := s.Store.SetView(ctx, v); err != nil {
 		return nil, err
 	}
-	return &body[wire.View]{toView(&v)}, nil
+	return &bodyResponse[wire.View]{toView(&v)}, nil
 }
 
-func (s *service) roomForView(ctx context.Context, name string) error {
+func (s *service) checkViewLimit(ctx context.Context, name string) error {
 	views, err := s.Store.ListViews(ctx)
 	if err == nil && len(views) >= maxViews && viewBy(views, name) == nil {
-		return &located{where: "path.view", hint: "delete those that nobody needs", err: flow.Errorf(flow.Limit, "there are %d views already", maxViews)}
+		return &locatedError{where: "path.view", hint: "delete those that nobody needs", err: flow.Errorf(flow.Limit, "there are %d views already", maxViews)}
 	}
 	return err
 }
@@ -89,17 +89,17 @@ func viewBy(views []persistence.SavedView, name string) *persistence.SavedView {
 	return nil
 }
 
-func (s *service) deleteView(ctx context.Context, in *struct{ ViewPath }) (*body[wire.View], error) {
+func (s *service) deleteView(ctx context.Context, in *struct{ ViewPath }) (*bodyResponse[wire.View], error) {
 	views, err := s.Store.ListViews(ctx)
 	if err != nil {
 		return nil, err
 	}
 	v := viewBy(views, in.View)
 	if v == nil {
-		return nil, missing("path.view", "GET /v1/views lists them", "there is no view %.80q", in.View)
+		return nil, newNotFoundError("path.view", "GET /v1/views lists them", "there is no view %.80q", in.View)
 	}
 	if err := s.Store.DeleteView(ctx, v.Name); err != nil && !api.Missing(err) {
 		return nil, err
 	}
-	return &body[wire.View]{toView(v)}, nil
+	return &bodyResponse[wire.View]{toView(v)}, nil
 }

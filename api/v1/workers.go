@@ -23,24 +23,24 @@ import (
 // What workers say of themselves, and how they get their jobs. How they end them is in reports.go.
 
 func (s *service) workerRoutes() {
-	serve(s, operation{id: "list-workers", method: http.MethodGet, path: "/v1/workers", tag: "workers",
-		summary: "List the workers in order of their first registration"}, s.workers)
-	serve(s, operation{id: "get-worker", method: http.MethodGet, path: "/v1/workers/{worker}", tag: "workers",
-		summary: "Read a worker"}, s.worker)
-	serve(s, operation{id: "register-worker", method: http.MethodPut, path: "/v1/workers/{worker}", tag: "workers", summary: "Register a worker, or register it anew",
+	registerOperation(s, apiOperation{id: "list-workers", method: http.MethodGet, path: "/v1/workers", tag: "workers",
+		summary: "List the workers in order of their first registration"}, s.listWorkers)
+	registerOperation(s, apiOperation{id: "get-worker", method: http.MethodGet, path: "/v1/workers/{worker}", tag: "workers",
+		summary: "Read a worker"}, s.getWorker)
+	registerOperation(s, apiOperation{id: "register-worker", method: http.MethodPut, path: "/v1/workers/{worker}", tag: "workers", summary: "Register a worker, or register it anew",
 		text: "Polling needs no registration; it is how a worker is seen, and how the engine knows whom to call. Registering anew means that the worker was restarted: what it had claimed before goes to others when the leases run out."}, s.registerWorker)
-	serve(s, operation{id: "forget-worker", method: http.MethodDelete, path: "/v1/workers/{worker}", tag: "workers",
+	registerOperation(s, apiOperation{id: "forget-worker", method: http.MethodDelete, path: "/v1/workers/{worker}", tag: "workers",
 		summary: "Forget a worker",
 		text:    "It gets no more jobs. What it has begun it may finish; what it has claimed and does not give back goes to others when the claims run out."}, s.forgetWorker)
-	serve(s, operation{id: "worker-heartbeat", method: http.MethodPost, path: "/v1/workers/{worker}/heartbeat", tag: "workers",
+	registerOperation(s, apiOperation{id: "worker-heartbeat", method: http.MethodPost, path: "/v1/workers/{worker}/heartbeat", tag: "workers",
 		summary: "Give a sign of life, and prolong leases",
-		text:    "The answer tells which of the jobs nobody waits for any longer. A registered worker that lives keeps its claims, also without naming each of them."}, s.heartbeat)
-	serve(s, operation{id: "poll-jobs", method: http.MethodPost, path: "/v1/workers/{worker}/poll", tag: "workers",
+		text:    "The answer tells which of the jobs nobody waits for any longer. A registered worker that lives keeps its claims, also without naming each of them."}, s.handleHeartbeat)
+	registerOperation(s, apiOperation{id: "poll-jobs", method: http.MethodPost, path: "/v1/workers/{worker}/poll", tag: "workers",
 		summary: "Claim jobs, or wait for some",
-		text:    "Each job in the answer is claimed for the worker until its lease ends; then, without a heartbeat, others get it. A job may be carried out more than once, its end counts once."}, s.poll)
-	serve(s, operation{id: "claim-job", method: http.MethodPost, path: "/v1/jobs/{job}/claim", tag: "workers",
+		text:    "Each job in the answer is claimed for the worker until its lease ends; then, without a heartbeat, others get it. A job may be carried out more than once, its end counts once."}, s.pollJobs)
+	registerOperation(s, apiOperation{id: "claim-job", method: http.MethodPost, path: "/v1/jobs/{job}/claim", tag: "workers",
 		summary: "Claim one job", text: "One that somebody else has is a conflict (409)."}, s.claimJob)
-	serve(s, operation{id: "job-params", method: http.MethodGet, path: "/v1/jobs/{job}/params", tag: "workers",
+	registerOperation(s, apiOperation{id: "job-params", method: http.MethodGet, path: "/v1/jobs/{job}/params", tag: "workers",
 		summary: "Read what was too large to come along with a job", text: "Only of a job that has not ended. With a token only the holder of the claim is told (409)."}, s.jobParams)
 }
 
@@ -52,7 +52,7 @@ type WorkerPath struct {
 func (s *service) forgetWorker(ctx context.Context, in *WorkerPath) (*struct{}, error) {
 	err := s.Registry.Deregister(ctx, in.Worker)
 	if api.Missing(err) {
-		return nil, missing("path.worker", "GET /v1/workers lists them; this member itself cannot be forgotten", "no worker %.80q is registered", in.Worker)
+		return nil, newNotFoundError("path.worker", "GET /v1/workers lists them; this member itself cannot be forgotten", "no worker %.80q is registered", in.Worker)
 	}
 	return nil, err
 }
@@ -64,12 +64,12 @@ type listWorkersInput struct {
 	State   string `query:"state" enum:"online,offline" doc:"only those in it"`
 }
 
-func (in *listWorkersInput) picks(w *wire.KnownWorker) bool {
+func (in *listWorkersInput) matchesWorker(w *wire.KnownWorker) bool {
 	return strings.HasPrefix(w.ID, in.ID) && (in.Service == "" || slices.Contains(w.Services, in.Service)) && (in.State == "" || in.State == w.State)
 }
 
-func (s *service) workers(ctx context.Context, in *listWorkersInput) (*body[wire.Page[wire.KnownWorker]], error) {
-	at, continued, err := in.position()
+func (s *service) listWorkers(ctx context.Context, in *listWorkersInput) (*bodyResponse[wire.Page[wire.KnownWorker]], error) {
+	at, continued, err := in.parseCursor()
 	if err != nil {
 		return nil, err
 	}
@@ -82,22 +82,22 @@ func (s *service) workers(ctx context.Context, in *listWorkersInput) (*body[wire
 	}
 	found := []wire.KnownWorker{}
 	for i := range known {
-		if w := s.toWorker(&known[i]); in.picks(&w) {
+		if w := s.toWorker(&known[i]); in.matchesWorker(&w) {
 			found = append(found, w)
 		}
 	}
-	found, more := cut(found, in.Limit)
+	found, more := cutPage(found, in.Limit)
 	page := wire.Page[wire.KnownWorker]{Items: found}
 	if more {
 		last := found[len(found)-1]
-		page.Next = cursor{last.RegisteredAt.UnixMilli(), last.ID}.String()
+		page.Next = listCursor{last.RegisteredAt.UnixMilli(), last.ID}.String()
 	}
-	return &body[wire.Page[wire.KnownWorker]]{page}, nil
+	return &bodyResponse[wire.Page[wire.KnownWorker]]{page}, nil
 }
 
 // afterWorker drops what comes before a worker, and that itself. When it is gone by now, those that registered at its very time may be told
 // again.
-func afterWorker(known []persistence.Worker, at cursor) []persistence.Worker {
+func afterWorker(known []persistence.Worker, at listCursor) []persistence.Worker {
 	for i, w := range known {
 		if w.ID == at.name {
 			return known[i+1:]
@@ -116,28 +116,28 @@ func (s *service) toWorker(k *persistence.Worker) wire.KnownWorker {
 	if w.Services == nil {
 		w.Services = []string{}
 	}
-	if !s.online(k) {
+	if !s.isOnline(k) {
 		w.State = "offline"
 	}
 	return w
 }
 
-// online says whether a worker was heard of lately.
-func (s *service) online(k *persistence.Worker) bool {
+// isOnline says whether a worker was heard of lately.
+func (s *service) isOnline(k *persistence.Worker) bool {
 	return s.Engine.Now().Sub(time.UnixMilli(k.LastHeartbeat)) <= s.WorkerTTL
 }
 
-func (s *service) worker(ctx context.Context, in *WorkerPath) (*body[wire.KnownWorker], error) {
+func (s *service) getWorker(ctx context.Context, in *WorkerPath) (*bodyResponse[wire.KnownWorker], error) {
 	known, err := s.Registry.List(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for i := range known {
 		if known[i].ID == in.Worker {
-			return &body[wire.KnownWorker]{s.toWorker(&known[i])}, nil
+			return &bodyResponse[wire.KnownWorker]{s.toWorker(&known[i])}, nil
 		}
 	}
-	return nil, missing("path.worker", "GET /v1/workers lists them", "no worker %.80q is registered", in.Worker)
+	return nil, newNotFoundError("path.worker", "GET /v1/workers lists them", "no worker %.80q is registered", in.Worker)
 }
 
 type registerInput struct {
@@ -145,15 +145,15 @@ type registerInput struct {
 	Body wire.Registration
 }
 
-func (s *service) registerWorker(ctx context.Context, in *registerInput) (*body[wire.Registered], error) {
+func (s *service) registerWorker(ctx context.Context, in *registerInput) (*bodyResponse[wire.Registered], error) {
 	w := persistence.Worker{ID: in.Worker, Services: in.Body.Services, Labels: in.Body.Labels, URL: "queue", Type: "async"}
 	if in.Body.URL != "" {
 		w.URL, w.Type, w.Secret = in.Body.URL, "http", in.Body.Secret
 	}
 	if err := s.Registry.Register(ctx, w); err != nil {
-		return nil, at("body", err)
+		return nil, locateError("body", err)
 	}
-	return &body[wire.Registered]{wire.Registered{OfflineAfterMS: s.WorkerTTL.Milliseconds()}}, nil
+	return &bodyResponse[wire.Registered]{wire.Registered{OfflineAfterMS: s.WorkerTTL.Milliseconds()}}, nil
 }
 
 type heartbeatInput struct {
@@ -161,11 +161,11 @@ type heartbeatInput struct {
 	Body wire.Heartbeat
 }
 
-func (s *service) heartbeat(ctx context.Context, in *heartbeatInput) (*body[wire.HeartbeatAnswer], error) {
+func (s *service) handleHeartbeat(ctx context.Context, in *heartbeatInput) (*bodyResponse[wire.HeartbeatAnswer], error) {
 	if err := checkNotes(in.Body.Claims); err != nil {
 		return nil, err
 	}
-	prolonging := s.prolong(ctx, in)
+	prolonging := s.extendClaims(ctx, in)
 	err := s.Registry.Heartbeat(ctx, in.Worker, in.Body.Load)
 	claims := <-prolonging
 	if claims.panicked != "" {
@@ -176,42 +176,42 @@ func (s *service) heartbeat(ctx context.Context, in *heartbeatInput) (*body[wire
 		return nil, err
 	}
 	if claims.err != nil {
-		return nil, at("body.claims", claims.err)
+		return nil, locateError("body.claims", claims.err)
 	}
-	held := without(in.Body.Claims, slices.Concat(claims.Canceled, claims.Unheard))
-	if err := s.note(ctx, held); err != nil {
-		return nil, at("body.claims", err)
+	held := dropCanceled(in.Body.Claims, slices.Concat(claims.Canceled, claims.Unheard))
+	if err := s.recordNotes(ctx, held); err != nil {
+		return nil, locateError("body.claims", err)
 	}
-	if err := s.keepSaid(ctx, held); err != nil {
-		return nil, at("body.claims", err)
+	if err := s.storeLines(ctx, held); err != nil {
+		return nil, locateError("body.claims", err)
 	}
-	return &body[wire.HeartbeatAnswer]{answer}, nil
+	return &bodyResponse[wire.HeartbeatAnswer]{answer}, nil
 }
 
-// prolonged is what came of a heartbeat's claims.
-type prolonged struct {
+// extendedClaims is what came of a heartbeat's claims.
+type extendedClaims struct {
 	engine.Extended
 	err      error
 	panicked string // with what, and where; it costs the request, as it does elsewhere
 }
 
-// prolong prolongs the claims that a heartbeat names beside what else it does. Those may be about to end while the sign of life waits for other
+// extendClaims prolongs the claims that a heartbeat names beside what else it does. Those may be about to end while the sign of life waits for other
 // members, and that one must not come late because a claim's task is at a member that does not answer.
-func (s *service) prolong(ctx context.Context, in *heartbeatInput) <-chan prolonged {
-	done := make(chan prolonged, 1)
+func (s *service) extendClaims(ctx context.Context, in *heartbeatInput) <-chan extendedClaims {
+	done := make(chan extendedClaims, 1)
 	if len(in.Body.Claims) == 0 {
-		done <- prolonged{}
+		done <- extendedClaims{}
 		return done
 	}
 	go func() {
 		defer func() {
 			if p := recover(); p != nil {
-				done <- prolonged{panicked: fmt.Sprintf("%v\n%s", p, debug.Stack())}
+				done <- extendedClaims{panicked: fmt.Sprintf("%v\n%s", p, debug.Stack())}
 			}
 		}()
 		by := time.Duration(in.Body.ExtendMS) * time.Millisecond
 		x, err := api.Extend(ctx, s.Engine, in.Worker, claimsOf(in.Body.Claims), by)
-		done <- prolonged{Extended: x, err: err}
+		done <- extendedClaims{Extended: x, err: err}
 	}()
 	return done
 }
@@ -220,7 +220,7 @@ func (s *service) prolong(ctx context.Context, in *heartbeatInput) <-chan prolon
 func checkNotes(held []wire.HeldClaim) error {
 	for i, c := range held {
 		if len(c.Note) > flow.MaxName {
-			return invalid(fmt.Sprintf("body.claims[%d].note", i), "make it shorter", "the note has %d bytes, more than the limit of %d", len(c.Note), flow.MaxName)
+			return newInvalidError(fmt.Sprintf("body.claims[%d].note", i), "make it shorter", "the note has %d bytes, more than the limit of %d", len(c.Note), flow.MaxName)
 		}
 	}
 	return nil
@@ -234,13 +234,13 @@ func claimsOf(held []wire.HeldClaim) []engine.Claim {
 	return claims
 }
 
-// without leaves out the claims that are none any longer.
-func without(held []wire.HeldClaim, canceled []string) []wire.HeldClaim {
+// dropCanceled leaves out the claims that are none any longer.
+func dropCanceled(held []wire.HeldClaim, canceled []string) []wire.HeldClaim {
 	return slices.DeleteFunc(held, func(c wire.HeldClaim) bool { return slices.Contains(canceled, c.Job) })
 }
 
-// note keeps what a worker calls the states of the jobs that it holds.
-func (s *service) note(ctx context.Context, held []wire.HeldClaim) error {
+// recordNotes keeps what a worker calls the states of the jobs that it holds.
+func (s *service) recordNotes(ctx context.Context, held []wire.HeldClaim) error {
 	var orders engine.Orders
 	for _, c := range held {
 		if c.Note == "" {
@@ -267,8 +267,8 @@ func (s *service) note(ctx context.Context, held []wire.HeldClaim) error {
 	return nil
 }
 
-// keepSaid keeps what workers have said about jobs that go on.
-func (s *service) keepSaid(ctx context.Context, held []wire.HeldClaim) error {
+// storeLines keeps what workers have said about jobs that go on.
+func (s *service) storeLines(ctx context.Context, held []wire.HeldClaim) error {
 	for _, c := range held {
 		if len(c.Lines) == 0 {
 			continue
@@ -289,17 +289,17 @@ type pollInput struct {
 	Body wire.Poll
 }
 
-func (s *service) poll(ctx context.Context, in *pollInput) (*body[wire.ClaimedJobs], error) {
+func (s *service) pollJobs(ctx context.Context, in *pollInput) (*bodyResponse[wire.ClaimedJobs], error) {
 	p, err := s.pollOf(ctx, "body", in.Worker, &in.Body.Wanted)
 	if err != nil {
 		return nil, err
 	}
-	x := ctx.Value(exchangeKey{}).(exchange)
+	x := ctx.Value(exchangeKey{}).(httpExchange)
 	jobs, err := api.Poll(x.w, x.r, s.Engine, p, in.Body.WaitMS)
 	if err != nil {
-		return nil, at("body", err)
+		return nil, locateError("body", err)
 	}
-	return &body[wire.ClaimedJobs]{wire.ClaimedJobs{Jobs: toClaimedJobs(jobs)}}, nil
+	return &bodyResponse[wire.ClaimedJobs]{wire.ClaimedJobs{Jobs: toClaimedJobs(jobs)}}, nil
 }
 
 // pollOf asks for what a worker wants, and says where it does so.
@@ -344,7 +344,7 @@ type claimJobInput struct {
 	Body wire.ClaimJob
 }
 
-func (s *service) claimJob(ctx context.Context, in *claimJobInput) (*body[wire.ClaimedJob], error) {
+func (s *service) claimJob(ctx context.Context, in *claimJobInput) (*bodyResponse[wire.ClaimedJob], error) {
 	_, task, address, err := api.JobOf(in.Job, api.QueuePrefix)
 	if err != nil {
 		return nil, noJob(in.Job)
@@ -354,13 +354,13 @@ func (s *service) claimJob(ctx context.Context, in *claimJobInput) (*body[wire.C
 	if api.Missing(err) || err == nil && out.Job == nil {
 		return nil, noJob(in.Job)
 	} else if err != nil {
-		return nil, at("path.job", err)
+		return nil, locateError("path.job", err)
 	}
-	return &body[wire.ClaimedJob]{toClaimedJob(out.Job)}, nil
+	return &bodyResponse[wire.ClaimedJob]{toClaimedJob(out.Job)}, nil
 }
 
 func noJob(id string) error {
-	return missing("path.job", "check the id; the jobs of deleted tasks are deleted with them", "there is no job %.300q", id)
+	return newNotFoundError("path.job", "check the id; the jobs of deleted tasks are deleted with them", "there is no job %.300q", id)
 }
 
 type jobParamsInput struct {
@@ -368,7 +368,7 @@ type jobParamsInput struct {
 	Token string `query:"token" maxLength:"256" doc:"of the claim; absent = whoever asks is told"`
 }
 
-func (s *service) jobParams(ctx context.Context, in *jobParamsInput) (*body[wire.JobParams], error) {
+func (s *service) jobParams(ctx context.Context, in *jobParamsInput) (*bodyResponse[wire.JobParams], error) {
 	_, task, address, err := api.JobOf(in.Job, api.QueuePrefix)
 	if err != nil {
 		return nil, noJob(in.Job)
@@ -382,9 +382,9 @@ func (s *service) jobParams(ctx context.Context, in *jobParamsInput) (*body[wire
 	job, open := view.State.Job(address)
 	switch {
 	case !open:
-		return nil, missing("path.job", "GET /v1/jobs/{job} says what became of it", "the job %.300q has ended, or is none", in.Job)
+		return nil, newNotFoundError("path.job", "GET /v1/jobs/{job} says what became of it", "the job %.300q has ended, or is none", in.Job)
 	case in.Token != "" && !view.State.Holds(address, in.Token):
-		return nil, at("query.token", flow.Errorf(flow.Conflict, "the job is no longer claimed with that token"))
+		return nil, locateError("query.token", flow.Errorf(flow.Conflict, "the job is no longer claimed with that token"))
 	}
-	return &body[wire.JobParams]{wire.JobParams{Params: api.OrObject(job.Params), RunInput: api.OrNull(job.Run)}}, nil
+	return &bodyResponse[wire.JobParams]{wire.JobParams{Params: api.OrObject(job.Params), RunInput: api.OrNull(job.Run)}}, nil
 }

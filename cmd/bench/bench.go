@@ -21,9 +21,9 @@ import (
 	"github.com/troupe-engine/troupe/worker"
 )
 
-// bench is one run: a store, a member on it, and whoever carries out its steps.
-type bench struct {
-	o         options
+// benchRun is one run: a store, a member on it, and whoever carries out its steps.
+type benchRun struct {
+	o         benchOptions
 	ctx       context.Context
 	stop      context.CancelFunc
 	dir       string
@@ -32,12 +32,12 @@ type bench struct {
 	server    *pgtest.Server
 	serverPid int // whose CPU is Postgres's; 0 = nobody knows
 	engine    *troupe.Engine
-	processes *processes // members elsewhere whose cost is measured
+	processes *memberProcesses // members elsewhere whose cost is measured
 	url       string
 	work      sync.WaitGroup
 	refused   atomic.Int64 // starts that the member was too busy for
-	result    result
-	moves     *moves // of tasks whose member was killed
+	result    benchResult
+	moves     *taskMoves // of tasks whose member was killed
 
 	databases int // that were made on our server
 }
@@ -45,8 +45,8 @@ type bench struct {
 // elsewhere are the workloads that have no member in this process.
 var elsewhere = []string{"raw", "members", "together", "idle", "killed", "ork-a", "ork-b", "ork-c", "ork-d", "python"}
 
-func open(ctx context.Context, o options) (*bench, error) {
-	b := &bench{o: o, result: result{Workload: o.workload, Store: storeName(o.store), Worker: o.worker, N: o.n, Concurrency: o.concurrency}}
+func openBench(ctx context.Context, o benchOptions) (*benchRun, error) {
+	b := &benchRun{o: o, result: benchResult{Workload: o.workload, Store: storeName(o.store), Worker: o.worker, N: o.n, Concurrency: o.concurrency}}
 	b.ctx, b.stop = context.WithCancel(ctx)
 	dir, err := os.MkdirTemp("", "troupe-bench-")
 	if err != nil {
@@ -72,7 +72,7 @@ func storeName(store string) string {
 	return name
 }
 
-func (b *bench) openStore() error {
+func (b *benchRun) openStore() error {
 	switch {
 	case b.o.store == "sqlite":
 		b.store = "sqlite:" + filepath.Join(b.dir, "bench.db")
@@ -93,20 +93,20 @@ func (b *bench) openStore() error {
 	return nil
 }
 
-func (b *bench) openEngine() error {
+func (b *benchRun) openEngine() error {
 	cfg := troupe.Config{Store: b.store, AllowScripts: true, Scripts: 512, IdleAfter: b.o.idleAfter(), ResumeGrace: b.o.resumeGrace()}
 	if b.o.workload == "payload" {
-		cfg.PayloadStore = "file://" + b.values()
+		cfg.PayloadStore = "file://" + b.valuesDir()
 	}
 	engine, err := troupe.Open(b.ctx, cfg)
 	if err != nil {
 		return err
 	}
 	b.engine = engine
-	engine.HandleJSON("noop", func(_ context.Context, job troupe.Job) (json.RawMessage, error) { return noop(job.Input) })
+	engine.HandleJSON("noop", func(_ context.Context, job troupe.Job) (json.RawMessage, error) { return runNoop(job.Input) })
 	engine.HandleJSON("echo", func(_ context.Context, job troupe.Job) (json.RawMessage, error) { return job.Input, nil })
 	engine.HandleJSON("nothing", func(context.Context, troupe.Job) (json.RawMessage, error) { return nil, nil })
-	engine.HandleJSON("hold", b.hold)
+	engine.HandleJSON("hold", b.holdJob)
 	if b.o.worker == "func" {
 		return nil
 	}
@@ -114,34 +114,34 @@ func (b *bench) openEngine() error {
 }
 
 // openWorker serves the API and runs a worker against it, in this process but over real connections.
-func (b *bench) openWorker() error {
+func (b *benchRun) openWorker() error {
 	serving, leave := context.WithCancel(context.WithoutCancel(b.ctx))
-	if err := b.serve(serving); err != nil {
+	if err := b.serveAPI(serving); err != nil {
 		leave()
 		return err
 	}
 	w := worker.New(worker.Config{Server: b.url, ID: "bench", Push: b.o.worker == "push", Pull: b.o.worker == "pull", Attach: b.o.worker == "attach",
 		URL: "http://127.0.0.1:8080", Concurrency: 256})
-	w.Handle("noop", func(_ context.Context, job worker.Job) (any, error) { return noop(job.Input) })
-	b.background(func() error {
+	w.Handle("noop", func(_ context.Context, job worker.Job) (any, error) { return runNoop(job.Input) })
+	b.runBackground(func() error {
 		defer leave() // the worker says goodbye to a server that is there
 		return w.Run(b.ctx)
 	})
 	return b.awaitWorker()
 }
 
-// serve serves the API on loopback.
-func (b *bench) serve(ctx context.Context) error {
+// serveAPI serves the API on loopback.
+func (b *benchRun) serveAPI(ctx context.Context) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
 	b.url = "http://" + l.Addr().String()
-	b.background(func() error { return b.engine.Serve(ctx, l) })
+	b.runBackground(func() error { return b.engine.Serve(ctx, l) })
 	return nil
 }
 
-func (b *bench) background(f func() error) {
+func (b *benchRun) runBackground(f func() error) {
 	b.work.Add(1)
 	go func() {
 		defer b.work.Done()
@@ -152,8 +152,8 @@ func (b *bench) background(f func() error) {
 }
 
 // awaitWorker runs one step until a worker answers.
-func (b *bench) awaitWorker() error {
-	if err := b.publish("warm-up", chainOf(1, b.exec())); err != nil {
+func (b *benchRun) awaitWorker() error {
+	if err := b.publishFlow("warm-up", chainOf(1, b.execSpec())); err != nil {
 		return err
 	}
 	for range 100 {
@@ -172,7 +172,7 @@ func (b *bench) awaitWorker() error {
 	return fmt.Errorf("no %s worker took a job", b.o.worker)
 }
 
-func (b *bench) close() {
+func (b *benchRun) close() {
 	b.stop()
 	b.work.Wait()
 	if b.engine != nil {

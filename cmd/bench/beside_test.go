@@ -17,18 +17,18 @@ import (
 func TestRoundsAreComparedWithThemselves(t *testing.T) {
 	for name, tt := range map[string]struct {
 		this, other []float64
-		want        compared
+		want        metricComparison
 	}{
-		"the same":                          {[]float64{10, 12, 11}, []float64{10, 12, 11}, compared{11, 11, 1, 1, 1, 1}},
-		"a slow round is slow for both":     {[]float64{10, 40, 10}, []float64{10, 40, 10}, compared{10, 10, 1, 1, 1, 1}},
-		"the median, not the worst":         {[]float64{11, 30, 11}, []float64{10, 10, 10}, compared{11, 10, 1.1, 1.1, 3, 1.1}},
-		"an even number of rounds":          {[]float64{10, 12}, []float64{10, 10}, compared{11, 10, 1.1, 1, 1.2, 1}},
-		"not measured by the other tree":    {[]float64{10, 12}, []float64{0, 0}, compared{}},
-		"a round that was not measured":     {[]float64{0, 12, 24}, []float64{10, 12, 12}, compared{12, 12, 1.5, 1, 2, 1}},
-		"the other tree has not run at all": {[]float64{10}, nil, compared{}},
+		"the same":                          {[]float64{10, 12, 11}, []float64{10, 12, 11}, metricComparison{11, 11, 1, 1, 1, 1}},
+		"a slow round is slow for both":     {[]float64{10, 40, 10}, []float64{10, 40, 10}, metricComparison{10, 10, 1, 1, 1, 1}},
+		"the median, not the worst":         {[]float64{11, 30, 11}, []float64{10, 10, 10}, metricComparison{11, 10, 1.1, 1.1, 3, 1.1}},
+		"an even number of rounds":          {[]float64{10, 12}, []float64{10, 10}, metricComparison{11, 10, 1.1, 1, 1.2, 1}},
+		"not measured by the other tree":    {[]float64{10, 12}, []float64{0, 0}, metricComparison{}},
+		"a round that was not measured":     {[]float64{0, 12, 24}, []float64{10, 12, 12}, metricComparison{12, 12, 1.5, 1, 2, 1}},
+		"the other tree has not run at all": {[]float64{10}, nil, metricComparison{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := compare(tt.this, tt.other)
+			got := compareRounds(tt.this, tt.other)
 			require.InDelta(t, tt.want.this, got.this, 1e-9)
 			require.InDelta(t, tt.want.other, got.other, 1e-9)
 			require.InDelta(t, tt.want.ratio, got.ratio, 1e-9)
@@ -44,7 +44,7 @@ func linesOf(t *testing.T, name string, rounds ...[4]float64) string {
 	var lines strings.Builder
 	for _, r := range rounds {
 		for i, tree := range []string{"this", "other"} {
-			l, err := json.Marshal(besideLine{tree, name, result{StepsPerS: 1000 * float64(i+1), P50MS: 9, ClientCores: r[2*i] * float64(i+1) / 1000, PostgresCore: r[2*i+1] * float64(i+1) / 1000}})
+			l, err := json.Marshal(besideLine{tree, name, benchResult{StepsPerS: 1000 * float64(i+1), P50MS: 9, ClientCores: r[2*i] * float64(i+1) / 1000, PostgresCore: r[2*i+1] * float64(i+1) / 1000}})
 			require.NoError(t, err)
 			fmt.Fprintf(&lines, "%s\n", l)
 		}
@@ -60,7 +60,7 @@ func TestMoreCPUIsNamedAndSlownessIsNot(t *testing.T) {
 	untold := linesOf(t, "chain by push", [4]float64{40, 99, 40, 0})
 	for beyond, want := range map[float64]string{1.15: "fan-out of 1,000\nlatency\n", 1.18: "latency\n", 0: ""} {
 		var out, worse strings.Builder
-		require.NoError(t, beside(strings.NewReader(same+member+busy+server+untold), &out, &worse, beyond))
+		require.NoError(t, printComparison(strings.NewReader(same+member+busy+server+untold), &out, &worse, beyond))
 		require.Equal(t, want, worse.String())
 		require.Contains(t, out.String(), "chain                steps/s               1000.00      2000.00    0.50  0.50–0.50\n")
 		require.Contains(t, out.String(), "member µs/step          41.00        40.00    1.02  1.00–1.50\n")
@@ -68,7 +68,7 @@ func TestMoreCPUIsNamedAndSlownessIsNot(t *testing.T) {
 }
 
 func TestLinesOfNobodyAreAnError(t *testing.T) {
-	require.ErrorContains(t, beside(strings.NewReader("panic: no\n"), &strings.Builder{}, &strings.Builder{}, 1), "panic: no")
+	require.ErrorContains(t, printComparison(strings.NewReader("panic: no\n"), &strings.Builder{}, &strings.Builder{}, 1), "panic: no")
 }
 
 // repository has an empty commit for each message, on the branch main.

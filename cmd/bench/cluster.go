@@ -15,9 +15,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// members measures chain on several members, each with callers of its own, beside one member alone; in turn, so that both find the same
+// measureMembers measures chain on several members, each with callers of its own, beside one member alone; in turn, so that both find the same
 // machine. The figures are medians of the rounds.
-func (b *bench) members() error {
+func (b *benchRun) measureMembers() error {
 	var alone, together, ratios []float64
 	for range b.o.rounds {
 		one, err := b.chainOn(1)
@@ -33,37 +33,37 @@ func (b *bench) members() error {
 	for _, list := range [][]float64{alone, together, ratios} {
 		slices.Sort(list)
 	}
-	b.result.StepsPerS = median(together)
-	b.result.Extra = map[string]float64{"members": float64(b.o.members), "one_steps_per_s": median(alone), "of_one": median(ratios), "of_one_lowest": ratios[0]}
+	b.result.StepsPerS = medianSorted(together)
+	b.result.Extra = map[string]float64{"members": float64(b.o.members), "one_steps_per_s": medianSorted(alone), "of_one": medianSorted(ratios), "of_one_lowest": ratios[0]}
 	return nil
 }
 
 // chainOn is how many steps per second so many members carry out.
-func (b *bench) chainOn(members int) (stepsPerS float64, err error) {
+func (b *benchRun) chainOn(members int) (stepsPerS float64, err error) {
 	c, err := b.newProcesses(members)
 	if err != nil {
 		return 0, err
 	}
 	defer func() {
-		if left := c.leave(); err == nil {
+		if left := c.stopAll(); err == nil {
 			err = left
 		}
 	}()
-	if err := c.members[0].ask("publish"); err != nil {
+	if err := c.members[0].sendCommand("publish"); err != nil {
 		return 0, err
 	}
-	if err := c.all(fmt.Sprintf("run %d %d", max(b.o.n/10, 1), b.o.concurrency)); err != nil {
+	if err := c.sendAll(fmt.Sprintf("run %d %d", max(b.o.n/10, 1), b.o.concurrency)); err != nil {
 		return 0, err
 	}
 	began := time.Now()
-	if err := c.all(fmt.Sprintf("run %d %d", b.o.n, b.o.concurrency)); err != nil {
+	if err := c.sendAll(fmt.Sprintf("run %d %d", b.o.n, b.o.concurrency)); err != nil {
 		return 0, err
 	}
 	return float64(members*b.o.n*b.o.steps) / time.Since(began).Seconds(), nil
 }
 
-// idle counts the statements that a cluster without any work sends, begin and commit too.
-func (b *bench) idle() error {
+// measureIdle counts the statements that a cluster without any work sends, begin and commit too.
+func (b *benchRun) measureIdle() error {
 	c, err := b.newProcesses(b.o.members)
 	if err != nil {
 		return err
@@ -72,13 +72,13 @@ func (b *bench) idle() error {
 	if err := b.logStatements("all"); err != nil {
 		return err
 	}
-	before, err := b.statements()
+	before, err := b.countStatements()
 	if err != nil {
 		return err
 	}
 	began := time.Now()
 	time.Sleep(cmp.Or(b.o.watch, 30*time.Second))
-	after, err := b.statements()
+	after, err := b.countStatements()
 	if err != nil {
 		return err
 	}
@@ -92,11 +92,11 @@ func (b *bench) idle() error {
 		}
 	}
 	b.result.Extra = map[string]float64{"members": float64(b.o.members), "statements_per_s": float64(total) / b.result.WallS}
-	return c.leave()
+	return c.stopAll()
 }
 
 // logStatements has our server log what it is sent.
-func (b *bench) logStatements(which string) error {
+func (b *benchRun) logStatements(which string) error {
 	conn, err := pgx.Connect(b.ctx, b.dsn)
 	if err != nil {
 		return err
@@ -113,8 +113,8 @@ func (b *bench) logStatements(which string) error {
 // logged is how PostgreSQL logs a statement, whichever way it was sent.
 var logged = regexp.MustCompile(`LOG:  (?:statement|execute [^:]*): (.*)`)
 
-// statements counts what our server has logged so far, by how it begins.
-func (b *bench) statements() (map[string]int, error) {
+// countStatements counts what our server has logged so far, by how it begins.
+func (b *benchRun) countStatements() (map[string]int, error) {
 	f, err := os.Open(b.server.Log())
 	if err != nil {
 		return nil, err

@@ -30,17 +30,17 @@ var curves = []struct {
 type curveLine struct {
 	Curve string  `json:"curve"`
 	X     float64 `json:"x"`
-	result
+	benchResult
 }
 
 // drawCurves draws the lines of scripts/curves.sh as pictures in a folder, one for each curve that they have.
 func drawCurves(in io.Reader, folder string) error {
-	runs := map[string]map[float64][]result{}
+	runs := map[string]map[float64][]benchResult{}
 	err := decodeLines(in, func(l curveLine) {
 		if runs[l.Curve] == nil {
-			runs[l.Curve] = map[float64][]result{}
+			runs[l.Curve] = map[float64][]benchResult{}
 		}
-		runs[l.Curve][l.X] = append(runs[l.Curve][l.X], l.result)
+		runs[l.Curve][l.X] = append(runs[l.Curve][l.X], l.benchResult)
 	})
 	if err != nil {
 		return err
@@ -49,7 +49,7 @@ func drawCurves(in io.Reader, folder string) error {
 		if runs[c.name] == nil {
 			continue
 		}
-		f := plot.Figure{Title: c.title, X: c.x, Log: !c.few, Panels: panels(runs[c.name])}
+		f := plot.Figure{Title: c.title, X: c.x, Log: !c.few, Panels: buildPanels(runs[c.name])}
 		if err := os.WriteFile(filepath.Join(folder, c.name+".svg"), f.SVG(), 0o644); err != nil {
 			return err
 		}
@@ -57,23 +57,23 @@ func drawCurves(in io.Reader, folder string) error {
 	return nil
 }
 
-// panels are the rate, the CPU and the bytes of a step; the medians, where something was measured several times.
-func panels(runs map[float64][]result) []plot.Panel {
-	line := func(name string, of func(result) float64) plot.Line {
+// buildPanels are the rate, the CPU and the bytes of a step; the medians, where something was measured several times.
+func buildPanels(runs map[float64][]benchResult) []plot.Panel {
+	line := func(name string, of func(benchResult) float64) plot.Line {
 		l := plot.Line{Name: name}
 		for x, list := range runs {
-			l.Points = append(l.Points, plot.Point{X: x, Y: middle(list, of)})
+			l.Points = append(l.Points, plot.Point{X: x, Y: resultMedian(list, of)})
 		}
 		slices.SortFunc(l.Points, func(a, b plot.Point) int { return cmp.Compare(a.X, b.X) })
 		return l
 	}
 	return []plot.Panel{
-		{Y: "steps/s", Lines: []plot.Line{line("", func(r result) float64 { return r.StepsPerS })}},
+		{Y: "steps/s", Lines: []plot.Line{line("", func(r benchResult) float64 { return r.StepsPerS })}},
 		{Y: "CPU of a step, µs", Lines: []plot.Line{
-			line("member", func(r result) float64 { return perStep(r, r.ClientCores) }),
-			line("PostgreSQL", func(r result) float64 { return perStep(r, r.PostgresCore) })}},
+			line("member", func(r benchResult) float64 { return perStep(r, r.ClientCores) }),
+			line("PostgreSQL", func(r benchResult) float64 { return perStep(r, r.PostgresCore) })}},
 		{Y: "bytes of a step", Lines: []plot.Line{
-			line("WAL", func(r result) float64 { return r.WALPerStep }),
-			line("journal", func(r result) float64 { return r.JournalStep })}},
+			line("WAL", func(r benchResult) float64 { return r.WALPerStep }),
+			line("journal", func(r benchResult) float64 { return r.JournalStep })}},
 	}
 }

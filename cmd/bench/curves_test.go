@@ -31,7 +31,7 @@ func TestEachCurveIsAPictureWithEveryPlaceOnIt(t *testing.T) {
 
 func TestNoiseHasItsSizeAndIsNeverTheSame(t *testing.T) {
 	for _, size := range []int{100, 10_000, 1_000_000} {
-		require.Len(t, noise(1, size), size-2, "quotes come to it")
-		require.NotEqual(t, noise(1, size), noise(2, size))
+		require.Len(t, randomText(1, size), size-2, "quotes come to it")
+		require.NotEqual(t, randomText(1, size), randomText(2, size))
 	}
 }

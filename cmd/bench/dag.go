@@ -8,49 +8,49 @@ import (
 )
 
 // dagChain is one node after the other.
-func (b *bench) dagChain() error {
+func (b *benchRun) dagChain() error {
 	nodes := b.o.steps
 	var d strings.Builder
 	d.WriteString("mode: dag\nnodes:\n")
 	for i := 1; i <= nodes; i++ {
 		if i == 1 {
-			fmt.Fprintf(&d, "  s1: {%s, prep: {input_key: $run.p}}\n", b.exec())
+			fmt.Fprintf(&d, "  s1: {%s, prep: {input_key: $run.p}}\n", b.execSpec())
 			continue
 		}
-		fmt.Fprintf(&d, "  s%d: {%s, depends_on: [s%d], prep: {input_key: $deps.s%d}}\n", i, b.exec(), i-1, i-1)
+		fmt.Fprintf(&d, "  s%d: {%s, depends_on: [s%d], prep: {input_key: $deps.s%d}}\n", i, b.execSpec(), i-1, i-1)
 	}
-	return b.dag("dagchain", d.String(), nodes)
+	return b.measureDag("dagchain", d.String(), nodes)
 }
 
-// diamond is one node, then all but two at once, then one that waits for those.
-func (b *bench) diamond() error {
+// measureDiamond is one node, then all but two at once, then one that waits for those.
+func (b *benchRun) measureDiamond() error {
 	nodes := b.o.steps
 	var d, all strings.Builder
-	fmt.Fprintf(&d, "mode: dag\nnodes:\n  first: {%s, prep: {input_key: $run.p}}\n", b.exec())
+	fmt.Fprintf(&d, "mode: dag\nnodes:\n  first: {%s, prep: {input_key: $run.p}}\n", b.execSpec())
 	for i := 1; i <= nodes-2; i++ {
-		fmt.Fprintf(&d, "  m%d: {%s, depends_on: [first], prep: {input_key: $deps.first}}\n", i, b.exec())
+		fmt.Fprintf(&d, "  m%d: {%s, depends_on: [first], prep: {input_key: $deps.first}}\n", i, b.execSpec())
 		fmt.Fprintf(&all, "m%d,", i)
 	}
-	fmt.Fprintf(&d, "  last: {%s, depends_on: [%s], prep: {input_key: $deps.m1}}\n", b.exec(), strings.TrimSuffix(all.String(), ","))
-	return b.dag("diamond", d.String(), nodes)
+	fmt.Fprintf(&d, "  last: {%s, depends_on: [%s], prep: {input_key: $deps.m1}}\n", b.execSpec(), strings.TrimSuffix(all.String(), ","))
+	return b.measureDag("diamond", d.String(), nodes)
 }
 
 // dagFanout has -width units, 100 of them in flight.
-func (b *bench) dagFanout() error {
-	definition := fmt.Sprintf("mode: dag\nnodes:\n  each: {%s, each: {items: $run.list, concurrency: 100}}\n", b.exec())
-	if err := b.publish("dagfanout", definition); err != nil {
+func (b *benchRun) dagFanout() error {
+	definition := fmt.Sprintf("mode: dag\nnodes:\n  each: {%s, each: {items: $run.list, concurrency: 100}}\n", b.execSpec())
+	if err := b.publishFlow("dagfanout", definition); err != nil {
 		return err
 	}
 	list := make([]int, b.o.width)
 	for i := range list {
 		list[i] = i
 	}
-	return b.measured("dagfanout", b.o.width, func(int) any { return map[string]any{"list": list} })
+	return b.measureTasks("dagfanout", b.o.width, func(int) any { return map[string]any{"list": list} })
 }
 
-func (b *bench) dag(slug, definition string, nodes int) error {
-	if err := b.publish(slug, definition); err != nil {
+func (b *benchRun) measureDag(slug, definition string, nodes int) error {
+	if err := b.publishFlow(slug, definition); err != nil {
 		return err
 	}
-	return b.measured(slug, nodes, func(i int) any { return map[string]any{"p": newPayload(fmt.Sprint("d", i))} })
+	return b.measureTasks(slug, nodes, func(i int) any { return map[string]any{"p": newPayload(fmt.Sprint("d", i))} })
 }

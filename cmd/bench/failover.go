@@ -21,102 +21,102 @@ import (
 // serverOf tells a hand where its member is.
 const serverOf = "BENCH_SERVER"
 
-// hand is an attached worker in a process of its own.
-type hand struct {
+// attachedWorker is an attached worker in a process of its own.
+type attachedWorker struct {
 	id  string
 	cmd *exec.Cmd
 }
 
 // resumeGrace is how long a worker is waited for whose stream broke; 0 = the default, negative = not at all.
-func (o options) resumeGrace() time.Duration {
+func (o benchOptions) resumeGrace() time.Duration {
 	if o.workload == "failover" {
 		return -1
 	}
 	return 0
 }
 
-// begun is that a hand has begun a job.
-type begun struct {
+// jobBegun is that a hand has begun a job.
+type jobBegun struct {
 	hand string
 	at   time.Time
 }
 
-// failover kills the attached worker that carries out a job, so many times, and tells how long it takes until another one has it. Nobody
+// measureFailover kills the attached worker that carries out a job, so many times, and tells how long it takes until another one has it. Nobody
 // waits for the dead one (a resume grace of 0).
-func (b *bench) failover() error {
-	if err := b.serve(b.ctx); err != nil {
+func (b *benchRun) measureFailover() error {
+	if err := b.serveAPI(b.ctx); err != nil {
 		return err
 	}
-	if err := b.publish("hold", chainOf(1, "exec_type: remote, service: hold")); err != nil {
+	if err := b.publishFlow("hold", chainOf(1, "exec_type: remote, service: hold")); err != nil {
 		return err
 	}
-	heard := make(chan begun, 100)
-	hands := map[string]*hand{}
+	heard := make(chan jobBegun, 100)
+	hands := map[string]*attachedWorker{}
 	defer func() {
 		for _, h := range hands {
-			_ = h.end()
+			_ = h.killWorker()
 		}
 	}()
-	var seen latencies
+	var seen latencySamples
 	for round := range b.o.n {
 		for n := len(hands); n < 2; n++ {
-			h, err := b.hire(fmt.Sprintf("hand-%d-%d", round, n), heard)
+			h, err := b.startWorker(fmt.Sprintf("hand-%d-%d", round, n), heard)
 			if err != nil {
 				return err
 			}
 			hands[h.id] = h
 		}
-		took, dead, err := b.killed(hands, heard)
+		took, dead, err := b.killHolder(hands, heard)
 		if err != nil {
 			return err
 		}
-		seen.add(took)
+		seen.addSample(took)
 		delete(hands, dead)
 	}
-	seen.fill(&b.result)
-	b.result.Extra = map[string]float64{"worst_ms": milli(seen.list[len(seen.list)-1])}
+	seen.fillPercentiles(&b.result)
+	b.result.Extra = map[string]float64{"worst_ms": toMillis(seen.list[len(seen.list)-1])}
 	return nil
 }
 
-// killed has a job begun, kills whoever has it, and waits until somebody else does.
-func (b *bench) killed(hands map[string]*hand, heard <-chan begun) (took time.Duration, dead string, err error) {
-	id, err := b.start("hold", map[string]any{"p": newPayload("h")})
+// killHolder has a job begun, kills whoever has it, and waits until somebody else does.
+func (b *benchRun) killHolder(hands map[string]*attachedWorker, heard <-chan jobBegun) (took time.Duration, dead string, err error) {
+	id, err := b.startTask("hold", map[string]any{"p": newPayload("h")})
 	if err != nil {
 		return 0, "", err
 	}
-	first, err := next(b.ctx, heard)
+	first, err := nextBegun(b.ctx, heard)
 	if err != nil {
 		return 0, "", err
 	}
 	at := time.Now()
-	if err := hands[first.hand].end(); err != nil {
+	if err := hands[first.hand].killWorker(); err != nil {
 		return 0, "", err
 	}
-	second, err := next(b.ctx, heard)
+	second, err := nextBegun(b.ctx, heard)
 	if err != nil {
 		return 0, "", err
 	}
-	return second.at.Sub(at), first.hand, b.request(http.MethodPost, b.url+"/v1/tasks/"+id+"/cancel", nil)
+	return second.at.Sub(at), first.hand, b.sendRequest(http.MethodPost, b.url+"/v1/tasks/"+id+"/cancel", nil)
 }
 
-func next(ctx context.Context, heard <-chan begun) (begun, error) {
+func nextBegun(ctx context.Context, heard <-chan jobBegun) (jobBegun, error) {
 	select {
 	case at := <-heard:
 		return at, nil
 	case <-time.After(30 * time.Second):
-		return begun{}, errors.New("no worker began the job within 30 s")
+		return jobBegun{}, errors.New("no worker began the job within 30 s")
 	case <-ctx.Done():
-		return begun{}, ctx.Err()
+		return jobBegun{}, ctx.Err()
 	}
 }
 
-// hire starts a hand and waits until its member knows it.
-func (b *bench) hire(id string, heard chan<- begun) (*hand, error) {
+// startWorker starts a hand and waits until its member knows it.
+func (b *benchRun) startWorker(id string, heard chan<- jobBegun) (*attachedWorker, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	h := &hand{id: id, cmd: exec.Command(self, "-workload", "hand", "-worker", id)}
+	h := &attachedWorker{id: id, cmd: exec.Command(self, "-workload", "hand", "-worker", id)}
 	h.cmd.Env, h.cmd.Stderr = append(os.Environ(), serverOf+"="+b.url), os.Stderr
 	out, err := h.cmd.StdoutPipe()
 	if err != nil {
@@ -125,26 +125,26 @@ func (b *bench) hire(id string, heard chan<- begun) (*hand, error) {
 	if err := h.cmd.Start(); err != nil {
 		return nil, err
 	}
-	b.background(func() error {
+	b.runBackground(func() error {
 		for lines := bufio.NewScanner(out); lines.Scan(); {
-			heard <- begun{id, time.Now()}
+			heard <- jobBegun{id, time.Now()}
 		}
 		return nil
 	})
-	return h, b.attached(id)
+	return h, b.awaitAttached(id)
 }
 
-// end kills a hand; it gets no chance to say anything.
-func (h *hand) end() error {
+// killWorker kills a hand; it gets no chance to say anything.
+func (h *attachedWorker) killWorker() error {
 	err := h.cmd.Process.Kill()
 	_ = h.cmd.Wait() // "signal: killed" is what was asked for
 	return err
 }
 
-// attached waits until the member lists a worker.
-func (b *bench) attached(id string) error {
+// awaitAttached waits until the member lists a worker.
+func (b *benchRun) awaitAttached(id string) error {
 	for range 1000 {
-		list, err := b.workers()
+		list, err := b.listWorkers()
 		if err != nil || slices.Contains(list, id) {
 			return err
 		}
@@ -153,8 +153,8 @@ func (b *bench) attached(id string) error {
 	return fmt.Errorf("worker %s did not attach", id)
 }
 
-// workers are the ids of those that the member lists.
-func (b *bench) workers() (ids []string, err error) {
+// listWorkers are the ids of those that the member lists.
+func (b *benchRun) listWorkers() (ids []string, err error) {
 	resp, err := http.Get(b.url + "/v1/workers")
 	if err != nil {
 		return nil, err
@@ -172,8 +172,8 @@ func (b *bench) workers() (ids []string, err error) {
 	return ids, err
 }
 
-// carry is what a hand does: it tells that it has begun a job, and never ends one.
-func carry(ctx context.Context, id string) error {
+// runHolder is what a hand does: it tells that it has begun a job, and never ends one.
+func runHolder(ctx context.Context, id string) error {
 	w := worker.New(worker.Config{Server: os.Getenv(serverOf), ID: id, Attach: true, Concurrency: 100, Logger: slog.New(slog.DiscardHandler)})
 	w.Handle("hold", func(ctx context.Context, job worker.Job) (any, error) {
 		fmt.Println(job.ID)

@@ -11,15 +11,15 @@ import (
 	"slices"
 )
 
-// figure is a line of the table: what was measured, and what it is to be.
-type figure struct {
-	what, measured, demanded string
-	met                      bool
+// tableFigure is a line of the table: what was measured, and what it is to be.
+type tableFigure struct {
+	label, measured, demanded string
+	met                       bool
 }
 
-// figures prints the lines of a cluster's workloads as a table. It fails when a figure is not what it is to be.
-func figures(in io.Reader, out io.Writer) error {
-	lines, err := results(in)
+// printFigures prints the lines of a cluster's workloads as a table. It fails when a figure is not what it is to be.
+func printFigures(in io.Reader, out io.Writer) error {
+	lines, err := readResults(in)
 	if err != nil {
 		return err
 	}
@@ -30,7 +30,7 @@ func figures(in io.Reader, out io.Writer) error {
 		if !f.met {
 			missed, verdict = true, f.demanded+" (**missed**)"
 		}
-		fmt.Fprintf(out, "| %s | %s | %s |\n", f.what, f.measured, verdict)
+		fmt.Fprintf(out, "| %s | %s | %s |\n", f.label, f.measured, verdict)
 	}
 	if missed {
 		return errors.New("a figure is not what it is to be")
@@ -38,10 +38,10 @@ func figures(in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// results reads lines of JSON, by workload.
-func results(in io.Reader) (map[string][]result, error) {
-	lines := map[string][]result{}
-	err := decodeLines(in, func(r result) { lines[r.Workload] = append(lines[r.Workload], r) })
+// readResults reads lines of JSON, by workload.
+func readResults(in io.Reader) (map[string][]benchResult, error) {
+	lines := map[string][]benchResult{}
+	err := decodeLines(in, func(r benchResult) { lines[r.Workload] = append(lines[r.Workload], r) })
 	return lines, err
 }
 
@@ -58,65 +58,67 @@ func decodeLines[T any](in io.Reader, f func(T)) error {
 	return s.Err()
 }
 
-// middle is the median of what lines say.
-func middle(lines []result, of func(result) float64) float64 {
+// resultMedian is the median of what lines say.
+func resultMedian(lines []benchResult, of func(benchResult) float64) float64 {
 	values := make([]float64, len(lines))
 	for i, l := range lines {
 		values[i] = of(l)
 	}
 	slices.Sort(values)
-	return median(values)
+	return medianSorted(values)
 }
 
-func extra(name string) func(result) float64 { return func(r result) float64 { return r.Extra[name] } }
+func extraValue(name string) func(benchResult) float64 {
+	return func(r benchResult) float64 { return r.Extra[name] }
+}
 
-func ofMembers(lines []result) []figure {
+func ofMembers(lines []benchResult) []tableFigure {
 	if len(lines) == 0 {
 		return nil
 	}
-	ratio := middle(lines, extra("of_one"))
-	return []figure{{fmt.Sprintf("chain on %.0f members over one PostgreSQL, %d callers at each", lines[0].Extra["members"], lines[0].Concurrency),
-		fmt.Sprintf("%.0f steps/s, %.0f %% of one member's %.0f", middle(lines, func(r result) float64 { return r.StepsPerS }), 100*ratio, middle(lines, extra("one_steps_per_s"))),
+	ratio := resultMedian(lines, extraValue("of_one"))
+	return []tableFigure{{fmt.Sprintf("chain on %.0f members over one PostgreSQL, %d callers at each", lines[0].Extra["members"], lines[0].Concurrency),
+		fmt.Sprintf("%.0f steps/s, %.0f %% of one member's %.0f", resultMedian(lines, func(r benchResult) float64 { return r.StepsPerS }), 100*ratio, resultMedian(lines, extraValue("one_steps_per_s"))),
 		"at least 80 %", ratio >= 0.8}}
 }
 
-func ofIdle(lines []result) []figure {
+func ofIdle(lines []benchResult) []tableFigure {
 	if len(lines) == 0 {
 		return nil
 	}
-	rate := middle(lines, extra("statements_per_s"))
-	return []figure{{fmt.Sprintf("statements of %.0f members that have nothing to do", lines[0].Extra["members"]),
+	rate := resultMedian(lines, extraValue("statements_per_s"))
+	return []tableFigure{{fmt.Sprintf("statements of %.0f members that have nothing to do", lines[0].Extra["members"]),
 		fmt.Sprintf("%.1f/s", rate), "fewer than 20/s", rate < 20}}
 }
 
-func ofParked(lines []result) []figure {
+func ofParked(lines []benchResult) []tableFigure {
 	if len(lines) == 0 {
 		return nil
 	}
-	cpu := middle(lines, extra("idle_cpu_percent"))
-	return []figure{{fmt.Sprintf("CPU of a member with %d tasks that wait", lines[0].N), fmt.Sprintf("%.2f %% of a core", cpu), "less than 2 %", cpu < 2}}
+	cpu := resultMedian(lines, extraValue("idle_cpu_percent"))
+	return []tableFigure{{fmt.Sprintf("CPU of a member with %d tasks that wait", lines[0].N), fmt.Sprintf("%.2f %% of a core", cpu), "less than 2 %", cpu < 2}}
 }
 
 // ofWorkers has a line for each kind of worker, beside local functions.
-func ofWorkers(lines []result) (list []figure) {
+func ofWorkers(lines []benchResult) (list []tableFigure) {
 	rate := func(worker string) float64 {
-		of := slices.DeleteFunc(slices.Clone(lines), func(r result) bool { return r.Worker != worker })
+		of := slices.DeleteFunc(slices.Clone(lines), func(r benchResult) bool { return r.Worker != worker })
 		if len(of) == 0 {
 			return 0
 		}
-		return middle(of, func(r result) float64 { return r.StepsPerS })
+		return resultMedian(of, func(r benchResult) float64 { return r.StepsPerS })
 	}
 	own := rate("func")
 	if own == 0 {
 		return nil
 	}
-	list = []figure{{"jobs of local functions (chain, 64 callers)", fmt.Sprintf("%.0f/s", own), "", true}}
+	list = []tableFigure{{"jobs of local functions (chain, 64 callers)", fmt.Sprintf("%.0f/s", own), "", true}}
 	for _, w := range []struct {
 		kind, of string
 		least    float64
 	}{{"attach", "an attached worker", 0.8}, {"push", "a push worker", 0}, {"pull", "a pull worker", 0}} {
 		if r := rate(w.kind); r > 0 {
-			f := figure{"jobs of " + w.of, fmt.Sprintf("%.0f/s, %.0f %% of local functions'", r, 100*r/own), "", r >= w.least*own}
+			f := tableFigure{"jobs of " + w.of, fmt.Sprintf("%.0f/s, %.0f %% of local functions'", r, 100*r/own), "", r >= w.least*own}
 			if w.least > 0 {
 				f.demanded = fmt.Sprintf("at least %.0f %%", 100*w.least)
 			}
@@ -126,11 +128,11 @@ func ofWorkers(lines []result) (list []figure) {
 	return list
 }
 
-func ofFailover(lines []result) []figure {
+func ofFailover(lines []benchResult) []tableFigure {
 	if len(lines) == 0 {
 		return nil
 	}
-	half, worst := middle(lines, func(r result) float64 { return r.P50MS }), middle(lines, extra("worst_ms"))
-	return []figure{{fmt.Sprintf("from the SIGKILL of an attached worker until another one has its job (`--resume-grace 0`, %d times)", lines[0].N),
+	half, worst := resultMedian(lines, func(r benchResult) float64 { return r.P50MS }), resultMedian(lines, extraValue("worst_ms"))
+	return []tableFigure{{fmt.Sprintf("from the SIGKILL of an attached worker until another one has its job (`--resume-grace 0`, %d times)", lines[0].N),
 		fmt.Sprintf("%.1f ms (half of the times), %.1f ms (worst)", half, worst), "under 50 ms", worst < 50}}
 }

@@ -15,23 +15,23 @@ import (
 // historyVisit is how many units a task does at once while its history grows.
 const historyVisit = 1000
 
-// history measures a chain of -steps in tasks that have -history units behind them, all of them at once. They grow first, in visits of up to a
+// measureHistory measures a chain of -steps in tasks that have -history units behind them, all of them at once. They grow first, in visits of up to a
 // thousand units; what they cost is measured from when the last of them has.
-func (b *bench) history() error {
+func (b *benchRun) measureHistory() error {
 	b.o.n = b.o.concurrency // nobody would open the gate for those that come later
 	b.result.N = b.o.n
 	width := min(b.o.history, historyVisit)
-	if err := b.publish("history", historyOf(b.o.steps)); err != nil {
+	if err := b.publishFlow("history", historyOf(b.o.steps)); err != nil {
 		return err
 	}
-	g := b.gate()
-	var seen latencies
+	g := b.newGate()
+	var seen latencySamples
 	work, failed := sync.WaitGroup{}, make(chan error, b.o.n)
 	params := map[string]any{"list": make([]int, width), "visits": b.o.history / width, "p": newPayload("h")}
 	for range b.o.n {
 		work.Go(func() {
-			err := b.run("history", params)
-			seen.add(time.Since(g.opened))
+			err := b.runToCompletion("history", params)
+			seen.addSample(time.Since(g.opened))
 			if err != nil {
 				failed <- err
 			}
@@ -42,43 +42,43 @@ func (b *bench) history() error {
 	case err := <-failed:
 		return err
 	}
-	m, err := b.measure()
+	m, err := b.startMeter()
 	if err != nil {
 		return err
 	}
-	g.open()
+	g.openGate()
 	work.Wait()
-	if err := m.end(b.o.n, b.o.n*b.o.steps); err != nil {
+	if err := m.finishMeter(b.o.n, b.o.n*b.o.steps); err != nil {
 		return err
 	}
-	seen.fill(&b.result)
+	seen.fillPercentiles(&b.result)
 	b.result.Extra = map[string]float64{"history": float64(b.o.history)}
 	close(failed)
 	return <-failed
 }
 
-// gate is where tasks wait for each other.
-type gate struct {
-	full   chan struct{} // closed when all are there
-	let    chan struct{} // closed when they may go on
-	opened time.Time
+// growthGate is where tasks wait for each other.
+type growthGate struct {
+	full     chan struct{} // closed when all are there
+	released chan struct{} // closed when they may go on
+	opened   time.Time
 }
 
-func (g *gate) open() {
+func (g *growthGate) openGate() {
 	g.opened = time.Now()
-	close(g.let)
+	close(g.released)
 }
 
-// gate adds the functions of a growing task: "gate", and "count" for its visits.
-func (b *bench) gate() *gate {
-	g := &gate{full: make(chan struct{}), let: make(chan struct{})}
+// newGate adds the functions of a growing task: "gate", and "count" for its visits.
+func (b *benchRun) newGate() *growthGate {
+	g := &growthGate{full: make(chan struct{}), released: make(chan struct{})}
 	var missing sync.WaitGroup
 	missing.Add(b.o.n)
 	go func() { missing.Wait(); close(g.full) }()
 	b.engine.HandleJSON("gate", func(ctx context.Context, _ troupe.Job) (json.RawMessage, error) {
 		missing.Done()
 		select {
-		case <-g.let:
+		case <-g.released:
 			return nil, nil
 		case <-ctx.Done():
 			return nil, ctx.Err()

@@ -16,29 +16,29 @@ import (
 	"github.com/troupe-engine/troupe"
 )
 
-// moves counts the tasks that have gone on, after their member was killed or their timer was due.
-type moves struct {
+// taskMoves counts the tasks that have gone on, after their member was killed or their timer was due.
+type taskMoves struct {
 	tasks sync.Map
 	count atomic.Int64
 	most  int64
 	all   chan struct{} // closed when so many have
 }
 
-func (m *moves) moved(task string) {
+func (m *taskMoves) markMoved(task string) {
 	if _, again := m.tasks.LoadOrStore(task, time.Now()); !again && m.count.Add(1) == m.most {
 		close(m.all)
 	}
 }
 
-// of is when a task went on.
-func (m *moves) of(task string) time.Time {
+// movedAt is when a task went on.
+func (m *taskMoves) movedAt(task string) time.Time {
 	at, _ := m.tasks.Load(task)
 	moved, _ := at.(time.Time)
 	return moved
 }
 
-// wait waits until all have.
-func (m *moves) wait(ctx context.Context) error {
+// awaitAll waits until all have.
+func (m *taskMoves) awaitAll(ctx context.Context) error {
 	select {
 	case <-m.all:
 		return nil
@@ -49,29 +49,29 @@ func (m *moves) wait(ctx context.Context) error {
 	}
 }
 
-// hold is a job that lasts as long as its member, in a process that is killed; in the one after it the job only counts.
-func (b *bench) hold(ctx context.Context, job troupe.Job) (json.RawMessage, error) {
+// holdJob is a job that lasts as long as its member, in a process that is killed; in the one after it the job only counts.
+func (b *benchRun) holdJob(ctx context.Context, job troupe.Job) (json.RawMessage, error) {
 	if b.moves == nil {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	b.moves.moved(job.Task)
+	b.moves.markMoved(job.Task)
 	return nil, nil
 }
 
 // memberKilled has tasks under way on a member in a process of its own, kills that, opens another one on its store, and tells how long it takes
 // until the last task has gone on, and in how much memory.
-func (b *bench) memberKilled() error {
+func (b *benchRun) memberKilled() error {
 	store, err := b.ownStore()
 	if err != nil {
 		return err
 	}
-	if err := b.underWay(store); err != nil {
+	if err := b.countUnderWay(store); err != nil {
 		return err
 	}
-	b.store, b.moves = store, &moves{most: int64(b.o.n), all: make(chan struct{})}
+	b.store, b.moves = store, &taskMoves{most: int64(b.o.n), all: make(chan struct{})}
 	before := settledRSS()
-	m, err := b.measure()
+	m, err := b.startMeter()
 	if err != nil {
 		return err
 	}
@@ -81,19 +81,19 @@ func (b *bench) memberKilled() error {
 	if _, err := b.engine.Member(b.ctx); err != nil {
 		return err
 	}
-	if err := b.moves.wait(b.ctx); err != nil {
+	if err := b.moves.awaitAll(b.ctx); err != nil {
 		return err
 	}
 	last := time.Since(m.began)
-	if err := m.end(b.o.n, b.o.n); err != nil {
+	if err := m.finishMeter(b.o.n, b.o.n); err != nil {
 		return err
 	}
 	b.result.Extra = map[string]float64{"last_moved_after_s": last.Seconds(), "rss_before_mb": before}
 	return nil
 }
 
-// underWay starts the tasks on a member that is killed as soon as all of them are stored.
-func (b *bench) underWay(store string) error {
+// countUnderWay starts the tasks on a member that is killed as soon as all of them are stored.
+func (b *benchRun) countUnderWay(store string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -104,8 +104,8 @@ func (b *bench) underWay(store string) error {
 	}
 	err = s.publishFlow(b.ctx, "held", chainOf(1, "exec_type: local_func, func: hold"))
 	if err == nil {
-		err = b.each(b.o.n, b.o.concurrency, func(int) error {
-			return s.ask(b.ctx, http.MethodPost, "/v1/tasks", "application/json", []byte(`{"flow":"held","params":{"p":1}}`), &struct{}{})
+		err = b.forEach(b.o.n, b.o.concurrency, func(int) error {
+			return s.sendRequest(b.ctx, http.MethodPost, "/v1/tasks", "application/json", []byte(`{"flow":"held","params":{"p":1}}`), &struct{}{})
 		})
 	}
 	killed := s.cmd.Process.Kill()

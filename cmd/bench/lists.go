@@ -20,16 +20,16 @@ const (
 	listAfter = 500 * time.Millisecond
 )
 
-// lists fills the store with many tasks, most of which have ended, and asks for what the pages show of them, one question at a time:
+// measureLists fills the store with many tasks, most of which have ended, and asks for what the pages show of them, one question at a time:
 // how long each route takes.
-func (b *bench) lists() error {
-	if err := b.fill(); err != nil {
+func (b *benchRun) measureLists() error {
+	if err := b.fillStore(); err != nil {
 		return err
 	}
-	if err := b.serve(b.ctx); err != nil {
+	if err := b.serveAPI(b.ctx); err != nil {
 		return err
 	}
-	if err := b.ready(); err != nil {
+	if err := b.awaitReady(); err != nil {
 		return err
 	}
 	deep, err := b.deepPage("/v1/tasks?limit=500")
@@ -71,11 +71,11 @@ func listQueries(now time.Time) []string {
 }
 
 // deepPage is the address of a page far from the first one.
-func (b *bench) deepPage(first string) (string, error) {
+func (b *benchRun) deepPage(first string) (string, error) {
 	page := first
 	for range listDeep {
 		var told struct{ Next string }
-		if err := b.ask(page, &told); err != nil {
+		if err := b.getJSON(page, &told); err != nil {
 			return "", err
 		}
 		if told.Next == "" {
@@ -87,20 +87,20 @@ func (b *bench) deepPage(first string) (string, error) {
 }
 
 // medianOf is the median of a question, in milliseconds.
-func (b *bench) medianOf(path string) (float64, error) {
+func (b *benchRun) medianOf(path string) (float64, error) {
 	took := make([]float64, b.o.rounds)
 	for i := range took {
 		began := time.Now()
-		if err := b.ask(path, nil); err != nil {
+		if err := b.getJSON(path, nil); err != nil {
 			return 0, err
 		}
 		took[i] = float64(time.Since(began).Microseconds()) / 1000
 	}
 	slices.Sort(took)
-	return median(took), nil
+	return medianSorted(took), nil
 }
 
-func (b *bench) ask(path string, to any) error {
+func (b *benchRun) getJSON(path string, to any) error {
 	req, err := http.NewRequestWithContext(b.ctx, http.MethodGet, b.url+path, nil)
 	if err != nil {
 		return err
@@ -122,10 +122,10 @@ func (b *bench) ask(path string, to any) error {
 	return json.Unmarshal(answer, to)
 }
 
-// ready waits until the member answers.
-func (b *bench) ready() (err error) {
+// awaitReady waits until the member answers.
+func (b *benchRun) awaitReady() (err error) {
 	for range 60 {
-		if err = b.ask("/readyz", nil); err == nil {
+		if err = b.getJSON("/readyz", nil); err == nil {
 			return nil
 		}
 		time.Sleep(listAfter)
@@ -133,12 +133,12 @@ func (b *bench) ready() (err error) {
 	return err
 }
 
-var saidTimes = regexp.MustCompile(`=\d{4}-[^&]*`)
+var timesInQuery = regexp.MustCompile(`=\d{4}-[^&]*`)
 
 // shownRoute is a route without the times and places that are others each time.
 func shownRoute(route string) string {
 	shown, _, deep := strings.Cut(route, "&cursor=")
-	shown = "`" + strings.TrimSuffix(saidTimes.ReplaceAllString(shown, "=…"), "?") + "`"
+	shown = "`" + strings.TrimSuffix(timesInQuery.ReplaceAllString(shown, "=…"), "?") + "`"
 	if deep {
 		shown += fmt.Sprintf(", page %d", listDeep+1)
 	}
@@ -147,7 +147,7 @@ func shownRoute(route string) string {
 
 // listsTable prints the medians of lists in Markdown: a line for each route, and a column for each line that was measured.
 func listsTable(in io.Reader, out io.Writer) error {
-	lines, err := results(in)
+	lines, err := readResults(in)
 	if err != nil {
 		return err
 	}

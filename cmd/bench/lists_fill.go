@@ -27,16 +27,16 @@ const (
 	filledMinute = 20 // flows that have counts of the last day by minutes
 )
 
-// fill has -n tasks in the store, half of them of the first of 200 flows: one in fifty waits for an approval, a signal or a worker, and the others
+// fillStore has -n tasks in the store, half of them of the first of 200 flows: one in fifty waits for an approval, a signal or a worker, and the others
 // ended in the last 30 days, one in twelve by one of 50 kinds of errors. They have two labels. What is under way is started as by
 // anybody; what has ended is copied from tasks that did.
-func (b *bench) fill() error {
+func (b *benchRun) fillStore() error {
 	if err := b.publishFilled(); err != nil {
 		return err
 	}
 	ends := map[string]string{}
 	for _, end := range []string{"completed", "failed", "canceled"} {
-		id, err := b.ended(end)
+		id, err := b.runToEnd(end)
 		if err != nil {
 			return err
 		}
@@ -55,10 +55,10 @@ func (b *bench) fill() error {
 	return b.openEngine()
 }
 
-func (b *bench) publishFilled() error {
+func (b *benchRun) publishFilled() error {
 	b.engine.HandleJSON("refuse", func(context.Context, troupe.Job) (json.RawMessage, error) { return nil, errors.New("refused") })
 	for i := range filledFlows {
-		err := b.publish(fmt.Sprintf("flow-%d", i), fmt.Sprintf(`
+		err := b.publishFlow(fmt.Sprintf("flow-%d", i), fmt.Sprintf(`
 name: Flow %d
 start: choose
 nodes:
@@ -102,22 +102,22 @@ func labelsOf(rng *rand.Rand) map[string]string {
 }
 
 // startOpen starts tasks that wait.
-func (b *bench) startOpen() error {
-	return b.each(b.o.n/filledOpen, b.o.concurrency, func(i int) error {
+func (b *benchRun) startOpen() error {
+	return b.forEach(b.o.n/filledOpen, b.o.concurrency, func(i int) error {
 		rng := rand.New(rand.NewPCG(1, uint64(i)))
 		params := map[string]any{"do": []string{"approval", "signal", "queue", "queue"}[i%4]}
-		_, err := b.start(fmt.Sprintf("flow-%d", drawFlow(rng)), params, troupe.WithLabels(labelsOf(rng)))
+		_, err := b.startTask(fmt.Sprintf("flow-%d", drawFlow(rng)), params, troupe.WithLabels(labelsOf(rng)))
 		return err
 	})
 }
 
-// ended runs a task to an end and is its id.
-func (b *bench) ended(how string) (string, error) {
+// runToEnd runs a task to an end and is its id.
+func (b *benchRun) runToEnd(how string) (string, error) {
 	do := map[string]string{"canceled": "signal"}[how]
 	if do == "" {
 		do = how
 	}
-	id, err := b.start("flow-0", map[string]any{"do": do})
+	id, err := b.startTask("flow-0", map[string]any{"do": do})
 	if err != nil {
 		return "", err
 	}
@@ -126,7 +126,7 @@ func (b *bench) ended(how string) (string, error) {
 			return "", err
 		}
 	}
-	end, err := b.await(id)
+	end, err := b.awaitTask(id)
 	if err != nil {
 		return "", err
 	}
@@ -137,7 +137,7 @@ func (b *bench) ended(how string) (string, error) {
 }
 
 // copyEnded has the other tasks in the store.
-func (b *bench) copyEnded(ends map[string]string) error {
+func (b *benchRun) copyEnded(ends map[string]string) error {
 	store, err := troupe.OpenStore(b.ctx, b.store, "")
 	if err != nil {
 		return err
@@ -151,27 +151,27 @@ func (b *bench) copyEnded(ends map[string]string) error {
 	if err != nil {
 		return err
 	}
-	c, err := b.copier(store, ends)
+	c, err := b.newCopier(store, ends)
 	if err != nil {
 		return err
 	}
 	for left := b.o.n - b.o.n/filledOpen; left > 0; left -= filledBatch {
-		errs, err := store.Commit(b.ctx, mine, c.batch(min(left, filledBatch)))
+		errs, err := store.Commit(b.ctx, mine, c.copyBatch(min(left, filledBatch)))
 		if err := errors.Join(append(errs, err)...); err != nil {
 			return err
 		}
 	}
-	if err := c.count(b.ctx, store); err != nil {
+	if err := c.addStats(b.ctx, store); err != nil {
 		return err
 	}
 	if err := store.Leave(b.ctx, mine); err != nil {
 		return err
 	}
-	return b.analyze()
+	return b.analyzeTables()
 }
 
-// analyze has Postgres look at its tables, as it does by itself after a while.
-func (b *bench) analyze() error {
+// analyzeTables has Postgres look at its tables, as it does by itself after a while.
+func (b *benchRun) analyzeTables() error {
 	if b.dsn == "" {
 		return nil
 	}
@@ -184,8 +184,8 @@ func (b *bench) analyze() error {
 	return err
 }
 
-// copier makes tasks that have ended of some that did.
-type copier struct {
+// taskCopier makes tasks that have ended of some that did.
+type taskCopier struct {
 	rng     *rand.Rand
 	now     time.Time
 	flows   []persistence.Flow
@@ -193,8 +193,8 @@ type copier struct {
 	ends    map[string]*persistence.Record
 }
 
-func (b *bench) copier(store persistence.Store, ends map[string]string) (*copier, error) {
-	c := &copier{rng: rand.New(rand.NewPCG(2, 3)), now: time.Now(), flows: make([]persistence.Flow, filledFlows), version: map[string]string{}, ends: map[string]*persistence.Record{}}
+func (b *benchRun) newCopier(store persistence.Store, ends map[string]string) (*taskCopier, error) {
+	c := &taskCopier{rng: rand.New(rand.NewPCG(2, 3)), now: time.Now(), flows: make([]persistence.Flow, filledFlows), version: map[string]string{}, ends: map[string]*persistence.Record{}}
 	for i := range c.flows {
 		f, err := store.FlowBySlug(b.ctx, fmt.Sprintf("flow-%d", i))
 		if err != nil {
@@ -216,15 +216,15 @@ func (b *bench) copier(store persistence.Store, ends map[string]string) (*copier
 	return c, nil
 }
 
-func (c *copier) batch(n int) []persistence.Commit {
+func (c *taskCopier) copyBatch(n int) []persistence.Commit {
 	batch := make([]persistence.Commit, n)
 	for i := range batch {
-		batch[i] = c.task()
+		batch[i] = c.copyTask()
 	}
 	return batch
 }
 
-func (c *copier) task() persistence.Commit {
+func (c *taskCopier) copyTask() persistence.Commit {
 	f := &c.flows[drawFlow(c.rng)]
 	created := c.now.Add(-time.Duration(c.rng.Int64N(int64(filledDays * 24 * time.Hour)))).UnixMilli()
 	how := "completed"
@@ -250,22 +250,22 @@ func (c *copier) task() persistence.Commit {
 	}
 }
 
-// count adds the statistics that members would have kept of these tasks.
-func (c *copier) count(ctx context.Context, store persistence.Stats) error {
+// addStats adds the statistics that members would have kept of these tasks.
+func (c *taskCopier) addStats(ctx context.Context, store persistence.Stats) error {
 	for i := range c.flows {
-		hours := c.rows(&c.flows[i], persistence.StatsHour, filledDays*24)
+		hours := c.statsRows(&c.flows[i], persistence.StatsHour, filledDays*24)
 		if i < filledMinute {
-			hours = append(hours, c.rows(&c.flows[i], persistence.StatsMinute, 24*60)...)
+			hours = append(hours, c.statsRows(&c.flows[i], persistence.StatsMinute, 24*60)...)
 		}
 		if err := store.AddStats(ctx, hours); err != nil {
 			return err
 		}
 	}
-	return store.AddStats(ctx, append(c.rows(&persistence.Flow{}, persistence.StatsHour, filledDays*24), c.rows(&persistence.Flow{}, persistence.StatsMinute, 24*60)...))
+	return store.AddStats(ctx, append(c.statsRows(&persistence.Flow{}, persistence.StatsHour, filledDays*24), c.statsRows(&persistence.Flow{}, persistence.StatsMinute, 24*60)...))
 }
 
-// rows are of a flow and its nodes, or of all tasks.
-func (c *copier) rows(f *persistence.Flow, width int64, n int) (rows []persistence.StatsRow) {
+// statsRows are of a flow and its nodes, or of all tasks.
+func (c *taskCopier) statsRows(f *persistence.Flow, width int64, n int) (rows []persistence.StatsRow) {
 	at := c.now.UnixMilli()
 	for i := range int64(n) {
 		for _, node := range []string{"", "choose", "work", "failed"} {

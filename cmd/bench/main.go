@@ -38,8 +38,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/garbage"
 )
 
-// options of one run.
-type options struct {
+// benchOptions of one run.
+type benchOptions struct {
 	workload    string
 	store       string
 	worker      string
@@ -60,7 +60,7 @@ type options struct {
 }
 
 func main() {
-	var o options
+	var o benchOptions
 	flag.StringVar(&o.workload, "workload", "chain", "chain, keyed, keyfull, fanout, latency, dagchain, diamond, dagfanout, parked, starts, timers, killed, signals, scripts, lists, payload, raw, history, members, together, idle, failover, ork-a, ork-b, ork-c, ork-d, python; peer, table, beside, curves, where, figures, orktable or liststable")
 	flag.StringVar(&o.store, "store", "sqlite", `"sqlite", "postgres" (throwaway servers), "sqlite:PATH" or "postgres://…"`)
 	flag.StringVar(&o.worker, "worker", "func", "func, push, pull or attach: who carries out the steps")
@@ -82,35 +82,35 @@ func main() {
 	garbage.Bound() // as the command troupe does
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := do(ctx, o); err != nil {
+	if err := dispatchWorkload(ctx, o); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		stop()
 		os.Exit(1)
 	}
 }
 
-func do(ctx context.Context, o options) error {
+func dispatchWorkload(ctx context.Context, o benchOptions) error {
 	switch o.workload {
 	case "peer":
-		return peer(ctx, flag.Args())
+		return runPeer(ctx, flag.Args())
 	case "table":
-		return table(os.Stdin, os.Stdout)
+		return printTable(os.Stdin, os.Stdout)
 	case "figures":
-		return figures(os.Stdin, os.Stdout)
+		return printFigures(os.Stdin, os.Stdout)
 	case "orktable":
 		return profilesTable(os.Stdin, os.Stdout)
 	case "liststable":
 		return listsTable(os.Stdin, os.Stdout)
 	case "beside":
-		return beside(os.Stdin, os.Stdout, os.Stderr, o.beyond)
+		return printComparison(os.Stdin, os.Stdout, os.Stderr, o.beyond)
 	case "curves":
 		return drawCurves(os.Stdin, flag.Arg(0))
 	case "where":
-		return where(flag.Args(), os.Stdout)
+		return printBreakdown(flag.Args(), os.Stdout)
 	case "hand":
-		return carry(ctx, o.worker)
+		return runHolder(ctx, o.worker)
 	}
-	result, err := run(ctx, o)
+	result, err := runWorkload(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -120,40 +120,40 @@ func do(ctx context.Context, o options) error {
 // workloads and what they do when nothing else is said.
 var workloads = map[string]struct {
 	n, concurrency, steps, width int
-	run                          func(*bench) error
+	run                          func(*benchRun) error
 }{
-	"chain":     {5000, 64, 10, 0, (*bench).chain},
-	"keyed":     {1000, 64, 10, 0, (*bench).keyed},
-	"keyfull":   {500, 64, 10, 0, (*bench).keyFull},
-	"fanout":    {10, 1, 0, 1000, (*bench).fanout},
-	"latency":   {500, 1, 3, 0, (*bench).latency},
-	"dagchain":  {64, 64, 1000, 0, (*bench).dagChain},
-	"diamond":   {64, 8, 1000, 0, (*bench).diamond},
-	"dagfanout": {8, 1, 0, 10_000, (*bench).dagFanout},
-	"parked":    {100_000, 64, 0, 0, (*bench).parked},
-	"starts":    {20_000, 64, 1, 1, (*bench).starts},
-	"timers":    {10_000, 64, 0, 0, (*bench).timers},
-	"killed":    {100_000, 64, 0, 0, (*bench).memberKilled},
-	"signals":   {20, 1, 0, 0, (*bench).signals},
-	"scripts":   {100, 100, 0, 0, (*bench).scripts},
-	"lists":     {1_000_000, 64, 0, 0, (*bench).lists},
-	"payload":   {10_000, 2, 0, 100, (*bench).large},
-	"raw":       {200_000, 64, 0, 0, (*bench).raw},
-	"members":   {2000, 64, 10, 0, (*bench).members},
-	"together":  {1000, 64, 10, 0, (*bench).together},
-	"history":   {0, 4, 1000, 0, (*bench).history},
-	"member":    {0, 64, 10, 0, (*bench).member},
-	"idle":      {0, 0, 0, 0, (*bench).idle},
-	"failover":  {20, 1, 0, 0, (*bench).failover},
-	"functions": {0, 0, 0, 0, (*bench).functions},
-	"ork-a":     {100, 512, 0, 5, (*bench).profile},
-	"ork-b":     {1000, 512, 0, 10, (*bench).profile},
-	"ork-c":     {100, 512, 0, 5, (*bench).profile},
-	"ork-d":     {100, 512, 0, 5, (*bench).profile},
-	"python":    {20, 512, 0, 5, (*bench).python},
+	"chain":     {5000, 64, 10, 0, (*benchRun).measureChain},
+	"keyed":     {1000, 64, 10, 0, (*benchRun).measureKeyed},
+	"keyfull":   {500, 64, 10, 0, (*benchRun).keyFull},
+	"fanout":    {10, 1, 0, 1000, (*benchRun).measureFanout},
+	"latency":   {500, 1, 3, 0, (*benchRun).measureLatency},
+	"dagchain":  {64, 64, 1000, 0, (*benchRun).dagChain},
+	"diamond":   {64, 8, 1000, 0, (*benchRun).measureDiamond},
+	"dagfanout": {8, 1, 0, 10_000, (*benchRun).dagFanout},
+	"parked":    {100_000, 64, 0, 0, (*benchRun).measureParked},
+	"starts":    {20_000, 64, 1, 1, (*benchRun).measureStarts},
+	"timers":    {10_000, 64, 0, 0, (*benchRun).measureTimers},
+	"killed":    {100_000, 64, 0, 0, (*benchRun).memberKilled},
+	"signals":   {20, 1, 0, 0, (*benchRun).measureSignals},
+	"scripts":   {100, 100, 0, 0, (*benchRun).measureScripts},
+	"lists":     {1_000_000, 64, 0, 0, (*benchRun).measureLists},
+	"payload":   {10_000, 2, 0, 100, (*benchRun).measureLarge},
+	"raw":       {200_000, 64, 0, 0, (*benchRun).measureRaw},
+	"members":   {2000, 64, 10, 0, (*benchRun).measureMembers},
+	"together":  {1000, 64, 10, 0, (*benchRun).measureTogether},
+	"history":   {0, 4, 1000, 0, (*benchRun).measureHistory},
+	"member":    {0, 64, 10, 0, (*benchRun).serveCommands},
+	"idle":      {0, 0, 0, 0, (*benchRun).measureIdle},
+	"failover":  {20, 1, 0, 0, (*benchRun).measureFailover},
+	"functions": {0, 0, 0, 0, (*benchRun).serveFunctions},
+	"ork-a":     {100, 512, 0, 5, (*benchRun).measureProfile},
+	"ork-b":     {1000, 512, 0, 10, (*benchRun).measureProfile},
+	"ork-c":     {100, 512, 0, 5, (*benchRun).measureProfile},
+	"ork-d":     {100, 512, 0, 5, (*benchRun).measureProfile},
+	"python":    {20, 512, 0, 5, (*benchRun).measurePython},
 }
 
-func run(ctx context.Context, o options) (*result, error) {
+func runWorkload(ctx context.Context, o benchOptions) (*benchResult, error) {
 	w, ok := workloads[o.workload]
 	if !ok {
 		return nil, fmt.Errorf("there is no workload %q", o.workload)
@@ -166,7 +166,7 @@ func run(ctx context.Context, o options) (*result, error) {
 			*x.to = x.own
 		}
 	}
-	b, err := open(ctx, o)
+	b, err := openBench(ctx, o)
 	if err != nil {
 		return nil, err
 	}

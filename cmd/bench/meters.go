@@ -20,8 +20,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/pgtest"
 )
 
-// result is one JSON line.
-type result struct {
+// benchResult is one JSON line.
+type benchResult struct {
 	Workload    string  `json:"workload"`
 	Store       string  `json:"store"`
 	Worker      string  `json:"worker"`
@@ -47,47 +47,47 @@ type result struct {
 	Statements map[string]float64 `json:"statements_per_s,omitempty"` // of an idle cluster, by how they begin
 }
 
-// latencies gathers what clients saw.
-type latencies struct {
+// latencySamples gathers what clients saw.
+type latencySamples struct {
 	mu   sync.Mutex
 	list []time.Duration
 }
 
-func (l *latencies) add(d time.Duration) {
+func (l *latencySamples) addSample(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.list = append(l.list, d)
 }
 
-func (l *latencies) fill(r *result) {
+func (l *latencySamples) fillPercentiles(r *benchResult) {
 	slices.Sort(l.list)
 	at := func(q float64) float64 {
 		if len(l.list) == 0 {
 			return 0
 		}
-		return milli(l.list[min(int(q*float64(len(l.list))), len(l.list)-1)])
+		return toMillis(l.list[min(int(q*float64(len(l.list))), len(l.list)-1)])
 	}
 	r.P50MS, r.P95MS, r.P99MS = at(0.5), at(0.95), at(0.99)
 }
 
-func milli(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+func toMillis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// meter measures what a stretch of work costs.
-type meter struct {
-	b       *bench
+// costMeter measures what a stretch of work costs.
+type costMeter struct {
+	b       *benchRun
 	began   time.Time
 	cpu, pg time.Duration
-	before  counters
+	before  pgCounters
 	stop    chan struct{}
 	done    sync.WaitGroup
 	peak    float64
 	profile *os.File
 }
 
-func (b *bench) measure() (*meter, error) {
-	m := &meter{b: b, stop: make(chan struct{})}
+func (b *benchRun) startMeter() (*costMeter, error) {
+	m := &costMeter{b: b, stop: make(chan struct{})}
 	var err error
-	if m.before, err = b.counters(); err != nil {
+	if m.before, err = b.readCounters(); err != nil {
 		return nil, err
 	}
 	if b.o.profile != "" {
@@ -100,12 +100,12 @@ func (b *bench) measure() (*meter, error) {
 	}
 	m.pg, m.cpu, m.began = b.postgresCPU(), b.memberCPU(), time.Now()
 	m.done.Add(1)
-	go m.watch()
+	go m.sampleMemory()
 	return m, nil
 }
 
-// watch samples resident memory, and keeps what is in it when it is most.
-func (m *meter) watch() {
+// sampleMemory samples resident memory, and keeps what is in it when it is most.
+func (m *costMeter) sampleMemory() {
 	defer m.done.Done()
 	told := 0.0
 	for {
@@ -122,8 +122,8 @@ func (m *meter) watch() {
 	}
 }
 
-// end fills in a result for so many steps.
-func (m *meter) end(tasks, steps int) error {
+// finishMeter fills in a result for so many steps.
+func (m *costMeter) finishMeter(tasks, steps int) error {
 	wall := time.Since(m.began)
 	cpu, pg := m.b.memberCPU()-m.cpu, m.b.postgresCPU()-m.pg
 	if m.profile != nil {
@@ -132,7 +132,7 @@ func (m *meter) end(tasks, steps int) error {
 	}
 	close(m.stop)
 	m.done.Wait()
-	after, err := m.b.counters()
+	after, err := m.b.readCounters()
 	if err != nil {
 		return err
 	}
@@ -151,14 +151,14 @@ func (m *meter) end(tasks, steps int) error {
 }
 
 // memberCPU is that of the members that are measured: the one in this process, or those in processes of their own.
-func (b *bench) memberCPU() time.Duration {
+func (b *benchRun) memberCPU() time.Duration {
 	if b.processes != nil {
-		return b.processes.cpu()
+		return b.processes.totalCPU()
 	}
 	return ownCPU()
 }
 
-func (b *bench) memberRSS() float64 {
+func (b *benchRun) memberRSS() float64 {
 	if b.processes != nil {
 		return b.processes.rssMB()
 	}
@@ -189,7 +189,7 @@ func rssOf(process string) float64 {
 	return 0
 }
 
-func (b *bench) postgresCPU() time.Duration {
+func (b *benchRun) postgresCPU() time.Duration {
 	if b.serverPid == 0 {
 		return 0
 	}
@@ -197,13 +197,13 @@ func (b *bench) postgresCPU() time.Duration {
 	return d
 }
 
-// counters are Postgres's own: transactions, and bytes of WAL, of the rows of journals and of all tables with their indexes.
-type counters struct {
+// pgCounters are Postgres's own: transactions, and bytes of WAL, of the rows of journals and of all tables with their indexes.
+type pgCounters struct {
 	tx, wal, journal, store int64
 	journaled               bool // there are journals
 }
 
-func (b *bench) counters() (n counters, err error) {
+func (b *benchRun) readCounters() (n pgCounters, err error) {
 	if b.dsn == "" {
 		return n, nil
 	}

@@ -13,25 +13,25 @@ type profileLine struct {
 	workload, what string
 	published      string // by Ork
 	demanded       string
-	met            func(result) bool
+	met            func(benchResult) bool
 }
 
 // profileLines are what Ork's performance test has, what Ork tells of itself, and what we demand. Ork tells 155 tasks per second, a 99th percentile
 // below 700 ms and 10 MB in its specification and on its page of architecture, without the load; 737 stand in the note of a commit for the heavy one.
 var profileLines = []profileLine{
 	{"ork-a", "A: 100 runs of 5, `sleep 0.1`", "155/s, p99 below 700 ms", "155/s, p99 below 700 ms, 70 % of a bare loop",
-		func(r result) bool { return r.StepsPerS >= 155 && r.P99MS < 700 && r.Extra["of_bare"] >= 0.7 }},
+		func(r benchResult) bool { return r.StepsPerS >= 155 && r.P99MS < 700 && r.Extra["of_bare"] >= 0.7 }},
 	{"ork-b", "B: 1,000 runs of 10, `sleep 0.05`", "737/s", "737/s, or 70 % of a bare loop",
-		func(r result) bool { return r.StepsPerS >= 737 || r.Extra["of_bare"] >= 0.7 }},
+		func(r benchResult) bool { return r.StepsPerS >= 737 || r.Extra["of_bare"] >= 0.7 }},
 	{"ork-c", "C: 100 runs of 5, `sleep 5`", "10 MB", "all 500 at the same time",
-		func(r result) bool { return int(r.Extra["at_once"]) == r.N*5 }},
+		func(r benchResult) bool { return int(r.Extra["at_once"]) == r.N*5 }},
 	{"ork-d", "D: 100 runs of 5, `true`", "", "70 % of a bare loop",
-		func(r result) bool { return r.Extra["of_bare"] >= 0.7 }},
+		func(r benchResult) bool { return r.Extra["of_bare"] >= 0.7 }},
 }
 
 // profilesTable prints the lines of Ork's profiles, and of Python, as tables. It fails when something is not what it is to be.
 func profilesTable(in io.Reader, out io.Writer) error {
-	lines, err := results(in)
+	lines, err := readResults(in)
 	if err != nil {
 		return err
 	}

@@ -24,9 +24,9 @@ const (
 	outputsRead   = 100
 )
 
-// large has tasks whose units put out large values, which are kept in a folder, and tells by how much the database has grown, how much memory that
+// measureLarge has tasks whose units put out large values, which are kept in a folder, and tells by how much the database has grown, how much memory that
 // took at most, and how long it takes to read one.
-func (b *bench) large() error {
+func (b *benchRun) measureLarge() error {
 	if b.o.payload == 0 {
 		b.o.payload = outputBytes
 	}
@@ -37,24 +37,24 @@ func (b *bench) large() error {
 		}
 		return largeOutput(seed, b.o.payload), nil
 	})
-	if err := b.publish("payload", fmt.Sprintf("nodes: {each: {kind: fanout, each: {items: $run, concurrency: %d}, func: large}}", outputsAtOnce)); err != nil {
+	if err := b.publishFlow("payload", fmt.Sprintf("nodes: {each: {kind: fanout, each: {items: $run, concurrency: %d}, func: large}}", outputsAtOnce)); err != nil {
 		return err
 	}
 	tasks := max(1, b.o.n/b.o.width)
-	ids, seen := make([]string, tasks), &latencies{}
+	ids, seen := make([]string, tasks), &latencySamples{}
 	before := b.storeBytes()
-	m, err := b.measure()
+	m, err := b.startMeter()
 	if err != nil {
 		return err
 	}
-	err = b.each(tasks, b.o.concurrency, func(i int) (err error) {
+	err = b.forEach(tasks, b.o.concurrency, func(i int) (err error) {
 		seeds := make([]uint64, b.o.width)
 		for k := range seeds {
 			seeds[k] = uint64(i*b.o.width + k)
 		}
 		began := time.Now()
 		ids[i], err = b.runTask("payload", seeds)
-		seen.add(time.Since(began))
+		seen.addSample(time.Since(began))
 		return err
 	})
 	if err != nil {
@@ -64,16 +64,16 @@ func (b *bench) large() error {
 	if err != nil {
 		return err
 	}
-	if err := m.end(tasks, tasks*b.o.width); err != nil {
+	if err := m.finishMeter(tasks, tasks*b.o.width); err != nil {
 		return err
 	}
-	seen.fill(&b.result)
-	b.result.Extra = map[string]float64{"outputs": float64(tasks * b.o.width), "output_bytes": float64(b.o.payload), "read_ms": milli(reading)}
+	seen.fillPercentiles(&b.result)
+	b.result.Extra = map[string]float64{"outputs": float64(tasks * b.o.width), "output_bytes": float64(b.o.payload), "read_ms": toMillis(reading)}
 	b.result.Extra["database_growth_mb"] = float64(b.storeBytes()-before) / 1e6
 	if b.dsn != "" {
 		b.result.Extra["database_growth_mb"] = b.result.StoreStep * float64(tasks*b.o.width) / 1e6
 	}
-	b.result.Extra["bucket_mb"] = float64(sizeBelow(b.values())) / 1e6
+	b.result.Extra["bucket_mb"] = float64(sizeBelow(b.valuesDir())) / 1e6
 	return nil
 }
 
@@ -90,8 +90,8 @@ func largeOutput(seed uint64, size int) json.RawMessage {
 	return v
 }
 
-func (b *bench) runTask(slug string, params any) (string, error) {
-	id, err := b.start(slug, params)
+func (b *benchRun) runTask(slug string, params any) (string, error) {
+	id, err := b.startTask(slug, params)
 	if err != nil {
 		return "", err
 	}
@@ -107,7 +107,7 @@ func (b *bench) runTask(slug string, params any) (string, error) {
 }
 
 // readOutputs reads some of the outputs and compares them with what they have to be. It tells how long one takes.
-func (b *bench) readOutputs(ids []string) (time.Duration, error) {
+func (b *benchRun) readOutputs(ids []string) (time.Duration, error) {
 	began := time.Now()
 	for i := range outputsRead {
 		k := i * len(ids) * b.o.width / outputsRead
@@ -123,11 +123,11 @@ func (b *bench) readOutputs(ids []string) (time.Duration, error) {
 	return time.Since(began) / outputsRead, nil
 }
 
-// values is where large values are kept.
-func (b *bench) values() string { return filepath.Join(b.dir, "values") }
+// valuesDir is where large values are kept.
+func (b *benchRun) valuesDir() string { return filepath.Join(b.dir, "values") }
 
 // storeBytes is how large the files of SQLite are.
-func (b *bench) storeBytes() (size int64) {
+func (b *benchRun) storeBytes() (size int64) {
 	found, _ := filepath.Glob(filepath.Join(b.dir, "bench.db*"))
 	for _, name := range found {
 		if info, err := os.Stat(name); err == nil {

@@ -18,9 +18,9 @@ import (
 	"github.com/troupe-engine/troupe/internal/pgtest"
 )
 
-// peer runs a benchmark of another engine on a throwaway server like our own: the command finds the
+// runPeer runs a benchmark of another engine on a throwaway server like our own: the command finds the
 // server in DATABASE_URL and its pid in BENCH_PG_PID, and prints its own JSON line.
-func peer(ctx context.Context, command []string) error {
+func runPeer(ctx context.Context, command []string) error {
 	if len(command) == 0 {
 		return errors.New("-workload peer needs the peer's command: bench -workload peer -- COMMAND ARGS…")
 	}
@@ -34,8 +34,8 @@ func peer(ctx context.Context, command []string) error {
 	return errors.Join(cmd.Run(), server.Stop())
 }
 
-// line is what our lines and those of peers have in common.
-type line struct {
+// resultLine is what our lines and those of peers have in common.
+type resultLine struct {
 	Peer      string  `json:"peer"`
 	Workload  string  `json:"workload"`
 	Store     string  `json:"store"`
@@ -47,40 +47,40 @@ type line struct {
 	RSS       float64 `json:"peak_rss_mb"`
 }
 
-func (l line) key() string {
+func (l resultLine) groupKey() string {
 	if l.Peer != "" {
 		return l.Peer + " " + l.Backend + " " + l.Workload
 	}
 	return "troupe " + l.Store + " " + l.Workload + " " + l.Worker
 }
 
-// table prints the medians of JSON lines, in order of first appearance.
-func table(in io.Reader, out io.Writer) error {
-	runs := map[string][]line{}
+// printTable prints the medians of JSON lines, in order of first appearance.
+func printTable(in io.Reader, out io.Writer) error {
+	runs := map[string][]resultLine{}
 	var order []string
 	for s := bufio.NewScanner(in); s.Scan(); {
-		var l line
+		var l resultLine
 		if err := json.Unmarshal(s.Bytes(), &l); err != nil {
 			return fmt.Errorf("%.80s: %w", s.Text(), err)
 		}
-		if runs[l.key()] == nil {
-			order = append(order, l.key())
+		if runs[l.groupKey()] == nil {
+			order = append(order, l.groupKey())
 		}
-		runs[l.key()] = append(runs[l.key()], l)
+		runs[l.groupKey()] = append(runs[l.groupKey()], l)
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "run\truns\tsteps/s\tlowest\thighest\tp50 ms\tp99 ms\tpeak RSS MB\t")
 	for _, key := range order {
 		list := runs[key]
-		steps := column(list, func(l line) float64 { return l.StepsPerS })
-		fmt.Fprintf(w, "%s\t%d\t%.0f\t%.0f\t%.0f\t%.2f\t%.2f\t%.0f\t\n", key, len(list), median(steps), steps[0], steps[len(steps)-1],
-			median(column(list, func(l line) float64 { return l.P50MS })), median(column(list, func(l line) float64 { return l.P99MS })),
-			median(column(list, func(l line) float64 { return l.RSS })))
+		steps := sortedColumn(list, func(l resultLine) float64 { return l.StepsPerS })
+		fmt.Fprintf(w, "%s\t%d\t%.0f\t%.0f\t%.0f\t%.2f\t%.2f\t%.0f\t\n", key, len(list), medianSorted(steps), steps[0], steps[len(steps)-1],
+			medianSorted(sortedColumn(list, func(l resultLine) float64 { return l.P50MS })), medianSorted(sortedColumn(list, func(l resultLine) float64 { return l.P99MS })),
+			medianSorted(sortedColumn(list, func(l resultLine) float64 { return l.RSS })))
 	}
 	return w.Flush()
 }
 
-func column(list []line, of func(line) float64) []float64 {
+func sortedColumn(list []resultLine, of func(resultLine) float64) []float64 {
 	values := make([]float64, len(list))
 	for i, l := range list {
 		values[i] = of(l)
@@ -89,4 +89,6 @@ func column(list []line, of func(line) float64) []float64 {
 	return values
 }
 
-func median(sorted []float64) float64 { return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2 }
+func medianSorted(sorted []float64) float64 {
+	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
+}

@@ -20,46 +20,46 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// processes are members in processes of their own, over one database.
-type processes struct {
+// memberProcesses are members in processes of their own, over one database.
+type memberProcesses struct {
 	dsn     string
-	members []*process
+	members []*memberProcess
 }
 
-// process is one of them: it is asked by lines on its input, and answers by lines of JSON. It leaves when its input ends.
-type process struct {
+// memberProcess is one of them: it is asked by lines on its input, and answers by lines of JSON. It leaves when its input ends.
+type memberProcess struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Scanner
 }
 
-// reply is what a process answers.
-type reply struct {
+// processReply is what a process answers.
+type processReply struct {
 	Error string `json:"error,omitempty"`
 }
 
 // newProcesses starts members over a new database of the server, and waits until each has its share.
-func (b *bench) newProcesses(members int) (*processes, error) {
+func (b *benchRun) newProcesses(members int) (*memberProcesses, error) {
 	dsn, err := b.newDatabase()
 	if err != nil {
 		return nil, err
 	}
-	c := &processes{dsn: dsn}
+	c := &memberProcesses{dsn: dsn}
 	for range members {
 		m, err := startProcess(dsn)
 		if err != nil {
-			return nil, errors.Join(err, c.leave())
+			return nil, errors.Join(err, c.stopAll())
 		}
 		c.members = append(c.members, m)
 	}
-	if err := c.shared(b.ctx); err != nil {
-		return nil, errors.Join(err, c.leave())
+	if err := c.awaitShared(b.ctx); err != nil {
+		return nil, errors.Join(err, c.stopAll())
 	}
 	return c, nil
 }
 
 // newDatabase makes an empty one on our own server.
-func (b *bench) newDatabase() (string, error) {
+func (b *benchRun) newDatabase() (string, error) {
 	if b.server == nil {
 		return "", errors.New("members in processes of their own are measured with -store postgres")
 	}
@@ -74,12 +74,12 @@ func (b *bench) newDatabase() (string, error) {
 	return b.server.DSN(name), err
 }
 
-func startProcess(dsn string) (*process, error) {
+func startProcess(dsn string) (*memberProcess, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	m := &process{cmd: exec.Command(self, "-workload", "member", "-store", dsn)}
+	m := &memberProcess{cmd: exec.Command(self, "-workload", "member", "-store", dsn)}
 	m.cmd.Stderr = os.Stderr
 	if m.in, err = m.cmd.StdinPipe(); err != nil {
 		return nil, err
@@ -92,15 +92,15 @@ func startProcess(dsn string) (*process, error) {
 	return m, m.cmd.Start()
 }
 
-// ask has a process do something and waits until it is done.
-func (m *process) ask(command string) error {
+// sendCommand has a process do something and waits until it is done.
+func (m *memberProcess) sendCommand(command string) error {
 	if _, err := fmt.Fprintln(m.in, command); err != nil {
 		return fmt.Errorf("a member has ended: %w", err)
 	}
 	if !m.out.Scan() {
 		return fmt.Errorf("a member has ended: %w", errors.Join(io.EOF, m.out.Err()))
 	}
-	var r reply
+	var r processReply
 	if err := json.Unmarshal(m.out.Bytes(), &r); err != nil {
 		return fmt.Errorf("%.80s: %w", m.out.Text(), err)
 	}
@@ -110,20 +110,20 @@ func (m *process) ask(command string) error {
 	return nil
 }
 
-// all has every member do something, at the same time.
-func (c *processes) all(command string) error {
+// sendAll has every member do something, at the same time.
+func (c *memberProcesses) sendAll(command string) error {
 	errs := make([]error, len(c.members))
 	var work sync.WaitGroup
 	for i, m := range c.members {
-		work.Go(func() { errs[i] = m.ask(command) })
+		work.Go(func() { errs[i] = m.sendCommand(command) })
 	}
 	work.Wait()
 	return errors.Join(errs...)
 }
 
-// shared waits until every shard has an owner, and every member about as many as the others.
-func (c *processes) shared(ctx context.Context) error {
-	if err := c.all("begin"); err != nil {
+// awaitShared waits until every shard has an owner, and every member about as many as the others.
+func (c *memberProcesses) awaitShared(ctx context.Context) error {
+	if err := c.sendAll("begin"); err != nil {
 		return err
 	}
 	conn, err := pgx.Connect(ctx, c.dsn)
@@ -145,8 +145,8 @@ func (c *processes) shared(ctx context.Context) error {
 	return errors.New("the members did not come to share the tasks")
 }
 
-// leave has the members end. What they say at the end is no answer.
-func (c *processes) leave() error {
+// stopAll has the members end. What they say at the end is no answer.
+func (c *memberProcesses) stopAll() error {
 	var errs []error
 	for _, m := range c.members {
 		errs = append(errs, m.in.Close())
@@ -159,11 +159,11 @@ func (c *processes) leave() error {
 	return errors.Join(errs...)
 }
 
-// member is what a process does until its input ends.
-func (b *bench) member() error {
+// serveCommands is what a process does until its input ends.
+func (b *benchRun) serveCommands() error {
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
-		var r reply
-		if err := b.obey(strings.Fields(lines.Text())); err != nil {
+		var r processReply
+		if err := b.runCommand(strings.Fields(lines.Text())); err != nil {
 			r.Error = err.Error()
 		}
 		if err := json.NewEncoder(os.Stdout).Encode(r); err != nil {
@@ -173,14 +173,14 @@ func (b *bench) member() error {
 	return nil
 }
 
-// obey carries out one command: begin, publish, or run with how many tasks and how many at once.
-func (b *bench) obey(command []string) error {
+// runCommand carries out one command: begin, publish, or run with how many tasks and how many at once.
+func (b *benchRun) runCommand(command []string) error {
 	switch {
 	case len(command) == 1 && command[0] == "begin":
 		_, err := b.engine.Member(b.ctx)
 		return err
 	case len(command) == 1 && command[0] == "publish":
-		return b.publish("chain", chainOf(b.o.steps, b.exec()))
+		return b.publishFlow("chain", chainOf(b.o.steps, b.execSpec()))
 	case len(command) == 3 && command[0] == "run":
 		n, err := strconv.Atoi(command[1])
 		if err != nil {
@@ -190,8 +190,8 @@ func (b *bench) obey(command []string) error {
 		if err != nil {
 			return err
 		}
-		return b.each(n, concurrency, func(i int) error {
-			return b.run("chain", map[string]any{"p": newPayload(fmt.Sprint("c", i))})
+		return b.forEach(n, concurrency, func(i int) error {
+			return b.runToCompletion("chain", map[string]any{"p": newPayload(fmt.Sprint("c", i))})
 		})
 	}
 	return fmt.Errorf("no command: %q", command)

@@ -13,9 +13,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// raw writes the journal rows of a chain by the cheapest statement there is, in natural groups over two
+// measureRaw writes the journal rows of a chain by the cheapest statement there is, in natural groups over two
 // connections, for as many callers as there are tasks in flight: what any engine on this store can reach.
-func (b *bench) raw() error {
+func (b *benchRun) measureRaw() error {
 	if b.dsn == "" {
 		return errors.New("raw is measured on Postgres only")
 	}
@@ -30,30 +30,30 @@ func (b *bench) raw() error {
 		}
 		lanes[i] = &rawLane{conn: conn}
 		lanes[i].grown = sync.NewCond(&lanes[i].mu)
-		b.background(func() error { return lanes[i].run(b.ctx) })
+		b.runBackground(func() error { return lanes[i].writeRows(b.ctx) })
 	}
 	row := strings.Repeat("x", 450)
-	m, err := b.measure()
+	m, err := b.startMeter()
 	if err != nil {
 		return err
 	}
-	var seen latencies
-	err = b.each(b.o.concurrency, b.o.concurrency, func(c int) error {
+	var seen latencySamples
+	err = b.forEach(b.o.concurrency, b.o.concurrency, func(c int) error {
 		task := uuid.Must(uuid.NewV7())
 		for seq := range b.o.n / b.o.concurrency {
 			began := time.Now()
-			if err := lanes[c%2].write(rawRow{task, int64(seq), `"` + row + `"`}); err != nil {
+			if err := lanes[c%2].writeRow(rawRow{task, int64(seq), `"` + row + `"`}); err != nil {
 				return err
 			}
-			seen.add(time.Since(began))
+			seen.addSample(time.Since(began))
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	seen.fill(&b.result)
-	if err := m.end(b.o.concurrency, b.o.n/b.o.concurrency*b.o.concurrency); err != nil {
+	seen.fillPercentiles(&b.result)
+	if err := m.finishMeter(b.o.concurrency, b.o.n/b.o.concurrency*b.o.concurrency); err != nil {
 		return err
 	}
 	for _, l := range lanes {
@@ -62,7 +62,7 @@ func (b *bench) raw() error {
 	return nil
 }
 
-func (b *bench) prepareRaw() error {
+func (b *benchRun) prepareRaw() error {
 	conn, err := pgx.Connect(b.ctx, b.dsn)
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ type rawLane struct {
 	closed  bool
 }
 
-func (l *rawLane) write(r rawRow) error {
+func (l *rawLane) writeRow(r rawRow) error {
 	done := make(chan error, 1)
 	l.mu.Lock()
 	l.waiting, l.answers = append(l.waiting, r), append(l.answers, done)
@@ -104,7 +104,7 @@ func (l *rawLane) close() {
 	l.grown.Signal()
 }
 
-func (l *rawLane) run(ctx context.Context) error {
+func (l *rawLane) writeRows(ctx context.Context) error {
 	defer l.conn.Close(ctx)
 	for {
 		l.mu.Lock()

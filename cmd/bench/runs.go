@@ -16,8 +16,8 @@ import (
 // atOnce is how many requests are under way at once.
 const atOnce = 100
 
-// told is a run as Ork's routes tell it.
-type told struct {
+// orkRun is a run as Ork's routes tell it.
+type orkRun struct {
 	Run struct {
 		ID        string    `json:"id"`
 		Status    string    `json:"status"`
@@ -32,49 +32,49 @@ type told struct {
 	} `json:"tasks"`
 }
 
-// round is what became of runs that began at once.
-type round struct {
+// roundResult is what became of runs that began at once.
+type roundResult struct {
 	tasksPerS float64         // from the first request to the end of the last task
 	runsPerS  float64         // taken
-	took      []time.Duration // tasks, from the creation of their run to their end
+	durations []time.Duration // tasks, from the creation of their run to their end
 	together  int             // the most tasks that ran at the same time
 }
 
-// round starts so many runs of a flow and waits for the end of all. One task that fails is an error.
-func (b *bench) round(s *served, flow string, runs int) (*round, error) {
+// runRound starts so many runs of a flow and waits for the end of all. One task that fails is an error.
+func (b *benchRun) runRound(s *servedMember, flow string, runs int) (*roundResult, error) {
 	ids := make([]string, runs)
 	body := fmt.Appendf(nil, `{"workflow": %q}`, flow)
 	began := time.Now()
-	err := b.each(runs, min(runs, atOnce), func(i int) error {
+	err := b.forEach(runs, min(runs, atOnce), func(i int) error {
 		var started struct {
 			RunID string `json:"run_id"`
 		}
-		err := s.ask(b.ctx, http.MethodPost, "/runs", "application/json", body, &started)
+		err := s.sendRequest(b.ctx, http.MethodPost, "/runs", "application/json", body, &started)
 		ids[i] = started.RunID
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	r := &round{runsPerS: float64(runs) / time.Since(began).Seconds()}
-	if err := s.settled(b.ctx, flow); err != nil {
+	r := &roundResult{runsPerS: float64(runs) / time.Since(began).Seconds()}
+	if err := s.awaitSettled(b.ctx, flow); err != nil {
 		return nil, err
 	}
-	all := make([]told, runs)
-	if err := b.each(runs, 8, func(i int) error { return s.get(b.ctx, "/runs/"+ids[i], &all[i]) }); err != nil {
+	all := make([]orkRun, runs)
+	if err := b.forEach(runs, 8, func(i int) error { return s.getJSON(b.ctx, "/runs/"+ids[i], &all[i]) }); err != nil {
 		return nil, err
 	}
-	return r, r.fill(began, all)
+	return r, r.fillRound(began, all)
 }
 
-// settled waits until no run of a flow is under way.
-func (s *served) settled(ctx context.Context, flow string) error {
+// awaitSettled waits until no run of a flow is under way.
+func (s *servedMember) awaitSettled(ctx context.Context, flow string) error {
 	for _, status := range []string{"pending", "running"} {
 		for {
 			var page struct {
 				Total int `json:"total"`
 			}
-			if err := s.get(ctx, "/runs?limit=1&workflow="+flow+"&status="+status, &page); err != nil {
+			if err := s.getJSON(ctx, "/runs?limit=1&workflow="+flow+"&status="+status, &page); err != nil {
 				return err
 			}
 			if page.Total == 0 {
@@ -86,30 +86,30 @@ func (s *served) settled(ctx context.Context, flow string) error {
 	return nil
 }
 
-func (r *round) fill(began time.Time, all []told) error {
+func (r *roundResult) fillRound(began time.Time, all []orkRun) error {
 	var last time.Time
-	var spans []span
+	var spans []taskSpan
 	for _, run := range all {
 		for _, t := range run.Tasks {
 			if t.Status != "success" {
 				return fmt.Errorf("task %s of run %s ended %s: %s", t.Name, run.Run.ID, t.Status, t.Error)
 			}
-			r.took = append(r.took, t.FinishedAt.Sub(run.Run.CreatedAt))
-			spans = append(spans, span{t.StartedAt, t.FinishedAt})
+			r.durations = append(r.durations, t.FinishedAt.Sub(run.Run.CreatedAt))
+			spans = append(spans, taskSpan{t.StartedAt, t.FinishedAt})
 			if t.FinishedAt.After(last) {
 				last = t.FinishedAt
 			}
 		}
 	}
 	r.tasksPerS = float64(len(spans)) / last.Sub(began).Seconds()
-	r.together = together(spans)
+	r.together = maxOverlap(spans)
 	return nil
 }
 
-type span struct{ from, to time.Time }
+type taskSpan struct{ from, to time.Time }
 
-// together is how many spans have a moment in common, at most.
-func together(spans []span) (most int) {
+// maxOverlap is how many spans have a moment in common, at most.
+func maxOverlap(spans []taskSpan) (most int) {
 	type turn struct {
 		at time.Time
 		by int
@@ -128,21 +128,21 @@ func together(spans []span) (most int) {
 }
 
 // publish publishes a workflow file of Ork.
-func (s *served) publishOrk(ctx context.Context, file string) error {
+func (s *servedMember) publishOrk(ctx context.Context, file string) error {
 	body, err := json.Marshal(map[string]string{"yaml": file})
 	if err != nil {
 		return err
 	}
-	return s.ask(ctx, http.MethodPost, "/workflows", "application/json", body, &struct{}{})
+	return s.sendRequest(ctx, http.MethodPost, "/workflows", "application/json", body, &struct{}{})
 }
 
 // publishFlow publishes a definition of ours.
-func (s *served) publishFlow(ctx context.Context, slug, definition string) error {
-	return s.ask(ctx, http.MethodPut, "/v1/flows/"+slug, "application/yaml", []byte(definition), &struct{}{})
+func (s *servedMember) publishFlow(ctx context.Context, slug, definition string) error {
+	return s.sendRequest(ctx, http.MethodPut, "/v1/flows/"+slug, "application/yaml", []byte(definition), &struct{}{})
 }
 
 // watchRSS samples its resident memory until stop, which tells the peak.
-func (s *served) watchRSS() (stop func() (peakMB float64)) {
+func (s *servedMember) watchRSS() (stop func() (peakMB float64)) {
 	end := make(chan struct{})
 	var work sync.WaitGroup
 	var peak float64

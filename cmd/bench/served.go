@@ -21,8 +21,8 @@ import (
 	"time"
 )
 
-// served is a member in a process of its own, which is asked over HTTP as by anybody.
-type served struct {
+// servedMember is a member in a process of its own, which is asked over HTTP as by anybody.
+type servedMember struct {
 	cmd  *exec.Cmd
 	url  string
 	http *http.Client
@@ -30,8 +30,8 @@ type served struct {
 }
 
 // serveTroupe starts `troupe serve` over a store of its own; so many programs may run at once.
-func (b *bench) serveTroupe(programs int) (*served, error) {
-	path, err := b.troupe()
+func (b *benchRun) serveTroupe(programs int) (*servedMember, error) {
+	path, err := b.troupeBinary()
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (b *bench) serveTroupe(programs int) (*served, error) {
 }
 
 // serveFuncs starts this program as a member that has functions of Go.
-func (b *bench) serveFuncs() (*served, error) {
+func (b *benchRun) serveFuncs() (*servedMember, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -56,9 +56,9 @@ func (b *bench) serveFuncs() (*served, error) {
 	return b.startServed(self, "-workload", "functions", "-store", store)
 }
 
-// functions serves the API of a member with functions of Go until it is told to end.
-func (b *bench) functions() error {
-	if err := b.serve(b.ctx); err != nil {
+// serveFunctions serves the API of a member with functions of Go until it is told to end.
+func (b *benchRun) serveFunctions() error {
+	if err := b.serveAPI(b.ctx); err != nil {
 		return err
 	}
 	fmt.Println("serving", b.url)
@@ -66,8 +66,8 @@ func (b *bench) functions() error {
 	return nil
 }
 
-// troupe is the binary, built if none was named.
-func (b *bench) troupe() (string, error) {
+// troupeBinary is the binary, built if none was named.
+func (b *benchRun) troupeBinary() (string, error) {
 	if b.o.troupe != "" {
 		return b.o.troupe, nil
 	}
@@ -81,7 +81,7 @@ func (b *bench) troupe() (string, error) {
 }
 
 // ownStore is an empty one that nobody else uses.
-func (b *bench) ownStore() (string, error) {
+func (b *benchRun) ownStore() (string, error) {
 	if b.o.store == "sqlite" {
 		b.databases++
 		return "sqlite:" + filepath.Join(b.dir, fmt.Sprintf("own-%d.db", b.databases)), nil
@@ -89,8 +89,8 @@ func (b *bench) ownStore() (string, error) {
 	return b.newDatabase()
 }
 
-func (b *bench) startServed(program string, args ...string) (*served, error) {
-	s := &served{cmd: exec.Command(program, args...), http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: atOnce}}}
+func (b *benchRun) startServed(program string, args ...string) (*servedMember, error) {
+	s := &servedMember{cmd: exec.Command(program, args...), http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: atOnce}}}
 	s.cmd.Stderr = os.Stderr
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
@@ -108,12 +108,12 @@ func (b *bench) startServed(program string, args ...string) (*served, error) {
 	}
 	s.rest.Go(func() { _, _ = io.Copy(io.Discard, lines) })
 	if s.url == "" {
-		return nil, errors.Join(fmt.Errorf("%s did not say where it serves: %.80q", program, line), err, s.stop())
+		return nil, errors.Join(fmt.Errorf("%s did not say where it serves: %.80q", program, line), err, s.stopMember())
 	}
 	return s, nil
 }
 
-func (s *served) stop() error {
+func (s *servedMember) stopMember() error {
 	s.http.CloseIdleConnections()
 	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
@@ -122,10 +122,10 @@ func (s *served) stop() error {
 	return s.cmd.Wait()
 }
 
-// ask sends a request, again while the member is too busy, and decodes the answer into to.
-func (s *served) ask(ctx context.Context, method, path, contentType string, body []byte, to any) error {
+// sendRequest sends a request, again while the member is too busy, and decodes the answer into to.
+func (s *servedMember) sendRequest(ctx context.Context, method, path, contentType string, body []byte, to any) error {
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		status, answer, err := s.once(ctx, method, path, contentType, body)
+		status, answer, err := s.sendOnce(ctx, method, path, contentType, body)
 		switch {
 		case err != nil:
 			return err
@@ -139,7 +139,7 @@ func (s *served) ask(ctx context.Context, method, path, contentType string, body
 	}
 }
 
-func (s *served) once(ctx context.Context, method, path, contentType string, body []byte) (status int, answer []byte, err error) {
+func (s *servedMember) sendOnce(ctx context.Context, method, path, contentType string, body []byte) (status int, answer []byte, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, s.url+path, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, err
@@ -156,9 +156,9 @@ func (s *served) once(ctx context.Context, method, path, contentType string, bod
 	return resp.StatusCode, answer, err
 }
 
-func (s *served) get(ctx context.Context, path string, to any) error {
-	return s.ask(ctx, http.MethodGet, path, "", nil, to)
+func (s *servedMember) getJSON(ctx context.Context, path string, to any) error {
+	return s.sendRequest(ctx, http.MethodGet, path, "", nil, to)
 }
 
 // rssMB is its resident memory.
-func (s *served) rssMB() float64 { return rssOf(strconv.Itoa(s.cmd.Process.Pid)) }
+func (s *servedMember) rssMB() float64 { return rssOf(strconv.Itoa(s.cmd.Process.Pid)) }

@@ -19,51 +19,51 @@ const (
 )
 
 // idleAfter is how long a task that only waits stays in memory; 0 = the default.
-func (o options) idleAfter() time.Duration {
+func (o benchOptions) idleAfter() time.Duration {
 	if o.workload == "signals" {
 		return signalsIdle
 	}
 	return 0
 }
 
-// signals sends values of some 0.8 MB to a task that waits for something else, then tiny ones while it is parked, then
+// measureSignals sends values of some 0.8 MB to a task that waits for something else, then tiny ones while it is parked, then
 // reads it. Times are what a client sees; CPU is that of this process, client and member together.
-func (b *bench) signals() error {
-	if err := b.publish("signals", `
+func (b *benchRun) measureSignals() error {
+	if err := b.publishFlow("signals", `
 start: wait
 nodes:
   wait: {kind: approval, params: {approval_key: $shared.ok}}
 `); err != nil {
 		return err
 	}
-	if err := b.serve(b.ctx); err != nil {
+	if err := b.serveAPI(b.ctx); err != nil {
 		return err
 	}
-	id, err := b.start("signals", nil)
+	id, err := b.startTask("signals", nil)
 	if err != nil {
 		return err
 	}
 	task := b.url + "/v1/tasks/" + id
 	large, tiny := largeSignal(), []byte(`{"key":"tiny","value":1}`)
-	if err := b.request(http.MethodPost, task+"/signal", large); err != nil { // so that what a member needs anyway is there before
+	if err := b.sendRequest(http.MethodPost, task+"/signal", large); err != nil { // so that what a member needs anyway is there before
 		return err
 	}
-	m, err := b.measure()
+	m, err := b.startMeter()
 	if err != nil {
 		return err
 	}
-	largeMS, err := b.timed(b.o.n, 0, func() error { return b.request(http.MethodPost, task+"/signal", large) })
+	largeMS, err := b.medianTime(b.o.n, 0, func() error { return b.sendRequest(http.MethodPost, task+"/signal", large) })
 	if err != nil {
 		return err
 	}
-	if err := m.end(1, b.o.n); err != nil {
+	if err := m.finishMeter(1, b.o.n); err != nil {
 		return err
 	}
-	tinyMS, err := b.timed(b.o.n, signalsPause, func() error { return b.request(http.MethodPost, task+"/signal", tiny) })
+	tinyMS, err := b.medianTime(b.o.n, signalsPause, func() error { return b.sendRequest(http.MethodPost, task+"/signal", tiny) })
 	if err != nil {
 		return err
 	}
-	readMS, err := b.timed(b.o.n, 0, func() error { return b.request(http.MethodGet, task, nil) })
+	readMS, err := b.medianTime(b.o.n, 0, func() error { return b.sendRequest(http.MethodGet, task, nil) })
 	if err != nil {
 		return err
 	}
@@ -86,22 +86,22 @@ func largeSignal() []byte {
 	return text
 }
 
-// timed does something n times, with a pause before each, and tells the median in milliseconds.
-func (b *bench) timed(n int, pause time.Duration, do func() error) (float64, error) {
-	var seen latencies
+// medianTime does something n times, with a pause before each, and tells the median in milliseconds.
+func (b *benchRun) medianTime(n int, pause time.Duration, do func() error) (float64, error) {
+	var seen latencySamples
 	for range n {
 		time.Sleep(pause)
 		began := time.Now()
 		if err := do(); err != nil {
 			return 0, err
 		}
-		seen.add(time.Since(began))
+		seen.addSample(time.Since(began))
 	}
 	slices.Sort(seen.list)
-	return milli(seen.list[n/2]), nil
+	return toMillis(seen.list[n/2]), nil
 }
 
-func (b *bench) request(method, url string, body []byte) error {
+func (b *benchRun) sendRequest(method, url string, body []byte) error {
 	req, err := http.NewRequestWithContext(b.ctx, method, url, bytes.NewReader(body))
 	if err != nil {
 		return err

@@ -21,10 +21,10 @@ nodes:
   wait: {kind: approval, params: {approval_key: $shared.ok}, post: {output_key: ok}}
 `
 
-// parked starts tasks that wait for an approval and tells what they cost in resident memory, 30 s after
+// measureParked starts tasks that wait for an approval and tells what they cost in resident memory, 30 s after
 // the last was started and 30 s after a restart.
-func (b *bench) parked() error {
-	if err := b.publish("parked", parkedFlow); err != nil {
+func (b *benchRun) measureParked() error {
+	if err := b.publishFlow("parked", parkedFlow); err != nil {
 		return err
 	}
 	if err := b.startParked(100); err != nil { // so that what a member needs anyway is there before
@@ -32,14 +32,14 @@ func (b *bench) parked() error {
 	}
 	time.Sleep(5 * time.Second)
 	before := settledRSS()
-	m, err := b.measure()
+	m, err := b.startMeter()
 	if err != nil {
 		return err
 	}
 	if err := b.startParked(b.o.n); err != nil {
 		return err
 	}
-	if err := m.end(b.o.n, b.o.n); err != nil {
+	if err := m.finishMeter(b.o.n, b.o.n); err != nil {
 		return err
 	}
 	time.Sleep(b.o.settle)
@@ -47,7 +47,7 @@ func (b *bench) parked() error {
 	if err := b.heapProfile(); err != nil {
 		return err
 	}
-	if err := b.reopen(); err != nil {
+	if err := b.reopenMember(); err != nil {
 		return err
 	}
 	time.Sleep(b.o.settle)
@@ -58,7 +58,7 @@ func (b *bench) parked() error {
 }
 
 // idleCPU is how much of a core this process takes for a while in which nothing happens.
-func (b *bench) idleCPU() float64 {
+func (b *benchRun) idleCPU() float64 {
 	if b.o.watch == 0 {
 		return 0
 	}
@@ -67,9 +67,9 @@ func (b *bench) idleCPU() float64 {
 	return 100 * (ownCPU() - cpu).Seconds() / time.Since(began).Seconds()
 }
 
-func (b *bench) startParked(n int) error {
-	return b.each(n, b.o.concurrency, func(int) error {
-		_, err := b.start("parked", nil)
+func (b *benchRun) startParked(n int) error {
+	return b.forEach(n, b.o.concurrency, func(int) error {
+		_, err := b.startTask("parked", nil)
 		return err
 	})
 }
@@ -81,8 +81,8 @@ func settledRSS() float64 {
 	return rssMB()
 }
 
-// reopen closes the member and starts another one on the same store.
-func (b *bench) reopen() error {
+// reopenMember closes the member and starts another one on the same store.
+func (b *benchRun) reopenMember() error {
 	if err := b.engine.Close(); err != nil {
 		return err
 	}
@@ -97,9 +97,9 @@ func (b *bench) reopen() error {
 	return err
 }
 
-// timers has all tasks due in the same second and tells how late the last one was: when the function behind its timer began.
-func (b *bench) timers() error {
-	if err := b.publish("timers", `
+// measureTimers has all tasks due in the same second and tells how late the last one was: when the function behind its timer began.
+func (b *benchRun) measureTimers() error {
+	if err := b.publishFlow("timers", `
 start: wait
 nodes:
   wait: {kind: timer, params: {delay_ms: $params.delay_ms}}
@@ -109,12 +109,12 @@ edges:
 `); err != nil {
 		return err
 	}
-	b.moves = &moves{most: int64(b.o.n), all: make(chan struct{})}
+	b.moves = &taskMoves{most: int64(b.o.n), all: make(chan struct{})}
 	due := time.Now().Add(30 * time.Second)
 	at := func(i int) time.Time { return due.Add(time.Duration(i) * time.Second / time.Duration(b.o.n)) }
 	ids := make([]string, b.o.n)
-	err := b.each(b.o.n, b.o.concurrency, func(i int) (err error) {
-		ids[i], err = b.start("timers", map[string]any{"delay_ms": time.Until(at(i)).Milliseconds()})
+	err := b.forEach(b.o.n, b.o.concurrency, func(i int) (err error) {
+		ids[i], err = b.startTask("timers", map[string]any{"delay_ms": time.Until(at(i)).Milliseconds()})
 		return err
 	})
 	if err != nil {
@@ -124,34 +124,34 @@ edges:
 		return errors.New("starting the tasks took too long: use fewer")
 	}
 	time.Sleep(time.Until(due) - 100*time.Millisecond)
-	m, err := b.measure()
+	m, err := b.startMeter()
 	if err != nil {
 		return err
 	}
-	if err := b.moves.wait(b.ctx); err != nil {
+	if err := b.moves.awaitAll(b.ctx); err != nil {
 		return err
 	}
-	if err := m.end(b.o.n, b.o.n); err != nil {
+	if err := m.finishMeter(b.o.n, b.o.n); err != nil {
 		return err
 	}
-	var late latencies
+	var late latencySamples
 	last := time.Time{}
 	for i, id := range ids {
-		moved := b.moves.of(id)
-		late.add(moved.Sub(at(i)))
+		moved := b.moves.movedAt(id)
+		late.addSample(moved.Sub(at(i)))
 		if moved.After(last) {
 			last = moved
 		}
 	}
-	late.fill(&b.result)
+	late.fillPercentiles(&b.result)
 	b.result.Extra = map[string]float64{"last_fired_after_last_due_s": last.Sub(at(b.o.n - 1)).Seconds()}
 	return nil
 }
 
 const scriptsPerTask = 5
 
-// scripts runs tasks of 5 parallel scripts that sleep 0.1 s, and then as many from a bare loop.
-func (b *bench) scripts() error {
+// measureScripts runs tasks of 5 parallel scripts that sleep 0.1 s, and then as many from a bare loop.
+func (b *benchRun) measureScripts() error {
 	node := `
 start: five
 nodes:
@@ -163,10 +163,10 @@ nodes:
 	for i := range scriptsPerTask {
 		node += fmt.Sprintf("      - {service: s%d, exec_type: local_script, script: {cmd: sleep, args: ['0.1']}}\n", i)
 	}
-	if err := b.publish("scripts", node); err != nil {
+	if err := b.publishFlow("scripts", node); err != nil {
 		return err
 	}
-	if err := b.measured("scripts", scriptsPerTask, func(int) any { return nil }); err != nil {
+	if err := b.measureTasks("scripts", scriptsPerTask, func(int) any { return nil }); err != nil {
 		return err
 	}
 	bare, err := b.bareLoop([]string{"sleep", "0.1"}, b.o.n*scriptsPerTask, b.o.n*scriptsPerTask)
@@ -178,14 +178,14 @@ nodes:
 }
 
 // bareLoop starts a program so often without any engine, so many at once.
-func (b *bench) bareLoop(argv []string, n, atOnce int) (perSecond float64, err error) {
+func (b *benchRun) bareLoop(argv []string, n, atOnce int) (perSecond float64, err error) {
 	began := time.Now()
-	err = b.each(n, atOnce, func(int) error { return exec.CommandContext(b.ctx, argv[0], argv[1:]...).Run() })
+	err = b.forEach(n, atOnce, func(int) error { return exec.CommandContext(b.ctx, argv[0], argv[1:]...).Run() })
 	return float64(n) / time.Since(began).Seconds(), err
 }
 
 // heapProfile writes what is in memory.
-func (b *bench) heapProfile() error {
+func (b *benchRun) heapProfile() error {
 	if b.o.heap == "" {
 		return nil
 	}

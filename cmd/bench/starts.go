@@ -14,47 +14,47 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// starts starts tasks over HTTP, -width of them with each request, and tells how long requests take. The tasks wait for an approval, so a start is
+// measureStarts starts tasks over HTTP, -width of them with each request, and tells how long requests take. The tasks wait for an approval, so a start is
 // all that happens. Callers and the member are in this process, over real connections.
-func (b *bench) starts() error {
-	if err := b.publish("parked", parkedFlow); err != nil {
+func (b *benchRun) measureStarts() error {
+	if err := b.publishFlow("parked", parkedFlow); err != nil {
 		return err
 	}
-	if err := b.serve(b.ctx); err != nil {
+	if err := b.serveAPI(b.ctx); err != nil {
 		return err
 	}
 	http.DefaultTransport.(*http.Transport).MaxIdleConnsPerHost = b.o.concurrency
 	requests := b.o.n / b.o.width
-	if err := b.each(requests/10, b.o.concurrency, func(int) error { return b.startOverHTTP() }); err != nil {
+	if err := b.forEach(requests/10, b.o.concurrency, func(int) error { return b.startOverHTTP() }); err != nil {
 		return err
 	}
-	var seen latencies
-	m, err := b.measure()
+	var seen latencySamples
+	m, err := b.startMeter()
 	if err != nil {
 		return err
 	}
-	err = b.each(requests, b.o.concurrency, func(int) error {
+	err = b.forEach(requests, b.o.concurrency, func(int) error {
 		began := time.Now()
 		err := b.startOverHTTP()
-		seen.add(time.Since(began))
+		seen.addSample(time.Since(began))
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	seen.fill(&b.result)
+	seen.fillPercentiles(&b.result)
 	b.result.Extra = map[string]float64{"width": float64(b.o.width)}
-	return m.end(requests*b.o.width, requests*b.o.width)
+	return m.finishMeter(requests*b.o.width, requests*b.o.width)
 }
 
 // startOverHTTP sends one request.
-func (b *bench) startOverHTTP() error {
+func (b *benchRun) startOverHTTP() error {
 	const start = `{"flow":"parked","params":{"order":7,"customer":"someone","note":"a start as it may be"}}`
 	if b.o.width == 1 {
-		return b.post("/v1/tasks", start, http.StatusCreated, new(wire.Started))
+		return b.postJSON("/v1/tasks", start, http.StatusCreated, new(wire.Started))
 	}
 	var answer wire.StartedTasks
-	err := b.post("/v1/tasks/starts", `{"starts":[`+start+strings.Repeat(","+start, b.o.width-1)+`]}`, http.StatusOK, &answer)
+	err := b.postJSON("/v1/tasks/starts", `{"starts":[`+start+strings.Repeat(","+start, b.o.width-1)+`]}`, http.StatusOK, &answer)
 	for i := range answer.Items {
 		if p := answer.Items[i].Problem; p != nil && err == nil {
 			err = fmt.Errorf("a start was refused: %s", p.Detail)
@@ -63,7 +63,7 @@ func (b *bench) startOverHTTP() error {
 	return err
 }
 
-func (b *bench) post(path, body string, want int, answer any) error {
+func (b *benchRun) postJSON(path, body string, want int, answer any) error {
 	resp, err := http.Post(b.url+path, "application/json", strings.NewReader(body))
 	if err != nil {
 		return err

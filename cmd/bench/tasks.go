@@ -16,22 +16,22 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// payload is what a chain passes from step to step: about 200 bytes of JSON.
-type payload struct {
+// chainPayload is what a chain passes from step to step: about 200 bytes of JSON.
+type chainPayload struct {
 	ID    string `json:"id"`
 	Step  int    `json:"step"`
 	Note  string `json:"note"`
 	Trail string `json:"trail"`
 }
 
-func newPayload(id string) payload {
-	return payload{ID: id, Note: strings.Repeat("n", 60), Trail: strings.Repeat("t", 60)}
+func newPayload(id string) chainPayload {
+	return chainPayload{ID: id, Note: strings.Repeat("n", 60), Trail: strings.Repeat("t", 60)}
 }
 
-// noop is what a step does: it decodes its input, counts and encodes it, as any real step would. A
+// runNoop is what a step does: it decodes its input, counts and encodes it, as any real step would. A
 // unit of a fan-out gets its number and returns as much.
-func noop(input json.RawMessage) (json.RawMessage, error) {
-	var p payload
+func runNoop(input json.RawMessage) (json.RawMessage, error) {
+	var p chainPayload
 	into := any(&p)
 	if len(input) > 0 && input[0] != '{' {
 		p = newPayload("unit")
@@ -44,8 +44,8 @@ func noop(input json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(p)
 }
 
-// exec is how a node's jobs travel to the chosen worker.
-func (b *bench) exec() string {
+// execSpec is how a node's jobs travel to the chosen worker.
+func (b *benchRun) execSpec() string {
 	switch b.o.worker {
 	case "push":
 		return `exec_type: http, service: noop`
@@ -75,12 +75,12 @@ func chainOf(steps int, exec string) string {
 	return d.String()
 }
 
-func (b *bench) publish(slug, definition string) error {
+func (b *benchRun) publishFlow(slug, definition string) error {
 	return b.engine.Publish(b.ctx, slug, []byte(definition))
 }
 
-// each calls f for every number below n, so many at once.
-func (b *bench) each(n, concurrency int, f func(i int) error) error {
+// forEach calls f for every number below n, so many at once.
+func (b *benchRun) forEach(n, concurrency int, f func(i int) error) error {
 	var next atomic.Int64
 	var workers sync.WaitGroup
 	failed := make(chan error, concurrency)
@@ -103,8 +103,8 @@ func (b *bench) each(n, concurrency int, f func(i int) error) error {
 	return <-failed
 }
 
-// start starts a task; a member that is busy is asked again, as any client would.
-func (b *bench) start(slug string, params any, options ...troupe.Option) (id string, err error) {
+// startTask starts a task; a member that is busy is asked again, as any client would.
+func (b *benchRun) startTask(slug string, params any, options ...troupe.Option) (id string, err error) {
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		id, err = b.engine.Start(b.ctx, slug, params, options...)
 		if flow.ErrorKindOf(err) != flow.Busy {
@@ -119,13 +119,13 @@ func (b *bench) start(slug string, params any, options ...troupe.Option) (id str
 	}
 }
 
-// run starts a task and waits for its good end.
-func (b *bench) run(slug string, params any) error {
-	id, err := b.start(slug, params)
+// runToCompletion starts a task and waits for its good end.
+func (b *benchRun) runToCompletion(slug string, params any) error {
+	id, err := b.startTask(slug, params)
 	if err != nil {
 		return err
 	}
-	status, err := b.await(id)
+	status, err := b.awaitTask(id)
 	if err == nil && status != "completed" {
 		r, _ := b.engine.Wait(b.ctx, id)
 		err = fmt.Errorf("task %s ended %s: %+v", id, status, r)
@@ -133,7 +133,7 @@ func (b *bench) run(slug string, params any) error {
 	return err
 }
 
-func (b *bench) await(id string) (string, error) {
+func (b *benchRun) awaitTask(id string) (string, error) {
 	m, err := b.engine.Member(b.ctx)
 	if err != nil {
 		return "", err
@@ -142,77 +142,77 @@ func (b *bench) await(id string) (string, error) {
 	return string(status), err
 }
 
-// measured runs n tasks of so many steps each.
-func (b *bench) measured(slug string, steps int, params func(i int) any) error {
+// measureTasks runs n tasks of so many steps each.
+func (b *benchRun) measureTasks(slug string, steps int, params func(i int) any) error {
 	warm := min(b.o.n/10, 200)
-	if err := b.each(warm, b.o.concurrency, func(i int) error { return b.run(slug, params(i)) }); err != nil {
+	if err := b.forEach(warm, b.o.concurrency, func(i int) error { return b.runToCompletion(slug, params(i)) }); err != nil {
 		return err
 	}
-	var seen latencies
-	m, err := b.measure()
+	var seen latencySamples
+	m, err := b.startMeter()
 	if err != nil {
 		return err
 	}
-	err = b.each(b.o.n, b.o.concurrency, func(i int) error {
+	err = b.forEach(b.o.n, b.o.concurrency, func(i int) error {
 		began := time.Now()
-		err := b.run(slug, params(i))
-		seen.add(time.Since(began))
+		err := b.runToCompletion(slug, params(i))
+		seen.addSample(time.Since(began))
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	seen.fill(&b.result)
-	return m.end(b.o.n, b.o.n*steps)
+	seen.fillPercentiles(&b.result)
+	return m.finishMeter(b.o.n, b.o.n*steps)
 }
 
-func (b *bench) chain() error {
+func (b *benchRun) measureChain() error {
 	if b.o.payload > 0 {
-		return b.echoes()
+		return b.measureEchoes()
 	}
-	if err := b.publish("chain", chainOf(b.o.steps, b.exec())); err != nil {
+	if err := b.publishFlow("chain", chainOf(b.o.steps, b.execSpec())); err != nil {
 		return err
 	}
-	return b.measured("chain", b.o.steps, func(i int) any { return map[string]any{"p": newPayload(fmt.Sprint("c", i))} })
+	return b.measureTasks("chain", b.o.steps, func(i int) any { return map[string]any{"p": newPayload(fmt.Sprint("c", i))} })
 }
 
-// echoes is chain with values of -payload bytes, that nobody looks into and that do not get smaller by compression.
-func (b *bench) echoes() error {
-	if err := b.publish("echoes", chainOf(b.o.steps, `exec_type: local_func, func: echo`)); err != nil {
+// measureEchoes is chain with values of -payload bytes, that nobody looks into and that do not get smaller by compression.
+func (b *benchRun) measureEchoes() error {
+	if err := b.publishFlow("echoes", chainOf(b.o.steps, `exec_type: local_func, func: echo`)); err != nil {
 		return err
 	}
 	b.result.Extra = map[string]float64{"payload": float64(b.o.payload)}
-	return b.measured("echoes", b.o.steps, func(i int) any { return map[string]any{"p": noise(i, b.o.payload)} })
+	return b.measureTasks("echoes", b.o.steps, func(i int) any { return map[string]any{"p": randomText(i, b.o.payload)} })
 }
 
-// noise is a text that is so many bytes of JSON.
-func noise(seed, bytes int) string {
+// randomText is a text that is so many bytes of JSON.
+func randomText(seed, bytes int) string {
 	raw := make([]byte, bytes)
 	_, _ = rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8), byte(seed >> 16)}).Read(raw) // never fails
 	return base64.RawStdEncoding.EncodeToString(raw)[:max(bytes-2, 0)]
 }
 
-// keyed is chain with a key for each step that always has room: callers have as many keys as there are tasks at once.
-func (b *bench) keyed() error { return b.withKey("$params.c", 1_000_000) }
+// measureKeyed is chain with a key for each step that always has room: callers have as many keys as there are tasks at once.
+func (b *benchRun) measureKeyed() error { return b.withKey("$params.c", 1_000_000) }
 
 // keyFull is chain with one key for all steps, of which far fewer may be under way than there are.
-func (b *bench) keyFull() error { return b.withKey("all", 8) }
+func (b *benchRun) keyFull() error { return b.withKey("all", 8) }
 
-func (b *bench) withKey(key string, limit int) error {
-	exec := fmt.Sprintf("%s, concurrency: {name: bench, key: %s, limit: %d}", b.exec(), key, limit)
-	if err := b.publish("keyed", chainOf(b.o.steps, exec)); err != nil {
+func (b *benchRun) withKey(key string, limit int) error {
+	exec := fmt.Sprintf("%s, concurrency: {name: bench, key: %s, limit: %d}", b.execSpec(), key, limit)
+	if err := b.publishFlow("keyed", chainOf(b.o.steps, exec)); err != nil {
 		return err
 	}
-	return b.measured("keyed", b.o.steps, func(i int) any {
+	return b.measureTasks("keyed", b.o.steps, func(i int) any {
 		return map[string]any{"p": newPayload(fmt.Sprint("c", i)), "c": i % b.o.concurrency}
 	})
 }
 
-func (b *bench) latency() error {
-	return b.chain()
+func (b *benchRun) measureLatency() error {
+	return b.measureChain()
 }
 
-func (b *bench) fanout() error {
+func (b *benchRun) measureFanout() error {
 	definition := fmt.Sprintf(`
 start: each
 nodes:
@@ -220,13 +220,13 @@ nodes:
   join: {kind: choice, default_action: done}
 edges:
   - {from: each, action: next, to: join}
-`, b.exec())
-	if err := b.publish("fanout", definition); err != nil {
+`, b.execSpec())
+	if err := b.publishFlow("fanout", definition); err != nil {
 		return err
 	}
 	list := make([]int, b.o.width)
 	for i := range list {
 		list[i] = i
 	}
-	return b.measured("fanout", b.o.width, func(int) any { return map[string]any{"list": list} })
+	return b.measureTasks("fanout", b.o.width, func(int) any { return map[string]any{"list": list} })
 }

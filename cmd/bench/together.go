@@ -10,40 +10,40 @@ import (
 	"github.com/troupe-engine/troupe/internal/pgtest"
 )
 
-// together measures chain on -members members, each a process with -concurrency callers of its own: what all of them cost.
-func (b *bench) together() error {
+// measureTogether measures chain on -members members, each a process with -concurrency callers of its own: what all of them cost.
+func (b *benchRun) measureTogether() error {
 	c, err := b.newProcesses(b.o.members)
 	if err != nil {
 		return err
 	}
 	err = b.chainTogether(c)
-	if left := c.leave(); err == nil {
+	if left := c.stopAll(); err == nil {
 		err = left
 	}
 	return err
 }
 
-func (b *bench) chainTogether(c *processes) error {
-	if err := c.members[0].ask("publish"); err != nil {
+func (b *benchRun) chainTogether(c *memberProcesses) error {
+	if err := c.members[0].sendCommand("publish"); err != nil {
 		return err
 	}
-	if err := c.all(fmt.Sprintf("run %d %d", max(b.o.n/10, 1), b.o.concurrency)); err != nil {
+	if err := c.sendAll(fmt.Sprintf("run %d %d", max(b.o.n/10, 1), b.o.concurrency)); err != nil {
 		return err
 	}
 	b.dsn, b.processes = c.dsn, c // the counters and the CPU are theirs
-	m, err := b.measure()
+	m, err := b.startMeter()
 	if err != nil {
 		return err
 	}
-	if err := c.all(fmt.Sprintf("run %d %d", b.o.n, b.o.concurrency)); err != nil {
+	if err := c.sendAll(fmt.Sprintf("run %d %d", b.o.n, b.o.concurrency)); err != nil {
 		return err
 	}
 	b.result.Extra = map[string]float64{"members": float64(b.o.members)}
-	return m.end(b.o.members*b.o.n, b.o.members*b.o.n*b.o.steps)
+	return m.finishMeter(b.o.members*b.o.n, b.o.members*b.o.n*b.o.steps)
 }
 
-// cpu is what all members have used. One that is gone shows in the run itself.
-func (c *processes) cpu() (total time.Duration) {
+// totalCPU is what all members have used. One that is gone shows in the run itself.
+func (c *memberProcesses) totalCPU() (total time.Duration) {
 	for _, m := range c.members {
 		d, _ := pgtest.CPUOf(m.cmd.Process.Pid)
 		total += d
@@ -52,7 +52,7 @@ func (c *processes) cpu() (total time.Duration) {
 }
 
 // rssMB is the resident memory of all members.
-func (c *processes) rssMB() (total float64) {
+func (c *memberProcesses) rssMB() (total float64) {
 	for _, m := range c.members {
 		total += rssOf(strconv.Itoa(m.cmd.Process.Pid))
 	}

@@ -19,14 +19,14 @@ import (
 	"time"
 )
 
-// area is a part of what a member does, told by the functions on the stack.
-type area struct {
+// profileArea is a part of what a member does, told by the functions on the stack.
+type profileArea struct {
 	name  string
 	frame *regexp.Regexp
 }
 
 // wholeAreas are those that own all that is done below them, wherever it is done.
-var wholeAreas = []area{
+var wholeAreas = []profileArea{
 	{"the benchmark's own handler", regexp.MustCompile(`^main\.noop$`)},
 	{"measuring", regexp.MustCompile(`^(main\.\(\*meter\)|runtime/pprof\.|runtime\.(profilealloc|mProf_Malloc|sigprof))`)},
 	{"allocation and garbage", regexp.MustCompile(`^runtime\.(mallocgc|gcBgMarkWorker|gcAssistAlloc|bgsweep|bgscavenge|gcStart|gcWriteBarrier|wbBufFlush|growslice|makeslice|newobject|GC)`)},
@@ -36,7 +36,7 @@ var wholeAreas = []area{
 }
 
 // ownAreas own what is done by them and by what they call of packages that nobody owns.
-var ownAreas = []area{
+var ownAreas = []profileArea{
 	{"deciding (flow)", regexp.MustCompile(`^github\.com/troupe-engine/troupe/flow[./]`)},
 	{"the store's client", regexp.MustCompile(`^(github\.com/troupe-engine/troupe/persistence|github\.com/jackc/pgx|modernc\.org)`)},
 	{"actors and their hops", regexp.MustCompile(`^(github\.com/asynkron/protoactor-go|github\.com/troupe-engine/troupe/(actors|engine|cluster|internal|job)[./])`)},
@@ -61,14 +61,14 @@ func areaOf(stack []string) string {
 	return "the rest of Go's runtime"
 }
 
-// where prints, for workloads whose line, profile and samples of PostgreSQL are in a folder as NAME.json, NAME.traces and NAME.perf, where
+// printBreakdown prints, for workloads whose line, profile and samples of PostgreSQL are in a folder as NAME.json, NAME.traces and NAME.perf, where
 // the time of a step goes; see scripts/where.sh.
-func where(args []string, out io.Writer) error {
+func printBreakdown(args []string, out io.Writer) error {
 	if len(args) < 2 {
 		return errors.New("-workload where needs a folder and the names of what was measured there")
 	}
 	folder, names := args[0], args[1:]
-	var member, server []spent
+	var member, server []stepCost
 	for _, name := range names {
 		m, s, err := columnsOf(filepath.Join(folder, name))
 		if err != nil {
@@ -84,26 +84,26 @@ func where(args []string, out io.Writer) error {
 	return nil
 }
 
-// spent is what a step of a workload takes, by area, in samples that together are so many microseconds.
-type spent struct {
+// stepCost is what a step of a workload takes, by area, in samples that together are so many microseconds.
+type stepCost struct {
 	name    string
 	us      float64
 	samples map[string]float64
 }
 
-func (c spent) total() (n float64) {
+func (c stepCost) totalSamples() (n float64) {
 	for _, s := range c.samples {
 		n += s
 	}
 	return n
 }
 
-func columnsOf(path string) (member, server spent, err error) {
+func columnsOf(path string) (member, server stepCost, err error) {
 	line, err := os.ReadFile(path + ".json")
 	if err != nil {
 		return member, server, err
 	}
-	var r result
+	var r benchResult
 	if err := json.Unmarshal(line, &r); err != nil {
 		return member, server, fmt.Errorf("%s.json: %w", path, err)
 	}
@@ -161,7 +161,7 @@ func memberSamples(in io.Reader) (map[string]float64, error) {
 }
 
 // serverAreas tell by the innermost function. Functions of the kernel are marked by perf.
-var serverAreas = []area{
+var serverAreas = []profileArea{
 	{"kernel: files and sync", regexp.MustCompile(`^\[k\] .*(ext4|xfs|btrfs|overlay|ovl|jbd2|blk|bio|nvme|virtio|vfs|fsync|iomap|folio|pagecache|page_cache|iowrite16|inode|dquot|dentry|filemap|writeback|write_iter)`)},
 	{"kernel: network", regexp.MustCompile(`^\[k\] .*(tcp|sock|skb|inet|ip_|__ip|net_|netif|nf_|recv|send|epoll|ep_|loopback)`)},
 	{"kernel: switching, memory, the rest", regexp.MustCompile(`^\[k\] `)},
@@ -201,7 +201,7 @@ func serverArea(function string) string {
 }
 
 // printColumns prints a table with the areas that take most of the first workload on top.
-func printColumns(out io.Writer, columns []spent) {
+func printColumns(out io.Writer, columns []stepCost) {
 	seen := map[string]bool{}
 	var areas []string
 	for _, c := range columns {
@@ -223,7 +223,7 @@ func printColumns(out io.Writer, columns []spent) {
 	for _, a := range areas {
 		fmt.Fprintf(out, "| %s |", a)
 		for _, c := range columns {
-			fmt.Fprintf(out, " %.1f |", c.us*c.samples[a]/max(c.total(), 1e-9))
+			fmt.Fprintf(out, " %.1f |", c.us*c.samples[a]/max(c.totalSamples(), 1e-9))
 		}
 		fmt.Fprintln(out)
 	}

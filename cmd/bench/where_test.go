@@ -56,7 +56,7 @@ func TestTimeOfAStepIsDividedAmongAreas(t *testing.T) {
 	write("pull.json", line)
 	write("pull.traces", traces)
 	var out strings.Builder
-	require.NoError(t, where([]string{dir, "chain", "pull"}, &out))
+	require.NoError(t, printBreakdown([]string{dir, "chain", "pull"}, &out))
 	for _, row := range []string{"| the store's client | 120.0 | 120.0 |", "| scheduling goroutines | 4.0 | 4.0 |", "| **together** | **130.0** | **130.0** |",
 		"| kernel: files and sync | 33.3 | 0.0 |", "| writing WAL | 11.1 | 0.0 |", "| **together** | **50.0** | **50.0** |"} {
 		require.Contains(t, out.String(), row)

@@ -23,29 +23,29 @@ import (
 
 const mark = "ORK_OUTPUT:"
 
-// words are a failure in Ork's words.
-type words string
+// orkFailure are a failure in Ork's words.
+type orkFailure string
 
-func (w words) Error() string { return string(w) }
+func (w orkFailure) Error() string { return string(w) }
 
-const nullPointer = words("Task returned null pointer")
+const nullPointer = orkFailure("Task returned null pointer")
 
 func main() {
 	runtime.LockOSThread()
-	said, err := apart()
+	said, err := redirectOutput()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "troupe-library:", err)
 		os.Exit(1)
 	}
-	line, code := called(os.Getenv("ORK_LIBRARY"))
+	line, code := runCall(os.Getenv("ORK_LIBRARY"))
 	if _, err := said.WriteString(line + "\n"); err != nil {
 		code = 1
 	}
 	os.Exit(code)
 }
 
-// apart is where the result goes. What the library itself prints cannot be taken for it: that goes to the standard error.
-func apart() (*os.File, error) {
+// redirectOutput is where the result goes. What the library itself prints cannot be taken for it: that goes to the standard error.
+func redirectOutput() (*os.File, error) {
 	fmt.Println("Loading library: " + os.Getenv("ORK_LIBRARY"))
 	copied, err := unix.Dup(1)
 	if err != nil {
@@ -54,9 +54,9 @@ func apart() (*os.File, error) {
 	return os.NewFile(uintptr(copied), "result"), unix.Dup2(2, 1)
 }
 
-// called is what is said of a call, and the exit code.
-func called(path string) (line string, code int) {
-	told, err := call(path)
+// runCall is what is said of a call, and the exit code.
+func runCall(path string) (line string, code int) {
+	told, err := callLibrary(path)
 	var output string
 	if err == nil {
 		output, err = outputOf(told)
@@ -68,7 +68,7 @@ func called(path string) (line string, code int) {
 	return mark + output, 0
 }
 
-func input() ([]byte, error) {
+func readInput() ([]byte, error) {
 	if path := os.Getenv("ORK_INPUT_FILE"); path != "" {
 		return os.ReadFile(path)
 	}
@@ -78,9 +78,9 @@ func input() ([]byte, error) {
 	return []byte("null"), nil
 }
 
-// call loads a library and calls its function with the input.
-func call(path string) ([]byte, error) {
-	in, err := input()
+// callLibrary loads a library and calls its function with the input.
+func callLibrary(path string) ([]byte, error) {
+	in, err := readInput()
 	if err != nil {
 		return nil, err
 	}
@@ -104,11 +104,11 @@ func call(path string) ([]byte, error) {
 		return nil, nullPointer
 	}
 	defer purego.SyscallN(free, told)
-	return text(told), nil
+	return copyCString(told), nil
 }
 
-// text copies a text of C.
-func text(at uintptr) []byte {
+// copyCString copies a text of C.
+func copyCString(at uintptr) []byte {
 	start := *(*unsafe.Pointer)(unsafe.Pointer(&at)) // memory of C, which the collector knows nothing of
 	n := 0
 	for *(*byte)(unsafe.Add(start, n)) != 0 {
@@ -134,7 +134,7 @@ func outputOf(told []byte) (string, error) {
 	output, marked := strings.CutPrefix(said, mark)
 	output = strings.TrimSpace(output)
 	if !json.Valid([]byte(output)) {
-		return "", fmt.Errorf("the library returned what is no JSON: %s", cut(output, 200))
+		return "", fmt.Errorf("the library returned what is no JSON: %s", cutText(output, 200))
 	}
 	var fields map[string]json.RawMessage
 	if !marked && json.Unmarshal([]byte(output), &fields) == nil && len(fields) == 1 && fields["error"] != nil {
@@ -147,7 +147,7 @@ func outputOf(told []byte) (string, error) {
 	return strings.NewReplacer("\n", " ", "\r", " ").Replace(output), nil
 }
 
-func cut(s string, most int) string {
+func cutText(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}

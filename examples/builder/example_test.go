@@ -13,7 +13,7 @@ func Example() {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
-	if err := run(context.Background(), "sqlite:"+filepath.Join(dir, "builder.db")); err != nil {
+	if err := runExample(context.Background(), "sqlite:"+filepath.Join(dir, "builder.db")); err != nil {
 		fmt.Println(err)
 	}
 	// Output:

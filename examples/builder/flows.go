@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-// parcels is a dag: a unit for each item of an order, at most two at a time. Only what is dear is insured;
+// parcelFlow is a dag: a unit for each item of an order, at most two at a time. Only what is dear is insured;
 // the parcel is shipped either way.
-func parcels() *define.Builder {
+func parcelFlow() *define.Builder {
 	b := define.NewDag("parcels").Shape(flow.ShapeDeps)
 	pack := b.Fanout("pack", "$run.items").Func("pack").Concurrency(2).Retry(3, 100*time.Millisecond)
 	insure := b.Node("insure").Func("insure").After(pack).When("run.value > 100").Skipping(flow.SkipOptional)
@@ -18,9 +18,9 @@ func parcels() *define.Builder {
 	return b
 }
 
-// booking is a graph: groups are booked elsewhere than single guests, and what has been booked is canceled
+// bookingFlow is a graph: groups are booked elsewhere than single guests, and what has been booked is canceled
 // if it cannot be paid.
-func booking() *define.Builder {
+func bookingFlow() *define.Builder {
 	b := define.NewGraph("booking").Result("booking").FailFast()
 	size := b.Choice("size").Case("group", "params.people > 8").Otherwise("single")
 	cancel := b.Node("cancel").Func("cancel").From(define.Subject("output"))

@@ -15,14 +15,14 @@ import (
 
 func TestMain(m *testing.M) {
 	if role := os.Getenv(roleEnv); role != "" {
-		os.Exit(play(role))
+		os.Exit(runRole(role))
 	}
 	os.Exit(pgtest.Main(m))
 }
 
 func TestOneOfThreeMembersIsKilled(t *testing.T) {
 	var told bytes.Buffer
-	require.NoError(t, show(t.Context(), &told, pgtest.DSN(t)), &told)
+	require.NoError(t, runExample(t.Context(), &told, pgtest.DSN(t)), &told)
 	t.Log("\n" + told.String())
 	require.Equal(t, 10, strings.Count(told.String(), "\n"))
 	require.Regexp(t, `Nothing was lost.*: the worker carried out 600 jobs`, told.String())

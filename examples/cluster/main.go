@@ -23,20 +23,20 @@ import (
 
 func main() {
 	if role := os.Getenv(roleEnv); role != "" {
-		os.Exit(play(role))
+		os.Exit(runRole(role))
 	}
 	store := flag.String("store", "", "an empty database, as postgres://…; without it a server is started and thrown away")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := show(ctx, os.Stdout, *store); err != nil {
+	if err := runExample(ctx, os.Stdout, *store); err != nil {
 		fmt.Fprintln(os.Stderr, "cluster:", err)
 		os.Exit(1)
 	}
 }
 
-// show has it all happen, and tells it.
-func show(ctx context.Context, out io.Writer, store string) (err error) {
+// runExample has it all happen, and tells it.
+func runExample(ctx context.Context, out io.Writer, store string) (err error) {
 	if store == "" {
 		server, err := pgtest.StartServer(ctx, "")
 		if err != nil {
@@ -49,17 +49,17 @@ func show(ctx context.Context, out io.Writer, store string) (err error) {
 	if err != nil {
 		return err
 	}
-	s := &stage{store: store, dir: dir, out: out}
+	s := &demoCluster{store: store, dir: dir, out: out}
 	defer func() {
-		s.clear()
+		s.stopAll()
 		if err != nil {
 			err = fmt.Errorf("%w\nwhat the processes said is in %s", err, dir)
 			return
 		}
 		err = os.RemoveAll(dir)
 	}()
-	if err := s.open(ctx); err != nil {
+	if err := s.startAll(ctx); err != nil {
 		return err
 	}
-	return s.play(ctx)
+	return s.runTasks(ctx)
 }

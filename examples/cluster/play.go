@@ -24,26 +24,26 @@ const (
 
 // task is a task as its caller saw it.
 type task struct {
-	id    string
-	heard []time.Time // when an event of it came
-	ended bool
+	id         string
+	eventTimes []time.Time // when an event of it came
+	ended      bool
 }
 
-// record is all tasks as their callers saw them.
-type record struct {
+// taskRecord is all tasks as their callers saw them.
+type taskRecord struct {
 	mu    sync.Mutex
 	tasks []*task
 }
 
-func (r *record) with(do func()) {
+func (r *taskRecord) withLock(do func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	do()
 }
 
 // underWay are the tasks that have not ended and whose shard a member owns.
-func (r *record) underWay(owners []wire.Shard, member string) (found []*task) {
-	r.with(func() {
+func (r *taskRecord) underWay(owners []wire.Shard, member string) (found []*task) {
+	r.withLock(func() {
 		for _, t := range r.tasks {
 			if !t.ended && owners[persistence.ShardOf(t.id)].Member == member {
 				found = append(found, t)
@@ -53,30 +53,30 @@ func (r *record) underWay(owners []wire.Shard, member string) (found []*task) {
 	return found
 }
 
-// play has the tasks carried out, kills a member meanwhile, and tells what came of it.
-func (s *stage) play(ctx context.Context) error {
+// runTasks has the tasks carried out, kills a member meanwhile, and tells what came of it.
+func (s *demoCluster) runTasks(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the callers, too
-	s.say("Three members (%s, %s, %s) share one PostgreSQL; a worker is attached to %s.", names[0], names[1], names[2], names[0])
-	if err := s.tellOwners(ctx); err != nil {
+	s.printLine("Three members (%s, %s, %s) share one PostgreSQL; a worker is attached to %s.", names[0], names[1], names[2], names[0])
+	if err := s.printOwners(ctx); err != nil {
 		return err
 	}
-	s.say("%d callers, a third of them at each member, start %d tasks and follow them.", callers, tasks)
-	seen, ended := &record{}, make(chan error)
+	s.printLine("%d callers, a third of them at each member, start %d tasks and follow them.", callers, tasks)
+	seen, ended := &taskRecord{}, make(chan error)
 	numbers := make(chan int, tasks)
 	for n := range tasks {
 		numbers <- n
 	}
 	close(numbers)
 	for n := range callers {
-		go s.call(ctx, n, seen, numbers, ended)
+		go s.runCaller(ctx, n, seen, numbers, ended)
 	}
-	var moved *move
+	var moved *memberLoss
 	var failed []error
 	for n := range tasks {
 		if n == before {
 			var err error
-			if moved, err = s.kill(ctx, seen); err != nil {
+			if moved, err = s.killMember(ctx, seen); err != nil {
 				return err
 			}
 		}
@@ -85,20 +85,20 @@ func (s *stage) play(ctx context.Context) error {
 	if err := errors.Join(failed...); err != nil {
 		return err
 	}
-	moved.tell(s, seen)
-	s.say("All %d tasks have completed with the right result, and no call of a caller has failed.", tasks)
-	return s.audit()
+	moved.printLoss(s, seen)
+	s.printLine("All %d tasks have completed with the right result, and no call of a caller has failed.", tasks)
+	return s.checkExecutions()
 }
 
-// call is one caller. It tells of each task how it ended.
-func (s *stage) call(ctx context.Context, n int, seen *record, numbers <-chan int, ended chan<- error) {
+// runCaller is one caller. It tells of each task how it ended.
+func (s *demoCluster) runCaller(ctx context.Context, n int, seen *taskRecord, numbers <-chan int, ended chan<- error) {
 	c, err := s.clientOf(n)
 	if err == nil {
 		defer c.Close()
 	}
 	for number := range numbers {
 		if err == nil {
-			err = s.follow(ctx, c, seen, number)
+			err = s.followTask(ctx, c, seen, number)
 		}
 		select {
 		case ended <- err:
@@ -107,8 +107,8 @@ func (s *stage) call(ctx context.Context, n int, seen *record, numbers <-chan in
 	}
 }
 
-// follow starts a task, hears of its events until it has ended, and looks at what came of it.
-func (s *stage) follow(ctx context.Context, c *client.Client, seen *record, number int) error {
+// followTask starts a task, hears of its events until it has ended, and looks at what came of it.
+func (s *demoCluster) followTask(ctx context.Context, c *client.Client, seen *taskRecord, number int) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	started, err := c.Start(ctx, wire.Start{Flow: "double", Params: json.RawMessage(fmt.Sprintf(`{"number": %d}`, number))})
@@ -116,14 +116,14 @@ func (s *stage) follow(ctx context.Context, c *client.Client, seen *record, numb
 		return err
 	}
 	t := &task{id: started.ID}
-	seen.with(func() { seen.tasks = append(seen.tasks, t) })
+	seen.withLock(func() { seen.tasks = append(seen.tasks, t) })
 	for _, err := range c.Watch(ctx, t.id, "") {
 		if err != nil {
 			return err
 		}
-		seen.with(func() { t.heard = append(t.heard, time.Now()) })
+		seen.withLock(func() { t.eventTimes = append(t.eventTimes, time.Now()) })
 	}
-	seen.with(func() { t.ended = true })
+	seen.withLock(func() { t.ended = true })
 	got, err := c.Wait(ctx, t.id)
 	if err != nil {
 		return err
@@ -134,27 +134,27 @@ func (s *stage) follow(ctx context.Context, c *client.Client, seen *record, numb
 	return nil
 }
 
-// move is what a killed member had, and when.
-type move struct {
-	at    time.Time
-	tasks []*task
-	taken time.Duration // until its shards were others'
+// memberLoss is what a killed member had, and when.
+type memberLoss struct {
+	at           time.Time
+	tasks        []*task
+	takeoverTime time.Duration // until its shards were others'
 }
 
-// kill ends a member without warning and waits until others have its shards.
-func (s *stage) kill(ctx context.Context, seen *record) (*move, error) {
+// killMember ends a member without warning and waits until others have its shards.
+func (s *demoCluster) killMember(ctx context.Context, seen *taskRecord) (*memberLoss, error) {
 	shards, err := s.client.Shards(ctx, "")
 	if err != nil {
 		return nil, err
 	}
-	m := &move{at: time.Now(), tasks: seen.underWay(shards.Items, names[victim])}
+	m := &memberLoss{at: time.Now(), tasks: seen.underWay(shards.Items, names[victim])}
 	s.members[victim].Kill()
-	s.say("%d tasks are done. Now %s is killed (SIGKILL): it had %d of the tasks that are under way.", before, names[victim], len(m.tasks))
-	err = s.await(ctx, "others have its shards", func(ctx context.Context) bool {
+	s.printLine("%d tasks are done. Now %s is killed (SIGKILL): it had %d of the tasks that are under way.", before, names[victim], len(m.tasks))
+	err = s.awaitCondition(ctx, "others have its shards", func(ctx context.Context) bool {
 		c, err := s.client.Members(ctx)
 		return err == nil && c.Unowned == 0 && c.Items[victimOf(c)].State == "gone"
 	})
-	m.taken = time.Since(m.at)
+	m.takeoverTime = time.Since(m.at)
 	return m, err
 }
 
@@ -168,12 +168,12 @@ func victimOf(c *wire.Cluster) int {
 	return 0
 }
 
-// tell says how long its tasks stood still.
-func (m *move) tell(s *stage, seen *record) {
+// printLoss says how long its tasks stood still.
+func (m *memberLoss) printLoss(s *demoCluster, seen *taskRecord) {
 	last := time.Duration(0)
-	seen.with(func() {
+	seen.withLock(func() {
 		for _, t := range m.tasks {
-			for _, at := range t.heard {
+			for _, at := range t.eventTimes {
 				if at.After(m.at) {
 					last = max(last, at.Sub(m.at))
 					break
@@ -181,25 +181,25 @@ func (m *move) tell(s *stage, seen *record) {
 			}
 		}
 	})
-	s.say("%.1f s later its lease (2 s) had run out, and the others had fenced it and taken its shards.", m.taken.Seconds())
-	s.say("The last of its tasks moved again %.1f s after the kill. Those of the others went on meanwhile.", last.Seconds())
+	s.printLine("%.1f s later its lease (2 s) had run out, and the others had fenced it and taken its shards.", m.takeoverTime.Seconds())
+	s.printLine("The last of its tasks moved again %.1f s after the kill. Those of the others went on meanwhile.", last.Seconds())
 }
 
-// tellOwners says who owns how much.
-func (s *stage) tellOwners(ctx context.Context) error {
+// printOwners says who owns how much.
+func (s *demoCluster) printOwners(ctx context.Context) error {
 	c, err := s.client.Members(ctx)
 	if err != nil {
 		return err
 	}
 	for _, m := range c.Items {
-		s.say("  %s at %s owns %d of 1024 shards", m.Name, m.URL, m.Shards)
+		s.printLine("  %s at %s owns %d of 1024 shards", m.Name, m.URL, m.Shards)
 	}
 	return nil
 }
 
-// audit looks at what the worker noted.
-func (s *stage) audit() error {
-	times, err := s.executions()
+// checkExecutions looks at what the worker noted.
+func (s *demoCluster) checkExecutions() error {
+	times, err := s.countExecutions()
 	if err != nil {
 		return err
 	}
@@ -211,9 +211,9 @@ func (s *stage) audit() error {
 	case len(times) != 2*tasks:
 		return fmt.Errorf("%d jobs were carried out, and %d tasks have two each", len(times), tasks)
 	case again > 0: // a job is delivered at least once, and counts once
-		s.say("Nothing was lost: the worker carried out %d jobs, %d of them again, since their member died before it knew that they had begun.", len(times), again)
+		s.printLine("Nothing was lost: the worker carried out %d jobs, %d of them again, since their member died before it knew that they had begun.", len(times), again)
 	default:
-		s.say("Nothing was lost, and nothing was done twice: the worker carried out %d jobs, each of them once.", len(times))
+		s.printLine("Nothing was lost, and nothing was done twice: the worker carried out %d jobs, each of them once.", len(times))
 	}
 	return nil
 }

@@ -22,8 +22,8 @@ import (
 // roleEnv tells this program, when it starts itself, which part to play.
 const roleEnv = "TROUPE_EXAMPLE_ROLE"
 
-// role is this program with a part to play.
-func role(words ...string) (*exec.Cmd, error) {
+// roleCommand is this program with a part to play.
+func roleCommand(words ...string) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -33,8 +33,8 @@ func role(words ...string) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// play plays a part until it is asked to end, and gives the exit status.
-func play(role string) int {
+// runRole plays a part until it is asked to end, and gives the exit status.
+func runRole(role string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	words := strings.Fields(role)

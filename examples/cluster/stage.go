@@ -28,8 +28,8 @@ const victim = 1
 // patience is how long anything may take that should happen by itself.
 const patience = 30 * time.Second
 
-// stage is the members, the worker, and what is known of them.
-type stage struct {
+// demoCluster is the members, the worker, and what is known of them.
+type demoCluster struct {
 	store, dir string
 	out        io.Writer
 	members    []*process.Process
@@ -38,16 +38,16 @@ type stage struct {
 	client     *client.Client // that knows all of them
 }
 
-func (s *stage) say(format string, args ...any) { fmt.Fprintf(s.out, format+"\n", args...) }
+func (s *demoCluster) printLine(format string, args ...any) { fmt.Fprintf(s.out, format+"\n", args...) }
 
-// open starts the members and the worker.
-func (s *stage) open(ctx context.Context) (err error) {
+// startAll starts the members and the worker.
+func (s *demoCluster) startAll(ctx context.Context) (err error) {
 	for _, name := range names {
 		address, err := ports.FreeAddress()
 		if err != nil {
 			return err
 		}
-		member, err := s.start(name, "member", name, address, s.store)
+		member, err := s.startProcess(name, "member", name, address, s.store)
 		if err != nil {
 			return err
 		}
@@ -56,40 +56,40 @@ func (s *stage) open(ctx context.Context) (err error) {
 	if s.client, err = s.clientOf(0); err != nil {
 		return err
 	}
-	if err := s.await(ctx, "the members have their shares", s.shared); err != nil {
+	if err := s.awaitCondition(ctx, "the members have their shares", s.isBalanced); err != nil {
 		return err
 	}
 	if _, err := s.client.Publish(ctx, "double", definition); err != nil {
 		return err
 	}
-	if s.worker, err = s.start("worker", "worker", strings.Join(s.servers, ","), s.notes()); err != nil {
+	if s.worker, err = s.startProcess("worker", "worker", strings.Join(s.servers, ","), s.notesFile()); err != nil {
 		return err
 	}
-	return s.await(ctx, "the worker is attached", func(ctx context.Context) bool {
+	return s.awaitCondition(ctx, "the worker is attached", func(ctx context.Context) bool {
 		workers, err := s.client.Workers(ctx)
 		return err == nil && strings.Contains(fmt.Sprint(workers), "painter")
 	})
 }
 
-func (s *stage) start(name string, words ...string) (*process.Process, error) {
-	cmd, err := role(words...)
+func (s *demoCluster) startProcess(name string, words ...string) (*process.Process, error) {
+	cmd, err := roleCommand(words...)
 	if err != nil {
 		return nil, err
 	}
 	return process.Start(s.dir, name, cmd)
 }
 
-// notes is the file in which the worker notes its jobs.
-func (s *stage) notes() string { return filepath.Join(s.dir, "jobs") }
+// notesFile is the file in which the worker notes its jobs.
+func (s *demoCluster) notesFile() string { return filepath.Join(s.dir, "jobs") }
 
 // clientOf knows all members, and speaks with one of them first.
-func (s *stage) clientOf(first int) (*client.Client, error) {
+func (s *demoCluster) clientOf(first int) (*client.Client, error) {
 	first %= len(s.servers)
 	return client.New(strings.Join(append(s.servers[first:len(s.servers):len(s.servers)], s.servers[:first]...), ","), client.Options{})
 }
 
-// shared says whether every member has its share of the shards.
-func (s *stage) shared(ctx context.Context) bool {
+// isBalanced says whether every member has its share of the shards.
+func (s *demoCluster) isBalanced(ctx context.Context) bool {
 	c, err := s.client.Members(ctx)
 	if err != nil || len(c.Items) != len(names) {
 		return false
@@ -102,8 +102,8 @@ func (s *stage) shared(ctx context.Context) bool {
 	return true
 }
 
-// await waits until something is so.
-func (s *stage) await(ctx context.Context, what string, so func(context.Context) bool) error {
+// awaitCondition waits until something is so.
+func (s *demoCluster) awaitCondition(ctx context.Context, what string, so func(context.Context) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for !so(ctx) {
@@ -116,8 +116,8 @@ func (s *stage) await(ctx context.Context, what string, so func(context.Context)
 	return nil
 }
 
-// clear ends the processes, the worker first.
-func (s *stage) clear() {
+// stopAll ends the processes, the worker first.
+func (s *demoCluster) stopAll() {
 	if s.client != nil {
 		s.client.Close()
 	}
@@ -133,9 +133,9 @@ func (s *stage) clear() {
 	}
 }
 
-// executions tells how often the worker was given each job.
-func (s *stage) executions() (map[string]int, error) {
-	text, err := os.ReadFile(s.notes())
+// countExecutions tells how often the worker was given each job.
+func (s *demoCluster) countExecutions() (map[string]int, error) {
+	text, err := os.ReadFile(s.notesFile())
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ func Example() {
 	}
 	defer os.RemoveAll(dir)
 	for range 2 {
-		if err := run(context.Background(), "sqlite:"+filepath.Join(dir, "party.db")); err != nil {
+		if err := runExample(context.Background(), "sqlite:"+filepath.Join(dir, "party.db")); err != nil {
 			fmt.Println(err)
 		}
 	}

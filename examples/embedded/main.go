@@ -39,13 +39,13 @@ edges:
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, "sqlite:embedded.db"); err != nil {
+	if err := runExample(ctx, "sqlite:embedded.db"); err != nil {
 		fmt.Fprintln(os.Stderr, "embedded:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, store string) (err error) {
+func runExample(ctx context.Context, store string) (err error) {
 	engine, err := troupe.Open(ctx, troupe.Config{Store: store})
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func run(ctx context.Context, store string) (err error) {
 			err = e
 		}
 	}()
-	troupe.Handle(engine, "invite", invite)
+	troupe.Handle(engine, "invite", inviteGuest)
 	troupe.Handle(engine, "sum_up", sumUp)
 	if err := engine.Publish(ctx, "invitations", []byte(invitations)); err != nil {
 		return err
@@ -73,8 +73,8 @@ func run(ctx context.Context, store string) (err error) {
 	return nil
 }
 
-// invite gets one guest. The engine may call it again for the same guest, after a crash for example.
-func invite(_ context.Context, guest string) (string, error) { return "Dear " + guest, nil }
+// inviteGuest gets one guest. The engine may call it again for the same guest, after a crash for example.
+func inviteGuest(_ context.Context, guest string) (string, error) { return "Dear " + guest, nil }
 
 func sumUp(_ context.Context, letters []string) (string, error) {
 	return fmt.Sprintf("%d letters: %s", len(letters), strings.Join(letters, ", ")), nil

@@ -24,8 +24,8 @@ type Outcome struct {
 	Closing        []string
 }
 
-// play is an expectation that is being carried out.
-type play struct {
+// flowRun is an expectation that is being carried out.
+type flowRun struct {
 	*Expectation
 	server *client.Client
 	out    Outcome
@@ -42,17 +42,17 @@ func (e *Expectation) Play(ctx context.Context, server *client.Client, slug stri
 	if err != nil {
 		return &Outcome{}, err
 	}
-	p := &play{Expectation: e, server: server, out: Outcome{ID: started.ID, Steps: map[string]string{}}}
+	p := &flowRun{Expectation: e, server: server, out: Outcome{ID: started.ID, Steps: map[string]string{}}}
 	for _, s := range e.Signals {
-		p.act(func() error { return p.signal(ctx, s) })
+		p.startAction(func() error { return p.sendSignal(ctx, s) })
 	}
-	err = p.follow(ctx, look)
+	err = p.followTask(ctx, look)
 	p.wait.Wait()
 	return &p.out, errors.Join(append(p.failed, err)...)
 }
 
-// act does something to the task while it goes on.
-func (p *play) act(do func() error) {
+// startAction does something to the task while it goes on.
+func (p *flowRun) startAction(do func() error) {
 	p.wait.Go(func() {
 		if err := do(); err != nil {
 			p.mu.Lock()
@@ -62,7 +62,7 @@ func (p *play) act(do func() error) {
 	})
 }
 
-func (p *play) signal(ctx context.Context, s Signal) error {
+func (p *flowRun) sendSignal(ctx context.Context, s Signal) error {
 	select {
 	case <-time.After(time.Duration(s.AfterMS) * time.Millisecond):
 	case <-ctx.Done():
@@ -72,13 +72,13 @@ func (p *play) signal(ctx context.Context, s Signal) error {
 	return err
 }
 
-func (p *play) follow(ctx context.Context, look func(*wire.Event)) error {
+func (p *flowRun) followTask(ctx context.Context, look func(*wire.Event)) error {
 	for e, err := range p.server.Watch(ctx, p.out.ID, "") {
 		if err != nil {
 			return err
 		}
 		look(&e)
-		p.see(ctx, &e)
+		p.handleEvent(ctx, &e)
 	}
 	task, err := p.server.Task(ctx, p.out.ID)
 	if err != nil {
@@ -89,8 +89,8 @@ func (p *play) follow(ctx context.Context, look func(*wire.Event)) error {
 	return err
 }
 
-// see notes what an event tells, and completes the units of a step that has begun.
-func (p *play) see(ctx context.Context, e *wire.Event) {
+// handleEvent notes what an event tells, and completes the units of a step that has begun.
+func (p *flowRun) handleEvent(ctx context.Context, e *wire.Event) {
 	switch e.Type {
 	case "step_entered":
 		if e.Scope == "~" {
@@ -99,7 +99,7 @@ func (p *play) see(ctx context.Context, e *wire.Event) {
 		for _, c := range p.Complete {
 			if c.Step == e.Node {
 				unit := wire.Complete{StepName: wire.StepName{Step: c.Step, Scope: e.Scope}, Unit: c.Unit, Output: c.Output, Error: c.Error}
-				p.act(func() error { _, err := p.server.Complete(ctx, p.out.ID, unit); return err })
+				p.startAction(func() error { _, err := p.server.Complete(ctx, p.out.ID, unit); return err })
 			}
 		}
 	case "step_ended":
@@ -114,9 +114,9 @@ func (e *Expectation) Judge(out *Outcome) string {
 		return strings.TrimSuffix(fmt.Sprintf("ended %s, not %s: %s", out.State, e.State, out.Error), ": ")
 	case !strings.Contains(out.Error, e.Error):
 		return fmt.Sprintf("the error is %q, without %q", out.Error, e.Error)
-	case !alike(out.Shared, e.Shared):
+	case !matchesExpected(out.Shared, e.Shared):
 		return fmt.Sprintf("shared is %s, not %s", out.Shared, e.Shared)
-	case !alike(out.Result, e.Result):
+	case !matchesExpected(out.Result, e.Result):
 		return fmt.Sprintf("the result is %s, not %s", out.Result, e.Result)
 	case e.Closing != nil && !slices.Equal(out.Closing, e.Closing):
 		return fmt.Sprintf("what ran at the end is %v, not %v", out.Closing, e.Closing)
@@ -129,8 +129,8 @@ func (e *Expectation) Judge(out *Outcome) string {
 	return ""
 }
 
-// alike says whether a value is what was expected, if something was.
-func alike(got, want json.RawMessage) bool {
+// matchesExpected says whether a value is what was expected, if something was.
+func matchesExpected(got, want json.RawMessage) bool {
 	if want == nil {
 		return true
 	}

@@ -43,13 +43,13 @@ edges:
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, "sqlite:nightly.db"); err != nil {
+	if err := runExample(ctx, "sqlite:nightly.db"); err != nil {
 		fmt.Fprintln(os.Stderr, "nightly:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, store string) (err error) {
+func runExample(ctx context.Context, store string) (err error) {
 	engine, err := troupe.Open(ctx, troupe.Config{Store: store})
 	if err != nil {
 		return err
@@ -64,14 +64,14 @@ func run(ctx context.Context, store string) (err error) {
 	if err := engine.Publish(ctx, "report", []byte(report)); err != nil {
 		return err
 	}
-	if err := preview(ctx, engine); err != nil {
+	if err := printSlots(ctx, engine); err != nil {
 		return err
 	}
-	return backfill(ctx, engine)
+	return backfillNights(ctx, engine)
 }
 
-// preview prints when it fires around the night in which there is no 02:30.
-func preview(ctx context.Context, engine *troupe.Engine) error {
+// printSlots prints when it fires around the night in which there is no 02:30.
+func printSlots(ctx context.Context, engine *troupe.Engine) error {
 	slots, err := engine.NextSlots(ctx, "report", 2, time.Date(2026, 3, 28, 0, 0, 0, 0, time.UTC))
 	if err != nil {
 		return err
@@ -85,8 +85,8 @@ func preview(ctx context.Context, engine *troupe.Engine) error {
 	return nil
 }
 
-// backfill has the reports of three nights written, those that are there already not again.
-func backfill(ctx context.Context, engine *troupe.Engine) error {
+// backfillNights has the reports of three nights written, those that are there already not again.
+func backfillNights(ctx context.Context, engine *troupe.Engine) error {
 	night := func(day int) wire.Time { return wire.Time{Time: time.Date(2026, 1, day, 0, 0, 0, 0, time.UTC)} }
 	filled, err := engine.BackfillSchedule(ctx, "report", troupe.Backfill{From: night(1), To: night(4)})
 	if err != nil {

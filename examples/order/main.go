@@ -12,26 +12,28 @@ import (
 
 type order struct{ ID, Card string }
 
-func reserve(_ context.Context, o order) (string, error) { return "parcel " + o.ID, nil }
+func reserveParcel(_ context.Context, o order) (string, error) { return "parcel " + o.ID, nil }
 
-func charge(ctx context.Context, o order) (string, error) {
+func chargeCard(ctx context.Context, o order) (string, error) {
 	if o.Card == "" {
 		return "", fmt.Errorf("there is no card to charge for order %s", o.ID) // is tried again
 	}
 	return "charged under " + troupe.JobFrom(ctx).Key(), nil // the same key for all tries
 }
 
-func ship(_ context.Context, parcel string) (string, error) { return parcel + " is on its way", nil }
+func shipParcel(_ context.Context, parcel string) (string, error) {
+	return parcel + " is on its way", nil
+}
 
-func run(ctx context.Context, store string, o order) error {
+func runExample(ctx context.Context, store string, o order) error {
 	engine, err := troupe.Open(ctx, troupe.Config{Store: store})
 	if err != nil {
 		return err
 	}
 	defer engine.Close()
-	troupe.Handle(engine, "reserve", reserve)
-	troupe.Handle(engine, "charge", charge)
-	troupe.Handle(engine, "ship", ship)
+	troupe.Handle(engine, "reserve", reserveParcel)
+	troupe.Handle(engine, "charge", chargeCard)
+	troupe.Handle(engine, "ship", shipParcel)
 
 	b := define.NewGraph("order").Result("sent")
 	reserved := b.Node("reserve").Func("reserve")
@@ -58,7 +60,7 @@ func run(ctx context.Context, store string, o order) error {
 }
 
 func main() {
-	if err := run(context.Background(), "sqlite:orders.db", order{"7", "4242"}); err != nil {
+	if err := runExample(context.Background(), "sqlite:orders.db", order{"7", "4242"}); err != nil {
 		fmt.Println(err)
 	}
 }

@@ -29,23 +29,23 @@ func main() {
 
 func newWorker(server string) *worker.Worker {
 	w := worker.New(worker.Config{Server: server, Token: os.Getenv("TROUPE_TOKEN"), Pull: true})
-	worker.Handle(w, "resize", resize)
+	worker.Handle(w, "resize", fitThumbnail)
 	return w
 }
 
-type size struct {
+type imageSize struct {
 	Width  int `json:"width"`
 	Height int `json:"height"`
 }
 
-// resize finds the size of a thumbnail. What it writes to the log of its job is kept.
-func resize(ctx context.Context, in size) (size, error) {
+// fitThumbnail finds the size of a thumbnail. What it writes to the log of its job is kept.
+func fitThumbnail(ctx context.Context, in imageSize) (imageSize, error) {
 	if in.Width <= 0 || in.Height <= 0 {
 		return in, worker.Fatal(errors.New("an image has at least one pixel")) // trying again would not help
 	}
 	const longest = 200
 	scale := float64(longest) / float64(max(in.Width, in.Height))
-	out := size{Width: int(float64(in.Width) * scale), Height: int(float64(in.Height) * scale)}
+	out := imageSize{Width: int(float64(in.Width) * scale), Height: int(float64(in.Height) * scale)}
 	fmt.Fprintf(worker.JobFrom(ctx).Log, "%dx%d becomes %dx%d\n", in.Width, in.Height, out.Width, out.Height)
 	return out, nil
 }

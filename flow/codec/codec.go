@@ -16,10 +16,10 @@ import (
 
 // Codec writes or reads. What it has read shares the bytes that it read from.
 type Codec struct {
-	b       []byte // written so far, or yet to be read
-	reading bool
-	broken  string // why it cannot go on; "" = it can
-	whole   bool   // lists are made in one piece
+	b          []byte // written so far, or yet to be read
+	reading    bool
+	broken     string // why it cannot go on; "" = it can
+	exactLists bool   // lists are made in one piece
 
 	sharing bool     // large values are pieces of their own
 	pieces  [][]byte // before b
@@ -28,16 +28,16 @@ type Codec struct {
 	places map[uint64]int    // in large, by hash, of the first with it
 }
 
-// largeValue is how long a value is that is written once, however often it is there: what a task was started with is
+// minSharedBytes is how long a value is that is written once, however often it is there: what a task was started with is
 // also what its steps see, and the jobs of a step have the same params.
-const largeValue = 128
+const minSharedBytes = 128
 
-// pieceOfItsOwn is how long a value is that a writer which shares does not copy: a shorter one costs less than the two pieces that it would make.
-const pieceOfItsOwn = 512
+// minPieceBytes is how long a value is that a writer which shares does not copy: a shorter one costs less than the two pieces that it would make.
+const minPieceBytes = 512
 
 // Copied is how many bytes a writer that shares copies of values of so many bytes.
 func Copied(value int) int {
-	if value >= pieceOfItsOwn {
+	if value >= minPieceBytes {
 		return 0
 	}
 	return value
@@ -59,7 +59,7 @@ func WriteSharing(b []byte) *Codec { return &Codec{b: b, sharing: true} }
 func Read(b []byte) *Codec { return &Codec{b: b, reading: true} }
 
 // ReadOwn begins to read what this program has written: a list is made in one piece, because its length is true.
-func ReadOwn(b []byte) *Codec { return &Codec{b: b, reading: true, whole: true} }
+func ReadOwn(b []byte) *Codec { return &Codec{b: b, reading: true, exactLists: true} }
 
 // Reading says whether it reads.
 func (c *Codec) Reading() bool { return c.reading }
@@ -130,8 +130,8 @@ func (c *Codec) Byte(v *byte) {
 	}
 }
 
-// count is the length of a list. Every element takes at least a byte, so a false one cannot ask for much memory.
-func (c *Codec) count(n int) int {
+// codeLength is the length of a list. Every element takes at least a byte, so a false one cannot ask for much memory.
+func (c *Codec) codeLength(n int) int {
 	c.Int(&n)
 	if c.reading && (n < 0 || n > len(c.b)) {
 		c.Fail(CutShort)
@@ -147,13 +147,13 @@ func (c *Codec) Raw(v *json.RawMessage) {
 		return
 	}
 	n := len(*v)
-	if n >= largeValue {
-		n = c.known(*v)
+	if n >= minSharedBytes {
+		n = c.lengthOrNumber(*v)
 	}
 	c.Int(&n)
 	switch {
 	case n <= 0:
-	case c.sharing && n >= pieceOfItsOwn:
+	case c.sharing && n >= minPieceBytes:
 		c.pieces = append(c.pieces, c.b, *v)
 		c.b = c.b[len(c.b):]
 	default:
@@ -161,8 +161,8 @@ func (c *Codec) Raw(v *json.RawMessage) {
 	}
 }
 
-// known is the length of a large value that is new, else minus its number.
-func (c *Codec) known(v json.RawMessage) int {
+// lengthOrNumber is the length of a large value that is new, else minus its number.
+func (c *Codec) lengthOrNumber(v json.RawMessage) int {
 	h := maphash.Bytes(hashSeed, v)
 	i, seen := c.places[h]
 	switch {
@@ -188,7 +188,7 @@ func (c *Codec) readRaw(v *json.RawMessage) {
 		c.Fail(CutShort)
 	case n > 0:
 		*v, c.b = json.RawMessage(c.b[:n:n]), c.b[n:]
-		if n >= largeValue {
+		if n >= minSharedBytes {
 			c.large = append(c.large, *v)
 		}
 	case n < 0:
@@ -198,7 +198,7 @@ func (c *Codec) readRaw(v *json.RawMessage) {
 
 // Bytes are copied; none and no bytes are the same.
 func Bytes(c *Codec, v *[]byte) {
-	n := c.count(len(*v))
+	n := c.codeLength(len(*v))
 	switch {
 	case !c.reading:
 		c.b = append(c.b, *v...)
@@ -209,7 +209,7 @@ func Bytes(c *Codec, v *[]byte) {
 
 // Text is copied.
 func Text[T ~string](c *Codec, v *T) {
-	n := c.count(len(*v))
+	n := c.codeLength(len(*v))
 	if !c.reading {
 		c.b = append(c.b, *v...)
 		return
@@ -219,14 +219,14 @@ func Text[T ~string](c *Codec, v *T) {
 
 // List is how many there are, and each of them.
 func List[T any](c *Codec, list *[]T, code func(*Codec, *T)) {
-	n := c.count(len(*list))
+	n := c.codeLength(len(*list))
 	if !c.reading {
 		for i := range *list {
 			code(c, &(*list)[i])
 		}
 		return
 	}
-	if c.whole && n > 0 {
+	if c.exactLists && n > 0 {
 		*list = make([]T, 0, n)
 	}
 	for range n { // else grown as it is read: an element in memory is larger than a byte of a message
@@ -253,7 +253,7 @@ func Pointer[T any](c *Codec, p **T, code func(*Codec, *T)) {
 
 // Map writes the keys in their order, so that equal maps give equal bytes.
 func Map[T any](c *Codec, m *map[string]T, code func(*Codec, *T)) {
-	n := c.count(len(*m))
+	n := c.codeLength(len(*m))
 	if !c.reading {
 		for _, key := range slices.Sorted(maps.Keys(*m)) {
 			value := (*m)[key]
@@ -262,7 +262,7 @@ func Map[T any](c *Codec, m *map[string]T, code func(*Codec, *T)) {
 		}
 		return
 	}
-	if c.whole && n > 0 {
+	if c.exactLists && n > 0 {
 		*m = make(map[string]T, n)
 	}
 	for range n {

@@ -14,15 +14,15 @@ const (
 	maxExpressionBytes = 256 << 10
 )
 
-// condition checks an expression that has to give a boolean.
-func (c *checker) condition(compiled *expr.CEL, at *define.Place) {
-	c.cel(compiled, at)
+// checkCondition checks an expression that has to give a boolean.
+func (c *checker) checkCondition(compiled *expr.CEL, at *define.Place) {
+	c.checkCEL(compiled, at)
 	if compiled.Broken() == nil && !compiled.MayBeBool() {
 		c.Errorf(at, "the expression gives %s: it has to be true or false", compiled.Type())
 	}
 }
 
-func (c *checker) cel(compiled *expr.CEL, at *define.Place) {
+func (c *checker) checkCEL(compiled *expr.CEL, at *define.Place) {
 	err := compiled.Broken()
 	var faults expr.Faults
 	switch {
@@ -36,10 +36,10 @@ func (c *checker) cel(compiled *expr.CEL, at *define.Place) {
 	}
 }
 
-// expressions is false if there are more than may be compiled.
-func (c *checker) expressions(d *define.Definition) bool {
+// checkExpressionCount is false if there are more than may be compiled.
+func (c *checker) checkExpressionCount(d *define.Definition) bool {
 	x := &expressionCount{checker: c, seen: map[string]bool{}}
-	x.nodes(d.Nodes, define.At("nodes"))
+	x.countNodes(d.Nodes, define.At("nodes"))
 	return !x.tooMany
 }
 
@@ -51,33 +51,33 @@ type expressionCount struct {
 	tooMany bool
 }
 
-func (x *expressionCount) nodes(nodes map[string]*define.Node, at *define.Place) {
+func (x *expressionCount) countNodes(nodes map[string]*define.Node, at *define.Place) {
 	for _, key := range define.InOrder(nodes) {
 		if n := nodes[key]; n != nil && !x.tooMany {
-			x.node(n, at.Key(key))
+			x.countNode(n, at.Key(key))
 		}
 	}
 }
 
-func (x *expressionCount) node(n *define.Node, at *define.Place) {
+func (x *expressionCount) countNode(n *define.Node, at *define.Place) {
 	for i := range n.ChoiceCases {
 		if source, ok := expr.String(n.ChoiceCases[i].Expr); ok {
-			x.one(source, at.Key("choice_cases").Index(i).Key("expr"))
+			x.addExpression(source, at.Key("choice_cases").Index(i).Key("expr"))
 		}
 	}
 	if n.When != nil {
-		x.one(n.When.Expr, at.Key("when").Key("expr"))
+		x.addExpression(n.When.Expr, at.Key("when").Key("expr"))
 	}
-	x.one(n.Prep.Expr, at.Key("prep").Key("expr"))
+	x.addExpression(n.Prep.Expr, at.Key("prep").Key("expr"))
 	if n.Subflow != nil {
-		x.nodes(n.Subflow.Nodes, at.Key("subflow").Key("nodes"))
+		x.countNodes(n.Subflow.Nodes, at.Key("subflow").Key("nodes"))
 	}
 	if n.Flow != nil && n.Flow.Definition != nil {
-		x.nodes(n.Flow.Nodes, at.Key("flow").Key("nodes"))
+		x.countNodes(n.Flow.Nodes, at.Key("flow").Key("nodes"))
 	}
 }
 
-func (x *expressionCount) one(source string, at *define.Place) {
+func (x *expressionCount) addExpression(source string, at *define.Place) {
 	if source == "" || x.seen[source] || x.tooMany {
 		return
 	}

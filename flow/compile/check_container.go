@@ -10,16 +10,16 @@ import (
 )
 
 // containerFields are those that only containers have a use for.
-func containerFields(e *define.ExecOf) []idle {
+func containerFields(e *define.ExecOf) []idleField {
 	const why = "is for type: container"
-	return []idle{{"image", e.Image != "", why}, {"pull", e.Pull != "", why}, {"network", e.Network != "", why}, {"user", e.User != "", why}, {"gpus", e.GPUs != "", why},
+	return []idleField{{"image", e.Image != "", why}, {"pull", e.Pull != "", why}, {"network", e.Network != "", why}, {"user", e.User != "", why}, {"gpus", e.GPUs != "", why},
 		{"mounts", e.Mounts != nil, why}, {"to_file", e.ToFile != "", why}, {"from_file", e.FromFile != "", why}}
 }
 
-// strangeToContainers are those that containers have no use for.
-func strangeToContainers(e *define.ExecOf) []idle {
+// notForContainers are those that containers have no use for.
+func notForContainers(e *define.ExecOf) []idleField {
 	const image = "is for programs without an image: a container is given a command"
-	return []idle{{"file", e.File != "", image}, {"module", e.Module != "", image}, {"function", e.Function != "", image}, {"python", e.Python != "", image}, {"warm", e.Warm != 0, image},
+	return []idleField{{"file", e.File != "", image}, {"module", e.Module != "", image}, {"function", e.Function != "", image}, {"python", e.Python != "", image}, {"warm", e.Warm != 0, image},
 		{"url", e.URL != "", "is for type: worker"}, {"executor", e.Executor != "", "is for type: worker"},
 		{"service", e.Service != "", "is for programs that workers start: it is members who have containers run"}}
 }
@@ -27,8 +27,8 @@ func strangeToContainers(e *define.ExecOf) []idle {
 // maxContainerGrace is how long a container may take to end when it is asked to: whoever asks waits for it.
 const maxContainerGrace = 20_000
 
-// container checks what a container is made of, and what it may take.
-func (c *checker) container(e *define.ExecOf, at *define.Place) {
+// checkContainer checks what a container is made of, and what it may take.
+func (c *checker) checkContainer(e *define.ExecOf, at *define.Place) {
 	if e.Image == "" || strings.ContainsAny(e.Image, " \t\r\n") {
 		c.Errorf(at.Key("image"), "is the name of an image, such as alpine:3.20")
 	}
@@ -37,7 +37,7 @@ func (c *checker) container(e *define.ExecOf, at *define.Place) {
 	default:
 		c.Errorf(at.Key("pull"), "unknown word %.80q: write missing, always or never", e.Pull)
 	}
-	c.network(e.Network, at.Key("network"))
+	c.checkNetwork(e.Network, at.Key("network"))
 	if strings.ContainsAny(e.User, " \t\r\n") {
 		c.Errorf(at.Key("user"), "must be a name or a number, with a group behind a colon or without, is %.80q", e.User)
 	}
@@ -48,10 +48,10 @@ func (c *checker) container(e *define.ExecOf, at *define.Place) {
 		c.Errorf(at.Key("command"), "is missing: what is to read the input (stdin_mode: json) has to be said")
 	}
 	for i, m := range e.Mounts {
-		c.mount(m, at.Key("mounts").Index(i))
+		c.checkMount(m, at.Key("mounts").Index(i))
 	}
-	c.inContainer(e.ToFile, at.Key("to_file"))
-	c.inContainer(e.FromFile, at.Key("from_file"))
+	c.checkContainerPath(e.ToFile, at.Key("to_file"))
+	c.checkContainerPath(e.FromFile, at.Key("from_file"))
 	if e.Report == flow.ObjectStore && e.FromFile != "" {
 		c.Errorf(at.Key("from_file"), "is for containers whose end says what came of them: with report: object_store the output is output.json, beside the file that TASK_SPEC_PATH names")
 	}
@@ -60,8 +60,8 @@ func (c *checker) container(e *define.ExecOf, at *define.Place) {
 	}
 }
 
-// resources checks what a program may take. Only those who run containers can hold one to processors.
-func (c *checker) resources(e *define.ExecOf, at *define.Place) {
+// checkResources checks what a program may take. Only those who run containers can hold one to processors.
+func (c *checker) checkResources(e *define.ExecOf, at *define.Place) {
 	if e.Resources == nil {
 		return
 	}
@@ -80,7 +80,7 @@ func (c *checker) resources(e *define.ExecOf, at *define.Place) {
 
 var networkName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]*$`)
 
-func (c *checker) network(name string, at *define.Place) {
+func (c *checker) checkNetwork(name string, at *define.Place) {
 	switch {
 	case name == flow.NetworkHost:
 		c.Warnf(at, "host shows the container the services that listen on its host alone: it runs only where the operator allows that (--container-networks)")
@@ -89,7 +89,7 @@ func (c *checker) network(name string, at *define.Place) {
 	}
 }
 
-func (c *checker) mount(m define.Mount, at *define.Place) {
+func (c *checker) checkMount(m define.Mount, at *define.Place) {
 	if m.From == "" {
 		c.Errorf(at.Key("from"), "is missing: say which folder or file inside --script-dir the container sees")
 	}
@@ -97,11 +97,11 @@ func (c *checker) mount(m define.Mount, at *define.Place) {
 		c.Errorf(at.Key("to"), "is missing: say where the container sees it, such as /data")
 		return
 	}
-	c.inContainer(m.To, at.Key("to"))
+	c.checkContainerPath(m.To, at.Key("to"))
 }
 
-// inContainer checks where something is in a container.
-func (c *checker) inContainer(name string, at *define.Place) {
+// checkContainerPath checks where something is in a container.
+func (c *checker) checkContainerPath(name string, at *define.Place) {
 	if name != "" && (!path.IsAbs(name) || path.Clean(name) == "/" || strings.ContainsAny(name, ":\x00")) {
 		c.Errorf(at, "must be a path in the container that begins with /, such as /data/in.json, is %.80q", name)
 	}

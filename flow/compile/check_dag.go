@@ -12,81 +12,81 @@ import (
 // dagChecker checks one scope of dag mode with the branches that are laid out in it.
 type dagChecker struct {
 	*checker
-	by   *dagLowerer
-	keys map[string]bool // of the nodes seen so far
+	scopeLowerer *dagLowerer
+	keys         map[string]bool // of the nodes seen so far
 }
 
-// dag checks a scope of dag mode.
-func (c *checker) dag(d *define.Definition, g *flow.PlanScope, at *define.Place) {
+// checkDag checks a scope of dag mode.
+func (c *checker) checkDag(d *define.Definition, g *flow.PlanScope, at *define.Place) {
 	s := c.lowered.scopes[g]
-	dc := &dagChecker{checker: c, by: s.by, keys: map[string]bool{}}
-	dc.defaults(d.Defaults, at.Key("defaults"))
-	dc.shape(d.InputShape, at)
+	dc := &dagChecker{checker: c, scopeLowerer: s.by, keys: map[string]bool{}}
+	dc.checkDefaults(d.Defaults, at.Key("defaults"))
+	dc.checkShape(d.InputShape, at)
 	if _, known := failFastOf(d, s.by.profile); !known {
 		c.Errorf(at.Key("on_error"), "unknown word %.80q: write continue or fail_fast", d.OnError)
 	}
 	if s.by.profile == flow.ProfileOrk && len(d.Nodes) == 0 {
 		c.Errorf(at.Key("nodes"), "there are none: an Ork workflow has one at least")
 	}
-	dc.declared(d, s, at)
-	dc.connected(s, at)
+	dc.checkDeclared(d, s, at)
+	dc.checkConnected(s, at)
 	if cycle := cycleOf(g.Dag.List); cycle != nil {
 		c.Errorf(at.Key("nodes"), "nodes wait for each other in a circle: %s", strings.Join(cycle, " → "))
 	}
 }
 
-// defaults checks what a flow says for its nodes, once and where it stands.
-func (c *dagChecker) defaults(def define.Defaults, at *define.Place) {
-	c.retry(def.Retry, c.by.profile, at.Key("retry"))
-	c.timeout(def.Timeout, c.by.profile, at.Key("timeout"))
-	c.execType(flow.ExecType(def.ExecType), at)
-	c.route(def.Route, at)
-	c.skipWord(def.SkipMode, at.Key("skip_mode"))
+// checkDefaults checks what a flow says for its nodes, once and where it stands.
+func (c *dagChecker) checkDefaults(def define.Defaults, at *define.Place) {
+	c.checkRetry(def.Retry, c.scopeLowerer.profile, at.Key("retry"))
+	c.checkTimeout(def.Timeout, c.scopeLowerer.profile, at.Key("timeout"))
+	c.checkExecType(flow.ExecType(def.ExecType), at)
+	c.checkRoute(def.Route, at)
+	c.checkSkipWord(def.SkipMode, at.Key("skip_mode"))
 }
 
-func (c *dagChecker) shape(word string, at *define.Place) {
+func (c *dagChecker) checkShape(word string, at *define.Place) {
 	if _, known := shapeOf(word, ""); !known {
 		c.Errorf(at.Key("input_shape"), "unknown word %.80q: write run_deps, deps, merged or mapped", word)
 	}
 }
 
-func (c *dagChecker) skipWord(word string, at *define.Place) {
+func (c *dagChecker) checkSkipWord(word string, at *define.Place) {
 	if _, known := skipWord(word); !known {
 		c.Errorf(at, "unknown word %.80q: write propagate, optional or fail", word)
 	}
 }
 
-// declared checks the nodes of a definition and the places they have got.
-func (c *dagChecker) declared(d *define.Definition, s *dagScope, at *define.Place) {
+// checkDeclared checks the nodes of a definition and the places they have got.
+func (c *dagChecker) checkDeclared(d *define.Definition, s *dagScope, at *define.Place) {
 	if s.prefix != "" {
 		c.checkFlowFields(d, true, false, at)
 	}
 	nodes := at.Key("nodes")
 	for key, n := range d.Nodes {
-		if folded(n) {
-			c.unfold(n, nodes.Key(key))
+		if isFolded(n) {
+			c.checkUnfolded(n, nodes.Key(key))
 		}
 	}
-	c.specials(s.nodes, c.by.finallyOf(d, s), c.by.under+s.prefix, c.closingNode, at)
+	c.checkSpecials(s.nodes, c.scopeLowerer.finallyOf(d, s), c.scopeLowerer.closingPrefix+s.prefix, c.closingNode, at)
 	outputs := 0
 	for _, src := range s.order {
 		at := nodes.Key(src.key)
-		kind := c.dagKind(src.n, at)
-		c.slug(src.key, kind, at)
-		c.fields(src.n, kind, at)
+		kind := c.checkDagKind(src.source, at)
+		c.checkSlug(src.key, kind, at)
+		c.checkFields(src.source, kind, at)
 		c.checkNodeFields(dagSpot(orEmpty(d.Nodes[src.key]), src, kind), false, at)
 		if kind == flow.KindOutput {
 			if outputs++; outputs > 1 {
 				c.Errorf(at, "a scope has one output at most: %s is another one", src.node.Key)
 			}
 		}
-		c.declaredNode(s, src, kind, at)
+		c.checkDeclaredNode(s, src, kind, at)
 	}
 }
 
-func (c *dagChecker) declaredNode(_ *dagScope, src *dagSource, kind flow.Kind, at *define.Place) {
-	f := src.n.Flow
-	if kind == flow.KindBranch && f != nil && f.Definition != nil && src.n.Prep.Empty() {
+func (c *dagChecker) checkDeclaredNode(_ *dagScope, src *dagSource, kind flow.Kind, at *define.Place) {
+	f := src.source.Flow
+	if kind == flow.KindBranch && f != nil && f.Definition != nil && src.source.Prep.Empty() {
 		switch {
 		case f.Embedded != "":
 			c.Errorf(at.Key("prep"), "is missing: an embedded flow gets its input from it")
@@ -94,17 +94,17 @@ func (c *dagChecker) declaredNode(_ *dagScope, src *dagSource, kind flow.Kind, a
 			c.Errorf(at.Key("prep"), "is missing: the flow inside declares inputs, and gets them from it")
 		}
 	}
-	for _, g := range src.ghosts {
-		c.placed(g, at)
+	for _, g := range src.guards {
+		c.checkPlaced(g, at)
 	}
 	if src.inner != nil {
-		c.declared(f.Definition, src.inner, at.Key("flow"))
+		c.checkDeclared(f.Definition, src.inner, at.Key("flow"))
 	}
-	c.placed(src.node, at)
+	c.checkPlaced(src.node, at)
 }
 
-// placed checks the slug that a node has got.
-func (c *dagChecker) placed(n *flow.PlanNode, at *define.Place) {
+// checkPlaced checks the slug that a node has got.
+func (c *dagChecker) checkPlaced(n *flow.PlanNode, at *define.Place) {
 	if len(n.Key) > 2*define.MaxKey {
 		c.Errorf(at, "the slug %.40q… is longer than %d bytes: nest less deeply or choose shorter names", n.Key, 2*define.MaxKey)
 	}
@@ -116,8 +116,8 @@ func (c *dagChecker) placed(n *flow.PlanNode, at *define.Place) {
 
 var slugPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 
-// slug checks the key of a node. Keys are part of slugs and of inputs.
-func (c *dagChecker) slug(key string, kind flow.Kind, at *define.Place) {
+// checkSlug checks the key of a node. Keys are part of slugs and of inputs.
+func (c *dagChecker) checkSlug(key string, kind flow.Kind, at *define.Place) {
 	switch {
 	case strings.ContainsAny(key, "/:"):
 		c.Errorf(at, "the key %.80q holds / or :, which only slugs made by the compiler may have", key)
@@ -130,8 +130,8 @@ func (c *dagChecker) slug(key string, kind flow.Kind, at *define.Place) {
 	}
 }
 
-// dagKind checks a node's kind.
-func (c *dagChecker) dagKind(n *define.Node, at *define.Place) flow.Kind {
+// checkDagKind checks a node's kind.
+func (c *dagChecker) checkDagKind(n *define.Node, at *define.Place) flow.Kind {
 	kind, known := dagKind(n)
 	switch {
 	case known:

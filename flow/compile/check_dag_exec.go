@@ -6,57 +6,57 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-func (c *dagChecker) route(word string, at *define.Place) {
+func (c *dagChecker) checkRoute(word string, at *define.Place) {
 	if _, known := routes[word]; !known && word != "" {
 		c.Errorf(at.Key("route"), "unknown word %.80q: write push, queue or direct", word)
 	}
 }
 
-// dagExec checks how a node's jobs travel.
-func (c *dagChecker) dagExec(n *define.Node, e *flow.Exec, at *define.Place) {
-	own, route := c.by.set.routed(n)
-	c.exec(own, at)
-	c.route(route, at)
-	if n.Service != "" && n.Func != "" && word(n.ExecType, n.ExecMode) == "" && n.Route == "" {
+// checkDagExec checks how a node's jobs travel.
+func (c *dagChecker) checkDagExec(n *define.Node, e *flow.Exec, at *define.Place) {
+	own, route := c.scopeLowerer.defaults.applyRoute(n)
+	c.checkExec(own, at)
+	c.checkRoute(route, at)
+	if n.Service != "" && n.Func != "" && execTypeOf(n.ExecType, n.ExecMode) == "" && n.Route == "" {
 		c.Errorf(at.Key("service"), "has no effect beside func, which is called: give one of them, or exec_type")
 	}
-	if said := word(own.ExecType, own.ExecMode); n.Route != "" && said != "" && routes[n.Route] != "" && said != routes[n.Route] {
+	if said := execTypeOf(own.ExecType, own.ExecMode); n.Route != "" && said != "" && routes[n.Route] != "" && said != routes[n.Route] {
 		c.Errorf(at.Key("route"), "says otherwise than exec_type: give one of them")
 	}
 	if e.Type == flow.ExecDirect {
 		if !idleExec(e) {
 			c.Errorf(at.Key("route"), "a direct node has no handler: leave out its service, func or script, or choose another route")
 		}
-		c.claimTimes(n, at)
+		c.checkClaimTimes(n, at)
 		return
 	}
 	idle := idleExec(e) && (e.Type == flow.ExecHTTP || e.Type == flow.ExecRemote)
-	c.settled(e, at, !idle, false)
+	c.checkExecComplete(e, at, !idle, false)
 	if idle {
 		c.Errorf(at, "has nothing to do: give it a service, a func, a script or route: direct")
 	}
-	c.claimTimes(n, at)
+	c.checkClaimTimes(n, at)
 }
 
-// claimTimes checks the deadlines of jobs that somebody has to claim.
-func (c *dagChecker) claimTimes(n *define.Node, at *define.Place) {
-	c.duration(n.StartTimeout, at.Key("start_timeout"))
-	c.duration(n.HeartbeatTimeout, at.Key("heartbeat_timeout"))
+// checkClaimTimes checks the deadlines of jobs that somebody has to claim.
+func (c *dagChecker) checkClaimTimes(n *define.Node, at *define.Place) {
+	c.checkDuration(n.StartTimeout, at.Key("start_timeout"))
+	c.checkDuration(n.HeartbeatTimeout, at.Key("heartbeat_timeout"))
 }
 
-// tries checks retry, of the node or the flow.
-func (c *dagChecker) tries(n *define.Node, at *define.Place) {
-	c.retry(n.Retry, c.by.profile, at.Key("retry"))
-	c.count(n.MaxRetries, at.Key("max_retries"))
-	c.milliseconds(n.WaitMS, at.Key("wait_ms"))
+// checkNodeRetry checks retry, of the node or the flow.
+func (c *dagChecker) checkNodeRetry(n *define.Node, at *define.Place) {
+	c.checkRetry(n.Retry, c.scopeLowerer.profile, at.Key("retry"))
+	c.checkCount(n.MaxRetries, at.Key("max_retries"))
+	c.checkMilliseconds(n.WaitMS, at.Key("wait_ms"))
 	c.checkInnerTries(n, false, at)
 }
 
-// times checks a node's deadlines.
-func (c *dagChecker) times(n *define.Node, at *define.Place) {
-	c.milliseconds(n.TimeoutMS, at.Key("timeout_ms"))
-	c.timeout(define.Duration{MS: n.TimeoutMS}, c.by.profile, at.Key("timeout_ms"))
-	c.timeout(n.Timeout, c.by.profile, at.Key("timeout"))
+// checkTimes checks a node's deadlines.
+func (c *dagChecker) checkTimes(n *define.Node, at *define.Place) {
+	c.checkMilliseconds(n.TimeoutMS, at.Key("timeout_ms"))
+	c.checkTimeout(define.Duration{MS: n.TimeoutMS}, c.scopeLowerer.profile, at.Key("timeout_ms"))
+	c.checkTimeout(n.Timeout, c.scopeLowerer.profile, at.Key("timeout"))
 }
 
 // closingNode checks a node that only runs when the task is over.
@@ -66,45 +66,45 @@ func (c *dagChecker) closingNode(n *define.Node, p *flow.PlanNode, at *define.Pl
 		return
 	}
 	c.checkNodeFields(graphSpot(n, p, false, true), false, at)
-	c.post(n.Post, at.Key("post"))
-	c.params(n.Params, at.Key("params"))
-	c.prep(n.Prep, false, at.Key("prep"))
-	c.dagExec(n, &p.Exec, at)
-	c.env(n, p.Kind, nil, at)
-	c.tries(n, at)
-	c.times(n, at)
-	c.keyed(n, p, at)
-	c.within(c.root, func() { c.graphRefs(n, p, at) })
+	c.checkPost(n.Post, at.Key("post"))
+	c.checkParams(n.Params, at.Key("params"))
+	c.checkPrep(n.Prep, false, at.Key("prep"))
+	c.checkDagExec(n, &p.Exec, at)
+	c.checkEnv(n, p.Kind, nil, at)
+	c.checkNodeRetry(n, at)
+	c.checkTimes(n, at)
+	c.checkNodeKeyFields(n, p, at)
+	c.withParams(c.rootParams, func() { c.graphRefs(n, p, at) })
 }
 
-// unfold checks exec, delay and signal, which are other ways to write fields that graph mode has, too.
-func (c *dagChecker) unfold(n *define.Node, at *define.Place) {
-	c.unfoldExec(n, at)
+// checkUnfolded checks exec, delay and signal, which are other ways to write fields that graph mode has, too.
+func (c *dagChecker) checkUnfolded(n *define.Node, at *define.Place) {
+	c.checkUnfoldedExec(n, at)
 	key := signalKeys[flow.Kind(n.Kind)]
 	delay, signal := at.Key("delay"), at.Key("signal")
 	if !n.Delay.IsZero() && flow.Kind(n.Kind) == flow.KindTimer {
-		c.duration(n.Delay, delay)
-		c.once(n, "delay_ms", delay)
+		c.checkDuration(n.Delay, delay)
+		c.checkOnce(n, "delay_ms", delay)
 	}
 	if n.Signal == nil || key == "" {
 		return
 	}
 	if n.Signal.Key != "" {
-		c.once(n, key, signal.Key("key"))
+		c.checkOnce(n, key, signal.Key("key"))
 	}
 	if t := n.Signal.Timeout; !t.IsZero() {
 		if flow.Kind(n.Kind) == flow.KindApproval {
 			c.Errorf(signal.Key("timeout"), "has no effect on an approval: write timeout of the node")
 		}
-		c.duration(t, signal.Key("timeout"))
-		c.once(n, "timeout_ms", signal.Key("timeout"))
+		c.checkDuration(t, signal.Key("timeout"))
+		c.checkOnce(n, "timeout_ms", signal.Key("timeout"))
 	}
 }
 
-func (c *dagChecker) unfoldExec(n *define.Node, at *define.Place) {
+func (c *dagChecker) checkUnfoldedExec(n *define.Node, at *define.Place) {
 	switch e := n.Exec; {
-	case e.Program() != nil && !local(n):
-		c.program(n, at)
+	case e.Program() != nil && !isLocalProgram(n):
+		c.checkProgram(n, at)
 	case e == nil || e.Program() != nil:
 	case saysExec(n):
 		c.Errorf(at.Key("exec"), "says the same as service, func, script and exec_type: give one of them")
@@ -118,8 +118,8 @@ func (c *dagChecker) unfoldExec(n *define.Node, at *define.Place) {
 	}
 }
 
-// once refuses a param that is written in two ways.
-func (c *dagChecker) once(n *define.Node, name string, at *define.Place) {
+// checkOnce refuses a param that is written in two ways.
+func (c *dagChecker) checkOnce(n *define.Node, name string, at *define.Place) {
 	if _, twice := expr.Field(n.Params, name); twice {
 		c.Errorf(at, "says the same as params.%s: give one of them", name)
 	}

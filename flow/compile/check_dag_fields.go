@@ -5,8 +5,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-// fields checks the name of a node, and what it says twice or not at all.
-func (c *dagChecker) fields(n *define.Node, kind flow.Kind, at *define.Place) {
+// checkFields checks the name of a node, and what it says twice or not at all.
+func (c *dagChecker) checkFields(n *define.Node, kind flow.Kind, at *define.Place) {
 	if err := flow.CheckName("the name", n.Name); err != nil {
 		c.Errorf(at.Key("name"), "%s", err)
 	}

@@ -15,8 +15,8 @@ import (
 // reservedKey is the key of shared under which readers find the engine's own state.
 const reservedKey = "_rt"
 
-// kind checks a node's kind in graph mode.
-func (c *checker) kind(n *define.Node, at *define.Place) {
+// checkGraphKind checks a node's kind in graph mode.
+func (c *checker) checkGraphKind(n *define.Node, at *define.Place) {
 	switch kind, known := graphKind(n); {
 	case !known:
 		c.Errorf(at.Key("kind"), "unknown kind %.80q: write executor, choice, parallel, subflow, timer, foreach, wait_event or approval", n.Kind)
@@ -25,7 +25,7 @@ func (c *checker) kind(n *define.Node, at *define.Place) {
 	}
 }
 
-func (c *checker) nodeKey(key string, at *define.Place) {
+func (c *checker) checkNodeKey(key string, at *define.Place) {
 	switch {
 	case key == "":
 		c.Errorf(at, "the key of a node must not be empty")
@@ -38,8 +38,8 @@ func (c *checker) nodeKey(key string, at *define.Place) {
 	}
 }
 
-// name is what others are called by: it goes into rows and messages whole.
-func (c *checker) name(text string, at *define.Place) {
+// checkName is what others are called by: it goes into rows and messages whole.
+func (c *checker) checkName(text string, at *define.Place) {
 	switch {
 	case !flow.IsText(text):
 		c.Errorf(at, flow.NoText)
@@ -66,39 +66,39 @@ func (c *checker) onMissing(word string, at *define.Place) {
 	}
 }
 
-func (c *checker) post(p flow.Post, at *define.Place) {
-	c.target(p.OutputKey, at.Key("output_key"))
+func (c *checker) checkPost(p flow.Post, at *define.Place) {
+	c.checkTarget(p.OutputKey, at.Key("output_key"))
 	for _, key := range slices.Sorted(maps.Keys(p.OutputMap)) {
-		c.target(key, at.Key("output_map").Key(key))
+		c.checkTarget(key, at.Key("output_map").Key(key))
 	}
 }
 
-// target refuses to write where readers expect the engine's own state.
-func (c *checker) target(key string, at *define.Place) {
+// checkTarget refuses to write where readers expect the engine's own state.
+func (c *checker) checkTarget(key string, at *define.Place) {
 	if key == reservedKey {
 		c.Errorf(at, "the key %s is reserved", reservedKey)
 	}
 }
 
-// exec checks how a node says its jobs are carried out.
-func (c *checker) exec(n *define.Node, at *define.Place) {
-	c.script(n.Script, at.Key("script"))
-	c.program(n, at)
-	c.milliseconds(n.AttemptDelayMS, at.Key("attempt_delay_ms"))
-	c.milliseconds(n.VisibilityMS, at.Key("visibility_ms"))
+// checkExec checks how a node says its jobs are carried out.
+func (c *checker) checkExec(n *define.Node, at *define.Place) {
+	c.checkScript(n.Script, at.Key("script"))
+	c.checkProgram(n, at)
+	c.checkMilliseconds(n.AttemptDelayMS, at.Key("attempt_delay_ms"))
+	c.checkMilliseconds(n.VisibilityMS, at.Key("visibility_ms"))
 	if len(n.Labels) > flow.MaxLabels {
 		c.Errorf(at.Key("labels"), "has %d labels, more than the limit of %d", len(n.Labels), flow.MaxLabels)
 	}
 	for i, label := range n.Labels {
-		c.name(label, at.Key("labels").Index(i))
+		c.checkName(label, at.Key("labels").Index(i))
 	}
-	c.name(n.Func, at.Key("func"))
-	c.execType(word(n.ExecType, n.ExecMode), at)
+	c.checkName(n.Func, at.Key("func"))
+	c.checkExecType(execTypeOf(n.ExecType, n.ExecMode), at)
 }
 
-// routed checks route in graph mode.
-func (c *checker) routed(n *define.Node, pocketflow bool, at *define.Place) {
-	said := word(n.ExecType, n.ExecMode)
+// checkGraphRoute checks route in graph mode.
+func (c *checker) checkGraphRoute(n *define.Node, pocketflow bool, at *define.Place) {
+	said := execTypeOf(n.ExecType, n.ExecMode)
 	if means := routes[n.Route]; !pocketflow && said != "" && means != "" && said != means {
 		c.Errorf(at.Key("route"), "says otherwise than exec_type: give one of them")
 	}
@@ -111,25 +111,25 @@ func (c *checker) routed(n *define.Node, pocketflow bool, at *define.Place) {
 	}
 }
 
-// overlay checks an entry of a list of overrides, and whether it is obeyed.
-func (c *checker) overlay(s *define.ExecSpec, list string, of spot, pocketflow bool, at *define.Place) {
+// checkOverlay checks an entry of a list of overrides, and whether it is obeyed.
+func (c *checker) checkOverlay(s *define.ExecSpec, list string, of spot, pocketflow bool, at *define.Place) {
 	c.checkOverride(s, list, of, pocketflow, at)
-	c.execType(word(s.ExecType, s.ExecMode), at)
-	c.script(s.Script, at.Key("script"))
-	c.params(s.Params, at.Key("params"))
+	c.checkExecType(execTypeOf(s.ExecType, s.ExecMode), at)
+	c.checkScript(s.Script, at.Key("script"))
+	c.checkParams(s.Params, at.Key("params"))
 }
 
-func (c *checker) execType(t flow.ExecType, at *define.Place) {
+func (c *checker) checkExecType(t flow.ExecType, at *define.Place) {
 	if !knownExec(t) {
 		c.Errorf(at.Key("exec_type"), "unsupported exec %.80q: write http, remote, queue, local_func, local_script or outside", t)
 	}
 }
 
-func (c *checker) script(s *flow.Script, at *define.Place) {
+func (c *checker) checkScript(s *flow.Script, at *define.Place) {
 	if s = orNone(s); s == nil {
 		return
 	}
-	c.milliseconds(s.TimeoutMS, at.Key("timeout_ms"))
+	c.checkMilliseconds(s.TimeoutMS, at.Key("timeout_ms"))
 	if s.StderrMode != "" && s.StderrMode != flow.StderrLog {
 		c.Errorf(at.Key("stderr_mode"), "unknown word %.80q: write log, or leave it out", s.StderrMode)
 	}
@@ -144,11 +144,11 @@ func (c *checker) script(s *flow.Script, at *define.Place) {
 	}
 }
 
-// settled checks how jobs travel. What they need has to be there if they are certain to be made from this. Without a service they
+// checkExecComplete checks how jobs travel. What they need has to be there if they are certain to be made from this. Without a service they
 // fail only when they are made, so the profile pocketflow has a warning of it.
-func (c *checker) settled(e *flow.Exec, at *define.Place, certain, pocketflow bool) {
-	c.name(e.Service, at.Key("service"))
-	c.function(e, at.Key("func"))
+func (c *checker) checkExecComplete(e *flow.Exec, at *define.Place, certain, pocketflow bool) {
+	c.checkName(e.Service, at.Key("service"))
+	c.checkLocalFunc(e, at.Key("func"))
 	switch {
 	case !certain:
 	case e.Type == flow.ExecFunc && e.Func == "":
@@ -167,8 +167,8 @@ func (c *checker) settled(e *flow.Exec, at *define.Place, certain, pocketflow bo
 	}
 }
 
-// function warns of a local function that the member does not have. A program may register it after it has published the flow.
-func (c *checker) function(e *flow.Exec, at *define.Place) {
+// checkLocalFunc warns of a local function that the member does not have. A program may register it after it has published the flow.
+func (c *checker) checkLocalFunc(e *flow.Exec, at *define.Place) {
 	if e.Type != flow.ExecFunc || e.Func == "" || c.site.Func == nil {
 		return
 	}
@@ -177,25 +177,25 @@ func (c *checker) function(e *flow.Exec, at *define.Place) {
 	}
 }
 
-func (c *checker) branches(n *define.Node, p *flow.PlanNode, pocketflow bool, at *define.Place) {
+func (c *checker) checkBranches(n *define.Node, p *flow.PlanNode, pocketflow bool, at *define.Place) {
 	from := at.Key(define.ParallelExecs)
 	for i := range n.ParallelExecs {
 		o := &n.ParallelExecs[i]
-		c.overlay(o, define.ParallelExecs, jobSpot(o, p.Each.Branches[i].Exec), pocketflow, from.Index(i))
+		c.checkOverlay(o, define.ParallelExecs, jobSpot(o, p.Each.Branches[i].Exec), pocketflow, from.Index(i))
 	}
 	if len(n.ParallelExecs) == 0 {
 		from = at.Key("parallel_services")
 	}
 	for i := range p.Each.Branches {
-		c.settled(&p.Each.Branches[i].Exec, from.Index(i), true, pocketflow)
+		c.checkExecComplete(&p.Each.Branches[i].Exec, from.Index(i), true, pocketflow)
 	}
 	if len(p.Each.Branches) > c.limits.Units {
 		c.Errorf(at, "%d branches, more than the %d units a step may have", len(p.Each.Branches), c.limits.Units)
 	}
 }
 
-func (c *checker) items(n *define.Node, p *flow.PlanNode, pocketflow bool, at *define.Place) {
-	c.settled(&p.Exec, at, len(n.ForeachExecs) == 0, pocketflow)
+func (c *checker) checkItems(n *define.Node, p *flow.PlanNode, pocketflow bool, at *define.Place) {
+	c.checkExecComplete(&p.Exec, at, len(n.ForeachExecs) == 0, pocketflow)
 	seen := map[int]bool{}
 	for i := range n.ForeachExecs {
 		s, at := &n.ForeachExecs[i], at.Key(define.ForeachExecs).Index(i)
@@ -209,8 +209,8 @@ func (c *checker) items(n *define.Node, p *flow.PlanNode, pocketflow bool, at *d
 		}
 		seen[s.Index] = true
 		e := p.Each.Items[s.Index]
-		c.overlay(s, define.ForeachExecs, jobSpot(s, e), pocketflow, at)
-		c.settled(&e, at, true, pocketflow)
+		c.checkOverlay(s, define.ForeachExecs, jobSpot(s, e), pocketflow, at)
+		c.checkExecComplete(&e, at, true, pocketflow)
 	}
 }
 
@@ -227,7 +227,7 @@ func (c *checker) childSpecs(s *scopeSource, g *flow.PlanScope, at *define.Place
 			c.refuse(s.pocketflow, at, "the node %.80q has an entry already: this one is ignored", spec.Node)
 		case g.Nodes[spec.Node] != nil:
 			child := childSpot(spec, orEmpty(s.nodes[spec.Node]), g.Nodes[spec.Node])
-			c.overlay(spec, define.SubflowExecs, child, s.pocketflow, at)
+			c.checkOverlay(spec, define.SubflowExecs, child, s.pocketflow, at)
 		default:
 			c.refuse(s.pocketflow, at.Key("node"),
 				"the node %.80q only runs when the task is over: this entry is ignored", spec.Node)
@@ -239,14 +239,14 @@ func (c *checker) childSpecs(s *scopeSource, g *flow.PlanScope, at *define.Place
 // counts as none.
 func (c *checker) checkInnerTries(n *define.Node, pocketflow bool, at *define.Place) {
 	if n.MaxAttempts >= 0 || !pocketflow {
-		c.count(n.MaxAttempts, at.Key("max_attempts"))
+		c.checkCount(n.MaxAttempts, at.Key("max_attempts"))
 	}
 }
 
 func (c *checker) graphRetry(n *define.Node, at *define.Place) {
-	c.count(n.MaxRetries, at.Key("max_retries"))
-	c.milliseconds(n.WaitMS, at.Key("wait_ms"))
-	c.retry(n.Retry, flow.ProfileNone, at.Key("retry"))
+	c.checkCount(n.MaxRetries, at.Key("max_retries"))
+	c.checkMilliseconds(n.WaitMS, at.Key("wait_ms"))
+	c.checkRetry(n.Retry, flow.ProfileNone, at.Key("retry"))
 	c.saidTwice(n, at)
 }
 
@@ -260,9 +260,9 @@ func (c *checker) saidTwice(n *define.Node, at *define.Place) {
 	}
 }
 
-// window checks how many units are in flight at once.
-func (c *checker) window(n *define.Node, at *define.Place) {
-	c.count(n.MaxParallel, at.Key("max_parallel"))
+// checkWindow checks how many units are in flight at once.
+func (c *checker) checkWindow(n *define.Node, at *define.Place) {
+	c.checkCount(n.MaxParallel, at.Key("max_parallel"))
 	switch n.ParallelMode {
 	case "", "sequential", "concurrent":
 	default:
@@ -270,8 +270,8 @@ func (c *checker) window(n *define.Node, at *define.Place) {
 	}
 }
 
-// count checks a number of tries or units.
-func (c *checker) count(n int, at *define.Place) {
+// checkCount checks a number of tries or units.
+func (c *checker) checkCount(n int, at *define.Place) {
 	switch {
 	case n < 0:
 		c.Errorf(at, "must not be negative")
@@ -280,8 +280,8 @@ func (c *checker) count(n int, at *define.Place) {
 	}
 }
 
-// milliseconds checks a duration.
-func (c *checker) milliseconds(ms int64, at *define.Place) {
+// checkMilliseconds checks a duration.
+func (c *checker) checkMilliseconds(ms int64, at *define.Place) {
 	switch {
 	case ms < 0:
 		c.Errorf(at, "must not be negative")

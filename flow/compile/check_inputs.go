@@ -10,21 +10,21 @@ import (
 	"github.com/troupe-engine/troupe/flow/types"
 )
 
-// given is what `params` are in a scope, as far as that is known.
-type given struct {
+// knownParams is what `params` are in a scope, as far as that is known.
+type knownParams struct {
 	inputs *types.Inputs     // that are declared; nil = they may be anything
 	around []json.RawMessage // the params of nodes around the scope, which lie beside them
 	made   bool              // a prep makes them
 }
 
-// use is a reference to a param of which nobody has said that there is one.
-type use struct {
+// paramUse is a reference to a param of which nobody has said that there is one.
+type paramUse struct {
 	text string
 	at   *define.Place
 }
 
-// inputs checks what a definition declares, and has references be held to it.
-func (c *checker) inputs(d *define.Definition, at *define.Place) {
+// checkInputs checks what a definition declares, and has references be held to it.
+func (c *checker) checkInputs(d *define.Definition, at *define.Place) {
 	in, problems := d.Inputs.Read()
 	at = at.Key("inputs")
 	for _, p := range problems {
@@ -37,91 +37,91 @@ func (c *checker) inputs(d *define.Definition, at *define.Place) {
 	if in == nil {
 		in = d.Inputs.Named()
 	}
-	c.given = given{inputs: in}
+	c.scopeParams = knownParams{inputs: in}
 }
 
-// inputsOfRoot checks what the whole flow declares.
-func (c *checker) inputsOfRoot(d *define.Definition) {
-	c.inputs(d, nil)
-	c.root = c.given
-	if dag := c.plan.Root.Dag; dag != nil && dag.RootMap != "" && c.given.inputs != nil {
+// checkRootInputs checks what the whole flow declares.
+func (c *checker) checkRootInputs(d *define.Definition) {
+	c.checkInputs(d, nil)
+	c.rootParams = c.scopeParams
+	if dag := c.plan.Root.Dag; dag != nil && dag.RootMap != "" && c.scopeParams.inputs != nil {
 		c.Errorf(define.At("inputs"), "are an object, but the map %s works on the run's input itself, which has to be a list: have it wait for a node, or write each: {items: $run.NAME}", dag.RootMap)
 	}
 }
 
-// within checks what is inside a node, where `params` are something else, and then goes on where it was.
-func (c *checker) within(inside given, check func()) {
-	before := c.given
-	c.given = inside
+// withParams checks what is inside a node, where `params` are something else, and then goes on where it was.
+func (c *checker) withParams(inside knownParams, check func()) {
+	before := c.scopeParams
+	c.scopeParams = inside
 	check()
-	c.given = before
+	c.scopeParams = before
 }
 
 // insideGraph is what `params` are in a subflow of graph mode: those of the node lie beside them.
-func (c *checker) insideGraph(n *define.Node) given {
-	around := append(c.given.around[:len(c.given.around):len(c.given.around)], n.Params)
+func (c *checker) insideGraph(n *define.Node) knownParams {
+	around := append(c.scopeParams.around[:len(c.scopeParams.around):len(c.scopeParams.around)], n.Params)
 	for _, spec := range n.SubflowExecs {
 		around = append(around, spec.Params)
 	}
-	return given{inputs: c.given.inputs, around: around, made: c.given.made}
+	return knownParams{inputs: c.scopeParams.inputs, around: around, made: c.scopeParams.made}
 }
 
 // insideFlow is what `params` are in a whole flow inside a node. What a prep makes is not known.
-func (c *checker) insideFlow(n *define.Node, s *scopeSource) given {
+func (c *checker) insideFlow(n *define.Node, s *scopeSource) knownParams {
 	ofDag := s.nodes == nil
 	if d := n.Flow.Definition; !n.Prep.Empty() && (ofDag || d != nil && ModeOf(d) == flow.ModeDag) {
-		return given{made: true}
+		return knownParams{made: true}
 	}
 	return c.insideGraph(n)
 }
 
-// inputsInside checks what a flow inside another one declares. It sees nothing else then.
-func (c *checker) inputsInside(d *define.Definition, at *define.Place) {
+// checkInnerInputs checks what a flow inside another one declares. It sees nothing else then.
+func (c *checker) checkInnerInputs(d *define.Definition, at *define.Place) {
 	if !d.Inputs.IsZero() {
-		c.inputs(d, at)
+		c.checkInputs(d, at)
 	}
 }
 
-// reaches checks a reference into params, by the keys that it follows. Own are params of the node itself.
-func (c *checker) reaches(text string, path []string, own json.RawMessage, at *define.Place) {
-	if len(path) == 0 || c.given.made {
+// checkParamPath checks a reference into params, by the keys that it follows. Own are params of the node itself.
+func (c *checker) checkParamPath(text string, path []string, own json.RawMessage, at *define.Place) {
+	if len(path) == 0 || c.scopeParams.made {
 		return
 	}
-	for _, params := range append(c.given.around[:len(c.given.around):len(c.given.around)], own) {
+	for _, params := range append(c.scopeParams.around[:len(c.scopeParams.around):len(c.scopeParams.around)], own) {
 		if _, there := expr.Field(params, path[0]); there {
 			return
 		}
 	}
-	if c.given.inputs == nil {
-		c.uses[path[0]] = append(c.uses[path[0]], use{text, at})
+	if c.scopeParams.inputs == nil {
+		c.paramUses[path[0]] = append(c.paramUses[path[0]], paramUse{text, at})
 		return
 	}
-	if wrong := c.given.inputs.Reaches(path); wrong != "" {
+	if wrong := c.scopeParams.inputs.Reaches(path); wrong != "" {
 		c.Errorf(at, "%.80q leads nowhere: %s", text, wrong)
 	}
 }
 
-// doubtful warns of a param that is named once and looks like one that is named more often. Where nothing is declared
+// warnDoubtfulParams warns of a param that is named once and looks like one that is named more often. Where nothing is declared
 // nobody can know more.
-func (c *checker) doubtful() {
+func (c *checker) warnDoubtfulParams() {
 	var common []string
-	for name, uses := range c.uses {
+	for name, uses := range c.paramUses {
 		if len(uses) > 1 {
 			common = append(common, name)
 		}
 	}
-	for name, uses := range c.uses {
+	for name, uses := range c.paramUses {
 		meant := types.Nearest(name, common)
-		if len(uses) > 1 || meant == "" || alike(name, meant) {
+		if len(uses) > 1 || meant == "" || areVariants(name, meant) {
 			continue
 		}
 		c.Warnf(uses[0].at, "%.80q is the only one of that name, but %s is referred to %d times: did you mean that? Declare inputs, and every reference is checked",
-			uses[0].text, meant, len(c.uses[meant]))
+			uses[0].text, meant, len(c.paramUses[meant]))
 	}
 }
 
-// alike says whether two names may well be there both: they differ in a number, or one is many of the other.
-func alike(a, b string) bool {
+// areVariants says whether two names may well be there both: they differ in a number, or one is many of the other.
+func areVariants(a, b string) bool {
 	bare := func(name string) string {
 		return strings.TrimSuffix(strings.Map(func(r rune) rune {
 			if r >= '0' && r <= '9' {
@@ -133,25 +133,25 @@ func alike(a, b string) bool {
 	return bare(a) == bare(b)
 }
 
-// intoParams checks a text that may be a reference into params, as graph mode and keys have them.
-func (c *checker) intoParams(text string, own json.RawMessage, at *define.Place) {
-	if path, ok := ref(text).IntoParams(); ok {
-		c.reaches(text, path, own, at)
+// checkParamsRef checks a text that may be a reference into params, as graph mode and keys have them.
+func (c *checker) checkParamsRef(text string, own json.RawMessage, at *define.Place) {
+	if path, ok := parseRef(text).IntoParams(); ok {
+		c.checkParamPath(text, path, own, at)
 	}
 }
 
-// intoRun checks a reference to the run's input: $run.x, or in dag mode $params.x and $input.x as well.
-func (c *checker) intoRun(text, path string, at *define.Place) {
+// checkRunRef checks a reference to the run's input: $run.x, or in dag mode $params.x and $input.x as well.
+func (c *checker) checkRunRef(text, path string, at *define.Place) {
 	if keys, ok := expr.PathKeys(path); ok {
-		c.reaches(text, keys, nil, at)
+		c.checkParamPath(text, keys, nil, at)
 	}
 }
 
-// readsOf checks the parts of variables that an expression names.
-func (c *checker) readsOf(compiled *expr.CEL, own json.RawMessage, at *define.Place) {
+// checkParamReads checks the parts of variables that an expression names.
+func (c *checker) checkParamReads(compiled *expr.CEL, own json.RawMessage, at *define.Place) {
 	for _, read := range compiled.Reads() {
 		if name := read.Path[0]; name == "params" || name == "run" {
-			c.reaches(strings.Join(read.Path, "."), read.Path[1:], own, at.Character(read.At))
+			c.checkParamPath(strings.Join(read.Path, "."), read.Path[1:], own, at.Character(read.At))
 		}
 	}
 }
@@ -161,26 +161,26 @@ func (c *checker) graphRefs(n *define.Node, p *flow.PlanNode, at *define.Place) 
 	own := n.Params
 	prep := at.Key("prep")
 	if n.Prep.InputMap == nil {
-		c.intoParams(n.Prep.InputKey, own, prep.Key("input_key"))
+		c.checkParamsRef(n.Prep.InputKey, own, prep.Key("input_key"))
 	}
 	for key, text := range n.Prep.InputMap {
-		c.intoParams(text, own, prep.Key("input_map").Key(key))
+		c.checkParamsRef(text, own, prep.Key("input_map").Key(key))
 	}
 	for i, ch := range p.Cases {
 		at := at.Key("choice_cases").Index(i).Key("expr")
-		c.readsOf(ch.CEL, own, at)
+		c.checkParamReads(ch.CEL, own, at)
 		if ch.Cond != nil {
-			c.operands(ch.Text, own, at)
+			c.checkOperands(ch.Text, own, at)
 		}
 	}
 	c.keyRefs(&n.KeyFields, own, at)
 }
 
-// operands checks the references that an expression in JSON compares. Texts in a list that is an operand are themselves.
-func (c *checker) operands(raw, own json.RawMessage, at *define.Place) {
+// checkOperands checks the references that an expression in JSON compares. Texts in a list that is an operand are themselves.
+func (c *checker) checkOperands(raw, own json.RawMessage, at *define.Place) {
 	one := func(v json.RawMessage, at *define.Place) {
 		if text, ok := expr.String(v); ok {
-			c.intoParams(text, own, at)
+			c.checkParamsRef(text, own, at)
 		}
 	}
 	operators, _ := expr.Members(raw)
@@ -191,11 +191,11 @@ func (c *checker) operands(raw, own json.RawMessage, at *define.Place) {
 		for i, e := range elements {
 			one(e, at.Index(i))
 			if joins {
-				c.operands(e, own, at.Index(i))
+				c.checkOperands(e, own, at.Index(i))
 			}
 		}
 		if joins {
-			c.operands(m.Value, own, at)
+			c.checkOperands(m.Value, own, at)
 		}
 	}
 }
@@ -203,21 +203,21 @@ func (c *checker) operands(raw, own json.RawMessage, at *define.Place) {
 // pocketflowRefs checks the references of what a node obeys, where the task's params stand beside its own.
 func (c *checker) pocketflowRefs(p *flow.PlanNode, own json.RawMessage, at *define.Place) {
 	if p.Kind == flow.KindParallel && len(p.Each.Branches) == 0 {
-		c.reaches("$params.services", []string{"services"}, own, at)
+		c.checkParamPath("$params.services", []string{"services"}, own, at)
 	}
 	if key := signalKeys[p.Kind]; key != "" {
 		raw, _ := expr.Field(p.Params, key)
 		text, _ := expr.String(raw)
-		c.intoParams(text, own, at.Key("params").Key(key))
+		c.checkParamsRef(text, own, at.Key("params").Key(key))
 	}
 }
 
 // keyRefs checks the keys that attempts or tasks wait for.
 func (c *checker) keyRefs(f *define.KeyFields, own json.RawMessage, at *define.Place) {
 	one := func(text string, at *define.Place) {
-		c.intoParams(text, own, at)
-		if path, ok := after(text, runRef); ok {
-			c.within(c.root, func() { c.intoRun(text, path, at) })
+		c.checkParamsRef(text, own, at)
+		if path, ok := cutRefName(text, runRef); ok {
+			c.withParams(c.rootParams, func() { c.checkRunRef(text, path, at) })
 		}
 	}
 	for _, spec := range []struct {

@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// keyed checks what a node says about keys.
-func (c *checker) keyed(n *define.Node, p *flow.PlanNode, at *define.Place) {
+// checkNodeKeyFields checks what a node says about keys.
+func (c *checker) checkNodeKeyFields(n *define.Node, p *flow.PlanNode, at *define.Place) {
 	refs := []string{"$params.", "$shared.", "$input", runRef}
 	if p.Kind == flow.KindForeach || p.Kind == flow.KindFanout {
 		refs = append(refs, itemRef)
@@ -23,7 +23,7 @@ func (c *checker) keyed(n *define.Node, p *flow.PlanNode, at *define.Place) {
 // flowKeys checks the keys of the whole flow.
 func (c *checker) flowKeys(d *define.Definition, at *define.Place) {
 	c.keyFields(&d.KeyFields, []string{"$params.", runRef}, at)
-	if len(d.Priority) > 0 && !hasKeys(&d.KeyFields) && !anyKeyed(d.Nodes) {
+	if len(d.Priority) > 0 && !hasKeys(&d.KeyFields) && !hasKeyedNode(d.Nodes) {
 		c.refuse(c.lowered.pocketflow, at.Key("priority"), "has no effect: it orders what waits for a key: "+
 			"write concurrency or rate as well, here or at a node")
 	}
@@ -31,10 +31,10 @@ func (c *checker) flowKeys(d *define.Definition, at *define.Place) {
 
 func hasKeys(f *define.KeyFields) bool { return f.Concurrency != nil || f.Rate != nil }
 
-// anyKeyed says whether a node waits for a key, or one inside it does. Of a flow that is not at hand nobody knows.
-func anyKeyed(nodes map[string]*define.Node) bool {
+// hasKeyedNode says whether a node waits for a key, or one inside it does. Of a flow that is not at hand nobody knows.
+func hasKeyedNode(nodes map[string]*define.Node) bool {
 	for _, n := range nodes {
-		if n != nil && (hasKeys(&n.KeyFields) || n.Flow != nil && n.Flow.Definition == nil || anyKeyed(nodesInside(n))) {
+		if n != nil && (hasKeys(&n.KeyFields) || n.Flow != nil && n.Flow.Definition == nil || hasKeyedNode(nodesInside(n))) {
 			return true
 		}
 	}
@@ -50,7 +50,7 @@ func (c *checker) keyFields(f *define.KeyFields, refs []string, at *define.Place
 	}
 	if r := f.Rate; r != nil {
 		c.keySpec(r, refs, at.Key("rate"))
-		c.duration(r.Per, at.Key("rate").Key("per"))
+		c.checkDuration(r.Per, at.Key("rate").Key("per"))
 		if r.Per.MS <= 0 {
 			c.Errorf(at.Key("rate").Key("per"), "is missing: say in what time, such as 1s")
 		}
@@ -58,11 +58,11 @@ func (c *checker) keyFields(f *define.KeyFields, refs []string, at *define.Place
 			c.Errorf(at.Key("rate").Key("when_full"), "what has begun is counted even if it is canceled: write queue or refuse")
 		}
 	}
-	c.priority(f.Priority, refs, at.Key("priority"))
+	c.checkPriority(f.Priority, refs, at.Key("priority"))
 }
 
 func (c *checker) keySpec(s *define.KeySpec, refs []string, at *define.Place) {
-	c.name(s.Name, at.Key("name"))
+	c.checkName(s.Name, at.Key("name"))
 	if strings.ContainsAny(s.Name, ":/") {
 		c.Errorf(at.Key("name"), "may not contain : or /, which separate it from the key, and flows from their nodes: write %q", strings.NewReplacer(":", "-", "/", "-").Replace(s.Name))
 	}
@@ -86,19 +86,19 @@ func (c *checker) keySpec(s *define.KeySpec, refs []string, at *define.Place) {
 
 // keyRef checks that a reference looks into something that is there.
 func (c *checker) keyRef(text string, refs []string, at *define.Place) {
-	c.name(text, at)
+	c.checkName(text, at)
 	if !strings.HasPrefix(text, "$") {
 		return
 	}
 	for _, ref := range refs {
-		if _, ok := after(text, strings.TrimSuffix(ref, ".")); ok && (ref[len(ref)-1] != '.' || strings.HasPrefix(text, ref)) {
+		if _, ok := cutRefName(text, strings.TrimSuffix(ref, ".")); ok && (ref[len(ref)-1] != '.' || strings.HasPrefix(text, ref)) {
 			return
 		}
 	}
 	c.Errorf(at, "%.80q is no reference that can be looked up here: write %s", text, strings.Join(refs, "…, ")+"…, or a text")
 }
 
-func (c *checker) priority(raw json.RawMessage, refs []string, at *define.Place) {
+func (c *checker) checkPriority(raw json.RawMessage, refs []string, at *define.Place) {
 	if len(raw) == 0 {
 		return
 	}

@@ -8,14 +8,14 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// listOf refuses a foreach whose input is declared as no list. In the profile pocketflow such a step completes without units,
+// checkForeachList refuses a foreach whose input is declared as no list. In the profile pocketflow such a step completes without units,
 // so the problem is a warning there.
-func (c *checker) listOf(n *define.Node, pocketflow bool, at *define.Place) {
+func (c *checker) checkForeachList(n *define.Node, pocketflow bool, at *define.Place) {
 	if n.Prep.InputMap != nil {
 		return
 	}
-	path, ok := ref(n.Prep.InputKey).IntoParams()
-	if declared, excluded := c.excludes(expr.KindArray, path, n.Params); ok && excluded {
+	path, ok := parseRef(n.Prep.InputKey).IntoParams()
+	if declared, excluded := c.excludesKind(expr.KindArray, path, n.Params); ok && excluded {
 		report := c.Errorf
 		if pocketflow {
 			report = c.Warnf
@@ -24,28 +24,28 @@ func (c *checker) listOf(n *define.Node, pocketflow bool, at *define.Place) {
 	}
 }
 
-// runHolds refuses a reference to the run's input that is declared as another kind than the one needed.
-func (c *dagChecker) runHolds(src *dagSource, text string, kind expr.Kind, at *define.Place) {
-	r, unseen := reference(text, src.sees)
+// checkRunKind refuses a reference to the run's input that is declared as another kind than the one needed.
+func (c *dagChecker) checkRunKind(src *dagSource, text string, kind expr.Kind, at *define.Place) {
+	r, unseen := parseReference(text, src.sees)
 	if unseen != "" || r.From != flow.FromRun && r.From != flow.FromInput {
 		return
 	}
 	path, ok := expr.PathKeys(r.Path)
-	if declared, excluded := c.excludes(kind, path, nil); ok && excluded {
+	if declared, excluded := c.excludesKind(kind, path, nil); ok && excluded {
 		c.Errorf(at, "%.80q is declared as %s: it must be %s", text, declared, kind)
 	}
 }
 
-// excludes reports whether no value of a kind can be at a path of params, by the declared inputs, and returns the declared
+// excludesKind reports whether no value of a kind can be at a path of params, by the declared inputs, and returns the declared
 // type. The node's own params, and those around it, are not declared.
-func (c *checker) excludes(kind expr.Kind, path []string, own json.RawMessage) (declared string, excluded bool) {
-	if len(path) == 0 || c.given.made {
+func (c *checker) excludesKind(kind expr.Kind, path []string, own json.RawMessage) (declared string, excluded bool) {
+	if len(path) == 0 || c.scopeParams.made {
 		return "", false
 	}
-	for _, params := range append(c.given.around[:len(c.given.around):len(c.given.around)], own) {
+	for _, params := range append(c.scopeParams.around[:len(c.scopeParams.around):len(c.scopeParams.around)], own) {
 		if _, there := expr.Field(params, path[0]); there {
 			return "", false
 		}
 	}
-	return c.given.inputs.Excludes(path, kind)
+	return c.scopeParams.inputs.Excludes(path, kind)
 }

@@ -12,13 +12,13 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// local says whether a node is a program that the member itself starts.
-func local(n *define.Node) bool { return n.Exec.Program() != nil && n.Exec.Service == "" }
+// isLocalProgram says whether a node is a program that the member itself starts.
+func isLocalProgram(n *define.Node) bool { return n.Exec.Program() != nil && n.Exec.Service == "" }
 
-// served is a node whose program is for workers: one of their service, with the program among its params.
-func served(n *define.Node) *define.Node {
+// asServiceNode is a node whose program is for workers: one of their service, with the program among its params.
+func asServiceNode(n *define.Node) *define.Node {
 	p := n.Exec.Program()
-	if p == nil || local(n) {
+	if p == nil || isLocalProgram(n) {
 		return n
 	}
 	along, _ := json.Marshal(map[string]any{flow.ProgramParam: struct { // texts and numbers are always marshaled
@@ -26,27 +26,27 @@ func served(n *define.Node) *define.Node {
 		*flow.Program
 	}{n.Exec.Type, p}})
 	own := n.Apart()
-	own.Params = expr.Merge(params(n.Params), along)
+	own.Params = expr.Merge(compactParams(n.Params), along)
 	return own
 }
 
-// program checks what a node has started.
-func (c *checker) program(n *define.Node, at *define.Place) {
+// checkProgram checks what a node has started.
+func (c *checker) checkProgram(n *define.Node, at *define.Place) {
 	e := n.Exec
 	if e.Program() == nil {
 		return
 	}
 	in := at.Key("exec")
 	switch {
-	case n.Service != "" || n.Func != "" || n.Script != nil || local(n) && saysExec(n):
+	case n.Service != "" || n.Func != "" || n.Script != nil || isLocalProgram(n) && saysExec(n):
 		c.Errorf(in, "says the same as service, func, script and exec_type: give one of them")
 	case e.Func != "":
 		c.Errorf(in, "is a func or a program: give one of them")
-	case local(n) && n.Route != "":
+	case isLocalProgram(n) && n.Route != "":
 		c.Errorf(at.Key("route"), "is for jobs of workers, and the member itself starts the program: name the service of its workers in exec")
 	}
 	for _, f := range programFields(e) {
-		if f.written {
+		if f.isSet {
 			c.Errorf(in.Key(f.name), "%s", f.instead)
 		}
 	}
@@ -54,10 +54,10 @@ func (c *checker) program(n *define.Node, at *define.Place) {
 	c.programWords(e, in)
 }
 
-// idle is a field that has no effect where it is written, and what to write instead.
-type idle struct {
+// idleField is a field that has no effect where it is written, and what to write instead.
+type idleField struct {
 	name    string
-	written bool
+	isSet   bool
 	instead string
 }
 
@@ -73,24 +73,24 @@ func (c *checker) refuseProgramFields(e *define.ExecOf, at *define.Place) {
 }
 
 // programFields are those that only one of the types has a use for.
-func programFields(e *define.ExecOf) []idle {
+func programFields(e *define.ExecOf) []idleField {
 	const elsewhere = "is for type: worker"
-	other := append(containerFields(e), idle{"url", e.URL != "", elsewhere}, idle{"executor", e.Executor != "", elsewhere})
+	other := append(containerFields(e), idleField{"url", e.URL != "", elsewhere}, idleField{"executor", e.Executor != "", elsewhere})
 	switch flow.ExecType(e.Type) {
 	case flow.ExecWorker:
 		return append(workerFields(e), containerFields(e)...)
 	case flow.ExecContainer:
-		return strangeToContainers(e)
+		return notForContainers(e)
 	case flow.ExecPython:
 		const why = "is for a process: name the file or module with the function"
-		return append(other, idle{"command", !e.Command.IsZero(), why})
+		return append(other, idleField{"command", !e.Command.IsZero(), why})
 	case flow.ExecLibrary:
 		const why = "is not for a library: its file is all that it has"
-		return append(other, []idle{{"command", !e.Command.IsZero(), why}, {"module", e.Module != "", why}, {"function", e.Function != "", why}, {"python", e.Python != "", why},
+		return append(other, []idleField{{"command", !e.Command.IsZero(), why}, {"module", e.Module != "", why}, {"function", e.Function != "", why}, {"python", e.Python != "", why},
 			{"output_mode", e.OutputMode != "", why}, {"warm", e.Warm != 0, why}}...)
 	}
 	const why = "is for type: python"
-	return append(other, []idle{{"module", e.Module != "", why}, {"function", e.Function != "", why}, {"python", e.Python != "", why}, {"warm", e.Warm != 0, why}}...)
+	return append(other, []idleField{{"module", e.Module != "", why}, {"function", e.Function != "", why}, {"python", e.Python != "", why}, {"warm", e.Warm != 0, why}}...)
 }
 
 // programStart checks what is started.
@@ -102,7 +102,7 @@ func (c *checker) programStart(e *define.ExecOf, at *define.Place) {
 	case flow.ExecType(e.Type) == flow.ExecWorker:
 		c.orkWorker(e, at)
 	case flow.ExecType(e.Type) == flow.ExecContainer:
-		c.container(e, at)
+		c.checkContainer(e, at)
 	case flow.ExecType(e.Type) == flow.ExecProcess && e.Command.IsZero() == (e.File == ""):
 		c.Errorf(at, "give it a command or a file: one of them")
 	case flow.ExecType(e.Type) == flow.ExecPython && (e.Module == "") == (e.File == ""):
@@ -147,7 +147,7 @@ func (c *checker) programWords(e *define.ExecOf, at *define.Place) {
 	if e.Warm < 0 || e.Warm > flow.MaxWarm {
 		c.Errorf(at.Key("warm"), "must be a number from 0 to %d", flow.MaxWarm)
 	}
-	c.secrets(e, at.Key("secrets"))
-	c.resources(e, at.Key("resources"))
-	c.milliseconds(e.Grace.MS, at.Key("grace"))
+	c.checkSecrets(e, at.Key("secrets"))
+	c.checkResources(e, at.Key("resources"))
+	c.checkMilliseconds(e.Grace.MS, at.Key("grace"))
 }

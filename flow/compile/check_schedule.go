@@ -8,13 +8,13 @@ import (
 	"github.com/troupe-engine/troupe/flow/schedule"
 )
 
-// schedule checks when tasks of the flow begin by the clock, and whether they can with their params.
-func (c *checker) schedule(s *define.Schedule, at *define.Place) {
+// checkSchedule checks when tasks of the flow begin by the clock, and whether they can with their params.
+func (c *checker) checkSchedule(s *define.Schedule, at *define.Place) {
 	if s == nil {
 		return
 	}
-	c.duration(s.Every, at.Key("every"))
-	c.duration(s.Jitter, at.Key("jitter"))
+	c.checkDuration(s.Every, at.Key("every"))
+	c.checkDuration(s.Jitter, at.Key("jitter"))
 	spec, unreadable := s.Spec()
 	rule, err := schedule.Read(spec)
 	c.scheduleFaults(unreadable, at)

@@ -13,8 +13,8 @@ import (
 
 var secretName = regexp.MustCompile(`^` + flow.SecretForm + `$`)
 
-// secrets checks which secrets a program is given. Those of workers are known to them alone.
-func (c *checker) secrets(e *define.ExecOf, at *define.Place) {
+// checkSecrets checks which secrets a program is given. Those of workers are known to them alone.
+func (c *checker) checkSecrets(e *define.ExecOf, at *define.Place) {
 	for _, name := range slices.Sorted(maps.Keys(e.Secrets)) {
 		secret, at := e.Secrets[name], at.Key(name)
 		_, twice := e.Env[name]

@@ -13,8 +13,8 @@ const (
 	leastPgflowTimeout = 3_000
 )
 
-// retry checks how often and how far apart something is tried.
-func (c *checker) retry(spec *define.RetrySpec, profile flow.Profile, at *define.Place) {
+// checkRetry checks how often and how far apart something is tried.
+func (c *checker) checkRetry(spec *define.RetrySpec, profile flow.Profile, at *define.Place) {
 	if spec == nil {
 		return
 	}
@@ -24,9 +24,9 @@ func (c *checker) retry(spec *define.RetrySpec, profile flow.Profile, at *define
 	if spec.MaxAttempts == 0 && !spec.NoAttempts() && profile != flow.ProfilePgflow {
 		c.Errorf(at.Key("max_attempts"), "is missing: without it nothing is tried again")
 	}
-	c.count(spec.MaxAttempts, at.Key("max_attempts"))
-	c.duration(spec.Delay, at.Key("delay"))
-	c.duration(spec.MaxDelay, at.Key("max_delay"))
+	c.checkCount(spec.MaxAttempts, at.Key("max_attempts"))
+	c.checkDuration(spec.Delay, at.Key("delay"))
+	c.checkDuration(spec.MaxDelay, at.Key("max_delay"))
 	if profile == flow.ProfilePgflow && !spec.Delay.IsZero() && spec.Delay.MS < leastPgflowDelay {
 		c.Warnf(at.Key("delay"), "is less than pgflow itself takes, which is 1s at least")
 	}
@@ -55,17 +55,17 @@ func (c *checker) checkPauses(spec *define.RetrySpec, profile flow.Profile, at *
 	}
 }
 
-// duration refuses a number where no profile says that numbers are seconds.
-func (c *checker) duration(d define.Duration, at *define.Place) {
-	if d.InSeconds() && !c.seconds {
+// checkDuration refuses a number where no profile says that numbers are seconds.
+func (c *checker) checkDuration(d define.Duration, at *define.Place) {
+	if d.InSeconds() && !c.allowsSeconds {
 		c.Errorf(at, "a number has no unit here: write for example 30s or 250ms")
 	}
 }
 
-// timeout checks the time an attempt may take; 0 is any.
-func (c *checker) timeout(d define.Duration, profile flow.Profile, at *define.Place) {
+// checkTimeout checks the time an attempt may take; 0 is any.
+func (c *checker) checkTimeout(d define.Duration, profile flow.Profile, at *define.Place) {
 	if profile == flow.ProfilePgflow && d.MS > 0 && d.MS < leastPgflowTimeout {
 		c.Warnf(at, "is less than pgflow itself takes, which is 3s at least")
 	}
-	c.duration(d, at)
+	c.checkDuration(d, at)
 }

@@ -8,23 +8,23 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// waits checks the params that a node obeys itself, in a scope of a graph with profile pocketflow or any other.
-func (c *checker) waits(p *flow.PlanNode, s *scopeSource, at *define.Place) {
-	c.misspelled(p, at.Key("params"))
+// checkWaits checks the params that a node obeys itself, in a scope of a graph with profile pocketflow or any other.
+func (c *checker) checkWaits(p *flow.PlanNode, s *scopeSource, at *define.Place) {
+	c.warnMisspelled(p, at.Key("params"))
 	if p.Kind == flow.KindApproval {
-		c.question(p.Params, at.Key("params"))
+		c.checkQuestion(p.Params, at.Key("params"))
 	}
 	pocketflow := s != nil && s.pocketflow
 	c.checkEndlessWait(p, pocketflow, at.Key("params").Key("timeout_ms"))
 	c.timerParam(p, pocketflow, at.Key("params").Key("delay_ms"))
 	if pocketflow {
-		c.pocketflowControls(p, s.flat(), at)
+		c.pocketflowControls(p, s.isFlat(), at)
 		c.pocketflowRefs(p, p.Params, at)
 		return
 	}
-	c.constants(p, at.Key("params"))
+	c.warnConstants(p, at.Key("params"))
 	for _, name := range p.Controls() {
-		c.control(p, name, at.Key("params").Key(name))
+		c.checkControl(p, name, at.Key("params").Key(name))
 	}
 }
 
@@ -38,8 +38,8 @@ func (c *checker) checkEndlessWait(p *flow.PlanNode, pocketflow bool, at *define
 	}
 }
 
-// constants warns of the params of a choice: they hide what a task brings, and nothing else reads them.
-func (c *checker) constants(p *flow.PlanNode, at *define.Place) {
+// warnConstants warns of the params of a choice: they hide what a task brings, and nothing else reads them.
+func (c *checker) warnConstants(p *flow.PlanNode, at *define.Place) {
 	if p.Kind != flow.KindChoice {
 		return
 	}
@@ -49,8 +49,8 @@ func (c *checker) constants(p *flow.PlanNode, at *define.Place) {
 	}
 }
 
-// control checks one param that only the node itself says: a value, or a reference to one.
-func (c *checker) control(p *flow.PlanNode, name string, at *define.Place) {
+// checkControl checks one param that only the node itself says: a value, or a reference to one.
+func (c *checker) checkControl(p *flow.PlanNode, name string, at *define.Place) {
 	raw, found := expr.Field(p.Params, name)
 	text, isText := expr.String(raw)
 	mode := flow.ModeGraph
@@ -61,7 +61,7 @@ func (c *checker) control(p *flow.PlanNode, name string, at *define.Place) {
 	case name == signalKeys[p.Kind]:
 		c.waitKey(text, found && !isText, raw, mode, at)
 	case name == "services":
-		c.services(raw, found, at)
+		c.checkServices(raw, found, at)
 	case !isText || !referenceLike(text):
 		c.numberParam(name, p.Params, false, at)
 		return
@@ -85,8 +85,8 @@ func (c *checker) waitKey(text string, other bool, raw json.RawMessage, mode flo
 	}
 }
 
-// services checks the branches of a parallel that lists none elsewhere.
-func (c *checker) services(raw json.RawMessage, found bool, at *define.Place) {
+// checkServices checks the branches of a parallel that lists none elsewhere.
+func (c *checker) checkServices(raw json.RawMessage, found bool, at *define.Place) {
 	text, isText := expr.String(raw)
 	elements, isList := expr.Elements(raw)
 	switch {
@@ -108,9 +108,9 @@ func (c *checker) controlRef(text string, mode flow.Mode, at *define.Place) {
 		return
 	}
 	if mode == flow.ModeGraph {
-		c.intoParams(text, nil, at)
+		c.checkParamsRef(text, nil, at)
 	} else if path, ok := flow.RunPath(text); ok {
-		c.intoRun(text, path, at)
+		c.checkRunRef(text, path, at)
 	}
 }
 
@@ -131,18 +131,18 @@ func (c *checker) pocketflowControls(p *flow.PlanNode, flat bool, at *define.Pla
 			c.numberParam(name, p.Params, true, at)
 		}
 		if (found || name == "timeout_ms" || name == "services") && !(flat && found) && c.mayBring(name) {
-			c.Warnf(at, "in profile pocketflow a task's param %s wins over this and decides %s: write profile: troupe, or declare inputs without it", name, obeyed[name])
+			c.Warnf(at, "in profile pocketflow a task's param %s wins over this and decides %s: write profile: troupe, or declare inputs without it", name, controlEffects[name])
 		}
 	}
 }
 
-// obeyed says what control params decide.
-var obeyed = map[string]string{
+// controlEffects says what control params decide.
+var controlEffects = map[string]string{
 	"delay_ms": "how long the timer waits", "timeout_ms": "how long it waits", "signal_key": "what ends the wait", "approval_key": "what approves, also without a person",
 	"services": "which services are called",
 }
 
 // mayBring reports whether a task may be started with a param of the name.
 func (c *checker) mayBring(name string) bool {
-	return c.given.inputs == nil || c.given.inputs.Reaches([]string{name}) == ""
+	return c.scopeParams.inputs == nil || c.scopeParams.inputs.Reaches([]string{name}) == ""
 }

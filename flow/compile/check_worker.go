@@ -10,9 +10,9 @@ import (
 )
 
 // workerFields are those that an Ork worker cannot be told.
-func workerFields(e *define.ExecOf) []idle {
+func workerFields(e *define.ExecOf) []idleField {
 	const why = "is up to the worker, which cannot be told"
-	return []idle{{"root", e.Root != "", why}, {"stdin_mode", e.StdinMode != "", why}, {"output_mode", e.OutputMode != "", why}, {"grace", !e.Grace.IsZero(), why},
+	return []idleField{{"root", e.Root != "", why}, {"stdin_mode", e.StdinMode != "", why}, {"output_mode", e.OutputMode != "", why}, {"grace", !e.Grace.IsZero(), why},
 		{"upstream_env", e.UpstreamEnv, why}, {"report", e.Report != "", why}, {"resources", e.Resources != nil, why}, {"warm", e.Warm != 0, why},
 		{"secrets", len(e.Secrets) > 0, "are not sent to an Ork worker: have its own environment hold them"},
 		{"service", e.Service != "", "is not what an Ork worker is found by: its url is"}}

@@ -25,7 +25,7 @@ type Site struct {
 
 // Definition is the function Definition, with what the site refuses.
 func (s Site) Definition(d *define.Definition, limits flow.Limits) (*flow.Plan, define.Problems) {
-	plan, problems := s.checked(d, limits)
+	plan, problems := s.checkAndLower(d, limits)
 	if problems.Err() != nil {
 		return nil, problems
 	}
@@ -44,7 +44,7 @@ func Text(text []byte, limits flow.Limits) (*flow.Plan, define.Problems) {
 
 // Check tells everything that is wrong with a definition, and where.
 func Check(d *define.Definition, limits flow.Limits) define.Problems {
-	_, problems := Site{}.checked(d, limits)
+	_, problems := Site{}.checkAndLower(d, limits)
 	return problems
 }
 
@@ -53,7 +53,7 @@ func Check(d *define.Definition, limits flow.Limits) define.Problems {
 // are no matter of right or wrong.
 func Lower(d *define.Definition, limits flow.Limits) *flow.Plan {
 	l := newLowerer(d, limits)
-	l.whole(d)
+	l.lowerDefinition(d)
 	return l.plan
 }
 
@@ -120,7 +120,7 @@ func namedEdges(edges []define.Edge, pocketflow bool) []define.Edge {
 	return named
 }
 
-func (s *scopeSource) flat() bool { return s.depth > 0 && !s.plain }
+func (s *scopeSource) isFlat() bool { return s.depth > 0 && !s.plain }
 
 // subflowSource is the scope of a node's subflow, a flow of graph mode inside it, or nil for a dag.
 func subflowSource(n *define.Node, defaults flow.Exec, s *scopeSource, key string) *scopeSource {

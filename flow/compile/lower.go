@@ -21,7 +21,7 @@ type lowerer struct {
 	pocketflow bool            // the profile of the flow
 	priority   json.RawMessage // of the flow
 	languages  map[bool]*expr.Language
-	known      map[knownCEL]*expr.CEL
+	compiled   map[knownCEL]*expr.CEL
 
 	withoutCEL bool // no expression is compiled: it is known that there are too many
 
@@ -31,16 +31,16 @@ type lowerer struct {
 
 func newLowerer(d *define.Definition, limits flow.Limits) *lowerer {
 	return &lowerer{follow: followsFailures(d), coerce: coercesMissing(d, false), pocketflow: hasPocketflowProfile(d, false), priority: d.Priority,
-		scopes: map[*flow.PlanScope]*dagScope{}, unused: map[*define.Node]*flow.PlanScope{}, known: map[knownCEL]*expr.CEL{},
-		plan: &flow.Plan{TimeoutMS: orDuration(d.Timeout, d.TimeoutMS), Finally: d.Finally, Profile: profileOf(d), Keys: keys(&d.KeyFields, nil),
+		scopes: map[*flow.PlanScope]*dagScope{}, unused: map[*define.Node]*flow.PlanScope{}, compiled: map[knownCEL]*expr.CEL{},
+		plan: &flow.Plan{TimeoutMS: orDuration(d.Timeout, d.TimeoutMS), Finally: d.Finally, Profile: profileOf(d), Keys: planKeys(&d.KeyFields, nil),
 			Window: limits.OrDefault().Window}}
 }
 
-func (l *lowerer) whole(d *define.Definition) {
+func (l *lowerer) lowerDefinition(d *define.Definition) {
 	if ModeOf(d) == flow.ModeDag {
-		l.plan.Root = l.dag(d, l.plan.Profile, 0, "")
+		l.plan.Root = l.lowerDag(d, l.plan.Profile, 0, "")
 	} else {
-		l.plan.Root = l.graph(&scopeSource{start: d.Start, nodes: d.Nodes, edges: d.Edges, finally: d.Finally, coerce: l.coerce, pocketflow: l.pocketflow})
+		l.plan.Root = l.lowerGraph(&scopeSource{start: d.Start, nodes: d.Nodes, edges: d.Edges, finally: d.Finally, coerce: l.coerce, pocketflow: l.pocketflow})
 		l.plan.Root.Result = d.Result
 	}
 	l.plan.Root.Inputs = inputsOf(d)
@@ -68,14 +68,14 @@ func profileOf(d *define.Definition) flow.Profile {
 	return flow.ProfileNone
 }
 
-// graph lowers a scope of graph mode.
-func (l *lowerer) graph(s *scopeSource) *flow.PlanScope {
-	g := &flow.PlanScope{Start: s.start, Nodes: make(map[string]*flow.PlanNode, len(s.nodes)), Flat: s.flat(), Pocketflow: s.pocketflow}
+// lowerGraph lowers a scope of graph mode.
+func (l *lowerer) lowerGraph(s *scopeSource) *flow.PlanScope {
+	g := &flow.PlanScope{Start: s.start, Nodes: make(map[string]*flow.PlanNode, len(s.nodes)), Flat: s.isFlat(), Pocketflow: s.pocketflow}
 	specs := childSpecs(s)
-	special := l.specials(s.nodes, s.finally, s.prefix, l.closingNode)
+	special := l.lowerSpecials(s.nodes, s.finally, s.prefix, l.closingNode)
 	for _, key := range slices.Sorted(maps.Keys(s.nodes)) {
 		if !special[key] {
-			g.Nodes[key] = l.node(key, orEmpty(s.nodes[key]), specs[key], s)
+			g.Nodes[key] = l.lowerNode(key, orEmpty(s.nodes[key]), specs[key], s)
 		}
 	}
 	for _, e := range namedEdges(s.edges, s.pocketflow) {
@@ -100,12 +100,12 @@ func addEdge(g *flow.PlanScope, e define.Edge) {
 	from.Edges[e.Action] = e.To
 }
 
-// node lowers one node of any kind. Spec is what the node that holds the scope says of it, or nil.
-func (l *lowerer) node(key string, n *define.Node, spec *define.ExecSpec, s *scopeSource) *flow.PlanNode {
+// lowerNode lowers one node of any kind. Spec is what the node that holds the scope says of it, or nil.
+func (l *lowerer) lowerNode(key string, n *define.Node, spec *define.ExecSpec, s *scopeSource) *flow.PlanNode {
 	kind, _ := graphKind(n)
-	n = served(n)
+	n = asServiceNode(n)
 	p := &flow.PlanNode{
-		Key: key, Kind: kind, Params: params(n.Params), Prep: prep(n.Prep), Post: n.Post,
+		Key: key, Kind: kind, Params: compactParams(n.Params), Prep: planPrep(n.Prep), Post: n.Post,
 		TimeoutMS: orDuration(n.Timeout, n.TimeoutMS),
 		Follow:    s.depth == 0 && (n.OnError == define.OnErrorFollow || n.OnError == "" && l.follow),
 	}
@@ -113,10 +113,10 @@ func (l *lowerer) node(key string, n *define.Node, spec *define.ExecSpec, s *sco
 		p.Undo = s.prefix + n.Compensate
 	}
 	p.Strategy, _ = strategyOf(kind, n.FailureStrategy)
-	base := exec(routed(n), s.defaults)
-	base.Vars = vars(n, nil)
+	base := nodeExec(withRouteType(n), s.defaults)
+	base.Vars = programVars(n, nil)
 	if spec != nil {
-		base = overlaid(base, spec)
+		base = overlayExec(base, spec)
 		if spec.Service != "" {
 			base.Service = spec.Service
 		}
@@ -126,30 +126,30 @@ func (l *lowerer) node(key string, n *define.Node, spec *define.ExecSpec, s *sco
 		base.Params = nil
 	}
 	p.Retry = graphRetry(n, p)
-	l.ofKind(n, p, base, s)
+	l.lowerKindFields(n, p, base, s)
 	l.nodeKeys(n, p)
 	return p
 }
 
-// ofKind fills in what only some kinds have.
-func (l *lowerer) ofKind(n *define.Node, p *flow.PlanNode, base flow.Exec, s *scopeSource) {
+// lowerKindFields fills in what only some kinds have.
+func (l *lowerer) lowerKindFields(n *define.Node, p *flow.PlanNode, base flow.Exec, s *scopeSource) {
 	switch p.Kind {
 	case flow.KindExecutor:
 		p.Single, p.Deferred = true, n.Deferred
-		p.Exec = settled(base)
+		p.Exec = resolveExecType(base)
 	case flow.KindChoice:
-		l.choice(n, p)
+		l.lowerChoice(n, p)
 		p.Coerce = s.coerce
 	case flow.KindParallel:
 		p.Deferred = n.Deferred
-		p.Exec = ofUnits(base)
-		p.Each = &flow.Each{Branches: branches(n, base), Window: window(n)}
+		p.Exec = unitExec(base)
+		p.Each = &flow.Each{Branches: parallelBranches(n, base), Window: unitWindow(n)}
 	case flow.KindForeach:
 		p.Deferred = n.Deferred
-		p.Exec = settled(base)
-		p.Each = &flow.Each{Items: items(n, base), Window: window(n)}
+		p.Exec = resolveExecType(base)
+		p.Each = &flow.Each{Items: foreachItems(n, base), Window: unitWindow(n)}
 	case flow.KindSubflow:
-		if p.Sub = l.subflow(n, base, s, p.Key); p.Sub != nil && n.Flow != nil {
+		if p.Sub = l.lowerSubflow(n, base, s, p.Key); p.Sub != nil && n.Flow != nil {
 			p.Sub.Inputs = inputsOf(n.Flow.Definition)
 		}
 	}
@@ -166,15 +166,15 @@ func graphKind(n *define.Node) (k flow.Kind, known bool) {
 	return "", false
 }
 
-// subflow lowers the scope inside a node; nil if it has no start and so ends at once.
-func (l *lowerer) subflow(n *define.Node, defaults flow.Exec, s *scopeSource, key string) *flow.PlanScope {
+// lowerSubflow lowers the scope inside a node; nil if it has no start and so ends at once.
+func (l *lowerer) lowerSubflow(n *define.Node, defaults flow.Exec, s *scopeSource, key string) *flow.PlanScope {
 	switch {
 	case n.Flow == nil && n.Subflow == nil, n.Flow != nil && n.Flow.Definition == nil:
 		return nil
 	case n.Flow != nil && ModeOf(n.Flow.Definition) == flow.ModeDag:
-		return l.dag(n.Flow.Definition, profileOf(n.Flow.Definition), s.depth+1, s.prefix+key+"/")
+		return l.lowerDag(n.Flow.Definition, profileOf(n.Flow.Definition), s.depth+1, s.prefix+key+"/")
 	}
-	g := l.graph(subflowSource(n, defaults, s, key))
+	g := l.lowerGraph(subflowSource(n, defaults, s, key))
 	switch {
 	case n.Flow != nil:
 		g.Result = n.Flow.Result
@@ -185,12 +185,12 @@ func (l *lowerer) subflow(n *define.Node, defaults flow.Exec, s *scopeSource, ke
 	return g
 }
 
-func (l *lowerer) choice(n *define.Node, p *flow.PlanNode) {
+func (l *lowerer) lowerChoice(n *define.Node, p *flow.PlanNode) {
 	p.Default = n.DefaultAction
 	for _, ch := range n.ChoiceCases {
 		c := flow.PlanCase{Action: ch.Action, Text: ch.Expr}
 		if source, ok := expr.String(ch.Expr); ok {
-			c.CEL = l.cel(source, false)
+			c.CEL = l.compileCEL(source, false)
 		} else {
 			c.Cond, _ = expr.ParseCond(ch.Expr)
 		}
@@ -198,27 +198,27 @@ func (l *lowerer) choice(n *define.Node, p *flow.PlanNode) {
 	}
 }
 
-func prep(p define.Prep) flow.PlanPrep {
+func planPrep(p define.Prep) flow.PlanPrep {
 	if p.InputMap == nil {
-		return flow.PlanPrep{Key: p.InputKey, Ref: ref(p.InputKey)}
+		return flow.PlanPrep{Key: p.InputKey, Ref: parseRef(p.InputKey)}
 	}
 	out := flow.PlanPrep{HasMap: true}
 	for _, key := range slices.Sorted(maps.Keys(p.InputMap)) {
-		out.Map = append(out.Map, flow.PrepEntry{Key: key, Text: p.InputMap[key], Ref: ref(p.InputMap[key])})
+		out.Map = append(out.Map, flow.PrepEntry{Key: key, Text: p.InputMap[key], Ref: parseRef(p.InputMap[key])})
 	}
 	return out
 }
 
-// ref parses a text that begins with $; others are keys or literals, depending on the scope.
-func ref(text string) expr.Ref {
+// parseRef parses a text that begins with $; others are keys or literals, depending on the scope.
+func parseRef(text string) expr.Ref {
 	if !strings.HasPrefix(text, "$") {
 		return expr.Ref{}
 	}
 	return expr.ParseRef(text)
 }
 
-// params are an object without the space between its parts, or nil.
-func params(raw json.RawMessage) json.RawMessage {
+// compactParams are an object without the space between its parts, or nil.
+func compactParams(raw json.RawMessage) json.RawMessage {
 	if compact := expr.Compact(raw); expr.KindOf(compact) == expr.KindObject {
 		return compact
 	}
@@ -239,13 +239,13 @@ var (
 
 var errNotCompiled = errors.New("it was not compiled")
 
-// cel compiles an expression. One that is wrong says so when it is evaluated.
-func (l *lowerer) cel(source string, dag bool) *expr.CEL {
+// compileCEL compiles an expression. One that is wrong says so when it is evaluated.
+func (l *lowerer) compileCEL(source string, dag bool) *expr.CEL {
 	if l.withoutCEL {
 		return expr.BrokenCEL(source, errNotCompiled)
 	}
 	key := knownCEL{source, dag}
-	if c := l.known[key]; c != nil {
+	if c := l.compiled[key]; c != nil {
 		return c
 	}
 	if l.languages == nil {
@@ -262,13 +262,13 @@ func (l *lowerer) cel(source string, dag bool) *expr.CEL {
 	if err != nil {
 		c = expr.BrokenCEL(source, err)
 	}
-	l.known[key] = c
+	l.compiled[key] = c
 	return c
 }
 
-// specials are the nodes of a scope that only run when the task is over: those that compensate others, and the
+// lowerSpecials are the nodes of a scope that only run when the task is over: those that compensate others, and the
 // flow's finally. They are lowered into a scope of their own, in graph mode.
-func (l *lowerer) specials(nodes map[string]*define.Node, finally, prefix string, closing func(string, *define.Node) *flow.PlanNode) map[string]bool {
+func (l *lowerer) lowerSpecials(nodes map[string]*define.Node, finally, prefix string, closing func(string, *define.Node) *flow.PlanNode) map[string]bool {
 	named := specialKeys(nodes, finally)
 	for _, key := range define.InOrder(nodes) {
 		if n := nodes[key]; named[key] && n != nil {
@@ -296,5 +296,5 @@ func specialKeys(nodes map[string]*define.Node, finally string) map[string]bool 
 }
 
 func (l *lowerer) closingNode(key string, n *define.Node) *flow.PlanNode {
-	return l.node(key, n, nil, &scopeSource{coerce: l.coerce, pocketflow: l.pocketflow})
+	return l.lowerNode(key, n, nil, &scopeSource{coerce: l.coerce, pocketflow: l.pocketflow})
 }

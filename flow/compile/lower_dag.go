@@ -11,11 +11,11 @@ import (
 // around them, under slugs such as `review/gate:legal`, so that one set of counters serves all.
 type dagLowerer struct {
 	*lowerer
-	g       *flow.PlanScope
-	profile flow.Profile
-	set     settings
-	depth   int
-	under   string // what the keys of its nodes begin with in the closing scope
+	g             *flow.PlanScope
+	profile       flow.Profile
+	defaults      nodeDefaults
+	depth         int
+	closingPrefix string // what the keys of its nodes begin with in the closing scope
 }
 
 // dagScope is what nodes of one definition within the scope have in common.
@@ -37,21 +37,21 @@ type dagScope struct {
 // dagSource is a node of a definition and what was made of it.
 type dagSource struct {
 	key    string
-	n      *define.Node
-	ghosts []*flow.PlanNode // in the order in which they run
+	source *define.Node
+	guards []*flow.PlanNode // in the order in which they run
 	node   *flow.PlanNode   // itself, or the join of a branch
 	inner  *dagScope        // of a branch
 	sees   []flow.Seen      // what its references may name
 }
 
-// dag lowers a scope of dag mode.
-func (l *lowerer) dag(d *define.Definition, profile flow.Profile, depth int, under string) *flow.PlanScope {
-	dl := &dagLowerer{lowerer: l, profile: profile, depth: depth, under: under, set: settingsOf(d, profile)}
+// lowerDag lowers a scope of dag mode.
+func (l *lowerer) lowerDag(d *define.Definition, profile flow.Profile, depth int, under string) *flow.PlanScope {
+	dl := &dagLowerer{lowerer: l, profile: profile, depth: depth, closingPrefix: under, defaults: settingsOf(d, profile)}
 	failFast, _ := failFastOf(d, profile)
 	dl.g = &flow.PlanScope{Nodes: map[string]*flow.PlanNode{}, Dag: &flow.Dag{Output: -1, FailFast: failFast}}
-	s := dl.declare(d, &dagScope{run: -1, by: dl})
-	dl.connect(s)
-	dl.wire()
+	s := dl.declareNodes(d, &dagScope{run: -1, by: dl})
+	dl.connectNodes(s)
+	dl.linkDependents()
 	dl.g.Dag.Output, dl.g.Dag.Leaves = s.output, s.leaves
 	l.scopes[dl.g] = s
 	return dl.g
@@ -67,16 +67,16 @@ func failFastOf(d *define.Definition, profile flow.Profile) (failFast, known boo
 	return false, d.OnError == define.OnErrorContinue
 }
 
-// declare gives every node of a definition, and what is made for it, a place in the list.
-func (l *dagLowerer) declare(d *define.Definition, s *dagScope) *dagScope {
+// declareNodes gives every node of a definition, and what is made for it, a place in the list.
+func (l *dagLowerer) declareNodes(d *define.Definition, s *dagScope) *dagScope {
 	s.names, s.output = map[string]int{}, -1
-	s.nodes = unfolded(d.Nodes)
-	s.special = l.specials(s.nodes, l.finallyOf(d, s), l.under+s.prefix, l.closingNode)
+	s.nodes = unfoldNodes(d.Nodes)
+	s.special = l.lowerSpecials(s.nodes, l.finallyOf(d, s), l.closingPrefix+s.prefix, l.closingNode)
 	for _, key := range define.InOrder(s.nodes) {
 		if s.special[key] {
 			continue
 		}
-		src := &dagSource{key: key, n: orEmpty(s.nodes[key])}
+		src := &dagSource{key: key, source: orEmpty(s.nodes[key])}
 		s.order = append(s.order, src)
 		l.declareNode(s, src)
 	}
@@ -92,36 +92,36 @@ func (l *dagLowerer) finallyOf(d *define.Definition, s *dagScope) string {
 }
 
 func (l *dagLowerer) declareNode(s *dagScope, src *dagSource) {
-	kind, _ := dagKind(src.n)
+	kind, _ := dagKind(src.source)
 	if kind == flow.KindOutput {
-		src.node = l.add(s.prefix+outputSlug, flow.KindOutput)
+		src.node = l.addNode(s.prefix+outputSlug, flow.KindOutput)
 		s.output = src.node.Dag.Index
 		return
 	}
 	branch := kind == flow.KindBranch
-	inner := innerDag(src.n, branch)
+	inner := innerDag(src.source, branch)
 	if branch {
-		l.ghost(s, src, flow.KindGate)
+		l.addGuard(s, src, flow.KindGate)
 	}
-	if src.n.When != nil && src.n.When.Cond != nil {
-		l.ghost(s, src, flow.KindCond)
+	if src.source.When != nil && src.source.When.Cond != nil {
+		l.addGuard(s, src, flow.KindCond)
 	}
 	switch {
-	case branch && !src.n.Prep.Empty():
-		l.ghost(s, src, flow.KindPrep)
-	case kind == flow.KindFanout && src.n.Each != nil && src.n.Each.Items.Handler.Given():
-		l.ghost(s, src, flow.KindPrep)
+	case branch && !src.source.Prep.Empty():
+		l.addGuard(s, src, flow.KindPrep)
+	case kind == flow.KindFanout && src.source.Each != nil && src.source.Each.Items.Handler.Given():
+		l.addGuard(s, src, flow.KindPrep)
 	}
 	switch {
 	case inner != nil:
-		src.inner = l.declare(inner, &dagScope{prefix: s.prefix + src.key + "/", by: l})
+		src.inner = l.declareNodes(inner, &dagScope{prefix: s.prefix + src.key + "/", by: l})
 		kind = flow.KindJoin
 	case branch:
 		kind = flow.KindSubflow
 	}
-	src.node = l.add(s.prefix+src.key, kind)
+	src.node = l.addNode(s.prefix+src.key, kind)
 	s.names[src.key] = src.node.Dag.Index
-	for _, g := range src.ghosts {
+	for _, g := range src.guards {
 		g.Dag.For = src.node.Dag.Index
 	}
 }
@@ -137,12 +137,12 @@ func innerDag(n *define.Node, branch bool) *define.Definition {
 // outputSlug is where a scope's output node is found, whatever it was called.
 const outputSlug = "output"
 
-// ghost adds a node that is made for another one.
-func (l *dagLowerer) ghost(s *dagScope, src *dagSource, kind flow.Kind) {
-	src.ghosts = append(src.ghosts, l.add(s.prefix+string(kind)+":"+src.key, kind))
+// addGuard adds a node that is made for another one.
+func (l *dagLowerer) addGuard(s *dagScope, src *dagSource, kind flow.Kind) {
+	src.guards = append(src.guards, l.addNode(s.prefix+string(kind)+":"+src.key, kind))
 }
 
-func (l *dagLowerer) add(key string, kind flow.Kind) *flow.PlanNode {
+func (l *dagLowerer) addNode(key string, kind flow.Kind) *flow.PlanNode {
 	n := &flow.PlanNode{Key: key, Kind: kind, Dag: &flow.PlanDag{Index: len(l.g.Dag.List), For: -1, Run: -1, Entry: -1}}
 	l.g.Dag.List = append(l.g.Dag.List, n)
 	l.g.Nodes[key] = n
@@ -167,8 +167,8 @@ func dagKind(n *define.Node) (k flow.Kind, known bool) {
 	return flow.KindExecutor, false
 }
 
-// wire makes the counters' side of the dependencies.
-func (l *dagLowerer) wire() {
+// linkDependents makes the counters' side of the dependencies.
+func (l *dagLowerer) linkDependents() {
 	list := l.g.Dag.List
 	for _, n := range list {
 		slices.Sort(n.Dag.Deps)
@@ -179,16 +179,16 @@ func (l *dagLowerer) wire() {
 	}
 }
 
-// settings are what nodes take that say nothing themselves.
-type settings struct {
+// nodeDefaults are what nodes take that say nothing themselves.
+type nodeDefaults struct {
 	shape flow.Shape
 	def   define.Defaults
 
-	unsaid bool // the timeout there is the profile's
+	timeoutUnset bool // the timeout there is the profile's
 }
 
-func settingsOf(d *define.Definition, profile flow.Profile) settings {
-	s := settings{shape: flow.ShapeRunDeps, def: d.Defaults}
+func settingsOf(d *define.Definition, profile flow.Profile) nodeDefaults {
+	s := nodeDefaults{shape: flow.ShapeRunDeps, def: d.Defaults}
 	if !knownExec(flow.ExecType(s.def.ExecType)) { // nodes do not take over what means nothing
 		s.def.ExecType = ""
 	}
@@ -202,7 +202,7 @@ func settingsOf(d *define.Definition, profile flow.Profile) settings {
 	if profile == flow.ProfilePgflow {
 		s.def.Retry = retryOr(s.def.Retry, &define.RetrySpec{MaxAttempts: 3, Delay: define.Duration{MS: 5_000}, Backoff: define.BackoffExponential})
 	}
-	if s.unsaid = s.def.Timeout.IsZero(); s.unsaid {
+	if s.timeoutUnset = s.def.Timeout.IsZero(); s.timeoutUnset {
 		switch profile {
 		case flow.ProfilePgflow:
 			s.def.Timeout = define.Duration{MS: 60_000}

@@ -7,10 +7,10 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-// exec says how a node's jobs travel. What the flow's defaults say holds for a node that says nothing of it.
-func (l *dagLowerer) exec(n *define.Node, key string) flow.Exec {
-	n, route := l.set.routed(n)
-	e := exec(n, flow.Exec{})
+// lowerExec says how a node's jobs travel. What the flow's defaults say holds for a node that says nothing of it.
+func (l *dagLowerer) lowerExec(n *define.Node, key string) flow.Exec {
+	n, route := l.defaults.applyRoute(n)
+	e := nodeExec(n, flow.Exec{})
 	if p := e.Program; p != nil && e.Type != flow.ExecLibrary {
 		p.LooseMarks = l.profile == flow.ProfileOrk
 	}
@@ -24,7 +24,7 @@ func (l *dagLowerer) exec(n *define.Node, key string) flow.Exec {
 		if idleExec(&e) && l.profile == flow.ProfilePgflow {
 			e.Service = key
 		}
-		e = settled(e)
+		e = resolveExecType(e)
 		e.FromClaim = e.Type == flow.ExecQueue
 	}
 	e.StartMS, e.HeartbeatMS = n.StartTimeout.MS, n.HeartbeatTimeout.MS
@@ -36,8 +36,8 @@ func idleExec(e *flow.Exec) bool {
 	return e.Service == "" && e.Func == "" && e.Script == nil && e.Program == nil
 }
 
-// routed is a node with the exec_type that the defaults give it, and its route.
-func (s *settings) routed(n *define.Node) (*define.Node, string) {
+// applyRoute is a node with the exec_type that the defaults give it, and its route.
+func (s *nodeDefaults) applyRoute(n *define.Node) (*define.Node, string) {
 	if n.Exec.Program() != nil {
 		return n, ""
 	}
@@ -56,11 +56,11 @@ func (s *settings) routed(n *define.Node) (*define.Node, string) {
 	return n, route
 }
 
-// tries reads retry, of the node or the flow.
-func (l *dagLowerer) tries(p *flow.PlanNode, n *define.Node) {
+// lowerRetry reads retry, of the node or the flow.
+func (l *dagLowerer) lowerRetry(p *flow.PlanNode, n *define.Node) {
 	spec := n.Retry
 	if spec == nil || l.profile == flow.ProfilePgflow {
-		spec = retryOr(spec, l.set.def.Retry)
+		spec = retryOr(spec, l.defaults.def.Retry)
 	}
 	switch {
 	case n.MaxRetries > 0 || n.WaitMS > 0:
@@ -75,12 +75,12 @@ func (l *dagLowerer) tries(p *flow.PlanNode, n *define.Node) {
 	}
 }
 
-// times reads a node's deadlines.
-func (l *dagLowerer) times(p *flow.PlanNode, n *define.Node) {
+// lowerTimes reads a node's deadlines.
+func (l *dagLowerer) lowerTimes(p *flow.PlanNode, n *define.Node) {
 	p.TimeoutMS = orDuration(n.Timeout, n.TimeoutMS)
 	given := n.TimeoutMS > 0 || n.NoTimeout() || !n.Timeout.IsZero()
 	if !given && p.Exec.Type != flow.ExecDirect && p.Kind != flow.KindWaitEvent && p.Kind != flow.KindApproval && p.Kind != flow.KindTimer && p.Kind != flow.KindSubflow {
-		p.TimeoutMS, p.Patient = l.set.def.Timeout.MS, l.set.unsaid && p.Exec.Type != flow.ExecContainer // which runs while the attempt waits
+		p.TimeoutMS, p.Patient = l.defaults.def.Timeout.MS, l.defaults.timeoutUnset && p.Exec.Type != flow.ExecContainer // which runs while the attempt waits
 	}
 	if l.profile == flow.ProfilePgflow && p.Exec.Type == flow.ExecQueue && p.TimeoutMS > 0 && p.Exec.HeartbeatMS == 0 && n.VisibilityMS == 0 {
 		p.Exec.VisibilityMS = p.TimeoutMS + 2_000 // so that it is the timeout that ends the attempt
@@ -92,16 +92,16 @@ func (l *dagLowerer) times(p *flow.PlanNode, n *define.Node) {
 	}
 }
 
-// defers says whether an output may name work outside that is waited for: in Ork's profile any may.
-func (l *dagLowerer) defers(n *define.Node) bool { return n.Deferred || l.profile == flow.ProfileOrk }
+// canDefer says whether an output may name work outside that is waited for: in Ork's profile any may.
+func (l *dagLowerer) canDefer(n *define.Node) bool { return n.Deferred || l.profile == flow.ProfileOrk }
 
-// worked makes a node one that somebody carries out.
-func (l *dagLowerer) worked(p *flow.PlanNode, n, times *define.Node, key string) {
-	p.Single, p.Deferred = true, l.defers(n)
-	p.Exec = l.exec(n, key)
-	p.Exec.Vars = vars(n, nil)
-	l.tries(p, times)
-	l.times(p, times)
+// lowerWork makes a node one that somebody carries out.
+func (l *dagLowerer) lowerWork(p *flow.PlanNode, n, times *define.Node, key string) {
+	p.Single, p.Deferred = true, l.canDefer(n)
+	p.Exec = l.lowerExec(n, key)
+	p.Exec.Vars = programVars(n, nil)
+	l.lowerRetry(p, times)
+	l.lowerTimes(p, times)
 }
 
 // closingNode is that of a dag: what it does not say itself it takes from the flow, as every node does.
@@ -109,8 +109,8 @@ func (l *dagLowerer) closingNode(key string, n *define.Node) *flow.PlanNode {
 	if plainClosing(n) {
 		return l.lowerer.closingNode(key, n)
 	}
-	p := &flow.PlanNode{Key: key, Kind: flow.KindExecutor, Post: n.Post, Params: params(n.Params), Prep: prep(n.Prep)}
-	l.worked(p, n, n, key[strings.LastIndexByte(key, '/')+1:])
+	p := &flow.PlanNode{Key: key, Kind: flow.KindExecutor, Post: n.Post, Params: compactParams(n.Params), Prep: planPrep(n.Prep)}
+	l.lowerWork(p, n, n, key[strings.LastIndexByte(key, '/')+1:])
 	l.nodeKeys(n, p)
 	return p
 }

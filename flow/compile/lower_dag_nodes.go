@@ -9,17 +9,17 @@ import (
 	"github.com/troupe-engine/troupe/flow/types"
 )
 
-// connect says for each node of a scope what it waits for, what it sees and how it is carried out.
-func (l *dagLowerer) connect(s *dagScope) {
+// connectNodes says for each node of a scope what it waits for, what it sees and how it is carried out.
+func (l *dagLowerer) connectNodes(s *dagScope) {
 	waited := map[string]bool{}
 	for _, src := range s.order {
-		for _, dep := range src.n.DependsOn {
+		for _, dep := range src.source.DependsOn {
 			waited[dep] = true
 		}
 	}
 	for _, src := range s.order {
 		if _, named := s.names[src.key]; named && !waited[src.key] {
-			s.leaves = append(s.leaves, flow.Seen{Name: src.key, As: src.n.Name, Index: src.node.Dag.Index})
+			s.leaves = append(s.leaves, flow.Seen{Name: src.key, As: src.source.Name, Index: src.node.Dag.Index})
 		}
 	}
 	for _, src := range s.order {
@@ -28,11 +28,11 @@ func (l *dagLowerer) connect(s *dagScope) {
 	if s.output >= 0 {
 		out := l.g.Dag.List[s.output].Dag
 		out.Sees = s.leaves
-		out.Deps = s.always(out, indexes(s.leaves))
+		out.Deps = s.makeAlways(out, seenIndexes(s.leaves))
 	}
 }
 
-func indexes(seen []flow.Seen) []int {
+func seenIndexes(seen []flow.Seen) []int {
 	list := make([]int, len(seen))
 	for i := range seen {
 		list[i] = seen[i].Index
@@ -42,61 +42,61 @@ func indexes(seen []flow.Seen) []int {
 
 func (l *dagLowerer) connectNode(s *dagScope, src *dagSource) {
 	if src.node.Kind == flow.KindOutput {
-		l.outputNode(s, src)
+		l.lowerOutputNode(s, src)
 		return
 	}
-	src.node.Name = src.n.Name
+	src.node.Name = src.source.Name
 	deps, sees, run := slices.Clone(s.entry), s.sees, s.run
-	if len(src.n.DependsOn) > 0 {
+	if len(src.source.DependsOn) > 0 {
 		deps, sees = nil, nil
-		for _, name := range src.n.DependsOn {
+		for _, name := range src.source.DependsOn {
 			if i, ok := s.names[name]; ok && name != src.key {
 				deps, sees = append(deps, i), append(sees, flow.Seen{Name: name, As: orEmpty(s.nodes[name]).Name, Index: i})
 			}
 		}
 	}
-	first := src.first()
-	if src.n.RunOn == runAlways {
-		deps = s.always(first.Dag, deps)
+	first := src.firstNode()
+	if src.source.RunOn == runAlways {
+		deps = s.makeAlways(first.Dag, deps)
 	}
-	mode := l.skipMode(src.n)
+	mode := l.skipMode(src.source)
 	src.sees, src.node.Dag.Sees, src.node.Dag.Run = sees, sees, run
-	for _, g := range src.ghosts {
-		g.Dag.Deps, g.Dag.Sees, g.Dag.Run, g.Dag.Shape = deps, sees, run, l.set.shape
+	for _, g := range src.guards {
+		g.Dag.Deps, g.Dag.Sees, g.Dag.Run, g.Dag.Shape = deps, sees, run, l.defaults.shape
 		deps = []int{g.Dag.Index}
 		src.node.Dag.Guards = append(src.node.Dag.Guards, g.Dag.Index)
 		g.Dag.Mode = flow.SkipPropagate
-		l.ghostNode(src, g)
+		l.lowerGuardNode(src, g)
 	}
-	l.when(src.n.When, first)
+	l.lowerWhen(src.source.When, first)
 	if mode == flow.SkipFail {
 		first.Dag.Mode = flow.SkipFail
-		for _, g := range src.ghosts {
+		for _, g := range src.guards {
 			g.Dag.Mode = flow.SkipFail
 		}
 	}
 	p := src.node.Dag
 	p.Deps, p.Mode = deps, mode
-	if src.n.Compensate != "" {
-		src.node.Undo = l.under + s.prefix + src.n.Compensate
+	if src.source.Compensate != "" {
+		src.node.Undo = l.closingPrefix + s.prefix + src.source.Compensate
 	}
 	if src.inner != nil {
-		l.join(src, deps, sees, run)
+		l.connectBranch(src, deps, sees, run)
 		return
 	}
-	l.workNode(s, src)
+	l.lowerWorkNode(s, src)
 }
 
-// first is what begins with a node: itself, or what was made for it.
-func (src *dagSource) first() *flow.PlanNode {
-	if len(src.ghosts) > 0 {
-		return src.ghosts[0]
+// firstNode is what begins with a node: itself, or what was made for it.
+func (src *dagSource) firstNode() *flow.PlanNode {
+	if len(src.guards) > 0 {
+		return src.guards[0]
 	}
 	return src.node
 }
 
-// always has a node run however its dependencies end, unless the whole branch around it does not.
-func (s *dagScope) always(p *flow.PlanDag, deps []int) []int {
+// makeAlways has a node run however its dependencies end, unless the whole branch around it does not.
+func (s *dagScope) makeAlways(p *flow.PlanDag, deps []int) []int {
 	p.Always = true
 	if len(s.entry) > 0 {
 		p.Entry = s.entry[0]
@@ -110,17 +110,17 @@ const (
 	runOnSuccess = "success"
 )
 
-// join connects a branch: its inner nodes begin behind its ghosts, and the join is behind all of them.
-func (l *dagLowerer) join(src *dagSource, entry []int, sees []flow.Seen, run int) {
+// connectBranch connects a branch: its inner nodes begin behind its ghosts, and the join is behind all of them.
+func (l *dagLowerer) connectBranch(src *dagSource, entry []int, sees []flow.Seen, run int) {
 	inner := src.inner
 	inner.entry, inner.sees, inner.run = entry, sees, run
-	if src.n.Flow.Embedded != "" {
+	if src.source.Flow.Embedded != "" {
 		inner.sees = nil
 	}
-	if i := slices.IndexFunc(src.ghosts, func(g *flow.PlanNode) bool { return g.Kind == flow.KindPrep }); i >= 0 {
-		inner.run = src.ghosts[i].Dag.Index
+	if i := slices.IndexFunc(src.guards, func(g *flow.PlanNode) bool { return g.Kind == flow.KindPrep }); i >= 0 {
+		inner.run = src.guards[i].Dag.Index
 	}
-	l.connect(inner)
+	l.connectNodes(inner)
 	p := src.node.Dag
 	p.Always, p.Sees = true, inner.leaves
 	if inner.output >= 0 {
@@ -132,49 +132,49 @@ func (l *dagLowerer) join(src *dagSource, entry []int, sees []flow.Seen, run int
 	}
 }
 
-// ghostNode says how a gate, cond or prep is carried out.
-func (l *dagLowerer) ghostNode(src *dagSource, g *flow.PlanNode) {
-	if f := src.n.Flow; g.Kind == flow.KindPrep && src.node.Kind != flow.KindFanout && f != nil && f.Definition != nil {
+// lowerGuardNode says how a gate, cond or prep is carried out.
+func (l *dagLowerer) lowerGuardNode(src *dagSource, g *flow.PlanNode) {
+	if f := src.source.Flow; g.Kind == flow.KindPrep && src.node.Kind != flow.KindFanout && f != nil && f.Definition != nil {
 		g.Dag.Takes = inputsOf(f.Definition)
 	}
-	if h, ok := src.handler(g); ok {
-		l.worked(g, handlerNode(h, src.n), src.n, g.Key)
+	if h, ok := src.guardHandler(g); ok {
+		l.lowerWork(g, handlerNode(h, src.source), src.source, g.Key)
 		return
 	}
 	if g.Kind == flow.KindPrep {
-		l.mapping(g, src)
+		l.lowerMapping(g, src)
 	}
 }
 
-// handler is who carries out what was made for a node; a gate and a mapping have none.
-func (src *dagSource) handler(g *flow.PlanNode) (h define.Handler, ok bool) {
+// guardHandler is who carries out what was made for a node; a gate and a mapping have none.
+func (src *dagSource) guardHandler(g *flow.PlanNode) (h define.Handler, ok bool) {
 	switch {
 	case g.Kind == flow.KindCond:
-		return *src.n.When.Cond, true
+		return *src.source.When.Cond, true
 	case g.Kind == flow.KindPrep && src.node.Kind == flow.KindFanout:
-		return src.n.Each.Items.Handler, true
-	case g.Kind == flow.KindPrep && src.n.Prep.Given():
-		return src.n.Prep.Handler, true
+		return src.source.Each.Items.Handler, true
+	case g.Kind == flow.KindPrep && src.source.Prep.Given():
+		return src.source.Prep.Handler, true
 	}
 	return define.Handler{}, false
 }
 
-// when reads a node's condition, which is looked at before anything is made for it.
-func (l *dagLowerer) when(w *define.When, first *flow.PlanNode) {
+// lowerWhen reads a node's condition, which is looked at before anything is made for it.
+func (l *dagLowerer) lowerWhen(w *define.When, first *flow.PlanNode) {
 	if w == nil {
 		return
 	}
-	first.Dag.If, first.Dag.Has = pattern(w.If)
-	first.Dag.IfNot, first.Dag.Not = pattern(w.IfNot)
+	first.Dag.If, first.Dag.Has = parsePattern(w.If)
+	first.Dag.IfNot, first.Dag.Not = parsePattern(w.IfNot)
 	if w.Expr != "" {
-		first.Dag.Expr = l.cel(w.Expr, true)
+		first.Dag.Expr = l.compileCEL(w.Expr, true)
 	}
 }
 
 // skipMode reads skip_mode, or the same in pgflow's words.
 func (l *dagLowerer) skipMode(n *define.Node) flow.SkipMode {
 	m, _ := skipWord(cmp.Or(pgflowSkips[n.WhenUnmet], n.WhenUnmet, n.SkipMode))
-	of, _ := skipWord(l.set.def.SkipMode)
+	of, _ := skipWord(l.defaults.def.SkipMode)
 	return cmp.Or(m, of, flow.SkipPropagate)
 }
 
@@ -190,8 +190,8 @@ func skipWord(word string) (m flow.SkipMode, known bool) {
 	return "", false
 }
 
-// exhausted reads on_exhausted.
-func exhausted(word string) (m flow.SkipMode, known bool) {
+// exhaustedMode reads on_exhausted.
+func exhaustedMode(word string) (m flow.SkipMode, known bool) {
 	switch word {
 	case "", "fail":
 		return flow.SkipFail, true
@@ -203,52 +203,52 @@ func exhausted(word string) (m flow.SkipMode, known bool) {
 	return flow.SkipFail, false
 }
 
-// workNode says how a node of a definition does its work.
-func (l *dagLowerer) workNode(s *dagScope, src *dagSource) {
-	n, p := src.n, src.node
-	p.Params = params(n.Params)
+// lowerWorkNode says how a node of a definition does its work.
+func (l *dagLowerer) lowerWorkNode(s *dagScope, src *dagSource) {
+	n, p := src.source, src.node
+	p.Params = compactParams(n.Params)
 	p.Out, _ = types.ReadForm(n.OutputType)
-	p.Dag.Exhausted, _ = exhausted(n.Exhausted)
+	p.Dag.Exhausted, _ = exhaustedMode(n.Exhausted)
 	p.Dag.StartDelayMS = n.StartDelay.MS
-	l.input(src)
-	l.tries(p, n)
+	l.lowerInput(src)
+	l.lowerRetry(p, n)
 	switch p.Kind {
 	case flow.KindExecutor:
-		p.Single, p.Deferred = true, l.defers(n)
-		p.Exec = l.exec(n, src.key)
+		p.Single, p.Deferred = true, l.canDefer(n)
+		p.Exec = l.lowerExec(n, src.key)
 	case flow.KindFanout:
-		p.Deferred = l.defers(n)
-		p.Exec = l.exec(n, src.key)
-		l.each(src)
+		p.Deferred = l.canDefer(n)
+		p.Exec = l.lowerExec(n, src.key)
+		l.lowerEach(src)
 	case flow.KindSubflow:
-		p.Sub = l.subflow(n, flow.Exec{}, l.inside(s), src.key)
+		p.Sub = l.lowerSubflow(n, flow.Exec{}, l.branchSource(s), src.key)
 		p.Retry = flow.Retry{}
 		if n.Retry != nil {
 			p.Retry = retryOfScope(n.Retry)
 		}
 	}
-	p.Exec.Vars = vars(n, src.sees)
-	l.times(p, n)
+	p.Exec.Vars = programVars(n, src.sees)
+	l.lowerTimes(p, n)
 	l.nodeKeys(n, p)
 }
 
-// inside is what a flow of graph mode in a branch is a part of.
-func (l *dagLowerer) inside(s *dagScope) *scopeSource {
-	return &scopeSource{depth: l.depth, prefix: l.under + s.prefix}
+// branchSource is what a flow of graph mode in a branch is a part of.
+func (l *dagLowerer) branchSource(s *dagScope) *scopeSource {
+	return &scopeSource{depth: l.depth, prefix: l.closingPrefix + s.prefix}
 }
 
-// each says where the units of a fanout come from.
-func (l *dagLowerer) each(src *dagSource) {
-	n, p := src.n, src.node
+// lowerEach says where the units of a fanout come from.
+func (l *dagLowerer) lowerEach(src *dagSource) {
+	n, p := src.source, src.node
 	e := eachOf(n)
 	p.Each = &flow.Each{Window: e.Concurrency}
 	p.Strategy, _ = l.eachStrategy(e.OnError)
 	switch {
 	case e.Items.Handler.Given():
-		prep := src.ghosts[len(src.ghosts)-1]
+		prep := src.guards[len(src.guards)-1]
 		p.Dag.Items = &flow.PlanRef{From: flow.FromDep, Dep: prep.Dag.Index, Text: prep.Key}
 	case e.Items.Ref != "":
-		p.Dag.Items = src.reference(e.Items.Ref)
+		p.Dag.Items = src.parseReference(e.Items.Ref)
 	case e.Count.IsZero() && n.Kind == "map":
 		l.mapItems(src)
 	}
@@ -256,7 +256,7 @@ func (l *dagLowerer) each(src *dagSource) {
 	case e.Count.Literal:
 		p.Dag.Repeats = e.Count.Number
 	case e.Count.Ref != "":
-		p.Dag.Count = src.reference(e.Count.Ref)
+		p.Dag.Count = src.parseReference(e.Count.Ref)
 	}
 }
 
@@ -272,7 +272,7 @@ func eachOf(n *define.Node) *define.EachOf {
 func (l *dagLowerer) mapItems(src *dagSource) {
 	p := src.node.Dag
 	switch {
-	case len(src.n.DependsOn) > 0:
+	case len(src.source.DependsOn) > 0:
 		if len(p.Sees) == 1 {
 			p.Items = &flow.PlanRef{From: flow.FromDep, Dep: p.Sees[0].Index, Text: "$deps." + p.Sees[0].Name}
 		}
@@ -301,15 +301,15 @@ func (l *dagLowerer) eachStrategy(word string) (s flow.Strategy, known bool) {
 	return flow.Collect, false
 }
 
-// outputNode says what a scope's output is made of: a handler's work, a mapping, or the leaves as they are.
-func (l *dagLowerer) outputNode(s *dagScope, src *dagSource) {
+// lowerOutputNode says what a scope's output is made of: a handler's work, a mapping, or the leaves as they are.
+func (l *dagLowerer) lowerOutputNode(s *dagScope, src *dagSource) {
 	p := src.node
-	p.Dag.Run, p.Dag.Exhausted, p.Dag.Shape = s.run, flow.SkipFail, l.set.shape
-	if handled(src.n) {
-		l.worked(p, src.n, src.n, src.key)
-		l.nodeKeys(src.n, p)
+	p.Dag.Run, p.Dag.Exhausted, p.Dag.Shape = s.run, flow.SkipFail, l.defaults.shape
+	if hasHandler(src.source) {
+		l.lowerWork(p, src.source, src.source, src.key)
+		l.nodeKeys(src.source, p)
 		return
 	}
 	src.sees, p.Dag.Sees = s.leaves, s.leaves
-	l.mapping(p, src)
+	l.lowerMapping(p, src)
 }

@@ -16,18 +16,18 @@ const (
 	execFunc    = "func"
 )
 
-// unfolded are nodes in which exec, unless it is a program's, delay and signal have become the fields that graph mode has, too.
-func unfolded(nodes map[string]*define.Node) map[string]*define.Node {
+// unfoldNodes are nodes in which exec, unless it is a program's, delay and signal have become the fields that graph mode has, too.
+func unfoldNodes(nodes map[string]*define.Node) map[string]*define.Node {
 	var all map[string]*define.Node
 	for key, n := range nodes {
-		if !folded(n) {
+		if !isFolded(n) {
 			continue
 		}
 		if all == nil {
 			all = maps.Clone(nodes)
 		}
 		own := *n
-		unfold(&own)
+		unfoldNode(&own)
 		all[key] = &own
 	}
 	if all == nil {
@@ -36,14 +36,14 @@ func unfolded(nodes map[string]*define.Node) map[string]*define.Node {
 	return all
 }
 
-// folded says whether a node is written in the other way.
-func folded(n *define.Node) bool {
-	return n != nil && (n.Exec != nil && !local(n) || !n.Delay.IsZero() || n.Signal != nil)
+// isFolded says whether a node is written in the other way.
+func isFolded(n *define.Node) bool {
+	return n != nil && (n.Exec != nil && !isLocalProgram(n) || !n.Delay.IsZero() || n.Signal != nil)
 }
 
-// unfold lets what is written in the other way, and twice, count as it is written there.
-func unfold(n *define.Node) {
-	*n = *served(n)
+// unfoldNode lets what is written in the other way, and twice, count as it is written there.
+func unfoldNode(n *define.Node) {
+	*n = *asServiceNode(n)
 	if e := n.Exec; e != nil && e.Program() == nil && !saysExec(n) {
 		n.Service, n.Func = e.Service, e.Func
 		switch {

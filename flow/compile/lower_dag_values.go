@@ -12,62 +12,62 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// handled says whether somebody carries out the node itself.
-func handled(n *define.Node) bool {
+// hasHandler says whether somebody carries out the node itself.
+func hasHandler(n *define.Node) bool {
 	return n.Exec.Program() != nil || define.Handler{Service: n.Service, Func: n.Func, Script: n.Script, Route: n.Route}.Given()
 }
 
-// input says what a node's handler gets.
-func (l *dagLowerer) input(src *dagSource) {
-	n, p := src.n, src.node.Dag
-	p.Shape, _ = shapeOf(n.InputShape, l.set.shape)
-	p.Static = params(n.Input)
+// lowerInput says what a node's handler gets.
+func (l *dagLowerer) lowerInput(src *dagSource) {
+	n, p := src.source, src.node.Dag
+	p.Shape, _ = shapeOf(n.InputShape, l.defaults.shape)
+	p.Static = compactParams(n.Input)
 	if src.node.Kind != flow.KindSubflow {
-		l.mapping(src.node, src)
+		l.lowerMapping(src.node, src)
 	}
 	p.Fixed = p.MapExpr == nil && (p.Map == nil || p.Map.From != flow.FromShared) &&
 		!slices.ContainsFunc(p.Bindings, func(b flow.PlanBinding) bool { return b.Ref != nil && b.Ref.From == flow.FromShared })
 }
 
-// mapping reads an input, or the value of a prep or output, that is put together of parts.
-func (l *dagLowerer) mapping(p *flow.PlanNode, src *dagSource) {
-	n, d := src.n, p.Dag
+// lowerMapping reads an input, or the value of a prep or output, that is put together of parts.
+func (l *dagLowerer) lowerMapping(p *flow.PlanNode, src *dagSource) {
+	n, d := src.source, p.Dag
 	switch {
 	case len(n.Inputs) > 0:
 		d.Shape = flow.ShapeMapped
 		for _, name := range slices.Sorted(maps.Keys(n.Inputs)) {
 			b := flow.PlanBinding{Name: name, Const: expr.Compact(n.Inputs[name].Const)}
 			if ref := n.Inputs[name].Ref; ref != "" {
-				b.Ref = src.reference(ref)
+				b.Ref = src.parseReference(ref)
 			}
 			d.Bindings = append(d.Bindings, b)
 		}
 	case n.Prep.Expr != "":
-		d.Shape, d.MapExpr = flow.ShapeMapped, l.cel(n.Prep.Expr, true)
+		d.Shape, d.MapExpr = flow.ShapeMapped, l.compileCEL(n.Prep.Expr, true)
 	case n.Prep.InputMap != nil:
 		d.Shape, d.Bindings = flow.ShapeMapped, []flow.PlanBinding{}
 		for _, name := range slices.Sorted(maps.Keys(n.Prep.InputMap)) {
 			text := n.Prep.InputMap[name]
 			b := flow.PlanBinding{Name: name, Const: expr.Quote(text)}
 			if strings.HasPrefix(text, "$") {
-				b = flow.PlanBinding{Name: name, Ref: src.reference(text)}
+				b = flow.PlanBinding{Name: name, Ref: src.parseReference(text)}
 			}
 			d.Bindings = append(d.Bindings, b)
 		}
 	case n.Prep.InputKey != "":
-		d.Shape, d.Map = flow.ShapeMapped, src.reference(n.Prep.InputKey)
+		d.Shape, d.Map = flow.ShapeMapped, src.parseReference(n.Prep.InputKey)
 	}
 }
 
-// reference reads a reference of a node.
-func (src *dagSource) reference(text string) *flow.PlanRef {
-	r, _ := reference(text, src.sees)
+// parseReference reads a reference of a node.
+func (src *dagSource) parseReference(text string) *flow.PlanRef {
+	r, _ := parseReference(text, src.sees)
 	return r
 }
 
-// reference reads a reference of dag mode: $run.x, $params.x, $deps.a.x, $shared.x, $input.x, and the spellings
+// parseReference reads a reference of dag mode: $run.x, $params.x, $deps.a.x, $shared.x, $input.x, and the spellings
 // tasks.a.output.x and a.x. Unseen is the name it begins with when that is none of those that are seen.
-func reference(text string, sees []flow.Seen) (r *flow.PlanRef, unseen string) {
+func parseReference(text string, sees []flow.Seen) (r *flow.PlanRef, unseen string) {
 	r = &flow.PlanRef{Text: text}
 	head, path, _ := strings.Cut(text, ".")
 	switch head {
@@ -99,8 +99,8 @@ func reference(text string, sees []flow.Seen) (r *flow.PlanRef, unseen string) {
 	return r, cmp.Or(head, text)
 }
 
-// pattern reads what an input has to contain, or must not.
-func pattern(raw json.RawMessage) (json.RawMessage, *expr.Pattern) {
+// parsePattern reads what an input has to contain, or must not.
+func parsePattern(raw json.RawMessage) (json.RawMessage, *expr.Pattern) {
 	if len(raw) == 0 {
 		return nil, nil
 	}

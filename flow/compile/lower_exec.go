@@ -7,11 +7,11 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-// exec is how a node says its jobs are carried out, before it is settled what was left open. What it does not
+// nodeExec is how a node says its jobs are carried out, before it is settled what was left open. What it does not
 // say comes from the node that holds its scope.
-func exec(n *define.Node, defaults flow.Exec) flow.Exec {
+func nodeExec(n *define.Node, defaults flow.Exec) flow.Exec {
 	e := flow.Exec{
-		Type: word(n.ExecType, n.ExecMode), Service: n.Service, Func: n.Func, Script: orNone(n.Script), ByLoad: n.WeightedByLoad,
+		Type: execTypeOf(n.ExecType, n.ExecMode), Service: n.Service, Func: n.Func, Script: orNone(n.Script), ByLoad: n.WeightedByLoad,
 		MaxAttempts: max(n.MaxAttempts, 0), TryDelayMS: n.AttemptDelayMS, VisibilityMS: n.VisibilityMS, Labels: n.Labels,
 	}
 	if byFiles(n) {
@@ -30,7 +30,7 @@ func exec(n *define.Node, defaults flow.Exec) flow.Exec {
 
 // byFiles says whether a node's workers tell by files how they are.
 func byFiles(n *define.Node) bool {
-	e := flow.Exec{Type: word(n.ExecType, n.ExecMode), Service: n.Service, Program: n.Exec.Program()}
+	e := flow.Exec{Type: execTypeOf(n.ExecType, n.ExecMode), Service: n.Service, Program: n.Exec.Program()}
 	return e.ByFiles()
 }
 
@@ -42,8 +42,10 @@ func orNone(s *flow.Script) *flow.Script {
 	return s
 }
 
-// word is the exec_type, or what the older name of that field says.
-func word(execType, execMode string) flow.ExecType { return flow.ExecType(cmp.Or(execType, execMode)) }
+// execTypeOf is the exec_type, or what the older name of that field says.
+func execTypeOf(execType, execMode string) flow.ExecType {
+	return flow.ExecType(cmp.Or(execType, execMode))
+}
 
 func knownExec(t flow.ExecType) bool {
 	switch t {
@@ -56,8 +58,8 @@ func knownExec(t flow.ExecType) bool {
 // routes are the words of route and what they mean.
 var routes = map[string]flow.ExecType{flow.RoutePush: flow.ExecHTTP, flow.RouteQueue: flow.ExecQueue, flow.RouteDirect: flow.ExecDirect}
 
-// routed is a node of graph mode whose route, another word for how jobs travel, is its exec_type.
-func routed(n *define.Node) *define.Node {
+// withRouteType is a node of graph mode whose route, another word for how jobs travel, is its exec_type.
+func withRouteType(n *define.Node) *define.Node {
 	if n.Exec.Program() != nil || n.Route != flow.RoutePush && n.Route != flow.RouteQueue {
 		return n
 	}
@@ -66,19 +68,19 @@ func routed(n *define.Node) *define.Node {
 	return &r
 }
 
-// overlaid is what a spec says over what its node says.
-func overlaid(e flow.Exec, s *define.ExecSpec) flow.Exec {
-	e.Type, e.Func = cmp.Or(word(s.ExecType, s.ExecMode), e.Type), cmp.Or(s.Func, e.Func)
+// overlayExec is what a spec says over what its node says.
+func overlayExec(e flow.Exec, s *define.ExecSpec) flow.Exec {
+	e.Type, e.Func = cmp.Or(execTypeOf(s.ExecType, s.ExecMode), e.Type), cmp.Or(s.Func, e.Func)
 	if script := orNone(s.Script); script != nil {
 		e.Script = script
 	}
-	e.Params = params(s.Params)
+	e.Params = compactParams(s.Params)
 	return e
 }
 
-// settled decides what was left open: a script or function without a service is run, everything else goes to
+// resolveExecType decides what was left open: a script or function without a service is run, everything else goes to
 // a worker.
-func settled(e flow.Exec) flow.Exec {
+func resolveExecType(e flow.Exec) flow.Exec {
 	switch {
 	case e.Type != "":
 	case e.Script != nil && e.Service == "":
@@ -91,21 +93,21 @@ func settled(e flow.Exec) flow.Exec {
 	return e
 }
 
-// ofUnits is what a parallel's branches are made from when only params.services names them.
-func ofUnits(e flow.Exec) flow.Exec {
+// unitExec is what a parallel's branches are made from when only params.services names them.
+func unitExec(e flow.Exec) flow.Exec {
 	e.Type = cmp.Or(e.Type, flow.ExecHTTP)
 	return e
 }
 
-// branches are those of parallel_execs, else of parallel_services. Position tells branches of the same name apart.
-func branches(n *define.Node, base flow.Exec) []flow.Branch {
+// parallelBranches are those of parallel_execs, else of parallel_services. Position tells branches of the same name apart.
+func parallelBranches(n *define.Node, base flow.Exec) []flow.Branch {
 	var out []flow.Branch
 	add := func(name string, e flow.Exec) {
 		e.Service = name
-		out = append(out, flow.Branch{Name: name, Exec: settled(e)})
+		out = append(out, flow.Branch{Name: name, Exec: resolveExecType(e)})
 	}
 	for i := range n.ParallelExecs {
-		add(n.ParallelExecs[i].Service, overlaid(base, &n.ParallelExecs[i]))
+		add(n.ParallelExecs[i].Service, overlayExec(base, &n.ParallelExecs[i]))
 	}
 	if len(out) == 0 {
 		for _, name := range n.ParallelServices {
@@ -115,8 +117,8 @@ func branches(n *define.Node, base flow.Exec) []flow.Branch {
 	return out
 }
 
-// items are the items of a foreach that are carried out differently. The service stays the node's.
-func items(n *define.Node, base flow.Exec) map[int]flow.Exec {
+// foreachItems are the items of a foreach that are carried out differently. The service stays the node's.
+func foreachItems(n *define.Node, base flow.Exec) map[int]flow.Exec {
 	var out map[int]flow.Exec
 	for i := range n.ForeachExecs {
 		s := &n.ForeachExecs[i]
@@ -126,7 +128,7 @@ func items(n *define.Node, base flow.Exec) map[int]flow.Exec {
 		if out == nil {
 			out = map[int]flow.Exec{}
 		}
-		out[s.Index] = settled(overlaid(base, s))
+		out[s.Index] = resolveExecType(overlayExec(base, s))
 	}
 	return out
 }
@@ -165,8 +167,8 @@ func strategyOf(k flow.Kind, word string) (s flow.Strategy, known bool) {
 	return flow.Collect, words == nil || word == "" || word == "collect_errors"
 }
 
-// window is how many units are in flight at once: one, unless the mode is concurrent.
-func window(n *define.Node) int {
+// unitWindow is how many units are in flight at once: one, unless the mode is concurrent.
+func unitWindow(n *define.Node) int {
 	if n.ParallelMode == "concurrent" {
 		return n.MaxParallel
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// keys are what a node or flow asks for; nil when it says nothing.
-func keys(f *define.KeyFields, priority json.RawMessage) *flow.Keys {
+// planKeys are what a node or flow asks for; nil when it says nothing.
+func planKeys(f *define.KeyFields, priority json.RawMessage) *flow.Keys {
 	if f.Concurrency == nil && f.Rate == nil {
 		return nil
 	}
@@ -19,9 +19,9 @@ func keys(f *define.KeyFields, priority json.RawMessage) *flow.Keys {
 		k.Priority = priorityText(priority)
 	}
 	for _, text := range append(keyTexts(f.Concurrency), keyTexts(f.Rate)...) {
-		k.PerUnit = k.PerUnit || perUnit(text)
+		k.PerUnit = k.PerUnit || isPerUnit(text)
 	}
-	k.PerUnit = k.PerUnit || perUnit(k.Priority.Text)
+	k.PerUnit = k.PerUnit || isPerUnit(k.Priority.Text)
 	return k
 }
 
@@ -32,8 +32,8 @@ func keyTexts(s *define.KeySpec) []string {
 	return []string{s.Key, s.Fair}
 }
 
-// perUnit says whether a text may mean something else to each unit.
-func perUnit(text string) bool {
+// isPerUnit says whether a text may mean something else to each unit.
+func isPerUnit(text string) bool {
 	return strings.HasPrefix(text, itemRef) || strings.HasPrefix(text, "$input")
 }
 
@@ -57,7 +57,7 @@ func keyLimit(s *define.KeySpec) *flow.KeyLimit {
 func keyText(text string) flow.KeyText {
 	k := flow.KeyText{Text: text}
 	for prefix, from := range map[string]flow.KeySource{itemRef: flow.KeyFromItem, runRef: flow.KeyFromRun} {
-		if rest, ok := after(text, prefix); ok {
+		if rest, ok := cutRefName(text, prefix); ok {
 			k.From, k.Ref = from, expr.ParseRef("$input"+rest)
 			return k
 		}
@@ -66,8 +66,8 @@ func keyText(text string) flow.KeyText {
 	return k
 }
 
-// after is what follows the name that a reference begins with.
-func after(text, name string) (rest string, ok bool) {
+// cutRefName is what follows the name that a reference begins with.
+func cutRefName(text, name string) (rest string, ok bool) {
 	rest, ok = strings.CutPrefix(text, name)
 	return rest, ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
@@ -86,7 +86,7 @@ func priorityText(raw json.RawMessage) flow.KeyText {
 // nodeKeys are those of a node that has jobs.
 func (l *lowerer) nodeKeys(n *define.Node, p *flow.PlanNode) {
 	if hasJobs(p) && p.Exec.Type != flow.ExecDirect {
-		p.Keys = keys(&n.KeyFields, l.priority)
+		p.Keys = planKeys(&n.KeyFields, l.priority)
 	}
 }
 

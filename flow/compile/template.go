@@ -10,21 +10,21 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// piece is a part of a text: a text, or a reference with what stands there when there is nothing.
-type piece struct {
+// templatePart is a part of a text: a text, or a reference with what stands there when there is nothing.
+type templatePart struct {
 	text string
 	ref  string // without the $ that references begin with; "" = it is a text
 	or   *string
 }
 
-// template reads a text in which ${deps.a.x} stands for a value, ${deps.a.x:-none} for that or a text, and $${ for ${ itself. It is whole
+// parseTemplate reads a text in which ${deps.a.x} stands for a value, ${deps.a.x:-none} for that or a text, and $${ for ${ itself. It is whole
 // if every ${ has its }.
-func template(text string) (pieces []piece, whole bool) {
+func parseTemplate(text string) (pieces []templatePart, whole bool) {
 	said := ""
 	for {
 		at := strings.Index(text, "${")
 		if at < 0 {
-			return append(pieces, piece{text: said + text}), true
+			return append(pieces, templatePart{text: said + text}), true
 		}
 		if at > 0 && text[at-1] == '$' {
 			said, text = said+text[:at-1]+"${", text[at+2:]
@@ -32,20 +32,20 @@ func template(text string) (pieces []piece, whole bool) {
 		}
 		inside, rest, closed := strings.Cut(text[at+2:], "}")
 		if !closed {
-			return append(pieces, piece{text: said + text}), false
+			return append(pieces, templatePart{text: said + text}), false
 		}
-		p := piece{}
+		p := templatePart{}
 		if ref, or, has := strings.Cut(inside, ":-"); has {
 			p.or, inside = &or, ref
 		}
 		p.ref = strings.TrimSpace(inside)
-		pieces = append(pieces, piece{text: said + text[:at]}, p)
+		pieces = append(pieces, templatePart{text: said + text[:at]}, p)
 		said, text = "", rest
 	}
 }
 
-// vars are those variables of a node's program in which values stand. What is no reference is a text.
-func vars(n *define.Node, sees []flow.Seen) (list []flow.Var) {
+// programVars are those variables of a node's program in which values stand. What is no reference is a text.
+func programVars(n *define.Node, sees []flow.Seen) (list []flow.Var) {
 	e := n.Started()
 	if e == nil {
 		return nil
@@ -55,7 +55,7 @@ func vars(n *define.Node, sees []flow.Seen) (list []flow.Var) {
 			continue
 		}
 		v := flow.Var{Name: name}
-		pieces, _ := template(string(e.Env[name]))
+		pieces, _ := parseTemplate(string(e.Env[name]))
 		for _, p := range pieces {
 			if p.ref == "" && p.text == "" {
 				continue
@@ -73,15 +73,15 @@ func vars(n *define.Node, sees []flow.Seen) (list []flow.Var) {
 
 const depsRef = "$deps"
 
-func varRef(p piece, sees []flow.Seen) *flow.VarRef {
+func varRef(p templatePart, sees []flow.Seen) *flow.VarRef {
 	if p.ref == "" {
 		return nil
 	}
 	r := &flow.VarRef{KeyText: keyText("$" + p.ref), Of: -1, Or: p.or}
-	if _, ok := after("$"+p.ref, depsRef); !ok {
+	if _, ok := cutRefName("$"+p.ref, depsRef); !ok {
 		return r
 	}
-	to, _ := reference("$"+p.ref, sees)
+	to, _ := parseReference("$"+p.ref, sees)
 	r.KeyText = flow.KeyText{Text: "$" + p.ref, Ref: expr.ParseRef("$input")}
 	if to.Path != "" {
 		r.Ref = expr.ParseRef("$input." + to.Path)
@@ -90,8 +90,8 @@ func varRef(p piece, sees []flow.Seen) *flow.VarRef {
 	return r
 }
 
-// env checks the variables of a node's program. Src is the node of a dag, nil for one that sees no dependencies.
-func (c *checker) env(n *define.Node, kind flow.Kind, src *dagSource, at *define.Place) {
+// checkEnv checks the variables of a node's program. Src is the node of a dag, nil for one that sees no dependencies.
+func (c *checker) checkEnv(n *define.Node, kind flow.Kind, src *dagSource, at *define.Place) {
 	e := n.Started()
 	if e == nil {
 		return
@@ -99,20 +99,20 @@ func (c *checker) env(n *define.Node, kind flow.Kind, src *dagSource, at *define
 	at = at.Key("exec").Key("env")
 	for _, name := range slices.Sorted(maps.Keys(e.Env)) {
 		at := at.Key(name)
-		pieces, whole := template(string(e.Env[name]))
+		pieces, whole := parseTemplate(string(e.Env[name]))
 		if !whole {
 			c.Errorf(at, "a ${ without its }: write $${ for the text itself")
 		}
 		for i, p := range pieces {
 			if i%2 == 1 {
-				c.varRef(p.ref, n, kind, src, at)
+				c.checkVarRef(p.ref, n, kind, src, at)
 			}
 		}
 	}
 }
 
-// varRef checks a reference that stands in a variable.
-func (c *checker) varRef(ref string, n *define.Node, kind flow.Kind, src *dagSource, at *define.Place) {
+// checkVarRef checks a reference that stands in a variable.
+func (c *checker) checkVarRef(ref string, n *define.Node, kind flow.Kind, src *dagSource, at *define.Place) {
 	text := "$" + ref
 	head, path, _ := strings.Cut(ref, ".")
 	_, leads := expr.PathKeys(ref)
@@ -122,15 +122,15 @@ func (c *checker) varRef(ref string, n *define.Node, kind flow.Kind, src *dagSou
 	case head == "deps" && src == nil:
 		c.Errorf(at, "${%.80s}: there are no dependencies here; what other nodes have written is in shared", ref)
 	case head == "deps":
-		if _, unseen := reference(text, src.sees); unseen != "" {
-			c.Errorf(at, "${%.80s} refers to %.80q, which is not among depends_on%s", ref, unseen, src.guess(unseen))
+		if _, unseen := parseReference(text, src.sees); unseen != "" {
+			c.Errorf(at, "${%.80s} refers to %.80q, which is not among depends_on%s", ref, unseen, src.guessDependency(unseen))
 		}
 	case head == "item" && kind != flow.KindForeach && kind != flow.KindFanout:
 		c.Errorf(at, "${%.80s}: the node has no items", ref)
 	case head == "params":
-		c.intoParams(text, n.Params, at)
+		c.checkParamsRef(text, n.Params, at)
 	case head == "run" && path != "" && src != nil:
-		c.intoRun(text, path, at)
+		c.checkRunRef(text, path, at)
 	case head == "run", head == "shared", head == "input", head == "item":
 	default:
 		c.Errorf(at, "${%.80s} begins with none of params, run, deps, shared, input and item: write $${%.80s} for the text itself", ref, ref)

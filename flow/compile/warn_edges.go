@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-// guess asks whether another one of some names was meant.
-func guess(word string, names []string) define.Guess {
+// guessFrom asks whether another one of some names was meant.
+func guessFrom(word string, names []string) define.Guess {
 	return define.Guess{Word: word, Names: func() []string { return names }}
 }
 
@@ -19,39 +19,39 @@ func guessNode[T any](word string, nodes map[string]T) define.Guess {
 	return define.Guess{Word: word, Names: func() []string { return slices.Collect(maps.Keys(nodes)) }}
 }
 
-// mostGuesses bounds how often it is looked for what a name was meant to be, apart from problems that are told.
-const mostGuesses = 1_000
+// maxGuesses bounds how often it is looked for what a name was meant to be, apart from problems that are told.
+const maxGuesses = 1_000
 
-// near is what a name was probably meant to be, or "".
-func near[T any](c *checker, name string, names map[string]T) string {
-	if c.guessed++; c.guessed > mostGuesses {
+// guessName is what a name was probably meant to be, or "".
+func guessName[T any](c *checker, name string, names map[string]T) string {
+	if c.guessCount++; c.guessCount > maxGuesses {
 		return ""
 	}
 	return guessNode(name, names).Nearest()
 }
 
-// said is an action that a node can end with, and where that is written.
-type said struct {
+// endAction is an action that a node can end with, and where that is written.
+type endAction struct {
 	action string
 	at     *define.Place
 }
 
 // actionsOf are the actions that a node can end with, apart from default and error. Open means that it can be any other text, too.
-func actionsOf(n *define.Node, kind flow.Kind, at *define.Place) (all []said, open bool) {
+func actionsOf(n *define.Node, kind flow.Kind, at *define.Place) (all []endAction, open bool) {
 	post := at.Key("post")
-	static := []said{{n.Post.ActionStatic, post.Key("action_static")}}
+	static := []endAction{{n.Post.ActionStatic, post.Key("action_static")}}
 	switch key := n.Post.ActionKey; kind {
 	case flow.KindChoice:
 		for i, c := range n.ChoiceCases {
-			all = append(all, said{c.Action, at.Key("choice_cases").Index(i).Key("action")})
+			all = append(all, endAction{c.Action, at.Key("choice_cases").Index(i).Key("action")})
 		}
-		all = append(append(all, static...), said{n.DefaultAction, at.Key("default_action")})
+		all = append(append(all, static...), endAction{n.DefaultAction, at.Key("default_action")})
 		open = key != ""
 	case flow.KindApproval:
 		if key != "" && key != "approval" {
 			return nil, false
 		}
-		return append(static, said{"approved", at}, said{"rejected", at}), true
+		return append(static, endAction{"approved", at}, endAction{"rejected", at}), true
 	case flow.KindWaitEvent:
 		all, open = static, key == "signal"
 	case flow.KindExecutor, flow.KindSubflow:
@@ -59,7 +59,7 @@ func actionsOf(n *define.Node, kind flow.Kind, at *define.Place) (all []said, op
 	default:
 		all = static
 	}
-	return slices.DeleteFunc(all, func(s said) bool { return s.action == "" }), open
+	return slices.DeleteFunc(all, func(s endAction) bool { return s.action == "" }), open
 }
 
 // Actions that every node has an edge for if it wants: after whatever has no edge of its own, and after a failure.
@@ -79,8 +79,8 @@ func edgesOf(g *flow.PlanScope, edges []define.Edge) map[string][]int {
 	return of
 }
 
-// actions compares the actions that nodes end with and those of their edges.
-func (c *checker) actions(s *scopeSource, g *flow.PlanScope, at *define.Place) {
+// checkActions compares the actions that nodes end with and those of their edges.
+func (c *checker) checkActions(s *scopeSource, g *flow.PlanScope, at *define.Place) {
 	of := edgesOf(g, s.edges)
 	for _, key := range slices.Sorted(maps.Keys(of)) {
 		n := orEmpty(s.nodes[key])
@@ -95,7 +95,7 @@ func (c *checker) actions(s *scopeSource, g *flow.PlanScope, at *define.Place) {
 	}
 }
 
-func actionNames(all []said) (list []string) {
+func actionNames(all []endAction) (list []string) {
 	for _, s := range all {
 		list = append(list, s.action)
 	}
@@ -115,7 +115,7 @@ func (c *checker) neverTaken(s *scopeSource, edges []int, actions []string, open
 		if known[e.Action] {
 			continue
 		}
-		meant := near(c, e.Action, known)
+		meant := guessName(c, e.Action, known)
 		met[meant] = true
 		switch place := at.Index(i).Key("action"); {
 		case meant != "":
@@ -131,7 +131,7 @@ func (c *checker) neverTaken(s *scopeSource, edges []int, actions []string, open
 }
 
 // neverFollowed warns of actions after which the flow ends although the node has edges for others.
-func (c *checker) neverFollowed(s *scopeSource, edges []int, all []said, met map[string]bool) {
+func (c *checker) neverFollowed(s *scopeSource, edges []int, all []endAction, met map[string]bool) {
 	var served []string
 	for _, i := range edges {
 		served = append(served, s.edges[i].Action)
@@ -141,21 +141,21 @@ func (c *checker) neverFollowed(s *scopeSource, edges []int, all []said, met map
 	}
 	for _, a := range all {
 		if !slices.Contains(served, a.action) && !met[a.action] {
-			c.Warnf(a.at, "no edge has the action %.80q, so the flow ends after it%s (if that is meant, write an edge with to: \"\")", a.action, guess(a.action, served))
+			c.Warnf(a.at, "no edge has the action %.80q, so the flow ends after it%s (if that is meant, write an edge with to: \"\")", a.action, guessFrom(a.action, served))
 		}
 	}
 }
 
-// reached warns of nodes that no way leads to. Names that are misspelled count as what they are probably meant to be.
-func (c *checker) reached(s *scopeSource, g *flow.PlanScope, at *define.Place) {
+// checkReachable warns of nodes that no way leads to. Names that are misspelled count as what they are probably meant to be.
+func (c *checker) checkReachable(s *scopeSource, g *flow.PlanScope, at *define.Place) {
 	meant := func(key string) string {
 		if key == "" || g.Nodes[key] != nil {
 			return key
 		}
-		return near(c, key, g.Nodes)
+		return guessName(c, key, g.Nodes)
 	}
 	start := meant(s.start)
-	if start == "" || waiting(s.nodes) {
+	if start == "" || hasDependencies(s.nodes) {
 		return
 	}
 	next, entered := map[string][]string{}, map[string]bool{}
@@ -166,7 +166,7 @@ func (c *checker) reached(s *scopeSource, g *flow.PlanScope, at *define.Place) {
 		from, to := meant(e.From), meant(e.To)
 		next[from] = append(next[from], to)
 	}
-	seen := spread(start, next)
+	seen := reachableFrom(start, next)
 	for from, to := range next {
 		for _, key := range to {
 			entered[key] = entered[key] || !seen[from] && from != key
@@ -182,8 +182,8 @@ func (c *checker) reached(s *scopeSource, g *flow.PlanScope, at *define.Place) {
 	}
 }
 
-// waiting says whether nodes have dependencies, which is told as what it is.
-func waiting(nodes map[string]*define.Node) bool {
+// hasDependencies says whether nodes have dependencies, which is told as what it is.
+func hasDependencies(nodes map[string]*define.Node) bool {
 	for _, n := range nodes {
 		if n != nil && len(n.DependsOn) > 0 {
 			return true
@@ -192,8 +192,8 @@ func waiting(nodes map[string]*define.Node) bool {
 	return false
 }
 
-// spread are the nodes that edges lead to from one on.
-func spread(start string, next map[string][]string) map[string]bool {
+// reachableFrom are the nodes that edges lead to from one on.
+func reachableFrom(start string, next map[string][]string) map[string]bool {
 	seen := map[string]bool{start: true}
 	for todo := []string{start}; len(todo) > 0; {
 		key := todo[len(todo)-1]

@@ -15,8 +15,8 @@ var ownParams = map[flow.Kind][]string{
 	flow.KindApproval:  append([]string{"approval_key"}, flow.QuestionParams...),
 }
 
-// misspelled warns of a param that is probably meant to be one of those that the kind reads.
-func (c *checker) misspelled(p *flow.PlanNode, at *define.Place) {
+// warnMisspelled warns of a param that is probably meant to be one of those that the kind reads.
+func (c *checker) warnMisspelled(p *flow.PlanNode, at *define.Place) {
 	own := ownParams[p.Kind]
 	if own == nil {
 		return

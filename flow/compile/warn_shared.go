@@ -15,28 +15,28 @@ import (
 // set keys, a reference is doubted only if it looks like one of these, or cannot have been meant.
 type sharedScope struct {
 	*checker
-	flat    bool
-	written map[string]bool
-	others  bool   // somebody else may set keys: who answers a node that waits, or what undoes a subflow
-	nobody  string // what is said of a key that nobody writes
+	flat          bool
+	written       map[string]bool
+	others        bool   // somebody else may set keys: who answers a node that waits, or what undoes a subflow
+	unwrittenHint string // what is said of a key that nobody writes
 }
 
 const sharedRef = "$shared."
 
 // sharedKeys warns of keys of shared that nobody writes.
 func (c *checker) sharedKeys(s *scopeSource, g *flow.PlanScope, at *define.Place) {
-	sc := &sharedScope{checker: c, flat: s.flat(), written: map[string]bool{}, others: s.depth == 0 && othersSet(s.nodes),
-		nobody: ", and none waits for a signal, which could set it"}
+	sc := &sharedScope{checker: c, flat: s.isFlat(), written: map[string]bool{}, others: s.depth == 0 && othersSet(s.nodes),
+		unwrittenHint: ", and none waits for a signal, which could set it"}
 	if s.depth > 0 {
-		sc.nobody = " here: a flow inside another one has a shared state of its own"
+		sc.unwrittenHint = " here: a flow inside another one has a shared state of its own"
 	}
 	for _, n := range s.nodes {
-		sc.writes(orEmpty(n))
+		sc.addWritten(orEmpty(n))
 	}
 	special := specialKeys(s.nodes, s.finally)
 	for _, key := range define.InOrder(s.nodes) {
 		if s.depth == 0 || !special[key] { // what undoes something works on the shared state of the whole flow
-			sc.node(s.nodes[key], g.Nodes[key], at.Key("nodes").Key(key))
+			sc.checkNodeReads(s.nodes[key], g.Nodes[key], at.Key("nodes").Key(key))
 		}
 	}
 	if g.Result != "" && !sc.written[g.Result] {
@@ -70,8 +70,8 @@ func nodesInside(n *define.Node) map[string]*define.Node {
 	return nil
 }
 
-// writes notes the keys that a node writes, or that a signal sets which it waits for.
-func (sc *sharedScope) writes(n *define.Node) {
+// addWritten notes the keys that a node writes, or that a signal sets which it waits for.
+func (sc *sharedScope) addWritten(n *define.Node) {
 	if n.Post.OutputKey != "" {
 		sc.written[n.Post.OutputKey] = true
 	}
@@ -93,78 +93,78 @@ func firstOf(path string) string {
 	return path
 }
 
-func (sc *sharedScope) keys() []string { return slices.Collect(maps.Keys(sc.written)) }
+func (sc *sharedScope) writtenKeys() []string { return slices.Collect(maps.Keys(sc.written)) }
 
-// node looks at what a node reads. Its plan is nil if it is carried out elsewhere in the flow.
-func (sc *sharedScope) node(n *define.Node, p *flow.PlanNode, at *define.Place) {
+// checkNodeReads looks at what a node reads. Its plan is nil if it is carried out elsewhere in the flow.
+func (sc *sharedScope) checkNodeReads(n *define.Node, p *flow.PlanNode, at *define.Place) {
 	n = orEmpty(n)
 	prep := at.Key("prep")
 	if n.Prep.InputMap == nil {
-		sc.inputKey(n.Prep.InputKey, prep.Key("input_key"))
+		sc.checkInputKey(n.Prep.InputKey, prep.Key("input_key"))
 	}
 	for _, key := range slices.Sorted(maps.Keys(n.Prep.InputMap)) {
 		place := prep.Key("input_map").Key(key)
 		if sc.flat {
-			sc.inputKey(n.Prep.InputMap[key], place)
+			sc.checkInputKey(n.Prep.InputMap[key], place)
 			continue
 		}
-		sc.text(n.Prep.InputMap[key], place)
+		sc.checkText(n.Prep.InputMap[key], place)
 	}
 	for i, choice := range n.ChoiceCases {
 		place := at.Key("choice_cases").Index(i).Key("expr")
 		if expr.KindOf(choice.Expr) == expr.KindObject {
-			sc.values(choice.Expr, place)
+			sc.checkTexts(choice.Expr, place)
 		} else if p != nil && i < len(p.Cases) {
-			sc.cel(p.Cases[i].CEL, place)
+			sc.checkCELReads(p.Cases[i].CEL, place)
 		}
 	}
 }
 
-// inputKey looks at a text that is a key of shared if it is no reference.
-func (sc *sharedScope) inputKey(text string, at *define.Place) {
-	if text == "" || strings.HasPrefix(text, "$") || dollarless(text) != "" {
-		sc.text(text, at)
+// checkInputKey looks at a text that is a key of shared if it is no reference.
+func (sc *sharedScope) checkInputKey(text string, at *define.Place) {
+	if text == "" || strings.HasPrefix(text, "$") || missingDollarRef(text) != "" {
+		sc.checkText(text, at)
 		return
 	}
 	if !sc.written[text] && !sc.written[firstOf(text)] {
-		sc.Warnf(at, "%.80q is read as the key %.80q of shared, which no node writes%s", text, firstOf(text), define.Guess{Word: text, Names: sc.keys, Otherwise: "$params." + text})
+		sc.Warnf(at, "%.80q is read as the key %.80q of shared, which no node writes%s", text, firstOf(text), define.Guess{Word: text, Names: sc.writtenKeys, Otherwise: "$params." + text})
 	}
 }
 
-// text looks at a text that means itself if it is no reference.
-func (sc *sharedScope) text(text string, at *define.Place) {
+// checkText looks at a text that means itself if it is no reference.
+func (sc *sharedScope) checkText(text string, at *define.Place) {
 	key, isShared := strings.CutPrefix(text, sharedRef)
 	switch {
 	case isShared && key != "" && !sc.written[key]:
-		sc.key(firstOf(key), sharedRef, at)
-	case dollarless(text) != "":
+		sc.checkWrittenKey(firstOf(key), sharedRef, at)
+	case missingDollarRef(text) != "":
 		sc.Warnf(at, "%.80q is a text: references begin with $, so write $%.80s", text, text)
 	}
 }
 
-// cel looks at the keys that an expression in CEL names.
-func (sc *sharedScope) cel(compiled *expr.CEL, at *define.Place) {
+// checkCELReads looks at the keys that an expression in CEL names.
+func (sc *sharedScope) checkCELReads(compiled *expr.CEL, at *define.Place) {
 	for _, read := range compiled.Reads() {
 		if read.Path[0] == "shared" {
-			sc.key(read.Path[1], "shared.", at.Character(read.At))
+			sc.checkWrittenKey(read.Path[1], "shared.", at.Character(read.At))
 		}
 	}
 }
 
-// key warns of a key that nobody writes. Prefix is how it is referred to.
-func (sc *sharedScope) key(key, prefix string, at *define.Place) {
+// checkWrittenKey warns of a key that nobody writes. Prefix is how it is referred to.
+func (sc *sharedScope) checkWrittenKey(key, prefix string, at *define.Place) {
 	if sc.written[key] {
 		return
 	}
-	if meant := near(sc.checker, key, sc.written); meant != "" {
+	if meant := guessName(sc.checker, key, sc.written); meant != "" {
 		sc.Warnf(at, "no node writes the key %.80q of shared: did you mean %s%s?", key, prefix, meant)
 	} else if !sc.others {
-		sc.Warnf(at, "no node writes the key %.80q of shared%s", key, sc.nobody)
+		sc.Warnf(at, "no node writes the key %.80q of shared%s", key, sc.unwrittenHint)
 	}
 }
 
-// dollarless is what a text would refer to if it began with $, or "".
-func dollarless(text string) string {
+// missingDollarRef is what a text would refer to if it began with $, or "".
+func missingDollarRef(text string) string {
 	for _, prefix := range []string{"params.", "shared.", "input."} {
 		if rest, ok := strings.CutPrefix(text, prefix); ok && rest != "" && !strings.ContainsAny(rest, " \t\n") {
 			return rest
@@ -173,22 +173,22 @@ func dollarless(text string) string {
 	return ""
 }
 
-// values looks at all texts in an expression in JSON.
-func (sc *sharedScope) values(raw json.RawMessage, at *define.Place) {
+// checkTexts looks at all texts in an expression in JSON.
+func (sc *sharedScope) checkTexts(raw json.RawMessage, at *define.Place) {
 	switch expr.KindOf(raw) {
 	case expr.KindString:
 		if text, ok := expr.String(raw); ok {
-			sc.text(text, at)
+			sc.checkText(text, at)
 		}
 	case expr.KindArray:
 		elements, _ := expr.Elements(raw)
 		for i, e := range elements {
-			sc.values(e, at.Index(i))
+			sc.checkTexts(e, at.Index(i))
 		}
 	case expr.KindObject:
 		members, _ := expr.Members(raw)
 		for _, m := range members {
-			sc.values(m.Value, at.Key(m.Key))
+			sc.checkTexts(m.Value, at.Key(m.Key))
 		}
 	}
 }

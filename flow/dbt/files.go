@@ -23,8 +23,8 @@ type reader struct {
 // maxProblems is how many problems of a project are told.
 const maxProblems = 200
 
-// tell reports an error at a place in a file.
-func (r *reader) tell(file string, line, column int, format string, args ...any) {
+// reportError reports an error at a place in a file.
+func (r *reader) reportError(file string, line, column int, format string, args ...any) {
 	switch {
 	case len(r.problems) == maxProblems:
 		format, args = "there are more problems, from here on", nil
@@ -34,12 +34,12 @@ func (r *reader) tell(file string, line, column int, format string, args ...any)
 	r.problems = append(r.problems, define.Problem{File: file, Line: line, Column: column, Severity: define.SeverityError, Msg: fmt.Sprintf(format, args...)})
 }
 
-// text is that of a file of the project, if it is there and can be read.
-func (r *reader) text(name string) (text []byte, found bool) {
+// readText is that of a file of the project, if it is there and can be read.
+func (r *reader) readText(name string) (text []byte, found bool) {
 	name = path.Join(r.folder, name)
 	text, err := define.Text(r.files, name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		r.tell(name, 1, 1, "cannot be read: %s", err)
+		r.reportError(name, 1, 1, "cannot be read: %s", err)
 	}
 	return text, err == nil
 }
@@ -47,42 +47,42 @@ func (r *reader) text(name string) (text []byte, found bool) {
 // maxRead is how many bytes of models are read of a project.
 const maxRead = 256 << 20
 
-// source is a text with references.
-type source struct {
+// sourceFile is a text with references.
+type sourceFile struct {
 	file   string // from the project
-	builds []*node
-	refs   []ref
+	builds []*buildNode
+	refs   []modelRef
 }
 
-// scan makes the graph of what stands in the files.
-func (r *reader) scan(l layout) *Project {
-	p := &Project{nodes: map[string]*node{}}
-	r.eachIn(l.seeds, func(file string) {
+// scanFiles makes the graph of what stands in the files.
+func (r *reader) scanFiles(l projectLayout) *Project {
+	p := &Project{nodes: map[string]*buildNode{}}
+	r.eachFile(l.seeds, func(file string) {
 		if path.Ext(file) == ".csv" {
-			p.add(nameOf(file), nil, nil)
+			p.addNode(nameOf(file), nil, nil)
 		}
 	})
-	var sources []source
-	r.eachIn(l.snapshots, func(file string) {
+	var sources []sourceFile
+	r.eachFile(l.snapshots, func(file string) {
 		if path.Ext(file) == ".sql" {
-			sources = append(sources, r.snapshots(p, file))
+			sources = append(sources, r.addSnapshots(p, file))
 		}
 	})
 	for _, folder := range l.models {
-		r.eachIn([]string{folder}, func(file string) {
-			if s := r.model(p, folder, file); s != nil {
+		r.eachFile([]string{folder}, func(file string) {
+			if s := r.addModel(p, folder, file); s != nil {
 				sources = append(sources, *s)
 			}
 		})
 	}
 	for _, s := range sources {
-		r.connect(p, l, s)
+		r.connectRefs(p, l, s)
 	}
 	return p
 }
 
-// eachIn calls f with each file in some folders, as far as there are any.
-func (r *reader) eachIn(folders []string, f func(file string)) {
+// eachFile calls f with each file in some folders, as far as there are any.
+func (r *reader) eachFile(folders []string, f func(file string)) {
 	for _, folder := range folders {
 		begin := path.Join(r.folder, folder)
 		err := fs.WalkDir(r.files, begin, func(name string, d fs.DirEntry, err error) error {
@@ -97,66 +97,66 @@ func (r *reader) eachIn(folders []string, f func(file string)) {
 			return nil
 		})
 		if err != nil {
-			r.tell(begin, 1, 1, "cannot be read: %s", define.Reason(err))
+			r.reportError(begin, 1, 1, "cannot be read: %s", define.Reason(err))
 		}
 	}
 }
 
-// model adds a model. Its source is nil if it has none that is read.
-func (r *reader) model(p *Project, folder, file string) *source {
+// addModel adds a model. Its source is nil if it has none that is read.
+func (r *reader) addModel(p *Project, folder, file string) *sourceFile {
 	at := path.Join(r.folder, file)
 	switch path.Ext(file) {
 	case ".sql":
 	case ".py":
-		r.tell(at, 1, 1, "is a model in Python, whose references are not read: have dbt parse write %s, which says what it needs", Manifest)
+		r.reportError(at, 1, 1, "is a model in Python, whose references are not read: have dbt parse write %s, which says what it needs", Manifest)
 		return nil
 	default:
 		return nil
 	}
-	m := &Model{Name: nameOf(file), Path: dotted(strings.TrimPrefix(file, folder+"/")), File: file}
+	m := &Model{Name: nameOf(file), Path: dottedPath(strings.TrimPrefix(file, folder+"/")), File: file}
 	if other := p.nodes[m.Name]; other != nil && other.model != nil {
-		r.tell(at, 1, 1, "has the name of the model %s: give one of them another, which dbt wants, too", other.model.File)
+		r.reportError(at, 1, 1, "has the name of the model %s: give one of them another, which dbt wants, too", other.model.File)
 		return nil
 	}
-	return &source{file, []*node{p.add(m.Name, m, nil)}, r.refs(file).refs}
+	return &sourceFile{file, []*buildNode{p.addNode(m.Name, m, nil)}, r.readRefs(file).refs}
 }
 
-// snapshots adds those that a file defines.
-func (r *reader) snapshots(p *Project, file string) source {
-	found := r.refs(file)
-	s := source{file: file, refs: found.refs}
+// addSnapshots adds those that a file defines.
+func (r *reader) addSnapshots(p *Project, file string) sourceFile {
+	found := r.readRefs(file)
+	s := sourceFile{file: file, refs: found.refs}
 	for _, name := range found.snapshots {
-		s.builds = append(s.builds, p.add(name, nil, nil))
+		s.builds = append(s.builds, p.addNode(name, nil, nil))
 	}
 	return s
 }
 
-// refs are those in a file. What is wrong with it is told.
-func (r *reader) refs(file string) findings {
+// readRefs are those in a file. What is wrong with it is told.
+func (r *reader) readRefs(file string) scanResult {
 	at := path.Join(r.folder, file)
 	if r.read > maxRead {
-		return findings{}
+		return scanResult{}
 	}
-	text, _ := r.text(file)
+	text, _ := r.readText(file)
 	if r.read += len(text); r.read > maxRead {
-		r.tell(at, 1, 1, "is where more than %d bytes of models were read: have dbt parse write %s", maxRead, Manifest)
+		r.reportError(at, 1, 1, "is where more than %d bytes of models were read: have dbt parse write %s", maxRead, Manifest)
 	}
-	found := find(string(text))
+	found := findRefs(string(text))
 	for _, f := range found.faults {
-		r.tell(at, f.line, f.column, "%s", f.msg)
+		r.reportError(at, f.line, f.column, "%s", f.msg)
 	}
 	return found
 }
 
-// connect makes dependencies of references.
-func (r *reader) connect(p *Project, l layout, s source) {
+// connectRefs makes dependencies of references.
+func (r *reader) connectRefs(p *Project, l projectLayout, s sourceFile) {
 	var needs []string
 	for _, ref := range s.refs {
 		switch {
 		case ref.project != "" && l.name != "" && ref.project != l.name: // a package's, whose models are none of the project's
 		case p.nodes[ref.name] == nil:
 			names := func() []string { return slices.Sorted(maps.Keys(p.nodes)) }
-			r.tell(path.Join(r.folder, s.file), ref.line, ref.column, "there is no model, seed or snapshot %.140s%s; if it is one of a package, have dbt parse write %s",
+			r.reportError(path.Join(r.folder, s.file), ref.line, ref.column, "there is no model, seed or snapshot %.140s%s; if it is one of a package, have dbt parse write %s",
 				ref.name, define.Guess{Word: ref.name, Names: names}, Manifest)
 		default:
 			needs = append(needs, ref.name)

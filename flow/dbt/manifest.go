@@ -19,8 +19,8 @@ const Manifest = "target/manifest.json"
 // maxManifest is how many bytes of it are read.
 const maxManifest = 256 << 20
 
-// parsed is a node of a manifest.
-type parsed struct {
+// manifestNode is a node of a manifest.
+type manifestNode struct {
 	Kind    string          `json:"resource_type"`
 	Name    string          `json:"name"`
 	Path    string          `json:"path"` // from the folder that it was found in
@@ -32,28 +32,28 @@ type parsed struct {
 	} `json:"depends_on"`
 }
 
-// manifest is the project as dbt has written it down; nil if it has not, or that cannot be read.
-func (r *reader) manifest(l layout) *Project {
+// readManifest is the project as dbt has written it down; nil if it has not, or that cannot be read.
+func (r *reader) readManifest(l projectLayout) *Project {
 	name := path.Join(r.folder, l.target, "manifest.json")
 	file, err := r.files.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	p := &Project{Parsed: true, nodes: map[string]*node{}}
+	p := &Project{Parsed: true, nodes: map[string]*buildNode{}}
 	if err == nil {
 		defer file.Close()
-		err = eachNode(io.LimitReader(file, maxManifest), func(key string, n *parsed) { r.take(p, l, key, n, name) })
+		err = eachNode(io.LimitReader(file, maxManifest), func(key string, n *manifestNode) { r.addManifestNode(p, l, key, n, name) })
 	}
 	if err != nil {
-		r.tell(name, 1, 1, "cannot be read: %s: have dbt parse write it anew, or delete it, and the files of the models are read", define.Reason(err))
+		r.reportError(name, 1, 1, "cannot be read: %s: have dbt parse write it anew, or delete it, and the files of the models are read", define.Reason(err))
 	}
 	return p
 }
 
 // eachNode reads the nodes of a manifest one by one: beside them, in one of a large project, stand many times as many bytes of other things.
-func eachNode(from io.Reader, each func(key string, n *parsed)) error {
+func eachNode(from io.Reader, each func(key string, n *manifestNode)) error {
 	d := json.NewDecoder(from)
-	if err := opened(d); err != nil {
+	if err := openObject(d); err != nil {
 		return err
 	}
 	for d.More() {
@@ -72,8 +72,8 @@ func eachNode(from io.Reader, each func(key string, n *parsed)) error {
 	return errors.New("it has no nodes")
 }
 
-func nodesIn(d *json.Decoder, each func(key string, n *parsed)) error {
-	if err := opened(d); err != nil {
+func nodesIn(d *json.Decoder, each func(key string, n *manifestNode)) error {
+	if err := openObject(d); err != nil {
 		return err
 	}
 	for d.More() {
@@ -81,7 +81,7 @@ func nodesIn(d *json.Decoder, each func(key string, n *parsed)) error {
 		if err != nil {
 			return err
 		}
-		var n parsed
+		var n manifestNode
 		if err := d.Decode(&n); err != nil {
 			return fmt.Errorf("%v: %w", key, err)
 		}
@@ -91,7 +91,7 @@ func nodesIn(d *json.Decoder, each func(key string, n *parsed)) error {
 	return err
 }
 
-func opened(d *json.Decoder) error {
+func openObject(d *json.Decoder) error {
 	t, err := d.Token()
 	if err == nil && t != json.Delim('{') {
 		err = fmt.Errorf("it has %v where an object begins", t)
@@ -99,27 +99,27 @@ func opened(d *json.Decoder) error {
 	return err
 }
 
-// take takes a node over. Tests and what else a manifest has there nothing waits for.
-func (r *reader) take(p *Project, l layout, key string, n *parsed, manifest string) {
+// addManifestNode takes a node over. Tests and what else a manifest has there nothing waits for.
+func (r *reader) addManifestNode(p *Project, l projectLayout, key string, n *manifestNode, manifest string) {
 	switch n.Kind {
 	case "model":
 		if n.Package != "" && l.name != "" && n.Package != l.name {
-			p.add(key, nil, n.Needs.Nodes)
+			p.addNode(key, nil, n.Needs.Nodes)
 			return
 		}
 		if n.Path == "" {
-			r.tell(manifest, 1, 1, "the model %.140s has no path in it: have dbt parse write it anew", key)
+			r.reportError(manifest, 1, 1, "the model %.140s has no path in it: have dbt parse write it anew", key)
 			return
 		}
-		p.add(key, modelOf(n), n.Needs.Nodes)
+		p.addNode(key, modelOf(n), n.Needs.Nodes)
 	case "seed", "snapshot":
-		p.add(key, nil, n.Needs.Nodes)
+		p.addNode(key, nil, n.Needs.Nodes)
 	}
 }
 
-func modelOf(n *parsed) *Model {
+func modelOf(n *manifestNode) *Model {
 	file := strings.ReplaceAll(n.Path, `\`, "/")
-	m := &Model{Path: dotted(file), File: file, Name: n.Name}
+	m := &Model{Path: dottedPath(file), File: file, Name: n.Name}
 	if m.Name == "" {
 		m.Name = nameOf(file)
 	}
@@ -133,8 +133,8 @@ func modelOf(n *parsed) *Model {
 	return m
 }
 
-// dotted is the path of a model as its task is called, nameOf its last part.
-func dotted(file string) string {
+// dottedPath is the path of a model as its task is called, nameOf its last part.
+func dottedPath(file string) string {
 	return strings.ReplaceAll(strings.TrimSuffix(file, path.Ext(file)), "/", ".")
 }
 

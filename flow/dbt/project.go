@@ -19,7 +19,7 @@ type Project struct {
 	Models []*Model // by their paths
 	Parsed bool     // dbt has written down what there is
 
-	nodes map[string]*node // all that dbt builds, by what others know it by
+	nodes map[string]*buildNode // all that dbt builds, by what others know it by
 }
 
 // Model is a model of the project itself; those of its packages are none.
@@ -27,11 +27,11 @@ type Model struct {
 	Name string // by which dbt is told to build it
 	Path string // folders and name, with dots between: marts.core.dim_customers
 	File string
-	node *node
+	node *buildNode
 }
 
-// node is something that dbt builds: a model, also of a package, a seed or a snapshot.
-type node struct {
+// buildNode is something that dbt builds: a model, also of a package, a seed or a snapshot.
+type buildNode struct {
 	model *Model // nil = it is none of the project's
 	needs []string
 }
@@ -39,20 +39,20 @@ type node struct {
 // Read reads the project in a folder. It is nil without problems if there is none.
 func Read(files fs.FS, folder string) (*Project, define.Problems) {
 	r := &reader{files: files, folder: folder}
-	l, found := r.layout()
+	l, found := r.readLayout()
 	if !found {
 		return nil, r.problems
 	}
-	p := r.manifest(l)
+	p := r.readManifest(l)
 	if p == nil {
-		p = r.scan(l)
+		p = r.scanFiles(l)
 	}
 	slices.SortFunc(p.Models, func(a, b *Model) int { return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.File, b.File)) })
 	return p, r.problems
 }
 
-func (p *Project) add(key string, m *Model, needs []string) *node {
-	n := &node{model: m, needs: needs}
+func (p *Project) addNode(key string, m *Model, needs []string) *buildNode {
+	n := &buildNode{model: m, needs: needs}
 	p.nodes[key] = n
 	if m != nil {
 		m.node = n
@@ -71,7 +71,7 @@ func (p *Project) Select(patterns []string) (chosen []*Model, none []int) {
 	for _, m := range p.Models {
 		isChosen := false
 		for i, pattern := range patterns {
-			if m.is(pattern) {
+			if m.matchesPattern(pattern) {
 				named[i], isChosen = true, true
 			}
 		}
@@ -87,20 +87,20 @@ func (p *Project) Select(patterns []string) (chosen []*Model, none []int) {
 	return chosen, none
 }
 
-// is says whether a pattern means the model.
-func (m *Model) is(pattern string) bool {
+// matchesPattern says whether a pattern means the model.
+func (m *Model) matchesPattern(pattern string) bool {
 	wanted, parts := strings.Split(pattern, "."), strings.Split(m.Path, ".")
 	last := len(wanted) - 1
 	switch {
 	case wanted[last] == "*" && len(parts) > last:
-		return matches(wanted[:last], parts[:last])
+		return matchParts(wanted[:last], parts[:last])
 	case last == 0:
-		return matches(wanted, parts[len(parts)-1:])
+		return matchParts(wanted, parts[len(parts)-1:])
 	}
-	return matches(wanted, parts)
+	return matchParts(wanted, parts)
 }
 
-func matches(wanted, parts []string) bool {
+func matchParts(wanted, parts []string) bool {
 	return slices.EqualFunc(wanted, parts, func(pattern, part string) bool {
 		same, err := path.Match(pattern, part)
 		return same && err == nil
@@ -110,7 +110,7 @@ func matches(wanted, parts []string) bool {
 // Before are those of some models that have to be built before one of them, also where others stand between. In a circle it is among them
 // itself.
 func (p *Project) Before(m *Model, chosen func(*Model) bool) (before []*Model) {
-	seen := map[*node]bool{}
+	seen := map[*buildNode]bool{}
 	var visit func(keys []string)
 	visit = func(keys []string) {
 		for _, key := range keys {
@@ -130,15 +130,15 @@ func (p *Project) Before(m *Model, chosen func(*Model) bool) (before []*Model) {
 	return before
 }
 
-// layout is what a project says of where its parts are.
-type layout struct {
+// projectLayout is what a project says of where its parts are.
+type projectLayout struct {
 	name                     string // "" = only dbt knows
 	models, seeds, snapshots []string
 	target                   string
 }
 
-func (r *reader) layout() (l layout, found bool) {
-	text, found := r.text(File)
+func (r *reader) readLayout() (l projectLayout, found bool) {
+	text, found := r.readText(File)
 	if !found {
 		return l, false
 	}
@@ -153,13 +153,13 @@ func (r *reader) layout() (l layout, found bool) {
 		said.Errorf(define.At("target-path"), "leads out of the project: name a folder inside of it")
 		l.target = "target"
 	}
-	l.models, l.seeds, l.snapshots = folders(raw, said, "model-paths", "models"), folders(raw, said, "seed-paths", "seeds"), folders(raw, said, "snapshot-paths", "snapshots")
+	l.models, l.seeds, l.snapshots = readFolders(raw, said, "model-paths", "models"), readFolders(raw, said, "seed-paths", "seeds"), readFolders(raw, said, "snapshot-paths", "snapshots")
 	r.problems = append(r.problems, said.All().In(path.Join(r.folder, File))...)
 	return l, raw != nil
 }
 
-// folders are those that a field names, or the one that dbt takes then.
-func folders(raw []byte, said *define.Reporter, field, otherwise string) (list []string) {
+// readFolders are those that a field names, or the one that dbt takes then.
+func readFolders(raw []byte, said *define.Reporter, field, otherwise string) (list []string) {
 	named, has := expr.Field(raw, field)
 	if !has {
 		return []string{otherwise}

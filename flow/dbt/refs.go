@@ -5,36 +5,36 @@ import (
 	"unicode/utf8"
 )
 
-// ref is a reference to something that dbt builds.
-type ref struct {
+// modelRef is a reference to something that dbt builds.
+type modelRef struct {
 	project, name string // project is "" where none is named
 	line, column  int
 }
 
-// fault is what is wrong at a place of a text.
-type fault struct {
+// refFault is what is wrong at a place of a text.
+type refFault struct {
 	line, column int
 	msg          string
 }
 
-// findings are what was found in a text.
-type findings struct {
-	refs      []ref
+// scanResult are what was found in a text.
+type scanResult struct {
+	refs      []modelRef
 	snapshots []string // that it defines
-	faults    []fault
+	faults    []refFault
 }
 
 // finder goes through a text of SQL with templates of Jinja inside. Only these mean anything to it: to dbt, too, one inside of a comment
 // of SQL, such as `-- depends_on: {{ ref('x') }}`, is a reference, and one inside of a comment or a text of Jinja is none.
 type finder struct {
-	findings
+	scanResult
 	text string
 	at   int
 
 	counted, line, column int // as far as lines were counted
 }
 
-func find(text string) findings {
+func findRefs(text string) scanResult {
 	f := &finder{text: text, line: 1, column: 1}
 	for f.at < len(text) {
 		open := strings.IndexByte(text[f.at:], '{')
@@ -44,47 +44,47 @@ func find(text string) findings {
 		f.at += open
 		switch rest := text[f.at:]; {
 		case strings.HasPrefix(rest, "{#"):
-			f.skip("{#", "#}")
+			f.skipBlock("{#", "#}")
 		case strings.HasPrefix(rest, "{{"):
-			f.template("{{", "}}")
+			f.readTemplate("{{", "}}")
 		case strings.HasPrefix(rest, "{%"):
-			f.statement()
+			f.readStatement()
 		default:
 			f.at++
 		}
 	}
-	return f.findings
+	return f.scanResult
 }
 
-// skip goes behind something that means nothing.
-func (f *finder) skip(begin, end string) {
+// skipBlock goes behind something that means nothing.
+func (f *finder) skipBlock(begin, end string) {
 	length := strings.Index(f.text[f.at+len(begin):], end)
 	if length < 0 {
-		f.fault(f.at, "a "+begin+" without its "+end)
+		f.addFault(f.at, "a "+begin+" without its "+end)
 		f.at = len(f.text)
 		return
 	}
 	f.at += len(begin) + length + len(end)
 }
 
-// statement reads one: a snapshot has a name, and what is raw is no template.
-func (f *finder) statement() {
+// readStatement reads one: a snapshot has a name, and what is raw is no template.
+func (f *finder) readStatement() {
 	begin := f.at
-	words := f.template("{%", "%}")
+	words := f.readTemplate("{%", "%}")
 	switch {
 	case len(words) > 1 && words[0] == "snapshot":
 		f.snapshots = append(f.snapshots, words[1])
 	case len(words) > 0 && words[0] == "raw":
-		f.raw(begin)
+		f.skipRaw(begin)
 	}
 }
 
-// raw goes behind the end of what is raw.
-func (f *finder) raw(begin int) {
+// skipRaw goes behind the end of what is raw.
+func (f *finder) skipRaw(begin int) {
 	for {
 		open := strings.Index(f.text[f.at:], "{%")
 		if open < 0 {
-			f.fault(begin, "a {% raw %} without its {% endraw %}")
+			f.addFault(begin, "a {% raw %} without its {% endraw %}")
 			f.at = len(f.text)
 			return
 		}
@@ -95,8 +95,8 @@ func (f *finder) raw(begin int) {
 	}
 }
 
-// template reads one to its end. It gives the words that are neither texts nor parts of others.
-func (f *finder) template(begin, end string) (words []string) {
+// readTemplate reads one to its end. It gives the words that are neither texts nor parts of others.
+func (f *finder) readTemplate(begin, end string) (words []string) {
 	start, depth := f.at, 0
 	for f.at += len(begin); f.at < len(f.text); {
 		switch c := f.text[f.at]; {
@@ -104,8 +104,8 @@ func (f *finder) template(begin, end string) (words []string) {
 			f.at += len(end)
 			return words
 		case c == '\'' || c == '"':
-			if _, closed := f.quoted(); !closed {
-				f.fault(start, "a text in this template without its end")
+			if _, closed := f.readQuoted(); !closed {
+				f.addFault(start, "a text in this template without its end")
 				f.at = len(f.text)
 				return words
 			}
@@ -116,24 +116,24 @@ func (f *finder) template(begin, end string) (words []string) {
 			depth = max(depth-1, 0)
 			f.at++
 		case isWord(c):
-			words = append(words, f.word())
+			words = append(words, f.readWord())
 		default:
 			f.at++
 		}
 	}
-	f.fault(start, "a "+begin+" without its "+end)
+	f.addFault(start, "a "+begin+" without its "+end)
 	return words
 }
 
-// word reads a word, and what it is called with where it is ref.
-func (f *finder) word() string {
+// readWord reads a word, and what it is called with where it is ref.
+func (f *finder) readWord() string {
 	begin := f.at
 	for f.at < len(f.text) && isWord(f.text[f.at]) {
 		f.at++
 	}
 	word := f.text[begin:f.at]
-	if word == "ref" && !f.isPart(begin) && strings.HasPrefix(f.rest(), "(") {
-		f.call(begin)
+	if word == "ref" && !f.isPart(begin) && strings.HasPrefix(f.remainingText(), "(") {
+		f.readRefCall(begin)
 	}
 	return word
 }
@@ -144,48 +144,48 @@ func (f *finder) isPart(begin int) bool {
 	return dot && !strings.HasSuffix(strings.TrimRight(before, " \t\r\n"), "builtins")
 }
 
-// call reads ref('x') or ref('project', 'x').
-func (f *finder) call(begin int) {
-	said := ref{}
-	said.line, said.column = f.position(begin)
-	f.skipped("(")
-	name, isText := f.argument()
-	if isText && f.skipped(",") {
+// readRefCall reads ref('x') or ref('project', 'x').
+func (f *finder) readRefCall(begin int) {
+	said := modelRef{}
+	said.line, said.column = f.lineColumn(begin)
+	f.acceptToken("(")
+	name, isText := f.readArgument()
+	if isText && f.acceptToken(",") {
 		said.project = name
-		name, isText = f.argument()
+		name, isText = f.readArgument()
 	}
-	if said.name = name; !isText || !f.skipped(")") {
-		f.fault(begin, "only dbt knows what this refers to: write ref('model') or ref('project', 'model'), or have dbt parse write "+Manifest)
+	if said.name = name; !isText || !f.acceptToken(")") {
+		f.addFault(begin, "only dbt knows what this refers to: write ref('model') or ref('project', 'model'), or have dbt parse write "+Manifest)
 		return
 	}
 	f.refs = append(f.refs, said)
 }
 
-func (f *finder) argument() (text string, isText bool) {
-	if rest := f.rest(); !strings.HasPrefix(rest, "'") && !strings.HasPrefix(rest, `"`) {
+func (f *finder) readArgument() (text string, isText bool) {
+	if rest := f.remainingText(); !strings.HasPrefix(rest, "'") && !strings.HasPrefix(rest, `"`) {
 		return "", false
 	}
-	return f.quoted()
+	return f.readQuoted()
 }
 
-// rest is the text behind white space, where the next thing begins.
-func (f *finder) rest() string {
+// remainingText is the text behind white space, where the next thing begins.
+func (f *finder) remainingText() string {
 	rest := strings.TrimLeft(f.text[f.at:], " \t\r\n")
 	f.at = len(f.text) - len(rest)
 	return rest
 }
 
-// skipped goes behind something if that comes next.
-func (f *finder) skipped(what string) bool {
-	if !strings.HasPrefix(f.rest(), what) {
+// acceptToken goes behind something if that comes next.
+func (f *finder) acceptToken(what string) bool {
+	if !strings.HasPrefix(f.remainingText(), what) {
 		return false
 	}
 	f.at += len(what)
 	return true
 }
 
-// quoted reads a text, whose first quote comes next.
-func (f *finder) quoted() (text string, closed bool) {
+// readQuoted reads a text, whose first quote comes next.
+func (f *finder) readQuoted() (text string, closed bool) {
 	var b strings.Builder
 	quote := f.text[f.at]
 	for f.at++; f.at < len(f.text); f.at++ {
@@ -207,13 +207,13 @@ func isWord(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= utf8.RuneSelf
 }
 
-func (f *finder) fault(at int, msg string) {
-	line, column := f.position(at)
-	f.faults = append(f.faults, fault{line, column, msg})
+func (f *finder) addFault(at int, msg string) {
+	line, column := f.lineColumn(at)
+	f.faults = append(f.faults, refFault{line, column, msg})
 }
 
-// position is the line and column of a byte, from 1. It goes on from the one before, so that many of them cost no more than the text is long.
-func (f *finder) position(at int) (line, column int) {
+// lineColumn is the line and column of a byte, from 1. It goes on from the one before, so that many of them cost no more than the text is long.
+func (f *finder) lineColumn(at int) (line, column int) {
 	if at < f.counted {
 		f.counted, f.line, f.column = 0, 1, 1
 	}

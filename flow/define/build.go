@@ -16,67 +16,67 @@ import (
 //	b.Fanout("score", fetch.Output("rows")).Service("score").After(fetch).Concurrency(10)
 //	text, err := b.JSON()
 type Builder struct {
-	d       *Definition
-	problem error
+	definition *Definition
+	problem    error
 }
 
 // NewDag begins a flow whose nodes wait for each other.
 func NewDag(name string) *Builder {
-	return &Builder{d: &Definition{Name: name, Mode: string(flow.ModeDag), Nodes: map[string]*Node{}}}
+	return &Builder{definition: &Definition{Name: name, Mode: string(flow.ModeDag), Nodes: map[string]*Node{}}}
 }
 
 // NewGraph begins a flow whose nodes are joined by edges. A task begins at the first of them, unless Start names another one.
 func NewGraph(name string) *Builder {
-	return &Builder{d: &Definition{Name: name, Mode: string(flow.ModeGraph), Nodes: map[string]*Node{}}}
+	return &Builder{definition: &Definition{Name: name, Mode: string(flow.ModeGraph), Nodes: map[string]*Node{}}}
 }
 
-func (b *Builder) isDag() bool { return b.d.Mode == string(flow.ModeDag) }
+func (b *Builder) isDag() bool { return b.definition.Mode == string(flow.ModeDag) }
 
 // Describe says what the flow is for.
-func (b *Builder) Describe(text string) *Builder { b.d.Description = text; return b }
+func (b *Builder) Describe(text string) *Builder { b.definition.Description = text; return b }
 
 // Profile takes the defaults of a profile.
-func (b *Builder) Profile(p flow.Profile) *Builder { b.d.Profile = string(p); return b }
+func (b *Builder) Profile(p flow.Profile) *Builder { b.definition.Profile = string(p); return b }
 
 // FailFast ends the task, or in graph mode the scope, at the first failed step.
 func (b *Builder) FailFast() *Builder {
-	b.d.OnError = OnErrorFail
+	b.definition.OnError = OnErrorFail
 	if b.isDag() {
-		b.d.OnError = OnErrorFailFast
+		b.definition.OnError = OnErrorFailFast
 	}
 	return b
 }
 
 // OnError says what a failed step means for the others: OnErrorFail or OnErrorFollow in a graph, OnErrorContinue or OnErrorFailFast in a dag.
-func (b *Builder) OnError(word string) *Builder { b.d.OnError = word; return b }
+func (b *Builder) OnError(word string) *Builder { b.definition.OnError = word; return b }
 
 // OnMissing says what a comparison with something missing does, in conditions in JSON: OnMissingFail or OnMissingCoerce. Of graphs.
-func (b *Builder) OnMissing(word string) *Builder { b.d.OnMissing = word; return b }
+func (b *Builder) OnMissing(word string) *Builder { b.definition.OnMissing = word; return b }
 
 // Defaults are what the nodes of a dag take that say nothing themselves.
-func (b *Builder) Defaults(d Defaults) *Builder { b.d.Defaults = d; return b }
+func (b *Builder) Defaults(d Defaults) *Builder { b.definition.Defaults = d; return b }
 
 // Timeout bounds the whole task.
 func (b *Builder) Timeout(d time.Duration) *Builder {
-	b.d.TimeoutMS = b.milliseconds(d, "the timeout")
+	b.definition.TimeoutMS = b.milliseconds(d, "the timeout")
 	return b
 }
 
 // Shape says what handlers get.
-func (b *Builder) Shape(s flow.Shape) *Builder { b.d.InputShape = string(s); return b }
+func (b *Builder) Shape(s flow.Shape) *Builder { b.definition.InputShape = string(s); return b }
 
 // Result names the key of shared that is the task's result, in graph mode.
-func (b *Builder) Result(key string) *Builder { b.d.Result = key; return b }
+func (b *Builder) Result(key string) *Builder { b.definition.Result = key; return b }
 
 // Start is where a task of graph mode begins.
 func (b *Builder) Start(n *NodeBuilder) *Builder {
-	b.d.Start = b.keyOf(n, "the start")
+	b.definition.Start = b.keyOf(n, "the start")
 	return b
 }
 
 // Finally runs when everything else is over, whatever happened.
 func (b *Builder) Finally(n *NodeBuilder) *Builder {
-	b.d.Finally = b.keyOf(n, "the last node")
+	b.definition.Finally = b.keyOf(n, "the last node")
 	return b
 }
 
@@ -84,9 +84,9 @@ func (b *Builder) Finally(n *NodeBuilder) *Builder {
 func (b *Builder) keyOf(n *NodeBuilder, role string, args ...any) string {
 	switch role = fmt.Sprintf(role, args...); {
 	case n == nil:
-		b.fail("%s is nil: give what Node returns", role)
+		b.recordError("%s is nil: give what Node returns", role)
 	case n.b != b:
-		b.fail("%s, %q, belongs to another flow: give a node of this one", role, n.key)
+		b.recordError("%s, %q, belongs to another flow: give a node of this one", role, n.key)
 	default:
 		return n.key
 	}
@@ -97,12 +97,12 @@ func (b *Builder) keyOf(n *NodeBuilder, role string, args ...any) string {
 // mistake in the field that is given.
 func (b *Builder) milliseconds(d time.Duration, field string) int64 {
 	if d%time.Millisecond != 0 {
-		b.fail("%s, %s, is finer than a millisecond: round it", field, d)
+		b.recordError("%s, %s, is finer than a millisecond: round it", field, d)
 	}
 	return d.Milliseconds()
 }
 
-func (b *Builder) fail(format string, args ...any) {
+func (b *Builder) recordError(format string, args ...any) {
 	if b.problem == nil {
 		b.problem = fmt.Errorf("flow: "+format, args...)
 	}
@@ -113,7 +113,7 @@ func (b *Builder) Definition() (*Definition, error) {
 	if b.problem != nil {
 		return nil, b.problem
 	}
-	return b.d, nil
+	return b.definition, nil
 }
 
 // JSON is the definition as a text that can be published.

@@ -102,7 +102,7 @@ func (n *NodeBuilder) Retry(attempts int, delay time.Duration) *NodeBuilder {
 // It belongs after Retry.
 func (n *NodeBuilder) Backoff(longest time.Duration, jitter float64) *NodeBuilder {
 	if n.n.Retry == nil {
-		n.b.fail("node %q: Backoff belongs after Retry", n.key)
+		n.b.recordError("node %q: Backoff belongs after Retry", n.key)
 		return n
 	}
 	n.n.Retry.Backoff, n.n.Retry.MaxDelay, n.n.Retry.Jitter = BackoffExponential, writtenDuration(longest), jitter

@@ -12,18 +12,18 @@ import (
 func (b *Builder) Input(name string, form any) *Builder {
 	text, err := json.Marshal(form)
 	if err != nil {
-		b.fail("input %s: %w", name, err)
+		b.recordError("input %s: %w", name, err)
 		return b
 	}
 	one := append(append(expr.AppendQuote([]byte{'{'}, name), ':'), text...)
-	b.d.Inputs.raw = expr.Merge(b.d.Inputs.raw, append(one, '}'))
+	b.definition.Inputs.raw = expr.Merge(b.definition.Inputs.raw, append(one, '}'))
 	return b
 }
 
 // Inputs declares all of them at once: a JSON Schema, or an object of forms by name.
 func (b *Builder) Inputs(schema json.RawMessage) *Builder {
-	if b.d.Inputs.raw = expr.Compact(schema); b.d.Inputs.raw == nil {
-		b.fail("the inputs are no JSON")
+	if b.definition.Inputs.raw = expr.Compact(schema); b.definition.Inputs.raw == nil {
+		b.recordError("the inputs are no JSON")
 	}
 	return b
 }

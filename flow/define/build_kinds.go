@@ -10,13 +10,13 @@ const kindChoice = string(flow.KindChoice)
 
 // Node adds a node that has one job: an executor, unless something else is said of it.
 func (b *Builder) Node(key string) *NodeBuilder {
-	if b.d.Nodes[key] != nil {
-		b.fail("there is a node %q already", key)
+	if b.definition.Nodes[key] != nil {
+		b.recordError("there is a node %q already", key)
 	}
-	n := &Node{order: len(b.d.Nodes)}
-	b.d.Nodes[key] = n
-	if !b.isDag() && b.d.Start == "" {
-		b.d.Start = key
+	n := &Node{order: len(b.definition.Nodes)}
+	b.definition.Nodes[key] = n
+	if !b.isDag() && b.definition.Start == "" {
+		b.definition.Start = key
 	}
 	return &NodeBuilder{b: b, key: key, n: n}
 }
@@ -66,41 +66,41 @@ func (b *Builder) Subflow(key string, inside *Builder) *NodeBuilder { return b.B
 
 // Branch adds a node with a flow of its own inside.
 func (b *Builder) Branch(key string, inside *Builder) *NodeBuilder {
-	n := b.nested(key)
+	n := b.addNested(key)
 	switch {
 	case inside == nil:
-		b.fail("node %q: the flow inside is nil: give what NewDag or NewGraph returns", key)
+		b.recordError("node %q: the flow inside is nil: give what NewDag or NewGraph returns", key)
 	case inside.problem != nil:
-		b.fail("%s: %w", key, inside.problem)
-	case inside.d.holds(b.d):
-		b.fail("%s: a flow cannot be inside itself", key)
+		b.recordError("%s: %w", key, inside.problem)
+	case inside.definition.containsDefinition(b.definition):
+		b.recordError("%s: a flow cannot be inside itself", key)
 	default:
-		n.n.Flow = &Inner{Definition: inside.d}
+		n.n.Flow = &Inner{Definition: inside.definition}
 	}
 	return n
 }
 
 // Published adds a node with a published flow inside, of which the newest version is put in when this one is published.
 func (b *Builder) Published(key, slug string) *NodeBuilder {
-	n := b.nested(key)
+	n := b.addNested(key)
 	n.n.Flow = &Inner{Name: slug}
 	return n
 }
 
-func (b *Builder) nested(key string) *NodeBuilder {
+func (b *Builder) addNested(key string) *NodeBuilder {
 	if b.isDag() {
 		return b.Node(key).Kind(flow.KindBranch)
 	}
 	return b.Node(key).Kind(flow.KindSubflow)
 }
 
-// holds says whether a definition is another one, or has it inside.
-func (d *Definition) holds(other *Definition) bool {
+// containsDefinition says whether a definition is another one, or has it inside.
+func (d *Definition) containsDefinition(other *Definition) bool {
 	if d == other {
 		return true
 	}
 	for _, n := range d.Nodes {
-		if n.Flow != nil && n.Flow.Definition != nil && n.Flow.holds(other) {
+		if n.Flow != nil && n.Flow.Definition != nil && n.Flow.containsDefinition(other) {
 			return true
 		}
 	}

@@ -19,7 +19,7 @@ type NodeBuilder struct {
 func (n *NodeBuilder) Kind(k flow.Kind) *NodeBuilder { n.n.Kind = string(k); return n }
 
 // Params of the node; an object.
-func (n *NodeBuilder) Params(v any) *NodeBuilder { n.n.Params = n.value("params", v); return n }
+func (n *NodeBuilder) Params(v any) *NodeBuilder { n.n.Params = n.marshalValue("params", v); return n }
 
 // Then leads on to another node, whatever the action, and returns that. Of graphs.
 func (n *NodeBuilder) Then(next *NodeBuilder) *NodeBuilder {
@@ -32,7 +32,7 @@ func (n *NodeBuilder) Then(next *NodeBuilder) *NodeBuilder {
 
 // On leads on to another node for an action; "error" is the one after a failure. Of graphs.
 func (n *NodeBuilder) On(action string, next *NodeBuilder) *NodeBuilder {
-	n.b.d.Edges = append(n.b.d.Edges, Edge{From: n.key, Action: action, To: n.b.keyOf(next, "the node after %q", n.key)})
+	n.b.definition.Edges = append(n.b.definition.Edges, Edge{From: n.key, Action: action, To: n.b.keyOf(next, "the node after %q", n.key)})
 	return n
 }
 
@@ -49,7 +49,7 @@ func (n *NodeBuilder) Called(name string) *NodeBuilder { n.n.Name = name; return
 
 // Returns says what its handler has to return: a type such as "int", or what describes one. Of dags.
 func (n *NodeBuilder) Returns(v any) *NodeBuilder {
-	n.n.OutputType = n.value("output_type", v)
+	n.n.OutputType = n.marshalValue("output_type", v)
 	return n
 }
 
@@ -58,35 +58,35 @@ func (n *NodeBuilder) Always() *NodeBuilder { n.n.RunOn = "always"; return n }
 
 // Each makes it one unit for each item of a list. Of dags.
 func (n *NodeBuilder) Each(items Ref) *NodeBuilder {
-	n.each().Items = Source{Ref: string(items)}
+	n.eachOf().Items = Source{Ref: string(items)}
 	return n
 }
 
 // EachOf makes it one unit for each item of the list that a service returns. Of dags.
 func (n *NodeBuilder) EachOf(service string) *NodeBuilder {
-	n.each().Items = Source{Handler: Handler{Service: service}}
+	n.eachOf().Items = Source{Handler: Handler{Service: service}}
 	return n
 }
 
 // Times makes it so many units. Of dags.
 func (n *NodeBuilder) Times(count int) *NodeBuilder {
-	n.each().Count = Source{Number: count, Literal: true}
+	n.eachOf().Count = Source{Number: count, Literal: true}
 	return n
 }
 
 // TimesOf makes it as many units as a reference says. Of dags.
 func (n *NodeBuilder) TimesOf(count Ref) *NodeBuilder {
-	n.each().Count = Source{Ref: string(count)}
+	n.eachOf().Count = Source{Ref: string(count)}
 	return n
 }
 
 // EachOnError says what a failed unit means: fail_fast, collect or continue. Of dags.
-func (n *NodeBuilder) EachOnError(word string) *NodeBuilder { n.each().OnError = word; return n }
+func (n *NodeBuilder) EachOnError(word string) *NodeBuilder { n.eachOf().OnError = word; return n }
 
 // Concurrency bounds the units in flight at once. Of dags.
-func (n *NodeBuilder) Concurrency(most int) *NodeBuilder { n.each().Concurrency = most; return n }
+func (n *NodeBuilder) Concurrency(most int) *NodeBuilder { n.eachOf().Concurrency = most; return n }
 
-func (n *NodeBuilder) each() *EachOf {
+func (n *NodeBuilder) eachOf() *EachOf {
 	if n.n.Each == nil {
 		n.n.Each = &EachOf{}
 	}
@@ -95,26 +95,26 @@ func (n *NodeBuilder) each() *EachOf {
 
 // If runs it only if its input contains a pattern. Of dags.
 func (n *NodeBuilder) If(pattern any) *NodeBuilder {
-	n.when().If = n.value("when.if", pattern)
+	n.whenOf().If = n.marshalValue("when.if", pattern)
 	return n
 }
 
 // IfNot runs it only if its input does not contain a pattern. Of dags.
 func (n *NodeBuilder) IfNot(pattern any) *NodeBuilder {
-	n.when().IfNot = n.value("when.if_not", pattern)
+	n.whenOf().IfNot = n.marshalValue("when.if_not", pattern)
 	return n
 }
 
 // When runs it only if an expression in CEL is true. Of dags.
-func (n *NodeBuilder) When(cel string) *NodeBuilder { n.when().Expr = cel; return n }
+func (n *NodeBuilder) When(cel string) *NodeBuilder { n.whenOf().Expr = cel; return n }
 
 // SkipIf asks a service whether to skip it. Of dags.
 func (n *NodeBuilder) SkipIf(service string) *NodeBuilder {
-	n.when().Cond = &Handler{Service: service}
+	n.whenOf().Cond = &Handler{Service: service}
 	return n
 }
 
-func (n *NodeBuilder) when() *When {
+func (n *NodeBuilder) whenOf() *When {
 	if n.n.When == nil {
 		n.n.When = &When{}
 	}
@@ -135,7 +135,7 @@ func (n *NodeBuilder) Exhausted(m flow.SkipMode) *NodeBuilder { n.n.Exhausted = 
 func writtenDuration(d time.Duration) Duration {
 	written := Duration{MS: d.Milliseconds()}
 	if d%time.Millisecond != 0 {
-		written.fine = d
+		written.exact = d
 	}
 	return written
 }
@@ -145,10 +145,10 @@ func (n *NodeBuilder) milliseconds(d time.Duration, field string) int64 {
 	return n.b.milliseconds(d, fmt.Sprintf("node %q: %s", n.key, field))
 }
 
-func (n *NodeBuilder) value(what string, v any) json.RawMessage {
+func (n *NodeBuilder) marshalValue(what string, v any) json.RawMessage {
 	b, err := json.Marshal(v)
 	if err != nil {
-		n.b.fail("node %q: %s: %w", n.key, what, err)
+		n.b.recordError("node %q: %s: %w", n.key, what, err)
 	}
 	return b
 }

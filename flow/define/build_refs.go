@@ -37,7 +37,7 @@ func (n *NodeBuilder) Output(path ...string) Ref {
 		n.n.Post.OutputKey = n.key
 	}
 	if strings.ContainsAny(n.n.Post.OutputKey, ".[") {
-		n.b.fail("node %q: no reference reaches the key %q of shared: name another one with To", n.key, n.n.Post.OutputKey)
+		n.b.recordError("node %q: no reference reaches the key %q of shared: name another one with To", n.key, n.n.Post.OutputKey)
 	}
 	return refTo("$shared."+n.n.Post.OutputKey, path)
 }
@@ -65,15 +65,15 @@ func (n *NodeBuilder) FromService(name string) *NodeBuilder {
 
 // Input sets a field of the input to a constant; with others like it they are the whole input. Of dags.
 func (n *NodeBuilder) Input(field string, v any) *NodeBuilder {
-	return n.bind(field, Binding{Const: n.value("inputs."+field, v)})
+	return n.bindInput(field, Binding{Const: n.marshalValue("inputs."+field, v)})
 }
 
 // InputFrom sets a field of the input to what a reference means, which has to be there. Of dags.
 func (n *NodeBuilder) InputFrom(field string, ref Ref) *NodeBuilder {
-	return n.bind(field, Binding{Ref: string(ref)})
+	return n.bindInput(field, Binding{Ref: string(ref)})
 }
 
-func (n *NodeBuilder) bind(field string, b Binding) *NodeBuilder {
+func (n *NodeBuilder) bindInput(field string, b Binding) *NodeBuilder {
 	if n.n.Inputs == nil {
 		n.n.Inputs = map[string]Binding{}
 	}
@@ -82,7 +82,10 @@ func (n *NodeBuilder) bind(field string, b Binding) *NodeBuilder {
 }
 
 // Static are fields of a merged input that the task's input and the outputs of others are laid over; an object. Of dags.
-func (n *NodeBuilder) Static(v any) *NodeBuilder { n.n.DagNode.Input = n.value("input", v); return n }
+func (n *NodeBuilder) Static(v any) *NodeBuilder {
+	n.n.DagNode.Input = n.marshalValue("input", v)
+	return n
+}
 
 // To writes the node's output to a key of shared. Of graphs.
 func (n *NodeBuilder) To(key string) *NodeBuilder { n.n.Post.OutputKey = key; return n }

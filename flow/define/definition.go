@@ -89,23 +89,23 @@ type Node struct {
 
 	KeyFields
 	DagNode
-	order     int     // where it was written among its scope's nodes
-	noTimeout bool    // timeout_ms was written, as 0
-	apart     *ExecOf // of whom its program is for others to start
+	order      int     // where it was written among its scope's nodes
+	noTimeout  bool    // timeout_ms was written, as 0
+	servedExec *ExecOf // of whom its program is for others to start
 }
 
 // Apart is the node as one of its workers' service, which Started still tells the program of.
 func (n *Node) Apart() *Node {
 	own := *n
-	own.Service, own.Exec, own.apart = n.Exec.Service, nil, n.Exec
+	own.Service, own.Exec, own.servedExec = n.Exec.Service, nil, n.Exec
 	return &own
 }
 
 // Started says which program is the node's work, whoever starts it; nil = none.
 func (n *Node) Started() *ExecOf {
 	switch {
-	case n.apart != nil:
-		return n.apart
+	case n.servedExec != nil:
+		return n.servedExec
 	case n.Exec.Program() != nil:
 		return n.Exec
 	}

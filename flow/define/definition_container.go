@@ -22,8 +22,8 @@ type Resources struct {
 	Memory Plain `json:"memory,omitempty"` // such as 512Mi or 4Gi, or bytes
 }
 
-// container is what the object says of an image; nil when it is of another type.
-func (e *ExecOf) container() *flow.Container {
+// toContainer is what the object says of an image; nil when it is of another type.
+func (e *ExecOf) toContainer() *flow.Container {
 	if flow.ExecType(e.Type) != flow.ExecContainer {
 		return nil
 	}
@@ -69,8 +69,8 @@ func (r *Resources) MilliCPU() (int64, error) {
 	return int64(math.Round(n)), nil
 }
 
-// units of memory, those with the longer names first.
-var units = []struct {
+// memoryUnits of memory, those with the longer names first.
+var memoryUnits = []struct {
 	name  string
 	bytes float64
 }{
@@ -82,7 +82,7 @@ func (r *Resources) Bytes() (int64, error) {
 	if r == nil || r.Memory == "" {
 		return 0, nil
 	}
-	for _, unit := range units {
+	for _, unit := range memoryUnits {
 		number, fits := strings.CutSuffix(string(r.Memory), unit.name)
 		if !fits {
 			continue

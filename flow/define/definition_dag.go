@@ -111,7 +111,7 @@ type Duration struct {
 	MS      int64
 	seconds bool          // it was written as a number
 	none    bool          // it was written, as no time at all
-	fine    time.Duration // by a builder, finer than what is kept
+	exact   time.Duration // by a builder, finer than what is kept
 }
 
 // IsZero says that nothing was written.
@@ -122,8 +122,8 @@ func (d Duration) InSeconds() bool { return d.seconds }
 
 // MarshalJSON writes the text.
 func (d Duration) MarshalJSON() ([]byte, error) {
-	if d.fine != 0 {
-		return json.Marshal(d.fine.String())
+	if d.exact != 0 {
+		return json.Marshal(d.exact.String())
 	}
 	if d.seconds {
 		return strconv.AppendFloat(nil, float64(d.MS)/1000, 'f', -1, 64), nil
@@ -131,29 +131,29 @@ func (d Duration) MarshalJSON() ([]byte, error) {
 	return json.Marshal((time.Duration(d.MS) * time.Millisecond).String())
 }
 
-func (d *Duration) decode(from decoder, v value, at *Place) {
+func (d *Duration) decodeValue(from decoder, v textValue, at *Place) {
 	switch v.kind() {
 	case expr.KindNumber:
-		seconds, _ := expr.Number(v.raw())
+		seconds, _ := expr.Number(v.rawJSON())
 		*d = Duration{MS: int64(math.Round(min(max(seconds, 0)*1000, 1<<62))), seconds: true}
 		switch {
 		case !(seconds >= 0) || d.MS > flow.MaxDelay:
-			from.add(SeverityError, at, v.position(), "is no duration: %.40s seconds", v.raw())
+			from.addProblem(SeverityError, at, v.position(), "is no duration: %.40s seconds", v.rawJSON())
 		case float64(d.MS) != seconds*1000 && math.Abs(float64(d.MS)-seconds*1000) > 1e-6:
-			from.add(SeverityError, at, v.position(), "%.40s seconds are finer than a millisecond, the smallest part that is kept", v.raw())
+			from.addProblem(SeverityError, at, v.position(), "%.40s seconds are finer than a millisecond, the smallest part that is kept", v.rawJSON())
 		}
 	case expr.KindString:
-		text, _ := expr.String(v.raw())
+		text, _ := expr.String(v.rawJSON())
 		parsed, err := duration.Parse(text)
 		*d = Duration{MS: parsed.Milliseconds(), none: parsed == 0}
 		switch {
 		case err != nil:
-			from.add(SeverityError, at, v.position(), "%s", err)
+			from.addProblem(SeverityError, at, v.position(), "%s", err)
 		case d.MS > flow.MaxDelay:
-			from.add(SeverityError, at, v.position(), "%.40q is longer than any delay may be", text)
+			from.addProblem(SeverityError, at, v.position(), "%.40q is longer than any delay may be", text)
 		}
 	default:
-		from.add(SeverityError, at, v.position(), "must be a duration such as 30s, is %s", v.kind())
+		from.addProblem(SeverityError, at, v.position(), "must be a duration such as 30s, is %s", v.kind())
 	}
 }
 
@@ -179,24 +179,24 @@ func (s Source) MarshalJSON() ([]byte, error) {
 	return json.Marshal(s.Handler)
 }
 
-func (s *Source) decode(from decoder, v value, at *Place) {
+func (s *Source) decodeValue(from decoder, v textValue, at *Place) {
 	switch v.kind() {
 	case expr.KindString:
-		s.Ref, _ = expr.String(v.raw())
+		s.Ref, _ = expr.String(v.rawJSON())
 		if s.Ref == "" {
-			from.add(SeverityError, at, v.position(), "is empty: write a reference such as $deps.fetch.rows")
+			from.addProblem(SeverityError, at, v.position(), "is empty: write a reference such as $deps.fetch.rows")
 		}
 	case expr.KindNumber:
-		n, err := strconv.Atoi(string(v.raw()))
+		n, err := strconv.Atoi(string(v.rawJSON()))
 		if err != nil {
-			from.add(SeverityError, at, v.position(), "must be a whole number, is %.40s", v.raw())
+			from.addProblem(SeverityError, at, v.position(), "must be a whole number, is %.40s", v.rawJSON())
 			return
 		}
 		s.Number, s.Literal = n, true
 	case expr.KindObject:
-		from.handler(v, &s.Handler, at)
+		from.decodeHandler(v, &s.Handler, at)
 	default:
-		from.add(SeverityError, at, v.position(), "must be a reference such as $deps.fetch.rows or a handler such as {service: rows}, is %s", v.kind())
+		from.addProblem(SeverityError, at, v.position(), "must be a reference such as $deps.fetch.rows or a handler such as {service: rows}, is %s", v.kind())
 	}
 }
 
@@ -218,13 +218,13 @@ func (f Inner) MarshalJSON() ([]byte, error) {
 	return json.Marshal(f.Definition)
 }
 
-func (f *Inner) decode(from decoder, v value, at *Place) {
+func (f *Inner) decodeValue(from decoder, v textValue, at *Place) {
 	if v.kind() == expr.KindString {
-		f.Name, _ = expr.String(v.raw())
+		f.Name, _ = expr.String(v.rawJSON())
 		return
 	}
 	f.Definition = &Definition{}
-	from.object(v, reflect.ValueOf(f.Definition).Elem(), at)
+	from.decodeObject(v, reflect.ValueOf(f.Definition).Elem(), at)
 }
 
 // Empty says that nothing was written.

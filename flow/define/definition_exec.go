@@ -57,14 +57,14 @@ func (s SecretOf) MarshalJSON() ([]byte, error) {
 	return json.Marshal(flow.Secret(s))
 }
 
-func (s *SecretOf) decode(from decoder, v value, at *Place) {
+func (s *SecretOf) decodeValue(from decoder, v textValue, at *Place) {
 	switch v.kind() {
 	case expr.KindString:
-		s.Secret, _ = expr.String(v.raw())
+		s.Secret, _ = expr.String(v.rawJSON())
 	case expr.KindObject:
-		from.object(v, reflect.ValueOf((*flow.Secret)(s)).Elem(), at)
+		from.decodeObject(v, reflect.ValueOf((*flow.Secret)(s)).Elem(), at)
 	default:
-		from.add(SeverityError, at, v.position(), "must be the name of a secret, or {secret: …, file: …}, is %s", v.kind())
+		from.addProblem(SeverityError, at, v.position(), "must be the name of a secret, or {secret: …, file: …}, is %s", v.kind())
 	}
 }
 
@@ -85,34 +85,34 @@ func (c Command) MarshalJSON() ([]byte, error) {
 	return json.Marshal(c.Line)
 }
 
-func (c *Command) decode(from decoder, v value, at *Place) {
+func (c *Command) decodeValue(from decoder, v textValue, at *Place) {
 	switch v.kind() {
 	case expr.KindString:
-		c.Line, _ = expr.String(v.raw())
+		c.Line, _ = expr.String(v.rawJSON())
 	case expr.KindArray:
 		c.Args = []string{}
 		for i, e := range v.elements() {
 			var one Plain
-			one.decode(from, e, at.Index(i))
+			one.decodeValue(from, e, at.Index(i))
 			c.Args = append(c.Args, string(one))
 		}
 	default:
-		from.add(SeverityError, at, v.position(), "must be a shell line or a list of a program and its arguments, is %s", v.kind())
+		from.addProblem(SeverityError, at, v.position(), "must be a shell line or a list of a program and its arguments, is %s", v.kind())
 	}
 }
 
 // Plain is a text, or a number or boolean as it is written.
 type Plain string
 
-func (p *Plain) decode(from decoder, v value, at *Place) {
+func (p *Plain) decodeValue(from decoder, v textValue, at *Place) {
 	switch v.kind() {
 	case expr.KindString:
-		text, _ := expr.String(v.raw())
+		text, _ := expr.String(v.rawJSON())
 		*p = Plain(text)
 	case expr.KindNumber, expr.KindBool:
-		*p = Plain(v.raw())
+		*p = Plain(v.rawJSON())
 	default:
-		from.add(SeverityError, at, v.position(), "must be a text, a number, true or false, is %s", v.kind())
+		from.addProblem(SeverityError, at, v.position(), "must be a text, a number, true or false, is %s", v.kind())
 	}
 }
 
@@ -122,7 +122,7 @@ func (e *ExecOf) Program() *flow.Program {
 		return nil
 	}
 	p := &flow.Program{Command: e.Command.Line, Args: slices.Clone(e.Command.Args), File: e.File, Module: e.Module, Function: e.Function, Python: e.Python,
-		Warm: e.Warm, Root: e.Root, StdinMode: e.StdinMode, OutputMode: e.OutputMode, GraceMS: e.Grace.MS, Upstream: e.UpstreamEnv, URL: e.URL, Executor: e.executor(), Report: e.report(), Container: e.container()}
+		Warm: e.Warm, Root: e.Root, StdinMode: e.StdinMode, OutputMode: e.OutputMode, GraceMS: e.Grace.MS, Upstream: e.UpstreamEnv, URL: e.URL, Executor: e.workerExecutor(), Report: e.reportMode(), Container: e.toContainer()}
 	if p.Container == nil {
 		p.Memory, _ = e.Resources.Bytes() // what is wrong with it the compiler tells
 	}
@@ -141,16 +141,16 @@ func (e *ExecOf) Program() *flow.Program {
 	return p
 }
 
-// report is who says how it is, if not its exit.
-func (e *ExecOf) report() string {
+// reportMode is who says how it is, if not its exit.
+func (e *ExecOf) reportMode() string {
 	if e.Report == flow.ReportExit {
 		return ""
 	}
 	return e.Report
 }
 
-// executor is as what an Ork worker runs it: what it says, or what can only be meant.
-func (e *ExecOf) executor() string {
+// workerExecutor is as what an Ork worker runs it: what it says, or what can only be meant.
+func (e *ExecOf) workerExecutor() string {
 	switch {
 	case flow.ExecType(e.Type) != flow.ExecWorker || e.Executor != "":
 		return e.Executor

@@ -35,20 +35,20 @@ func (in Inputs) Named() *types.Inputs {
 	return types.Named(in.raw)
 }
 
-func (in *Inputs) decode(from decoder, v value, at *Place) {
-	raw := v.raw()
+func (in *Inputs) decodeValue(from decoder, v textValue, at *Place) {
+	raw := v.rawJSON()
 	if expr.Deeper(raw, flow.DefaultLimits.Levels) {
-		from.add(SeverityError, at, v.position(), "nests arrays and objects deeper than %d levels", flow.DefaultLimits.Levels)
+		from.addProblem(SeverityError, at, v.position(), "nests arrays and objects deeper than %d levels", flow.DefaultLimits.Levels)
 		return
 	}
-	from.inside(v, at)
+	from.refuseDuplicatesInside(v, at)
 	in.raw = raw
 }
 
 // Below is the place that some keys lead to from another one, elements of lists as [2].
 func (p *Place) Below(path []string) *Place {
 	for _, key := range path {
-		p = p.below(key)
+		p = p.childPlace(key)
 	}
 	return p
 }

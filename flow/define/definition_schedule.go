@@ -24,12 +24,12 @@ type Schedule struct {
 	End      string          `json:"end,omitempty"`      // all slots are before it, likewise
 }
 
-func (s *Schedule) decode(from decoder, v value, at *Place) {
+func (s *Schedule) decodeValue(from decoder, v textValue, at *Place) {
 	if v.kind() == expr.KindString {
-		s.Cron, _ = expr.String(v.raw())
+		s.Cron, _ = expr.String(v.rawJSON())
 		return
 	}
-	from.object(v, reflect.ValueOf(s).Elem(), at)
+	from.decodeObject(v, reflect.ValueOf(s).Elem(), at)
 }
 
 // Spec returns what it comes to. Its error is schedule.Faults: the times that cannot be read, which the spec leaves out.
@@ -58,4 +58,4 @@ func (s *Schedule) Spec() (spec schedule.Spec, err error) {
 }
 
 // Schedule has tasks begin by the clock.
-func (b *Builder) Schedule(s Schedule) *Builder { b.d.Schedule = &s; return b }
+func (b *Builder) Schedule(s Schedule) *Builder { b.definition.Schedule = &s; return b }

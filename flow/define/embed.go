@@ -29,33 +29,33 @@ const maxEmbedded = 8 << 20
 // Embed puts them into a definition that was parsed, and into its text in JSON. What is wrong with the
 // names is told when the definition is compiled. The error is Lookup's.
 func (e Embedding) Embed(d *Definition, text []byte) ([]byte, error) {
-	w := &embedder{Embedding: e, d: d, found: map[string]*embedded{}, bytes: len(text), nodes: CountNodes(d.Nodes)}
+	w := &embedder{Embedding: e, d: d, found: map[string]*embeddedFlow{}, bytes: len(text), nodes: CountNodes(d.Nodes)}
 	if d.source != nil {
 		w.Reporter = d.source
 	} else {
 		w.Reporter = &Reporter{}
 		d.source = w.Reporter
 	}
-	if err := w.definition(d, nil); err != nil {
+	if err := w.embedDefinition(d, nil); err != nil {
 		return nil, err
 	}
-	return w.splice(text), nil
+	return w.spliceFlows(text), nil
 }
 
 type embedder struct {
 	Embedding
 	*Reporter
 	d     *Definition
-	found map[string]*embedded
+	found map[string]*embeddedFlow
 	names []embeddedName
 	bytes int // of the text with what is put in so far
 	nodes int // and how many nodes it has
 	full  bool
 }
 
-// embedded is a flow that may be put in at many places: it is read once, and all of them share it. Nil is one that
+// embeddedFlow is a flow that may be put in at many places: it is read once, and all of them share it. Nil is one that
 // is not there, or cannot be read.
-type embedded struct {
+type embeddedFlow struct {
 	*Definition
 	text  []byte // as it is put in
 	nodes int
@@ -69,36 +69,36 @@ type embeddedName struct {
 	of   *Inner
 }
 
-func (w *embedder) definition(d *Definition, at *Place) error {
-	return w.each(d.Nodes, at.Key("nodes"))
+func (w *embedder) embedDefinition(d *Definition, at *Place) error {
+	return w.embedNodes(d.Nodes, at.Key("nodes"))
 }
 
-func (w *embedder) each(nodes map[string]*Node, at *Place) error {
+func (w *embedder) embedNodes(nodes map[string]*Node, at *Place) error {
 	for _, key := range slices.Sorted(maps.Keys(nodes)) {
-		if err := w.node(nodes[key], at.Key(key)); err != nil {
+		if err := w.embedNode(nodes[key], at.Key(key)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (w *embedder) node(n *Node, at *Place) error {
+func (w *embedder) embedNode(n *Node, at *Place) error {
 	if n != nil && n.Subflow != nil {
-		if err := w.each(n.Subflow.Nodes, at.Key("subflow").Key("nodes")); err != nil {
+		if err := w.embedNodes(n.Subflow.Nodes, at.Key("subflow").Key("nodes")); err != nil {
 			return err
 		}
 	}
 	switch {
 	case n == nil || n.Flow == nil:
 	case n.Flow.Definition != nil:
-		return w.definition(n.Flow.Definition, at.Key("flow"))
+		return w.embedDefinition(n.Flow.Definition, at.Key("flow"))
 	case n.Flow.Name != "":
-		return w.inner(n.Flow, at.Key("flow"))
+		return w.embedInner(n.Flow, at.Key("flow"))
 	}
 	return nil
 }
 
-func (w *embedder) inner(f *Inner, at *Place) error {
+func (w *embedder) embedInner(f *Inner, at *Place) error {
 	if f.Name == w.Self {
 		w.Errorf(at, "a flow cannot embed itself: %s → %s", w.Self, f.Name)
 		return nil
@@ -107,12 +107,12 @@ func (w *embedder) inner(f *Inner, at *Place) error {
 		w.Mute(at)
 		return nil
 	}
-	in, err := w.find(f.Name, at)
+	in, err := w.findFlow(f.Name, at)
 	if in == nil {
 		f.elsewhere = w.Elsewhere
 		return err
 	}
-	if cycle := in.embeds(w.Self); w.Self != "" && cycle != nil {
+	if cycle := in.pathToEmbedded(w.Self); w.Self != "" && cycle != nil {
 		w.Errorf(at, "a flow cannot embed itself: %s → %s → %s", w.Self, f.Name, strings.Join(cycle, " → "))
 		return nil
 	}
@@ -120,7 +120,7 @@ func (w *embedder) inner(f *Inner, at *Place) error {
 		w.Errorf(at, "flows are embedded %d deep, more than the limit of %d", in.depth, most)
 		return nil
 	}
-	if !w.fits(in, at) {
+	if !w.countEmbedded(in, at) {
 		return nil
 	}
 	f.Definition = in.Definition
@@ -128,8 +128,8 @@ func (w *embedder) inner(f *Inner, at *Place) error {
 	return nil
 }
 
-// find reads a flow, once. That there is none is told when the definition is checked.
-func (w *embedder) find(name string, at *Place) (*embedded, error) {
+// findFlow reads a flow, once. That there is none is told when the definition is checked.
+func (w *embedder) findFlow(name string, at *Place) (*embeddedFlow, error) {
 	if in, known := w.found[name]; known {
 		return in, nil
 	}
@@ -144,12 +144,12 @@ func (w *embedder) find(name string, at *Place) (*embedded, error) {
 		return nil, nil
 	}
 	d.Embedded, d.source = name, nil
-	w.found[name] = &embedded{Definition: d, text: appendEmbedded(nil, text, name), nodes: CountNodes(d.Nodes), depth: 1 + deepest(d.Nodes)}
+	w.found[name] = &embeddedFlow{Definition: d, text: appendEmbedded(nil, text, name), nodes: CountNodes(d.Nodes), depth: 1 + embeddingDepth(d.Nodes)}
 	return w.found[name], nil
 }
 
-// fits counts what is put in, and says once if it is too much.
-func (w *embedder) fits(in *embedded, at *Place) bool {
+// countEmbedded counts what is put in, and says once if it is too much.
+func (w *embedder) countEmbedded(in *embeddedFlow, at *Place) bool {
 	w.bytes += len(in.text)
 	w.nodes += in.nodes
 	switch {
@@ -169,17 +169,17 @@ func (w *embedder) fits(in *embedded, at *Place) bool {
 	return false
 }
 
-// deepest is how deep flows are embedded in each other below some nodes.
-func deepest(nodes map[string]*Node) (depth int) {
+// embeddingDepth is how deep flows are embedded in each other below some nodes.
+func embeddingDepth(nodes map[string]*Node) (depth int) {
 	for _, n := range nodes {
 		switch {
 		case n == nil:
 			continue
 		case n.Subflow != nil:
-			depth = max(depth, deepest(n.Subflow.Nodes))
+			depth = max(depth, embeddingDepth(n.Subflow.Nodes))
 		}
 		if f := n.Flow; f != nil && f.Definition != nil {
-			below := deepest(f.Nodes)
+			below := embeddingDepth(f.Nodes)
 			if f.Embedded != "" {
 				below++
 			}
@@ -189,15 +189,15 @@ func deepest(nodes map[string]*Node) (depth int) {
 	return depth
 }
 
-// embeds is the way from a definition to a flow inside it, nil when it is not there.
-func (d *Definition) embeds(name string) []string {
+// pathToEmbedded is the way from a definition to a flow inside it, nil when it is not there.
+func (d *Definition) pathToEmbedded(name string) []string {
 	return embedsIn(d.Nodes, name)
 }
 
 func embedsIn(nodes map[string]*Node, name string) []string {
 	for _, key := range slices.Sorted(maps.Keys(nodes)) {
 		if n := nodes[key]; n != nil {
-			if way := n.embeds(name); way != nil {
+			if way := n.pathToEmbedded(name); way != nil {
 				return way
 			}
 		}
@@ -205,7 +205,7 @@ func embedsIn(nodes map[string]*Node, name string) []string {
 	return nil
 }
 
-func (n *Node) embeds(name string) []string {
+func (n *Node) pathToEmbedded(name string) []string {
 	if n.Subflow != nil {
 		if way := embedsIn(n.Subflow.Nodes, name); way != nil {
 			return way
@@ -218,19 +218,19 @@ func (n *Node) embeds(name string) []string {
 	case f.Embedded == name:
 		return []string{name}
 	}
-	way := f.embeds(name)
+	way := f.pathToEmbedded(name)
 	if way != nil && f.Embedded != "" {
 		way = append([]string{f.Embedded}, way...)
 	}
 	return way
 }
 
-// splice writes the flows into the text where their names are; everything else stays byte for byte.
-func (w *embedder) splice(text []byte) []byte {
+// spliceFlows writes the flows into the text where their names are; everything else stays byte for byte.
+func (w *embedder) spliceFlows(text []byte) []byte {
 	if len(w.names) == 0 {
 		return text
 	}
-	root, ok := readJSON(plain(text), &Reporter{}).(*jsonValue)
+	root, ok := readJSON(trimBOM(text), &Reporter{}).(*jsonValue)
 	if !ok {
 		return text
 	}
@@ -240,9 +240,9 @@ func (w *embedder) splice(text []byte) []byte {
 	}
 	var cuts []cut
 	for _, n := range w.names {
-		var v value = root
-		for _, name := range n.at.names() {
-			_, v = child(v, name)
+		var v textValue = root
+		for _, name := range n.at.pathNames() {
+			_, v = childValue(v, name)
 			if v == nil {
 				return text
 			}
@@ -252,16 +252,16 @@ func (w *embedder) splice(text []byte) []byte {
 	slices.SortFunc(cuts, func(a, b cut) int { return cmp.Compare(a.v.start, b.v.start) })
 	out, from := make([]byte, 0, w.bytes), 0
 	for _, c := range cuts {
-		out = append(out, root.in.text[from:c.v.start]...)
+		out = append(out, root.source.text[from:c.v.start]...)
 		out = append(out, w.found[c.name].text...)
 		from = c.v.end
 	}
-	return append(out, root.in.text[from:]...)
+	return append(out, root.source.text[from:]...)
 }
 
 // appendEmbedded adds a definition with the name it had, byte for byte but for a name that it says itself.
 func appendEmbedded(b, text []byte, name string) []byte {
-	v := readJSON(plain(text), &Reporter{})
+	v := readJSON(trimBOM(text), &Reporter{})
 	if v == nil { // it was kept as YAML
 		json, _ := YAMLToJSON(text)
 		v = readJSON(json, &Reporter{})
@@ -272,11 +272,11 @@ func appendEmbedded(b, text []byte, name string) []byte {
 		for _, m := range v.members() {
 			if !saysEmbedded(m) {
 				b = append(expr.AppendQuote(b, m.key), ':')
-				b = append(append(b, m.value.(*jsonValue).text()...), ',')
+				b = append(append(b, m.value.(*jsonValue).rawText()...), ',')
 			}
 		}
 	} else {
-		b = append(b, object.in.text[object.start:object.end-1]...)
+		b = append(b, object.source.text[object.start:object.end-1]...)
 		if len(v.members()) > 0 {
 			b = append(b, ',')
 		}
@@ -285,4 +285,4 @@ func appendEmbedded(b, text []byte, name string) []byte {
 	return append(expr.AppendQuote(b, name), '}')
 }
 
-func saysEmbedded(m member) bool { return strings.EqualFold(m.key, "embedded") }
+func saysEmbedded(m objectMember) bool { return strings.EqualFold(m.key, "embedded") }

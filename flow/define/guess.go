@@ -14,14 +14,14 @@ type Guess struct {
 	Otherwise string // what is asked when no name is near; "" = nothing
 }
 
-func (g Guess) String() string { return question(cmp.Or(g.Nearest(), g.Otherwise)) }
+func (g Guess) String() string { return didYouMean(cmp.Or(g.Nearest(), g.Otherwise)) }
 
 // Nearest is that name, or "".
 func (g Guess) Nearest() string { return flow.Nearest(g.Word, g.Names()) }
 
-func question(name string) string {
+func didYouMean(name string) string {
 	if name == "" {
 		return ""
 	}
-	return ": did you mean " + shorten(name) + "?"
+	return ": did you mean " + shortenName(name) + "?"
 }

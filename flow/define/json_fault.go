@@ -15,10 +15,10 @@ type jsonSyntax struct{ left int }
 
 const jsonBudget = 16 << 20
 
-func (j *jsonSyntax) tired() bool { return j.left < 0 }
+func (j *jsonSyntax) isExhausted() bool { return j.left < 0 }
 
-// wrong is the offset of the first character that is no JSON, and what the parser says of it; "" = nothing.
-func (j *jsonSyntax) wrong(text []byte) (offset int, problem string) {
+// firstError is the offset of the first character that is no JSON, and what the parser says of it; "" = nothing.
+func (j *jsonSyntax) firstError(text []byte) (offset int, problem string) {
 	j.left -= len(text)
 	var whole json.RawMessage
 	err := json.Unmarshal(text, &whole)
@@ -34,9 +34,9 @@ func (j *jsonSyntax) wrong(text []byte) (offset int, problem string) {
 	return max(int(syntax.Offset)-1, 0), err.Error()
 }
 
-// reach counts bytes.
-func (j *jsonSyntax) reach(text []byte) int {
-	offset, problem := j.wrong(text)
+// readableLength counts bytes.
+func (j *jsonSyntax) readableLength(text []byte) int {
+	offset, problem := j.firstError(text)
 	if problem == "" {
 		return 0
 	}
@@ -49,10 +49,10 @@ type jsonPlace struct {
 	offset int
 }
 
-func (j *jsonSyntax) fault(text []byte) *fault {
-	offset, problem := j.wrong(text)
+func (j *jsonSyntax) explainFault(text []byte) *syntaxFault {
+	offset, problem := j.firstError(text)
 	p := jsonPlace{text, offset}
-	f := p.explain(problem)
+	f := p.explainError(problem)
 	f.msg = "invalid JSON: " + f.msg
 	return f
 }
@@ -63,80 +63,80 @@ func (p jsonPlace) lineColumn(offset int) (line, column int) {
 	return bytes.Count(before, []byte("\n")) + 1, utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1
 }
 
-func (p jsonPlace) at(offset int, msg string) *fault {
+func (p jsonPlace) faultAt(offset int, msg string) *syntaxFault {
 	line, column := p.lineColumn(offset)
-	return &fault{line: line, column: column, msg: msg}
+	return &syntaxFault{line: line, column: column, msg: msg}
 }
 
-// put is an edit at an offset.
-func (p jsonPlace) put(offset, cut int, text string) edit {
+// editAt is an edit at an offset.
+func (p jsonPlace) editAt(offset, cut int, text string) lineEdit {
 	line, column := p.lineColumn(offset)
-	return edit{line, column, cut, text}
+	return lineEdit{line, column, cut, text}
 }
 
-func (p jsonPlace) explain(problem string) *fault {
+func (p jsonPlace) explainError(problem string) *syntaxFault {
 	last := len(bytes.TrimRight(p.text[:p.offset], " \t\r\n")) - 1 // the character before
 	switch {
 	case p.offset >= len(p.text), strings.HasPrefix(problem, "unexpected end"):
-		return p.ended()
+		return p.explainUnclosed()
 	case last >= 0 && p.text[last] == ',' && (p.text[p.offset] == '}' || p.text[p.offset] == ']'):
-		f := p.at(last, fmt.Sprintf("a comma before %c: leave it out", p.text[p.offset]))
-		f.mends = []mend{{p.put(last, 1, "")}}
+		f := p.faultAt(last, fmt.Sprintf("a comma before %c: leave it out", p.text[p.offset]))
+		f.repairs = []faultRepair{{p.editAt(last, 1, "")}}
 		return f
 	case bytes.HasPrefix(p.text[p.offset:], []byte("//")), p.text[p.offset] == '#':
-		return p.comment()
+		return p.explainComment()
 	case p.keyAlone(last, problem) > 0:
-		return p.withoutValue(p.keyAlone(last, problem), last)
+		return p.explainNoValue(p.keyAlone(last, problem), last)
 	case strings.Contains(problem, "beginning of object key"):
-		return p.bare("keys are in double quotes")
+		return p.explainUnquoted("keys are in double quotes")
 	case strings.Contains(problem, "beginning of value"):
-		return p.bare("texts are in double quotes")
+		return p.explainUnquoted("texts are in double quotes")
 	case strings.HasSuffix(problem, "after object key"):
-		return p.lacking(last+1, ":", "a colon is missing behind the key")
+		return p.missingAt(last+1, ":", "a colon is missing behind the key")
 	case strings.HasSuffix(problem, "after object key:value pair"), strings.HasSuffix(problem, "after array element"):
 		if c := p.text[p.offset]; c == '}' || c == ']' {
-			return p.at(p.offset, fmt.Sprintf("%c closes what another bracket has opened", c))
+			return p.faultAt(p.offset, fmt.Sprintf("%c closes what another bracket has opened", c))
 		}
-		return p.lacking(last+1, ",", "a comma is missing behind this")
+		return p.missingAt(last+1, ",", "a comma is missing behind this")
 	case strings.HasSuffix(problem, "after top-level value"):
-		return p.behindTheEnd()
+		return p.explainTrailing()
 	case strings.HasSuffix(problem, "in string literal") && p.text[p.offset] == '\n':
-		return p.lacking(p.offset, `"`, `a text does not go on in the next line: close it with ", or write \n`)
+		return p.missingAt(p.offset, `"`, `a text does not go on in the next line: close it with ", or write \n`)
 	}
-	return p.at(p.offset, problem)
+	return p.faultAt(p.offset, problem)
 }
 
-func (p jsonPlace) lacking(offset int, what, msg string) *fault {
-	f := p.at(offset, msg)
-	f.mends = []mend{{p.put(offset, 0, what)}}
+func (p jsonPlace) missingAt(offset int, what, msg string) *syntaxFault {
+	f := p.faultAt(offset, msg)
+	f.repairs = []faultRepair{{p.editAt(offset, 0, what)}}
 	return f
 }
 
-// comment is mended by leaving it out.
-func (p jsonPlace) comment() *fault {
+// explainComment is mended by leaving it out.
+func (p jsonPlace) explainComment() *syntaxFault {
 	line, _, _ := bytes.Cut(p.text[p.offset:], []byte("\n"))
-	f := p.at(p.offset, `JSON has no comments: write the note under a key such as "x-note", or the definition in YAML`)
-	f.mends = []mend{{p.put(p.offset, utf8.RuneCount(line), "")}}
+	f := p.faultAt(p.offset, `JSON has no comments: write the note under a key such as "x-note", or the definition in YAML`)
+	f.repairs = []faultRepair{{p.editAt(p.offset, utf8.RuneCount(line), "")}}
 	return f
 }
 
-// bare is about a word without quotes, or with single ones.
-func (p jsonPlace) bare(msg string) *fault {
+// explainUnquoted is about a word without quotes, or with single ones.
+func (p jsonPlace) explainUnquoted(msg string) *syntaxFault {
 	rest := p.text[p.offset:]
 	if rest[0] == '\'' {
-		f := p.at(p.offset, msg+", not in single ones")
+		f := p.faultAt(p.offset, msg+", not in single ones")
 		if end := bytes.IndexAny(rest[1:], "'\"\n"); end >= 0 && rest[1+end] == '\'' {
-			f.mends = []mend{{p.put(p.offset, 1, `"`), p.put(p.offset+1+end, 1, `"`)}}
+			f.repairs = []faultRepair{{p.editAt(p.offset, 1, `"`), p.editAt(p.offset+1+end, 1, `"`)}}
 		}
 		return f
 	}
 	end := endOfWord(rest)
 	if end == 0 {
-		return p.nothing()
+		return p.explainUnexpected()
 	}
 	word := string(rest[:end])
-	f := p.at(p.offset, fmt.Sprintf(`%s: write "%s"`, msg, shorten(word)))
-	f.mends = []mend{{p.put(p.offset+end, 0, `"`), p.put(p.offset, 0, `"`)}}
+	f := p.faultAt(p.offset, fmt.Sprintf(`%s: write "%s"`, msg, shortenName(word)))
+	f.repairs = []faultRepair{{p.editAt(p.offset+end, 0, `"`), p.editAt(p.offset, 0, `"`)}}
 	return f
 }
 
@@ -151,14 +151,14 @@ func endOfWord(text []byte) int {
 	return end
 }
 
-// nothing is about a mark in the place of a key or value.
-func (p jsonPlace) nothing() *fault {
-	f := p.at(p.offset, fmt.Sprintf("a value or a key is expected here, not %q", firstRune(p.text[p.offset:])))
+// explainUnexpected is about a mark in the place of a key or value.
+func (p jsonPlace) explainUnexpected() *syntaxFault {
+	f := p.faultAt(p.offset, fmt.Sprintf("a value or a key is expected here, not %q", firstRune(p.text[p.offset:])))
 	switch p.text[p.offset] {
 	case ',':
-		f.mends = []mend{{p.blank(p.offset, p.offset+1)}, {p.put(p.offset, 0, "null")}}
+		f.repairs = []faultRepair{{p.blankOut(p.offset, p.offset+1)}, {p.editAt(p.offset, 0, "null")}}
 	case '}', ']':
-		f.mends = []mend{{p.put(p.offset, 0, "null")}}
+		f.repairs = []faultRepair{{p.editAt(p.offset, 0, "null")}}
 	}
 	return f
 }
@@ -168,8 +168,8 @@ func firstRune(text []byte) string {
 	return string(text[:size])
 }
 
-// ended is about a text that ends within something, which is told where that begins.
-func (p jsonPlace) ended() *fault {
+// explainUnclosed is about a text that ends within something, which is told where that begins.
+func (p jsonPlace) explainUnclosed() *syntaxFault {
 	var open []int
 	inText := -1
 	for i := 0; i < p.offset; i++ {
@@ -188,16 +188,16 @@ func (p jsonPlace) ended() *fault {
 		}
 	}
 	if inText >= 0 {
-		return p.at(inText, `the text that begins here has no end: write " behind it`)
+		return p.faultAt(inText, `the text that begins here has no end: write " behind it`)
 	}
 	if len(open) == 0 {
-		return p.at(p.offset, "the text ends too early")
+		return p.faultAt(p.offset, "the text ends too early")
 	}
-	f := p.at(open[len(open)-1], fmt.Sprintf("the %c that begins here has no end", p.text[open[len(open)-1]]))
+	f := p.faultAt(open[len(open)-1], fmt.Sprintf("the %c that begins here has no end", p.text[open[len(open)-1]]))
 	closing := ""
 	for i := len(open) - 1; i >= 0; i-- {
 		closing += map[byte]string{'{': "}", '[': "]"}[p.text[open[i]]]
 	}
-	f.mends = []mend{{p.put(p.offset, 0, closing)}}
+	f.repairs = []faultRepair{{p.editAt(p.offset, 0, closing)}}
 	return f
 }

@@ -18,41 +18,41 @@ func (p jsonPlace) keyAlone(last int, problem string) (end int) {
 			end = p.offset + length
 		}
 	}
-	if next := p.skip(end); end == 0 || next == len(p.text) || p.text[next] != ',' && p.text[next] != '}' {
+	if next := p.skipSpace(end); end == 0 || next == len(p.text) || p.text[next] != ',' && p.text[next] != '}' {
 		return 0
 	}
 	return end
 }
 
-// skip is the offset of the next character that is no space.
-func (p jsonPlace) skip(i int) int {
+// skipSpace is the offset of the next character that is no space.
+func (p jsonPlace) skipSpace(i int) int {
 	return len(p.text) - len(bytes.TrimLeft(p.text[i:], " \t\r\n"))
 }
 
-// withoutValue is about a key that ends so, which is mended by leaving it out with one comma beside it.
-func (p jsonPlace) withoutValue(end, last int) *fault {
+// explainNoValue is about a key that ends so, which is mended by leaving it out with one comma beside it.
+func (p jsonPlace) explainNoValue(end, last int) *syntaxFault {
 	from := p.offset
 	if end == last+1 { // it has quotes, and the fault is behind it
 		from = p.beginOfText(last)
 		last = len(bytes.TrimRight(p.text[:from], " \t\r\n")) - 1
 	}
 	key := strings.Trim(string(p.text[from:end]), `"`)
-	f := p.at(from, fmt.Sprintf(`the key has no value: write "%s": …, or leave it out`, shorten(key)))
-	word := p.blank(from, end)
-	switch next := p.skip(end); {
+	f := p.faultAt(from, fmt.Sprintf(`the key has no value: write "%s": …, or leave it out`, shortenName(key)))
+	word := p.blankOut(from, end)
+	switch next := p.skipSpace(end); {
 	case p.text[next] == ',' && (p.text[last] == ',' || p.text[last] == '{'):
-		f.mends = []mend{{p.blank(next, next+1), word}}
+		f.repairs = []faultRepair{{p.blankOut(next, next+1), word}}
 	case p.text[next] == '}' && p.text[last] == ',':
-		f.mends = []mend{{word, p.blank(last, last+1)}}
+		f.repairs = []faultRepair{{word, p.blankOut(last, last+1)}}
 	default:
-		f.mends = []mend{{word}}
+		f.repairs = []faultRepair{{word}}
 	}
 	return f
 }
 
-// blank leaves characters out so that what is behind them stays where it is.
-func (p jsonPlace) blank(from, to int) edit {
-	return p.put(from, utf8.RuneCount(p.text[from:to]), strings.Repeat(" ", to-from))
+// blankOut leaves characters out so that what is behind them stays where it is.
+func (p jsonPlace) blankOut(from, to int) lineEdit {
+	return p.editAt(from, utf8.RuneCount(p.text[from:to]), strings.Repeat(" ", to-from))
 }
 
 // beginOfText is where a text in quotes begins whose closing one is at an offset.
@@ -66,15 +66,15 @@ func (p jsonPlace) beginOfText(end int) int {
 	return 0
 }
 
-// behindTheEnd is about what follows the whole value, which is mended by leaving it out.
-func (p jsonPlace) behindTheEnd() *fault {
-	f := p.at(p.offset, "the definition has ended before this: leave it out, or see which bracket closes too early")
-	var all mend
+// explainTrailing is about what follows the whole value, which is mended by leaving it out.
+func (p jsonPlace) explainTrailing() *syntaxFault {
+	f := p.faultAt(p.offset, "the definition has ended before this: leave it out, or see which bracket closes too early")
+	var all faultRepair
 	line, column := p.lineColumn(p.offset)
 	for rest := range bytes.Lines(p.text[p.offset:]) {
-		all = append(all, edit{line, column, utf8.RuneCount(bytes.TrimRight(rest, "\n")), ""})
+		all = append(all, lineEdit{line, column, utf8.RuneCount(bytes.TrimRight(rest, "\n")), ""})
 		line, column = line+1, 1
 	}
-	f.mends = []mend{all}
+	f.repairs = []faultRepair{all}
 	return f
 }

@@ -9,15 +9,15 @@ import (
 // InOrder are the keys of nodes as they were written.
 func InOrder(nodes map[string]*Node) []string {
 	return slices.SortedFunc(maps.Keys(nodes), func(a, b string) int {
-		if of := nodes[a].written() - nodes[b].written(); of != 0 {
+		if of := nodes[a].writtenOrder() - nodes[b].writtenOrder(); of != 0 {
 			return of
 		}
 		return strings.Compare(a, b)
 	})
 }
 
-// written is a node's place among those of its scope.
-func (n *Node) written() int {
+// writtenOrder is a node's place among those of its scope.
+func (n *Node) writtenOrder() int {
 	if n == nil {
 		return 0
 	}

@@ -14,22 +14,26 @@ func Parse(text []byte) (*Definition, error) { return Reading{}.Parse(text) }
 
 // ParsePublished is Parse for a text that was published, which may have any number of nodes.
 func ParsePublished(text []byte) (*Definition, error) {
-	return Reading{}.parse(text, reading(text), math.MaxInt)
+	return Reading{}.parseWith(text, readerFor(text), math.MaxInt)
 }
 
-// reading says how to read a text.
-func reading(text []byte) func([]byte, *Reporter) value {
-	if bytes.HasPrefix(bytes.TrimLeft(plain(text), " \t\r\n"), []byte{'{'}) {
+// readerFor says how to read a text.
+func readerFor(text []byte) func([]byte, *Reporter) textValue {
+	if bytes.HasPrefix(bytes.TrimLeft(trimBOM(text), " \t\r\n"), []byte{'{'}) {
 		return mendJSON
 	}
 	return readYAML
 }
 
 // ParseJSON is Parse for a text that is known to be JSON.
-func ParseJSON(text []byte) (*Definition, error) { return Reading{}.parse(text, mendJSON, MaxNodes) }
+func ParseJSON(text []byte) (*Definition, error) {
+	return Reading{}.parseWith(text, mendJSON, MaxNodes)
+}
 
 // ParseYAML is Parse for a text that is known to be YAML.
-func ParseYAML(text []byte) (*Definition, error) { return Reading{}.parse(text, readYAML, MaxNodes) }
+func ParseYAML(text []byte) (*Definition, error) {
+	return Reading{}.parseWith(text, readYAML, MaxNodes)
+}
 
 // Reading says how definitions are read that come by a certain route.
 type Reading struct {
@@ -39,12 +43,12 @@ type Reading struct {
 
 // Parse is the function Parse.
 func (o Reading) Parse(text []byte) (*Definition, error) {
-	return o.parse(text, reading(text), MaxNodes)
+	return o.parseWith(text, readerFor(text), MaxNodes)
 }
 
-func (o Reading) parse(text []byte, read func([]byte, *Reporter) value, nodes int) (*Definition, error) {
+func (o Reading) parseWith(text []byte, read func([]byte, *Reporter) textValue, nodes int) (*Definition, error) {
 	r := &Reporter{}
-	written := read(plain(text), r)
+	written := read(trimBOM(text), r)
 	if written == nil {
 		return nil, r.All().Err()
 	}
@@ -54,7 +58,7 @@ func (o Reading) parse(text []byte, read func([]byte, *Reporter) value, nodes in
 		d.Profile = ProfilePgflow
 	}
 	if v, ok := written.(*jsonValue); ok {
-		v.in.keep = false
+		v.source.caching = false
 	}
 	return d, r.All().Err()
 }
@@ -63,12 +67,12 @@ func (o Reading) parse(text []byte, read func([]byte, *Reporter) value, nodes in
 // error is of the type Problems.
 func YAMLToJSON(text []byte) ([]byte, error) {
 	r := &Reporter{}
-	root := readYAML(plain(text), r)
+	root := readYAML(trimBOM(text), r)
 	if err := r.All().Err(); err != nil {
 		return nil, err
 	}
 	return appendJSON(nil, root), nil
 }
 
-// plain is a text without the mark that some editors put before it.
-func plain(text []byte) []byte { return bytes.TrimPrefix(text, []byte("\ufeff")) }
+// trimBOM is a text without the mark that some editors put before it.
+func trimBOM(text []byte) []byte { return bytes.TrimPrefix(text, []byte("\ufeff")) }

@@ -18,11 +18,11 @@ type jsonText struct {
 	text        []byte
 	lines       []int
 	open, close []int // offsets of brackets in the order of the opening ones, and behind their partners
-	// keep says that values remember what they have read. It ends with the reading of the definition,
+	// caching says that values remember what they have read. It ends with the reading of the definition,
 	// so that afterwards nothing changes and anybody may look.
-	keep bool
+	caching bool
 
-	mended *mending // what was changed so that it is valid, or nil
+	mended *repairedText // what was changed so that it is valid, or nil
 }
 
 func newJSONText(text []byte) *jsonText {
@@ -35,13 +35,13 @@ func newJSONText(text []byte) *jsonText {
 	return t
 }
 
-// match finds the partners of all brackets. The text is valid.
-func (t *jsonText) match() {
+// matchBrackets finds the partners of all brackets. The text is valid.
+func (t *jsonText) matchBrackets() {
 	var inside []int // indices of those not closed yet
 	for i := 0; i < len(t.text); {
 		switch t.text[i] {
 		case '"':
-			i = t.behindString(i)
+			i = t.stringEnd(i)
 			continue
 		case '{', '[':
 			inside = append(inside, len(t.open))
@@ -54,7 +54,7 @@ func (t *jsonText) match() {
 	}
 }
 
-func (t *jsonText) behindString(i int) int {
+func (t *jsonText) stringEnd(i int) int {
 	for i++; t.text[i] != '"'; i++ {
 		if t.text[i] == '\\' {
 			i++
@@ -63,11 +63,11 @@ func (t *jsonText) behindString(i int) int {
 	return i + 1
 }
 
-// behind is the offset behind the value that begins at i.
-func (t *jsonText) behind(i int) int {
+// valueEnd is the offset behind the value that begins at i.
+func (t *jsonText) valueEnd(i int) int {
 	switch t.text[i] {
 	case '"':
-		return t.behindString(i)
+		return t.stringEnd(i)
 	case '{', '[':
 		return t.close[sort.SearchInts(t.open, i)]
 	}
@@ -77,77 +77,77 @@ func (t *jsonText) behind(i int) int {
 	return i
 }
 
-// skip is the offset of the first byte from i on that is neither space nor one of the marks.
-func (t *jsonText) skip(i int, marks string) int {
+// skipSpace is the offset of the first byte from i on that is neither space nor one of the marks.
+func (t *jsonText) skipSpace(i int, marks string) int {
 	for i < len(t.text) && strings.IndexByte(" \t\r\n"+marks, t.text[i]) >= 0 {
 		i++
 	}
 	return i
 }
 
-func (t *jsonText) at(offset int) position { return position{text: t, offset: offset} }
+func (t *jsonText) positionAt(offset int) textPosition { return textPosition{text: t, offset: offset} }
 
-func (t *jsonText) count(offset int) (line, column int) {
+func (t *jsonText) lineColumn(offset int) (line, column int) {
 	offset = min(max(offset, 0), len(t.text))
 	line = sort.SearchInts(t.lines, offset+1)
 	column = utf8.RuneCount(t.text[t.lines[line-1]:offset]) + 1
 	if t.mended != nil {
-		return t.mended.original(line, column)
+		return t.mended.originalPosition(line, column)
 	}
 	return line, column
 }
 
 // readJSON checks a JSON text and stands at its root.
-func readJSON(text []byte, r *Reporter) value {
+func readJSON(text []byte, r *Reporter) textValue {
 	t, ok := checkJSON(text, r)
 	if !ok {
 		return nil
 	}
 	if !json.Valid(t.text) {
-		f := (&jsonSyntax{}).fault(t.text)
-		r.syntax(position{line: f.line, column: f.column}, f.msg)
+		f := (&jsonSyntax{}).explainFault(t.text)
+		r.addSyntaxError(textPosition{line: f.line, column: f.column}, f.msg)
 		return nil
 	}
-	return t.root()
+	return t.rootValue()
 }
 
 // mendJSON is readJSON that goes on behind mistakes in the syntax.
-func mendJSON(text []byte, r *Reporter) value {
+func mendJSON(text []byte, r *Reporter) textValue {
 	t, ok := checkJSON(text, r)
 	switch {
 	case !ok:
 		return nil
 	case json.Valid(t.text):
-		return t.root()
+		return t.rootValue()
 	case looksLikeFlowStyle(t.text):
-		offset, _ := (&jsonSyntax{}).wrong(t.text)
-		r.syntax(t.at(offset), `invalid JSON: a text that begins with { is read as JSON: put keys and texts into double quotes, or put a line "---" before YAML`)
+		offset, _ := (&jsonSyntax{}).firstError(t.text)
+		r.addSyntaxError(t.positionAt(offset), `invalid JSON: a text that begins with { is read as JSON: put keys and texts into double quotes, or put a line "---" before YAML`)
 		return readYAML(text, r)
 	}
-	m := &mending{syntax: &jsonSyntax{left: jsonBudget}, text: t.text}
-	if !m.read(r) {
+	m := &repairedText{textSyntax: &jsonSyntax{left: jsonBudget}, text: t.text}
+	if !m.repairAll(r) {
 		return nil
 	}
 	t = newJSONText(m.text)
 	t.mended = m
-	return t.root()
+	return t.rootValue()
 }
 
 func checkJSON(text []byte, r *Reporter) (t *jsonText, ok bool) {
 	t = newJSONText(slices.Clone(text))
 	if i := invalidUTF8(text); i >= 0 {
-		r.add(SeverityError, nil, t.at(i), "the text is not valid UTF-8")
+		r.addProblem(SeverityError, nil, t.positionAt(i), "the text is not valid UTF-8")
 		return nil, false
 	}
 	return t, true
 }
 
-// root is the whole of a text that is valid.
-func (t *jsonText) root() value {
-	t.match()
-	t.keep = true
-	start := t.skip(0, "")
-	return &jsonValue{in: t, start: start, end: t.behind(start)}
+// rootValue is the whole of a text that is valid.
+func (t *jsonText) rootValue() textValue {
+	t.matchBrackets()
+	t.caching = true
+	start := t.skipSpace(0, "")
+	return &jsonValue{source: t, start: start, end: t.valueEnd(start)}
 }
 
 // looksLikeFlowStyle says whether a text that begins with { is YAML: its first key has no quotes.
@@ -177,51 +177,51 @@ func invalidUTF8(text []byte) int {
 // jsonValue is a part of a JSON text. It is opened when somebody looks inside, so that what is
 // only passed on, such as params, costs nothing.
 type jsonValue struct {
-	in         *jsonText
+	source     *jsonText
 	start, end int
 	opened     bool
-	fields     []member
-	list       []value
+	fields     []objectMember
+	list       []textValue
 }
 
-func (v *jsonValue) text() json.RawMessage { return v.in.text[v.start:v.end:v.end] }
+func (v *jsonValue) rawText() json.RawMessage { return v.source.text[v.start:v.end:v.end] }
 
-func (v *jsonValue) kind() expr.Kind      { return expr.KindOf(v.text()) }
-func (v *jsonValue) position() position   { return v.in.at(v.start) }
-func (v *jsonValue) raw() json.RawMessage { return expr.Compact(v.text()) }
+func (v *jsonValue) kind() expr.Kind          { return expr.KindOf(v.rawText()) }
+func (v *jsonValue) position() textPosition   { return v.source.positionAt(v.start) }
+func (v *jsonValue) rawJSON() json.RawMessage { return expr.Compact(v.rawText()) }
 
-func (v *jsonValue) members() []member {
+func (v *jsonValue) members() []objectMember {
 	if v.opened || v.kind() != expr.KindObject {
 		return v.fields
 	}
-	var fields []member
-	t := v.in
-	for i := t.skip(v.start+1, ""); t.text[i] != '}'; i = t.skip(i, ",") {
-		m := member{at: t.at(i)}
-		end := t.behindString(i)
+	var fields []objectMember
+	t := v.source
+	for i := t.skipSpace(v.start+1, ""); t.text[i] != '}'; i = t.skipSpace(i, ",") {
+		m := objectMember{at: t.positionAt(i)}
+		end := t.stringEnd(i)
 		m.key, _ = expr.String(t.text[i:end])
-		i = t.skip(end, ":")
-		end = t.behind(i)
-		m.value = &jsonValue{in: t, start: i, end: end}
+		i = t.skipSpace(end, ":")
+		end = t.valueEnd(i)
+		m.value = &jsonValue{source: t, start: i, end: end}
 		fields, i = append(fields, m), end
 	}
-	if t.keep {
+	if t.caching {
 		v.opened, v.fields = true, fields
 	}
 	return fields
 }
 
-func (v *jsonValue) elements() []value {
+func (v *jsonValue) elements() []textValue {
 	if v.opened || v.kind() != expr.KindArray {
 		return v.list
 	}
-	var list []value
-	t := v.in
-	for i := t.skip(v.start+1, ""); t.text[i] != ']'; i = t.skip(i, ",") {
-		end := t.behind(i)
-		list, i = append(list, &jsonValue{in: t, start: i, end: end}), end
+	var list []textValue
+	t := v.source
+	for i := t.skipSpace(v.start+1, ""); t.text[i] != ']'; i = t.skipSpace(i, ",") {
+		end := t.valueEnd(i)
+		list, i = append(list, &jsonValue{source: t, start: i, end: end}), end
 	}
-	if t.keep {
+	if t.caching {
 		v.opened, v.list = true, list
 	}
 	return list

@@ -8,59 +8,59 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// value is a part of a text, whether that is JSON or YAML.
-type value interface {
+// textValue is a part of a text, whether that is JSON or YAML.
+type textValue interface {
 	kind() expr.Kind
-	raw() json.RawMessage // as JSON
-	members() []member    // of an object, in the order written
-	elements() []value    // of an array
-	position() position
-	spot(offset int) position // of a character of a text, from 0
+	rawJSON() json.RawMessage // as JSON
+	members() []objectMember  // of an object, in the order written
+	elements() []textValue    // of an array
+	position() textPosition
+	characterAt(offset int) textPosition // of a character of a text, from 0
 }
 
-// member is a key of an object.
-type member struct {
+// objectMember is a key of an object.
+type objectMember struct {
 	key   string
-	at    position // of the key
-	value value
+	at    textPosition // of the key
+	value textValue
 }
 
-// position in a text: a line and column from 1, or an offset that nobody has counted lines up to
+// textPosition in a text: a line and column from 1, or an offset that nobody has counted lines up to
 // yet. The zero position is unknown.
-type position struct {
+type textPosition struct {
 	line, column int
 
 	text   *jsonText
 	offset int
 }
 
-// count is the position as a line and column.
-func (p position) count() (line, column int) {
+// lineColumn is the position as a line and column.
+func (p textPosition) lineColumn() (line, column int) {
 	if p.text != nil {
-		return p.text.count(p.offset)
+		return p.text.lineColumn(p.offset)
 	}
 	return p.line, p.column
 }
 
 // Place is where something is in a definition: the path to it. The root is nil.
 type Place struct {
-	up    *Place
-	name  string // key of an object; for an element of an array its index in brackets
-	depth int
-	spot  int // character of the text there, from 1; 0 = all that is there
+	parent    *Place
+	name      string // key of an object; for an element of an array its index in brackets
+	depth     int
+	character int // character of the text there, from 1; 0 = all that is there
 }
 
-func (p *Place) below(name string) *Place {
+func (p *Place) childPlace(name string) *Place {
 	if p == nil {
 		return &Place{name: name, depth: 1}
 	}
-	return &Place{up: p, name: name, depth: p.depth + 1}
+	return &Place{parent: p, name: name, depth: p.depth + 1}
 }
 
 // Character is a place within the text there, such as an expression: one of its characters, from 0.
 func (p *Place) Character(n int) *Place {
 	at := *p
-	at.spot = n + 1
+	at.character = n + 1
 	return &at
 }
 
@@ -68,10 +68,10 @@ func (p *Place) Character(n int) *Place {
 func At(key string) *Place { return (*Place)(nil).Key(key) }
 
 // Key returns the place of a key below this one.
-func (p *Place) Key(k string) *Place { return p.below(k) }
+func (p *Place) Key(k string) *Place { return p.childPlace(k) }
 
 // Index returns the place of an element below this one, counted from 0.
-func (p *Place) Index(i int) *Place { return p.below("[" + strconv.Itoa(i) + "]") }
+func (p *Place) Index(i int) *Place { return p.childPlace("[" + strconv.Itoa(i) + "]") }
 
 // Inside goes on with a path such as and[1].eq.
 func (p *Place) Inside(path string) *Place {
@@ -82,7 +82,7 @@ func (p *Place) Inside(path string) *Place {
 		}
 		for rest != "" {
 			name, rest, _ = strings.Cut(rest, "[")
-			p = p.below("[" + name)
+			p = p.childPlace("[" + name)
 		}
 	}
 	return p
@@ -90,17 +90,17 @@ func (p *Place) Inside(path string) *Place {
 
 func (p *Place) String() string {
 	var b strings.Builder
-	for i, name := range p.names() {
+	for i, name := range p.pathNames() {
 		if i > 0 && !strings.HasPrefix(name, "[") {
 			b.WriteByte('.')
 		}
-		b.WriteString(shorten(name))
+		b.WriteString(shortenName(name))
 	}
 	return b.String()
 }
 
-// shorten cuts a name that no reader could take in, so that no message is as large as a definition.
-func shorten(name string) string {
+// shortenName cuts a name that no reader could take in, so that no message is as large as a definition.
+func shortenName(name string) string {
 	const most = 2 * MaxKey
 	if len(name) <= most {
 		return name
@@ -108,39 +108,39 @@ func shorten(name string) string {
 	return strings.ToValidUTF8(name[:most], "") + "…"
 }
 
-func (p *Place) names() []string {
+func (p *Place) pathNames() []string {
 	if p == nil {
 		return nil
 	}
 	names := make([]string, p.depth)
-	for ; p != nil; p = p.up {
+	for ; p != nil; p = p.parent {
 		names[p.depth-1] = p.name
 	}
 	return names
 }
 
-// locate finds the position of a place, or of what should hold it. That of an object or array is
+// locatePlace finds the position of a place, or of what should hold it. That of an object or array is
 // the one of its key, where a reader looks for its name.
-func locate(v value, at *Place) position {
+func locatePlace(v textValue, at *Place) textPosition {
 	found := v.position()
-	for _, name := range at.names() {
-		key, next := child(v, name)
+	for _, name := range at.pathNames() {
+		key, next := childValue(v, name)
 		if next == nil {
 			return found
 		}
 		v, found = next, next.position()
-		if kind := v.kind(); key != (position{}) && (kind == expr.KindObject || kind == expr.KindArray) {
+		if kind := v.kind(); key != (textPosition{}) && (kind == expr.KindObject || kind == expr.KindArray) {
 			found = key
 		}
 	}
-	if at != nil && at.spot > 0 {
-		return v.spot(at.spot - 1)
+	if at != nil && at.character > 0 {
+		return v.characterAt(at.character - 1)
 	}
 	return found
 }
 
-// child finds a part of a value by its name in a path, and the position of its key.
-func child(v value, name string) (position, value) {
+// childValue finds a part of a value by its name in a path, and the position of its key.
+func childValue(v textValue, name string) (textPosition, textValue) {
 	switch v.kind() {
 	case expr.KindObject:
 		if m := memberOf(v.members(), name); m != nil {
@@ -149,15 +149,15 @@ func child(v value, name string) (position, value) {
 	case expr.KindArray:
 		i, err := strconv.Atoi(strings.Trim(name, "[]"))
 		if elements := v.elements(); err == nil && i >= 0 && i < len(elements) {
-			return position{}, elements[i]
+			return textPosition{}, elements[i]
 		}
 	}
-	return position{}, nil
+	return textPosition{}, nil
 }
 
 // memberOf finds the member that counts for a name: the last one, an exact match first.
-func memberOf(members []member, name string) *member {
-	var found *member
+func memberOf(members []objectMember, name string) *objectMember {
+	var found *objectMember
 	for i := range members {
 		m := &members[i]
 		if m.key == name || (found == nil || found.key != name) && strings.EqualFold(m.key, name) {

@@ -20,33 +20,33 @@ const (
 )
 
 // readYAML reads the one document of a YAML text.
-func readYAML(text []byte, r *Reporter) value {
+func readYAML(text []byte, r *Reporter) textValue {
 	if len(text) > maxYAMLText {
-		r.add(SeverityError, nil, position{line: 1, column: 1}, "the text has %d bytes, more than the limit of %d for YAML: send it as JSON", len(text), maxYAMLText)
+		r.addProblem(SeverityError, nil, textPosition{line: 1, column: 1}, "the text has %d bytes, more than the limit of %d for YAML: send it as JSON", len(text), maxYAMLText)
 		return nil
 	}
-	m := &mending{syntax: &yamlSyntax{left: yamlBudget}, text: text}
+	m := &repairedText{textSyntax: &yamlSyntax{left: yamlBudget}, text: text}
 	doc, second, err := decodeYAML(m.text)
 	if err != nil {
 		if len(text) > yamlBudget/8 { // to look for the place would take long
 			yamlSyntaxError(text, err, r)
 			return nil
 		}
-		if !m.read(r) {
+		if !m.repairAll(r) {
 			return nil
 		}
 		doc, second, _ = decodeYAML(m.text)
 	}
 	if doc == nil {
-		r.add(SeverityError, nil, position{line: 1, column: 1}, "the text is empty")
+		r.addProblem(SeverityError, nil, textPosition{line: 1, column: 1}, "the text is empty")
 		return nil
 	}
 	source := newYAMLText(m, text)
 	if second != nil {
-		r.syntax(source.at(second.Line, second.Column), "the text has more than one document: write each flow into a file of its own")
+		r.addSyntaxError(source.positionAt(second.Line, second.Column), "the text has more than one document: write each flow into a file of its own")
 	}
 	c := yamlReader{Reporter: r, text: source, done: map[*yaml.Node]*yamlValue{}}
-	root := c.read(doc, nil)
+	root := c.readNode(doc, nil)
 	if c.tooMuch {
 		return nil
 	}
@@ -55,7 +55,7 @@ func readYAML(text []byte, r *Reporter) value {
 
 // yamlSyntaxError reports an error of the parser, which knows the line but not the column.
 func yamlSyntaxError(text []byte, err error, r *Reporter) {
-	msg, at := strings.TrimPrefix(err.Error(), "yaml: "), position{line: 1, column: 1}
+	msg, at := strings.TrimPrefix(err.Error(), "yaml: "), textPosition{line: 1, column: 1}
 	if rest, ok := strings.CutPrefix(msg, "line "); ok {
 		number, rest, _ := strings.Cut(rest, ": ")
 		if line, err := strconv.Atoi(number); err == nil {
@@ -66,28 +66,28 @@ func yamlSyntaxError(text []byte, err error, r *Reporter) {
 		line := lines[at.line-1]
 		at.column += len(line) - len(bytes.TrimLeft(line, " \t"))
 	}
-	r.add(SeverityError, nil, at, "invalid YAML: %s", msg)
+	r.addProblem(SeverityError, nil, at, "invalid YAML: %s", msg)
 }
 
 // yamlValue is a value of a YAML text. What is used several times through aliases is one value.
 type yamlValue struct {
 	is     expr.Kind
 	scalar json.RawMessage
-	at     position
+	at     textPosition
 	text   *yamlText // of a text, else nil
 	style  yaml.Style
-	fields []member
-	list   []value
+	fields []objectMember
+	list   []textValue
 	bytes  int // at most, as JSON
 	depth  int
 }
 
-func (v *yamlValue) kind() expr.Kind    { return v.is }
-func (v *yamlValue) position() position { return v.at }
-func (v *yamlValue) members() []member  { return v.fields }
-func (v *yamlValue) elements() []value  { return v.list }
+func (v *yamlValue) kind() expr.Kind         { return v.is }
+func (v *yamlValue) position() textPosition  { return v.at }
+func (v *yamlValue) members() []objectMember { return v.fields }
+func (v *yamlValue) elements() []textValue   { return v.list }
 
-func (v *yamlValue) raw() json.RawMessage {
+func (v *yamlValue) rawJSON() json.RawMessage {
 	if v.scalar != nil {
 		return v.scalar
 	}
@@ -95,7 +95,7 @@ func (v *yamlValue) raw() json.RawMessage {
 }
 
 // appendJSON writes a value as JSON, its keys in the order written.
-func appendJSON(b []byte, v value) []byte {
+func appendJSON(b []byte, v textValue) []byte {
 	switch v.kind() {
 	case expr.KindArray:
 		b = append(b, '[')
@@ -117,11 +117,13 @@ func appendJSON(b []byte, v value) []byte {
 		}
 		return append(b, '}')
 	default:
-		return append(b, v.raw()...)
+		return append(b, v.rawJSON()...)
 	}
 }
 
-func (c *yamlReader) positionOf(n *yaml.Node) position { return c.text.at(n.Line, n.Column) }
+func (c *yamlReader) positionOf(n *yaml.Node) textPosition {
+	return c.text.positionAt(n.Line, n.Column)
+}
 
 // yamlReader turns the nodes of a document into values. The parser bounds how deep the nodes are
 // nested, and an alias takes the value that its anchor has become, so reading ends even where
@@ -134,60 +136,60 @@ type yamlReader struct {
 	tooMuch bool
 }
 
-func (c *yamlReader) read(n *yaml.Node, at *Place) *yamlValue {
+func (c *yamlReader) readNode(n *yaml.Node, at *Place) *yamlValue {
 	for n.Kind == yaml.DocumentNode && len(n.Content) == 1 {
 		n = n.Content[0]
 	}
 	if n.Kind == yaml.AliasNode {
-		return c.alias(n, at)
+		return c.resolveAlias(n, at)
 	}
 	v := &yamlValue{at: c.positionOf(n)}
 	if n.Anchor != "" {
 		c.done[n] = nil
 		defer func() { c.done[n] = v }()
 	}
-	c.tagged(n, at)
+	c.checkTag(n, at)
 	switch n.Kind {
 	case yaml.MappingNode:
 		v.is = expr.KindObject
-		c.mapping(n, v, at)
+		c.readMapping(n, v, at)
 	case yaml.SequenceNode:
 		v.is = expr.KindArray
 		for i, e := range n.Content {
-			part := c.read(e, at.Index(i))
+			part := c.readNode(e, at.Index(i))
 			v.list = append(v.list, part)
-			v.holds(part)
+			v.addPart(part)
 		}
 	default:
-		c.scalar(n, v, at)
+		c.readScalar(n, v, at)
 	}
-	c.bound(v, at)
+	c.enforceLimits(v, at)
 	return v
 }
 
-func (c *yamlReader) alias(n *yaml.Node, at *Place) *yamlValue {
+func (c *yamlReader) resolveAlias(n *yaml.Node, at *Place) *yamlValue {
 	if v := c.done[n.Alias]; v != nil {
 		return v
 	}
 	where := c.positionOf(n)
-	c.add(SeverityError, at, where, "the alias *%s is a part of what it stands for", n.Value)
+	c.addProblem(SeverityError, at, where, "the alias *%s is a part of what it stands for", n.Value)
 	return &yamlValue{at: where, scalar: noValue}
 }
 
-// holds counts a part of a value.
-func (v *yamlValue) holds(part *yamlValue) {
+// addPart counts a part of a value.
+func (v *yamlValue) addPart(part *yamlValue) {
 	v.bytes += part.bytes + 1
 	v.depth = max(v.depth, part.depth+1)
 }
 
-// bound gives up on a text that stands for too much.
-func (c *yamlReader) bound(v *yamlValue, at *Place) {
+// enforceLimits gives up on a text that stands for too much.
+func (c *yamlReader) enforceLimits(v *yamlValue, at *Place) {
 	v.bytes += len(v.scalar) + 2
 	switch {
 	case v.bytes > maxYAMLBytes || c.merged > maxYAMLMerged:
-		c.add(SeverityError, nil, v.at, "the text stands for more than %d MiB of JSON", maxYAMLBytes>>20)
+		c.addProblem(SeverityError, nil, v.at, "the text stands for more than %d MiB of JSON", maxYAMLBytes>>20)
 	case v.depth > maxYAMLDepth:
-		c.add(SeverityError, nil, v.at, "values are nested deeper than %d", maxYAMLDepth)
+		c.addProblem(SeverityError, nil, v.at, "values are nested deeper than %d", maxYAMLDepth)
 	default:
 		return
 	}
@@ -195,8 +197,8 @@ func (c *yamlReader) bound(v *yamlValue, at *Place) {
 	*v = yamlValue{at: v.at, scalar: noValue}
 }
 
-func (c *yamlReader) mapping(n *yaml.Node, v *yamlValue, at *Place) {
-	first := make(map[string]position, len(n.Content)/2)
+func (c *yamlReader) readMapping(n *yaml.Node, v *yamlValue, at *Place) {
+	first := make(map[string]textPosition, len(n.Content)/2)
 	var merges []*yamlValue
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, where := n.Content[i], c.positionOf(n.Content[i])
@@ -204,19 +206,19 @@ func (c *yamlReader) mapping(n *yaml.Node, v *yamlValue, at *Place) {
 			key = key.Alias
 		}
 		if key.Kind == yaml.ScalarNode && key.ShortTag() == "!!merge" {
-			merges = append(merges, c.merge(n.Content[i+1], at.Key(key.Value))...)
+			merges = append(merges, c.readMerge(n.Content[i+1], at.Key(key.Value))...)
 			continue
 		}
 		if key.Kind != yaml.ScalarNode || key.ShortTag() != "!!str" {
-			c.add(SeverityError, at.Key(key.Value), where, "keys must be strings: put this one in quotes")
+			c.addProblem(SeverityError, at.Key(key.Value), where, "keys must be strings: put this one in quotes")
 			continue
 		}
 		if before, dup := first[key.Value]; dup {
-			c.add(SeverityError, at.Key(key.Value), where, "the key is there twice, first in line %d", before.line)
+			c.addProblem(SeverityError, at.Key(key.Value), where, "the key is there twice, first in line %d", before.line)
 			continue
 		}
 		first[key.Value] = where
-		v.field(member{key.Value, where, c.read(n.Content[i+1], at.Key(key.Value))})
+		v.addField(objectMember{key.Value, where, c.readNode(n.Content[i+1], at.Key(key.Value))})
 	}
 	for _, from := range merges {
 		c.merged += len(from.fields)
@@ -226,21 +228,21 @@ func (c *yamlReader) mapping(n *yaml.Node, v *yamlValue, at *Place) {
 		for _, m := range from.fields {
 			if _, dup := first[m.key]; !dup {
 				first[m.key] = m.at
-				v.field(m)
+				v.addField(m)
 			}
 		}
 	}
 }
 
-func (v *yamlValue) field(m member) {
+func (v *yamlValue) addField(m objectMember) {
 	v.fields = append(v.fields, m)
 	v.bytes += len(m.key) + 3
-	v.holds(m.value.(*yamlValue))
+	v.addPart(m.value.(*yamlValue))
 }
 
-// merge reads what stands behind the key <<: an object, or an array of objects.
-func (c *yamlReader) merge(n *yaml.Node, at *Place) []*yamlValue {
-	v := c.read(n, at)
+// readMerge reads what stands behind the key <<: an object, or an array of objects.
+func (c *yamlReader) readMerge(n *yaml.Node, at *Place) []*yamlValue {
+	v := c.readNode(n, at)
 	switch v.is {
 	case expr.KindObject:
 		return []*yamlValue{v}
@@ -255,13 +257,13 @@ func (c *yamlReader) merge(n *yaml.Node, at *Place) []*yamlValue {
 			return all
 		}
 	}
-	c.add(SeverityError, at, c.positionOf(n), "only objects can be merged")
+	c.addProblem(SeverityError, at, c.positionOf(n), "only objects can be merged")
 	return nil
 }
 
-// scalar gives a scalar the JSON of its type. A number keeps its digits. A variable of an environment is the text as it is
+// readScalar gives a scalar the JSON of its type. A number keeps its digits. A variable of an environment is the text as it is
 // written, unless that is JSON.
-func (c *yamlReader) scalar(n *yaml.Node, v *yamlValue, at *Place) {
+func (c *yamlReader) readScalar(n *yaml.Node, v *yamlValue, at *Place) {
 	tag := n.ShortTag()
 	if tag == "!!str" && n.Style == 0 && isLongNumber(n.Value) {
 		tag = "!!float"
@@ -285,32 +287,32 @@ func (c *yamlReader) scalar(n *yaml.Node, v *yamlValue, at *Place) {
 			v.is, v.scalar = expr.KindString, expr.Quote(n.Value)
 		}
 	case err != nil:
-		c.add(SeverityError, at, v.at, "%.40q %s", n.Value, err)
+		c.addProblem(SeverityError, at, v.at, "%.40q %s", n.Value, err)
 		v.is, v.scalar = expr.KindNull, noValue
 	case expr.KindOf(v.scalar) != v.is || !json.Valid(v.scalar): // of a tag that does not fit
-		c.add(SeverityError, at, v.at, "%.40q is no %s", n.Value, tag)
+		c.addProblem(SeverityError, at, v.at, "%.40q is no %s", n.Value, tag)
 		v.is, v.scalar = expr.KindNull, noValue
 	}
 }
 
 // isVariable reports whether a place is that of a variable of an environment: exec.env.NAME, or tasks.TASK.env.NAME of Ork.
 func (p *Place) isVariable() bool {
-	if p == nil || p.up == nil || p.up.name != "env" || p.up.up == nil {
+	if p == nil || p.parent == nil || p.parent.name != "env" || p.parent.parent == nil {
 		return false
 	}
-	holder := p.up.up
-	return holder.name == "exec" || holder.depth == 2 && holder.up.name == "tasks"
+	holder := p.parent.parent
+	return holder.name == "exec" || holder.depth == 2 && holder.parent.name == "tasks"
 }
 
-// tagged reports a tag that stands for something JSON does not have.
-func (c *yamlReader) tagged(n *yaml.Node, at *Place) {
+// checkTag reports a tag that stands for something JSON does not have.
+func (c *yamlReader) checkTag(n *yaml.Node, at *Place) {
 	if n.Style&yaml.TaggedStyle == 0 {
 		return
 	}
 	switch tag := n.ShortTag(); tag {
 	case "!!str", "!!int", "!!float", "!!bool", "!!null", "!!map", "!!seq", "!!timestamp", "!":
 	default:
-		c.add(SeverityError, at, c.positionOf(n), "the tag %.40s has no meaning here: leave it out, and write a text, a number, a list or an object", tag)
+		c.addProblem(SeverityError, at, c.positionOf(n), "the tag %.40s has no meaning here: leave it out, and write a text, a number, a list or an object", tag)
 	}
 }
 

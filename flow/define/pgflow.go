@@ -43,7 +43,7 @@ func bareName(name string) string { return strings.ReplaceAll(strings.ToLower(na
 
 // respellPgflow returns a definition whose parts of the profile pgflow have our names for fields that pgflow names otherwise.
 // Every part keeps its position in the text. Inherited says that the profile applies where none is named.
-func (r *Reporter) respellPgflow(v value, inherited bool, at *Place) value {
+func (r *Reporter) respellPgflow(v textValue, inherited bool, at *Place) textValue {
 	if v.kind() != expr.KindObject || at != nil && at.depth > maxNesting {
 		return v
 	}
@@ -55,7 +55,7 @@ func (r *Reporter) respellPgflow(v value, inherited bool, at *Place) value {
 			changed = changed || nodes != m.value
 			m.value = nodes
 		}
-		o.add(r, m, pgflowFlowWords, pgflow, at)
+		o.addMember(r, m, pgflowFlowWords, pgflow, at)
 	}
 	if !changed {
 		return v
@@ -64,9 +64,9 @@ func (r *Reporter) respellPgflow(v value, inherited bool, at *Place) value {
 }
 
 // namesPgflow reports whether a definition has the profile pgflow. Only a dag inherits it.
-func namesPgflow(v value, inherited bool) bool {
+func namesPgflow(v textValue, inherited bool) bool {
 	if m := memberOf(v.members(), profileField); m != nil && m.value.kind() != expr.KindNull {
-		if profile, _ := expr.String(m.value.raw()); profile != "" {
+		if profile, _ := expr.String(m.value.rawJSON()); profile != "" {
 			return profile == ProfilePgflow
 		}
 	}
@@ -80,12 +80,12 @@ func namesPgflow(v value, inherited bool) bool {
 	if m == nil || m.value.kind() == expr.KindNull {
 		return true
 	}
-	mode, _ := expr.String(m.value.raw())
+	mode, _ := expr.String(m.value.rawJSON())
 	return mode == string(flow.ModeDag)
 }
 
 // respellNodes respells the nodes of a definition, and the flows inside of them.
-func (r *Reporter) respellNodes(v value, pgflow bool, at *Place) value {
+func (r *Reporter) respellNodes(v textValue, pgflow bool, at *Place) textValue {
 	if v.kind() != expr.KindObject {
 		return v
 	}
@@ -93,7 +93,7 @@ func (r *Reporter) respellNodes(v value, pgflow bool, at *Place) value {
 	for _, m := range v.members() {
 		node := r.respellNode(m.value, pgflow, at.Key(m.key))
 		changed = changed || node != m.value
-		nodes.fields = append(nodes.fields, member{m.key, m.at, node})
+		nodes.fields = append(nodes.fields, objectMember{m.key, m.at, node})
 	}
 	if !changed {
 		return v
@@ -101,7 +101,7 @@ func (r *Reporter) respellNodes(v value, pgflow bool, at *Place) value {
 	return nodes
 }
 
-func (r *Reporter) respellNode(v value, pgflow bool, at *Place) value {
+func (r *Reporter) respellNode(v textValue, pgflow bool, at *Place) textValue {
 	if v.kind() != expr.KindObject {
 		return v
 	}
@@ -112,7 +112,7 @@ func (r *Reporter) respellNode(v value, pgflow bool, at *Place) value {
 			changed = changed || inner != m.value
 			m.value = inner
 		}
-		o.add(r, m, pgflowStepWords, pgflow, at)
+		o.addMember(r, m, pgflowStepWords, pgflow, at)
 	}
 	if !changed {
 		return v
@@ -122,25 +122,25 @@ func (r *Reporter) respellNode(v value, pgflow bool, at *Place) value {
 
 // objectValue is an object that stands in the place of another one, or of some of its members.
 type objectValue struct {
-	at     position
-	fields []member
-	whole  bool                    // it has the members of an object that was written
-	made   map[string]*objectValue // by the names of the members that words with a path have gone into
+	at           textPosition
+	fields       []objectMember
+	whole        bool                    // it has the members of an object that was written
+	addedObjects map[string]*objectValue // by the names of the members that words with a path have gone into
 }
 
-func (o *objectValue) kind() expr.Kind      { return expr.KindObject }
-func (o *objectValue) raw() json.RawMessage { return appendJSON(nil, o) }
-func (o *objectValue) members() []member    { return o.fields }
-func (o *objectValue) elements() []value    { return nil }
-func (o *objectValue) position() position   { return o.at }
-func (o *objectValue) spot(int) position    { return o.at }
+func (o *objectValue) kind() expr.Kind              { return expr.KindObject }
+func (o *objectValue) rawJSON() json.RawMessage     { return appendJSON(nil, o) }
+func (o *objectValue) members() []objectMember      { return o.fields }
+func (o *objectValue) elements() []textValue        { return nil }
+func (o *objectValue) position() textPosition       { return o.at }
+func (o *objectValue) characterAt(int) textPosition { return o.at }
 
-// add adds a member, under our name if the words have one for it.
-func (o *objectValue) add(r *Reporter, m member, words map[string]pgflowWord, respell bool, at *Place) {
+// addMember adds a member, under our name if the words have one for it.
+func (o *objectValue) addMember(r *Reporter, m objectMember, words map[string]pgflowWord, respell bool, at *Place) {
 	word, known := words[bareName(m.key)]
 	switch {
 	case !respell || !known:
-		o.put(m)
+		o.putMember(m)
 		return
 	case m.value.kind() == expr.KindNull:
 		return
@@ -151,19 +151,19 @@ func (o *objectValue) add(r *Reporter, m member, words map[string]pgflowWord, re
 	for _, name := range word.path {
 		ours = ours.Key(name)
 	}
-	r.rename(ours, at.Key(m.key))
+	r.renamePath(ours, at.Key(m.key))
 	for _, name := range word.path[:last] {
-		o = o.within(name, m.at)
+		o = o.memberObject(name, m.at)
 	}
 	m.key = word.path[last]
-	o.put(m)
+	o.putMember(m)
 }
 
-// put adds a member. Its own members go into the object that words with a path have made, if there is one.
-func (o *objectValue) put(m member) {
-	if made := o.made[m.key]; made != nil && !made.whole && m.value.kind() == expr.KindObject {
+// putMember adds a member. Its own members go into the object that words with a path have made, if there is one.
+func (o *objectValue) putMember(m objectMember) {
+	if made := o.addedObjects[m.key]; made != nil && !made.whole && m.value.kind() == expr.KindObject {
 		for _, inner := range m.value.members() {
-			made.put(inner)
+			made.putMember(inner)
 		}
 		made.whole = true
 		return
@@ -171,9 +171,9 @@ func (o *objectValue) put(m member) {
 	o.fields = append(o.fields, m)
 }
 
-// within returns the object that a member holds, so that members can be added to it.
-func (o *objectValue) within(key string, at position) *objectValue {
-	if made := o.made[key]; made != nil {
+// memberObject returns the object that a member holds, so that members can be added to it.
+func (o *objectValue) memberObject(key string, at textPosition) *objectValue {
+	if made := o.addedObjects[key]; made != nil {
 		return made
 	}
 	made := &objectValue{at: at}
@@ -182,21 +182,21 @@ func (o *objectValue) within(key string, at position) *objectValue {
 		made.fields = slices.Clone(found.value.members())
 		found.value = made
 	} else {
-		o.fields = append(o.fields, member{key, at, made})
+		o.fields = append(o.fields, objectMember{key, at, made})
 	}
-	if o.made == nil {
-		o.made = map[string]*objectValue{}
+	if o.addedObjects == nil {
+		o.addedObjects = map[string]*objectValue{}
 	}
-	o.made[key] = made
+	o.addedObjects[key] = made
 	return made
 }
 
 // listValue is a list of one value that was written without brackets.
-type listValue struct{ one value }
+type listValue struct{ one textValue }
 
-func (l *listValue) kind() expr.Kind      { return expr.KindArray }
-func (l *listValue) raw() json.RawMessage { return appendJSON(nil, l) }
-func (l *listValue) members() []member    { return nil }
-func (l *listValue) elements() []value    { return []value{l.one} }
-func (l *listValue) position() position   { return l.one.position() }
-func (l *listValue) spot(n int) position  { return l.one.spot(n) }
+func (l *listValue) kind() expr.Kind                { return expr.KindArray }
+func (l *listValue) rawJSON() json.RawMessage       { return appendJSON(nil, l) }
+func (l *listValue) members() []objectMember        { return nil }
+func (l *listValue) elements() []textValue          { return []textValue{l.one} }
+func (l *listValue) position() textPosition         { return l.one.position() }
+func (l *listValue) characterAt(n int) textPosition { return l.one.characterAt(n) }

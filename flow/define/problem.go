@@ -99,8 +99,8 @@ func (p Problems) As(target any) bool {
 	return ok
 }
 
-// sort orders problems by where they are, in the text if there is one.
-func (p Problems) sort() {
+// sortByPlace orders problems by where they are, in the text if there is one.
+func (p Problems) sortByPlace() {
 	slices.SortStableFunc(p, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Path, b.Path))
 	})
@@ -111,96 +111,96 @@ const maxProblems = 200
 
 // Reporter collects problems. Its zero value collects those of a definition without a text.
 type Reporter struct {
-	root     value // what the definition was read from, or nil
-	problems Problems
-	paths    map[string]bool // with an error, and characters of texts
-	count    map[Severity]int
-	written  map[string]string // paths as they are in the text, by those of fields that have other names there
+	root         textValue // what the definition was read from, or nil
+	problems     Problems
+	paths        map[string]bool // with an error, and characters of texts
+	counts       map[Severity]int
+	writtenPaths map[string]string // paths as they are in the text, by those of fields that have other names there
 }
 
-// rename has problems at a place told with its path in the text.
-func (r *Reporter) rename(at, written *Place) {
-	if r.written == nil {
-		r.written = map[string]string{}
+// renamePath has problems at a place told with its path in the text.
+func (r *Reporter) renamePath(at, written *Place) {
+	if r.writtenPaths == nil {
+		r.writtenPaths = map[string]string{}
 	}
-	r.written[at.String()] = written.String()
+	r.writtenPaths[at.String()] = written.String()
 }
 
 // asWritten returns the path of a place as it is in the text.
 func (r *Reporter) asWritten(path string) string {
 	for end := len(path); end > 0; end = strings.LastIndexAny(path[:end], ".[") {
-		if written, ok := r.written[path[:end]]; ok {
+		if written, ok := r.writtenPaths[path[:end]]; ok {
 			return written + path[end:]
 		}
 	}
 	return path
 }
 
-// add reports a problem at a place. What is told after an error at the same place follows from it.
-func (r *Reporter) add(severity Severity, at *Place, where position, format string, args ...any) {
+// addProblem reports a problem at a place. What is told after an error at the same place follows from it.
+func (r *Reporter) addProblem(severity Severity, at *Place, where textPosition, format string, args ...any) {
 	if r.paths == nil {
-		r.paths, r.count = map[string]bool{}, map[Severity]int{}
+		r.paths, r.counts = map[string]bool{}, map[Severity]int{}
 	}
-	if r.count[severity] >= maxProblems {
-		r.count[severity]++
+	if r.counts[severity] >= maxProblems {
+		r.counts[severity]++
 		return
 	}
 	path, msg := at.String(), fmt.Sprintf(format, args...)
 	told := path
-	if at != nil && at.spot > 0 { // there may be several in a text
-		told = fmt.Sprintf("%s\n%d", path, at.spot)
+	if at != nil && at.character > 0 { // there may be several in a text
+		told = fmt.Sprintf("%s\n%d", path, at.character)
 		if r.root == nil {
-			msg = fmt.Sprintf("character %d: %s", at.spot, msg)
+			msg = fmt.Sprintf("character %d: %s", at.character, msg)
 		}
 	}
 	if r.paths[path] || r.paths[told] {
 		return
 	}
 	r.paths[told] = severity == SeverityError
-	r.count[severity]++
-	line, column := where.count()
+	r.counts[severity]++
+	line, column := where.lineColumn()
 	r.problems = append(r.problems, Problem{Path: path, Line: line, Column: column, Severity: severity, Msg: msg})
 }
 
-// syntax reports a mistake that is in the text, at no place of the definition. Others may follow.
-func (r *Reporter) syntax(where position, msg string) {
+// addSyntaxError reports a mistake that is in the text, at no place of the definition. Others may follow.
+func (r *Reporter) addSyntaxError(where textPosition, msg string) {
 	if r.paths == nil {
-		r.paths, r.count = map[string]bool{}, map[Severity]int{}
+		r.paths, r.counts = map[string]bool{}, map[Severity]int{}
 	}
-	r.count[SeverityError]++
-	line, column := where.count()
+	r.counts[SeverityError]++
+	line, column := where.lineColumn()
 	r.problems = append(r.problems, Problem{Line: line, Column: column, Severity: SeverityError, Msg: msg})
 }
 
 // Mute lets nothing more be told about a place: what is wrong there follows from what was told.
 func (r *Reporter) Mute(at *Place) {
 	if r.paths == nil {
-		r.paths, r.count = map[string]bool{}, map[Severity]int{}
+		r.paths, r.counts = map[string]bool{}, map[Severity]int{}
 	}
 	r.paths[at.String()] = true
 }
 
 // Errorf reports an error at a place, whose position it looks up.
 func (r *Reporter) Errorf(at *Place, format string, args ...any) {
-	r.add(SeverityError, at, r.locate(SeverityError, at), format, args...)
+	r.addProblem(SeverityError, at, r.locatePosition(SeverityError, at), format, args...)
 }
 
 // Warnf reports a warning at a place, whose position it looks up.
 func (r *Reporter) Warnf(at *Place, format string, args ...any) {
-	r.add(SeverityWarning, at, r.locate(SeverityWarning, at), format, args...)
+	r.addProblem(SeverityWarning, at, r.locatePosition(SeverityWarning, at), format, args...)
 }
 
 // Notef reports a note at a place, whose position it looks up.
 func (r *Reporter) Notef(at *Place, format string, args ...any) {
-	r.add(SeverityNote, at, r.locate(SeverityNote, at), format, args...)
+	r.addProblem(SeverityNote, at, r.locatePosition(SeverityNote, at), format, args...)
 }
 
-// locate finds a place in the text, unless the problem would not be told anyway.
-func (r *Reporter) locate(severity Severity, at *Place) position {
-	if r.root == nil || r.count[severity] >= maxProblems {
-		return position{}
+// locatePosition finds a place in the text, unless the problem would not be told anyway.
+func (r *Reporter) locatePosition(severity Severity, at *Place) textPosition {
+	if r.root == nil || r.counts[severity] >= maxProblems {
+		return textPosition{}
 	}
-	return locate(r.root, at)
+	return locatePlace(r.root, at)
 }
 
 // Position is the line and column of a place in the text, from 1, or of what should hold it; 0 when there is no text.
@@ -208,20 +208,20 @@ func (r *Reporter) Position(at *Place) (line, column int) {
 	if r.root == nil {
 		return 0, 0
 	}
-	return locate(r.root, at).count()
+	return locatePlace(r.root, at).lineColumn()
 }
 
 // All are the problems collected, in order; of too many the number of those left out is told.
 func (r *Reporter) All() Problems {
 	all := slices.Clone(r.problems)
-	if r.written != nil {
+	if r.writtenPaths != nil {
 		for i := range all {
 			all[i].Path = r.asWritten(all[i].Path)
 		}
 	}
-	all.sort()
+	all.sortByPlace()
 	for _, severity := range []Severity{SeverityError, SeverityWarning, SeverityNote} {
-		if more := r.count[severity] - maxProblems; more > 0 {
+		if more := r.counts[severity] - maxProblems; more > 0 {
 			all = append(all, Problem{Severity: severity, Msg: fmt.Sprintf("there are %d more of severity %s", more, severity)})
 		}
 	}
@@ -234,5 +234,5 @@ func (d *Definition) Reporter() *Reporter {
 	if r == nil {
 		return &Reporter{}
 	}
-	return &Reporter{r.root, slices.Clone(r.problems), maps.Clone(r.paths), maps.Clone(r.count), r.written}
+	return &Reporter{r.root, slices.Clone(r.problems), maps.Clone(r.paths), maps.Clone(r.counts), r.writtenPaths}
 }

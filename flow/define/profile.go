@@ -59,7 +59,7 @@ func profilePrefix(profile string) []byte {
 // replaceEmptyWord puts a word in the place of a null, or of an empty text. Found is false if an object in JSON does not have
 // the field.
 func replaceEmptyWord(text []byte, name, word string) (replaced []byte, found bool) {
-	root, ok := readJSON(plain(text), &Reporter{}).(*jsonValue)
+	root, ok := readJSON(trimBOM(text), &Reporter{}).(*jsonValue)
 	if !ok || root.kind() != expr.KindObject {
 		return text, true
 	}
@@ -68,5 +68,5 @@ func replaceEmptyWord(text []byte, name, word string) (replaced []byte, found bo
 		return text, false
 	}
 	v := m.value.(*jsonValue)
-	return slices.Concat(root.in.text[:v.start], expr.AppendQuote(nil, word), root.in.text[v.end:]), true
+	return slices.Concat(root.source.text[:v.start], expr.AppendQuote(nil, word), root.source.text[v.end:]), true
 }

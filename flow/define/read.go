@@ -7,11 +7,11 @@ import "encoding/json"
 // Reporter has told why.
 func Read(text []byte) (json.RawMessage, *Reporter) {
 	r := &Reporter{}
-	r.root = reading(text)(plain(text), r)
+	r.root = readerFor(text)(trimBOM(text), r)
 	if r.root == nil {
 		return nil, r
 	}
 	left := MaxNodes
-	decoder{r, &left, false}.inside(r.root, nil)
+	decoder{r, &left, false}.refuseDuplicatesInside(r.root, nil)
 	return appendJSON(nil, r.root), r
 }

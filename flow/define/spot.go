@@ -15,13 +15,13 @@ import (
 
 // yamlText is a YAML text that has been read.
 type yamlText struct {
-	*mending
+	*repairedText
 	written []byte // before it was mended
 	starts  []int  // offsets of its lines
 }
 
-func newYAMLText(m *mending, written []byte) *yamlText {
-	t := &yamlText{mending: m, written: written, starts: []int{0}}
+func newYAMLText(m *repairedText, written []byte) *yamlText {
+	t := &yamlText{repairedText: m, written: written, starts: []int{0}}
 	for i, b := range written {
 		if b == '\n' {
 			t.starts = append(t.starts, i+1)
@@ -30,8 +30,8 @@ func newYAMLText(m *mending, written []byte) *yamlText {
 	return t
 }
 
-// from is the text from a position on.
-func (t *yamlText) from(p position) []byte {
+// textFrom is the text from a position on.
+func (t *yamlText) textFrom(p textPosition) []byte {
 	if p.line < 1 || p.line > len(t.starts) {
 		return nil
 	}
@@ -39,11 +39,11 @@ func (t *yamlText) from(p position) []byte {
 	return rest[behindRunes(rest, p.column-1):]
 }
 
-func (v *yamlValue) spot(offset int) position {
+func (v *yamlValue) characterAt(offset int) textPosition {
 	if v.text == nil {
 		return v.at
 	}
-	text := v.text.from(v.at)
+	text := v.text.textFrom(v.at)
 	start := behindProperties(text)
 	switch {
 	case v.style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0:
@@ -79,13 +79,13 @@ func behindProperties(text []byte) int {
 	return i
 }
 
-func (v *jsonValue) spot(offset int) position {
-	text := v.text()
+func (v *jsonValue) characterAt(offset int) textPosition {
+	text := v.rawText()
 	if len(text) == 0 || text[0] != '"' {
 		return v.position()
 	}
 	unquoted, _ := expr.String(text)
-	return v.in.at(v.start + 1 + spotIn(text[1:], []rune(unquoted), offset, true, false))
+	return v.source.positionAt(v.start + 1 + spotIn(text[1:], []rune(unquoted), offset, true, false))
 }
 
 // spotIn is the offset in a source of a character of the value that it was read as.
@@ -101,7 +101,7 @@ func spotIn(source []byte, value []rune, offset int, escapes, doubled bool) int 
 		r, size := utf8.DecodeRune(source[i:])
 		switch {
 		case escapes && r == '\\' && i+1 < len(source):
-			r, size = escaped(source[i:])
+			r, size = decodeEscape(source[i:])
 		case doubled && r == '\'' && i+1 < len(source) && source[i+1] == '\'':
 			size = 2
 		}
@@ -119,8 +119,8 @@ func spotIn(source []byte, value []rune, offset int, escapes, doubled bool) int 
 	return behind
 }
 
-// escaped is what an escape sequence stands for, as far as that it is a space or none, and how long it is.
-func escaped(source []byte) (r rune, size int) {
+// decodeEscape is what an escape sequence stands for, as far as that it is a space or none, and how long it is.
+func decodeEscape(source []byte) (r rune, size int) {
 	switch c := source[1]; {
 	case strings.IndexByte("ntr \t\n", c) >= 0:
 		return ' ', 2

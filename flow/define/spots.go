@@ -15,22 +15,22 @@ func (d *Definition) NodeSpots() map[string]Spot {
 	return spots
 }
 
-func addSpots(spots map[string]Spot, scope value, path string) {
+func addSpots(spots map[string]Spot, scope textValue, path string) {
 	if scope.kind() != expr.KindObject {
 		return
 	}
-	_, nodes := child(scope, "nodes")
+	_, nodes := childValue(scope, "nodes")
 	if nodes == nil || nodes.kind() != expr.KindObject {
 		return
 	}
 	for _, m := range nodes.members() {
-		line, column := m.at.count()
+		line, column := m.at.lineColumn()
 		spots[path+m.key] = Spot{line, column}
 		if m.value == nil || m.value.kind() != expr.KindObject {
 			continue
 		}
 		for _, inside := range []string{"flow", "subflow"} {
-			if _, below := child(m.value, inside); below != nil {
+			if _, below := childValue(m.value, inside); below != nil {
 				addSpots(spots, below, path+m.key+"/")
 			}
 		}

@@ -19,7 +19,7 @@ type yamlSyntax struct{ left int }
 
 const yamlBudget = 2 << 20
 
-func (y *yamlSyntax) tired() bool { return y.left < 0 }
+func (y *yamlSyntax) isExhausted() bool { return y.left < 0 }
 
 // decodeYAML reads the first document of a text, and whether there is a second one.
 func decodeYAML(text []byte) (doc, second *yaml.Node, err error) {
@@ -36,8 +36,8 @@ func decodeYAML(text []byte) (doc, second *yaml.Node, err error) {
 	return doc, second, err
 }
 
-// problem is what the parser says of a text, without the line; "" = nothing.
-func (y *yamlSyntax) problem(text []byte) string {
+// parseProblem is what the parser says of a text, without the line; "" = nothing.
+func (y *yamlSyntax) parseProblem(text []byte) string {
 	y.left -= len(text)
 	_, _, err := decodeYAML(text)
 	if err == nil {
@@ -50,18 +50,18 @@ func (y *yamlSyntax) problem(text []byte) string {
 	return msg
 }
 
-// reach counts lines.
-func (y *yamlSyntax) reach(text []byte) int {
-	problem := y.problem(text)
+// readableLength counts lines.
+func (y *yamlSyntax) readableLength(text []byte) int {
+	problem := y.parseProblem(text)
 	if problem == "" {
 		return 0
 	}
-	line, _ := y.find(text, problem)
+	line, _ := y.findLine(text, problem)
 	return line
 }
 
-// find looks for the line that first makes a text wrong in this way. Ends are the offsets behind its lines.
-func (y *yamlSyntax) find(text []byte, problem string) (line int, ends []int) {
+// findLine looks for the line that first makes a text wrong in this way. Ends are the offsets behind its lines.
+func (y *yamlSyntax) findLine(text []byte, problem string) (line int, ends []int) {
 	for i, b := range text {
 		if b == '\n' {
 			ends = append(ends, i+1)
@@ -70,16 +70,16 @@ func (y *yamlSyntax) find(text []byte, problem string) (line int, ends []int) {
 	if len(ends) == 0 || ends[len(ends)-1] != len(text) {
 		ends = append(ends, len(text))
 	}
-	return y.shortest(len(ends), func(n int) bool { return y.problem(text[:ends[n-1]]) == problem }), ends
+	return y.findLeast(len(ends), func(n int) bool { return y.parseProblem(text[:ends[n-1]]) == problem }), ends
 }
 
-// shortest is the least n for which something is so from there on up to most, for which it is. It first goes down in
+// findLeast is the least n for which something is so from there on up to most, for which it is. It first goes down in
 // growing steps, because far below that it may be so for other reasons.
-func (y *yamlSyntax) shortest(most int, so func(n int) bool) int {
+func (y *yamlSyntax) findLeast(most int, so func(n int) bool) int {
 	high, low := most, 0
 	for step := 1; high > 1; step *= 2 {
 		next := max(high-step, 1)
-		if y.tired() {
+		if y.isExhausted() {
 			return most
 		}
 		if !so(next) {
@@ -107,18 +107,18 @@ type yamlPlace struct {
 	column  int      // in characters, from 1
 }
 
-func (y *yamlSyntax) fault(text []byte) *fault {
-	problem := y.problem(text)
-	number, ends := y.find(text, problem)
+func (y *yamlSyntax) explainFault(text []byte) *syntaxFault {
+	problem := y.parseProblem(text)
+	number, ends := y.findLine(text, problem)
 	from := 0
 	if number > 1 {
 		from = ends[number-2]
 	}
 	line := text[from:ends[number-1]]
 	starts := runeEnds(line)
-	column := y.shortest(len(starts), func(n int) bool { return y.problem(text[:from+starts[n-1]]) == problem })
+	column := y.findLeast(len(starts), func(n int) bool { return y.parseProblem(text[:from+starts[n-1]]) == problem })
 	lines := strings.Split(strings.ReplaceAll(string(text), "\r\n", "\n"), "\n")
-	f := (&yamlPlace{problem: problem, lines: lines[:number], after: lines[number:], column: column}).explain()
+	f := (&yamlPlace{problem: problem, lines: lines[:number], after: lines[number:], column: column}).explainError()
 	f.msg = "invalid YAML: " + f.msg
 	return f
 }
@@ -136,44 +136,44 @@ func runeEnds(line []byte) (ends []int) {
 	return ends
 }
 
-func (p *yamlPlace) number() int  { return len(p.lines) }
-func (p *yamlPlace) line() string { return p.lines[len(p.lines)-1] }
+func (p *yamlPlace) lineNumber() int     { return len(p.lines) }
+func (p *yamlPlace) currentLine() string { return p.lines[len(p.lines)-1] }
 
-// explain finds words for what is wrong.
-func (p *yamlPlace) explain() *fault {
-	line, spaces := p.line(), len(p.line())-len(strings.TrimLeft(p.line(), " \t"))
+// explainError finds words for what is wrong.
+func (p *yamlPlace) explainError() *syntaxFault {
+	line, spaces := p.currentLine(), len(p.currentLine())-len(strings.TrimLeft(p.currentLine(), " \t"))
 	switch {
 	case strings.Contains(line[:spaces], "\t"):
-		return p.tab()
+		return p.explainTab()
 	case strings.HasPrefix(p.problem, "did not find expected key"), strings.HasPrefix(p.problem, "did not find expected '-'"),
 		strings.HasPrefix(p.problem, "block sequence entries"):
-		return p.indented(spaces)
+		return p.explainIndent(spaces)
 	case strings.HasPrefix(p.problem, "mapping values"):
-		return p.colon(spaces)
+		return p.explainColon(spaces)
 	case strings.HasPrefix(p.problem, "could not find expected ':'"):
-		return p.noKey(p.number(), "")
+		return p.explainNoKey(p.lineNumber(), "")
 	case strings.HasPrefix(p.problem, "did not find expected ',' or '"), strings.HasPrefix(p.problem, "did not find expected node content"):
-		return p.bracket()
+		return p.explainBracket()
 	case strings.HasPrefix(p.problem, "found unexpected end of stream"):
-		return p.quote()
+		return p.explainQuote()
 	case strings.HasPrefix(p.problem, "found unknown escape character"):
-		return p.here(p.column, `in double quotes a \ begins an escape such as \n: write \\ for the character itself, or use single quotes`)
+		return p.faultHere(p.column, `in double quotes a \ begins an escape such as \n: write \\ for the character itself, or use single quotes`)
 	case strings.HasPrefix(p.problem, "found character that cannot start any token"):
-		return p.start(fmt.Sprintf("no text begins with %s: put it in quotes", p.character()))
+		return p.explainStart(fmt.Sprintf("no text begins with %s: put it in quotes", p.quotedCharacter()))
 	case strings.HasPrefix(p.problem, "unknown anchor"):
 		name := strings.TrimSuffix(strings.TrimPrefix(p.problem, "unknown anchor '"), "' referenced")
-		return p.alias(name)
+		return p.explainAlias(name)
 	}
-	return p.here(p.column, p.problem)
+	return p.faultHere(p.column, p.problem)
 }
 
-func (p *yamlPlace) here(column int, msg string, mends ...mend) *fault {
-	return &fault{line: p.number(), column: column, msg: msg, mends: mends}
+func (p *yamlPlace) faultHere(column int, msg string, mends ...faultRepair) *syntaxFault {
+	return &syntaxFault{line: p.lineNumber(), column: column, msg: msg, repairs: mends}
 }
 
-// character is the one at the place, in quotes.
-func (p *yamlPlace) character() string {
-	if r := []rune(p.line()); p.column <= len(r) {
+// quotedCharacter is the one at the place, in quotes.
+func (p *yamlPlace) quotedCharacter() string {
+	if r := []rune(p.currentLine()); p.column <= len(r) {
 		return fmt.Sprintf("%q", string(r[p.column-1]))
 	}
 	return "the end of the line"

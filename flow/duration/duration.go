@@ -12,8 +12,8 @@ import (
 // Longest is the longest duration that is read.
 const Longest = 100 * 365 * 24 * time.Hour
 
-// units by their names.
-var units = map[string]time.Duration{
+// unitLengths by their names.
+var unitLengths = map[string]time.Duration{
 	"w": 7 * 24 * time.Hour, "d": 24 * time.Hour, "h": time.Hour, "m": time.Minute, "s": time.Second,
 	"ms": time.Millisecond, "us": time.Microsecond, "µs": time.Microsecond, "μs": time.Microsecond, "ns": time.Nanosecond,
 }
@@ -45,13 +45,13 @@ func Parse(text string) (time.Duration, error) {
 	return time.Duration(sum.Num().Int64()), nil
 }
 
-// mostDigits bounds a number.
-const mostDigits = 30
+// maxDigits bounds a number.
+const maxDigits = 30
 
 // readPart reads a number and its unit.
 func readPart(text string) (part *big.Rat, rest string, ok bool) {
 	end := strings.IndexFunc(text, func(r rune) bool { return r != '.' && (r < '0' || r > '9') })
-	if end <= 0 || end > mostDigits || strings.Trim(text[:end], ".") == "" {
+	if end <= 0 || end > maxDigits || strings.Trim(text[:end], ".") == "" {
 		return nil, "", false
 	}
 	number, ok := new(big.Rat).SetString(text[:end])
@@ -62,7 +62,7 @@ func readPart(text string) (part *big.Rat, rest string, ok bool) {
 	if i := strings.IndexFunc(name, func(r rune) bool { return r == '.' || r >= '0' && r <= '9' }); i >= 0 {
 		name = name[:i]
 	}
-	unit, ok := units[name]
+	unit, ok := unitLengths[name]
 	return number.Mul(number, new(big.Rat).SetInt64(int64(unit))), text[end+len(name):], ok
 }
 

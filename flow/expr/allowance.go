@@ -31,14 +31,14 @@ func orAllowance(a *Allowance) *Allowance {
 
 // Pay takes a cost off what is left. It fails when that is not enough.
 func (a *Allowance) Pay(cost int) error {
-	if !a.charge(cost) {
+	if !a.chargeCost(cost) {
 		return errTooMuch
 	}
 	return nil
 }
 
-// charge is false when there is not as much left. Then nothing is, and what costs something must not be done.
-func (a *Allowance) charge(cost int) bool {
+// chargeCost is false when there is not as much left. Then nothing is, and what costs something must not be done.
+func (a *Allowance) chargeCost(cost int) bool {
 	if uint64(cost) > a.left {
 		a.left = 0
 		return false

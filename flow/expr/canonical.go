@@ -12,7 +12,7 @@ import (
 // Canonical returns a text that all spellings of a JSON value share, and no other value has: the order of keys, white space, escapes and
 // the spelling of numbers do not count, however large the numbers are. What is no JSON, or holds half of a surrogate pair, stays as it is.
 func Canonical(v json.RawMessage) []byte {
-	value, err := decoded(v)
+	value, err := decodeValue(v)
 	if err != nil {
 		return v
 	}

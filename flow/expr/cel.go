@@ -64,33 +64,33 @@ func (c *CEL) Source() string { return c.source }
 
 // Eval gives the value of the expression as JSON.
 func (c *CEL) Eval(vars Vars) (json.RawMessage, error) {
-	val, err := c.eval(vars)
+	val, err := c.evalValue(vars)
 	if err != nil {
 		return nil, err
 	}
 	out, err := appendCEL(nil, val, 1)
 	if err != nil {
-		return nil, c.failed(err)
+		return nil, c.wrapError(err)
 	}
 	return out, nil
 }
 
 // Bool gives the value of an expression that has to be a boolean.
 func (c *CEL) Bool(vars Vars) (bool, error) {
-	val, err := c.eval(vars)
+	val, err := c.evalValue(vars)
 	if err != nil {
 		return false, err
 	}
 	b, ok := val.(types.Bool)
 	if !ok {
-		return false, c.failed(fmt.Errorf("it gives %s, not true or false", celKind(val)))
+		return false, c.wrapError(fmt.Errorf("it gives %s, not true or false", celKind(val)))
 	}
 	return bool(b), nil
 }
 
-func (c *CEL) eval(vars Vars) (ref.Val, error) {
+func (c *CEL) evalValue(vars Vars) (ref.Val, error) {
 	if c.broken != nil {
-		return nil, c.failed(c.broken)
+		return nil, c.wrapError(c.broken)
 	}
 	scope := newCELScope(vars, c.budget)
 	if c.allowed != nil {
@@ -103,14 +103,14 @@ func (c *CEL) eval(vars Vars) (ref.Val, error) {
 	}
 	switch {
 	case err != nil:
-		return nil, c.failed(err)
+		return nil, c.wrapError(err)
 	case types.IsUnknown(val):
-		return nil, c.failed(errors.New("a value is unknown"))
+		return nil, c.wrapError(errors.New("a value is unknown"))
 	}
 	return val, nil
 }
 
-func (c *CEL) failed(err error) error {
+func (c *CEL) wrapError(err error) error {
 	source := Shorten(c.source)
 	if strings.HasPrefix(err.Error(), noSuchKey) {
 		return fmt.Errorf("expression %q: %w: ask has(…) first whether it is there", source, err)
@@ -145,8 +145,8 @@ func Raw(v json.RawMessage) Source {
 	return Source{All: func() json.RawMessage { return v }}
 }
 
-// shares is the source of shared.
-func (e *Env) shares() Source {
+// sharedSource is the source of shared.
+func (e *Env) sharedSource() Source {
 	if e.Whole == nil {
 		return Source{Field: e.Shared, All: e.SharedAll}
 	}
@@ -163,11 +163,11 @@ func (e *Env) shares() Source {
 func (e *Env) Var(name string) (Source, bool) {
 	switch name {
 	case "params":
-		return Raw(e.Whole.of(e.Params)), true
+		return Raw(e.Whole.openValue(e.Params)), true
 	case "input":
-		return Raw(e.Whole.of(e.Input)), true
+		return Raw(e.Whole.openValue(e.Input)), true
 	case "shared":
-		return e.shares(), true
+		return e.sharedSource(), true
 	}
 	return Source{}, false
 }

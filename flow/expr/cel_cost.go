@@ -9,9 +9,9 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// weigh says what it costs to look at all of v. It stops above limit: a value made by an expression may
+// weighValue says what it costs to look at all of v. It stops above limit: a value made by an expression may
 // hold the same part many times.
-func weigh(v ref.Val, limit uint64) uint64 {
+func weighValue(v ref.Val, limit uint64) uint64 {
 	switch v := v.(type) {
 	case types.String:
 		return 1 + uint64(len(v))/8
@@ -20,7 +20,7 @@ func weigh(v ref.Val, limit uint64) uint64 {
 	case *celArray:
 		return 1 + uint64(len(v.raw))/4
 	case *celObject:
-		if raw := v.json(); raw != nil {
+		if raw := v.rawJSON(); raw != nil {
 			return 1 + uint64(len(raw))/4
 		}
 		return weighAll(v.Iterator(), v.Get, limit)
@@ -36,17 +36,17 @@ func weighAll(it traits.Iterator, more func(ref.Val) ref.Val, limit uint64) uint
 	sum := uint64(1)
 	for sum <= limit && it.HasNext() == types.True {
 		v := it.Next()
-		sum += weigh(v, limit-sum)
+		sum += weighValue(v, limit-sum)
 		if sum <= limit {
-			sum += weigh(more(v), limit-sum)
+			sum += weighValue(more(v), limit-sum)
 		}
 	}
 	return sum
 }
 
-// meter is what an evaluation may still do. It is handed to calls as one more argument, which is why
+// costMeter is what an evaluation may still do. It is handed to calls as one more argument, which is why
 // it has the methods of a value.
-type meter struct {
+type costMeter struct {
 	types.Null
 	left uint64
 }
@@ -54,12 +54,12 @@ type meter struct {
 // meterName is under what nodes find the meter; no variable can have this name.
 const meterName = "@meter"
 
-func meterOf(frame *interpreter.ExecutionFrame) *meter {
+func meterOf(frame *interpreter.ExecutionFrame) *costMeter {
 	v, _ := frame.ResolveName(meterName)
-	return v.(*meter)
+	return v.(*costMeter)
 }
 
-func (m *meter) charge(cost uint64) {
+func (m *costMeter) chargeCost(cost uint64) {
 	if cost > m.left {
 		m.left = 0
 		panic(interpreter.EvalCancelledError{Cause: interpreter.CostLimitExceeded, Message: tooMuch})
@@ -69,9 +69,9 @@ func (m *meter) charge(cost uint64) {
 
 // chargeFor charges for a value that was made. A list that a comprehension is still adding to was
 // paid for element by element.
-func (m *meter) chargeFor(v ref.Val) {
+func (m *costMeter) chargeFor(v ref.Val) {
 	if _, building := v.(traits.MutableLister); !building {
-		m.charge(weigh(v, m.left))
+		m.chargeCost(weighValue(v, m.left))
 	}
 }
 
@@ -84,21 +84,21 @@ func callCost(function string, args []ref.Val, limit uint64) uint64 {
 	sum := uint64(1)
 	for i, arg := range args {
 		if _, building := arg.(traits.MutableLister); !building && !(function == "size" && isContainer(arg)) {
-			weights[i] = weigh(arg, limit)
+			weights[i] = weighValue(arg, limit)
 			sum += weights[i]
 		}
 	}
 	switch function {
 	case "replace":
-		return sum + replacements(args)*weights[2]
+		return sum + countReplacements(args)*weights[2]
 	case "join":
 		if len(args) == 2 {
-			return sum + length(args[0])*weights[1]
+			return sum + listLength(args[0])*weights[1]
 		}
 	case "indexOf", "lastIndexOf", "sets.contains", "sets.equivalent", "sets.intersects":
 		return sum + 2*weights[0]*weights[1]
 	case "distinct":
-		return sum + length(args[0])*weights[0]
+		return sum + listLength(args[0])*weights[0]
 	}
 	return sum
 }
@@ -111,7 +111,7 @@ func isContainer(v ref.Val) bool {
 	return false
 }
 
-func length(v ref.Val) uint64 {
+func listLength(v ref.Val) uint64 {
 	if sizer, ok := v.(traits.Sizer); ok {
 		if n, ok := sizer.Size().(types.Int); ok {
 			return uint64(n)
@@ -120,7 +120,7 @@ func length(v ref.Val) uint64 {
 	return 1
 }
 
-func replacements(args []ref.Val) uint64 {
+func countReplacements(args []ref.Val) uint64 {
 	s, _ := args[0].(types.String)
 	old, _ := args[1].(types.String)
 	return uint64(strings.Count(string(s), string(old)))

@@ -24,13 +24,13 @@ const (
 // it, so what compiles many makes one.
 type Language struct {
 	env   *cel.Env
-	nodes metering
+	nodes costMetering
 	vars  []string
 }
 
 // NewLanguage is CEL over variables of these names.
 func NewLanguage(vars ...string) *Language {
-	options := append(sets(),
+	options := append(setFunctions(),
 		cel.StdLib(cel.StdLibSubset(withoutTime())),
 		ext.Strings(ext.StringsVersion(4), ext.StringsMaxPrecision(20)),
 		ext.Math(),
@@ -70,22 +70,22 @@ func (l *Language) Compile(source string) (c *CEL, err error) {
 	if strings.TrimSpace(source) == "" {
 		return nil, Faults{{0, "the expression is empty"}}
 	}
-	checked, err := l.check(source)
+	checked, err := l.checkSource(source)
 	if err != nil {
 		return nil, err
 	}
-	program, err := l.env.Program(checked, cel.CustomDecoratorV2(l.nodes.change))
+	program, err := l.env.Program(checked, cel.CustomDecoratorV2(l.nodes.meterNode))
 	if err != nil {
 		return nil, Faults{{0, err.Error()}}
 	}
 	return &CEL{source: source, kind: checked.OutputType(), program: program, budget: Budget, reads: readsOf(checked.NativeRep())}, nil
 }
 
-// check parses and checks an expression.
-func (l *Language) check(source string) (*cel.Ast, error) {
+// checkSource parses and checks an expression.
+func (l *Language) checkSource(source string) (*cel.Ast, error) {
 	parsed, issues := l.env.Parse(source)
 	if issues.Err() != nil {
-		return nil, l.faults(source, issues)
+		return nil, l.toFaults(source, issues)
 	}
 	tree := ast.NavigateAST(parsed.NativeRep())
 	if n := len(ast.MatchDescendants(tree, ast.KindMatcher(ast.ComprehensionKind))); n > maxCELMacros {
@@ -93,7 +93,7 @@ func (l *Language) check(source string) (*cel.Ast, error) {
 	}
 	checked, issues := l.env.Check(parsed)
 	if issues.Err() != nil {
-		return nil, l.faults(source, issues)
+		return nil, l.toFaults(source, issues)
 	}
 	return checked, nil
 }

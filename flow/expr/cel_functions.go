@@ -10,14 +10,14 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 )
 
-// arithmetic are the operators that take an int and a double together. JSON has but one kind of number,
+// arithmeticOps are the operators that take an int and a double together. JSON has but one kind of number,
 // and whether a price happens to be whole must not decide whether an expression works.
-var arithmetic = []string{operators.Add, operators.Subtract, operators.Multiply, operators.Divide}
+var arithmeticOps = []string{operators.Add, operators.Subtract, operators.Multiply, operators.Divide}
 
 // mixedArithmetic declares what widen makes true.
 func mixedArithmetic() cel.EnvOption {
 	var options []cel.EnvOption
-	for _, operator := range arithmetic {
+	for _, operator := range arithmeticOps {
 		options = append(options, cel.Function(operator,
 			cel.Overload(operator+"int_double", []*cel.Type{cel.IntType, cel.DoubleType}, cel.DoubleType),
 			cel.Overload(operator+"double_int", []*cel.Type{cel.DoubleType, cel.IntType}, cel.DoubleType)))
@@ -33,31 +33,31 @@ func mixedArithmetic() cel.EnvOption {
 	}
 }
 
-// widen makes a double of an int that meets a double in arithmetic. An int that no double holds exactly is an error.
-func widen(operator string, args []ref.Val) []ref.Val {
-	if !slices.Contains(arithmetic, operator) || len(args) != 2 {
+// widenInts makes a double of an int that meets a double in arithmetic. An int that no double holds exactly is an error.
+func widenInts(operator string, args []ref.Val) []ref.Val {
+	if !slices.Contains(arithmeticOps, operator) || len(args) != 2 {
 		return args
 	}
 	a, b := args[0], args[1]
 	if i, ok := a.(types.Int); ok && b.Type() == types.DoubleType {
-		return []ref.Val{widened(i), b}
+		return []ref.Val{widenInt(i), b}
 	}
 	if i, ok := b.(types.Int); ok && a.Type() == types.DoubleType {
-		return []ref.Val{a, widened(i)}
+		return []ref.Val{a, widenInt(i)}
 	}
 	return args
 }
 
-func widened(i types.Int) ref.Val {
+func widenInt(i types.Int) ref.Val {
 	if f := types.Double(i); f < 1<<63 && types.Int(f) == i {
 		return f
 	}
 	return types.NewErr("%d cannot be calculated with a number that has a fraction, since more than 53 bits of it would be needed: use whole numbers alone", int64(i))
 }
 
-// sets are the functions of the library's extension of that name. The library counts the cost of its own by
+// setFunctions are the functions of the library's extension of that name. The library counts the cost of its own by
 // the lengths of the lists, which says nothing about what is in them.
-func sets() []cel.EnvOption {
+func setFunctions() []cel.EnvOption {
 	list := cel.ListType(cel.TypeParamType("T"))
 	declare := func(name string, f func(a, b traits.Lister) bool) cel.EnvOption {
 		return cel.Function("sets."+name, cel.Overload("sets_"+name, []*cel.Type{list, list}, cel.BoolType,

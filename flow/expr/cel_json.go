@@ -36,7 +36,7 @@ func appendCEL(dst []byte, v ref.Val, depth int) ([]byte, error) {
 	case *celArray:
 		return append(dst, v.raw...), nil
 	case *celObject:
-		if raw := v.json(); raw != nil {
+		if raw := v.rawJSON(); raw != nil {
 			return append(dst, raw...), nil
 		}
 		return appendMap(dst, v, depth)

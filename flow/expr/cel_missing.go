@@ -19,14 +19,14 @@ func isMissing(val ref.Val) bool {
 // noSuchKey is how the library's error begins, which names no more than the key.
 const noSuchKey = "no such key"
 
-// lookAgain says which part of an attribute is not there, after it failed for that. What a source calls empty is null, and then
+// findMissing says which part of an attribute is not there, after it failed for that. What a source calls empty is null, and then
 // nothing may be missing.
-func (a attribute) lookAgain(frame *interpreter.ExecutionFrame, failed ref.Val) ref.Val {
+func (a meteredAttribute) findMissing(frame *interpreter.ExecutionFrame, failed ref.Val) ref.Val {
 	attr, ok := a.Attr().(interpreter.NamespacedAttribute)
 	if !ok { // of what a function has returned
 		return failed
 	}
-	path, obj := variable(frame, attr)
+	path, obj := findVariable(frame, attr)
 	if path == "" {
 		return failed
 	}
@@ -44,13 +44,13 @@ func (a attribute) lookAgain(frame *interpreter.ExecutionFrame, failed ref.Val) 
 		default:
 			return types.WrapErr(missingPart(path, part.Value()))
 		}
-		path += step(part.Value())
+		path += pathStep(part.Value())
 	}
 	return a.Adapter().NativeToValue(obj)
 }
 
-// variable is that with which an attribute begins.
-func variable(frame *interpreter.ExecutionFrame, attr interpreter.NamespacedAttribute) (name string, value any) {
+// findVariable is that with which an attribute begins.
+func findVariable(frame *interpreter.ExecutionFrame, attr interpreter.NamespacedAttribute) (name string, value any) {
 	for _, name := range attr.CandidateVariableNames() {
 		if v, there := frame.ResolveName(name); there {
 			return name, v
@@ -66,22 +66,22 @@ func isEmpty(obj any, key ref.Val) bool {
 	return isObject && isText && o.source.Empty != nil && o.source.Empty(string(name))
 }
 
-// step is a part of a path as it is written in the language.
-func step(part ref.Val) string {
+// pathStep is a part of a path as it is written in the language.
+func pathStep(part ref.Val) string {
 	name, isText := part.(types.String)
 	switch {
 	case !isText:
 		return fmt.Sprintf("[%v]", part.Value())
-	case identifier.MatchString(string(name)):
+	case identifierPattern.MatchString(string(name)):
 		return "." + string(name)
 	}
 	return "[" + string(Quote(string(name))) + "]"
 }
 
-var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var identifierPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 func missingPart(of string, part ref.Val) error {
-	at := step(part)
+	at := pathStep(part)
 	ask := "has(" + of + at + ")"
 	switch name, isText := part.(types.String); {
 	case !isText:

@@ -117,13 +117,13 @@ func compareValues(operator string, args []ref.Val) ref.Val {
 func refuseLong(function string, args []ref.Val) ref.Val {
 	for _, arg := range args {
 		if long, ok := arg.(longNumber); ok {
-			return long.refuse(function)
+			return long.refuseCall(function)
 		}
 	}
 	return nil
 }
 
-func (n longNumber) refuse(function string) ref.Val {
+func (n longNumber) refuseCall(function string) ref.Val {
 	if name, ok := operators.FindReverse(function); ok && name != "" {
 		function = name
 	}
@@ -152,7 +152,7 @@ func (n longNumber) ConvertToType(t ref.Type) ref.Val {
 	case types.TypeType:
 		return types.DoubleType
 	}
-	return n.refuse(t.TypeName())
+	return n.refuseCall(t.TypeName())
 }
 
 func (longNumber) ConvertToNative(reflect.Type) (any, error) { return nil, errNotNative }

@@ -13,14 +13,14 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// metering changes the nodes of a program so that they pay for what they do, before they do it:
+// costMetering changes the nodes of a program so that they pay for what they do, before they do it:
 // calls for the size of their arguments, constructors for all that is in what they made. So nothing an
 // expression holds is larger than what was paid for, even if it consists of the same part many times.
-type metering map[string]*functions.Overload
+type costMetering map[string]*functions.Overload
 
 // newMetering knows the functions of an environment.
-func newMetering(env *cel.Env) (metering, error) {
-	m := metering{}
+func newMetering(env *cel.Env) (costMetering, error) {
+	m := costMetering{}
 	for _, f := range env.Functions() {
 		bindings, err := f.Bindings()
 		if err != nil {
@@ -33,54 +33,56 @@ func newMetering(env *cel.Env) (metering, error) {
 	return m, nil
 }
 
-func (m metering) change(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+func (m costMetering) meterNode(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	switch i := i.(type) {
 	case interpreter.InterpretableConst:
 		return i, nil
 	case interpreter.InterpretableAttribute:
-		return attribute{i}, nil
+		return meteredAttribute{i}, nil
 	case interpreter.InterpretableConstructor:
-		return constructor{i}, nil
+		return meteredConstructor{i}, nil
 	case interpreter.InterpretableCall:
-		return m.call(i)
+		return m.meterCall(i)
 	}
-	return node{i}, nil
+	return meteredNode{i}, nil
 }
 
-// node is an and, an or, or a comprehension.
-type node struct{ interpreter.InterpretableV2 }
+// meteredNode is an and, an or, or a comprehension.
+type meteredNode struct{ interpreter.InterpretableV2 }
 
-func (n node) Exec(frame *interpreter.ExecutionFrame) ref.Val {
-	meterOf(frame).charge(1)
+func (n meteredNode) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+	meterOf(frame).chargeCost(1)
 	return n.InterpretableV2.Exec(frame)
 }
 
-func (n node) Eval(vars interpreter.Activation) ref.Val { return n.Exec(interpreter.AsFrame(vars)) }
+func (n meteredNode) Eval(vars interpreter.Activation) ref.Val {
+	return n.Exec(interpreter.AsFrame(vars))
+}
 
-// attribute is a variable, or a part of a value.
-type attribute struct {
+// meteredAttribute is a variable, or a part of a value.
+type meteredAttribute struct {
 	interpreter.InterpretableAttribute
 }
 
-func (a attribute) Exec(frame *interpreter.ExecutionFrame) ref.Val {
-	meterOf(frame).charge(1)
+func (a meteredAttribute) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+	meterOf(frame).chargeCost(1)
 	val := a.InterpretableAttribute.Exec(frame)
 	if isMissing(val) {
-		return a.lookAgain(frame, val)
+		return a.findMissing(frame, val)
 	}
 	return val
 }
 
-func (a attribute) Eval(vars interpreter.Activation) ref.Val {
+func (a meteredAttribute) Eval(vars interpreter.Activation) ref.Val {
 	return a.Exec(interpreter.AsFrame(vars))
 }
 
-// constructor is a list or an object written in the expression.
-type constructor struct {
+// meteredConstructor is a list or an object written in the expression.
+type meteredConstructor struct {
 	interpreter.InterpretableConstructor
 }
 
-func (c constructor) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+func (c meteredConstructor) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	val := c.InterpretableConstructor.Exec(frame)
 	if m, ok := val.(traits.Mapper); ok {
 		val = newCELObject(m)
@@ -89,32 +91,34 @@ func (c constructor) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	return val
 }
 
-func (c constructor) Eval(vars interpreter.Activation) ref.Val {
+func (c meteredConstructor) Eval(vars interpreter.Activation) ref.Val {
 	return c.Exec(interpreter.AsFrame(vars))
 }
 
-// theMeter is the argument by which calls get the meter.
-type theMeter struct{ interpreter.InterpretableConst }
+// meterArgument is the argument by which calls get the meter.
+type meterArgument struct{ interpreter.InterpretableConst }
 
-func (theMeter) Exec(frame *interpreter.ExecutionFrame) ref.Val { return meterOf(frame) }
+func (meterArgument) Exec(frame *interpreter.ExecutionFrame) ref.Val { return meterOf(frame) }
 
-func (t theMeter) Eval(vars interpreter.Activation) ref.Val { return t.Exec(interpreter.AsFrame(vars)) }
+func (t meterArgument) Eval(vars interpreter.Activation) ref.Val {
+	return t.Exec(interpreter.AsFrame(vars))
+}
 
-// call makes the same call with the meter as its last argument.
-func (m metering) call(c interpreter.InterpretableCall) (interpreter.InterpretableV2, error) {
-	run, err := m.implementation(c)
+// meterCall makes the same call with the meter as its last argument.
+func (m costMetering) meterCall(c interpreter.InterpretableCall) (interpreter.InterpretableV2, error) {
+	run, err := m.callFunction(c)
 	if err != nil || run == nil {
-		return node{c}, err
+		return meteredNode{c}, err
 	}
 	times := timesOf(c)
 	paid := func(args ...ref.Val) ref.Val {
-		meter, args := args[len(args)-1].(*meter), args[:len(args)-1]
-		meter.charge(callCost(c.Function(), args, meter.left) * times)
+		meter, args := args[len(args)-1].(*costMeter), args[:len(args)-1]
+		meter.chargeCost(callCost(c.Function(), args, meter.left) * times)
 		result := run(args)
 		meter.chargeFor(result)
 		return result
 	}
-	args := append(append([]interpreter.InterpretableV2(nil), c.Args()...), theMeter{interpreter.NewConstValue(0, types.NullValue)})
+	args := append(append([]interpreter.InterpretableV2(nil), c.Args()...), meterArgument{interpreter.NewConstValue(0, types.NullValue)})
 	return interpreter.NewCall(c.ID(), c.Function(), c.OverloadID(), args, paid), nil
 }
 
@@ -137,15 +141,15 @@ func regexOf(c interpreter.InterpretableCall) string {
 	return string(text)
 }
 
-// implementation is what a call does with its arguments; nil if it has to see errors in them, too.
-func (m metering) implementation(c interpreter.InterpretableCall) (func([]ref.Val) ref.Val, error) {
+// callFunction is what a call does with its arguments; nil if it has to see errors in them, too.
+func (m costMetering) callFunction(c interpreter.InterpretableCall) (func([]ref.Val) ref.Val, error) {
 	switch c.Function() {
 	case operators.Equals:
 		return func(args []ref.Val) ref.Val { return equalValues(args[0], args[1]) }, nil
 	case operators.NotEquals:
 		return func(args []ref.Val) ref.Val { return types.Bool(equalValues(args[0], args[1]) != types.True) }, nil
 	case "matches":
-		return matches(c)
+		return matchesFunction(c)
 	}
 	o := m[c.OverloadID()]
 	if o == nil {
@@ -163,11 +167,11 @@ func (m metering) implementation(c interpreter.InterpretableCall) (func([]ref.Va
 				return refusal
 			}
 		}
-		args = widen(c.Function(), args)
+		args = widenInts(c.Function(), args)
 		if i := slices.IndexFunc(args, types.IsError); i >= 0 {
 			return args[i]
 		}
-		return invoke(c, o, args)
+		return invokeOverload(c, o, args)
 	}, nil
 }
 
@@ -180,7 +184,7 @@ func passesOn(function string) bool {
 	return false
 }
 
-func invoke(c interpreter.InterpretableCall, o *functions.Overload, args []ref.Val) ref.Val {
+func invokeOverload(c interpreter.InterpretableCall, o *functions.Overload, args []ref.Val) ref.Val {
 	if o.OperandTrait != 0 && (len(args) == 0 || !args[0].Type().HasTrait(o.OperandTrait)) {
 		return types.NewErr("no such overload: %s", c.Function())
 	}
@@ -195,8 +199,8 @@ func invoke(c interpreter.InterpretableCall, o *functions.Overload, args []ref.V
 	return types.NewErr("no such overload: %s", c.Function())
 }
 
-// matches compiles the regular expression, which is a literal, once.
-func matches(c interpreter.InterpretableCall) (func([]ref.Val) ref.Val, error) {
+// matchesFunction compiles the regular expression, which is a literal, once.
+func matchesFunction(c interpreter.InterpretableCall) (func([]ref.Val) ref.Val, error) {
 	pattern, _ := c.Args()[1].(interpreter.InterpretableConst)
 	text, ok := pattern.Value().(types.String)
 	if !ok {

@@ -74,13 +74,13 @@ func pathOf(e ast.Expr) []string {
 	case of == nil:
 		return nil
 	case e.Kind() == ast.SelectKind:
-		return longer(pathOf(of), e.AsSelect().FieldName())
+		return appendKey(pathOf(of), e.AsSelect().FieldName())
 	default:
-		return longer(pathOf(of), keyOf(e.AsCall().Args()[1]))
+		return appendKey(pathOf(of), keyOf(e.AsCall().Args()[1]))
 	}
 }
 
-func longer(path []string, key string) []string {
+func appendKey(path []string, key string) []string {
 	if path == nil {
 		return nil
 	}

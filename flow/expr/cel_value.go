@@ -17,13 +17,13 @@ import (
 
 // celScope resolves the variables of one evaluation, each decoded once and only as deep as it is looked into.
 type celScope struct {
-	vars  Vars
-	known map[string]ref.Val
-	meter meter
+	vars      Vars
+	knownVars map[string]ref.Val
+	meter     costMeter
 }
 
 func newCELScope(vars Vars, budget uint64) *celScope {
-	return &celScope{vars: vars, known: map[string]ref.Val{}, meter: meter{left: budget}}
+	return &celScope{vars: vars, knownVars: map[string]ref.Val{}, meter: costMeter{left: budget}}
 }
 
 func (s *celScope) Parent() interpreter.Activation { return nil }
@@ -32,7 +32,7 @@ func (s *celScope) ResolveName(name string) (any, bool) {
 	if name == meterName {
 		return &s.meter, true
 	}
-	if v, ok := s.known[name]; ok {
+	if v, ok := s.knownVars[name]; ok {
 		return v, true
 	}
 	source, ok := s.vars(name)
@@ -49,17 +49,17 @@ func (s *celScope) ResolveName(name string) (any, bool) {
 			o.source.Empty = source.Empty
 		}
 	}
-	s.known[name] = v
+	s.knownVars[name] = v
 	return v, true
 }
 
 // decodeCEL makes a value of the language of JSON. Arrays and objects are decoded when they are looked into.
-func decodeCEL(raw json.RawMessage, depth int, m *meter) ref.Val {
+func decodeCEL(raw json.RawMessage, depth int, m *costMeter) ref.Val {
 	switch KindOf(raw) {
 	case KindBool:
-		return types.Bool(trim(raw)[0] == 't')
+		return types.Bool(trimSpace(raw)[0] == 't')
 	case KindNumber:
-		return decodeNumber(trim(raw))
+		return decodeNumber(trimSpace(raw))
 	case KindString:
 		text, _ := String(raw)
 		return types.String(text)
@@ -83,14 +83,14 @@ func checkDepth(depth int) {
 type celArray struct {
 	raw   json.RawMessage
 	depth int
-	meter *meter
+	meter *costMeter
 	list  traits.Lister
 }
 
-func (a *celArray) decoded() traits.Lister {
+func (a *celArray) decodeList() traits.Lister {
 	if a.list == nil {
 		checkDepth(a.depth)
-		a.meter.charge(uint64(len(a.raw)) / 4)
+		a.meter.chargeCost(uint64(len(a.raw)) / 4)
 		elements, _ := Elements(a.raw)
 		vals := make([]ref.Val, len(elements))
 		for i, e := range elements {
@@ -101,13 +101,13 @@ func (a *celArray) decoded() traits.Lister {
 	return a.list
 }
 
-func (a *celArray) Add(other ref.Val) ref.Val                 { return a.decoded().Add(other) }
-func (a *celArray) Contains(v ref.Val) ref.Val                { return a.decoded().Contains(v) }
-func (a *celArray) ConvertToType(t ref.Type) ref.Val          { return a.decoded().ConvertToType(t) }
-func (a *celArray) Equal(other ref.Val) ref.Val               { return a.decoded().Equal(other) }
-func (a *celArray) Get(i ref.Val) ref.Val                     { return a.decoded().Get(i) }
-func (a *celArray) Iterator() traits.Iterator                 { return a.decoded().Iterator() }
-func (a *celArray) Size() ref.Val                             { return a.decoded().Size() }
+func (a *celArray) Add(other ref.Val) ref.Val                 { return a.decodeList().Add(other) }
+func (a *celArray) Contains(v ref.Val) ref.Val                { return a.decodeList().Contains(v) }
+func (a *celArray) ConvertToType(t ref.Type) ref.Val          { return a.decodeList().ConvertToType(t) }
+func (a *celArray) Equal(other ref.Val) ref.Val               { return a.decodeList().Equal(other) }
+func (a *celArray) Get(i ref.Val) ref.Val                     { return a.decodeList().Get(i) }
+func (a *celArray) Iterator() traits.Iterator                 { return a.decodeList().Iterator() }
+func (a *celArray) Size() ref.Val                             { return a.decodeList().Size() }
 func (a *celArray) Type() ref.Type                            { return types.ListType }
 func (a *celArray) Value() any                                { return a }
 func (a *celArray) ConvertToNative(reflect.Type) (any, error) { return nil, errNotNative }
@@ -120,16 +120,16 @@ type celObject struct {
 	source Source // of a variable whose keys can be found one by one
 	raw    json.RawMessage
 	depth  int
-	meter  *meter
+	meter  *costMeter
 
-	some map[string]ref.Val // keys found so far, before all were asked for
-	keys []ref.Val
-	all  traits.Mapper
+	knownFields map[string]ref.Val // keys found so far, before all were asked for
+	keys        []ref.Val
+	decodedMap  traits.Mapper
 }
 
 // newCELObject gives the map of an expression an order.
 func newCELObject(m traits.Mapper) *celObject {
-	o := &celObject{all: m}
+	o := &celObject{decodedMap: m}
 	for it := m.Iterator(); it.HasNext() == types.True; {
 		o.keys = append(o.keys, it.Next())
 	}
@@ -139,13 +139,13 @@ func newCELObject(m traits.Mapper) *celObject {
 	return o
 }
 
-func (o *celObject) decoded() traits.Mapper {
-	if o.all != nil {
-		return o.all
+func (o *celObject) decodeMap() traits.Mapper {
+	if o.decodedMap != nil {
+		return o.decodedMap
 	}
 	checkDepth(o.depth)
-	raw := o.json()
-	o.meter.charge(uint64(len(raw)) / 4)
+	raw := o.rawJSON()
+	o.meter.chargeCost(uint64(len(raw)) / 4)
 	members, _ := Members(raw)
 	vals := make(map[ref.Val]ref.Val, len(members))
 	for _, m := range lastOfEach(members) {
@@ -153,12 +153,12 @@ func (o *celObject) decoded() traits.Mapper {
 		o.keys = append(o.keys, key)
 		vals[key] = decodeCEL(m.Value, o.depth+1, o.meter)
 	}
-	o.all = types.NewRefValMap(types.DefaultTypeAdapter, vals)
-	return o.all
+	o.decodedMap = types.NewRefValMap(types.DefaultTypeAdapter, vals)
+	return o.decodedMap
 }
 
-// json is the object as it was written; nil if an expression made it.
-func (o *celObject) json() json.RawMessage {
+// rawJSON is the object as it was written; nil if an expression made it.
+func (o *celObject) rawJSON() json.RawMessage {
 	if o.raw == nil && o.source.All != nil {
 		o.raw = o.source.All()
 	}
@@ -170,24 +170,24 @@ const fewKeys = 4
 
 func (o *celObject) Find(key ref.Val) (ref.Val, bool) {
 	name, ok := key.(types.String)
-	if !ok || o.all != nil || len(o.some) >= fewKeys && o.source.Field == nil {
-		return o.decoded().Find(key)
+	if !ok || o.decodedMap != nil || len(o.knownFields) >= fewKeys && o.source.Field == nil {
+		return o.decodeMap().Find(key)
 	}
-	if v, ok := o.some[string(name)]; ok {
+	if v, ok := o.knownFields[string(name)]; ok {
 		return v, v != nil
 	}
-	if o.some == nil {
-		o.some = map[string]ref.Val{}
+	if o.knownFields == nil {
+		o.knownFields = map[string]ref.Val{}
 	}
-	o.some[string(name)] = o.field(string(name))
-	return o.some[string(name)], o.some[string(name)] != nil
+	o.knownFields[string(name)] = o.findField(string(name))
+	return o.knownFields[string(name)], o.knownFields[string(name)] != nil
 }
 
-func (o *celObject) field(name string) ref.Val {
+func (o *celObject) findField(name string) ref.Val {
 	checkDepth(o.depth)
 	find := o.source.Field
 	if find == nil {
-		o.meter.charge(uint64(len(o.raw)) / 64)
+		o.meter.chargeCost(uint64(len(o.raw)) / 64)
 		find = func(name string) (json.RawMessage, bool) { return Field(o.raw, name) }
 	}
 	raw, ok := find(name)
@@ -211,13 +211,13 @@ func (o *celObject) Contains(key ref.Val) ref.Val {
 }
 
 func (o *celObject) Iterator() traits.Iterator {
-	o.decoded()
+	o.decodeMap()
 	return types.NewRefValList(types.DefaultTypeAdapter, o.keys).Iterator()
 }
 
-func (o *celObject) Equal(other ref.Val) ref.Val               { return o.decoded().Equal(other) }
-func (o *celObject) ConvertToType(t ref.Type) ref.Val          { return o.decoded().ConvertToType(t) }
-func (o *celObject) Size() ref.Val                             { return o.decoded().Size() }
+func (o *celObject) Equal(other ref.Val) ref.Val               { return o.decodeMap().Equal(other) }
+func (o *celObject) ConvertToType(t ref.Type) ref.Val          { return o.decodeMap().ConvertToType(t) }
+func (o *celObject) Size() ref.Val                             { return o.decodeMap().Size() }
 func (o *celObject) Type() ref.Type                            { return types.MapType }
 func (o *celObject) Value() any                                { return o }
 func (o *celObject) ConvertToNative(reflect.Type) (any, error) { return nil, errNotNative }

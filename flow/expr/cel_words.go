@@ -29,15 +29,15 @@ func (f Faults) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// faults are what the library says, in words for people who do not know its grammar. Behind the first mistake in the
+// toFaults are what the library says, in words for people who do not know its grammar. Behind the first mistake in the
 // syntax it can only guess.
-func (l *Language) faults(source string, issues *cel.Issues) Faults {
+func (l *Language) toFaults(source string, issues *cel.Issues) Faults {
 	var out Faults
 	text := []rune(source)
 	for _, e := range issues.Errors() {
 		at := runeAt(text, e.Location.Line(), e.Location.Column())
 		if msg, syntax := strings.CutPrefix(e.Message, "Syntax error: "); syntax {
-			if before := wordBefore(text, at); insteadOf[wordAt(text, before)] != "" {
+			if before := wordBefore(text, at); celOperators[wordAt(text, before)] != "" {
 				at = before // it was read as a name
 			}
 			return Faults{{at, syntaxWords(msg, text, at)}}
@@ -60,8 +60,8 @@ func runeAt(text []rune, line, column int) int {
 	return min(max(at+column, 0), len(text))
 }
 
-// insteadOf are words of other languages, and what CEL writes.
-var insteadOf = map[string]string{"and": "&&", "or": "||", "not": "!", "is": "=="}
+// celOperators are words of other languages, and what CEL writes.
+var celOperators = map[string]string{"and": "&&", "or": "||", "not": "!", "is": "=="}
 
 // syntaxWords says what is wrong with what stands there.
 func syntaxWords(msg string, text []rune, at int) string {
@@ -73,8 +73,8 @@ func syntaxWords(msg string, text []rune, at int) string {
 	}
 	word, lexical := wordAt(text, at), strings.HasPrefix(msg, "token recognition error")
 	switch c := text[at]; {
-	case insteadOf[word] != "":
-		return fmt.Sprintf("write %s in the place of %s", insteadOf[word], word)
+	case celOperators[word] != "":
+		return fmt.Sprintf("write %s in the place of %s", celOperators[word], word)
 	case c == '$':
 		return "names have no $ in an expression: write " + wordAt(text, at+1)
 	case lexical && (c == '"' || c == '\''):
@@ -115,7 +115,7 @@ func (l *Language) checkWords(msg string, text []rune, at int) string {
 		if at < len(text) && text[at] == '(' {
 			return fmt.Sprintf("there is no function %s", name)
 		}
-		return fmt.Sprintf("unknown name %s: an expression sees %s", name, listed(l.vars))
+		return fmt.Sprintf("unknown name %s: an expression sees %s", name, joinNames(l.vars))
 	}
 	if rest, ok := strings.CutPrefix(msg, "found no matching overload for '"); ok {
 		name, of, _ := strings.Cut(rest, "'")
@@ -126,8 +126,8 @@ func (l *Language) checkWords(msg string, text []rune, at int) string {
 	return msg
 }
 
-// listed joins names.
-func listed(names []string) string {
+// joinNames joins names.
+func joinNames(names []string) string {
 	names = slices.Clone(names)
 	if len(names) < 2 {
 		return strings.Join(names, "")

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// operand is a value as expressions see it: perhaps a number, always a text.
-type operand struct {
+// condOperand is a value as expressions see it: perhaps a number, always a text.
+type condOperand struct {
 	raw     json.RawMessage
 	kind    Kind
 	missing bool // it is null because there is no such value
@@ -20,9 +20,9 @@ type operand struct {
 	text []byte
 }
 
-// look reads v. It copies nothing unless v is a string with escapes.
-func look(v json.RawMessage, loose bool) operand {
-	o := operand{raw: v, kind: KindOf(v)}
+// readOperand reads v. It copies nothing unless v is a string with escapes.
+func readOperand(v json.RawMessage, loose bool) condOperand {
+	o := condOperand{raw: v, kind: KindOf(v)}
 	if o.kind == KindString {
 		if o.text, _ = stringText(v); o.text == nil {
 			o.text = []byte{}
@@ -34,20 +34,20 @@ func look(v json.RawMessage, loose bool) operand {
 	o.loose = true
 	switch o.kind {
 	case KindNumber:
-		o.number, o.numeric = magnitude(o.raw)
+		o.number, o.numeric = numberOrInf(o.raw)
 	case KindString:
 		o.number, o.numeric = parseFloat(o.text)
 	}
 	return o
 }
 
-// magnitude is Number, but what is too large for a float64 counts as infinite.
-func magnitude(v json.RawMessage) (float64, bool) {
+// numberOrInf is Number, but what is too large for a float64 counts as infinite.
+func numberOrInf(v json.RawMessage) (float64, bool) {
 	f, ok := Number(v)
 	if ok {
 		return f, true
 	}
-	v = trim(v)
+	v = trimSpace(v)
 	if !isNumber(v) {
 		return 0, false
 	}
@@ -69,7 +69,7 @@ func parseFloat(text []byte) (float64, bool) {
 
 // textOf is the text by which lists and objects are compared; with the rules of PocketFlow, all values that are not both
 // numeric.
-func (o *operand) textOf() []byte {
+func (o *condOperand) textOf() []byte {
 	switch {
 	case o.text != nil:
 		return o.text
@@ -80,21 +80,21 @@ func (o *operand) textOf() []byte {
 	case KindNull:
 		return null
 	case KindBool:
-		return trim(o.raw)
+		return trimSpace(o.raw)
 	case KindNumber:
 		return strconv.AppendFloat(nil, o.number, 'g', -1, 64)
 	}
-	return canonical(o.raw)
+	return canonicalText(o.raw)
 }
 
 // withText makes the text now, for an operand that is compared many times.
-func (o operand) withText() operand {
+func (o condOperand) withText() condOperand {
 	o.text = o.textOf()
 	return o
 }
 
-// canonical is v as compact JSON with sorted keys and each number in one spelling.
-func canonical(v json.RawMessage) []byte {
+// canonicalText is v as compact JSON with sorted keys and each number in one spelling.
+func canonicalText(v json.RawMessage) []byte {
 	var decoded any
 	if json.Unmarshal(v, &decoded) != nil {
 		// A number too large for a float64; all numbers stay as they are written then.
@@ -115,36 +115,36 @@ func canonical(v json.RawMessage) []byte {
 
 // canonicalExact is v as compact JSON with sorted keys, each number spelled by its exact value.
 func canonicalExact(v json.RawMessage) []byte {
-	value, err := decoded(v)
+	value, err := decodeValue(v)
 	if err != nil {
 		return v
 	}
-	out, err := json.Marshal(normalized(value))
+	out, err := json.Marshal(normalizeNumbers(value))
 	if err != nil {
 		return v
 	}
 	return out
 }
 
-func normalized(v any) any {
+func normalizeNumbers(v any) any {
 	switch v := v.(type) {
 	case json.Number:
 		return json.Number(appendNumber(nil, []byte(v)))
 	case []any:
 		for i := range v {
-			v[i] = normalized(v[i])
+			v[i] = normalizeNumbers(v[i])
 		}
 	case map[string]any:
 		for k := range v {
-			v[k] = normalized(v[k])
+			v[k] = normalizeNumbers(v[k])
 		}
 	}
 	return v
 }
 
-// equal reports whether two values are the same: of one kind, numbers of the same exact value. With the rules of PocketFlow
+// equalOperands reports whether two values are the same: of one kind, numbers of the same exact value. With the rules of PocketFlow
 // numbers are floats, and texts that read as a number are numbers.
-func equal(a, b *operand) bool {
+func equalOperands(a, b *condOperand) bool {
 	switch {
 	case a.loose && a.numeric && b.numeric:
 		return a.number == b.number
@@ -157,7 +157,7 @@ func equal(a, b *operand) bool {
 	case KindNull:
 		return true
 	case KindBool:
-		return bytes.Equal(trim(a.raw), trim(b.raw))
+		return bytes.Equal(trimSpace(a.raw), trimSpace(b.raw))
 	case KindNumber:
 		return CompareNumbers(a.raw, b.raw) == 0
 	}
@@ -165,7 +165,7 @@ func equal(a, b *operand) bool {
 }
 
 // orderValues compares two values of one kind that has an order: numbers, texts and booleans; false for others. Null equals null.
-func orderValues(a, b *operand) (n int, ordered bool) {
+func orderValues(a, b *condOperand) (n int, ordered bool) {
 	if a.loose {
 		return compareLoosely(a, b), true
 	}
@@ -176,7 +176,7 @@ func orderValues(a, b *operand) (n int, ordered bool) {
 	case KindNull:
 		return 0, true
 	case KindBool:
-		return bytes.Compare(trim(a.raw), trim(b.raw)), true
+		return bytes.Compare(trimSpace(a.raw), trimSpace(b.raw)), true
 	case KindNumber:
 		return CompareNumbers(a.raw, b.raw), true
 	case KindString:
@@ -187,7 +187,7 @@ func orderValues(a, b *operand) (n int, ordered bool) {
 
 // compareLoosely orders two operands by the rules of PocketFlow. NaN is neither smaller nor greater than any number, so it
 // counts as 0 here although it equals nothing.
-func compareLoosely(a, b *operand) int {
+func compareLoosely(a, b *condOperand) int {
 	if !a.numeric || !b.numeric {
 		return bytes.Compare(a.textOf(), b.textOf())
 	}
@@ -200,8 +200,8 @@ func compareLoosely(a, b *operand) int {
 	return 0
 }
 
-// holds says whether a collection has the value as an element or, being text, as a part.
-func holds(collection, value *operand) bool {
+// containsValue says whether a collection has the value as an element or, being text, as a part.
+func containsValue(collection, value *condOperand) bool {
 	switch collection.kind {
 	case KindString:
 		return value.kind == KindString && bytes.Contains(collection.text, value.text)
@@ -211,14 +211,14 @@ func holds(collection, value *operand) bool {
 	return false
 }
 
-func hasElement(arr json.RawMessage, value *operand) bool {
+func hasElement(arr json.RawMessage, value *condOperand) bool {
 	want := *value
 	if want.loose || want.kind == KindArray || want.kind == KindObject {
 		want = value.withText()
 	}
-	c, ok := enter(arr, '[')
-	for ok && c.next() {
-		if element := look(c.value, want.loose); equal(&element, &want) {
+	c, ok := newCursor(arr, '[')
+	for ok && c.nextMember() {
+		if element := readOperand(c.value, want.loose); equalOperands(&element, &want) {
 			return true
 		}
 	}

@@ -5,50 +5,50 @@ import "encoding/json"
 // Cond is a compiled expression: {"op": operand}, where the operand of and, or and not is made
 // of expressions and that of the others of values and references.
 type Cond struct {
-	op    op
-	terms []*Cond // of and, or, not
-	a, b  term    // of the others; for exists only a
+	op    condOp
+	terms []*Cond  // of and, or, not
+	a, b  condTerm // of the others; for exists only a
 }
 
-type op uint8
+type condOp uint8
 
 const (
-	never op = iota // an expression of the wrong shape
-	and
-	or
-	not
-	eq
-	ne
-	gt
-	lt
-	ge
-	le
-	exists
-	in
-	contains
+	opNever condOp = iota // an expression of the wrong shape
+	opAnd
+	opOr
+	opNot
+	opEqual
+	opNotEqual
+	opGreater
+	opLess
+	opGreaterEqual
+	opLessEqual
+	opExists
+	opIn
+	opContains
 )
 
-var ops = map[string]op{
-	"and": and, "or": or, "not": not,
-	"eq": eq, "ne": ne, "gt": gt, "lt": lt, "ge": ge, "le": le,
-	"exists": exists, "in": in, "contains": contains,
+var condOps = map[string]condOp{
+	"and": opAnd, "or": opOr, "not": opNot,
+	"eq": opEqual, "ne": opNotEqual, "gt": opGreater, "lt": opLess, "ge": opGreaterEqual, "le": opLessEqual,
+	"exists": opExists, "in": opIn, "contains": opContains,
 }
 
-// term is an operand before it is evaluated: a reference, or a value that never changes.
-type term struct {
+// condTerm is an operand before it is evaluated: a reference, or a value that never changes.
+type condTerm struct {
 	ref          Ref
-	value, loose operand // if ref is a literal: the value, and how the rules of PocketFlow see it
+	value, loose condOperand // if ref is a literal: the value, and how the rules of PocketFlow see it
 }
 
 // newTerm reads an operand. Only a string that stands alone may be a reference; strings inside
 // a literal array or object are themselves.
-func newTerm(raw json.RawMessage) term {
+func newTerm(raw json.RawMessage) condTerm {
 	if text, ok := String(raw); ok {
 		if ref := ParseRef(text); !ref.Literal() {
-			return term{ref: ref}
+			return condTerm{ref: ref}
 		}
 	}
-	return term{value: look(raw, false), loose: look(raw, true)}
+	return condTerm{value: readOperand(raw, false), loose: readOperand(raw, true)}
 }
 
 // Eval says whether the expression is true. It fails when that takes more than the environment allows, when it
@@ -58,8 +58,8 @@ func (c *Cond) Eval(env *Env) (bool, error) {
 	if env == nil {
 		env = &Env{}
 	}
-	e := evaluation{env: env, Allowance: orAllowance(env.Allowance)}
-	holds := e.holds(c)
+	e := condEvaluation{env: env, Allowance: orAllowance(env.Allowance)}
+	holds := e.isTrue(c)
 	switch {
 	case e.left == 0:
 		return false, errTooMuch
@@ -69,176 +69,176 @@ func (c *Cond) Eval(env *Env) (bool, error) {
 	return holds, nil
 }
 
-// evaluation is one use of an expression. What it reads of large values is found, and made ready to be compared,
+// condEvaluation is one use of an expression. What it reads of large values is found, and made ready to be compared,
 // but once.
-type evaluation struct {
+type condEvaluation struct {
 	*Allowance
-	env   *Env
-	known map[string]operand // by the text of the reference
+	env           *Env
+	knownOperands map[string]condOperand // by the text of the reference
 
 	failure error // why the evaluation ended early
 }
 
-func (e *evaluation) holds(c *Cond) bool {
-	if e.failure != nil || !e.charge(1) {
+func (e *condEvaluation) isTrue(c *Cond) bool {
+	if e.failure != nil || !e.chargeCost(1) {
 		return false
 	}
 	switch c.op {
-	case never:
+	case opNever:
 		return false
-	case and:
+	case opAnd:
 		for _, t := range c.terms {
-			if !e.holds(t) {
+			if !e.isTrue(t) {
 				return false
 			}
 		}
 		return true
-	case or:
+	case opOr:
 		for _, t := range c.terms {
-			if e.holds(t) {
+			if e.isTrue(t) {
 				return true
 			}
 		}
 		return false
-	case not:
-		return !e.holds(c.terms[0])
-	case exists:
-		a := e.resolve(&c.a, false)
+	case opNot:
+		return !e.isTrue(c.terms[0])
+	case opExists:
+		a := e.resolveTerm(&c.a, false)
 		return a.kind != KindNull
 	}
-	return e.relate(c)
+	return e.evalRelation(c)
 }
 
-// manyBytes is from where on it is worth while to remember what was read.
-const manyBytes = 1 << 10
+// minCachedBytes is from where on it is worth while to remember what was read.
+const minCachedBytes = 1 << 10
 
-// resolve finds an operand, with the text of a list or object if it is to be compared.
-func (e *evaluation) resolve(t *term, compared bool) operand {
+// resolveTerm finds an operand, with the text of a list or object if it is to be compared.
+func (e *condEvaluation) resolveTerm(t *condTerm, compared bool) condOperand {
 	if t.ref.Literal() {
 		if e.env.Loose {
 			return t.loose
 		}
 		return t.value
 	}
-	o, known := e.known[t.ref.text]
+	o, known := e.knownOperands[t.ref.text]
 	if !known {
-		read := t.ref.reads(e.env)
-		if !e.charge(read / 64) {
-			return operand{}
+		read := t.ref.readCost(e.env)
+		if !e.chargeCost(read / 64) {
+			return condOperand{}
 		}
 		v, there := t.ref.Find(e.env)
-		v = e.env.Whole.of(v)
-		if !e.charge(1 + len(v)/8) {
-			return operand{}
+		v = e.env.Whole.openValue(v)
+		if !e.chargeCost(1 + len(v)/8) {
+			return condOperand{}
 		}
-		o = look(v, e.env.Loose)
+		o = readOperand(v, e.env.Loose)
 		o.missing = !there
-		if max(read, len(v)) > manyBytes {
-			e.remember(t.ref.text, o)
+		if max(read, len(v)) > minCachedBytes {
+			e.rememberOperand(t.ref.text, o)
 		}
 	}
 	if compared && o.text == nil && (o.kind == KindArray || o.kind == KindObject) {
-		if !e.charge(len(o.raw)) {
-			return operand{}
+		if !e.chargeCost(len(o.raw)) {
+			return condOperand{}
 		}
 		o.text = o.textOf()
-		if len(o.raw) > manyBytes {
-			e.remember(t.ref.text, o)
+		if len(o.raw) > minCachedBytes {
+			e.rememberOperand(t.ref.text, o)
 		}
 	}
 	return o
 }
 
-func (e *evaluation) remember(text string, o operand) {
-	if e.known == nil {
-		e.known = map[string]operand{}
+func (e *condEvaluation) rememberOperand(text string, o condOperand) {
+	if e.knownOperands == nil {
+		e.knownOperands = map[string]condOperand{}
 	}
-	e.known[text] = o
+	e.knownOperands[text] = o
 }
 
-// relate applies an operator that takes two values.
-func (e *evaluation) relate(c *Cond) bool {
-	collection := c.op == in || c.op == contains
-	a, b := e.resolve(&c.a, !collection || c.op == in), e.resolve(&c.b, !collection || c.op == contains)
+// evalRelation applies an operator that takes two values.
+func (e *condEvaluation) evalRelation(c *Cond) bool {
+	collection := c.op == opIn || c.op == opContains
+	a, b := e.resolveTerm(&c.a, !collection || c.op == opIn), e.resolveTerm(&c.b, !collection || c.op == opContains)
 	if !e.env.Coerce && (a.missing || b.missing) {
-		e.misses(c, a.missing)
+		e.setMissing(c, a.missing)
 		return false
 	}
 	cost := min(len(a.raw), len(b.raw)) / 8
 	switch {
-	case c.op == in:
+	case c.op == opIn:
 		cost = holdsCost(&b)
-	case c.op == contains:
+	case c.op == opContains:
 		cost = holdsCost(&a)
 	}
-	if !e.charge(cost) {
+	if !e.chargeCost(cost) {
 		return false
 	}
 	switch c.op {
-	case gt, lt, ge, le:
-		return e.orders(c, &a, &b)
+	case opGreater, opLess, opGreaterEqual, opLessEqual:
+		return e.evalOrder(c, &a, &b)
 	}
-	return c.op.relate(&a, &b)
+	return c.op.compareOperands(&a, &b)
 }
 
-// orders applies an operator that needs an order. Where missing values count as null, null is neither smaller nor greater
+// evalOrder applies an operator that needs an order. Where missing values count as null, null is neither smaller nor greater
 // than anything.
-func (e *evaluation) orders(c *Cond, a, b *operand) bool {
+func (e *condEvaluation) evalOrder(c *Cond, a, b *condOperand) bool {
 	n, ordered := orderValues(a, b)
 	switch {
 	case !ordered && e.env.Coerce && (a.kind == KindNull || b.kind == KindNull):
 		return false
 	case !ordered:
-		e.failure = &OrderError{Left: c.a.name(), Right: c.b.name(), LeftKind: a.kind, RightKind: b.kind}
+		e.failure = &OrderError{Left: c.a.sourceText(), Right: c.b.sourceText(), LeftKind: a.kind, RightKind: b.kind}
 		return false
 	}
 	switch c.op {
-	case gt:
+	case opGreater:
 		return n > 0
-	case lt:
+	case opLess:
 		return n < 0
-	case ge:
+	case opGreaterEqual:
 		return n >= 0
 	}
 	return n <= 0
 }
 
-// name is the operand as the expression writes it.
-func (t *term) name() string {
+// sourceText is the operand as the expression writes it.
+func (t *condTerm) sourceText() string {
 	if t.ref.Literal() {
-		return Shorten(string(trim(t.value.raw)))
+		return Shorten(string(trimSpace(t.value.raw)))
 	}
 	return t.ref.text
 }
 
-// misses notes what a comparison lacks: its first operand or else its second.
-func (e *evaluation) misses(c *Cond, first bool) {
+// setMissing notes what a comparison lacks: its first operand or else its second.
+func (e *condEvaluation) setMissing(c *Cond, first bool) {
 	t := &c.b
 	if first {
 		t = &c.a
 	}
-	e.failure = t.ref.missing(e.env)
+	e.failure = t.ref.missingError(e.env)
 }
 
 // holdsCost is what it costs to look for something in a collection.
-func holdsCost(collection *operand) int {
+func holdsCost(collection *condOperand) int {
 	if collection.kind == KindArray {
 		return len(collection.raw)
 	}
 	return len(collection.raw) / 8
 }
 
-// relate applies an operator that takes two values in any order of them.
-func (o op) relate(a, b *operand) bool {
+// compareOperands applies an operator that takes two values in any order of them.
+func (o condOp) compareOperands(a, b *condOperand) bool {
 	switch o {
-	case eq:
-		return equal(a, b)
-	case ne:
-		return !equal(a, b)
-	case in:
-		return holds(b, a)
-	case contains:
-		return holds(a, b)
+	case opEqual:
+		return equalOperands(a, b)
+	case opNotEqual:
+		return !equalOperands(a, b)
+	case opIn:
+		return containsValue(b, a)
+	case opContains:
+		return containsValue(a, b)
 	}
 	return false
 }

@@ -27,25 +27,25 @@ func (p *Pattern) In(value json.RawMessage) bool {
 		whole := Pattern{kind: KindArray, scalars: map[string]int{string(p.scalar): 0}}
 		return !p.never && whole.inArray(value)
 	}
-	return p.in(value)
+	return p.matchesValue(value)
 }
 
 // Cost is how much it takes to look for the pattern in a value, in units of work.
-func (p *Pattern) Cost(value json.RawMessage) int { return 1 + p.walks()*len(value)/16 }
+func (p *Pattern) Cost(value json.RawMessage) int { return 1 + p.maxReads()*len(value)/16 }
 
-// walks is how often In reads a value at most.
-func (p *Pattern) walks() int {
+// maxReads is how often In reads a value at most.
+func (p *Pattern) maxReads() int {
 	below := 0
 	for i := range p.members {
-		below = max(below, p.members[i].value.walks())
+		below = max(below, p.members[i].value.maxReads())
 	}
 	for i := range p.nested {
-		below += p.nested[i].walks()
+		below += p.nested[i].maxReads()
 	}
 	return 1 + below
 }
 
-func (p *Pattern) in(value json.RawMessage) bool {
+func (p *Pattern) matchesValue(value json.RawMessage) bool {
 	if p.never || KindOf(value) != p.kind {
 		return false
 	}
@@ -62,9 +62,9 @@ func (p *Pattern) in(value json.RawMessage) bool {
 // inObject finds all keys of the pattern in one walk over the value.
 func (p *Pattern) inObject(value json.RawMessage) bool {
 	found := make([]json.RawMessage, len(p.members))
-	c, _ := enter(value, '{')
-	for c.next() {
-		if i := p.find(c.key); i >= 0 {
+	c, _ := newCursor(value, '{')
+	for c.nextMember() {
+		if i := p.memberIndex(c.key); i >= 0 {
 			found[i] = c.value
 		}
 	}
@@ -72,7 +72,7 @@ func (p *Pattern) inObject(value json.RawMessage) bool {
 		return false
 	}
 	for i := range p.members {
-		if found[i] == nil || !p.members[i].value.in(found[i]) {
+		if found[i] == nil || !p.members[i].value.matchesValue(found[i]) {
 			return false
 		}
 	}
@@ -87,15 +87,15 @@ func (p *Pattern) inArray(value json.RawMessage) bool {
 	if left > len(few) {
 		ticked = make([]bool, left)
 	}
-	c, _ := enter(value, '[')
-	for left > 0 && c.next() {
-		left -= p.tick(ticked, c.value)
+	c, _ := newCursor(value, '[')
+	for left > 0 && c.nextMember() {
+		left -= p.markElement(ticked, c.value)
 	}
 	return left == 0
 }
 
-// tick marks the elements of the pattern that one of the value contains, and counts the new ones.
-func (p *Pattern) tick(ticked []bool, element json.RawMessage) (count int) {
+// markElement marks the elements of the pattern that one of the value contains, and counts the new ones.
+func (p *Pattern) markElement(ticked []bool, element json.RawMessage) (count int) {
 	if isScalar(element) {
 		var buf [64]byte
 		i, ok := p.scalars[string(appendScalar(buf[:0], element))]
@@ -106,7 +106,7 @@ func (p *Pattern) tick(ticked []bool, element json.RawMessage) (count int) {
 		return 1
 	}
 	for i := range p.nested {
-		if done := &ticked[len(p.scalars)+i]; !*done && p.nested[i].in(element) {
+		if done := &ticked[len(p.scalars)+i]; !*done && p.nested[i].matchesValue(element) {
 			*done = true
 			count++
 		}

@@ -10,18 +10,18 @@ import (
 // CompareNumbers orders two JSON numbers by their exact values: -1, 0 or 1. The cost is linear in their lengths, whatever their
 // exponents are. What is no number counts as 0.
 func CompareNumbers(a, b json.RawMessage) int {
-	a, b = trim(a), trim(b)
+	a, b = trimSpace(a), trimSpace(b)
 	if n, ok := compareIntegers(a, b); ok {
 		return n
 	}
-	return parseDecimal(a).compare(parseDecimal(b))
+	return parseDecimal(a).compareTo(parseDecimal(b))
 }
 
 // compareIntegers compares two numbers that are written as digits alone.
 func compareIntegers(a, b []byte) (int, bool) {
 	x, negative := bytes.CutPrefix(a, []byte("-"))
 	y, other := bytes.CutPrefix(b, []byte("-"))
-	if negative != other || len(x) == 0 || len(y) == 0 || digits(x) != len(x) || digits(y) != len(y) {
+	if negative != other || len(x) == 0 || len(y) == 0 || countDigits(x) != len(x) || countDigits(y) != len(y) {
 		return 0, false
 	}
 	n := cmp.Or(cmp.Compare(len(x), len(y)), bytes.Compare(x, y))
@@ -31,8 +31,8 @@ func compareIntegers(a, b []byte) (int, bool) {
 	return n, true
 }
 
-// decimal is a number as ±0.digits × 10^(power + exponent). The digits begin and end with none that is 0; zero has none.
-type decimal struct {
+// decimalNumber is a number as ±0.digits × 10^(power + exponent). The digits begin and end with none that is 0; zero has none.
+type decimalNumber struct {
 	negative bool
 	digits   []byte
 	power    int64
@@ -41,9 +41,9 @@ type decimal struct {
 	exponentDigits []byte
 }
 
-func parseDecimal(v []byte) decimal {
+func parseDecimal(v []byte) decimalNumber {
 	if !isNumber(v) {
-		return decimal{}
+		return decimalNumber{}
 	}
 	mantissa, exponent := v, []byte("0")
 	if i := bytes.IndexAny(v, "eE"); i >= 0 {
@@ -53,10 +53,10 @@ func parseDecimal(v []byte) decimal {
 	whole, fraction, _ := bytes.Cut(mantissa, []byte("."))
 	all := append(append(make([]byte, 0, len(mantissa)), whole...), fraction...)
 	significant := bytes.TrimLeft(all, "0")
-	d := decimal{negative: negative, digits: bytes.TrimRight(significant, "0"),
+	d := decimalNumber{negative: negative, digits: bytes.TrimRight(significant, "0"),
 		power: int64(len(whole)) - int64(len(all)-len(significant))}
 	if len(d.digits) == 0 {
-		return decimal{}
+		return decimalNumber{}
 	}
 	power, ok := parseExponent(exponent)
 	if ok {
@@ -71,7 +71,7 @@ func parseDecimal(v []byte) decimal {
 	return d
 }
 
-func (d decimal) sign() int {
+func (d decimalNumber) signOf() int {
 	switch {
 	case len(d.digits) == 0:
 		return 0
@@ -81,9 +81,9 @@ func (d decimal) sign() int {
 	return 1
 }
 
-func (d decimal) compare(other decimal) int {
-	sign := d.sign()
-	if n := cmp.Compare(sign, other.sign()); n != 0 || sign == 0 {
+func (d decimalNumber) compareTo(other decimalNumber) int {
+	sign := d.signOf()
+	if n := cmp.Compare(sign, other.signOf()); n != 0 || sign == 0 {
 		return n
 	}
 	exponents := cmp.Or(cmp.Compare(len(d.exponentDigits), len(other.exponentDigits)), bytes.Compare(d.exponentDigits, other.exponentDigits))
@@ -95,7 +95,7 @@ func (d decimal) compare(other decimal) int {
 // FitsDouble reports whether a JSON number is a float64 from which the same number can be read again, so that nothing of it
 // is lost, and returns that float64.
 func FitsDouble(v json.RawMessage) (float64, bool) {
-	v = trim(v)
+	v = trimSpace(v)
 	f, ok := Number(v)
 	if !ok {
 		return 0, false

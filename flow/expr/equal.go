@@ -10,32 +10,32 @@ import (
 // Equal says whether two JSON texts are the same value: the order of keys and the spelling of numbers do not
 // count, the order of lists does. What is no JSON equals its own text alone.
 func Equal(a, b json.RawMessage) bool {
-	x, errX := decoded(a)
-	y, errY := decoded(b)
+	x, errX := decodeValue(a)
+	y, errY := decodeValue(b)
 	if errX != nil || errY != nil {
 		return bytes.Equal(a, b)
 	}
-	return same(x, y)
+	return sameValue(x, y)
 }
 
-func decoded(v json.RawMessage) (value any, err error) {
+func decodeValue(v json.RawMessage) (value any, err error) {
 	d := json.NewDecoder(bytes.NewReader(v))
 	d.UseNumber()
 	err = d.Decode(&value)
 	return value, err
 }
 
-func same(a, b any) bool {
+func sameValue(a, b any) bool {
 	switch a := a.(type) {
 	case json.Number:
 		b, ok := b.(json.Number)
 		return ok && bytes.Equal(appendNumber(nil, []byte(a)), appendNumber(nil, []byte(b)))
 	case []any:
 		b, ok := b.([]any)
-		return ok && slices.EqualFunc(a, b, same)
+		return ok && slices.EqualFunc(a, b, sameValue)
 	case map[string]any:
 		b, ok := b.(map[string]any)
-		return ok && maps.EqualFunc(a, b, same)
+		return ok && maps.EqualFunc(a, b, sameValue)
 	}
 	return a == b
 }

@@ -16,10 +16,10 @@ func (e *MissingError) Error() string {
 	return fmt.Sprintf("%s is missing: see that it is there, or ask %s first", e.Path, e.Ask)
 }
 
-// missing says which part of a reference leads nowhere.
-func (r Ref) missing(env *Env) error {
+// missingError says which part of a reference leads nowhere.
+func (r Ref) missingError(env *Env) error {
 	path := strings.TrimSuffix(prefixOf(r.source), ".")
-	if r.nowhere {
+	if r.malformed {
 		path = r.text
 	}
 	for i, s := range r.path {
@@ -31,7 +31,7 @@ func (r Ref) missing(env *Env) error {
 	return &MissingError{path, `{"exists": ` + string(Quote(path)) + `}`}
 }
 
-func prefixOf(s source) string {
+func prefixOf(s refSource) string {
 	for _, p := range prefixes {
 		if p.source == s {
 			return p.prefix
@@ -40,8 +40,8 @@ func prefixOf(s source) string {
 	return ""
 }
 
-func (s segment) String() string {
-	if s.index == none {
+func (s pathSegment) String() string {
+	if s.index == noIndex {
 		return s.key
 	}
 	return s.key + "[" + strconv.Itoa(s.index) + "]"

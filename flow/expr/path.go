@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// segment is one step of a path: a key and, unless index is none, an element of what it holds.
-type segment struct {
+// pathSegment is one step of a path: a key and, unless index is none, an element of what it holds.
+type pathSegment struct {
 	key   string
 	index int
 }
 
-const none = -1
+const noIndex = -1
 
 // maxSegments bounds a path: each segment reads what the one before it found, so without a bound
 // a long path into a large and deeply nested value would keep its reader busy for seconds.
@@ -28,13 +28,13 @@ func PathIn(v json.RawMessage, path string, open Opener) json.RawMessage {
 	if !ok {
 		return null
 	}
-	v, _ = walk(v, segments, open)
+	v, _ = walkPath(v, segments, open)
 	return v
 }
 
 // parsePath splits a path; false if it can lead nowhere, whatever the value.
-func parsePath(path string) ([]segment, bool) {
-	var out []segment
+func parsePath(path string) ([]pathSegment, bool) {
+	var out []pathSegment
 	for {
 		text, rest := nextSegment(path)
 		if text == "" {
@@ -49,10 +49,10 @@ func parsePath(path string) ([]segment, bool) {
 	}
 }
 
-func walk(v json.RawMessage, path []segment, open Opener) (_ json.RawMessage, there bool) {
+func walkPath(v json.RawMessage, path []pathSegment, open Opener) (_ json.RawMessage, there bool) {
 	for _, s := range path {
 		var ok bool
-		if v, ok = s.step(v, open); !ok {
+		if v, ok = s.stepInto(v, open); !ok {
 			return null, false
 		}
 	}
@@ -67,33 +67,33 @@ func nextSegment(path string) (text, rest string) {
 }
 
 // parseSegment reads key or key[n]. What follows the first index is ignored: a[0][1] is a[0].
-func parseSegment(text string) (segment, bool) {
+func parseSegment(text string) (pathSegment, bool) {
 	key, rest, indexed := strings.Cut(text, "[")
 	if !indexed {
-		return segment{text, none}, true
+		return pathSegment{text, noIndex}, true
 	}
 	number, _, closed := strings.Cut(rest, "]")
 	index, err := strconv.Atoi(number)
-	if key == "" || !closed || err != nil || digits([]byte(number)) != len(number) {
-		return segment{}, false
+	if key == "" || !closed || err != nil || countDigits([]byte(number)) != len(number) {
+		return pathSegment{}, false
 	}
-	return segment{key, index}, true
+	return pathSegment{key, index}, true
 }
 
-func (s segment) step(v json.RawMessage, open Opener) (json.RawMessage, bool) {
-	v, ok := Field(open.of(v), s.key)
+func (s pathSegment) stepInto(v json.RawMessage, open Opener) (json.RawMessage, bool) {
+	v, ok := Field(open.openValue(v), s.key)
 	if !ok {
 		return nil, false
 	}
-	return s.element(v, open)
+	return s.elementOf(v, open)
 }
 
-// element takes the second half of a step, for a value whose key was looked up elsewhere.
-func (s segment) element(v json.RawMessage, open Opener) (json.RawMessage, bool) {
-	if s.index == none {
+// elementOf takes the second half of a step, for a value whose key was looked up elsewhere.
+func (s pathSegment) elementOf(v json.RawMessage, open Opener) (json.RawMessage, bool) {
+	if s.index == noIndex {
 		return v, true
 	}
-	return Index(open.of(v), s.index)
+	return Index(open.openValue(v), s.index)
 }
 
 func orNull(v json.RawMessage) json.RawMessage {

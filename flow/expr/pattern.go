@@ -14,11 +14,11 @@ type Pattern struct {
 	never bool // contained in nothing
 	kind  Kind
 
-	scalar  []byte          // as appendScalar has it
-	members []patternMember // of an object, no key twice
-	place   map[string]int  // of the members by key, if they are many
-	scalars map[string]int  // of an array: numbered, none twice
-	nested  []Pattern       // of an array: its arrays and objects
+	scalar        []byte          // as appendScalar has it
+	members       []patternMember // of an object, no key twice
+	memberIndexes map[string]int  // of the members by key, if they are many
+	scalars       map[string]int  // of an array: numbered, none twice
+	nested        []Pattern       // of an array: its arrays and objects
 }
 
 type patternMember struct {
@@ -43,7 +43,7 @@ func ParsePattern(raw json.RawMessage) (*Pattern, []Problem) {
 			problems = append(problems, Problem{"", fmt.Sprintf(msg, args...)})
 		}
 	}
-	report(size.deep, "the pattern nests deeper than %d", maxDepth)
+	report(size.tooDeep, "the pattern nests deeper than %d", maxDepth)
 	report(size.values > maxTerms, "the pattern has %d values, more than %d", size.values, maxTerms)
 	report(size.nested > maxNested, "the pattern has %d arrays and objects inside of arrays, more than %d", size.nested, maxNested)
 	return pattern, problems
@@ -52,52 +52,52 @@ func ParsePattern(raw json.RawMessage) (*Pattern, []Problem) {
 // newPattern reads a pattern of any kind and size.
 func newPattern(raw json.RawMessage) (*Pattern, patternParser) {
 	var p patternParser
-	pattern := p.read(raw, 1)
+	pattern := p.readPattern(raw, 1)
 	return &pattern, p
 }
 
 // patternParser counts what it reads.
 type patternParser struct {
-	values int
-	nested int // arrays and objects inside of arrays
-	deep   bool
+	values  int
+	nested  int // arrays and objects inside of arrays
+	tooDeep bool
 }
 
-func (p *patternParser) read(raw json.RawMessage, depth int) Pattern {
+func (p *patternParser) readPattern(raw json.RawMessage, depth int) Pattern {
 	p.values++
 	switch kind := KindOf(raw); {
 	case kind != KindObject && kind != KindArray:
 		return Pattern{kind: kind, scalar: appendScalar(nil, raw)}
 	case depth > maxDepth:
-		p.deep = true
+		p.tooDeep = true
 		return Pattern{never: true}
 	case kind == KindObject:
-		return p.object(raw, depth)
+		return p.readObject(raw, depth)
 	default:
-		return p.array(raw, depth)
+		return p.readArray(raw, depth)
 	}
 }
 
-func (p *patternParser) object(raw json.RawMessage, depth int) Pattern {
+func (p *patternParser) readObject(raw json.RawMessage, depth int) Pattern {
 	members, ok := Members(raw)
 	out := Pattern{kind: KindObject, never: !ok}
 	for _, m := range lastOfEach(members) {
-		out.members = append(out.members, patternMember{m.Key, p.read(m.Value, depth+1)})
+		out.members = append(out.members, patternMember{m.Key, p.readPattern(m.Value, depth+1)})
 	}
 	if len(out.members) > 8 {
-		out.place = make(map[string]int, len(out.members))
+		out.memberIndexes = make(map[string]int, len(out.members))
 		for i, m := range out.members {
-			out.place[m.key] = i
+			out.memberIndexes[m.key] = i
 		}
 	}
 	return out
 }
 
-func (p *patternParser) array(raw json.RawMessage, depth int) Pattern {
+func (p *patternParser) readArray(raw json.RawMessage, depth int) Pattern {
 	elements, ok := Elements(raw)
 	out := Pattern{kind: KindArray, never: !ok, scalars: map[string]int{}}
 	for _, e := range elements {
-		if element := p.read(e, depth+1); isScalar(e) {
+		if element := p.readPattern(e, depth+1); isScalar(e) {
 			if _, known := out.scalars[string(element.scalar)]; !known {
 				out.scalars[string(element.scalar)] = len(out.scalars)
 			}
@@ -109,9 +109,9 @@ func (p *patternParser) array(raw json.RawMessage, depth int) Pattern {
 	return out
 }
 
-// find is the number of the member with a key as it is written, -1 if there is none.
-func (p *Pattern) find(written []byte) int {
-	if p.place == nil {
+// memberIndex is the number of the member with a key as it is written, -1 if there is none.
+func (p *Pattern) memberIndex(written []byte) int {
+	if p.memberIndexes == nil {
 		for i := range p.members {
 			if keyIs(written, p.members[i].key) {
 				return i
@@ -120,7 +120,7 @@ func (p *Pattern) find(written []byte) int {
 		return -1
 	}
 	if key, ok := stringText(written); ok {
-		if i, ok := p.place[string(key)]; ok {
+		if i, ok := p.memberIndexes[string(key)]; ok {
 			return i
 		}
 	}

@@ -45,7 +45,7 @@ var (
 
 // KindOf tells the kind of v by its first byte.
 func KindOf(v json.RawMessage) Kind {
-	v = trim(v)
+	v = trimSpace(v)
 	if len(v) == 0 {
 		return KindNull
 	}
@@ -66,12 +66,12 @@ func KindOf(v json.RawMessage) Kind {
 
 // Field finds the value of a key. Of several equal keys the last counts, as in encoding/json.
 func Field(obj json.RawMessage, key string) (json.RawMessage, bool) {
-	c, ok := enter(obj, '{')
+	c, ok := newCursor(obj, '{')
 	if !ok {
 		return nil, false
 	}
 	var found json.RawMessage
-	for c.next() {
+	for c.nextMember() {
 		if keyIs(c.key, key) {
 			found = c.value
 		}
@@ -84,11 +84,11 @@ func Field(obj json.RawMessage, key string) (json.RawMessage, bool) {
 
 // Index finds the element i of an array, counted from 0. It reads no further than that.
 func Index(arr json.RawMessage, i int) (json.RawMessage, bool) {
-	c, ok := enter(arr, '[')
+	c, ok := newCursor(arr, '[')
 	if !ok || i < 0 {
 		return nil, false
 	}
-	for c.next() {
+	for c.nextMember() {
 		if i == 0 {
 			return c.value, true
 		}
@@ -99,12 +99,12 @@ func Index(arr json.RawMessage, i int) (json.RawMessage, bool) {
 
 // Elements lists the elements of an array; false if it is none.
 func Elements(arr json.RawMessage) ([]json.RawMessage, bool) {
-	c, ok := enter(arr, '[')
+	c, ok := newCursor(arr, '[')
 	if !ok {
 		return nil, false
 	}
 	out := []json.RawMessage{}
-	for c.next() {
+	for c.nextMember() {
 		out = append(out, c.value)
 	}
 	if !c.ended {
@@ -122,12 +122,12 @@ type Member struct {
 // Members lists the members of an object in the order written; false if it is none. Of several
 // equal keys all are listed: the last is the one that counts.
 func Members(obj json.RawMessage) ([]Member, bool) {
-	c, ok := enter(obj, '{')
+	c, ok := newCursor(obj, '{')
 	if !ok {
 		return nil, false
 	}
 	out := []Member{}
-	for c.next() {
+	for c.nextMember() {
 		key, ok := String(c.key)
 		if !ok {
 			return nil, false
@@ -164,10 +164,10 @@ func Merge(base, over json.RawMessage) json.RawMessage {
 		}
 		merged[i].Value = m.Value
 	}
-	return object(merged, len(base)+len(over))
+	return joinMembers(merged, len(base)+len(over))
 }
 
-func object(members []Member, size int) json.RawMessage {
+func joinMembers(members []Member, size int) json.RawMessage {
 	out := append(make(json.RawMessage, 0, size), '{')
 	for i, m := range members {
 		if i > 0 {

@@ -8,28 +8,28 @@ import (
 
 // Ref is a parsed reference: where to look and the path from there, or a text that means itself.
 type Ref struct {
-	text    string
-	source  source
-	path    []segment
-	nowhere bool // the path is malformed: always null
+	text      string
+	source    refSource
+	path      []pathSegment
+	malformed bool // the path is malformed: always null
 }
 
-type source uint8
+type refSource uint8
 
 const (
-	itself source = iota
-	params
-	shared
-	input
+	refLiteral refSource = iota
+	refParams
+	refShared
+	refInput
 )
 
 var prefixes = []struct {
 	prefix string
-	source source
+	source refSource
 }{
-	{"$params.", params},
-	{"$shared.", shared},
-	{"$input", input},
+	{"$params.", refParams},
+	{"$shared.", refShared},
+	{"$input", refInput},
 }
 
 // Env is what references may see. Shared finds one key, so that a large shared state need not
@@ -58,7 +58,7 @@ type Env struct {
 // Opener gives what a value stands for, which is itself unless it is a reference to something that is kept elsewhere.
 type Opener func(json.RawMessage) json.RawMessage
 
-func (o Opener) of(v json.RawMessage) json.RawMessage {
+func (o Opener) openValue(v json.RawMessage) json.RawMessage {
 	if o == nil {
 		return v
 	}
@@ -66,7 +66,7 @@ func (o Opener) of(v json.RawMessage) json.RawMessage {
 }
 
 // WholeOf is what a value stands for.
-func (e *Env) WholeOf(v json.RawMessage) json.RawMessage { return e.Whole.of(v) }
+func (e *Env) WholeOf(v json.RawMessage) json.RawMessage { return e.Whole.openValue(v) }
 
 // ParseRef reads a reference: $params.<path>, $shared.<path>, $input, $input.<path> or
 // $input<path>. Every other text, $params and $shared alone included, is a literal.
@@ -80,12 +80,12 @@ func ParseRef(text string) Ref {
 	}
 	var ok bool
 	r.path, ok = parsePath(path)
-	r.nowhere = !ok
+	r.malformed = !ok
 	return r
 }
 
 // Literal says that the text means itself.
-func (r Ref) Literal() bool { return r.source == itself }
+func (r Ref) Literal() bool { return r.source == refLiteral }
 
 // Text is the reference as it was written.
 func (r Ref) Text() string { return r.text }
@@ -93,16 +93,16 @@ func (r Ref) Text() string { return r.text }
 // IntoParams are the keys that the reference follows into the params, with elements of lists as [2]; false if it leads
 // elsewhere, or nowhere.
 func (r Ref) IntoParams() (path []string, ok bool) {
-	if r.source != params || r.nowhere {
+	if r.source != refParams || r.malformed {
 		return nil, false
 	}
 	return appendSegments(nil, r.path), true
 }
 
-func appendSegments(to []string, path []segment) []string {
+func appendSegments(to []string, path []pathSegment) []string {
 	for _, s := range path {
 		to = append(to, s.key)
-		if s.index != none {
+		if s.index != noIndex {
 			to = append(to, "["+strconv.Itoa(s.index)+"]")
 		}
 	}
@@ -123,49 +123,49 @@ func (r Ref) Resolve(env *Env) json.RawMessage {
 
 // Find is Resolve, and says whether there is such a value. Null is one, and so is an input that nothing was made of.
 func (r Ref) Find(env *Env) (v json.RawMessage, there bool) {
-	if r.source == itself {
+	if r.source == refLiteral {
 		return Quote(r.text), true
 	}
-	if r.nowhere || env == nil {
+	if r.malformed || env == nil {
 		return null, false
 	}
 	switch r.source {
-	case params:
-		return walk(env.Params, r.path, env.Open)
-	case input:
-		return walk(env.Input, r.path, env.Open)
+	case refParams:
+		return walkPath(env.Params, r.path, env.Open)
+	case refInput:
+		return walkPath(env.Input, r.path, env.Open)
 	default:
-		return env.shared(r.path)
+		return env.findShared(r.path)
 	}
 }
 
-// reads is how many bytes Resolve reads at most. All of shared together is not known before.
-func (r Ref) reads(env *Env) int {
+// readCost is how many bytes Resolve reads at most. All of shared together is not known before.
+func (r Ref) readCost(env *Env) int {
 	switch {
-	case r.source == params:
+	case r.source == refParams:
 		return len(env.Params)
-	case r.source == input:
+	case r.source == refInput:
 		return len(env.Input)
-	case r.source == shared && len(r.path) > 0 && env.Shared != nil:
+	case r.source == refShared && len(r.path) > 0 && env.Shared != nil:
 		v, _ := env.Shared(r.path[0].key)
 		return len(v)
 	}
 	return 0
 }
 
-func (e *Env) shared(path []segment) (v json.RawMessage, there bool) {
+func (e *Env) findShared(path []pathSegment) (v json.RawMessage, there bool) {
 	if len(path) == 0 || e.Shared == nil {
 		if e.SharedAll == nil {
 			return null, false
 		}
-		return walk(e.SharedAll(), path, e.Open)
+		return walkPath(e.SharedAll(), path, e.Open)
 	}
 	v, ok := e.Shared(path[0].key)
 	if !ok {
 		return null, false
 	}
-	if v, ok = path[0].element(v, e.Open); !ok {
+	if v, ok = path[0].elementOf(v, e.Open); !ok {
 		return null, false
 	}
-	return walk(v, path[1:], e.Open)
+	return walkPath(v, path[1:], e.Open)
 }

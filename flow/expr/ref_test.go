@@ -70,7 +70,7 @@ func testEnv() *Env {
 		SharedAll: func() json.RawMessage {
 			all := json.RawMessage(`{}`)
 			for _, key := range slices.Sorted(maps.Keys(shared)) {
-				all = Merge(all, object([]Member{{key, shared[key]}}, 0))
+				all = Merge(all, joinMembers([]Member{{key, shared[key]}}, 0))
 			}
 			return all
 		},

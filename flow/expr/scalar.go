@@ -20,9 +20,9 @@ func appendScalar(dst []byte, v json.RawMessage) []byte {
 		text, _ := stringText(v)
 		return append(append(dst, '"'), text...)
 	case KindNumber:
-		return appendNumber(dst, trim(v))
+		return appendNumber(dst, trimSpace(v))
 	case KindBool:
-		return append(dst, trim(v)...)
+		return append(dst, trimSpace(v)...)
 	}
 	return append(dst, null...)
 }
@@ -60,8 +60,8 @@ func appendNumber(dst, v []byte) []byte {
 
 // Whole says whether v is a number without a fraction, however it is written: 2, 2.0 and 20e-1 are.
 func Whole(v json.RawMessage) bool {
-	v = trim(v)
-	if n := digits(bytes.TrimPrefix(v, []byte("-"))); n > 0 && n >= len(v)-1 && v[len(v)-1] <= '9' && v[len(v)-1] >= '0' {
+	v = trimSpace(v)
+	if n := countDigits(bytes.TrimPrefix(v, []byte("-"))); n > 0 && n >= len(v)-1 && v[len(v)-1] <= '9' && v[len(v)-1] >= '0' {
 		return isNumber(v)
 	}
 	if !isNumber(v) {

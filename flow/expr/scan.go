@@ -16,78 +16,78 @@ type cursor struct {
 	value []byte
 }
 
-// enter stands before the first member of v, if v begins with the given bracket.
-func enter(v []byte, open byte) (cursor, bool) {
+// newCursor stands before the first member of v, if v begins with the given bracket.
+func newCursor(v []byte, open byte) (cursor, bool) {
 	c := cursor{data: v, close: open + 2} // in ASCII ']' is '[' + 2 and '}' is '{' + 2
-	c.space()
-	if c.at() != open {
+	c.skipSpace()
+	if c.currentByte() != open {
 		return cursor{}, false
 	}
 	c.pos++
 	return c, true
 }
 
-// next moves to the following member. After false, ended tells a finished walk from a broken one.
-func (c *cursor) next() bool {
-	c.space()
-	if c.at() == c.close {
+// nextMember moves to the following member. After false, ended tells a finished walk from a broken one.
+func (c *cursor) nextMember() bool {
+	c.skipSpace()
+	if c.currentByte() == c.close {
 		c.pos++
-		c.space()
+		c.skipSpace()
 		c.ended = c.pos == len(c.data)
 		return false
 	}
 	if c.begun {
-		if c.at() != ',' {
+		if c.currentByte() != ',' {
 			return false
 		}
 		c.pos++
-		c.space()
+		c.skipSpace()
 	}
 	c.begun = true
-	if c.close == '}' && !c.member() {
+	if c.close == '}' && !c.readKey() {
 		return false
 	}
 	start := c.pos
-	if !c.skip() {
+	if !c.skipValue() {
 		return false
 	}
 	c.value = c.data[start:c.pos:c.pos]
 	return true
 }
 
-// member reads a key and the colon behind it.
-func (c *cursor) member() bool {
+// readKey reads a key and the colon behind it.
+func (c *cursor) readKey() bool {
 	start := c.pos
-	if c.at() != '"' || !c.skipString() {
+	if c.currentByte() != '"' || !c.skipString() {
 		return false
 	}
 	c.key = c.data[start:c.pos:c.pos]
-	c.space()
-	if c.at() != ':' {
+	c.skipSpace()
+	if c.currentByte() != ':' {
 		return false
 	}
 	c.pos++
-	c.space()
+	c.skipSpace()
 	return true
 }
 
-// at is the byte under the cursor, 0 behind the end; no JSON text has a 0 outside of its strings.
-func (c *cursor) at() byte {
+// currentByte is the byte under the cursor, 0 behind the end; no JSON text has a 0 outside of its strings.
+func (c *cursor) currentByte() byte {
 	if c.pos < len(c.data) {
 		return c.data[c.pos]
 	}
 	return 0
 }
 
-func (c *cursor) space() {
+func (c *cursor) skipSpace() {
 	for c.pos < len(c.data) && isSpace(c.data[c.pos]) {
 		c.pos++
 	}
 }
 
-// skip moves behind one value.
-func (c *cursor) skip() bool {
-	switch c.at() {
+// skipValue moves behind one value.
+func (c *cursor) skipValue() bool {
+	switch c.currentByte() {
 	case '"':
 		return c.skipString()
 	case '{', '[':
@@ -173,8 +173,8 @@ func isDelimiter(b byte) bool {
 	return isSpace(b)
 }
 
-// trim cuts the space around v.
-func trim(v []byte) []byte {
+// trimSpace cuts the space around v.
+func trimSpace(v []byte) []byte {
 	for len(v) > 0 && isSpace(v[0]) {
 		v = v[1:]
 	}
@@ -188,7 +188,7 @@ func trim(v []byte) []byte {
 // once and looks no further into the value than its brackets and quotes.
 func End(data []byte, start int) int {
 	c := cursor{data: data, pos: start}
-	if !c.skip() {
+	if !c.skipValue() {
 		return -1
 	}
 	return c.pos

@@ -15,12 +15,12 @@ func String(v json.RawMessage) (string, bool) {
 
 // stringText is the text of a JSON string: a part of v where nothing in it is escaped.
 func stringText(v []byte) ([]byte, bool) {
-	v = trim(v)
+	v = trimSpace(v)
 	if len(v) < 2 || v[0] != '"' {
 		return nil, false
 	}
 	inner := v[1 : len(v)-1]
-	if v[len(v)-1] == '"' && plain(inner) {
+	if v[len(v)-1] == '"' && isPlain(inner) {
 		return inner, true
 	}
 	var s string
@@ -30,8 +30,8 @@ func stringText(v []byte) ([]byte, bool) {
 	return []byte(s), true
 }
 
-// plain says that text between quotes means itself.
-func plain(inner []byte) bool {
+// isPlain says that text between quotes means itself.
+func isPlain(inner []byte) bool {
 	for _, b := range inner {
 		if b < ' ' || b == '"' || b == '\\' {
 			return false
@@ -45,7 +45,7 @@ func plain(inner []byte) bool {
 func keyIs(written []byte, want string) bool {
 	inner := written[1 : len(written)-1]
 	if len(inner) == len(want) && string(inner) == want {
-		return plain(inner)
+		return isPlain(inner)
 	}
 	if bytes.IndexByte(inner, '\\') < 0 && utf8.Valid(inner) {
 		return false
@@ -56,7 +56,7 @@ func keyIs(written []byte, want string) bool {
 
 // Number reads a JSON number; false if v is none or is too large for a float64.
 func Number(v json.RawMessage) (float64, bool) {
-	v = trim(v)
+	v = trimSpace(v)
 	if !isNumber(v) {
 		return 0, false
 	}
@@ -70,13 +70,13 @@ func Number(v json.RawMessage) (float64, bool) {
 // isNumber checks the grammar of JSON, which is narrower than what ParseFloat reads.
 func isNumber(v []byte) bool {
 	v = bytes.TrimPrefix(v, []byte("-"))
-	whole := digits(v)
+	whole := countDigits(v)
 	if whole == 0 || whole > 1 && v[0] == '0' {
 		return false
 	}
 	v = v[whole:]
 	if len(v) > 0 && v[0] == '.' {
-		fraction := digits(v[1:])
+		fraction := countDigits(v[1:])
 		if fraction == 0 {
 			return false
 		}
@@ -87,14 +87,14 @@ func isNumber(v []byte) bool {
 		if len(v) > 0 && (v[0] == '+' || v[0] == '-') {
 			v = v[1:]
 		}
-		exponent := digits(v)
+		exponent := countDigits(v)
 		return exponent > 0 && exponent == len(v)
 	}
 	return len(v) == 0
 }
 
-// digits counts the decimal digits v begins with.
-func digits(v []byte) int {
+// countDigits counts the decimal digits v begins with.
+func countDigits(v []byte) int {
 	n := 0
 	for n < len(v) && '0' <= v[n] && v[n] <= '9' {
 		n++

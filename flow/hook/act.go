@@ -38,39 +38,39 @@ const maxKey = 500
 
 // Decide says what a delivery comes to. What is wrong with it is a flow.Error.
 func (h *Hook) Decide(d *Delivery) (a Act, err error) {
-	e := &evaluation{vars: d.vars(), allowed: expr.NewAllowance()}
+	e := &deliveryEval{vars: d.exprVars(), allowed: expr.NewAllowance()}
 	if h.when != nil {
 		if is, err := h.when.On(e.allowed).Bool(e.vars); err != nil {
-			return a, wrong("when", err)
+			return a, invalidError("when", err)
 		} else if !is {
 			return Act{Ignored: true}, nil
 		}
 	}
 	a.Key = StartKey(d.Hook, d.ID)
 	if h.key != nil {
-		if a.Key, err = e.text("key", h.key); err != nil {
+		if a.Key, err = e.evalText("key", h.key); err != nil {
 			return a, err
 		}
 	}
 	if h.Signal != "" {
-		return h.signal(a, e, d)
+		return h.signalAct(a, e, d)
 	}
-	return h.start(a, e, d)
+	return h.startAct(a, e, d)
 }
 
-func (h *Hook) signal(a Act, e *evaluation, d *Delivery) (_ Act, err error) {
+func (h *Hook) signalAct(a Act, e *deliveryEval, d *Delivery) (_ Act, err error) {
 	if h.task != nil {
-		if a.Task, err = e.text("task", h.task); err != nil {
+		if a.Task, err = e.evalText("task", h.task); err != nil {
 			return a, err
 		}
 	}
-	a.Value, err = e.value("value", h.value, d)
+	a.Value, err = e.evalTemplate("value", h.value, d)
 	return a, err
 }
 
-func (h *Hook) start(a Act, e *evaluation, d *Delivery) (_ Act, err error) {
+func (h *Hook) startAct(a Act, e *deliveryEval, d *Delivery) (_ Act, err error) {
 	for _, name := range slices.Sorted(maps.Keys(h.labels)) {
-		text, err := e.text("labels."+name, h.labels[name])
+		text, err := e.evalText("labels."+name, h.labels[name])
 		if err != nil {
 			return a, err
 		}
@@ -79,35 +79,37 @@ func (h *Hook) start(a Act, e *evaluation, d *Delivery) (_ Act, err error) {
 		}
 		a.Labels[name] = text
 	}
-	a.Params, err = e.value("params", h.params, d)
+	a.Params, err = e.evalTemplate("params", h.params, d)
 	return a, err
 }
 
-// evaluation is one delivery that is looked at.
-type evaluation struct {
+// deliveryEval is one delivery that is looked at.
+type deliveryEval struct {
 	vars    expr.Vars
 	allowed *expr.Allowance
 }
 
-func (e *evaluation) eval(c *expr.CEL) (json.RawMessage, error) { return c.On(e.allowed).Eval(e.vars) }
+func (e *deliveryEval) evalExpr(c *expr.CEL) (json.RawMessage, error) {
+	return c.On(e.allowed).Eval(e.vars)
+}
 
-// value is that of a template, or the body.
-func (e *evaluation) value(where string, t *template, d *Delivery) (json.RawMessage, error) {
+// evalTemplate is that of a template, or the body.
+func (e *deliveryEval) evalTemplate(where string, t *valueTemplate, d *Delivery) (json.RawMessage, error) {
 	if t == nil {
 		return d.Body, nil
 	}
 	v, err := t.appendTo(nil, e)
 	if err != nil {
-		return nil, wrong(where, err)
+		return nil, invalidError(where, err)
 	}
 	return v, nil
 }
 
-// text is the value of an expression that names something: a text, a number or a boolean.
-func (e *evaluation) text(where string, c *expr.CEL) (string, error) {
-	v, err := e.eval(c)
+// evalText is the value of an expression that names something: a text, a number or a boolean.
+func (e *deliveryEval) evalText(where string, c *expr.CEL) (string, error) {
+	v, err := e.evalExpr(c)
 	if err != nil {
-		return "", wrong(where, err)
+		return "", invalidError(where, err)
 	}
 	text, ok := expr.String(v)
 	switch kind := expr.KindOf(v); {
@@ -125,20 +127,20 @@ func (e *evaluation) text(where string, c *expr.CEL) (string, error) {
 	return text, nil
 }
 
-func wrong(where string, err error) error {
+func invalidError(where string, err error) error {
 	return flow.Errorf(flow.Invalid, "%s: %v", where, err)
 }
 
-// vars are what expressions see of a delivery.
-func (d *Delivery) vars() expr.Vars {
+// exprVars are what expressions see of a delivery.
+func (d *Delivery) exprVars() expr.Vars {
 	return func(name string) (expr.Source, bool) {
 		switch name {
 		case "body":
 			return expr.Raw(d.Body), true
 		case "headers":
-			return expr.Raw(object(d.Headers, hidden)), true
+			return expr.Raw(textsObject(d.Headers, hiddenHeaders)), true
 		case "query":
-			return expr.Raw(object(d.Query, nil)), true
+			return expr.Raw(textsObject(d.Query, nil)), true
 		case "delivery":
 			return expr.Raw(expr.Quote(d.ID)), true
 		case "hook":
@@ -148,11 +150,11 @@ func (d *Delivery) vars() expr.Vars {
 	}
 }
 
-// hidden are headers that are nobody's business but the server's.
-var hidden = []string{"authorization", "proxy-authorization", "cookie"}
+// hiddenHeaders are headers that are nobody's business but the server's.
+var hiddenHeaders = []string{"authorization", "proxy-authorization", "cookie"}
 
-// object is texts by name. Of several by one name there are commas between, as headers mean them.
-func object(texts map[string][]string, without []string) json.RawMessage {
+// textsObject is texts by name. Of several by one name there are commas between, as headers mean them.
+func textsObject(texts map[string][]string, without []string) json.RawMessage {
 	b := []byte{'{'}
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		if slices.Contains(without, name) {

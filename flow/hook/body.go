@@ -22,9 +22,9 @@ func Body(contentType string, body []byte) (json.RawMessage, error) {
 	case len(trimmed) == 0:
 		return json.RawMessage("null"), nil
 	case kind == "application/x-www-form-urlencoded" && trimmed[0] != '{' && trimmed[0] != '[':
-		return form(string(body))
+		return formValue(string(body))
 	case strings.HasPrefix(kind, "text/") || kind == "application/xml":
-		return text(body)
+		return textValue(body)
 	}
 	if err := flow.CheckJSON(trimmed); err != nil {
 		return nil, flow.Errorf(flow.Invalid, "body: it %v; its Content-Type says what it is: application/json, application/x-www-form-urlencoded or text/plain", err)
@@ -32,15 +32,15 @@ func Body(contentType string, body []byte) (json.RawMessage, error) {
 	return expr.Compact(trimmed), nil
 }
 
-func text(body []byte) (json.RawMessage, error) {
+func textValue(body []byte) (json.RawMessage, error) {
 	if !utf8.Valid(body) {
 		return nil, flow.Errorf(flow.Invalid, "body: it is no text in UTF-8")
 	}
 	return expr.Quote(string(body)), nil
 }
 
-// form is an object: a text for each field, or a list where one comes several times.
-func form(body string) (json.RawMessage, error) {
+// formValue is an object: a text for each field, or a list where one comes several times.
+func formValue(body string) (json.RawMessage, error) {
 	values, err := url.ParseQuery(body)
 	if err != nil {
 		return nil, flow.Errorf(flow.Invalid, "body: it is no form: %v", err)

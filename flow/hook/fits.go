@@ -19,7 +19,7 @@ func (h *Hook) Fits(in *types.Inputs) (problems Problems) {
 		}
 	}
 	for _, input := range in.List() {
-		named := slices.ContainsFunc(h.params.fields, func(f field) bool { return f.key == input.Name })
+		named := slices.ContainsFunc(h.params.fields, func(f templateField) bool { return f.key == input.Name })
 		if input.Required && !named {
 			problems = append(problems, Problem{"params", "the flow needs the input " + input.Name})
 		}

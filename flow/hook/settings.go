@@ -68,22 +68,22 @@ type Hook struct {
 	Settings
 	when, key, task *expr.CEL // nil = not said
 	labels          map[string]*expr.CEL
-	params, value   *template // nil = the body
+	params, value   *valueTemplate // nil = the body
 }
 
 // Compile checks settings. The error is Problems.
 func Compile(s Settings) (*Hook, error) {
 	c := &compiler{language: expr.NewLanguage(Vars...)}
 	h := &Hook{Settings: s, labels: map[string]*expr.CEL{}}
-	c.shape(&s)
-	h.when, h.key, h.task = c.optional("when", s.When), c.optional("key", s.Key), c.optional("task", s.Task)
+	c.checkShape(&s)
+	h.when, h.key, h.task = c.compileOptional("when", s.When), c.compileOptional("key", s.Key), c.compileOptional("task", s.Task)
 	if h.when != nil && !h.when.MayBeBool() {
-		c.problem("when", "it gives %s, not true or false", h.when.Type())
+		c.addProblem("when", "it gives %s, not true or false", h.when.Type())
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Labels)) {
-		h.labels[name] = c.expression("labels."+name, s.Labels[name])
+		h.labels[name] = c.compileExpr("labels."+name, s.Labels[name])
 	}
-	h.params, h.value = c.template("params", s.Params), c.template("value", s.Value)
+	h.params, h.value = c.compileTemplate("params", s.Params), c.compileTemplate("value", s.Value)
 	if len(c.problems) > 0 {
 		return nil, c.problems
 	}
@@ -97,74 +97,74 @@ type compiler struct {
 	problems Problems
 }
 
-func (c *compiler) problem(where, format string, args ...any) {
+func (c *compiler) addProblem(where, format string, args ...any) {
 	c.problems = append(c.problems, Problem{where, fmt.Sprintf(format, args...)})
 }
 
 // maxExpressions bounds those of one hook.
 const maxExpressions = 200
 
-// shape looks at which settings go together.
-func (c *compiler) shape(s *Settings) {
+// checkShape looks at which settings go together.
+func (c *compiler) checkShape(s *Settings) {
 	if s.Scheme != "" && !slices.Contains(Schemes, s.Scheme) {
-		c.problem("scheme", "there is no scheme %.40q: it is one of %s", s.Scheme, strings.Join(Schemes, ", "))
+		c.addProblem("scheme", "there is no scheme %.40q: it is one of %s", s.Scheme, strings.Join(Schemes, ", "))
 	}
 	if s.Header != "" && (s.Scheme == "" || s.Scheme == Standard) {
-		c.problem("header", "only the schemes %s and %s may have their signature in another header", GitHub, Stripe)
+		c.addProblem("header", "only the schemes %s and %s may have their signature in another header", GitHub, Stripe)
 	}
 	if s.Version < 0 {
-		c.problem("version", "it is a number from 1 on, or 0 for the newest")
+		c.addProblem("version", "it is a number from 1 on, or 0 for the newest")
 	}
 	if s.Signal == "" {
-		c.starts(s)
+		c.checkStart(s)
 	} else {
-		c.signals(s)
+		c.checkSignal(s)
 	}
 }
 
-// starts looks at the settings of a hook that starts tasks.
-func (c *compiler) starts(s *Settings) {
+// checkStart looks at the settings of a hook that starts tasks.
+func (c *compiler) checkStart(s *Settings) {
 	if s.Flow == "" {
-		c.problem("flow", "say which flow is started, or, with signal, what a task is told")
+		c.addProblem("flow", "say which flow is started, or, with signal, what a task is told")
 	}
 	if s.Task != "" {
-		c.problem("task", "only a signal has a task: say with signal which key it sets")
+		c.addProblem("task", "only a signal has a task: say with signal which key it sets")
 	}
 	if len(s.Value) > 0 {
-		c.problem("value", "only a signal has a value: what a flow is started with is params")
+		c.addProblem("value", "only a signal has a value: what a flow is started with is params")
 	}
 }
 
-// signals looks at the settings of a hook that signals tasks.
-func (c *compiler) signals(s *Settings) {
+// checkSignal looks at the settings of a hook that signals tasks.
+func (c *compiler) checkSignal(s *Settings) {
 	if (s.Task == "") == (s.Flow == "" || s.Key == "") {
-		c.problem("task", "say which task is signaled: by its id with task, or by flow and the key of its start")
+		c.addProblem("task", "say which task is signaled: by its id with task, or by flow and the key of its start")
 	}
 	if s.Task != "" && (s.Flow != "" || s.Key != "") {
-		c.problem("task", "either task, or flow and key say which task is meant")
+		c.addProblem("task", "either task, or flow and key say which task is meant")
 	}
 	if len(s.Params) > 0 {
-		c.problem("params", "a signal has no params: what it sets its key to is value")
+		c.addProblem("params", "a signal has no params: what it sets its key to is value")
 	}
 	if len(s.Labels) > 0 {
-		c.problem("labels", "a signal has no labels")
+		c.addProblem("labels", "a signal has no labels")
 	}
 	if s.Version > 0 {
-		c.problem("version", "a signal has no version")
+		c.addProblem("version", "a signal has no version")
 	}
 }
 
-func (c *compiler) optional(where, source string) *expr.CEL {
+func (c *compiler) compileOptional(where, source string) *expr.CEL {
 	if source == "" {
 		return nil
 	}
-	return c.expression(where, source)
+	return c.compileExpr(where, source)
 }
 
-func (c *compiler) expression(where, source string) *expr.CEL {
+func (c *compiler) compileExpr(where, source string) *expr.CEL {
 	if c.count++; c.count > maxExpressions {
 		if c.count == maxExpressions+1 {
-			c.problem(where, "there are more than %d expressions", maxExpressions)
+			c.addProblem(where, "there are more than %d expressions", maxExpressions)
 		}
 		return nil
 	}
@@ -175,10 +175,10 @@ func (c *compiler) expression(where, source string) *expr.CEL {
 	var faults expr.Faults
 	if errors.As(err, &faults) {
 		for _, f := range faults {
-			c.problem(where, "%v", expr.Faults{f})
+			c.addProblem(where, "%v", expr.Faults{f})
 		}
 		return nil
 	}
-	c.problem(where, "%v", err)
+	c.addProblem(where, "%v", err)
 	return nil
 }

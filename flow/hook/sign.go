@@ -32,9 +32,9 @@ const (
 // Tolerance is how far the time of a delivery may be from ours.
 const Tolerance = 5 * time.Minute
 
-// remembered is how long a delivery is that may come again with the same id later than Tolerance allows: senders repeat what was not
+// rememberFor is how long a delivery is that may come again with the same id later than Tolerance allows: senders repeat what was not
 // answered for hours, with a new time or none.
-const remembered = 24 * time.Hour
+const rememberFor = 24 * time.Hour
 
 // Signed is what the headers of a delivery claim: nothing of it is true before By has said so.
 type Signed struct {
@@ -64,8 +64,8 @@ func orElse(text, other string) string {
 	return other
 }
 
-// only is the value of a header that comes once.
-func only(get func(string) []string, name string) (string, error) {
+// singleHeader is the value of a header that comes once.
+func singleHeader(get func(string) []string, name string) (string, error) {
 	values := get(name)
 	switch {
 	case len(values) == 0:
@@ -79,15 +79,15 @@ func only(get func(string) []string, name string) (string, error) {
 }
 
 func readStandard(get func(string) []string) (*Signed, error) {
-	id, err := only(get, "webhook-id")
+	id, err := singleHeader(get, "webhook-id")
 	if err != nil {
 		return nil, err
 	}
-	at, err := only(get, "webhook-timestamp")
+	at, err := singleHeader(get, "webhook-timestamp")
 	if err != nil {
 		return nil, err
 	}
-	list, err := only(get, "webhook-signature")
+	list, err := singleHeader(get, "webhook-signature")
 	if err != nil {
 		return nil, err
 	}
@@ -107,23 +107,23 @@ func readStandard(get func(string) []string) (*Signed, error) {
 			s.macs = append(s.macs, mac)
 		}
 	}
-	return s.checked("webhook-signature", "v1,<base64>")
+	return s.checkMACs("webhook-signature", "v1,<base64>")
 }
 
 func readGitHub(get func(string) []string, name string) (*Signed, error) {
-	text, err := only(get, name)
+	text, err := singleHeader(get, name)
 	if err != nil {
 		return nil, err
 	}
 	s := &Signed{scheme: GitHub}
 	if text, ok := strings.CutPrefix(strings.TrimSpace(text), "sha256="); ok {
-		s.add(text)
+		s.addMAC(text)
 	}
-	return s.checked(name, "sha256=<hex>")
+	return s.checkMACs(name, "sha256=<hex>")
 }
 
 func readStripe(get func(string) []string, name string) (*Signed, error) {
-	list, err := only(get, name)
+	list, err := singleHeader(get, name)
 	if err != nil {
 		return nil, err
 	}
@@ -136,23 +136,23 @@ func readStripe(get func(string) []string, name string) (*Signed, error) {
 		case key == "t":
 			s.at = value
 		case key == "v1":
-			s.add(value)
+			s.addMAC(value)
 		}
 	}
 	if !isTime(s.at) {
 		return nil, fmt.Errorf("the header %s has no t=<seconds>", name)
 	}
-	return s.checked(name, "v1=<hex>")
+	return s.checkMACs(name, "v1=<hex>")
 }
 
-// add adds a MAC in hexadecimal.
-func (s *Signed) add(text string) {
+// addMAC adds a MAC in hexadecimal.
+func (s *Signed) addMAC(text string) {
 	if mac, err := hex.DecodeString(text); err == nil {
 		s.macs = append(s.macs, mac)
 	}
 }
 
-func (s *Signed) checked(name, form string) (*Signed, error) {
+func (s *Signed) checkMACs(name, form string) (*Signed, error) {
 	switch {
 	case len(s.macs) == 0:
 		return nil, fmt.Errorf("the header %s has no signature of the form %s", name, form)
@@ -184,23 +184,23 @@ func (s *Signed) By(secret string, body []byte) bool {
 	if s == nil {
 		s = &Signed{}
 	}
-	right, found := s.mac(secret, body), false
+	right, found := s.computeMAC(secret, body), false
 	for _, mac := range s.macs {
 		found = hmac.Equal(mac, right) || found
 	}
 	return found
 }
 
-// mac is the right signature.
-func (s *Signed) mac(secret string, body []byte) []byte {
+// computeMAC is the right signature.
+func (s *Signed) computeMAC(secret string, body []byte) []byte {
 	h := hmac.New(sha256.New, keyOf(s.scheme, secret))
-	h.Write([]byte(s.prefix())) // it never fails
+	h.Write([]byte(s.signedPrefix())) // it never fails
 	h.Write(body)
 	return h.Sum(nil)
 }
 
-// prefix is what is signed before the body.
-func (s *Signed) prefix() string {
+// signedPrefix is what is signed before the body.
+func (s *Signed) signedPrefix() string {
 	switch s.scheme {
 	case Standard:
 		return s.id + "." + s.at + "."
@@ -241,7 +241,7 @@ func (s *Signed) ID(body []byte) string {
 		return s.id
 	}
 	h := sha256.New()
-	h.Write([]byte(s.prefix()))
+	h.Write([]byte(s.signedPrefix()))
 	h.Write(body)
 	return hex.EncodeToString(h.Sum(nil))
 }
@@ -251,5 +251,5 @@ func (s *Signed) Until(now time.Time) time.Time {
 	if s.scheme == Stripe { // its id names the time, too, so what comes with the same id later is late
 		return now.Add(2*Tolerance + time.Minute)
 	}
-	return now.Add(remembered)
+	return now.Add(rememberFor)
 }

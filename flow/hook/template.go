@@ -7,49 +7,49 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// template is a JSON value in which every text is an expression, and everything else means itself.
-type template struct {
+// valueTemplate is a JSON value in which every text is an expression, and everything else means itself.
+type valueTemplate struct {
 	expr   *expr.CEL
-	fields []field // of an object
-	items  []*template
+	fields []templateField // of an object
+	items  []*valueTemplate
 	fixed  json.RawMessage // of anything else
 	kind   expr.Kind
 }
 
-type field struct {
+type templateField struct {
 	key   string
-	value *template
+	value *valueTemplate
 }
 
-// maxDeep bounds how deep templates are nested.
-const maxDeep = 50
+// maxTemplateDepth bounds how deep templates are nested.
+const maxTemplateDepth = 50
 
-func (c *compiler) template(where string, v json.RawMessage) *template {
+func (c *compiler) compileTemplate(where string, v json.RawMessage) *valueTemplate {
 	if len(v) == 0 {
 		return nil
 	}
-	if !expr.Valid(v) || expr.Deeper(v, maxDeep) {
-		c.problem(where, "it is no JSON value, or nested deeper than %d levels", maxDeep)
+	if !expr.Valid(v) || expr.Deeper(v, maxTemplateDepth) {
+		c.addProblem(where, "it is no JSON value, or nested deeper than %d levels", maxTemplateDepth)
 		return nil
 	}
-	return c.part(where, v)
+	return c.compilePart(where, v)
 }
 
-func (c *compiler) part(where string, v json.RawMessage) *template {
-	t := &template{kind: expr.KindOf(v)}
+func (c *compiler) compilePart(where string, v json.RawMessage) *valueTemplate {
+	t := &valueTemplate{kind: expr.KindOf(v)}
 	switch t.kind {
 	case expr.KindString:
 		source, _ := expr.String(v) // it is one
-		t.expr = c.expression(where, source)
+		t.expr = c.compileExpr(where, source)
 	case expr.KindObject:
 		members, _ := expr.Members(v)
 		for _, m := range members {
-			t.fields = append(t.fields, field{m.Key, c.part(where+"."+m.Key, m.Value)})
+			t.fields = append(t.fields, templateField{m.Key, c.compilePart(where+"."+m.Key, m.Value)})
 		}
 	case expr.KindArray:
 		items, _ := expr.Elements(v)
 		for i, item := range items {
-			t.items = append(t.items, c.part(fmt.Sprintf("%s[%d]", where, i), item))
+			t.items = append(t.items, c.compilePart(fmt.Sprintf("%s[%d]", where, i), item))
 		}
 	default:
 		t.fixed = expr.Compact(v)
@@ -58,20 +58,20 @@ func (c *compiler) part(where string, v json.RawMessage) *template {
 }
 
 // appendTo writes the value that a template has for a delivery.
-func (t *template) appendTo(b []byte, e *evaluation) ([]byte, error) {
+func (t *valueTemplate) appendTo(b []byte, e *deliveryEval) ([]byte, error) {
 	switch t.kind {
 	case expr.KindString:
-		v, err := e.eval(t.expr)
+		v, err := e.evalExpr(t.expr)
 		return append(b, v...), err
 	case expr.KindObject:
-		return t.object(b, e)
+		return t.appendObject(b, e)
 	case expr.KindArray:
-		return t.array(b, e)
+		return t.appendArray(b, e)
 	}
 	return append(b, t.fixed...), nil
 }
 
-func (t *template) object(b []byte, e *evaluation) (_ []byte, err error) {
+func (t *valueTemplate) appendObject(b []byte, e *deliveryEval) (_ []byte, err error) {
 	b = append(b, '{')
 	for i, f := range t.fields {
 		if i > 0 {
@@ -85,7 +85,7 @@ func (t *template) object(b []byte, e *evaluation) (_ []byte, err error) {
 	return append(b, '}'), nil
 }
 
-func (t *template) array(b []byte, e *evaluation) (_ []byte, err error) {
+func (t *valueTemplate) appendArray(b []byte, e *deliveryEval) (_ []byte, err error) {
 	b = append(b, '[')
 	for i, item := range t.items {
 		if i > 0 {

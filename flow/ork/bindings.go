@@ -10,16 +10,16 @@ import (
 	"github.com/troupe-engine/troupe/flow/types"
 )
 
-// binding is one argument of a task.
-type binding struct {
+// inputBinding is one argument of a task.
+type inputBinding struct {
 	name  string
 	value json.RawMessage // of a constant
-	ref   *reference
+	ref   *outputRef
 }
 
 // readInputs reads the arguments of a task, and compares them with the types it declares.
 func (t *task) readInputs() {
-	p, has := t.below("inputs")
+	p, has := t.getObject("inputs")
 	if !has {
 		t.typedChain()
 		return
@@ -33,13 +33,13 @@ func (t *task) readInputs() {
 	members, _ := expr.Members(p.raw)
 	for _, m := range members {
 		at := p.at.Key(m.Key)
-		wanted := (*typ)(nil)
+		wanted := (*orkType)(nil)
 		if t.inType != nil {
-			if wanted = t.inType.field(m.Key); wanted == nil {
+			if wanted = t.inType.fieldType(m.Key); wanted == nil {
 				t.Errorf(at, "task '%s' inputs contains unknown binding '%s'", t.name, m.Key)
 			}
 		}
-		if b := t.bind(m, wanted, at); b != nil {
+		if b := t.readBinding(m, wanted, at); b != nil {
 			t.bindings = append(t.bindings, *b)
 		}
 	}
@@ -59,45 +59,45 @@ func (t *task) readInputs() {
 // typedChain tells who has types what is missing beside them: a task that others depend on, and one that depends on others.
 func (t *task) typedChain() {
 	for _, d := range t.deps {
-		if t.inType != nil && d.outType == nil && !t.said(d, "output_type", "output") {
+		if t.inType != nil && d.outType == nil && !t.hasField(d, "output_type", "output") {
 			t.Warnf(d.at, "task '%s' requires 'output_type' because task '%s' depends on it", d.name, t.name)
 		}
 	}
 }
 
-func (*task) said(of *task, fields ...string) bool {
-	return slices.ContainsFunc(fields, func(f string) bool { _, has := of.get(f); return has })
+func (*task) hasField(of *task, fields ...string) bool {
+	return slices.ContainsFunc(fields, func(f string) bool { _, has := of.getField(f); return has })
 }
 
-// bind reads one argument, nil when it means nothing.
-func (t *task) bind(m expr.Member, wanted *typ, at *define.Place) *binding {
-	p := part{t.reader, at, m.Value}
+// readBinding reads one argument, nil when it means nothing.
+func (t *task) readBinding(m expr.Member, wanted *orkType, at *define.Place) *inputBinding {
+	p := textPart{t.reader, at, m.Value}
 	value, constant := expr.Field(m.Value, "const")
-	ref, referred := p.get("ref")
+	ref, referred := p.getField("ref")
 	if expr.KindOf(m.Value) != expr.KindObject || constant == referred {
 		t.Errorf(at, "task '%s' input binding '%s' must define exactly one of: const, ref", t.name, m.Key)
 		return nil
 	}
-	p.known("const", "ref")
+	p.refuseUnknown("const", "ref")
 	if constant {
 		if wanted != nil {
-			t.constant(value, wanted, at.Key("const"))
+			t.checkConstant(value, wanted, at.Key("const"))
 		}
-		return &binding{name: m.Key, value: value}
+		return &inputBinding{name: m.Key, value: value}
 	}
 	text, _ := expr.String(ref)
-	to := t.output(m.Key, text, at.Key("ref"))
+	to := t.parseOutputRef(m.Key, text, at.Key("ref"))
 	if to == nil {
 		return nil
 	}
-	t.assignable(to, wanted, at.Key("ref"))
-	return &binding{name: m.Key, ref: to}
+	t.checkAssignable(to, wanted, at.Key("ref"))
+	return &inputBinding{name: m.Key, ref: to}
 }
 
-// output reads a reference of the form tasks.TASK.output.FIELD.
-func (t *task) output(name, text string, at *define.Place) *reference {
+// parseOutputRef reads a reference of the form tasks.TASK.output.FIELD.
+func (t *task) parseOutputRef(name, text string, at *define.Place) *outputRef {
 	inside, begins := strings.CutPrefix(text, "tasks.")
-	to, rest := t.named(inside)
+	to, rest := t.findTask(inside)
 	path, isOutput := strings.CutPrefix(rest+".", "output.")
 	switch {
 	case begins && to == nil && strings.Contains(inside, ".output"):
@@ -111,14 +111,14 @@ func (t *task) output(name, text string, at *define.Place) *reference {
 		t.Errorf(at, "task '%s' input binding '%s' ref '%.80s' targets '%s' which is not listed in depends_on", t.name, name, text, to.name)
 		return nil
 	}
-	return &reference{text, to, strings.TrimSuffix(path, ".")}
+	return &outputRef{text, to, strings.TrimSuffix(path, ".")}
 }
 
-// assignable compares what a reference leads to with what the argument is to be.
-func (t *task) assignable(f *reference, wanted *typ, at *define.Place) {
+// checkAssignable compares what a reference leads to with what the argument is to be.
+func (t *task) checkAssignable(f *outputRef, wanted *orkType, at *define.Place) {
 	is := f.to.outType
 	if is == nil || f.to.items != nil || f.to.count != nil || f.to.parallel != nil {
-		if is == nil && wanted != nil && !t.said(f.to, "output_type", "output") {
+		if is == nil && wanted != nil && !t.hasField(f.to, "output_type", "output") {
 			t.Warnf(f.to.at, "task '%s' requires 'output_type' because task '%s' depends on it", f.to.name, t.name)
 		}
 		return
@@ -127,22 +127,22 @@ func (t *task) assignable(f *reference, wanted *typ, at *define.Place) {
 		if f.path == "" {
 			break
 		}
-		if !is.object() {
+		if !is.isObject() {
 			t.Errorf(at, "task '%s' ref '%s' cannot access field '%s' on non-object value", t.name, f.text, name)
 			return
 		}
-		if is = is.field(name); is == nil {
+		if is = is.fieldType(name); is == nil {
 			t.Errorf(at, "task '%s' ref '%s' missing field '%s'", t.name, f.text, name)
 			return
 		}
 	}
-	if !fits(is, wanted) {
+	if !isAssignable(is, wanted) {
 		t.Errorf(at, "the value is %s, the argument wants %s", is, wanted)
 	}
 }
 
-// constant compares a value with a type.
-func (r *reader) constant(v json.RawMessage, wanted *typ, at *define.Place) {
+// checkConstant compares a value with a type.
+func (r *reader) checkConstant(v json.RawMessage, wanted *orkType, at *define.Place) {
 	kind := expr.KindOf(v)
 	switch {
 	case wanted.optional && kind == expr.KindNull:
@@ -152,7 +152,7 @@ func (r *reader) constant(v json.RawMessage, wanted *typ, at *define.Place) {
 			r.Errorf(at, "%s expected list, got %s", at, kind)
 		}
 		for i, e := range elements {
-			r.constant(e, wanted.of, at.Index(i))
+			r.checkConstant(e, wanted.of, at.Index(i))
 		}
 	case wanted.scalar != "":
 		if !scalarFits(v, wanted.scalar) {
@@ -161,17 +161,17 @@ func (r *reader) constant(v json.RawMessage, wanted *typ, at *define.Place) {
 	case kind != expr.KindObject:
 		r.Errorf(at, "%s expected object, got %s", at, kind)
 	default:
-		r.constantObject(v, wanted, at)
+		r.checkConstantObject(v, wanted, at)
 	}
 }
 
-func (r *reader) constantObject(v json.RawMessage, wanted *typ, at *define.Place) {
+func (r *reader) checkConstantObject(v json.RawMessage, wanted *orkType, at *define.Place) {
 	members, _ := expr.Members(v)
 	for _, m := range members {
-		if is := wanted.field(m.Key); is == nil {
+		if is := wanted.fieldType(m.Key); is == nil {
 			r.Errorf(at.Key(m.Key), "%s has unexpected field '%s'", at, m.Key)
 		} else {
-			r.constant(m.Value, is, at.Key(m.Key))
+			r.checkConstant(m.Value, is, at.Key(m.Key))
 		}
 	}
 	for _, f := range wanted.fields {

@@ -9,29 +9,29 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// class is the form of a type that is a class of Python.
-var class = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_.]*):([A-Za-z_][A-Za-z0-9_]*)$`)
+// classPattern is the form of a type that is a class of Python.
+var classPattern = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_.]*):([A-Za-z_][A-Za-z0-9_]*)$`)
 
 // readCustom reads a task that a class of Python carries out, to which ork.yaml has given a name. Its config is the class's own.
 func (t *task) readCustom(called string, named *executorOf) {
-	parts := class.FindStringSubmatch(named.kind)
+	parts := classPattern.FindStringSubmatch(named.kind)
 	if parts == nil {
 		named.Errorf(named.at.Key("type"), "Unknown executor type: %.80s%s: write one of %s, or MODULE:CLASS for a class of Python", named.kind,
 			define.Guess{Word: named.kind, Names: func() []string { return executors }}, strings.Join(executors, ", "))
 		return
 	}
-	t.only(called, "file", "command", "module", "function", "job", "image")
+	t.refuseFields(called, "file", "command", "module", "function", "job", "image")
 	t.executor, t.module, t.function = python, parts[1], parts[2]
 	t.custom = execFields{{Key: "ORK_EXECUTOR", Value: expr.Quote(named.kind)}}
-	if file := t.text("config_file"); file != "" {
-		t.custom.add("ORK_CONFIG_FILE", expr.Quote(literal(file)))
+	if file := t.getText("config_file"); file != "" {
+		t.custom.add("ORK_CONFIG_FILE", expr.Quote(escapeRefs(file)))
 		if t.Exists != nil && !t.Exists(file) {
 			t.Errorf(t.at.Key("config_file"), "task %s file not found at %s", t.name, file)
 		}
 	}
-	config, has := t.want("config", expr.KindObject)
+	config, has := t.getKind("config", expr.KindObject)
 	if !has {
 		config = json.RawMessage("{}")
 	}
-	t.custom.add("ORK_EXECUTOR_CONFIG", expr.Quote(literal(string(expr.Compact(config)))))
+	t.custom.add("ORK_EXECUTOR_CONFIG", expr.Quote(escapeRefs(string(expr.Compact(config)))))
 }

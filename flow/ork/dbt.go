@@ -12,19 +12,19 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// project is an imported project of dbt.
-type project struct {
+// dbtProject is an imported project of dbt.
+type dbtProject struct {
 	*dbt.Project
 	folder string
-	models map[*dbt.Model]*model // that were chosen
+	models map[*dbt.Model]*dbtModel // that were chosen
 }
 
-// model is a model of a project, which becomes a task.
-type model struct {
+// dbtModel is a model of a project, which becomes a task.
+type dbtModel struct {
 	*dbt.Model
-	of   *project
-	task string
-	at   *define.Place // of the import
+	project *dbtProject
+	task    string
+	at      *define.Place // of the import
 }
 
 // What dbt does, as executors. Models are run.
@@ -40,29 +40,29 @@ type dbtCommand struct{ does, chosen string }
 
 var dbtCommands = map[string]dbtCommand{dbtRun: {"run", "models"}, dbtTest: {"test", "models"}, dbtSeed: {"seed", "select"}, dbtSnapshot: {"snapshot", "select"}}
 
-// imports reads the projects whose models are tasks.
-func (r *reader) imports(p part) {
-	all, _ := p.want("import", expr.KindArray)
+// readImports reads the projects whose models are tasks.
+func (r *reader) readImports(p textPart) {
+	all, _ := p.getKind("import", expr.KindArray)
 	elements, _ := expr.Elements(all)
-	r.byModel = map[string]*model{}
+	r.byModel = map[string]*dbtModel{}
 	for i, e := range elements {
-		one := part{r, define.At("import").Index(i), e}
+		one := textPart{r, define.At("import").Index(i), e}
 		if kind := expr.KindOf(e); kind != expr.KindObject {
 			r.Errorf(one.at, "must be an object such as {dbt: ./transform, models: [staging.*]}, is %s", kind)
 			continue
 		}
-		one.known("dbt", "models")
-		if project := one.project(); project != nil {
-			one.choose(project)
+		one.refuseUnknown("dbt", "models")
+		if project := one.readProject(); project != nil {
+			one.addModels(project)
 		}
 	}
 }
 
-// project reads the one that an import names.
-func (p part) project() *project {
-	at, named := p.at.Key("dbt"), p.text("dbt")
+// readProject reads the one that an import names.
+func (p textPart) readProject() *dbtProject {
+	at, named := p.at.Key("dbt"), p.getText("dbt")
 	folder, inside := inRoot(named)
-	_, written := p.get("dbt")
+	_, written := p.getField("dbt")
 	switch {
 	case named == "":
 		if !written {
@@ -82,14 +82,14 @@ func (p part) project() *project {
 		}
 	}
 	read, problems := dbt.Read(p.Files, folder)
-	p.found = append(p.found, problems...)
+	p.foundProblems = append(p.foundProblems, problems...)
 	if read == nil && len(problems) == 0 {
 		p.Errorf(at, "there is no %s: name the folder of a project of dbt, from that of the workflow", path.Join(folder, dbt.File))
 	}
 	if read == nil {
 		return nil
 	}
-	found := &project{read, folder, map[*dbt.Model]*model{}}
+	found := &dbtProject{read, folder, map[*dbt.Model]*dbtModel{}}
 	p.projects = append(p.projects, found)
 	return found
 }
@@ -100,9 +100,9 @@ func inRoot(name string) (clean string, inside bool) {
 	return clean, fs.ValidPath(clean)
 }
 
-// choose makes tasks of models.
-func (p part) choose(from *project) {
-	patterns := p.texts("models")
+// addModels makes tasks of models.
+func (p textPart) addModels(from *dbtProject) {
+	patterns := p.getTexts("models")
 	chosen, none := from.Select(patterns)
 	for _, i := range none {
 		hint := ""
@@ -110,12 +110,12 @@ func (p part) choose(from *project) {
 			hint = "; they are those of " + path.Join(from.folder, dbt.Manifest) + ", which dbt parse writes anew"
 		}
 		p.Errorf(p.at.Key("models").Index(i), "%.140q is no model, and no folder with models%s%s", patterns[i],
-			define.Guess{Word: strings.TrimSuffix(patterns[i], ".*"), Names: from.names}, hint)
+			define.Guess{Word: strings.TrimSuffix(patterns[i], ".*"), Names: from.selectableNames}, hint)
 	}
 	for _, m := range chosen {
-		made := &model{m, from, "dbt." + m.Path, p.at.Key("dbt")}
+		made := &dbtModel{m, from, "dbt." + m.Path, p.at.Key("dbt")}
 		if other := p.byModel[made.task]; other != nil {
-			p.Errorf(made.at, "its model %s is imported already, from %s: choose other models", m.Path, other.of.folder)
+			p.Errorf(made.at, "its model %s is imported already, from %s: choose other models", m.Path, other.project.folder)
 			return
 		}
 		from.models[m] = made
@@ -124,8 +124,8 @@ func (p part) choose(from *project) {
 	}
 }
 
-// names are those of models and of their folders.
-func (p *project) names() (names []string) {
+// selectableNames are those of models and of their folders.
+func (p *dbtProject) selectableNames() (names []string) {
 	for _, m := range p.Models {
 		names = append(names, m.Path, m.Name)
 		if end := strings.LastIndexByte(m.Path, '.'); end > 0 {
@@ -142,12 +142,12 @@ func (r *reader) modelNames() (names []string) {
 	return names
 }
 
-// before makes dependencies of what the project says.
-func (t *task) before() {
+// addModelDeps makes dependencies of what the project says.
+func (t *task) addModelDeps() {
 	if t.model == nil {
 		return
 	}
-	of := t.model.of
+	of := t.model.project
 	for _, m := range of.Before(t.model.Model, func(m *dbt.Model) bool { return of.models[m] != nil }) {
 		if dep := t.byName[of.models[m].task]; dep != nil && !slices.Contains(t.deps, dep) {
 			t.deps = append(t.deps, dep)
@@ -157,25 +157,25 @@ func (t *task) before() {
 
 // readDbt reads a task that dbt carries out: a model of a project, or whatever its config chooses.
 func (t *task) readDbt(word string) {
-	t.only(word, "command", "file", "module", "function", "job", "image")
+	t.refuseFields(word, "command", "file", "module", "function", "job", "image")
 	command := dbtCommands[word]
 	if word != dbtRun {
-		t.inherit(t.settings.config(dbtRun))
+		t.inheritConfig(t.settings.executorConfig(dbtRun))
 	}
-	config, _ := t.below("config")
+	config, _ := t.getObject("config")
 	if t.model != nil {
-		config.known("profiles_dir", "target", "threads")
-		t.dir = t.model.of.folder
+		config.refuseUnknown("profiles_dir", "target", "threads")
+		t.dir = t.model.project.folder
 	} else {
-		config.known("project", command.chosen, "profiles_dir", "target", "threads")
-		t.dir = config.ofProject()
+		config.refuseUnknown("project", command.chosen, "profiles_dir", "target", "threads")
+		t.dir = config.projectFolder()
 	}
 	t.command, t.executor = t.dbtLine(command, config), process
 }
 
-// ofProject is the folder of the project that a config means.
-func (p part) ofProject() string {
-	named := p.text("project")
+// projectFolder is the folder of the project that a config means.
+func (p textPart) projectFolder() string {
+	named := p.getText("project")
 	folder, inside := inRoot(named)
 	switch {
 	case named != "" && !inside:
@@ -191,38 +191,38 @@ func (p part) ofProject() string {
 }
 
 // dbtLine is the program and its arguments.
-func (t *task) dbtLine(command dbtCommand, config part) json.RawMessage {
+func (t *task) dbtLine(command dbtCommand, config textPart) json.RawMessage {
 	line := []string{"dbt", command.does}
-	chosen := config.listed(command.chosen)
+	chosen := config.textOrTexts(command.chosen)
 	if t.model != nil {
 		chosen = []string{t.model.Name}
 	}
 	if len(chosen) > 0 {
 		line = append(append(line, "--"+command.chosen), chosen...)
 	}
-	if dir := config.profiles(); dir != "" {
+	if dir := config.profilesDir(); dir != "" {
 		line = append(line, "--profiles-dir", dir)
 	}
-	if target := config.text("target"); target != "" {
+	if target := config.getText("target"); target != "" {
 		line = append(line, "--target", target)
 	}
-	if n := config.count("threads", 1); n != nil {
-		line = append(line, "--threads", string(number(*n)))
+	if n := config.getCount("threads", 1); n != nil {
+		line = append(line, "--threads", string(numberJSON(*n)))
 	}
 	return listOf(line)
 }
 
-// listed are the texts of a list, or of one that stands alone.
-func (p part) listed(name string) []string {
-	if v, _ := p.get(name); expr.KindOf(v) == expr.KindString {
-		return []string{p.text(name)}
+// textOrTexts are the texts of a list, or of one that stands alone.
+func (p textPart) textOrTexts(name string) []string {
+	if v, _ := p.getField(name); expr.KindOf(v) == expr.KindString {
+		return []string{p.getText(name)}
 	}
-	return p.texts(name)
+	return p.getTexts(name)
 }
 
-// profiles is where dbt finds its profiles. There is no shell that knows a home: dbt itself looks in ~/.dbt when nothing is said.
-func (p part) profiles() string {
-	dir := p.text("profiles_dir")
+// profilesDir is where dbt finds its profiles. There is no shell that knows a home: dbt itself looks in ~/.dbt when nothing is said.
+func (p textPart) profilesDir() string {
+	dir := p.getText("profiles_dir")
 	switch {
 	case strings.TrimSuffix(dir, "/") == "~/.dbt":
 		return ""

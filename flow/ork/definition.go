@@ -9,10 +9,10 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// object is a JSON object that is being written.
-type object []byte
+// jsonObject is a JSON object that is being written.
+type jsonObject []byte
 
-func (o *object) put(key string, v json.RawMessage) {
+func (o *jsonObject) putField(key string, v json.RawMessage) {
 	if len(*o) == 0 {
 		*o = append(*o, '{')
 	} else {
@@ -21,56 +21,56 @@ func (o *object) put(key string, v json.RawMessage) {
 	*o = append(append(append(*o, expr.Quote(key)...), ':'), v...)
 }
 
-func (o *object) text() json.RawMessage {
+func (o *jsonObject) toJSON() json.RawMessage {
 	if len(*o) == 0 {
 		return json.RawMessage("{}")
 	}
 	return append(json.RawMessage(*o), '}')
 }
 
-func (o *object) say(key, text string) {
+func (o *jsonObject) putText(key, text string) {
 	if text != "" {
-		o.put(key, expr.Quote(text))
+		o.putField(key, expr.Quote(text))
 	}
 }
 
-func seconds(s float64) json.RawMessage {
+func secondsJSON(s float64) json.RawMessage {
 	if s == 0 {
 		return expr.Quote("0s") // none, which a number cannot say
 	}
 	return strconv.AppendFloat(nil, s, 'f', -1, 64)
 }
 
-func number(n int) json.RawMessage { return strconv.AppendInt(nil, int64(n), 10) }
+func numberJSON(n int) json.RawMessage { return strconv.AppendInt(nil, int64(n), 10) }
 
-// same are the fields of a workflow that a definition has, too.
-var same = []string{"on_error", "input_shape", "schedule"}
+// sharedFields are the fields of a workflow that a definition has, too.
+var sharedFields = []string{"on_error", "input_shape", "schedule"}
 
-// definition is the workflow in our words.
-func (r *reader) definition(p part) json.RawMessage {
-	var o, nodes object
-	o.say("name", r.name)
-	o.say("description", p.text("description"))
-	o.say("profile", "ork")
-	for _, field := range same {
-		if v, has := p.get(field); has {
-			o.put(field, v)
+// writeDefinition is the workflow in our words.
+func (r *reader) writeDefinition(p textPart) json.RawMessage {
+	var o, nodes jsonObject
+	o.putText("name", r.name)
+	o.putText("description", p.getText("description"))
+	o.putText("profile", "ork")
+	for _, field := range sharedFields {
+		if v, has := p.getField(field); has {
+			o.putField(field, v)
 		}
 	}
 	for _, t := range r.tasks {
-		nodes.put(t.key, t.node())
+		nodes.putField(t.key, t.writeNode())
 	}
-	o.put("nodes", nodes.text())
-	return o.text()
+	o.putField("nodes", nodes.toJSON())
+	return o.toJSON()
 }
 
-// node is a task in our words.
-func (t *task) node() json.RawMessage {
-	var o object
+// writeNode is a task in our words.
+func (t *task) writeNode() json.RawMessage {
+	var o jsonObject
 	if t.key != t.name {
-		o.say("name", t.name)
+		o.putText("name", t.name)
 	}
-	t.runs(&o)
+	t.writeRunner(&o)
 	if len(t.deps) > 0 {
 		list := []byte{'['}
 		for i, d := range t.deps {
@@ -79,153 +79,153 @@ func (t *task) node() json.RawMessage {
 			}
 			list = append(list, expr.Quote(d.key)...)
 		}
-		o.put("depends_on", append(list, ']'))
+		o.putField("depends_on", append(list, ']'))
 	}
 	if t.always {
-		o.say("run_on", "always")
+		o.putText("run_on", "always")
 	}
-	t.input(&o)
-	if each := t.each(); each != nil {
-		o.put("each", each)
+	t.writeInput(&o)
+	if each := t.writeEach(); each != nil {
+		o.putField("each", each)
 	}
-	if s := t.limit(); s != nil {
-		o.put("timeout", seconds(*s))
+	if s := t.timeLimit(); s != nil {
+		o.putField("timeout", secondsJSON(*s))
 	}
-	if t.start != nil {
-		o.put("start_timeout", seconds(*t.start))
+	if t.startTimeout != nil {
+		o.putField("start_timeout", secondsJSON(*t.startTimeout))
 	}
-	if t.silence != nil {
-		o.put("heartbeat_timeout", seconds(*t.silence))
+	if t.heartbeatTimeout != nil {
+		o.putField("heartbeat_timeout", secondsJSON(*t.heartbeatTimeout))
 	}
-	if retry := t.tries(); retry != nil {
-		o.put("retry", retry)
+	if retry := t.writeRetry(); retry != nil {
+		o.putField("retry", retry)
 	}
 	if t.outType != nil && !t.unchecked {
-		o.put("output_type", t.outType.native())
+		o.putField("output_type", t.outType.toDefinition())
 	}
-	return o.text()
+	return o.toJSON()
 }
 
-func or[T any](v, otherwise *T) *T {
+func firstSet[T any](v, otherwise *T) *T {
 	if v != nil {
 		return v
 	}
 	return otherwise
 }
 
-// exec says what runs, and under which names it knows itself.
-func (t *task) exec() json.RawMessage {
-	var o object
-	o.say("type", t.executor)
+// writeExec says what runs, and under which names it knows itself.
+func (t *task) writeExec() json.RawMessage {
+	var o jsonObject
+	o.putText("type", t.executor)
 	if t.command != nil {
-		o.put("command", t.command)
+		o.putField("command", t.command)
 	}
-	o.say("file", t.file)
-	o.say("module", t.module)
-	o.say("function", t.function)
-	o.say("url", t.url)
+	o.putText("file", t.file)
+	o.putText("module", t.module)
+	o.putText("function", t.function)
+	o.putText("url", t.url)
 	if t.executor != worker {
-		o.say("root", t.folder())
+		o.putText("root", t.workFolder())
 	}
-	o.say("report", t.report)
-	o.put("env", t.env())
+	o.putText("report", t.report)
+	o.putField("env", t.writeEnv())
 	if len(t.secrets) > 0 {
-		var secrets object
+		var secrets jsonObject
 		for _, s := range t.secrets {
-			secrets.put(s.variable, s.native())
+			secrets.putField(s.variable, s.toDefinition())
 		}
-		o.put("secrets", secrets.text())
+		o.putField("secrets", secrets.toJSON())
 	}
 	if t.resources != nil {
-		o.put("resources", t.resources)
+		o.putField("resources", t.resources)
 	}
 	for _, m := range slices.Concat(t.image, t.options) {
-		o.put(m.Key, m.Value)
+		o.putField(m.Key, m.Value)
 	}
-	return o.text()
+	return o.toJSON()
 }
 
-// folder is where the program runs.
-func (t *task) folder() string {
+// workFolder is where the program runs.
+func (t *task) workFolder() string {
 	if t.dir == "" || t.dir == "." {
 		return t.Root
 	}
 	return path.Join(t.Root, t.dir)
 }
 
-// env are variables that tell a task its place in the file and its name.
-func (t *task) env() json.RawMessage {
-	var o object
-	o.put("task_index", expr.Quote(strconv.Itoa(t.index)))
+// writeEnv are variables that tell a task its place in the file and its name.
+func (t *task) writeEnv() json.RawMessage {
+	var o jsonObject
+	o.putField("task_index", expr.Quote(strconv.Itoa(t.index)))
 	if name := t.name; t.key != name {
-		if !t.outside() { // nobody looks for templates there
-			name = literal(name)
+		if !t.isExternalJob() { // nobody looks for templates there
+			name = escapeRefs(name)
 		}
-		o.say("task_name", name)
-		o.say("ORK_TASK_NAME", name)
+		o.putText("task_name", name)
+		o.putText("ORK_TASK_NAME", name)
 	}
 	for _, m := range slices.Concat(t.custom, t.variables) {
-		o.put(m.Key, m.Value)
+		o.putField(m.Key, m.Value)
 	}
-	return o.text()
+	return o.toJSON()
 }
 
-// input is what the task gets beside what its dependencies put out.
-func (t *task) input(o *object) {
+// writeInput is what the task gets beside what its dependencies put out.
+func (t *task) writeInput(o *jsonObject) {
 	if t.static != nil {
-		o.put("input", t.static)
+		o.putField("input", t.static)
 	}
 	if len(t.bindings) == 0 {
 		return
 	}
-	var inputs object
+	var inputs jsonObject
 	for _, b := range t.bindings {
-		var one object
+		var one jsonObject
 		if b.ref != nil {
-			one.say("ref", b.ref.native())
+			one.putText("ref", b.ref.toDefinition())
 		} else {
-			one.put("const", b.value)
+			one.putField("const", b.value)
 		}
-		inputs.put(b.name, one.text())
+		inputs.putField(b.name, one.toJSON())
 	}
-	o.put("inputs", inputs.text())
+	o.putField("inputs", inputs.toJSON())
 }
 
-func (t *task) each() json.RawMessage {
+func (t *task) writeEach() json.RawMessage {
 	if t.items == nil && t.count == nil && t.parallel == nil {
 		return nil
 	}
-	var o object
+	var o jsonObject
 	if t.items != nil {
-		o.say("items", t.items.native())
+		o.putText("items", t.items.toDefinition())
 	}
 	switch {
 	case t.count != nil:
-		o.say("count", t.count.native())
+		o.putText("count", t.count.toDefinition())
 	case t.parallel != nil:
-		o.put("count", t.parallel)
+		o.putField("count", t.parallel)
 	}
 	if t.concurrency != nil {
-		o.put("concurrency", number(*t.concurrency))
+		o.putField("concurrency", numberJSON(*t.concurrency))
 	}
-	return o.text()
+	return o.toJSON()
 }
 
-// tries says how often and how far apart: a fixed time, or doubling ones from a second to a minute.
-func (t *task) tries() json.RawMessage {
-	retries, delay := or(t.retries, t.reader.defaults.retries), or(t.delay, t.reader.defaults.delay)
+// writeRetry says how often and how far apart: a fixed time, or doubling ones from a second to a minute.
+func (t *task) writeRetry() json.RawMessage {
+	retries, delay := firstSet(t.retries, t.reader.defaults.retries), firstSet(t.delay, t.reader.defaults.delay)
 	if retries == nil || *retries == 0 {
 		return nil
 	}
-	var o object
-	o.put("max_attempts", number(*retries+1))
+	var o jsonObject
+	o.putField("max_attempts", numberJSON(*retries+1))
 	if t.exponential {
 		first := 1.0
-		o.put("delay", seconds(*or(delay, &first)))
-		o.say("backoff", "exponential")
-		o.put("max_delay", seconds(60))
+		o.putField("delay", secondsJSON(*firstSet(delay, &first)))
+		o.putText("backoff", "exponential")
+		o.putField("max_delay", secondsJSON(60))
 	} else if delay != nil && *delay > 0 {
-		o.put("delay", seconds(*delay))
+		o.putField("delay", secondsJSON(*delay))
 	}
-	return o.text()
+	return o.toJSON()
 }

@@ -9,30 +9,30 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// secret is one that a variable has, or a file that a variable names.
-type secret struct{ variable, name, file string }
+// taskSecret is one that a variable has, or a file that a variable names.
+type taskSecret struct{ variable, name, file string }
 
-// native is how a definition says it.
-func (s *secret) native() json.RawMessage {
+// toDefinition is how a definition says it.
+func (s *taskSecret) toDefinition() json.RawMessage {
 	if s.file == "" {
 		return expr.Quote(s.name)
 	}
-	var o object
-	o.say("secret", s.name)
-	o.say("file", s.file)
-	return o.text()
+	var o jsonObject
+	o.putText("secret", s.name)
+	o.putText("file", s.file)
+	return o.toJSON()
 }
 
 // readEnv reads variables: texts, numbers and truths, or {secret: NAME}; Ork leaves out what is anything else.
 func (t *task) readEnv() {
-	env, _ := t.below("env")
+	env, _ := t.getObject("env")
 	members, _ := expr.Members(env.raw)
 	for _, m := range members {
 		at := env.at.Key(m.Key)
 		switch kind := expr.KindOf(m.Value); kind {
 		case expr.KindObject:
-			p := part{t.reader, at, m.Value}
-			p.known("secret")
+			p := textPart{t.reader, at, m.Value}
+			p.refuseUnknown("secret")
 			t.addSecret(p, m.Key, "")
 		case expr.KindString, expr.KindNumber, expr.KindBool:
 			t.variables = append(t.variables, m)
@@ -43,29 +43,29 @@ func (t *task) readEnv() {
 }
 
 // addSecret adds the secret that a part of the text names.
-func (t *task) addSecret(p part, variable, file string) {
-	name := p.text("secret")
-	if _, has := p.get("secret"); !has {
+func (t *task) addSecret(p textPart, variable, file string) {
+	name := p.getText("secret")
+	if _, has := p.getField("secret"); !has {
 		p.Errorf(p.at, "names no secret: write {secret: NAME}")
 	}
-	if t.outside() {
+	if t.isExternalJob() {
 		p.Errorf(p.at, "this server hands no secrets to jobs of %s: have the job itself name them", systems[t.executor])
 	}
-	t.secrets = append(t.secrets, secret{variable, name, file})
+	t.secrets = append(t.secrets, taskSecret{variable, name, file})
 }
 
 // readSecrets reads the secrets that are files. Where a file is said to be holds in an image alone.
 func (t *task) readSecrets() {
-	list, _ := t.want("secrets", expr.KindArray)
+	list, _ := t.getKind("secrets", expr.KindArray)
 	elements, _ := expr.Elements(list)
 	for i, e := range elements {
-		p := part{t.reader, t.at.Key("secrets").Index(i), e}
+		p := textPart{t.reader, t.at.Key("secrets").Index(i), e}
 		if expr.KindOf(e) != expr.KindObject {
 			t.Errorf(p.at, "must be an object such as {name: db, secret: db-password, path: /secrets/db}, is %s", expr.KindOf(e))
 			continue
 		}
-		p.known("name", "secret", "path")
-		name, path := p.text("name"), p.text("path")
+		p.refuseUnknown("name", "secret", "path")
+		name, path := p.getText("name"), p.getText("path")
 		if name == "" {
 			name = path[strings.LastIndexByte(path, '/')+1:]
 		}
@@ -95,36 +95,36 @@ func variableOf(name string) string {
 	return variable
 }
 
-// templates puts our references in the place of Ork's: {{ task.field }} is what the task puts out, which makes it a dependency.
-func (t *task) templates() {
+// translateTemplates puts our references in the place of Ork's: {{ task.field }} is what the task puts out, which makes it a dependency.
+func (t *task) translateTemplates() {
 	for i, m := range t.variables {
 		text, isText := expr.String(m.Value)
 		switch at := t.at.Key("env").Key(m.Key); {
 		case !isText:
-		case !t.outside():
-			t.variables[i].Value = expr.Quote(t.template(text, at))
+		case !t.isExternalJob():
+			t.variables[i].Value = expr.Quote(t.translateTemplate(text, at))
 		case strings.Contains(text, "{{"):
 			t.Errorf(at, "templates are not filled in for jobs of %s: the job finds what others put out in its input", systems[t.executor])
 		}
 	}
 }
 
-// literal is a text as a variable has it in which our references may stand.
-func literal(text string) string { return strings.ReplaceAll(text, "${", "$${") }
+// escapeRefs is a text as a variable has it in which our references may stand.
+func escapeRefs(text string) string { return strings.ReplaceAll(text, "${", "$${") }
 
-func (t *task) template(text string, at *define.Place) string {
+func (t *task) translateTemplate(text string, at *define.Place) string {
 	var b strings.Builder
 	for {
 		before, rest, opened := strings.Cut(text, "{{")
 		inside, after, closed := strings.Cut(rest, "}}")
 		switch {
 		case !opened:
-			return b.String() + literal(text)
+			return b.String() + escapeRefs(text)
 		case !closed:
 			t.Errorf(at, "a {{ without its }}: write {{ task.field }}")
 			return ""
 		}
-		b.WriteString(literal(before))
+		b.WriteString(escapeRefs(before))
 		if strings.HasSuffix(before, "$") {
 			t.Errorf(at, "a $ right before {{ cannot be told from the beginning of a reference: put something between them")
 		}
@@ -135,7 +135,7 @@ func (t *task) template(text string, at *define.Place) string {
 
 // variableRef is our reference in the place of one of Ork's in a variable.
 func (t *task) variableRef(text string, at *define.Place) string {
-	ref := t.referAt(at, text)
+	ref := t.readTaskRefAt(at, text)
 	switch {
 	case ref == nil:
 		return ""
@@ -146,5 +146,5 @@ func (t *task) variableRef(text string, at *define.Place) string {
 	if t.always { // it may have failed
 		or = ":-"
 	}
-	return "${" + strings.TrimPrefix(ref.native(), "$") + or + "}"
+	return "${" + strings.TrimPrefix(ref.toDefinition(), "$") + or + "}"
 }

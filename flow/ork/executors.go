@@ -9,78 +9,78 @@ func (t *task) readLibrary() {
 	if t.file == "" {
 		t.Errorf(t.at, "task %s requires a `file` path", t.name)
 	}
-	t.only(library, "command", "module", "function", "job", "image")
+	t.refuseFields(library, "command", "module", "function", "job", "image")
 }
 
 // readWorker reads a task that a worker of Ork carries out. Its files are there, so they are not looked for here.
 func (t *task) readWorker() {
-	t.url = t.text("worker")
-	if t.as != nil {
-		t.url = t.as.url
+	t.url = t.getText("worker")
+	if t.assignedWorker != nil {
+		t.url = t.assignedWorker.url
 	}
 	switch {
-	case t.as == nil && t.url == "":
+	case t.assignedWorker == nil && t.url == "":
 		t.Errorf(t.at, "task %s requires a `worker`: say where it is, such as http://127.0.0.1:8081", t.name)
 	case t.url == "":
-		t.Errorf(t.at.Key("worker"), "%s does not say where the worker %s is: give it a url there, such as http://127.0.0.1:8081", WorkersFile, t.as.name)
+		t.Errorf(t.at.Key("worker"), "%s does not say where the worker %s is: give it a url there, such as http://127.0.0.1:8081", WorkersFile, t.assignedWorker.name)
 	}
 	switch {
 	case t.module != "" || t.function != "":
 		t.readFunction()
-		t.only(worker, "command")
+		t.refuseFields(worker, "command")
 	default:
 		t.readCommand()
 	}
-	t.only(worker, "job", "image")
+	t.refuseFields(worker, "job", "image")
 }
 
 // readCloudRun reads a task that is a job of Cloud Run, which not every member can start.
 func (t *task) readCloudRun() {
 	t.executor = cloudRun
-	if t.job = t.text("job"); t.job == "" {
+	if t.job = t.getText("job"); t.job == "" {
 		t.Errorf(t.at, "task %s requires a `job` name", t.name)
 	}
 	t.Warnf(t.at.Key("executor"), inCloud, systems[cloudRun])
 	for _, name := range []string{"resources", "worker"} {
-		if _, has := t.get(name); has {
+		if _, has := t.getField(name); has {
 			t.Warnf(t.at.Key(name), "is not applied: what a job of Cloud Run may use, and as whom it runs, is said where the job is defined")
 		}
 	}
-	t.only(cloudRun, "command", "file", "module", "function", "image")
+	t.refuseFields(cloudRun, "command", "file", "module", "function", "image")
 }
 
 const inCloud = "jobs of %s are started by troupe-cloud: attempts fail on a server that is troupe"
 
-// runs says who carries out a node: a program by exec, or a job outside, which a starter of that name begins.
-func (t *task) runs(o *object) {
+// writeRunner says who carries out a node: a program by exec, or a job outside, which a starter of that name begins.
+func (t *task) writeRunner(o *jsonObject) {
 	switch t.executor {
 	case cloudRun:
-		config, _ := t.get("config")
-		startedBy(o, cloudRun, cloudRunJob(t.job, config, t.env()))
+		config, _ := t.getField("config")
+		startedBy(o, cloudRun, cloudRunJob(t.job, config, t.writeEnv()))
 	case kubernetes:
 		startedBy(o, kubernetes, t.kubernetesJob())
 	default:
-		o.put("exec", t.exec())
+		o.putField("exec", t.writeExec())
 	}
 }
 
 // cloudRunJob is what the starter is told.
 func cloudRunJob(job string, config, env json.RawMessage) json.RawMessage {
-	var exec object
-	exec.say("type", cloudRun)
-	exec.say("job", job)
+	var exec jsonObject
+	exec.putText("type", cloudRun)
+	exec.putText("job", job)
 	if config != nil {
-		exec.put("config", config)
+		exec.putField("config", config)
 	}
-	exec.put("env", env)
-	return exec.text()
+	exec.putField("env", env)
+	return exec.toJSON()
 }
 
 // startedBy has a starter begin a job.
-func startedBy(o *object, starter string, exec json.RawMessage) {
-	var params object
-	params.put("exec", exec)
-	o.say("exec_type", "outside")
-	o.say("service", starter)
-	o.put("params", params.text())
+func startedBy(o *jsonObject, starter string, exec json.RawMessage) {
+	var params jsonObject
+	params.putField("exec", exec)
+	o.putText("exec_type", "outside")
+	o.putText("service", starter)
+	o.putField("params", params.toJSON())
 }

@@ -51,14 +51,14 @@ func CheckBeside(f Beside) define.Problems {
 	return r.others[0].All()
 }
 
-// other is a file beside the workflow.
-type other struct {
+// besideFile is a file beside the workflow.
+type besideFile struct {
 	name string
 	*define.Reporter
 }
 
-// beside reads a file below the root; one that is not there has no text.
-func (r *reader) beside(name string) (f Beside) {
+// readBeside reads a file below the root; one that is not there has no text.
+func (r *reader) readBeside(name string) (f Beside) {
 	if r.Files == nil {
 		return f
 	}
@@ -66,15 +66,15 @@ func (r *reader) beside(name string) (f Beside) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		r.found = append(r.found, define.Problem{File: name, Line: 1, Column: 1, Severity: define.SeverityError, Msg: "cannot be read: " + err.Error()})
+		r.foundProblems = append(r.foundProblems, define.Problem{File: name, Line: 1, Column: 1, Severity: define.SeverityError, Msg: "cannot be read: " + err.Error()})
 	default:
 		f = Beside{name, text}
 	}
 	return f
 }
 
-// open is what another file says. What is wrong with it is told with that file's own places.
-func (r *reader) open(f Beside) part {
+// openBeside is what another file says. What is wrong with it is told with that file's own places.
+func (r *reader) openBeside(f Beside) textPart {
 	raw, said := define.Read(f.Text)
 	if kind := expr.KindOf(raw); raw != nil && kind != expr.KindObject {
 		said.Errorf(nil, "must be an object, is %s", kind)
@@ -83,13 +83,13 @@ func (r *reader) open(f Beside) part {
 	if raw == nil {
 		raw = json.RawMessage("{}")
 	}
-	r.others = append(r.others, other{f.Name, said})
-	return part{&reader{Reporter: said}, nil, raw}
+	r.others = append(r.others, besideFile{f.Name, said})
+	return textPart{&reader{Reporter: said}, nil, raw}
 }
 
-// problems are those of the workflow, and behind them those of other files.
-func (r *reader) problems() define.Problems {
-	all := append(r.All(), r.found...)
+// allProblems are those of the workflow, and behind them those of other files.
+func (r *reader) allProblems() define.Problems {
+	all := append(r.All(), r.foundProblems...)
 	for _, o := range r.others {
 		all = append(all, o.All().In(o.name)...)
 	}

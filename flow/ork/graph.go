@@ -9,32 +9,32 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// reference is a place in what a task puts out.
-type reference struct {
+// outputRef is a place in what a task puts out.
+type outputRef struct {
 	text string // as it was written
 	to   *task
 	path string
 }
 
-// native is the reference in our words.
-func (f *reference) native() string {
+// toDefinition is the reference in our words.
+func (f *outputRef) toDefinition() string {
 	if f.path == "" {
 		return "$deps." + f.to.key
 	}
 	return "$deps." + f.to.key + "." + f.path
 }
 
-// connect reads what tasks say of each other.
-func (r *reader) connect() {
+// connectTasks reads what tasks say of each other.
+func (r *reader) connectTasks() {
 	for _, t := range r.tasks {
 		t.dependsOn()
-		t.before()
+		t.addModelDeps()
 	}
 	for _, t := range r.tasks {
-		t.units()
-		t.templates()
+		t.readUnits()
+		t.translateTemplates()
 	}
-	r.cycle()
+	r.checkCycle()
 	for _, t := range r.tasks {
 		t.readInputs()
 	}
@@ -43,7 +43,7 @@ func (r *reader) connect() {
 func (t *task) dependsOn() {
 	at := t.at.Key("depends_on")
 	seen := map[string]bool{}
-	for i, name := range t.texts("depends_on") {
+	for i, name := range t.getTexts("depends_on") {
 		dep := t.byName[name]
 		switch at := at.Index(i); {
 		case dep == t:
@@ -51,7 +51,7 @@ func (t *task) dependsOn() {
 		case seen[name]:
 			t.Errorf(at, "tasks.%s depends_on has duplicate '%s'", t.name, name)
 		case dep == nil:
-			t.Errorf(at, "task %s depends on unknown task %.80s%s", t.name, name, t.guess(name))
+			t.Errorf(at, "task %s depends on unknown task %.80s%s", t.name, name, t.guessTask(name))
 		default:
 			t.deps = append(t.deps, dep)
 		}
@@ -59,8 +59,8 @@ func (t *task) dependsOn() {
 	}
 }
 
-// guess asks whether another task was meant.
-func (r *reader) guess(name string) define.Guess {
+// guessTask asks whether another task was meant.
+func (r *reader) guessTask(name string) define.Guess {
 	return define.Guess{Word: name, Names: func() (names []string) {
 		for _, t := range r.tasks {
 			names = append(names, t.name)
@@ -69,37 +69,37 @@ func (r *reader) guess(name string) define.Guess {
 	}}
 }
 
-// units reads how many instances of a task there are.
-func (t *task) units() {
-	if v, has := t.get("parallel"); has {
+// readUnits reads how many instances of a task there are.
+func (t *task) readUnits() {
+	if v, has := t.getField("parallel"); has {
 		switch expr.KindOf(v) {
 		case expr.KindNumber:
-			if t.part.count("parallel", 1) != nil {
+			if t.textPart.getCount("parallel", 1) != nil {
 				t.parallel = v
 			}
 		case expr.KindString:
-			t.count = t.refer("parallel", v)
+			t.count = t.readTaskRef("parallel", v)
 		default:
 			t.Errorf(t.at.Key("parallel"), "must be a number or a reference such as discover.count, is %s", expr.KindOf(v))
 		}
 	}
-	if v, has := t.want("foreach", expr.KindString); has {
-		t.items = t.refer("foreach", v)
+	if v, has := t.getKind("foreach", expr.KindString); has {
+		t.items = t.readTaskRef("foreach", v)
 	}
 	if t.concurrency != nil && t.parallel == nil && t.count == nil && t.items == nil {
 		t.Errorf(t.at.Key("concurrency"), "is for tasks with parallel or foreach: write one of them, or leave it out")
 	}
 }
 
-// refer reads a reference of the form TASK.FIELD. The task becomes a dependency, as the documents of Ork have it.
-func (t *task) refer(field string, v json.RawMessage) *reference {
+// readTaskRef reads a reference of the form TASK.FIELD. The task becomes a dependency, as the documents of Ork have it.
+func (t *task) readTaskRef(field string, v json.RawMessage) *outputRef {
 	text, _ := expr.String(v)
-	return t.referAt(t.at.Key(field), text)
+	return t.readTaskRefAt(t.at.Key(field), text)
 }
 
-// referAt finds what a reference at a place means.
-func (t *task) referAt(at *define.Place, text string) *reference {
-	to, path := t.named(strings.TrimPrefix(text, "tasks."))
+// readTaskRefAt finds what a reference at a place means.
+func (t *task) readTaskRefAt(at *define.Place, text string) *outputRef {
+	to, path := t.findTask(strings.TrimPrefix(text, "tasks."))
 	if strings.HasPrefix(text, "tasks.") {
 		path = strings.TrimPrefix(strings.TrimPrefix(path, "output"), ".")
 	}
@@ -109,11 +109,11 @@ func (t *task) referAt(at *define.Place, text string) *reference {
 		return nil
 	case to == nil:
 		head, _, _ := strings.Cut(text, ".")
-		t.Errorf(at, "%.80q names no task: write a task's name and a field of its output, such as discover.files%s", text, t.guess(head))
+		t.Errorf(at, "%.80q names no task: write a task's name and a field of its output, such as discover.files%s", text, t.guessTask(head))
 		return nil
 	}
 	t.waitFor(to, at, text)
-	return &reference{text, to, path}
+	return &outputRef{text, to, path}
 }
 
 // waitFor makes a task that another one refers to one of its dependencies.
@@ -124,8 +124,8 @@ func (t *task) waitFor(to *task, at *define.Place, text string) {
 	}
 }
 
-// cycle tells of one task in a circle of dependencies.
-func (r *reader) cycle() {
+// checkCycle tells of one task in a circle of dependencies.
+func (r *reader) checkCycle() {
 	const under, done = 1, 2
 	state := map[*task]int{}
 	var visit func(t *task) *task

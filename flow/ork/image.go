@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// hears says whether the task's executor has a use for a field that most have none for.
-func (t *task) hears(field string) bool {
+// acceptsField says whether the task's executor has a use for a field that most have none for.
+func (t *task) acceptsField(field string) bool {
 	switch field {
 	case "config":
 		return t.dir != "" || !slices.Contains([]string{process, library, worker}, t.executor)
@@ -26,46 +26,46 @@ func (t *task) hears(field string) bool {
 // readImage reads what a task says of its image. What is wrong with the words is told with the definition.
 func (t *task) readImage() {
 	t.executor, t.image = container, execFields{}
-	if name := t.text("image"); strings.TrimSpace(name) == "" {
+	if name := t.getText("image"); strings.TrimSpace(name) == "" {
 		t.Errorf(t.at, "task %s requires an `image`", t.name)
 	} else {
 		t.image.add("image", expr.Quote(name))
 	}
 	if _, list := expr.Elements(t.command); t.command != nil && !list {
-		t.want("command", expr.KindString)
+		t.getKind("command", expr.KindString)
 	}
-	t.only(container, "file", "module", "function", "job")
+	t.refuseFields(container, "file", "module", "function", "job")
 	t.readImageConfig()
-	if in, has := t.get("input"); has && expr.KindOf(in) == expr.KindObject {
+	if in, has := t.getField("input"); has && expr.KindOf(in) == expr.KindObject {
 		t.readFile("input", "to_file")
 	}
-	if out, has := t.get("output"); has && expr.KindOf(out) == expr.KindObject {
-		p, _ := t.below("output")
-		p.known("from_file")
+	if out, has := t.getField("output"); has && expr.KindOf(out) == expr.KindObject {
+		p, _ := t.getObject("output")
+		p.refuseUnknown("from_file")
 		t.readFile("output", "from_file")
 	}
 }
 
 func (t *task) readImageConfig() {
-	p, _ := t.below("config")
-	p.known("pull", "network", "user", "mounts", "gpus", "stdin")
+	p, _ := t.getObject("config")
+	p.refuseUnknown("pull", "network", "user", "mounts", "gpus", "stdin")
 	for _, name := range []string{"pull", "network", "user", "mounts", "gpus"} {
-		if v, has := p.get(name); has {
+		if v, has := p.getField(name); has {
 			t.image.add(name, v)
 		}
 	}
-	if p.truth("stdin", false) {
+	if p.getBool("stdin", false) {
 		t.image.add("stdin_mode", expr.Quote(flow.StdinJSON))
 	}
 }
 
 // readResources reads what a task may use, by its own words or by those of its worker: of processors small numbers, from 100 on they are thousandths.
 func (t *task) readResources() {
-	p, _ := t.below("resources")
-	p.known("cpu", "memory")
-	cpu, _ := p.get("cpu")
-	memory, _ := p.get("memory")
-	if w := t.as; w != nil && t.executor != worker && t.executor != cloudRun {
+	p, _ := t.getObject("resources")
+	p.refuseUnknown("cpu", "memory")
+	cpu, _ := p.getField("cpu")
+	memory, _ := p.getField("memory")
+	if w := t.assignedWorker; w != nil && t.executor != worker && t.executor != cloudRun {
 		if memory == nil {
 			memory = w.memory
 		}
@@ -73,25 +73,25 @@ func (t *task) readResources() {
 			cpu = w.cpu
 		}
 	}
-	var o object
+	var o jsonObject
 	if cpu != nil {
 		if n, err := strconv.Atoi(string(cpu)); err == nil && n >= 100 {
 			cpu = expr.Quote(string(cpu) + "m")
 		}
-		o.put("cpu", cpu)
+		o.putField("cpu", cpu)
 	}
 	if memory != nil {
-		o.put("memory", memory)
+		o.putField("memory", memory)
 	}
 	if len(o) > 0 {
-		t.resources = o.text()
+		t.resources = o.toJSON()
 	}
 }
 
 // readFile reads which file of the image something is written to, or read from.
 func (t *task) readFile(in, name string) {
-	p, _ := t.below(in)
-	if path := p.text(name); path != "" {
+	p, _ := t.getObject(in)
+	if path := p.getText(name); path != "" {
 		t.image.add(name, expr.Quote(path))
 	}
 }
@@ -99,14 +99,14 @@ func (t *task) readFile(in, name string) {
 // withoutFile is a static object without what is said of the file it is written to.
 func withoutFile(input json.RawMessage) json.RawMessage {
 	members, _ := expr.Members(input)
-	var o object
+	var o jsonObject
 	for _, m := range members {
 		if m.Key != "to_file" {
-			o.put(m.Key, m.Value)
+			o.putField(m.Key, m.Value)
 		}
 	}
 	if len(o) == 0 {
 		return nil
 	}
-	return o.text()
+	return o.toJSON()
 }

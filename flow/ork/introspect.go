@@ -11,36 +11,36 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// introspect compares what tasks say of their functions with what these say of themselves. It only warns: a function may take what it does
+// compareSignatures compares what tasks say of their functions with what these say of themselves. It only warns: a function may take what it does
 // not declare. Files are imported once each.
-func (r *reader) introspect(p part) {
-	if !p.truth("introspect", false) || r.problems().Err() != nil {
+func (r *reader) compareSignatures(p textPart) {
+	if !p.getBool("introspect", false) || r.allProblems().Err() != nil {
 		return
 	}
 	if r.Inspect == nil {
 		r.Warnf(define.At("introspect"), "is not done here: programs are not run, so functions cannot say what they take")
 		return
 	}
-	known := map[string]*functions{}
+	known := map[string]*functionSet{}
 	for _, t := range r.tasks {
 		if t.executor != python || t.custom != nil {
 			continue
 		}
-		p := t.program()
+		p := t.inspectedProgram()
 		of := cmp.Or(p.File, p.Module) + "\x00" + p.Python
 		if known[of] == nil {
 			known[of] = r.functionsOf(p)
 		}
-		t.compare(known[of], cmp.Or(p.Function, "main"))
+		t.compareFunction(known[of], cmp.Or(p.Function, "main"))
 	}
 }
 
-// program is what has to be known of a task to ask which functions there are.
-func (t *task) program() *flow.Program {
-	return &flow.Program{File: t.file, Module: t.module, Function: t.function, Root: t.Root, Python: t.options.text("python")}
+// inspectedProgram is what has to be known of a task to ask which functions there are.
+func (t *task) inspectedProgram() *flow.Program {
+	return &flow.Program{File: t.file, Module: t.module, Function: t.function, Root: t.Root, Python: t.options.textOf("python")}
 }
 
-func (f execFields) text(name string) string {
+func (f execFields) textOf(name string) string {
 	for _, m := range f {
 		if m.Key == name {
 			text, _ := expr.String(m.Value)
@@ -50,30 +50,30 @@ func (f execFields) text(name string) string {
 	return ""
 }
 
-// functions are what a file says of its functions, or why it cannot.
-type functions struct {
-	wrong  string
-	byName map[string]*function
+// functionSet are what a file says of its functions, or why it cannot.
+type functionSet struct {
+	failure string
+	byName  map[string]*functionSignature
 }
 
-type function struct {
-	params   []field // in the order written; nil = of a type that there is no word for
-	required []string
-	more     bool // it takes others, too
-	out      *typ
+type functionSignature struct {
+	params      []objectField // in the order written; nil = of a type that there is no word for
+	required    []string
+	takesOthers bool // it takes others, too
+	out         *orkType
 }
 
-func (r *reader) functionsOf(p *flow.Program) *functions {
+func (r *reader) functionsOf(p *flow.Program) *functionSet {
 	said, err := r.Inspect(p)
 	if err != nil {
-		return &functions{wrong: err.Error()}
+		return &functionSet{failure: err.Error()}
 	}
 	theirs := &reader{Reporter: &define.Reporter{}} // types that are a part of themselves have no form here, which is no problem of the file
-	theirs.aliases(part{theirs, nil, append(append([]byte(`{"types":`), orObject(said.Types)...), '}')})
-	all := &functions{byName: map[string]*function{}}
+	theirs.readAliases(textPart{theirs, nil, append(append([]byte(`{"types":`), orObject(said.Types)...), '}')})
+	all := &functionSet{byName: map[string]*functionSignature{}}
 	members, _ := expr.Members(said.Functions)
 	for _, m := range members {
-		all.byName[m.Key] = theirs.function(m.Value)
+		all.byName[m.Key] = theirs.readSignature(m.Value)
 	}
 	return all
 }
@@ -85,12 +85,12 @@ func orObject(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-func (r *reader) function(raw json.RawMessage) *function {
-	f := &function{}
+func (r *reader) readSignature(raw json.RawMessage) *functionSignature {
+	f := &functionSignature{}
 	in, _ := expr.Field(raw, "input_type")
 	members, _ := expr.Members(in)
 	for _, m := range members {
-		f.params = append(f.params, field{m.Key, r.told(m.Value)})
+		f.params = append(f.params, objectField{m.Key, r.readKnownType(m.Value)})
 	}
 	required, _ := expr.Field(raw, "required")
 	elements, _ := expr.Elements(required)
@@ -98,33 +98,33 @@ func (r *reader) function(raw json.RawMessage) *function {
 		name, _ := expr.String(e)
 		f.required = append(f.required, name)
 	}
-	_, f.more = expr.Field(raw, "more")
+	_, f.takesOthers = expr.Field(raw, "more")
 	out, _ := expr.Field(raw, "output_type")
-	f.out = r.told(out)
+	f.out = r.readKnownType(out)
 	return f
 }
 
-// told is a type that a function has told of; nil = there is no word for it.
-func (r *reader) told(raw json.RawMessage) *typ {
+// readKnownType is a type that a function has told of; nil = there is no word for it.
+func (r *reader) readKnownType(raw json.RawMessage) *orkType {
 	if expr.KindOf(raw) == expr.KindNull {
 		return nil
 	}
-	return r.typ(raw, nil)
+	return r.readType(raw, nil)
 }
 
-// compare tells where a task and its function differ.
-func (t *task) compare(all *functions, name string) {
+// compareFunction tells where a task and its function differ.
+func (t *task) compareFunction(all *functionSet, name string) {
 	at := t.at.Key("function")
 	if t.function == "" {
 		at = t.at
 	}
 	f := all.byName[name]
 	switch {
-	case all.wrong != "":
-		t.Warnf(at, "what the function %s takes could not be told: %.300s", name, all.wrong)
+	case all.failure != "":
+		t.Warnf(at, "what the function %s takes could not be told: %.300s", name, all.failure)
 		return
 	case f == nil:
-		t.Warnf(at, "there is no function %s%s", name, define.Guess{Word: name, Names: all.names})
+		t.Warnf(at, "there is no function %s%s", name, define.Guess{Word: name, Names: all.functionNames})
 		return
 	}
 	if !takesWhole(f, t.bindings) {
@@ -135,7 +135,7 @@ func (t *task) compare(all *functions, name string) {
 	}
 }
 
-func (f *functions) names() []string {
+func (f *functionSet) functionNames() []string {
 	names := []string{}
 	for name := range f.byName {
 		names = append(names, name)
@@ -145,35 +145,35 @@ func (f *functions) names() []string {
 }
 
 // takesWhole says whether a function gets all that its task has as one argument: it has one parameter, and nothing is named like it.
-func takesWhole(f *function, bindings []binding) bool {
-	return len(f.params) == 1 && !f.more && !slices.ContainsFunc(bindings, func(b binding) bool { return b.name == f.params[0].name })
+func takesWhole(f *functionSignature, bindings []inputBinding) bool {
+	return len(f.params) == 1 && !f.takesOthers && !slices.ContainsFunc(bindings, func(b inputBinding) bool { return b.name == f.params[0].name })
 }
 
 // compareInputs compares arguments with parameters. Where there are units, what each one gets beside them is not known here.
-func (t *task) compareInputs(f *function, name string) {
+func (t *task) compareInputs(f *functionSignature, name string) {
 	if len(t.bindings) == 0 {
 		return
 	}
 	at := t.at.Key("inputs")
 	bound := func(name string) bool {
-		return slices.ContainsFunc(t.bindings, func(b binding) bool { return b.name == name })
+		return slices.ContainsFunc(t.bindings, func(b inputBinding) bool { return b.name == name })
 	}
 	missing := slices.DeleteFunc(slices.Clone(f.required), bound)
-	if len(missing) > 0 && t.each() == nil {
+	if len(missing) > 0 && t.writeEach() == nil {
 		t.Warnf(at, "the function %s wants %s, which inputs do not give it", name, strings.Join(missing, ", "))
 	}
 	for _, b := range t.bindings {
-		i := slices.IndexFunc(f.params, func(p field) bool { return p.name == b.name })
+		i := slices.IndexFunc(f.params, func(p objectField) bool { return p.name == b.name })
 		switch {
 		case i >= 0:
 			t.compareArgument(b.name, f.params[i].is, name)
-		case !f.more:
-			t.Warnf(at.Key(b.name), "the function %s takes no %s, so it is left out%s", name, b.name, define.Guess{Word: b.name, Names: f.takes})
+		case !f.takesOthers:
+			t.Warnf(at.Key(b.name), "the function %s takes no %s, so it is left out%s", name, b.name, define.Guess{Word: b.name, Names: f.paramNames})
 		}
 	}
 }
 
-func (f *function) takes() []string {
+func (f *functionSignature) paramNames() []string {
 	names := make([]string, len(f.params))
 	for i, p := range f.params {
 		names[i] = p.name
@@ -181,11 +181,11 @@ func (f *function) takes() []string {
 	return names
 }
 
-func (t *task) compareArgument(argument string, wanted *typ, name string) {
+func (t *task) compareArgument(argument string, wanted *orkType, name string) {
 	if t.inType == nil {
 		return
 	}
-	if is := t.inType.field(argument); !fitsIn(is, wanted, looseScalar) {
+	if is := t.inType.fieldType(argument); !fitsIn(is, wanted, looseScalar) {
 		t.Warnf(t.at.Key("inputs").Key(argument), "the function %s takes %s, the task says %s", name, wanted, is)
 	}
 }

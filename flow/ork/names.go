@@ -24,14 +24,14 @@ func CheckName(name string) error {
 	return nil
 }
 
-// keys are those of the nodes that tasks become.
-type keys map[string]string // to the name of the task that has it
+// nodeKeys are those of the nodes that tasks become.
+type nodeKeys map[string]string // to the name of the task that has it
 
-// reserved are keys that mean something else in a dag.
-var reserved = map[string]bool{"run": true, "output": true}
+// reservedKeys are keys that mean something else in a dag.
+var reservedKeys = map[string]bool{"run": true, "output": true}
 
-// next makes the key of a task: its name, as far as a key may be that. Another is the task that has that key already, or "".
-func (k keys) next(name string) (key, another string) {
+// addKey makes the key of a task: its name, as far as a key may be that. Another is the task that has that key already, or "".
+func (k nodeKeys) addKey(name string) (key, another string) {
 	key = strings.Map(func(r rune) rune {
 		if r == '_' || r < unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r)) {
 			return r
@@ -41,7 +41,7 @@ func (k keys) next(name string) (key, another string) {
 	if key == "" || unicode.IsDigit(rune(key[0])) {
 		key = "_" + key
 	}
-	if reserved[key] {
+	if reservedKeys[key] {
 		key += "_"
 	}
 	another = k[key]
@@ -55,8 +55,8 @@ func (k keys) next(name string) (key, another string) {
 	}
 }
 
-// named finds the task that a reference begins with: of those whose name fits, the longest. Rest is the path behind it.
-func (r *reader) named(text string) (t *task, rest string) {
+// findTask finds the task that a reference begins with: of those whose name fits, the longest. Rest is the path behind it.
+func (r *reader) findTask(text string) (t *task, rest string) {
 	for end := len(text); end > 0; end = strings.LastIndexByte(text[:end], '.') {
 		if t := r.byName[text[:end]]; t != nil {
 			return t, strings.TrimPrefix(text[end:], ".")

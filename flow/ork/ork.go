@@ -72,11 +72,11 @@ func Translate(text []byte, o Options) (*Workflow, define.Problems) {
 	r := &reader{Reporter: reporter, Options: o}
 	if kind := expr.KindOf(raw); kind != expr.KindObject {
 		r.Errorf(nil, "a workflow must be an object, is %s", kind)
-		return nil, r.problems()
+		return nil, r.allProblems()
 	}
-	w := r.workflow(part{r, nil, raw})
+	w := r.readWorkflow(textPart{r, nil, raw})
 	w.text = reporter
-	problems := r.problems()
+	problems := r.allProblems()
 	if problems.Err() != nil {
 		w.Definition = nil
 	}
@@ -89,12 +89,12 @@ func (w *Workflow) InItsWords(problems define.Problems) define.Problems {
 	named := make(define.Problems, len(problems))
 	for i, p := range problems {
 		p.Line, p.Column = 0, 0
-		if head, _, _ := strings.Cut(p.Path, "."); slices.Contains(same, head) {
+		if head, _, _ := strings.Cut(p.Path, "."); slices.Contains(sharedFields, head) {
 			p.Line, p.Column = w.text.Position((*define.Place)(nil).Inside(p.Path))
 		}
 		if inside, ok := strings.CutPrefix(p.Path, "nodes."); ok {
 			key, rest, nested := strings.Cut(inside, ".")
-			p.Path = "tasks." + w.called(key)
+			p.Path = "tasks." + w.taskName(key)
 			if nested {
 				p.Path += "." + strings.TrimPrefix(rest, "exec.")
 			}
@@ -104,7 +104,7 @@ func (w *Workflow) InItsWords(problems define.Problems) define.Problems {
 	return named
 }
 
-func (w *Workflow) called(key string) string {
+func (w *Workflow) taskName(key string) string {
 	for _, t := range w.Tasks {
 		if t.Key == key {
 			return t.Name

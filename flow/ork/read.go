@@ -18,40 +18,40 @@ type reader struct {
 	types    typeSet
 	tasks    []*task
 	byName   map[string]*task
-	defaults defaults
+	defaults taskDefaults
 
-	settings settings
+	settings orkSettings
 	workers  workerSet
-	projects []*project // imported, and their models
-	models   []*model
-	byModel  map[string]*model
+	projects []*dbtProject // imported, and their models
+	models   []*dbtModel
+	byModel  map[string]*dbtModel
 
-	others []other         // files that were read beside the workflow
-	found  define.Problems // of them, and of those of projects
+	others        []besideFile    // files that were read beside the workflow
+	foundProblems define.Problems // of them, and of those of projects
 }
 
-// defaults are what tasks take that say nothing themselves.
-type defaults struct {
+// taskDefaults are what tasks take that say nothing themselves.
+type taskDefaults struct {
 	timeout, delay *float64 // seconds
 	retries        *int
 }
 
-// part is an object of the text.
-type part struct {
+// textPart is an object of the text.
+type textPart struct {
 	*reader
 	at  *define.Place
 	raw json.RawMessage
 }
 
-// get is a field; a null counts as none.
-func (p part) get(name string) (json.RawMessage, bool) {
+// getField is a field; a null counts as none.
+func (p textPart) getField(name string) (json.RawMessage, bool) {
 	v, has := expr.Field(p.raw, name)
 	return v, has && expr.KindOf(v) != expr.KindNull
 }
 
-// want is a field of a kind. What is of another one is told and counts as none.
-func (p part) want(name string, kind expr.Kind) (json.RawMessage, bool) {
-	v, has := p.get(name)
+// getKind is a field of a kind. What is of another one is told and counts as none.
+func (p textPart) getKind(name string, kind expr.Kind) (json.RawMessage, bool) {
+	v, has := p.getField(name)
 	if has && expr.KindOf(v) != kind {
 		p.Errorf(p.at.Key(name), "must be %s, is %s", kind, expr.KindOf(v))
 		return nil, false
@@ -59,23 +59,23 @@ func (p part) want(name string, kind expr.Kind) (json.RawMessage, bool) {
 	return v, has
 }
 
-func (p part) text(name string) string {
-	v, _ := p.want(name, expr.KindString)
+func (p textPart) getText(name string) string {
+	v, _ := p.getKind(name, expr.KindString)
 	text, _ := expr.String(v)
 	return text
 }
 
-func (p part) truth(name string, otherwise bool) bool {
-	v, has := p.want(name, expr.KindBool)
+func (p textPart) getBool(name string, otherwise bool) bool {
+	v, has := p.getKind(name, expr.KindBool)
 	if !has {
 		return otherwise
 	}
 	return string(v) == "true"
 }
 
-// texts is a list of texts.
-func (p part) texts(name string) []string {
-	v, _ := p.want(name, expr.KindArray)
+// getTexts is a list of texts.
+func (p textPart) getTexts(name string) []string {
+	v, _ := p.getKind(name, expr.KindArray)
 	elements, _ := expr.Elements(v)
 	var list []string
 	for i, e := range elements {
@@ -89,9 +89,9 @@ func (p part) texts(name string) []string {
 	return list
 }
 
-// count is a whole number that is at least so much; nil when nothing is said.
-func (p part) count(name string, least int) *int {
-	v, has := p.want(name, expr.KindNumber)
+// getCount is a whole number that is at least so much; nil when nothing is said.
+func (p textPart) getCount(name string, least int) *int {
+	v, has := p.getKind(name, expr.KindNumber)
 	if !has {
 		return nil
 	}
@@ -104,9 +104,9 @@ func (p part) count(name string, least int) *int {
 	return &n
 }
 
-// seconds is a time in seconds, fractions included; nil when nothing is said.
-func (p part) seconds(name string) *float64 {
-	v, has := p.want(name, expr.KindNumber)
+// getSeconds is a time in seconds, fractions included; nil when nothing is said.
+func (p textPart) getSeconds(name string) *float64 {
+	v, has := p.getKind(name, expr.KindNumber)
 	if !has {
 		return nil
 	}
@@ -118,14 +118,14 @@ func (p part) seconds(name string) *float64 {
 	return &f
 }
 
-// below is a field that is an object.
-func (p part) below(name string) (part, bool) {
-	v, has := p.want(name, expr.KindObject)
-	return part{p.reader, p.at.Key(name), v}, has
+// getObject is a field that is an object.
+func (p textPart) getObject(name string) (textPart, bool) {
+	v, has := p.getKind(name, expr.KindObject)
+	return textPart{p.reader, p.at.Key(name), v}, has
 }
 
-// known refuses fields that are none.
-func (p part) known(fields ...string) {
+// refuseUnknown refuses fields that are none.
+func (p textPart) refuseUnknown(fields ...string) {
 	members, _ := expr.Members(p.raw)
 	for _, m := range members {
 		if slices.Contains(fields, m.Key) {
@@ -137,40 +137,40 @@ func (p part) known(fields ...string) {
 
 var workflowFields = []string{"name", "description", "schedule", "types", "import", "tasks", "on_error", "input_shape", "defaults", "introspect"}
 
-// workflow reads the whole text.
-func (r *reader) workflow(p part) *Workflow {
-	if _, replicated := p.get("job_name"); replicated {
-		return r.replicated(p)
+// readWorkflow reads the whole text.
+func (r *reader) readWorkflow(p textPart) *Workflow {
+	if _, replicated := p.getField("job_name"); replicated {
+		return r.readReplicated(p)
 	}
-	p.known(workflowFields...)
+	p.refuseUnknown(workflowFields...)
 	r.name = r.workflowName(p)
-	r.readSettings(r.beside(SettingsFile))
+	r.readSettings(r.readBeside(SettingsFile))
 	if r.Workers.Name == "" {
-		r.Workers = r.beside(WorkersFile)
+		r.Workers = r.readBeside(WorkersFile)
 	}
 	r.readWorkers(r.Workers)
-	r.imports(p)
-	r.aliases(p)
+	r.readImports(p)
+	r.readAliases(p)
 	r.readDefaults(p)
 	r.readTasks(p)
-	r.connect()
-	r.introspect(p)
-	schedule, _ := p.get("schedule")
+	r.connectTasks()
+	r.compareSignatures(p)
+	schedule, _ := p.getField("schedule")
 	w := &Workflow{Name: r.name, Schedule: schedule}
 	for _, t := range r.tasks {
-		w.Tasks = append(w.Tasks, Task{t.name, t.key, t.executor, t.names()})
+		w.Tasks = append(w.Tasks, Task{t.name, t.key, t.executor, t.depNames()})
 	}
-	w.Definition = r.definition(p)
+	w.Definition = r.writeDefinition(p)
 	return w
 }
 
 // workflowName is what the workflow is addressed by. It is a part of URLs.
-func (r *reader) workflowName(p part) string {
-	name := p.text("name")
+func (r *reader) workflowName(p textPart) string {
+	name := p.getText("name")
 	at := define.At("name")
-	switch _, said := p.want("name", expr.KindString); {
+	switch _, said := p.getKind("name", expr.KindString); {
 	case strings.TrimSpace(name) == "":
-		if _, has := p.get("name"); said || !has {
+		if _, has := p.getField("name"); said || !has {
 			r.Errorf(at, "workflow name cannot be empty")
 		}
 	default:
@@ -178,7 +178,7 @@ func (r *reader) workflowName(p part) string {
 			r.Errorf(at, "%s", err)
 		}
 	}
-	if text, has := p.want("description", expr.KindString); has {
+	if text, has := p.getKind("description", expr.KindString); has {
 		if said, _ := expr.String(text); strings.TrimSpace(said) == "" {
 			r.Errorf(define.At("description"), "workflow description cannot be empty")
 		}
@@ -186,11 +186,11 @@ func (r *reader) workflowName(p part) string {
 	return name
 }
 
-func (r *reader) readDefaults(p part) {
-	d, has := p.below("defaults")
+func (r *reader) readDefaults(p textPart) {
+	d, has := p.getObject("defaults")
 	if !has {
 		return
 	}
-	d.known("timeout", "retries", "retry_delay")
-	r.defaults = defaults{d.seconds("timeout"), d.seconds("retry_delay"), d.count("retries", 0)}
+	d.refuseUnknown("timeout", "retries", "retry_delay")
+	r.defaults = taskDefaults{d.getSeconds("timeout"), d.getSeconds("retry_delay"), d.getCount("retries", 0)}
 }

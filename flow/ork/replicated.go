@@ -9,11 +9,11 @@ import (
 // Replicated is the name of the one node that a replicated workflow has; its units are the tasks task_0, task_1 and so on.
 const Replicated = "task"
 
-// replicated reads the form that knows no graph: one job that runs several times, at once.
-func (r *reader) replicated(p part) *Workflow {
-	p.known("name", "description", "job_name", "project", "region", "executor", "task_count")
+// readReplicated reads the form that knows no graph: one job that runs several times, at once.
+func (r *reader) readReplicated(p textPart) *Workflow {
+	p.refuseUnknown("name", "description", "job_name", "project", "region", "executor", "task_count")
 	r.name = r.workflowName(p)
-	job, executor := p.text("job_name"), p.text("executor")
+	job, executor := p.getText("job_name"), p.getText("executor")
 	switch {
 	case job == "":
 		r.Errorf(define.At("job_name"), "is empty: say which command is to run")
@@ -25,36 +25,36 @@ func (r *reader) replicated(p part) *Workflow {
 		r.Errorf(define.At("executor"), "Unknown executor type: %.80s", executor)
 	}
 	three := 3
-	cloud, count := p.cloud(), or(p.count("task_count", 1), &three)
-	var env, each, node, nodes, o object
+	cloud, count := p.cloudLocation(), firstSet(p.getCount("task_count", 1), &three)
+	var env, each, node, nodes, o jsonObject
 	if executor == cloudRun {
-		env.say("job_name", job)
-		startedBy(&node, cloudRun, cloudRunJob(job, cloud, env.text()))
+		env.putText("job_name", job)
+		startedBy(&node, cloudRun, cloudRunJob(job, cloud, env.toJSON()))
 	} else {
 		executor = process
-		env.say("job_name", literal(job))
-		var exec object
-		exec.say("type", process)
-		exec.say("command", job)
-		exec.say("root", r.Root)
-		exec.put("env", env.text())
-		node.put("exec", exec.text())
+		env.putText("job_name", escapeRefs(job))
+		var exec jsonObject
+		exec.putText("type", process)
+		exec.putText("command", job)
+		exec.putText("root", r.Root)
+		exec.putField("env", env.toJSON())
+		node.putField("exec", exec.toJSON())
 	}
-	each.put("count", number(*count))
-	node.put("each", each.text())
-	node.put("timeout", seconds(0))
-	nodes.put(Replicated, node.text())
-	o.say("name", r.name)
-	o.say("description", p.text("description"))
-	o.say("profile", "ork")
-	o.put("nodes", nodes.text())
-	return &Workflow{Name: r.name, Tasks: []Task{{Replicated, Replicated, executor, []string{}}}, Definition: o.text()}
+	each.putField("count", numberJSON(*count))
+	node.putField("each", each.toJSON())
+	node.putField("timeout", secondsJSON(0))
+	nodes.putField(Replicated, node.toJSON())
+	o.putText("name", r.name)
+	o.putText("description", p.getText("description"))
+	o.putText("profile", "ork")
+	o.putField("nodes", nodes.toJSON())
+	return &Workflow{Name: r.name, Tasks: []Task{{Replicated, Replicated, executor, []string{}}}, Definition: o.toJSON()}
 }
 
-// cloud says where a job of Cloud Run is.
-func (p part) cloud() json.RawMessage {
-	var o object
-	o.say("project", p.text("project"))
-	o.say("region", p.text("region"))
-	return o.text()
+// cloudLocation says where a job of Cloud Run is.
+func (p textPart) cloudLocation() json.RawMessage {
+	var o jsonObject
+	o.putText("project", p.getText("project"))
+	o.putText("region", p.getText("region"))
+	return o.toJSON()
 }

@@ -8,15 +8,15 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// settings are what ork.yaml says.
-type settings struct {
+// orkSettings are what ork.yaml says.
+type orkSettings struct {
 	executors map[string]*executorOf
 	unchecked bool // outputs are not compared with their types
 }
 
 // executorOf is an executor that the file gives a name.
 type executorOf struct {
-	part
+	textPart
 	kind   string // one of ours, or MODULE:CLASS
 	config json.RawMessage
 }
@@ -25,10 +25,10 @@ func (r *reader) readSettings(f Beside) {
 	if f.Name == "" {
 		return
 	}
-	p := r.open(f)
-	p.known("executors", "env_file", "api", "notifications", "validation")
-	p.text("env_file")
-	all, _ := p.below("executors")
+	p := r.openBeside(f)
+	p.refuseUnknown("executors", "env_file", "api", "notifications", "validation")
+	p.getText("env_file")
+	all, _ := p.getObject("executors")
 	members, _ := expr.Members(all.raw)
 	r.settings.executors = map[string]*executorOf{}
 	for _, m := range members {
@@ -36,50 +36,50 @@ func (r *reader) readSettings(f Beside) {
 			r.settings.executors[m.Key] = e
 		}
 	}
-	if v, has := p.below("validation"); has {
-		v.known("enabled")
-		r.settings.unchecked = !v.truth("enabled", true)
+	if v, has := p.getObject("validation"); has {
+		v.refuseUnknown("enabled")
+		r.settings.unchecked = !v.getBool("enabled", true)
 	}
 	p.idleSettings()
 }
 
-func (p part) executorOf(m expr.Member) *executorOf {
-	e := &executorOf{part: part{p.reader, p.at.Key(m.Key), m.Value}}
+func (p textPart) executorOf(m expr.Member) *executorOf {
+	e := &executorOf{textPart: textPart{p.reader, p.at.Key(m.Key), m.Value}}
 	if kind := expr.KindOf(m.Value); kind != expr.KindObject {
 		p.Errorf(e.at, "must be an object such as {type: MODULE:CLASS, config: …}, is %s", kind)
 		return nil
 	}
-	e.known("type", "config")
-	e.kind, e.config = e.text("type"), json.RawMessage("{}")
-	if _, has := e.get("type"); !has {
+	e.refuseUnknown("type", "config")
+	e.kind, e.config = e.getText("type"), json.RawMessage("{}")
+	if _, has := e.getField("type"); !has {
 		e.Errorf(e.at, "has no type: write one of %s, or MODULE:CLASS for a class of Python", strings.Join(executors, ", "))
 	}
-	if config, has := e.want("config", expr.KindObject); has {
+	if config, has := e.getKind("config", expr.KindObject); has {
 		e.config = config
 	}
 	return e
 }
 
 // idleSettings tells of what somebody else does here.
-func (p part) idleSettings() {
-	if _, has := p.get("env_file"); has {
+func (p textPart) idleSettings() {
+	if _, has := p.getField("env_file"); has {
 		p.Notef(define.At("env_file"), "is read by troupe dev alone, since all of a flow can be seen by whoever sees the flow: start another member with these variables and --child-env, or keep them as secrets")
 	}
-	if _, has := p.get("notifications"); has {
+	if _, has := p.getField("notifications"); has {
 		p.Warnf(define.At("notifications"), "nobody is told because of this: troupe hook set tells of tasks that fail")
 	}
-	api, has := p.below("api")
+	api, has := p.getObject("api")
 	if !has {
 		return
 	}
 	p.Warnf(define.At("api"), "nobody is asked because of this: --server and --token, or TROUPE_SERVER and TROUPE_TOKEN, say where the server is and who asks it")
-	api.known("url", "auth")
-	auth, has := api.below("auth")
+	api.refuseUnknown("url", "auth")
+	auth, has := api.getObject("auth")
 	if !has {
 		return
 	}
-	auth.known("type", "header", "value")
-	if word := auth.text("type"); word != "api_key" {
+	auth.refuseUnknown("type", "header", "value")
+	if word := auth.getText("type"); word != "api_key" {
 		auth.Errorf(auth.at.Key("type"), "unknown word %.80q: write api_key", word)
 	}
 }
@@ -92,27 +92,27 @@ func EnvFile(text []byte) string {
 	return file
 }
 
-// config is what the file says of an executor of ours by that one's own name.
-func (s *settings) config(word string) json.RawMessage {
+// executorConfig is what the file says of an executor of ours by that one's own name.
+func (s *orkSettings) executorConfig(word string) json.RawMessage {
 	if e := s.executors[word]; e != nil && e.kind == word {
 		return e.config
 	}
 	return nil
 }
 
-// inherit takes over what the task's own config does not say.
-func (t *task) inherit(config json.RawMessage) {
+// inheritConfig takes over what the task's own config does not say.
+func (t *task) inheritConfig(config json.RawMessage) {
 	members, _ := expr.Members(config)
-	own, said := t.get("config")
+	own, said := t.getField("config")
 	if len(members) == 0 || said && expr.KindOf(own) != expr.KindObject {
 		return
 	}
-	t.raw = with(t.raw, "config", expr.Merge(config, own))
+	t.raw = withField(t.raw, "config", expr.Merge(config, own))
 }
 
-// with is an object with another value of a field.
-func with(of json.RawMessage, name string, v json.RawMessage) json.RawMessage {
-	var field object
-	field.put(name, v)
-	return expr.Merge(of, field.text())
+// withField is an object with another value of a field.
+func withField(of json.RawMessage, name string, v json.RawMessage) json.RawMessage {
+	var field jsonObject
+	field.putField(name, v)
+	return expr.Merge(of, field.toJSON())
 }

@@ -13,7 +13,7 @@ import (
 
 // task is a task as it was written.
 type task struct {
-	part
+	textPart
 	index     int // in the order written
 	name, key string
 	executor  string
@@ -25,31 +25,31 @@ type task struct {
 	url       string // of a worker
 	job       string // of Cloud Run
 
-	always          bool
-	timeout, delay  *float64
-	retries         *int
-	exponential     bool
-	static          json.RawMessage // of a merged input
-	bindings        []binding
-	parallel        json.RawMessage // a number, or nil
-	count, items    *reference      // parallel and foreach
-	concurrency     *int
-	inType, outType *typ
-	unchecked       bool // what it puts out is not compared with its type
-	variables       []expr.Member
-	secrets         []secret
-	resources       json.RawMessage // what it may use at most; nil = nothing is said
-	report          string          // who says how it is; "" = its exit
-	start, silence  *float64        // how long its worker may take to begin, and be silent, in seconds
-	as              *workerOf       // nil = no worker is named
-	image           execFields      // nil = it has no image of its own
-	model           *model          // nil = it is no model of dbt
-	dir             string          // it runs in, below the root
-	custom          execFields      // variables that tell a class of Python what it is to do; nil = it is none
-	options         execFields      // how its program is run
+	always                         bool
+	timeout, delay                 *float64
+	retries                        *int
+	exponential                    bool
+	static                         json.RawMessage // of a merged input
+	bindings                       []inputBinding
+	parallel                       json.RawMessage // a number, or nil
+	count, items                   *outputRef      // parallel and foreach
+	concurrency                    *int
+	inType, outType                *orkType
+	unchecked                      bool // what it puts out is not compared with its type
+	variables                      []expr.Member
+	secrets                        []taskSecret
+	resources                      json.RawMessage // what it may use at most; nil = nothing is said
+	report                         string          // who says how it is; "" = its exit
+	startTimeout, heartbeatTimeout *float64        // how long its worker may take to begin, and be silent, in seconds
+	assignedWorker                 *workerOf       // nil = no worker is named
+	image                          execFields      // nil = it has no image of its own
+	model                          *dbtModel       // nil = it is no model of dbt
+	dir                            string          // it runs in, below the root
+	custom                         execFields      // variables that tell a class of Python what it is to do; nil = it is none
+	options                        execFields      // how its program is run
 }
 
-func (t *task) names() []string {
+func (t *task) depNames() []string {
 	names := []string{}
 	for _, d := range t.deps {
 		names = append(names, d.name)
@@ -61,16 +61,16 @@ var taskFields = []string{"executor", "file", "command", "module", "function", "
 	"input_type", "output_type", "output", "validate_output", "depends_on", "on_failure", "timeout", "retries", "retry_delay", "retry", "parallel",
 	"foreach", "concurrency", "resources", "env", "secrets", "exec", "start_timeout", "heartbeat_timeout", "output_mode", "upstream_env", "grace"}
 
-func (r *reader) readTasks(p part) {
-	all, has := p.below("tasks")
+func (r *reader) readTasks(p textPart) {
+	all, has := p.getObject("tasks")
 	members, _ := expr.Members(all.raw)
-	_, written := p.get("tasks")
-	_, imports := p.get("import")
-	if failed := imports && r.problems().Err() != nil; len(members) == 0 && len(r.models) == 0 && (has || !written) && !failed {
+	_, written := p.getField("tasks")
+	_, imports := p.getField("import")
+	if failed := imports && r.allProblems().Err() != nil; len(members) == 0 && len(r.models) == 0 && (has || !written) && !failed {
 		r.Errorf(define.At("tasks"), "workflow must contain at least one task")
 	}
 	r.byName = map[string]*task{}
-	keys := keys{}
+	keys := nodeKeys{}
 	for _, m := range members {
 		switch at := all.at.Key(m.Key); {
 		case m.Key == "":
@@ -78,27 +78,27 @@ func (r *reader) readTasks(p part) {
 		case expr.KindOf(m.Value) != expr.KindObject:
 			r.Errorf(at, "must be an object such as {executor: process, command: …}, is %s", expr.KindOf(m.Value))
 		default:
-			r.add(&task{part: part{r, at, m.Value}, name: m.Key}, keys)
+			r.addTask(&task{textPart: textPart{r, at, m.Value}, name: m.Key}, keys)
 		}
 	}
 	for _, m := range r.models {
 		if r.byName[m.task] == nil {
-			r.add(&task{part: part{r, m.at, json.RawMessage("{}")}, name: m.task}, keys)
+			r.addTask(&task{textPart: textPart{r, m.at, json.RawMessage("{}")}, name: m.task}, keys)
 		}
 	}
 	for _, t := range r.tasks {
-		t.read()
+		t.readFields()
 	}
 }
 
-// add adds a task, behind those that are there.
-func (r *reader) add(t *task, keys keys) {
+// addTask adds a task, behind those that are there.
+func (r *reader) addTask(t *task, keys nodeKeys) {
 	if len(t.name) > MaxName {
 		r.Errorf(t.at, "the task name %.40q… is longer than %d bytes", t.name, MaxName)
 		return
 	}
 	another := ""
-	if t.key, another = keys.next(t.name); another != "" {
+	if t.key, another = keys.addKey(t.name); another != "" {
 		r.Warnf(t.at, "its node gets the key %s, because the name is too much like %s", t.key, another)
 	}
 	t.index, t.model = len(r.tasks), r.byModel[t.name]
@@ -106,15 +106,15 @@ func (r *reader) add(t *task, keys keys) {
 	r.byName[t.name] = t
 }
 
-// read reads the fields that say nothing of other tasks.
-func (t *task) read() {
-	t.known(taskFields...)
+// readFields reads the fields that say nothing of other tasks.
+func (t *task) readFields() {
+	t.refuseUnknown(taskFields...)
 	t.readExecutor()
-	t.timeout, t.delay, t.retries = t.seconds("timeout"), t.seconds("retry_delay"), t.part.count("retries", 0)
+	t.timeout, t.delay, t.retries = t.getSeconds("timeout"), t.getSeconds("retry_delay"), t.textPart.getCount("retries", 0)
 	t.readWorkerConfig()
-	t.retry()
-	t.concurrency = t.part.count("concurrency", 1)
-	switch word := t.text("on_failure"); word {
+	t.readRetry()
+	t.concurrency = t.textPart.getCount("concurrency", 1)
+	switch word := t.getText("on_failure"); word {
 	case "", "skip":
 	case "run":
 		t.always = true
@@ -127,13 +127,13 @@ func (t *task) read() {
 	t.readResources()
 	t.readReport()
 	t.readOptions()
-	if v, has := t.get("input"); has && expr.KindOf(v) != expr.KindString { // a text is a type
-		if t.static, _ = t.want("input", expr.KindObject); t.image != nil {
+	if v, has := t.getField("input"); has && expr.KindOf(v) != expr.KindString { // a text is a type
+		if t.static, _ = t.getKind("input", expr.KindObject); t.image != nil {
 			t.static = withoutFile(t.static)
 		}
 	}
 	for _, name := range []string{"resources", "config", "config_file"} {
-		if _, has := t.get(name); has && !t.hears(name) {
+		if _, has := t.getField(name); has && !t.acceptsField(name) {
 			t.Errorf(t.at.Key(name), "is not carried out by this server: leave it out")
 		}
 	}
@@ -141,29 +141,29 @@ func (t *task) read() {
 
 // readReport reads who says how the task is, and for how long nobody may.
 func (t *task) readReport() {
-	p, has := t.below("exec")
+	p, has := t.getObject("exec")
 	if has {
-		p.known("report")
+		p.refuseUnknown("report")
 	}
-	t.report, t.start, t.silence = p.text("report"), t.seconds("start_timeout"), t.seconds("heartbeat_timeout")
+	t.report, t.startTimeout, t.heartbeatTimeout = p.getText("report"), t.getSeconds("start_timeout"), t.getSeconds("heartbeat_timeout")
 	switch t.report {
 	case "", flow.ReportExit, flow.ObjectStore:
 	default:
 		t.Errorf(p.at.Key("report"), "unknown word %.80q: write %s or %s", t.report, flow.ReportExit, flow.ObjectStore)
 	}
-	if t.report != flow.ObjectStore && (t.start != nil || t.silence != nil) {
+	if t.report != flow.ObjectStore && (t.startTimeout != nil || t.heartbeatTimeout != nil) {
 		t.Errorf(t.at, "start_timeout and heartbeat_timeout are for tasks with exec: {report: %s}", flow.ObjectStore)
 	}
 }
 
-// retry reads how far apart tries are: a fixed time, or 1, 2, 4 … up to 60 seconds.
-func (t *task) retry() {
-	p, has := t.below("retry")
+// readRetry reads how far apart tries are: a fixed time, or 1, 2, 4 … up to 60 seconds.
+func (t *task) readRetry() {
+	p, has := t.getObject("retry")
 	if !has {
 		return
 	}
-	p.known("backoff")
-	switch word := p.text("backoff"); word {
+	p.refuseUnknown("backoff")
+	switch word := p.getText("backoff"); word {
 	case "", "fixed":
 	case "exponential":
 		t.exponential = true
@@ -186,8 +186,8 @@ const (
 
 var executors = []string{process, python, library, container, worker, cloudRun, kubernetes, dbtRun, dbtTest, dbtSeed, dbtSnapshot}
 
-// canonical is an executor by the one of its names that we use.
-func canonical(word string) string {
+// canonicalExecutor is an executor by the one of its names that we use.
+func canonicalExecutor(word string) string {
 	switch word {
 	case "shell":
 		return process
@@ -198,14 +198,14 @@ func canonical(word string) string {
 }
 
 func (t *task) readExecutor() {
-	t.file, t.module, t.function = t.text("file"), t.text("module"), t.text("function")
-	t.command, _ = t.get("command")
-	called := t.text("executor")
-	t.executor = canonical(called)
+	t.file, t.module, t.function = t.getText("file"), t.getText("module"), t.getText("function")
+	t.command, _ = t.getField("command")
+	called := t.getText("executor")
+	t.executor = canonicalExecutor(called)
 	named := t.settings.executors[called]
 	if named != nil {
-		t.executor = canonical(named.kind)
-		t.inherit(named.config)
+		t.executor = canonicalExecutor(named.kind)
+		t.inheritConfig(named.config)
 	}
 	if t.model != nil && t.executor != "" && t.executor != dbtRun {
 		t.Errorf(t.at.Key("executor"), "a model is run by %s: leave it out", dbtRun)
@@ -223,10 +223,10 @@ func (t *task) readKind(called string, named *executorOf) {
 	switch word := t.executor; word {
 	case process:
 		t.readCommand()
-		t.only(process, "module", "function", "job", "image")
+		t.refuseFields(process, "module", "function", "job", "image")
 	case python:
 		t.readFunction()
-		t.only(python, "command", "job", "image")
+		t.refuseFields(python, "command", "job", "image")
 	case library:
 		t.readLibrary()
 	case worker:
@@ -256,10 +256,10 @@ func (t *task) readKind(called string, named *executorOf) {
 
 // readNone reads a task that names no executor: something else says what it is.
 func (t *task) readNone() {
-	_, image := t.get("image")
-	switch _, written := t.get("executor"); {
+	_, image := t.getField("image")
+	switch _, written := t.getField("executor"); {
 	case t.model != nil:
-		t.inherit(t.settings.config(dbtRun))
+		t.inheritConfig(t.settings.executorConfig(dbtRun))
 		t.readDbt(dbtRun)
 	case image:
 		t.readImage()
@@ -288,18 +288,18 @@ func (t *task) readCommand() {
 	case t.command == nil && t.file == "", t.command != nil && !list && expr.KindOf(t.command) == expr.KindString && strings.TrimSpace(said) == "":
 		t.Errorf(t.at, "task %s requires a `command` or `file` path", t.name)
 	case list:
-		if len(t.texts("command")) == 0 {
+		if len(t.getTexts("command")) == 0 {
 			t.Errorf(t.at, "task %s requires a `command` or `file` path", t.name)
 		}
 	case t.command != nil:
-		t.want("command", expr.KindString)
+		t.getKind("command", expr.KindString)
 	}
 }
 
-// only refuses fields that the executor has no use for.
-func (t *task) only(executor string, others ...string) {
+// refuseFields refuses fields that the executor has no use for.
+func (t *task) refuseFields(executor string, others ...string) {
 	for _, name := range others {
-		if _, has := t.get(name); has {
+		if _, has := t.getField(name); has {
 			t.Errorf(t.at.Key(name), "is not for executor: %s", executor)
 		}
 	}

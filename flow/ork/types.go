@@ -11,22 +11,22 @@ import (
 	"github.com/troupe-engine/troupe/flow/types"
 )
 
-// typ is a type: a scalar, an object or a list.
-type typ struct {
+// orkType is a type: a scalar, an object or a list.
+type orkType struct {
 	scalar   string
-	fields   []field // of an object
-	of       *typ    // of a list
-	optional bool    // it may be null, and a field of an object may be left out
+	fields   []objectField // of an object
+	of       *orkType      // of a list
+	optional bool          // it may be null, and a field of an object may be left out
 }
 
-type field struct {
+type objectField struct {
 	name string
-	is   *typ
+	is   *orkType
 }
 
-func (t *typ) object() bool { return t.scalar == "" && t.of == nil }
+func (t *orkType) isObject() bool { return t.scalar == "" && t.of == nil }
 
-func (t *typ) field(name string) *typ {
+func (t *orkType) fieldType(name string) *orkType {
 	for _, f := range t.fields {
 		if f.name == name {
 			return f.is
@@ -38,20 +38,20 @@ func (t *typ) field(name string) *typ {
 // scalars are the types that have no parts.
 var scalars = []string{"str", "int", "float", "bool", "date", "datetime_notz", "datetime_tz", "datetime_utc"}
 
-// legacy are names of types that Ork no longer takes.
-var legacy = []string{"string", "integer", "number", "boolean", "datetime", "object", "array", "list", "dict", "any"}
+// legacyTypes are names of types that Ork no longer takes.
+var legacyTypes = []string{"string", "integer", "number", "boolean", "datetime", "object", "array", "list", "dict", "any"}
 
-// needed is the type of what is there.
-func (t *typ) needed() *typ {
+// withoutOptional is the type of what is there.
+func (t *orkType) withoutOptional() *orkType {
 	is := *t
 	is.optional = false
 	return &is
 }
 
-func (t *typ) String() string {
+func (t *orkType) String() string {
 	switch {
 	case t.optional:
-		return t.needed().String() + "?"
+		return t.withoutOptional().String() + "?"
 	case t.of != nil:
 		return "[" + t.of.String() + "]"
 	case t.scalar != "":
@@ -65,19 +65,19 @@ func (t *typ) String() string {
 }
 
 // typeSet are the aliases of a workflow. One that is being read has no type yet.
-type typeSet map[string]*alias
+type typeSet map[string]*typeAlias
 
-type alias struct {
+type typeAlias struct {
 	raw           json.RawMessage
 	at            *define.Place
-	is            *typ
+	is            *orkType
 	reading, read bool
 }
 
 var nameForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-func (r *reader) aliases(p part) {
-	all, _ := p.below("types")
+func (r *reader) readAliases(p textPart) {
+	all, _ := p.getObject("types")
 	members, _ := expr.Members(all.raw)
 	r.types = typeSet{}
 	for _, m := range members {
@@ -88,17 +88,17 @@ func (r *reader) aliases(p part) {
 		case slices.Contains(scalars, m.Key):
 			r.Errorf(at, "the alias %s would hide the type of that name", m.Key)
 		default:
-			r.types[m.Key] = &alias{raw: m.Value, at: at}
+			r.types[m.Key] = &typeAlias{raw: m.Value, at: at}
 		}
 	}
 	for _, m := range members {
 		if a := r.types[m.Key]; a != nil {
-			r.resolve(a)
+			r.resolveAlias(a)
 		}
 	}
 }
 
-func (r *reader) resolve(a *alias) *typ {
+func (r *reader) resolveAlias(a *typeAlias) *orkType {
 	switch {
 	case a.reading:
 		r.Errorf(a.at, "the alias is a part of itself")
@@ -107,13 +107,13 @@ func (r *reader) resolve(a *alias) *typ {
 		return a.is
 	}
 	a.reading = true
-	a.is = r.typ(a.raw, a.at)
+	a.is = r.readType(a.raw, a.at)
 	a.reading, a.read = false, true
 	return a.is
 }
 
-// typ reads a type expression, nil when it is none.
-func (r *reader) typ(raw json.RawMessage, at *define.Place) *typ {
+// readType reads a type expression, nil when it is none.
+func (r *reader) readType(raw json.RawMessage, at *define.Place) *orkType {
 	switch expr.KindOf(raw) {
 	case expr.KindString:
 		text, _ := expr.String(raw)
@@ -124,8 +124,8 @@ func (r *reader) typ(raw json.RawMessage, at *define.Place) *typ {
 			r.Errorf(at, "a list has one type inside, such as [str]; this one has %d", len(elements))
 			return nil
 		}
-		if of := r.typ(elements[0], at.Index(0)); of != nil {
-			return &typ{of: of}
+		if of := r.readType(elements[0], at.Index(0)); of != nil {
+			return &orkType{of: of}
 		}
 		return nil
 	case expr.KindObject:
@@ -135,11 +135,11 @@ func (r *reader) typ(raw json.RawMessage, at *define.Place) *typ {
 	return nil
 }
 
-func (r *reader) typeNamed(text string, at *define.Place) *typ {
+func (r *reader) typeNamed(text string, at *define.Place) *orkType {
 	if needed, optional := cutOptional(text); optional {
 		is := r.typeNamed(needed, at)
 		if is != nil {
-			is = is.needed()
+			is = is.withoutOptional()
 			is.optional = true
 		}
 		return is
@@ -147,10 +147,10 @@ func (r *reader) typeNamed(text string, at *define.Place) *typ {
 	name, aliased := strings.CutPrefix(text, "types.")
 	switch a := r.types[name]; {
 	case a != nil && (aliased || !slices.Contains(scalars, text)):
-		return r.resolve(a)
+		return r.resolveAlias(a)
 	case slices.Contains(scalars, text):
-		return &typ{scalar: text}
-	case slices.Contains(legacy, text):
+		return &orkType{scalar: text}
+	case slices.Contains(legacyTypes, text):
 		r.Errorf(at, "%s uses legacy type '%s'; use builtins: %s", at, text, strings.Join(scalars, ", "))
 	default:
 		r.Errorf(at, "unknown type %.80q: write one of %s, or types.NAME for one of types", text, strings.Join(scalars, ", "))
@@ -167,8 +167,8 @@ func cutOptional(text string) (needed string, optional bool) {
 	return strings.TrimSpace(needed), both && strings.TrimSpace(other) == "None"
 }
 
-func (r *reader) objectType(raw json.RawMessage, at *define.Place) *typ {
-	t, whole := &typ{}, true
+func (r *reader) objectType(raw json.RawMessage, at *define.Place) *orkType {
+	t, whole := &orkType{}, true
 	members, _ := expr.Members(raw)
 	for _, m := range members {
 		at := at.Key(m.Key)
@@ -177,9 +177,9 @@ func (r *reader) objectType(raw json.RawMessage, at *define.Place) *typ {
 			whole = false
 			continue
 		}
-		is := r.typ(m.Value, at)
+		is := r.readType(m.Value, at)
 		whole = whole && is != nil
-		t.fields = append(t.fields, field{m.Key, is})
+		t.fields = append(t.fields, objectField{m.Key, is})
 	}
 	if !whole {
 		return nil
@@ -191,20 +191,20 @@ func (r *reader) objectType(raw json.RawMessage, at *define.Place) *typ {
 func (t *task) readTypes() {
 	t.inType = t.typeField("input_type", "input")
 	t.outType = t.typeField("output_type", "output")
-	t.unchecked = !t.truth("validate_output", !t.settings.unchecked)
-	if t.inType != nil && !t.inType.object() {
+	t.unchecked = !t.getBool("validate_output", !t.settings.unchecked)
+	if t.inType != nil && !t.inType.isObject() {
 		t.Errorf(t.at.Key("input_type"), "task '%s' has invalid type schema at 'input_type': it must be an object of names and types", t.name)
 		t.inType = nil
 	}
 }
 
-func (t *task) typeField(name, other string) *typ {
-	if v, has := t.get(name); has {
-		return t.typ(v, t.at.Key(name))
+func (t *task) typeField(name, other string) *orkType {
+	if v, has := t.getField(name); has {
+		return t.readType(v, t.at.Key(name))
 	}
-	switch v, _ := t.get(other); expr.KindOf(v) {
+	switch v, _ := t.getField(other); expr.KindOf(v) {
 	case expr.KindString:
-		return t.typ(v, t.at.Key(other))
+		return t.readType(v, t.at.Key(other))
 	case expr.KindObject:
 		if other == "output" && t.image == nil {
 			t.Errorf(t.at.Key(other), "is for tasks with an image: leave it out, or name a type")
@@ -213,20 +213,20 @@ func (t *task) typeField(name, other string) *typ {
 	return nil
 }
 
-// fits says whether a value of one type may stand where another one is wanted.
-func fits(is, wanted *typ) bool { return fitsIn(is, wanted, strictScalar) }
+// isAssignable says whether a value of one type may stand where another one is wanted.
+func isAssignable(is, wanted *orkType) bool { return fitsIn(is, wanted, strictScalar) }
 
 func strictScalar(is, wanted string) bool {
 	return is == wanted || is == "datetime_utc" && wanted == "datetime_tz"
 }
 
 // fitsIn is fits where scalars are compared in a way of its own.
-func fitsIn(is, wanted *typ, scalar func(is, wanted string) bool) bool {
+func fitsIn(is, wanted *orkType, scalar func(is, wanted string) bool) bool {
 	switch {
 	case is == nil || wanted == nil:
 		return true // what is wrong with it was told
 	case wanted.optional:
-		return fitsIn(is.needed(), wanted.needed(), scalar)
+		return fitsIn(is.withoutOptional(), wanted.withoutOptional(), scalar)
 	case is.optional:
 		return false
 	case wanted.of != nil:
@@ -234,42 +234,42 @@ func fitsIn(is, wanted *typ, scalar func(is, wanted string) bool) bool {
 	case wanted.scalar != "":
 		return is.scalar != "" && scalar(is.scalar, wanted.scalar)
 	}
-	known := func(f field) bool { return wanted.field(f.name) != nil }
-	given := func(f field) bool {
-		of := is.field(f.name)
+	known := func(f objectField) bool { return wanted.fieldType(f.name) != nil }
+	given := func(f objectField) bool {
+		of := is.fieldType(f.name)
 		return of == nil && f.is != nil && f.is.optional || of != nil && fitsIn(of, f.is, scalar)
 	}
-	return is.object() && all(is.fields, known) && all(wanted.fields, given)
+	return is.isObject() && allFields(is.fields, known) && allFields(wanted.fields, given)
 }
 
-func all(fields []field, are func(field) bool) bool {
-	return !slices.ContainsFunc(fields, func(f field) bool { return !are(f) })
+func allFields(fields []objectField, are func(objectField) bool) bool {
+	return !slices.ContainsFunc(fields, func(f objectField) bool { return !are(f) })
 }
 
-// native is the type in our words.
-func (t *typ) native() json.RawMessage {
+// toDefinition is the type in our words.
+func (t *orkType) toDefinition() json.RawMessage {
 	switch {
 	case t.optional:
-		of, _ := types.ReadForm(t.needed().native())
-		var o object
-		o.put("anyOf", append(append([]byte{'['}, of.Schema()...), `,{"type":"null"}]`...))
-		o.put("optional", json.RawMessage("true"))
-		return o.text()
+		of, _ := types.ReadForm(t.withoutOptional().toDefinition())
+		var o jsonObject
+		o.putField("anyOf", append(append([]byte{'['}, of.Schema()...), `,{"type":"null"}]`...))
+		o.putField("optional", json.RawMessage("true"))
+		return o.toJSON()
 	case t.of != nil:
-		return append(append([]byte{'['}, t.of.native()...), ']')
+		return append(append([]byte{'['}, t.of.toDefinition()...), ']')
 	case t.scalar != "":
-		return expr.Quote(words[t.scalar])
+		return expr.Quote(nativeTypes[t.scalar])
 	}
-	fields := object{}
+	fields := jsonObject{}
 	for _, f := range t.fields {
-		fields.put(f.name, f.is.native())
+		fields.putField(f.name, f.is.toDefinition())
 	}
-	var o object
-	o.put("type", expr.Quote("object"))
-	o.put("fields", fields.text())
-	return o.text()
+	var o jsonObject
+	o.putField("type", expr.Quote("object"))
+	o.putField("fields", fields.toJSON())
+	return o.toJSON()
 }
 
-// words are our names of scalars.
-var words = map[string]string{"str": "text", "int": "int", "float": "number", "bool": "bool", "date": "date",
+// nativeTypes are our names of scalars.
+var nativeTypes = map[string]string{"str": "text", "int": "int", "float": "number", "bool": "bool", "date": "date",
 	"datetime_notz": "datetime_notz", "datetime_tz": "datetime_tz", "datetime_utc": "datetime_utc"}

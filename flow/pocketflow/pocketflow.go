@@ -49,126 +49,126 @@ type History struct {
 
 // Tell tells the history of a task. The runs are in the order in which they were stored.
 func Tell(version string, plan *flow.Plan, t Task, runs []Run) (*History, error) {
-	h, err := tell(version, plan, t, runs, nil)
-	if u := (*untold)(nil); errors.As(err, &u) {
-		lost := fmt.Sprintf("its %d runs: %s", len(runs), u.why)
-		if h, err = tell(version, plan, t, nil, nil); h != nil {
+	h, err := buildHistory(version, plan, t, runs, nil)
+	if u := (*runsError)(nil); errors.As(err, &u) {
+		lost := fmt.Sprintf("its %d runs: %s", len(runs), u.reason)
+		if h, err = buildHistory(version, plan, t, nil, nil); h != nil {
 			h.Missing, h.Untold = append([]string{lost}, h.Missing...), len(runs)
 		}
 	}
 	return h, err
 }
 
-// untold is why runs cannot be told.
-type untold struct{ why string }
+// runsError is why runs cannot be told.
+type runsError struct{ reason string }
 
-func (u *untold) Error() string { return u.why }
+func (u *runsError) Error() string { return u.reason }
 
-func untoldf(format string, args ...any) error { return &untold{fmt.Sprintf(format, args...)} }
+func runsErrorf(format string, args ...any) error { return &runsError{fmt.Sprintf(format, args...)} }
 
-// teller tells one task.
-type teller struct {
-	task   *Task
-	plan   *flow.Plan
-	said   *History
-	shared map[string]json.RawMessage // as the row has it
-	engine map[string]json.RawMessage // what the scheduler has noted there for itself
-	amends map[string]json.RawMessage // of shared, told before the last step ends
-	at     int64
+// historyBuilder tells one task.
+type historyBuilder struct {
+	task         *Task
+	plan         *flow.Plan
+	history      *History
+	rowShared    map[string]json.RawMessage // as the row has it
+	engineNotes  map[string]json.RawMessage // what the scheduler has noted there for itself
+	finalChanges map[string]json.RawMessage // of shared, told before the last step ends
+	lastEventAt  int64
 }
 
-func tell(version string, plan *flow.Plan, t Task, runs []Run, amends map[string]json.RawMessage) (*History, error) {
-	b := &teller{task: &t, plan: plan, said: &History{State: flow.NewState(t.ID, plan)}, amends: amends}
+func buildHistory(version string, plan *flow.Plan, t Task, runs []Run, amends map[string]json.RawMessage) (*History, error) {
+	b := &historyBuilder{task: &t, plan: plan, history: &History{State: flow.NewState(t.ID, plan)}, finalChanges: amends}
 	b.readShared()
-	b.create(version)
-	if err := b.steps(runs); err != nil {
+	b.emitCreated(version)
+	if err := b.emitVisits(runs); err != nil {
 		return nil, err
 	}
-	if changes := b.changes(); amends == nil && len(changes) > 0 && len(runs) > 0 {
-		return tell(version, plan, t, runs, changes)
+	if changes := b.sharedChanges(); amends == nil && len(changes) > 0 && len(runs) > 0 {
+		return buildHistory(version, plan, t, runs, changes)
 	}
-	b.amend(b.changes())
-	for _, key := range slices.Sorted(maps.Keys(b.said.State.Root.Shared)) {
-		if _, there := b.shared[key]; !there {
-			b.lacks("the absence of %q in shared, which a run has set: it is null", key)
+	b.emitSharedChanges(b.sharedChanges())
+	for _, key := range slices.Sorted(maps.Keys(b.history.State.Root.Shared)) {
+		if _, there := b.rowShared[key]; !there {
+			b.noteMissing("the absence of %q in shared, which a run has set: it is null", key)
 		}
 	}
-	if err := b.finish(runs); err != nil {
+	if err := b.finishTask(runs); err != nil {
 		return nil, err
 	}
-	return b.said, nil
+	return b.history, nil
 }
 
-func (b *teller) lacks(format string, args ...any) {
-	b.said.Missing = append(b.said.Missing, fmt.Sprintf(format, args...))
+func (b *historyBuilder) noteMissing(format string, args ...any) {
+	b.history.Missing = append(b.history.Missing, fmt.Sprintf(format, args...))
 }
 
-// emit makes an event happen, at a time that is not before that of the last one.
-func (b *teller) emit(e flow.Event, atMS int64) {
-	b.at = max(b.at, atMS, 1)
-	e.At = b.at
-	flow.Evolve(b.said.State, &e)
-	b.said.Events = append(b.said.Events, e)
+// emitEvent makes an event happen, at a time that is not before that of the last one.
+func (b *historyBuilder) emitEvent(e flow.Event, atMS int64) {
+	b.lastEventAt = max(b.lastEventAt, atMS, 1)
+	e.At = b.lastEventAt
+	flow.Evolve(b.history.State, &e)
+	b.history.Events = append(b.history.Events, e)
 }
 
-func (b *teller) create(version string) {
+func (b *historyBuilder) emitCreated(version string) {
 	params := []byte("{}")
-	if object(b.task.Params) != nil {
+	if parseObject(b.task.Params) != nil {
 		params = []byte(b.task.Params)
 	} else if b.task.Params != "" {
-		b.lacks("its params, which are no JSON object and meant {}")
+		b.noteMissing("its params, which are no JSON object and meant {}")
 	}
-	b.said.Params = params
-	b.emit(flow.Event{Type: flow.TaskCreated, Version: version, Params: params}, ms(b.task.CreatedAt))
+	b.history.Params = params
+	b.emitEvent(flow.Event{Type: flow.TaskCreated, Version: version, Params: params}, toMillis(b.task.CreatedAt))
 }
 
 // readShared keeps apart what the scheduler has noted in shared for itself.
-func (b *teller) readShared() {
-	b.shared = object(b.task.Shared)
-	if b.shared == nil && b.task.Shared != "" {
-		b.lacks("its shared state, which is no JSON object")
+func (b *historyBuilder) readShared() {
+	b.rowShared = parseObject(b.task.Shared)
+	if b.rowShared == nil && b.task.Shared != "" {
+		b.noteMissing("its shared state, which is no JSON object")
 	}
-	b.engine = object(string(b.shared["_rt"]))
-	delete(b.shared, "_rt")
+	b.engineNotes = parseObject(string(b.rowShared["_rt"]))
+	delete(b.rowShared, "_rt")
 }
 
-// changes are the values that shared has in the row and not in the state.
-func (b *teller) changes() map[string]json.RawMessage {
+// sharedChanges are the values that shared has in the row and not in the state.
+func (b *historyBuilder) sharedChanges() map[string]json.RawMessage {
 	changes := map[string]json.RawMessage{}
-	now := b.said.State.Root.Shared
-	for key, v := range b.shared {
-		if is, there := now[key]; !there || !same(is, v) {
+	now := b.history.State.Root.Shared
+	for key, v := range b.rowShared {
+		if is, there := now[key]; !there || !equalValues(is, v) {
 			changes[key] = v
 		}
 	}
 	for key, v := range now {
-		if _, there := b.shared[key]; !there && !same(v, null) {
+		if _, there := b.rowShared[key]; !there && !equalValues(v, null) {
 			changes[key] = null
 		}
 	}
 	return changes
 }
 
-// amend has shared be what the row says: a signal has set it, or nobody knows who.
-func (b *teller) amend(changes map[string]json.RawMessage) {
+// emitSharedChanges has shared be what the row says: a signal has set it, or nobody knows who.
+func (b *historyBuilder) emitSharedChanges(changes map[string]json.RawMessage) {
 	for _, key := range slices.Sorted(maps.Keys(changes)) {
-		b.emit(flow.Event{Type: flow.SignalReceived, Key: key, Output: changes[key]}, b.at)
+		b.emitEvent(flow.Event{Type: flow.SignalReceived, Key: key, Output: changes[key]}, b.lastEventAt)
 	}
 }
 
-// finish ends the task, or has it be where it was.
-func (b *teller) finish(runs []Run) error {
-	t, s := b.task, b.said.State
+// finishTask ends the task, or has it be where it was.
+func (b *historyBuilder) finishTask(runs []Run) error {
+	t, s := b.task, b.history.State
 	switch t.Status {
 	case "completed", "failed":
-		b.emit(flow.Event{Type: flow.TaskEnded, Status: t.Status, Error: failure(t, runs)}, ms(t.UpdatedAt))
+		b.emitEvent(flow.Event{Type: flow.TaskEnded, Status: t.Status, Error: failureText(t, runs)}, toMillis(t.UpdatedAt))
 	case "canceled", "canceling": // what was to be canceled there is
-		b.emit(flow.Event{Type: flow.TaskEnded, Status: string(flow.TaskCanceled)}, ms(t.UpdatedAt))
+		b.emitEvent(flow.Event{Type: flow.TaskEnded, Status: string(flow.TaskCanceled)}, toMillis(t.UpdatedAt))
 	case "pending", "running", "waiting_queue":
-		if err := b.moveTo(t.Node, len(runs) > 0); err != nil {
+		if err := b.moveToNode(t.Node, len(runs) > 0); err != nil {
 			return err
 		}
-		b.wait()
+		b.resumeWait()
 	default:
 		return fmt.Errorf("its status %q is none", t.Status)
 	}
@@ -178,8 +178,8 @@ func (b *teller) finish(runs []Run) error {
 	return nil
 }
 
-// failure is why a task failed: its row does not say.
-func failure(t *Task, runs []Run) string {
+// failureText is why a task failed: its row does not say.
+func failureText(t *Task, runs []Run) string {
 	if t.Status != "failed" {
 		return ""
 	}
@@ -191,57 +191,57 @@ func failure(t *Task, runs []Run) string {
 	return "failed"
 }
 
-// moveTo has an unfinished task be at a node. Without runs nobody knows how it came there.
-func (b *teller) moveTo(node string, told bool) error {
-	root := b.said.State.Root
+// moveToNode has an unfinished task be at a node. Without runs nobody knows how it came there.
+func (b *historyBuilder) moveToNode(node string, told bool) error {
+	root := b.history.State.Root
 	switch {
 	case root.Cursor == node:
 		return nil
 	case b.plan.Root.Nodes[node] == nil:
 		return fmt.Errorf("it is at the node %q, which its version does not have", node)
 	case told:
-		return untoldf("they lead to the node %q, and the task is at %q", root.Cursor, node)
+		return runsErrorf("they lead to the node %q, and the task is at %q", root.Cursor, node)
 	}
-	start := b.enter(root.Cursor, nil, 0, b.at)
+	start := b.enterStep(root.Cursor, nil, 0, b.lastEventAt)
 	start.Type, start.Status, start.Next, start.Action = flow.StepEnded, string(flow.StepCompleted), node, b.task.Action
-	b.emit(start, b.at)
+	b.emitEvent(start, b.lastEventAt)
 	return nil
 }
 
-// wait has a timer, or a wait with a timeout, go on counting from when it began.
-func (b *teller) wait() {
+// resumeWait has a timer, or a wait with a timeout, go on counting from when it began.
+func (b *historyBuilder) resumeWait() {
 	node := b.plan.Root.Nodes[b.task.Node]
 	prefix := map[flow.Kind]string{flow.KindTimer: "tm:", flow.KindWaitEvent: "we:"}[node.Kind]
-	noted := object(string(b.engine[prefix+node.Key]))
+	noted := parseObject(string(b.engineNotes[prefix+node.Key]))
 	since, ok := expr.Number(noted["start"])
 	if prefix == "" || !ok || since <= 0 {
 		return
 	}
 	// What follows of more than that it began is decided by the member that owns the task.
 	then := flow.NewState(b.task.ID, b.plan)
-	for i := range b.said.Events {
-		flow.Evolve(then, &b.said.Events[i])
+	for i := range b.history.Events {
+		flow.Evolve(then, &b.history.Events[i])
 	}
-	now := max(b.at, int64(since))
+	now := max(b.lastEventAt, int64(since))
 	if d, err := flow.Decide(then, flow.Proceed{}, flow.Env{Now: now}); err == nil && len(d.Events) == 1 {
-		b.emit(d.Events[0], now)
+		b.emitEvent(d.Events[0], now)
 	}
 }
 
 var null = json.RawMessage("null")
 
-func ms(seconds int64) int64 { return seconds * 1000 }
+func toMillis(seconds int64) int64 { return seconds * 1000 }
 
-// object is nil for a text that is none in JSON.
-func object(text string) (fields map[string]json.RawMessage) {
+// parseObject is nil for a text that is none in JSON.
+func parseObject(text string) (fields map[string]json.RawMessage) {
 	if json.Unmarshal([]byte(text), &fields) != nil {
 		return nil
 	}
 	return fields
 }
 
-// value is nil for null, for what is no JSON a text.
-func value(text string) json.RawMessage {
+// parseValue is nil for null, for what is no JSON a text.
+func parseValue(text string) json.RawMessage {
 	switch raw := bytes.TrimSpace([]byte(text)); {
 	case len(raw) == 0 || string(raw) == "null":
 		return nil
@@ -251,8 +251,8 @@ func value(text string) json.RawMessage {
 	return expr.AppendQuote(nil, text)
 }
 
-// same compares values, whatever their form.
-func same(a, b json.RawMessage) bool {
+// equalValues compares values, whatever their form.
+func equalValues(a, b json.RawMessage) bool {
 	if bytes.Equal(a, b) {
 		return true
 	}

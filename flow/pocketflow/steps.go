@@ -8,16 +8,16 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// visit is the runs of one visit of a node, and what came after it.
-type visit struct {
-	node *flow.PlanNode
-	runs []Run
-	next string // the node
-	last bool   // nothing is told after it
+// nodeVisit is the runs of one visit of a node, and what came after it.
+type nodeVisit struct {
+	node   *flow.PlanNode
+	runs   []Run
+	next   string // the node
+	isLast bool   // nothing is told after it
 }
 
-// steps tells the runs, a visit of a node after the other.
-func (b *teller) steps(runs []Run) error {
+// emitVisits tells the runs, a visit of a node after the other.
+func (b *historyBuilder) emitVisits(runs []Run) error {
 	for i := 0; i < len(runs); {
 		r := &runs[i]
 		if r.Status == "canceled" && r.Attempt == 0 && i == len(runs)-1 {
@@ -25,29 +25,29 @@ func (b *teller) steps(runs []Run) error {
 		}
 		node := b.plan.Root.Nodes[r.Node]
 		if node == nil {
-			return untoldf("one is of the node %q, which its version does not have", r.Node)
+			return runsErrorf("one is of the node %q, which its version does not have", r.Node)
 		}
-		if at := b.said.State.Root.Cursor; at != r.Node {
-			return untoldf("one is of the node %q, where the task was not: it was at %q", r.Node, at)
+		if at := b.history.State.Root.Cursor; at != r.Node {
+			return runsErrorf("one is of the node %q, where the task was not: it was at %q", r.Node, at)
 		}
-		v := visit{node: node, runs: runs[i : i+length(node, runs[i:])]}
+		v := nodeVisit{node: node, runs: runs[i : i+visitLength(node, runs[i:])]}
 		i += len(v.runs)
-		v.last = i == len(runs)
+		v.isLast = i == len(runs)
 		v.next = b.task.Node
-		if !v.last {
+		if !v.isLast {
 			v.next = runs[i].Node
 		}
-		if v.last && b.unfinished() && b.goesOn(&v) {
+		if v.isLast && b.isUnfinished() && b.isOngoing(&v) {
 			return nil
 		}
-		if err := b.tellVisit(&v); err != nil {
+		if err := b.emitVisit(&v); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (b *teller) unfinished() bool {
+func (b *historyBuilder) isUnfinished() bool {
 	switch b.task.Status {
 	case "pending", "running", "waiting_queue":
 		return true
@@ -55,11 +55,11 @@ func (b *teller) unfinished() bool {
 	return false
 }
 
-// length is how many runs in a row are of one visit.
-func length(n *flow.PlanNode, runs []Run) int {
+// visitLength is how many runs in a row are of one visit.
+func visitLength(n *flow.PlanNode, runs []Run) int {
 	switch n.Kind {
 	case flow.KindExecutor:
-		return whole(runs, func(i int) bool { return runs[i].Attempt == runs[i-1].Attempt+1 && runs[i-1].Status == "error" })
+		return countRuns(runs, func(i int) bool { return runs[i].Attempt == runs[i-1].Attempt+1 && runs[i-1].Status == "error" })
 	case flow.KindParallel, flow.KindForeach:
 		i := 0
 		for i < len(runs) && runs[i].Node == n.Key && runs[i].Sub != "" {
@@ -70,13 +70,13 @@ func length(n *flow.PlanNode, runs []Run) int {
 		}
 		return max(i, 1)
 	case flow.KindSubflow:
-		return whole(runs, func(i int) bool { return n.Sub != nil && follows(n, &runs[i-1], &runs[i]) })
+		return countRuns(runs, func(i int) bool { return n.Sub != nil && isNextRun(n, &runs[i-1], &runs[i]) })
 	}
 	return 1
 }
 
-// whole counts how many runs are of the first one's node and belong together.
-func whole(runs []Run, belongs func(i int) bool) int {
+// countRuns counts how many runs are of the first one's node and belong together.
+func countRuns(runs []Run, belongs func(i int) bool) int {
 	i := 1
 	for i < len(runs) && runs[i].Node == runs[0].Node && runs[i].Attempt > 0 && belongs(i) {
 		i++
@@ -84,8 +84,8 @@ func whole(runs []Run, belongs func(i int) bool) int {
 	return i
 }
 
-// follows says whether a run of a subflow's child comes after another one in the same visit.
-func follows(n *flow.PlanNode, a, b *Run) bool {
+// isNextRun says whether a run of a subflow's child comes after another one in the same visit.
+func isNextRun(n *flow.PlanNode, a, b *Run) bool {
 	if a.Status != "ok" {
 		return n.Strategy == flow.StrategyRetry && a.Branch == b.Branch
 	}
@@ -104,8 +104,8 @@ func nextChild(n *flow.PlanNode, r *Run) string {
 	return child.Edges["default"]
 }
 
-// goesOn says whether the last visit is not over. What it has done is then done again, but for the tries of an executor.
-func (b *teller) goesOn(v *visit) bool {
+// isOngoing says whether the last visit is not over. What it has done is then done again, but for the tries of an executor.
+func (b *historyBuilder) isOngoing(v *nodeVisit) bool {
 	r := &v.runs[len(v.runs)-1]
 	if v.node.Key != b.task.Node {
 		return false
@@ -116,63 +116,63 @@ func (b *teller) goesOn(v *visit) bool {
 			return false
 		}
 		if r.Status == "error" {
-			b.attempts(b.enter(v.node.Key, value(v.runs[0].Input), 1, ms(v.runs[0].StartedAt)), v.runs, true)
+			b.emitAttempts(b.enterStep(v.node.Key, parseValue(v.runs[0].Input), 1, toMillis(v.runs[0].StartedAt)), v.runs, true)
 			return true
 		}
-		b.skips(v, "the run of the node %s that was under way: its job is given again", v.node.Key)
+		b.skipVisit(v, "the run of the node %s that was under way: its job is given again", v.node.Key)
 	case flow.KindParallel, flow.KindForeach:
 		if r.Sub == "" {
 			return false
 		}
-		b.skips(v, "%d runs of the node %s, which was not over: it begins again", len(v.runs), v.node.Key)
+		b.skipVisit(v, "%d runs of the node %s, which was not over: it begins again", len(v.runs), v.node.Key)
 	case flow.KindSubflow:
 		if v.node.Sub == nil || r.Status == "ok" && nextChild(v.node, r) == "" {
 			return false
 		}
-		b.skips(v, "%d runs of the subflow %s, which was not over: it begins again", len(v.runs), v.node.Key)
+		b.skipVisit(v, "%d runs of the subflow %s, which was not over: it begins again", len(v.runs), v.node.Key)
 	default:
 		return false
 	}
 	return true
 }
 
-// skips leaves the runs of a visit out.
-func (b *teller) skips(v *visit, format string, args ...any) {
-	b.lacks(format, args...)
-	b.said.Untold += len(v.runs)
+// skipVisit leaves the runs of a visit out.
+func (b *historyBuilder) skipVisit(v *nodeVisit, format string, args ...any) {
+	b.noteMissing(format, args...)
+	b.history.Untold += len(v.runs)
 }
 
-func (b *teller) tellVisit(v *visit) error {
+func (b *historyBuilder) emitVisit(v *nodeVisit) error {
 	switch v.node.Kind {
 	case flow.KindExecutor:
-		return b.executor(v)
+		return b.emitExecutor(v)
 	case flow.KindParallel, flow.KindForeach:
-		return b.units(v)
+		return b.emitUnits(v)
 	case flow.KindSubflow:
-		return b.subflow(v)
+		return b.emitSubflow(v)
 	}
 	r := &v.runs[0]
-	step := b.enter(v.node.Key, value(r.Input), 0, ms(r.StartedAt))
-	step.Output, step.Post = value(r.Output), r.Status == "ok" && (v.node.Kind == flow.KindChoice || v.node.Kind == flow.KindTimer || value(r.Output) != nil)
-	b.end(v, step, r, r.Action)
+	step := b.enterStep(v.node.Key, parseValue(r.Input), 0, toMillis(r.StartedAt))
+	step.Output, step.Post = parseValue(r.Output), r.Status == "ok" && (v.node.Kind == flow.KindChoice || v.node.Kind == flow.KindTimer || parseValue(r.Output) != nil)
+	b.endStep(v, step, r, r.Action)
 	return nil
 }
 
-// enter begins a visit of a node of the root. Its answer is the step, for events about it.
-func (b *teller) enter(node string, input json.RawMessage, units int, at int64) flow.Event {
-	return b.enterIn(b.said.State.Root, node, input, units, at)
+// enterStep begins a visit of a node of the root. Its answer is the step, for events about it.
+func (b *historyBuilder) enterStep(node string, input json.RawMessage, units int, at int64) flow.Event {
+	return b.enterStepIn(b.history.State.Root, node, input, units, at)
 }
 
-func (b *teller) enterIn(sc *flow.Scope, node string, input json.RawMessage, units int, at int64) flow.Event {
+func (b *historyBuilder) enterStepIn(sc *flow.Scope, node string, input json.RawMessage, units int, at int64) flow.Event {
 	step := flow.Event{Scope: sc.Path, Node: node, Visit: sc.Visits[node] + 1}
 	e := step
 	e.Type, e.Input, e.Total = flow.StepEntered, input, units
-	b.emit(e, at)
+	b.emitEvent(e, at)
 	return step
 }
 
-// end ends a visit of a node of the root as a run says.
-func (b *teller) end(v *visit, step flow.Event, r *Run, action string) {
+// endStep ends a visit of a node of the root as a run says.
+func (b *historyBuilder) endStep(v *nodeVisit, step flow.Event, r *Run, action string) {
 	step.Type, step.Status, step.Next, step.Action = flow.StepEnded, string(flow.StepCompleted), v.next, action
 	if r.Status != "ok" {
 		step.Status, step.Error = string(flow.StepFailed), r.Error
@@ -183,55 +183,55 @@ func (b *teller) end(v *visit, step flow.Event, r *Run, action string) {
 			step.Reason = flow.ReasonFollowed
 		}
 	}
-	if v.last {
+	if v.isLast {
 		step.Action = b.task.Action
-		b.amend(b.amends)
+		b.emitSharedChanges(b.finalChanges)
 	}
-	b.emit(step, ended(r))
+	b.emitEvent(step, runEndedAt(r))
 }
 
-// ended is when a run ended.
-func ended(r *Run) int64 { return ms(max(r.StartedAt, r.FinishedAt)) }
+// runEndedAt is when a run ended.
+func runEndedAt(r *Run) int64 { return toMillis(max(r.StartedAt, r.FinishedAt)) }
 
-func (b *teller) executor(v *visit) error {
+func (b *historyBuilder) emitExecutor(v *nodeVisit) error {
 	r := &v.runs[len(v.runs)-1]
 	if r.Status != "ok" && r.Status != "error" {
-		return untoldf("one of the node %s is %q, and the task has gone on", r.Node, r.Status)
+		return runsErrorf("one of the node %s is %q, and the task has gone on", r.Node, r.Status)
 	}
-	step := b.enter(v.node.Key, value(v.runs[0].Input), 1, ms(v.runs[0].StartedAt))
-	b.attempts(step, v.runs, false)
+	step := b.enterStep(v.node.Key, parseValue(v.runs[0].Input), 1, toMillis(v.runs[0].StartedAt))
+	b.emitAttempts(step, v.runs, false)
 	step.Post = r.Status == "ok"
-	b.end(v, step, r, actionOf(v.node, r))
+	b.endStep(v, step, r, actionOf(v.node, r))
 	return nil
 }
 
-// attempts tells the tries of a step's only unit. More says that there will be another one.
-func (b *teller) attempts(step flow.Event, runs []Run, more bool) {
+// emitAttempts tells the tries of a step's only unit. More says that there will be another one.
+func (b *historyBuilder) emitAttempts(step flow.Event, runs []Run, more bool) {
 	for i := range runs {
 		again := int64(0)
 		switch {
 		case i+1 < len(runs):
-			again = max(ms(runs[i+1].StartedAt), 1)
+			again = max(toMillis(runs[i+1].StartedAt), 1)
 		case more:
-			again = max(ended(&runs[i]), 1)
+			again = max(runEndedAt(&runs[i]), 1)
 		}
-		b.attempt(step, 0, i+1, &runs[i], again)
+		b.emitAttempt(step, 0, i+1, &runs[i], again)
 	}
 }
 
-// attempt tells one try; again is when the next one is.
-func (b *teller) attempt(step flow.Event, unit, number int, r *Run, again int64) {
+// emitAttempt tells one try; again is when the next one is.
+func (b *historyBuilder) emitAttempt(step flow.Event, unit, number int, r *Run, again int64) {
 	step.Unit, step.Attempt = unit, number
 	begun := step
 	begun.Type, begun.Total = flow.AttemptsStarted, 1
-	b.emit(begun, ms(r.StartedAt))
+	b.emitEvent(begun, toMillis(r.StartedAt))
 	step.Type, step.Worker, step.URL = flow.AttemptEnded, r.Worker, r.URL
 	if step.Status = string(flow.AttemptOK); r.Status == "ok" {
-		step.Output = value(r.Output)
+		step.Output = parseValue(r.Output)
 	} else {
 		step.Status, step.Error, step.Due = string(flow.AttemptError), r.Error, again
 	}
-	b.emit(step, ended(r))
+	b.emitEvent(step, runEndedAt(r))
 }
 
 // actionOf is what an executor's run does not tell.
@@ -241,49 +241,49 @@ func actionOf(n *flow.PlanNode, r *Run) string {
 		return ""
 	case n.Post.ActionStatic != "" || n.Post.ActionKey == "":
 		return n.Post.ActionStatic
-	case expr.KindOf(value(r.Output)) != expr.KindObject:
+	case expr.KindOf(parseValue(r.Output)) != expr.KindObject:
 		return ""
 	}
-	field, _ := expr.Field(value(r.Output), n.Post.ActionKey)
+	field, _ := expr.Field(parseValue(r.Output), n.Post.ActionKey)
 	text, _ := expr.String(field)
 	return text
 }
 
-// units tells the branches of a parallel, or the items of a foreach.
-func (b *teller) units(v *visit) error {
+// emitUnits tells the branches of a parallel, or the items of a foreach.
+func (b *historyBuilder) emitUnits(v *nodeVisit) error {
 	parts, sum := v.runs, &v.runs[len(v.runs)-1]
 	if sum.Sub == "" {
 		parts = parts[:len(parts)-1]
 	} else { // one that failed at once has no run for all together
 		sum = &Run{Node: sum.Node, Status: "error", Error: string(v.node.Kind) + " error", StartedAt: sum.StartedAt, FinishedAt: sum.FinishedAt}
 	}
-	results, _ := expr.Elements(value(sum.Output))
-	input := value(v.runs[0].Input)
+	results, _ := expr.Elements(parseValue(sum.Output))
+	input := parseValue(v.runs[0].Input)
 	if v.node.Kind == flow.KindForeach {
-		input = items(parts, max(len(results), len(parts)))
+		input = itemInputs(parts, max(len(results), len(parts)))
 	}
 	total := max(len(results), len(parts))
 	if v.node.Kind == flow.KindParallel {
 		total = max(total, len(v.node.Each.Branches))
 	}
-	step := b.enter(v.node.Key, input, total, ms(v.runs[0].StartedAt))
-	if err := b.eachUnit(v, step, parts, total); err != nil {
+	step := b.enterStep(v.node.Key, input, total, toMillis(v.runs[0].StartedAt))
+	if err := b.emitUnitRuns(v, step, parts, total); err != nil {
 		return err
 	}
 	step.Post = len(parts) > 0
-	b.end(v, step, sum, v.node.Post.ActionStatic)
+	b.endStep(v, step, sum, v.node.Post.ActionStatic)
 	return nil
 }
 
-// items are the inputs of the items of a foreach, in their order.
-func items(parts []Run, n int) json.RawMessage {
+// itemInputs are the inputs of the items of a foreach, in their order.
+func itemInputs(parts []Run, n int) json.RawMessage {
 	list := make([]json.RawMessage, n)
 	for i := range list {
 		list[i] = null
 	}
 	for i := range parts {
 		if k, err := strconv.Atoi(parts[i].Branch); err == nil && k >= 0 && k < n {
-			if v := value(parts[i].Input); v != nil {
+			if v := parseValue(parts[i].Input); v != nil {
 				list[k] = v
 			}
 		}
@@ -292,9 +292,9 @@ func items(parts []Run, n int) json.RawMessage {
 	return text
 }
 
-// eachUnit tells the runs of units. Branches of one name had one run together, or the result of one of them.
-func (b *teller) eachUnit(v *visit, step flow.Event, parts []Run, total int) error {
-	st := b.said.State.Root.Step
+// emitUnitRuns tells the runs of units. Branches of one name had one run together, or the result of one of them.
+func (b *historyBuilder) emitUnitRuns(v *nodeVisit, step flow.Event, parts []Run, total int) error {
+	st := b.history.State.Root.Step
 	done := make([]bool, total)
 	unit := func(name string) int {
 		for i := range done {
@@ -307,31 +307,31 @@ func (b *teller) eachUnit(v *visit, step flow.Event, parts []Run, total int) err
 	for i := range parts {
 		at := unit(parts[i].Branch)
 		if at < 0 {
-			return untoldf("one of the node %s is of the branch %q, which it does not have", v.node.Key, parts[i].Branch)
+			return runsErrorf("one of the node %s is of the branch %q, which it does not have", v.node.Key, parts[i].Branch)
 		}
 		done[at] = true
-		b.attempt(step, at, 1, &parts[i], 0)
+		b.emitAttempt(step, at, 1, &parts[i], 0)
 	}
 	for i := range parts {
 		for at := unit(parts[i].Branch); at >= 0; at = unit(parts[i].Branch) {
 			done[at] = true
-			b.attempt(step, at, 1, &parts[i], 0)
+			b.emitAttempt(step, at, 1, &parts[i], 0)
 		}
 	}
 	return nil
 }
 
-// subflow tells the children of a visit, and then its end, which has no run.
-func (b *teller) subflow(v *visit) error {
+// emitSubflow tells the children of a visit, and then its end, which has no run.
+func (b *historyBuilder) emitSubflow(v *nodeVisit) error {
 	first, last := &v.runs[0], v.runs[len(v.runs)-1]
-	step := b.enter(v.node.Key, nil, 0, ms(first.StartedAt))
-	inside := b.said.State.Root.Step.Child
+	step := b.enterStep(v.node.Key, nil, 0, toMillis(first.StartedAt))
+	inside := b.history.State.Root.Step.Child
 	if (inside == nil) != (first.Sub == "") {
-		return untoldf("those of the subflow %s do not fit its definition", v.node.Key)
+		return runsErrorf("those of the subflow %s do not fit its definition", v.node.Key)
 	}
 	if inside != nil {
 		for i := range v.runs {
-			if err := b.child(v, inside, i); err != nil {
+			if err := b.emitChild(v, inside, i); err != nil {
 				return err
 			}
 		}
@@ -341,18 +341,18 @@ func (b *teller) subflow(v *visit) error {
 	if last.Status != "ok" && v.node.Strategy == flow.Continue {
 		last.Status, last.Error = "ok", ""
 	}
-	b.end(v, step, &last, action)
+	b.endStep(v, step, &last, action)
 	return nil
 }
 
-func (b *teller) child(v *visit, inside *flow.Scope, i int) error {
+func (b *historyBuilder) emitChild(v *nodeVisit, inside *flow.Scope, i int) error {
 	r := &v.runs[i]
 	n := inside.Plan.Nodes[r.Branch]
 	if n == nil || n.Kind != flow.KindExecutor || inside.Cursor != r.Branch || r.Status != "ok" && r.Status != "error" {
-		return untoldf("one of the subflow %s is of the child %q (%s), where it was not", v.node.Key, r.Branch, r.Status)
+		return runsErrorf("one of the subflow %s is of the child %q (%s), where it was not", v.node.Key, r.Branch, r.Status)
 	}
-	step := b.enterIn(inside, n.Key, value(r.Input), 1, ms(r.StartedAt))
-	b.attempt(step, 0, 1, r, 0)
+	step := b.enterStepIn(inside, n.Key, parseValue(r.Input), 1, toMillis(r.StartedAt))
+	b.emitAttempt(step, 0, 1, r, 0)
 	step.Type, step.Status, step.Action, step.Post = flow.StepEnded, string(flow.StepCompleted), r.Action, r.Status == "ok"
 	if r.Status != "ok" {
 		step.Status, step.Error = string(flow.StepFailed), r.Error
@@ -363,6 +363,6 @@ func (b *teller) child(v *visit, inside *flow.Scope, i int) error {
 			step.Attempt = inside.Retries + 1
 		}
 	}
-	b.emit(step, ended(r))
+	b.emitEvent(step, runEndedAt(r))
 	return nil
 }

@@ -9,29 +9,29 @@ import (
 	"time"
 )
 
-// cron says which times of a wall clock are meant: a bit for each number that fits.
-type cron struct {
+// cronExpr says which times of a wall clock are meant: a bit for each number that fits.
+type cronExpr struct {
 	second, minute, hour, day, month, weekday uint64
 	anyDay, anyWeekday                        bool // written with a star: then the other one decides alone
 	numbered                                  bool // six fields, and a weekday by its number
 	everyHour                                 bool
-	stepped                                   bool     // the minute or second is written with a star, a step or a range
-	uneven                                    []string // what to know of steps that do not divide their fields, such as */40
+	hasSteps                                  bool     // the minute or second is written with a star, a step or a range
+	unevenNotes                               []string // what to know of steps that do not divide their fields, such as */40
 }
 
-// field is one of a cron expression.
-type field struct {
+// cronField is one of a cron expression.
+type cronField struct {
 	name      string
 	low, high int
 	words     []string // for the numbers from low on
-	whole     string   // what begins anew behind high; "" where its length differs
+	resetUnit string   // what begins anew behind high; "" where its length differs
 }
 
 var (
 	months   = []string{"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"}
 	weekdays = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
 
-	fields = []field{
+	cronFields = []cronField{
 		{"second", 0, 59, nil, "minute"}, {"minute", 0, 59, nil, "hour"}, {"hour", 0, 23, nil, "day"},
 		{"day of the month", 1, 31, nil, ""}, {"month", 1, 12, months, ""}, {"weekday", 0, 7, weekdays, ""},
 	}
@@ -43,7 +43,7 @@ var shorthands = map[string]string{
 }
 
 // parseCron reads five fields, six with the second before them, or a shorthand.
-func parseCron(text string) (*cron, error) {
+func parseCron(text string) (*cronExpr, error) {
 	if long, ok := shorthands[strings.ToLower(strings.TrimSpace(text))]; ok {
 		text = long
 	}
@@ -51,28 +51,28 @@ func parseCron(text string) (*cron, error) {
 		return nil, err
 	}
 	parts := strings.Fields(text)
-	six := len(parts) == len(fields)
+	six := len(parts) == len(cronFields)
 	switch {
 	case strings.HasPrefix(text, "@"):
 		return nil, fmt.Errorf("there is no %.40q: write @hourly, @daily, @weekly, @monthly or @yearly, or @every 15m", text)
-	case len(parts) == len(fields)-1:
+	case len(parts) == len(cronFields)-1:
 		parts = append([]string{"0"}, parts...)
 	case !six:
 		return nil, fmt.Errorf("%.80q has %d fields: write minute, hour, day of the month, month and weekday, such as 30 2 * * 1-5; with seconds a sixth one in front", text, len(parts))
 	}
-	c := &cron{}
+	c := &cronExpr{}
 	if err := checkDialect(parts); err != nil {
 		return nil, err
 	}
 	for i, set := range []*uint64{&c.second, &c.minute, &c.hour, &c.day, &c.month, &c.weekday} {
 		var err error
-		if *set, err = fields[i].parse(parts[i]); err != nil {
+		if *set, err = cronFields[i].parseField(parts[i]); err != nil {
 			return nil, err
 		}
-		c.uneven = append(c.uneven, fields[i].unevenSteps(parts[i])...)
+		c.unevenNotes = append(c.unevenNotes, cronFields[i].unevenSteps(parts[i])...)
 	}
 	c.everyHour = c.hour == 1<<24-1
-	c.stepped = strings.ContainsAny(parts[0]+parts[1], "*/-")
+	c.hasSteps = strings.ContainsAny(parts[0]+parts[1], "*/-")
 	if c.weekday&(1<<7) != 0 { // Sunday, too
 		c.weekday |= 1
 	}
@@ -97,7 +97,7 @@ func checkCrontab(text string) error {
 
 // checkDialect refuses signs that only other programs know, with what to write for them.
 func checkDialect(parts []string) error {
-	for i, f := range fields {
+	for i, f := range cronFields {
 		text := strings.ToUpper(parts[i])
 		day, weekday := f.name == "day of the month", f.name == "weekday"
 		switch {
@@ -105,7 +105,7 @@ func checkDialect(parts []string) error {
 			return fmt.Errorf("the %s %.40q: ? is of Quartz: write *", f.name, parts[i])
 		case strings.Contains(text, "#"):
 			return fmt.Errorf("the %s %.40q: # (the nth weekday of a month) is not supported: fire each such weekday, and have the flow check the day of its slot (the first one is on a day from 1 to 7)", f.name, parts[i])
-		case (day || weekday) && lastDay(text):
+		case (day || weekday) && hasLastDay(text):
 			return fmt.Errorf("the %s %.40q: L (the last day) is not supported: write 28-31 for the day of the month, and have the flow check whether the next day is a first", f.name, parts[i])
 		case day && strings.ContainsAny(text, "W"):
 			return fmt.Errorf("the %s %.40q: W (the nearest working day) is not supported: write the days that it may come to, and have the flow check which it is", f.name, parts[i])
@@ -116,8 +116,8 @@ func checkDialect(parts []string) error {
 	return nil
 }
 
-// lastDay reports whether a field has the L of Quartz, such as L, L-3, 5L or LW; names of days have none.
-func lastDay(text string) bool {
+// hasLastDay reports whether a field has the L of Quartz, such as L, L-3, 5L or LW; names of days have none.
+func hasLastDay(text string) bool {
 	for part := range strings.SplitSeq(text, ",") {
 		if part == "LW" || part == "L" || strings.HasPrefix(part, "L-") || len(part) == 2 && part[1] == 'L' {
 			return true
@@ -127,8 +127,8 @@ func lastDay(text string) bool {
 }
 
 // unevenSteps says of steps over a whole field that do not divide it that the last one is shorter.
-func (f *field) unevenSteps(text string) (notes []string) {
-	if f.whole == "" {
+func (f *cronField) unevenSteps(text string) (notes []string) {
+	if f.resetUnit == "" {
 		return nil
 	}
 	for part := range strings.SplitSeq(text, ",") {
@@ -139,14 +139,14 @@ func (f *field) unevenSteps(text string) (notes []string) {
 		}
 		last := f.high / step * step
 		notes = append(notes, fmt.Sprintf("the %s %s counts anew from 0 in each %s: the last one is at %d, and the next one %d %ss later; every, such as %d%s, keeps its distance",
-			f.name, part, f.whole, last, f.high+1-last, f.name, step, f.name[:1]))
+			f.name, part, f.resetUnit, last, f.high+1-last, f.name, step, f.name[:1]))
 	}
 	return notes
 }
 
-func (f *field) parse(text string) (set uint64, err error) {
+func (f *cronField) parseField(text string) (set uint64, err error) {
 	for part := range strings.SplitSeq(text, ",") {
-		some, err := f.part(part)
+		some, err := f.parsePart(part)
 		if err != nil {
 			return 0, err
 		}
@@ -155,8 +155,8 @@ func (f *field) parse(text string) (set uint64, err error) {
 	return set, nil
 }
 
-// part reads *, 5, 1-5, and each of them with a step: */15, 5/15 (from 5 to the end), 1-31/2.
-func (f *field) part(text string) (set uint64, err error) {
+// parsePart reads *, 5, 1-5, and each of them with a step: */15, 5/15 (from 5 to the end), 1-31/2.
+func (f *cronField) parsePart(text string) (set uint64, err error) {
 	span, every, stepped := strings.Cut(text, "/")
 	step := 1
 	if stepped {
@@ -171,11 +171,11 @@ func (f *field) part(text string) (set uint64, err error) {
 		high-- // Sunday is counted once
 	case span == "*":
 	case ranged:
-		if low, err = f.number(from); err == nil {
-			high, err = f.number(to)
+		if low, err = f.parseNumber(from); err == nil {
+			high, err = f.parseNumber(to)
 		}
 	default:
-		if low, err = f.number(from); !stepped {
+		if low, err = f.parseNumber(from); !stepped {
 			high = low
 		}
 	}
@@ -191,7 +191,7 @@ func (f *field) part(text string) (set uint64, err error) {
 	return set, nil
 }
 
-func (f *field) number(text string) (int, error) {
+func (f *cronField) parseNumber(text string) (int, error) {
 	for i, word := range f.words {
 		if strings.EqualFold(word, text) {
 			return f.low + i, nil
@@ -199,24 +199,24 @@ func (f *field) number(text string) (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < f.low || n > f.high {
-		return 0, fmt.Errorf("the %s %.40q is none: write %d to %d%s", f.name, text, f.low, f.high, f.names())
+		return 0, fmt.Errorf("the %s %.40q is none: write %d to %d%s", f.name, text, f.low, f.high, f.namesHint())
 	}
 	return n, nil
 }
 
-func (f *field) names() string {
+func (f *cronField) namesHint() string {
 	if f.words == nil {
 		return ""
 	}
 	return ", or " + f.words[0] + " to " + f.words[len(f.words)-1]
 }
 
-// horizon is how far ahead is looked. The 29th of February on a given weekday comes back after forty years at most.
-const horizon = 41
+// searchYears is how far ahead is looked. The 29th of February on a given weekday comes back after forty years at most.
+const searchYears = 41
 
-// next returns the first time of the wall clock that fits, from one time on and before another.
+// nextMatch returns the first time of the wall clock that fits, from one time on and before another.
 // Wall clocks are written as times in UTC.
-func (c *cron) next(wall, before time.Time) (time.Time, bool) {
+func (c *cronExpr) nextMatch(wall, before time.Time) (time.Time, bool) {
 	if whole := wall.Truncate(time.Second); whole.Before(wall) {
 		wall = whole.Add(time.Second)
 	}
@@ -224,14 +224,14 @@ func (c *cron) next(wall, before time.Time) (time.Time, bool) {
 		switch {
 		case c.month&(1<<wall.Month()) == 0:
 			wall = time.Date(wall.Year(), wall.Month()+1, 1, 0, 0, 0, 0, time.UTC)
-		case !c.on(wall):
+		case !c.matchesDay(wall):
 			wall = time.Date(wall.Year(), wall.Month(), wall.Day()+1, 0, 0, 0, 0, time.UTC)
 		case c.hour&(1<<wall.Hour()) == 0:
-			wall = onTo(c.hour, wall.Hour(), 24, wall.Truncate(time.Hour), time.Hour)
+			wall = advanceTo(c.hour, wall.Hour(), 24, wall.Truncate(time.Hour), time.Hour)
 		case c.minute&(1<<wall.Minute()) == 0:
-			wall = onTo(c.minute, wall.Minute(), 60, wall.Truncate(time.Minute), time.Minute)
+			wall = advanceTo(c.minute, wall.Minute(), 60, wall.Truncate(time.Minute), time.Minute)
 		case c.second&(1<<wall.Second()) == 0:
-			wall = onTo(c.second, wall.Second(), 60, wall, time.Second)
+			wall = advanceTo(c.second, wall.Second(), 60, wall, time.Second)
 		default:
 			return wall, true
 		}
@@ -239,23 +239,23 @@ func (c *cron) next(wall, before time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// within returns the first and the last time of the wall clock in a gap that fit. False: none does.
-func (c *cron) within(from, to time.Time) (first, last time.Time, ok bool) {
-	first, ok = c.next(from, to)
-	for at, more := first, ok; more; at, more = c.next(at.Add(time.Second), to) {
+// matchesWithin returns the first and the last time of the wall clock in a gap that fit. False: none does.
+func (c *cronExpr) matchesWithin(from, to time.Time) (first, last time.Time, ok bool) {
+	first, ok = c.nextMatch(from, to)
+	for at, more := first, ok; more; at, more = c.nextMatch(at.Add(time.Second), to) {
 		last = at
 	}
 	return first, last, ok
 }
 
-// onTo goes from a number that does not fit to the next one that does, or to the first one after the last.
-func onTo(set uint64, number, all int, wall time.Time, unit time.Duration) time.Time {
+// advanceTo goes from a number that does not fit to the next one that does, or to the first one after the last.
+func advanceTo(set uint64, number, all int, wall time.Time, unit time.Duration) time.Time {
 	next := min(number+bits.TrailingZeros64(set>>number), all)
 	return wall.Add(time.Duration(next-number) * unit)
 }
 
-// on says whether a day fits. When both the day of the month and the weekday are restricted one of them has to, as in crontab.
-func (c *cron) on(wall time.Time) bool {
+// matchesDay says whether a day fits. When both the day of the month and the weekday are restricted one of them has to, as in crontab.
+func (c *cronExpr) matchesDay(wall time.Time) bool {
 	day, weekday := c.day&(1<<wall.Day()) != 0, c.weekday&(1<<wall.Weekday()) != 0
 	if c.anyDay || c.anyWeekday {
 		return day && weekday
@@ -264,7 +264,7 @@ func (c *cron) on(wall time.Time) bool {
 }
 
 // weekdayNames returns the weekdays of an expression.
-func (c *cron) weekdayNames() string {
+func (c *cronExpr) weekdayNames() string {
 	var names []string
 	for set := c.weekday &^ (1 << 7); set != 0; set &= set - 1 {
 		names = append(names, time.Weekday(bits.TrailingZeros64(set)).String())

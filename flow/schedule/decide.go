@@ -40,7 +40,7 @@ func (r *Rule) Looks(id string, s State) int64 {
 
 // Decide says what becomes of the slots that are due, while some tasks of the schedule have not ended. What was decided before is to have begun (State.Starts).
 func (r *Rule) Decide(id string, s State, now int64, running []string) State {
-	due, passed := r.due(id, s.After, now)
+	due, passed := r.dueSlots(id, s.After, now)
 	s.Starts = nil
 	if s.Queued != 0 && len(running) == 0 {
 		s.Starts = []Start{{Slot: s.Queued}}
@@ -50,16 +50,16 @@ func (r *Rule) Decide(id string, s State, now int64, running []string) State {
 		return s
 	}
 	s.After = due[len(due)-1]
-	taken := r.caughtUp(due, now)
+	taken := r.slotsToFire(due, now)
 	s.Skipped += int64(passed + len(due) - len(taken))
 	for _, slot := range taken {
-		r.place(&s, slot, running)
+		r.placeSlot(&s, slot, running)
 	}
 	return s
 }
 
-// place finds a place for a slot, beside what runs and what begins.
-func (r *Rule) place(s *State, slot int64, running []string) {
+// placeSlot finds a place for a slot, beside what runs and what begins.
+func (r *Rule) placeSlot(s *State, slot int64, running []string) {
 	busy := len(running) > 0 || len(s.Starts) > 0 || s.Queued != 0
 	switch {
 	case !busy || r.spec.Overlap == OverlapAllow:
@@ -74,8 +74,8 @@ func (r *Rule) place(s *State, slot int64, running []string) {
 	}
 }
 
-// caughtUp are those of the due slots that fire.
-func (r *Rule) caughtUp(due []int64, now int64) []int64 {
+// slotsToFire are those of the due slots that fire.
+func (r *Rule) slotsToFire(due []int64, now int64) []int64 {
 	last := due[len(due)-1]
 	switch {
 	case r.spec.CatchUp == CatchUpAll:
@@ -86,14 +86,14 @@ func (r *Rule) caughtUp(due []int64, now int64) []int64 {
 	return []int64{last}
 }
 
-// due are the slots behind a time that fire by now, the last MaxCatchUp of them, and how many more it has seen. A slot that fires later holds up those behind it.
-func (r *Rule) due(id string, after, now int64) (due []int64, passed int) {
+// dueSlots are the slots behind a time that fire by now, the last MaxCatchUp of them, and how many more it has seen. A slot that fires later holds up those behind it.
+func (r *Rule) dueSlots(id string, after, now int64) (due []int64, passed int) {
 	sure := now - r.spec.JitterMS // up to here all fire
-	if last, ok := r.latest(after, sure); ok {
+	if last, ok := r.latestSlot(after, sure); ok {
 		if r.spec.CatchUp == CatchUpAll {
-			due, passed = r.lastOf(after, last)
+			due, passed = r.lastSlots(after, last)
 		} else {
-			due, passed = []int64{last}, r.between(after, last)
+			due, passed = []int64{last}, r.countBetween(after, last)
 		}
 		after = last
 	}
@@ -111,14 +111,14 @@ func (r *Rule) due(id string, after, now int64) (due []int64, passed int) {
 	return due, passed
 }
 
-// between counts the slots behind a time and before a slot, up to MaxCatchUp.
-func (r *Rule) between(after, last int64) int {
+// countBetween counts the slots behind a time and before a slot, up to MaxCatchUp.
+func (r *Rule) countBetween(after, last int64) int {
 	slots, _ := r.Slots(after+1, last, MaxCatchUp)
 	return len(slots)
 }
 
-// lastOf are the last MaxCatchUp slots behind a time up to a slot. It looks for them in ever longer times before that.
-func (r *Rule) lastOf(after, last int64) (slots []int64, passed int) {
+// lastSlots are the last MaxCatchUp slots behind a time up to a slot. It looks for them in ever longer times before that.
+func (r *Rule) lastSlots(after, last int64) (slots []int64, passed int) {
 	for span := MaxCatchUp * MinEvery.Milliseconds(); ; span *= 2 {
 		from := max(after+1, last-span)
 		slots, passed = slots[:0], 0

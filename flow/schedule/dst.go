@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// dst says what becomes of times at which the wall clock of a zone is put forward or back.
-type dst struct {
+// dstRule says what becomes of times at which the wall clock of a zone is put forward or back.
+type dstRule struct {
 	twice bool // times that are shown twice fire both times, not the first time alone
 	shift bool // times that do not exist fire at the end of their gap
 }
@@ -21,7 +21,7 @@ const (
 )
 
 // String returns the two words that say it, such as once,shift.
-func (d dst) String() string {
+func (d dstRule) String() string {
 	repeated, absent := DSTOnce, DSTSkip
 	if d.twice {
 		repeated = DSTTwice
@@ -35,12 +35,12 @@ func (d dst) String() string {
 // dstOf returns what an expression does by itself. What fires each hour keeps its distances: it goes through a repeated hour, and an
 // hour that does not exist takes none of them away. What fires in steps within some hours goes through a repeated hour, too.
 // Nothing else is lost or done twice.
-func dstOf(c *cron) dst {
-	return dst{twice: c.everyHour || c.stepped, shift: !c.everyHour}
+func dstOf(c *cronExpr) dstRule {
+	return dstRule{twice: c.everyHour || c.hasSteps, shift: !c.everyHour}
 }
 
 // readDST reads one word or two: once or twice for repeated times, skip or shift for absent ones. What it leaves out stays as it is.
-func readDST(text string, d dst) (dst, error) {
+func readDST(text string, d dstRule) (dstRule, error) {
 	var repeated, absent string
 	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ' ' }) {
 		half := &repeated
@@ -65,16 +65,16 @@ func readDST(text string, d dst) (dst, error) {
 	return d, nil
 }
 
-// span is a stretch of time in which a zone keeps its distance from UTC.
-type span struct {
+// zoneSpan is a stretch of time in which a zone keeps its distance from UTC.
+type zoneSpan struct {
 	from, to       time.Time // the zero time: it has no beginning, or no end
 	before, offset time.Duration
 }
 
 // spanAt returns the span that holds a time.
 // At the end of a leap year Go tells bounds that have passed (it counts 365 days): such a span is looked at again an hour later.
-func spanAt(at time.Time) span {
-	s := span{offset: offsetAt(at)}
+func spanAt(at time.Time) zoneSpan {
+	s := zoneSpan{offset: offsetAt(at)}
 	s.before = s.offset
 	s.from, s.to = at.ZoneBounds()
 	switch {
@@ -94,24 +94,24 @@ func offsetAt(at time.Time) time.Duration {
 	return time.Duration(offset) * time.Second
 }
 
-// wall returns what the wall clock shows at a time of the span, as a time in UTC.
-func (s *span) wall(at time.Time) time.Time { return at.UTC().Add(s.offset) }
+// wallTime returns what the wall clock shows at a time of the span, as a time in UTC.
+func (s *zoneSpan) wallTime(at time.Time) time.Time { return at.UTC().Add(s.offset) }
 
 // repeatedUntil returns until when the wall clock shows what it has shown before the span; a time before the span if it does not.
-func (s *span) repeatedUntil() time.Time { return s.from.Add(s.before - s.offset) }
+func (s *zoneSpan) repeatedUntil() time.Time { return s.from.Add(s.before - s.offset) }
 
-// showing says whether the wall clock shows a time more than once.
-type showing int
+// wallShowing says whether the wall clock shows a time more than once.
+type wallShowing int
 
 // The showings of a time.
 const (
-	onlyShowing showing = iota
+	onlyShowing wallShowing = iota
 	firstShowing
 	secondShowing
 )
 
-// shows returns which showing of a wall clock's time is in the span.
-func (s *span) shows(wall time.Time) showing {
+// showingOf returns which showing of a wall clock's time is in the span.
+func (s *zoneSpan) showingOf(wall time.Time) wallShowing {
 	at := wall.Add(-s.offset)
 	switch {
 	case at.Before(s.repeatedUntil()):
@@ -122,20 +122,20 @@ func (s *span) shows(wall time.Time) showing {
 	return onlyShowing
 }
 
-// gap is a stretch of wall-clock times that do not exist, as times in UTC: the wall clock is put forward from the one to the other.
-type gap struct{ from, to time.Time }
+// wallGap is a stretch of wall-clock times that do not exist, as times in UTC: the wall clock is put forward from the one to the other.
+type wallGap struct{ from, to time.Time }
 
-// gap returns what the wall clock leaves out at the end of the span. False: nothing.
-func (s *span) gap() (g gap, ok bool) {
+// gapAtEnd returns what the wall clock leaves out at the end of the span. False: nothing.
+func (s *zoneSpan) gapAtEnd() (g wallGap, ok bool) {
 	if s.to.IsZero() {
 		return g, false
 	}
-	g = gap{s.wall(s.to), s.to.UTC().Add(offsetAt(s.to))}
+	g = wallGap{s.wallTime(s.to), s.to.UTC().Add(offsetAt(s.to))}
 	return g, g.from.Before(g.to)
 }
 
-// reach is more than any two zones are apart, or a clock was ever put forward or back.
-const reach = 27 * time.Hour
+// maxClockShift is more than any two zones are apart, or a clock was ever put forward or back.
+const maxClockShift = 27 * time.Hour
 
 // ParseTime reads a time as RFC 3339 writes it, or a date, alone or with a time of day. Without a zone, which bare reports, it is what the
 // wall clock of the given one shows: a date is its midnight.
@@ -153,7 +153,7 @@ func ParseTime(text string, zone *time.Location) (at time.Time, bare, ok bool) {
 
 // firstShown returns when the wall clock of a zone first shows a time. One that it never shows is the end of the gap.
 func firstShown(wall time.Time, zone *time.Location) time.Time {
-	for at := wall.Add(-reach).In(zone); ; {
+	for at := wall.Add(-maxClockShift).In(zone); ; {
 		s := spanAt(at)
 		shown := wall.Add(-s.offset)
 		if shown.Before(at) {
@@ -193,14 +193,14 @@ func (r *Rule) NextChange(after int64) (c Change, ok bool) {
 }
 
 // changeNote says what the change at the end of a span does to the slots.
-func (r *Rule) changeNote(s *span, next time.Duration) string {
-	from, to := s.wall(s.to), s.to.UTC().Add(next)
+func (r *Rule) changeNote(s *zoneSpan, next time.Duration) string {
+	from, to := s.wallTime(s.to), s.to.UTC().Add(next)
 	put := fmt.Sprintf("in %s the clock is put back from %s to %s", r.zone, clockText(from), clockText(to))
 	low, high := to, from
 	if next > s.offset {
 		put, low, high = strings.Replace(put, "back", "forward", 1), from, to
 	}
-	first, last, ok := r.cron.within(low, high)
+	first, last, ok := r.cron.matchesWithin(low, high)
 	if !ok {
 		return put + ", which touches no slot"
 	}
@@ -208,11 +208,11 @@ func (r *Rule) changeNote(s *span, next time.Duration) string {
 	if !one {
 		times += " to " + clockText(last)
 	}
-	return put + ": " + times + " " + r.fate(next > s.offset, one, clockText(to))
+	return put + ": " + times + " " + r.describeShift(next > s.offset, one, clockText(to))
 }
 
-// fate says what becomes of times that do not exist, or come twice.
-func (r *Rule) fate(absent, one bool, end string) string {
+// describeShift says what becomes of times that do not exist, or come twice.
+func (r *Rule) describeShift(absent, one bool, end string) string {
 	if absent {
 		switch {
 		case r.dst.shift && one:

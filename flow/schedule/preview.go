@@ -19,26 +19,26 @@ const maxNotes = 3
 func (r *Rule) Preview(after int64, most int) []Time {
 	times := []Time{}
 	for len(times) < most {
-		t, ok := r.tick(after)
+		t, ok := r.nextTick(after)
 		if !ok {
 			break
 		}
 		after = t.slot
 		local := time.UnixMilli(t.slot).In(r.zone)
-		times = append(times, Time{Slot: t.slot, Local: local.Format(localForm), Notes: r.notes(&t, local)})
+		times = append(times, Time{Slot: t.slot, Local: local.Format(localForm), Notes: r.wallNotes(&t, local)})
 	}
 	return times
 }
 
-// notes says what the wall clock has to do with a slot.
-func (r *Rule) notes(t *tick, local time.Time) (notes []string) {
+// wallNotes says what the wall clock has to do with a slot.
+func (r *Rule) wallNotes(t *slotTick, local time.Time) (notes []string) {
 	for _, g := range t.gaps {
-		first, last, _ := r.cron.within(g.from, g.to)
+		first, last, _ := r.cron.matchesWithin(g.from, g.to)
 		times, one := clockText(first), first.Equal(last)
 		if !one {
 			times += " to " + clockText(last)
 		}
-		notes = append(notes, fmt.Sprintf("in %s the clock is put forward: %s %s", r.zone, times, r.fate(true, one, clockText(g.to))))
+		notes = append(notes, fmt.Sprintf("in %s the clock is put forward: %s %s", r.zone, times, r.describeShift(true, one, clockText(g.to))))
 	}
 	clock := clockText(local)
 	switch {

@@ -9,25 +9,25 @@ import (
 // Rule is a Spec that was read.
 type Rule struct {
 	spec Spec
-	cron *cron // nil: every
+	cron *cronExpr // nil: every
 	zone *time.Location
-	dst  dst
+	dst  dstRule
 }
 
-// tick is a slot, and what the wall clock has to do with it.
-type tick struct {
+// slotTick is a slot, and what the wall clock has to do with it.
+type slotTick struct {
 	slot  int64
-	shown showing
-	gaps  []gap // which held times of the expression, since the slot before
+	shown wallShowing
+	gaps  []wallGap // which held times of the expression, since the slot before
 }
 
 // Next is the first slot behind a time. False: there is none any more.
 func (r *Rule) Next(after int64) (slot int64, ok bool) {
-	t, ok := r.tick(after)
+	t, ok := r.nextTick(after)
 	return t.slot, ok
 }
 
-func (r *Rule) tick(after int64) (t tick, ok bool) {
+func (r *Rule) nextTick(after int64) (t slotTick, ok bool) {
 	after = max(after, r.spec.StartAt-1)
 	if r.cron == nil {
 		t.slot, ok = r.nextEvery(after), true
@@ -47,9 +47,9 @@ func (r *Rule) nextEvery(after int64) int64 {
 }
 
 // nextCron returns the first slot of an expression after a time. It goes from one change of the wall clock to the next.
-func (r *Rule) nextCron(after int64) (t tick, ok bool) {
+func (r *Rule) nextCron(after int64) (t slotTick, ok bool) {
 	at := time.UnixMilli(after + 1).In(r.zone)
-	for last := at.AddDate(horizon, 0, 0); at.Before(last); {
+	for last := at.AddDate(searchYears, 0, 0); at.Before(last); {
 		s, end := spanAt(at), last
 		if !s.to.IsZero() {
 			end = s.to
@@ -57,11 +57,11 @@ func (r *Rule) nextCron(after int64) (t tick, ok bool) {
 		if repeated := s.repeatedUntil(); !r.dst.twice && at.Before(repeated) {
 			at = repeated
 		}
-		if wall, ok := r.cron.next(s.wall(at), s.wall(end)); ok {
-			t.slot, t.shown = wall.Add(-s.offset).UnixMilli(), s.shows(wall)
+		if wall, ok := r.cron.nextMatch(s.wallTime(at), s.wallTime(end)); ok {
+			t.slot, t.shown = wall.Add(-s.offset).UnixMilli(), s.showingOf(wall)
 			return t, true
 		}
-		if g, ok := s.gap(); ok && r.holds(g) {
+		if g, ok := s.gapAtEnd(); ok && r.gapHasTimes(g) {
 			if len(t.gaps) < maxNotes {
 				t.gaps = append(t.gaps, g)
 			}
@@ -75,9 +75,9 @@ func (r *Rule) nextCron(after int64) (t tick, ok bool) {
 	return t, false
 }
 
-// holds reports whether a gap takes times of the expression away.
-func (r *Rule) holds(g gap) bool {
-	_, ok := r.cron.next(g.from, g.to)
+// gapHasTimes reports whether a gap takes times of the expression away.
+func (r *Rule) gapHasTimes(g wallGap) bool {
+	_, ok := r.cron.nextMatch(g.from, g.to)
 	return ok
 }
 
@@ -110,8 +110,8 @@ func (r *Rule) Slots(from, to int64, most int) (slots []int64, more bool) {
 	}
 }
 
-// latest is the last slot behind a time up to another one. False: there is none.
-func (r *Rule) latest(after, now int64) (slot int64, ok bool) {
+// latestSlot is the last slot behind a time up to another one. False: there is none.
+func (r *Rule) latestSlot(after, now int64) (slot int64, ok bool) {
 	slot, ok = r.Next(after)
 	if !ok || slot > now {
 		return 0, false

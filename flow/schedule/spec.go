@@ -150,14 +150,14 @@ func Read(s Spec) (*Rule, error) {
 
 // readCron reads the expression of the spec, and what becomes of its slots when clocks change.
 func (r *Rule) readCron(faults *Faults) {
-	var usual dst
+	var usual dstRule
 	cron, err := parseCron(r.spec.Cron)
 	if err != nil {
 		faults.Add("cron", "%v", err)
 	} else {
 		r.cron, usual = cron, dstOf(cron)
 		epoch := time.Unix(0, 0).UTC()
-		if _, ok := cron.next(epoch, epoch.AddDate(horizon, 0, 0)); !ok {
+		if _, ok := cron.nextMatch(epoch, epoch.AddDate(searchYears, 0, 0)); !ok {
 			faults.Add("cron", "%.80q names a day that never comes", r.spec.Cron)
 		}
 	}
@@ -221,7 +221,7 @@ func (r *Rule) Notes() (list []string) {
 	if !r.cron.anyDay && !r.cron.anyWeekday {
 		list = append(list, fmt.Sprintf("both the day of the month and the weekday are set: as in crontab it fires when one of them fits, also each %s; write * for one of them, or check the other one in the flow", r.cron.weekdayNames()))
 	}
-	return append(list, r.cron.uneven...)
+	return append(list, r.cron.unevenNotes...)
 }
 
 // Key is what a task is started with for a slot, so that there is one of them.

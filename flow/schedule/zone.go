@@ -18,8 +18,8 @@ import (
 //go:embed zoneinfo.zip
 var zoneinfo []byte
 
-// zones are the files of the database by name.
-var zones = func() map[string]*zip.File {
+// zoneFiles are the files of the database by name.
+var zoneFiles = func() map[string]*zip.File {
 	archive, err := zip.NewReader(bytes.NewReader(zoneinfo), int64(len(zoneinfo)))
 	if err != nil {
 		panic(err) // the same for everybody, so a test finds it
@@ -38,7 +38,7 @@ func Zone(name string) (*time.Location, error) {
 	if name == "" || name == "UTC" {
 		return time.UTC, nil
 	}
-	f := zones[name]
+	f := zoneFiles[name]
 	if f == nil {
 		return nil, fmt.Errorf("there is no time zone %.60q: write one of the IANA database, such as Europe/Berlin or America/New_York", name)
 	}
@@ -54,4 +54,4 @@ func Zone(name string) (*time.Location, error) {
 }
 
 // Zones are the names of all time zones, in order.
-func Zones() []string { return slices.Sorted(maps.Keys(zones)) }
+func Zones() []string { return slices.Sorted(maps.Keys(zoneFiles)) }

@@ -41,13 +41,13 @@ func Compare(one, other []flow.Visit) []Pair {
 	pairs := behind[flow.Address{}]
 	for i := range one {
 		v := &one[i]
-		pairs = append(pairs, pair(v, there[v.Address]))
+		pairs = append(pairs, comparePair(v, there[v.Address]))
 		pairs = append(pairs, behind[v.Address]...)
 	}
 	return pairs
 }
 
-func pair(one, other *flow.Visit) Pair {
+func comparePair(one, other *flow.Visit) Pair {
 	p := Pair{One: one, Other: other}
 	if other == nil {
 		return p

@@ -10,100 +10,100 @@ import (
 
 // Mermaid is the view as a flowchart in Mermaid's language. Nodes that the compiler made are dashed.
 func (v *View) Mermaid() string {
-	d := &mermaid{}
-	d.line("flowchart TD")
-	v.draw(d)
-	if d.ghosts {
-		d.line("  classDef ghost stroke-dasharray: 4 3")
+	d := &mermaidWriter{}
+	d.writeLine("flowchart TD")
+	v.drawTo(d)
+	if d.hasGhosts {
+		d.writeLine("  classDef ghost stroke-dasharray: 4 3")
 	}
 	return d.b.String()
 }
 
 // Graphviz is the view as a digraph in the language DOT.
 func (v *View) Graphviz() string {
-	d := &graphviz{}
-	d.line("digraph %s {", dotText(cmp.Or(v.Name, "flow")))
-	d.line("  node [shape=box]")
-	v.draw(d)
-	d.line("}")
+	d := &graphvizWriter{}
+	d.writeLine("digraph %s {", dotText(cmp.Or(v.Name, "flow")))
+	d.writeLine("  node [shape=box]")
+	v.drawTo(d)
+	d.writeLine("}")
 	return d.b.String()
 }
 
-// drawing is a language that diagrams are written in. Nodes go by numbers, so that slugs may hold anything.
-type drawing interface {
-	node(depth, id int, label string, ghost bool)
-	edge(depth, from, to int, label string, dashed bool)
-	begin(depth, id int, label string)
-	end(depth int)
+// diagramWriter is a language that diagrams are written in. Nodes go by numbers, so that slugs may hold anything.
+type diagramWriter interface {
+	writeNode(depth, id int, label string, ghost bool)
+	writeEdge(depth, from, to int, label string, dashed bool)
+	beginGroup(depth, id int, label string)
+	endGroup(depth int)
 }
 
-// draw writes a view down.
-func (v *View) draw(d drawing) {
-	a := &artist{drawing: d}
-	ids := a.graph(&v.Root, 1)
+// drawTo writes a view down.
+func (v *View) drawTo(d diagramWriter) {
+	a := &planDrawer{diagramWriter: d}
+	ids := a.drawScope(&v.Root, 1)
 	if len(v.Closing) == 0 {
 		return
 	}
-	a.begin(1, a.next(), "when it is over")
-	closing := a.nodes(v.Closing, 2)
-	a.end(1)
-	a.undone(&v.Root, ids, closing)
+	a.beginGroup(1, a.nextID(), "when it is over")
+	closing := a.drawNodes(v.Closing, 2)
+	a.endGroup(1)
+	a.drawUndoEdges(&v.Root, ids, closing)
 }
 
-type artist struct {
-	drawing
-	last int
+type planDrawer struct {
+	diagramWriter
+	lastID int
 }
 
-func (a *artist) next() int {
-	a.last++
-	return a.last
+func (a *planDrawer) nextID() int {
+	a.lastID++
+	return a.lastID
 }
 
-// graph draws a scope and gives the number of each node.
-func (a *artist) graph(g *Scope, depth int) map[string]int {
-	ids := a.nodes(g.Nodes, depth)
+// drawScope draws a scope and gives the number of each node.
+func (a *planDrawer) drawScope(g *Scope, depth int) map[string]int {
+	ids := a.drawNodes(g.Nodes, depth)
 	end := 0
 	for _, n := range g.Nodes {
 		for _, dep := range n.After {
-			a.edge(depth, ids[dep], ids[n.Key], "", n.Always)
+			a.writeEdge(depth, ids[dep], ids[n.Key], "", n.Always)
 		}
 		for _, e := range n.Edges {
 			to, ok := ids[e.To]
 			if !ok && end == 0 {
-				end = a.next()
-				a.node(depth, end, "end", false)
+				end = a.nextID()
+				a.writeNode(depth, end, "end", false)
 			}
 			if !ok {
 				to = end
 			}
-			a.edge(depth, ids[n.Key], to, e.label(), false)
+			a.writeEdge(depth, ids[n.Key], to, e.labelText(), false)
 		}
 	}
 	return ids
 }
 
-func (a *artist) nodes(nodes []*Node, depth int) map[string]int {
+func (a *planDrawer) drawNodes(nodes []*Node, depth int) map[string]int {
 	ids := map[string]int{}
 	for _, n := range nodes {
-		id := a.next()
+		id := a.nextID()
 		ids[n.Key] = id
-		a.node(depth, id, n.label(), n.Ghost())
+		a.writeNode(depth, id, n.diagramLabel(), n.Ghost())
 		if n.Inside == nil {
 			continue
 		}
-		a.begin(depth, a.next(), "inside "+n.Key)
-		inner := a.graph(n.Inside, depth+1)
-		a.end(depth)
-		for _, first := range n.Inside.first() {
-			a.edge(depth, id, inner[first], "inside", true)
+		a.beginGroup(depth, a.nextID(), "inside "+n.Key)
+		inner := a.drawScope(n.Inside, depth+1)
+		a.endGroup(depth)
+		for _, first := range n.Inside.firstKeys() {
+			a.writeEdge(depth, id, inner[first], "inside", true)
 		}
 	}
 	return ids
 }
 
-// first are the nodes a scope begins with.
-func (g *Scope) first() (keys []string) {
+// firstKeys are the nodes a scope begins with.
+func (g *Scope) firstKeys() (keys []string) {
 	for _, n := range g.Nodes {
 		if n.Key == g.Start || g.Mode == flow.ModeDag && len(n.After) == 0 {
 			keys = append(keys, n.Key)
@@ -112,37 +112,39 @@ func (g *Scope) first() (keys []string) {
 	return keys
 }
 
-// undone leads from nodes to those that undo them.
-func (a *artist) undone(g *Scope, ids, closing map[string]int) {
+// drawUndoEdges leads from nodes to those that undo them.
+func (a *planDrawer) drawUndoEdges(g *Scope, ids, closing map[string]int) {
 	for _, n := range g.Nodes {
 		if to, ok := closing[n.Compensate]; ok {
-			a.edge(1, ids[n.Key], to, "undone by", true)
+			a.writeEdge(1, ids[n.Key], to, "undone by", true)
 		}
 	}
 }
 
-func (n *Node) label() string {
+func (n *Node) diagramLabel() string {
 	lines := []string{n.Key, strings.Join(nonEmpty(string(n.Kind), n.Handler), " ")}
-	lines = append(lines, nonEmpty(n.note, prefixed("each ", n.Items), prefixed("when ", n.When), prefixed("skip ", string(n.SkipMode)))...)
+	lines = append(lines, nonEmpty(n.note, withPrefix("each ", n.Items), withPrefix("when ", n.When), withPrefix("skip ", string(n.SkipMode)))...)
 	return strings.Join(lines, "\n")
 }
 
-type mermaid struct {
-	b      strings.Builder
-	ghosts bool
+type mermaidWriter struct {
+	b         strings.Builder
+	hasGhosts bool
 }
 
-func (m *mermaid) line(format string, args ...any) { fmt.Fprintf(&m.b, format+"\n", args...) }
+func (m *mermaidWriter) writeLine(format string, args ...any) {
+	fmt.Fprintf(&m.b, format+"\n", args...)
+}
 
-func (m *mermaid) node(depth, id int, label string, ghost bool) {
+func (m *mermaidWriter) writeNode(depth, id int, label string, ghost bool) {
 	class := ""
 	if ghost {
-		class, m.ghosts = ":::ghost", true
+		class, m.hasGhosts = ":::ghost", true
 	}
-	m.line("%sn%d[%s]%s", indent(depth), id, mermaidText(label), class)
+	m.writeLine("%sn%d[%s]%s", indentText(depth), id, mermaidText(label), class)
 }
 
-func (m *mermaid) edge(depth, from, to int, label string, dashed bool) {
+func (m *mermaidWriter) writeEdge(depth, from, to int, label string, dashed bool) {
 	arrow := "-->"
 	if dashed {
 		arrow = "-.->"
@@ -150,32 +152,34 @@ func (m *mermaid) edge(depth, from, to int, label string, dashed bool) {
 	if label != "" {
 		arrow += "|" + mermaidText(label) + "|"
 	}
-	m.line("%sn%d %s n%d", indent(depth), from, arrow, to)
+	m.writeLine("%sn%d %s n%d", indentText(depth), from, arrow, to)
 }
 
-func (m *mermaid) begin(depth, id int, label string) {
-	m.line("%ssubgraph n%d [%s]", indent(depth), id, mermaidText(label))
+func (m *mermaidWriter) beginGroup(depth, id int, label string) {
+	m.writeLine("%ssubgraph n%d [%s]", indentText(depth), id, mermaidText(label))
 }
 
-func (m *mermaid) end(depth int) { m.line("%send", indent(depth)) }
+func (m *mermaidWriter) endGroup(depth int) { m.writeLine("%send", indentText(depth)) }
 
 var mermaidEscapes = strings.NewReplacer("#", "#35;", "&", "#amp;", `"`, "#quot;", "<", "#lt;", ">", "#gt;", "\n", "<br/>")
 
 func mermaidText(label string) string { return `"` + mermaidEscapes.Replace(label) + `"` }
 
-type graphviz struct{ b strings.Builder }
+type graphvizWriter struct{ b strings.Builder }
 
-func (g *graphviz) line(format string, args ...any) { fmt.Fprintf(&g.b, format+"\n", args...) }
+func (g *graphvizWriter) writeLine(format string, args ...any) {
+	fmt.Fprintf(&g.b, format+"\n", args...)
+}
 
-func (g *graphviz) node(depth, id int, label string, ghost bool) {
+func (g *graphvizWriter) writeNode(depth, id int, label string, ghost bool) {
 	style := ""
 	if ghost {
 		style = ", style=dashed"
 	}
-	g.line("%sn%d [label=%s%s]", indent(depth), id, dotText(label), style)
+	g.writeLine("%sn%d [label=%s%s]", indentText(depth), id, dotText(label), style)
 }
 
-func (g *graphviz) edge(depth, from, to int, label string, dashed bool) {
+func (g *graphvizWriter) writeEdge(depth, from, to int, label string, dashed bool) {
 	var attributes []string
 	if label != "" {
 		attributes = append(attributes, "label="+dotText(label))
@@ -187,19 +191,19 @@ func (g *graphviz) edge(depth, from, to int, label string, dashed bool) {
 	if len(attributes) > 0 {
 		text = " [" + strings.Join(attributes, ", ") + "]"
 	}
-	g.line("%sn%d -> n%d%s", indent(depth), from, to, text)
+	g.writeLine("%sn%d -> n%d%s", indentText(depth), from, to, text)
 }
 
-func (g *graphviz) begin(depth, id int, label string) {
-	g.line("%ssubgraph cluster_%d {", indent(depth), id)
-	g.line("%slabel=%s", indent(depth+1), dotText(label))
+func (g *graphvizWriter) beginGroup(depth, id int, label string) {
+	g.writeLine("%ssubgraph cluster_%d {", indentText(depth), id)
+	g.writeLine("%slabel=%s", indentText(depth+1), dotText(label))
 }
 
-func (g *graphviz) end(depth int) { g.line("%s}", indent(depth)) }
+func (g *graphvizWriter) endGroup(depth int) { g.writeLine("%s}", indentText(depth)) }
 
 // dotText is a quoted text: in DOT only quotes and backslashes are escaped.
 func dotText(label string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(label) + `"`
 }
 
-func indent(depth int) string { return strings.Repeat("  ", depth) }
+func indentText(depth int) string { return strings.Repeat("  ", depth) }

@@ -40,62 +40,62 @@ type Change struct {
 // Diff tells how two plans differ, when, how long and how often something is tried as well: the flow first, then what it takes, then
 // node by node, then what leads from one to the other.
 func Diff(old, new *flow.Plan) []Change {
-	d := &differ{list: []Change{}}
+	d := &planDiffer{list: []Change{}}
 	diffAspects(d, Change{What: ChangedFlow}, planAspects, old, new, "inputs")
-	diffAspects(d, Change{What: ChangedFlow}, settings, old, new)
-	d.inputs("", old.Root.Inputs.Schema(), new.Root.Inputs.Schema())
-	d.scope("", old.Root, new.Root)
-	d.scope(closingPath, old.Closing, new.Closing)
-	slices.SortStableFunc(d.list, func(a, b Change) int { return cmp.Compare(rank[a.What], rank[b.What]) })
+	diffAspects(d, Change{What: ChangedFlow}, planSettings, old, new)
+	d.diffInputs("", old.Root.Inputs.Schema(), new.Root.Inputs.Schema())
+	d.diffScope("", old.Root, new.Root)
+	d.diffScope(closingPath, old.Closing, new.Closing)
+	slices.SortStableFunc(d.list, func(a, b Change) int { return cmp.Compare(changeRank[a.What], changeRank[b.What]) })
 	return d.list
 }
 
-var rank = map[string]int{ChangedFlow: 0, ChangedInput: 1, ChangedNode: 2, ChangedEdge: 3}
+var changeRank = map[string]int{ChangedFlow: 0, ChangedInput: 1, ChangedNode: 2, ChangedEdge: 3}
 
-// settings of a flow are no part of its shape.
-var settings = []aspect[*flow.Plan]{
-	{name: "profile", of: func(p *flow.Plan) string { return string(p.Profile) }},
-	{name: "timeout", of: func(p *flow.Plan) string { return span(p.TimeoutMS) }},
-	{name: "attempts of a step at once", of: func(p *flow.Plan) string { return number(p.Window) }},
-	{name: "keys", of: func(p *flow.Plan) string { return strings.Join(permitsOf(p.Keys), "; ") }},
+// planSettings of a flow are no part of its shape.
+var planSettings = []shapeAspect[*flow.Plan]{
+	{name: "profile", textOf: func(p *flow.Plan) string { return string(p.Profile) }},
+	{name: "timeout", textOf: func(p *flow.Plan) string { return durationText(p.TimeoutMS) }},
+	{name: "attempts of a step at once", textOf: func(p *flow.Plan) string { return countText(p.Window) }},
+	{name: "keys", textOf: func(p *flow.Plan) string { return strings.Join(permitsOf(p.Keys), "; ") }},
 }
 
-// tries of a node are neither.
-var tries = []aspect[shaped]{
-	{name: "times", of: func(s shaped) string { return strings.Join(timesOf(s.n).notes(), "; ") }},
-	{name: "units at once", of: func(s shaped) string {
+// tryAspects of a node are neither.
+var tryAspects = []shapeAspect[scopedNode]{
+	{name: "times", textOf: func(s scopedNode) string { return strings.Join(timesOf(s.n).timeNotes(), "; ") }},
+	{name: "units at once", textOf: func(s scopedNode) string {
 		if s.n.Each == nil {
 			return ""
 		}
-		return number(s.n.Each.Window)
+		return countText(s.n.Each.Window)
 	}},
-	{name: "keys", of: func(s shaped) string { return strings.Join(permitsOf(s.n.Keys), "; ") }},
+	{name: "keys", textOf: func(s scopedNode) string { return strings.Join(permitsOf(s.n.Keys), "; ") }},
 }
 
-func number(n int) string {
+func countText(n int) string {
 	if n == 0 {
 		return ""
 	}
 	return fmt.Sprint(n)
 }
 
-type differ struct{ list []Change }
+type planDiffer struct{ list []Change }
 
-func (d *differ) add(c Change, how, field, old, new string) {
+func (d *planDiffer) addChange(c Change, how, field, old, new string) {
 	c.How, c.Field, c.Old, c.New = how, field, old, new
 	d.list = append(d.list, c)
 }
 
-func diffAspects[T any](d *differ, at Change, aspects []aspect[T], was, is T, but ...string) {
+func diffAspects[T any](d *planDiffer, at Change, aspects []shapeAspect[T], was, is T, but ...string) {
 	for _, a := range aspects {
-		if before, now := a.of(was), a.of(is); !slices.Contains(but, a.name) && a.differs(before, now) {
-			d.add(at, Changed, a.name, before, now)
+		if before, now := a.textOf(was), a.textOf(is); !slices.Contains(but, a.name) && a.isDifferent(before, now) {
+			d.addChange(at, Changed, a.name, before, now)
 		}
 	}
 }
 
-// inputs are compared one by one.
-func (d *differ) inputs(scope string, old, new json.RawMessage) {
+// diffInputs are compared one by one.
+func (d *planDiffer) diffInputs(scope string, old, new json.RawMessage) {
 	if old == nil && new == nil || expr.Equal(old, new) {
 		return
 	}
@@ -103,18 +103,18 @@ func (d *differ) inputs(scope string, old, new json.RawMessage) {
 	was, is := propertiesOf(old), propertiesOf(new)
 	for _, name := range slices.Sorted(maps.Keys(was)) {
 		if _, there := is[name]; !there {
-			d.add(at, Removed, name, was[name], "")
+			d.addChange(at, Removed, name, was[name], "")
 		} else if was[name] != is[name] {
-			d.add(at, Changed, name, was[name], is[name])
+			d.addChange(at, Changed, name, was[name], is[name])
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(is)) {
 		if _, there := was[name]; !there {
-			d.add(at, Added, name, "", is[name])
+			d.addChange(at, Added, name, "", is[name])
 		}
 	}
 	if len(d.list) == before {
-		d.add(at, Changed, "schema", compactText(old), compactText(new))
+		d.addChange(at, Changed, "schema", compactText(old), compactText(new))
 	}
 }
 
@@ -135,30 +135,30 @@ func propertiesOf(schema json.RawMessage) map[string]string {
 	return all
 }
 
-// scope compares the nodes of a scope; nil is one without any.
-func (d *differ) scope(path string, old, new *flow.PlanScope) {
+// diffScope compares the nodes of a scope; nil is one without any.
+func (d *planDiffer) diffScope(path string, old, new *flow.PlanScope) {
 	old, new = cmp.Or(old, &flow.PlanScope{}), cmp.Or(new, &flow.PlanScope{})
 	if path != "" && old.Nodes != nil && new.Nodes != nil {
 		diffAspects(d, Change{What: ChangedFlow, Scope: path}, graphAspects, old, new, "inputs")
-		d.inputs(path, old.Inputs.Schema(), new.Inputs.Schema())
+		d.diffInputs(path, old.Inputs.Schema(), new.Inputs.Schema())
 	}
 	was, is := keysOf(old), keysOf(new)
 	for _, key := range was {
 		if new.Nodes[key] == nil {
-			d.alone(Change{What: ChangedNode, Scope: path, Node: key}, Removed, shaped{old, old.Nodes[key]})
+			d.addLoneNode(Change{What: ChangedNode, Scope: path, Node: key}, Removed, scopedNode{old, old.Nodes[key]})
 		}
 	}
 	for _, key := range is {
 		at, before, now := Change{What: ChangedNode, Scope: path, Node: key}, old.Nodes[key], new.Nodes[key]
 		if before == nil {
-			d.alone(at, Added, shaped{new, now})
+			d.addLoneNode(at, Added, scopedNode{new, now})
 			continue
 		}
-		d.node(at, shaped{old, before}, shaped{new, now})
-		d.scope(flow.ScopeKey(path, key), before.Sub, now.Sub)
+		d.diffNode(at, scopedNode{old, before}, scopedNode{new, now})
+		d.diffScope(flow.ScopeKey(path, key), before.Sub, now.Sub)
 	}
 	if mode := new.Mode(); mode == flow.ModeDag && old.Nodes != nil && sameSet(was, is) && !slices.Equal(was, is) {
-		d.add(Change{What: ChangedFlow, Scope: path}, Changed, "order of the nodes", strings.Join(was, ", "), strings.Join(is, ", "))
+		d.addChange(Change{What: ChangedFlow, Scope: path}, Changed, "order of the nodes", strings.Join(was, ", "), strings.Join(is, ", "))
 	}
 }
 
@@ -166,54 +166,54 @@ func sameSet(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-// alone tells of a node that only one of the plans has, with what leads from it and what is inside.
-func (d *differ) alone(at Change, how string, s shaped) {
+// addLoneNode tells of a node that only one of the plans has, with what leads from it and what is inside.
+func (d *planDiffer) addLoneNode(at Change, how string, s scopedNode) {
 	if name := madeFor(s); name != "" {
 		at.Node = name
-		d.one(at, Changed, string(s.n.Kind), how, "made for it")
+		d.addOneSided(at, Changed, string(s.n.Kind), how, "made for it")
 		return
 	}
-	d.one(at, how, "", how, strings.Join(nonEmpty(string(s.n.Kind), handlerOf(s.n)), " "))
+	d.addOneSided(at, how, "", how, strings.Join(nonEmpty(string(s.n.Kind), handlerOf(s.n)), " "))
 	at.What = ChangedEdge
 	for _, e := range edgesOf(s) {
-		d.one(at, how, e.action, how, e.to)
+		d.addOneSided(at, how, e.action, how, e.to)
 	}
 	if inside := flow.ScopeKey(at.Scope, at.Node); how == Added {
-		d.scope(inside, nil, s.n.Sub)
+		d.diffScope(inside, nil, s.n.Sub)
 	} else {
-		d.scope(inside, s.n.Sub, nil)
+		d.diffScope(inside, s.n.Sub, nil)
 	}
 }
 
-// one adds a change of which only one side says something.
-func (d *differ) one(at Change, how, field, side, text string) {
+// addOneSided adds a change of which only one side says something.
+func (d *planDiffer) addOneSided(at Change, how, field, side, text string) {
 	if side == Removed {
-		d.add(at, how, field, text, "")
+		d.addChange(at, how, field, text, "")
 		return
 	}
-	d.add(at, how, field, "", text)
+	d.addChange(at, how, field, "", text)
 }
 
 // madeFor is the node that the compiler made one for; "" = somebody wrote it.
-func madeFor(s shaped) string {
+func madeFor(s scopedNode) string {
 	if s.n.Dag == nil || s.n.Dag.For < 0 {
 		return ""
 	}
 	return s.g.Dag.List[s.n.Dag.For].Key
 }
 
-// node compares one that both plans have.
-func (d *differ) node(at Change, was, is shaped) {
+// diffNode compares one that both plans have.
+func (d *planDiffer) diffNode(at Change, was, is scopedNode) {
 	made := madeFor(is)
 	if made != "" {
 		at.Node = made
 	}
 	before := len(d.list)
 	if was.n.Kind != is.n.Kind {
-		d.add(at, Changed, "kind", string(was.n.Kind), string(is.n.Kind))
+		d.addChange(at, Changed, "kind", string(was.n.Kind), string(is.n.Kind))
 	}
 	diffAspects(d, at, nodeAspects, was, is, "set of edges", "list of dependencies")
-	diffAspects(d, at, tries, was, is)
+	diffAspects(d, at, tryAspects, was, is)
 	if made != "" {
 		for i := range d.list[before:] {
 			d.list[before+i].Field = string(is.n.Kind) + ": " + d.list[before+i].Field
@@ -221,45 +221,45 @@ func (d *differ) node(at Change, was, is shaped) {
 		return
 	}
 	at.What = ChangedEdge
-	d.edges(at, edgesOf(was), edgesOf(is))
+	d.diffEdges(at, edgesOf(was), edgesOf(is))
 }
 
-// edge leads somewhere after an action, or to a node that has to end first.
-type edge struct{ action, to string }
+// planEdge leads somewhere after an action, or to a node that has to end first.
+type planEdge struct{ action, to string }
 
 // afterText is the field of an edge of dag mode.
 const afterText = "after"
 
-func edgesOf(s shaped) (edges []edge) {
+func edgesOf(s scopedNode) (edges []planEdge) {
 	for _, action := range slices.Sorted(maps.Keys(s.n.Edges)) {
-		edges = append(edges, edge{action, cmp.Or(s.n.Edges[action], "the end")})
+		edges = append(edges, planEdge{action, cmp.Or(s.n.Edges[action], "the end")})
 	}
 	if s.n.Dag == nil {
 		return edges
 	}
 	for _, i := range s.n.Dag.Deps {
 		if dep := s.g.Dag.List[i]; dep.Dag.For < 0 {
-			edges = append(edges, edge{afterText, dep.Key})
+			edges = append(edges, planEdge{afterText, dep.Key})
 		}
 	}
 	return edges
 }
 
-// edges compares what leads from a node. One that has the action of another is that one, changed.
-func (d *differ) edges(at Change, was, is []edge) {
+// diffEdges compares what leads from a node. One that has the action of another is that one, changed.
+func (d *planDiffer) diffEdges(at Change, was, is []planEdge) {
 	for _, e := range was {
-		i := slices.IndexFunc(is, func(other edge) bool { return other.action == e.action && e.action != afterText })
+		i := slices.IndexFunc(is, func(other planEdge) bool { return other.action == e.action && e.action != afterText })
 		switch {
 		case slices.Contains(is, e):
 		case i >= 0:
-			d.add(at, Changed, e.action, e.to, is[i].to)
+			d.addChange(at, Changed, e.action, e.to, is[i].to)
 		default:
-			d.add(at, Removed, e.action, e.to, "")
+			d.addChange(at, Removed, e.action, e.to, "")
 		}
 	}
 	for _, e := range is {
-		if !slices.ContainsFunc(was, func(other edge) bool { return other == e || other.action == e.action && e.action != afterText }) {
-			d.add(at, Added, e.action, "", e.to)
+		if !slices.ContainsFunc(was, func(other planEdge) bool { return other == e || other.action == e.action && e.action != afterText }) {
+			d.addChange(at, Added, e.action, "", e.to)
 		}
 	}
 }

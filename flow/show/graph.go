@@ -57,20 +57,20 @@ type GraphEdge struct {
 // GraphOf draws a plan.
 func GraphOf(p *flow.Plan) *Graph {
 	g := &Graph{Mode: p.Root.Mode()}
-	g.scope(p.Root, "", "", -1)
+	g.addScope(p.Root, "", "", -1)
 	if p.Closing == nil {
 		return g
 	}
 	first := len(g.Nodes)
-	g.scope(p.Closing, closingPath, "", -1)
-	g.undone(first)
+	g.addScope(p.Closing, closingPath, "", -1)
+	g.addUndoEdges(first)
 	return g
 }
 
 const closingPath = "~"
 
-// scope adds a scope, and then those inside of its nodes.
-func (g *Graph) scope(of *flow.PlanScope, path, keys string, node int) {
+// addScope adds a scope, and then those inside of its nodes.
+func (g *Graph) addScope(of *flow.PlanScope, path, keys string, node int) {
 	order, first := of.Order(), len(g.Nodes)
 	g.Scopes = append(g.Scopes, GraphScope{Path: path, Mode: of.Mode(), Start: of.Start, Node: node, First: first, Nodes: len(order)})
 	at := make(map[string]int, len(order))
@@ -79,13 +79,13 @@ func (g *Graph) scope(of *flow.PlanScope, path, keys string, node int) {
 		g.Nodes = append(g.Nodes, graphNode(of, n, path, keys))
 	}
 	for i, n := range order {
-		g.edges(of, n, first+i, at)
+		g.addEdges(of, n, first+i, at)
 	}
 	for i, n := range order {
 		if n.Sub != nil {
 			inside := flow.ScopeKey(path, n.Key)
 			g.Nodes[first+i].Inside = inside
-			g.scope(n.Sub, inside, keys+n.Key+"/", first+i)
+			g.addScope(n.Sub, inside, keys+n.Key+"/", first+i)
 		}
 	}
 }
@@ -93,25 +93,25 @@ func (g *Graph) scope(of *flow.PlanScope, path, keys string, node int) {
 func graphNode(of *flow.PlanScope, n *flow.PlanNode, path, keys string) GraphNode {
 	v := GraphNode{Scope: path, Name: n.Name, Service: n.Exec.Service, Path: keys + n.Key}
 	if of.Mode() == flow.ModeDag {
-		v.Node = shallow(n, func(bare *flow.PlanNode) *Node { return dagNodeOf(of, bare) })
+		v.Node = shallowNode(n, func(bare *flow.PlanNode) *Node { return dagNodeOf(of, bare) })
 	} else {
-		v.Node = shallow(n, nodeOf)
+		v.Node = shallowNode(n, nodeOf)
 	}
 	if v.Handler != "" {
 		v.Route = n.Exec.Route()
 	}
-	v.Tries = v.Times.tries()
+	v.Tries = v.Times.triesText()
 	return v
 }
 
-// shallow shows a node without what is inside of it, which has nodes of its own in the list.
-func shallow(n *flow.PlanNode, show func(*flow.PlanNode) *Node) *Node {
+// shallowNode shows a node without what is inside of it, which has nodes of its own in the list.
+func shallowNode(n *flow.PlanNode, show func(*flow.PlanNode) *Node) *Node {
 	bare := *n
 	bare.Sub = nil
 	return show(&bare)
 }
 
-func (g *Graph) edges(of *flow.PlanScope, n *flow.PlanNode, index int, at map[string]int) {
+func (g *Graph) addEdges(of *flow.PlanScope, n *flow.PlanNode, index int, at map[string]int) {
 	if of.Mode() == flow.ModeDag {
 		for _, dep := range n.Dag.Deps {
 			g.Edges = append(g.Edges, GraphEdge{From: at[of.Dag.List[dep].Key], To: index, Kind: EdgeAfter, Always: g.Nodes[index].Always})
@@ -127,8 +127,8 @@ func (g *Graph) edges(of *flow.PlanScope, n *flow.PlanNode, index int, at map[st
 	}
 }
 
-// undone leads from nodes to those that undo them, which begin at an index.
-func (g *Graph) undone(first int) {
+// addUndoEdges leads from nodes to those that undo them, which begin at an index.
+func (g *Graph) addUndoEdges(first int) {
 	by := map[string]int{}
 	for i := first; i < len(g.Nodes); i++ {
 		by[g.Nodes[i].Key] = i

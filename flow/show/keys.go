@@ -18,12 +18,12 @@ func permitsOf(k *flow.Keys) []string {
 		}
 		text := fmt.Sprintf(what, l.Limit)
 		if l.PerMS > 0 {
-			text += " per " + span(l.PerMS)
+			text += " per " + durationText(l.PerMS)
 		}
-		text += prefixed(" for each ", l.Key.Text) + prefixed(", named ", l.Name) + prefixed(", fair to each ", l.Fair.Text) + prefixed(", when full: ", string(l.Full))
+		text += withPrefix(" for each ", l.Key.Text) + withPrefix(", named ", l.Name) + withPrefix(", fair to each ", l.Fair.Text) + withPrefix(", when full: ", string(l.Full))
 		list = append(list, text)
 	}
 	add(k.Concurrency, "%d in the whole cluster")
 	add(k.Rate, "%d begin")
-	return append(list, nonEmpty(prefixed("priority ", k.Priority.Text))...)
+	return append(list, nonEmpty(withPrefix("priority ", k.Priority.Text))...)
 }

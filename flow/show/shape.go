@@ -42,7 +42,7 @@ func graphDifferences(prefix string, old, new *flow.PlanScope) (list []string) {
 		case before.Kind != now.Kind:
 			list = append(list, fmt.Sprintf("step %s: the type is %s, was %s", prefix+key, now.Kind, before.Kind))
 		default:
-			list = appendDifferences(list, "step "+prefix+key, nodeAspects, shaped{old, before}, shaped{new, now})
+			list = appendDifferences(list, "step "+prefix+key, nodeAspects, scopedNode{old, before}, scopedNode{new, now})
 			list = append(list, graphDifferences(prefix+key+"/", before.Sub, now.Sub)...)
 		}
 	}
@@ -64,47 +64,47 @@ func keysOf(g *flow.PlanScope) []string {
 	return keys
 }
 
-// aspect is a part of the shape of something, as a text; "" is none.
-type aspect[T any] struct {
-	name string
-	of   func(T) string
-	same func(a, b json.RawMessage) bool // of texts that are values; nil = equal texts
+// shapeAspect is a part of the shape of something, as a text; "" is none.
+type shapeAspect[T any] struct {
+	name   string
+	textOf func(T) string
+	equal  func(a, b json.RawMessage) bool // of texts that are values; nil = equal texts
 }
 
-func (a aspect[T]) differs(was, is string) bool {
-	return was != is && (a.same == nil || !a.same(json.RawMessage(was), json.RawMessage(is)))
+func (a shapeAspect[T]) isDifferent(was, is string) bool {
+	return was != is && (a.equal == nil || !a.equal(json.RawMessage(was), json.RawMessage(is)))
 }
 
-func appendDifferences[T any](list []string, what string, aspects []aspect[T], was, is T) []string {
+func appendDifferences[T any](list []string, what string, aspects []shapeAspect[T], was, is T) []string {
 	for _, a := range aspects {
-		if before, now := a.of(was), a.of(is); a.differs(before, now) {
+		if before, now := a.textOf(was), a.textOf(is); a.isDifferent(before, now) {
 			list = append(list, fmt.Sprintf("%s: the %s is %s, was %s", what, a.name, cmp.Or(now, "none"), cmp.Or(before, "none")))
 		}
 	}
 	return list
 }
 
-// shaped is a node in its graph.
-type shaped struct {
+// scopedNode is a node in its graph.
+type scopedNode struct {
 	g *flow.PlanScope
 	n *flow.PlanNode
 }
 
-var planAspects = []aspect[*flow.Plan]{
-	{name: "mode", of: func(p *flow.Plan) string { return modeOf(p.Root) }},
-	{name: "start", of: func(p *flow.Plan) string { return p.Root.Start }},
-	{name: "reaction to errors", of: func(p *flow.Plan) string { return reaction(p.Root) }},
-	{name: "result", of: func(p *flow.Plan) string { return p.Root.Result }},
-	{name: "inputs", of: func(p *flow.Plan) string { return string(p.Root.Inputs.Schema()) }, same: expr.Equal},
-	{name: "last node", of: func(p *flow.Plan) string { return p.Finally }},
+var planAspects = []shapeAspect[*flow.Plan]{
+	{name: "mode", textOf: func(p *flow.Plan) string { return modeOf(p.Root) }},
+	{name: "start", textOf: func(p *flow.Plan) string { return p.Root.Start }},
+	{name: "reaction to errors", textOf: func(p *flow.Plan) string { return errorReaction(p.Root) }},
+	{name: "result", textOf: func(p *flow.Plan) string { return p.Root.Result }},
+	{name: "inputs", textOf: func(p *flow.Plan) string { return string(p.Root.Inputs.Schema()) }, equal: expr.Equal},
+	{name: "last node", textOf: func(p *flow.Plan) string { return p.Finally }},
 }
 
-var graphAspects = []aspect[*flow.PlanScope]{
-	{name: "mode", of: modeOf},
-	{name: "start", of: func(g *flow.PlanScope) string { return g.Start }},
-	{name: "reaction to errors", of: reaction},
-	{name: "result", of: func(g *flow.PlanScope) string { return g.Result }},
-	{name: "inputs", of: func(g *flow.PlanScope) string { return string(g.Inputs.Schema()) }, same: expr.Equal},
+var graphAspects = []shapeAspect[*flow.PlanScope]{
+	{name: "mode", textOf: modeOf},
+	{name: "start", textOf: func(g *flow.PlanScope) string { return g.Start }},
+	{name: "reaction to errors", textOf: errorReaction},
+	{name: "result", textOf: func(g *flow.PlanScope) string { return g.Result }},
+	{name: "inputs", textOf: func(g *flow.PlanScope) string { return string(g.Inputs.Schema()) }, equal: expr.Equal},
 }
 
 // modeOf is "" for a scope without nodes.
@@ -115,8 +115,8 @@ func modeOf(g *flow.PlanScope) string {
 	return string(g.Mode())
 }
 
-// reaction of a dag to a failed node.
-func reaction(g *flow.PlanScope) string {
+// errorReaction of a dag to a failed node.
+func errorReaction(g *flow.PlanScope) string {
 	switch {
 	case g.Mode() == flow.ModeGraph:
 		return ""
@@ -127,28 +127,28 @@ func reaction(g *flow.PlanScope) string {
 }
 
 // nodeAspects are what the shape of a node consists of, beside its kind and the flow inside.
-var nodeAspects = []aspect[shaped]{
-	{name: "route", of: func(s shaped) string {
+var nodeAspects = []shapeAspect[scopedNode]{
+	{name: "route", textOf: func(s scopedNode) string {
 		if s.n.Single || s.n.Kind == flow.KindFanout {
 			return s.n.Exec.Route()
 		}
 		return ""
 	}},
-	asValue(aspect[shaped]{name: "handler", of: func(s shaped) string { return execText(&s.n.Exec) }}),
-	{name: "reaction to deferred work", of: func(s shaped) string { return said(s.n.Deferred, "wait") }},
-	{name: "list of parts", of: func(s shaped) string { return partsText(s.n.Each) }},
-	asValue(aspect[shaped]{name: "params", of: func(s shaped) string { return compactText(s.n.Params) }}),
-	{name: "name", of: func(s shaped) string { return s.n.Name }},
-	asValue(aspect[shaped]{name: "type of its output", of: func(s shaped) string { return string(s.n.Out.Schema()) }}),
-	{name: "prep", of: func(s shaped) string { return prepText(s.n.Prep) }},
-	{name: "post", of: func(s shaped) string { return asJSON(s.n.Post) }},
-	{name: "failure strategy", of: func(s shaped) string { return string(s.n.Strategy) }},
-	{name: "list of cases", of: func(s shaped) string { return casesText(s.n) }},
-	{name: "default action", of: func(s shaped) string { return s.n.Default }},
-	{name: "compensation", of: func(s shaped) string { return s.n.Undo }},
-	{name: "set of edges", of: func(s shaped) string { return edgesText(s.n) }},
-	{name: "reaction to what is missing", of: func(s shaped) string { return said(s.n.Coerce, "coerce") }},
-	{name: "reaction to its failure", of: func(s shaped) string { return said(s.n.Follow, "follow") }},
+	asValue(shapeAspect[scopedNode]{name: "handler", textOf: func(s scopedNode) string { return execText(&s.n.Exec) }}),
+	{name: "reaction to deferred work", textOf: func(s scopedNode) string { return wordIf(s.n.Deferred, "wait") }},
+	{name: "list of parts", textOf: func(s scopedNode) string { return partsText(s.n.Each) }},
+	asValue(shapeAspect[scopedNode]{name: "params", textOf: func(s scopedNode) string { return compactText(s.n.Params) }}),
+	{name: "name", textOf: func(s scopedNode) string { return s.n.Name }},
+	asValue(shapeAspect[scopedNode]{name: "type of its output", textOf: func(s scopedNode) string { return string(s.n.Out.Schema()) }}),
+	{name: "prep", textOf: func(s scopedNode) string { return prepText(s.n.Prep) }},
+	{name: "post", textOf: func(s scopedNode) string { return asJSON(s.n.Post) }},
+	{name: "failure strategy", textOf: func(s scopedNode) string { return string(s.n.Strategy) }},
+	{name: "list of cases", textOf: func(s scopedNode) string { return casesText(s.n) }},
+	{name: "default action", textOf: func(s scopedNode) string { return s.n.Default }},
+	{name: "compensation", textOf: func(s scopedNode) string { return s.n.Undo }},
+	{name: "set of edges", textOf: func(s scopedNode) string { return edgesText(s.n) }},
+	{name: "reaction to what is missing", textOf: func(s scopedNode) string { return wordIf(s.n.Coerce, "coerce") }},
+	{name: "reaction to its failure", textOf: func(s scopedNode) string { return wordIf(s.n.Follow, "follow") }},
 	dagAspect("list of dependencies", func(g *flow.PlanScope, d *flow.PlanDag) string {
 		deps := make([]string, len(d.Deps))
 		for i, dep := range d.Deps {
@@ -156,7 +156,7 @@ var nodeAspects = []aspect[shaped]{
 		}
 		return strings.Join(deps, ", ")
 	}),
-	dagAspect("run_on", func(_ *flow.PlanScope, d *flow.PlanDag) string { return said(d.Always, "always") }),
+	dagAspect("run_on", func(_ *flow.PlanScope, d *flow.PlanDag) string { return wordIf(d.Always, "always") }),
 	dagAspect("mode when skipped", func(_ *flow.PlanScope, d *flow.PlanDag) string { return string(d.Mode) }),
 	dagAspect("mode when exhausted", func(_ *flow.PlanScope, d *flow.PlanDag) string { return string(d.Exhausted) }),
 	asValue(dagAspect("pattern if", func(_ *flow.PlanScope, d *flow.PlanDag) string { return string(d.If) })),
@@ -175,8 +175,8 @@ var nodeAspects = []aspect[shaped]{
 	}),
 }
 
-func dagAspect(name string, of func(*flow.PlanScope, *flow.PlanDag) string) aspect[shaped] {
-	return aspect[shaped]{name: name, of: func(s shaped) string {
+func dagAspect(name string, of func(*flow.PlanScope, *flow.PlanDag) string) shapeAspect[scopedNode] {
+	return shapeAspect[scopedNode]{name: name, textOf: func(s scopedNode) string {
 		if s.n.Dag == nil {
 			return ""
 		}
@@ -185,12 +185,12 @@ func dagAspect(name string, of func(*flow.PlanScope, *flow.PlanDag) string) aspe
 }
 
 // asValue is an aspect whose texts are JSON: how a value is written is no part of the shape.
-func asValue(a aspect[shaped]) aspect[shaped] {
-	a.same = expr.Equal
+func asValue(a shapeAspect[scopedNode]) shapeAspect[scopedNode] {
+	a.equal = expr.Equal
 	return a
 }
 
-func said(yes bool, word string) string {
+func wordIf(yes bool, word string) string {
 	if yes {
 		return word
 	}

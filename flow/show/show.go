@@ -64,7 +64,7 @@ type Edge struct {
 	When   string `json:"when,omitempty"` // of a choice: the condition on which it is taken; "" = when no other one is
 }
 
-func (e *Edge) label() string { return e.Action + prefixed(" when ", e.When) }
+func (e *Edge) labelText() string { return e.Action + withPrefix(" when ", e.When) }
 
 // Ghost says whether the compiler made the node for another one.
 func (n *Node) Ghost() bool { return n.For != "" || n.Kind == flow.KindJoin }
@@ -127,7 +127,7 @@ func viewOfDag(g *flow.PlanScope) *Scope {
 
 func dagNodeOf(g *flow.PlanScope, n *flow.PlanNode) *Node {
 	v, d := nodeOf(n), n.Dag
-	v.Always, v.When = d.Always && n.Kind != flow.KindJoin && n.Kind != flow.KindOutput, conditions(d)
+	v.Always, v.When = d.Always && n.Kind != flow.KindJoin && n.Kind != flow.KindOutput, conditionText(d)
 	for _, i := range d.Deps {
 		v.After = append(v.After, g.Dag.List[i].Key)
 	}
@@ -146,7 +146,7 @@ func dagNodeOf(g *flow.PlanScope, n *flow.PlanNode) *Node {
 	return v
 }
 
-func conditions(d *flow.PlanDag) (text string) {
+func conditionText(d *flow.PlanDag) (text string) {
 	add := func(name string, there bool) {
 		if there && text != "" {
 			text += ", "

@@ -10,7 +10,7 @@ import (
 // Text is the view as a table for people.
 func (v *View) Text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s (%s)\n", cmp.Or(v.Name, "flow"), strings.Join(nonEmpty(string(v.Root.Mode), prefixed("profile ", string(v.Profile)), prefixed("on_error ", v.Root.OnError)), ", "))
+	fmt.Fprintf(&b, "%s (%s)\n", cmp.Or(v.Name, "flow"), strings.Join(nonEmpty(string(v.Root.Mode), withPrefix("profile ", string(v.Profile)), withPrefix("on_error ", v.Root.OnError)), ", "))
 	for _, in := range v.Inputs {
 		fmt.Fprintf(&b, "  takes %s\n", oneLineOf(in.String()))
 	}
@@ -18,18 +18,18 @@ func (v *View) Text() string {
 		fmt.Fprintf(&b, "  %s\n", oneLineOf(key))
 	}
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	v.Root.text(t, 1)
+	v.Root.writeText(t, 1)
 	if len(v.Closing) > 0 {
 		fmt.Fprint(t, "when it is over:\n")
 		for _, n := range v.Closing {
-			n.text(t, 1, n.note)
+			n.writeText(t, 1, n.note)
 		}
 	}
 	_ = t.Flush() // into a strings.Builder
 	return trimLines(b.String())
 }
 
-func (g *Scope) text(t *tabwriter.Writer, depth int) {
+func (g *Scope) writeText(t *tabwriter.Writer, depth int) {
 	for _, n := range g.Nodes {
 		note := ""
 		if n.Key == g.Start {
@@ -38,23 +38,23 @@ func (g *Scope) text(t *tabwriter.Writer, depth int) {
 		if n.Key == g.Output {
 			note = "the output"
 		}
-		n.text(t, depth, note)
+		n.writeText(t, depth, note)
 	}
 }
 
-func (n *Node) text(t *tabwriter.Writer, depth int, note string) {
+func (n *Node) writeText(t *tabwriter.Writer, depth int, note string) {
 	mark := ""
 	if n.Ghost() {
 		mark = "· "
 	}
-	fmt.Fprintf(t, "%s%s%s\t%s\t%s\t%s\n", strings.Repeat("  ", depth), mark, oneLineOf(n.Key), n.Kind, oneLineOf(n.Handler), oneLineOf(strings.Join(n.notes(note), "; ")))
+	fmt.Fprintf(t, "%s%s%s\t%s\t%s\t%s\n", strings.Repeat("  ", depth), mark, oneLineOf(n.Key), n.Kind, oneLineOf(n.Handler), oneLineOf(strings.Join(n.nodeNotes(note), "; ")))
 	if n.Inside != nil {
-		n.Inside.text(t, depth+1)
+		n.Inside.writeText(t, depth+1)
 	}
 }
 
-// notes is everything there is to say about a node.
-func (n *Node) notes(first string) []string {
+// nodeNotes is everything there is to say about a node.
+func (n *Node) nodeNotes(first string) []string {
 	notes := nonEmpty(first)
 	if len(n.After) > 0 {
 		notes = append(notes, "after "+strings.Join(n.After, ", "))
@@ -63,17 +63,17 @@ func (n *Node) notes(first string) []string {
 		notes = append(notes, "always")
 	}
 	for _, e := range n.Edges {
-		notes = append(notes, e.label()+" → "+cmp.Or(e.To, "end"))
+		notes = append(notes, e.labelText()+" → "+cmp.Or(e.To, "end"))
 	}
-	notes = append(notes, nonEmpty(prefixed("on_error ", n.OnError), prefixed("on_missing ", n.OnMissing), prefixed("when ", n.When), prefixed("skip ", string(n.SkipMode)), prefixed("exhausted: skip ", string(n.Exhausted)), prefixed("each ", n.Items))...)
+	notes = append(notes, nonEmpty(withPrefix("on_error ", n.OnError), withPrefix("on_missing ", n.OnMissing), withPrefix("when ", n.When), withPrefix("skip ", string(n.SkipMode)), withPrefix("exhausted: skip ", string(n.Exhausted)), withPrefix("each ", n.Items))...)
 	if n.Window > 0 {
 		notes = append(notes, fmt.Sprintf("%d at once", n.Window))
 	}
-	notes = append(append(notes, n.Keys...), n.Times.notes()...)
-	return append(notes, nonEmpty(prefixed("undone by ", n.Compensate))...)
+	notes = append(append(notes, n.Keys...), n.Times.timeNotes()...)
+	return append(notes, nonEmpty(withPrefix("undone by ", n.Compensate))...)
 }
 
-func prefixed(prefix, text string) string {
+func withPrefix(prefix, text string) string {
 	if text == "" {
 		return ""
 	}

@@ -32,17 +32,17 @@ func timesOf(n *flow.PlanNode) Times {
 	return v
 }
 
-// notes is that for people.
-func (v Times) notes() []string {
-	return nonEmpty(prefixed("begins later by ", span(v.StartDelayMS)), v.tries(), prefixed("at most ", span(v.TimeoutMS)),
-		prefixed("to be claimed within ", span(v.StartTimeoutMS)), prefixed("silent at most ", span(v.HeartbeatTimeoutMS)))
+// timeNotes is that for people.
+func (v Times) timeNotes() []string {
+	return nonEmpty(withPrefix("begins later by ", durationText(v.StartDelayMS)), v.triesText(), withPrefix("at most ", durationText(v.TimeoutMS)),
+		withPrefix("to be claimed within ", durationText(v.StartTimeoutMS)), withPrefix("silent at most ", durationText(v.HeartbeatTimeoutMS)))
 }
 
-func (v Times) tries() string {
+func (v Times) triesText() string {
 	if v.Attempts == 0 {
 		return ""
 	}
-	wait := span(v.WaitMS)
+	wait := durationText(v.WaitMS)
 	switch {
 	case wait != "" && v.Exponential:
 		wait += " apart, doubling"
@@ -53,11 +53,11 @@ func (v Times) tries() string {
 	if v.Jitter > 0 {
 		jitter = fmt.Sprintf("jitter %g", v.Jitter)
 	}
-	return strings.Join(nonEmpty(fmt.Sprintf("%d attempts", v.Attempts), wait, prefixed("up to ", span(v.MaxWaitMS)), jitter), ", ")
+	return strings.Join(nonEmpty(fmt.Sprintf("%d attempts", v.Attempts), wait, withPrefix("up to ", durationText(v.MaxWaitMS)), jitter), ", ")
 }
 
-// span is a time without the zeros at its end; "" for none.
-func span(ms int64) string {
+// durationText is a time without the zeros at its end; "" for none.
+func durationText(ms int64) string {
 	if ms == 0 {
 		return ""
 	}

@@ -10,7 +10,7 @@ import (
 
 func TestALongTimeIsShownInFull(t *testing.T) {
 	for ms, want := range map[int64]string{0: "", 1_500: "1.5s", 60_000: "1m", 3_600_000: "1h", flow.MaxDelay: "27777777h"} {
-		require.Equal(t, want, span(ms))
+		require.Equal(t, want, durationText(ms))
 	}
 }
 

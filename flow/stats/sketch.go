@@ -28,7 +28,7 @@ type Sketch struct {
 func (s *Sketch) Observe(ms int64) {
 	ms = max(ms, 0)
 	s.n, s.sum, s.max = s.n+1, s.sum+ms, max(s.max, ms)
-	*s.at(bucketOf(ms))++
+	*s.bucketCount(bucketOf(ms))++
 }
 
 // N is how many were observed, Sum what they took together, Max the longest.
@@ -44,7 +44,7 @@ func (s *Sketch) Max() int64 { return s.max }
 func (s *Sketch) Add(o *Sketch) {
 	for i, n := range o.counts {
 		if n != 0 {
-			*s.at(o.first + i) += n
+			*s.bucketCount(o.first + i) += n
 		}
 	}
 	s.n, s.sum, s.max = s.n+o.n, s.sum+o.sum, max(s.max, o.max)
@@ -55,7 +55,7 @@ func (s *Sketch) Quantile(percent int) int64 {
 	rank := (s.n*int64(percent) + 99) / 100
 	for i, n := range s.counts {
 		if rank -= n; rank <= 0 && n > 0 {
-			return min(middleOf(s.first+i), s.max)
+			return min(bucketMiddle(s.first+i), s.max)
 		}
 	}
 	return s.max
@@ -69,8 +69,8 @@ func (s *Sketch) Times() Times {
 // Times are quantiles of durations, in milliseconds.
 type Times struct{ P50, P95, P99, Max int64 }
 
-// at makes room for a bucket.
-func (s *Sketch) at(bucket int) *int64 {
+// bucketCount makes room for a bucket.
+func (s *Sketch) bucketCount(bucket int) *int64 {
 	switch {
 	case len(s.counts) == 0:
 		s.first = bucket
@@ -84,8 +84,8 @@ func (s *Sketch) at(bucket int) *int64 {
 	return &s.counts[bucket-s.first]
 }
 
-// bounds are the longest durations of buckets.
-var bounds = func() (list [buckets]int64) {
+// bucketBounds are the longest durations of buckets.
+var bucketBounds = func() (list [buckets]int64) {
 	for b := 1; b < buckets; b++ {
 		list[b] = int64(min(math.Floor(math.Exp2(float64(b-1)/4)), math.MaxInt64/2))
 	}
@@ -93,8 +93,8 @@ var bounds = func() (list [buckets]int64) {
 	return list
 }()
 
-// short are the buckets of the durations that most steps have.
-var short = func() (list [256]uint8) {
+// shortBuckets are the buckets of the durations that most steps have.
+var shortBuckets = func() (list [256]uint8) {
 	for ms := range list {
 		list[ms] = uint8(bucketAmong(int64(ms)))
 	}
@@ -102,26 +102,26 @@ var short = func() (list [256]uint8) {
 }()
 
 func bucketOf(ms int64) int {
-	if ms < int64(len(short)) {
-		return int(short[ms])
+	if ms < int64(len(shortBuckets)) {
+		return int(shortBuckets[ms])
 	}
 	return bucketAmong(ms)
 }
 
 func bucketAmong(ms int64) int {
-	b, _ := slices.BinarySearch(bounds[:], ms)
+	b, _ := slices.BinarySearch(bucketBounds[:], ms)
 	return b
 }
 
-// middleOf is what stands for all durations of a bucket, so that none is far from it.
-func middleOf(b int) int64 {
+// bucketMiddle is what stands for all durations of a bucket, so that none is far from it.
+func bucketMiddle(b int) int64 {
 	if b == 0 {
 		return 0
 	}
 	return int64(math.Round(min(2*math.Exp2(float64(b-1)/4)/(Gamma+1), math.MaxInt64/2)))
 }
 
-func (s *Sketch) append(b []byte) []byte {
+func (s *Sketch) appendTo(b []byte) []byte {
 	for _, v := range []int64{s.n, s.sum, s.max, int64(s.first), int64(len(s.counts))} {
 		b = binary.AppendUvarint(b, uint64(v))
 	}
@@ -135,30 +135,30 @@ var errCoded = errors.New("stats: these are no statistics")
 
 // reader takes numbers from bytes until there are none.
 type reader struct {
-	b   []byte
-	bad bool
+	b      []byte
+	failed bool
 }
 
-func (r *reader) number() int64 {
+func (r *reader) readNumber() int64 {
 	v, n := binary.Uvarint(r.b)
 	if n <= 0 || v > math.MaxInt64 {
-		r.b, r.bad = nil, true
+		r.b, r.failed = nil, true
 		return 0
 	}
 	r.b = r.b[n:]
 	return int64(v)
 }
 
-func (r *reader) sketch() (s Sketch) {
-	s.n, s.sum, s.max = r.number(), r.number(), r.number()
-	first, many := r.number(), r.number()
+func (r *reader) readSketch() (s Sketch) {
+	s.n, s.sum, s.max = r.readNumber(), r.readNumber(), r.readNumber()
+	first, many := r.readNumber(), r.readNumber()
 	if first >= buckets || many > buckets-first {
-		r.bad = true
+		r.failed = true
 		return Sketch{}
 	}
 	s.first = int(first)
 	for range many {
-		s.counts = append(s.counts, r.number())
+		s.counts = append(s.counts, r.readNumber())
 	}
 	return s
 }

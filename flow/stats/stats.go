@@ -47,8 +47,8 @@ func (c *Counts) Empty() bool { return c.Began+c.Ended()+c.Retried+c.Wait.N() ==
 
 // Add adds others.
 func (c *Counts) Add(o *Counts) {
-	mine := c.numbers()
-	for i, n := range o.numbers() {
+	mine := c.counterFields()
+	for i, n := range o.counterFields() {
 		*mine[i] += *n
 	}
 	c.Took.Add(&o.Took)
@@ -58,34 +58,34 @@ func (c *Counts) Add(o *Counts) {
 	}
 }
 
-func (c *Counts) numbers() [7]*int64 {
+func (c *Counts) counterFields() [7]*int64 {
 	return [7]*int64{&c.Began, &c.Completed, &c.Failed, &c.Skipped, &c.Canceled, &c.Retried, &c.Units}
 }
 
-// form is the first byte of what is stored.
-const form = 1
+// storedFormat is the first byte of what is stored.
+const storedFormat = 1
 
 // Append adds their stored form, which Decode reads.
 func (c *Counts) Append(b []byte) []byte {
-	b = append(b, form)
-	for _, n := range c.numbers() {
+	b = append(b, storedFormat)
+	for _, n := range c.counterFields() {
 		b = binary.AppendUvarint(b, uint64(*n))
 	}
-	b = c.Wait.append(c.Took.append(b))
+	b = c.Wait.appendTo(c.Took.appendTo(b))
 	return append(binary.AppendUvarint(b, uint64(c.LastFailedAt)), c.LastFailed...)
 }
 
 // Decode reads what Append has written.
 func Decode(b []byte) (c Counts, err error) {
-	if len(b) == 0 || b[0] != form {
+	if len(b) == 0 || b[0] != storedFormat {
 		return Counts{}, errCoded
 	}
 	r := &reader{b: b[1:]}
-	for _, n := range c.numbers() {
-		*n = r.number()
+	for _, n := range c.counterFields() {
+		*n = r.readNumber()
 	}
-	c.Took, c.Wait, c.LastFailedAt = r.sketch(), r.sketch(), r.number()
-	if r.bad {
+	c.Took, c.Wait, c.LastFailedAt = r.readSketch(), r.readSketch(), r.readNumber()
+	if r.failed {
 		return Counts{}, errCoded
 	}
 	c.LastFailed = string(r.b)
@@ -129,8 +129,8 @@ func (c *Counts) End(status flow.TaskStatus, task string, at, ms int64) {
 	c.Took.Observe(ms)
 }
 
-// closing is where a task undoes and cleans up, whichever time.
-const closing = "~"
+// closingScope is where a task undoes and cleans up, whichever time.
+const closingScope = "~"
 
 // PlanScope is a task's scope as the plan has it: without visits.
 func PlanScope(scope string) string {
@@ -138,8 +138,8 @@ func PlanScope(scope string) string {
 	switch {
 	case inside:
 		return flow.ScopeKey(PlanScope(at.Scope), at.Node)
-	case strings.HasPrefix(scope, closing):
-		return closing
+	case strings.HasPrefix(scope, closingScope):
+		return closingScope
 	}
 	return scope
 }

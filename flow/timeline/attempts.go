@@ -2,11 +2,11 @@ package timeline
 
 import "github.com/troupe-engine/troupe/flow"
 
-// attempt adds an event of attempts of a lane.
-func (t *Timeline) attempt(l *Lane, e *flow.Event) {
+// addAttemptEvent adds an event of attempts of a lane.
+func (t *Timeline) addAttemptEvent(l *Lane, e *flow.Event) {
 	if e.Type == flow.AttemptsStarted {
 		for unit := e.Unit; unit < e.Unit+e.Total; unit++ {
-			t.started(l, e, unit)
+			t.addStarted(l, e, unit)
 		}
 		return
 	}
@@ -17,20 +17,20 @@ func (t *Timeline) attempt(l *Lane, e *flow.Event) {
 	a := &l.attempts[i]
 	switch e.Type {
 	case flow.AttemptClaimed, flow.AttemptBegun:
-		l.begun(a, e)
+		l.noteBegun(a, e)
 	case flow.AttemptReturned:
-		l.waits(a, "worker", e.At)
+		l.startWait(a, "worker", e.At)
 	case flow.AttemptDeferred:
-		l.waits(a, "outside", e.At)
+		l.startWait(a, "outside", e.At)
 	case flow.PermitGranted:
-		t.granted(l, a, e)
+		t.noteGranted(l, a, e)
 	case flow.AttemptEnded:
 		l.attemptEnded(i, e)
 	}
 }
 
-func (t *Timeline) started(l *Lane, e *flow.Event, unit int) {
-	l.retried(unit, e.At)
+func (t *Timeline) addStarted(l *Lane, e *flow.Event, unit int) {
+	l.endRetryWait(unit, e.At)
 	if t.attempts >= maxAttempts {
 		l.leftOut++
 		return
@@ -40,10 +40,10 @@ func (t *Timeline) started(l *Lane, e *flow.Event, unit int) {
 	l.attempts = append(l.attempts, Attempt{Unit: unit, Attempt: e.Attempt, Start: e.At, State: flow.AttemptRunning})
 	a := &l.attempts[len(l.attempts)-1]
 	if len(e.Permits) > 0 {
-		l.waits(a, "permit", e.At)
+		l.startWait(a, "permit", e.At)
 		return
 	}
-	l.waits(a, carrierWord(t.node(l.Node), unit), e.At)
+	l.startWait(a, carrierWord(t.planNode(l.Node), unit), e.At)
 }
 
 // carrierWord is what an attempt waits for before anybody is at it.
@@ -64,30 +64,30 @@ func carrierWord(n *flow.PlanNode, unit int) string {
 	return ""
 }
 
-// granted has an attempt go on that has all its permits.
-func (t *Timeline) granted(l *Lane, a *Attempt, e *flow.Event) {
+// noteGranted has an attempt go on that has all its permits.
+func (t *Timeline) noteGranted(l *Lane, a *Attempt, e *flow.Event) {
 	if e.Carrier == "" && e.Due == 0 {
 		return
 	}
-	l.waitOver(a, e.At)
-	l.waits(a, carrierWord(t.node(l.Node), a.Unit), e.At)
+	l.endWait(a, e.At)
+	l.startWait(a, carrierWord(t.planNode(l.Node), a.Unit), e.At)
 }
 
-// waits notes that an attempt waits.
-func (l *Lane) waits(a *Attempt, word string, at int64) {
-	l.waitOver(a, at)
+// startWait notes that an attempt waits.
+func (l *Lane) startWait(a *Attempt, word string, at int64) {
+	l.endWait(a, at)
 	if word == "" || len(l.Waits) >= maxWaits {
 		return
 	}
 	l.Waits = append(l.Waits, Wait{For: word, Start: at})
-	a.wait = len(l.Waits)
+	a.waitIndex = len(l.Waits)
 }
 
-// begun notes that somebody is at an attempt. What is waited for outside has to end, too.
-func (l *Lane) begun(a *Attempt, e *flow.Event) {
+// noteBegun notes that somebody is at an attempt. What is waited for outside has to end, too.
+func (l *Lane) noteBegun(a *Attempt, e *flow.Event) {
 	elsewhere := e.Type == flow.AttemptBegun && e.Until > 0
 	if !elsewhere {
-		l.waitOver(a, e.At)
+		l.endWait(a, e.At)
 	}
 	switch {
 	case a.Begun != 0:
@@ -98,34 +98,34 @@ func (l *Lane) begun(a *Attempt, e *flow.Event) {
 	}
 }
 
-func (l *Lane) waitOver(a *Attempt, at int64) {
-	if a.wait > 0 {
-		l.Waits[a.wait-1].End = at
-		a.wait = 0
+func (l *Lane) endWait(a *Attempt, at int64) {
+	if a.waitIndex > 0 {
+		l.Waits[a.waitIndex-1].End = at
+		a.waitIndex = 0
 	}
 }
 
 func (l *Lane) attemptEnded(i int, e *flow.Event) {
 	a := &l.attempts[i]
-	l.waitOver(a, e.At)
+	l.endWait(a, e.At)
 	a.End, a.State = e.At, flow.AttemptStatus(e.Status)
 	delete(l.live, e.Unit)
 	if a.State != flow.AttemptOK {
 		l.Failed++
 	}
 	if e.Due > e.At && len(l.Waits) < maxWaits {
-		if l.retries == nil {
-			l.retries = map[int]int{}
+		if l.retryWaits == nil {
+			l.retryWaits = map[int]int{}
 		}
-		l.retries[e.Unit] = len(l.Waits)
+		l.retryWaits[e.Unit] = len(l.Waits)
 		l.Waits = append(l.Waits, Wait{For: "retry", Start: e.At})
 	}
 }
 
-// retried ends the wait for another attempt of a unit.
-func (l *Lane) retried(unit int, at int64) {
-	if i, waits := l.retries[unit]; waits {
+// endRetryWait ends the wait for another attempt of a unit.
+func (l *Lane) endRetryWait(unit int, at int64) {
+	if i, waits := l.retryWaits[unit]; waits {
 		l.Waits[i].End = at
-		delete(l.retries, unit)
+		delete(l.retryWaits, unit)
 	}
 }

@@ -30,10 +30,10 @@ type Lane struct {
 	Inside  bool
 	Waits   []Wait
 
-	attempts []Attempt
-	live     map[int]int // indexes of attempts, by unit
-	retries  map[int]int // indexes of waits, by unit
-	leftOut  int         // attempts
+	attempts   []Attempt
+	live       map[int]int // indexes of attempts, by unit
+	retryWaits map[int]int // indexes of waits, by unit
+	leftOut    int         // attempts
 }
 
 // Wait is a time in which nothing was done.
@@ -48,37 +48,37 @@ type Attempt struct {
 	Unit, Attempt     int
 	Start, Begun, End int64 // End 0 = it goes on; Begun 0 = it has not, or at once
 	State             flow.AttemptStatus
-	wait              int // index among the lane's waits, from 1
+	waitIndex         int // index among the lane's waits, from 1
 }
 
-type place struct {
+type visitKey struct {
 	node  string
 	visit int
 }
 
 // Timeline folds a journal into the lanes of a scope.
 type Timeline struct {
-	scope    string
-	plan     *flow.PlanScope
-	around   []flow.Address // the steps that the scope is inside of
-	lanes    []*Lane        // in the order in which they began
-	open     map[place]*Lane
-	decided  map[string]int64 // when nodes ended that never began
-	pauses   []Wait
-	attempts int
-	leftOut  int
+	scope        string
+	plan         *flow.PlanScope
+	enclosing    []flow.Address // the steps that the scope is inside of
+	lanes        []*Lane        // in the order in which they began
+	open         map[visitKey]*Lane
+	endedUnbegun map[string]int64 // when nodes ended that never began
+	pauses       []Wait
+	attempts     int
+	leftOut      int
 
 	Begun, Ended int64 // of the scope; Ended 0 = it goes on
 }
 
 // New begins with the scope with a path, before the first event of its task.
 func New(plan *flow.Plan, scope string) *Timeline {
-	t := &Timeline{scope: scope, open: map[place]*Lane{}, decided: map[string]int64{}}
+	t := &Timeline{scope: scope, open: map[visitKey]*Lane{}, endedUnbegun: map[string]int64{}}
 	if plan != nil {
 		t.plan = plan.ScopeOf(scope)
 	}
 	for a, inside := flow.ParentOf(scope); inside; a, inside = flow.ParentOf(a.Scope) {
-		t.around = append(t.around, a)
+		t.enclosing = append(t.enclosing, a)
 	}
 	return t
 }
@@ -100,55 +100,55 @@ func (t *Timeline) Add(e *flow.Event) {
 			t.Begun = e.At
 		}
 	case flow.TaskPaused:
-		t.pauses = add(t.pauses, Wait{For: "resume", Start: e.At})
+		t.pauses = appendWait(t.pauses, Wait{For: "resume", Start: e.At})
 	case flow.TaskResumed:
-		t.resumed(e.At)
+		t.endPause(e.At)
 	case flow.TaskRetried:
 		t.Ended = 0
 	case flow.TaskEnded, flow.TaskClosing:
-		if e.Type == flow.TaskEnded || !closing(t.scope) {
-			t.cut(e.At)
+		if e.Type == flow.TaskEnded || !isClosingScope(t.scope) {
+			t.cancelOpen(e.At)
 		}
 		if e.Type == flow.TaskEnded {
-			t.resumed(e.At)
+			t.endPause(e.At)
 		}
 	case flow.ScopeRetried:
 		if e.Scope == t.scope {
-			t.cut(e.At)
+			t.cancelOpen(e.At)
 			t.Ended = 0
 		}
 	default:
-		t.step(e)
+		t.addStepEvent(e)
 	}
 }
 
-func closing(scope string) bool { return len(scope) > 0 && scope[0] == '~' }
+func isClosingScope(scope string) bool { return len(scope) > 0 && scope[0] == '~' }
 
-func (t *Timeline) resumed(at int64) {
+func (t *Timeline) endPause(at int64) {
 	if n := len(t.pauses); n > 0 && t.pauses[n-1].End == 0 {
 		t.pauses[n-1].End = at
 	}
 }
 
-func (t *Timeline) step(e *flow.Event) {
+func (t *Timeline) addStepEvent(e *flow.Event) {
 	if e.Scope != t.scope {
-		t.elsewhere(e)
+		t.addOutsideEvent(e)
 		return
 	}
-	at := place{e.Node, e.Visit}
+	at := visitKey{e.Node, e.Visit}
 	switch l := t.open[at]; {
 	case e.Type == flow.StepEntered:
-		t.entered(e)
+		t.addLane(e)
 	case e.Type == flow.StepEnded && l == nil:
-		t.decided[e.Node] = e.At
+		t.endedUnbegun[e.Node] = e.At
 	case l == nil:
 	case e.Type == flow.StepEnded:
-		l.end(e.At, endState(e))
+		l.endLane(e.At, endState(e))
 		delete(t.open, at)
 	case e.Type == flow.UnitsAppended:
 		l.Units += e.Total
 	default:
-		t.attempt(l, e)
+		t.addAttemptEvent(l, e)
 	}
 }
 
@@ -162,43 +162,43 @@ func endState(e *flow.Event) string {
 	return e.Status
 }
 
-// elsewhere notes that a step of the scope has something inside, and that the scope ends with a step around it.
-func (t *Timeline) elsewhere(e *flow.Event) {
+// addOutsideEvent notes that a step of the scope has something inside, and that the scope ends with a step around it.
+func (t *Timeline) addOutsideEvent(e *flow.Event) {
 	switch e.Type {
 	case flow.StepEntered:
 		if a, inside := flow.ParentOf(e.Scope); inside && a.Scope == t.scope {
-			if l := t.open[place{a.Node, a.Visit}]; l != nil {
+			if l := t.open[visitKey{a.Node, a.Visit}]; l != nil {
 				l.Inside = true
 			}
 		}
 	case flow.StepEnded:
 		a := flow.Address{Scope: e.Scope, Node: e.Node, Visit: e.Visit}
-		if slices.Contains(t.around, a) {
-			t.cut(e.At)
+		if slices.Contains(t.enclosing, a) {
+			t.cancelOpen(e.At)
 		}
 	}
 }
 
-func (t *Timeline) entered(e *flow.Event) {
+func (t *Timeline) addLane(e *flow.Event) {
 	if t.Begun == 0 {
 		t.Begun = e.At
 	}
 	t.Ended = 0
 	l := &Lane{Node: e.Node, Visit: e.Visit, Entered: e.At, State: "running", Units: e.Total, live: map[int]int{}}
-	if word := waitWord(t.node(e.Node)); word != "" {
+	if word := waitWord(t.planNode(e.Node)); word != "" {
 		l.Waits = append(l.Waits, Wait{For: word, Start: e.At})
 	}
 	if e.Until > e.At {
 		l.Waits = append(l.Waits, Wait{For: "delay", Start: e.At, End: e.Until})
 	}
 	t.lanes = append(t.lanes, l)
-	t.open[place{e.Node, e.Visit}] = l
+	t.open[visitKey{e.Node, e.Visit}] = l
 	if len(t.lanes) > 2*maxLanes {
-		t.prune()
+		t.pruneLanes()
 	}
 }
 
-func (t *Timeline) node(key string) *flow.PlanNode {
+func (t *Timeline) planNode(key string) *flow.PlanNode {
 	if t.plan == nil {
 		return nil
 	}
@@ -221,8 +221,8 @@ func waitWord(n *flow.PlanNode) string {
 	return ""
 }
 
-// prune leaves out the oldest lanes that are over.
-func (t *Timeline) prune() {
+// pruneLanes leaves out the oldest lanes that are over.
+func (t *Timeline) pruneLanes() {
 	over, kept := len(t.lanes)-maxLanes, t.lanes[:0]
 	for _, l := range t.lanes {
 		if over > 0 && l.Ended > 0 {
@@ -237,10 +237,10 @@ func (t *Timeline) prune() {
 	t.lanes = kept
 }
 
-// cut ends what goes on in the scope.
-func (t *Timeline) cut(at int64) {
+// cancelOpen ends what goes on in the scope.
+func (t *Timeline) cancelOpen(at int64) {
 	for key, l := range t.open {
-		l.end(at, "canceled")
+		l.endLane(at, "canceled")
 		delete(t.open, key)
 	}
 	if t.Begun > 0 && t.Ended == 0 {
@@ -248,8 +248,8 @@ func (t *Timeline) cut(at int64) {
 	}
 }
 
-// end ends a lane with all that is in it. What waits no longer was not waited for to the end.
-func (l *Lane) end(at int64, state string) {
+// endLane ends a lane with all that is in it. What waits no longer was not waited for to the end.
+func (l *Lane) endLane(at int64, state string) {
 	l.Ended, l.State = at, state
 	for i := range l.Waits {
 		if w := &l.Waits[i]; w.End == 0 || w.End > at {
@@ -259,10 +259,10 @@ func (l *Lane) end(at int64, state string) {
 	for _, i := range l.live {
 		l.attempts[i].End, l.attempts[i].State = at, flow.AttemptCanceled
 	}
-	l.live, l.retries = nil, nil
+	l.live, l.retryWaits = nil, nil
 }
 
-func add(waits []Wait, w Wait) []Wait {
+func appendWait(waits []Wait, w Wait) []Wait {
 	if len(waits) >= maxWaits {
 		return waits
 	}

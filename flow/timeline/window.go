@@ -16,10 +16,10 @@ type Window struct {
 
 const (
 	// MaxLanes is how many are told, and manyAttempts and manyBins how many of all lanes together.
-	MaxLanes     = 2000
-	attemptsOf   = 200 // a lane, at most
-	manyAttempts = 20_000
-	manyBins     = 20_000
+	MaxLanes        = 2000
+	maxLaneAttempts = 200 // a lane, at most
+	maxToldAttempts = 20_000
+	maxToldBins     = 20_000
 )
 
 // Told is a scope in a window.
@@ -48,12 +48,12 @@ type Bin struct {
 // Tell tells what there is in a window. Lanes must not be kept beyond the next Add.
 func (t *Timeline) Tell(w Window) Told {
 	end := cmp.Or(t.Ended, max(w.Now, t.Begun))
-	told := Told{From: max(w.From, t.Begun), To: end, LeftOut: t.leftOut, Lanes: []LaneTold{}, Critical: []int{}, Pauses: t.within(w, end)}
+	told := Told{From: max(w.From, t.Begun), To: end, LeftOut: t.leftOut, Lanes: []LaneTold{}, Critical: []int{}, Pauses: t.pausesIn(w, end)}
 	if w.To > 0 {
 		told.To = min(w.To, end)
 	}
 	told.To = max(told.To, told.From)
-	critical := t.critical(end)
+	critical := t.criticalLanes(end)
 	for _, l := range t.lanes {
 		switch {
 		case l.Entered > told.To || cmp.Or(l.Ended, end) < told.From:
@@ -66,12 +66,12 @@ func (t *Timeline) Tell(w Window) Told {
 			told.Lanes = append(told.Lanes, LaneTold{Lane: l})
 		}
 	}
-	t.fill(&told, w.Bins, end)
+	t.fillAttempts(&told, w.Bins, end)
 	return told
 }
 
-// within are the pauses in a window.
-func (t *Timeline) within(w Window, end int64) []Wait {
+// pausesIn are the pauses in a window.
+func (t *Timeline) pausesIn(w Window, end int64) []Wait {
 	list := []Wait{}
 	for _, p := range t.pauses {
 		if cmp.Or(p.End, end) >= max(w.From, t.Begun) && (w.To == 0 || p.Start <= w.To) {
@@ -81,12 +81,12 @@ func (t *Timeline) within(w Window, end int64) []Wait {
 	return list
 }
 
-// fill adds the attempts, or the bins of lanes with many.
-func (t *Timeline) fill(told *Told, bins int, end int64) {
+// fillAttempts adds the attempts, or the bins of lanes with many.
+func (t *Timeline) fillAttempts(told *Told, bins int, end int64) {
 	if len(told.Lanes) == 0 {
 		return
 	}
-	most, many := min(attemptsOf, max(manyAttempts/len(told.Lanes), 1)), 0
+	most, many := min(maxLaneAttempts, max(maxToldAttempts/len(told.Lanes), 1)), 0
 	for i := range told.Lanes {
 		l := &told.Lanes[i]
 		for j := range l.attempts {
@@ -102,13 +102,13 @@ func (t *Timeline) fill(told *Told, bins int, end int64) {
 	}
 	for i := range told.Lanes {
 		if l := &told.Lanes[i]; l.Bins != nil {
-			l.binned(told, max(min(bins, manyBins/many), 1), end)
+			l.fillBins(told, max(min(bins, maxToldBins/many), 1), end)
 		}
 	}
 }
 
-// binned counts the attempts of a lane in equal parts of what is told of it. Parts without any are left out.
-func (l *LaneTold) binned(told *Told, bins int, end int64) {
+// fillBins counts the attempts of a lane in equal parts of what is told of it. Parts without any are left out.
+func (l *LaneTold) fillBins(told *Told, bins int, end int64) {
 	from, to := max(l.Entered, told.From), min(cmp.Or(l.Ended, end), told.To)
 	width := max((to-from+int64(bins))/int64(bins), 1)
 	running, failed := make([]int, bins+1), make([]int, bins)
@@ -134,8 +134,8 @@ func (l *LaneTold) binned(told *Told, bins int, end int64) {
 	}
 }
 
-// critical are the lanes that the end of the scope waited for: the last one, what had to end last before it could begin, and so on.
-func (t *Timeline) critical(end int64) map[*Lane]bool {
+// criticalLanes are the lanes that the end of the scope waited for: the last one, what had to end last before it could begin, and so on.
+func (t *Timeline) criticalLanes(end int64) map[*Lane]bool {
 	path := map[*Lane]bool{}
 	visits := map[string][]*Lane{}
 	var last *Lane
@@ -156,13 +156,13 @@ func (t *Timeline) critical(end int64) map[*Lane]bool {
 	}
 	for l := last; l != nil && !path[l]; {
 		path[l] = true
-		l = t.before(l.Node, l.Entered, visits, map[string]bool{})
+		l = t.latestBefore(l.Node, l.Entered, visits, map[string]bool{})
 	}
 	return path
 }
 
-// before is the lane that a node waited for longest. Where that is one that never began, it is what this one waited for.
-func (t *Timeline) before(node string, entered int64, visits map[string][]*Lane, seen map[string]bool) *Lane {
+// latestBefore is the lane that a node waited for longest. Where that is one that never began, it is what this one waited for.
+func (t *Timeline) latestBefore(node string, entered int64, visits map[string][]*Lane, seen map[string]bool) *Lane {
 	n := t.plan.Nodes[node]
 	if n == nil || n.Dag == nil || seen[node] {
 		return nil
@@ -172,8 +172,8 @@ func (t *Timeline) before(node string, entered int64, visits map[string][]*Lane,
 	for _, i := range n.Dag.Deps {
 		key := t.plan.Dag.List[i].Key
 		found := lastBefore(visits[key], entered)
-		if found == nil && t.decided[key] > 0 {
-			found = t.before(key, entered, visits, seen)
+		if found == nil && t.endedUnbegun[key] > 0 {
+			found = t.latestBefore(key, entered, visits, seen)
 		}
 		if found != nil && (latest == nil || found.Ended > latest.Ended) {
 			latest = found

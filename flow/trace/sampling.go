@@ -22,7 +22,7 @@ func (s Sampling) Of(task string, t *flow.Traced) *flow.Traced {
 		of.Link = t.Link || s.Link
 	}
 	if above, _ := of.Above(); above == "" || s.Alone {
-		of.Unsampled = s.Skip > 0 && s.skips(IDOf(task, &of))
+		of.Unsampled = s.Skip > 0 && s.isSkipped(IDOf(task, &of))
 	}
 	if of == (flow.Traced{}) {
 		return nil
@@ -30,6 +30,6 @@ func (s Sampling) Of(task string, t *flow.Traced) *flow.Traced {
 	return &of
 }
 
-func (s Sampling) skips(id ID) bool {
+func (s Sampling) isSkipped(id ID) bool {
 	return float64(binary.BigEndian.Uint64(id[8:])>>1) >= (1-s.Skip)*(1<<63)
 }

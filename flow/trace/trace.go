@@ -17,11 +17,11 @@ import (
 const (
 	// MaxSpans is how many spans a task has at most.
 	MaxSpans = 1000
-	// manyUnits is how many units a step may have for all their attempts to be told; of more the slowOnes are.
-	manyUnits = 100
-	slowOnes  = 20
-	// mostHeld is how many spans of what goes on are held; of more nothing is told.
-	mostHeld = 32 * MaxSpans
+	// maxUnitsInFull is how many units a step may have for all their attempts to be told; of more the slowOnes are.
+	maxUnitsInFull  = 100
+	maxSlowAttempts = 20
+	// maxHeldSpans is how many spans of what goes on are held; of more nothing is told.
+	maxHeldSpans = 32 * MaxSpans
 )
 
 // Kind is that of OpenTelemetry.
@@ -73,15 +73,15 @@ type Trace struct {
 	ended   int64
 	status  string
 	err     string
-	steps   map[flow.Address]*step // that have not ended
-	spans   []Span                 // that have, and were not taken
-	held    int                    // steps, and attempts below them
+	steps   map[flow.Address]*openStep // that have not ended
+	spans   []Span                     // that have, and were not taken
+	held    int                        // steps, and attempts below them
 	leftOut int
-	taken   taken
+	taken   takenState
 }
 
-// step is one that has not ended.
-type step struct {
+// openStep is one that has not ended.
+type openStep struct {
 	span     Span
 	live     map[int]*Span // by unit
 	attempts []Span        // of many units: those that may be told
@@ -90,7 +90,7 @@ type step struct {
 
 // New begins with a task before its first event. The plan tells what its nodes are.
 func New(task string, plan *flow.Plan) *Trace {
-	return &Trace{task: task, plan: plan, steps: map[flow.Address]*step{}}
+	return &Trace{task: task, plan: plan, steps: map[flow.Address]*openStep{}}
 }
 
 // Add adds an event of the journal, in its turn.
@@ -99,14 +99,14 @@ func (t *Trace) Add(e *flow.Event) {
 	case flow.TaskCreated:
 		t.begun, t.traced, t.id = e.At, e.Traced, IDOf(t.task, e.Traced)
 	case flow.TaskRetried:
-		t.ended, t.status, t.err, t.taken.whole = 0, "", "", false
+		t.ended, t.status, t.err, t.taken.toldTask = 0, "", "", false
 	case flow.TaskEnded:
-		t.cut("", e.At)
+		t.cancelOpen("", e.At)
 		t.ended, t.status, t.err = e.At, e.Status, e.Error
 	case flow.TaskClosing, flow.ScopeRetried:
-		t.cut(e.Scope, e.At)
+		t.cancelOpen(e.Scope, e.At)
 	case flow.StepEntered:
-		t.entered(e)
+		t.addStep(e)
 	case flow.StepEnded:
 		t.stepEnded(e)
 	case flow.UnitsAppended:
@@ -114,7 +114,7 @@ func (t *Trace) Add(e *flow.Event) {
 			st.span.Units += e.Total
 		}
 	default:
-		t.attempt(e)
+		t.addAttemptEvent(e)
 	}
 }
 
@@ -122,33 +122,33 @@ func stepOf(e *flow.Event) flow.Address {
 	return flow.Address{Scope: e.Scope, Node: e.Node, Visit: e.Visit}
 }
 
-func (t *Trace) entered(e *flow.Event) {
+func (t *Trace) addStep(e *flow.Event) {
 	a := stepOf(e)
 	if old := t.steps[a]; old != nil {
 		t.held -= 1 + len(old.live) + len(old.attempts)
 	}
-	if t.full() {
+	if t.isFull() {
 		return
 	}
 	t.held++
-	t.steps[a] = &step{span: t.stepSpan(a, e.At), live: map[int]*Span{}}
+	t.steps[a] = &openStep{span: t.stepSpan(a, e.At), live: map[int]*Span{}}
 	t.steps[a].span.Units = e.Total
 	if parent, ok := flow.ParentOf(a.Scope); ok && t.steps[parent] != nil {
-		t.steps[parent].holds(a, t.steps)
+		t.steps[parent].addInside(a, t.steps)
 	}
 }
 
-// holds notes a step inside. Now and then it forgets those that have ended.
-func (st *step) holds(a flow.Address, steps map[flow.Address]*step) {
+// addInside notes a step inside. Now and then it forgets those that have ended.
+func (st *openStep) addInside(a flow.Address, steps map[flow.Address]*openStep) {
 	if len(st.inside) > 2*len(steps) {
 		st.inside = slices.DeleteFunc(st.inside, func(a flow.Address) bool { return steps[a] == nil })
 	}
 	st.inside = append(st.inside, a)
 }
 
-// full says, and notes, that one more span cannot be held.
-func (t *Trace) full() bool {
-	if t.held < mostHeld {
+// isFull says, and notes, that one more span cannot be held.
+func (t *Trace) isFull() bool {
+	if t.held < maxHeldSpans {
 		return false
 	}
 	t.leftOut++
@@ -161,18 +161,18 @@ func (t *Trace) Held() int { return t.held }
 // Follow says whose nodes those of the next events are. What a trace that waits for events need not hold is its plan.
 func (t *Trace) Follow(plan *flow.Plan) { t.plan = plan }
 
-// waits are what steps are called that wait for something.
-var waits = map[flow.Kind]string{flow.KindApproval: "wait approval", flow.KindWaitEvent: "wait signal", flow.KindTimer: "wait timer"}
+// waitNames are what steps are called that wait for something.
+var waitNames = map[flow.Kind]string{flow.KindApproval: "wait approval", flow.KindWaitEvent: "wait signal", flow.KindTimer: "wait timer"}
 
 func (t *Trace) stepSpan(a flow.Address, at int64) Span {
 	s := Span{Trace: t.id, ID: SpanOf(t.task, a), Parent: startOf(t.task), Name: "step " + a.Node, Kind: Internal, Start: at, At: a}
-	if n := t.node(a); n != nil && waits[n.Kind] != "" {
-		s.Name = waits[n.Kind]
+	if n := t.planNode(a); n != nil && waitNames[n.Kind] != "" {
+		s.Name = waitNames[n.Kind]
 	}
 	return s
 }
 
-func (t *Trace) node(a flow.Address) *flow.PlanNode {
+func (t *Trace) planNode(a flow.Address) *flow.PlanNode {
 	if t.plan == nil {
 		return nil
 	}
@@ -192,17 +192,17 @@ func (t *Trace) stepEnded(e *flow.Event) {
 		if !failed {
 			return
 		}
-		st = &step{span: t.stepSpan(a, e.At)}
+		st = &openStep{span: t.stepSpan(a, e.At)}
 	}
 	st.span.State, st.span.Error, st.span.Failed, st.span.Reason = cmp.Or(e.Status, string(flow.StepCompleted)), e.Error, failed, e.Reason
 	if failed {
 		st.span.State = string(flow.StepFailed)
 	}
-	t.end(st, e.At)
+	t.endStep(st, e.At)
 }
 
-// end tells a step and the attempts in flight, and steps, below it.
-func (t *Trace) end(st *step, at int64) {
+// endStep tells a step and the attempts in flight, and steps, below it.
+func (t *Trace) endStep(st *openStep, at int64) {
 	if t.steps[st.span.At] == st {
 		t.held--
 		delete(t.steps, st.span.At)
@@ -210,7 +210,7 @@ func (t *Trace) end(st *step, at int64) {
 	for _, a := range st.inside {
 		if below := t.steps[a]; below != nil {
 			below.span.State = "canceled"
-			t.end(below, at)
+			t.endStep(below, at)
 		}
 	}
 	for _, unit := range sortedUnits(st.live) {
@@ -218,23 +218,23 @@ func (t *Trace) end(st *step, at int64) {
 	}
 	st.span.End = at
 	t.held -= len(st.attempts)
-	t.spans = append(append(t.spans, fewer(st.attempts)...), st.span)
+	t.spans = append(append(t.spans, selectAttempts(st.attempts)...), st.span)
 	if len(t.spans) > 4*MaxSpans {
-		t.prune()
+		t.pruneSpans()
 	}
 }
 
-// cut ends what goes on in a scope and below it.
-func (t *Trace) cut(scope string, at int64) {
+// cancelOpen ends what goes on in a scope and below it.
+func (t *Trace) cancelOpen(scope string, at int64) {
 	for _, a := range sortedSteps(t.steps) {
 		if st := t.steps[a]; st != nil && (scope == "" || a.Scope == scope || strings.HasPrefix(a.Scope, scope+"/")) {
 			st.span.State = "canceled"
-			t.end(st, at)
+			t.endStep(st, at)
 		}
 	}
 }
 
-func (t *Trace) attempt(e *flow.Event) {
+func (t *Trace) addAttemptEvent(e *flow.Event) {
 	st := t.steps[stepOf(e)]
 	if st == nil {
 		return
@@ -242,7 +242,7 @@ func (t *Trace) attempt(e *flow.Event) {
 	if e.Type == flow.AttemptsStarted {
 		for unit := e.Unit; unit < e.Unit+e.Total; unit++ {
 			if st.live[unit] == nil {
-				if t.full() {
+				if t.isFull() {
 					continue
 				}
 				t.held++
@@ -272,7 +272,7 @@ func (t *Trace) attempt(e *flow.Event) {
 func (t *Trace) attemptSpan(e *flow.Event, unit int) *Span {
 	a := flow.Address{Scope: e.Scope, Node: e.Node, Visit: e.Visit, Unit: unit, Attempt: e.Attempt}
 	s := &Span{Trace: t.id, ID: SpanOf(t.task, a), Parent: startOf(t.task), Name: "attempt " + e.Node, Kind: Internal, Start: e.At, At: a, Member: e.Carrier}
-	if n := t.node(a); n != nil {
+	if n := t.planNode(a); n != nil {
 		x := execOf(n, unit)
 		s.Service = x.Service
 		switch x.Type {
@@ -293,7 +293,7 @@ func execOf(n *flow.PlanNode, unit int) *flow.Exec {
 	return &n.Exec
 }
 
-func (t *Trace) attemptEnded(st *step, unit int, at int64, state string) {
+func (t *Trace) attemptEnded(st *openStep, unit int, at int64, state string) {
 	s := *st.live[unit]
 	delete(st.live, unit)
 	t.held--
@@ -301,32 +301,32 @@ func (t *Trace) attemptEnded(st *step, unit int, at int64, state string) {
 	if s.Failed {
 		st.span.Failures++
 	}
-	if st.span.Units <= manyUnits && len(st.attempts) == 0 {
+	if st.span.Units <= maxUnitsInFull && len(st.attempts) == 0 {
 		t.spans = append(t.spans, s)
 		return
 	}
 	t.held++
 	if st.attempts = append(st.attempts, s); len(st.attempts) > 4*MaxSpans {
 		t.held -= len(st.attempts)
-		st.attempts = fewer(st.attempts)
+		st.attempts = selectAttempts(st.attempts)
 		t.held += len(st.attempts)
 	}
 }
 
-// fewer are those of the attempts of many units that have failed, and the slowest of the others.
-func fewer(attempts []Span) []Span {
+// selectAttempts are those of the attempts of many units that have failed, and the slowest of the others.
+func selectAttempts(attempts []Span) []Span {
 	slices.SortFunc(attempts, byWorth)
 	failed := slices.IndexFunc(attempts, func(s Span) bool { return !s.Failed })
 	if failed < 0 {
 		failed = len(attempts)
 	}
 	keep := min(failed, MaxSpans) // what has failed comes first
-	return slices.Concat(attempts[:keep], attempts[failed:min(failed+slowOnes, len(attempts))])
+	return slices.Concat(attempts[:keep], attempts[failed:min(failed+maxSlowAttempts, len(attempts))])
 }
 
 // byWorth puts first what is told when there is too much: what has failed, steps, and what took long.
 func byWorth(a, b Span) int {
-	return cmp.Or(boolean(b.Failed)-boolean(a.Failed), boolean(a.At.Attempt > 0)-boolean(b.At.Attempt > 0),
+	return cmp.Or(boolInt(b.Failed)-boolInt(a.Failed), boolInt(a.At.Attempt > 0)-boolInt(b.At.Attempt > 0),
 		cmp.Compare(b.End-b.Start, a.End-a.Start), inTime(a, b))
 }
 
@@ -335,14 +335,14 @@ func inTime(a, b Span) int {
 	return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End), a.At.Compare(b.At), slices.Compare(a.ID[:], b.ID[:]))
 }
 
-func boolean(b bool) int {
+func boolInt(b bool) int {
 	if b {
 		return 1
 	}
 	return 0
 }
 
-func (t *Trace) prune() {
+func (t *Trace) pruneSpans() {
 	most := MaxSpans - 2 // beside the start and the task
 	if len(t.spans) <= most {
 		return
@@ -362,23 +362,23 @@ func (t *Trace) Spans(now int64) []Span {
 	all := &Trace{task: t.task, spans: slices.Clone(t.spans), leftOut: t.leftOut}
 	for _, st := range t.steps {
 		for _, s := range st.live {
-			all.spans = append(all.spans, open(*s, now))
+			all.spans = append(all.spans, openSpan(*s, now))
 		}
-		all.spans = append(append(all.spans, fewer(slices.Clone(st.attempts))...), open(st.span, now))
+		all.spans = append(append(all.spans, selectAttempts(slices.Clone(st.attempts))...), openSpan(st.span, now))
 	}
-	all.prune()
+	all.pruneSpans()
 	slices.SortFunc(all.spans, inTime)
-	return append([]Span{t.start(), t.whole(now, all.leftOut)}, all.spans...)
+	return append([]Span{t.startSpan(), t.taskSpan(now, all.leftOut)}, all.spans...)
 }
 
-func open(s Span, now int64) Span {
+func openSpan(s Span, now int64) Span {
 	s.End, s.Open, s.State = max(now, s.Start), true, "running"
 	return s
 }
 
-// start is the span that is told first.
-func (t *Trace) start() Span {
-	s := Span{Trace: t.id, ID: startOf(t.task), Name: "start " + t.flow(), Kind: Internal, Start: t.begun, End: t.begun}
+// startSpan is the span that is told first.
+func (t *Trace) startSpan() Span {
+	s := Span{Trace: t.id, ID: startOf(t.task), Name: "start " + t.flowName(), Kind: Internal, Start: t.begun, End: t.begun}
 	if above, span := t.traced.Linked(); above == "" {
 		return s
 	} else if t.traced.Link {
@@ -389,17 +389,17 @@ func (t *Trace) start() Span {
 	return s
 }
 
-// whole is that of the whole task.
-func (t *Trace) whole(now int64, leftOut int) Span {
-	s := Span{Trace: t.id, ID: SpanOf(t.task, flow.Address{}), Parent: startOf(t.task), Name: "task " + t.flow(), Kind: Internal, Start: t.begun, LeftOut: leftOut}
+// taskSpan is that of the whole task.
+func (t *Trace) taskSpan(now int64, leftOut int) Span {
+	s := Span{Trace: t.id, ID: SpanOf(t.task, flow.Address{}), Parent: startOf(t.task), Name: "task " + t.flowName(), Kind: Internal, Start: t.begun, LeftOut: leftOut}
 	if t.ended == 0 {
-		return open(s, now)
+		return openSpan(s, now)
 	}
 	s.End, s.State, s.Failed, s.Error = t.ended, t.status, t.status == string(flow.TaskFailed), t.err
 	return s
 }
 
-func (t *Trace) flow() string {
+func (t *Trace) flowName() string {
 	if t.plan == nil {
 		return ""
 	}
@@ -415,7 +415,7 @@ func sortedUnits(live map[int]*Span) []int {
 	return units
 }
 
-func sortedSteps(steps map[flow.Address]*step) []flow.Address {
+func sortedSteps(steps map[flow.Address]*openStep) []flow.Address {
 	list := make([]flow.Address, 0, len(steps))
 	for a := range steps {
 		list = append(list, a)

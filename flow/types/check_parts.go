@@ -9,102 +9,102 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// list checks a list and what is in it.
-func (k *check) list(n *node, v json.RawMessage, at *trail, had *seen) bool {
+// checkList checks a list and what is in it.
+func (k *valueCheck) checkList(n *schemaNode, v json.RawMessage, at *valuePath, had *evaluatedParts) bool {
 	if n.minItems == nil && n.maxItems == nil && !n.unique && n.prefix == nil && n.items == nil && n.contains == nil {
 		return true
 	}
-	if !k.pay(1 + len(v)/32) {
+	if !k.spendBudget(1 + len(v)/32) {
 		return true
 	}
 	elements, _ := expr.Elements(v)
-	fits := k.many(n.minItems, n.maxItems, len(elements), "item", at)
+	fits := k.checkCount(n.minItems, n.maxItems, len(elements), "item", at)
 	if n.unique {
-		fits = k.distinct(elements, at) && fits
+		fits = k.checkUnique(elements, at) && fits
 	}
 	for i, e := range elements {
 		of := n.items
 		if i < len(n.prefix) {
 			of = n.prefix[i]
 		}
-		if of == nil || k.tooMuch {
+		if of == nil || k.exhausted {
 			break
 		}
-		had.item(i)
-		fits = k.value(of, e, at.element(i), nil) && fits
+		had.addItem(i)
+		fits = k.checkValue(of, e, at.childIndex(i), nil) && fits
 	}
 	if n.contains != nil {
-		fits = k.holds(n, elements, at, had) && fits
+		fits = k.checkContains(n, elements, at, had) && fits
 	}
 	return fits
 }
 
-// distinct refuses the same item twice.
-func (k *check) distinct(elements []json.RawMessage, at *trail) bool {
+// checkUnique refuses the same item twice.
+func (k *valueCheck) checkUnique(elements []json.RawMessage, at *valuePath) bool {
 	first := make(map[string]int, len(elements))
 	for i, e := range elements {
-		if !k.pay(2 + len(e)/2) {
+		if !k.spendBudget(2 + len(e)/2) {
 			return true
 		}
 		key := string(expr.AppendCanonical(nil, e))
 		if before, twice := first[key]; twice {
-			return k.wrong(at, "has the same item twice: %s and %s", index(before), index(i))
+			return k.reportProblem(at, "has the same item twice: %s and %s", indexText(before), indexText(i))
 		}
 		first[key] = i
 	}
 	return true
 }
 
-// holds counts the elements that fit contains.
-func (k *check) holds(n *node, elements []json.RawMessage, at *trail, had *seen) bool {
+// checkContains counts the elements that fit contains.
+func (k *valueCheck) checkContains(n *schemaNode, elements []json.RawMessage, at *valuePath, had *evaluatedParts) bool {
 	held := 0
 	for i, e := range elements {
-		if k.whether(n.contains, e, at, nil) {
-			had.item(i)
+		if k.checkQuietly(n.contains, e, at, nil) {
+			had.addItem(i)
 			held++
 		}
 	}
 	least := 1
-	if n.minHeld != nil {
-		least = *n.minHeld
+	if n.minContains != nil {
+		least = *n.minContains
 	}
 	switch {
-	case k.tooMuch:
+	case k.exhausted:
 	case held < least:
-		return k.wrong(at, "has %s of the kind that was declared to be in it, at least %d %s", plural(held, "item"), least, were(least))
-	case n.maxHeld != nil && held > *n.maxHeld:
-		return k.wrong(at, "has %s of the kind that was declared to be in it, at most %d %s", plural(held, "item"), *n.maxHeld, were(*n.maxHeld))
+		return k.reportProblem(at, "has %s of the kind that was declared to be in it, at least %d %s", countText(held, "item"), least, wasOrWere(least))
+	case n.maxContains != nil && held > *n.maxContains:
+		return k.reportProblem(at, "has %s of the kind that was declared to be in it, at most %d %s", countText(held, "item"), *n.maxContains, wasOrWere(*n.maxContains))
 	}
 	return true
 }
 
-// object checks an object and its fields.
-func (k *check) object(n *node, v json.RawMessage, at *trail, had *seen) bool {
+// checkObject checks an object and its fields.
+func (k *valueCheck) checkObject(n *schemaNode, v json.RawMessage, at *valuePath, had *evaluatedParts) bool {
 	if !n.aboutFields() {
 		return true
 	}
-	if !k.pay(1 + len(v)/32) {
+	if !k.spendBudget(1 + len(v)/32) {
 		return true
 	}
 	fields, there := fieldsOf(v)
-	fits := k.many(n.minFields, n.maxFields, len(fields), "field", at)
+	fits := k.checkCount(n.minFields, n.maxFields, len(fields), "field", at)
 	for _, name := range n.required {
 		if _, ok := there[name]; !ok {
-			fits = k.missing(n, name, at)
+			fits = k.reportMissing(n, name, at)
 		}
 	}
 	for _, f := range fields {
-		if k.tooMuch {
+		if k.exhausted {
 			return true
 		}
-		fits = k.field(n, f, at, had) && fits
+		fits = k.checkField(n, f, at, had) && fits
 	}
-	return k.dependent(n, v, there, at, had) && fits
+	return k.checkDependent(n, v, there, at, had) && fits
 }
 
-func (n *node) aboutFields() bool {
+func (n *schemaNode) aboutFields() bool {
 	return n.properties != nil || n.required != nil || n.additional != nil || n.patterns != nil || n.propertyNames != nil ||
-		n.minFields != nil || n.maxFields != nil || n.needs != nil || n.implies != nil
+		n.minFields != nil || n.maxFields != nil || n.dependentRequired != nil || n.dependentSchemas != nil
 }
 
 // fieldsOf are the fields of an object; of several equal keys the last counts.
@@ -122,54 +122,54 @@ func fieldsOf(v json.RawMessage) (fields []expr.Member, there map[string]int) {
 	return fields, there
 }
 
-func (k *check) missing(n *node, name string, at *trail) bool {
+func (k *valueCheck) reportMissing(n *schemaNode, name string, at *valuePath) bool {
 	declared := n.properties[name]
 	if declared == nil {
-		return k.wrong(at.key(name), "is missing")
+		return k.reportProblem(at.childKey(name), "is missing")
 	}
 	what := declared.typeName() + " was declared"
 	if declared.description != "" {
-		what += " (" + shorten(declared.description) + ")"
+		what += " (" + shortenText(declared.description) + ")"
 	}
-	return k.wrong(at.key(name), "is missing: %s", what)
+	return k.reportProblem(at.childKey(name), "is missing: %s", what)
 }
 
-// field checks one field by all that is said of it.
-func (k *check) field(n *node, f expr.Member, at *trail, had *seen) bool {
+// checkField checks one field by all that is said of it.
+func (k *valueCheck) checkField(n *schemaNode, f expr.Member, at *valuePath, had *evaluatedParts) bool {
 	fits, known := true, false
-	at = at.key(f.Key)
+	at = at.childKey(f.Key)
 	if of := n.properties[f.Key]; of != nil {
-		known, fits = true, k.value(of, f.Value, at, nil)
+		known, fits = true, k.checkValue(of, f.Value, at, nil)
 	}
 	for _, p := range n.patterns {
-		if k.matches(p.pattern, f.Key) == yes {
-			known, fits = true, k.value(p.node, f.Value, at, nil) && fits
+		if k.matchPattern(p.pattern, f.Key) == matchYes {
+			known, fits = true, k.checkValue(p.schemaNode, f.Value, at, nil) && fits
 		}
 	}
 	if !known && n.additional != nil {
-		known, fits = true, k.undeclared(n, n.additional, f, at) && fits
+		known, fits = true, k.checkUndeclared(n, n.additional, f, at) && fits
 	}
 	if known {
-		had.field(f.Key)
+		had.addField(f.Key)
 	}
-	if n.propertyNames != nil && !k.whether(n.propertyNames, expr.Quote(f.Key), at, nil) {
-		return k.wrong(at, "has a name that was not declared")
+	if n.propertyNames != nil && !k.checkQuietly(n.propertyNames, expr.Quote(f.Key), at, nil) {
+		return k.reportProblem(at, "has a name that was not declared")
 	}
 	return fits
 }
 
-// undeclared checks a field that is not mentioned.
-func (k *check) undeclared(n, of *node, f expr.Member, at *trail) bool {
+// checkUndeclared checks a field that is not mentioned.
+func (k *valueCheck) checkUndeclared(n, of *schemaNode, f expr.Member, at *valuePath) bool {
 	if !of.never {
-		return k.value(of, f.Value, at, nil)
+		return k.checkValue(of, f.Value, at, nil)
 	}
 	if near := Nearest(f.Key, n.names); near != "" {
-		return k.wrong(at, "is not declared: did you mean %s?", near)
+		return k.reportProblem(at, "is not declared: did you mean %s?", near)
 	}
 	if len(n.names) == 0 {
-		return k.wrong(at, "is not declared")
+		return k.reportProblem(at, "is not declared")
 	}
-	return k.wrong(at, "is not declared: there is %s", someOf(n.names))
+	return k.reportProblem(at, "is not declared: there is %s", someOf(n.names))
 }
 
 func someOf(names []string) string {
@@ -180,44 +180,44 @@ func someOf(names []string) string {
 	return strings.Join(names[:most], ", ") + ", …"
 }
 
-// dependent applies what is said for the case that a field is there.
-func (k *check) dependent(n *node, v json.RawMessage, there map[string]int, at *trail, had *seen) bool {
+// checkDependent applies what is said for the case that a field is there.
+func (k *valueCheck) checkDependent(n *schemaNode, v json.RawMessage, there map[string]int, at *valuePath, had *evaluatedParts) bool {
 	fits := true
-	for _, name := range slices.Sorted(maps.Keys(n.needs)) {
+	for _, name := range slices.Sorted(maps.Keys(n.dependentRequired)) {
 		if _, ok := there[name]; !ok {
 			continue
 		}
-		for _, other := range n.needs[name] {
+		for _, other := range n.dependentRequired[name] {
 			if _, ok := there[other]; !ok {
-				fits = k.wrong(at.key(other), "is missing: with %s it has to be there", shorten(name))
+				fits = k.reportProblem(at.childKey(other), "is missing: with %s it has to be there", shortenText(name))
 			}
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(n.implies)) {
+	for _, name := range slices.Sorted(maps.Keys(n.dependentSchemas)) {
 		if _, ok := there[name]; ok {
-			fits = k.value(n.implies[name], v, at, had) && fits
+			fits = k.checkValue(n.dependentSchemas[name], v, at, had) && fits
 		}
 	}
 	return fits
 }
 
-// rest applies what is said of all that nothing else has had to do with.
-func (k *check) rest(n *node, v json.RawMessage, at *trail, had *seen) bool {
+// checkUnevaluated applies what is said of all that nothing else has had to do with.
+func (k *valueCheck) checkUnevaluated(n *schemaNode, v json.RawMessage, at *valuePath, had *evaluatedParts) bool {
 	fits := true
-	if n.unseen != nil && expr.KindOf(v) == expr.KindObject {
+	if n.unevaluatedFields != nil && expr.KindOf(v) == expr.KindObject {
 		fields, _ := fieldsOf(v)
 		for _, f := range fields {
-			if !had.fields[f.Key] && !k.tooMuch {
-				had.field(f.Key)
-				fits = k.undeclared(n, n.unseen, f, at.key(f.Key)) && fits
+			if !had.fields[f.Key] && !k.exhausted {
+				had.addField(f.Key)
+				fits = k.checkUndeclared(n, n.unevaluatedFields, f, at.childKey(f.Key)) && fits
 			}
 		}
 	}
-	if elements, ok := expr.Elements(v); ok && n.unseenItems != nil {
+	if elements, ok := expr.Elements(v); ok && n.unevaluatedItems != nil {
 		for i, e := range elements {
-			if !had.items[i] && !k.tooMuch {
-				had.item(i)
-				fits = k.value(n.unseenItems, e, at.element(i), nil) && fits
+			if !had.items[i] && !k.exhausted {
+				had.addItem(i)
+				fits = k.checkValue(n.unevaluatedItems, e, at.childIndex(i), nil) && fits
 			}
 		}
 	}

@@ -13,16 +13,16 @@ func (in *Inputs) Excludes(path []string, kind expr.Kind) (declared string, excl
 	if in == nil {
 		return "", false
 	}
-	at := []*node{in.root}
+	at := []*schemaNode{in.root}
 	for _, key := range path {
-		if element.MatchString(key) {
+		if elementPattern.MatchString(key) {
 			at = elementsOf(at)
 			continue
 		}
-		at, _, _ = inside(at, key)
+		at, _, _ = fieldSchemas(at, key)
 	}
 	for _, n := range at {
-		if n.mayBe(kind, map[*node]bool{}) {
+		if n.mayBe(kind, map[*schemaNode]bool{}) {
 			return "", false
 		}
 	}
@@ -33,10 +33,10 @@ func (in *Inputs) Excludes(path []string, kind expr.Kind) (declared string, excl
 }
 
 // kindsOf are the types that values of a kind may have.
-var kindsOf = map[expr.Kind]kinds{expr.KindNull: isNull, expr.KindBool: isBool, expr.KindNumber: isNumeric, expr.KindString: isText, expr.KindArray: isList, expr.KindObject: isObject}
+var kindsOf = map[expr.Kind]typeSet{expr.KindNull: isNull, expr.KindBool: isBool, expr.KindNumber: isNumeric, expr.KindString: isText, expr.KindArray: isList, expr.KindObject: isObject}
 
 // mayBe reports whether a value of a kind may fit a schema, as far as its types, its choices and those of its parts say.
-func (n *node) mayBe(kind expr.Kind, seen map[*node]bool) bool {
+func (n *schemaNode) mayBe(kind expr.Kind, seen map[*schemaNode]bool) bool {
 	if seen[n] {
 		return true
 	}
@@ -47,8 +47,8 @@ func (n *node) mayBe(kind expr.Kind, seen map[*node]bool) bool {
 	case n.ref != nil && !n.ref.mayBe(kind, seen):
 		return false
 	}
-	may := func(part *node) bool { return part.mayBe(kind, seen) }
-	return !slices.ContainsFunc(n.all, func(part *node) bool { return !may(part) }) &&
+	may := func(part *schemaNode) bool { return part.mayBe(kind, seen) }
+	return !slices.ContainsFunc(n.all, func(part *schemaNode) bool { return !may(part) }) &&
 		(n.any == nil || slices.ContainsFunc(n.any, may)) && (n.one == nil || slices.ContainsFunc(n.one, may))
 }
 

@@ -16,9 +16,9 @@ type filler struct {
 // maxFilled is how deep it looks.
 const maxFilled = 100
 
-// filled are the schemas whose defaults count for a value, or a part of it.
-func (n *node) filled() []*node {
-	list := append([]*node{}, n.all...)
+// defaultParts are the schemas whose defaults count for a value, or a part of it.
+func (n *schemaNode) defaultParts() []*schemaNode {
+	list := append([]*schemaNode{}, n.all...)
 	if n.ref != nil {
 		list = append(list, n.ref)
 	}
@@ -31,8 +31,8 @@ func (n *node) filled() []*node {
 	return append(list, n.prefix...)
 }
 
-func (f *filler) value(n *node, v json.RawMessage, depth int) json.RawMessage {
-	if !n.fills || f.left < 0 {
+func (f *filler) fillValue(n *schemaNode, v json.RawMessage, depth int) json.RawMessage {
+	if !n.hasDefaults || f.left < 0 {
 		return v
 	}
 	if f.steps += 1 + len(v)/32; depth > maxFilled || f.steps > Budget {
@@ -41,53 +41,53 @@ func (f *filler) value(n *node, v json.RawMessage, depth int) json.RawMessage {
 	}
 	switch expr.KindOf(v) {
 	case expr.KindObject:
-		v = f.object(n, v, depth)
+		v = f.fillObject(n, v, depth)
 	case expr.KindArray:
-		v = f.list(n, v, depth)
+		v = f.fillList(n, v, depth)
 	}
 	if n.ref != nil {
-		v = f.value(n.ref, v, depth+1)
+		v = f.fillValue(n.ref, v, depth+1)
 	}
 	for _, other := range n.all {
-		v = f.value(other, v, depth+1)
+		v = f.fillValue(other, v, depth+1)
 	}
 	return v
 }
 
-func (f *filler) object(n *node, v json.RawMessage, depth int) json.RawMessage {
-	changed := object{}
+func (f *filler) fillObject(n *schemaNode, v json.RawMessage, depth int) json.RawMessage {
+	changed := jsonObject{}
 	for _, name := range n.names {
 		of := n.properties[name]
-		if of.fallback == nil && !of.fills {
+		if of.defaultValue == nil && !of.hasDefaults {
 			continue
 		}
 		is, there := expr.Field(v, name)
 		switch {
 		case there:
-			if full := f.value(of, is, depth+1); !bytes.Equal(full, is) {
-				changed = append(changed, member{name, full})
+			if full := f.fillValue(of, is, depth+1); !bytes.Equal(full, is) {
+				changed = append(changed, objectMember{name, full})
 			}
-		case of.fallback != nil:
-			changed = append(changed, member{name, f.value(of, of.fallback, depth+1)})
+		case of.defaultValue != nil:
+			changed = append(changed, objectMember{name, f.fillValue(of, of.defaultValue, depth+1)})
 		}
 	}
-	return f.laid(v, changed)
+	return f.mergeFields(v, changed)
 }
 
-// laid is an object with some fields put in.
-func (f *filler) laid(v json.RawMessage, changed object) json.RawMessage {
+// mergeFields is an object with some fields put in.
+func (f *filler) mergeFields(v json.RawMessage, changed jsonObject) json.RawMessage {
 	if len(changed) == 0 {
 		return v
 	}
-	over := changed.text()
+	over := changed.toJSON()
 	if f.left -= len(over); f.left < 0 {
 		return v
 	}
 	return expr.Merge(v, over)
 }
 
-func (f *filler) list(n *node, v json.RawMessage, depth int) json.RawMessage {
-	if (n.items == nil || !n.items.fills) && len(n.prefix) == 0 {
+func (f *filler) fillList(n *schemaNode, v json.RawMessage, depth int) json.RawMessage {
+	if (n.items == nil || !n.items.hasDefaults) && len(n.prefix) == 0 {
 		return v
 	}
 	elements, _ := expr.Elements(v)
@@ -100,14 +100,14 @@ func (f *filler) list(n *node, v json.RawMessage, depth int) json.RawMessage {
 		if of == nil {
 			break
 		}
-		full := f.value(of, e, depth+1)
+		full := f.fillValue(of, e, depth+1)
 		changed = changed || !bytes.Equal(full, e)
 		elements[i] = full
 	}
 	if !changed {
 		return v
 	}
-	all := array(elements)
+	all := jsonArray(elements)
 	if f.left -= len(all); f.left < 0 {
 		return v
 	}

@@ -9,35 +9,39 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// former makes a schema of forms. It remembers what each part was made of, so that whatever is wrong with the schema
+// formReader makes a schema of forms. It remembers what each part was made of, so that whatever is wrong with the schema
 // is told where somebody wrote it.
-type former struct {
+type formReader struct {
 	problems []Problem
 	origins  map[string][]string // where parts of the schema were written, by their place in the schema
 }
 
-// place is where something is: in the schema, and where it was written.
-type place struct{ schema, written []string }
+// formPlace is where something is: in the schema, and where it was written.
+type formPlace struct{ schema, written []string }
 
-func (p place) key(key string) place { return place{below(p.schema, key), below(p.written, key)} }
-
-// as is a key that was written under another name.
-func (p place) as(written string, schema ...string) place {
-	at := p.schema
-	for _, key := range schema {
-		at = below(at, key)
-	}
-	return place{at, below(p.written, written)}
+func (p formPlace) keyPlace(key string) formPlace {
+	return formPlace{childPath(p.schema, key), childPath(p.written, key)}
 }
 
-func (f *former) report(at place, format string, args ...any) {
+// renamedPlace is a key that was written under another name.
+func (p formPlace) renamedPlace(written string, schema ...string) formPlace {
+	at := p.schema
+	for _, key := range schema {
+		at = childPath(at, key)
+	}
+	return formPlace{at, childPath(p.written, written)}
+}
+
+func (f *formReader) addProblem(at formPlace, format string, args ...any) {
 	f.problems = append(f.problems, Problem{Path: at.written, Msg: fmt.Sprintf(format, args...)})
 }
 
-func (f *former) made(at place) { f.origins[strings.Join(at.schema, "\x00")] = at.written }
+func (f *formReader) recordOrigin(at formPlace) {
+	f.origins[strings.Join(at.schema, "\x00")] = at.written
+}
 
-// origin is where a part of the schema was written.
-func (f *former) origin(path []string) []string {
+// writtenPath is where a part of the schema was written.
+func (f *formReader) writtenPath(path []string) []string {
 	for i := len(path); i > 0; i-- {
 		if written, ok := f.origins[strings.Join(path[:i], "\x00")]; ok {
 			return append(written[:len(written):len(written)], path[i:]...)
@@ -46,21 +50,21 @@ func (f *former) origin(path []string) []string {
 	return path
 }
 
-// with are the problems of the forms and those of the schema that was made of them, where they were written. A part whose form is wrong is
+// mergeProblems are the problems of the forms and those of the schema that was made of them, where they were written. A part whose form is wrong is
 // not what was meant, so nothing more is told of it.
-func (f *former) with(schema []Problem) []Problem {
+func (f *formReader) mergeProblems(schema []Problem) []Problem {
 	all := f.problems
 	for _, p := range schema {
-		p.Path = f.origin(p.Path)
-		if !slices.ContainsFunc(f.problems, func(told Problem) bool { return len(told.Path) > 0 && within(p.Path, told.Path) }) {
+		p.Path = f.writtenPath(p.Path)
+		if !slices.ContainsFunc(f.problems, func(told Problem) bool { return len(told.Path) > 0 && isWithin(p.Path, told.Path) }) {
 			all = append(all, p)
 		}
 	}
 	return all[:min(len(all), maxProblems)]
 }
 
-// within says whether a place is another one or inside it.
-func within(path, of []string) bool {
+// isWithin says whether a place is another one or inside it.
+func isWithin(path, of []string) bool {
 	return len(path) >= len(of) && slices.Equal(path[:len(of)], of)
 }
 
@@ -75,197 +79,197 @@ func isSchema(raw json.RawMessage) bool {
 	return kind == "object" && expr.KindOf(properties) == expr.KindObject
 }
 
-// whole is a schema that was written as one. What it does not mention is refused, unless it says otherwise.
-func (f *former) whole(raw json.RawMessage) json.RawMessage {
+// readSchema is a schema that was written as one. What it does not mention is refused, unless it says otherwise.
+func (f *formReader) readSchema(raw json.RawMessage) json.RawMessage {
 	of, _ := expr.Field(raw, "type")
 	if kind, _ := expr.String(of); kind != "object" {
-		f.report(place{}, "must say type: object, because what a task is started with is one")
+		f.addProblem(formPlace{}, "must say type: object, because what a task is started with is one")
 	}
 	for _, key := range []string{"additionalProperties", "unevaluatedProperties"} {
 		if _, says := expr.Field(raw, key); says {
 			return raw
 		}
 	}
-	return expr.Merge(raw, object{{"unevaluatedProperties", json.RawMessage("false")}}.text())
+	return expr.Merge(raw, jsonObject{{"unevaluatedProperties", json.RawMessage("false")}}.toJSON())
 }
 
-// fields makes the schema of an object of forms, by name.
-func (f *former) fields(raw json.RawMessage, at func(name string) place) object {
-	var properties object
+// readFields makes the schema of an object of forms, by name.
+func (f *formReader) readFields(raw json.RawMessage, at func(name string) formPlace) jsonObject {
+	var properties jsonObject
 	var required []json.RawMessage
 	members, _ := expr.Members(raw)
 	for _, m := range members {
 		where := at(m.Key)
-		f.made(where)
-		f.name(m.Key, where)
-		of, optional := f.form(m.Value, where)
-		properties = properties.with(m.Key, of.text())
+		f.recordOrigin(where)
+		f.checkName(m.Key, where)
+		of, optional := f.readForm(m.Value, where)
+		properties = properties.withMember(m.Key, of.toJSON())
 		if !optional {
 			required = append(required, expr.Quote(m.Key))
 		}
 	}
-	o := object{{"type", quoted("object")}, {"properties", properties.text()}}
+	o := jsonObject{{"type", quoteText("object")}, {"properties", properties.toJSON()}}
 	if len(required) > 0 {
-		o = o.with("required", array(required))
+		o = o.withMember("required", jsonArray(required))
 	}
-	return o.with("additionalProperties", json.RawMessage("false"))
+	return o.withMember("additionalProperties", json.RawMessage("false"))
 }
 
-// name checks that a reference can lead to an input.
-func (f *former) name(name string, at place) {
+// checkName checks that a reference can lead to an input.
+func (f *formReader) checkName(name string, at formPlace) {
 	if name == "" || len(name) > 256 || strings.ContainsAny(name, ".[]") {
-		f.report(at, "%q is no name: one has 1 to 256 bytes and no dots or brackets, so that $params.NAME finds it", shorten(name))
+		f.addProblem(at, "%q is no name: one has 1 to 256 bytes and no dots or brackets, so that $params.NAME finds it", shortenText(name))
 	}
 }
 
-// form makes the schema of a form, and says whether it may be left out.
-func (f *former) form(raw json.RawMessage, at place) (of object, optional bool) {
+// readForm makes the schema of a form, and says whether it may be left out.
+func (f *formReader) readForm(raw json.RawMessage, at formPlace) (of jsonObject, optional bool) {
 	switch expr.KindOf(raw) {
 	case expr.KindString:
 		text, _ := expr.String(raw)
-		return f.short(text, at)
+		return f.readShortForm(text, at)
 	case expr.KindArray:
-		return f.listOf(raw, at), false
+		return f.readListForm(raw, at), false
 	case expr.KindObject:
-		return f.long(raw, at)
+		return f.readLongForm(raw, at)
 	case expr.KindNull:
-		f.report(at, "names no type: write %s", proposals)
+		f.addProblem(at, "names no type: write %s", proposals)
 	default:
-		f.report(at, "must be a type such as text or int, or an object that describes one, is %s", expr.KindOf(raw))
+		f.addProblem(at, "must be a type such as text or int, or an object that describes one, is %s", expr.KindOf(raw))
 	}
 	return nil, true
 }
 
-func (f *former) short(text string, at place) (of object, optional bool) {
+func (f *formReader) readShortForm(text string, at formPlace) (of jsonObject, optional bool) {
 	s, err := readShort(text)
 	if err != nil {
-		f.report(at, "%s", err)
+		f.addProblem(at, "%s", err)
 		return nil, true
 	}
 	if of = s.schema; s.description != "" {
-		of = of.with("description", expr.Quote(s.description))
+		of = of.withMember("description", expr.Quote(s.description))
 	}
 	if s.fallback != nil {
-		of = of.with("default", s.fallback)
+		of = of.withMember("default", s.fallback)
 	}
 	return of, s.optional || s.fallback != nil
 }
 
-// listOf reads [form], a list of what its one element says.
-func (f *former) listOf(raw json.RawMessage, at place) object {
+// readListForm reads [form], a list of what its one element says.
+func (f *formReader) readListForm(raw json.RawMessage, at formPlace) jsonObject {
 	elements, _ := expr.Elements(raw)
 	if len(elements) != 1 {
-		f.report(at, "a list has one type inside, such as [text]; this one has %d: for choices write one of a | b", len(elements))
+		f.addProblem(at, "a list has one type inside, such as [text]; this one has %d: for choices write one of a | b", len(elements))
 		return nil
 	}
-	inside := at.as("[0]", "items")
-	f.made(inside)
-	of, optional := f.form(elements[0], inside)
-	if optional && of.get("default") != nil {
-		f.report(inside, "what is in a list has no default")
+	inside := at.renamedPlace("[0]", "items")
+	f.recordOrigin(inside)
+	of, optional := f.readForm(elements[0], inside)
+	if optional && of.valueOf("default") != nil {
+		f.addProblem(inside, "what is in a list has no default")
 	}
-	return object{{"type", quoted("array")}, {"items", of.text()}}
+	return jsonObject{{"type", quoteText("array")}, {"items", of.toJSON()}}
 }
 
-// long reads a form that is an object: a JSON Schema with our words beside those of the standard.
-func (f *former) long(raw json.RawMessage, at place) (of object, optional bool) {
+// readLongForm reads a form that is an object: a JSON Schema with our words beside those of the standard.
+func (f *formReader) readLongForm(raw json.RawMessage, at formPlace) (of jsonObject, optional bool) {
 	members, _ := expr.Members(raw)
-	slices.SortStableFunc(members, func(a, b expr.Member) int { return rank(a.Key) - rank(b.Key) })
+	slices.SortStableFunc(members, func(a, b expr.Member) int { return keyRank(a.Key) - keyRank(b.Key) })
 	for _, m := range members {
-		where := at.key(m.Key)
+		where := at.keyPlace(m.Key)
 		switch m.Key {
 		case "type":
 			var may bool
-			of, may = f.typed(m.Value, of, where)
+			of, may = f.readTyped(m.Value, of, where)
 			optional = optional || may
 		case "optional", "required":
-			optional = f.mayBeAbsent(m, where) || optional
+			optional = f.readOptional(m, where) || optional
 			if m.Key == "required" && expr.KindOf(m.Value) == expr.KindArray {
-				of = of.with(m.Key, m.Value)
+				of = of.withMember(m.Key, m.Value)
 			}
 		case "choices":
-			f.made(at.as(m.Key, "enum"))
-			of = of.with("enum", m.Value)
+			f.recordOrigin(at.renamedPlace(m.Key, "enum"))
+			of = of.withMember("enum", m.Value)
 		case "min", "max":
-			of = f.bound(m, of, at)
+			of = f.readBound(m, of, at)
 		case "fields":
-			of = f.nested(m.Value, of, at)
+			of = f.readNested(m.Value, of, at)
 		case "items":
-			of = of.with(m.Key, f.items(m.Value, where))
+			of = of.withMember(m.Key, f.readItems(m.Value, where))
 		default:
-			of = of.with(m.Key, m.Value)
+			of = of.withMember(m.Key, m.Value)
 			optional = optional || m.Key == "default"
 		}
 	}
 	return of, optional
 }
 
-// rank has a type be read before what depends on it.
-func rank(key string) int {
+// keyRank has a type be read before what depends on it.
+func keyRank(key string) int {
 	if key == "type" {
 		return 0
 	}
 	return 1
 }
 
-// typed reads the type of a long form, which may be a short form itself.
-func (f *former) typed(raw json.RawMessage, of object, at place) (typed object, optional bool) {
+// readTyped reads the type of a long form, which may be a short form itself.
+func (f *formReader) readTyped(raw json.RawMessage, of jsonObject, at formPlace) (typed jsonObject, optional bool) {
 	text, ok := expr.String(raw)
 	if !ok {
-		return of.with("type", raw), false
+		return of.withMember("type", raw), false
 	}
-	said, optional := f.short(text, at)
+	said, optional := f.readShortForm(text, at)
 	for _, m := range said {
-		of = of.with(m.key, m.value)
+		of = of.withMember(m.key, m.value)
 	}
 	return of, optional
 }
 
-func (f *former) mayBeAbsent(m expr.Member, at place) bool {
+func (f *formReader) readOptional(m expr.Member, at formPlace) bool {
 	kind := expr.KindOf(m.Value)
 	switch {
 	case m.Key == "required" && kind == expr.KindArray:
 	case m.Key == "required":
-		f.report(at, "inputs are required unless they are optional: leave it out, or write optional: true")
+		f.addProblem(at, "inputs are required unless they are optional: leave it out, or write optional: true")
 	case kind != expr.KindBool:
-		f.report(at, "must be true or false, is %s", kind)
+		f.addProblem(at, "must be true or false, is %s", kind)
 	default:
 		return string(m.Value) == "true"
 	}
 	return false
 }
 
-// bounds are what min and max mean to a type.
-var bounds = map[string]string{"integer": "imum", "number": "imum", "string": "Length", "array": "Items"}
+// boundSuffixes are what min and max mean to a type.
+var boundSuffixes = map[string]string{"integer": "imum", "number": "imum", "string": "Length", "array": "Items"}
 
-func (f *former) bound(m expr.Member, of object, at place) object {
-	kind, _ := expr.String(of.get("type"))
-	if bounds[kind] == "" {
-		f.report(at.key(m.Key), "has a meaning for text, int, number and list alone: say the type")
+func (f *formReader) readBound(m expr.Member, of jsonObject, at formPlace) jsonObject {
+	kind, _ := expr.String(of.valueOf("type"))
+	if boundSuffixes[kind] == "" {
+		f.addProblem(at.keyPlace(m.Key), "has a meaning for text, int, number and list alone: say the type")
 		return of
 	}
-	name := m.Key + bounds[kind]
-	f.made(at.as(m.Key, name))
-	return of.with(name, m.Value)
+	name := m.Key + boundSuffixes[kind]
+	f.recordOrigin(at.renamedPlace(m.Key, name))
+	return of.withMember(name, m.Value)
 }
 
-// nested reads the fields of an object.
-func (f *former) nested(raw json.RawMessage, of object, at place) object {
+// readNested reads the fields of an object.
+func (f *formReader) readNested(raw json.RawMessage, of jsonObject, at formPlace) jsonObject {
 	if kind := expr.KindOf(raw); kind != expr.KindObject {
-		f.report(at.key("fields"), "must be an object of names and types, is %s", kind)
+		f.addProblem(at.keyPlace("fields"), "must be an object of names and types, is %s", kind)
 		return of
 	}
-	inside := f.fields(raw, func(name string) place { return at.as("fields", "properties").key(name) })
+	inside := f.readFields(raw, func(name string) formPlace { return at.renamedPlace("fields", "properties").keyPlace(name) })
 	for _, m := range inside {
-		of = of.with(m.key, m.value)
+		of = of.withMember(m.key, m.value)
 	}
 	return of
 }
 
-func (f *former) items(raw json.RawMessage, at place) json.RawMessage {
+func (f *formReader) readItems(raw json.RawMessage, at formPlace) json.RawMessage {
 	if expr.KindOf(raw) == expr.KindBool {
 		return raw
 	}
-	of, _ := f.form(raw, at)
-	return of.text()
+	of, _ := f.readForm(raw, at)
+	return of.toJSON()
 }

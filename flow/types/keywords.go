@@ -11,75 +11,77 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// keyword takes up one member of a schema.
-func (c *compiler) keyword(n *node, m expr.Member, path []string) {
+// readKeyword takes up one member of a schema.
+func (c *compiler) readKeyword(n *schemaNode, m expr.Member, path []string) {
 	read, known := keywords[m.Key]
-	at := below(path, m.Key)
+	at := childPath(path, m.Key)
 	switch {
 	case known && read != nil:
 		read(c, n, m.Value, at)
 	case known, strings.HasPrefix(m.Key, "x-"):
-	case refused[m.Key] != "":
-		c.report(at, "%s", refused[m.Key])
+	case refusedKeywords[m.Key] != "":
+		c.reportProblem(at, "%s", refusedKeywords[m.Key])
 	default:
 		hint := ""
 		if near := Nearest(m.Key, keywordNames); near != "" {
 			hint = ": did you mean " + near + "?"
 		}
-		c.add(Problem{Path: at, Msg: "unknown keyword, ignored" + hint, Warning: true})
+		c.addProblem(Problem{Path: at, Msg: "unknown keyword, ignored" + hint, Warning: true})
 	}
 }
 
-// refused are keywords that would change what a schema means, and are not understood.
-var refused = map[string]string{
+// refusedKeywords are keywords that would change what a schema means, and are not understood.
+var refusedKeywords = map[string]string{
 	"$dynamicRef": "is not understood: write $ref", "$dynamicAnchor": "is not understood: write $anchor",
 	"$recursiveRef": "belongs to an older draft: write $ref", "$recursiveAnchor": "belongs to an older draft: write $anchor",
 	"$vocabulary":     "is not understood",
 	"additionalItems": "belongs to an older draft: write prefixItems and items", "dependencies": "belongs to an older draft: write dependentRequired or dependentSchemas",
 }
 
-// reader takes up the value of a keyword.
-type reader func(c *compiler, n *node, v json.RawMessage, at []string)
+// keywordReader takes up the value of a keyword.
+type keywordReader func(c *compiler, n *schemaNode, v json.RawMessage, at []string)
 
 // keywords of the standard; those that say nothing about values have no reader.
-var keywords map[string]reader
+var keywords map[string]keywordReader
 
 var keywordNames []string
 
 func init() {
-	keywords = map[string]reader{
-		"$schema": (*compiler).dialect, "$id": (*compiler).identity, "$ref": (*compiler).ref, "$anchor": (*compiler).anchor,
-		"$defs": defined, "definitions": defined, "$comment": nil, "title": nil, "examples": nil, "deprecated": nil,
+	keywords = map[string]keywordReader{
+		"$schema": (*compiler).checkDialect, "$id": (*compiler).checkIdentity, "$ref": (*compiler).addRef, "$anchor": (*compiler).addAnchor,
+		"$defs": readDefs, "definitions": readDefs, "$comment": nil, "title": nil, "examples": nil, "deprecated": nil,
 		"readOnly": nil, "writeOnly": nil, "format": nil, "contentEncoding": nil, "contentMediaType": nil, "contentSchema": nil,
 
-		"description": func(c *compiler, n *node, v json.RawMessage, at []string) { n.description = c.text(v, at) },
-		"default":     func(_ *compiler, n *node, v json.RawMessage, _ []string) { n.fallback = v },
-		"type":        (*compiler).types, "enum": (*compiler).enum,
-		"const": func(_ *compiler, n *node, v json.RawMessage, _ []string) { n.only = v },
+		"description": func(c *compiler, n *schemaNode, v json.RawMessage, at []string) { n.description = c.readText(v, at) },
+		"default":     func(_ *compiler, n *schemaNode, v json.RawMessage, _ []string) { n.defaultValue = v },
+		"type":        (*compiler).readTypes, "enum": (*compiler).readEnum,
+		"const": func(_ *compiler, n *schemaNode, v json.RawMessage, _ []string) { n.only = v },
 
-		"allOf": several(func(n *node) *[]*node { return &n.all }), "anyOf": several(func(n *node) *[]*node { return &n.any }),
-		"oneOf": several(func(n *node) *[]*node { return &n.one }), "prefixItems": several(func(n *node) *[]*node { return &n.prefix }),
-		"not": one(func(n *node) **node { return &n.not }), "if": one(func(n *node) **node { return &n.cond }),
-		"then": one(func(n *node) **node { return &n.then }), "else": one(func(n *node) **node { return &n.otherwise }),
-		"items": one(func(n *node) **node { return &n.items }), "contains": one(func(n *node) **node { return &n.contains }),
-		"unevaluatedItems":     one(func(n *node) **node { return &n.unseenItems }),
-		"additionalProperties": one(func(n *node) **node { return &n.additional }), "propertyNames": one(func(n *node) **node { return &n.propertyNames }),
-		"unevaluatedProperties": one(func(n *node) **node { return &n.unseen }),
+		"allOf": nodesKeyword(func(n *schemaNode) *[]*schemaNode { return &n.all }), "anyOf": nodesKeyword(func(n *schemaNode) *[]*schemaNode { return &n.any }),
+		"oneOf": nodesKeyword(func(n *schemaNode) *[]*schemaNode { return &n.one }), "prefixItems": nodesKeyword(func(n *schemaNode) *[]*schemaNode { return &n.prefix }),
+		"not": nodeKeyword(func(n *schemaNode) **schemaNode { return &n.not }), "if": nodeKeyword(func(n *schemaNode) **schemaNode { return &n.cond }),
+		"then": nodeKeyword(func(n *schemaNode) **schemaNode { return &n.then }), "else": nodeKeyword(func(n *schemaNode) **schemaNode { return &n.otherwise }),
+		"items": nodeKeyword(func(n *schemaNode) **schemaNode { return &n.items }), "contains": nodeKeyword(func(n *schemaNode) **schemaNode { return &n.contains }),
+		"unevaluatedItems":     nodeKeyword(func(n *schemaNode) **schemaNode { return &n.unevaluatedItems }),
+		"additionalProperties": nodeKeyword(func(n *schemaNode) **schemaNode { return &n.additional }), "propertyNames": nodeKeyword(func(n *schemaNode) **schemaNode { return &n.propertyNames }),
+		"unevaluatedProperties": nodeKeyword(func(n *schemaNode) **schemaNode { return &n.unevaluatedFields }),
 
-		"minimum": edge(func(n *node) **bound { return &n.min }), "maximum": edge(func(n *node) **bound { return &n.max }),
-		"exclusiveMinimum": edge(func(n *node) **bound { return &n.above }), "exclusiveMaximum": edge(func(n *node) **bound { return &n.under }),
+		"minimum": boundKeyword(func(n *schemaNode) **numberBound { return &n.min }), "maximum": boundKeyword(func(n *schemaNode) **numberBound { return &n.max }),
+		"exclusiveMinimum": boundKeyword(func(n *schemaNode) **numberBound { return &n.above }), "exclusiveMaximum": boundKeyword(func(n *schemaNode) **numberBound { return &n.under }),
 		"multipleOf": (*compiler).multipleOf,
-		"minLength":  count(func(n *node) *limit { return &n.minLength }), "maxLength": count(func(n *node) *limit { return &n.maxLength }),
-		"minItems": count(func(n *node) *limit { return &n.minItems }), "maxItems": count(func(n *node) *limit { return &n.maxItems }),
-		"minContains": count(func(n *node) *limit { return &n.minHeld }), "maxContains": count(func(n *node) *limit { return &n.maxHeld }),
-		"minProperties": count(func(n *node) *limit { return &n.minFields }), "maxProperties": count(func(n *node) *limit { return &n.maxFields }),
-		"uniqueItems": func(c *compiler, n *node, v json.RawMessage, at []string) {
-			n.unique = c.want(v, expr.KindBool, at) && string(v) == "true"
+		"minLength":  limitKeyword(func(n *schemaNode) *countLimit { return &n.minLength }), "maxLength": limitKeyword(func(n *schemaNode) *countLimit { return &n.maxLength }),
+		"minItems": limitKeyword(func(n *schemaNode) *countLimit { return &n.minItems }), "maxItems": limitKeyword(func(n *schemaNode) *countLimit { return &n.maxItems }),
+		"minContains": limitKeyword(func(n *schemaNode) *countLimit { return &n.minContains }), "maxContains": limitKeyword(func(n *schemaNode) *countLimit { return &n.maxContains }),
+		"minProperties": limitKeyword(func(n *schemaNode) *countLimit { return &n.minFields }), "maxProperties": limitKeyword(func(n *schemaNode) *countLimit { return &n.maxFields }),
+		"uniqueItems": func(c *compiler, n *schemaNode, v json.RawMessage, at []string) {
+			n.unique = c.expectKind(v, expr.KindBool, at) && string(v) == "true"
 		},
-		"pattern": func(c *compiler, n *node, v json.RawMessage, at []string) { n.pattern = c.regex(c.text(v, at), at) },
+		"pattern": func(c *compiler, n *schemaNode, v json.RawMessage, at []string) {
+			n.pattern = c.compileRegex(c.readText(v, at), at)
+		},
 
-		"properties": (*compiler).properties, "patternProperties": (*compiler).patternProperties,
-		"required":          func(c *compiler, n *node, v json.RawMessage, at []string) { n.required = c.texts(v, at) },
+		"properties": (*compiler).readProperties, "patternProperties": (*compiler).patternProperties,
+		"required":          func(c *compiler, n *schemaNode, v json.RawMessage, at []string) { n.required = c.readTexts(v, at) },
 		"dependentRequired": (*compiler).dependentRequired, "dependentSchemas": (*compiler).dependentSchemas,
 	}
 	for name := range keywords {
@@ -87,34 +89,34 @@ func init() {
 	}
 }
 
-func one(of func(*node) **node) reader {
-	return func(c *compiler, n *node, v json.RawMessage, at []string) { *of(n) = c.schema(v, at) }
+func nodeKeyword(of func(*schemaNode) **schemaNode) keywordReader {
+	return func(c *compiler, n *schemaNode, v json.RawMessage, at []string) { *of(n) = c.compileNode(v, at) }
 }
 
-func several(of func(*node) *[]*node) reader {
-	return func(c *compiler, n *node, v json.RawMessage, at []string) {
-		if !c.want(v, expr.KindArray, at) {
+func nodesKeyword(of func(*schemaNode) *[]*schemaNode) keywordReader {
+	return func(c *compiler, n *schemaNode, v json.RawMessage, at []string) {
+		if !c.expectKind(v, expr.KindArray, at) {
 			return
 		}
 		elements, _ := expr.Elements(v)
 		if len(elements) == 0 {
-			c.report(at, "has no schema in it")
+			c.reportProblem(at, "has no schema in it")
 		}
 		for i, e := range elements {
-			*of(n) = append(*of(n), c.schema(e, below(at, index(i))))
+			*of(n) = append(*of(n), c.compileNode(e, childPath(at, indexText(i))))
 		}
 	}
 }
 
-func edge(of func(*node) **bound) reader {
-	return func(c *compiler, n *node, v json.RawMessage, at []string) { *of(n) = c.number(v, at) }
+func boundKeyword(of func(*schemaNode) **numberBound) keywordReader {
+	return func(c *compiler, n *schemaNode, v json.RawMessage, at []string) { *of(n) = c.readNumber(v, at) }
 }
 
-func count(of func(*node) *limit) reader {
-	return func(c *compiler, n *node, v json.RawMessage, at []string) {
+func limitKeyword(of func(*schemaNode) *countLimit) keywordReader {
+	return func(c *compiler, n *schemaNode, v json.RawMessage, at []string) {
 		f, ok := expr.Number(v)
 		if !ok || f < 0 || f != math.Trunc(f) || f > math.MaxInt32 {
-			c.report(at, "must be a whole number from 0 on, is %s", shorten(string(v)))
+			c.reportProblem(at, "must be a whole number from 0 on, is %s", shortenText(string(v)))
 			return
 		}
 		most := int(f)
@@ -122,80 +124,80 @@ func count(of func(*node) *limit) reader {
 	}
 }
 
-func (c *compiler) want(v json.RawMessage, kind expr.Kind, at []string) bool {
+func (c *compiler) expectKind(v json.RawMessage, kind expr.Kind, at []string) bool {
 	if expr.KindOf(v) == kind {
 		return true
 	}
-	c.report(at, "must be %s, is %s", kind, expr.KindOf(v))
+	c.reportProblem(at, "must be %s, is %s", kind, expr.KindOf(v))
 	return false
 }
 
-func (c *compiler) text(v json.RawMessage, at []string) string {
-	if !c.want(v, expr.KindString, at) {
+func (c *compiler) readText(v json.RawMessage, at []string) string {
+	if !c.expectKind(v, expr.KindString, at) {
 		return ""
 	}
 	text, _ := expr.String(v)
 	return text
 }
 
-func (c *compiler) texts(v json.RawMessage, at []string) []string {
-	if !c.want(v, expr.KindArray, at) {
+func (c *compiler) readTexts(v json.RawMessage, at []string) []string {
+	if !c.expectKind(v, expr.KindArray, at) {
 		return nil
 	}
 	elements, _ := expr.Elements(v)
 	list := make([]string, len(elements))
 	for i, e := range elements {
-		list[i] = c.text(e, below(at, index(i)))
+		list[i] = c.readText(e, childPath(at, indexText(i)))
 	}
 	return list
 }
 
-// dialect accepts the draft that is understood.
-func (c *compiler) dialect(_ *node, v json.RawMessage, at []string) {
-	text := c.text(v, at)
+// checkDialect accepts the draft that is understood.
+func (c *compiler) checkDialect(_ *schemaNode, v json.RawMessage, at []string) {
+	text := c.readText(v, at)
 	const draft = "json-schema.org/draft/2020-12/schema"
 	if len(at) > 1 || strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(text, "https://"), "http://"), "#") != draft {
-		c.report(at, "is %q: only https://%s is understood, for the whole schema", shorten(text), draft)
+		c.reportProblem(at, "is %q: only https://%s is understood, for the whole schema", shortenText(text), draft)
 	}
 }
 
-func (c *compiler) identity(_ *node, _ json.RawMessage, at []string) {
+func (c *compiler) checkIdentity(_ *schemaNode, _ json.RawMessage, at []string) {
 	if len(at) > 1 {
-		c.report(at, "is not understood inside a schema: leave it out")
+		c.reportProblem(at, "is not understood inside a schema: leave it out")
 	}
 }
 
-func (c *compiler) ref(n *node, v json.RawMessage, at []string) {
-	c.refs = append(c.refs, reference{n, c.text(v, at), at})
+func (c *compiler) addRef(n *schemaNode, v json.RawMessage, at []string) {
+	c.refs = append(c.refs, schemaRef{n, c.readText(v, at), at})
 }
 
-func (c *compiler) anchor(n *node, v json.RawMessage, at []string) {
-	name := c.text(v, at)
+func (c *compiler) addAnchor(n *schemaNode, v json.RawMessage, at []string) {
+	name := c.readText(v, at)
 	if c.anchors[name] != nil {
-		c.report(at, "the name %q is there twice", shorten(name))
+		c.reportProblem(at, "the name %q is there twice", shortenText(name))
 	}
 	c.anchors[name] = n
 }
 
 // eachOf goes through an object of schemas.
-func (c *compiler) eachOf(v json.RawMessage, at []string, do func(name string, n *node, at []string)) {
-	if !c.want(v, expr.KindObject, at) {
+func (c *compiler) eachOf(v json.RawMessage, at []string, do func(name string, n *schemaNode, at []string)) {
+	if !c.expectKind(v, expr.KindObject, at) {
 		return
 	}
 	members, _ := expr.Members(v)
 	for _, m := range members {
-		at := below(at, m.Key)
-		do(m.Key, c.schema(m.Value, at), at)
+		at := childPath(at, m.Key)
+		do(m.Key, c.compileNode(m.Value, at), at)
 	}
 }
 
-func defined(c *compiler, _ *node, v json.RawMessage, at []string) {
-	c.eachOf(v, at, func(string, *node, []string) {})
+func readDefs(c *compiler, _ *schemaNode, v json.RawMessage, at []string) {
+	c.eachOf(v, at, func(string, *schemaNode, []string) {})
 }
 
-func (c *compiler) properties(n *node, v json.RawMessage, at []string) {
-	n.properties = map[string]*node{}
-	c.eachOf(v, at, func(name string, of *node, _ []string) {
+func (c *compiler) readProperties(n *schemaNode, v json.RawMessage, at []string) {
+	n.properties = map[string]*schemaNode{}
+	c.eachOf(v, at, func(name string, of *schemaNode, _ []string) {
 		if n.properties[name] == nil {
 			n.names = append(n.names, name)
 		}
@@ -203,92 +205,92 @@ func (c *compiler) properties(n *node, v json.RawMessage, at []string) {
 	})
 }
 
-func (c *compiler) patternProperties(n *node, v json.RawMessage, at []string) {
-	c.eachOf(v, at, func(text string, of *node, at []string) {
-		if p := c.regex(text, at); p != nil {
+func (c *compiler) patternProperties(n *schemaNode, v json.RawMessage, at []string) {
+	c.eachOf(v, at, func(text string, of *schemaNode, at []string) {
+		if p := c.compileRegex(text, at); p != nil {
 			n.patterns = append(n.patterns, patternNode{p, of})
 		}
 	})
 }
 
-func (c *compiler) dependentSchemas(n *node, v json.RawMessage, at []string) {
-	n.implies = map[string]*node{}
-	c.eachOf(v, at, func(name string, of *node, _ []string) { n.implies[name] = of })
+func (c *compiler) dependentSchemas(n *schemaNode, v json.RawMessage, at []string) {
+	n.dependentSchemas = map[string]*schemaNode{}
+	c.eachOf(v, at, func(name string, of *schemaNode, _ []string) { n.dependentSchemas[name] = of })
 }
 
-func (c *compiler) dependentRequired(n *node, v json.RawMessage, at []string) {
-	if !c.want(v, expr.KindObject, at) {
+func (c *compiler) dependentRequired(n *schemaNode, v json.RawMessage, at []string) {
+	if !c.expectKind(v, expr.KindObject, at) {
 		return
 	}
-	n.needs = map[string][]string{}
+	n.dependentRequired = map[string][]string{}
 	members, _ := expr.Members(v)
 	for _, m := range members {
-		n.needs[m.Key] = c.texts(m.Value, below(at, m.Key))
+		n.dependentRequired[m.Key] = c.readTexts(m.Value, childPath(at, m.Key))
 	}
 }
 
-// named are the kinds by their names, ours and those of the standard.
-var named = map[string]kinds{
+// kindsByName are the kinds by their names, ours and those of the standard.
+var kindsByName = map[string]typeSet{
 	"null": isNull, "boolean": isBool, "bool": isBool, "integer": isInt, "int": isInt, "number": isNumeric,
 	"string": isText, "text": isText, "array": isList, "list": isList, "object": isObject,
 }
 
-func (c *compiler) types(n *node, v json.RawMessage, at []string) {
+func (c *compiler) readTypes(n *schemaNode, v json.RawMessage, at []string) {
 	list := []json.RawMessage{v}
 	if elements, ok := expr.Elements(v); ok {
 		list = elements
 	}
 	if len(list) == 0 {
-		c.report(at, "names no type")
+		c.reportProblem(at, "names no type")
 	}
 	for _, e := range list {
-		name := c.text(e, at)
-		if words[name] != name && name != "null" { // a schema is to mean the same to everybody
-			c.report(at, "unknown type %q: write string, integer, number, boolean, array, object or null", shorten(name))
+		name := c.readText(e, at)
+		if typeWords[name] != name && name != "null" { // a schema is to mean the same to everybody
+			c.reportProblem(at, "unknown type %q: write string, integer, number, boolean, array, object or null", shortenText(name))
 		}
-		n.types |= named[name]
+		n.types |= kindsByName[name]
 	}
 }
 
-func (c *compiler) enum(n *node, v json.RawMessage, at []string) {
-	if !c.want(v, expr.KindArray, at) {
+func (c *compiler) readEnum(n *schemaNode, v json.RawMessage, at []string) {
+	if !c.expectKind(v, expr.KindArray, at) {
 		return
 	}
 	if n.choices, _ = expr.Elements(v); len(n.choices) == 0 {
-		c.report(at, "has no choice in it")
+		c.reportProblem(at, "has no choice in it")
 	}
 }
 
-func (c *compiler) regex(text string, at []string) *pattern {
+func (c *compiler) compileRegex(text string, at []string) *pattern {
 	states, err := expr.RegexStates(text)
 	if err != nil {
-		c.report(at, "%s", err)
+		c.reportProblem(at, "%s", err)
 		return nil
 	}
 	compiled, err := regexp.Compile(text)
 	if err != nil {
-		c.report(at, "%s", err)
+		c.reportProblem(at, "%s", err)
 		return nil
 	}
 	return &pattern{compiled, states}
 }
 
-// bound is a number that others are compared with.
-type bound struct {
+// numberBound is a number that others are compared with.
+type numberBound struct {
 	*big.Rat
 	text string
 }
 
-// compare orders a value and the bound: -1 if the value is smaller.
-func (b *bound) compare(v json.RawMessage) int {
+// compareTo orders a value and the bound: -1 if the value is smaller.
+func (b *numberBound) compareTo(v json.RawMessage) int {
 	return expr.CompareNumbers(v, json.RawMessage(b.text))
 }
 
 // maxDigits bounds the numbers that are compared exactly, in digits and in powers of ten.
 const maxDigits = 400
 
-// exact is a number as a fraction; nil if it is none, or out of all bounds.
-func exact(v json.RawMessage) *big.Rat {
+// exactNumber is a number as a fraction; nil if it is none, or out of all bounds.
+func exactNumber(v json.RawMessage) *big.Rat {
 	text := strings.TrimSpace(string(v))
 	if len(text) > maxDigits || expr.KindOf(v) != expr.KindNumber {
 		return nil
@@ -305,17 +307,17 @@ func exact(v json.RawMessage) *big.Rat {
 	return r
 }
 
-func (c *compiler) number(v json.RawMessage, at []string) *bound {
-	r := exact(v)
+func (c *compiler) readNumber(v json.RawMessage, at []string) *numberBound {
+	r := exactNumber(v)
 	if r == nil {
-		c.report(at, "must be a number of at most %d digits, is %s", maxDigits, shorten(string(v)))
+		c.reportProblem(at, "must be a number of at most %d digits, is %s", maxDigits, shortenText(string(v)))
 		return nil
 	}
-	return &bound{r, strings.TrimSpace(string(v))}
+	return &numberBound{r, strings.TrimSpace(string(v))}
 }
 
-func (c *compiler) multipleOf(n *node, v json.RawMessage, at []string) {
-	if n.multiple = c.number(v, at); n.multiple != nil && n.multiple.Sign() <= 0 {
-		c.report(at, "must be greater than 0")
+func (c *compiler) multipleOf(n *schemaNode, v json.RawMessage, at []string) {
+	if n.multiple = c.readNumber(v, at); n.multiple != nil && n.multiple.Sign() <= 0 {
+		c.reportProblem(at, "must be greater than 0")
 	}
 }

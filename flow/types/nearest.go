@@ -14,9 +14,9 @@ func Nearest(word string, names []string) string {
 		return ""
 	}
 	best, distance := "", 3
-	bare := bared(word)
+	bare := normalizeWord(word)
 	for _, name := range names {
-		other := bared(name)
+		other := normalizeWord(name)
 		if name == "" || len(other) > len(bare)+2 || len(bare) > len(other)+2 {
 			continue
 		}
@@ -30,8 +30,8 @@ func Nearest(word string, names []string) string {
 	return best
 }
 
-// bared is a word without what people write in different ways.
-func bared(word string) string {
+// normalizeWord is a word without what people write in different ways.
+func normalizeWord(word string) string {
 	return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(word))
 }
 

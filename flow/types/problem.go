@@ -22,12 +22,12 @@ func (p Problem) Where() string {
 	b.WriteString("$params")
 	for _, key := range p.Path {
 		switch {
-		case element.MatchString(key):
+		case elementPattern.MatchString(key):
 			b.WriteString(key)
 		case isWord(key):
 			b.WriteString("." + key)
 		default:
-			fmt.Fprintf(&b, "[%s]", expr.Quote(shorten(key)))
+			fmt.Fprintf(&b, "[%s]", expr.Quote(shortenText(key)))
 		}
 	}
 	return b.String()
@@ -36,13 +36,15 @@ func (p Problem) Where() string {
 func (p Problem) String() string { return p.Where() + ": " + p.Msg }
 
 var (
-	word    = regexp.MustCompile(`^[\p{L}\p{N}_-]+$`)
-	element = regexp.MustCompile(`^\[[0-9]+\]$`)
+	wordPattern    = regexp.MustCompile(`^[\p{L}\p{N}_-]+$`)
+	elementPattern = regexp.MustCompile(`^\[[0-9]+\]$`)
 )
 
 // isWord says whether a key can be told as it is. The bound is not in the expression: that would be compiled to as many copies of all letters there are,
 // which took a third of the time in which the program begins.
-func isWord(key string) bool { return utf8.RuneCountInString(key) <= 256 && word.MatchString(key) }
+func isWord(key string) bool {
+	return utf8.RuneCountInString(key) <= 256 && wordPattern.MatchString(key)
+}
 
 // Problems are all that is known to be wrong with a value.
 type Problems []Problem
@@ -61,13 +63,13 @@ func (p Problems) Error() string {
 // maxProblems is how many are told at once.
 const maxProblems = 100
 
-// below is a path one key longer. The path itself is not changed by that.
-func below(path []string, key string) []string { return append(path[:len(path):len(path)], key) }
+// childPath is a path one key longer. The path itself is not changed by that.
+func childPath(path []string, key string) []string { return append(path[:len(path):len(path)], key) }
 
-func index(i int) string { return fmt.Sprintf("[%d]", i) }
+func indexText(i int) string { return fmt.Sprintf("[%d]", i) }
 
-// shorten cuts what no reader could take in.
-func shorten(text string) string {
+// shortenText cuts what no reader could take in.
+func shortenText(text string) string {
 	const most = 60
 	if len(text) <= most {
 		return text
@@ -75,31 +77,33 @@ func shorten(text string) string {
 	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
-// trail is a path while it is followed: a key, or without one an element of a list, and what is above it. The root is nil.
-type trail struct {
-	up    *trail
-	name  string
-	index int // -1 = it is a key
-	depth int
+// valuePath is a path while it is followed: a key, or without one an element of a list, and what is above it. The root is nil.
+type valuePath struct {
+	parent *valuePath
+	name   string
+	index  int // -1 = it is a key
+	depth  int
 }
 
-func (t *trail) key(name string) *trail { return &trail{t, name, -1, t.length() + 1} }
+func (t *valuePath) childKey(name string) *valuePath {
+	return &valuePath{t, name, -1, t.pathLength() + 1}
+}
 
-func (t *trail) element(i int) *trail { return &trail{t, "", i, t.length() + 1} }
+func (t *valuePath) childIndex(i int) *valuePath { return &valuePath{t, "", i, t.pathLength() + 1} }
 
-func (t *trail) length() int {
+func (t *valuePath) pathLength() int {
 	if t == nil {
 		return 0
 	}
 	return t.depth
 }
 
-func (t *trail) path() []string {
-	path := make([]string, t.length())
-	for ; t != nil; t = t.up {
+func (t *valuePath) pathKeys() []string {
+	path := make([]string, t.pathLength())
+	for ; t != nil; t = t.parent {
 		path[t.depth-1] = t.name
 		if t.index >= 0 {
-			path[t.depth-1] = index(t.index)
+			path[t.depth-1] = indexText(t.index)
 		}
 	}
 	return path

@@ -11,62 +11,62 @@ func (in *Inputs) Reaches(path []string) (wrong string) {
 	if in == nil {
 		return ""
 	}
-	at := []*node{in.root}
+	at := []*schemaNode{in.root}
 	for i, key := range path {
-		if element.MatchString(key) {
+		if elementPattern.MatchString(key) {
 			at = elementsOf(at)
 			continue
 		}
-		next, open, names := inside(at, key)
+		next, open, names := fieldSchemas(at, key)
 		switch {
 		case len(next) > 0:
 			at = next
 		case open:
 			return ""
 		default:
-			return unreached(path[:i], key, at, names)
+			return unreachedText(path[:i], key, at, names)
 		}
 	}
 	return ""
 }
 
-func unreached(before []string, key string, at []*node, names []string) string {
+func unreachedText(before []string, key string, at []*schemaNode, names []string) string {
 	holder := "the inputs"
 	if len(before) > 0 {
 		holder = "the input " + strings.TrimPrefix(Problem{Path: before}.Where(), "$params.")
 	}
 	if len(at) == 1 && at[0].types != 0 && at[0].types&isObject == 0 {
-		return fmt.Sprintf("there is no %s in %s, which is declared as %s", shorten(key), holder, at[0].typeName())
+		return fmt.Sprintf("there is no %s in %s, which is declared as %s", shortenText(key), holder, at[0].typeName())
 	}
 	if near := Nearest(key, names); near != "" {
-		return fmt.Sprintf("%s is not declared among %s: did you mean %s?", shorten(key), holder, near)
+		return fmt.Sprintf("%s is not declared among %s: did you mean %s?", shortenText(key), holder, near)
 	}
 	if len(names) == 0 {
-		return fmt.Sprintf("%s is not declared: %s have none", shorten(key), holder)
+		return fmt.Sprintf("%s is not declared: %s have none", shortenText(key), holder)
 	}
-	return fmt.Sprintf("%s is not declared among %s: there is %s", shorten(key), holder, someOf(names))
+	return fmt.Sprintf("%s is not declared among %s: there is %s", shortenText(key), holder, someOf(names))
 }
 
-// together are schemas and those that a value has to do with at once.
-func together(list []*node) []*node {
-	seen := map[*node]bool{}
-	var all []*node
+// withApplied are schemas and those that a value has to do with at once.
+func withApplied(list []*schemaNode) []*schemaNode {
+	seen := map[*schemaNode]bool{}
+	var all []*schemaNode
 	for len(list) > 0 {
 		n := list[0]
 		list = list[1:]
 		if !seen[n] {
 			seen[n] = true
 			all = append(all, n)
-			list = append(list, n.beside()...)
+			list = append(list, n.appliedParts()...)
 		}
 	}
 	return all
 }
 
-// inside are the schemas of a field, and whether there may be fields that are not mentioned.
-func inside(list []*node, key string) (found []*node, open bool, names []string) {
+// fieldSchemas are the schemas of a field, and whether there may be fields that are not mentioned.
+func fieldSchemas(list []*schemaNode, key string) (found []*schemaNode, open bool, names []string) {
 	closed := false
-	for _, n := range together(list) {
+	for _, n := range withApplied(list) {
 		if n.types != 0 && n.types&isObject == 0 {
 			closed = true
 		}
@@ -75,12 +75,12 @@ func inside(list []*node, key string) (found []*node, open bool, names []string)
 		}
 		for _, p := range n.patterns {
 			if p.MatchString(key) {
-				found = append(found, p.node)
+				found = append(found, p.schemaNode)
 			}
 		}
 		names = append(names, n.names...)
-		closed = closed || !n.open()
-		for _, other := range []*node{n.additional, n.unseen} {
+		closed = closed || !n.isOpen()
+		for _, other := range []*schemaNode{n.additional, n.unevaluatedFields} {
 			if other != nil && !other.never {
 				found = append(found, other)
 			}
@@ -89,21 +89,21 @@ func inside(list []*node, key string) (found []*node, open bool, names []string)
 	return found, !closed, names
 }
 
-// open says whether there may be fields that are not mentioned.
-func (n *node) open() bool {
-	return (n.additional == nil || !n.additional.never) && (n.unseen == nil || !n.unseen.never)
+// isOpen says whether there may be fields that are not mentioned.
+func (n *schemaNode) isOpen() bool {
+	return (n.additional == nil || !n.additional.never) && (n.unevaluatedFields == nil || !n.unevaluatedFields.never)
 }
 
-func elementsOf(list []*node) []*node {
-	var found []*node
-	for _, n := range together(list) {
+func elementsOf(list []*schemaNode) []*schemaNode {
+	var found []*schemaNode
+	for _, n := range withApplied(list) {
 		if n.items != nil {
 			found = append(found, n.items)
 		}
 		found = append(found, n.prefix...)
 	}
 	if len(found) == 0 {
-		return []*node{{}}
+		return []*schemaNode{{}}
 	}
 	return found
 }

@@ -8,12 +8,12 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// describe says what a value is.
-func describe(v json.RawMessage) string {
+// describeValue says what a value is.
+func describeValue(v json.RawMessage) string {
 	switch expr.KindOf(v) {
 	case expr.KindString:
 		text, _ := expr.String(v)
-		return "text " + string(expr.Quote(shorten(text)))
+		return "text " + string(expr.Quote(shortenText(text)))
 	case expr.KindArray:
 		return "a list"
 	case expr.KindObject:
@@ -21,12 +21,12 @@ func describe(v json.RawMessage) string {
 	case expr.KindNull:
 		return "null"
 	}
-	return shorten(strings.TrimSpace(string(v)))
+	return shortenText(strings.TrimSpace(string(v)))
 }
 
 // kindNames are what types are called, in the order in which they are told.
 var kindNames = []struct {
-	kinds
+	typeSet
 	name, article string
 }{
 	{isText, "text", ""}, {isNumeric, "number", "a "}, {isInt, "int", "an "}, {isFloat, "number", "a "}, {isBool, "bool", "a "},
@@ -34,7 +34,7 @@ var kindNames = []struct {
 }
 
 // typeName is what was declared, with its article.
-func (n *node) typeName() string {
+func (n *schemaNode) typeName() string {
 	switch {
 	case n.types == 0 && n.choices != nil:
 		return "one of " + n.choiceNames()
@@ -46,55 +46,55 @@ func (n *node) typeName() string {
 	var names []string
 	left := n.types
 	for _, k := range kindNames {
-		if left&k.kinds == k.kinds {
+		if left&k.typeSet == k.typeSet {
 			names = append(names, k.article+k.name)
-			left &^= k.kinds
+			left &^= k.typeSet
 		}
 	}
 	return strings.Join(names, " or ")
 }
 
-// word is what is declared in the words of short forms.
-func (n *node) word() string {
+// shortType is what is declared in the words of short forms.
+func (n *schemaNode) shortType() string {
 	switch {
 	case n.types == 0 && n.choices != nil:
-		return "one of " + strings.Join(n.choicesAs(bare), " | ")
+		return "one of " + strings.Join(n.choicesAs(bareText), " | ")
 	case n.types == 0 && n.ref != nil && n.ref.ref == nil:
-		return n.ref.word()
+		return n.ref.shortType()
 	case n.types == 0:
 		return "any"
 	case n.types == isList && n.items != nil && n.items.types != isList:
-		return "list of " + n.items.word()
+		return "list of " + n.items.shortType()
 	}
 	var names []string
 	left := n.types
 	for _, k := range kindNames {
-		if left&k.kinds == k.kinds {
+		if left&k.typeSet == k.typeSet {
 			names = append(names, k.name)
-			left &^= k.kinds
+			left &^= k.typeSet
 		}
 	}
 	return strings.Join(names, " or ")
 }
 
-func (n *node) choiceNames() string {
+func (n *schemaNode) choiceNames() string {
 	return strings.Join(n.choicesAs(func(v json.RawMessage) string { return strings.TrimSpace(string(v)) }), ", ")
 }
 
-func (n *node) choicesAs(text func(json.RawMessage) string) []string {
+func (n *schemaNode) choicesAs(text func(json.RawMessage) string) []string {
 	const most = 12
 	var names []string
 	for _, choice := range n.choices {
 		if len(names) == most {
 			return append(names, "…")
 		}
-		names = append(names, shorten(text(choice)))
+		names = append(names, shortenText(text(choice)))
 	}
 	return names
 }
 
-// bare is a value as a short form has it: a text without its quotes, unless it would be taken for something else.
-func bare(v json.RawMessage) string {
+// bareText is a value as a short form has it: a text without its quotes, unless it would be taken for something else.
+func bareText(v json.RawMessage) string {
 	text, ok := expr.String(v)
 	if !ok || text == "" || text != strings.TrimSpace(text) || strings.ContainsAny(text, "\"|()\n") {
 		return strings.TrimSpace(string(v))
@@ -102,8 +102,8 @@ func bare(v json.RawMessage) string {
 	return text
 }
 
-// alternatives names the types of what a value might have been.
-func alternatives(list []*node) string {
+// alternativesText names the types of what a value might have been.
+func alternativesText(list []*schemaNode) string {
 	var names []string
 	for _, n := range list {
 		if n.types == 0 && n.choices == nil || len(names) == 5 {
@@ -114,14 +114,14 @@ func alternatives(list []*node) string {
 	return ": " + strings.Join(names, ", ")
 }
 
-func plural(n int, what string) string {
+func countText(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-func were(n int) string {
+func wasOrWere(n int) string {
 	if n == 1 {
 		return "was"
 	}

@@ -21,47 +21,47 @@ const (
 	maxDefaultSteps = 100_000 // of work to fill in a default
 )
 
-// node is a schema, ready to be used. What it does not mention is zero.
-type node struct {
-	never    bool // it is the schema false
-	types    kinds
-	choices  []json.RawMessage // enum; nil = anything
-	only     json.RawMessage   // const; nil = anything
-	fallback json.RawMessage   // default
-	fills    bool              // something in it has a default
+// schemaNode is a schema, ready to be used. What it does not mention is zero.
+type schemaNode struct {
+	never        bool // it is the schema false
+	types        typeSet
+	choices      []json.RawMessage // enum; nil = anything
+	only         json.RawMessage   // const; nil = anything
+	defaultValue json.RawMessage   // default
+	hasDefaults  bool              // something in it has a default
 
-	ref, not, cond, then, otherwise *node
-	all, any, one                   []*node
+	ref, not, cond, then, otherwise *schemaNode
+	all, any, one                   []*schemaNode
 
-	min, max, above, under, multiple *bound
-	minLength, maxLength             limit
+	min, max, above, under, multiple *numberBound
+	minLength, maxLength             countLimit
 	pattern                          *pattern
 
-	prefix               []*node
-	items, contains      *node
-	minItems, maxItems   limit
-	minHeld, maxHeld     limit
-	unique               bool
-	unseenItems          *node // unevaluatedItems
-	properties           map[string]*node
-	names                []string // of properties, in the order written
-	required             []string
-	patterns             []patternNode
-	additional           *node
-	propertyNames        *node
-	minFields, maxFields limit
-	needs                map[string][]string // dependentRequired
-	implies              map[string]*node    // dependentSchemas
-	unseen               *node               // unevaluatedProperties
+	prefix                   []*schemaNode
+	items, contains          *schemaNode
+	minItems, maxItems       countLimit
+	minContains, maxContains countLimit
+	unique                   bool
+	unevaluatedItems         *schemaNode // unevaluatedItems
+	properties               map[string]*schemaNode
+	names                    []string // of properties, in the order written
+	required                 []string
+	patterns                 []patternNode
+	additional               *schemaNode
+	propertyNames            *schemaNode
+	minFields, maxFields     countLimit
+	dependentRequired        map[string][]string    // dependentRequired
+	dependentSchemas         map[string]*schemaNode // dependentSchemas
+	unevaluatedFields        *schemaNode            // unevaluatedProperties
 
 	description string
 }
 
-// kinds is a set of types; none = all.
-type kinds uint8
+// typeSet is a set of types; none = all.
+type typeSet uint8
 
 const (
-	isNull kinds = 1 << iota
+	isNull typeSet = 1 << iota
 	isBool
 	isInt
 	isFloat
@@ -72,8 +72,8 @@ const (
 
 const isNumeric = isInt | isFloat
 
-// limit is a number of things; a pointer, because 0 is one.
-type limit *int
+// countLimit is a number of things; a pointer, because 0 is one.
+type countLimit *int
 
 // pattern is a regular expression.
 type pattern struct {
@@ -83,69 +83,69 @@ type pattern struct {
 
 type patternNode struct {
 	*pattern
-	*node
+	*schemaNode
 }
 
 // compiler makes nodes of a schema.
 type compiler struct {
 	root     json.RawMessage
-	nodes    map[string]*node // by JSON pointer
-	anchors  map[string]*node
-	refs     []reference
+	nodes    map[string]*schemaNode // by JSON pointer
+	anchors  map[string]*schemaNode
+	refs     []schemaRef
 	left     int // how many nodes there may still be
 	problems []Problem
 }
 
-// reference is one that is looked up when all of the schema is known.
-type reference struct {
-	from *node
+// schemaRef is one that is looked up when all of the schema is known.
+type schemaRef struct {
+	from *schemaNode
 	text string
 	path []string
 }
 
-// compile makes a node of a schema; nil if there is something wrong with it.
-func compile(text json.RawMessage) (*node, []Problem) {
-	c := &compiler{root: text, nodes: map[string]*node{}, anchors: map[string]*node{}, left: maxNodes}
+// compileSchema makes a node of a schema; nil if there is something wrong with it.
+func compileSchema(text json.RawMessage) (*schemaNode, []Problem) {
+	c := &compiler{root: text, nodes: map[string]*schemaNode{}, anchors: map[string]*schemaNode{}, left: maxNodes}
 	if len(text) > maxSchema {
-		c.report(nil, "has %d bytes as a JSON Schema, more than the limit of %d", len(text), maxSchema)
+		c.reportProblem(nil, "has %d bytes as a JSON Schema, more than the limit of %d", len(text), maxSchema)
 		return nil, c.problems
 	}
-	root := c.schema(text, nil)
+	root := c.compileNode(text, nil)
 	for i := 0; i < len(c.refs); i++ { // looking one up may find others
-		c.resolve(c.refs[i])
+		c.resolveRef(c.refs[i])
 	}
 	if !slices.ContainsFunc(c.problems, func(p Problem) bool { return !p.Warning }) {
-		c.finish()
+		c.finishNodes()
 	}
 	return root, c.problems
 }
 
-func (c *compiler) report(path []string, format string, args ...any) {
-	c.add(Problem{Path: path, Msg: fmt.Sprintf(format, args...)})
+func (c *compiler) reportProblem(path []string, format string, args ...any) {
+	c.addProblem(Problem{Path: path, Msg: fmt.Sprintf(format, args...)})
 }
 
-func (c *compiler) add(p Problem) {
+func (c *compiler) addProblem(p Problem) {
 	if len(c.problems) < maxProblems {
 		c.problems = append(c.problems, p)
 	}
 }
 
-// schema makes the node of a schema, once.
-func (c *compiler) schema(raw json.RawMessage, path []string) *node {
+// compileNode makes the node of a schema, once.
+func (c *compiler) compileNode(raw json.RawMessage, path []string) *schemaNode {
 	pointer := pointerOf(path)
 	if n := c.nodes[pointer]; n != nil {
 		return n
 	}
-	n := &node{}
+	n := &schemaNode{}
 	c.nodes[pointer] = n
 	switch c.left--; {
 	case c.left < 0:
 		if c.left == -1 {
-			c.report(path, "the schema has more than %d parts", maxNodes)
+			c.reportProblem(path, "the schema has more than %d parts", maxNodes)
 		}
 		return n
 	case len(path) > maxNested:
-		c.report(path, "schemas nest no deeper than %d", maxNested)
+		c.reportProblem(path, "schemas nest no deeper than %d", maxNested)
 		return n
 	}
 	switch kind := expr.KindOf(raw); kind {
@@ -154,10 +154,10 @@ func (c *compiler) schema(raw json.RawMessage, path []string) *node {
 	case expr.KindObject:
 		members, _ := expr.Members(raw)
 		for _, m := range members {
-			c.keyword(n, m, path)
+			c.readKeyword(n, m, path)
 		}
 	default:
-		c.report(path, "must be a schema, which is an object, is %s", kind)
+		c.reportProblem(path, "must be a schema, which is an object, is %s", kind)
 	}
 	return n
 }
@@ -170,23 +170,23 @@ func pointerOf(path []string) string {
 	return b.String()
 }
 
-// resolve finds what a reference means.
-func (c *compiler) resolve(r reference) {
+// resolveRef finds what a reference means.
+func (c *compiler) resolveRef(r schemaRef) {
 	name, ok := strings.CutPrefix(r.text, "#")
 	pointer, err := url.PathUnescape(name)
 	switch {
 	case !ok || err != nil:
-		c.report(r.path, "%q is in another document, and nothing is loaded: put it under $defs and write #/$defs/NAME", shorten(r.text))
+		c.reportProblem(r.path, "%q is in another document, and nothing is loaded: put it under $defs and write #/$defs/NAME", shortenText(r.text))
 	case pointer != "" && pointer[0] != '/':
 		if r.from.ref = c.anchors[pointer]; r.from.ref == nil {
-			c.report(r.path, "there is no $anchor %q", shorten(pointer))
+			c.reportProblem(r.path, "there is no $anchor %q", shortenText(pointer))
 		}
 	default:
-		c.lookUp(r, pointer)
+		c.resolvePointer(r, pointer)
 	}
 }
 
-func (c *compiler) lookUp(r reference, pointer string) {
+func (c *compiler) resolvePointer(r schemaRef, pointer string) {
 	v, path, ok := c.root, []string(nil), true
 	for _, key := range strings.Split(pointer, "/")[1:] {
 		if !ok {
@@ -195,43 +195,43 @@ func (c *compiler) lookUp(r reference, pointer string) {
 		key = strings.NewReplacer("~1", "/", "~0", "~").Replace(key)
 		if i, err := strconv.Atoi(key); err == nil && expr.KindOf(v) == expr.KindArray {
 			v, ok = expr.Index(v, i)
-			path = append(path, index(i))
+			path = append(path, indexText(i))
 			continue
 		}
 		v, ok = expr.Field(v, key)
 		path = append(path, key)
 	}
 	if !ok {
-		c.report(r.path, "there is nothing at %q", shorten(r.text))
+		c.reportProblem(r.path, "there is nothing at %q", shortenText(r.text))
 		return
 	}
-	r.from.ref = c.schema(v, path)
+	r.from.ref = c.compileNode(v, path)
 }
 
-// finish looks at what can be seen only in the whole: references that lead nowhere but to themselves, and defaults.
-func (c *compiler) finish() {
+// finishNodes looks at what can be seen only in the whole: references that lead nowhere but to themselves, and defaults.
+func (c *compiler) finishNodes() {
 	pointers := make([]string, 0, len(c.nodes))
 	for pointer := range c.nodes {
 		pointers = append(pointers, pointer)
 	}
 	slices.Sort(pointers)
-	seen := map[*node]int{}
+	seen := map[*schemaNode]int{}
 	for _, pointer := range pointers {
-		if c.nodes[pointer].circular(seen) {
-			c.report(pathOf(pointer), "refers to itself without looking at anything in between")
+		if c.nodes[pointer].isCircular(seen) {
+			c.reportProblem(pathOf(pointer), "refers to itself without looking at anything in between")
 			return
 		}
 	}
 	for changed := true; changed; {
 		changed = false
 		for _, n := range c.nodes {
-			if !n.fills && slices.ContainsFunc(n.filled(), func(part *node) bool { return part.fallback != nil || part.fills }) {
-				n.fills, changed = true, true
+			if !n.hasDefaults && slices.ContainsFunc(n.defaultParts(), func(part *schemaNode) bool { return part.defaultValue != nil || part.hasDefaults }) {
+				n.hasDefaults, changed = true, true
 			}
 		}
 	}
 	for _, pointer := range pointers {
-		if n := c.nodes[pointer]; n.fallback != nil {
+		if n := c.nodes[pointer]; n.defaultValue != nil {
 			c.checkDefault(n, pathOf(pointer))
 		}
 	}
@@ -246,42 +246,42 @@ func pathOf(pointer string) []string {
 }
 
 // checkDefault refuses one that does not fit, or that what it leaves out makes larger without end.
-func (c *compiler) checkDefault(n *node, path []string) {
-	path = below(path, "default")
+func (c *compiler) checkDefault(n *schemaNode, path []string) {
+	path = childPath(path, "default")
 	f := filler{left: maxSchema, steps: Budget - maxDefaultSteps}
-	v := f.value(n, n.fallback, 0)
+	v := f.fillValue(n, n.defaultValue, 0)
 	if f.left < 0 {
-		c.report(path, "fills itself in without end")
+		c.reportProblem(path, "fills itself in without end")
 		return
 	}
 	k := newCheck()
-	k.value(n, v, nil, nil)
+	k.checkValue(n, v, nil, nil)
 	for _, p := range k.problems {
-		c.report(append(path[:len(path):len(path)], p.Path...), "does not fit what it is the default of: it %s", p.Msg)
+		c.reportProblem(append(path[:len(path):len(path)], p.Path...), "does not fit what it is the default of: it %s", p.Msg)
 	}
-	n.fallback = v
+	n.defaultValue = v
 }
 
-// beside are the schemas that a value has to do with at once when it has to do with this one.
-func (n *node) beside() []*node {
+// appliedParts are the schemas that a value has to do with at once when it has to do with this one.
+func (n *schemaNode) appliedParts() []*schemaNode {
 	list := slices.Concat(n.all, n.any, n.one)
-	for _, other := range []*node{n.ref, n.not, n.cond, n.then, n.otherwise} {
+	for _, other := range []*schemaNode{n.ref, n.not, n.cond, n.then, n.otherwise} {
 		if other != nil {
 			list = append(list, other)
 		}
 	}
-	for _, other := range n.implies {
+	for _, other := range n.dependentSchemas {
 		list = append(list, other)
 	}
 	return list
 }
 
-// circular says whether a schema leads back to itself for the same value. Of a node seen is 1 while it is being looked at, then 2.
-func (n *node) circular(seen map[*node]int) bool {
+// isCircular says whether a schema leads back to itself for the same value. Of a node seen is 1 while it is being looked at, then 2.
+func (n *schemaNode) isCircular(seen map[*schemaNode]int) bool {
 	if seen[n] > 0 {
 		return seen[n] == 1
 	}
 	seen[n] = 1
 	defer func() { seen[n] = 2 }()
-	return slices.ContainsFunc(n.beside(), func(other *node) bool { return other.circular(seen) })
+	return slices.ContainsFunc(n.appliedParts(), func(other *schemaNode) bool { return other.isCircular(seen) })
 }

@@ -9,18 +9,18 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// words are the names of types, and what a schema calls them.
-var words = map[string]string{
+// typeWords are the names of types, and what a schema calls them.
+var typeWords = map[string]string{
 	"text": "string", "int": "integer", "number": "number", "bool": "boolean", "list": "array", "object": "object", "any": "",
 	"string": "string", "integer": "integer", "boolean": "boolean", "array": "array",
 }
 
-// ours are the names of types that messages propose.
-var ours = []string{"text", "int", "number", "bool", "list", "object", "any", "optional"}
+// proposedTypes are the names of types that messages propose.
+var proposedTypes = []string{"text", "int", "number", "bool", "list", "object", "any", "optional"}
 
-// short is what a short form says.
-type short struct {
-	schema      object // without default and description
+// shortForm is what a short form says.
+type shortForm struct {
+	schema      jsonObject // without default and description
 	optional    bool
 	fallback    json.RawMessage // the default; nil = none
 	description string
@@ -28,7 +28,7 @@ type short struct {
 
 // readShort reads a short form: [optional] TYPE [= DEFAULT] [(description)], where TYPE is a word, `list of TYPE` or
 // `one of a | b`.
-func readShort(text string) (s short, err error) {
+func readShort(text string) (s shortForm, err error) {
 	text = strings.TrimSpace(text)
 	if i := strings.LastIndex(text, " ("); i >= 0 && strings.HasSuffix(text, ")") {
 		s.description, text = strings.TrimSpace(text[i+2:len(text)-1]), strings.TrimSpace(text[:i])
@@ -41,7 +41,7 @@ func readShort(text string) (s short, err error) {
 	if s.schema, err = readType(name, 0); err != nil || !defaulted {
 		return s, err
 	}
-	s.fallback, err = s.schema.literal(strings.TrimSpace(value))
+	s.fallback, err = s.schema.readDefault(strings.TrimSpace(value))
 	return s, err
 }
 
@@ -49,45 +49,45 @@ func readShort(text string) (s short, err error) {
 const maxListOf = 10
 
 // readType reads a TYPE.
-func readType(name string, depth int) (object, error) {
+func readType(name string, depth int) (jsonObject, error) {
 	if of, ok := strings.CutPrefix(name, "list of "); ok {
 		if depth == maxListOf {
 			return nil, fmt.Errorf("has more than %d lists inside each other", maxListOf)
 		}
 		items, err := readType(strings.TrimSpace(of), depth+1)
-		return object{{"type", quoted("array")}, {"items", items.text()}}, err
+		return jsonObject{{"type", quoteText("array")}, {"items", items.toJSON()}}, err
 	}
 	if choices, ok := strings.CutPrefix(name, "one of "); ok {
 		return readChoices(choices)
 	}
-	if form := times[name]; form != "" {
-		return object{{"type", quoted("string")}, {"pattern", quoted(form)}}, nil
+	if form := timePatterns[name]; form != "" {
+		return jsonObject{{"type", quoteText("string")}, {"pattern", quoteText(form)}}, nil
 	}
-	switch of, known := words[name]; {
+	switch of, known := typeWords[name]; {
 	case known && of == "":
-		return object{}, nil
+		return jsonObject{}, nil
 	case known:
-		return object{{"type", quoted(of)}}, nil
+		return jsonObject{{"type", quoteText(of)}}, nil
 	case strings.Contains(name, "|"):
-		return nil, fmt.Errorf("%q is no type: choices are written one of %s", shorten(name), shorten(name))
+		return nil, fmt.Errorf("%q is no type: choices are written one of %s", shortenText(name), shortenText(name))
 	case name == "" || name == "optional":
 		return nil, fmt.Errorf("names no type: write %s", proposals)
 	}
-	if hint := Nearest(name, ours); hint != "" {
-		return nil, fmt.Errorf("unknown type %q: did you mean %s?", shorten(name), hint)
+	if hint := Nearest(name, proposedTypes); hint != "" {
+		return nil, fmt.Errorf("unknown type %q: did you mean %s?", shortenText(name), hint)
 	}
-	return nil, fmt.Errorf("unknown type %q: write %s", shorten(name), proposals)
+	return nil, fmt.Errorf("unknown type %q: write %s", shortenText(name), proposals)
 }
 
 const proposals = "text, int, number, bool, object, any, list of text, one of a | b, or optional before it"
 
 // readChoices reads `a | b | c`: numbers if all of them are, else texts.
-func readChoices(list string) (object, error) {
+func readChoices(list string) (jsonObject, error) {
 	var texts []string
 	for choice := range strings.SplitSeq(list, "|") {
 		choice = strings.TrimSpace(choice)
 		if choice == "" {
-			return nil, fmt.Errorf("one of %q has an empty choice: write one of a | b", shorten(list))
+			return nil, fmt.Errorf("one of %q has an empty choice: write one of a | b", shortenText(list))
 		}
 		texts = append(texts, choice)
 	}
@@ -99,7 +99,7 @@ func readChoices(list string) (object, error) {
 			values[i] = json.RawMessage(text)
 		}
 	}
-	return object{{"enum", array(values)}}, nil
+	return jsonObject{{"enum", jsonArray(values)}}, nil
 }
 
 func isNumber(text string) bool {
@@ -107,11 +107,11 @@ func isNumber(text string) bool {
 	return expr.KindOf(raw) == expr.KindNumber && expr.Valid(raw)
 }
 
-// literal reads a default as a type has it: that of a text is the text itself, quotes around it are taken off.
-func (o object) literal(text string) (json.RawMessage, error) {
+// readDefault reads a default as a type has it: that of a text is the text itself, quotes around it are taken off.
+func (o jsonObject) readDefault(text string) (json.RawMessage, error) {
 	raw := json.RawMessage(text)
-	kind, _ := expr.String(o.get("type"))
-	switch choices, _ := expr.Elements(o.get("enum")); {
+	kind, _ := expr.String(o.valueOf("type"))
+	switch choices, _ := expr.Elements(o.valueOf("enum")); {
 	case kind == "string", len(choices) > 0 && expr.KindOf(choices[0]) == expr.KindString:
 		return literalText(text), nil
 	case expr.Valid(raw):
@@ -119,7 +119,7 @@ func (o object) literal(text string) (json.RawMessage, error) {
 	case kind == "" && len(choices) == 0:
 		return expr.Quote(text), nil
 	}
-	return nil, fmt.Errorf("the default %q is no JSON", shorten(text))
+	return nil, fmt.Errorf("the default %q is no JSON", shortenText(text))
 }
 
 // literalText is a text that may stand in quotes.
@@ -130,18 +130,18 @@ func literalText(text string) json.RawMessage {
 	return expr.Quote(text)
 }
 
-// object is a JSON object that is being put together.
-type object []member
+// jsonObject is a JSON object that is being put together.
+type jsonObject []objectMember
 
-// member is one key of it.
-type member struct {
+// objectMember is one key of it.
+type objectMember struct {
 	key   string
 	value json.RawMessage
 }
 
-func quoted(text string) json.RawMessage { return expr.Quote(text) }
+func quoteText(text string) json.RawMessage { return expr.Quote(text) }
 
-func (o object) get(key string) json.RawMessage {
+func (o jsonObject) valueOf(key string) json.RawMessage {
 	for _, m := range o {
 		if m.key == key {
 			return m.value
@@ -150,18 +150,18 @@ func (o object) get(key string) json.RawMessage {
 	return nil
 }
 
-// with has a key mean a value, whatever it meant before.
-func (o object) with(key string, v json.RawMessage) object {
+// withMember has a key mean a value, whatever it meant before.
+func (o jsonObject) withMember(key string, v json.RawMessage) jsonObject {
 	for i := range o {
 		if o[i].key == key {
 			o[i].value = v
 			return o
 		}
 	}
-	return append(o, member{key, v})
+	return append(o, objectMember{key, v})
 }
 
-func (o object) text() json.RawMessage {
+func (o jsonObject) toJSON() json.RawMessage {
 	b := []byte{'{'}
 	for i, m := range o {
 		if i > 0 {
@@ -173,7 +173,7 @@ func (o object) text() json.RawMessage {
 	return append(b, '}')
 }
 
-func array(values []json.RawMessage) json.RawMessage {
+func jsonArray(values []json.RawMessage) json.RawMessage {
 	b := []byte{'['}
 	for i, v := range values {
 		if i > 0 {

@@ -4,23 +4,23 @@ import (
 	"regexp"
 )
 
-// times are the types of texts that are dates, and what they match: a day, a time of a day without an offset, with one or Z, and
+// timePatterns are the types of texts that are dates, and what they match: a day, a time of a day without an offset, with one or Z, and
 // with Z.
-var times = map[string]string{
-	"date":          `^` + day + `$`,
-	"datetime_notz": `^` + day + clock + `$`,
-	"datetime_tz":   `^` + day + clock + `([Zz]|[+-]([01][0-9]|2[0-3]):?[0-5][0-9])$`,
-	"datetime_utc":  `^` + day + clock + `[Zz]$`,
+var timePatterns = map[string]string{
+	"date":          `^` + dayPattern + `$`,
+	"datetime_notz": `^` + dayPattern + clockPattern + `$`,
+	"datetime_tz":   `^` + dayPattern + clockPattern + `([Zz]|[+-]([01][0-9]|2[0-3]):?[0-5][0-9])$`,
+	"datetime_utc":  `^` + dayPattern + clockPattern + `[Zz]$`,
 }
 
 const (
-	day   = `[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])`
-	clock = `[Tt ]([01][0-9]|2[0-3]):[0-5][0-9]:([0-5][0-9]|60)(\.[0-9]+)?`
+	dayPattern   = `[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])`
+	clockPattern = `[Tt ]([01][0-9]|2[0-3]):[0-5][0-9]:([0-5][0-9]|60)(\.[0-9]+)?`
 )
 
 var timeForms = func() map[string]*regexp.Regexp {
 	forms := map[string]*regexp.Regexp{}
-	for name, form := range times {
+	for name, form := range timePatterns {
 		forms[name] = regexp.MustCompile(form)
 	}
 	return forms

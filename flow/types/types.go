@@ -10,7 +10,7 @@ import (
 // Inputs are what a flow takes. They are immutable.
 type Inputs struct {
 	text json.RawMessage // the JSON Schema
-	root *node
+	root *schemaNode
 }
 
 // Input is one of them, as people look at it.
@@ -39,7 +39,7 @@ func (i Input) String() string {
 }
 
 // DefaultText is the default as a short form has it, "" when there is none.
-func (i Input) DefaultText() string { return shorten(bare(i.Default)) }
+func (i Input) DefaultText() string { return shortenText(bareText(i.Default)) }
 
 // Named are inputs of which only the names are known, for whoever looks for more that is wrong where Read has found
 // something: names that are declared are there, whatever they are. It is nil where even those are not known.
@@ -51,10 +51,10 @@ func Named(raw json.RawMessage) *Inputs {
 	if !ok {
 		return nil
 	}
-	root := &node{types: isObject, properties: map[string]*node{}, additional: &node{never: true}}
+	root := &schemaNode{types: isObject, properties: map[string]*schemaNode{}, additional: &schemaNode{never: true}}
 	for _, m := range members {
 		root.names = append(root.names, m.Key)
-		root.properties[m.Key] = &node{}
+		root.properties[m.Key] = &schemaNode{}
 	}
 	return &Inputs{root: root}
 }
@@ -65,15 +65,15 @@ func Read(raw json.RawMessage) (*Inputs, []Problem) {
 	if kind := expr.KindOf(raw); kind != expr.KindObject {
 		return nil, []Problem{{Msg: "must be an object such as {amount: int}, is " + kind.String()}}
 	}
-	f := &former{origins: map[string][]string{}}
+	f := &formReader{origins: map[string][]string{}}
 	text := expr.Compact(raw)
 	if isSchema(raw) {
-		text = f.whole(text)
+		text = f.readSchema(text)
 	} else {
-		text = f.fields(text, func(name string) place { return place{}.as(name, "properties", name) }).text()
+		text = f.readFields(text, func(name string) formPlace { return formPlace{}.renamedPlace(name, "properties", name) }).toJSON()
 	}
-	root, found := compile(text)
-	problems := f.with(found)
+	root, found := compileSchema(text)
+	problems := f.mergeProblems(found)
 	if slices.ContainsFunc(problems, func(p Problem) bool { return !p.Warning }) {
 		return nil, problems
 	}
@@ -106,13 +106,13 @@ func (in *Inputs) Check(params json.RawMessage) (filled json.RawMessage, problem
 		params = json.RawMessage("{}")
 	}
 	f := filler{left: maxWritten}
-	filled = f.value(in.root, params, 0)
+	filled = f.fillValue(in.root, params, 0)
 	if f.left < 0 {
 		return params, Problems{{Msg: "takes too much to fill in: send it whole, or declare fewer defaults"}}
 	}
 	k := newCheck()
-	k.value(in.root, filled, nil, nil)
-	if k.tooMuch {
+	k.checkValue(in.root, filled, nil, nil)
+	if k.exhausted {
 		return params, Problems{{Msg: "takes more work to check than the limit of 3,000,000 units: send less, or declare it more simply"}}
 	}
 	return filled, k.problems
@@ -129,23 +129,23 @@ func (in *Inputs) Fill(params json.RawMessage) json.RawMessage {
 
 // Only leaves out the fields that are not declared, of what others see beside them.
 func (in *Inputs) Only(params json.RawMessage) json.RawMessage {
-	if in == nil || in.root.open() {
+	if in == nil || in.root.isOpen() {
 		return params
 	}
 	fields, ok := expr.Members(params)
 	if !ok {
 		return params
 	}
-	kept := object{}
+	kept := jsonObject{}
 	for _, f := range fields {
-		if found, _, _ := inside([]*node{in.root}, f.Key); len(found) > 0 {
-			kept = kept.with(f.Key, f.Value)
+		if found, _, _ := fieldSchemas([]*schemaNode{in.root}, f.Key); len(found) > 0 {
+			kept = kept.withMember(f.Key, f.Value)
 		}
 	}
 	if len(kept) == len(fields) {
 		return params
 	}
-	return kept.text()
+	return kept.toJSON()
 }
 
 // List are the inputs that are declared by name, in the order written.
@@ -156,7 +156,7 @@ func (in *Inputs) List() []Input {
 	}
 	for _, name := range in.root.names {
 		n := in.root.properties[name]
-		list = append(list, Input{name, n.word(), n.fallback == nil && slices.Contains(in.root.required, name), n.fallback, n.description})
+		list = append(list, Input{name, n.shortType(), n.defaultValue == nil && slices.Contains(in.root.required, name), n.defaultValue, n.description})
 	}
 	return list
 }
@@ -177,7 +177,7 @@ func (in *Inputs) Text(name, text string) json.RawMessage {
 }
 
 // onlyText says that nothing but a text fits, and perhaps null.
-func (n *node) onlyText(depth int) bool {
+func (n *schemaNode) onlyText(depth int) bool {
 	switch {
 	case n.types != 0:
 		return n.types&^isNull == isText

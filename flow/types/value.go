@@ -11,7 +11,7 @@ import (
 // Form is what one value has to be. It is immutable; a nil one takes anything.
 type Form struct {
 	text json.RawMessage // the JSON Schema
-	root *node
+	root *schemaNode
 }
 
 // ReadForm makes one of what somebody has written: a type such as int or list of text, [TYPE], or an object that describes it, in our
@@ -20,18 +20,18 @@ func ReadForm(raw json.RawMessage) (*Form, []Problem) {
 	if len(raw) == 0 || expr.KindOf(raw) == expr.KindNull {
 		return nil, nil
 	}
-	f := &former{origins: map[string][]string{}}
-	of, optional := f.form(expr.Compact(raw), place{})
+	f := &formReader{origins: map[string][]string{}}
+	of, optional := f.readForm(expr.Compact(raw), formPlace{})
 	if len(f.problems) > 0 {
 		return nil, f.problems[:min(len(f.problems), maxProblems)]
 	}
 	if optional { // null is nothing
-		of = object{{"anyOf", array([]json.RawMessage{of.text(), object{{"type", quoted("null")}}.text()})}}
+		of = jsonObject{{"anyOf", jsonArray([]json.RawMessage{of.toJSON(), jsonObject{{"type", quoteText("null")}}.toJSON()})}}
 	}
-	text := of.text()
-	root, problems := compile(text)
+	text := of.toJSON()
+	root, problems := compileSchema(text)
 	for i := range problems {
-		problems[i].Path = f.origin(problems[i].Path)
+		problems[i].Path = f.writtenPath(problems[i].Path)
 	}
 	if slices.ContainsFunc(problems, func(p Problem) bool { return !p.Warning }) {
 		return nil, problems
@@ -50,8 +50,8 @@ func (f *Form) Size() int {
 // Check tells everything about a value that does not fit.
 func (f *Form) Check(v json.RawMessage) Problems {
 	k := newCheck()
-	k.value(f.root, v, nil, nil)
-	if k.tooMuch {
+	k.checkValue(f.root, v, nil, nil)
+	if k.exhausted {
 		return Problems{{Msg: "takes more work to check than the limit of 3,000,000 units: return less, or declare it more simply"}}
 	}
 	return k.problems

@@ -6,55 +6,55 @@ import (
 	"fmt"
 )
 
-// document is what is read of an OpenAPI document.
-type document struct {
-	Paths      map[string]map[string]*operation
-	Components struct{ Schemas map[string]*schema }
+// openAPIDocument is what is read of an OpenAPI document.
+type openAPIDocument struct {
+	Paths      map[string]map[string]*apiOperation
+	Components struct{ Schemas map[string]*jsonSchema }
 }
 
-type operation struct {
+type apiOperation struct {
 	Summary     string
-	Parameters  []parameter
-	RequestBody *content
-	Responses   map[string]*content
+	Parameters  []operationParameter
+	RequestBody *bodyContent
+	Responses   map[string]*bodyContent
 	Roles       []string `json:"x-roles"`
 }
 
-type parameter struct {
+type operationParameter struct {
 	Name        string
 	In          string
 	Description string
 	Required    bool
-	Schema      *schema
+	Schema      *jsonSchema
 }
 
-type content struct {
-	Content  map[string]struct{ Schema *schema }
+type bodyContent struct {
+	Content  map[string]struct{ Schema *jsonSchema }
 	Required bool
 }
 
-// schema is a JSON Schema, as far as it says something about types.
-type schema struct {
+// jsonSchema is a JSON Schema, as far as it says something about types.
+type jsonSchema struct {
 	Ref         string `json:"$ref"`
-	Type        types
+	Type        typeList
 	Description string
 	Enum        []any
 	Format      string
-	Items       *schema
-	Properties  map[string]*schema
+	Items       *jsonSchema
+	Properties  map[string]*jsonSchema
 	Required    []string
-	Additional  *additional `json:"additionalProperties"`
-	AnyOf       []*schema
-	OneOf       []*schema
+	Additional  *additionalProperties `json:"additionalProperties"`
+	AnyOf       []*jsonSchema
+	OneOf       []*jsonSchema
 }
 
-// types is one type, or a list of them.
-type types []string
+// typeList is one type, or a list of them.
+type typeList []string
 
-func (t *types) UnmarshalJSON(b []byte) error {
+func (t *typeList) UnmarshalJSON(b []byte) error {
 	var one string
 	if json.Unmarshal(b, &one) == nil {
-		*t = types{one}
+		*t = typeList{one}
 		return nil
 	}
 	var list []string
@@ -65,22 +65,22 @@ func (t *types) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// additional says what else an object may have: nothing, anything, or what a schema says.
-type additional struct {
+// additionalProperties says what else an object may have: nothing, anything, or what a schema says.
+type additionalProperties struct {
 	may bool
-	of  *schema
+	of  *jsonSchema
 }
 
-func (a *additional) UnmarshalJSON(b []byte) error {
+func (a *additionalProperties) UnmarshalJSON(b []byte) error {
 	if json.Unmarshal(b, &a.may) == nil {
 		return nil
 	}
-	a.may, a.of = true, &schema{}
+	a.may, a.of = true, &jsonSchema{}
 	return json.Unmarshal(b, a.of)
 }
 
-// answer is the schema of the JSON that an operation answers when it has done what it was asked, nil = it answers none.
-func (o *operation) answer() (*schema, error) {
+// answerSchema is the schema of the JSON that an operation answers when it has done what it was asked, nil = it answers none.
+func (o *apiOperation) answerSchema() (*jsonSchema, error) {
 	for _, status := range []string{"200", "201", "202"} {
 		r := o.Responses[status]
 		if r == nil {
@@ -97,8 +97,8 @@ func (o *operation) answer() (*schema, error) {
 	return nil, nil
 }
 
-// body is the schema of what an operation takes, nil = nothing.
-func (o *operation) body() (s *schema, required bool) {
+// bodySchema is the schema of what an operation takes, nil = nothing.
+func (o *apiOperation) bodySchema() (s *jsonSchema, required bool) {
 	if o.RequestBody == nil {
 		return nil, false
 	}

@@ -14,13 +14,13 @@ import (
 )
 
 func main() {
-	if err := run(os.Args[1:]); err != nil {
+	if err := generateFile(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "apigen:", err)
 		os.Exit(1)
 	}
 }
 
-func run(args []string) error {
+func generateFile(args []string) error {
 	if len(args) != 2 {
 		return fmt.Errorf("usage: apigen DOCUMENT FILE")
 	}
@@ -28,12 +28,12 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	var doc document
+	var doc openAPIDocument
 	if err := json.Unmarshal(text, &doc); err != nil {
 		return fmt.Errorf("reading %s: %w", args[0], err)
 	}
 	var out bytes.Buffer
-	if err := doc.write(&out); err != nil {
+	if err := doc.writeTypeScript(&out); err != nil {
 		return fmt.Errorf("%s: %w", args[0], err)
 	}
 	return os.WriteFile(args[1], out.Bytes(), 0o644)

@@ -14,7 +14,7 @@ func written(t *testing.T, document string) string {
 	dir := t.TempDir()
 	in, out := filepath.Join(dir, "openapi.json"), filepath.Join(dir, "api.gen.ts")
 	require.NoError(t, os.WriteFile(in, []byte(document), 0o600))
-	require.NoError(t, run([]string{in, out}))
+	require.NoError(t, generateFile([]string{in, out}))
 	text, err := os.ReadFile(out)
 	require.NoError(t, err)
 	return string(text)
@@ -78,10 +78,10 @@ func TestWhatCannotBeReadIsSaid(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "openapi.json")
 	require.NoError(t, os.WriteFile(file, []byte(`{"paths": 7}`), 0o600))
-	require.ErrorContains(t, run([]string{file, filepath.Join(dir, "out.ts")}), "reading "+file)
-	require.ErrorContains(t, run([]string{file}), "usage")
+	require.ErrorContains(t, generateFile([]string{file, filepath.Join(dir, "out.ts")}), "reading "+file)
+	require.ErrorContains(t, generateFile([]string{file}), "usage")
 	require.NoError(t, os.WriteFile(file, []byte(`{"paths": {"/x": {"get": {}}}}`), 0o600))
-	require.ErrorContains(t, run([]string{file, filepath.Join(dir, "out.ts")}), "get /x: it has no responses")
+	require.ErrorContains(t, generateFile([]string{file, filepath.Join(dir, "out.ts")}), "get /x: it has no responses")
 }
 
 func TestWhoMayCallAnOperationIsInATable(t *testing.T) {

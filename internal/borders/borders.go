@@ -15,16 +15,16 @@ import (
 // module is the path all our packages begin with; the root package has this path itself.
 const module = "github.com/troupe-engine/troupe"
 
-// row grants a package the import of others of ours. Names are folders below the module, "." is the
+// importRow grants a package the import of others of ours. Names are folders below the module, "." is the
 // root package.
-type row struct {
+type importRow struct {
 	pkg  string
 	uses []string
 }
 
 // table has a row for every package. That others import an internal folder below the top is not in it: Go itself
 // shows it to its neighbors only.
-var table = []row{
+var table = []importRow{
 	{"flow/expr", nil},
 	{"flow/codec", nil},
 	{"flow/types", []string{"flow/expr"}},
@@ -161,54 +161,54 @@ var libraries = []struct {
 	{"modernc.org/sqlite", []string{"persistence/sqlite", "internal/...", "cmd/bench"}},
 }
 
-// pkg is what go list says about a package of ours.
-type pkg struct {
+// goPackage is what go list says about a package of ours.
+type goPackage struct {
 	ImportPath string
 	Dir        string
 	GoFiles    []string
 	Imports    []string
 }
 
-func (p pkg) name() string { return local(p.ImportPath) }
+func (p goPackage) localName() string { return localPath(p.ImportPath) }
 
-// crossings lists every border p crosses, in words for whoever has to mend it.
-func (p pkg) crossings() []string {
-	i := slices.IndexFunc(table, func(r row) bool { return r.pkg == p.name() })
+// listCrossings lists every border p crosses, in words for whoever has to mend it.
+func (p goPackage) listCrossings() []string {
+	i := slices.IndexFunc(table, func(r importRow) bool { return r.pkg == p.localName() })
 	if i < 0 {
-		return []string{fmt.Sprintf("%s has no row in the table of internal/borders: decide what it may import", p.name())}
+		return []string{fmt.Sprintf("%s has no row in the table of internal/borders: decide what it may import", p.localName())}
 	}
 	var found []string
 	for _, path := range p.Imports {
-		if ours(path) && !slices.Contains(table[i].uses, local(path)) && !strings.Contains(local(path), "/internal/") {
-			found = append(found, fmt.Sprintf("%s must not import %s", p.name(), local(path)))
+		if isOurs(path) && !slices.Contains(table[i].uses, localPath(path)) && !strings.Contains(localPath(path), "/internal/") {
+			found = append(found, fmt.Sprintf("%s must not import %s", p.localName(), localPath(path)))
 		}
 		for _, lib := range libraries {
-			if below(lib.path, path) && !anyFits(lib.usedBy, p.name()) {
-				found = append(found, fmt.Sprintf("%s must not import %s: only %v may", p.name(), path, lib.usedBy))
+			if isBelow(lib.path, path) && !anyFits(lib.usedBy, p.localName()) {
+				found = append(found, fmt.Sprintf("%s must not import %s: only %v may", p.localName(), path, lib.usedBy))
 			}
 		}
 	}
 	return found
 }
 
-func ours(path string) bool { return below(module, path) }
+func isOurs(path string) bool { return isBelow(module, path) }
 
-func local(path string) string {
+func localPath(path string) string {
 	if path == module {
 		return "."
 	}
 	return strings.TrimPrefix(path, module+"/")
 }
 
-// below is true for root itself too.
-func below(root, path string) bool { return path == root || strings.HasPrefix(path, root+"/") }
+// isBelow is true for root itself too.
+func isBelow(root, path string) bool { return path == root || strings.HasPrefix(path, root+"/") }
 
 func anyFits(patterns []string, name string) bool {
-	return slices.ContainsFunc(patterns, func(pattern string) bool { return fits(pattern, name) })
+	return slices.ContainsFunc(patterns, func(pattern string) bool { return matchesPattern(pattern, name) })
 }
 
-// fits says whether a name is a pattern, or below the x of a pattern x/...
-func fits(pattern, name string) bool {
+// matchesPattern says whether a name is a pattern, or below the x of a pattern x/...
+func matchesPattern(pattern, name string) bool {
 	parent, ok := strings.CutSuffix(pattern, "...")
 	if !ok {
 		return pattern == name

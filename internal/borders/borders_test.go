@@ -13,16 +13,16 @@ import (
 )
 
 // packages asks go list. -e, because a package that does not build is the compiler's business.
-func packages(t *testing.T) []pkg {
+func packages(t *testing.T) []goPackage {
 	t.Helper()
 	list := exec.CommandContext(t.Context(), "go", "list", "-e", "-json=ImportPath,Dir,GoFiles,Imports", module+"/...")
 	var stderr bytes.Buffer
 	list.Stderr = &stderr
 	out, err := list.Output()
 	require.NoError(t, err, stderr.String())
-	var all []pkg
+	var all []goPackage
 	for in := json.NewDecoder(bytes.NewReader(out)); ; {
-		var p pkg
+		var p goPackage
 		if err := in.Decode(&p); errors.Is(err, io.EOF) {
 			return all
 		} else {
@@ -34,9 +34,9 @@ func packages(t *testing.T) []pkg {
 
 func TestNoPackageCrossesABorder(t *testing.T) {
 	all := packages(t)
-	require.True(t, slices.ContainsFunc(all, func(p pkg) bool { return p.name() == "internal/borders" }))
+	require.True(t, slices.ContainsFunc(all, func(p goPackage) bool { return p.localName() == "internal/borders" }))
 	for _, p := range all {
-		for _, crossing := range p.crossings() {
+		for _, crossing := range p.listCrossings() {
 			t.Error(crossing)
 		}
 	}
@@ -44,10 +44,10 @@ func TestNoPackageCrossesABorder(t *testing.T) {
 
 func TestTheCoreIsPure(t *testing.T) {
 	for _, p := range packages(t) {
-		if !slices.Contains(pure, p.name()) {
+		if !slices.Contains(pure, p.localName()) {
 			continue
 		}
-		found, err := p.impurities()
+		found, err := p.listImpurities()
 		require.NoError(t, err)
 		for _, impurity := range found {
 			t.Error(impurity)
@@ -82,8 +82,8 @@ func TestCrossingsAreNoticed(t *testing.T) {
 		"a tool may use everything": {"internal/sim", module + "/actors", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := pkg{ImportPath: module + "/" + tt.pkg, Imports: []string{tt.imports}}
-			require.Equal(t, tt.want, p.crossings())
+			p := goPackage{ImportPath: module + "/" + tt.pkg, Imports: []string{tt.imports}}
+			require.Equal(t, tt.want, p.listCrossings())
 		})
 	}
 }
@@ -106,8 +106,8 @@ func TestImpureCodeIsNoticed(t *testing.T) {
 			require.Len(t, found, tt.want, "%v", found)
 		})
 	}
-	p := pkg{ImportPath: module + "/flow", Imports: []string{"strings", "net/url", "os", "net/http", "math/rand/v2", "sync/atomic"}}
-	found, err := p.impurities()
+	p := goPackage{ImportPath: module + "/flow", Imports: []string{"strings", "net/url", "os", "net/http", "math/rand/v2", "sync/atomic"}}
+	found, err := p.listImpurities()
 	require.NoError(t, err)
 	require.Len(t, found, 4, "%v", found)
 }

@@ -30,13 +30,13 @@ var clock = []string{
 	"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker", "Local", "LoadLocation",
 }
 
-// impurities lists what in p depends on more than its input.
-func (p pkg) impurities() ([]string, error) {
+// listImpurities lists what in p depends on more than its input.
+func (p goPackage) listImpurities() ([]string, error) {
 	var found []string
 	for _, path := range p.Imports {
-		worldly := slices.ContainsFunc(world, func(root string) bool { return below(root, path) })
+		worldly := slices.ContainsFunc(world, func(root string) bool { return isBelow(root, path) })
 		if worldly && !slices.Contains(harmless, path) {
-			found = append(found, fmt.Sprintf("%s is pure and must not import %s", p.name(), path))
+			found = append(found, fmt.Sprintf("%s is pure and must not import %s", p.localName(), path))
 		}
 	}
 	for _, name := range p.GoFiles {

@@ -16,13 +16,13 @@ import (
 
 // Program builds a main package, with flags of go build, and writes the program to a file. The package is named as from the working directory.
 func Program(file, pkg string, flags ...string) error {
-	kept, err := place(pkg, flags)
+	kept, err := cachePath(pkg, flags)
 	if err != nil {
-		return build(file, pkg, flags)
+		return buildProgram(file, pkg, flags)
 	}
-	if copyFile(kept, file) != nil || build(file, pkg, flags) != nil {
+	if copyFile(kept, file) != nil || buildProgram(file, pkg, flags) != nil {
 		_ = os.Remove(file) // what is kept may be no program
-		if err := build(file, pkg, flags); err != nil {
+		if err := buildProgram(file, pkg, flags); err != nil {
 			return err
 		}
 	}
@@ -30,8 +30,8 @@ func Program(file, pkg string, flags ...string) error {
 	return nil
 }
 
-// build does not link what is in the file already.
-func build(file, pkg string, flags []string) error {
+// buildProgram does not link what is in the file already.
+func buildProgram(file, pkg string, flags []string) error {
 	cmd := exec.Command("go", append(append([]string{"build", "-trimpath"}, flags...), "-o", file, pkg)...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -40,8 +40,8 @@ func build(file, pkg string, flags []string) error {
 	return nil
 }
 
-// place is where the newest program that was built of a package with these flags is kept.
-func place(pkg string, flags []string) (string, error) {
+// cachePath is where the newest program that was built of a package with these flags is kept.
+func cachePath(pkg string, flags []string) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", err

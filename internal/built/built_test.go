@@ -33,7 +33,7 @@ func said(t *testing.T, file string) string {
 func builtAgain(t *testing.T, file string) bool {
 	before, err := os.Stat(file)
 	require.NoError(t, err)
-	require.NoError(t, build(file, ".", nil))
+	require.NoError(t, buildProgram(file, ".", nil))
 	after, err := os.Stat(file)
 	require.NoError(t, err)
 	return !os.SameFile(before, after)

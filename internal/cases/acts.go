@@ -10,34 +10,34 @@ import (
 	"github.com/troupe-engine/troupe/internal/rehearse"
 )
 
-// timed reads what happens at times: {2d: {approve: sign}, 3w: cancel}.
-func (r *caseReader) timed(c *Case, n *yaml.Node) {
-	if !r.is(n, yaml.MappingNode, "at") {
+// readTimedActs reads what happens at times: {2d: {approve: sign}, 3w: cancel}.
+func (r *caseReader) readTimedActs(c *Case, n *yaml.Node) {
+	if !r.expectKind(n, yaml.MappingNode, "at") {
 		return
 	}
 	c.Acts = slices.DeleteFunc(c.Acts, func(a rehearse.Act) bool { return a.Waiting == "" }) // those that all have in common
-	for _, p := range r.pairs(n) {
-		at := r.span(p.key, "at")
-		for _, e := range elements(p.value) {
-			for _, a := range r.acts(e) {
+	for _, p := range r.mappingPairs(n) {
+		at := r.readSpan(p.key, "at")
+		for _, e := range listElements(p.value) {
+			for _, a := range r.readActs(e) {
 				a.At += at
-				a.ID = "at " + rehearse.Span(a.At) + ": " + words(&a)
+				a.ID = "at " + rehearse.Span(a.At) + ": " + actWords(&a)
 				r.addAct(c, a, e)
 			}
 		}
 	}
 }
 
-// waiting reads what happens when a step waits: {sign: {answer: true, after: 1h}}. Of a list the first is for the first such wait, and
+// readWaitingActs reads what happens when a step waits: {sign: {answer: true, after: 1h}}. Of a list the first is for the first such wait, and
 // the last for all that come after.
-func (r *caseReader) waiting(c *Case, n *yaml.Node) {
-	if !r.is(n, yaml.MappingNode, "when_waiting") {
+func (r *caseReader) readWaitingActs(c *Case, n *yaml.Node) {
+	if !r.expectKind(n, yaml.MappingNode, "when_waiting") {
 		return
 	}
 	c.Acts = slices.DeleteFunc(c.Acts, func(a rehearse.Act) bool { return a.Waiting != "" })
-	for _, p := range r.pairs(n) {
-		for i, e := range elements(p.value) {
-			for _, a := range r.acts(e) {
+	for _, p := range r.mappingPairs(n) {
+		for i, e := range listElements(p.value) {
+			for _, a := range r.readActs(e) {
 				a.Waiting, a.Nth = p.key.Value, i
 				if a.Kind == rehearse.ActAnswer || a.Target == "" && needsTarget(a.Kind) {
 					a.Target = p.key.Value
@@ -46,7 +46,7 @@ func (r *caseReader) waiting(c *Case, n *yaml.Node) {
 				if a.At > 0 {
 					a.ID += ", " + rehearse.Span(a.At) + " later"
 				}
-				a.ID += ": " + words(&a)
+				a.ID += ": " + actWords(&a)
 				r.addAct(c, a, e)
 			}
 		}
@@ -67,8 +67,8 @@ func (r *caseReader) addAct(c *Case, a rehearse.Act, n *yaml.Node) {
 	c.Acts = append(c.Acts, a)
 }
 
-// words tell what an act is, without its time.
-func words(a *rehearse.Act) string {
+// actWords tell what an act is, without its time.
+func actWords(a *rehearse.Act) string {
 	switch a.Kind {
 	case rehearse.ActSignal, rehearse.ActComplete, rehearse.ActFail:
 		return fmt.Sprintf("%s %s = %s", a.Kind, a.Target, rehearse.Value(a.Value))
@@ -81,82 +81,82 @@ func words(a *rehearse.Act) string {
 	return string(a.Kind) + " " + a.Target
 }
 
-// bare are the acts that need nothing but their word.
-var bare = []rehearse.ActKind{rehearse.ActCancel, rehearse.ActCancelGently, rehearse.ActPause, rehearse.ActResume, rehearse.ActRetry, rehearse.ActApprove, rehearse.ActReject}
+// simpleActs are the acts that need nothing but their word.
+var simpleActs = []rehearse.ActKind{rehearse.ActCancel, rehearse.ActCancelGently, rehearse.ActPause, rehearse.ActResume, rehearse.ActRetry, rehearse.ActApprove, rehearse.ActReject}
 
-// acts reads what somebody does: a word, or a mapping with what it is about.
-func (r *caseReader) acts(n *yaml.Node) (all []rehearse.Act) {
+// readActs reads what somebody does: a word, or a mapping with what it is about.
+func (r *caseReader) readActs(n *yaml.Node) (all []rehearse.Act) {
 	if n.Kind == yaml.ScalarNode {
 		kind := rehearse.ActKind(n.Value)
-		if !slices.Contains(bare, kind) {
-			r.unknown(n, "act", n.Value, []string{"approve", "reject", "cancel", "cancel_gently", "pause", "resume", "retry", "{signal: {KEY: VALUE}}", "{answer: VALUE}", "{complete: {NODE: OUTPUT}}", "{fail: {NODE: TEXT}}", "{append: {NODE: [ITEM]}}"})
+		if !slices.Contains(simpleActs, kind) {
+			r.reportUnknown(n, "act", n.Value, []string{"approve", "reject", "cancel", "cancel_gently", "pause", "resume", "retry", "{signal: {KEY: VALUE}}", "{answer: VALUE}", "{complete: {NODE: OUTPUT}}", "{fail: {NODE: TEXT}}", "{append: {NODE: [ITEM]}}"})
 		}
 		return []rehearse.Act{{Kind: kind}}
 	}
 	known := map[string]func(*yaml.Node){}
 	add := func(a rehearse.Act) { all = append(all, a) }
-	for _, kind := range bare {
+	for _, kind := range simpleActs {
 		known[string(kind)] = func(n *yaml.Node) {
 			a := rehearse.Act{Kind: kind}
 			if needsTarget(kind) {
-				a.Target = r.nodeName(n, string(kind))
+				a.Target = r.readNodeName(n, string(kind))
 			} else {
-				r.boolean(n, string(kind))
+				r.readBool(n, string(kind))
 			}
 			add(a)
 		}
 	}
 	known["signal"] = func(n *yaml.Node) {
-		r.each(n, "signal", func(key, v *yaml.Node) {
-			add(rehearse.Act{Kind: rehearse.ActSignal, Target: key.Value, Value: r.value(v)})
+		r.readMapping(n, "signal", func(key, v *yaml.Node) {
+			add(rehearse.Act{Kind: rehearse.ActSignal, Target: key.Value, Value: r.readJSON(v)})
 		})
 	}
-	known["answer"] = func(n *yaml.Node) { add(rehearse.Act{Kind: rehearse.ActAnswer, Value: r.value(n)}) }
+	known["answer"] = func(n *yaml.Node) { add(rehearse.Act{Kind: rehearse.ActAnswer, Value: r.readJSON(n)}) }
 	known["complete"] = func(n *yaml.Node) {
-		r.each(n, "complete", func(key, v *yaml.Node) {
-			add(rehearse.Act{Kind: rehearse.ActComplete, Target: r.nodeName(key, "complete"), Value: r.value(v)})
+		r.readMapping(n, "complete", func(key, v *yaml.Node) {
+			add(rehearse.Act{Kind: rehearse.ActComplete, Target: r.readNodeName(key, "complete"), Value: r.readJSON(v)})
 		})
 	}
 	known["fail"] = func(n *yaml.Node) {
-		r.each(n, "fail", func(key, v *yaml.Node) {
-			add(rehearse.Act{Kind: rehearse.ActFail, Target: r.nodeName(key, "fail"), Value: expr.Quote(r.text(v, "fail"))})
+		r.readMapping(n, "fail", func(key, v *yaml.Node) {
+			add(rehearse.Act{Kind: rehearse.ActFail, Target: r.readNodeName(key, "fail"), Value: expr.Quote(r.readText(v, "fail"))})
 		})
 	}
 	known["append"] = func(n *yaml.Node) {
-		r.each(n, "append", func(key, v *yaml.Node) {
-			items, _ := expr.Elements(r.value(v))
-			add(rehearse.Act{Kind: rehearse.ActAppend, Target: r.nodeName(key, "append"), Items: items})
+		r.readMapping(n, "append", func(key, v *yaml.Node) {
+			items, _ := expr.Elements(r.readJSON(v))
+			add(rehearse.Act{Kind: rehearse.ActAppend, Target: r.readNodeName(key, "append"), Items: items})
 		})
 	}
 	var more func(a *rehearse.Act)
 	known["after"] = func(n *yaml.Node) {
-		d, before := r.span(n, "after"), more
-		more = func(a *rehearse.Act) { a.At = d; call(before, a) }
+		d, before := r.readSpan(n, "after"), more
+		more = func(a *rehearse.Act) { a.At = d; applyIf(before, a) }
 	}
 	known["unit"] = func(n *yaml.Node) {
-		unit, before := r.number(n, "unit", 0), more
-		more = func(a *rehearse.Act) { a.Unit = unit; call(before, a) }
+		unit, before := r.readNumber(n, "unit", 0), more
+		more = func(a *rehearse.Act) { a.Unit = unit; applyIf(before, a) }
 	}
-	r.fields(n, "an act", known)
+	r.readFields(n, "an act", known)
 	if len(all) == 0 {
-		r.wrong(n, "nothing is said to be done")
+		r.reportError(n, "nothing is said to be done")
 	}
 	for i := range all {
-		call(more, &all[i])
+		applyIf(more, &all[i])
 	}
 	return all
 }
 
-func call(f func(*rehearse.Act), a *rehearse.Act) {
+func applyIf(f func(*rehearse.Act), a *rehearse.Act) {
 	if f != nil {
 		f(a)
 	}
 }
 
-// each reads a mapping of any keys.
-func (r *reader) each(n *yaml.Node, what string, f func(key, v *yaml.Node)) {
-	if r.is(n, yaml.MappingNode, what) {
-		for _, p := range r.pairs(n) {
+// readMapping reads a mapping of any keys.
+func (r *reader) readMapping(n *yaml.Node, what string, f func(key, v *yaml.Node)) {
+	if r.expectKind(n, yaml.MappingNode, what) {
+		for _, p := range r.mappingPairs(n) {
 			f(p.key, p.value)
 		}
 	}

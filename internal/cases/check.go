@@ -22,53 +22,53 @@ type Failure struct {
 // checker compares a story with what a case expects.
 type checker struct {
 	*rehearse.Story
-	of       *Case
+	testCase *Case
 	failures []Failure
 }
 
-func (k *checker) fail(id string, at Place, format string, args ...any) {
+func (k *checker) addFailure(id string, at Place, format string, args ...any) {
 	k.failures = append(k.failures, Failure{ID: fmt.Sprintf("%s@%d:%d", id, at.Line, at.Column), At: at, Text: fmt.Sprintf(format, args...)})
 }
 
-// differ tells how a value differs from another one, path by path.
-func (k *checker) differ(id string, at Place, what string, want, got json.RawMessage, part bool) {
-	list := differences(what, want, got, part)
+// addDifferences tells how a value differs from another one, path by path.
+func (k *checker) addDifferences(id string, at Place, what string, want, got json.RawMessage, part bool) {
+	list := listDifferences(what, want, got, part)
 	if len(list) == 0 {
 		return
 	}
-	k.fail(id, at, "%s is not as expected", what)
+	k.addFailure(id, at, "%s is not as expected", what)
 	k.failures[len(k.failures)-1].More = list
 }
 
 // Check is what does not hold in a story. In one in which something has gone wrong that belongs to none but an undisturbed one is left out.
 func (c *Case) Check(s *rehearse.Story, disturbed bool) []Failure {
-	k := &checker{Story: s, of: c}
+	k := &checker{Story: s, testCase: c}
 	if s.Err != nil {
-		k.fail("story", c.At, "%v", s.Err)
+		k.addFailure("story", c.At, "%v", s.Err)
 		return k.failures
 	}
 	if !disturbed {
-		k.acts()
+		k.checkActs()
 	}
 	for _, e := range c.Expect {
 		if !disturbed || !e.Undisturbed {
-			k.expectation(e)
+			k.checkExpectation(e)
 		}
 	}
 	for _, v := range c.Never {
-		k.never(v)
+		k.checkNever(v)
 	}
 	for _, a := range c.Always {
-		k.always(a)
+		k.checkAlways(a)
 	}
 	return k.failures
 }
 
-// acts have to have had an effect: what comes too late, or for nobody, is a mistake in the case.
-func (k *checker) acts() {
+// checkActs have to have had an effect: what comes too late, or for nobody, is a mistake in the case.
+func (k *checker) checkActs() {
 	for i := range k.Done {
 		if d := &k.Done[i]; d.Err != nil {
-			k.fail("act "+d.ID, k.of.actsFrom[d.ID], "%s was in vain: %v", d.ID, d.Err)
+			k.addFailure("act "+d.ID, k.testCase.actsFrom[d.ID], "%s was in vain: %v", d.ID, d.Err)
 		}
 	}
 	if k.Left {
@@ -79,58 +79,58 @@ func (k *checker) acts() {
 		if a.Waiting == "" {
 			why = "the task had ended by then, after " + rehearse.Span(k.Took)
 		}
-		k.fail("act "+a.ID, k.of.actsFrom[a.ID], "%s was not done: %s", a.ID, why)
+		k.addFailure("act "+a.ID, k.testCase.actsFrom[a.ID], "%s was not done: %s", a.ID, why)
 	}
 }
 
-func (k *checker) expectation(e *Expectation) {
+func (k *checker) checkExpectation(e *Expectation) {
 	s := k.State
 	if got := State(k.Story); e.State != nil && got != e.State.Value {
-		k.fail("state", e.State.At, "state: expected %s, but the task is %s%s", e.State.Value, got, k.because())
+		k.addFailure("state", e.State.At, "state: expected %s, but the task is %s%s", e.State.Value, got, k.stateReason())
 	}
 	if e.Error != nil {
-		k.errorText(e.Error)
+		k.checkError(e.Error)
 	}
 	if e.Result != nil {
-		k.differ("result", e.Result.At, "result", e.Result.Value, s.Result(), false)
+		k.addDifferences("result", e.Result.At, "result", e.Result.Value, s.Result(), false)
 	}
 	if e.ResultHas != nil {
-		k.differ("result_has", e.ResultHas.At, "result", e.ResultHas.Value, s.Result(), true)
+		k.addDifferences("result_has", e.ResultHas.At, "result", e.ResultHas.Value, s.Result(), true)
 	}
 	for _, key := range slices.Sorted(maps.Keys(e.Shared)) {
 		want := e.Shared[key]
-		k.differ("shared", want.At, "shared."+key, want.Value, orNull(s.Root.Shared[key]), false)
+		k.addDifferences("shared", want.At, "shared."+key, want.Value, orNull(s.Root.Shared[key]), false)
 	}
 	if e.Steps != nil {
-		k.steps(e.Steps)
+		k.checkSteps(e.Steps)
 	}
 	for _, node := range slices.Sorted(maps.Keys(e.Nodes)) {
 		want := e.Nodes[node]
-		if got := k.node(node); got != want.Value {
-			k.fail("nodes", want.At, "node %s: expected %s, but it is %s", node, want.Value, got)
+		if got := k.nodeStatus(node); got != want.Value {
+			k.addFailure("nodes", want.At, "node %s: expected %s, but it is %s", node, want.Value, got)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.Calls)) {
-		k.calls(name, e.Calls[name])
+		k.checkCalls(name, e.Calls[name])
 	}
 	if e.Took != nil {
-		k.took(e.Took)
+		k.checkTook(e.Took)
 	}
 	if e.Waits != nil {
-		k.waits(e.Waits)
+		k.checkWaits(e.Waits)
 	}
 }
 
 // State is that of a story's task, in the words of cases.
 func State(s *rehearse.Story) string {
 	if s.State.Paused() {
-		return paused
+		return pausedState
 	}
 	return string(s.State.Status)
 }
 
-// because is why a task is in its state.
-func (k *checker) because() string {
+// stateReason is why a task is in its state.
+func (k *checker) stateReason() string {
 	if k.State.Error != "" {
 		return ": " + k.State.Error
 	}
@@ -144,31 +144,31 @@ func (k *checker) because() string {
 	return ", and waits: " + strings.Join(waits, "; ")
 }
 
-func (k *checker) errorText(want *Said[string]) {
+func (k *checker) checkError(want *Said[string]) {
 	got := k.State.Error
 	switch {
 	case want.Value == "" && got != "":
-		k.fail("error", want.At, "error: expected none, but it is %q", got)
+		k.addFailure("error", want.At, "error: expected none, but it is %q", got)
 	case !strings.Contains(got, want.Value):
-		k.fail("error", want.At, "error: expected one with %q, but it is %q", want.Value, got)
+		k.addFailure("error", want.At, "error: expected one with %q, but it is %q", want.Value, got)
 	}
 }
 
-// steps compares the nodes that were entered with those that should have been.
-func (k *checker) steps(want *Said[[][]string]) {
+// checkSteps compares the nodes that were entered with those that should have been.
+func (k *checker) checkSteps(want *Said[[][]string]) {
 	got := Entered(k.Story)
 	rest := got
 	for _, group := range want.Value {
 		n := min(len(group), len(rest))
 		if !sameSet(group, rest[:n]) {
-			k.fail("steps", want.At, "steps: expected %s", inOrder(want.Value))
+			k.addFailure("steps", want.At, "steps: expected %s", inOrder(want.Value))
 			k.failures[len(k.failures)-1].More = []string{"got: " + strings.Join(got, ", "), "they differ from step " + fmt.Sprint(len(got)-len(rest)+1) + " on"}
 			return
 		}
 		rest = rest[n:]
 	}
 	if len(rest) > 0 {
-		k.fail("steps", want.At, "steps: expected %s, but there are more: %s", inOrder(want.Value), strings.Join(rest, ", "))
+		k.addFailure("steps", want.At, "steps: expected %s, but there are more: %s", inOrder(want.Value), strings.Join(rest, ", "))
 	}
 }
 
@@ -201,8 +201,8 @@ func inOrder(groups [][]string) string {
 	return strings.Join(all, ", ")
 }
 
-// node is the state of a node at the end: that of its last visit.
-func (k *checker) node(path string) string {
+// nodeStatus is the state of a node at the end: that of its last visit.
+func (k *checker) nodeStatus(path string) string {
 	status := string(flow.StepCreated)
 	for i := range k.Events {
 		e := &k.Events[i]
@@ -229,11 +229,11 @@ func (k *checker) callsOf(name string) (all []*rehearse.Call) {
 	return all
 }
 
-func (k *checker) calls(name string, want *Calls) {
+func (k *checker) checkCalls(name string, want *Calls) {
 	got := k.callsOf(name)
 	switch {
 	case len(got) < want.Min || want.Max >= 0 && len(got) > want.Max:
-		k.fail("calls", want.At, "calls of %s: expected %s, got %d", name, want.number(), len(got))
+		k.addFailure("calls", want.At, "calls of %s: expected %s, got %d", name, want.countText(), len(got))
 		for _, c := range got {
 			last := &k.failures[len(k.failures)-1]
 			last.More = append(last.More, fmt.Sprintf("at %s with %s", rehearse.Span(c.Began), rehearse.Value(c.Input)))
@@ -241,25 +241,25 @@ func (k *checker) calls(name string, want *Calls) {
 		return
 	case want.Each != nil:
 		for _, c := range got {
-			k.input(c, want.Each)
+			k.checkInput(c, want.Each)
 		}
 	}
 	for i := range want.List {
-		k.input(got[i], &want.List[i])
+		k.checkInput(got[i], &want.List[i])
 	}
 }
 
-func (k *checker) input(c *rehearse.Call, want *Input) {
+func (k *checker) checkInput(c *rehearse.Call, want *Input) {
 	what := "the input of " + c.Name
 	if want.Whole != nil {
-		k.differ("input", want.At, what, want.Whole, orNull(c.Input), false)
+		k.addDifferences("input", want.At, what, want.Whole, orNull(c.Input), false)
 	}
 	if want.Has != nil {
-		k.differ("input_has", want.At, what, want.Has, orNull(c.Input), true)
+		k.addDifferences("input_has", want.At, what, want.Has, orNull(c.Input), true)
 	}
 }
 
-func (c *Calls) number() string {
+func (c *Calls) countText() string {
 	switch {
 	case c.Max < 0:
 		return fmt.Sprintf("at least %d", c.Min)
@@ -271,25 +271,25 @@ func (c *Calls) number() string {
 	return fmt.Sprintf("%d to %d", c.Min, c.Max)
 }
 
-func (k *checker) took(want *Said[Range]) {
+func (k *checker) checkTook(want *Said[Range]) {
 	switch got, r := k.Took, want.Value; {
 	case r.Min == r.Max && got != r.Min:
-		k.fail("took", want.At, "took: expected %s, but it was %s", rehearse.Span(r.Min), rehearse.Span(got))
+		k.addFailure("took", want.At, "took: expected %s, but it was %s", rehearse.Span(r.Min), rehearse.Span(got))
 	case got < r.Min:
-		k.fail("took", want.At, "took: expected at least %s, but it was %s", rehearse.Span(r.Min), rehearse.Span(got))
+		k.addFailure("took", want.At, "took: expected at least %s, but it was %s", rehearse.Span(r.Min), rehearse.Span(got))
 	case r.Max >= 0 && got > r.Max:
-		k.fail("took", want.At, "took: expected at most %s, but it was %s", rehearse.Span(r.Max), rehearse.Span(got))
+		k.addFailure("took", want.At, "took: expected at most %s, but it was %s", rehearse.Span(r.Max), rehearse.Span(got))
 	}
 }
 
-// waits compares what the task waits for at the end.
-func (k *checker) waits(want *Said[[]string]) {
+// checkWaits compares what the task waits for at the end.
+func (k *checker) checkWaits(want *Said[[]string]) {
 	var got []string
 	for _, w := range flow.Waiting(k.State) {
 		got = append(got, w.Step())
 	}
 	if !sameSet(want.Value, got) {
-		k.fail("waits", want.At, "waits: expected %s, but it is %s", orNothing(want.Value), orNothing(got))
+		k.addFailure("waits", want.At, "waits: expected %s, but it is %s", orNothing(want.Value), orNothing(got))
 	}
 }
 

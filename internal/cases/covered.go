@@ -24,11 +24,11 @@ func Marks(w io.Writer, f *File, c *rehearse.Coverage) error {
 	view := show.Plan(f.Plan, f.Flow)
 	var b strings.Builder
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	m := marker{t, c}
-	m.scope(f.Plan.Root, view.Root.Nodes, "", 1)
+	m := coverageWriter{t, c}
+	m.writeScope(f.Plan.Root, view.Root.Nodes, "", 1)
 	if f.Plan.Closing != nil {
 		fmt.Fprintln(t, "when it is over:")
-		m.scope(f.Plan.Closing, view.Closing, closing, 1)
+		m.writeScope(f.Plan.Closing, view.Closing, closingScope, 1)
 	}
 	_ = t.Flush() // into a strings.Builder
 	for line := range strings.Lines(b.String()) {
@@ -39,41 +39,41 @@ func Marks(w io.Writer, f *File, c *rehearse.Coverage) error {
 	return nil
 }
 
-// closing is where coverage has the nodes that run when a task is over.
-const closing = "~"
+// closingScope is where coverage has the nodes that run when a task is over.
+const closingScope = "~"
 
-type marker struct {
+type coverageWriter struct {
 	io.Writer
 	*rehearse.Coverage
 }
 
-func (m *marker) scope(g *flow.PlanScope, nodes []*show.Node, path string, depth int) {
+func (m *coverageWriter) writeScope(g *flow.PlanScope, nodes []*show.Node, path string, depth int) {
 	for _, n := range nodes {
 		if n.Ghost() || g.Nodes[n.Key] == nil {
 			continue
 		}
 		times := m.Node(path, n.Key)
-		fmt.Fprintf(m, "%s%s %s\t%s\t%d×\t%s\n", strings.Repeat("  ", depth), mark(times), n.Key, n.Kind, times, strings.Join(m.edges(path, n), "; "))
+		fmt.Fprintf(m, "%s%s %s\t%s\t%d×\t%s\n", strings.Repeat("  ", depth), coverageMark(times), n.Key, n.Kind, times, strings.Join(m.edgeTexts(path, n), "; "))
 		if n.Inside != nil && g.Nodes[n.Key].Sub != nil {
-			m.scope(g.Nodes[n.Key].Sub, n.Inside.Nodes, strings.TrimPrefix(path+"/"+n.Key, "/"), depth+1)
+			m.writeScope(g.Nodes[n.Key].Sub, n.Inside.Nodes, strings.TrimPrefix(path+"/"+n.Key, "/"), depth+1)
 		}
 	}
 }
 
-func (m *marker) edges(path string, n *show.Node) (all []string) {
+func (m *coverageWriter) edgeTexts(path string, n *show.Node) (all []string) {
 	for _, e := range n.Edges {
 		times, _ := m.Edge(path, n.Key, e.Action)
-		all = append(all, fmt.Sprintf("%s %s → %s %d×", mark(times), e.Action, cmp.Or(e.To, "end"), times))
+		all = append(all, fmt.Sprintf("%s %s → %s %d×", coverageMark(times), e.Action, cmp.Or(e.To, "end"), times))
 	}
 	for _, what := range []string{rehearse.Runs, rehearse.Skips} {
 		if times, there := m.Edge(path, n.Key, what); there {
-			all = append(all, fmt.Sprintf("%s %s %d×", mark(times), what, times))
+			all = append(all, fmt.Sprintf("%s %s %d×", coverageMark(times), what, times))
 		}
 	}
 	return all
 }
 
-func mark(times int) string {
+func coverageMark(times int) string {
 	if times > 0 {
 		return "✓"
 	}

@@ -8,20 +8,20 @@ import (
 	"github.com/troupe-engine/troupe/internal/rehearse"
 )
 
-// differences tell how a value differs from what is wanted, by path. Of a part, what is not named does not matter.
-func differences(path string, want, got json.RawMessage, part bool) []string {
+// listDifferences tell how a value differs from what is wanted, by path. Of a part, what is not named does not matter.
+func listDifferences(path string, want, got json.RawMessage, part bool) []string {
 	switch {
 	case expr.Equal(want, got), part && expr.KindOf(want) != expr.KindObject && expr.Contains(got, want):
 		return nil
 	case expr.KindOf(want) == expr.KindObject && expr.KindOf(got) == expr.KindObject:
-		return ofObjects(path, want, got, part)
+		return diffObjects(path, want, got, part)
 	case !part && expr.KindOf(want) == expr.KindArray && expr.KindOf(got) == expr.KindArray:
-		return ofArrays(path, want, got)
+		return diffArrays(path, want, got)
 	}
 	return []string{fmt.Sprintf("%s: expected %s, got %s", path, rehearse.Value(want), rehearse.Value(got))}
 }
 
-func ofObjects(path string, want, got json.RawMessage, part bool) (list []string) {
+func diffObjects(path string, want, got json.RawMessage, part bool) (list []string) {
 	members, _ := expr.Members(want)
 	for _, m := range members {
 		v, there := expr.Field(got, m.Key)
@@ -29,7 +29,7 @@ func ofObjects(path string, want, got json.RawMessage, part bool) (list []string
 			list = append(list, fmt.Sprintf("%s.%s: expected %s, but it is not there", path, m.Key, rehearse.Value(m.Value)))
 			continue
 		}
-		list = append(list, differences(path+"."+m.Key, m.Value, v, part)...)
+		list = append(list, listDifferences(path+"."+m.Key, m.Value, v, part)...)
 	}
 	if part {
 		return list
@@ -43,7 +43,7 @@ func ofObjects(path string, want, got json.RawMessage, part bool) (list []string
 	return list
 }
 
-func ofArrays(path string, want, got json.RawMessage) (list []string) {
+func diffArrays(path string, want, got json.RawMessage) (list []string) {
 	a, _ := expr.Elements(want)
 	b, _ := expr.Elements(got)
 	for i := range max(len(a), len(b)) {
@@ -54,7 +54,7 @@ func ofArrays(path string, want, got json.RawMessage) (list []string) {
 		case i >= len(b):
 			list = append(list, fmt.Sprintf("%s: expected %s, but it is not there", at, rehearse.Value(a[i])))
 		default:
-			list = append(list, differences(at, a[i], b[i], false)...)
+			list = append(list, listDifferences(at, a[i], b[i], false)...)
 		}
 	}
 	return list

@@ -34,7 +34,7 @@ type Said[T any] struct {
 	At    Place
 }
 
-func said[T any](v T, n *yaml.Node) *Said[T] { return &Said[T]{v, placeOf(n)} }
+func withPlace[T any](v T, n *yaml.Node) *Said[T] { return &Said[T]{v, placeOf(n)} }
 
 // Calls are those of a node, service or function.
 type Calls struct {
@@ -54,89 +54,89 @@ type Input struct {
 // Range is from one duration to another.
 type Range struct{ Min, Max time.Duration }
 
-func (r *caseReader) undisturbed(n *yaml.Node) *Expectation {
-	e := r.expectation(n, "undisturbed")
+func (r *caseReader) readUndisturbed(n *yaml.Node) *Expectation {
+	e := r.readExpectation(n, "undisturbed")
 	e.Undisturbed = true
 	return e
 }
 
-var states = []string{string(flow.TaskCompleted), string(flow.TaskFailed), string(flow.TaskCanceled), string(flow.TaskRunning), string(flow.TaskCanceling), paused}
+var states = []string{string(flow.TaskCompleted), string(flow.TaskFailed), string(flow.TaskCanceled), string(flow.TaskRunning), string(flow.TaskCanceling), pausedState}
 
-// paused is what people call a task that is running and paused.
-const paused = "paused"
+// pausedState is what people call a task that is running and paused.
+const pausedState = "paused"
 
 var stepStates = []string{string(flow.StepCreated), string(flow.StepStarted), string(flow.StepCompleted), string(flow.StepFailed), string(flow.StepSkipped)}
 
-func (r *caseReader) expectation(n *yaml.Node, what string) *Expectation {
+func (r *caseReader) readExpectation(n *yaml.Node, what string) *Expectation {
 	e := &Expectation{}
-	r.fields(n, what, map[string]func(*yaml.Node){
-		"state":      func(n *yaml.Node) { e.State = said(r.word(n, "state", states), n) },
-		"result":     func(n *yaml.Node) { e.Result = said(r.value(n), n) },
-		"result_has": func(n *yaml.Node) { e.ResultHas = said(r.value(n), n) },
+	r.readFields(n, what, map[string]func(*yaml.Node){
+		"state":      func(n *yaml.Node) { e.State = withPlace(r.readWord(n, "state", states), n) },
+		"result":     func(n *yaml.Node) { e.Result = withPlace(r.readJSON(n), n) },
+		"result_has": func(n *yaml.Node) { e.ResultHas = withPlace(r.readJSON(n), n) },
 		"shared": func(n *yaml.Node) {
 			e.Shared = map[string]Said[json.RawMessage]{}
-			r.each(n, "shared", func(key, v *yaml.Node) { e.Shared[key.Value] = *said(r.value(v), v) })
+			r.readMapping(n, "shared", func(key, v *yaml.Node) { e.Shared[key.Value] = *withPlace(r.readJSON(v), v) })
 		},
-		"error": func(n *yaml.Node) { e.Error = said(r.text(n, "error"), n) },
-		"steps": func(n *yaml.Node) { e.Steps = said(r.steps(n), n) },
+		"error": func(n *yaml.Node) { e.Error = withPlace(r.readText(n, "error"), n) },
+		"steps": func(n *yaml.Node) { e.Steps = withPlace(r.readSteps(n), n) },
 		"nodes": func(n *yaml.Node) {
 			e.Nodes = map[string]Said[string]{}
-			r.each(n, "nodes", func(key, v *yaml.Node) {
-				e.Nodes[r.nodeName(key, "nodes")] = *said(r.word(v, "state of a step", stepStates), v)
+			r.readMapping(n, "nodes", func(key, v *yaml.Node) {
+				e.Nodes[r.readNodeName(key, "nodes")] = *withPlace(r.readWord(v, "state of a step", stepStates), v)
 			})
 		},
 		"calls": func(n *yaml.Node) {
 			e.Calls = map[string]*Calls{}
-			r.each(n, "calls", func(key, v *yaml.Node) { e.Calls[r.name(key, "calls")] = r.calls(v) })
+			r.readMapping(n, "calls", func(key, v *yaml.Node) { e.Calls[r.readName(key, "calls")] = r.readCalls(v) })
 		},
-		"took":  func(n *yaml.Node) { e.Took = said(r.took(n), n) },
-		"waits": func(n *yaml.Node) { e.Waits = said(r.texts(n, "waits"), n) },
+		"took":  func(n *yaml.Node) { e.Took = withPlace(r.readTook(n), n) },
+		"waits": func(n *yaml.Node) { e.Waits = withPlace(r.readTexts(n, "waits"), n) },
 	})
 	return e
 }
 
-func (r *caseReader) word(n *yaml.Node, what string, words []string) string {
-	word := r.text(n, what)
+func (r *caseReader) readWord(n *yaml.Node, what string, words []string) string {
+	word := r.readText(n, what)
 	if word != "" && !slices.Contains(words, word) {
-		r.unknown(n, what, word, words)
+		r.reportUnknown(n, what, word, words)
 	}
 	return word
 }
 
-// steps reads nodes in the order in which they are to be entered.
-func (r *caseReader) steps(n *yaml.Node) (all [][]string) {
-	if !r.is(n, yaml.SequenceNode, "steps") {
+// readSteps reads nodes in the order in which they are to be entered.
+func (r *caseReader) readSteps(n *yaml.Node) (all [][]string) {
+	if !r.expectKind(n, yaml.SequenceNode, "steps") {
 		return nil
 	}
-	for _, e := range elements(n) {
+	for _, e := range listElements(n) {
 		var group []string
-		for _, name := range elements(e) {
-			group = append(group, r.nodeName(name, "steps"))
+		for _, name := range listElements(e) {
+			group = append(group, r.readNodeName(name, "steps"))
 		}
 		all = append(all, group)
 	}
 	return all
 }
 
-// calls reads how many calls there are to be, and with what.
-func (r *caseReader) calls(n *yaml.Node) *Calls {
+// readCalls reads how many calls there are to be, and with what.
+func (r *caseReader) readCalls(n *yaml.Node) *Calls {
 	c := &Calls{At: placeOf(n), Max: -1}
 	switch n.Kind {
 	case yaml.ScalarNode:
-		c.Min = r.number(n, "the number of calls", 0)
+		c.Min = r.readNumber(n, "the number of calls", 0)
 		c.Max = c.Min
 		return c
 	case yaml.SequenceNode:
-		for _, e := range elements(n) {
-			c.List = append(c.List, r.input(e, nil))
+		for _, e := range listElements(n) {
+			c.List = append(c.List, r.readInput(e, nil))
 		}
 		c.Min, c.Max = len(c.List), len(c.List)
 		return c
 	}
-	each := r.input(n, map[string]func(*yaml.Node){
-		"times": func(n *yaml.Node) { c.Min = r.number(n, "times", 0); c.Max = c.Min },
-		"min":   func(n *yaml.Node) { c.Min = r.number(n, "min", 0) },
-		"max":   func(n *yaml.Node) { c.Max = r.number(n, "max", 0) },
+	each := r.readInput(n, map[string]func(*yaml.Node){
+		"times": func(n *yaml.Node) { c.Min = r.readNumber(n, "times", 0); c.Max = c.Min },
+		"min":   func(n *yaml.Node) { c.Min = r.readNumber(n, "min", 0) },
+		"max":   func(n *yaml.Node) { c.Max = r.readNumber(n, "max", 0) },
 	})
 	if each.Whole != nil || each.Has != nil {
 		c.Each = &each
@@ -144,29 +144,29 @@ func (r *caseReader) calls(n *yaml.Node) *Calls {
 	return c
 }
 
-func (r *caseReader) input(n *yaml.Node, also map[string]func(*yaml.Node)) Input {
+func (r *caseReader) readInput(n *yaml.Node, also map[string]func(*yaml.Node)) Input {
 	in := Input{At: placeOf(n)}
 	known := map[string]func(*yaml.Node){
-		"input":     func(n *yaml.Node) { in.Whole = r.value(n) },
-		"input_has": func(n *yaml.Node) { in.Has = r.value(n) },
+		"input":     func(n *yaml.Node) { in.Whole = r.readJSON(n) },
+		"input_has": func(n *yaml.Node) { in.Has = r.readJSON(n) },
 	}
 	for key, read := range also {
 		known[key] = read
 	}
-	r.fields(n, "calls", known)
+	r.readFields(n, "calls", known)
 	return in
 }
 
-// took reads a duration, or between which ones it has to be.
-func (r *caseReader) took(n *yaml.Node) Range {
+// readTook reads a duration, or between which ones it has to be.
+func (r *caseReader) readTook(n *yaml.Node) Range {
 	if n.Kind == yaml.ScalarNode {
-		d := r.span(n, "took")
+		d := r.readSpan(n, "took")
 		return Range{d, d}
 	}
 	between := Range{Max: -1}
-	r.fields(n, "took", map[string]func(*yaml.Node){
-		"min": func(n *yaml.Node) { between.Min = r.span(n, "min") },
-		"max": func(n *yaml.Node) { between.Max = r.span(n, "max") },
+	r.readFields(n, "took", map[string]func(*yaml.Node){
+		"min": func(n *yaml.Node) { between.Min = r.readSpan(n, "min") },
+		"max": func(n *yaml.Node) { between.Max = r.readSpan(n, "max") },
 	})
 	return between
 }
@@ -184,27 +184,27 @@ type Never struct {
 	Unless      string
 }
 
-func (r *caseReader) nevers(c *Case, n *yaml.Node) {
-	for _, e := range elements(n) {
+func (r *caseReader) readNevers(c *Case, n *yaml.Node) {
+	for _, e := range listElements(n) {
 		v := &Never{At: placeOf(e), MoreThan: -1, Unless: string(flow.TaskCompleted)}
-		r.fields(e, "never", map[string]func(*yaml.Node){
-			"call":         func(n *yaml.Node) { v.Call = r.name(n, "call") },
-			"before":       func(n *yaml.Node) { v.Before = r.name(n, "before") },
-			"after":        func(n *yaml.Node) { v.After = r.name(n, "after") },
-			"after_failed": func(n *yaml.Node) { v.AfterFailed = r.name(n, "after_failed") },
-			"more_than":    func(n *yaml.Node) { v.MoreThan = r.number(n, "more_than", 0) },
-			"done":         func(n *yaml.Node) { v.Done = r.name(n, "done") },
-			"without":      func(n *yaml.Node) { v.Without = r.name(n, "without") },
-			"unless":       func(n *yaml.Node) { v.Unless = r.word(n, "unless", states) },
+		r.readFields(e, "never", map[string]func(*yaml.Node){
+			"call":         func(n *yaml.Node) { v.Call = r.readName(n, "call") },
+			"before":       func(n *yaml.Node) { v.Before = r.readName(n, "before") },
+			"after":        func(n *yaml.Node) { v.After = r.readName(n, "after") },
+			"after_failed": func(n *yaml.Node) { v.AfterFailed = r.readName(n, "after_failed") },
+			"more_than":    func(n *yaml.Node) { v.MoreThan = r.readNumber(n, "more_than", 0) },
+			"done":         func(n *yaml.Node) { v.Done = r.readName(n, "done") },
+			"without":      func(n *yaml.Node) { v.Without = r.readName(n, "without") },
+			"unless":       func(n *yaml.Node) { v.Unless = r.readWord(n, "unless", states) },
 		})
 		conditions := len(slices.DeleteFunc([]string{v.Before, v.After, v.AfterFailed}, func(s string) bool { return s == "" }))
 		switch {
 		case (v.Call == "") == (v.Done == ""):
-			r.wrong(e, "never begins with call: NAME, or with done: NAME and without: NAME")
+			r.reportError(e, "never begins with call: NAME, or with done: NAME and without: NAME")
 		case v.Done != "" && v.Without == "":
-			r.wrong(e, "done needs without: the name of what has to be called as well")
+			r.reportError(e, "done needs without: the name of what has to be called as well")
 		case conditions > 1:
-			r.wrong(e, "before, after and after_failed exclude each other: make two entries")
+			r.reportError(e, "before, after and after_failed exclude each other: make two entries")
 		}
 		c.Never = append(c.Never, v)
 	}
@@ -221,9 +221,9 @@ var endLanguage = sync.OnceValue(func() *expr.Language {
 	return expr.NewLanguage("state", "error", "result", "shared", "params", "took", "called", "ok", "failed", "calls")
 })
 
-func (r *caseReader) always(c *Case, n *yaml.Node) {
-	for _, e := range elements(n) {
-		c.Always = append(c.Always, &Always{placeOf(e), r.cel(e, "always", endLanguage)})
+func (r *caseReader) readAlways(c *Case, n *yaml.Node) {
+	for _, e := range listElements(n) {
+		c.Always = append(c.Always, &Always{placeOf(e), r.readCEL(e, "always", endLanguage)})
 	}
 }
 

@@ -38,21 +38,21 @@ func (m Mistakes) Error() string {
 	return strings.Join(texts, "\n")
 }
 
-// endings of the files that hold definitions and cases.
-var endings = []string{".yaml", ".yml", ".json"}
+// fileEndings of the files that hold definitions and cases.
+var fileEndings = []string{".yaml", ".yml", ".json"}
 
-// suffix is what the name of a file of cases ends with, before its ending.
-const suffix = ".test"
+// casesSuffix is what the name of a file of cases ends with, before its ending.
+const casesSuffix = ".test"
 
 // IsCases says whether a file is one of cases, by its name.
 func IsCases(path string) bool {
 	stem, ok := stemOf(path)
-	return ok && strings.HasSuffix(stem, suffix)
+	return ok && strings.HasSuffix(stem, casesSuffix)
 }
 
 // stemOf is a path without its ending.
 func stemOf(path string) (stem string, ok bool) {
-	for _, ending := range endings {
+	for _, ending := range fileEndings {
 		if stem, ok := strings.CutSuffix(path, ending); ok {
 			return stem, true
 		}
@@ -63,12 +63,12 @@ func stemOf(path string) (stem string, ok bool) {
 // Beside finds the cases that stand beside a flow: order.test.yaml beside order.yaml.
 func Beside(path string) (string, error) {
 	stem, _ := stemOf(path)
-	for _, ending := range endings {
-		if _, err := os.Stat(stem + suffix + ending); err == nil {
-			return stem + suffix + ending, nil
+	for _, ending := range fileEndings {
+		if _, err := os.Stat(stem + casesSuffix + ending); err == nil {
+			return stem + casesSuffix + ending, nil
 		}
 	}
-	return "", fmt.Errorf("%s has no cases beside it: write them into %s%s.yaml, or name the file with --tests", path, stem, suffix)
+	return "", fmt.Errorf("%s has no cases beside it: write them into %s%s.yaml, or name the file with --tests", path, stem, casesSuffix)
 }
 
 // In finds all files of cases in a folder and below it.
@@ -80,7 +80,7 @@ func In(folder string) (all []string, err error) {
 		return err
 	})
 	if err == nil && len(all) == 0 {
-		err = fmt.Errorf("%s has no cases in it: their files end with %s.yaml, as order%s.yaml does", folder, suffix, suffix)
+		err = fmt.Errorf("%s has no cases in it: their files end with %s.yaml, as order%s.yaml does", folder, casesSuffix, casesSuffix)
 	}
 	return all, err
 }
@@ -94,13 +94,13 @@ func Open(path, of string) (*File, error) {
 	f := &File{Path: path}
 	var failed error
 	_, cases, problems := Read(text, func(named string) *Names {
-		if failed = f.find(named, of); failed != nil {
+		if failed = f.findFlow(named, of); failed != nil {
 			return nil
 		}
 		return NamesOf(f.Plan)
 	})
 	if len(problems) > 0 {
-		return nil, mistakes(path, problems)
+		return nil, toMistakes(path, problems)
 	}
 	if failed != nil {
 		return nil, failed
@@ -109,8 +109,8 @@ func Open(path, of string) (*File, error) {
 	return f, nil
 }
 
-// find reads the flow.
-func (f *File) find(named, of string) error {
+// findFlow reads the flow.
+func (f *File) findFlow(named, of string) error {
 	stem, _ := stemOf(f.Path)
 	switch {
 	case named != "":
@@ -120,8 +120,8 @@ func (f *File) find(named, of string) error {
 	case of != "":
 		f.Flow = of
 	default:
-		stem = strings.TrimSuffix(stem, suffix)
-		for _, ending := range endings {
+		stem = strings.TrimSuffix(stem, casesSuffix)
+		for _, ending := range fileEndings {
 			if _, err := os.Stat(stem + ending); err == nil && stem+ending != f.Path {
 				f.Flow = stem + ending
 				break
@@ -136,7 +136,7 @@ func (f *File) find(named, of string) error {
 	case err != nil:
 		return fmt.Errorf("%s: the flow of the cases: %w", f.Path, err)
 	case plan == nil:
-		return mistakes(f.Flow, problems)
+		return toMistakes(f.Flow, problems)
 	}
 	f.Plan = plan
 	return nil
@@ -157,7 +157,7 @@ func Compile(text []byte, folder string) (*flow.Plan, define.Problems, error) {
 	if d == nil {
 		return nil, err.(define.Problems), nil
 	}
-	embedding := define.Embedding{Lookup: func(name string) ([]byte, error) { return lookup(folder, name) }}
+	embedding := define.Embedding{Lookup: func(name string) ([]byte, error) { return lookupFlow(folder, name) }}
 	if _, err := embedding.Embed(d, []byte("{}")); err != nil {
 		return nil, nil, err
 	}
@@ -165,12 +165,12 @@ func Compile(text []byte, folder string) (*flow.Plan, define.Problems, error) {
 	return plan, problems, nil
 }
 
-// lookup is the definition of a flow in a folder, as JSON; nil if there is none.
-func lookup(folder, name string) ([]byte, error) {
+// lookupFlow is the definition of a flow in a folder, as JSON; nil if there is none.
+func lookupFlow(folder, name string) ([]byte, error) {
 	if folder == "" || name != filepath.Base(name) {
 		return nil, nil
 	}
-	for _, ending := range endings {
+	for _, ending := range fileEndings {
 		text, err := os.ReadFile(filepath.Join(folder, name+ending))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -185,7 +185,7 @@ func lookup(folder, name string) ([]byte, error) {
 	return nil, nil
 }
 
-func mistakes(path string, problems define.Problems) (all Mistakes) {
+func toMistakes(path string, problems define.Problems) (all Mistakes) {
 	for _, p := range problems {
 		all = append(all, Mistake{path, p})
 	}

@@ -46,7 +46,7 @@ func JUnit(w io.Writer, results []*Result) error {
 			all.Suites = append(all.Suites, junitSuite{Name: r.File.Path})
 		}
 		s := &all.Suites[len(all.Suites)-1]
-		c := junitCase{Name: r.Case.Name, Class: r.File.Flow, File: r.File.Path, Line: r.Case.At.Line, Time: seconds(r.Wall)}
+		c := junitCase{Name: r.Case.Name, Class: r.File.Flow, File: r.File.Path, Line: r.Case.At.Line, Time: secondsText(r.Wall)}
 		s.Tests++
 		all.Tests++
 		total += r.Wall
@@ -65,9 +65,9 @@ func JUnit(w io.Writer, results []*Result) error {
 				sum += r.Wall
 			}
 		}
-		s.Time = seconds(sum)
+		s.Time = secondsText(sum)
 	}
-	all.Time = seconds(total)
+	all.Time = secondsText(total)
 	b, err := xml.MarshalIndent(all, "", "  ")
 	if err != nil {
 		return err
@@ -76,4 +76,4 @@ func JUnit(w io.Writer, results []*Result) error {
 	return err
 }
 
-func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }
+func secondsText(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }

@@ -43,49 +43,49 @@ var callLanguage = sync.OnceValue(func() *expr.Language {
 	return expr.NewLanguage("input", "params", "attempt", "unit", "visit", "call")
 })
 
-func (r *caseReader) mocks(c *Case, n *yaml.Node) {
-	if !r.is(n, yaml.MappingNode, "mocks") {
+func (r *caseReader) readMocks(c *Case, n *yaml.Node) {
+	if !r.expectKind(n, yaml.MappingNode, "mocks") {
 		return
 	}
-	for _, p := range r.pairs(n) {
-		c.Mocks[r.name(p.key, "mocks")] = r.mock(p.value)
+	for _, p := range r.mappingPairs(n) {
+		c.Mocks[r.readName(p.key, "mocks")] = r.readMock(p.value)
 	}
 }
 
-func (r *caseReader) mock(n *yaml.Node) *Mock {
+func (r *caseReader) readMock(n *yaml.Node) *Mock {
 	m := &Mock{At: placeOf(n)}
-	all := elements(n)
+	all := listElements(n)
 	if len(all) == 0 {
-		r.wrong(n, "a mock needs an answer: an output, or an error")
+		r.reportError(n, "a mock needs an answer: an output, or an error")
 	}
 	for i, e := range all {
-		m.Answers = append(m.Answers, r.given(e, i == len(all)-1))
+		m.Answers = append(m.Answers, r.readGiven(e, i == len(all)-1))
 	}
 	return m
 }
 
-func (r *caseReader) given(n *yaml.Node, last bool) Given {
+func (r *caseReader) readGiven(n *yaml.Node, last bool) Given {
 	g, kinds := Given{Unit: -1, Times: -1}, 0
-	r.fields(n, "an answer", map[string]func(*yaml.Node){
-		"output": func(n *yaml.Node) { g.Output = r.value(n); kinds++ },
-		"echo":   func(n *yaml.Node) { g.Echo = r.boolean(n, "echo"); kinds++ },
-		"expr":   func(n *yaml.Node) { g.Expr = r.cel(n, "expr", callLanguage); kinds++ },
-		"error":  func(n *yaml.Node) { g.Error, g.Failed = r.text(n, "error"), true; kinds++ },
-		"silent": func(n *yaml.Node) { g.Silent = r.boolean(n, "silent"); kinds++ },
-		"fatal":  func(n *yaml.Node) { g.Fatal = r.boolean(n, "fatal") },
-		"after":  func(n *yaml.Node) { g.After = r.span(n, "after") },
-		"times":  func(n *yaml.Node) { g.Times = r.number(n, "times", 1) },
-		"match":  func(n *yaml.Node) { g.Has, _ = expr.ParsePattern(r.value(n)) },
-		"when":   func(n *yaml.Node) { g.When = r.cel(n, "when", callLanguage) },
-		"unit":   func(n *yaml.Node) { g.Unit = r.number(n, "unit", 0) },
+	r.readFields(n, "an answer", map[string]func(*yaml.Node){
+		"output": func(n *yaml.Node) { g.Output = r.readJSON(n); kinds++ },
+		"echo":   func(n *yaml.Node) { g.Echo = r.readBool(n, "echo"); kinds++ },
+		"expr":   func(n *yaml.Node) { g.Expr = r.readCEL(n, "expr", callLanguage); kinds++ },
+		"error":  func(n *yaml.Node) { g.Error, g.Failed = r.readText(n, "error"), true; kinds++ },
+		"silent": func(n *yaml.Node) { g.Silent = r.readBool(n, "silent"); kinds++ },
+		"fatal":  func(n *yaml.Node) { g.Fatal = r.readBool(n, "fatal") },
+		"after":  func(n *yaml.Node) { g.After = r.readSpan(n, "after") },
+		"times":  func(n *yaml.Node) { g.Times = r.readNumber(n, "times", 1) },
+		"match":  func(n *yaml.Node) { g.Has, _ = expr.ParsePattern(r.readJSON(n)) },
+		"when":   func(n *yaml.Node) { g.When = r.readCEL(n, "when", callLanguage) },
+		"unit":   func(n *yaml.Node) { g.Unit = r.readNumber(n, "unit", 0) },
 	})
 	switch {
 	case kinds > 1:
-		r.wrong(n, "an answer is one of output, echo, expr, error and silent, not several")
-	case kinds == 0 && resolved(n).Kind == yaml.MappingNode:
-		r.wrong(n, "the answer says nothing: give it an output, or an error; output: null is an empty one")
+		r.reportError(n, "an answer is one of output, echo, expr, error and silent, not several")
+	case kinds == 0 && resolveAlias(n).Kind == yaml.MappingNode:
+		r.reportError(n, "the answer says nothing: give it an output, or an error; output: null is an empty one")
 	case g.Fatal && !g.Failed:
-		r.wrong(n, "fatal belongs to an error")
+		r.reportError(n, "fatal belongs to an error")
 	}
 	g.Finish(last)
 	return g
@@ -97,7 +97,7 @@ func (g *Given) Finish(last bool) {
 		return
 	}
 	g.Times = 1
-	if last || g.conditional() {
+	if last || g.isConditional() {
 		g.Times = 0
 	}
 }
@@ -105,8 +105,8 @@ func (g *Given) Finish(last bool) {
 // CallCondition is an expression about a call.
 func CallCondition(source string) (*expr.CEL, error) { return callLanguage().Compile(source) }
 
-// conditional says whether it is given to some calls only.
-func (g *Given) conditional() bool { return g.Has != nil || g.When != nil || g.Unit >= 0 }
+// isConditional says whether it is given to some calls only.
+func (g *Given) isConditional() bool { return g.Has != nil || g.When != nil || g.Unit >= 0 }
 
 // Cast are mocks in the course of one story: it counts what they have answered.
 type Cast struct {
@@ -137,29 +137,29 @@ func (k *Cast) Answer(c *rehearse.Call) rehearse.Answer {
 		if g.Times > 0 && k.used[g] >= g.Times {
 			continue
 		}
-		fits, err := g.fits(c, k.calls[m])
+		fits, err := g.matchesCall(c, k.calls[m])
 		if err != nil {
 			return rehearse.Answer{Err: fmt.Errorf("the mock that answers %s: %w", c.Name, err)}
 		}
 		if fits {
 			k.used[g]++
-			return g.answer(c, k.calls[m])
+			return g.makeAnswer(c, k.calls[m])
 		}
 	}
 	return rehearse.Answer{Err: fmt.Errorf("the mock has no answer for %s, which is its call %d, with %s", c.Name, k.calls[m], rehearse.Value(c.Input))}
 }
 
-func (g *Given) fits(c *rehearse.Call, nth int) (bool, error) {
+func (g *Given) matchesCall(c *rehearse.Call, nth int) (bool, error) {
 	if g.Unit >= 0 && g.Unit != c.Unit || g.Has != nil && !g.Has.In(c.Input) {
 		return false, nil
 	}
 	if g.When == nil {
 		return true, nil
 	}
-	return g.When.Bool(about(c, nth))
+	return g.When.Bool(callVars(c, nth))
 }
 
-func (g *Given) answer(c *rehearse.Call, nth int) rehearse.Answer {
+func (g *Given) makeAnswer(c *rehearse.Call, nth int) rehearse.Answer {
 	a := rehearse.Answer{Output: g.Output, Fatal: g.Fatal, Silent: g.Silent, After: g.After}
 	switch {
 	case g.Func != nil:
@@ -172,7 +172,7 @@ func (g *Given) answer(c *rehearse.Call, nth int) rehearse.Answer {
 	case g.Echo:
 		a.Output = c.Input
 	case g.Expr != nil:
-		out, err := g.Expr.Eval(about(c, nth))
+		out, err := g.Expr.Eval(callVars(c, nth))
 		if err != nil {
 			a.Err = fmt.Errorf("the mock that answers %s: %w", c.Name, err)
 		}
@@ -181,8 +181,8 @@ func (g *Given) answer(c *rehearse.Call, nth int) rehearse.Answer {
 	return a
 }
 
-// about is what expressions know of a call.
-func about(c *rehearse.Call, nth int) expr.Vars {
+// callVars is what expressions know of a call.
+func callVars(c *rehearse.Call, nth int) expr.Vars {
 	return func(name string) (expr.Source, bool) {
 		switch name {
 		case "input":
@@ -190,19 +190,19 @@ func about(c *rehearse.Call, nth int) expr.Vars {
 		case "params":
 			return expr.Raw(orNull(c.Params)), true
 		case "attempt":
-			return expr.Raw(number(c.Attempt)), true
+			return expr.Raw(numberJSON(c.Attempt)), true
 		case "unit":
-			return expr.Raw(number(c.Unit)), true
+			return expr.Raw(numberJSON(c.Unit)), true
 		case "visit":
-			return expr.Raw(number(c.Visit)), true
+			return expr.Raw(numberJSON(c.Visit)), true
 		case "call":
-			return expr.Raw(number(nth)), true
+			return expr.Raw(numberJSON(nth)), true
 		}
 		return expr.Source{}, false
 	}
 }
 
-func number(n int) json.RawMessage { return json.RawMessage(strconv.Itoa(n)) }
+func numberJSON(n int) json.RawMessage { return json.RawMessage(strconv.Itoa(n)) }
 
 func orNull(v json.RawMessage) json.RawMessage {
 	if len(v) == 0 {

@@ -11,18 +11,18 @@ import (
 	"github.com/troupe-engine/troupe/internal/rehearse"
 )
 
-// none is before the first event.
-const none = -1
+// noEvent is before the first event.
+const noEvent = -1
 
-// never looks for what must not happen.
-func (k *checker) never(v *Never) {
+// checkNever looks for what must not happen.
+func (k *checker) checkNever(v *Never) {
 	if v.Done != "" {
-		k.undone(v)
+		k.checkUndone(v)
 		return
 	}
 	var wrong []*rehearse.Call
 	for _, c := range k.callsOf(v.Call) {
-		if k.forbidden(v, c) {
+		if k.isForbidden(v, c) {
 			wrong = append(wrong, c)
 		}
 	}
@@ -30,26 +30,26 @@ func (k *checker) never(v *Never) {
 		return
 	}
 	c := wrong[max(v.MoreThan, 0)]
-	k.fail("never", v.At, "never: %s was called %s, at %s with %s", v.Call, v.words(), rehearse.Span(c.Began), rehearse.Value(c.Input))
+	k.addFailure("never", v.At, "never: %s was called %s, at %s with %s", v.Call, v.conditionText(), rehearse.Span(c.Began), rehearse.Value(c.Input))
 }
 
-// forbidden says whether it is such a call that must not be.
-func (k *checker) forbidden(v *Never, c *rehearse.Call) bool {
+// isForbidden says whether it is such a call that must not be.
+func (k *checker) isForbidden(v *Never, c *rehearse.Call) bool {
 	switch {
 	case v.Before != "":
-		at := k.completed(v.Before)
-		return at == none || at > c.BeganAt
+		at := k.firstCompleted(v.Before)
+		return at == noEvent || at > c.BeganAt
 	case v.After != "":
-		at := k.begun(v.After)
-		return at != none && at <= c.BeganAt
+		at := k.firstBegun(v.After)
+		return at != noEvent && at <= c.BeganAt
 	case v.AfterFailed != "":
 		at := k.firstEnd(v.AfterFailed, flow.StepFailed)
-		return at != none && at <= c.BeganAt
+		return at != noEvent && at <= c.BeganAt
 	}
 	return true
 }
 
-func (v *Never) words() string {
+func (v *Never) conditionText() string {
 	text := ""
 	switch {
 	case v.Before != "":
@@ -68,19 +68,19 @@ func (v *Never) words() string {
 	return text
 }
 
-// completed is how many events there were when a node first completed, or a service or function first answered well.
-func (k *checker) completed(name string) int {
+// firstCompleted is how many events there were when a node first completed, or a service or function first answered well.
+func (k *checker) firstCompleted(name string) int {
 	first := k.firstEnd(name, flow.StepCompleted)
 	for _, c := range k.Calls {
-		if (c.Exec.Service == name || c.Exec.Func == name) && c.OK && (first == none || c.EndedAt < first) {
+		if (c.Exec.Service == name || c.Exec.Func == name) && c.OK && (first == noEvent || c.EndedAt < first) {
 			first = c.EndedAt
 		}
 	}
 	return first
 }
 
-// begun is how many events there were when a node was first entered, or a service or function first called.
-func (k *checker) begun(name string) int {
+// firstBegun is how many events there were when a node was first entered, or a service or function first called.
+func (k *checker) firstBegun(name string) int {
 	for i := range k.Events {
 		if e := &k.Events[i]; e.Type == flow.StepEntered && e.Address().Step() == name {
 			return i
@@ -91,7 +91,7 @@ func (k *checker) begun(name string) int {
 			return c.BeganAt
 		}
 	}
-	return none
+	return noEvent
 }
 
 // firstEnd is how many events there were when a node first ended so. A service or function fails with the first step that asks for it.
@@ -107,11 +107,11 @@ func (k *checker) firstEnd(name string, status flow.StepStatus) int {
 			return i + 1
 		}
 	}
-	return none
+	return noEvent
 }
 
-// undone looks for what was done and, although the task did not come to its end, not undone.
-func (k *checker) undone(v *Never) {
+// checkUndone looks for what was done and, although the task did not come to its end, not undone.
+func (k *checker) checkUndone(v *Never) {
 	if !k.State.Status.Ended() || string(k.State.Status) == v.Unless || !k.isDone(v.Done) {
 		return
 	}
@@ -122,29 +122,29 @@ func (k *checker) undone(v *Never) {
 	if len(k.callsOf(v.Without)) > 0 {
 		how = "did not succeed"
 	}
-	k.fail("never", v.At, "never: %s was done, the task is %s, and %s %s", v.Done, k.State.Status, v.Without, how)
+	k.addFailure("never", v.At, "never: %s was done, the task is %s, and %s %s", v.Done, k.State.Status, v.Without, how)
 }
 
 // isDone reports whether a node has completed, or a call that it, a service or a function stands
 // for: one unit of a step that failed has to be undone, too.
 func (k *checker) isDone(name string) bool {
-	return k.firstEnd(name, flow.StepCompleted) != none ||
+	return k.firstEnd(name, flow.StepCompleted) != noEvent ||
 		slices.ContainsFunc(k.callsOf(name), func(c *rehearse.Call) bool { return c.OK })
 }
 
-// always evaluates a condition at the end.
-func (k *checker) always(a *Always) {
-	holds, err := a.Cond.Bool(k.end)
+// checkAlways evaluates a condition at the end.
+func (k *checker) checkAlways(a *Always) {
+	holds, err := a.Cond.Bool(k.endVars)
 	switch {
 	case err != nil:
-		k.fail("always", a.At, "always: %v", err)
+		k.addFailure("always", a.At, "always: %v", err)
 	case !holds:
-		k.fail("always", a.At, "always: %s does not hold", a.Cond.Source())
+		k.addFailure("always", a.At, "always: %s does not hold", a.Cond.Source())
 	}
 }
 
-// end is what conditions know of the end.
-func (k *checker) end(name string) (expr.Source, bool) {
+// endVars is what conditions know of the end.
+func (k *checker) endVars(name string) (expr.Source, bool) {
 	switch name {
 	case "state":
 		return expr.Raw(expr.Quote(State(k.Story))), true
@@ -157,21 +157,21 @@ func (k *checker) end(name string) (expr.Source, bool) {
 	case "params":
 		return expr.Raw(orNull(k.State.Params)), true
 	case "took":
-		return expr.Raw(number(int(k.Took.Milliseconds()))), true
+		return expr.Raw(numberJSON(int(k.Took.Milliseconds()))), true
 	case "called":
-		return k.counted(func(*rehearse.Call) bool { return true }), true
+		return k.callCounts(func(*rehearse.Call) bool { return true }), true
 	case "ok":
-		return k.counted(func(c *rehearse.Call) bool { return c.OK }), true
+		return k.callCounts(func(c *rehearse.Call) bool { return c.OK }), true
 	case "failed":
-		return k.counted(func(c *rehearse.Call) bool { return c.Over && !c.OK }), true
+		return k.callCounts(func(c *rehearse.Call) bool { return c.Over && !c.OK }), true
 	case "calls":
 		return expr.Raw(k.allCalls()), true
 	}
 	return expr.Source{}, false
 }
 
-// counted counts calls by node, service or function. What was never called is 0.
-func (k *checker) counted(which func(*rehearse.Call) bool) expr.Source {
+// callCounts counts calls by node, service or function. What was never called is 0.
+func (k *checker) callCounts(which func(*rehearse.Call) bool) expr.Source {
 	count := func(name string) (n int) {
 		for _, c := range k.callsOf(name) {
 			if which(c) {
@@ -181,7 +181,7 @@ func (k *checker) counted(which func(*rehearse.Call) bool) expr.Source {
 		return n
 	}
 	return expr.Source{
-		Field: func(name string) (json.RawMessage, bool) { return number(count(name)), true },
+		Field: func(name string) (json.RawMessage, bool) { return numberJSON(count(name)), true },
 		All: func() json.RawMessage {
 			all := map[string]int{}
 			for _, c := range k.Calls {
@@ -195,8 +195,8 @@ func (k *checker) counted(which func(*rehearse.Call) bool) expr.Source {
 	}
 }
 
-// told is a call as conditions see it. Began and Ended count what has happened, so they order calls also at the same time.
-type told struct {
+// callRecord is a call as conditions see it. Began and Ended count what has happened, so they order calls also at the same time.
+type callRecord struct {
 	Name    string          `json:"name"`
 	Node    string          `json:"node"`
 	Service string          `json:"service"`
@@ -212,9 +212,9 @@ type told struct {
 }
 
 func (k *checker) allCalls() json.RawMessage {
-	all := []told{}
+	all := []callRecord{}
 	for _, c := range k.Calls {
-		t := told{Name: c.Name, Node: c.Step(), Service: c.Service(), Input: orNull(c.Input), Output: orNull(c.Answer.Output), Error: c.Answer.Error, OK: c.OK,
+		t := callRecord{Name: c.Name, Node: c.Step(), Service: c.Service(), Input: orNull(c.Input), Output: orNull(c.Answer.Output), Error: c.Answer.Error, OK: c.OK,
 			Began: c.BeganAt, Ended: c.EndedAt, Attempt: c.Attempt, Unit: c.Unit, AtMS: c.Began.Milliseconds()}
 		if !c.Over {
 			t.Ended = math.MaxInt32

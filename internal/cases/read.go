@@ -33,12 +33,12 @@ type Case struct {
 // Read reads the cases of a text. Names are those of the flow; flow is the file that the text names, "" if it names none.
 func Read(text []byte, names func(flow string) *Names) (flow string, all []*Case, problems define.Problems) {
 	r := &caseReader{reader: &reader{}}
-	docs := r.documents(text)
+	docs := r.readDocuments(text)
 	for _, doc := range docs { // what the cases are about has to be known first
-		r.flowOf(doc, &flow)
+		r.readFlow(doc, &flow)
 	}
 	if len(docs) == 0 && len(r.problems) == 0 {
-		r.wrong(&yaml.Node{Line: 1, Column: 1}, "the file has no cases")
+		r.reportError(&yaml.Node{Line: 1, Column: 1}, "the file has no cases")
 	}
 	if len(r.problems) > 0 {
 		return flow, nil, r.problems
@@ -47,9 +47,9 @@ func Read(text []byte, names func(flow string) *Names) (flow string, all []*Case
 		return flow, nil, nil
 	}
 	for _, doc := range docs {
-		r.document(doc)
+		r.readDocument(doc)
 	}
-	r.unique()
+	r.checkUnique()
 	return flow, r.cases, r.problems
 }
 
@@ -60,151 +60,151 @@ type caseReader struct {
 	cases []*Case
 }
 
-// flowOf finds which flow a document is about.
-func (r *caseReader) flowOf(doc *yaml.Node, flow *string) {
-	if !r.is(doc, yaml.MappingNode, "a case") {
+// readFlow finds which flow a document is about.
+func (r *caseReader) readFlow(doc *yaml.Node, flow *string) {
+	if !r.expectKind(doc, yaml.MappingNode, "a case") {
 		return
 	}
 	for i := 0; i+1 < len(doc.Content); i += 2 {
 		if doc.Content[i].Value != "flow" {
 			continue
 		}
-		name := r.text(doc.Content[i+1], "flow")
+		name := r.readText(doc.Content[i+1], "flow")
 		if *flow != "" && *flow != name {
-			r.wrong(doc.Content[i+1], "the cases of a file are about one flow: above it is %s", *flow)
+			r.reportError(doc.Content[i+1], "the cases of a file are about one flow: above it is %s", *flow)
 		}
 		*flow = name
 	}
 }
 
-// document reads a case, or several which have something in common.
-func (r *caseReader) document(doc *yaml.Node) {
+// readDocument reads a case, or several which have something in common.
+func (r *caseReader) readDocument(doc *yaml.Node) {
 	common := &Case{At: placeOf(doc), Mocks: map[string]*Mock{}, Kinds: rehearse.Harmless, actsFrom: map[string]Place{}}
 	var list *yaml.Node
-	known := r.of(common)
+	known := r.caseFields(common)
 	known["flow"] = func(*yaml.Node) {}
 	known["cases"] = func(n *yaml.Node) { list = n }
-	r.fields(doc, "a case", known)
+	r.readFields(doc, "a case", known)
 	if list == nil {
-		r.add(common, doc)
+		r.addCase(common, doc)
 		return
 	}
 	if common.Name != "" {
-		r.wrong(doc, "name belongs to each of the cases")
+		r.reportError(doc, "name belongs to each of the cases")
 	}
-	if !r.is(list, yaml.SequenceNode, "cases") {
+	if !r.expectKind(list, yaml.SequenceNode, "cases") {
 		return
 	}
-	for _, n := range elements(list) {
-		c := common.copy(placeOf(n))
-		r.fields(n, "a case", r.of(c))
-		r.add(c, n)
+	for _, n := range listElements(list) {
+		c := common.copyCommon(placeOf(n))
+		r.readFields(n, "a case", r.caseFields(c))
+		r.addCase(c, n)
 	}
 }
 
-// copy is a case that begins with what all have in common.
-func (c *Case) copy(at Place) *Case {
+// copyCommon is a case that begins with what all have in common.
+func (c *Case) copyCommon(at Place) *Case {
 	own := *c
 	own.At, own.Mocks, own.actsFrom = at, maps.Clone(c.Mocks), maps.Clone(c.actsFrom)
 	own.Acts, own.Expect, own.Never, own.Always = slices.Clone(c.Acts), slices.Clone(c.Expect), slices.Clone(c.Never), slices.Clone(c.Always)
 	return &own
 }
 
-// of are the fields of a case.
-func (r *caseReader) of(c *Case) map[string]func(*yaml.Node) {
+// caseFields are the fields of a case.
+func (r *caseReader) caseFields(c *Case) map[string]func(*yaml.Node) {
 	return map[string]func(*yaml.Node){
-		"name":         func(n *yaml.Node) { c.Name, c.At = r.text(n, "name"), placeOf(n) },
-		"description":  func(n *yaml.Node) { r.text(n, "description") },
-		"params":       func(n *yaml.Node) { c.Params = r.value(n) },
-		"input":        func(n *yaml.Node) { c.Params = r.value(n) },
-		"mocks":        func(n *yaml.Node) { r.mocks(c, n) },
-		"at":           func(n *yaml.Node) { r.timed(c, n) },
-		"when_waiting": func(n *yaml.Node) { r.waiting(c, n) },
-		"until":        func(n *yaml.Node) { c.Until, c.untilAt = r.span(n, "until"), placeOf(n) },
-		"faults":       func(n *yaml.Node) { r.faults(c, n) },
-		"expect":       func(n *yaml.Node) { c.Expect = append(c.Expect, r.expectation(n, "expect")) },
-		"undisturbed":  func(n *yaml.Node) { c.Expect = append(c.Expect, r.undisturbed(n)) },
-		"never":        func(n *yaml.Node) { r.nevers(c, n) },
-		"always":       func(n *yaml.Node) { r.always(c, n) },
+		"name":         func(n *yaml.Node) { c.Name, c.At = r.readText(n, "name"), placeOf(n) },
+		"description":  func(n *yaml.Node) { r.readText(n, "description") },
+		"params":       func(n *yaml.Node) { c.Params = r.readJSON(n) },
+		"input":        func(n *yaml.Node) { c.Params = r.readJSON(n) },
+		"mocks":        func(n *yaml.Node) { r.readMocks(c, n) },
+		"at":           func(n *yaml.Node) { r.readTimedActs(c, n) },
+		"when_waiting": func(n *yaml.Node) { r.readWaitingActs(c, n) },
+		"until":        func(n *yaml.Node) { c.Until, c.untilAt = r.readSpan(n, "until"), placeOf(n) },
+		"faults":       func(n *yaml.Node) { r.readFaults(c, n) },
+		"expect":       func(n *yaml.Node) { c.Expect = append(c.Expect, r.readExpectation(n, "expect")) },
+		"undisturbed":  func(n *yaml.Node) { c.Expect = append(c.Expect, r.readUndisturbed(n)) },
+		"never":        func(n *yaml.Node) { r.readNevers(c, n) },
+		"always":       func(n *yaml.Node) { r.readAlways(c, n) },
 	}
 }
 
-// add takes a case that has been read.
-func (r *caseReader) add(c *Case, n *yaml.Node) {
+// addCase takes a case that has been read.
+func (r *caseReader) addCase(c *Case, n *yaml.Node) {
 	switch {
 	case c.Name == "":
-		r.wrong(n, "the case has no name: say with name what is expected of the flow")
+		r.reportError(n, "the case has no name: say with name what is expected of the flow")
 	case len(c.Expect)+len(c.Never)+len(c.Always) == 0:
-		r.wrong(n, "the case %s expects nothing: say what with expect, undisturbed, never or always", c.Name)
+		r.reportError(n, "the case %s expects nothing: say what with expect, undisturbed, never or always", c.Name)
 	}
 	r.cases = append(r.cases, c)
 }
 
-// unique tells names that two cases have: the flag --run could not tell them apart.
-func (r *caseReader) unique() {
+// checkUnique tells names that two cases have: the flag --run could not tell them apart.
+func (r *caseReader) checkUnique() {
 	first := map[string]Place{}
 	for _, c := range r.cases {
 		if at, twice := first[c.Name]; twice && c.Name != "" {
-			r.wrong(&yaml.Node{Line: c.At.Line, Column: c.At.Column}, "there are two cases named %q, the first in line %d", c.Name, at.Line)
+			r.reportError(&yaml.Node{Line: c.At.Line, Column: c.At.Column}, "there are two cases named %q, the first in line %d", c.Name, at.Line)
 		}
 		first[c.Name] = c.At
 	}
 }
 
-// span reads a duration.
-func (r *caseReader) span(n *yaml.Node, what string) time.Duration {
-	d, err := rehearse.ParseSpan(r.text(n, what))
+// readSpan reads a duration.
+func (r *caseReader) readSpan(n *yaml.Node, what string) time.Duration {
+	d, err := rehearse.ParseSpan(r.readText(n, what))
 	if err != nil {
-		r.wrong(n, "%s: %v", what, err)
+		r.reportError(n, "%s: %v", what, err)
 	}
 	return d
 }
 
-// faults reads which misfortunes seeds may draw: words, and errors with the names of those who may fail.
-func (r *caseReader) faults(c *Case, n *yaml.Node) {
+// readFaults reads which misfortunes seeds may draw: words, and errors with the names of those who may fail.
+func (r *caseReader) readFaults(c *Case, n *yaml.Node) {
 	c.Kinds, c.MayFail = rehearse.Kinds{}, nil
-	for _, e := range elements(n) {
+	for _, e := range listElements(n) {
 		if e.Kind == yaml.MappingNode {
-			r.fields(e, "faults", map[string]func(*yaml.Node){"errors": func(n *yaml.Node) {
+			r.readFields(e, "faults", map[string]func(*yaml.Node){"errors": func(n *yaml.Node) {
 				c.Kinds.Errors = true
-				for _, who := range elements(n) {
-					c.MayFail = append(c.MayFail, r.name(who, "errors"))
+				for _, who := range listElements(n) {
+					c.MayFail = append(c.MayFail, r.readName(who, "errors"))
 				}
 			}})
 			continue
 		}
-		switch word := r.text(e, "faults"); {
+		switch word := r.readText(e, "faults"); {
 		case word == "none":
 		case !c.Kinds.Set(word):
-			r.unknown(e, "kind of fault", word, append(slices.Clone(rehearse.Words), "none"))
+			r.reportUnknown(e, "kind of fault", word, append(slices.Clone(rehearse.Words), "none"))
 		}
 	}
 }
 
-// name reads the name of a node, service or function.
-func (r *caseReader) name(n *yaml.Node, what string) string {
-	name := r.text(n, what)
-	if name != "" && !r.names.any(name) {
-		r.unknown(n, "node, service or function", name, r.names.all())
+// readName reads the name of a node, service or function.
+func (r *caseReader) readName(n *yaml.Node, what string) string {
+	name := r.readText(n, what)
+	if name != "" && !r.names.hasName(name) {
+		r.reportUnknown(n, "node, service or function", name, r.names.allNames())
 	}
 	return name
 }
 
-// nodeName reads the name of a node.
-func (r *caseReader) nodeName(n *yaml.Node, what string) string {
-	name := r.text(n, what)
-	if name != "" && !r.names.node(name) {
-		r.unknown(n, "node", name, r.names.Nodes)
+// readNodeName reads the name of a node.
+func (r *caseReader) readNodeName(n *yaml.Node, what string) string {
+	name := r.readText(n, what)
+	if name != "" && !r.names.hasNode(name) {
+		r.reportUnknown(n, "node", name, r.names.Nodes)
 	}
 	return name
 }
 
-// cel reads an expression.
-func (r *caseReader) cel(n *yaml.Node, what string, in func() *expr.Language) *expr.CEL {
-	source := r.text(n, what)
+// readCEL reads an expression.
+func (r *caseReader) readCEL(n *yaml.Node, what string, in func() *expr.Language) *expr.CEL {
+	source := r.readText(n, what)
 	c, err := in().Compile(source)
 	if err != nil {
-		r.wrong(n, "%s: %v", what, err)
+		r.reportError(n, "%s: %v", what, err)
 		return expr.BrokenCEL(source, err)
 	}
 	return c

@@ -27,7 +27,7 @@ func (r *Result) Text(indent string) string {
 		}
 	}
 	if schedule := r.Story.Schedule(); len(schedule) > 0 {
-		line("%s", r.cause())
+		line("%s", r.causeText())
 		for row := range strings.Lines(Written(schedule)) {
 			line("    %s", strings.TrimRight(row, "\n"))
 		}
@@ -39,8 +39,8 @@ func (r *Result) Text(indent string) string {
 	return b.String()
 }
 
-// cause says where the misfortunes come from.
-func (r *Result) cause() string {
+// causeText says where the misfortunes come from.
+func (r *Result) causeText() string {
 	n := len(r.Story.Struck)
 	if r.Seed == 0 {
 		return "under this schedule:"

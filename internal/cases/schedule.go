@@ -29,19 +29,19 @@ var faultKinds = []rehearse.FaultKind{rehearse.FaultLate, rehearse.FaultEarly, r
 func ReadSchedule(text []byte) (rehearse.Schedule, define.Problems) {
 	r := &caseReader{reader: &reader{}}
 	all := rehearse.Schedule{}
-	for _, doc := range r.documents(text) {
-		if !r.is(doc, yaml.SequenceNode, "a schedule") {
+	for _, doc := range r.readDocuments(text) {
+		if !r.expectKind(doc, yaml.SequenceNode, "a schedule") {
 			break
 		}
-		for _, n := range elements(doc) {
+		for _, n := range listElements(doc) {
 			f := rehearse.Fault{}
-			known := map[string]func(*yaml.Node){"by": func(n *yaml.Node) { f.By = r.span(n, "by") }}
+			known := map[string]func(*yaml.Node){"by": func(n *yaml.Node) { f.By = r.readSpan(n, "by") }}
 			for _, kind := range faultKinds {
-				known[string(kind)] = func(n *yaml.Node) { f.Kind, f.At = kind, r.text(n, string(kind)) }
+				known[string(kind)] = func(n *yaml.Node) { f.Kind, f.At = kind, r.readText(n, string(kind)) }
 			}
-			r.fields(n, "a fault", known)
+			r.readFields(n, "a fault", known)
 			if f.Kind == "" {
-				r.wrong(n, "the fault says not what happens: begin with %s", strings.Join(kindWords(), ", "))
+				r.reportError(n, "the fault says not what happens: begin with %s", strings.Join(kindWords(), ", "))
 			}
 			all = append(all, f)
 		}

@@ -63,12 +63,12 @@ func (s *Suite) Play() (results []*Result, covered []*rehearse.Coverage) {
 		}
 	}
 	calm := make([]*rehearse.Story, len(results))
-	s.parallel(len(results), func(i int) { calm[i] = results[i].undisturbed() })
-	switch first, last := s.span(); {
+	s.runParallel(len(results), func(i int) { calm[i] = results[i].playUndisturbed() })
+	switch first, last := s.seedRange(); {
 	case s.Schedule != nil:
-		s.parallel(len(results), func(i int) { results[i].under(s.Schedule) })
+		s.runParallel(len(results), func(i int) { results[i].playUnder(s.Schedule) })
 	case last > 0:
-		s.disturb(results, first, last)
+		s.playSeeds(results, first, last)
 	}
 	for _, f := range s.Files {
 		all := rehearse.NewCoverage(f.Plan)
@@ -82,16 +82,16 @@ func (s *Suite) Play() (results []*Result, covered []*rehearse.Coverage) {
 	return results, covered
 }
 
-// span is from which seed to which one cases are played; the last one is 0 when there are none.
-func (s *Suite) span() (first, last uint64) {
+// seedRange is from which seed to which one cases are played; the last one is 0 when there are none.
+func (s *Suite) seedRange() (first, last uint64) {
 	if s.Seed > 0 {
 		return s.Seed, s.Seed
 	}
 	return 1, uint64(max(s.Seeds, 0))
 }
 
-// parallel does n things on as many cores as there are.
-func (s *Suite) parallel(n int, do func(i int)) {
+// runParallel does n things on as many cores as there are.
+func (s *Suite) runParallel(n int, do func(i int)) {
 	var next atomic.Int64
 	var all sync.WaitGroup
 	workers := s.Workers
@@ -108,8 +108,8 @@ func (s *Suite) parallel(n int, do func(i int)) {
 	all.Wait()
 }
 
-// undisturbed plays a case without any misfortune.
-func (r *Result) undisturbed() *rehearse.Story {
+// playUndisturbed plays a case without any misfortune.
+func (r *Result) playUndisturbed() *rehearse.Story {
 	began := time.Now()
 	calm := rehearse.Run(r.File.Play(r.Case))
 	r.Runs, r.Took = 1, calm.Took
@@ -120,8 +120,8 @@ func (r *Result) undisturbed() *rehearse.Story {
 	return calm
 }
 
-// under plays it under the misfortunes of a schedule.
-func (r *Result) under(schedule rehearse.Schedule) {
+// playUnder plays it under the misfortunes of a schedule.
+func (r *Result) playUnder(schedule rehearse.Schedule) {
 	if !r.Passed() {
 		return
 	}

@@ -32,7 +32,7 @@ type Pair struct{ Cert, Key string }
 func New(t testing.TB) *Authority {
 	t.Helper()
 	a := &Authority{File: filepath.Join(t.TempDir(), "ca.pem"), key: newKey(t)}
-	der := sign(t, template("a test's authority"), nil, a.key, a.key)
+	der := signCert(t, certTemplate("a test's authority"), nil, a.key, a.key)
 	var err error
 	a.cert, err = x509.ParseCertificate(der)
 	require.NoError(t, err)
@@ -59,11 +59,11 @@ func (a *Authority) IssueUntil(t testing.TB, end time.Time) Pair {
 func (a *Authority) Renew(t testing.TB, p Pair, end time.Time) {
 	t.Helper()
 	key := newKey(t)
-	leaf := template("a test's certificate")
+	leaf := certTemplate("a test's certificate")
 	leaf.IsCA, leaf.NotAfter = false, end
 	leaf.KeyUsage, leaf.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 	leaf.DNSNames, leaf.IPAddresses = []string{"localhost"}, []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
-	writePEM(t, p.Cert, "CERTIFICATE", sign(t, leaf, a.cert, key, a.key))
+	writePEM(t, p.Cert, "CERTIFICATE", signCert(t, leaf, a.cert, key, a.key))
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	require.NoError(t, err)
 	writePEM(t, p.Key, "PRIVATE KEY", der)
@@ -76,7 +76,7 @@ func newKey(t testing.TB) *ecdsa.PrivateKey {
 	return key
 }
 
-func template(name string) *x509.Certificate {
+func certTemplate(name string) *x509.Certificate {
 	serial, _ := rand.Int(rand.Reader, big.NewInt(1<<62)) // never fails
 	return &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: name},
@@ -85,8 +85,8 @@ func template(name string) *x509.Certificate {
 	}
 }
 
-// sign makes the certificate of a key; parent nil = it signs itself.
-func sign(t testing.TB, c, parent *x509.Certificate, of, by *ecdsa.PrivateKey) []byte {
+// signCert makes the certificate of a key; parent nil = it signs itself.
+func signCert(t testing.TB, c, parent *x509.Certificate, of, by *ecdsa.PrivateKey) []byte {
 	t.Helper()
 	if parent == nil {
 		parent = c

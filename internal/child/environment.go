@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// seen are the variables that programs need to find others, their files and their language. On Windows nothing works without some more.
+// visibleVariables are the variables that programs need to find others, their files and their language. On Windows nothing works without some more.
 var (
-	seen    = []string{"PATH", "HOME", "LANG", "TZ", "TMPDIR", "USER"}
-	windows = []string{"SYSTEMROOT", "COMSPEC", "PATHEXT", "TEMP", "TMP", "USERPROFILE"}
+	visibleVariables = []string{"PATH", "HOME", "LANG", "TZ", "TMPDIR", "USER"}
+	windowsVariables = []string{"SYSTEMROOT", "COMSPEC", "PATHEXT", "TEMP", "TMP", "USERPROFILE"}
 )
 
 // Environment is what a program sees of our environment: a few variables, and those that its operator has listed. Tokens,
@@ -19,8 +19,8 @@ func Environment(listed []string) []string {
 	var env []string
 	for _, entry := range os.Environ() {
 		name, _, _ := strings.Cut(entry, "=")
-		if slices.Contains(seen, name) || strings.HasPrefix(name, "LC_") || slices.Contains(listed, name) ||
-			runtime.GOOS == "windows" && slices.Contains(windows, strings.ToUpper(name)) {
+		if slices.Contains(visibleVariables, name) || strings.HasPrefix(name, "LC_") || slices.Contains(listed, name) ||
+			runtime.GOOS == "windows" && slices.Contains(windowsVariables, strings.ToUpper(name)) {
 			env = append(env, entry)
 		}
 	}

@@ -45,11 +45,11 @@ func New() Family {
 	return Family{mark}
 }
 
-// variable of the environment that says the mark as well.
-const variable = "TROUPE_FAMILY="
+// familyVariable of the environment that says the mark as well.
+const familyVariable = "TROUPE_FAMILY="
 
 // Variable belongs into the environment of the program.
-func (f Family) Variable() string { return variable + strconv.FormatUint(f.mark, 10) }
+func (f Family) Variable() string { return familyVariable + strconv.FormatUint(f.mark, 10) }
 
 // Mark is 0 for nobody. A process of ours that is about to be one of the family may mark itself with it.
 func (f Family) Mark() uint64 { return f.mark }
@@ -93,15 +93,15 @@ func markOf(pid int) uint64 {
 	return limit.Cur
 }
 
-// saidMark is the mark in a process's environment. It tells those who were begun, and left by their parents, in the moment
+// environMark is the mark in a process's environment. It tells those who were begun, and left by their parents, in the moment
 // before the program was adopted.
-func saidMark(pid int) uint64 {
+func environMark(pid int) uint64 {
 	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	if err != nil {
 		return 0 // somebody else's
 	}
 	for entry := range bytes.SplitSeq(environ, []byte{0}) {
-		if said, ok := bytes.CutPrefix(entry, []byte(variable)); ok {
+		if said, ok := bytes.CutPrefix(entry, []byte(familyVariable)); ok {
 			mark, _ := strconv.ParseUint(string(said), 10, 64)
 			return mark
 		}
@@ -111,18 +111,18 @@ func saidMark(pid int) uint64 {
 
 // Kill ends the family, and returns when it has ended.
 func (f Family) Kill() {
-	if f.end() {
-		sweep(thoroughly)
+	if f.markEnded() {
+		sweepFamilies(sweepThorough)
 	}
 }
 
 // sweepEvery bounds what looking for families costs when short programs end all the time. A process that was begun at the very moment in which
 // its parent was marked has no mark, and is found by its environment.
-var sweepEvery = [2]time.Duration{quickly: 100 * time.Millisecond, thoroughly: time.Second}
+var sweepEvery = [2]time.Duration{sweepQuick: 100 * time.Millisecond, sweepThorough: time.Second}
 
 // Leave is called when the program itself has ended: what it has left behind ends soon.
 func (f Family) Leave() {
-	if !f.end() {
+	if !f.markEnded() {
 		return
 	}
 	families.mu.Lock()
@@ -130,13 +130,13 @@ func (f Family) Leave() {
 	for how, wait := range sweepEvery {
 		if !families.planned[how] {
 			families.planned[how] = true
-			time.AfterFunc(wait, func() { sweep(care(how)) })
+			time.AfterFunc(wait, func() { sweepFamilies(sweepMode(how)) })
 		}
 	}
 }
 
-// end is false for nobody.
-func (f Family) end() bool {
+// markEnded is false for nobody.
+func (f Family) markEnded() bool {
 	if f.mark == 0 {
 		return false
 	}
@@ -147,16 +147,16 @@ func (f Family) end() bool {
 	return true
 }
 
-// care is how marks are looked for: reading every process's environment takes ten times as long.
-type care int
+// sweepMode is how marks are looked for: reading every process's environment takes ten times as long.
+type sweepMode int
 
 const (
-	quickly care = iota
-	thoroughly
+	sweepQuick sweepMode = iota
+	sweepThorough
 )
 
-// sweep ends what is left of all families that are to end, unless somebody else just did.
-func sweep(how care) {
+// sweepFamilies ends what is left of all families that are to end, unless somebody else just did.
+func sweepFamilies(how sweepMode) {
 	f := &families
 	f.mu.Lock()
 	f.planned[how] = false
@@ -171,7 +171,7 @@ func sweep(how care) {
 	f.swept[how] = f.ended
 	f.mu.Unlock()
 	killAll(how, func(mark uint64) bool {
-		if !related(mark, f.base) {
+		if !hasSameBase(mark, f.base) {
 			return false
 		}
 		f.mu.Lock()
@@ -181,22 +181,22 @@ func sweep(how care) {
 	})
 }
 
-// related marks were given by the same process.
-func related(a, b uint64) bool { return a>>marksBits == b>>marksBits }
+// hasSameBase marks were given by the same process.
+func hasSameBase(a, b uint64) bool { return a>>marksBits == b>>marksBits }
 
-// sweepTime is how long processes are given to end that were killed: those that cannot be must not hold us up.
-const sweepTime = time.Second
+// sweepTimeout is how long processes are given to end that were killed: those that cannot be must not hold us up.
+const sweepTimeout = time.Second
 
 // killAll kills until nobody with such a mark is left: who is killed may have begun another one before.
-func killAll(how care, doomed func(mark uint64) bool) {
-	for begun := time.Now(); time.Since(begun) < sweepTime; time.Sleep(time.Millisecond) {
+func killAll(how sweepMode, doomed func(mark uint64) bool) {
+	for begun := time.Now(); time.Since(begun) < sweepTimeout; time.Sleep(time.Millisecond) {
 		left := false
-		for _, pid := range processes() {
+		for _, pid := range listProcesses() {
 			mark := markOf(pid)
-			if mark == 0 && how == thoroughly {
-				mark = saidMark(pid)
+			if mark == 0 && how == sweepThorough {
+				mark = environMark(pid)
 			}
-			if mark != 0 && doomed(mark) && alive(pid) {
+			if mark != 0 && doomed(mark) && isAlive(pid) {
 				left = true
 				_ = unix.Kill(pid, unix.SIGKILL)
 			}
@@ -207,7 +207,7 @@ func killAll(how care, doomed func(mark uint64) bool) {
 	}
 }
 
-func processes() []int {
+func listProcesses() []int {
 	proc, err := os.Open("/proc")
 	if err != nil {
 		return nil
@@ -223,8 +223,8 @@ func processes() []int {
 	return pids
 }
 
-// alive is false for a process that has ended and waits for its parent to notice.
-func alive(pid int) bool {
+// isAlive is false for a process that has ended and waits for its parent to notice.
+func isAlive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, state, _ := strings.Cut(string(stat), ") ")
 	return err == nil && !strings.HasPrefix(state, "Z") && !strings.HasPrefix(state, "X")

@@ -83,7 +83,7 @@ func pidIn(t *testing.T, file string) (pid int) {
 	return pid
 }
 
-func alive(pid int) bool {
+func isAlive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && !strings.Contains(string(stat), ") Z ")
 }
@@ -98,14 +98,14 @@ func TestAFamilyEndsWhereverItsMembersWent(t *testing.T) {
 	end, stay := pids(t, dir), pids(t, others)
 	family.Kill()
 	for i, pid := range end {
-		require.False(t, alive(pid), ways[i])
+		require.False(t, isAlive(pid), ways[i])
 	}
 	for i, pid := range stay {
-		require.True(t, alive(pid), ways[i])
+		require.True(t, isAlive(pid), ways[i])
 	}
 	other.Kill()
 	for i, pid := range stay {
-		require.False(t, alive(pid), ways[i])
+		require.False(t, isAlive(pid), ways[i])
 	}
 	require.Error(t, doomed.Wait())
 	require.Error(t, spared.Wait())
@@ -121,7 +121,7 @@ func TestWhatAFamilyLeavesBehindEndsSoon(t *testing.T) {
 	require.Error(t, cmd.Wait())
 	family.Leave()
 	for i, pid := range left {
-		require.Eventually(t, func() bool { return !alive(pid) }, patience, time.Millisecond, ways[i])
+		require.Eventually(t, func() bool { return !isAlive(pid) }, patience, time.Millisecond, ways[i])
 	}
 }
 
@@ -142,7 +142,7 @@ func TestAFamilyEndsWithWhoStartedIt(t *testing.T) {
 			require.NoError(t, parent.Process.Signal(signal))
 			require.Error(t, parent.Wait())
 			for _, pid := range all {
-				require.Eventually(t, func() bool { return !alive(pid) }, patience, time.Millisecond)
+				require.Eventually(t, func() bool { return !isAlive(pid) }, patience, time.Millisecond)
 			}
 		})
 	}
@@ -157,7 +157,7 @@ func TestWhoLeftBeforeItWasAdoptedEndsAllTheSame(t *testing.T) {
 	pid := pidIn(t, pidfile)
 	family.Adopt(cmd.Process.Pid)
 	family.Kill()
-	require.Eventually(t, func() bool { return !alive(pid) }, patience, time.Millisecond) // a signal takes a moment
+	require.Eventually(t, func() bool { return !isAlive(pid) }, patience, time.Millisecond) // a signal takes a moment
 }
 
 func TestNobodyEnds(*testing.T) {

@@ -25,25 +25,25 @@ const filesTries = 10
 
 // Write keeps a text in a file that nobody else can read, until it is cleaned up. The file is called by a pattern, as os.CreateTemp reads it.
 func (f *Files) Write(pattern string, text []byte) (path string, cleanup func(), err error) {
-	folder, err := f.enter()
+	folder, err := f.acquireFolder()
 	if err != nil {
 		return "", func() {}, err
 	}
 	file, err := os.CreateTemp(folder, pattern)
 	if err != nil {
-		f.leave()
+		f.releaseFolder()
 		return "", func() {}, err
 	}
 	cleanup = func() {
 		os.Remove(file.Name())
-		f.leave()
+		f.releaseFolder()
 	}
 	_, err = file.Write(text)
 	return file.Name(), cleanup, errors.Join(err, file.Close())
 }
 
-// enter makes the folder, if this is the first one to use it.
-func (f *Files) enter() (path string, err error) {
+// acquireFolder makes the folder, if this is the first one to use it.
+func (f *Files) acquireFolder() (path string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.used == 0 {
@@ -55,8 +55,8 @@ func (f *Files) enter() (path string, err error) {
 	return f.folder.Name(), nil
 }
 
-// leave removes the folder after the last one.
-func (f *Files) leave() {
+// releaseFolder removes the folder after the last one.
+func (f *Files) releaseFolder() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.used--; f.used == 0 {
@@ -73,7 +73,7 @@ func (f *Files) newFolder() (folder *os.File, err error) {
 		if path, err = os.MkdirTemp("", f.pattern); err != nil {
 			return nil, err
 		}
-		if folder, err = hold(path); err != nil {
+		if folder, err = lockFolder(path); err != nil {
 			continue
 		}
 		if _, err = os.Lstat(path); err == nil {
@@ -86,7 +86,7 @@ func (f *Files) newFolder() (folder *os.File, err error) {
 
 // Sweep removes what processes have left behind that were killed. Whatever cannot be removed, such as another user's, stays.
 func (f *Files) Sweep() {
-	if !locks {
+	if !canLock {
 		return
 	}
 	paths, _ := filepath.Glob(filepath.Join(os.TempDir(), f.pattern)) // the pattern is right
@@ -94,7 +94,7 @@ func (f *Files) Sweep() {
 		if info, err := os.Lstat(path); err != nil || !info.IsDir() {
 			continue
 		}
-		if folder, err := hold(path); err == nil {
+		if folder, err := lockFolder(path); err == nil {
 			os.RemoveAll(path)
 			folder.Close()
 		}

@@ -8,11 +8,11 @@ import (
 	"syscall"
 )
 
-// locks says that hold takes a lock.
-const locks = true
+// canLock says that hold takes a lock.
+const canLock = true
 
-// hold takes the lock of a folder, which is held until it is closed, or its process ends however it ends. An error: somebody else has it.
-func hold(path string) (*os.File, error) {
+// lockFolder takes the lock of a folder, which is held until it is closed, or its process ends however it ends. An error: somebody else has it.
+func lockFolder(path string) (*os.File, error) {
 	folder, err := os.Open(path)
 	if err != nil {
 		return nil, err

@@ -6,7 +6,7 @@ import "errors"
 type ForkerGone struct {
 	How string // it has ended
 
-	unasked bool
+	notAsked bool
 }
 
 func (e *ForkerGone) Error() string { return "who forks is gone: " + e.How }
@@ -14,10 +14,10 @@ func (e *ForkerGone) Error() string { return "who forks is gone: " + e.How }
 // NotAsked says of an error of Forker.Start that nothing was begun: somebody else may be asked.
 func NotAsked(err error) bool {
 	var e *ForkerGone
-	return errors.As(err, &e) && e.unasked
+	return errors.As(err, &e) && e.notAsked
 }
 
-func gone(err error) bool {
+func isForkerGone(err error) bool {
 	var e *ForkerGone
 	return errors.As(err, &e)
 }

@@ -22,40 +22,40 @@ const CanFork = true
 // the environment and the files of the new process, and tells its id and how it has ended. What it has forked is like what was started, but that a
 // Forker which ends takes all of it along: how they end, nobody could tell.
 type Forker struct {
-	process *Process
-	control *net.UnixConn
-	gone    chan struct{} // closed when it has ended, and nothing more is heard of it
-	how     string        // it has ended then
-	said    tail
-	work    sync.WaitGroup
+	process  *Process
+	control  *net.UnixConn
+	gone     chan struct{} // closed when it has ended, and nothing more is heard of it
+	exitText string        // it has ended then
+	output   outputTail
+	work     sync.WaitGroup
 
 	sending sync.Mutex
 
 	mu      sync.Mutex
 	number  uint64 // of the last request
-	asked   map[uint64]chan begun
-	running map[int]*forked
+	pending map[uint64]chan forkResult
+	running map[int]*forkedProcess
 	ended   bool
 }
 
-// begun is the answer to a request.
-type begun struct {
-	forked *forked
+// forkResult is the answer to a request.
+type forkResult struct {
+	forked *forkedProcess
 	err    error
 }
 
-// forked is a process that a Forker has forked.
-type forked struct {
-	by    *Forker
-	pid   int
-	ended chan syscall.WaitStatus
+// forkedProcess is a process that a Forker has forked.
+type forkedProcess struct {
+	forker *Forker
+	pid    int
+	ended  chan syscall.WaitStatus
 }
 
 const (
-	// readyTime is how long a Forker may take until it can fork.
-	readyTime = 30 * time.Second
-	// forkTime is how long it may take to fork.
-	forkTime = 30 * time.Second
+	// readyTimeout is how long a Forker may take until it can fork.
+	readyTimeout = 30 * time.Second
+	// forkTimeout is how long it may take to fork.
+	forkTimeout = 30 * time.Second
 )
 
 // StartForker starts a program that says it can fork, and returns when it can.
@@ -65,20 +65,20 @@ func StartForker(cmd Command) (*Forker, error) {
 		return nil, err
 	}
 	defer theirs.Close()
-	f := &Forker{control: ours, gone: make(chan struct{}), asked: map[uint64]chan begun{}, running: map[int]*forked{}}
+	f := &Forker{control: ours, gone: make(chan struct{}), pending: map[uint64]chan forkResult{}, running: map[int]*forkedProcess{}}
 	cmd.control, cmd.Split = theirs, false
 	if f.process, err = Start(cmd); err != nil {
 		ours.Close()
 		return nil, err
 	}
-	f.work.Go(func() { _, _ = io.Copy(&f.said, f.process.Stdout) })
-	_ = ours.SetReadDeadline(time.Now().Add(readyTime)) // what is wrong with it shows below
-	what, _, _, err := f.hear()
+	f.work.Go(func() { _, _ = io.Copy(&f.output, f.process.Stdout) })
+	_ = ours.SetReadDeadline(time.Now().Add(readyTimeout)) // what is wrong with it shows below
+	what, _, _, err := f.readMessage()
 	_ = ours.SetReadDeadline(time.Time{})
-	f.work.Go(f.listen)
+	f.work.Go(f.readMessages)
 	if err != nil || what != 'H' {
 		f.Close()
-		return nil, fmt.Errorf("%s is not ready to fork: %s", cmd.Path, f.said.String())
+		return nil, fmt.Errorf("%s is not ready to fork: %s", cmd.Path, f.output.String())
 	}
 	return f, nil
 }
@@ -105,59 +105,59 @@ func socketPair() (ours *net.UnixConn, theirs *os.File, err error) {
 	return conn.(*net.UnixConn), theirs, nil
 }
 
-// hear reads one message.
-func (f *Forker) hear() (what byte, one, two int64, err error) {
+// readMessage reads one message.
+func (f *Forker) readMessage() (what byte, one, two int64, err error) {
 	var b [17]byte
 	_, err = io.ReadFull(f.control, b[:])
 	return b[0], int64(binary.BigEndian.Uint64(b[1:])), int64(binary.BigEndian.Uint64(b[9:])), err
 }
 
-// listen hears what it tells until it is gone.
-func (f *Forker) listen() {
+// readMessages hears what it tells until it is gone.
+func (f *Forker) readMessages() {
 	for {
-		what, one, two, err := f.hear()
+		what, one, two, err := f.readMessage()
 		if err != nil {
 			break
 		}
 		switch what {
 		case 'F':
-			f.answer(uint64(one), f.add(int(two)), nil)
+			f.answerRequest(uint64(one), f.addForked(int(two)), nil)
 		case 'E':
-			f.answer(uint64(one), nil, syscall.Errno(two))
+			f.answerRequest(uint64(one), nil, syscall.Errno(two))
 		case 'X':
-			f.over(int(one), syscall.WaitStatus(two))
+			f.recordExit(int(one), syscall.WaitStatus(two))
 		}
 	}
 	f.mu.Lock()
 	f.ended = true
 	f.mu.Unlock()
 	f.process.Kill()
-	f.how = "it is killed"
+	f.exitText = "it is killed"
 	if state, err := f.process.Wait(); err == nil {
-		f.how = state.String()
+		f.exitText = state.String()
 	}
 	f.control.Close()
 	close(f.gone)
 }
 
-func (f *Forker) add(pid int) *forked {
-	one := &forked{by: f, pid: pid, ended: make(chan syscall.WaitStatus, 1)}
+func (f *Forker) addForked(pid int) *forkedProcess {
+	one := &forkedProcess{forker: f, pid: pid, ended: make(chan syscall.WaitStatus, 1)}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.running[pid] = one
 	return one
 }
 
-func (f *Forker) answer(number uint64, one *forked, err error) {
+func (f *Forker) answerRequest(number uint64, one *forkedProcess, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if asked := f.asked[number]; asked != nil {
-		asked <- begun{one, err}
-		delete(f.asked, number)
+	if asked := f.pending[number]; asked != nil {
+		asked <- forkResult{one, err}
+		delete(f.pending, number)
 	}
 }
 
-func (f *Forker) over(pid int, status syscall.WaitStatus) {
+func (f *Forker) recordExit(pid int, status syscall.WaitStatus) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if one := f.running[pid]; one != nil {
@@ -168,10 +168,10 @@ func (f *Forker) over(pid int, status syscall.WaitStatus) {
 // Start has it fork for a command, of which the program and its arguments are its own. An error of which NotAsked is false may have begun
 // it: what there is of it is ended.
 func (f *Forker) Start(cmd Command) (*Process, error) {
-	return begin(cmd, func(p *Process, files []*os.File) error {
-		one, err := f.fork(cmd, p.family, files)
+	return startProcess(cmd, func(p *Process, files []*os.File) error {
+		one, err := f.requestFork(cmd, p.family, files)
 		if err != nil {
-			if gone(err) && !NotAsked(err) {
+			if isForkerGone(err) && !NotAsked(err) {
 				p.family.Kill()
 			}
 			return err
@@ -181,37 +181,37 @@ func (f *Forker) Start(cmd Command) (*Process, error) {
 	})
 }
 
-// expect makes a request known. It is false when nobody would answer.
-func (f *Forker) expect(answer chan begun) (number uint64, ok bool) {
+// addRequest makes a request known. It is false when nobody would answer.
+func (f *Forker) addRequest(answer chan forkResult) (number uint64, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.ended {
 		return 0, false
 	}
 	f.number++
-	f.asked[f.number] = answer
+	f.pending[f.number] = answer
 	return f.number, true
 }
 
-// request is what it has to know to fork.
-func request(number uint64, cmd Command, family Family) []byte {
+// encodeRequest is what it has to know to fork.
+func encodeRequest(number uint64, cmd Command, family Family) []byte {
 	body := binary.BigEndian.AppendUint64(nil, number)
 	body = binary.BigEndian.AppendUint64(body, family.Mark())
 	return append(body, strings.Join(append([]string{cmd.Dir}, append(cmd.Env[:len(cmd.Env):len(cmd.Env)], family.Variable())...), "\x00")...)
 }
 
-func (f *Forker) fork(cmd Command, family Family, files []*os.File) (*forked, error) {
-	asked := make(chan begun, 1)
-	number, ok := f.expect(asked)
+func (f *Forker) requestFork(cmd Command, family Family, files []*os.File) (*forkedProcess, error) {
+	asked := make(chan forkResult, 1)
+	number, ok := f.addRequest(asked)
 	if !ok {
-		return nil, &ForkerGone{unasked: true}
+		return nil, &ForkerGone{notAsked: true}
 	}
-	if err := f.ask('F', request(number, cmd, family), files); err != nil {
+	if err := f.sendRequest('F', encodeRequest(number, cmd, family), files); err != nil {
 		f.process.Kill()
 		<-f.gone
-		return nil, &ForkerGone{How: f.how}
+		return nil, &ForkerGone{How: f.exitText}
 	}
-	timer := time.NewTimer(forkTime)
+	timer := time.NewTimer(forkTimeout)
 	defer timer.Stop()
 	select {
 	case a := <-asked:
@@ -225,12 +225,12 @@ func (f *Forker) fork(cmd Command, family Family, files []*os.File) (*forked, er
 	case a := <-asked: // the last thing it said
 		return a.forked, a.err
 	default:
-		return nil, &ForkerGone{How: f.how}
+		return nil, &ForkerGone{How: f.exitText}
 	}
 }
 
-// ask sends a request, and files with its first bytes.
-func (f *Forker) ask(what byte, body []byte, files []*os.File) error {
+// sendRequest sends a request, and files with its first bytes.
+func (f *Forker) sendRequest(what byte, body []byte, files []*os.File) error {
 	head := binary.BigEndian.AppendUint32([]byte{what}, uint32(len(body)))
 	fds := make([]int, len(files))
 	for i, file := range files {
@@ -242,7 +242,7 @@ func (f *Forker) ask(what byte, body []byte, files []*os.File) error {
 	}
 	f.sending.Lock()
 	defer f.sending.Unlock()
-	_ = f.control.SetWriteDeadline(time.Now().Add(forkTime)) // where that cannot be said the next line fails, too
+	_ = f.control.SetWriteDeadline(time.Now().Add(forkTimeout)) // where that cannot be said the next line fails, too
 	if _, _, err := f.control.WriteMsgUnix(head, rights, nil); err != nil {
 		return err
 	}
@@ -257,7 +257,7 @@ func (f *Forker) Running() int {
 	if f.ended {
 		return 0
 	}
-	return len(f.running) + len(f.asked)
+	return len(f.running) + len(f.pending)
 }
 
 // Gone is closed when it has ended.
@@ -271,34 +271,34 @@ func (f *Forker) Close() {
 }
 
 // reap waits for a process, kills its group while its id is certain to be its own, and then lets go of it.
-func (one *forked) reap(p *Process) (State, error) {
-	status, err := one.end()
+func (one *forkedProcess) reap(p *Process) (State, error) {
+	status, err := one.awaitStatus()
 	select {
-	case <-one.by.gone: // the system has let go of the process, or will: its id may be another's
+	case <-one.forker.gone: // the system has let go of the process, or will: its id may be another's
 		p.leaveGroup()
 		return status, err
 	default:
 	}
-	p.killLast()
-	one.by.mu.Lock()
-	delete(one.by.running, one.pid)
-	one.by.mu.Unlock()
-	_ = one.by.ask('R', binary.BigEndian.AppendUint64(nil, uint64(one.pid)), nil) // one that is gone needs not be told
+	p.killBeforeReap()
+	one.forker.mu.Lock()
+	delete(one.forker.running, one.pid)
+	one.forker.mu.Unlock()
+	_ = one.forker.sendRequest('R', binary.BigEndian.AppendUint64(nil, uint64(one.pid)), nil) // one that is gone needs not be told
 	return status, err
 }
 
-// end waits for how it ends.
-func (one *forked) end() (State, error) {
+// awaitStatus waits for how it ends.
+func (one *forkedProcess) awaitStatus() (State, error) {
 	select {
 	case status := <-one.ended:
-		return exit(status), nil
-	case <-one.by.gone:
+		return exitStatus(status), nil
+	case <-one.forker.gone:
 	}
 	select {
 	case status := <-one.ended: // the last thing it said
-		return exit(status), nil
+		return exitStatus(status), nil
 	default:
-		return nil, &ForkerGone{How: one.by.how}
+		return nil, &ForkerGone{How: one.forker.exitText}
 	}
 }
 
@@ -309,13 +309,13 @@ func (p *Process) leaveGroup() {
 	p.killed, p.reaped = true, true
 }
 
-// exit is a status in the words of package os.
-type exit syscall.WaitStatus
+// exitStatus is a status in the words of package os.
+type exitStatus syscall.WaitStatus
 
 // Success says whether it ended as it was meant to.
-func (e exit) Success() bool { return syscall.WaitStatus(e).ExitStatus() == 0 }
+func (e exitStatus) Success() bool { return syscall.WaitStatus(e).ExitStatus() == 0 }
 
-func (e exit) String() string {
+func (e exitStatus) String() string {
 	status := syscall.WaitStatus(e)
 	text := fmt.Sprintf("exit status %d", status.ExitStatus())
 	if status.Signaled() {
@@ -327,15 +327,15 @@ func (e exit) String() string {
 	return text
 }
 
-// tail is the end of what a program says.
-type tail struct {
+// outputTail is the end of what a program says.
+type outputTail struct {
 	mu sync.Mutex
 	b  []byte
 }
 
 const tailBytes = 2 << 10
 
-func (t *tail) Write(b []byte) (int, error) {
+func (t *outputTail) Write(b []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.b = append(t.b, b...)
@@ -343,7 +343,7 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func (t *tail) String() string {
+func (t *outputTail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return string(bytes.TrimSpace(t.b))

@@ -25,6 +25,6 @@ func (*Forker) Gone() <-chan struct{} { return nil }
 // Close ends it.
 func (*Forker) Close() {}
 
-type forked struct{}
+type forkedProcess struct{}
 
-func (*forked) reap(*Process) (State, error) { return nil, errCannotFork }
+func (*forkedProcess) reap(*Process) (State, error) { return nil, errCannotFork }

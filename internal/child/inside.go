@@ -26,19 +26,19 @@ func Inside(root, path string) (string, error) {
 		path = filepath.Join(root, path)
 	}
 	real, err := filepath.EvalSymlinks(path)
-	if errors.Is(err, os.ErrNotExist) && !within(root, filepath.Clean(path)) {
+	if errors.Is(err, os.ErrNotExist) && !isInside(root, filepath.Clean(path)) {
 		return "", ErrOutside // whether there is anything is nobody's business
 	}
 	if err != nil {
 		return "", err
 	}
-	if !within(root, real) {
+	if !isInside(root, real) {
 		return "", ErrOutside
 	}
 	return real, nil
 }
 
-func within(root, path string) bool {
+func isInside(root, path string) bool {
 	rel, err := filepath.Rel(root, path)
 	return err == nil && filepath.IsLocal(rel)
 }

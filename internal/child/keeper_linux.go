@@ -17,13 +17,13 @@ const keeperName = "troupe-keeper"
 // A program that was started as a keeper never comes to its main function.
 func init() {
 	if len(os.Args) == 2 && os.Args[0] == keeperName {
-		keep(os.Args[1])
+		runAsKeeper(os.Args[1])
 		os.Exit(0)
 	}
 }
 
-// keep waits for the end of who started us, then ends the families that are left.
-func keep(base string) {
+// runAsKeeper waits for the end of who started us, then ends the families that are left.
+func runAsKeeper(base string) {
 	signal.Ignore(unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
 	setMark(os.Getpid(), unix.RLIM_INFINITY) // who ends the family we were started in leaves its keeper to its work
 	first, err := strconv.ParseUint(base, 10, 64)
@@ -31,7 +31,7 @@ func keep(base string) {
 		return
 	}
 	_, _ = io.Copy(io.Discard, os.Stdin)
-	killAll(thoroughly, func(mark uint64) bool { return related(mark, first) })
+	killAll(sweepThorough, func(mark uint64) bool { return hasSameBase(mark, first) })
 }
 
 // startKeeper starts the keeper with the first family. Without one, families outlive us when we are killed; all else works.

@@ -40,7 +40,7 @@ type Process struct {
 	family Family
 
 	own    *os.Process // nil = somebody else has forked it
-	forked *forked
+	forked *forkedProcess
 
 	mu     sync.Mutex
 	killed bool
@@ -67,34 +67,34 @@ func (o *Output) Read(b []byte) (int, error) {
 
 // Start starts a program. Whoever does reads all that it prints, waits, and closes.
 func Start(cmd Command) (*Process, error) {
-	return begin(cmd, func(p *Process, files []*os.File) (err error) {
+	return startProcess(cmd, func(p *Process, files []*os.File) (err error) {
 		p.own, err = os.StartProcess(cmd.Path, cmd.Argv, &os.ProcAttr{
-			Dir: cmd.Dir, Env: append(slices.Clip(cmd.Env), p.family.Variable()), Files: files, Sys: p.attr()})
+			Dir: cmd.Dir, Env: append(slices.Clip(cmd.Env), p.family.Variable()), Files: files, Sys: p.procAttr()})
 		if errors.Is(err, syscall.E2BIG) {
 			return tooLong(&cmd)
 		}
 		if err == nil {
 			p.Pid = p.own.Pid
 			p.family.Adopt(p.Pid)
-			p.yield()
+			p.lowerPriority()
 		}
 		return err
 	})
 }
 
-// begin has a program begin with pipes to us, which are its files 0, 1 and 2.
-func begin(cmd Command, start func(p *Process, files []*os.File) error) (*Process, error) {
-	var files pipes
-	defer files.giveAway()
+// startProcess has a program begin with pipes to us, which are its files 0, 1 and 2.
+func startProcess(cmd Command, start func(p *Process, files []*os.File) error) (*Process, error) {
+	var files processPipes
+	defer files.closeTheirs()
 	p := &Process{}
 	in := cmd.control
 	if in == nil {
-		in = files.input(&p.in, cmd.Stdin != nil)
+		in = files.openInput(&p.in, cmd.Stdin != nil)
 	}
-	stdout := files.output(&p.Stdout)
+	stdout := files.openOutput(&p.Stdout)
 	stderr := stdout
 	if cmd.Split {
-		stderr = files.output(&p.Stderr)
+		stderr = files.openOutput(&p.Stderr)
 	}
 	if files.err != nil {
 		p.Close()
@@ -118,30 +118,30 @@ func begin(cmd Command, start func(p *Process, files []*os.File) error) (*Proces
 	return p, nil
 }
 
-// pipes are opened for a program. Its own ends of them are closed here once it has them.
-type pipes struct {
+// processPipes are opened for a program. Its own ends of them are closed here once it has them.
+type processPipes struct {
 	theirs []*os.File
 	err    error
 }
 
-func (p *pipes) input(ours **os.File, any bool) *os.File {
+func (p *processPipes) openInput(ours **os.File, any bool) *os.File {
 	if !any {
-		return p.their(os.Open(os.DevNull))
+		return p.addTheirs(os.Open(os.DevNull))
 	}
-	in, feed, err := pipe(0)
+	in, feed, err := newPipe(0)
 	*ours = feed
-	return p.their(in, err)
+	return p.addTheirs(in, err)
 }
 
-func (p *pipes) output(ours **Output) *os.File {
-	r, w, err := pipe(1)
+func (p *processPipes) openOutput(ours **Output) *os.File {
+	r, w, err := newPipe(1)
 	if err == nil {
 		*ours = &Output{r}
 	}
-	return p.their(w, err)
+	return p.addTheirs(w, err)
 }
 
-func (p *pipes) their(f *os.File, err error) *os.File {
+func (p *processPipes) addTheirs(f *os.File, err error) *os.File {
 	if err == nil {
 		p.theirs = append(p.theirs, f)
 	} else if p.err == nil {
@@ -150,7 +150,7 @@ func (p *pipes) their(f *os.File, err error) *os.File {
 	return f
 }
 
-func (p *pipes) giveAway() {
+func (p *processPipes) closeTheirs() {
 	for _, f := range p.theirs {
 		f.Close()
 	}
@@ -172,7 +172,7 @@ func (p *Process) Close() {
 // Wait returns when the process has ended and its group was killed, and how it ended. What is left of its family ends soon, or at once
 // if the process was told to end.
 func (p *Process) Wait() (State, error) {
-	state, err := p.await()
+	state, err := p.awaitExit()
 	if p.killed {
 		p.family.Kill()
 	} else {
@@ -189,7 +189,7 @@ func (p *Process) Wait() (State, error) {
 	return state, err
 }
 
-func (p *Process) await() (State, error) {
+func (p *Process) awaitExit() (State, error) {
 	if p.forked != nil {
 		return p.forked.reap(p)
 	}
@@ -198,12 +198,12 @@ func (p *Process) await() (State, error) {
 
 // Kill ends the whole group, unless the process was reaped: then there is no such group any more, or
 // it is somebody else's.
-func (p *Process) Kill() { p.end(p.killGroup) }
+func (p *Process) Kill() { p.endGroup(p.killGroup) }
 
 // Ask tells the whole group to end, as far as the system knows a way to do so; elsewhere it is killed.
-func (p *Process) Ask() { p.end(p.askGroup) }
+func (p *Process) Ask() { p.endGroup(p.terminateGroup) }
 
-func (p *Process) end(how func()) {
+func (p *Process) endGroup(how func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.reaped {
@@ -212,8 +212,8 @@ func (p *Process) end(how func()) {
 	}
 }
 
-// killLast kills what is left of the group before the process is reaped.
-func (p *Process) killLast() {
+// killBeforeReap kills what is left of the group before the process is reaped.
+func (p *Process) killBeforeReap() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.killGroup()

@@ -9,24 +9,24 @@ import (
 // sysProcess is what a process has beside its id on this system.
 type sysProcess struct{ pidfd int } // -1 = the kernel knows none
 
-// attr makes a program the leader of its own process group. That it ends with us is its family's business: the kernel's
+// procAttr makes a program the leader of its own process group. That it ends with us is its family's business: the kernel's
 // signal for that would come already when the thread that started it ends.
-func (p *sysProcess) attr() *syscall.SysProcAttr {
+func (p *sysProcess) procAttr() *syscall.SysProcAttr {
 	p.pidfd = -1
 	return &syscall.SysProcAttr{Setpgid: true, PidFD: &p.pidfd}
 }
 
 func (p *Process) killGroup() { _ = syscall.Kill(-p.Pid, syscall.SIGKILL) }
 
-func (p *Process) askGroup() { _ = syscall.Kill(-p.Pid, syscall.SIGTERM) }
+func (p *Process) terminateGroup() { _ = syscall.Kill(-p.Pid, syscall.SIGTERM) }
 
 // reap waits for the process twice: first without reaping it, so that its group can be killed while
 // its id is certain to be its own.
 func (p *Process) reap() (State, error) {
 	if !p.pollExit() {
-		_, _ = exited(idOfProcess, p.Pid, 0)
+		_, _ = hasExited(idOfProcess, p.Pid, 0)
 	}
-	p.killLast()
+	p.killBeforeReap()
 	return p.own.Wait()
 }
 
@@ -46,7 +46,7 @@ func (p *Process) pollExit() bool {
 	}
 	waited := conn.Read(func(fd uintptr) bool {
 		var ended bool
-		ended, err = exited(idOfPidfd, int(fd), syscall.WNOHANG)
+		ended, err = hasExited(idOfPidfd, int(fd), syscall.WNOHANG)
 		return ended || err != nil
 	})
 	return waited == nil && err == nil
@@ -58,8 +58,8 @@ const (
 	idOfPidfd   = 3 // P_PIDFD
 )
 
-// exited says whether a process has ended, and leaves it to be reaped.
-func exited(kind, id, flags int) (bool, error) {
+// hasExited says whether a process has ended, and leaves it to be reaped.
+func hasExited(kind, id, flags int) (bool, error) {
 	var info [32]int32 // siginfo_t; its first field is set when there is something to tell
 	for {
 		_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, uintptr(kind), uintptr(id),

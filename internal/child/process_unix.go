@@ -7,16 +7,16 @@ import "syscall"
 // sysProcess is what a process has beside its id on this system: nothing.
 type sysProcess struct{}
 
-// attr makes a program the leader of its own process group.
-func (*sysProcess) attr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+// procAttr makes a program the leader of its own process group.
+func (*sysProcess) procAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 func (p *Process) killGroup() { _ = syscall.Kill(-p.Pid, syscall.SIGKILL) }
 
-func (p *Process) askGroup() { _ = syscall.Kill(-p.Pid, syscall.SIGTERM) }
+func (p *Process) terminateGroup() { _ = syscall.Kill(-p.Pid, syscall.SIGTERM) }
 
 // reap waits for the process and then kills what is left of its group.
 func (p *Process) reap() (State, error) {
 	state, err := p.own.Wait()
-	p.killLast()
+	p.killBeforeReap()
 	return state, err
 }

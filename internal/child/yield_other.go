@@ -2,5 +2,5 @@
 
 package child
 
-// yield does nothing: here programs stand beside us.
-func (*Process) yield() {}
+// lowerPriority does nothing: here programs stand beside us.
+func (*Process) lowerPriority() {}

@@ -24,7 +24,7 @@ func TestAProgramIsItsNameAndWhatItAddsToMembers(t *testing.T) {
 	t.Chdir(t.TempDir())
 	call := func(args ...string) result {
 		var stdout, stderr bytes.Buffer
-		code := edition{"troupe-more", []Addition{&spell{}}}.run(t.Context(), args, strings.NewReader(""), &stdout, &stderr)
+		code := programVariant{"troupe-more", []Addition{&spell{}}}.runCommand(t.Context(), args, strings.NewReader(""), &stdout, &stderr)
 		return result{code, stdout.String(), stderr.String()}
 	}
 	for _, command := range []string{"serve", "dev"} {

@@ -18,7 +18,7 @@ type approvalCmd struct {
 }
 
 type approvalListCmd struct {
-	remote
+	remoteFlags
 	pagingFlags
 	Flow  string `complete:"flow" help:"Only those of this flow."`
 	State string `enum:"open,answered,over" default:"open" help:"open, answered, or over: nobody decided."`
@@ -26,7 +26,7 @@ type approvalListCmd struct {
 }
 
 func (c *approvalListCmd) Run(ctx context.Context, a *app) error {
-	server, err := c.client()
+	server, err := c.newClient()
 	if err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func (c *approvalListCmd) Run(ctx context.Context, a *app) error {
 	if q.Flow, err = flowNamed(ctx, server, c.Flow); err != nil {
 		return err
 	}
-	list, err := page(c.pagingFlags, func(p client.Paging) (*wire.Page[wire.Approval], error) {
+	list, err := readPage(c.pagingFlags, func(p client.Paging) (*wire.Page[wire.Approval], error) {
 		q.Paging = p
 		return server.Approvals(ctx, q)
 	})
@@ -51,7 +51,7 @@ func (c *approvalListCmd) Run(ctx context.Context, a *app) error {
 		if answer == "" && w.State != "open" {
 			answer = w.State
 		}
-		return []string{w.ID, w.Flow, node, w.Title, moment(w.Since), moment(w.Until), answer, w.By}
+		return []string{w.ID, w.Flow, node, w.Title, formatTime(w.Since), formatTime(w.Until), answer, w.By}
 	})
 }
 
@@ -61,10 +61,10 @@ type approvalArg struct {
 	Key      string `help:"Key of the approval, of a task that asks for several."`
 }
 
-// find is the id of the approval that is meant.
-func (c *approvalArg) find(ctx context.Context, server *client.Client) (string, error) {
+// resolveApprovalID is the id of the approval that is meant.
+func (c *approvalArg) resolveApprovalID(ctx context.Context, server *client.Client) (string, error) {
 	if strings.Count(c.Approval, ".") == 2 {
-		return c.Approval, c.fits(ctx, server)
+		return c.Approval, c.checkKey(ctx, server)
 	}
 	task, err := taskID(ctx, server, c.Approval)
 	if err != nil {
@@ -83,17 +83,17 @@ func (c *approvalArg) find(ctx context.Context, server *client.Client) (string, 
 	switch len(ids) {
 	case 0:
 		if len(open.Items) > 0 {
-			return "", usagef("the task %s asks for no approval with the key %s", task, c.Key)
+			return "", newUsageError("the task %s asks for no approval with the key %s", task, c.Key)
 		}
-		return "", usagef("the task %s waits for nobody's approval: troupe task show %s tells what it waits for", task, task)
+		return "", newUsageError("the task %s waits for nobody's approval: troupe task show %s tells what it waits for", task, task)
 	case 1:
 		return ids[0], nil
 	}
-	return "", usagef("the task %s asks for several: say which, by its id: %s", task, strings.Join(ids, ", "))
+	return "", newUsageError("the task %s asks for several: say which, by its id: %s", task, strings.Join(ids, ", "))
 }
 
-// fits says whether an approval that is named by its whole id has the key that is given beside it.
-func (c *approvalArg) fits(ctx context.Context, server *client.Client) error {
+// checkKey says whether an approval that is named by its whole id has the key that is given beside it.
+func (c *approvalArg) checkKey(ctx context.Context, server *client.Client) error {
 	if c.Key == "" {
 		return nil
 	}
@@ -102,13 +102,13 @@ func (c *approvalArg) fits(ctx context.Context, server *client.Client) error {
 		return err
 	}
 	if w.Key != c.Key {
-		return usagef("the approval %s has the key %s, not %s", c.Approval, clean(w.Key), c.Key)
+		return newUsageError("the approval %s has the key %s, not %s", c.Approval, sanitizeText(w.Key), c.Key)
 	}
 	return nil
 }
 
 type approvalAnswerCmd struct {
-	remote
+	remoteFlags
 	senderFlag
 	approvalArg
 	Answer  string `arg:"" optional:"" help:"approve, reject, or another action that follows from it. Absent with --value."`
@@ -117,18 +117,18 @@ type approvalAnswerCmd struct {
 }
 
 func (c *approvalAnswerCmd) Run(ctx context.Context, a *app) error {
-	server, err := c.client()
+	server, err := c.newClient()
 	if err != nil {
 		return err
 	}
-	answer := wire.Answer{Action: c.Answer, Comment: c.Comment, By: c.sender()}
+	answer := wire.Answer{Action: c.Answer, Comment: c.Comment, By: c.senderName()}
 	switch {
 	case (c.Value == "") == (c.Answer == ""):
-		return usagef("say approve, reject or another action, or --value: one of them")
+		return newUsageError("say approve, reject or another action, or --value: one of them")
 	case c.Value != "":
 		answer.Value = jsonOrText(c.Value)
 	}
-	id, err := c.find(ctx, server)
+	id, err := c.resolveApprovalID(ctx, server)
 	if err != nil {
 		return err
 	}
@@ -137,21 +137,21 @@ func (c *approvalAnswerCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	if !told.Counts {
-		return fmt.Errorf("%s answered before, at %s, and that counts", cmp.Or(told.By, "somebody"), moment(told.EndedAt))
+		return fmt.Errorf("%s answered before, at %s, and that counts", cmp.Or(told.By, "somebody"), formatTime(told.EndedAt))
 	}
 	return c.showAnswered(a, told)
 }
 
 func (c *approvalAnswerCmd) showAnswered(a *app, told *wire.Answered) error {
-	if c.json() {
+	if c.isJSON() {
 		return printJSON(a.stdout, told)
 	}
-	_, err := fmt.Fprintf(a.stdout, "%s: %s\n", clean(told.ID), clean(cmp.Or(told.Action, told.State)))
+	_, err := fmt.Fprintf(a.stdout, "%s: %s\n", sanitizeText(told.ID), sanitizeText(cmp.Or(told.Action, told.State)))
 	return err
 }
 
 type approvalLinkCmd struct {
-	remote
+	remoteFlags
 	approvalArg
 	Name    string        `required:"" help:"Who is to answer: it is kept with the answer."`
 	Expires time.Duration `default:"24h" help:"For how long the link is good, at most 2160h."`
@@ -159,13 +159,13 @@ type approvalLinkCmd struct {
 
 func (c *approvalLinkCmd) Run(ctx context.Context, a *app) error {
 	if c.Expires < time.Second {
-		return usagef("--expires %s: a link is good for a second at least", c.Expires)
+		return newUsageError("--expires %s: a link is good for a second at least", c.Expires)
 	}
-	server, err := c.client()
+	server, err := c.newClient()
 	if err != nil {
 		return err
 	}
-	id, err := c.find(ctx, server)
+	id, err := c.resolveApprovalID(ctx, server)
 	if err != nil {
 		return err
 	}
@@ -173,9 +173,9 @@ func (c *approvalLinkCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	if c.json() {
+	if c.isJSON() {
 		return printJSON(a.stdout, link)
 	}
-	_, err = fmt.Fprintln(a.stdout, c.addresses()[0]+clean(link.Path))
+	_, err = fmt.Fprintln(a.stdout, c.serverURLs()[0]+sanitizeText(link.Path))
 	return err
 }

@@ -18,7 +18,7 @@ type clusterFlags struct {
 	Lease             time.Duration `env:"TROUPE_LEASE" default:"2s" group:"Cluster" help:"How long a member may be silent before the others take its tasks over: the same for all members."`
 }
 
-func (f *clusterFlags) apply(cfg *troupe.Config) {
+func (f *clusterFlags) setClusterConfig(cfg *troupe.Config) {
 	cfg.Cluster, cfg.Advertise, cfg.Gossip, cfg.Join = f.Cluster, f.Advertise, f.Gossip, f.Join
 	cfg.GossipKeyFile, cfg.ClusterSecretFile, cfg.GossipProfile = f.GossipKeyFile, f.ClusterSecretFile, f.GossipProfile
 	cfg.Lease = f.Lease

@@ -18,7 +18,7 @@ import (
 // states. Flags and arguments say which of these they take by their tag "complete". It prints one a line, with a tab and a few
 // words behind it, and nothing when no server answers.
 type completeCmd struct {
-	remote
+	remoteFlags
 	Words []string `arg:"" optional:"" passthrough:"" help:"What was typed behind troupe; the last word may be empty or not yet whole."`
 }
 
@@ -33,7 +33,7 @@ func (c *completeCmd) Run(ctx context.Context, a *app) error {
 	if len(words) == 0 {
 		return nil
 	}
-	l := readLine(a.parser(a.commands()).Model.Node, words, c.remote)
+	l := readLine(a.newParser(a.newCommandTree()).Model.Node, words, c.remoteFlags)
 	find, known := completions[l.kind]
 	if l.kind == "input" && len(l.named) > 0 {
 		find, known = a.inputsOf(l.named[0]), true
@@ -43,7 +43,7 @@ func (c *completeCmd) Run(ctx context.Context, a *app) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, completeTime)
 	defer cancel()
-	server, err := l.remote.client()
+	server, err := l.remote.newClient()
 	if err != nil {
 		return nil
 	}
@@ -52,20 +52,20 @@ func (c *completeCmd) Run(ctx context.Context, a *app) error {
 		return nil // whoever types does not want to read why
 	}
 	for _, f := range found {
-		fmt.Fprintln(a.stdout, strings.TrimRight(clean(f.id)+"\t"+clean(f.about), "\t"))
+		fmt.Fprintln(a.stdout, strings.TrimRight(sanitizeText(f.id)+"\t"+sanitizeText(f.about), "\t"))
 	}
 	return nil
 }
 
-// typing is a command line that is being typed.
-type typing struct {
+// partialCommand is a command line that is being typed.
+type partialCommand struct {
 	kind   string // of what may come next; "" = nothing that is asked for
-	remote remote
+	remote remoteFlags
 	named  []string // arguments before it, such as the flow
 }
 
 // readLine finds out where the last word is, and which server is meant.
-func readLine(n *kong.Node, words []string, otherwise remote) (l typing) {
+func readLine(n *kong.Node, words []string, otherwise remoteFlags) (l partialCommand) {
 	l.remote = otherwise
 	last, at := len(words)-1, 0
 	for i := 0; i < last; i++ {
@@ -75,12 +75,12 @@ func readLine(n *kong.Node, words []string, otherwise remote) (l typing) {
 			switch {
 			case f == nil || f.IsBool():
 			case whole:
-				l.heed(name, value)
+				l.recordFlag(name, value)
 			case i+1 == last:
 				l.kind = f.Tag.Get("complete")
 				return l
 			default:
-				l.heed(name, words[i+1])
+				l.recordFlag(name, words[i+1])
 				i++
 			}
 			continue
@@ -102,8 +102,8 @@ func readLine(n *kong.Node, words []string, otherwise remote) (l typing) {
 	return l
 }
 
-// heed remembers what says which server is meant.
-func (l *typing) heed(flag, value string) {
+// recordFlag remembers what says which server is meant.
+func (l *partialCommand) recordFlag(flag, value string) {
 	switch flag {
 	case "server":
 		l.remote.Server = value
@@ -135,53 +135,53 @@ func flagNamed(n *kong.Node, name string) *kong.Flag {
 }
 
 // completions find what there is of a kind that may begin with what was typed.
-var completions = map[string]func(ctx context.Context, server *client.Client, typed string) ([]candidate, error){
-	"flow": func(ctx context.Context, server *client.Client, _ string) ([]candidate, error) {
+var completions = map[string]func(ctx context.Context, server *client.Client, typed string) ([]idCandidate, error){
+	"flow": func(ctx context.Context, server *client.Client, _ string) ([]idCandidate, error) {
 		flows, err := server.Flows(ctx, client.Paging{Limit: pageSize})
-		return each(flows, err, func(f *wire.Flow) candidate { return candidate{orElse(f.Slug, f.ID), f.Name} })
+		return listCandidates(flows, err, func(f *wire.Flow) idCandidate { return idCandidate{orElse(f.Slug, f.ID), f.Name} })
 	},
-	"task": func(ctx context.Context, server *client.Client, typed string) ([]candidate, error) {
+	"task": func(ctx context.Context, server *client.Client, typed string) ([]idCandidate, error) {
 		tasks, err := server.Tasks(ctx, client.TaskQuery{IDPrefix: typed, Paging: client.Paging{Limit: 100}})
-		return each(tasks, err, func(t *wire.TaskSummary) candidate { return candidate{t.ID, t.Flow + " " + stateOf(t)} })
+		return listCandidates(tasks, err, func(t *wire.TaskSummary) idCandidate { return idCandidate{t.ID, t.Flow + " " + stateOf(t)} })
 	},
-	"worker": func(ctx context.Context, server *client.Client, typed string) ([]candidate, error) {
+	"worker": func(ctx context.Context, server *client.Client, typed string) ([]idCandidate, error) {
 		workers, err := server.WorkerPage(ctx, client.WorkerQuery{IDPrefix: typed, Paging: client.Paging{Limit: pageSize}})
-		return each(workers, err, func(w *wire.KnownWorker) candidate { return candidate{w.ID, w.State} })
+		return listCandidates(workers, err, func(w *wire.KnownWorker) idCandidate { return idCandidate{w.ID, w.State} })
 	},
-	"job": func(ctx context.Context, server *client.Client, _ string) ([]candidate, error) {
+	"job": func(ctx context.Context, server *client.Client, _ string) ([]idCandidate, error) {
 		jobs, err := server.Jobs(ctx, client.Paging{Limit: pageSize})
-		return each(jobs, err, func(j *wire.WaitingJob) candidate { return candidate{j.ID, j.Service + " " + j.State} })
+		return listCandidates(jobs, err, func(j *wire.WaitingJob) idCandidate { return idCandidate{j.ID, j.Service + " " + j.State} })
 	},
-	"schedule": func(ctx context.Context, server *client.Client, _ string) ([]candidate, error) {
+	"schedule": func(ctx context.Context, server *client.Client, _ string) ([]idCandidate, error) {
 		list, err := server.Schedules(ctx, "", client.Paging{Limit: pageSize})
-		return each(list, err, func(s *wire.Schedule) candidate { return candidate{s.Name, s.Flow + " " + whenOf(s)} })
+		return listCandidates(list, err, func(s *wire.Schedule) idCandidate { return idCandidate{s.Name, s.Flow + " " + formatTiming(s)} })
 	},
-	"service": services,
-	"hook": func(ctx context.Context, server *client.Client, _ string) ([]candidate, error) {
+	"service": serviceCandidates,
+	"hook": func(ctx context.Context, server *client.Client, _ string) ([]idCandidate, error) {
 		hooks, err := server.Hooks(ctx, client.Paging{Limit: pageSize})
-		return each(hooks, err, func(h *wire.Hook) candidate { return candidate{h.Name, doesHook(h)} })
+		return listCandidates(hooks, err, func(h *wire.Hook) idCandidate { return idCandidate{h.Name, doesHook(h)} })
 	},
-	"member": func(ctx context.Context, server *client.Client, _ string) ([]candidate, error) {
+	"member": func(ctx context.Context, server *client.Client, _ string) ([]idCandidate, error) {
 		cluster, err := server.Members(ctx)
 		if err != nil {
 			return nil, err
 		}
-		var found []candidate
+		var found []idCandidate
 		for _, m := range cluster.Items {
 			if m.State != "gone" {
-				found = append(found, candidate{m.Name, m.State})
+				found = append(found, idCandidate{m.Name, m.State})
 			}
 		}
 		return found, nil
 	},
-	"state": func(context.Context, *client.Client, string) ([]candidate, error) {
-		return []candidate{{"pending", ""}, {"running", ""}, {"completed", ""}, {"failed", ""}, {"canceling", ""}, {"canceled", ""}, {"paused", ""}}, nil
+	"state": func(context.Context, *client.Client, string) ([]idCandidate, error) {
+		return []idCandidate{{"pending", ""}, {"running", ""}, {"completed", ""}, {"failed", ""}, {"canceling", ""}, {"canceled", ""}, {"paused", ""}}, nil
 	},
 }
 
 // inputsOf are the names that a flow, or the file of one, declares, each with the = behind it.
-func (a *app) inputsOf(flow string) func(context.Context, *client.Client, string) ([]candidate, error) {
-	return func(ctx context.Context, server *client.Client, _ string) ([]candidate, error) {
+func (a *app) inputsOf(flow string) func(context.Context, *client.Client, string) ([]idCandidate, error) {
+	return func(ctx context.Context, server *client.Client, _ string) ([]idCandidate, error) {
 		takes := declaredBy(ctx, server, flow, 0)
 		if text, err := os.ReadFile(flow); err == nil {
 			takes = declaredIn(text)
@@ -190,28 +190,28 @@ func (a *app) inputsOf(flow string) func(context.Context, *client.Client, string
 		if err != nil {
 			return nil, err
 		}
-		var found []candidate
+		var found []idCandidate
 		for _, input := range in.List() {
 			about := strings.TrimPrefix(input.String(), input.Name+": ")
-			found = append(found, candidate{input.Name + "=", about})
+			found = append(found, idCandidate{input.Name + "=", about})
 		}
 		return found, nil
 	}
 }
 
-func each[T any](page *wire.Page[T], err error, of func(*T) candidate) ([]candidate, error) {
+func listCandidates[T any](page *wire.Page[T], err error, of func(*T) idCandidate) ([]idCandidate, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := make([]candidate, len(page.Items))
+	found := make([]idCandidate, len(page.Items))
 	for i := range page.Items {
 		found[i] = of(&page.Items[i])
 	}
 	return found, nil
 }
 
-// services are those that workers offer, and those that jobs wait for.
-func services(ctx context.Context, server *client.Client, _ string) ([]candidate, error) {
+// serviceCandidates are those that workers offer, and those that jobs wait for.
+func serviceCandidates(ctx context.Context, server *client.Client, _ string) ([]idCandidate, error) {
 	workers, err := server.Workers(ctx)
 	if err != nil {
 		return nil, err
@@ -228,9 +228,9 @@ func services(ctx context.Context, server *client.Client, _ string) ([]candidate
 		names = append(names, q.Service)
 	}
 	slices.Sort(names)
-	var found []candidate
+	var found []idCandidate
 	for _, name := range slices.Compact(names) {
-		found = append(found, candidate{id: name})
+		found = append(found, idCandidate{id: name})
 	}
 	return found, nil
 }

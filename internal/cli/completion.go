@@ -21,7 +21,7 @@ fish: troupe completion fish | source`
 }
 
 func (c *completionCmd) Run(a *app) error {
-	places := places(a.parser(a.commands()).Model)
+	places := completionPoints(a.newParser(a.newCommandTree()).Model)
 	switch c.Shell {
 	case "bash":
 		writeBash(a.stdout, a.name, places)
@@ -33,16 +33,16 @@ func (c *completionCmd) Run(a *app) error {
 	return nil
 }
 
-// place is where one may be on a command line: behind the words of path, where these come next.
-type place struct {
+// completionPoint is where one may be on a command line: behind the words of path, where these come next.
+type completionPoint struct {
 	path     string // "", "flow", "flow apply", …
-	commands []word
-	flags    []word
+	commands []completionWord
+	flags    []completionWord
 	asks     bool // what comes next is asked for
 }
 
-// word may be typed at a place. A flag with values has them completed too.
-type word struct {
+// completionWord may be typed at a place. A flag with values has them completed too.
+type completionWord struct {
 	text, help string
 	short      string // of a flag: its other name, such as -p
 	values     []string
@@ -50,20 +50,20 @@ type word struct {
 	takesValue bool
 }
 
-// places walks the model of the command line, so completion never knows less than the parser.
-func places(app *kong.Application) []place {
-	var all []place
+// completionPoints walks the model of the command line, so completion never knows less than the parser.
+func completionPoints(app *kong.Application) []completionPoint {
+	var all []completionPoint
 	var walk func(n *kong.Node, path string)
 	walk = func(n *kong.Node, path string) {
-		p := place{path: path}
+		p := completionPoint{path: path}
 		for _, child := range n.Children {
 			if !child.Hidden {
-				p.commands = append(p.commands, word{text: child.Name, help: child.Help})
+				p.commands = append(p.commands, completionWord{text: child.Name, help: child.Help})
 			}
 		}
 		for _, positional := range n.Positional {
-			for _, value := range named(positional.EnumSlice()) {
-				p.commands = append(p.commands, word{text: value})
+			for _, value := range nonEmptyValues(positional.EnumSlice()) {
+				p.commands = append(p.commands, completionWord{text: value})
 			}
 		}
 		for _, group := range withDefault(n).AllFlags(true) {
@@ -92,27 +92,27 @@ func withDefault(n *kong.Node) *kong.Node {
 	return n
 }
 
-func flagWord(f *kong.Flag) word {
-	w := word{text: "--" + f.Name, help: strings.ReplaceAll(f.Help, "\n", " "), values: named(f.EnumSlice()), asks: f.Tag.Has("complete"), takesValue: !f.IsBool()}
+func flagWord(f *kong.Flag) completionWord {
+	w := completionWord{text: "--" + f.Name, help: strings.ReplaceAll(f.Help, "\n", " "), values: nonEmptyValues(f.EnumSlice()), asks: f.Tag.Has("complete"), takesValue: !f.IsBool()}
 	if f.Short != 0 {
 		w.short = "-" + string(f.Short)
 	}
 	return w
 }
 
-// named are values without the empty one, which stands for a flag that was left out.
-func named(values []string) []string {
+// nonEmptyValues are values without the empty one, which stands for a flag that was left out.
+func nonEmptyValues(values []string) []string {
 	return slices.DeleteFunc(values, func(v string) bool { return v == "" })
 }
 
-// behind is what comes behind a flag: values, or what is asked for.
-type behind struct {
+// flagCompletion is what comes behind a flag: values, or what is asked for.
+type flagCompletion struct {
 	pattern string // of the shells' case, for the place and the flag
-	word
+	completionWord
 }
 
-// behindFlags are the flags with such values: each once, but for those that mean something else elsewhere.
-func behindFlags(places []place) (all []behind) {
+// flagCompletions are the flags with such values: each once, but for those that mean something else elsewhere.
+func flagCompletions(places []completionPoint) (all []flagCompletion) {
 	kinds := map[string][]string{}
 	for _, p := range places {
 		for _, f := range p.flags {
@@ -130,7 +130,7 @@ func behindFlags(places []place) (all []behind) {
 			}
 			if (f.asks || len(f.values) > 0) && !told[pattern] {
 				told[pattern] = true
-				all = append(all, behind{pattern, f})
+				all = append(all, flagCompletion{pattern, f})
 			}
 		}
 	}
@@ -138,7 +138,7 @@ func behindFlags(places []place) (all []behind) {
 }
 
 // patternOf has the names of a flag behind what the place has to be.
-func patternOf(f word, place string) string {
+func patternOf(f completionWord, place string) string {
 	pattern := place + f.text + `"`
 	if f.short != "" {
 		pattern += "|" + place + f.short + `"`
@@ -146,7 +146,7 @@ func patternOf(f word, place string) string {
 	return pattern
 }
 
-func texts(words ...[]word) string {
+func joinTexts(words ...[]completionWord) string {
 	var all []string
 	for _, w := range slices.Concat(words...) {
 		all = append(all, w.text)
@@ -154,8 +154,8 @@ func texts(words ...[]word) string {
 	return strings.Join(all, " ")
 }
 
-// paths are all places but the first, as a pattern of the shells' case.
-func paths(places []place) string {
+// joinPaths are all places but the first, as a pattern of the shells' case.
+func joinPaths(places []completionPoint) string {
 	var all []string
 	for _, p := range places[1:] {
 		all = append(all, `"`+p.path+`"`)
@@ -163,7 +163,7 @@ func paths(places []place) string {
 	return strings.Join(all, "|")
 }
 
-func writeBash(w io.Writer, program string, places []place) {
+func writeBash(w io.Writer, program string, places []completionPoint) {
 	fmt.Fprintf(w, `_troupe() {
   local cur="${COMP_WORDS[COMP_CWORD]}" prev="${COMP_WORDS[COMP_CWORD-1]}" at="" next word words="" IFS=$' \t\n'
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
@@ -174,8 +174,8 @@ func writeBash(w io.Writer, program string, places []place) {
   done
   [[ "$prev" == -p || "$prev" == --param ]] && compopt -o nospace 2>/dev/null
   case "$at $prev" in
-`, paths(places))
-	for _, f := range behindFlags(places) {
+`, joinPaths(places))
+	for _, f := range flagCompletions(places) {
 		words := strings.Join(f.values, " ")
 		if f.asks {
 			words = "$(_troupe_values)"
@@ -184,11 +184,11 @@ func writeBash(w io.Writer, program string, places []place) {
 	}
 	fmt.Fprintf(w, "  esac\n  case \"$at\" in\n")
 	for _, p := range places {
-		words := texts(p.commands)
+		words := joinTexts(p.commands)
 		if p.asks {
 			words = "$(_troupe_values)"
 		}
-		fmt.Fprintf(w, "    %q) if [[ \"$cur\" == -* ]]; then words=\"%s\"; else words=\"%s\"; fi ;;\n", p.path, texts(p.flags), words)
+		fmt.Fprintf(w, "    %q) if [[ \"$cur\" == -* ]]; then words=\"%s\"; else words=\"%s\"; fi ;;\n", p.path, joinTexts(p.flags), words)
 	}
 	fmt.Fprint(w, `  esac
   COMPREPLY=($(compgen -W "$words" -- "$cur"))
@@ -199,7 +199,7 @@ _troupe_values() {
 complete -o default -F _troupe `+program+"\n")
 }
 
-func writeZsh(w io.Writer, program string, places []place) {
+func writeZsh(w io.Writer, program string, places []completionPoint) {
 	fmt.Fprintf(w, `#compdef %s
 _troupe() {
   local at="" next word asks=""
@@ -211,8 +211,8 @@ _troupe() {
     esac
   done
   case "$at ${words[CURRENT-1]}" in
-`, program, paths(places))
-	for _, f := range behindFlags(places) {
+`, program, joinPaths(places))
+	for _, f := range flagCompletions(places) {
 		then := "compadd " + strings.Join(f.values, " ") + "; return"
 		if f.asks {
 			then = "asks=flag"
@@ -225,7 +225,7 @@ _troupe() {
 		if p.asks {
 			asks = "; asks=${asks:-word}"
 		}
-		fmt.Fprintf(w, "    %q) commands=(%s); flags=(%s)%s ;;\n", p.path, described(p.commands), described(p.flags), asks)
+		fmt.Fprintf(w, "    %q) commands=(%s); flags=(%s)%s ;;\n", p.path, describeWords(p.commands), describeWords(p.flags), asks)
 	}
 	fmt.Fprint(w, `  esac
   if [[ -n "$asks" && ( "$asks" == flag || "$PREFIX" != -* ) ]]; then
@@ -243,22 +243,22 @@ _troupe() {
 if [[ "$funcstack[1]" == "_troupe" ]]; then _troupe "$@"; else compdef _troupe `+program+"; fi\n")
 }
 
-func described(words []word) string {
+func describeWords(words []completionWord) string {
 	var all []string
 	for _, w := range words {
 		text := w.text
 		if w.help != "" {
 			text += ":" + w.help
 		}
-		all = append(all, quoted(text))
+		all = append(all, shellQuote(text))
 	}
 	return strings.Join(all, " ")
 }
 
-// quoted is a text as one word of a shell.
-func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+// shellQuote is a text as one word of a shell.
+func shellQuote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-func writeFish(w io.Writer, program string, places []place) {
+func writeFish(w io.Writer, program string, places []completionPoint) {
 	fmt.Fprintf(w, `function __troupe_at
   set -l at
   for word in (commandline -opc)[2..-1]
@@ -271,10 +271,10 @@ function __troupe_values
   set -l words (commandline -opc) (commandline -ct)
   $words[1] __complete -- $words[2..-1] 2>/dev/null
 end
-`, strings.ReplaceAll(paths(places), "|", " "))
+`, strings.ReplaceAll(joinPaths(places), "|", " "))
 	for _, p := range places {
 		for _, c := range p.commands {
-			fmt.Fprintf(w, "complete -c %s -f -n '__troupe_at %q' -a %s -d %s\n", program, p.path, c.text, quoted(c.help))
+			fmt.Fprintf(w, "complete -c %s -f -n '__troupe_at %q' -a %s -d %s\n", program, p.path, c.text, shellQuote(c.help))
 		}
 		if p.asks {
 			fmt.Fprintf(w, "complete -c %s -f -n '__troupe_at %q' -a '(__troupe_values)'\n", program, p.path)
@@ -293,7 +293,7 @@ end
 			if f.short != "" {
 				short = " -s " + strings.TrimPrefix(f.short, "-")
 			}
-			fmt.Fprintf(w, "complete -c %s -n '__troupe_at %q' -l %s%s%s -d %s\n", program, p.path, strings.TrimPrefix(f.text, "--"), short, value, quoted(f.help))
+			fmt.Fprintf(w, "complete -c %s -n '__troupe_at %q' -l %s%s%s -d %s\n", program, p.path, strings.TrimPrefix(f.text, "--"), short, value, shellQuote(f.help))
 		}
 	}
 }

@@ -48,17 +48,17 @@ func (c *demoCmd) Run(ctx context.Context, a *app) (err error) {
 	if err != nil {
 		return err
 	}
-	shown := c.show(ctx, a, m.url, dir)
+	shown := c.runDemo(ctx, a, m.url, dir)
 	if shown == nil && c.Stay {
-		fmt.Fprintf(a.stdout, "\nThe member stays until Ctrl-C; its pages are at %s\n", m.pages())
+		fmt.Fprintf(a.stdout, "\nThe member stays until Ctrl-C; its pages are at %s\n", m.uiURL())
 	} else {
 		stop()
 	}
-	return errors.Join(shown, m.wait())
+	return errors.Join(shown, m.waitForEnd())
 }
 
-// show runs the workers and the tasks, and says how to go on.
-func (c *demoCmd) show(ctx context.Context, a *app, url, dir string) error {
+// runDemo runs the workers and the tasks, and says how to go on.
+func (c *demoCmd) runDemo(ctx context.Context, a *app, url, dir string) error {
 	fmt.Fprintf(a.stdout, "A member serves %s, everything is kept in %s\n", url, dir)
 	server, err := client.New(url, client.Options{})
 	if err != nil {
@@ -69,13 +69,13 @@ func (c *demoCmd) show(ctx context.Context, a *app, url, dir string) error {
 		return err
 	}
 	if c.Stay {
-		context.AfterFunc(ctx, workers.stop)
+		context.AfterFunc(ctx, workers.stopAll)
 	} else {
-		defer workers.stop()
+		defer workers.stopAll()
 	}
 	bounded, cancel := context.WithTimeout(ctx, demoTime)
 	defer cancel()
-	if err := workers.online(bounded, server); err != nil {
+	if err := workers.waitOnline(bounded, server); err != nil {
 		return err
 	}
 	acts, err := publishExamples(bounded, server)
@@ -83,23 +83,23 @@ func (c *demoCmd) show(ctx context.Context, a *app, url, dir string) error {
 		return err
 	}
 	begun := time.Now()
-	perform(bounded, a, server, acts)
+	runDemoTasks(bounded, a, server, acts)
 	return errors.Join(printActs(a, acts, time.Since(begun)), c.goOn(a, url))
 }
 
 // goOn tells what to try next.
 func (c *demoCmd) goOn(a *app, url string) error {
 	rows := [][]string{
-		{self() + " demo --stay", "the same, and then look around"},
-		{self() + " dev", "a member with these services for flows of your own, in ./flows"},
-		{self() + " --help", "everything else"},
+		{programName() + " demo --stay", "the same, and then look around"},
+		{programName() + " dev", "a member with these services for flows of your own, in ./flows"},
+		{programName() + " --help", "everything else"},
 	}
 	if c.Stay {
 		rows = [][]string{
 			{"export TROUPE_SERVER=" + url, "for the commands below"},
-			{self() + " task list", "what has run, and the ids for: task show, task history, task watch"},
-			{self() + " task start 01-two-steps -p quantity=3 --wait", "one more"},
-			{self() + " flow show 01-two-steps", "what it is made of"},
+			{programName() + " task list", "what has run, and the ids for: task show, task history, task watch"},
+			{programName() + " task start 01-two-steps -p quantity=3 --wait", "one more"},
+			{programName() + " flow show 01-two-steps", "what it is made of"},
 			{url + "/v1/docs", "the API"},
 		}
 	}
@@ -107,8 +107,8 @@ func (c *demoCmd) goOn(a *app, url string) error {
 	return printTable(a.stdout, []string{"Go on with"}, rows)
 }
 
-// self is how this command was called, as far as it can be told.
-func self() string {
+// programName is how this command was called, as far as it can be told.
+func programName() string {
 	if strings.Contains(os.Args[0], "go-build") {
 		return "go run ./cmd/troupe"
 	}
@@ -116,13 +116,13 @@ func self() string {
 }
 
 // publishExamples publishes the flows and returns what is to be done with them.
-func publishExamples(ctx context.Context, server *client.Client) ([]*act, error) {
+func publishExamples(ctx context.Context, server *client.Client) ([]*demoTask, error) {
 	expectations, err := flows.Expectations()
 	if err != nil {
 		return nil, err
 	}
 	published := map[string]bool{}
-	var acts []*act
+	var acts []*demoTask
 	for _, e := range expectations {
 		if !published[e.File] {
 			text, err := flows.Files.ReadFile(e.File)
@@ -140,26 +140,26 @@ func publishExamples(ctx context.Context, server *client.Client) ([]*act, error)
 }
 
 // printActs prints the table of all tasks, and fails if one did not end as it should.
-func printActs(a *app, acts []*act, took time.Duration) error {
+func printActs(a *app, acts []*demoTask, took time.Duration) error {
 	var rows [][]string
 	for _, act := range acts {
-		rows = append(rows, act.row())
+		rows = append(rows, act.summaryRow())
 	}
 	if err := printTable(a.stdout, []string{"", "FLOW", "STATE", "STEPS", "TIME", "RESULT OR ERROR"}, rows); err != nil {
 		return err
 	}
 	good, failed := 0, 0
 	for _, act := range acts {
-		if act.surprise == "" {
+		if act.mismatch == "" {
 			good++
 			if act.want.State == "failed" {
 				failed++
 			}
 			continue
 		}
-		fmt.Fprintf(a.stdout, "\n%s (%s): %s\n", act.slug(), act.out.ID, clean(act.surprise))
+		fmt.Fprintf(a.stdout, "\n%s (%s): %s\n", act.flowSlug(), act.out.ID, sanitizeText(act.mismatch))
 	}
-	fmt.Fprintf(a.stdout, "\n%d of %d tasks ended as they should, %d of them by failing, all in %s.\n", good, len(acts), failed, span(took))
+	fmt.Fprintf(a.stdout, "\n%d of %d tasks ended as they should, %d of them by failing, all in %s.\n", good, len(acts), failed, formatDuration(took))
 	if good < len(acts) {
 		return errFailed
 	}

@@ -11,31 +11,31 @@ import (
 	"github.com/troupe-engine/troupe/examples/flows"
 )
 
-// act is one task of a demo.
-type act struct {
+// demoTask is one task of a demo.
+type demoTask struct {
 	want flows.Expectation
 
 	mu       sync.Mutex
-	progress *progress
+	progress *taskProgress
 	out      *flows.Outcome
 	done     bool
-	surprise string // how it ended otherwise than it should
+	mismatch string // how it ended otherwise than it should
 }
 
-func newAct(e flows.Expectation) *act { return &act{want: e, progress: newProgress()} }
+func newAct(e flows.Expectation) *demoTask { return &demoTask{want: e, progress: newProgress()} }
 
-func (t *act) slug() string { return slugOf(t.want.File) }
+func (t *demoTask) flowSlug() string { return slugOf(t.want.File) }
 
-// perform carries out all acts at once and shows how they get on until all have ended.
-func perform(ctx context.Context, a *app, server *client.Client, acts []*act) {
+// runDemoTasks carries out all acts at once and shows how they get on until all have ended.
+func runDemoTasks(ctx context.Context, a *app, server *client.Client, acts []*demoTask) {
 	out := &sharedWriter{w: a.stdout}
 	screen := newScreen(a.stdout)
 	var all sync.WaitGroup
 	for _, t := range acts {
 		all.Go(func() {
-			t.perform(ctx, server)
+			t.runToEnd(ctx, server)
 			if screen == nil {
-				fmt.Fprintln(out, t.line(time.Now()))
+				fmt.Fprintln(out, t.statusLine(time.Now()))
 			}
 		})
 	}
@@ -48,7 +48,7 @@ func perform(ctx context.Context, a *app, server *client.Client, acts []*act) {
 	ticker := time.NewTicker(frameEvery)
 	defer ticker.Stop()
 	for {
-		screen.draw(actLines(acts, time.Now()))
+		screen.drawLines(actLines(acts, time.Now()))
 		select {
 		case <-ticker.C:
 		case <-ended:
@@ -58,59 +58,59 @@ func perform(ctx context.Context, a *app, server *client.Client, acts []*act) {
 	}
 }
 
-func actLines(acts []*act, now time.Time) []string {
+func actLines(acts []*demoTask, now time.Time) []string {
 	var lines []string
 	for _, t := range acts {
-		lines = append(lines, t.line(now))
+		lines = append(lines, t.statusLine(now))
 	}
 	return lines
 }
 
-// perform plays the task to its end and judges.
-func (t *act) perform(ctx context.Context, server *client.Client) {
-	out, err := t.want.Play(ctx, server, t.slug(), t.see)
+// runToEnd plays the task to its end and judges.
+func (t *demoTask) runToEnd(ctx context.Context, server *client.Client) {
+	out, err := t.want.Play(ctx, server, t.flowSlug(), t.recordEvent)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.done, t.out = true, out
-	if t.surprise = t.want.Judge(out); err != nil {
-		t.surprise = explain(err)
+	if t.mismatch = t.want.Judge(out); err != nil {
+		t.mismatch = explainError(err)
 	}
 }
 
-func (t *act) see(e *wire.Event) {
+func (t *demoTask) recordEvent(e *wire.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.progress.apply(e)
+	t.progress.applyEvent(e)
 }
 
-// line tells how the task gets on.
-func (t *act) line(now time.Time) string {
+// statusLine tells how the task gets on.
+func (t *demoTask) statusLine(now time.Time) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p := t.progress
 	switch {
 	case t.done:
-		return fmt.Sprintf("%s %-22s %-10s %2d steps  %s", t.mark(), t.slug(), p.state, p.steps, span(p.ended.Sub(p.began)))
+		return fmt.Sprintf("%s %-22s %-10s %2d steps  %s", t.resultMark(), t.flowSlug(), p.state, p.steps, formatDuration(p.ended.Sub(p.began)))
 	case len(p.active) == 0:
-		return fmt.Sprintf("%s %-22s", spinner(now), t.slug())
+		return fmt.Sprintf("%s %-22s", spinnerFrame(now), t.flowSlug())
 	}
 	steps := p.underWay()
-	return fmt.Sprintf("%s %-22s %s", spinner(now), t.slug(), steps[len(steps)-1].line(now))
+	return fmt.Sprintf("%s %-22s %s", spinnerFrame(now), t.flowSlug(), steps[len(steps)-1].statusLine(now))
 }
 
-func (t *act) mark() string {
-	if t.surprise != "" {
+func (t *demoTask) resultMark() string {
+	if t.mismatch != "" {
 		return "✗"
 	}
 	return "✓"
 }
 
-// row is the task in the table at the end.
-func (t *act) row() []string {
+// summaryRow is the task in the table at the end.
+func (t *demoTask) summaryRow() []string {
 	p := t.progress
 	last := t.out.Error
 	if t.out.State == "completed" {
 		last = string(t.out.Result)
 	}
-	return []string{t.mark(), t.slug(), p.state, fmt.Sprint(p.steps), span(p.ended.Sub(p.began)), short(last, 44)}
+	return []string{t.resultMark(), t.flowSlug(), p.state, fmt.Sprint(p.steps), formatDuration(p.ended.Sub(p.began)), truncateText(last, 44)}
 }

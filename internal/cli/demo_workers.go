@@ -22,25 +22,25 @@ const (
 	demoPull = "demo-pull"
 )
 
-// processes are this command's own workers, each a process of its own.
-type processes struct {
+// workerProcesses are this command's own workers, each a process of its own.
+type workerProcesses struct {
 	once sync.Once
-	all  []process
+	all  []workerProcess
 }
 
-type process struct {
+type workerProcess struct {
 	id    string
 	cmd   *exec.Cmd
 	stdin io.Closer // it ends with this one
 }
 
 // startDemoWorkers starts a push and a pull worker of the demo services.
-func startDemoWorkers(url string, stderr io.Writer) (*processes, error) {
+func startDemoWorkers(url string, stderr io.Writer) (*workerProcesses, error) {
 	me, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("finding the program for the workers: %w", err)
 	}
-	p := &processes{}
+	p := &workerProcesses{}
 	for _, mode := range []string{"push", "pull"} {
 		id := map[string]string{"push": demoPush, "pull": demoPull}[mode]
 		cmd := exec.Command(me, "worker", "--mode", mode, "--id", id, "--server", url, "--url", "http://127.0.0.1:0", "--log-level", "error", "--with-stdin")
@@ -50,10 +50,10 @@ func startDemoWorkers(url string, stderr io.Writer) (*processes, error) {
 			err = cmd.Start()
 		}
 		if err != nil {
-			p.stop()
+			p.stopAll()
 			return nil, fmt.Errorf("starting the %s worker: %w", mode, err)
 		}
-		p.all = append(p.all, process{id, cmd, stdin})
+		p.all = append(p.all, workerProcess{id, cmd, stdin})
 	}
 	return p, nil
 }
@@ -65,8 +65,8 @@ func withoutSettings(env []string) []string {
 	})
 }
 
-// online returns when the member knows all of them.
-func (p *processes) online(ctx context.Context, server *client.Client) error {
+// waitOnline returns when the member knows all of them.
+func (p *workerProcesses) waitOnline(ctx context.Context, server *client.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
 	for {
@@ -91,8 +91,8 @@ func (p *processes) online(ctx context.Context, server *client.Client) error {
 	}
 }
 
-// stop asks them to end and waits for it; more than once is once.
-func (p *processes) stop() {
+// stopAll asks them to end and waits for it; more than once is once.
+func (p *workerProcesses) stopAll() {
 	p.once.Do(func() {
 		for _, w := range p.all {
 			_ = w.stdin.Close() // one that has ended already needs no asking

@@ -34,14 +34,14 @@ Each file becomes the flow that is named like it.`, strings.Join(demo.PushServic
 }
 
 func (c *devCmd) Run(ctx context.Context, a *app) error {
-	if err := c.prepare(); err != nil {
+	if err := c.chooseDefaults(); err != nil {
 		return err
 	}
-	cfg, err := c.config(a)
+	cfg, err := c.buildConfig(a)
 	if err != nil {
 		return err
 	}
-	if err := develop(&cfg, c.Dir); err != nil {
+	if err := loadEnvFile(&cfg, c.Dir); err != nil {
 		return err
 	}
 	cfg.AllowScripts, cfg.AllowMock = true, true
@@ -57,32 +57,32 @@ func (c *devCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	server, err := client.New(m.url, client.Options{Token: first(cfg.Tokens)})
+	server, err := client.New(m.url, client.Options{Token: firstOrEmpty(cfg.Tokens)})
 	if err != nil {
 		leave()
-		return errors.Join(err, m.wait())
+		return errors.Join(err, m.waitForEnd())
 	}
 	starting()
 	store := troupe.StoreName(cfg.Store)
-	c.say(a, fmt.Sprintf("Troupe serves %s from %s; its pages are at %s; definitions in %s are published when they change", m.url, store, m.pages(), c.Dir),
-		map[string]string{"serves": m.url, "store": store, "pages": m.pages(), "definitions": c.Dir})
+	c.printNotice(a, fmt.Sprintf("Troupe serves %s from %s; its pages are at %s; definitions in %s are published when they change", m.url, store, m.uiURL(), c.Dir),
+		map[string]string{"serves": m.url, "store": store, "pages": m.uiURL(), "definitions": c.Dir})
 	out := &sharedWriter{w: a.stdout, json: c.LogFormat == "json"}
 	var all sync.WaitGroup
 	if !c.NoDemo {
 		fmt.Fprintf(out, "demo services: %s; a worker of yours with one of these names takes its place, and --no-demo leaves them out\n", strings.Join(demoServices(), ", "))
-		for _, w := range demoWorkers(worker.Config{Server: m.url, Token: first(cfg.Tokens), Logger: cfg.Logger}) {
+		for _, w := range demoWorkers(worker.Config{Server: m.url, Token: firstOrEmpty(cfg.Tokens), Logger: cfg.Logger}) {
 			all.Go(func() {
 				if err := w.Run(ctx); err != nil {
 					fmt.Fprintln(out, err)
 				}
 			})
 		}
-		all.Go(func() { (&standIns{server: server, out: out}).watch(ctx) })
+		all.Go(func() { (&standIns{server: server, out: out}).watchWorkers(ctx) })
 	}
-	all.Go(func() { (&folder{dir: c.Dir, out: out, publish: plainly(server)}).watch(ctx) })
+	all.Go(func() { (&flowFolder{dir: c.Dir, out: out, publish: publishWithWarnings(server)}).watchChanges(ctx) })
 	ended := make(chan error, 1)
 	go func() { // it ends with the member
-		ended <- m.wait()
+		ended <- m.waitForEnd()
 		stop() // when that was by itself, so do the others
 	}()
 	all.Wait()
@@ -90,11 +90,11 @@ func (c *devCmd) Run(ctx context.Context, a *app) error {
 	return <-ended
 }
 
-// prepare chooses the store and the folder.
-func (c *devCmd) prepare() error {
+// chooseDefaults chooses the store and the folder.
+func (c *devCmd) chooseDefaults() error {
 	switch _, err := os.Stat(cmp.Or(c.Dir, ".")); {
 	case errors.Is(err, os.ErrNotExist):
-		return usagef("there is no folder %s", c.Dir)
+		return newUsageError("there is no folder %s", c.Dir)
 	case err != nil:
 		return err
 	}
@@ -121,7 +121,7 @@ func demoWorkers(cfg worker.Config) []*worker.Worker {
 	return workers
 }
 
-func first(list []string) string {
+func firstOrEmpty(list []string) string {
 	if len(list) == 0 {
 		return ""
 	}

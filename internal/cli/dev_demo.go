@@ -30,7 +30,7 @@ type standIns struct {
 // standInLook is how often the workers are looked at.
 const standInLook = 500 * time.Millisecond
 
-func (s *standIns) watch(ctx context.Context) {
+func (s *standIns) watchWorkers(ctx context.Context) {
 	ticker := time.NewTicker(standInLook)
 	defer ticker.Stop()
 	for {
@@ -40,13 +40,13 @@ func (s *standIns) watch(ctx context.Context) {
 		case <-ticker.C:
 		}
 		if known, err := s.server.Workers(ctx); err == nil { // else the member ends, or says itself what is wrong
-			s.update(known)
+			s.reportChanges(known)
 		}
 	}
 }
 
-// update reports what has changed with the workers that are online.
-func (s *standIns) update(known []wire.KnownWorker) {
+// reportChanges reports what has changed with the workers that are online.
+func (s *standIns) reportChanges(known []wire.KnownWorker) {
 	own := map[string]string{}
 	for _, w := range known {
 		if w.ID == demoPush || w.ID == demoPull || w.Type == "local" || w.State != "online" {
@@ -71,11 +71,11 @@ func (s *standIns) update(known []wire.KnownWorker) {
 	}
 	for _, id := range slices.Sorted(maps.Keys(came)) {
 		slices.Sort(came[id])
-		fmt.Fprintf(s.out, "worker %s carries out %s, in place of the demo services of that name\n", clean(id), clean(strings.Join(came[id], ", ")))
+		fmt.Fprintf(s.out, "worker %s carries out %s, in place of the demo services of that name\n", sanitizeText(id), sanitizeText(strings.Join(came[id], ", ")))
 	}
 	if len(went) > 0 {
 		slices.Sort(went)
-		fmt.Fprintf(s.out, "no worker of yours is left for %s: the demo services of that name carry it out again\n", clean(strings.Join(went, ", ")))
+		fmt.Fprintf(s.out, "no worker of yours is left for %s: the demo services of that name carry it out again\n", sanitizeText(strings.Join(went, ", ")))
 	}
 	s.replaced = own
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/troupe-engine/troupe/flow/ork"
 )
 
-// variable is one of a file of variables.
-type variable struct{ name, value string }
+// envVariable is one of a file of variables.
+type envVariable struct{ name, value string }
 
-// develop has programs see the variables of the file that ork.yaml in a folder names for development, as if the member had been started with them.
+// loadEnvFile has programs see the variables of the file that ork.yaml in a folder names for development, as if the member had been started with them.
 // What it was started with counts before them.
-func develop(cfg *troupe.Config, dir string) error {
+func loadEnvFile(cfg *troupe.Config, dir string) error {
 	text, err := os.ReadFile(filepath.Join(dir, ork.SettingsFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -52,7 +52,7 @@ func develop(cfg *troupe.Config, dir string) error {
 }
 
 // readVariables reads lines NAME=value, as they stand in files called .env: with quotes or without, behind export or not.
-func readVariables(text string) (all []variable, err error) {
+func readVariables(text string) (all []envVariable, err error) {
 	n := 0
 	for line := range strings.Lines(text) {
 		n++
@@ -65,16 +65,16 @@ func readVariables(text string) (all []variable, err error) {
 		if !is || name == "" || strings.ContainsAny(name, " \t\"'") {
 			return nil, fmt.Errorf("%d: %.80q is no line such as NAME=value", n, line)
 		}
-		if value, is = unquoted(strings.TrimSpace(value)); !is {
+		if value, is = unquoteValue(strings.TrimSpace(value)); !is {
 			return nil, fmt.Errorf("%d: the value of %s begins with a quote and does not end with it", n, name)
 		}
-		all = append(all, variable{name, value})
+		all = append(all, envVariable{name, value})
 	}
 	return all, nil
 }
 
-// unquoted is a value without its quotes and without a comment behind it.
-func unquoted(text string) (value string, whole bool) {
+// unquoteValue is a value without its quotes and without a comment behind it.
+func unquoteValue(text string) (value string, whole bool) {
 	switch {
 	case strings.HasPrefix(text, "'"):
 		value, _, whole = strings.Cut(text[1:], "'")

@@ -27,9 +27,9 @@ func commandHandler(command string, env []string, grace time.Duration) worker.Ha
 		if err != nil {
 			return nil, fmt.Errorf("input: %w", err)
 		}
-		var stdout, stderr bounded
+		var stdout, stderr limitedBuffer
 		family := child.New()
-		cmd := shell(command)
+		cmd := shellCommand(command)
 		cmd.Env = append(commandEnv(env, job), family.Variable())
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(stdin), &stdout, io.MultiWriter(&stderr, worker.Stream(job.Log, "stderr"))
 		cmd.WaitDelay = time.Second // for children that hold the pipes open
@@ -54,12 +54,12 @@ func runCommand(ctx context.Context, cmd *exec.Cmd, family child.Family, grace t
 			return
 		case <-ctx.Done():
 		}
-		terminate(cmd)
+		terminateGroup(cmd)
 		select {
 		case <-ended:
 		case <-time.After(grace):
 		}
-		kill(cmd)
+		killGroup(cmd)
 		family.Kill()
 	}()
 	err := cmd.Wait()
@@ -82,7 +82,7 @@ func commandError(err error, stderr string) error {
 	return fmt.Errorf("the command failed without a word on stderr: %s", how)
 }
 
-func commandResult(stdout *bounded) (any, error) {
+func commandResult(stdout *limitedBuffer) (any, error) {
 	if stdout.cut {
 		return nil, worker.Fatal(fmt.Errorf("the command printed more than %d bytes", maxPrinted))
 	}
@@ -96,13 +96,13 @@ func commandResult(stdout *bounded) (any, error) {
 	return json.RawMessage(out), nil
 }
 
-// bounded keeps the beginning of what is written to it, so that a command cannot fill the memory.
-type bounded struct {
+// limitedBuffer keeps the beginning of what is written to it, so that a command cannot fill the memory.
+type limitedBuffer struct {
 	bytes.Buffer
 	cut bool
 }
 
-func (b *bounded) Write(p []byte) (int, error) {
+func (b *limitedBuffer) Write(p []byte) (int, error) {
 	fits := min(len(p), maxPrinted-b.Len())
 	b.cut = b.cut || fits < len(p)
 	b.Buffer.Write(p[:fits])

@@ -4,9 +4,9 @@ package cli
 
 import "os/exec"
 
-func shell(command string) *exec.Cmd { return exec.Command("cmd", "/C", command) }
+func shellCommand(command string) *exec.Cmd { return exec.Command("cmd", "/C", command) }
 
-// terminate does nothing: there is no signal that asks a program to end.
-func terminate(*exec.Cmd) {}
+// terminateGroup does nothing: there is no signal that asks a program to end.
+func terminateGroup(*exec.Cmd) {}
 
-func kill(cmd *exec.Cmd) { _ = cmd.Process.Kill() } // one that has ended is
+func killGroup(cmd *exec.Cmd) { _ = cmd.Process.Kill() } // one that has ended is

@@ -7,15 +7,15 @@ import (
 	"syscall"
 )
 
-// shell gives the command a process group, so that its children end with it.
-func shell(command string) *exec.Cmd {
+// shellCommand gives the command a process group, so that its children end with it.
+func shellCommand(command string) *exec.Cmd {
 	cmd := exec.Command("sh", "-c", command)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return cmd
 }
 
-// terminate asks a command and its children to end.
-func terminate(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) } // who has ended need not be asked
+// terminateGroup asks a command and its children to end.
+func terminateGroup(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) } // who has ended need not be asked
 
-// kill ends those that are left of them.
-func kill(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+// killGroup ends those that are left of them.
+func killGroup(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

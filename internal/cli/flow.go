@@ -38,7 +38,7 @@ type flowCmd struct {
 }
 
 type flowApplyCmd struct {
-	remote
+	remoteFlags
 	Files []string `arg:"" name:"file" help:"Definitions in YAML or JSON, or folders of them. Each becomes the flow that is named like its file, unless --slug says another name; - is stdin, which is named by --slug or by its own name."`
 	strictFlag
 	rootFlag
@@ -52,9 +52,9 @@ func (c *flowApplyCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	if c.Slug != "" && len(files) > 1 {
-		return usagef("--slug names one flow, but there are %d files", len(files))
+		return newUsageError("--slug names one flow, but there are %d files", len(files))
 	}
-	server, err := c.client()
+	server, err := c.newClient()
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (c *flowApplyCmd) applyAll(ctx context.Context, a *app, server *client.Clie
 		var again []*refusedFile
 		for _, file := range next {
 			problems := together.of(file, c.Strict)
-			err := c.apply(ctx, a, server, file, problems)
+			err := c.publishFile(ctx, a, server, file, problems)
 			var refused *refusedFile
 			switch {
 			case errors.As(err, &refused) && (file == "-" || problems.Err() != nil):
@@ -145,48 +145,48 @@ func (r *refusedFile) Error() string { return r.file + " was refused" }
 // tellRefused prints the problems of refused files.
 func (c *flowApplyCmd) tellRefused(a *app, files []*refusedFile) error {
 	for _, r := range files {
-		if !c.json() {
+		if !c.isJSON() {
 			printProblems(a.stderr, r.file, r.problems)
 			continue
 		}
-		if err := printLine(a.stdout, checked{r.file, &wire.Validation{Problems: r.problems}}); err != nil {
+		if err := printLine(a.stdout, checkedFile{r.file, &wire.Validation{Problems: r.problems}}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// apply publishes a file, whose label has the given problems. The error of a definition that cannot be used is a *refusedFile.
-func (c *flowApplyCmd) apply(ctx context.Context, a *app, server *client.Client, file string, found define.Problems) error {
+// publishFile publishes a file, whose label has the given problems. The error of a definition that cannot be used is a *refusedFile.
+func (c *flowApplyCmd) publishFile(ctx context.Context, a *app, server *client.Client, file string, found define.Problems) error {
 	if problems := noFlow(file); problems != nil {
 		return &refusedFile{file, problems}
 	}
 	if found.Err() != nil {
 		return &refusedFile{file, toWire(found)}
 	}
-	r, err := c.read(a, file)
+	r, err := c.readDefinition(a, file)
 	switch {
 	case err != nil:
 		return err
 	case r.text == nil:
 		return &refusedFile{file, r.problems}
 	}
-	slug := orElse(c.Slug, r.slug(file))
+	slug := orElse(c.Slug, r.flowSlug(file))
 	if err := c.isNew(ctx, server, slug); err != nil {
-		return about{file, err}
+		return subjectError{file, err}
 	}
-	published, err := server.Publish(ctx, slug, r.text, c.options()...)
+	published, err := server.Publish(ctx, slug, r.text, c.checkOptions()...)
 	problems := problemsOf(err)
 	switch {
 	case problems != nil:
-		return &refusedFile{file, r.told(problems)}
+		return &refusedFile{file, r.allProblems(problems)}
 	case err == nil:
-		published.Warnings = append(r.told(published.Warnings), toWire(found)...)
-		return c.show(a, file, r, published)
+		published.Warnings = append(r.allProblems(published.Warnings), toWire(found)...)
+		return c.printPublished(a, file, r, published)
 	case slug == "" && refusedAt(err) == "query.slug":
-		return usagef("%s: nothing says what the flow is to be addressed by: name it with --slug, or give the definition a name", file)
+		return newUsageError("%s: nothing says what the flow is to be addressed by: name it with --slug, or give the definition a name", file)
 	}
-	return about{file, err}
+	return subjectError{file, err}
 }
 
 // isNew refuses to replace a flow, if that is not wanted.
@@ -195,7 +195,7 @@ func (c *flowApplyCmd) isNew(ctx context.Context, server *client.Client, slug st
 	case !c.NoReplace:
 		return nil
 	case slug == "":
-		return usagef("--no-replace has to know what the flow is addressed by: name it with --slug")
+		return newUsageError("--no-replace has to know what the flow is addressed by: name it with --slug")
 	}
 	_, err := server.Flow(ctx, slug)
 	var refused *client.Error
@@ -217,25 +217,25 @@ func refusedAt(err error) string {
 	return ""
 }
 
-func (c *flowApplyCmd) show(a *app, file string, r written, p *wire.Published) error {
-	if c.json() {
+func (c *flowApplyCmd) printPublished(a *app, file string, r loadedDefinition, p *wire.Published) error {
+	if c.isJSON() {
 		return printLine(a.stdout, p)
 	}
 	printProblems(a.stderr, file, p.Warnings)
-	fmt.Fprintln(a.stdout, publication(p)+r.kind())
+	fmt.Fprintln(a.stdout, describePublished(p)+r.originNote())
 	return nil
 }
 
-func publication(p *wire.Published) string {
+func describePublished(p *wire.Published) string {
 	what := "is unchanged"
 	if p.Created {
 		what = "is published"
 	}
-	return fmt.Sprintf("%s version %d %s", clean(p.Flow.Slug), p.Version.Number, what)
+	return fmt.Sprintf("%s version %d %s", sanitizeText(p.Flow.Slug), p.Version.Number, what)
 }
 
 type flowShowCmd struct {
-	remote
+	remoteFlags
 	Flow    string `arg:"" complete:"flow" help:"Slug or id of the flow."`
 	Version int    `help:"Number of the version; 0 = the newest."`
 	Plan    bool   `help:"Show what the definition is compiled to, the nodes made by the compiler included."`
@@ -247,18 +247,18 @@ func (c *flowShowCmd) showPlan(a *app, name string, definition []byte) error {
 	plan, problems := compile.Text(definition, flow.Limits{})
 	if plan == nil {
 		for _, p := range problems {
-			fmt.Fprintln(a.stderr, located(name, p.Line, p.Column, string(p.Severity), p.Path, p.Msg))
+			fmt.Fprintln(a.stderr, formatProblem(name, p.Line, p.Column, string(p.Severity), p.Path, p.Msg))
 		}
 		return errFailed
 	}
-	view := show.Plan(plan, clean(name))
+	view := show.Plan(plan, sanitizeText(name))
 	text := ""
 	switch {
 	case c.Format == "mermaid":
 		text = view.Mermaid()
 	case c.Format == "graphviz":
 		text = view.Graphviz()
-	case c.Format == "json" || c.json():
+	case c.Format == "json" || c.isJSON():
 		text = string(escapeUnsafe(view.JSON()))
 	default:
 		text = view.Text()
@@ -268,7 +268,7 @@ func (c *flowShowCmd) showPlan(a *app, name string, definition []byte) error {
 }
 
 func (c *flowShowCmd) Run(ctx context.Context, a *app) error {
-	server, err := c.client()
+	server, err := c.newClient()
 	if err != nil {
 		return err
 	}
@@ -286,14 +286,14 @@ func (c *flowShowCmd) Run(ctx context.Context, a *app) error {
 	if c.Plan || c.Format != "text" {
 		return c.showPlan(a, orElse(f.Slug, f.ID), v.Definition)
 	}
-	if c.json() {
+	if c.isJSON() {
 		return printJSON(a.stdout, struct {
 			*wire.Flow
 			Version *wire.Version `json:"version"`
 		}{f, v})
 	}
 	if err := printFields(a.stdout, "Flow", orElse(f.Slug, f.ID), "Name", f.Name, "Description", f.Description,
-		"Version", strconv.Itoa(v.Number), "Status", v.Status, "Published", moment(v.CreatedAt)); err != nil {
+		"Version", strconv.Itoa(v.Number), "Status", v.Status, "Published", formatTime(v.CreatedAt)); err != nil {
 		return err
 	}
 	if err := printInputs(a.stdout, v.Inputs); err != nil {
@@ -316,9 +316,9 @@ func (c flowSchemaCmd) Run(a *app) error {
 	return err
 }
 
-// read reads a file, or stdin.
-func (a *app) read(file string) ([]byte, error) {
-	f, err := a.open(file)
+// readFile reads a file, or stdin.
+func (a *app) readFile(file string) ([]byte, error) {
+	f, err := a.openFile(file)
 	if err != nil {
 		return nil, err
 	}
@@ -330,8 +330,8 @@ func (a *app) read(file string) ([]byte, error) {
 	return text, err
 }
 
-// open is read for what is too large to be read whole.
-func (a *app) open(file string) (io.ReadCloser, error) {
+// openFile is read for what is too large to be read whole.
+func (a *app) openFile(file string) (io.ReadCloser, error) {
 	if file == "-" {
 		return io.NopCloser(a.stdin), nil
 	}
@@ -351,7 +351,7 @@ func printInputs(w io.Writer, schema json.RawMessage) error {
 			needed = "optional"
 		}
 		if input.Default != nil {
-			needed = "= " + short(input.DefaultText(), 40)
+			needed = "= " + truncateText(input.DefaultText(), 40)
 		}
 		rows = append(rows, []string{input.Name, input.Type, needed, input.Description})
 	}
@@ -362,7 +362,7 @@ func printInputs(w io.Writer, schema json.RawMessage) error {
 // printProblems tells problems, one a line.
 func printProblems(w io.Writer, file string, problems []wire.DefinitionProblem) {
 	for _, p := range problems {
-		fmt.Fprintln(w, located(orElse(p.File, file), p.Line, p.Column, p.Severity, p.Path, p.Msg))
+		fmt.Fprintln(w, formatProblem(orElse(p.File, file), p.Line, p.Column, p.Severity, p.Path, p.Msg))
 	}
 }
 

@@ -36,44 +36,44 @@ func (flowTestCmd) Help() string {
 
 // Run plays them.
 func (c *flowTestCmd) Run(_ context.Context, a *app) error {
-	suite, err := c.suite(a)
+	suite, err := c.openSuite(a)
 	if err != nil {
 		return err
 	}
 	began := time.Now()
 	results, covered := suite.Play()
 	if len(results) == 0 {
-		return usagef("no case has a name that --run %s matches", c.Only)
+		return newUsageError("no case has a name that --run %s matches", c.Only)
 	}
-	if err := c.junit(results); err != nil {
+	if err := c.writeJUnit(results); err != nil {
 		return err
 	}
-	t := playbill{flowTestCmd: c, a: a, suite: suite, results: results, covered: covered, took: time.Since(began)}
-	if c.json() {
-		return t.json()
+	t := testReport{flowTestCmd: c, a: a, suite: suite, results: results, covered: covered, duration: time.Since(began)}
+	if c.isJSON() {
+		return t.writeJSON()
 	}
-	return t.text()
+	return t.writeText()
 }
 
-// suite opens all files. Everything that is wrong with them is told at once.
-func (c *flowTestCmd) suite(a *app) (*cases.Suite, error) {
+// openSuite opens all files. Everything that is wrong with them is told at once.
+func (c *flowTestCmd) openSuite(a *app) (*cases.Suite, error) {
 	s := &cases.Suite{Seeds: c.Seeds, Seed: c.Seed, Workers: c.Parallel}
 	if c.Tests != "" && len(c.Files) > 1 {
-		return nil, usagef("--tests has the cases of one flow, but there are %d", len(c.Files))
+		return nil, newUsageError("--tests has the cases of one flow, but there are %d", len(c.Files))
 	}
 	var err error
 	if s.Run, err = regexp.Compile(c.Only); err != nil {
-		return nil, usagef("--run: %v", err)
+		return nil, newUsageError("--run: %v", err)
 	}
-	if err := c.schedule(a, s); err != nil {
+	if err := c.loadFaultSchedule(a, s); err != nil {
 		return nil, err
 	}
 	wrong := false
 	for _, name := range c.Files {
-		files, err := c.open(name)
+		files, err := c.openCases(name)
 		if err != nil {
 			wrong = true
-			tellMistakes(a, err)
+			printMistakes(a, err)
 		}
 		s.Files = append(s.Files, files...)
 	}
@@ -86,19 +86,19 @@ func (c *flowTestCmd) suite(a *app) (*cases.Suite, error) {
 // errMistaken is the error of a command that has told what is wrong with files.
 var errMistaken = errors.New("mistakes in files")
 
-func tellMistakes(a *app, err error) {
+func printMistakes(a *app, err error) {
 	var all cases.Mistakes
 	if !errors.As(err, &all) {
 		fmt.Fprintf(a.stderr, "%s: %v\n", a.name, err)
 		return
 	}
 	for _, m := range all {
-		fmt.Fprintln(a.stderr, located(m.File, m.Line, m.Column, string(m.Severity), m.Path, m.Msg))
+		fmt.Fprintln(a.stderr, formatProblem(m.File, m.Line, m.Column, string(m.Severity), m.Path, m.Msg))
 	}
 }
 
-// open finds the cases of a flow, of a file of cases, or of a folder.
-func (c *flowTestCmd) open(name string) (all []*cases.File, err error) {
+// openCases finds the cases of a flow, of a file of cases, or of a folder.
+func (c *flowTestCmd) openCases(name string) (all []*cases.File, err error) {
 	info, err := os.Stat(name)
 	if err != nil {
 		return nil, err
@@ -129,8 +129,8 @@ func (c *flowTestCmd) open(name string) (all []*cases.File, err error) {
 	return all, err
 }
 
-// schedule reads the faults that are to happen.
-func (c *flowTestCmd) schedule(a *app, s *cases.Suite) error {
+// loadFaultSchedule reads the faults that are to happen.
+func (c *flowTestCmd) loadFaultSchedule(a *app, s *cases.Suite) error {
 	if c.Schedule == "" {
 		return nil
 	}
@@ -141,7 +141,7 @@ func (c *flowTestCmd) schedule(a *app, s *cases.Suite) error {
 	schedule, problems := cases.ReadSchedule(text)
 	if len(problems) > 0 {
 		for _, p := range problems {
-			fmt.Fprintln(a.stderr, located(c.Schedule, p.Line, p.Column, string(p.Severity), p.Path, p.Msg))
+			fmt.Fprintln(a.stderr, formatProblem(c.Schedule, p.Line, p.Column, string(p.Severity), p.Path, p.Msg))
 		}
 		return errMistaken
 	}
@@ -149,7 +149,7 @@ func (c *flowTestCmd) schedule(a *app, s *cases.Suite) error {
 	return nil
 }
 
-func (c *flowTestCmd) junit(results []*cases.Result) error {
+func (c *flowTestCmd) writeJUnit(results []*cases.Result) error {
 	if c.JUnit == "" {
 		return nil
 	}

@@ -10,18 +10,18 @@ import (
 	"github.com/troupe-engine/troupe/internal/rehearse"
 )
 
-// playbill tells what came of a run.
-type playbill struct {
+// testReport tells what came of a run.
+type testReport struct {
 	*flowTestCmd
-	a       *app
-	suite   *cases.Suite
-	results []*cases.Result
-	covered []*rehearse.Coverage
-	took    time.Duration
+	a        *app
+	suite    *cases.Suite
+	results  []*cases.Result
+	covered  []*rehearse.Coverage
+	duration time.Duration
 }
 
-// json tells everything to programs.
-func (t *playbill) json() error {
+// writeJSON tells everything to programs.
+func (t *testReport) writeJSON() error {
 	out := struct {
 		Passed   bool                   `json:"passed"`
 		Runs     int                    `json:"runs"`
@@ -35,31 +35,31 @@ func (t *playbill) json() error {
 	for i, f := range t.suite.Files {
 		out.Coverage = append(out.Coverage, cases.Covered(f, t.covered[i]))
 	}
-	err := t.outcome()
+	err := t.exitError()
 	out.Passed = err == nil
 	return errors.Join(printJSON(t.a.stdout, out), err)
 }
 
-// outcome is whether all was as it has to be.
-func (t *playbill) outcome() error {
+// exitError is whether all was as it has to be.
+func (t *testReport) exitError() error {
 	for _, r := range t.results {
 		if !r.Passed() {
 			return errFailed
 		}
 	}
 	for i := range t.covered {
-		if t.short(i) {
+		if t.lacksCoverage(i) {
 			return errFailed
 		}
 	}
 	return nil
 }
 
-// short says whether too little of a flow is covered.
-func (t *playbill) short(i int) bool { return t.covered[i].Percent() < t.MinCoverage }
+// lacksCoverage says whether too little of a flow is covered.
+func (t *testReport) lacksCoverage(i int) bool { return t.covered[i].Percent() < t.MinCoverage }
 
-// text tells people: file by file what passed, and of what failed what happened.
-func (t *playbill) text() error {
+// writeText tells people: file by file what passed, and of what failed what happened.
+func (t *testReport) writeText() error {
 	runs, failed, last := 0, 0, ""
 	for _, r := range t.results {
 		if r.File.Path != last {
@@ -70,44 +70,44 @@ func (t *playbill) text() error {
 		if !r.Passed() {
 			failed++
 		}
-		t.result(r)
+		t.printResult(r)
 	}
-	t.coverage()
-	fmt.Fprintf(t.a.stdout, "%s: %d passed, %d failed; played %s in %s\n", counted(len(t.results), "case"), len(t.results)-failed, failed, times(runs), span(t.took))
-	return t.outcome()
+	t.printCoverage()
+	fmt.Fprintf(t.a.stdout, "%s: %d passed, %d failed; played %s in %s\n", formatCount(len(t.results), "case"), len(t.results)-failed, failed, formatTimes(runs), formatDuration(t.duration))
+	return t.exitError()
 }
 
-func times(n int) string {
+func formatTimes(n int) string {
 	if n == 1 {
 		return "once"
 	}
 	return fmt.Sprintf("%d times", n)
 }
 
-func (t *playbill) result(r *cases.Result) {
+func (t *testReport) printResult(r *cases.Result) {
 	if r.Passed() {
-		fmt.Fprintf(t.a.stdout, "  ✓ %s (%s)\n", clean(r.Case.Name), rehearse.Span(r.Took))
+		fmt.Fprintf(t.a.stdout, "  ✓ %s (%s)\n", sanitizeText(r.Case.Name), rehearse.Span(r.Took))
 		if t.Verbose {
 			for _, l := range rehearse.Run(r.File.Play(r.Case)).Tell() {
-				fmt.Fprintf(t.a.stdout, "      %12s  %s\n", rehearse.Span(l.Time), clean(l.Text))
+				fmt.Fprintf(t.a.stdout, "      %12s  %s\n", rehearse.Span(l.Time), sanitizeText(l.Text))
 			}
 		}
 		return
 	}
-	fmt.Fprintf(t.a.stdout, "  ✗ %s\n%s", clean(r.Case.Name), r.Text("      "))
+	fmt.Fprintf(t.a.stdout, "  ✗ %s\n%s", sanitizeText(r.Case.Name), r.Text("      "))
 	if r.Seed > 0 {
 		fmt.Fprintf(t.a.stdout, "      again: troupe flow test %s --seed %d --run '^%s$'\n", r.File.Path, r.Seed, regexp.QuoteMeta(r.Case.Name))
 	}
 }
 
-func (t *playbill) coverage() {
+func (t *testReport) printCoverage() {
 	for i, f := range t.suite.Files {
 		if t.Coverage {
 			_ = cases.Marks(t.a.stdout, f, t.covered[i])
 		} else {
 			fmt.Fprintf(t.a.stdout, "%s: %s\n", f.Flow, cases.Summary(t.covered[i]))
 		}
-		if t.short(i) {
+		if t.lacksCoverage(i) {
 			fmt.Fprintf(t.a.stdout, "%s: less than %g %% is covered (--min-coverage)\n", f.Flow, t.MinCoverage)
 		}
 	}

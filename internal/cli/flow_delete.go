@@ -11,7 +11,7 @@ import (
 )
 
 type flowDeleteCmd struct {
-	remote
+	remoteFlags
 	Flows []string `arg:"" name:"flow" complete:"flow" help:"Slugs or ids of the flows."`
 	Yes   bool     `short:"y" aliases:"force" help:"Do not ask, and delete their tasks, too."`
 }
@@ -23,7 +23,7 @@ It asks before, unless --yes says that it is meant.`
 }
 
 func (c *flowDeleteCmd) Run(ctx context.Context, a *app) error {
-	server, err := c.client()
+	server, err := c.newClient()
 	if err != nil {
 		return err
 	}
@@ -33,16 +33,16 @@ func (c *flowDeleteCmd) Run(ctx context.Context, a *app) error {
 		if err != nil {
 			return err
 		}
-		if err := c.delete(ctx, a, server, flow, answers); err != nil {
+		if err := c.deleteFlow(ctx, a, server, flow, answers); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *flowDeleteCmd) delete(ctx context.Context, a *app, server *client.Client, flow string, answers *bufio.Reader) error {
+func (c *flowDeleteCmd) deleteFlow(ctx context.Context, a *app, server *client.Client, flow string, answers *bufio.Reader) error {
 	if !c.Yes {
-		sure, err := c.confirm(ctx, a, server, flow, answers)
+		sure, err := c.confirmDelete(ctx, a, server, flow, answers)
 		if err != nil || !sure {
 			return err
 		}
@@ -51,20 +51,20 @@ func (c *flowDeleteCmd) delete(ctx context.Context, a *app, server *client.Clien
 	switch {
 	case err != nil:
 		return err
-	case c.json():
+	case c.isJSON():
 		return printLine(a.stdout, deleted)
 	}
-	fmt.Fprintf(a.stdout, "%s is deleted, with %s\n", clean(deleted.Flow), counted(deleted.Tasks, "task"))
+	fmt.Fprintf(a.stdout, "%s is deleted, with %s\n", sanitizeText(deleted.Flow), formatCount(deleted.Tasks, "task"))
 	return nil
 }
 
-// confirm asks whoever sits there.
-func (c *flowDeleteCmd) confirm(ctx context.Context, a *app, server *client.Client, flow string, answers *bufio.Reader) (bool, error) {
+// confirmDelete asks whoever sits there.
+func (c *flowDeleteCmd) confirmDelete(ctx context.Context, a *app, server *client.Client, flow string, answers *bufio.Reader) (bool, error) {
 	f, err := server.Flow(ctx, flow)
 	if err != nil {
 		return false, err
 	}
-	name := clean(orElse(f.Slug, f.ID))
+	name := sanitizeText(orElse(f.Slug, f.ID))
 	fmt.Fprintf(a.stderr, "Delete the flow %s with all its versions and tasks, also those that run? Type its name to confirm: ", name)
 	answer, err := answers.ReadString('\n')
 	if strings.TrimSpace(answer) == name {
@@ -72,7 +72,7 @@ func (c *flowDeleteCmd) confirm(ctx context.Context, a *app, server *client.Clie
 	}
 	if err != nil { // nobody sits there
 		fmt.Fprintln(a.stderr)
-		return false, usagef("%s was not deleted: nobody confirmed it; --yes deletes without asking", name)
+		return false, newUsageError("%s was not deleted: nobody confirmed it; --yes deletes without asking", name)
 	}
 	return false, errors.New(name + " was not deleted: that is not its name")
 }

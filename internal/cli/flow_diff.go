@@ -8,14 +8,14 @@ import (
 )
 
 type flowDiffCmd struct {
-	remote
+	remoteFlags
 	Flow string `arg:"" complete:"flow" help:"Slug or id of the flow."`
 	From int    `arg:"" optional:"" help:"Number of a version; absent = the one before the other."`
 	To   int    `arg:"" optional:"" help:"Number of a version; absent = the newest."`
 }
 
 func (c *flowDiffCmd) Run(ctx context.Context, a *app) error {
-	server, err := c.client()
+	server, err := c.newClient()
 	if err != nil {
 		return err
 	}
@@ -26,14 +26,14 @@ func (c *flowDiffCmd) Run(ctx context.Context, a *app) error {
 	switch {
 	case err != nil:
 		return err
-	case c.json():
+	case c.isJSON():
 		return printJSON(a.stdout, diff)
 	}
 	more := ""
 	if !diff.UnderWay.Exact {
 		more = "+"
 	}
-	fmt.Fprintf(a.stdout, "%s  v%d -> v%d  %d%s tasks go on with v%d\n", clean(diff.Flow), diff.From, diff.To, diff.UnderWay.Count, more, min(diff.From, diff.To))
+	fmt.Fprintf(a.stdout, "%s  v%d -> v%d  %d%s tasks go on with v%d\n", sanitizeText(diff.Flow), diff.From, diff.To, diff.UnderWay.Count, more, min(diff.From, diff.To))
 	if len(diff.Changes) == 0 {
 		_, err = fmt.Fprintln(a.stdout, "They are the same, however they are written.")
 		return err
@@ -41,13 +41,13 @@ func (c *flowDiffCmd) Run(ctx context.Context, a *app) error {
 	t := table{header: []string{"CHANGE", "WHERE", "FIELD", "OLD", "NEW"}}
 	for i := range diff.Changes {
 		x := &diff.Changes[i]
-		t.rows = append(t.rows, []string{x.What + " " + x.How, whereOf(x), x.Field, short(x.Old, 60), short(x.New, 60)})
+		t.rows = append(t.rows, []string{x.What + " " + x.How, formatPlace(x), x.Field, truncateText(x.Old, 60), truncateText(x.New, 60)})
 	}
-	return t.print(a.stdout)
+	return t.writeRows(a.stdout)
 }
 
-// whereOf is the node of a change behind those that it is inside of.
-func whereOf(x *wire.FlowChange) string {
+// formatPlace is the node of a change behind those that it is inside of.
+func formatPlace(x *wire.FlowChange) string {
 	if x.Scope == "" || x.Node == "" {
 		return orElse(x.Node, x.Scope)
 	}

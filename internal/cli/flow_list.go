@@ -8,7 +8,7 @@ import (
 )
 
 type flowListCmd struct {
-	remote
+	remoteFlags
 	pagingFlags
 }
 
@@ -20,11 +20,11 @@ type listedFlow struct {
 }
 
 func (c *flowListCmd) Run(ctx context.Context, a *app) error {
-	server, err := c.client()
+	server, err := c.newClient()
 	if err != nil {
 		return err
 	}
-	flows, err := page(c.pagingFlags, func(p client.Paging) (*wire.Page[wire.Flow], error) { return server.Flows(ctx, p) })
+	flows, err := readPage(c.pagingFlags, func(p client.Paging) (*wire.Page[wire.Flow], error) { return server.Flows(ctx, p) })
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (c *flowListCmd) Run(ctx context.Context, a *app) error {
 		name := orElse(f.Slug, f.ID)
 		newest, err := server.Tasks(ctx, client.TaskQuery{Flow: name, Paging: client.Paging{Limit: 1}})
 		if err != nil {
-			return about{name, err}
+			return subjectError{name, err}
 		}
 		one := listedFlow{Flow: f, Next: next[name]}
 		if len(newest.Items) > 0 {
@@ -47,12 +47,12 @@ func (c *flowListCmd) Run(ctx context.Context, a *app) error {
 	}
 	t := table{header: []string{"FLOW", "LAST", "NEXT", "NAME", "DESCRIPTION", "CREATED"}, spare: []string{"CREATED", "DESCRIPTION", "NAME"}}
 	return printPage(a, c.outputFlag, listed, t, func(f *listedFlow) []string {
-		return []string{orElse(f.Slug, f.ID), f.last(), moment(f.Next), f.Name, short(f.Description, 60), moment(f.CreatedAt)}
+		return []string{orElse(f.Slug, f.ID), f.lastState(), formatTime(f.Next), f.Name, truncateText(f.Description, 60), formatTime(f.CreatedAt)}
 	})
 }
 
-// last is the state of the newest task.
-func (f *listedFlow) last() string {
+// lastState is the state of the newest task.
+func (f *listedFlow) lastState() string {
 	if f.Last == nil {
 		return ""
 	}
@@ -61,7 +61,7 @@ func (f *listedFlow) last() string {
 
 // nextSlots says of flows when their schedules fire next.
 func nextSlots(ctx context.Context, server *client.Client) (map[string]wire.Time, error) {
-	schedules, err := gather(0, func(p client.Paging) (*wire.Page[wire.Schedule], error) { return server.Schedules(ctx, "", p) })
+	schedules, err := readAll(0, func(p client.Paging) (*wire.Page[wire.Schedule], error) { return server.Schedules(ctx, "", p) })
 	next := map[string]wire.Time{}
 	for _, s := range schedules {
 		if known := next[s.Flow]; !s.Next.IsZero() && (known.IsZero() || s.Next.Before(known.Time)) {

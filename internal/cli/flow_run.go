@@ -12,7 +12,7 @@ import (
 
 // onceFlags are for a definition that a task is started of, and followed.
 type onceFlags struct {
-	remote
+	remoteFlags
 	inputFlags
 	rootFlag
 	strictFlag
@@ -30,10 +30,10 @@ func (flowRunCmd) Help() string {
 }
 
 func (c *flowRunCmd) Run(ctx context.Context, a *app) error {
-	return c.once(ctx, a, func(server *client.Client, text []byte, start wire.Start) (*wire.Started, []wire.DefinitionProblem, error) {
-		published, err := server.Publish(ctx, start.Flow, text, c.options()...)
+	return c.runOnce(ctx, a, func(server *client.Client, text []byte, start wire.Start) (*wire.Started, []wire.DefinitionProblem, error) {
+		published, err := server.Publish(ctx, start.Flow, text, c.checkOptions()...)
 		if err != nil {
-			return nil, nil, about{c.File, err}
+			return nil, nil, subjectError{c.File, err}
 		}
 		start.Version = published.Version.Number
 		started, err := server.Start(ctx, start)
@@ -41,52 +41,52 @@ func (c *flowRunCmd) Run(ctx context.Context, a *app) error {
 	})
 }
 
-// beginner begins a task of a definition, and tells the warnings about that.
-type beginner func(server *client.Client, text []byte, start wire.Start) (*wire.Started, []wire.DefinitionProblem, error)
+// taskStarter begins a task of a definition, and tells the warnings about that.
+type taskStarter func(server *client.Client, text []byte, start wire.Start) (*wire.Started, []wire.DefinitionProblem, error)
 
-// once has a task begin and follows it to its end.
-func (c *onceFlags) once(ctx context.Context, a *app, begin beginner) error {
+// runOnce has a task begin and follows it to its end.
+func (c *onceFlags) runOnce(ctx context.Context, a *app, begin taskStarter) error {
 	if problems := noFlow(c.File); problems != nil {
 		printProblems(a.stderr, c.File, problems)
 		return errFailed
 	}
-	r, err := c.read(a, c.File)
+	r, err := c.readDefinition(a, c.File)
 	if err != nil {
 		return err
 	}
-	slug := orElse(c.Slug, r.slug(c.File))
+	slug := orElse(c.Slug, r.flowSlug(c.File))
 	switch {
 	case r.text == nil:
 		printProblems(a.stderr, c.File, r.problems)
 		return errFailed
 	case slug == "":
-		return usagef("--slug is missing: stdin has no name")
+		return newUsageError("--slug is missing: stdin has no name")
 	}
 	if c.Timeout < 0 {
-		return usagef("--timeout %s is not after now", c.Timeout)
+		return newUsageError("--timeout %s is not after now", c.Timeout)
 	}
-	start, err := c.start(a, slug, declaredIn(r.text))
+	start, err := c.buildStart(a, slug, declaredIn(r.text))
 	if err != nil {
 		return err
 	}
-	server, err := c.client()
+	server, err := c.newClient()
 	if err != nil {
 		return err
 	}
 	started, warnings, err := begin(server, r.text, start)
 	if problems := problemsOf(err); problems != nil {
-		printProblems(a.stderr, c.File, r.told(problems))
+		printProblems(a.stderr, c.File, r.allProblems(problems))
 		return errFailed
 	}
-	printProblems(a.stderr, c.File, r.told(warnings))
+	printProblems(a.stderr, c.File, r.allProblems(warnings))
 	if err != nil {
 		return err
 	}
-	return c.within(ctx, started.ID, func(ctx context.Context) error { return c.follow(ctx, a, server, started.ID) })
+	return c.followWithTimeout(ctx, started.ID, func(ctx context.Context) error { return c.followTask(ctx, a, server, started.ID) })
 }
 
-// within has somebody follow a task for --timeout at most.
-func (c *onceFlags) within(ctx context.Context, id string, follow func(context.Context) error) error {
+// followWithTimeout has somebody follow a task for --timeout at most.
+func (c *onceFlags) followWithTimeout(ctx context.Context, id string, follow func(context.Context) error) error {
 	if c.Timeout == 0 {
 		return follow(ctx)
 	}
@@ -99,12 +99,12 @@ func (c *onceFlags) within(ctx context.Context, id string, follow func(context.C
 	return err
 }
 
-func (c *onceFlags) follow(ctx context.Context, a *app, server *client.Client, id string) error {
-	if c.json() {
+func (c *onceFlags) followTask(ctx context.Context, a *app, server *client.Client, id string) error {
+	if c.isJSON() {
 		return c.waitFor(ctx, a, server, id)
 	}
 	w := newWatch(a, server, id, false)
-	if err := w.run(ctx); err != nil {
+	if err := w.followTask(ctx); err != nil {
 		return err
 	}
 	task, err := server.Task(ctx, id)
@@ -112,7 +112,7 @@ func (c *onceFlags) follow(ctx context.Context, a *app, server *client.Client, i
 		return err
 	}
 	if len(task.Result) > 0 {
-		fmt.Fprintf(a.stdout, "Result: %s\n", clean(string(task.Result)))
+		fmt.Fprintf(a.stdout, "Result: %s\n", sanitizeText(string(task.Result)))
 	}
-	return w.outcome()
+	return w.exitError()
 }

@@ -16,14 +16,14 @@ func (flowTryCmd) Help() string {
 }
 
 func (c *flowTryCmd) Run(ctx context.Context, a *app) error {
-	return c.once(ctx, a, func(server *client.Client, text []byte, start wire.Start) (*wire.Started, []wire.DefinitionProblem, error) {
+	return c.runOnce(ctx, a, func(server *client.Client, text []byte, start wire.Start) (*wire.Started, []wire.DefinitionProblem, error) {
 		params := start.Params
 		if len(params) == 0 {
 			params = start.Input
 		}
 		tried, err := server.Try(ctx, text, wire.Try{Slug: start.Flow, Params: params, Labels: start.Labels, Strict: c.Strict})
 		if err != nil {
-			return nil, nil, about{c.File, err}
+			return nil, nil, subjectError{c.File, err}
 		}
 		return &wire.Started{ID: tried.ID, Created: tried.Created}, tried.Warnings, nil
 	})

@@ -18,41 +18,41 @@ import (
 	"github.com/troupe-engine/troupe/internal/cases"
 )
 
-// folder publishes the definitions in a folder, and again when they change.
-type folder struct {
+// flowFolder publishes the definitions in a folder, and again when they change.
+type flowFolder struct {
 	dir     string
 	out     io.Writer
 	publish func(ctx context.Context, slug string, definition []byte) (*wire.Published, error)
 
-	seen    map[string]stamp
-	refused map[string]bool // files; they may embed flows that are yet to come
+	published map[string]fileStamp
+	refused   map[string]bool // files; they may embed flows that are yet to come
 
 	labels   map[string]flowLabel // of the files, by their names
 	clashing map[string]bool      // files that are not published because of the labels of others
 }
 
-// plainly publishes what has warnings, too.
-func plainly(server *client.Client) func(context.Context, string, []byte) (*wire.Published, error) {
+// publishWithWarnings publishes what has warnings, too.
+func publishWithWarnings(server *client.Client) func(context.Context, string, []byte) (*wire.Published, error) {
 	return func(ctx context.Context, slug string, definition []byte) (*wire.Published, error) {
 		return server.Publish(ctx, slug, definition)
 	}
 }
 
-// stamp tells one state of a file from another.
-type stamp struct {
+// fileStamp tells one state of a file from another.
+type fileStamp struct {
 	at   time.Time
 	size int64
 }
 
-// lookEvery is how often a folder is looked at: often enough to follow an editor.
-const lookEvery = 500 * time.Millisecond
+// pollInterval is how often a folder is looked at: often enough to follow an editor.
+const pollInterval = 500 * time.Millisecond
 
-// watch goes on until ctx ends.
-func (f *folder) watch(ctx context.Context) {
-	ticker := time.NewTicker(lookEvery)
+// watchChanges goes on until ctx ends.
+func (f *flowFolder) watchChanges(ctx context.Context) {
+	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	for {
-		f.look(ctx)
+		f.publishChanges(ctx)
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
@@ -61,9 +61,9 @@ func (f *folder) watch(ctx context.Context) {
 	}
 }
 
-// look publishes what is new. A folder that is not there (yet) is empty.
-func (f *folder) look(ctx context.Context) {
-	now := map[string]stamp{}
+// publishChanges publishes what is new. A folder that is not there (yet) is empty.
+func (f *flowFolder) publishChanges(ctx context.Context) {
+	now := map[string]fileStamp{}
 	entries, err := os.ReadDir(f.dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		fmt.Fprintf(f.out, "reading %s: %v\n", f.dir, err)
@@ -74,19 +74,19 @@ func (f *folder) look(ctx context.Context) {
 		if err != nil || !info.Mode().IsRegular() || !isDefinition(e.Name()) {
 			continue
 		}
-		now[e.Name()] = stamp{info.ModTime(), info.Size()}
-		if now[e.Name()] != f.seen[e.Name()] {
+		now[e.Name()] = fileStamp{info.ModTime(), info.Size()}
+		if now[e.Name()] != f.published[e.Name()] {
 			changed = append(changed, e.Name())
 		}
 	}
-	maps.DeleteFunc(f.refused, func(name string, _ bool) bool { return now[name] == stamp{} })
-	f.seen = now
+	maps.DeleteFunc(f.refused, func(name string, _ bool) bool { return now[name] == fileStamp{} })
+	f.published = now
 	f.publishAll(ctx, f.withoutClashes(changed))
 }
 
 // withoutClashes returns the files that can be published: of the changed ones those whose labels fit the other files, and those whose
 // labels do so again. It prints the problems that are new.
-func (f *folder) withoutClashes(changed []string) (fit []string) {
+func (f *flowFolder) withoutClashes(changed []string) (fit []string) {
 	f.readLabels(changed)
 	problems, clashing := compareLabels(slices.Collect(maps.Values(f.labels))), map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(f.labels)) {
@@ -112,11 +112,11 @@ func (f *folder) withoutClashes(changed []string) (fit []string) {
 }
 
 // readLabels reads the labels of changed files, and drops those of files that are gone.
-func (f *folder) readLabels(changed []string) {
+func (f *flowFolder) readLabels(changed []string) {
 	if f.labels == nil {
 		f.labels = map[string]flowLabel{}
 	}
-	maps.DeleteFunc(f.labels, func(name string, _ flowLabel) bool { return f.seen[name] == stamp{} })
+	maps.DeleteFunc(f.labels, func(name string, _ flowLabel) bool { return f.published[name] == fileStamp{} })
 	for _, name := range changed {
 		path := filepath.Join(f.dir, name)
 		text, err := os.ReadFile(path)
@@ -129,7 +129,7 @@ func (f *folder) readLabels(changed []string) {
 
 // publishAll publishes files that are new or changed. Each one that succeeds may be what those were lacking
 // that were refused, so these are tried again; what is wrong with the new ones is told in the end.
-func (f *folder) publishAll(ctx context.Context, changed []string) {
+func (f *flowFolder) publishAll(ctx context.Context, changed []string) {
 	if f.refused == nil {
 		f.refused = map[string]bool{}
 	}
@@ -158,7 +158,7 @@ func (f *folder) publishAll(ctx context.Context, changed []string) {
 }
 
 // publishFile says what became of a file.
-func (f *folder) publishFile(ctx context.Context, path string) (told string, ok bool) {
+func (f *flowFolder) publishFile(ctx context.Context, path string) (told string, ok bool) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return err.Error() + "\n", false
@@ -166,7 +166,7 @@ func (f *folder) publishFile(ctx context.Context, path string) (told string, ok 
 	if ork.IsBeside(filepath.Base(path), text) {
 		return "", true
 	}
-	r, err := rootFlag{}.translate(path, text)
+	r, err := rootFlag{}.translateOrk(path, text)
 	var b strings.Builder
 	if err == nil && r.text == nil {
 		printProblems(&b, path, r.problems)
@@ -174,29 +174,29 @@ func (f *folder) publishFile(ctx context.Context, path string) (told string, ok 
 	}
 	var published *wire.Published
 	if err == nil {
-		published, err = f.publish(ctx, r.slug(path), r.text)
+		published, err = f.publish(ctx, r.flowSlug(path), r.text)
 	}
 	switch problems := problemsOf(err); {
 	case err == nil:
-		printProblems(&b, path, r.told(published.Warnings))
-		fmt.Fprintf(&b, "%s: %s%s\n", path, publication(published), r.kind())
+		printProblems(&b, path, r.allProblems(published.Warnings))
+		fmt.Fprintf(&b, "%s: %s%s\n", path, describePublished(published), r.originNote())
 	case problems != nil:
-		printProblems(&b, path, r.told(problems))
+		printProblems(&b, path, r.allProblems(problems))
 	default:
-		fmt.Fprintf(&b, "%s: %s\n", path, explain(err))
+		fmt.Fprintf(&b, "%s: %s\n", path, explainError(err))
 	}
 	return b.String(), err == nil
 }
 
-// located is a problem as compilers tell it, so that editors find the place.
-func located(file string, line, column int, severity, path, msg string) string {
+// formatProblem is a problem as compilers tell it, so that editors find the place.
+func formatProblem(file string, line, column int, severity, path, msg string) string {
 	if line > 0 {
 		file = fmt.Sprintf("%s:%d:%d", file, line, column)
 	}
 	if path != "" {
 		msg = path + ": " + msg
 	}
-	return clean(fmt.Sprintf("%s: %s: %s", file, severity, msg))
+	return sanitizeText(fmt.Sprintf("%s: %s: %s", file, severity, msg))
 }
 
 // isDefinition says whether a file holds a flow, by its name. What stands beside a flow to test it holds none.

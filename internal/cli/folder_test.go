@@ -17,7 +17,7 @@ func TestFilesThatNeedOthersArePublishedBehindThem(t *testing.T) {
 	dir := t.TempDir()
 	published := map[string]bool{}
 	var out strings.Builder
-	f := &folder{dir: dir, out: &out, publish: func(_ context.Context, slug string, text []byte) (*wire.Published, error) {
+	f := &flowFolder{dir: dir, out: &out, publish: func(_ context.Context, slug string, text []byte) (*wire.Published, error) {
 		if needs := strings.TrimSpace(string(text)); needs != "" && !published[needs] {
 			return nil, errors.New("there is no " + needs)
 		}
@@ -31,12 +31,12 @@ func TestFilesThatNeedOthersArePublishedBehindThem(t *testing.T) {
 	put("b.yaml", "c")
 	put("c.yaml", "")
 	put("x.yaml", "late")
-	f.look(t.Context())
+	f.publishChanges(t.Context())
 	require.Equal(t, map[string]bool{"a": true, "b": true, "c": true}, published)
 	require.Equal(t, 1, strings.Count(out.String(), "there is no"), "what is wrong is told once: %s", out.String())
 	put("late.yaml", "")
 	put("late.test.yaml", "")
-	f.look(t.Context())
+	f.publishChanges(t.Context())
 	require.True(t, published["x"])
 	require.False(t, published["late.test"], "cases are no flow")
 }
@@ -45,11 +45,11 @@ func TestAFolderTakesFilesBesideWorkflowsForNoFlows(t *testing.T) {
 	dir := folderWith(t, map[string]string{"ork.yaml": "validation: {enabled: false}\n", "workers.yaml": "workers: {}\n", "locations.yaml": "locations: []\n", "w.yaml": orkWorkflow})
 	var told strings.Builder
 	var slugs []string
-	f := &folder{dir: dir, out: &told, publish: func(_ context.Context, slug string, _ []byte) (*wire.Published, error) {
+	f := &flowFolder{dir: dir, out: &told, publish: func(_ context.Context, slug string, _ []byte) (*wire.Published, error) {
 		slugs = append(slugs, slug)
 		return &wire.Published{}, nil
 	}}
-	f.look(t.Context())
+	f.publishChanges(t.Context())
 	require.Equal(t, []string{"nightly"}, slugs)
 	require.NotContains(t, told.String(), "ork.yaml")
 }
@@ -58,14 +58,14 @@ func TestAFolderPublishesNeitherOfTwoFilesOfOneFlow(t *testing.T) {
 	dir := folderWith(t, map[string]string{"a.yaml": oneService, "b.yaml": "name: B\n" + oneService})
 	var out strings.Builder
 	var published []string
-	f := &folder{dir: dir, out: &out, publish: func(_ context.Context, slug string, text []byte) (*wire.Published, error) {
+	f := &flowFolder{dir: dir, out: &out, publish: func(_ context.Context, slug string, text []byte) (*wire.Published, error) {
 		published = append(published, slug+" "+string(text[:5]))
 		return &wire.Published{}, nil
 	}}
 	look := func() (slugs []string, told string) {
 		out.Reset()
 		published = nil
-		f.look(t.Context())
+		f.publishChanges(t.Context())
 		return published, out.String()
 	}
 	put := func(name, text string) {

@@ -7,7 +7,7 @@ import (
 )
 
 type healthCmd struct {
-	remote
+	remoteFlags
 	Live    bool          `help:"Ask only whether the process answers, not whether it can do its work."`
 	Timeout time.Duration `default:"5s" help:"How long the answer may take (${default})."`
 }
@@ -19,7 +19,7 @@ Made for the health checks of containers, whose image may hold nothing but this 
 }
 
 func (c *healthCmd) Run(ctx context.Context, a *app) error {
-	server, err := c.client()
+	server, err := c.newClient()
 	if err != nil {
 		return err
 	}
@@ -33,7 +33,7 @@ func (c *healthCmd) Run(ctx context.Context, a *app) error {
 	if err := ask(ctx); err != nil {
 		return err
 	}
-	if c.json() {
+	if c.isJSON() {
 		return printJSON(a.stdout, map[string]string{"status": well})
 	}
 	fmt.Fprintln(a.stdout, well)

@@ -18,22 +18,22 @@ type hookCmd struct {
 }
 
 type hookListCmd struct {
-	remote
+	remoteFlags
 	pagingFlags
 }
 
 func (c *hookListCmd) Run(ctx context.Context, a *app) error {
-	server, err := c.client()
+	server, err := c.newClient()
 	if err != nil {
 		return err
 	}
-	hooks, err := page(c.pagingFlags, func(p client.Paging) (*wire.Page[wire.Hook], error) { return server.Hooks(ctx, p) })
+	hooks, err := readPage(c.pagingFlags, func(p client.Paging) (*wire.Page[wire.Hook], error) { return server.Hooks(ctx, p) })
 	if err != nil {
 		return err
 	}
 	t := table{header: []string{"HOOK", "STATE", "SCHEME", "DOES", "CHANGED"}, spare: []string{"CHANGED", "SCHEME"}}
 	return printPage(a, c.outputFlag, hooks, t, func(h *wire.Hook) []string {
-		return []string{h.Name, stateOfHook(h), orElse(h.Scheme, "standard"), doesHook(h), moment(h.UpdatedAt)}
+		return []string{h.Name, stateOfHook(h), orElse(h.Scheme, "standard"), doesHook(h), formatTime(h.UpdatedAt)}
 	})
 }
 
@@ -56,12 +56,12 @@ func doesHook(h *wire.Hook) string {
 }
 
 type hookShowCmd struct {
-	remote
+	remoteFlags
 	Hook string `arg:"" complete:"hook" help:"Name of the hook."`
 }
 
 func (c *hookShowCmd) Run(ctx context.Context, a *app) error {
-	server, err := c.client()
+	server, err := c.newClient()
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (c *hookShowCmd) Run(ctx context.Context, a *app) error {
 	switch {
 	case err != nil:
 		return err
-	case c.json():
+	case c.isJSON():
 		return printJSON(a.stdout, h)
 	}
 	return printHook(a, h, "")
@@ -83,23 +83,23 @@ func printHook(a *app, h *wire.Hook, secret string) error {
 	}
 	return printFields(a.stdout, "Hook", h.Name, "State", stateOfHook(h), "Path", h.Path, "Scheme", orElse(h.Scheme, "standard"), "Header", h.Header,
 		"Does", doesHook(h), "When", h.When, "Key", h.Key, "Params", string(h.Params), "Value", string(h.Value), "Labels", strings.Join(labels, ", "),
-		"Old secret until", momentOrNone(h.OldSecretUntil), "Changed", moment(h.UpdatedAt), "Secret", secret)
+		"Old secret until", momentOrNone(h.OldSecretUntil), "Changed", formatTime(h.UpdatedAt), "Secret", secret)
 }
 
 func momentOrNone(t wire.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return moment(t)
+	return formatTime(t)
 }
 
 type hookDeleteCmd struct {
-	remote
+	remoteFlags
 	Hooks []string `arg:"" name:"hook" complete:"hook" help:"Names of the hooks."`
 }
 
 func (c *hookDeleteCmd) Run(ctx context.Context, a *app) error {
-	server, err := c.client()
+	server, err := c.newClient()
 	if err != nil {
 		return err
 	}
@@ -108,10 +108,10 @@ func (c *hookDeleteCmd) Run(ctx context.Context, a *app) error {
 		switch {
 		case err != nil:
 			return err
-		case c.json():
+		case c.isJSON():
 			err = printLine(a.stdout, deleted)
 		default:
-			_, err = fmt.Fprintf(a.stdout, "%s is deleted\n", clean(deleted.Name))
+			_, err = fmt.Fprintf(a.stdout, "%s is deleted\n", sanitizeText(deleted.Name))
 		}
 		if err != nil {
 			return err

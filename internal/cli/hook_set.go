@@ -18,7 +18,7 @@ import (
 )
 
 type hookSetCmd struct {
-	remote
+	remoteFlags
 	Hook       string            `arg:"" complete:"hook" help:"Name of the hook."`
 	File       string            `arg:"" optional:"" help:"Its settings in YAML or JSON; - is stdin. Or else the flags say them. Without any it keeps those it has."`
 	Flow       string            `complete:"flow" help:"The flow that is started; of a signal with --key: that of the task."`
@@ -47,11 +47,11 @@ troupe hook set orders --new-secret --keep 24h`
 }
 
 func (c *hookSetCmd) Run(ctx context.Context, a *app) error {
-	server, err := c.client()
+	server, err := c.newClient()
 	if err != nil {
 		return err
 	}
-	set, err := c.asked(ctx, a, server)
+	set, err := c.desiredHook(ctx, a, server)
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (c *hookSetCmd) Run(ctx context.Context, a *app) error {
 	switch {
 	case err != nil:
 		return err
-	case c.json():
+	case c.isJSON():
 		return printJSON(a.stdout, done)
 	}
 	if err := printHook(a, &done.Hook, done.Secret); err != nil || done.Secret == "" {
@@ -69,8 +69,8 @@ func (c *hookSetCmd) Run(ctx context.Context, a *app) error {
 	return nil
 }
 
-// asked is what the hook is to be: what the command line says, and for the rest what it is.
-func (c *hookSetCmd) asked(ctx context.Context, a *app, server *client.Client) (*wire.SetHook, error) {
+// desiredHook is what the hook is to be: what the command line says, and for the rest what it is.
+func (c *hookSetCmd) desiredHook(ctx context.Context, a *app, server *client.Client) (*wire.SetHook, error) {
 	set := &wire.SetHook{NewSecret: c.NewSecret, KeepMS: c.Keep.Milliseconds()}
 	before, err := server.Hook(ctx, c.Hook)
 	if refused := (*client.Error)(nil); err != nil && !(errors.As(err, &refused) && refused.Status == http.StatusNotFound) {
@@ -79,7 +79,7 @@ func (c *hookSetCmd) asked(ctx context.Context, a *app, server *client.Client) (
 	if before != nil {
 		set.HookSettings, set.Disabled, set.Revision = before.HookSettings, before.Disabled, before.Revision
 	}
-	said, given, err := c.settings(a)
+	said, given, err := c.readSettings(a)
 	if err != nil {
 		return nil, err
 	}
@@ -88,20 +88,20 @@ func (c *hookSetCmd) asked(ctx context.Context, a *app, server *client.Client) (
 	}
 	set.Disabled = set.Disabled && !c.Enable || c.Disable
 	if c.SecretFile != "" {
-		text, err := a.read(c.SecretFile)
+		text, err := a.readFile(c.SecretFile)
 		if err != nil {
 			return nil, err
 		}
 		if set.Secret = strings.TrimSpace(string(text)); set.Secret == "" {
-			return nil, usagef("%s holds no secret", c.SecretFile)
+			return nil, newUsageError("%s holds no secret", c.SecretFile)
 		}
 	}
 	return set, nil
 }
 
-// settings are those that the file says, or the flags.
-func (c *hookSetCmd) settings(a *app) (said *wire.HookSettings, given bool, err error) {
-	flags, err := c.flags()
+// readSettings are those that the file says, or the flags.
+func (c *hookSetCmd) readSettings(a *app) (said *wire.HookSettings, given bool, err error) {
+	flags, err := c.flagSettings()
 	if err != nil {
 		return nil, false, err
 	}
@@ -110,27 +110,27 @@ func (c *hookSetCmd) settings(a *app) (said *wire.HookSettings, given bool, err 
 	case c.File == "":
 		return flags, given, nil
 	case given:
-		return nil, false, usagef("either the file or flags say what the hook does")
+		return nil, false, newUsageError("either the file or flags say what the hook does")
 	}
-	text, err := a.read(c.File)
+	text, err := a.readFile(c.File)
 	if err != nil {
 		return nil, false, err
 	}
 	said, err = readSettings(text)
 	if err != nil {
-		return nil, false, about{c.File, err}
+		return nil, false, subjectError{c.File, err}
 	}
 	return said, true, nil
 }
 
-func (c *hookSetCmd) flags() (*wire.HookSettings, error) {
+func (c *hookSetCmd) flagSettings() (*wire.HookSettings, error) {
 	s := &wire.HookSettings{Scheme: c.Scheme, Header: c.Header, When: c.When, Flow: c.Flow, Key: c.Key, Labels: c.Label, Signal: c.Signal, Task: c.Task,
 		Params: templateOf(c.Params), Value: templateOf(c.Value)}
 	if len(c.Param) == 0 {
 		return s, nil
 	}
 	if len(s.Params) > 0 {
-		return nil, usagef("either --params or -p say what the flow is started with")
+		return nil, newUsageError("either --params or -p say what the flow is started with")
 	}
 	var err error
 	s.Params, err = plainJSON(c.Param)

@@ -12,16 +12,16 @@ import (
 
 // An id may be shortened to what no other one begins with. What is meant is looked up here, before anything is done.
 
-// candidate is something whose id begins with what was typed.
-type candidate struct{ id, about string }
+// idCandidate is something whose id begins with what was typed.
+type idCandidate struct{ id, about string }
 
 // mostCandidates is how many are listed of those that may be meant.
 const mostCandidates = 10
 
-// choose finds the one that is meant. What nothing begins with is left to the server, which says what there is not.
-func choose(what, typed string, found []candidate) (string, error) {
+// chooseCandidate finds the one that is meant. What nothing begins with is left to the server, which says what there is not.
+func chooseCandidate(what, typed string, found []idCandidate) (string, error) {
 	switch {
-	case len(found) == 0 || slices.ContainsFunc(found, func(c candidate) bool { return c.id == typed }):
+	case len(found) == 0 || slices.ContainsFunc(found, func(c idCandidate) bool { return c.id == typed }):
 		return typed, nil
 	case len(found) == 1:
 		return found[0].id, nil
@@ -33,7 +33,7 @@ func choose(what, typed string, found []candidate) (string, error) {
 			b.WriteString("\n  …")
 			break
 		}
-		b.WriteString("\n  " + clean(strings.TrimSpace(c.id+"  "+c.about)))
+		b.WriteString("\n  " + sanitizeText(strings.TrimSpace(c.id+"  "+c.about)))
 	}
 	return "", usageError{fmt.Errorf("%s\nhint: type more of it", b.String())}
 }
@@ -57,18 +57,18 @@ func taskID(ctx context.Context, server *client.Client, typed string) (string, e
 	if err != nil {
 		return "", err
 	}
-	return choose("task", typed, found)
+	return chooseCandidate("task", typed, found)
 }
 
 // tasksFrom are tasks whose ids begin so.
-func tasksFrom(ctx context.Context, server *client.Client, prefix string) ([]candidate, error) {
+func tasksFrom(ctx context.Context, server *client.Client, prefix string) ([]idCandidate, error) {
 	tasks, err := server.Tasks(ctx, client.TaskQuery{IDPrefix: prefix, Paging: client.Paging{Limit: mostCandidates + 1}})
 	if err != nil {
 		return nil, err
 	}
-	found := make([]candidate, len(tasks.Items))
+	found := make([]idCandidate, len(tasks.Items))
 	for i, t := range tasks.Items {
-		found[i] = candidate{t.ID, fmt.Sprintf("%s, %s, started %s", t.Flow, stateOf(&t), moment(t.CreatedAt))}
+		found[i] = idCandidate{t.ID, fmt.Sprintf("%s, %s, started %s", t.Flow, stateOf(&t), formatTime(t.CreatedAt))}
 	}
 	return found, nil
 }
@@ -83,7 +83,7 @@ func jobMeant(ctx context.Context, server *client.Client, typed string) (*wire.J
 	if unclear != nil {
 		return nil, unclear
 	}
-	id, unclear := choose("job", typed, found)
+	id, unclear := chooseCandidate("job", typed, found)
 	if unclear != nil {
 		return nil, unclear
 	}
@@ -94,7 +94,7 @@ func jobMeant(ctx context.Context, server *client.Client, typed string) (*wire.J
 }
 
 // jobsFrom are jobs of the task that is meant whose ids begin so.
-func jobsFrom(ctx context.Context, server *client.Client, typed string) ([]candidate, error) {
+func jobsFrom(ctx context.Context, server *client.Client, typed string) ([]idCandidate, error) {
 	task, rest, _ := strings.Cut(typed, ".")
 	id, err := taskID(ctx, server, task)
 	if err != nil {
@@ -104,7 +104,7 @@ func jobsFrom(ctx context.Context, server *client.Client, typed string) ([]candi
 	if rest != "" {
 		prefix += "." + rest
 	}
-	var found []candidate
+	var found []idCandidate
 	for run, err := range client.All(func(cursor string) (*wire.Page[wire.Run], error) {
 		return server.Runs(ctx, id, client.Paging{Cursor: cursor, Limit: pageSize})
 	}) {
@@ -115,7 +115,7 @@ func jobsFrom(ctx context.Context, server *client.Client, typed string) ([]candi
 			return nil, err
 		}
 		if run.Job != "" && strings.HasPrefix(run.Job, prefix) {
-			found = append(found, candidate{run.Job, placeOf(&run.Place) + ", " + run.State})
+			found = append(found, idCandidate{run.Job, placeOf(&run.Place) + ", " + run.State})
 		}
 		if len(found) > mostCandidates {
 			break
@@ -130,11 +130,11 @@ func workerID(ctx context.Context, server *client.Client, typed string) (string,
 	if err != nil {
 		return "", err
 	}
-	found := make([]candidate, len(workers.Items))
+	found := make([]idCandidate, len(workers.Items))
 	for i, w := range workers.Items {
-		found[i] = candidate{w.ID, strings.Join(w.Services, ", ")}
+		found[i] = idCandidate{w.ID, strings.Join(w.Services, ", ")}
 	}
-	return choose("worker", typed, found)
+	return chooseCandidate("worker", typed, found)
 }
 
 // leastID is how much of a flow's id has to be typed: what is shorter is a slug.
@@ -146,20 +146,20 @@ func flowNamed(ctx context.Context, server *client.Client, typed string) (string
 	if len(id) < leastID || len(id) >= idLength || strings.Trim(id, "0123456789abcdef-") != "" {
 		return typed, nil
 	}
-	flows, err := gather(0, func(p client.Paging) (*wire.Page[wire.Flow], error) { return server.Flows(ctx, p) })
+	flows, err := readAll(0, func(p client.Paging) (*wire.Page[wire.Flow], error) { return server.Flows(ctx, p) })
 	if err != nil {
 		return "", err
 	}
-	var found []candidate
+	var found []idCandidate
 	for _, f := range flows {
 		if f.Slug == typed {
 			return typed, nil
 		}
 		if strings.HasPrefix(f.ID, typed) || strings.HasPrefix(f.ID, ofFlows+typed) {
-			found = append(found, candidate{f.ID, orElse(f.Slug, f.Name)})
+			found = append(found, idCandidate{f.ID, orElse(f.Slug, f.Name)})
 		}
 	}
-	return choose("flow", typed, found)
+	return chooseCandidate("flow", typed, found)
 }
 
 // memberNamed is a member's name or incarnation; the incarnation may be shortened.
@@ -168,14 +168,14 @@ func memberNamed(ctx context.Context, server *client.Client, typed string) (stri
 	if err != nil {
 		return "", err
 	}
-	var found []candidate
+	var found []idCandidate
 	for _, m := range cluster.Items {
 		if m.Name == typed {
 			return typed, nil
 		}
 		if strings.HasPrefix(m.Incarnation, typed) && m.State != "gone" {
-			found = append(found, candidate{m.Incarnation, m.Name})
+			found = append(found, idCandidate{m.Incarnation, m.Name})
 		}
 	}
-	return choose("member", typed, found)
+	return chooseCandidate("member", typed, found)
 }

@@ -32,7 +32,7 @@ func (c *importPocketflowCmd) Run(ctx context.Context, a *app) (err error) {
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	lacks := []pocketflow.Lack{}
-	report, err := c.take(ctx, file, func(l pocketflow.Lack) {
+	report, err := c.importFile(ctx, file, func(l pocketflow.Lack) {
 		if lacks = append(lacks, l); c.Output != "json" {
 			fmt.Fprintf(a.stderr, "%s %s: %s\n", l.What, l.ID, l.Why)
 		}
@@ -40,7 +40,7 @@ func (c *importPocketflowCmd) Run(ctx context.Context, a *app) (err error) {
 	if report == nil {
 		return err
 	}
-	if e := c.show(a, report, lacks); e != nil || err != nil {
+	if e := c.printReport(a, report, lacks); e != nil || err != nil {
 		return errors.Join(err, e)
 	}
 	if report.Flows.Missing+report.Versions.Missing+report.Tasks.Missing > 0 {
@@ -49,33 +49,33 @@ func (c *importPocketflowCmd) Run(ctx context.Context, a *app) (err error) {
 	return nil
 }
 
-// take opens the store, unless the file alone is looked at.
-func (c *importPocketflowCmd) take(ctx context.Context, file *pocketflow.File, lacks func(pocketflow.Lack)) (report *pocketflow.Report, err error) {
+// importFile opens the store, unless the file alone is looked at.
+func (c *importPocketflowCmd) importFile(ctx context.Context, file *pocketflow.File, lacks func(pocketflow.Lack)) (report *pocketflow.Report, err error) {
 	o := pocketflow.Options{Cluster: c.Cluster, DryRun: c.DryRun, Lacks: lacks}
 	if c.DryRun {
 		return pocketflow.Import(ctx, file, nil, o)
 	}
-	store, err := troupe.OpenStore(ctx, c.store(), c.Schema)
+	store, err := troupe.OpenStore(ctx, c.storeDSN(), c.Schema)
 	if err != nil {
-		return nil, occupied(err)
+		return nil, withImportHint(err)
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	report, err = pocketflow.Import(ctx, file, store, o)
-	return report, occupied(err)
+	return report, withImportHint(err)
 }
 
-func (c *importPocketflowCmd) store() string { return cmp.Or(c.Store, "sqlite:troupe.db") }
+func (c *importPocketflowCmd) storeDSN() string { return cmp.Or(c.Store, "sqlite:troupe.db") }
 
-// occupied says what to do when a member lives on the store.
-func occupied(err error) error {
+// withImportHint says what to do when a member lives on the store.
+func withImportHint(err error) error {
 	if errors.Is(err, troupe.ErrTaken) {
 		return fmt.Errorf("%w\nhint: stop the member, import, and start it again", err)
 	}
 	return err
 }
 
-// imported is the report for programs.
-type imported struct {
+// importReport is the report for programs.
+type importReport struct {
 	DryRun     bool              `json:"dry_run"`
 	Flows      pocketflow.Count  `json:"flows"`
 	Versions   pocketflow.Count  `json:"versions"`
@@ -85,9 +85,9 @@ type imported struct {
 	Missing    []pocketflow.Lack `json:"missing"`
 }
 
-func (c *importPocketflowCmd) show(a *app, r *pocketflow.Report, lacks []pocketflow.Lack) error {
+func (c *importPocketflowCmd) printReport(a *app, r *pocketflow.Report, lacks []pocketflow.Lack) error {
 	if c.Output == "json" {
-		return printJSON(a.stdout, imported{c.DryRun, r.Flows, r.Versions, r.Tasks, r.Runs, r.Unfinished, lacks})
+		return printJSON(a.stdout, importReport{c.DryRun, r.Flows, r.Versions, r.Tasks, r.Runs, r.Unfinished, lacks})
 	}
 	var rows [][]string
 	for _, kind := range []struct {
@@ -99,14 +99,14 @@ func (c *importPocketflowCmd) show(a *app, r *pocketflow.Report, lacks []pocketf
 	if err := printTable(a.stdout, []string{"", "TAKEN", "THERE BEFORE", "NOT TAKEN"}, rows); err != nil {
 		return err
 	}
-	for _, line := range c.remarks(r) {
+	for _, line := range c.importRemarks(r) {
 		fmt.Fprintln(a.stdout, line)
 	}
 	return nil
 }
 
-// remarks are what somebody has to know before a member is started.
-func (c *importPocketflowCmd) remarks(r *pocketflow.Report) (lines []string) {
+// importRemarks are what somebody has to know before a member is started.
+func (c *importPocketflowCmd) importRemarks(r *pocketflow.Report) (lines []string) {
 	if c.DryRun {
 		lines = append(lines, "Nothing was written.")
 	}
@@ -117,7 +117,7 @@ func (c *importPocketflowCmd) remarks(r *pocketflow.Report) (lines []string) {
 		lines = append(lines, fmt.Sprintf("The oldest task ended %d days ago: members delete what ended more than 30 days ago, unless they are started with a longer --retention.", int(age.Hours()/24)))
 	}
 	if !c.DryRun {
-		lines = append(lines, "Next: "+strings.TrimSpace("troupe serve --store "+troupe.StoreName(c.store())+c.otherFlags()))
+		lines = append(lines, "Next: "+strings.TrimSpace("troupe serve --store "+troupe.StoreName(c.storeDSN())+c.otherFlags()))
 	}
 	return lines
 }

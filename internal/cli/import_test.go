@@ -95,7 +95,7 @@ func takenOver(t *testing.T, store string) {
 	require.Contains(t, got.stdout, "Next: troupe serve --store "+troupe.StoreName(store))
 	again := call(t, "import", "pocketflow", old, "--store", store, "-o", "json")
 	require.Equal(t, 0, again.code, again.stderr)
-	var report imported
+	var report importReport
 	require.NoError(t, json.Unmarshal([]byte(again.stdout), &report))
 	require.Equal(t, 2, report.Tasks.There)
 	require.Zero(t, report.Tasks.Taken)

@@ -16,11 +16,11 @@ type flowLabel struct{ file, slug, name string }
 
 // labelOf returns the label of the flow in a file. False means that the file has no flow.
 func labelOf(file string, text []byte) (flowLabel, bool) {
-	s := source{file, text}
-	if cases.IsCases(file) || s.beside() {
+	s := definitionSource{file, text}
+	if cases.IsCases(file) || s.isBesideOrk() {
 		return flowLabel{}, false
 	}
-	label := flowLabel{file: filepath.Clean(file), slug: s.slug()}
+	label := flowLabel{file: filepath.Clean(file), slug: s.flowSlug()}
 	if ork.Is(text) {
 		if label.name = ork.NameOf(text); label.name != "" {
 			label.slug = slugOf(label.name + ".yaml")

@@ -12,8 +12,8 @@ type logFlags struct {
 	LogLevel  string `env:"TROUPE_LOG_LEVEL" enum:"debug,info,warn,error" default:"info" group:"Logs" help:"Least level that is logged: debug, info, warn or error."`
 }
 
-// logger writes in the form that was asked for; what fails the command is written so, too, and what libraries have to say.
-func (f *logFlags) logger(a *app) *slog.Logger {
+// newLogger writes in the form that was asked for; what fails the command is written so, too, and what libraries have to say.
+func (f *logFlags) newLogger(a *app) *slog.Logger {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(f.LogLevel)) // one of the enum
 	options := &slog.HandlerOptions{Level: level, ReplaceAttr: forPeople}
@@ -26,8 +26,8 @@ func (f *logFlags) logger(a *app) *slog.Logger {
 	return log
 }
 
-// say tells on stdout what the command is about, in the form that was asked for.
-func (f *logFlags) say(a *app, text string, fields map[string]string) {
+// printNotice tells on stdout what the command is about, in the form that was asked for.
+func (f *logFlags) printNotice(a *app, text string, fields map[string]string) {
 	if f.LogFormat == "json" {
 		_ = printLine(a.stdout, fields) // who has closed it does not want to know
 		return

@@ -40,16 +40,16 @@ type Addition interface {
 // Main is the whole program of this name.
 func Main(name string, additions ...Addition) {
 	tuneCollector()
-	e := edition{name, additions}
-	os.Exit(e.run(untilAsked(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	e := programVariant{name, additions}
+	os.Exit(e.runCommand(untilStopped(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// untilAsked ends with the first signal to end. A second one ends the process as it is, whenever it comes behind what the
+// untilStopped ends with the first signal to end. A second one ends the process as it is, whenever it comes behind what the
 // first one did: nothing ends before signals are left to the system again.
-func untilAsked() context.Context {
+func untilStopped() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	asked := make(chan os.Signal, 1)
-	signal.Notify(asked, endings()...)
+	signal.Notify(asked, stopSignals()...)
 	go func() { // ends with the process
 		<-asked
 		signal.Stop(asked)
@@ -58,8 +58,8 @@ func untilAsked() context.Context {
 	return ctx
 }
 
-// endings are the signals that ask us to end. A terminal that closes is one, unless we were started to outlive it (nohup).
-func endings() []os.Signal {
+// stopSignals are the signals that ask us to end. A terminal that closes is one, unless we were started to outlive it (nohup).
+func stopSignals() []os.Signal {
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {
 		signals = append(signals, syscall.SIGHUP)

@@ -50,7 +50,7 @@ type result struct {
 
 // run is the program without additions.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	return edition{name: "troupe"}.run(ctx, args, stdin, stdout, stderr)
+	return programVariant{name: "troupe"}.runCommand(ctx, args, stdin, stdout, stderr)
 }
 
 // call runs a command in this process.

@@ -80,21 +80,21 @@ type memberFlags struct {
 	kong.Plugins // the flags of additions
 }
 
-// config makes the member's configuration of the flags and of what the first schedulers' variables say.
-func (f *memberFlags) config(a *app) (troupe.Config, error) {
-	if err := f.check(); err != nil {
+// buildConfig makes the member's configuration of the flags and of what the first schedulers' variables say.
+func (f *memberFlags) buildConfig(a *app) (troupe.Config, error) {
+	if err := f.checkFlags(); err != nil {
 		return troupe.Config{}, err
 	}
-	tokens, err := f.tokens()
+	tokens, err := f.readTokens()
 	if err != nil {
 		return troupe.Config{}, err
 	}
-	log := f.logger(a)
+	log := f.newLogger(a)
 	if names := idleSettings(); len(names) > 0 {
 		log.Info("settings of Ork that mean nothing here", "variables", strings.Join(names, " "))
 	}
 	cfg := troupe.Config{
-		Store: f.store(), Schema: f.Schema, Name: f.Name, Listen: f.Listen, UI: ui.Handler(),
+		Store: f.storeDSN(), Schema: f.Schema, Name: f.Name, Listen: f.Listen, UI: ui.Handler(),
 		Tokens: tokens, Insecure: f.Insecure, AllowOrigins: f.AllowOrigin, AllowHosts: f.AllowHost, WorkerNetworks: f.WorkerNetwork,
 		PollNetworks: f.PollNetwork, AllowMock: f.AllowMock, ObjectStore: f.ObjectStore, ObjectStoreKeep: f.ObjectStoreKeep, PayloadStore: f.PayloadStore, PayloadOver: f.PayloadOver,
 		AllowContainers: f.AllowContainers, ContainerHost: f.ContainerHost, RegistryAuthFile: f.RegistryAuth, ContainerNetworks: f.Networks, Containers: f.MaxContainers,
@@ -102,8 +102,8 @@ func (f *memberFlags) config(a *app) (troupe.Config, error) {
 		Limits:    flow.Limits{Depth: f.MaxDepth, Units: f.MaxUnits, Steps: f.MaxSteps, Window: f.MaxWindow, Value: f.MaxValue, Shared: f.MaxShared},
 		Functions: f.MaxFunctions, Scripts: f.MaxScripts, Calls: f.MaxCalls,
 		Visibility: f.Visibility, IdleAfter: f.IdleAfter, MaxLog: f.MaxLog, Retention: f.Retention, NodeMetrics: f.MetricsDetail == "node", ResumeGrace: f.resumeGrace(),
-		WorkerTTL:     cmp.Or(f.WorkerTTL, seconds("WORKER_OFFLINE_TTL_SEC")),
-		WorkerRefresh: cmp.Or(f.WorkerSave, seconds("WORKER_REFRESH_INTERVAL_SEC")),
+		WorkerTTL:     cmp.Or(f.WorkerTTL, secondsFromEnv("WORKER_OFFLINE_TTL_SEC")),
+		WorkerRefresh: cmp.Or(f.WorkerSave, secondsFromEnv("WORKER_REFRESH_INTERVAL_SEC")),
 		TraceURL:      f.TraceURL, LogURL: f.LogURL, Logger: log,
 	}
 	for _, add := range a.additions {
@@ -111,7 +111,7 @@ func (f *memberFlags) config(a *app) (troupe.Config, error) {
 			return troupe.Config{}, err
 		}
 	}
-	err = f.tracing(&cfg)
+	err = f.configureTracing(&cfg)
 	return cfg, err
 }
 
@@ -138,15 +138,15 @@ func (f *memberFlags) resumeGrace() time.Duration {
 	return f.graceGiven()
 }
 
-func (f *memberFlags) store() string {
+func (f *memberFlags) storeDSN() string {
 	if path := os.Getenv("SCHEDULER_DB"); f.Store == "" && path != "" {
 		return "sqlite:" + path
 	}
 	return cmp.Or(f.Store, "sqlite:troupe.db")
 }
 
-// check refuses numbers that would silently mean the default, and a file that is not there.
-func (f *memberFlags) check() error {
+// checkFlags refuses numbers that would silently mean the default, and a file that is not there.
+func (f *memberFlags) checkFlags() error {
 	for _, n := range []struct {
 		flag  string
 		value int64
@@ -158,20 +158,20 @@ func (f *memberFlags) check() error {
 		{"resume-grace", int64(f.graceGiven())},
 	} {
 		if n.value < 0 {
-			return usagef("--%s is negative: give it a positive value, or leave it out for the default", n.flag)
+			return newUsageError("--%s is negative: give it a positive value, or leave it out for the default", n.flag)
 		}
 	}
 	if path, isSet := os.LookupEnv("SCHEDULER_DB"); isSet && path == "" && f.Store == "" {
-		return usagef("the variable SCHEDULER_DB is set and empty: name the store's file, or unset it")
+		return newUsageError("the variable SCHEDULER_DB is set and empty: name the store's file, or unset it")
 	}
 	if _, err := os.Stat(f.OrkWorkers); f.OrkWorkers != "" && err != nil {
-		return usagef("--ork-workers (ORK_WORKERS_CONFIG) %s is no file of this host: copy it here, or say nothing, and the workers.yaml beside each workflow counts", f.OrkWorkers)
+		return newUsageError("--ork-workers (ORK_WORKERS_CONFIG) %s is no file of this host: copy it here, or say nothing, and the workers.yaml beside each workflow counts", f.OrkWorkers)
 	}
 	return nil
 }
 
-// tokens that let callers in. An empty one would let in everybody, so it is none.
-func (f *memberFlags) tokens() ([]string, error) {
+// readTokens that let callers in. An empty one would let in everybody, so it is none.
+func (f *memberFlags) readTokens() ([]string, error) {
 	lines := f.Token
 	if f.TokenFile != "" {
 		content, err := os.ReadFile(f.TokenFile)
@@ -192,8 +192,8 @@ func (f *memberFlags) tokens() ([]string, error) {
 	return tokens, nil
 }
 
-// seconds reads a variable that holds a positive number of seconds; anything else means the default.
-func seconds(variable string) time.Duration {
+// secondsFromEnv reads a variable that holds a positive number of seconds; anything else means the default.
+func secondsFromEnv(variable string) time.Duration {
 	n, err := strconv.Atoi(os.Getenv(variable))
 	if err != nil || n <= 0 {
 		return 0
@@ -201,15 +201,15 @@ func seconds(variable string) time.Duration {
 	return time.Duration(min(n, math.MaxInt32)) * time.Second
 }
 
-// member is a running member and the address it is reached at.
-type member struct {
+// runningMember is a running member and the address it is reached at.
+type runningMember struct {
 	engine *troupe.Engine
 	url    string
 	served chan error // gets the end of serving, once
 }
 
 // startMember opens the store and the address and serves until ctx ends.
-func startMember(ctx context.Context, cfg troupe.Config) (*member, error) {
+func startMember(ctx context.Context, cfg troupe.Config) (*runningMember, error) {
 	listener, err := troupe.Listen(cfg)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, fmt.Errorf("%w; is a member running there already? Else choose another address with --listen", err)
@@ -223,32 +223,32 @@ func startMember(ctx context.Context, cfg troupe.Config) (*member, error) {
 	cfg.Listener = listener
 	engine, err := troupe.Open(ctx, cfg)
 	if err != nil {
-		return nil, errors.Join(taken(err), listener.Close())
+		return nil, errors.Join(withStoreHint(err), listener.Close())
 	}
 	if _, err := engine.Member(ctx); err != nil {
-		return nil, errors.Join(taken(err), listener.Close(), engine.Close())
+		return nil, errors.Join(withStoreHint(err), listener.Close(), engine.Close())
 	}
-	m := &member{engine: engine, url: cfg.Scheme() + "://" + reachable(listener.Addr()), served: make(chan error, 1)}
+	m := &runningMember{engine: engine, url: cfg.Scheme() + "://" + localAddress(listener.Addr()), served: make(chan error, 1)}
 	go func() { m.served <- engine.Serve(ctx, nil) }() // ends with ctx; wait hears of it
 	return m, nil
 }
 
-// taken says what to do when somebody else lives on the store.
-func taken(err error) error {
+// withStoreHint says what to do when somebody else lives on the store.
+func withStoreHint(err error) error {
 	if errors.Is(err, troupe.ErrTaken) {
 		return fmt.Errorf("%w\nhint: stop that member, or give this one a store of its own with --store", err)
 	}
 	return err
 }
 
-// pages is where people find it.
-func (m *member) pages() string { return m.url + "/ui/" }
+// uiURL is where people find it.
+func (m *runningMember) uiURL() string { return m.url + "/ui/" }
 
-// wait returns when the member has ended and everything is put away.
-func (m *member) wait() error { return errors.Join(<-m.served, m.engine.Close()) }
+// waitForEnd returns when the member has ended and everything is put away.
+func (m *runningMember) waitForEnd() error { return errors.Join(<-m.served, m.engine.Close()) }
 
-// reachable is an address as somebody on this host would use it.
-func reachable(addr net.Addr) string {
+// localAddress is an address as somebody on this host would use it.
+func localAddress(addr net.Addr) string {
 	host, port, err := net.SplitHostPort(addr.String())
 	if err != nil {
 		return addr.String()

@@ -19,10 +19,10 @@ type clusterCmd struct {
 	Drain   drainCmd   `cmd:"" help:"Have a member hand its tasks over and take none any more."`
 }
 
-type membersCmd struct{ remote }
+type membersCmd struct{ remoteFlags }
 
 func (c *membersCmd) Run(ctx context.Context, a *app) error {
-	server, err := c.client()
+	server, err := c.newClient()
 	if err != nil {
 		return err
 	}
@@ -31,13 +31,13 @@ func (c *membersCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	if c.json() {
+	if c.isJSON() {
 		return printJSON(a.stdout, cluster)
 	}
 	rows := make([][]string, len(cluster.Items))
 	for i, m := range cluster.Items {
 		rows[i] = []string{m.Name, m.State, leaseOf(&m), strconv.Itoa(m.Shards), strconv.Itoa(m.Active), strconv.Itoa(m.Resting),
-			m.Version, moment(m.JoinedAt), m.URL, m.Gossip, m.Incarnation}
+			m.Version, formatTime(m.JoinedAt), m.URL, m.Gossip, m.Incarnation}
 	}
 	if err := printTable(a.stdout, []string{"MEMBER", "STATE", "LEASE", "SHARDS", "ACTIVE", "RESTING", "VERSION", "JOINED", "ADDRESS", "GOSSIP", "INCARNATION"}, rows); err != nil {
 		return err
@@ -52,7 +52,7 @@ func leaseOf(m *wire.Member) string {
 	if m.State == "gone" {
 		return ""
 	}
-	return span(time.Duration(m.LeaseMS) * time.Millisecond)
+	return formatDuration(time.Duration(m.LeaseMS) * time.Millisecond)
 }
 
 func isOwned(shards int) string {
@@ -63,12 +63,12 @@ func isOwned(shards int) string {
 }
 
 type shardsCmd struct {
-	remote
+	remoteFlags
 	Task string `placeholder:"ID" complete:"task" help:"Tell who owns this task. The beginning of its id will do."`
 }
 
 func (c *shardsCmd) Run(ctx context.Context, a *app) error {
-	server, err := c.client()
+	server, err := c.newClient()
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (c *shardsCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	switch {
-	case c.json():
+	case c.isJSON():
 		return printJSON(a.stdout, shards)
 	case c.Task != "":
 		s := shards.Items[0]
@@ -130,7 +130,7 @@ func showMoves(a *app, moves []wire.Move) error {
 		if m.From != nil {
 			from = nameOf(*m.From)
 		}
-		rows[i] = []string{moment(m.At), strconv.Itoa(m.Shards), from, nameOf(m.To)}
+		rows[i] = []string{formatTime(m.At), strconv.Itoa(m.Shards), from, nameOf(m.To)}
 	}
 	return printTable(a.stdout, []string{"MOVED", "SHARDS", "FROM", "TO"}, rows)
 }
@@ -138,7 +138,7 @@ func showMoves(a *app, moves []wire.Move) error {
 func nameOf(m wire.MemberName) string { return orElse(m.Name, m.Incarnation) }
 
 type drainCmd struct {
-	remote
+	remoteFlags
 	Member string `arg:"" complete:"member" help:"Name or incarnation of the member, or what the incarnation begins with. Any other member may be asked, too."`
 	Undo   bool   `help:"Have it take tasks again."`
 	Wait   bool   `help:"Come back when it owns no shards any more."`
@@ -151,7 +151,7 @@ Nothing that runs is repeated, and callers see no error. troupe serve does the s
 }
 
 func (c *drainCmd) Run(ctx context.Context, a *app) error {
-	server, err := c.client()
+	server, err := c.newClient()
 	if err != nil {
 		return err
 	}
@@ -159,11 +159,11 @@ func (c *drainCmd) Run(ctx context.Context, a *app) error {
 	if c.Member, err = memberNamed(ctx, server, c.Member); err != nil {
 		return err
 	}
-	member, err := c.ask(ctx, server)
+	member, err := c.drainMember(ctx, server)
 	if err != nil {
 		return err
 	}
-	if c.json() {
+	if c.isJSON() {
 		return printJSON(a.stdout, member)
 	}
 	switch {
@@ -172,12 +172,12 @@ func (c *drainCmd) Run(ctx context.Context, a *app) error {
 	case member.Shards == 0:
 		fmt.Fprintf(a.stdout, "%s owns no shards, and takes none\n", member.Name)
 	default:
-		fmt.Fprintf(a.stdout, "%s hands %s over, and takes none\n", member.Name, counted(member.Shards, "shard"))
+		fmt.Fprintf(a.stdout, "%s hands %s over, and takes none\n", member.Name, formatCount(member.Shards, "shard"))
 	}
 	return nil
 }
 
-func (c *drainCmd) ask(ctx context.Context, server *client.Client) (*wire.Member, error) {
+func (c *drainCmd) drainMember(ctx context.Context, server *client.Client) (*wire.Member, error) {
 	if c.Undo {
 		return server.Undrain(ctx, c.Member)
 	}

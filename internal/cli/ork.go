@@ -21,31 +21,31 @@ type rootFlag struct {
 	Root string `placeholder:"DIR" help:"Of a workflow file of Ork: the folder, as the server knows it, in which its tasks run and their files are; by default that of the workflow file. It has to be inside the server's --script-dir."`
 }
 
-// written is a definition in our form: the text itself, or what a workflow file of Ork becomes.
-type written struct {
+// loadedDefinition is a definition in our form: the text itself, or what a workflow file of Ork becomes.
+type loadedDefinition struct {
 	text     []byte
 	workflow *ork.Workflow // nil = it was none
 	problems []wire.DefinitionProblem
 }
 
-// translate reads a file that may be one of Ork. One that is, and is wrong, has no text.
-func (f rootFlag) translate(file string, text []byte) (written, error) {
+// translateOrk reads a file that may be one of Ork. One that is, and is wrong, has no text.
+func (f rootFlag) translateOrk(file string, text []byte) (loadedDefinition, error) {
 	if !ork.Is(text) {
-		return written{text: text}, nil
+		return loadedDefinition{text: text}, nil
 	}
 	root := f.Root
 	if root == "" {
 		var err error
 		if root, err = folderOf(file); err != nil {
-			return written{}, err
+			return loadedDefinition{}, err
 		}
 	}
 	o, err := orkOptions(root)
 	if err != nil {
-		return written{}, err
+		return loadedDefinition{}, err
 	}
 	w, problems := ork.Translate(text, o)
-	r := written{workflow: w, problems: toWire(beside(orElse(f.Root, filepath.Dir(file)), problems))}
+	r := loadedDefinition{workflow: w, problems: toWire(prefixFolder(orElse(f.Root, filepath.Dir(file)), problems))}
 	if w != nil {
 		r.text = w.Definition
 	}
@@ -67,8 +67,8 @@ func orkOptions(root string) (o ork.Options, err error) {
 	return o, nil
 }
 
-// beside are problems with the paths of other files as somebody here would write them.
-func beside(folder string, problems define.Problems) define.Problems {
+// prefixFolder are problems with the paths of other files as somebody here would write them.
+func prefixFolder(folder string, problems define.Problems) define.Problems {
 	for i, p := range problems {
 		if p.File != "" {
 			problems[i].File = filepath.Join(folder, filepath.FromSlash(p.File))
@@ -102,14 +102,14 @@ func inspectHere(p *flow.Program) (s ork.Signatures, err error) {
 }
 
 // checkOrk tells everything that is wrong with a workflow file of Ork.
-func checkOrk(s source) define.Problems {
+func checkOrk(s definitionSource) define.Problems {
 	root, _ := folderOf(s.file) // of one that was read
 	o, err := orkOptions(root)
 	if err != nil {
 		return define.Problems{{Severity: define.SeverityError, Msg: err.Error()}}
 	}
 	w, problems := ork.Translate(s.text, o)
-	problems = beside(filepath.Dir(s.file), problems)
+	problems = prefixFolder(filepath.Dir(s.file), problems)
 	if w == nil || w.Definition == nil {
 		return problems
 	}
@@ -120,8 +120,8 @@ func checkOrk(s source) define.Problems {
 	return append(problems, w.InItsWords(compile.Check(d, flow.Limits{}))...)
 }
 
-// slug is what a file is published as: one of Ork by its own name.
-func (r *written) slug(file string) string {
+// flowSlug is what a file is published as: one of Ork by its own name.
+func (r *loadedDefinition) flowSlug(file string) string {
 	switch {
 	case r.workflow != nil && r.workflow.Name != "":
 		return slugOf(r.workflow.Name + ".yaml")
@@ -139,8 +139,8 @@ func toWire(problems define.Problems) []wire.DefinitionProblem {
 	return list
 }
 
-// told is what was found in the file, and what a server has found in the definition: of one of Ork by what the file calls it.
-func (r *written) told(found []wire.DefinitionProblem) []wire.DefinitionProblem {
+// allProblems is what was found in the file, and what a server has found in the definition: of one of Ork by what the file calls it.
+func (r *loadedDefinition) allProblems(found []wire.DefinitionProblem) []wire.DefinitionProblem {
 	if r.workflow == nil {
 		return found
 	}
@@ -151,19 +151,19 @@ func (r *written) told(found []wire.DefinitionProblem) []wire.DefinitionProblem 
 	return append(r.problems, toWire(r.workflow.InItsWords(all))...)
 }
 
-// kind says of a file that it was one of Ork.
-func (r *written) kind() string {
+// originNote says of a file that it was one of Ork.
+func (r *loadedDefinition) originNote() string {
 	if r.workflow == nil {
 		return ""
 	}
 	return " (translated from a workflow of Ork)"
 }
 
-// read reads a definition, in our form or in Ork's.
-func (f rootFlag) read(a *app, file string) (written, error) {
-	text, err := a.read(file)
+// readDefinition reads a definition, in our form or in Ork's.
+func (f rootFlag) readDefinition(a *app, file string) (loadedDefinition, error) {
+	text, err := a.readFile(file)
 	if err != nil {
-		return written{}, err
+		return loadedDefinition{}, err
 	}
-	return f.translate(file, text)
+	return f.translateOrk(file, text)
 }

@@ -28,11 +28,11 @@ func (c *orkSchemaCmd) Run(ctx context.Context, a *app) error {
 	all := make([]ork.Signatures, len(c.Files))
 	for i, file := range c.Files {
 		var err error
-		if all[i], err = c.inspect(ctx, a, runner, file); err != nil {
+		if all[i], err = c.inspectFile(ctx, a, runner, file); err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
 	}
-	if c.json() {
+	if c.isJSON() {
 		return printJSON(a.stdout, all)
 	}
 	for _, s := range all {
@@ -44,7 +44,7 @@ func (c *orkSchemaCmd) Run(ctx context.Context, a *app) error {
 	return nil
 }
 
-func (c *orkSchemaCmd) inspect(ctx context.Context, a *app, runner *program.Runner, file string) (s ork.Signatures, err error) {
+func (c *orkSchemaCmd) inspectFile(ctx context.Context, a *app, runner *program.Runner, file string) (s ork.Signatures, err error) {
 	path, err := filepath.Abs(file)
 	if err != nil {
 		return s, err

@@ -20,26 +20,26 @@ import (
 	"github.com/troupe-engine/troupe/flow/trace"
 )
 
-// collector takes spans to a collector, by OpenTelemetry's protocol over HTTP.
-type collector struct {
+// spanExporter takes spans to a collector, by OpenTelemetry's protocol over HTTP.
+type spanExporter struct {
 	client   otlptrace.Client
 	resource *resourcepb.Resource
 }
 
-// tracing sets how tasks are traced, as OpenTelemetry's own variables say.
-func (f *memberFlags) tracing(cfg *troupe.Config) (err error) {
+// configureTracing sets how tasks are traced, as OpenTelemetry's own variables say.
+func (f *memberFlags) configureTracing(cfg *troupe.Config) (err error) {
 	cfg.TraceLinks = f.TraceMode == "link"
-	if !exports() {
+	if !isExporting() {
 		return nil
 	}
-	if cfg.SpanRatio, cfg.SpanRatioAlone, err = sampler(os.Getenv("OTEL_TRACES_SAMPLER"), os.Getenv("OTEL_TRACES_SAMPLER_ARG")); err != nil {
+	if cfg.SpanRatio, cfg.SpanRatioAlone, err = parseSampler(os.Getenv("OTEL_TRACES_SAMPLER"), os.Getenv("OTEL_TRACES_SAMPLER_ARG")); err != nil {
 		return err
 	}
 	const own, general = "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"
 	if p := cmp.Or(os.Getenv(own), os.Getenv(general), "http/protobuf"); p != "http/protobuf" {
-		return usagef("the protocol of the collector is %s, but spans are told by http/protobuf only: set %s to that, and name the collector's port for it, mostly 4318", p, own)
+		return newUsageError("the protocol of the collector is %s, but spans are told by http/protobuf only: set %s to that, and name the collector's port for it, mostly 4318", p, own)
 	}
-	c := &collector{client: otlptracehttp.NewClient(), resource: describe(cfg.Name)}
+	c := &spanExporter{client: otlptracehttp.NewClient(), resource: buildResource(cfg.Name)}
 	if err := c.client.Start(context.Background()); err != nil {
 		return fmt.Errorf("telling spans: %w", err)
 	}
@@ -47,16 +47,16 @@ func (f *memberFlags) tracing(cfg *troupe.Config) (err error) {
 	return nil
 }
 
-// exports says whether there is a collector.
-func exports() bool {
+// isExporting says whether there is a collector.
+func isExporting() bool {
 	if off, _ := strconv.ParseBool(os.Getenv("OTEL_SDK_DISABLED")); off || os.Getenv("OTEL_TRACES_EXPORTER") == "none" {
 		return false
 	}
 	return os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != ""
 }
 
-// sampler reads which traces are told: their ratio as in troupe.Config, and whether it counts for those of callers, too.
-func sampler(name, arg string) (ratio float64, alone bool, err error) {
+// parseSampler reads which traces are told: their ratio as in troupe.Config, and whether it counts for those of callers, too.
+func parseSampler(name, arg string) (ratio float64, alone bool, err error) {
 	name, parent := strings.CutPrefix(name, "parentbased_")
 	switch name {
 	case "":
@@ -67,7 +67,7 @@ func sampler(name, arg string) (ratio float64, alone bool, err error) {
 		return -1, !parent, nil
 	case "traceidratio":
 		if ratio, err = strconv.ParseFloat(arg, 64); arg != "" && (err != nil || ratio < 0 || ratio > 1) {
-			return 0, false, usagef("OTEL_TRACES_SAMPLER_ARG is %q: say a number from 0 to 1", arg)
+			return 0, false, newUsageError("OTEL_TRACES_SAMPLER_ARG is %q: say a number from 0 to 1", arg)
 		}
 		switch {
 		case arg == "":
@@ -77,11 +77,11 @@ func sampler(name, arg string) (ratio float64, alone bool, err error) {
 		}
 		return ratio, !parent, nil
 	}
-	return 0, false, usagef("OTEL_TRACES_SAMPLER is %q: say always_on, always_off or traceidratio, or one of them behind parentbased_", name)
+	return 0, false, newUsageError("OTEL_TRACES_SAMPLER is %q: say always_on, always_off or traceidratio, or one of them behind parentbased_", name)
 }
 
-// describe says who tells spans; OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES go before what we would say.
-func describe(member string) *resourcepb.Resource {
+// buildResource says who tells spans; OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES go before what we would say.
+func buildResource(member string) *resourcepb.Resource {
 	ours := []attribute.KeyValue{attribute.String("service.name", "troupe"), attribute.String("service.version", troupe.Version())}
 	if member != "" {
 		ours = append(ours, attribute.String("service.instance.id", member))
@@ -98,7 +98,7 @@ func describe(member string) *resourcepb.Resource {
 }
 
 // Tell sends a batch.
-func (c *collector) Tell(ctx context.Context, spans []troupe.Span) error {
+func (c *spanExporter) Tell(ctx context.Context, spans []troupe.Span) error {
 	list := make([]*tracepb.Span, len(spans))
 	for i := range spans {
 		list[i] = spanOf(&spans[i])

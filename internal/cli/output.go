@@ -16,7 +16,7 @@ type outputFlag struct {
 	Output string `short:"o" env:"TROUPE_OUTPUT" enum:"table,json" default:"table" help:"table or json (${default})."`
 }
 
-func (f outputFlag) json() bool { return f.Output == "json" }
+func (f outputFlag) isJSON() bool { return f.Output == "json" }
 
 // printJSON writes a value for programs. Users' values keep their digits and the order of their keys.
 func printJSON(w io.Writer, v any) error { return encodeJSON(w, v, "  ") }
@@ -38,7 +38,7 @@ func encodeJSON(w io.Writer, v any, indent string) error {
 
 // printFields writes names and values below each other, without those that are empty.
 func printFields(w io.Writer, pairs ...string) error {
-	d, _ := w.(display)
+	d, _ := w.(outputWriter)
 	out := w
 	if d.color {
 		out = d.Writer // every value is clean
@@ -46,20 +46,20 @@ func printFields(w io.Writer, pairs ...string) error {
 	var rows [][]string
 	for i := 0; i < len(pairs); i += 2 {
 		if pairs[i+1] != "" {
-			rows = append(rows, []string{pairs[i] + ":", clean(pairs[i+1])})
+			rows = append(rows, []string{pairs[i] + ":", sanitizeText(pairs[i+1])})
 		}
 	}
-	widths := table{rows: rows}.natural()
+	widths := table{rows: rows}.naturalWidths()
 	var b strings.Builder
 	for _, row := range rows {
-		b.WriteString(line(row, widths, d.paint))
+		b.WriteString(formatRow(row, widths, d.colorState))
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
 }
 
-// short cuts a text to n characters.
-func short(s string, n int) string {
+// truncateText cuts a text to n characters.
+func truncateText(s string, n int) string {
 	if r := []rune(s); len(r) > n {
 		return string(r[:n-1]) + "…"
 	}
@@ -72,10 +72,10 @@ const (
 	instantLayout = "2006-01-02 15:04:05.000Z07:00"
 )
 
-func moment(t wire.Time) string { return inLayout(t, momentLayout) }
+func formatTime(t wire.Time) string { return inLayout(t, momentLayout) }
 
-// instant tells the milliseconds, too.
-func instant(t wire.Time) string { return inLayout(t, instantLayout) }
+// formatPreciseTime tells the milliseconds, too.
+func formatPreciseTime(t wire.Time) string { return inLayout(t, instantLayout) }
 
 func inLayout(t wire.Time, layout string) string {
 	if t.IsZero() {
@@ -84,16 +84,16 @@ func inLayout(t wire.Time, layout string) string {
 	return t.Local().Format(layout)
 }
 
-// counted is a number of things for people.
-func counted(n int, what string) string {
+// formatCount is a number of things for people.
+func formatCount(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// span is a duration for people.
-func span(d time.Duration) string {
+// formatDuration is a duration for people.
+func formatDuration(d time.Duration) string {
 	switch d = max(d, 0); {
 	case d < time.Second:
 		return d.Round(time.Millisecond).String()
@@ -103,10 +103,10 @@ func span(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// took is the time between two moments, "" while the second one is to come.
-func took(from, to wire.Time) string {
+// formatElapsed is the time between two moments, "" while the second one is to come.
+func formatElapsed(from, to wire.Time) string {
 	if from.IsZero() || to.IsZero() {
 		return ""
 	}
-	return span(to.Sub(from.Time))
+	return formatDuration(to.Sub(from.Time))
 }

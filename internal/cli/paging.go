@@ -14,10 +14,10 @@ type pagingFlags struct {
 	Cursor string `xor:"part" help:"Go on behind a list that was not all: what that one said."`
 }
 
-// page reads a part of a list. Where there is more behind it, its Next is the cursor to go on with.
-func page[T any](f pagingFlags, read func(client.Paging) (*wire.Page[T], error)) (*wire.Page[T], error) {
+// readPage reads a part of a list. Where there is more behind it, its Next is the cursor to go on with.
+func readPage[T any](f pagingFlags, read func(client.Paging) (*wire.Page[T], error)) (*wire.Page[T], error) {
 	if f.Limit < 1 {
-		return nil, usagef("--limit %d: a list has one item at least; --all lists all there are", f.Limit)
+		return nil, newUsageError("--limit %d: a list has one item at least; --all lists all there are", f.Limit)
 	}
 	all := &wire.Page[T]{Items: []T{}, Next: f.Cursor}
 	for {
@@ -38,17 +38,17 @@ func page[T any](f pagingFlags, read func(client.Paging) (*wire.Page[T], error))
 
 // printPage writes a part of a list, and says when it is not all.
 func printPage[T any](a *app, f outputFlag, p *wire.Page[T], t table, row func(*T) []string) error {
-	if f.json() {
+	if f.isJSON() {
 		return printJSON(a.stdout, p)
 	}
 	for i := range p.Items {
 		t.rows = append(t.rows, row(&p.Items[i]))
 	}
-	if err := t.print(a.stdout); err != nil {
+	if err := t.writeRows(a.stdout); err != nil {
 		return err
 	}
 	if p.Next != "" {
-		fmt.Fprintf(a.stderr, "There is more: --all lists everything, --cursor %s goes on behind these.\n", clean(p.Next))
+		fmt.Fprintf(a.stderr, "There is more: --all lists everything, --cursor %s goes on behind these.\n", sanitizeText(p.Next))
 	}
 	return nil
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// progress is what a task's events have told so far, for whoever looks on.
-type progress struct {
+// taskProgress is what a task's events have told so far, for whoever looks on.
+type taskProgress struct {
 	state    string // running, paused, completed, failed, canceled
 	err      string
 	began    time.Time
@@ -21,22 +21,22 @@ type progress struct {
 	followed int           // those of them that failed, and their task went on
 	failed   nodeID        // the last one that did so by failing
 	last     *stepProgress // the last one that did so and was entered
-	seen     int           // steps that were entered, or ended without that: the order in which they did
-	active   map[visit]*stepProgress
+	entered  int           // steps that were entered, or ended without that: the order in which they did
+	active   map[stepVisit]*stepProgress
 	nodes    map[nodeID]*nodeProgress
 }
 
 type nodeID struct{ scope, node string }
 
-type visit struct {
+type stepVisit struct {
 	nodeID
 	n int
 }
 
 // stepProgress is a step under way.
 type stepProgress struct {
-	at           visit
-	turn         int // among all steps
+	at           stepVisit
+	order        int // among all steps
 	entered      time.Time
 	total        int // units
 	done, failed int // failed ones are done too
@@ -53,19 +53,19 @@ type nodeProgress struct {
 	visits        int
 	units, failed int
 	attempts      int
-	took          time.Duration
+	duration      time.Duration
 	state         string // of the last visit
 }
 
-func newProgress() *progress {
-	return &progress{state: "pending", active: map[visit]*stepProgress{}, nodes: map[nodeID]*nodeProgress{}}
+func newProgress() *taskProgress {
+	return &taskProgress{state: "pending", active: map[stepVisit]*stepProgress{}, nodes: map[nodeID]*nodeProgress{}}
 }
 
-func (p *progress) over() bool { return !p.ended.IsZero() }
+func (p *taskProgress) hasEnded() bool { return !p.ended.IsZero() }
 
-// apply adds an event. Kinds it does not know are none of its business.
-func (p *progress) apply(e *wire.Event) {
-	at := visit{nodeID{e.Scope, e.Node}, e.Visit}
+// applyEvent adds an event. Kinds it does not know are none of its business.
+func (p *taskProgress) applyEvent(e *wire.Event) {
+	at := stepVisit{nodeID{e.Scope, e.Node}, e.Visit}
 	switch e.Type {
 	case "task_created":
 		p.state, p.began = "running", e.At.Time
@@ -88,27 +88,27 @@ func (p *progress) apply(e *wire.Event) {
 		p.state, p.err, p.ended = e.State, e.Error, e.At.Time
 		clear(p.active)
 	case "step_entered":
-		p.active[at] = &stepProgress{at: at, turn: p.turn(), entered: e.At.Time, total: max(e.Total, 1), done: e.Kept}
+		p.active[at] = &stepProgress{at: at, order: p.nextOrder(), entered: e.At.Time, total: max(e.Total, 1), done: e.Kept}
 	case "scope_retried":
-		maps.DeleteFunc(p.active, func(v visit, _ *stepProgress) bool {
+		maps.DeleteFunc(p.active, func(v stepVisit, _ *stepProgress) bool {
 			return v.scope == e.Scope || strings.HasPrefix(v.scope, e.Scope+"/")
 		})
 	case "step_ended":
 		p.stepEnded(at, e)
 	case "attempts_started", "attempt_claimed", "attempt_ended":
 		if s := p.active[at]; s != nil {
-			s.attempted(e)
+			s.applyAttempt(e)
 		}
 	}
 }
 
-// turn counts the steps in the order they are entered: many are so at the same time.
-func (p *progress) turn() int {
-	p.seen++
-	return p.seen
+// nextOrder counts the steps in the order they are entered: many are so at the same time.
+func (p *taskProgress) nextOrder() int {
+	p.entered++
+	return p.entered
 }
 
-func (s *stepProgress) attempted(e *wire.Event) {
+func (s *stepProgress) applyAttempt(e *wire.Event) {
 	switch e.Type {
 	case "attempts_started":
 		s.attempt, s.retry = e.Attempt, false
@@ -127,7 +127,7 @@ func (s *stepProgress) attempted(e *wire.Event) {
 	}
 }
 
-func (p *progress) stepEnded(at visit, e *wire.Event) {
+func (p *taskProgress) stepEnded(at stepVisit, e *wire.Event) {
 	p.steps++
 	if e.Reason == "followed" {
 		p.followed++
@@ -138,40 +138,40 @@ func (p *progress) stepEnded(at visit, e *wire.Event) {
 		p.nodes[at.nodeID] = n
 	}
 	n.visits++
-	n.state = e.State + after(": ", e.Reason)
+	n.state = e.State + withPrefix(": ", e.Reason)
 	if e.State == "failed" {
 		p.failed = at.nodeID
 	}
 	s := p.active[at]
 	if n.visits == 1 && s == nil {
-		n.first = p.turn()
+		n.first = p.nextOrder()
 	}
 	if s != nil {
 		if n.visits == 1 {
-			n.first = s.turn
+			n.first = s.order
 		}
 		n.units, n.failed = n.units+max(s.total, s.done), n.failed+s.failed
 		n.attempts += s.attempts
-		n.took += e.At.Sub(s.entered)
+		n.duration += e.At.Sub(s.entered)
 		p.last = s
 		delete(p.active, at)
 	}
 }
 
 // underWay are the active steps in the order they were entered.
-func (p *progress) underWay() []*stepProgress {
+func (p *taskProgress) underWay() []*stepProgress {
 	return slices.SortedFunc(maps.Values(p.active), func(a, b *stepProgress) int {
-		return cmp.Compare(a.turn, b.turn)
+		return cmp.Compare(a.order, b.order)
 	})
 }
 
-// table tells what became of each node.
-func (p *progress) table() (header []string, rows [][]string) {
+// nodeTable tells what became of each node.
+func (p *taskProgress) nodeTable() (header []string, rows [][]string) {
 	all := slices.SortedFunc(maps.Values(p.nodes), func(a, b *nodeProgress) int {
 		return cmp.Compare(a.first, b.first)
 	})
 	for _, n := range all {
-		rows = append(rows, []string{n.id.String(), n.state, fmt.Sprint(n.visits), fmt.Sprint(n.units), fmt.Sprint(n.failed), fmt.Sprint(n.attempts), span(n.took)})
+		rows = append(rows, []string{n.id.String(), n.state, fmt.Sprint(n.visits), fmt.Sprint(n.units), fmt.Sprint(n.failed), fmt.Sprint(n.attempts), formatDuration(n.duration)})
 	}
 	return []string{"NODE", "STATE", "VISITS", "UNITS", "FAILED", "ATTEMPTS", "TIME"}, rows
 }
@@ -183,8 +183,8 @@ func (id nodeID) String() string {
 	return id.scope + "/" + id.node
 }
 
-// line describes a step under way.
-func (s *stepProgress) line(now time.Time) string {
+// statusLine describes a step under way.
+func (s *stepProgress) statusLine(now time.Time) string {
 	line := s.at.String()
 	if s.at.n > 1 {
 		line += fmt.Sprintf(" #%d", s.at.n)
@@ -192,18 +192,18 @@ func (s *stepProgress) line(now time.Time) string {
 	if s.total > 1 {
 		line += fmt.Sprintf("  %d/%d", s.done, s.total) + failedUnits(s.failed)
 	}
-	line += "  " + span(now.Sub(s.entered))
+	line += "  " + formatDuration(now.Sub(s.entered))
 	switch {
 	case s.retry:
 		line += fmt.Sprintf("  tried again after attempt %d", s.attempt)
 	case s.worker != "":
 		line += "  by " + s.worker
 	}
-	return clean(line)
+	return sanitizeText(line)
 }
 
-// tell is an event, which was applied, as a line of a log; "" when it is too small to be told.
-func (p *progress) tell(e *wire.Event) string {
+// logLine is an event, which was applied, as a line of a log; "" when it is too small to be told.
+func (p *taskProgress) logLine(e *wire.Event) string {
 	where := nodeID{e.Scope, e.Node}.String()
 	switch e.Type {
 	case "task_created":
@@ -211,23 +211,23 @@ func (p *progress) tell(e *wire.Event) string {
 	case "task_paused", "task_resumed", "task_retried":
 		return "task " + e.Type[len("task_"):]
 	case "task_ended":
-		return "task " + e.State + after(": ", e.Error)
+		return "task " + e.State + withPrefix(": ", e.Error)
 	case "cancel_asked":
 		return "task canceled gently: what has begun goes on"
 	case "task_closing":
-		return "task " + e.State + ", " + closingText(e) + after(": ", e.Error)
+		return "task " + e.State + ", " + closingText(e) + withPrefix(": ", e.Error)
 	case "scope_retried":
 		return e.Scope + ": what failed in it is tried again"
 	case "signal_received":
-		return "signal " + e.Key + after(" by ", e.By)
+		return "signal " + e.Key + withPrefix(" by ", e.By)
 	case "units_appended":
 		return fmt.Sprintf("%s: %d units appended", where, e.Total)
 	case "step_entered":
 		return where + ": started" + unitsText(e)
 	case "step_ended":
-		return where + ": " + e.State + p.outcomes(e) + after(", ", e.Reason) + after(", action ", e.Action) + after(", next ", e.Next) + after(": ", e.Error)
+		return where + ": " + e.State + p.failedUnitsNote(e) + withPrefix(", ", e.Reason) + withPrefix(", action ", e.Action) + withPrefix(", next ", e.Next) + withPrefix(": ", e.Error)
 	case "attempt_claimed":
-		if s := p.active[visit{nodeID{e.Scope, e.Node}, e.Visit}]; s != nil && s.total > 1 { // each of many is too small
+		if s := p.active[stepVisit{nodeID{e.Scope, e.Node}, e.Visit}]; s != nil && s.total > 1 { // each of many is too small
 			return ""
 		}
 		return where + ": taken by " + e.Worker
@@ -239,10 +239,10 @@ func (p *progress) tell(e *wire.Event) string {
 	return ""
 }
 
-// outcomes says of a step with many units, which has just ended, that not all of them did well.
-func (p *progress) outcomes(e *wire.Event) string {
+// failedUnitsNote says of a step with many units, which has just ended, that not all of them did well.
+func (p *taskProgress) failedUnitsNote(e *wire.Event) string {
 	s := p.last
-	if s == nil || s.at != (visit{nodeID{e.Scope, e.Node}, e.Visit}) || s.total < 2 || s.failed == 0 {
+	if s == nil || s.at != (stepVisit{nodeID{e.Scope, e.Node}, e.Visit}) || s.total < 2 || s.failed == 0 {
 		return ""
 	}
 	return fmt.Sprintf(" with %d of %d units failed", s.failed, s.total)
@@ -274,8 +274,8 @@ func unitsText(e *wire.Event) (text string) {
 	return text
 }
 
-// after is a text with something before it, or nothing.
-func after(before, s string) string {
+// withPrefix is a text with something before it, or nothing.
+func withPrefix(before, s string) string {
 	if s == "" {
 		return ""
 	}

@@ -17,15 +17,15 @@ func TestProgressFoldsEvents(t *testing.T) {
 	var told []string
 	see := func(events ...wire.Event) {
 		for _, e := range events {
-			p.apply(&e)
-			if line := p.tell(&e); line != "" {
+			p.applyEvent(&e)
+			if line := p.logLine(&e); line != "" {
 				told = append(told, line)
 			}
 		}
 	}
 	lines := func(ms int) (all []string) {
 		for _, s := range p.underWay() {
-			all = append(all, s.line(at(ms).Time))
+			all = append(all, s.statusLine(at(ms).Time))
 		}
 		return all
 	}
@@ -46,13 +46,13 @@ func TestProgressFoldsEvents(t *testing.T) {
 		wire.Event{Type: "a_kind_of_later_releases", At: at(1000)},
 		wire.Event{Type: "task_ended", At: at(1001), State: "completed"})
 	require.Empty(t, lines(1001))
-	require.True(t, p.over())
-	_, rows := p.table()
+	require.True(t, p.hasEnded())
+	_, rows := p.nodeTable()
 	require.Equal(t, [][]string{{"mail", "completed", "1", "3", "1", "3", "1.0s"}}, rows)
 	require.Equal(t, []string{"task started", "mail: started with 3 units",
 		"mail: attempt 1 of unit 1 failed: no\x1b[2J route", "mail: attempt 1 of unit 2 failed: busy",
 		"mail: completed with 1 of 3 units failed, next end", "task completed"}, told)
-	require.Equal(t, "no [2J route", clean("no\x1b[2J route"), "what others wrote does nothing to a terminal")
+	require.Equal(t, "no [2J route", sanitizeText("no\x1b[2J route"), "what others wrote does nothing to a terminal")
 }
 
 func TestProgressSaysOfUndoingOnlyWhereSomethingIsUndone(t *testing.T) {
@@ -63,7 +63,7 @@ func TestProgressSaysOfUndoingOnlyWhereSomethingIsUndone(t *testing.T) {
 		"task failed, 3 completed units are undone: no card": {State: "failed", Total: 3, Error: "no card"},
 	} {
 		e.Type = "task_closing"
-		require.Equal(t, line, newProgress().tell(&e))
+		require.Equal(t, line, newProgress().logLine(&e))
 	}
 }
 
@@ -72,16 +72,16 @@ func TestProgressIsInTheOrderOfTheRun(t *testing.T) {
 	p := newProgress()
 	for _, node := range []string{"reserve", "charge", "apologize", "check"} {
 		place := wire.Place{Node: node, Visit: 1}
-		p.apply(&wire.Event{Type: "step_entered", At: same, Place: place})
+		p.applyEvent(&wire.Event{Type: "step_entered", At: same, Place: place})
 		if node == "charge" {
 			claimed := wire.Event{Type: "attempt_claimed", At: same, Place: place, Worker: "w1"}
-			p.apply(&claimed)
-			require.Equal(t, "charge: taken by w1", p.tell(&claimed))
+			p.applyEvent(&claimed)
+			require.Equal(t, "charge: taken by w1", p.logLine(&claimed))
 		}
-		p.apply(&wire.Event{Type: "step_ended", At: same, Place: place, State: map[bool]string{true: "failed", false: "completed"}[node == "charge"]})
+		p.applyEvent(&wire.Event{Type: "step_ended", At: same, Place: place, State: map[bool]string{true: "failed", false: "completed"}[node == "charge"]})
 	}
-	p.apply(&wire.Event{Type: "step_ended", At: same, Place: wire.Place{Node: "archive", Visit: 0}, State: "skipped"})
-	_, rows := p.table()
+	p.applyEvent(&wire.Event{Type: "step_ended", At: same, Place: wire.Place{Node: "archive", Visit: 0}, State: "skipped"})
+	_, rows := p.nodeTable()
 	var order []string
 	for _, row := range rows {
 		order = append(order, row[0])
@@ -95,15 +95,15 @@ func TestProgressOfWhatIsTriedAgain(t *testing.T) {
 		return wire.Place{Scope: scope, Node: node, Visit: visit}
 	}
 	p := newProgress()
-	p.apply(&wire.Event{Type: "step_entered", Place: in("", "s", 1)})
-	p.apply(&wire.Event{Type: "step_entered", Place: in("s#1", "mail", 1), Total: 3})
+	p.applyEvent(&wire.Event{Type: "step_entered", Place: in("", "s", 1)})
+	p.applyEvent(&wire.Event{Type: "step_entered", Place: in("s#1", "mail", 1), Total: 3})
 	again := wire.Event{Type: "scope_retried", Place: wire.Place{Scope: "s#1"}}
-	p.apply(&again)
+	p.applyEvent(&again)
 	require.Len(t, p.underWay(), 1, "what was cut short in the scope is over")
-	require.Equal(t, "s#1: what failed in it is tried again", p.tell(&again))
+	require.Equal(t, "s#1: what failed in it is tried again", p.logLine(&again))
 
 	entered := wire.Event{Type: "step_entered", Place: in("s#1", "mail", 2), Total: 3, Kept: 2}
-	p.apply(&entered)
-	require.Equal(t, 2, p.active[visit{nodeID{"s#1", "mail"}, 2}].done)
-	require.Equal(t, "s#1/mail: started with 3 units, 2 kept", p.tell(&entered))
+	p.applyEvent(&entered)
+	require.Equal(t, 2, p.active[stepVisit{nodeID{"s#1", "mail"}, 2}].done)
+	require.Equal(t, "s#1/mail: started with 3 units, 2 kept", p.logLine(&entered))
 }

@@ -15,10 +15,10 @@ type queueCmd struct {
 	List queueListCmd `cmd:"" help:"List the queues that are not empty: how many jobs each has, and since when the first one waits."`
 }
 
-type queueListCmd struct{ remote }
+type queueListCmd struct{ remoteFlags }
 
 func (c *queueListCmd) Run(ctx context.Context, a *app) error {
-	server, err := c.client()
+	server, err := c.newClient()
 	if err != nil {
 		return err
 	}
@@ -28,7 +28,7 @@ func (c *queueListCmd) Run(ctx context.Context, a *app) error {
 	}
 	p := &wire.Page[wire.Queue]{Items: queues}
 	return printPage(a, c.outputFlag, p, table{header: []string{"SERVICE", "JOBS", "TASKS", "WORKERS", "OLDEST", "AGE"}}, func(q *wire.Queue) []string {
-		return []string{q.Service, strconv.Itoa(q.Waiting), strconv.Itoa(q.Tasks), strconv.Itoa(q.Workers), moment(q.Oldest), span(time.Since(q.Oldest.Time))}
+		return []string{q.Service, strconv.Itoa(q.Waiting), strconv.Itoa(q.Tasks), strconv.Itoa(q.Workers), formatTime(q.Oldest), formatDuration(time.Since(q.Oldest.Time))}
 	})
 }
 
@@ -38,17 +38,17 @@ type jobCmd struct {
 }
 
 type jobListCmd struct {
-	remote
+	remoteFlags
 	pagingFlags
 	Service []string `complete:"service" help:"Only those of this service. May be repeated."`
 }
 
 func (c *jobListCmd) Run(ctx context.Context, a *app) error {
-	server, err := c.client()
+	server, err := c.newClient()
 	if err != nil {
 		return err
 	}
-	jobs, err := page(c.pagingFlags, func(p client.Paging) (*wire.Page[wire.WaitingJob], error) {
+	jobs, err := readPage(c.pagingFlags, func(p client.Paging) (*wire.Page[wire.WaitingJob], error) {
 		return server.Jobs(ctx, p, c.Service...)
 	})
 	if err != nil {
@@ -58,12 +58,12 @@ func (c *jobListCmd) Run(ctx context.Context, a *app) error {
 }
 
 type jobShowCmd struct {
-	remote
+	remoteFlags
 	Job string `arg:"" complete:"job" help:"Id of the job, or what it begins with: that of a task will do which has no other job."`
 }
 
 func (c *jobShowCmd) Run(ctx context.Context, a *app) error {
-	server, err := c.client()
+	server, err := c.newClient()
 	if err != nil {
 		return err
 	}
@@ -71,18 +71,18 @@ func (c *jobShowCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	if c.json() {
+	if c.isJSON() {
 		return printJSON(a.stdout, job)
 	}
 	return printFields(a.stdout, "Job", job.ID, "Task", job.Task, "Where", placeOf(&job.Place), "Branch", job.Branch, "Service", job.Service,
-		"State", job.State, "Worker", job.Worker, "Says", job.Note, "Started", moment(job.StartedAt), "Ended", moment(job.EndedAt),
-		"Time", took(job.StartedAt, job.EndedAt), "Error", job.Error, "Input", string(job.Input), "Output", string(job.Output))
+		"State", job.State, "Worker", job.Worker, "Says", job.Note, "Started", formatTime(job.StartedAt), "Ended", formatTime(job.EndedAt),
+		"Time", formatElapsed(job.StartedAt, job.EndedAt), "Error", job.Error, "Input", string(job.Input), "Output", string(job.Output))
 }
 
 var jobTable = table{header: []string{"TASK", "SERVICE", "STATE", "WORKER", "SINCE", "AGE", "JOB"}, spare: []string{"JOB", "SINCE"}}
 
 func jobRow(j *wire.WaitingJob) []string {
-	return []string{j.Task, j.Service, j.State, j.Worker, moment(j.EnqueuedAt), span(time.Since(j.EnqueuedAt.Time)), j.ID}
+	return []string{j.Task, j.Service, j.State, j.Worker, formatTime(j.EnqueuedAt), formatDuration(time.Since(j.EnqueuedAt.Time)), j.ID}
 }
 
 func printJobs(a *app, jobs []wire.WaitingJob) error {
@@ -91,5 +91,5 @@ func printJobs(a *app, jobs []wire.WaitingJob) error {
 		t.rows = append(t.rows, jobRow(&jobs[i]))
 	}
 	fmt.Fprintln(a.stdout)
-	return t.print(a.stdout)
+	return t.writeRows(a.stdout)
 }

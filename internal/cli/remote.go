@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-engine/troupe/worker"
 )
 
-// remote is the server that flow and task commands speak to.
-type remote struct {
+// remoteFlags is the server that flow and task commands speak to.
+type remoteFlags struct {
 	Server string `env:"TROUPE_SERVER,SCHEDULER_BASE" default:"http://127.0.0.1:8070" placeholder:"URL" help:"The server (${default}). Several members of a cluster with commas between them: the next one is asked when one cannot be reached."`
 	Token  string `env:"TROUPE_TOKEN" help:"Bearer token for the server."`
 	trustFlags
@@ -23,8 +23,8 @@ type remote struct {
 	by string // who gives commands
 }
 
-// addresses are those of the servers. SCHEDULER_BASE ends in the /api of the routes it was meant for.
-func (r *remote) addresses() []string {
+// serverURLs are those of the servers. SCHEDULER_BASE ends in the /api of the routes it was meant for.
+func (r *remoteFlags) serverURLs() []string {
 	servers := strings.Split(r.Server, ",")
 	for i, server := range servers {
 		servers[i] = strings.TrimSuffix(strings.TrimRight(strings.TrimSpace(server), "/"), "/api")
@@ -32,10 +32,10 @@ func (r *remote) addresses() []string {
 	return servers
 }
 
-// client speaks to the servers.
-func (r *remote) client() (*client.Client, error) {
+// newClient speaks to the servers.
+func (r *remoteFlags) newClient() (*client.Client, error) {
 	// Somebody sits and waits: a server that is not there is to be told within a second.
-	c, err := client.New(strings.Join(r.addresses(), ","), client.Options{Token: r.Token, By: r.by, Retries: 3, Trust: r.trust()})
+	c, err := client.New(strings.Join(r.serverURLs(), ","), client.Options{Token: r.Token, By: r.by, Retries: 3, Trust: r.clientTrust()})
 	if err != nil {
 		return nil, usageError{err}
 	}
@@ -45,8 +45,8 @@ func (r *remote) client() (*client.Client, error) {
 // pageSize is the largest page that servers give.
 const pageSize = 500
 
-// gather reads a list up to a limit; 0 = all of it.
-func gather[T any](limit int, read func(client.Paging) (*wire.Page[T], error)) ([]T, error) {
+// readAll reads a list up to a limit; 0 = all of it.
+func readAll[T any](limit int, read func(client.Paging) (*wire.Page[T], error)) ([]T, error) {
 	size := pageSize
 	if limit > 0 {
 		size = min(limit, pageSize)
@@ -65,41 +65,41 @@ func gather[T any](limit int, read func(client.Paging) (*wire.Page[T], error)) (
 	return all, nil
 }
 
-// about says which of several things an error is about.
-type about struct {
-	what string
+// subjectError says which of several things an error is about.
+type subjectError struct {
+	subject string
 	error
 }
 
-func (a about) Unwrap() error { return a.error }
+func (a subjectError) Unwrap() error { return a.error }
 
-// explain is an error with what a person can do about it.
-func explain(err error) string {
-	if a := (about{}); errors.As(err, &a) {
-		return a.what + ": " + explain(a.error)
+// explainError is an error with what a person can do about it.
+func explainError(err error) string {
+	if a := (subjectError{}); errors.As(err, &a) {
+		return a.subject + ": " + explainError(a.error)
 	}
 	var refused *client.Error
 	var unreached *url.Error
 	var dial *net.OpError
 	switch {
 	case errors.As(err, &refused) && refused.Status == http.StatusUnauthorized:
-		return clean(orElse(refused.What, refused.Title)) + "\nhint: " + tokenHint
+		return sanitizeText(orElse(refused.What, refused.Title)) + "\nhint: " + tokenHint
 	case errors.Is(err, worker.ErrDenied):
 		return err.Error() + "\nhint: " + tokenHint
 	case errors.As(err, &refused):
 		return explainRefusal(refused)
 	case errors.As(err, &unreached) && errors.As(err, &dial) && dial.Op == "dial":
-		return fmt.Sprintf("no server answers at %s (%v)\nhint: start one with troupe serve, or name another with --server or TROUPE_SERVER", origin(unreached.URL), dial.Err)
+		return fmt.Sprintf("no server answers at %s (%v)\nhint: start one with troupe serve, or name another with --server or TROUPE_SERVER", urlOrigin(unreached.URL), dial.Err)
 	case errors.As(err, &unreached):
-		return explainDistrust(err, origin(unreached.URL))
+		return explainDistrust(err, urlOrigin(unreached.URL))
 	}
 	return err.Error()
 }
 
 const tokenHint = "name one that the server was started with, or that an admin has made, by --token or TROUPE_TOKEN"
 
-// origin is scheme and host of an address.
-func origin(address string) string {
+// urlOrigin is scheme and host of an address.
+func urlOrigin(address string) string {
 	if u, err := url.Parse(address); err == nil {
 		return u.Scheme + "://" + u.Host
 	}
@@ -108,18 +108,18 @@ func origin(address string) string {
 
 func explainRefusal(e *client.Error) string {
 	var b strings.Builder
-	b.WriteString(clean(orElse(e.What, e.Title)))
+	b.WriteString(sanitizeText(orElse(e.What, e.Title)))
 	if e.Where != "" && !strings.HasPrefix(e.Where, "path.") {
-		fmt.Fprintf(&b, " (%s)", clean(e.Where))
+		fmt.Fprintf(&b, " (%s)", sanitizeText(e.Where))
 	}
 	for i, f := range e.Faults {
 		switch {
 		case strings.HasPrefix(f.Where, "$"):
-			fmt.Fprintf(&b, "\n  %s", clean(f.Where+": "+f.What))
+			fmt.Fprintf(&b, "\n  %s", sanitizeText(f.Where+": "+f.What))
 		case i > 0: // the first one is the problem itself
-			fmt.Fprintf(&b, "\n  %s", clean(f.What+after(" in ", f.Where)))
+			fmt.Fprintf(&b, "\n  %s", sanitizeText(f.What+withPrefix(" in ", f.Where)))
 		}
 	}
-	b.WriteString(after("\nhint: ", clean(e.Hint)))
+	b.WriteString(withPrefix("\nhint: ", sanitizeText(e.Hint)))
 	return b.String()
 }

@@ -28,23 +28,23 @@ var errFailed = errors.New("failed")
 // usageError is a wrong command line that only the command itself could notice.
 type usageError struct{ error }
 
-func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+func newUsageError(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// edition is what tells one program with this command line from another.
-type edition struct {
+// programVariant is what tells one program with this command line from another.
+type programVariant struct {
 	name      string
 	additions []Addition
 }
 
 // app is what every command has to work with.
 type app struct {
-	edition
+	programVariant
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	log            *slog.Logger // where failures are told; nil = as text on stderr
 }
 
-type cli struct {
+type commandTree struct {
 	Serve      serveCmd      `cmd:"" help:"Run a member: the engine with its HTTP API."`
 	Dev        devCmd        `cmd:"" help:"Run a member for development, with demo services and the flows of a folder."`
 	Demo       demoCmd       `cmd:"" help:"See it work: a member, two workers, and tasks of all example flows."`
@@ -67,9 +67,9 @@ type cli struct {
 	Version    versionCmd    `cmd:"" help:"Print the version; also --version."`
 }
 
-// commands are those of the program, with the flags of its additions.
-func (e edition) commands() *cli {
-	c := new(cli)
+// newCommandTree are those of the program, with the flags of its additions.
+func (e programVariant) newCommandTree() *commandTree {
+	c := new(commandTree)
 	for _, add := range e.additions {
 		c.Serve.Plugins = append(c.Serve.Plugins, add)
 		c.Dev.Plugins = append(c.Dev.Plugins, add)
@@ -77,9 +77,9 @@ func (e edition) commands() *cli {
 	return c
 }
 
-// run is the whole command: it returns the exit code.
-func (e edition) run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := &app{edition: e, stdin: stdin, stdout: newDisplay(stdout), stderr: newDisplay(stderr)}
+// runCommand is the whole command: it returns the exit code.
+func (e programVariant) runCommand(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	a := &app{programVariant: e, stdin: stdin, stdout: newDisplay(stdout), stderr: newDisplay(stderr)}
 	exited := false // kong has printed a help text
 	switch {
 	case len(args) == 0:
@@ -87,22 +87,22 @@ func (e edition) run(ctx context.Context, args []string, stdin io.Reader, stdout
 	case len(args) == 1 && args[0] == "--version": // no flag of the model: commands have one of that name
 		args = []string{"version"}
 	}
-	command, err := a.parser(alone(e.commands(), args[0]), kong.Writers(stdout, stderr), kong.Exit(func(int) { exited = true }),
+	command, err := a.newParser(selectCommand(e.newCommandTree(), args[0]), kong.Writers(stdout, stderr), kong.Exit(func(int) { exited = true }),
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(a)).Parse(args)
 	if exited {
 		return exitOK
 	}
 	if err != nil {
-		return a.fail(usageError{err})
+		return a.reportError(usageError{err})
 	}
 	if err := cmp.Or(checkNames(command), checkPlaces(command, args)); err != nil {
-		return a.fail(err)
+		return a.reportError(err)
 	}
-	return a.fail(command.Run())
+	return a.reportError(command.Run())
 }
 
-// parser reads lines with these commands.
-func (e edition) parser(commands any, options ...kong.Option) *kong.Kong {
+// newParser reads lines with these commands.
+func (e programVariant) newParser(commands any, options ...kong.Option) *kong.Kong {
 	parser, err := kong.New(commands, append(options, kong.Name(e.name),
 		kong.Description("Troupe is a durable workflow engine. Run \""+e.name+" demo\" to see it work."),
 		durations, instants, zonedTimes, kong.ConfigureHelp(kong.HelpOptions{Compact: true}))...)
@@ -112,8 +112,8 @@ func (e edition) parser(commands any, options ...kong.Option) *kong.Kong {
 	return parser
 }
 
-// alone is the command of a name with nothing beside it, or else all of them: a model of all takes a parser longer than most commands take.
-func alone(all *cli, name string) any {
+// selectCommand is the command of a name with nothing beside it, or else all of them: a model of all takes a parser longer than most commands take.
+func selectCommand(all *commandTree, name string) any {
 	v := reflect.ValueOf(all).Elem()
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
@@ -131,7 +131,7 @@ func checkNames(command *kong.Context) error {
 	for _, p := range command.Path {
 		v := p.Positional
 		if v != nil && (v.Required || v.IsSlice() && v.Tag.Has("complete")) && hasEmpty(v.Target.Interface()) {
-			return usagef("<%s>: it is empty; is a variable not set?", v.Name)
+			return newUsageError("<%s>: it is empty; is a variable not set?", v.Name)
 		}
 	}
 	return nil
@@ -151,12 +151,12 @@ func checkPlaces(command *kong.Context, args []string) error {
 			continue
 		}
 		if isGivenEmpty(args, "--"+f.Name) {
-			return usagef("--%s: it is empty: give it a value, or leave the flag out; is a variable not set?", f.Name)
+			return newUsageError("--%s: it is empty: give it a value, or leave the flag out; is a variable not set?", f.Name)
 		}
 		set := slices.IndexFunc(f.Envs, func(name string) bool { _, isSet := os.LookupEnv(name); return isSet })
 		isGiven := slices.ContainsFunc(command.Path, func(p *kong.Path) bool { return p.Flag == f })
 		if !isGiven && set >= 0 && os.Getenv(f.Envs[set]) == "" {
-			return usagef("--%s: the variable %s is set and empty: give it a value, or unset it", f.Name, f.Envs[set])
+			return newUsageError("--%s: the variable %s is set and empty: give it a value, or unset it", f.Name, f.Envs[set])
 		}
 	}
 	return nil
@@ -181,8 +181,8 @@ func hasEmpty(given any) bool {
 	return false
 }
 
-// fail tells an error and what to do about it, and chooses the exit code.
-func (a *app) fail(err error) int {
+// reportError tells an error and what to do about it, and chooses the exit code.
+func (a *app) reportError(err error) int {
 	var usage usageError
 	switch {
 	case err == nil:
@@ -194,9 +194,9 @@ func (a *app) fail(err error) int {
 		return exitUsage
 	case errors.Is(err, errFailed):
 	case a.log != nil:
-		a.log.Error(explain(err))
+		a.log.Error(explainError(err))
 	default:
-		fmt.Fprintf(a.stderr, "%s: %s\n", a.name, explain(err))
+		fmt.Fprintf(a.stderr, "%s: %s\n", a.name, explainError(err))
 	}
 	return exitFailed
 }

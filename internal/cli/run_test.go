@@ -11,24 +11,24 @@ import (
 // helpOf is the help that a parser of these commands prints for a line.
 func helpOf(t *testing.T, commands any, line ...string) (help string) {
 	var out bytes.Buffer
-	parser := edition{name: "troupe"}.parser(commands, kong.Writers(&out, &out), kong.Exit(func(int) {}))
+	parser := programVariant{name: "troupe"}.newParser(commands, kong.Writers(&out, &out), kong.Exit(func(int) {}))
 	_, _ = parser.Parse(append(line, "--help"))
 	require.NotEmpty(t, out.String(), line)
 	return out.String()
 }
 
 func TestACommandIsTheSameAloneAsAmongAll(t *testing.T) {
-	all := edition{name: "troupe"}.commands()
-	model := edition{name: "troupe"}.parser(all).Model
+	all := programVariant{name: "troupe"}.newCommandTree()
+	model := programVariant{name: "troupe"}.newParser(all).Model
 	for _, first := range model.Children {
-		one := alone(all, first.Name)
-		require.Len(t, edition{name: "troupe"}.parser(one).Model.Children, 1, first.Name)
+		one := selectCommand(all, first.Name)
+		require.Len(t, programVariant{name: "troupe"}.newParser(one).Model.Children, 1, first.Name)
 		require.Equal(t, helpOf(t, all, first.Name), helpOf(t, one, first.Name))
 		for _, second := range first.Children {
 			require.Equal(t, helpOf(t, all, first.Name, second.Name), helpOf(t, one, first.Name, second.Name))
 		}
 	}
 	for _, other := range []string{"", "tasks", "Task", "--help", "--version"} {
-		require.Equal(t, all, alone(all, other))
+		require.Equal(t, all, selectCommand(all, other))
 	}
 }

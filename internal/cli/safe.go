@@ -16,8 +16,8 @@ import (
 // sequence, no text that runs backwards, no line that looks like one of ours. So everything for people goes through a display,
 // which lets lines and tabs through, and what belongs on one line through clean before that.
 
-// unsafe are characters that control a terminal or how the text around them is shown.
-func unsafe(r rune) bool {
+// isUnsafe are characters that control a terminal or how the text around them is shown.
+func isUnsafe(r rune) bool {
 	switch {
 	case unicode.IsControl(r), r == utf8.RuneError:
 		return true
@@ -29,30 +29,30 @@ func unsafe(r rune) bool {
 	return false
 }
 
-// harmless stands in for an unsafe character.
-func harmless(r rune) rune {
+// replaceUnsafe stands in for an unsafe character.
+func replaceUnsafe(r rune) rune {
 	switch {
 	case unicode.IsControl(r):
 		return ' '
-	case unsafe(r):
+	case isUnsafe(r):
 		return utf8.RuneError
 	}
 	return r
 }
 
-// clean makes one line of what others wrote, that can do nothing to a terminal.
-func clean(s string) string { return strings.Map(harmless, s) }
+// sanitizeText makes one line of what others wrote, that can do nothing to a terminal.
+func sanitizeText(s string) string { return strings.Map(replaceUnsafe, s) }
 
-// display is where texts for people are written. Of a terminal it knows how wide it is, and whether it may be in color.
-type display struct {
+// outputWriter is where texts for people are written. Of a terminal it knows how wide it is, and whether it may be in color.
+type outputWriter struct {
 	io.Writer
 	width int // 0 = it has no end
 	color bool
 }
 
 // newDisplay looks at what w is.
-func newDisplay(w io.Writer) display {
-	d := display{Writer: w}
+func newDisplay(w io.Writer) outputWriter {
+	d := outputWriter{Writer: w}
 	file, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
 		return d
@@ -80,8 +80,8 @@ const (
 	plain  = "\x1b[0m"
 )
 
-// paint gives a word that tells how something is its color, also with a remark behind it. The text is clean.
-func (d display) paint(text string) string {
+// colorState gives a word that tells how something is its color, also with a remark behind it. The text is clean.
+func (d outputWriter) colorState(text string) string {
 	word, _, _ := strings.Cut(text, " (")
 	if color := colors[word]; d.color && color != "" {
 		return color + text + plain
@@ -89,12 +89,12 @@ func (d display) paint(text string) string {
 	return text
 }
 
-func (d display) Write(p []byte) (int, error) {
+func (d outputWriter) Write(p []byte) (int, error) {
 	safe := bytes.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {
 			return r
 		}
-		return harmless(r)
+		return replaceUnsafe(r)
 	}, p)
 	if _, err := d.Writer.Write(safe); err != nil {
 		return 0, err
@@ -125,4 +125,4 @@ func escapeUnsafe(doc []byte) []byte {
 }
 
 // unsafeInJSON: between its texts it has lines and tabs, and within them nothing below a space.
-func unsafeInJSON(r rune) bool { return r >= ' ' && r != utf8.RuneError && unsafe(r) }
+func unsafeInJSON(r rune) bool { return r >= ' ' && r != utf8.RuneError && isUnsafe(r) }

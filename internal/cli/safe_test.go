@@ -22,24 +22,24 @@ func requireSafe(t *testing.T, text string) {
 	t.Helper()
 	require.True(t, utf8.ValidString(text))
 	for _, r := range text {
-		require.False(t, r != '\n' && r != '\t' && r != utf8.RuneError && unsafe(r), "%q in %q", r, text)
+		require.False(t, r != '\n' && r != '\t' && r != utf8.RuneError && isUnsafe(r), "%q in %q", r, text)
 	}
 }
 
 func TestADisplayShowsTextsAndDoesNothing(t *testing.T) {
 	var b bytes.Buffer
-	n, err := fmt.Fprint(display{Writer: &b}, nasty, "\x9b", "\ttab")
+	n, err := fmt.Fprint(outputWriter{Writer: &b}, nasty, "\x9b", "\ttab")
 	require.NoError(t, err)
 	require.Equal(t, len(nasty)+5, n)
 	require.Equal(t, "a [2J\ufffd\ufffdb 31m \ufffd\ufffdc\nok.yaml: valid\ufffd\ttab", b.String())
-	require.Equal(t, "a [2J\ufffd\ufffdb 31m \ufffd\ufffdc ok.yaml: valid", clean(nasty))
-	require.Equal(t, "größe 👩‍🔬 ✓", clean("größe 👩‍🔬 ✓"))
+	require.Equal(t, "a [2J\ufffd\ufffdb 31m \ufffd\ufffdc ok.yaml: valid", sanitizeText(nasty))
+	require.Equal(t, "größe 👩‍🔬 ✓", sanitizeText("größe 👩‍🔬 ✓"))
 }
 
 func TestJSONIsExactAndSafe(t *testing.T) {
 	var b bytes.Buffer
 	raw := json.RawMessage(`{"b":1.00,"a":"` + "\u202e\u009b\x7f\U000E0041" + `<"}`)
-	require.NoError(t, printJSON(display{Writer: &b}, map[string]any{"text": nasty, "raw": raw}))
+	require.NoError(t, printJSON(outputWriter{Writer: &b}, map[string]any{"text": nasty, "raw": raw}))
 	requireSafe(t, b.String())
 	var back struct {
 		Text string

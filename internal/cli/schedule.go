@@ -27,28 +27,28 @@ type scheduleCmd struct {
 }
 
 type scheduleListCmd struct {
-	remote
+	remoteFlags
 	pagingFlags
 	Flow string `complete:"flow" help:"Only those of this flow."`
 }
 
 func (c *scheduleListCmd) Run(ctx context.Context, a *app) error {
-	server, err := c.client()
+	server, err := c.newClient()
 	if err != nil {
 		return err
 	}
-	list, err := page(c.pagingFlags, func(p client.Paging) (*wire.Page[wire.Schedule], error) { return server.Schedules(ctx, c.Flow, p) })
+	list, err := readPage(c.pagingFlags, func(p client.Paging) (*wire.Page[wire.Schedule], error) { return server.Schedules(ctx, c.Flow, p) })
 	if err != nil {
 		return err
 	}
 	t := table{header: []string{"SCHEDULE", "FLOW", "WHEN", "TIME ZONE", "STATE", "NEXT", "LAST", "LAST TASK"}, spare: []string{"LAST TASK", "LAST", "TIME ZONE"}}
 	return printPage(a, c.outputFlag, list, t, func(s *wire.Schedule) []string {
-		return []string{s.Name, s.Flow, whenOf(s), s.Timezone, stateOfSchedule(s), moment(s.Next), moment(s.LastSlot), s.LastTask}
+		return []string{s.Name, s.Flow, formatTiming(s), s.Timezone, stateOfSchedule(s), formatTime(s.Next), formatTime(s.LastSlot), s.LastTask}
 	})
 }
 
-// whenOf says when it fires, in the words it was set with.
-func whenOf(s *wire.Schedule) string {
+// formatTiming says when it fires, in the words it was set with.
+func formatTiming(s *wire.Schedule) string {
 	if s.Every != "" {
 		return "every " + s.Every
 	}
@@ -68,7 +68,7 @@ func stateOfSchedule(s *wire.Schedule) string {
 }
 
 type scheduleShowCmd struct {
-	remote
+	remoteFlags
 	Schedule string `arg:"" complete:"schedule" help:"Name of the schedule."`
 }
 
@@ -76,7 +76,7 @@ type scheduleShowCmd struct {
 const slotsShown = 5
 
 func (c *scheduleShowCmd) Run(ctx context.Context, a *app) error {
-	server, err := c.client()
+	server, err := c.newClient()
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (c *scheduleShowCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	if c.json() {
+	if c.isJSON() {
 		return printJSON(a.stdout, s)
 	}
 	if err := printSchedule(a, s); err != nil || !s.Enabled || s.Next.IsZero() {
@@ -108,9 +108,9 @@ func printSchedule(a *app, s *wire.Schedule) error {
 	for _, name := range slices.Sorted(maps.Keys(s.Labels)) {
 		labels = append(labels, name+"="+s.Labels[name])
 	}
-	return printFields(a.stdout, "Schedule", s.Name, "Flow", s.Flow, "When", whenOf(s), "Time zone", s.Timezone, "DST", s.DST, "State", stateOfSchedule(s), "Source", source,
-		"Catch-up", s.CatchUp, "Overlap", s.Overlap, "Jitter", s.Jitter, "Start", moment(s.Start), "End", moment(s.End), "Params", string(s.Params), "Labels", strings.Join(labels, ", "),
-		"Next", moment(s.Next), "Clock change", changeText(s.ClockChange), "Waiting", moment(s.Waiting), "Last", moment(s.LastSlot), "Last task", s.LastTask, "Begun", fmt.Sprint(s.Begun), "Skipped", fmt.Sprint(s.Skipped),
+	return printFields(a.stdout, "Schedule", s.Name, "Flow", s.Flow, "When", formatTiming(s), "Time zone", s.Timezone, "DST", s.DST, "State", stateOfSchedule(s), "Source", source,
+		"Catch-up", s.CatchUp, "Overlap", s.Overlap, "Jitter", s.Jitter, "Start", formatTime(s.Start), "End", formatTime(s.End), "Params", string(s.Params), "Labels", strings.Join(labels, ", "),
+		"Next", formatTime(s.Next), "Clock change", changeText(s.ClockChange), "Waiting", formatTime(s.Waiting), "Last", formatTime(s.LastSlot), "Last task", s.LastTask, "Begun", fmt.Sprint(s.Begun), "Skipped", fmt.Sprint(s.Skipped),
 		"Error", s.Error)
 }
 
@@ -125,17 +125,17 @@ func changeText(change *wire.ClockChange) string {
 func printSlots(a *app, slots *wire.Slots) error {
 	rows := make([][]string, len(slots.Items))
 	for i, s := range slots.Items {
-		rows[i] = []string{instant(s.Slot), s.Local, strings.Join(s.Notes, "; ")}
+		rows[i] = []string{formatPreciseTime(s.Slot), s.Local, strings.Join(s.Notes, "; ")}
 	}
 	if err := printTable(a.stdout, []string{"SLOT", "WALL CLOCK", "NOTES"}, rows); err != nil || slots.ClockChange == nil {
 		return err
 	}
-	_, err := fmt.Fprintf(a.stdout, "\nClock change: %s\n", clean(slots.ClockChange.Note))
+	_, err := fmt.Fprintf(a.stdout, "\nClock change: %s\n", sanitizeText(slots.ClockChange.Note))
 	return err
 }
 
-// timing are the flags that say when a schedule fires.
-type timing struct {
+// timingFlags are the flags that say when a schedule fires.
+type timingFlags struct {
 	Cron     string         `xor:"when" placeholder:"EXPRESSION" help:"Minute, hour, day of the month, month and weekday, such as '30 2 * * mon-fri'; with seconds a sixth field in front; or @hourly, @daily, @weekly, @monthly, @yearly."`
 	Every    *time.Duration `xor:"when" placeholder:"DURATION" help:"A slot each such time, such as 15m."`
 	Timezone string         `placeholder:"ZONE" help:"Of the expression, such as Europe/Berlin; UTC by default."`
@@ -145,11 +145,11 @@ type timing struct {
 	End      zonedTime      `placeholder:"TIME" help:"All slots are before it (RFC 3339, or a date in the time zone)."`
 }
 
-func (t *timing) spec(a *app) (spec wire.ScheduleSpec, err error) {
+func (t *timingFlags) scheduleSpec(a *app) (spec wire.ScheduleSpec, err error) {
 	every := ""
 	if t.Every != nil {
 		if every = t.Every.String(); *t.Every <= 0 {
-			return spec, usagef("--every %s is no time between slots: write one of 1s or more, such as 15m", every)
+			return spec, newUsageError("--every %s is no time between slots: write one of 1s or more, such as 15m", every)
 		}
 	}
 	times, err := a.inZone(t.Timezone, zonedFlag{"start", t.Start}, zonedFlag{"end", t.End})
@@ -168,10 +168,10 @@ func durationText(d time.Duration) string {
 }
 
 type scheduleSetCmd struct {
-	remote
+	remoteFlags
 	Schedule string `arg:"" complete:"schedule" help:"Name of the schedule."`
 	Flow     string `required:"" complete:"flow" help:"The flow whose tasks are started: its slug or id."`
-	timing
+	timingFlags
 	CatchUp  string            `name:"catchup" enum:"one,none,all," default:"" help:"What becomes of slots that nobody looked at in time: the last one fires (one, by default), none, or all."`
 	Overlap  string            `enum:"allow,skip,queue,cancel_running," default:"" help:"What becomes of a slot while a task of the schedule runs: it fires (allow, by default), it is skipped (skip), one waits (queue), or what runs is canceled (cancel_running)."`
 	Params   string            `short:"p" placeholder:"JSON" help:"What its tasks are started with."`
@@ -186,20 +186,20 @@ Where the clock of the time zone is put forward or back, nothing is lost: the an
 }
 
 func (c *scheduleSetCmd) Run(ctx context.Context, a *app) error {
-	server, err := c.client()
+	server, err := c.newClient()
 	if err != nil {
 		return err
 	}
 	if c.Flow, err = flowNamed(ctx, server, c.Flow); err != nil {
 		return err
 	}
-	spec, err := c.spec(a)
+	spec, err := c.scheduleSpec(a)
 	if err != nil {
 		return err
 	}
 	spec.Flow, spec.CatchUp, spec.Overlap, spec.Params, spec.Labels = c.Flow, c.CatchUp, c.Overlap, json.RawMessage(c.Params), c.Label
 	if c.Params != "" && !json.Valid(spec.Params) {
-		return usagef("--params %s is no valid JSON", c.Params)
+		return newUsageError("--params %s is no valid JSON", c.Params)
 	}
 	if c.Disabled {
 		spec.Enabled = new(bool)
@@ -209,17 +209,17 @@ func (c *scheduleSetCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	for _, warning := range set.Warnings {
-		fmt.Fprintf(a.stderr, "warning: %s\n", clean(warning))
+		fmt.Fprintf(a.stderr, "warning: %s\n", sanitizeText(warning))
 	}
 	for _, note := range set.Notes {
-		fmt.Fprintf(a.stderr, "note: %s\n", clean(note))
+		fmt.Fprintf(a.stderr, "note: %s\n", sanitizeText(note))
 	}
-	if c.json() {
+	if c.isJSON() {
 		return printJSON(a.stdout, set)
 	}
-	fmt.Fprintf(a.stdout, "%s: %s\n", clean(set.Name), nextOf(&set.Schedule))
+	fmt.Fprintf(a.stdout, "%s: %s\n", sanitizeText(set.Name), nextOf(&set.Schedule))
 	if set.ClockChange != nil {
-		fmt.Fprintf(a.stdout, "%s: %s\n", clean(set.Name), clean(set.ClockChange.Note))
+		fmt.Fprintf(a.stdout, "%s: %s\n", sanitizeText(set.Name), sanitizeText(set.ClockChange.Note))
 	}
 	return nil
 }
@@ -232,17 +232,17 @@ func nextOf(s *wire.Schedule) string {
 	case s.Next.IsZero():
 		return "it has no further slot"
 	}
-	return "next at " + moment(s.Next)
+	return "next at " + formatTime(s.Next)
 }
 
 // scheduleNames are several schedules with which the same is done.
 type scheduleNames struct {
-	remote
+	remoteFlags
 	Schedules []string `arg:"" name:"schedule" complete:"schedule" help:"Names of schedules."`
 }
 
-func (c *scheduleNames) each(a *app, do func(*client.Client, string) (*wire.Schedule, error), say func(*wire.Schedule) string) error {
-	server, err := c.client()
+func (c *scheduleNames) forEachSchedule(a *app, do func(*client.Client, string) (*wire.Schedule, error), say func(*wire.Schedule) string) error {
+	server, err := c.newClient()
 	if err != nil {
 		return err
 	}
@@ -251,10 +251,10 @@ func (c *scheduleNames) each(a *app, do func(*client.Client, string) (*wire.Sche
 		switch {
 		case err != nil:
 			return err
-		case c.json():
+		case c.isJSON():
 			err = printLine(a.stdout, s)
 		default:
-			_, err = fmt.Fprintf(a.stdout, "%s: %s\n", clean(s.Name), say(s))
+			_, err = fmt.Fprintf(a.stdout, "%s: %s\n", sanitizeText(s.Name), say(s))
 		}
 		if err != nil {
 			return err
@@ -266,7 +266,7 @@ func (c *scheduleNames) each(a *app, do func(*client.Client, string) (*wire.Sche
 type scheduleEnableCmd struct{ scheduleNames }
 
 func (c *scheduleEnableCmd) Run(ctx context.Context, a *app) error {
-	return c.each(a, func(server *client.Client, name string) (*wire.Schedule, error) {
+	return c.forEachSchedule(a, func(server *client.Client, name string) (*wire.Schedule, error) {
 		return server.EnableSchedule(ctx, name)
 	}, nextOf)
 }
@@ -274,7 +274,7 @@ func (c *scheduleEnableCmd) Run(ctx context.Context, a *app) error {
 type scheduleDisableCmd struct{ scheduleNames }
 
 func (c *scheduleDisableCmd) Run(ctx context.Context, a *app) error {
-	return c.each(a, func(server *client.Client, name string) (*wire.Schedule, error) {
+	return c.forEachSchedule(a, func(server *client.Client, name string) (*wire.Schedule, error) {
 		return server.DisableSchedule(ctx, name)
 	}, nextOf)
 }
@@ -282,70 +282,70 @@ func (c *scheduleDisableCmd) Run(ctx context.Context, a *app) error {
 type scheduleDeleteCmd struct{ scheduleNames }
 
 func (c *scheduleDeleteCmd) Run(ctx context.Context, a *app) error {
-	return c.each(a, func(server *client.Client, name string) (*wire.Schedule, error) {
+	return c.forEachSchedule(a, func(server *client.Client, name string) (*wire.Schedule, error) {
 		return server.DeleteSchedule(ctx, name)
 	},
 		func(*wire.Schedule) string { return "deleted" })
 }
 
 type scheduleTriggerCmd struct {
-	remote
+	remoteFlags
 	Schedule string `arg:"" complete:"schedule" help:"Name of the schedule."`
 	Params   string `short:"p" placeholder:"JSON" help:"What the task is started with, in place of what the schedule says."`
 	Key      string `help:"The same key for the same flow is the same task."`
 }
 
 func (c *scheduleTriggerCmd) Run(ctx context.Context, a *app) error {
-	server, err := c.client()
+	server, err := c.newClient()
 	if err != nil {
 		return err
 	}
 	if c.Params != "" && !json.Valid([]byte(c.Params)) {
-		return usagef("--params %s is no valid JSON", c.Params)
+		return newUsageError("--params %s is no valid JSON", c.Params)
 	}
 	started, err := server.TriggerSchedule(ctx, c.Schedule, wire.Trigger{Params: json.RawMessage(c.Params), IdempotencyKey: c.Key})
 	switch {
 	case err != nil:
 		return err
-	case c.json():
+	case c.isJSON():
 		return printJSON(a.stdout, started)
 	}
-	fmt.Fprintln(a.stdout, clean(started.ID))
+	fmt.Fprintln(a.stdout, sanitizeText(started.ID))
 	return nil
 }
 
 type scheduleNextCmd struct {
-	remote
+	remoteFlags
 	Schedule string    `arg:"" optional:"" complete:"schedule" help:"Name of the schedule; none = what --cron or --every says."`
 	Count    int       `short:"n" default:"10" help:"How many (${default})."`
 	From     zonedTime `placeholder:"TIME" help:"Slots from then on (RFC 3339, or a date in the schedule's time zone); now by default."`
-	timing
+	timingFlags
 }
 
 func (c *scheduleNextCmd) Run(ctx context.Context, a *app) error {
-	server, err := c.client()
+	server, err := c.newClient()
 	if err != nil {
 		return err
 	}
 	said := c.Cron != "" || c.Every != nil
 	if said == (c.Schedule != "") {
-		return usagef("name a schedule, or say --cron or --every")
+		return newUsageError("name a schedule, or say --cron or --every")
 	}
-	if !said && c.timing != (timing{}) {
-		return usagef("--timezone, --dst, --jitter, --start and --end are for --cron and --every: the schedule %s has its own", c.Schedule)
+	if !said && c.timingFlags != (timingFlags{}) {
+		return newUsageError("--timezone, --dst, --jitter, --start and --end are for --cron and --every: the schedule %s has its own", c.Schedule)
 	}
-	slots, err := c.slots(ctx, a, server, said)
+	slots, err := c.fetchSlots(ctx, a, server, said)
 	switch {
 	case err != nil:
 		return err
-	case c.json():
+	case c.isJSON():
 		return printJSON(a.stdout, slots)
 	}
 	return printSlots(a, slots)
 }
 
-// slots returns those of the expression that was said, or of the schedule.
-func (c *scheduleNextCmd) slots(ctx context.Context, a *app, server *client.Client, said bool) (*wire.Slots, error) {
+// fetchSlots returns those of the expression that was said, or of the schedule.
+func (c *scheduleNextCmd) fetchSlots(ctx context.Context, a *app, server *client.Client, said bool) (*wire.Slots, error) {
 	zone := c.Timezone
 	if !said && c.From.isSet() {
 		s, err := server.Schedule(ctx, c.Schedule)
@@ -361,7 +361,7 @@ func (c *scheduleNextCmd) slots(ctx context.Context, a *app, server *client.Clie
 	if !said {
 		return server.NextSlots(ctx, c.Schedule, c.Count, from[0])
 	}
-	spec, err := c.spec(a)
+	spec, err := c.scheduleSpec(a)
 	if err != nil {
 		return nil, err
 	}
@@ -370,7 +370,7 @@ func (c *scheduleNextCmd) slots(ctx context.Context, a *app, server *client.Clie
 }
 
 type scheduleBackfillCmd struct {
-	remote
+	remoteFlags
 	Schedule string    `arg:"" complete:"schedule" help:"Name of the schedule."`
 	From     zonedTime `required:"" placeholder:"TIME" help:"The first slot is then or later (RFC 3339, or a date in the schedule's time zone)."`
 	To       zonedTime `required:"" placeholder:"TIME" help:"All slots are before it (RFC 3339, or a date in the schedule's time zone)."`
@@ -383,7 +383,7 @@ func (scheduleBackfillCmd) Help() string {
 }
 
 func (c *scheduleBackfillCmd) Run(ctx context.Context, a *app) error {
-	server, err := c.client()
+	server, err := c.newClient()
 	if err != nil {
 		return err
 	}
@@ -399,7 +399,7 @@ func (c *scheduleBackfillCmd) Run(ctx context.Context, a *app) error {
 	switch {
 	case err != nil:
 		return err
-	case c.json():
+	case c.isJSON():
 		return printJSON(a.stdout, done)
 	}
 	zone, err := schedule.Zone(s.Timezone)
@@ -415,7 +415,7 @@ func (c *scheduleBackfillCmd) Run(ctx context.Context, a *app) error {
 		case item.Created:
 			state = "begun"
 		}
-		rows[i] = []string{instant(item.Slot), localText(item.Slot, zone), item.Task, state}
+		rows[i] = []string{formatPreciseTime(item.Slot), localText(item.Slot, zone), item.Task, state}
 	}
 	return printTable(a.stdout, []string{"SLOT", "WALL CLOCK", "TASK", "STATE"}, rows)
 }

@@ -19,7 +19,7 @@ type screen struct {
 
 // newScreen is nil when w is no terminal that can be drawn on.
 func newScreen(w io.Writer) *screen {
-	if d, ok := w.(display); ok { // what is drawn is clean, but for how it is drawn
+	if d, ok := w.(outputWriter); ok { // what is drawn is clean, but for how it is drawn
 		w = d.Writer
 	}
 	file, ok := w.(*os.File)
@@ -29,9 +29,9 @@ func newScreen(w io.Writer) *screen {
 	return &screen{w: w, fd: int(file.Fd())}
 }
 
-// draw puts lines in the place of those drawn before. What does not fit is left out: a line that
+// drawLines puts lines in the place of those drawn before. What does not fit is left out: a line that
 // wrapped, or one scrolled away, could not be drawn over.
-func (s *screen) draw(lines []string) {
+func (s *screen) drawLines(lines []string) {
 	width, height, err := term.GetSize(s.fd)
 	if err != nil || width <= 0 || height <= 0 {
 		width, height = 80, 24
@@ -46,7 +46,7 @@ func (s *screen) draw(lines []string) {
 	}
 	b.WriteString("\r\x1b[J")
 	for _, line := range lines {
-		b.WriteString(short(clean(line), width-1) + "\n")
+		b.WriteString(truncateText(sanitizeText(line), width-1) + "\n")
 	}
 	s.lines = len(lines)
 	_, _ = io.WriteString(s.w, b.String()) // a terminal that is gone shows nothing
@@ -54,7 +54,7 @@ func (s *screen) draw(lines []string) {
 
 // clear takes away what was drawn.
 func (s *screen) clear() {
-	s.draw(nil)
+	s.drawLines(nil)
 }
 
 const frames = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -62,8 +62,8 @@ const frames = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 // frameEvery is how often a screen is drawn anew.
 const frameEvery = 100 * time.Millisecond
 
-// spinner is a character that changes with time.
-func spinner(now time.Time) string {
+// spinnerFrame is a character that changes with time.
+func spinnerFrame(now time.Time) string {
 	all := []rune(frames)
 	return string(all[now.UnixMilli()/frameEvery.Milliseconds()%int64(len(all))])
 }

@@ -14,17 +14,17 @@ type serveCmd struct {
 }
 
 func (c *serveCmd) Run(ctx context.Context, a *app) error {
-	cfg, err := c.config(a)
+	cfg, err := c.buildConfig(a)
 	if err != nil {
 		return err
 	}
-	c.tlsFlags.apply(&cfg)
-	c.clusterFlags.apply(&cfg)
+	c.tlsFlags.setTLSConfig(&cfg)
+	c.clusterFlags.setClusterConfig(&cfg)
 	m, err := startMember(ctx, cfg)
 	if err != nil {
 		return err
 	}
 	store := troupe.StoreName(cfg.Store)
-	c.say(a, fmt.Sprintf("Troupe serves %s from %s; its pages are at %s", m.url, store, m.pages()), map[string]string{"serves": m.url, "store": store, "pages": m.pages()})
-	return m.wait()
+	c.printNotice(a, fmt.Sprintf("Troupe serves %s from %s; its pages are at %s", m.url, store, m.uiURL()), map[string]string{"serves": m.url, "store": store, "pages": m.uiURL()})
+	return m.waitForEnd()
 }

@@ -55,13 +55,13 @@ func TestAMemberThatCannotServeSaysWhy(t *testing.T) {
 func TestSettingsOfOrkThatMeanNothingAreToldOnce(t *testing.T) {
 	var told bytes.Buffer
 	f := memberFlags{logFlags: logFlags{LogLevel: "info"}}
-	_, err := f.config(&app{stderr: &told})
+	_, err := f.buildConfig(&app{stderr: &told})
 	require.NoError(t, err)
 	require.Empty(t, told.String())
 	t.Setenv("POLL_INTERVAL_SECS", "0.5")
 	t.Setenv("DB_POOL_SIZE", "20")
 	t.Setenv("ORK_LOCATIONS_CONFIG", "locations.yaml")
-	_, err = f.config(&app{stderr: &told})
+	_, err = f.buildConfig(&app{stderr: &told})
 	require.NoError(t, err)
 	require.Regexp(t, `^\S+ level=INFO msg="settings of Ork that mean nothing here" variables="POLL_INTERVAL_SECS DB_POOL_SIZE ORK_LOCATIONS_CONFIG"\n$`, told.String())
 }
@@ -71,7 +71,7 @@ func TestFlagsAndVariablesConfigureAMember(t *testing.T) {
 	t.Setenv("WORKER_OFFLINE_TTL_SEC", "30")
 	t.Setenv("WORKER_REFRESH_INTERVAL_SEC", "soon")
 	f := memberFlags{MaxUnits: 7, Token: []string{"a"}, TokenFile: write(t, "tokens", "b\n\n c \n"), logFlags: logFlags{LogLevel: "warn"}}
-	cfg, err := f.config(&app{stderr: io.Discard})
+	cfg, err := f.buildConfig(&app{stderr: io.Discard})
 	require.NoError(t, err)
 	require.Equal(t, "sqlite:old.db", cfg.Store)
 	require.Equal(t, []string{"a", "b", "c"}, cfg.Tokens)
@@ -80,7 +80,7 @@ func TestFlagsAndVariablesConfigureAMember(t *testing.T) {
 	require.Equal(t, flow.Limits{Units: 7}, cfg.Limits)
 
 	f.Store, f.WorkerTTL = "sqlite:new.db", time.Minute
-	cfg, err = f.config(&app{stderr: io.Discard})
+	cfg, err = f.buildConfig(&app{stderr: io.Discard})
 	require.NoError(t, err)
 	require.Equal(t, "sqlite:new.db", cfg.Store)
 	require.Equal(t, time.Minute, cfg.WorkerTTL)
@@ -88,7 +88,7 @@ func TestFlagsAndVariablesConfigureAMember(t *testing.T) {
 
 	for said, want := range map[time.Duration]time.Duration{0: -1, time.Minute: time.Minute} {
 		f.ResumeGrace = &said
-		cfg, err = f.config(&app{stderr: io.Discard})
+		cfg, err = f.buildConfig(&app{stderr: io.Discard})
 		require.NoError(t, err)
 		require.Equal(t, want, cfg.ResumeGrace, "0 means none at all")
 	}

@@ -12,7 +12,7 @@ import (
 
 // statsCmd tells how everything is, or how the tasks of one flow go.
 type statsCmd struct {
-	remote
+	remoteFlags
 	Flow    string `arg:"" optional:"" complete:"flow" help:"Slug or id of a flow: how its tasks go, node by node. Without one: tasks by state, and what fails."`
 	Window  string `enum:"1h,24h,7d" default:"24h" help:"Of a flow: what happened in the last 1h, 24h or 7d (${default})."`
 	From    string `placeholder:"WHEN" help:"Of a flow, in place of --window: what happened since 90m, 36h, 30d, 2026-01-31 or a time as in RFC 3339."`
@@ -22,36 +22,36 @@ type statsCmd struct {
 
 func (c *statsCmd) Run(ctx context.Context, a *app) error {
 	if c.Flow == "" && (c.From != "" || c.To != "" || c.Version != 0) {
-		return usagef("--from, --to and --version are for one flow: name it")
+		return newUsageError("--from, --to and --version are for one flow: name it")
 	}
-	server, err := c.client()
+	server, err := c.newClient()
 	switch {
 	case err != nil:
 		return err
 	case c.Flow == "":
-		return c.overview(ctx, a, server)
+		return c.printOverview(ctx, a, server)
 	}
-	return c.flow(ctx, a, server)
+	return c.printFlow(ctx, a, server)
 }
 
-func (c *statsCmd) flow(ctx context.Context, a *app, server *client.Client) error {
+func (c *statsCmd) printFlow(ctx context.Context, a *app, server *client.Client) error {
 	of := client.StatsOf{Window: c.Window, Version: c.Version}
 	var err error
-	if of.From, err = since("--from", c.From, time.Now()); err != nil {
+	if of.From, err = parseSince("--from", c.From, time.Now()); err != nil {
 		return err
 	}
-	if of.To, err = since("--to", c.To, time.Now()); err != nil {
+	if of.To, err = parseSince("--to", c.To, time.Now()); err != nil {
 		return err
 	}
 	st, err := server.FlowStats(ctx, c.Flow, of)
 	switch {
 	case err != nil:
 		return err
-	case c.json():
+	case c.isJSON():
 		return printJSON(a.stdout, st)
 	}
 	t := st.Tasks
-	fields := []string{"Flow", st.Flow, "Since", moment(st.Since), "Until", moment(st.Until)}
+	fields := []string{"Flow", st.Flow, "Since", formatTime(st.Since), "Until", formatTime(st.Until)}
 	for _, n := range []struct {
 		name  string
 		count int64
@@ -59,13 +59,13 @@ func (c *statsCmd) flow(ctx context.Context, a *app, server *client.Client) erro
 		fields = append(fields, n.name, strconv.FormatInt(n.count, 10))
 	}
 	if t.Completed+t.Failed+t.Canceled > 0 {
-		fields = append(fields, "Took", fmt.Sprintf("half %s, 95%% %s, 99%% %s", millis(t.Duration.P50), millis(t.Duration.P95), millis(t.Duration.P99)))
+		fields = append(fields, "Took", fmt.Sprintf("half %s, 95%% %s, 99%% %s", formatMillis(t.Duration.P50), formatMillis(t.Duration.P95), formatMillis(t.Duration.P99)))
 	}
 	if err := printFields(a.stdout, fields...); err != nil || len(st.Nodes) == 0 {
 		return err
 	}
 	fmt.Fprintln(a.stdout)
-	return nodeTable(st.Nodes).print(a.stdout)
+	return nodeTable(st.Nodes).writeRows(a.stdout)
 }
 
 func nodeTable(nodes []wire.NodeStats) table {
@@ -76,31 +76,31 @@ func nodeTable(nodes []wire.NodeStats) table {
 			name = n.Scope + "/" + n.Key
 		}
 		if n.Wait != nil {
-			wait = millis(n.Wait.P95)
+			wait = formatMillis(n.Wait.P95)
 		}
 		row := []string{name}
 		for _, count := range []int64{n.Count, n.Failed, n.Retried, n.Skipped} {
 			row = append(row, strconv.FormatInt(count, 10))
 		}
-		t.rows = append(t.rows, append(row, millis(n.Duration.P50), millis(n.Duration.P95), millis(n.Duration.P99), wait, n.LastFailed))
+		t.rows = append(t.rows, append(row, formatMillis(n.Duration.P50), formatMillis(n.Duration.P95), formatMillis(n.Duration.P99), wait, n.LastFailed))
 	}
 	return t
 }
 
-func (c *statsCmd) overview(ctx context.Context, a *app, server *client.Client) error {
+func (c *statsCmd) printOverview(ctx context.Context, a *app, server *client.Client) error {
 	o, err := server.Overview(ctx)
 	switch {
 	case err != nil:
 		return err
-	case c.json():
+	case c.isJSON():
 		return printJSON(a.stdout, o)
 	}
 	var fields []string
 	for _, n := range o.States {
-		fields = append(fields, n.State, tally(n.ListedTasks))
+		fields = append(fields, n.State, formatTally(n.ListedTasks))
 	}
 	for _, r := range o.Recent {
-		fields = append(fields, "last "+r.Window, fmt.Sprintf("%s started, %s completed, %s failed", tally(r.Started), tally(r.Completed), tally(r.Failed)))
+		fields = append(fields, "last "+r.Window, fmt.Sprintf("%s started, %s completed, %s failed", formatTally(r.Started), formatTally(r.Completed), formatTally(r.Failed)))
 	}
 	fields = append(fields, "workers", fmt.Sprintf("%d online, %d offline", o.Workers.Online, o.Workers.Offline))
 	if err := printFields(a.stdout, fields...); err != nil || len(o.Failing.Groups) == 0 {
@@ -108,18 +108,18 @@ func (c *statsCmd) overview(ctx context.Context, a *app, server *client.Client) 
 	}
 	t := table{header: []string{"FLOW", "FAILED", "ERROR", "LAST", "TASK"}, spare: []string{"LAST", "TASK"}}
 	for _, g := range o.Failing.Groups {
-		t.rows = append(t.rows, []string{g.Flow, strconv.Itoa(g.Count), g.Error, moment(g.At), g.Newest})
+		t.rows = append(t.rows, []string{g.Flow, strconv.Itoa(g.Count), g.Error, formatTime(g.At), g.Newest})
 	}
 	fmt.Fprintln(a.stdout)
-	return t.print(a.stdout)
+	return t.writeRows(a.stdout)
 }
 
-// tally is a number of tasks; beyond what is counted it says so.
-func tally(n wire.ListedTasks) string {
+// formatTally is a number of tasks; beyond what is counted it says so.
+func formatTally(n wire.ListedTasks) string {
 	if !n.Exact {
 		return strconv.Itoa(n.Count) + "+"
 	}
 	return strconv.Itoa(n.Count)
 }
 
-func millis(ms int64) string { return span(time.Duration(ms) * time.Millisecond) }
+func formatMillis(ms int64) string { return formatDuration(time.Duration(ms) * time.Millisecond) }

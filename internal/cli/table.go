@@ -24,52 +24,52 @@ const (
 )
 
 func printTable(w io.Writer, header []string, rows [][]string) error {
-	return table{header: header, rows: rows}.print(w)
+	return table{header: header, rows: rows}.writeRows(w)
 }
 
-func (t table) print(w io.Writer) error {
+func (t table) writeRows(w io.Writer) error {
 	for _, row := range t.rows {
 		for i := range row {
-			row[i] = clean(row[i])
+			row[i] = sanitizeText(row[i])
 		}
 	}
-	d, _ := w.(display)
-	widths := t.fit(d.width)
+	d, _ := w.(outputWriter)
+	widths := t.fitColumns(d.width)
 	out := w
 	if d.color {
 		out = d.Writer // every cell is clean
 	}
 	var b strings.Builder
-	b.WriteString(line(t.header, widths, nil))
+	b.WriteString(formatRow(t.header, widths, nil))
 	for _, row := range t.rows {
-		b.WriteString(line(row, widths, d.paint))
+		b.WriteString(formatRow(row, widths, d.colorState))
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
 }
 
-// fit chooses how wide the columns are, -1 = left out. A width of 0 has room for everything.
-func (t table) fit(width int) []int {
-	widths := t.natural()
+// fitColumns chooses how wide the columns are, -1 = left out. A width of 0 has room for everything.
+func (t table) fitColumns(width int) []int {
+	widths := t.naturalWidths()
 	if width <= 0 {
 		return widths
 	}
-	squeeze(widths, t.header, width, readable)
+	shrinkColumns(widths, t.header, width, readable)
 	for _, name := range t.spare {
-		if total(widths) <= width {
+		if totalWidth(widths) <= width {
 			break
 		}
 		if i := slices.Index(t.header, name); i >= 0 {
 			widths[i] = -1
-			widths = t.grown(widths, width)
+			widths = t.widenColumns(widths, width)
 		}
 	}
-	squeeze(widths, t.header, width, cutMost)
+	shrinkColumns(widths, t.header, width, cutMost)
 	return widths
 }
 
-// natural are the widths that hold everything.
-func (t table) natural() []int {
+// naturalWidths are the widths that hold everything.
+func (t table) naturalWidths() []int {
 	var widths []int
 	for _, row := range slices.Concat([][]string{t.header}, t.rows) {
 		for i, cell := range row {
@@ -82,21 +82,21 @@ func (t table) natural() []int {
 	return widths
 }
 
-// grown gives the columns that are left the room of one that was left out.
-func (t table) grown(widths []int, width int) []int {
-	all := t.natural()
+// widenColumns gives the columns that are left the room of one that was left out.
+func (t table) widenColumns(widths []int, width int) []int {
+	all := t.naturalWidths()
 	for i := range widths {
 		if widths[i] < 0 {
 			all[i] = -1
 		}
 	}
-	squeeze(all, t.header, width, readable)
+	shrinkColumns(all, t.header, width, readable)
 	return all
 }
 
-// squeeze makes the widest columns narrower until all fit, or none is wider than its head and least.
-func squeeze(widths []int, header []string, width, least int) {
-	for total(widths) > width {
+// shrinkColumns makes the widest columns narrower until all fit, or none is wider than its head and least.
+func shrinkColumns(widths []int, header []string, width, least int) {
+	for totalWidth(widths) > width {
 		widest := -1
 		for i := 1; i < len(widths); i++ {
 			if widths[i] > max(least, headWidth(header, i)) && (widest < 0 || widths[i] > widths[widest]) {
@@ -117,7 +117,7 @@ func headWidth(header []string, i int) int {
 	return utf8.RuneCountInString(header[i])
 }
 
-func total(widths []int) int {
+func totalWidth(widths []int) int {
 	sum := -gap
 	for _, w := range widths {
 		if w >= 0 {
@@ -127,15 +127,15 @@ func total(widths []int) int {
 	return sum
 }
 
-// line writes cells side by side. Paint puts color around a cell.
-func line(cells []string, widths []int, paint func(string) string) string {
+// formatRow writes cells side by side. Paint puts color around a cell.
+func formatRow(cells []string, widths []int, paint func(string) string) string {
 	var b strings.Builder
 	spaces := 0
 	for i, cell := range cells {
 		if widths[i] < 0 {
 			continue
 		}
-		cell = short(cell, widths[i])
+		cell = truncateText(cell, widths[i])
 		width := utf8.RuneCountInString(cell)
 		if i > 0 && paint != nil { // the first one is a name
 			cell = paint(cell)

@@ -25,7 +25,7 @@ func aTable() table {
 func printed(t *testing.T, tb table, width int, color bool) []string {
 	t.Helper()
 	var b bytes.Buffer
-	require.NoError(t, tb.print(display{Writer: &b, width: width, color: color}))
+	require.NoError(t, tb.writeRows(outputWriter{Writer: &b, width: width, color: color}))
 	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 }
 

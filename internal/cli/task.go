@@ -30,7 +30,7 @@ type taskCmd struct {
 }
 
 type taskStartCmd struct {
-	remote
+	remoteFlags
 	inputFlags
 	Flow    string `arg:"" complete:"flow" help:"Slug or id of the flow."`
 	Version int    `help:"Number of the version; 0 = the newest."`
@@ -44,10 +44,10 @@ func (c *taskStartCmd) Run(ctx context.Context, a *app) error {
 	if c.Wait && c.DryRun {
 		return errDryWait
 	}
-	if c.Each != "" && (c.Wait || c.DryRun || c.given()) {
-		return usagef("with --each the values in the file are what tasks are started with, and none of them is waited for or a dry run")
+	if c.Each != "" && (c.Wait || c.DryRun || c.hasInput()) {
+		return newUsageError("with --each the values in the file are what tasks are started with, and none of them is waited for or a dry run")
 	}
-	server, err := c.client()
+	server, err := c.newClient()
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (c *taskStartCmd) Run(ctx context.Context, a *app) error {
 	if c.Each != "" {
 		return c.startEach(ctx, a, server)
 	}
-	start, err := c.start(a, c.Flow, declaredBy(ctx, server, c.Flow, c.Version))
+	start, err := c.buildStart(a, c.Flow, declaredBy(ctx, server, c.Flow, c.Version))
 	if err != nil {
 		return err
 	}
@@ -68,17 +68,17 @@ func (c *taskStartCmd) Run(ctx context.Context, a *app) error {
 		return inputHint(c.Flow, err)
 	case c.Wait:
 		return c.waitFor(ctx, a, server, started.ID)
-	case c.json():
+	case c.isJSON():
 		return printJSON(a.stdout, started)
 	case c.DryRun:
 		return showForesight(a, started.Foresight)
 	}
-	fmt.Fprintln(a.stdout, clean(started.ID))
+	fmt.Fprintln(a.stdout, sanitizeText(started.ID))
 	return nil
 }
 
 // waitFor shows a task when it has ended.
-func (c *remote) waitFor(ctx context.Context, a *app, server *client.Client, id string) error {
+func (c *remoteFlags) waitFor(ctx context.Context, a *app, server *client.Client, id string) error {
 	task, err := server.Wait(ctx, id)
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("not waited for to its end; it goes on: troupe task watch %s", id)
@@ -86,7 +86,7 @@ func (c *remote) waitFor(ctx context.Context, a *app, server *client.Client, id 
 	if err != nil {
 		return fmt.Errorf("%w\nThe task goes on without us: troupe task watch %s", err, id)
 	}
-	if c.json() {
+	if c.isJSON() {
 		err = printJSON(a.stdout, task)
 	} else {
 		err = printEnded(a, task)
@@ -98,12 +98,12 @@ func (c *remote) waitFor(ctx context.Context, a *app, server *client.Client, id 
 }
 
 func printEnded(a *app, t *wire.Task) error {
-	return printFields(a.stdout, "Task", t.ID, "State", stateOf(&t.TaskSummary), "Steps", fmt.Sprint(t.Steps), "Time", took(t.CreatedAt, t.EndedAt),
+	return printFields(a.stdout, "Task", t.ID, "State", stateOf(&t.TaskSummary), "Steps", fmt.Sprint(t.Steps), "Time", formatElapsed(t.CreatedAt, t.EndedAt),
 		"Error", t.Error, "Result", string(t.Result))
 }
 
 type taskListCmd struct {
-	remote
+	remoteFlags
 	pagingFlags
 	Flow   string   `complete:"flow" help:"Only those of this flow."`
 	State  []string `complete:"state" help:"Only those in this state: pending, running, completed, failed, canceling, canceled, or paused. May be repeated."`
@@ -114,15 +114,15 @@ type taskListCmd struct {
 }
 
 func (c *taskListCmd) Run(ctx context.Context, a *app) error {
-	server, err := c.client()
+	server, err := c.newClient()
 	if err != nil {
 		return err
 	}
-	filter, err := c.filter(ctx, server)
+	filter, err := c.buildQuery(ctx, server)
 	if err != nil {
 		return err
 	}
-	tasks, err := page(c.pagingFlags, func(p client.Paging) (*wire.Page[wire.TaskSummary], error) {
+	tasks, err := readPage(c.pagingFlags, func(p client.Paging) (*wire.Page[wire.TaskSummary], error) {
 		filter.Paging = p
 		return server.Tasks(ctx, filter)
 	})
@@ -131,24 +131,24 @@ func (c *taskListCmd) Run(ctx context.Context, a *app) error {
 	}
 	t := table{header: []string{"TASK", "FLOW", "STATE", "STEPS", "NODE", "STARTED", "TIME", "ERROR"}, spare: []string{"STEPS", "NODE", "TIME", "STARTED"}}
 	return printPage(a, c.outputFlag, tasks, t, func(t *wire.TaskSummary) []string {
-		return []string{t.ID, t.Flow, stateOf(t), fmt.Sprint(t.Steps), t.Node, moment(t.CreatedAt), took(t.CreatedAt, t.EndedAt), short(t.Error, 60)}
+		return []string{t.ID, t.Flow, stateOf(t), fmt.Sprint(t.Steps), t.Node, formatTime(t.CreatedAt), formatElapsed(t.CreatedAt, t.EndedAt), truncateText(t.Error, 60)}
 	})
 }
 
-func (c *taskListCmd) filter(ctx context.Context, server *client.Client) (q client.TaskQuery, err error) {
+func (c *taskListCmd) buildQuery(ctx context.Context, server *client.Client) (q client.TaskQuery, err error) {
 	q.States, q.Waits, q.Queued = c.State, c.Waits, c.Queued
-	if q.Labels, err = pairs("--label", c.Label); err != nil {
+	if q.Labels, err = parsePairs("--label", c.Label); err != nil {
 		return q, err
 	}
-	if q.CreatedFrom, err = since("--since", c.Since, time.Now()); err != nil {
+	if q.CreatedFrom, err = parseSince("--since", c.Since, time.Now()); err != nil {
 		return q, err
 	}
 	q.Flow, err = flowNamed(ctx, server, c.Flow)
 	return q, err
 }
 
-// since reads what a flag says: a time, or how long ago it was; "" is no time.
-func since(flag, text string, now time.Time) (time.Time, error) {
+// parseSince reads what a flag says: a time, or how long ago it was; "" is no time.
+func parseSince(flag, text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
@@ -158,22 +158,22 @@ func since(flag, text string, now time.Time) (time.Time, error) {
 	if t, ok := parseTime(text); ok {
 		return t, nil
 	}
-	return time.Time{}, usagef("%s %q is neither a duration such as 90m nor a time such as 2026-01-31", flag, text)
+	return time.Time{}, newUsageError("%s %q is neither a duration such as 90m nor a time such as 2026-01-31", flag, text)
 }
 
 // stateOf is a task's state, and what one would not think of by that word.
 func stateOf(t *wire.TaskSummary) string {
-	state := t.State + followed(t.Followed)
+	state := t.State + formatFollowed(t.Followed)
 	if t.Paused {
 		return state + " (paused)"
 	}
 	return state
 }
 
-// followed tells of failed steps that a task went on after.
-func followed(errors int) string {
+// formatFollowed tells of failed steps that a task went on after.
+func formatFollowed(errors int) string {
 	if errors == 0 {
 		return ""
 	}
-	return ", " + counted(errors, "error") + " followed"
+	return ", " + formatCount(errors, "error") + " followed"
 }

@@ -21,24 +21,24 @@ type manyArg struct {
 	Yes    bool     `short:"y" help:"With --filter: do not ask."`
 }
 
-// picked says whether tasks are picked by a filter.
-func (c *manyArg) picked() (bool, error) {
+// usesFilter says whether tasks are picked by a filter.
+func (c *manyArg) usesFilter() (bool, error) {
 	switch {
 	case len(c.Filter) > 0 && len(c.Tasks) > 0:
-		return false, usagef("tasks are named by their ids or picked by --filter: give one of them")
+		return false, newUsageError("tasks are named by their ids or picked by --filter: give one of them")
 	case len(c.Filter) == 0 && len(c.Tasks) == 0:
-		return false, usagef("which tasks? give their ids, or pick them by --filter")
+		return false, newUsageError("which tasks? give their ids, or pick them by --filter")
 	}
 	return len(c.Filter) > 0, nil
 }
 
-// pick reads --filter.
-func (c *manyArg) pick() (*wire.TaskFilter, error) {
+// parseFilter reads --filter.
+func (c *manyArg) parseFilter() (*wire.TaskFilter, error) {
 	var f wire.TaskFilter
 	for _, text := range c.Filter {
 		fields, err := url.ParseQuery(strings.TrimPrefix(text, "?"))
 		if err != nil {
-			return nil, usagef("--filter %q: %v", text, err)
+			return nil, newUsageError("--filter %q: %v", text, err)
 		}
 		for name, values := range fields {
 			for _, value := range values {
@@ -65,14 +65,14 @@ func setFilter(f *wire.TaskFilter, name, value string) (err error) {
 	case numbers[name] != nil:
 		*numbers[name], err = strconv.ParseInt(value, 10, 64)
 	case times[name] != nil:
-		times[name].Time, err = since("--filter", value, time.Now())
+		times[name].Time, err = parseSince("--filter", value, time.Now())
 	case name == "version":
 		f.Version, err = strconv.Atoi(value)
 	default:
 		return unknownFilter(name)
 	}
 	if err != nil {
-		return usagef("--filter %s=%s: no value of that kind", name, value)
+		return newUsageError("--filter %s=%s: no value of that kind", name, value)
 	}
 	return nil
 }
@@ -80,18 +80,18 @@ func setFilter(f *wire.TaskFilter, name, value string) (err error) {
 func unknownFilter(name string) error {
 	near := flow.Nearest(name, []string{"flow", "version", "state", "label", "error", "waits", "queued", "node", "q", "id_prefix", "since", "created_from", "created_to", "ended_from", "ended_to", "duration_min", "duration_max"})
 	if near == "" {
-		return usagef("--filter: there is no filter %q", name)
+		return newUsageError("--filter: there is no filter %q", name)
 	}
-	return usagef("--filter: there is no filter %q; did you mean %s?", name, near)
+	return newUsageError("--filter: there is no filter %q; did you mean %s?", name, near)
 }
 
-// bulk gives a command to all tasks that --filter picks.
-func (c *manyArg) bulk(ctx context.Context, a *app, b wire.Bulk) error {
-	server, err := c.client()
+// runBulk gives a command to all tasks that --filter picks.
+func (c *manyArg) runBulk(ctx context.Context, a *app, b wire.Bulk) error {
+	server, err := c.newClient()
 	if err != nil {
 		return err
 	}
-	if b.Filter, err = c.pick(); err != nil {
+	if b.Filter, err = c.parseFilter(); err != nil {
 		return err
 	}
 	if !c.Yes {
@@ -118,7 +118,7 @@ func (c *manyArg) bulkAnew(ctx context.Context, a *app, b wire.Bulk, version str
 	if b.Version, b.Newest, err = versionFlag(version); err != nil {
 		return err
 	}
-	server, err := c.client()
+	server, err := c.newClient()
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (c *manyArg) bulkAnew(ctx context.Context, a *app, b wire.Bulk, version str
 		return err
 	}
 	c.Filter = append([]string{url.Values{"created_to": {info.Now.UTC().Format(time.RFC3339Nano)}}.Encode()}, c.Filter...)
-	return c.bulk(ctx, a, b)
+	return c.runBulk(ctx, a, b)
 }
 
 // confirmBulk tells how many tasks there are, and asks whoever sits there.
@@ -137,7 +137,7 @@ func confirmBulk(ctx context.Context, a *app, server *client.Client, b wire.Bulk
 	if err != nil {
 		return false, err
 	}
-	many := counted(there.Tasks, "task")
+	many := formatCount(there.Tasks, "task")
 	switch {
 	case !there.Exact && there.Tasks == 0: // not all were looked at
 		many = "all tasks that are found"
@@ -154,7 +154,7 @@ func confirmBulk(ctx context.Context, a *app, server *client.Client, b wire.Bulk
 	}
 	if err != nil { // nobody sits there
 		fmt.Fprintln(a.stderr)
-		return false, usagef("nothing was done to %s: nobody confirmed it; --yes does not ask", many)
+		return false, newUsageError("nothing was done to %s: nobody confirmed it; --yes does not ask", many)
 	}
 	return false, fmt.Errorf("nothing was done to %s", many)
 }
@@ -163,7 +163,7 @@ func confirmBulk(ctx context.Context, a *app, server *client.Client, b wire.Bulk
 const shownRefusals = 20
 
 func (c *manyArg) showBulk(a *app, done *wire.BulkDone) error {
-	if c.json() {
+	if c.isJSON() {
 		if err := printJSON(a.stdout, done); err != nil {
 			return err
 		}
@@ -200,7 +200,7 @@ func printRefusals(a *app, refusals []wire.BulkRefusal) error {
 var bulkDid = map[string]string{"retry": "retried", "cancel": "canceled", "pause": "paused", "resume": "resumed", "rerun": "done again", "fork": "gone on from"}
 
 func bulkText(done *wire.BulkDone) string {
-	text := fmt.Sprintf("%s: %d %s", counted(done.Tasks, "task"), done.Changed, bulkDid[done.Action])
+	text := fmt.Sprintf("%s: %d %s", formatCount(done.Tasks, "task"), done.Changed, bulkDid[done.Action])
 	if done.Unchanged > 0 {
 		text += fmt.Sprintf(", %d as before", done.Unchanged)
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 type tasksArg struct {
-	remote
+	remoteFlags
 	Tasks []string `arg:"" optional:"" name:"task" complete:"task" help:"Ids of the tasks, or what they begin with."`
 }
 
@@ -23,13 +23,13 @@ type taskCancelCmd struct {
 
 func (c *taskCancelCmd) Run(ctx context.Context, a *app) error {
 	how := wire.Cancel{Gently: c.Gently, Force: c.Force}
-	switch picked, err := c.picked(); {
+	switch picked, err := c.usesFilter(); {
 	case err != nil:
 		return err
 	case picked:
-		return c.bulk(ctx, a, wire.Bulk{Action: "cancel", Cancel: how})
+		return c.runBulk(ctx, a, wire.Bulk{Action: "cancel", Cancel: how})
 	}
-	return c.each(ctx, a, func(s *client.Client, id string) (*wire.TaskSummary, error) { return s.CancelHow(ctx, id, how) })
+	return c.forEachTask(ctx, a, func(s *client.Client, id string) (*wire.TaskSummary, error) { return s.CancelHow(ctx, id, how) })
 }
 
 // heldArg names one step of tasks that is meant, instead of the whole tasks.
@@ -38,41 +38,43 @@ type heldArg struct {
 	Node string `placeholder:"STEP" help:"Only this step of a dag, which has yet to begin; of one in a scope inside the whole, as in review#1/sign."`
 }
 
-func (c *heldArg) step() wire.StepName { return (&stepArg{Step: c.Node}).name() }
+func (c *heldArg) stepName() wire.StepName { return (&stepArg{Step: c.Node}).stepName() }
 
-// steer gives a command to one step of each task, to whole tasks, or to all that --filter picks.
-func (c *heldArg) steer(ctx context.Context, a *app, action string, step, task func(*client.Client, string) (*wire.TaskSummary, error)) error {
-	switch picked, err := c.picked(); {
+// sendCommand gives a command to one step of each task, to whole tasks, or to all that --filter picks.
+func (c *heldArg) sendCommand(ctx context.Context, a *app, action string, step, task func(*client.Client, string) (*wire.TaskSummary, error)) error {
+	switch picked, err := c.usesFilter(); {
 	case err != nil:
 		return err
 	case picked && c.Node != "":
-		return usagef("--node is a step of tasks that are named by their ids")
+		return newUsageError("--node is a step of tasks that are named by their ids")
 	case picked:
-		return c.bulk(ctx, a, wire.Bulk{Action: action})
+		return c.runBulk(ctx, a, wire.Bulk{Action: action})
 	case c.Node != "":
-		return c.each(ctx, a, step)
+		return c.forEachTask(ctx, a, step)
 	}
-	return c.each(ctx, a, task)
+	return c.forEachTask(ctx, a, task)
 }
 
 type taskPauseCmd struct{ heldArg }
 
 func (c *taskPauseCmd) Run(ctx context.Context, a *app) error {
-	return c.steer(ctx, a, "pause",
-		func(s *client.Client, id string) (*wire.TaskSummary, error) { return s.HoldStep(ctx, id, c.step()) },
+	return c.sendCommand(ctx, a, "pause",
+		func(s *client.Client, id string) (*wire.TaskSummary, error) { return s.HoldStep(ctx, id, c.stepName()) },
 		func(s *client.Client, id string) (*wire.TaskSummary, error) { return s.Pause(ctx, id) })
 }
 
 type taskResumeCmd struct{ heldArg }
 
 func (c *taskResumeCmd) Run(ctx context.Context, a *app) error {
-	return c.steer(ctx, a, "resume",
-		func(s *client.Client, id string) (*wire.TaskSummary, error) { return s.ReleaseStep(ctx, id, c.step()) },
+	return c.sendCommand(ctx, a, "resume",
+		func(s *client.Client, id string) (*wire.TaskSummary, error) {
+			return s.ReleaseStep(ctx, id, c.stepName())
+		},
 		func(s *client.Client, id string) (*wire.TaskSummary, error) { return s.Resume(ctx, id) })
 }
 
-// each gives a command to every task and shows what they are like then.
-func (c *tasksArg) each(ctx context.Context, a *app, command func(*client.Client, string) (*wire.TaskSummary, error)) error {
+// forEachTask gives a command to every task and shows what they are like then.
+func (c *tasksArg) forEachTask(ctx context.Context, a *app, command func(*client.Client, string) (*wire.TaskSummary, error)) error {
 	return c.eachID(ctx, func(server *client.Client, id string) error {
 		task, err := command(server, id)
 		if err != nil {
@@ -84,7 +86,7 @@ func (c *tasksArg) each(ctx context.Context, a *app, command func(*client.Client
 
 // eachID does something about every task, until something fails.
 func (c *tasksArg) eachID(ctx context.Context, do func(server *client.Client, id string) error) error {
-	server, err := c.client()
+	server, err := c.newClient()
 	if err != nil {
 		return err
 	}
@@ -100,19 +102,19 @@ func (c *tasksArg) eachID(ctx context.Context, do func(server *client.Client, id
 	return nil
 }
 
-func (r *remote) showSummary(a *app, t *wire.TaskSummary) error {
-	if r.json() {
+func (r *remoteFlags) showSummary(a *app, t *wire.TaskSummary) error {
+	if r.isJSON() {
 		return printLine(a.stdout, t)
 	}
-	fmt.Fprintf(a.stdout, "%s  %s\n", clean(t.ID), clean(stateOf(t)))
+	fmt.Fprintf(a.stdout, "%s  %s\n", sanitizeText(t.ID), sanitizeText(stateOf(t)))
 	if t.Warning != "" {
-		fmt.Fprintf(a.stderr, "%s: warning: %s\n", a.name, clean(t.Warning))
+		fmt.Fprintf(a.stderr, "%s: warning: %s\n", a.name, sanitizeText(t.Warning))
 	}
 	return nil
 }
 
 type taskSignalCmd struct {
-	remote
+	remoteFlags
 	senderFlag
 	Task  string  `arg:"" complete:"task" help:"Id of the task, or what it begins with."`
 	Key   string  `arg:"" help:"Key of the shared state."`
@@ -124,7 +126,7 @@ type senderFlag struct {
 	By string `env:"TROUPE_BY" placeholder:"NAME" help:"Who sends it, for the task's history; by default the user of this computer."`
 }
 
-func (f *senderFlag) sender() string {
+func (f *senderFlag) senderName() string {
 	if f.By == "" {
 		if me, err := user.Current(); err == nil { // else it stays without a name
 			return me.Username
@@ -134,8 +136,8 @@ func (f *senderFlag) sender() string {
 }
 
 func (c *taskSignalCmd) Run(ctx context.Context, a *app) error {
-	c.by = c.sender()
-	server, err := c.client()
+	c.by = c.senderName()
+	server, err := c.newClient()
 	if err != nil {
 		return err
 	}

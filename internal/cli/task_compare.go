@@ -10,14 +10,14 @@ import (
 )
 
 type taskCompareCmd struct {
-	remote
+	remoteFlags
 	A         string `arg:"" complete:"task" help:"Id of a task, or what it begins with."`
 	B         string `arg:"" complete:"task" help:"Id of another one."`
 	Different bool   `help:"Only what is not the same."`
 }
 
 func (c *taskCompareCmd) Run(ctx context.Context, a *app) error {
-	server, err := c.client()
+	server, err := c.newClient()
 	if err != nil {
 		return err
 	}
@@ -31,15 +31,15 @@ func (c *taskCompareCmd) Run(ctx context.Context, a *app) error {
 	switch {
 	case err != nil:
 		return err
-	case c.json():
+	case c.isJSON():
 		return printJSON(a.stdout, told)
 	}
-	return c.show(a, told)
+	return c.printComparison(a, told)
 }
 
-func (c *taskCompareCmd) show(a *app, told *wire.Comparison) error {
+func (c *taskCompareCmd) printComparison(a *app, told *wire.Comparison) error {
 	for i, t := range []*wire.TaskSummary{&told.A, &told.B} {
-		fmt.Fprintf(a.stdout, "%c  %s  %s v%d  %s  %s\n", 'A'+i, clean(t.ID), clean(t.Flow), t.Version, clean(stateOf(t)), took(t.CreatedAt, t.EndedAt))
+		fmt.Fprintf(a.stdout, "%c  %s  %s v%d  %s  %s\n", 'A'+i, sanitizeText(t.ID), sanitizeText(t.Flow), t.Version, sanitizeText(stateOf(t)), formatElapsed(t.CreatedAt, t.EndedAt))
 	}
 	fmt.Fprintf(a.stdout, "%d the same, %d different, %d only in A, %d only in B\n", told.Same, told.Different, told.OnlyA, told.OnlyB)
 	t := table{header: []string{"STEP", "A", "B", "TIME A", "TIME B", "DIFFERS"}, spare: []string{"TIME A", "TIME B"}}
@@ -56,7 +56,7 @@ func (c *taskCompareCmd) show(a *app, told *wire.Comparison) error {
 	if len(t.rows) == 0 {
 		return nil
 	}
-	return t.print(a.stdout)
+	return t.writeRows(a.stdout)
 }
 
 func visitText(v *wire.VisitTold) string {
@@ -73,7 +73,7 @@ func visitTime(v *wire.VisitTold) string {
 	if v == nil || v.DurationMS == 0 {
 		return ""
 	}
-	return span(time.Duration(v.DurationMS) * time.Millisecond)
+	return formatDuration(time.Duration(v.DurationMS) * time.Millisecond)
 }
 
 // differsText says what differs, with the outputs where these do.
@@ -86,7 +86,7 @@ func differsText(p *wire.VisitPair) string {
 	}
 	text := strings.Join(p.Differs, ", ")
 	if strings.HasSuffix(text, "output") {
-		text += fmt.Sprintf(": %s / %s", short(p.A.Output, 30), short(p.B.Output, 30))
+		text += fmt.Sprintf(": %s / %s", truncateText(p.A.Output, 30), truncateText(p.B.Output, 30))
 	}
 	return text
 }

@@ -19,8 +19,8 @@ const (
 	startsAtBytes = 1 << 20
 )
 
-// eacher starts a task for each value of a file.
-type eacher struct {
+// bulkStarter starts a task for each value of a file.
+type bulkStarter struct {
 	*taskStartCmd
 	app     *app
 	server  *client.Client
@@ -31,20 +31,20 @@ type eacher struct {
 }
 
 func (c *taskStartCmd) startEach(ctx context.Context, a *app, server *client.Client) error {
-	file, err := a.open(c.Each)
+	file, err := a.openFile(c.Each)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	e := &eacher{taskStartCmd: c, app: a, server: server, values: json.NewDecoder(withoutMark(file))}
-	if e.labels, err = c.labels(); err != nil {
+	e := &bulkStarter{taskStartCmd: c, app: a, server: server, values: json.NewDecoder(withoutMark(file))}
+	if e.labels, err = c.startLabels(); err != nil {
 		return err
 	}
 	for more := true; more; {
 		var starts []wire.Start
 		var wrong error
-		starts, more, wrong = e.next() // what is before a mistake is started
-		if err := e.send(ctx, starts); err != nil {
+		starts, more, wrong = e.readBatch() // what is before a mistake is started
+		if err := e.startBatch(ctx, starts); err != nil {
 			return err
 		}
 		if wrong != nil {
@@ -67,8 +67,8 @@ func withoutMark(file io.Reader) io.Reader {
 	return r
 }
 
-// next reads what one request starts.
-func (e *eacher) next() (starts []wire.Start, more bool, err error) {
+// readBatch reads what one request starts.
+func (e *bulkStarter) readBatch() (starts []wire.Start, more bool, err error) {
 	for bytes := 0; len(starts) < startsAtOnce && bytes < startsAtBytes; {
 		var value json.RawMessage
 		err := e.values.Decode(&value)
@@ -89,7 +89,7 @@ func (e *eacher) next() (starts []wire.Start, more bool, err error) {
 	return starts, true, nil
 }
 
-func (e *eacher) send(ctx context.Context, starts []wire.Start) error {
+func (e *bulkStarter) startBatch(ctx context.Context, starts []wire.Start) error {
 	if len(starts) == 0 {
 		return nil
 	}
@@ -99,23 +99,23 @@ func (e *eacher) send(ctx context.Context, starts []wire.Start) error {
 		return fmt.Errorf("%s: values %d to %d: %w", e.Each, first, e.read, err)
 	}
 	for i := range items {
-		if err := e.tell(first+i, &items[i]); err != nil {
+		if err := e.printItem(first+i, &items[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (e *eacher) tell(n int, item *wire.StartedTask) error {
+func (e *bulkStarter) printItem(n int, item *wire.StartedTask) error {
 	switch p := item.Problem; {
 	case p != nil:
 		e.refused++
 		p.Where, p.Hint = "", "" // they are about the request, which is ours
 		fmt.Fprintf(e.app.stderr, "%s: %s: value %d: %s\n", e.app.name, e.Each, n, explainRefusal(&client.Error{Problem: *p}))
 		return nil
-	case e.json():
+	case e.isJSON():
 		return printLine(e.app.stdout, item)
 	}
-	fmt.Fprintln(e.app.stdout, clean(item.ID))
+	fmt.Fprintln(e.app.stdout, sanitizeText(item.ID))
 	return nil
 }

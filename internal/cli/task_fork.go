@@ -19,13 +19,13 @@ type forkFlags struct {
 	DryRun bool     `help:"Show what a new task would keep and do again, and start none."`
 }
 
-// fork has a task go on behind a row of its history, 0 = where it ended.
-func (c *forkFlags) fork(ctx context.Context, server *client.Client, id string, row int64) (_ *wire.Forked, err error) {
+// forkTask has a task go on behind a row of its history, 0 = where it ended.
+func (c *forkFlags) forkTask(ctx context.Context, server *client.Client, id string, row int64) (_ *wire.Forked, err error) {
 	f := wire.Fork{From: c.From, At: row, DryRun: c.DryRun}
 	if f.Version, f.Newest, err = versionFlag(c.Version); err != nil {
 		return nil, err
 	}
-	if f.Params, err = c.params(ctx, server, id, f.Version, f.Newest); err != nil {
+	if f.Params, err = c.mergedParams(ctx, server, id, f.Version, f.Newest); err != nil {
 		return nil, err
 	}
 	if f.Shared, err = sharedOf(c.Set); err != nil {
@@ -41,7 +41,7 @@ func sharedOf(set []string) (map[string]json.RawMessage, error) {
 		name, value, ok := strings.Cut(text, "=")
 		key, named := strings.CutPrefix(name, "shared.")
 		if !ok || !named || key == "" {
-			return nil, usagef("--set %q: write shared.KEY=JSON, such as shared.customer='{\"id\": 7}'", text)
+			return nil, newUsageError("--set %q: write shared.KEY=JSON, such as shared.customer='{\"id\": 7}'", text)
 		}
 		if shared[key] = json.RawMessage(value); !json.Valid(shared[key]) {
 			shared[key], _ = json.Marshal(value) // a text is always marshaled
@@ -51,7 +51,7 @@ func sharedOf(set []string) (map[string]json.RawMessage, error) {
 }
 
 type taskForkCmd struct {
-	remote
+	remoteFlags
 	Task string `arg:"" complete:"task" help:"Id of the task, or what it begins with."`
 	At   int64  `placeholder:"SEQ" help:"Go on from what the task was when this was stored: a seq of its history. The task need not have ended."`
 	forkFlags
@@ -60,11 +60,11 @@ type taskForkCmd struct {
 func (c *taskForkCmd) Run(ctx context.Context, a *app) error {
 	switch {
 	case c.At < 0:
-		return usagef("--at %d is no seq of a history, which are counted from 1: troupe task history %s tells them", c.At, c.Task)
+		return newUsageError("--at %d is no seq of a history, which are counted from 1: troupe task history %s tells them", c.At, c.Task)
 	case c.At > 0 && c.From != "":
-		return usagef("--at goes on behind a row of the history, and --from from a node: give one of them")
+		return newUsageError("--at goes on behind a row of the history, and --from from a node: give one of them")
 	}
-	server, err := c.client()
+	server, err := c.newClient()
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (c *taskForkCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	forked, err := c.fork(ctx, server, id, c.At)
+	forked, err := c.forkTask(ctx, server, id, c.At)
 	if err != nil {
 		return err
 	}
@@ -80,20 +80,20 @@ func (c *taskForkCmd) Run(ctx context.Context, a *app) error {
 }
 
 func (o outputFlag) showFork(a *app, f *wire.Forked) error {
-	if o.json() {
+	if o.isJSON() {
 		return printJSON(a.stdout, f)
 	}
 	if f.ID != "" {
-		_, err := fmt.Fprintf(a.stdout, "%s  goes on from %s with version %d: %s kept, %s done again\n", clean(f.ID), clean(f.From), f.Version, steps(f.KeptSteps), steps(f.AgainSteps))
+		_, err := fmt.Fprintf(a.stdout, "%s  goes on from %s with version %d: %s kept, %s done again\n", sanitizeText(f.ID), sanitizeText(f.From), f.Version, formatSteps(f.KeptSteps), formatSteps(f.AgainSteps))
 		return err
 	}
-	fmt.Fprintf(a.stdout, "A new task of version %d would go on from %s: %s kept, %s done again\n", f.Version, clean(f.From), steps(f.KeptSteps), steps(f.AgainSteps))
+	fmt.Fprintf(a.stdout, "A new task of version %d would go on from %s: %s kept, %s done again\n", f.Version, sanitizeText(f.From), formatSteps(f.KeptSteps), formatSteps(f.AgainSteps))
 	var rows [][]string
 	for _, s := range f.Keeps {
 		rows = append(rows, []string{stepOf(&s), "kept", "", s.Output})
 	}
 	for _, s := range f.Again {
-		rows = append(rows, []string{stepOf(&s), "again", whyAgain[s.Why], ""})
+		rows = append(rows, []string{stepOf(&s), "again", rerunReasons[s.Why], ""})
 	}
 	if err := printTable(a.stdout, []string{"STEP", "RESULT", "WHY", "OUTPUT"}, rows); err != nil {
 		return err
@@ -126,8 +126,8 @@ func showForesight(a *app, f *wire.Foresight) error {
 	return err
 }
 
-// whyAgain are reasons in words.
-var whyAgain = map[string]string{
+// rerunReasons are reasons in words.
+var rerunReasons = map[string]string{
 	"changed": "its node does something else in that version",
 	"after":   "what it follows is done again, or leads elsewhere",
 	"asked":   "--from names it",
@@ -147,7 +147,7 @@ func stepOf(s *wire.ForkStep) string {
 	return name
 }
 
-func steps(n int) string {
+func formatSteps(n int) string {
 	if n == 1 {
 		return "1 step"
 	}

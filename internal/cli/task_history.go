@@ -10,14 +10,14 @@ import (
 )
 
 type taskHistoryCmd struct {
-	remote
+	remoteFlags
 	Task string `arg:"" complete:"task" help:"Id of the task, or what it begins with."`
 	Runs bool   `xor:"what" help:"Show attempts and ends of steps instead of events."`
 	Logs bool   `xor:"what" help:"Show what attempts have printed instead of events."`
 }
 
 func (c *taskHistoryCmd) Run(ctx context.Context, a *app) error {
-	server, err := c.client()
+	server, err := c.newClient()
 	if err != nil {
 		return err
 	}
@@ -26,26 +26,26 @@ func (c *taskHistoryCmd) Run(ctx context.Context, a *app) error {
 	case err != nil:
 		return err
 	case c.Runs:
-		return c.runs(ctx, a, server)
+		return c.printRuns(ctx, a, server)
 	case c.Logs:
-		return c.logs(ctx, a, server)
+		return c.printLogs(ctx, a, server)
 	}
-	return c.events(ctx, a, server)
+	return c.printEvents(ctx, a, server)
 }
 
-func (c *taskHistoryCmd) events(ctx context.Context, a *app, server *client.Client) error {
-	events, err := gather(0, func(p client.Paging) (*wire.Page[wire.Event], error) {
+func (c *taskHistoryCmd) printEvents(ctx context.Context, a *app, server *client.Client) error {
+	events, err := readAll(0, func(p client.Paging) (*wire.Page[wire.Event], error) {
 		return server.Events(ctx, c.Task, p.Cursor, p.Limit)
 	})
 	if err != nil {
 		return err
 	}
-	if c.json() {
+	if c.isJSON() {
 		return printJSON(a.stdout, events)
 	}
 	var rows [][]string
 	for _, e := range events {
-		rows = append(rows, []string{e.ID, instant(e.At), e.Type, placeOf(&e.Place), eventText(&e)})
+		rows = append(rows, []string{e.ID, formatPreciseTime(e.At), e.Type, placeOf(&e.Place), eventText(&e)})
 	}
 	return printTable(a.stdout, []string{"ID", "TIME", "EVENT", "WHERE", "WHAT"}, rows)
 }
@@ -64,44 +64,44 @@ func placeOf(p *wire.Place) string {
 
 func eventText(e *wire.Event) string {
 	var parts []string
-	for _, part := range []string{e.State, after("reason ", e.Reason), after("action ", e.Action), after("next ", e.Next), after("key ", e.Key), after("by ", e.By),
-		after("worker ", e.Worker), after("output ", string(e.Output)), after("error ", e.Error)} {
+	for _, part := range []string{e.State, withPrefix("reason ", e.Reason), withPrefix("action ", e.Action), withPrefix("next ", e.Next), withPrefix("key ", e.Key), withPrefix("by ", e.By),
+		withPrefix("worker ", e.Worker), withPrefix("output ", string(e.Output)), withPrefix("error ", e.Error)} {
 		if part != "" {
 			parts = append(parts, part)
 		}
 	}
-	return short(strings.Join(parts, ", "), 120)
+	return truncateText(strings.Join(parts, ", "), 120)
 }
 
-func (c *taskHistoryCmd) runs(ctx context.Context, a *app, server *client.Client) error {
-	runs, err := gather(0, func(p client.Paging) (*wire.Page[wire.Run], error) { return server.Runs(ctx, c.Task, p) })
+func (c *taskHistoryCmd) printRuns(ctx context.Context, a *app, server *client.Client) error {
+	runs, err := readAll(0, func(p client.Paging) (*wire.Page[wire.Run], error) { return server.Runs(ctx, c.Task, p) })
 	if err != nil {
 		return err
 	}
-	if c.json() {
+	if c.isJSON() {
 		return printJSON(a.stdout, runs)
 	}
 	var rows [][]string
 	for _, r := range runs {
 		rows = append(rows, []string{fmt.Sprintf("%s#%d", nodeID{r.Scope, r.Node}, r.Visit), orElse(r.Branch, fmt.Sprint(r.Unit)), fmt.Sprint(r.Attempt),
-			r.State, orElse(r.Reason, r.Action), r.Worker, instant(r.StartedAt), took(r.StartedAt, r.EndedAt), short(orElse(r.Error, string(r.Output)), 60)})
+			r.State, orElse(r.Reason, r.Action), r.Worker, formatPreciseTime(r.StartedAt), formatElapsed(r.StartedAt, r.EndedAt), truncateText(orElse(r.Error, string(r.Output)), 60)})
 	}
 	return printTable(a.stdout, []string{"NODE", "UNIT", "ATTEMPT", "STATE", "ACTION OR REASON", "WORKER", "STARTED", "TIME", "OUTPUT OR ERROR"}, rows)
 }
 
-// log is what one attempt has printed.
-type log struct {
+// attemptLog is what one attempt has printed.
+type attemptLog struct {
 	wire.Place
 	Job     string `json:"job"`
 	Content string `json:"content"`
 }
 
-func (c *taskHistoryCmd) logs(ctx context.Context, a *app, server *client.Client) error {
-	runs, err := gather(0, func(p client.Paging) (*wire.Page[wire.Run], error) { return server.Runs(ctx, c.Task, p) })
+func (c *taskHistoryCmd) printLogs(ctx context.Context, a *app, server *client.Client) error {
+	runs, err := readAll(0, func(p client.Paging) (*wire.Page[wire.Run], error) { return server.Runs(ctx, c.Task, p) })
 	if err != nil {
 		return err
 	}
-	logs := []log{}
+	logs := []attemptLog{}
 	for _, r := range runs {
 		if !r.Log && r.State != "running" {
 			continue
@@ -113,15 +113,15 @@ func (c *taskHistoryCmd) logs(ctx context.Context, a *app, server *client.Client
 		if err != nil {
 			return err
 		}
-		logs = append(logs, log{r.Place, r.Job, content})
+		logs = append(logs, attemptLog{r.Place, r.Job, content})
 	}
-	if c.json() {
+	if c.isJSON() {
 		return printJSON(a.stdout, logs)
 	}
 	for _, l := range logs {
-		fmt.Fprintf(a.stdout, "%s:\n", clean(placeOf(&l.Place)))
+		fmt.Fprintf(a.stdout, "%s:\n", sanitizeText(placeOf(&l.Place)))
 		for line := range strings.Lines(l.Content) {
-			fmt.Fprintf(a.stdout, "  %s\n", clean(strings.TrimRight(line, "\r\n")))
+			fmt.Fprintf(a.stdout, "  %s\n", sanitizeText(strings.TrimRight(line, "\r\n")))
 		}
 	}
 	return nil

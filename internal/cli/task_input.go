@@ -23,34 +23,34 @@ type inputFlags struct {
 	Label      []string `sep:"none" placeholder:"NAME=TEXT" help:"Mark the task, to find it again. May be repeated."`
 }
 
-// given says whether there is something to start a task with.
-func (f *inputFlags) given() bool {
+// hasInput says whether there is something to start a task with.
+func (f *inputFlags) hasInput() bool {
 	return f.Input != "" || f.Params != "" || f.ParamsFile != "" || len(f.Param) > 0
 }
 
-// declared finds what a flow declares that it takes. It is asked only when that makes a difference.
-type declared func() (*types.Inputs, error)
+// inputsLookup finds what a flow declares that it takes. It is asked only when that makes a difference.
+type inputsLookup func() (*types.Inputs, error)
 
-// start makes the request that begins a task.
-func (f *inputFlags) start(a *app, flow string, takes declared) (s wire.Start, err error) {
+// buildStart makes the request that begins a task.
+func (f *inputFlags) buildStart(a *app, flow string, takes inputsLookup) (s wire.Start, err error) {
 	s.Flow = flow
-	if s.Labels, err = f.labels(); err != nil {
+	if s.Labels, err = f.startLabels(); err != nil {
 		return s, err
 	}
 	if f.Input == "" {
-		s.Params, err = f.params(a, takes)
+		s.Params, err = f.buildParams(a, takes)
 		return s, err
 	}
 	if f.Params != "" || f.ParamsFile != "" || len(f.Param) > 0 {
-		return s, usagef("--input is all a task is started with: leave --params, --params-file and -p out")
+		return s, newUsageError("--input is all a task is started with: leave --params, --params-file and -p out")
 	}
-	s.Input, err = a.value("--input", f.Input)
+	s.Input, err = a.readJSONValue("--input", f.Input)
 	return s, err
 }
 
-// labels are those of the flags, and by whom the task was started.
-func (f *inputFlags) labels() (map[string]string, error) {
-	labels, err := pairs("--label", f.Label)
+// startLabels are those of the flags, and by whom the task was started.
+func (f *inputFlags) startLabels() (map[string]string, error) {
+	labels, err := parsePairs("--label", f.Label)
 	if _, told := labels[schedule.LabelBy]; !told && err == nil {
 		if labels == nil {
 			labels = map[string]string{}
@@ -78,28 +78,28 @@ func inputHint(flow string, err error) error {
 	return err
 }
 
-// params puts together what the flags say; single ones win over an object.
-func (f *inputFlags) params(a *app, takes declared) (json.RawMessage, error) {
+// buildParams puts together what the flags say; single ones win over an object.
+func (f *inputFlags) buildParams(a *app, takes inputsLookup) (json.RawMessage, error) {
 	text := []byte(f.Params)
 	if f.ParamsFile != "" {
 		if f.Params != "" {
-			return nil, usagef("--params and --params-file are two ways to say the same: choose one")
+			return nil, newUsageError("--params and --params-file are two ways to say the same: choose one")
 		}
 		var err error
-		if text, err = a.read(f.ParamsFile); err != nil {
+		if text, err = a.readFile(f.ParamsFile); err != nil {
 			return nil, err
 		}
 	}
 	var object map[string]json.RawMessage
 	if len(text) > 0 {
 		if err := json.Unmarshal(text, &object); err != nil {
-			return nil, usagef("params are no JSON object: %v (for any other JSON use --input)", err)
+			return nil, newUsageError("params are no JSON object: %v (for any other JSON use --input)", err)
 		}
 	}
 	if len(f.Param) == 0 {
 		return text, nil // as it is, with its order of keys
 	}
-	single, err := pairs("-p", f.Param)
+	single, err := parsePairs("-p", f.Param)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func (f *inputFlags) params(a *app, takes declared) (json.RawMessage, error) {
 		return nil, err
 	}
 	for key, value := range single {
-		name, v, err := param(in, key, value)
+		name, v, err := parseParam(in, key, value)
 		if err != nil {
 			return nil, err
 		}
@@ -120,20 +120,20 @@ func (f *inputFlags) params(a *app, takes declared) (json.RawMessage, error) {
 	return json.Marshal(object)
 }
 
-// param reads one -p. What is written KEY:=JSON has its colon at the end of the key.
-func param(in *types.Inputs, key, value string) (name string, v json.RawMessage, err error) {
+// parseParam reads one -p. What is written KEY:=JSON has its colon at the end of the key.
+func parseParam(in *types.Inputs, key, value string) (name string, v json.RawMessage, err error) {
 	name, isJSON := strings.CutSuffix(key, ":")
 	switch {
 	case !isJSON || name == "":
 		return key, in.Text(key, value), nil
 	case !json.Valid([]byte(value)):
-		return name, nil, usagef("-p %s:=%.60s is no JSON: quote texts, or write %s=%.60s", name, value, name, value)
+		return name, nil, newUsageError("-p %s:=%.60s is no JSON: quote texts, or write %s=%.60s", name, value, name, value)
 	}
 	return name, json.RawMessage(value), nil
 }
 
 // declaredBy asks a server what a version of a flow declares.
-func declaredBy(ctx context.Context, server *client.Client, flow string, version int) declared {
+func declaredBy(ctx context.Context, server *client.Client, flow string, version int) inputsLookup {
 	return func() (*types.Inputs, error) {
 		v, err := server.Version(ctx, flow, version)
 		if err != nil || len(v.Inputs) == 0 {
@@ -145,7 +145,7 @@ func declaredBy(ctx context.Context, server *client.Client, flow string, version
 }
 
 // declaredIn reads what a definition declares. What is wrong with it the server tells.
-func declaredIn(text []byte) declared {
+func declaredIn(text []byte) inputsLookup {
 	return func() (*types.Inputs, error) {
 		d, _ := define.Parse(text)
 		if d == nil {
@@ -156,23 +156,23 @@ func declaredIn(text []byte) declared {
 	}
 }
 
-// value is JSON that a flag says, or the file it names.
-func (a *app) value(flag, sent string) (json.RawMessage, error) {
+// readJSONValue is JSON that a flag says, or the file it names.
+func (a *app) readJSONValue(flag, sent string) (json.RawMessage, error) {
 	text := []byte(sent)
 	if file, ok := strings.CutPrefix(sent, "@"); ok {
 		var err error
-		if text, err = a.read(file); err != nil {
+		if text, err = a.readFile(file); err != nil {
 			return nil, err
 		}
 	}
 	if !json.Valid(text) {
-		return nil, usagef("%s %.60q is no JSON: quote texts, or name a file as @FILE", flag, sent)
+		return nil, newUsageError("%s %.60q is no JSON: quote texts, or name a file as @FILE", flag, sent)
 	}
 	return text, nil
 }
 
-// pairs reads the values of a flag that are written NAME=VALUE.
-func pairs(flag string, sent []string) (map[string]string, error) {
+// parsePairs reads the values of a flag that are written NAME=VALUE.
+func parsePairs(flag string, sent []string) (map[string]string, error) {
 	if len(sent) == 0 {
 		return nil, nil
 	}
@@ -180,7 +180,7 @@ func pairs(flag string, sent []string) (map[string]string, error) {
 	for _, pair := range sent {
 		name, value, ok := strings.Cut(pair, "=")
 		if !ok || name == "" {
-			return nil, usagef("%s %q is not NAME=VALUE", flag, pair)
+			return nil, newUsageError("%s %q is not NAME=VALUE", flag, pair)
 		}
 		all[name] = value
 	}

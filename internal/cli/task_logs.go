@@ -10,7 +10,7 @@ import (
 )
 
 type taskLogsCmd struct {
-	remote
+	remoteFlags
 	Task    string `arg:"" complete:"task" help:"Id of the task, or what it begins with."`
 	Follow  bool   `short:"f" help:"Go on with what is printed from now on, until the task has ended."`
 	Node    string `placeholder:"NODE" help:"Only of this node; one of a flow inside has its path before it."`
@@ -26,7 +26,7 @@ func (taskLogsCmd) Help() string {
 }
 
 func (c *taskLogsCmd) Run(ctx context.Context, a *app) error {
-	server, err := c.client()
+	server, err := c.newClient()
 	if err != nil {
 		return err
 	}
@@ -34,21 +34,21 @@ func (c *taskLogsCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	q := client.LogQuery{Node: c.Node, Unit: c.Unit, Attempt: c.Attempt, Stream: c.Stream}
-	if err := c.read(ctx, a, server, &q); err != nil || !c.Follow {
+	if err := c.printStored(ctx, a, server, &q); err != nil || !c.Follow {
 		return err
 	}
-	return c.follow(ctx, a, server, q)
+	return c.followLogs(ctx, a, server, q)
 }
 
-// read tells what there is, and leaves the query behind it.
-func (c *taskLogsCmd) read(ctx context.Context, a *app, server *client.Client, q *client.LogQuery) error {
+// printStored tells what there is, and leaves the query behind it.
+func (c *taskLogsCmd) printStored(ctx context.Context, a *app, server *client.Client, q *client.LogQuery) error {
 	for {
 		page, err := server.Logs(ctx, c.Task, *q)
 		if err != nil {
 			return err
 		}
 		for i := range page.Items {
-			if err := c.tell(a, &page.Items[i]); err != nil {
+			if err := c.printEntry(a, &page.Items[i]); err != nil {
 				return err
 			}
 			q.After = page.Items[i].ID
@@ -60,8 +60,8 @@ func (c *taskLogsCmd) read(ctx context.Context, a *app, server *client.Client, q
 	}
 }
 
-// follow tells what comes, until the task has ended.
-func (c *taskLogsCmd) follow(ctx context.Context, a *app, server *client.Client, q client.LogQuery) error {
+// followLogs tells what comes, until the task has ended.
+func (c *taskLogsCmd) followLogs(ctx context.Context, a *app, server *client.Client, q client.LogQuery) error {
 	for line, err := range server.FollowLogs(ctx, c.Task, q) {
 		if err != nil && ctx.Err() != nil {
 			return fmt.Errorf("not followed to its end; go on with troupe task logs --follow %s", c.Task)
@@ -69,30 +69,30 @@ func (c *taskLogsCmd) follow(ctx context.Context, a *app, server *client.Client,
 		if err != nil {
 			return err
 		}
-		if err := c.tell(a, &line); err != nil {
+		if err := c.printEntry(a, &line); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// tell prints a line.
-func (c *taskLogsCmd) tell(a *app, l *wire.LogEntry) error {
-	if c.json() {
+// printEntry prints a line.
+func (c *taskLogsCmd) printEntry(a *app, l *wire.LogEntry) error {
+	if c.isJSON() {
 		return printLine(a.stdout, l)
 	}
 	if l.Missing != nil {
-		fmt.Fprintf(a.stdout, "%s | … cut here: %d characters (%d lines) are not kept\n", clean(placeOf(&l.Place)), l.Missing.Chars, l.Missing.Lines)
+		fmt.Fprintf(a.stdout, "%s | … cut here: %d characters (%d lines) are not kept\n", sanitizeText(placeOf(&l.Place)), l.Missing.Chars, l.Missing.Lines)
 	}
 	var b strings.Builder
 	if c.Times {
 		b.WriteString(l.At.Format("15:04:05.000") + " ")
 	}
-	b.WriteString(clean(placeOf(&l.Place)))
+	b.WriteString(sanitizeText(placeOf(&l.Place)))
 	mark := " | "
 	if l.Stream == "stderr" {
 		mark = " ! "
 	}
-	_, err := fmt.Fprintf(a.stdout, "%s%s%s\n", b.String(), mark, clean(l.Text))
+	_, err := fmt.Fprintf(a.stdout, "%s%s%s\n", b.String(), mark, sanitizeText(l.Text))
 	return err
 }

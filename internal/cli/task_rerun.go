@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-var errDryWait = usagef("--dry-run starts no task to wait for: give one of --dry-run and --wait")
+var errDryWait = newUsageError("--dry-run starts no task to wait for: give one of --dry-run and --wait")
 
 type taskRerunCmd struct {
 	manyArg
@@ -19,26 +19,26 @@ type taskRerunCmd struct {
 }
 
 func (c *taskRerunCmd) Run(ctx context.Context, a *app) error {
-	picked, err := c.picked()
+	picked, err := c.usesFilter()
 	switch {
 	case err != nil:
 		return err
 	case picked && (c.Wait || c.DryRun || c.Params != "" || len(c.Param) > 0):
-		return usagef("--filter has tasks done again as they were begun: params, --dry-run and --wait are for tasks that are named by their ids")
+		return newUsageError("--filter has tasks done again as they were begun: params, --dry-run and --wait are for tasks that are named by their ids")
 	case c.Wait && c.DryRun:
 		return errDryWait
 	case picked:
 		return c.bulkAnew(ctx, a, wire.Bulk{Action: "rerun"}, c.Version)
 	}
-	return c.eachID(ctx, func(server *client.Client, id string) error { return c.rerun(ctx, a, server, id) })
+	return c.eachID(ctx, func(server *client.Client, id string) error { return c.rerunTask(ctx, a, server, id) })
 }
 
-func (c *taskRerunCmd) rerun(ctx context.Context, a *app, server *client.Client, id string) (err error) {
+func (c *taskRerunCmd) rerunTask(ctx context.Context, a *app, server *client.Client, id string) (err error) {
 	ask := wire.Rerun{DryRun: c.DryRun}
 	if ask.Version, ask.Newest, err = versionFlag(c.Version); err != nil {
 		return err
 	}
-	if ask.Params, err = c.params(ctx, server, id, ask.Version, ask.Newest); err != nil {
+	if ask.Params, err = c.mergedParams(ctx, server, id, ask.Version, ask.Newest); err != nil {
 		return err
 	}
 	started, err := server.Rerun(ctx, id, ask)
@@ -47,12 +47,12 @@ func (c *taskRerunCmd) rerun(ctx context.Context, a *app, server *client.Client,
 		return err
 	case c.Wait:
 		return c.waitFor(ctx, a, server, started.ID)
-	case c.json():
+	case c.isJSON():
 		return printJSON(a.stdout, started)
 	case c.DryRun:
-		fmt.Fprintf(a.stdout, "A new task of version %d that does again what %s does:\n", started.Version, clean(started.From))
+		fmt.Fprintf(a.stdout, "A new task of version %d that does again what %s does:\n", started.Version, sanitizeText(started.From))
 		return showForesight(a, started.Foresight)
 	}
-	_, err = fmt.Fprintf(a.stdout, "%s  does again what %s does, with version %d\n", clean(started.ID), clean(started.From), started.Version)
+	_, err = fmt.Fprintf(a.stdout, "%s  does again what %s does, with version %d\n", sanitizeText(started.ID), sanitizeText(started.From), started.Version)
 	return err
 }

@@ -23,25 +23,25 @@ type anewFlags struct {
 
 func (c *taskRetryCmd) Run(ctx context.Context, a *app) error {
 	anew := c.Version != "" || c.From != "" || c.Params != "" || len(c.Param) > 0 || len(c.Set) > 0 || c.DryRun
-	picked, err := c.picked()
+	picked, err := c.usesFilter()
 	switch {
 	case err != nil:
 		return err
 	case picked && (c.Params != "" || len(c.Param)+len(c.Set) > 0 || c.DryRun || c.Node != ""):
-		return usagef("--filter has tasks go on where they failed, with --version or --from in new ones: the other flags are for tasks that are named by their ids")
+		return newUsageError("--filter has tasks go on where they failed, with --version or --from in new ones: the other flags are for tasks that are named by their ids")
 	case picked && anew:
 		return c.bulkAnew(ctx, a, wire.Bulk{Action: "fork", From: c.From}, c.Version)
 	case picked:
-		return c.bulk(ctx, a, wire.Bulk{Action: "retry"})
+		return c.runBulk(ctx, a, wire.Bulk{Action: "retry"})
 	case c.Node != "" && anew:
-		return usagef("--node goes on in the task itself, and the other flags in a new one: give one of them")
+		return newUsageError("--node goes on in the task itself, and the other flags in a new one: give one of them")
 	case c.Node != "":
-		return c.each(ctx, a, func(s *client.Client, id string) (*wire.TaskSummary, error) { return s.RetryStep(ctx, id, c.Node) })
+		return c.forEachTask(ctx, a, func(s *client.Client, id string) (*wire.TaskSummary, error) { return s.RetryStep(ctx, id, c.Node) })
 	case !anew:
-		return c.each(ctx, a, func(s *client.Client, id string) (*wire.TaskSummary, error) { return s.Retry(ctx, id) })
+		return c.forEachTask(ctx, a, func(s *client.Client, id string) (*wire.TaskSummary, error) { return s.Retry(ctx, id) })
 	}
 	return c.eachID(ctx, func(server *client.Client, id string) error {
-		forked, err := c.fork(ctx, server, id, 0)
+		forked, err := c.forkTask(ctx, server, id, 0)
 		if err != nil {
 			return err
 		}
@@ -58,13 +58,13 @@ func versionFlag(text string) (number int, newest bool, err error) {
 		return 0, true, nil
 	}
 	if number, err = strconv.Atoi(text); err != nil || number < 1 {
-		return 0, false, usagef("--version %q is neither a number from 1 on nor newest", text)
+		return 0, false, newUsageError("--version %q is neither a number from 1 on nor newest", text)
 	}
 	return number, false, nil
 }
 
-// params of the new task: the old one's with what the flags say.
-func (c *anewFlags) params(ctx context.Context, server *client.Client, id string, version int, newest bool) (json.RawMessage, error) {
+// mergedParams of the new task: the old one's with what the flags say.
+func (c *anewFlags) mergedParams(ctx context.Context, server *client.Client, id string, version int, newest bool) (json.RawMessage, error) {
 	text := json.RawMessage(c.Params)
 	if len(c.Param) == 0 {
 		return text, nil
@@ -78,9 +78,9 @@ func (c *anewFlags) params(ctx context.Context, server *client.Client, id string
 	}
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(text, &object); err != nil || object == nil { // null is none
-		return nil, usagef("-p changes params that are a JSON object, and these are none: send all with --params")
+		return nil, newUsageError("-p changes params that are a JSON object, and these are none: send all with --params")
 	}
-	single, err := pairs("-p", c.Param)
+	single, err := parsePairs("-p", c.Param)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (c *anewFlags) params(ctx context.Context, server *client.Client, id string
 		return nil, err
 	}
 	for key, value := range single {
-		name, v, err := param(in, key, value)
+		name, v, err := parseParam(in, key, value)
 		if err != nil {
 			return nil, err
 		}

@@ -13,13 +13,13 @@ import (
 )
 
 type taskShowCmd struct {
-	remote
+	remoteFlags
 	Task  string `arg:"" complete:"task" help:"Id of the task, or what it begins with."`
 	Steps bool   `help:"Show all its steps. Else those of a large dag are left out that have completed or not begun."`
 }
 
 func (c *taskShowCmd) Run(ctx context.Context, a *app) error {
-	server, err := c.client()
+	server, err := c.newClient()
 	if err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func (c *taskShowCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	steps, err := c.steps(ctx, server, task)
+	steps, err := c.fetchSteps(ctx, server, task)
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (c *taskShowCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	if c.json() {
+	if c.isJSON() {
 		return printJSON(a.stdout, struct {
 			*wire.Task
 			Waiting []wire.Wait  `json:"waiting"`
@@ -73,15 +73,15 @@ func signalsOf(ctx context.Context, server *client.Client, id string) ([]wire.Ev
 func showSignals(a *app, signals []wire.Event) error {
 	rows := make([][]string, len(signals))
 	for i, e := range signals {
-		rows[i] = []string{e.Key, orElse(e.By, "somebody"), moment(e.At), short(string(e.Output), 60)}
+		rows[i] = []string{e.Key, orElse(e.By, "somebody"), formatTime(e.At), truncateText(string(e.Output), 60)}
 	}
 	fmt.Fprintln(a.stdout)
 	return printTable(a.stdout, []string{"SIGNAL", "BY", "AT", "VALUE"}, rows)
 }
 
-// steps are those that are listed: without --steps of a graph those that failed, once it has, and of a dag that is too large for a
+// fetchSteps are those that are listed: without --steps of a graph those that failed, once it has, and of a dag that is too large for a
 // screen what is under way or went wrong.
-func (c *taskShowCmd) steps(ctx context.Context, server *client.Client, t *wire.Task) ([]wire.Step, error) {
+func (c *taskShowCmd) fetchSteps(ctx context.Context, server *client.Client, t *wire.Task) ([]wire.Step, error) {
 	q, limit := client.StepQuery{}, 0
 	if !c.Steps {
 		switch n := t.Counts; {
@@ -93,7 +93,7 @@ func (c *taskShowCmd) steps(ctx context.Context, server *client.Client, t *wire.
 			q.States, limit = []string{"started", "failed", "skipped"}, manySteps
 		}
 	}
-	return gather(limit, func(p client.Paging) (*wire.Page[wire.Step], error) {
+	return readAll(limit, func(p client.Paging) (*wire.Page[wire.Step], error) {
 		q.Paging = p
 		return server.Steps(ctx, t.ID, q)
 	})
@@ -102,7 +102,7 @@ func (c *taskShowCmd) steps(ctx context.Context, server *client.Client, t *wire.
 // manySteps is how many steps fit on a screen.
 const manySteps = 50
 
-func showTask(a *app, t *wire.Task, steps []wire.Step, tries map[visit]try, waits []wire.Wait) error {
+func showTask(a *app, t *wire.Task, steps []wire.Step, tries map[stepVisit]lastAttempt, waits []wire.Wait) error {
 	var labels []string
 	for _, name := range slices.Sorted(maps.Keys(t.Labels)) {
 		labels = append(labels, name+"="+t.Labels[name])
@@ -113,7 +113,7 @@ func showTask(a *app, t *wire.Task, steps []wire.Step, tries map[visit]try, wait
 	}
 	err := printFields(a.stdout, "Task", t.ID, "Flow", fmt.Sprintf("%s, version %d", t.Flow, t.Version), "State", stateOf(&t.TaskSummary),
 		"Labels", strings.Join(labels, " "), "Node", t.Node, "Last action", t.LastAction, "Steps", stepsOf(t),
-		"Forked from", t.Forked, "Started", moment(t.CreatedAt), "Ended", moment(t.EndedAt), "Time", took(t.CreatedAt, t.EndedAt), "Error", t.Error,
+		"Forked from", t.Forked, "Started", formatTime(t.CreatedAt), "Ended", formatTime(t.EndedAt), "Time", formatElapsed(t.CreatedAt, t.EndedAt), "Error", t.Error,
 		"Params", string(t.Params), "Shared", strings.TrimSpace(shared.String()), "Result", string(t.Result))
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func showTask(a *app, t *wire.Task, steps []wire.Step, tries map[visit]try, wait
 		return err
 	}
 	for _, w := range waits {
-		fmt.Fprintf(a.stdout, "\nWaits: %s", clean(waitLine(&w)))
+		fmt.Fprintf(a.stdout, "\nWaits: %s", sanitizeText(waitLine(&w)))
 	}
 	if len(waits) > 0 {
 		fmt.Fprintln(a.stdout)
@@ -145,7 +145,7 @@ func showFollowed(a *app, t *wire.Task) error {
 	}
 	var rows [][]string
 	for _, f := range t.FollowedErrors {
-		rows = append(rows, []string{f.Node, fmt.Sprint(f.Times), moment(f.At), short(f.Error, 80)})
+		rows = append(rows, []string{f.Node, fmt.Sprint(f.Times), formatTime(f.At), truncateText(f.Error, 80)})
 	}
 	fmt.Fprintln(a.stdout)
 	return printTable(a.stdout, []string{"FAILED, AND FOLLOWED", "TIMES", "LAST", "ERROR"}, rows)
@@ -160,27 +160,27 @@ func stepsOf(t *wire.Task) string {
 	return fmt.Sprintf("%d completed, %d started, %d failed, %d skipped, %d to come", n.Completed, n.Started, n.Failed, n.Skipped, n.Created)
 }
 
-func showSteps(a *app, steps []wire.Step, tries map[visit]try) error {
+func showSteps(a *app, steps []wire.Step, tries map[stepVisit]lastAttempt) error {
 	var rows [][]string
 	for _, s := range steps {
 		units := ""
 		if s.Units.Total > 1 || s.Kind == "fanout" && s.Visit > 0 {
 			units = fmt.Sprintf("%d/%d", s.Units.Done, s.Units.Total) + failedUnits(s.Units.Failed)
 		}
-		last := tries[visit{nodeID{s.Scope, s.Node}, s.Visit}]
-		rows = append(rows, []string{nodeID{s.Scope, s.Node}.String(), s.Kind, s.State, units, last.number(), last.by, took(s.EnteredAt, s.EndedAt), short(stepText(&s), 80)})
+		last := tries[stepVisit{nodeID{s.Scope, s.Node}, s.Visit}]
+		rows = append(rows, []string{nodeID{s.Scope, s.Node}.String(), s.Kind, s.State, units, last.attemptText(), last.by, formatElapsed(s.EnteredAt, s.EndedAt), truncateText(stepText(&s), 80)})
 	}
 	fmt.Fprintln(a.stdout)
 	return printTable(a.stdout, []string{"STEP", "KIND", "STATE", "UNITS", "ATTEMPT", "EXECUTION", "TIME", "WHY"}, rows)
 }
 
-// try is the last attempt of a step; of one with many units the one with the highest number.
-type try struct {
+// lastAttempt is the last attempt of a step; of one with many units the one with the highest number.
+type lastAttempt struct {
 	attempt int    // from 1; 0 = there was none
 	by      string // who carries it out, as far as that has a name: a worker, a process, a job outside
 }
 
-func (t try) number() string {
+func (t lastAttempt) attemptText() string {
 	if t.attempt == 0 {
 		return ""
 	}
@@ -188,7 +188,7 @@ func (t try) number() string {
 }
 
 // triesOf are the last attempts of steps, among the first ones of the task: all are in its history.
-func triesOf(ctx context.Context, server *client.Client, id string, steps []wire.Step) (map[visit]try, error) {
+func triesOf(ctx context.Context, server *client.Client, id string, steps []wire.Step) (map[stepVisit]lastAttempt, error) {
 	if len(steps) == 0 {
 		return nil, nil
 	}
@@ -196,11 +196,11 @@ func triesOf(ctx context.Context, server *client.Client, id string, steps []wire
 	if err != nil {
 		return nil, err
 	}
-	last := map[visit]try{}
+	last := map[stepVisit]lastAttempt{}
 	for _, r := range runs.Items {
-		at := visit{nodeID{r.Scope, r.Node}, r.Visit}
+		at := stepVisit{nodeID{r.Scope, r.Node}, r.Visit}
 		if r.Kind == "attempt" && r.Attempt >= last[at].attempt {
-			last[at] = try{r.Attempt, orElse(r.Worker, r.URL)}
+			last[at] = lastAttempt{r.Attempt, orElse(r.Worker, r.URL)}
 		}
 	}
 	return last, nil
@@ -218,7 +218,7 @@ func failedUnits(n int) string {
 func stepText(s *wire.Step) string {
 	switch {
 	case s.Error != "" || s.Reason != "":
-		return strings.TrimPrefix(s.Reason+after(": ", s.Error), ": ")
+		return strings.TrimPrefix(s.Reason+withPrefix(": ", s.Error), ": ")
 	case s.Held:
 		return "held back"
 	case s.Waits > 0:
@@ -230,7 +230,7 @@ func stepText(s *wire.Step) string {
 	case s.Wait != nil:
 		return s.Wait.Text
 	}
-	return after("action ", s.Action)
+	return withPrefix("action ", s.Action)
 }
 
 func showActive(a *app, steps []wire.Step) error {
@@ -239,7 +239,7 @@ func showActive(a *app, steps []wire.Step) error {
 	}
 	var rows [][]string
 	for _, s := range steps {
-		row := []string{nodeID{s.Scope, s.Node}.String(), s.Kind, fmt.Sprint(s.Visit), "", "", "", "", moment(s.EnteredAt), moment(s.Due)}
+		row := []string{nodeID{s.Scope, s.Node}.String(), s.Kind, fmt.Sprint(s.Visit), "", "", "", "", formatTime(s.EnteredAt), formatTime(s.Due)}
 		if u := s.Units; u.Total > 0 {
 			row[3] = fmt.Sprintf("%d/%d", u.Done, u.Total)
 			row[4], row[5], row[6] = fmt.Sprint(u.Failed), fmt.Sprint(u.InFlight), fmt.Sprint(u.Retrying)
@@ -258,7 +258,7 @@ func waitLine(w *wire.Wait) string {
 	if w.Workers != nil {
 		line += inQueue(w)
 	}
-	return line + after(", until ", moment(w.Until))
+	return line + withPrefix(", until ", formatTime(w.Until))
 }
 
 // inQueue says how a job stands for which a worker has to poll.

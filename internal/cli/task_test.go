@@ -86,7 +86,7 @@ func TestWhatAScriptPrintsIsShown(t *testing.T) {
 	id := parse[wire.Task](t, cmd("task", "start", "talk", "--wait", "-o", "json").stdout).ID
 	logged(t, 1, "two", append([]string{id}, at...)...)
 	require.Equal(t, result{0, "talk#1 unit 0 attempt 1:\n  one\n  two [2J\n", ""}, cmd("task", "history", id, "--logs"))
-	logs := parse[[]log](t, cmd("task", "history", id, "--logs", "-o", "json").stdout)
+	logs := parse[[]attemptLog](t, cmd("task", "history", id, "--logs", "-o", "json").stdout)
 	require.Len(t, logs, 1)
 	require.Equal(t, []any{"talk", "one\ntwo\x1b[2J"}, []any{logs[0].Node, logs[0].Content})
 	require.Equal(t, 2, cmd("task", "history", id, "--logs", "--runs").code)
@@ -325,7 +325,7 @@ func TestSinceIsATimeOrHowLongAgo(t *testing.T) {
 		"2026-01-31T10:00:00Z": time.Date(2026, 1, 31, 10, 0, 0, 0, time.UTC),
 		"":                     {},
 	} {
-		got, err := since("--since", text, now)
+		got, err := parseSince("--since", text, now)
 		require.NoError(t, err)
 		require.True(t, want.Equal(got), text)
 	}

@@ -11,7 +11,7 @@ import (
 
 // stepArg names a step of a task.
 type stepArg struct {
-	remote
+	remoteFlags
 	Task  string `arg:"" complete:"task" help:"Id of the task, or what it begins with."`
 	Step  string `arg:"" help:"Slug of the step, as task show lists it; of one in a scope inside also the whole, as in review#1/sign."`
 	Scope string `help:"Scope of the step, when it is not in the task's root."`
@@ -20,7 +20,7 @@ type stepArg struct {
 // scoped is a step behind the scope it is in, as progress and waits are shown.
 var scoped = regexp.MustCompile(`^(.*#[0-9.]+|~[0-9]*)/([^#]+)$`)
 
-func (s *stepArg) name() wire.StepName {
+func (s *stepArg) stepName() wire.StepName {
 	if parts := scoped.FindStringSubmatch(s.Step); parts != nil && s.Scope == "" {
 		return wire.StepName{Step: parts[2], Scope: parts[1]}
 	}
@@ -36,21 +36,21 @@ type taskAppendCmd struct {
 func (c *taskAppendCmd) Run(ctx context.Context, a *app) error {
 	var items []json.RawMessage
 	if c.List != "" {
-		list, err := a.value("--list", c.List)
+		list, err := a.readJSONValue("--list", c.List)
 		if err != nil {
 			return err
 		}
 		if json.Unmarshal(list, &items) != nil {
-			return usagef("--list is no JSON list")
+			return newUsageError("--list is no JSON list")
 		}
 	}
 	for _, item := range c.Items {
 		items = append(items, jsonOrText(item))
 	}
 	if len(items) == 0 {
-		return usagef("say what to append: items, or --list")
+		return newUsageError("say what to append: items, or --list")
 	}
-	server, err := c.client()
+	server, err := c.newClient()
 	if err != nil {
 		return err
 	}
@@ -58,15 +58,15 @@ func (c *taskAppendCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	added, err := server.Append(ctx, id, wire.Append{StepName: c.name(), Items: items})
+	added, err := server.Append(ctx, id, wire.Append{StepName: c.stepName(), Items: items})
 	switch {
 	case err != nil:
 		return err
-	case c.json():
+	case c.isJSON():
 		return printLine(a.stdout, added)
 	}
 	for _, unit := range added.Units {
-		fmt.Fprintf(a.stdout, "%s unit %d\n", clean(c.Step), unit)
+		fmt.Fprintf(a.stdout, "%s unit %d\n", sanitizeText(c.Step), unit)
 	}
 	return nil
 }
@@ -79,18 +79,18 @@ type taskCompleteCmd struct {
 }
 
 func (c *taskCompleteCmd) Run(ctx context.Context, a *app) error {
-	u := wire.Complete{StepName: c.name(), Unit: c.Unit}
+	u := wire.Complete{StepName: c.stepName(), Unit: c.Unit}
 	switch {
 	case c.Error != nil && c.Output != nil:
-		return usagef("a unit ends with an output or with --error, not with both")
+		return newUsageError("a unit ends with an output or with --error, not with both")
 	case c.Error != nil && *c.Error == "":
-		return usagef("--error is empty: say why the unit has failed")
+		return newUsageError("--error is empty: say why the unit has failed")
 	case c.Error != nil:
 		u.Error = *c.Error
 	case c.Output != nil:
 		u.Output = jsonOrText(*c.Output)
 	}
-	server, err := c.client()
+	server, err := c.newClient()
 	if err != nil {
 		return err
 	}
@@ -102,10 +102,10 @@ func (c *taskCompleteCmd) Run(ctx context.Context, a *app) error {
 	switch {
 	case err != nil:
 		return err
-	case c.json():
+	case c.isJSON():
 		return printLine(a.stdout, done)
 	case !done.Changed:
-		fmt.Fprintf(a.stdout, "%s unit %d had ended before\n", clean(c.Step), c.Unit)
+		fmt.Fprintf(a.stdout, "%s unit %d had ended before\n", sanitizeText(c.Step), c.Unit)
 	}
 	return c.showSummary(a, &done.Task)
 }

@@ -12,7 +12,7 @@ import (
 )
 
 type taskWatchCmd struct {
-	remote
+	remoteFlags
 	Task string `arg:"" complete:"task" help:"Id of the task, or what it begins with."`
 }
 
@@ -22,7 +22,7 @@ func (taskWatchCmd) Help() string {
 }
 
 func (c *taskWatchCmd) Run(ctx context.Context, a *app) error {
-	server, err := c.client()
+	server, err := c.newClient()
 	if err != nil {
 		return err
 	}
@@ -32,60 +32,60 @@ func (c *taskWatchCmd) Run(ctx context.Context, a *app) error {
 	if _, err := server.Task(ctx, c.Task); err != nil { // following goes on trying, so ask first
 		return err
 	}
-	w := newWatch(a, server, c.Task, c.json())
-	if err := w.run(ctx); err != nil {
+	w := newWatch(a, server, c.Task, c.isJSON())
+	if err := w.followTask(ctx); err != nil {
 		return err
 	}
-	return w.outcome()
+	return w.exitError()
 }
 
-func newWatch(a *app, server *client.Client, task string, json bool) *watch {
-	w := &watch{app: a, server: server, task: task, json: json, progress: newProgress()}
+func newWatch(a *app, server *client.Client, task string, json bool) *taskWatch {
+	w := &taskWatch{app: a, server: server, task: task, json: json, progress: newProgress()}
 	if !json {
 		w.screen = newScreen(a.stdout)
 	}
 	return w
 }
 
-// outcome is what the exit status is made of.
-func (w *watch) outcome() error {
+// exitError is what the exit status is made of.
+func (w *taskWatch) exitError() error {
 	if w.progress.state != "completed" {
 		return errFailed
 	}
 	return nil
 }
 
-// watch shows a task to somebody who looks on.
-type watch struct {
+// taskWatch shows a task to somebody who looks on.
+type taskWatch struct {
 	*app
 	server   *client.Client
 	task     string
 	json     bool
 	screen   *screen // nil = lines
-	progress *progress
+	progress *taskProgress
 
-	quiet time.Time   // since when nothing has happened
-	waits []wire.Wait // why, once it was asked
-	asked bool
-	away  string    // why the member cannot do its work, as was last said
-	next  time.Time // when it is asked for that again
+	idleSince       time.Time   // since when nothing has happened
+	waitReasons     []wire.Wait // why, once it was asked
+	waitsFetched    bool
+	outageReason    string    // why the member cannot do its work, as was last said
+	nextHealthCheck time.Time // when it is asked for that again
 }
 
-type seen struct {
+type watchEvent struct {
 	event wire.Event
 	err   error
 }
 
 // quietFor is how long nothing must have happened until it is asked why, askFor how long and how often it is asked whether the member can do its work.
 const (
-	quietFor = time.Second
-	askFor   = 2 * time.Second
+	quietFor      = time.Second
+	healthTimeout = 2 * time.Second
 )
 
-func (w *watch) run(ctx context.Context) error {
+func (w *taskWatch) followTask(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
-	events := make(chan seen)
-	go w.read(ctx, events)
+	events := make(chan watchEvent)
+	go w.readEvents(ctx, events)
 	defer func() {
 		stop()
 		for range events { // wait until the reader has ended
@@ -93,121 +93,121 @@ func (w *watch) run(ctx context.Context) error {
 	}()
 	ticker := time.NewTicker(frameEvery)
 	defer ticker.Stop()
-	w.quiet = time.Now()
+	w.idleSince = time.Now()
 	for { // to the end of the stream: a task that has ended may have been retried
 		select {
 		case s, open := <-events:
 			switch {
-			case !open && w.progress.over():
-				return w.finish()
+			case !open && w.progress.hasEnded():
+				return w.printSummary()
 			case !open:
 				return errors.New("the server ended the stream before the task ended")
 			case s.err != nil:
 				return s.err
 			}
-			if err := w.take(&s.event); err != nil {
+			if err := w.handleEvent(&s.event); err != nil {
 				return err
 			}
 		case <-ticker.C:
-			w.idle(ctx)
+			w.checkIdle(ctx)
 		case <-ctx.Done():
 			return fmt.Errorf("not followed to its end; go on with troupe task watch %s", w.task)
 		}
 	}
 }
 
-// read hands over the events and closes the channel behind the last one.
-func (w *watch) read(ctx context.Context, events chan<- seen) {
+// readEvents hands over the events and closes the channel behind the last one.
+func (w *taskWatch) readEvents(ctx context.Context, events chan<- watchEvent) {
 	defer close(events)
 	for e, err := range w.server.Watch(ctx, w.task, "") {
 		select {
-		case events <- seen{e, err}:
+		case events <- watchEvent{e, err}:
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-func (w *watch) take(e *wire.Event) error {
-	w.progress.apply(e)
-	w.quiet, w.asked, w.waits = time.Now(), false, nil
-	w.away, w.next = "", time.Time{}
+func (w *taskWatch) handleEvent(e *wire.Event) error {
+	w.progress.applyEvent(e)
+	w.idleSince, w.waitsFetched, w.waitReasons = time.Now(), false, nil
+	w.outageReason, w.nextHealthCheck = "", time.Time{}
 	if w.json {
 		return printLine(w.stdout, e)
 	}
-	if line := w.progress.tell(e); w.screen == nil && line != "" {
-		fmt.Fprintf(w.stdout, "%9s  %s\n", span(e.At.Sub(w.progress.began)), clean(line))
+	if line := w.progress.logLine(e); w.screen == nil && line != "" {
+		fmt.Fprintf(w.stdout, "%9s  %s\n", formatDuration(e.At.Sub(w.progress.began)), sanitizeText(line))
 	}
 	return nil
 }
 
 // askMember says on stderr why the member cannot do its work, when nothing has happened for a while: whenever that changes.
-func (w *watch) askMember(ctx context.Context) {
+func (w *taskWatch) askMember(ctx context.Context) {
 	now := time.Now()
-	if now.Sub(w.quiet) < quietFor || now.Before(w.next) {
+	if now.Sub(w.idleSince) < quietFor || now.Before(w.nextHealthCheck) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, askFor)
+	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
 	err := w.server.Ready(ctx)
-	w.next = time.Now().Add(askFor)
+	w.nextHealthCheck = time.Now().Add(healthTimeout)
 	why := ""
 	if err != nil {
-		why, _, _ = strings.Cut(explain(err), "\n")
+		why, _, _ = strings.Cut(explainError(err), "\n")
 	}
 	switch {
-	case why == w.away:
+	case why == w.outageReason:
 		return
 	case why == "":
 		fmt.Fprintln(w.stderr, "the member can do its work again")
 	default:
-		fmt.Fprintln(w.stderr, clean("waiting for the member: "+why))
+		fmt.Fprintln(w.stderr, sanitizeText("waiting for the member: "+why))
 	}
-	w.away = why
+	w.outageReason = why
 }
 
-// idle asks why nothing happens, once, and draws.
-func (w *watch) idle(ctx context.Context) {
+// checkIdle asks why nothing happens, once, and draws.
+func (w *taskWatch) checkIdle(ctx context.Context) {
 	w.askMember(ctx)
-	if !w.asked && !w.json && time.Since(w.quiet) > quietFor {
-		w.asked = true
+	if !w.waitsFetched && !w.json && time.Since(w.idleSince) > quietFor {
+		w.waitsFetched = true
 		ctx, cancel := context.WithTimeout(ctx, quietFor)
 		defer cancel()
 		if answer, err := w.server.Waiting(ctx, w.task); err == nil { // it is an extra: without it the steps are still shown
-			w.waits = answer.Waits
+			w.waitReasons = answer.Waits
 		}
-		for _, wait := range w.waits {
+		for _, wait := range w.waitReasons {
 			if w.screen == nil {
-				fmt.Fprintf(w.stdout, "%9s  waits: %s\n", "", clean(waitLine(&wait)))
+				fmt.Fprintf(w.stdout, "%9s  waits: %s\n", "", sanitizeText(waitLine(&wait)))
 			}
 		}
 	}
 	if w.screen != nil {
-		w.screen.draw(w.lines(time.Now()))
+		w.screen.drawLines(w.screenLines(time.Now()))
 	}
 }
 
 // maxLines is how many steps under way are drawn: what does not fit on a screen cannot be erased.
 const maxLines = 15
 
-func (w *watch) lines(now time.Time) []string {
+func (w *taskWatch) screenLines(now time.Time) []string {
 	p := w.progress
-	lines := []string{fmt.Sprintf("%s %s  %s  %d steps  %s", spinner(now), w.task, p.state, p.steps, span(now.Sub(p.began)))}
+	lines := []string{fmt.Sprintf("%s %s  %s  %d steps  %s", spinnerFrame(now), w.task, p.state, p.steps, formatDuration(now.Sub(p.began)))}
 	steps := p.underWay()
 	for _, s := range steps[:min(len(steps), maxLines)] {
-		lines = append(lines, "  "+spinner(now)+" "+s.line(now))
+		lines = append(lines, "  "+spinnerFrame(now)+" "+s.statusLine(now))
 	}
 	if more := len(steps) - maxLines; more > 0 {
 		lines = append(lines, fmt.Sprintf("    … and %d more", more))
 	}
-	for _, wait := range w.waits {
-		lines = append(lines, "    waits: "+clean(waitLine(&wait)))
+	for _, wait := range w.waitReasons {
+		lines = append(lines, "    waits: "+sanitizeText(waitLine(&wait)))
 	}
 	return lines
 }
 
-// finish shows what became of it all.
-func (w *watch) finish() error {
+// printSummary shows what became of it all.
+func (w *taskWatch) printSummary() error {
 	if w.json {
 		return nil
 	}
@@ -215,7 +215,7 @@ func (w *watch) finish() error {
 		w.screen.clear()
 	}
 	p := w.progress
-	header, rows := p.table()
+	header, rows := p.nodeTable()
 	if len(rows) > 0 {
 		if err := printTable(w.stdout, header, rows); err != nil {
 			return err
@@ -226,6 +226,6 @@ func (w *watch) finish() error {
 	if p.state == "failed" && p.failed.node != "" && !strings.HasPrefix(p.err, p.failed.String()+":") {
 		where = " at " + p.failed.String()
 	}
-	fmt.Fprintln(w.stdout, clean(fmt.Sprintf("%s %s%s after %s in %s%s%s", w.task, p.state, where, counted(p.steps, "step"), span(p.ended.Sub(p.began)), followed(p.followed), after(": ", p.err))))
+	fmt.Fprintln(w.stdout, sanitizeText(fmt.Sprintf("%s %s%s after %s in %s%s%s", w.task, p.state, where, formatCount(p.steps, "step"), formatDuration(p.ended.Sub(p.began)), formatFollowed(p.followed), withPrefix(": ", p.err))))
 	return nil
 }

@@ -39,5 +39,5 @@ func TestADisplayKnowsItsTerminal(t *testing.T) {
 	pipe, _, err := os.Pipe()
 	require.NoError(t, err)
 	defer pipe.Close()
-	require.Equal(t, display{Writer: pipe}, newDisplay(pipe))
+	require.Equal(t, outputWriter{Writer: pipe}, newDisplay(pipe))
 }

@@ -20,7 +20,7 @@ type tlsFlags struct {
 	CA          string `env:"TROUPE_CA" name:"ca" placeholder:"FILE" group:"TLS" help:"Authorities that whom this member calls by https is checked against, in place of the system's."`
 }
 
-func (f *tlsFlags) apply(cfg *troupe.Config) {
+func (f *tlsFlags) setTLSConfig(cfg *troupe.Config) {
 	cfg.TLSCert, cfg.TLSKey, cfg.TLSClientCA, cfg.CA = f.TLSCert, f.TLSKey, f.TLSClientCA, f.CA
 }
 
@@ -31,7 +31,7 @@ type trustFlags struct {
 	ClientKey  string `env:"TROUPE_CLIENT_KEY" placeholder:"FILE" help:"Key of that certificate."`
 }
 
-func (f *trustFlags) trust() client.Trust {
+func (f *trustFlags) clientTrust() client.Trust {
 	return client.Trust{CA: f.CA, Cert: f.ClientCert, Key: f.ClientKey}
 }
 

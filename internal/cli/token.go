@@ -16,14 +16,14 @@ type tokenCmd struct {
 }
 
 type tokenCreateCmd struct {
-	remote
+	remoteFlags
 	Name    string        `arg:"" help:"Who has it, or what for."`
 	Role    string        `enum:"viewer,approver,operator,author,admin,worker" required:"" help:"What who has it may do: viewer, approver, operator, author, admin or worker."`
 	Expires time.Duration `default:"0s" help:"How long it is good, such as 2160h. Default: until it is deleted."`
 }
 
 func (c *tokenCreateCmd) Run(ctx context.Context, a *app) error {
-	server, err := c.client()
+	server, err := c.newClient()
 	if err != nil {
 		return err
 	}
@@ -31,7 +31,7 @@ func (c *tokenCreateCmd) Run(ctx context.Context, a *app) error {
 	switch {
 	case err != nil:
 		return err
-	case c.json():
+	case c.isJSON():
 		return printJSON(a.stdout, made)
 	}
 	if err := printFields(a.stdout, "Name", made.Name, "Role", made.Role, "Expires", momentOrNone(made.ExpiresAt), "Token", made.Secret); err != nil {
@@ -41,10 +41,10 @@ func (c *tokenCreateCmd) Run(ctx context.Context, a *app) error {
 	return nil
 }
 
-type tokenListCmd struct{ remote }
+type tokenListCmd struct{ remoteFlags }
 
 func (c *tokenListCmd) Run(ctx context.Context, a *app) error {
-	server, err := c.client()
+	server, err := c.newClient()
 	if err != nil {
 		return err
 	}
@@ -54,17 +54,17 @@ func (c *tokenListCmd) Run(ctx context.Context, a *app) error {
 	}
 	t := table{header: []string{"NAME", "ROLE", "LAST USED", "EXPIRES", "MADE", "BY"}, spare: []string{"BY", "MADE"}}
 	return printPage(a, c.outputFlag, tokens, t, func(k *wire.Token) []string {
-		return []string{k.Name, k.Role, orElse(momentOrNone(k.LastUsedAt), "never"), orElse(momentOrNone(k.ExpiresAt), "never"), moment(k.CreatedAt), k.CreatedBy}
+		return []string{k.Name, k.Role, orElse(momentOrNone(k.LastUsedAt), "never"), orElse(momentOrNone(k.ExpiresAt), "never"), formatTime(k.CreatedAt), k.CreatedBy}
 	})
 }
 
 type tokenDeleteCmd struct {
-	remote
+	remoteFlags
 	Tokens []string `arg:"" name:"name" help:"Names or ids of the tokens."`
 }
 
 func (c *tokenDeleteCmd) Run(ctx context.Context, a *app) error {
-	server, err := c.client()
+	server, err := c.newClient()
 	if err != nil {
 		return err
 	}
@@ -73,10 +73,10 @@ func (c *tokenDeleteCmd) Run(ctx context.Context, a *app) error {
 		switch {
 		case err != nil:
 			return err
-		case c.json():
+		case c.isJSON():
 			err = printLine(a.stdout, deleted)
 		default:
-			_, err = fmt.Fprintf(a.stdout, "%s is deleted\n", clean(deleted.Name))
+			_, err = fmt.Fprintf(a.stdout, "%s is deleted\n", sanitizeText(deleted.Name))
 		}
 		if err != nil {
 			return err

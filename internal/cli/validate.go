@@ -22,7 +22,7 @@ type strictFlag struct {
 	Strict bool `help:"Take warnings for errors."`
 }
 
-func (f strictFlag) options() []client.CheckOption {
+func (f strictFlag) checkOptions() []client.CheckOption {
 	if f.Strict {
 		return []client.CheckOption{client.Strict()}
 	}
@@ -47,24 +47,24 @@ Exit codes: 0 = all definitions can be used; 1 = one of them has an error (with 
 2 = the command line is wrong, or a file cannot be read.`
 }
 
-// source is a file with a definition.
-type source struct {
+// definitionSource is a file with a definition.
+type definitionSource struct {
 	file string
 	text []byte
 }
 
-// checked is what is said about the definition in a file.
-type checked struct {
+// checkedFile is what is said about the definition in a file.
+type checkedFile struct {
 	File string `json:"file"`
 	*wire.Validation
 }
 
 func (c *flowValidateCmd) Run(ctx context.Context, a *app) error {
-	sources, err := a.sources(c.Files)
+	sources, err := a.readSources(c.Files)
 	if err != nil {
 		return usageError{err}
 	}
-	check, err := c.checker(sources)
+	check, err := c.newChecker(sources)
 	if err != nil {
 		return err
 	}
@@ -76,14 +76,14 @@ func (c *flowValidateCmd) Run(ctx context.Context, a *app) error {
 			v, err = check(ctx, s)
 		}
 		if err != nil {
-			return about{s.file, err}
+			return subjectError{s.file, err}
 		}
 		problems := together.of(s.file, c.Strict)
 		v.Problems, v.Valid = append(v.Problems, toWire(problems)...), v.Valid && problems.Err() == nil
 		if !v.Valid {
 			failed = errFailed
 		}
-		if err := c.show(a, s, v); err != nil {
+		if err := c.printValidation(a, s, v); err != nil {
 			return err
 		}
 	}
@@ -91,7 +91,7 @@ func (c *flowValidateCmd) Run(ctx context.Context, a *app) error {
 }
 
 // compareSources reports what is wrong with the labels of several files.
-func compareSources(sources []source) fileProblems {
+func compareSources(sources []definitionSource) fileProblems {
 	var labels []flowLabel
 	for _, s := range sources {
 		if label, ok := labelOf(s.file, s.text); ok {
@@ -101,34 +101,36 @@ func compareSources(sources []source) fileProblems {
 	return compareLabels(labels)
 }
 
-// checker has a server check definitions if one is named, else it is done here.
-func (c *flowValidateCmd) checker(sources []source) (func(context.Context, source) (*wire.Validation, error), error) {
+// newChecker has a server check definitions if one is named, else it is done here.
+func (c *flowValidateCmd) newChecker(sources []definitionSource) (func(context.Context, definitionSource) (*wire.Validation, error), error) {
 	if c.Server == "" {
-		return func(_ context.Context, s source) (*wire.Validation, error) { return c.here(s, sources), nil }, nil
+		return func(_ context.Context, s definitionSource) (*wire.Validation, error) {
+			return c.checkLocally(s, sources), nil
+		}, nil
 	}
-	server, err := (&remote{Server: c.Server, Token: c.Token, trustFlags: c.trustFlags}).client()
+	server, err := (&remoteFlags{Server: c.Server, Token: c.Token, trustFlags: c.trustFlags}).newClient()
 	if err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context, s source) (*wire.Validation, error) {
-		if s.beside() {
-			return c.here(s, sources), nil
+	return func(ctx context.Context, s definitionSource) (*wire.Validation, error) {
+		if s.isBesideOrk() {
+			return c.checkLocally(s, sources), nil
 		}
-		r, err := rootFlag{}.translate(s.file, s.text)
+		r, err := rootFlag{}.translateOrk(s.file, s.text)
 		if err != nil || r.text == nil {
 			return &wire.Validation{Problems: r.problems}, err
 		}
-		v, err := server.Validate(ctx, r.text, c.options()...)
+		v, err := server.Validate(ctx, r.text, c.checkOptions()...)
 		if err == nil {
-			v.Problems = r.told(v.Problems)
+			v.Problems = r.allProblems(v.Problems)
 		}
 		return v, err
 	}, nil
 }
 
-// here does what a member does with a definition before it publishes it. Of the flows that it embeds only those are known
+// checkLocally does what a member does with a definition before it publishes it. Of the flows that it embeds only those are known
 // that are in a file, too.
-func (c *flowValidateCmd) here(s source, sources []source) *wire.Validation {
+func (c *flowValidateCmd) checkLocally(s definitionSource, sources []definitionSource) *wire.Validation {
 	problems := checkHere(s, sources)
 	if c.Strict {
 		problems = problems.Strict()
@@ -136,8 +138,8 @@ func (c *flowValidateCmd) here(s source, sources []source) *wire.Validation {
 	return &wire.Validation{Valid: problems.Err() == nil, Problems: toWire(problems)}
 }
 
-func checkHere(s source, sources []source) define.Problems {
-	if s.beside() {
+func checkHere(s definitionSource, sources []definitionSource) define.Problems {
+	if s.isBesideOrk() {
 		return ork.CheckBeside(ork.Beside{Name: filepath.Base(s.file), Text: s.text})
 	}
 	if ork.Is(s.text) {
@@ -149,17 +151,17 @@ func checkHere(s source, sources []source) define.Problems {
 		errors.As(err, &problems)
 		return problems
 	}
-	among := define.Embedding{Self: s.slug(), Elsewhere: true, Lookup: func(name string) ([]byte, error) { return usable(name, sources), nil }}
+	among := define.Embedding{Self: s.flowSlug(), Elsewhere: true, Lookup: func(name string) ([]byte, error) { return findDefinition(name, sources), nil }}
 	if _, err := among.Embed(d, s.text); err != nil {
 		panic(fmt.Sprintf("looking among files does not fail: %v", err))
 	}
 	return compile.Check(d, flow.Limits{})
 }
 
-// usable is the definition of a flow among some files, nil when there is none that can be read.
-func usable(name string, sources []source) []byte {
+// findDefinition is the definition of a flow among some files, nil when there is none that can be read.
+func findDefinition(name string, sources []definitionSource) []byte {
 	for _, s := range sources {
-		if s.slug() != name {
+		if s.flowSlug() != name {
 			continue
 		}
 		if _, err := define.Parse(s.text); err == nil {
@@ -177,29 +179,29 @@ func noFlow(file string) []wire.DefinitionProblem {
 	return []wire.DefinitionProblem{{Severity: string(define.SeverityError), Msg: "this is a file of cases, which test a flow: play it with troupe flow test " + file}}
 }
 
-// beside says whether the file is none of a flow, but stands beside those of Ork.
-func (s source) beside() bool { return ork.IsBeside(filepath.Base(s.file), s.text) }
+// isBesideOrk says whether the file is none of a flow, but stands beside those of Ork.
+func (s definitionSource) isBesideOrk() bool { return ork.IsBeside(filepath.Base(s.file), s.text) }
 
-// slug is what the flow would be published as.
-func (s source) slug() string {
+// flowSlug is what the flow would be published as.
+func (s definitionSource) flowSlug() string {
 	if s.file == "-" {
 		return ""
 	}
 	return slugOf(s.file)
 }
 
-// sources reads files, and those in folders which are definitions.
-func (a *app) sources(paths []string) (all []source, err error) {
+// readSources reads files, and those in folders which are definitions.
+func (a *app) readSources(paths []string) (all []definitionSource, err error) {
 	files, err := filesOf(paths)
 	if err != nil {
 		return nil, err
 	}
 	for _, file := range files {
-		text, err := a.read(file)
+		text, err := a.readFile(file)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, source{file, text})
+		all = append(all, definitionSource{file, text})
 	}
 	return all, nil
 }
@@ -235,16 +237,16 @@ func definitionsIn(dir string) (files []string, err error) {
 	return files, nil
 }
 
-func (c *flowValidateCmd) show(a *app, s source, v *wire.Validation) error {
+func (c *flowValidateCmd) printValidation(a *app, s definitionSource, v *wire.Validation) error {
 	file, kind := s.file, ""
 	switch {
-	case s.beside():
+	case s.isBesideOrk():
 		kind = " (beside workflows of Ork)"
 	case ork.Is(s.text):
 		kind = " (a workflow of Ork)"
 	}
-	if c.json() {
-		return printLine(a.stdout, checked{file, v})
+	if c.isJSON() {
+		return printLine(a.stdout, checkedFile{file, v})
 	}
 	printProblems(a.stdout, file, v.Problems)
 	if v.Valid {

@@ -30,11 +30,11 @@ func TestWhoWaitsForATaskHearsWhyTheMemberDoesNothing(t *testing.T) {
 	require.NoError(t, err)
 	var out, errs bytes.Buffer
 	w := newWatch(&app{stdout: &out, stderr: &errs}, server, "task", true)
-	w.quiet = time.Now()
+	w.idleSince = time.Now()
 	w.askMember(t.Context())
 	require.Empty(t, errs.String(), "something has just happened")
 	ask := func() {
-		w.quiet, w.next = time.Now().Add(-time.Minute), time.Time{}
+		w.idleSince, w.nextHealthCheck = time.Now().Add(-time.Minute), time.Time{}
 		w.askMember(t.Context())
 	}
 	ask()

@@ -8,8 +8,8 @@ import (
 
 // PublicWords returns a line for each command, argument and flag of the command line, with its help.
 func PublicWords() []string {
-	e := edition{name: "troupe"}
-	return commandWords(e.parser(e.commands()).Model.Node)
+	e := programVariant{name: "troupe"}
+	return commandWords(e.newParser(e.newCommandTree()).Model.Node)
 }
 
 // commandWords returns the lines of a command and of those below it.

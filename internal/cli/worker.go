@@ -67,10 +67,10 @@ func (c *workerRunCmd) Run(ctx context.Context, a *app) error {
 	w := worker.New(worker.Config{
 		Server: c.Server, Token: c.Token, ID: c.ID, Services: c.Services, Labels: c.Label, Secret: c.Secret,
 		Push: c.Mode == "push", Pull: c.Mode == "pull", Attach: c.Mode == "attach",
-		Trust: c.trust(), URL: c.URL, Listen: c.Listen, Concurrency: c.Concurrency,
-		Logger: c.logger(a),
+		Trust: c.clientTrust(), URL: c.URL, Listen: c.Listen, Concurrency: c.Concurrency,
+		Logger: c.newLogger(a),
 	})
-	what, err := c.handlers(w)
+	what, err := c.registerHandlers(w)
 	if err != nil {
 		return err
 	}
@@ -83,15 +83,15 @@ func (c *workerRunCmd) Run(ctx context.Context, a *app) error {
 		}()
 	}
 	kind := map[string]string{"push": "A push", "pull": "A pull", "attach": "An attached"}[c.Mode]
-	c.say(a, fmt.Sprintf("%s worker offers %s to %s", kind, what, c.Server), map[string]string{"mode": c.Mode, "services": what, "server": c.Server})
+	c.printNotice(a, fmt.Sprintf("%s worker offers %s to %s", kind, what, c.Server), map[string]string{"mode": c.Mode, "services": what, "server": c.Server})
 	return w.Run(ctx)
 }
 
-// handlers registers what the worker can do, and names it.
-func (c *workerRunCmd) handlers(w *worker.Worker) (string, error) {
+// registerHandlers registers what the worker can do, and names it.
+func (c *workerRunCmd) registerHandlers(w *worker.Worker) (string, error) {
 	switch {
 	case c.Process && len(c.Exec) > 0:
-		return "", usagef("--process and --exec: give one of them")
+		return "", newUsageError("--process and --exec: give one of them")
 	case c.Process:
 		known, err := secrets.Open(secrets.Options{Env: c.SecretEnv, Dir: c.SecretDir, Seen: c.ChildEnv})
 		if err != nil {
@@ -107,7 +107,7 @@ func (c *workerRunCmd) handlers(w *worker.Worker) (string, error) {
 		for _, e := range c.Exec {
 			service, command, ok := strings.Cut(e, "=")
 			if !ok || service == "" || command == "" {
-				return "", usagef("--exec %q is not SERVICE=COMMAND", e)
+				return "", newUsageError("--exec %q is not SERVICE=COMMAND", e)
 			}
 			w.Handle(service, commandHandler(command, env, c.StopGrace))
 			if len(c.Services) == 0 {
@@ -117,10 +117,10 @@ func (c *workerRunCmd) handlers(w *worker.Worker) (string, error) {
 		return strings.Join(names, ", "), nil
 	case c.Mode == "push" || c.Mode == "attach":
 		demo.Push(w)
-		return listed(c.Services, demo.PushServices()), nil
+		return joinNames(c.Services, demo.PushServices()), nil
 	default:
 		demo.Pull(w, demo.Options{Services: c.Services, Delay: c.Delay})
-		return listed(c.Services, demo.PullServices()), nil
+		return joinNames(c.Services, demo.PullServices()), nil
 	}
 }
 
@@ -131,7 +131,7 @@ func (c *workerRunCmd) programServices() []string {
 	return []string{programService}
 }
 
-func listed(names, otherwise []string) string {
+func joinNames(names, otherwise []string) string {
 	if len(names) == 0 {
 		names = otherwise
 	}

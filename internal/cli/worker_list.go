@@ -10,18 +10,18 @@ import (
 )
 
 type workerListCmd struct {
-	remote
+	remoteFlags
 	pagingFlags
 	Service string `complete:"service" help:"Only those that offer this service."`
 	State   string `enum:"online,offline," default:"" help:"Only those that are online, or offline."`
 }
 
 func (c *workerListCmd) Run(ctx context.Context, a *app) error {
-	server, err := c.client()
+	server, err := c.newClient()
 	if err != nil {
 		return err
 	}
-	workers, err := page(c.pagingFlags, func(p client.Paging) (*wire.Page[wire.KnownWorker], error) {
+	workers, err := readPage(c.pagingFlags, func(p client.Paging) (*wire.Page[wire.KnownWorker], error) {
 		return server.WorkerPage(ctx, client.WorkerQuery{Paging: p, Service: c.Service, State: c.State})
 	})
 	if err != nil {
@@ -30,7 +30,7 @@ func (c *workerListCmd) Run(ctx context.Context, a *app) error {
 	t := table{header: []string{"WORKER", "STATE", "KIND", "LOAD", "SERVICES", "LABELS", "LAST SEEN", "URL"}, spare: []string{"URL", "LABELS", "LAST SEEN"}}
 	return printPage(a, c.outputFlag, workers, t, func(w *wire.KnownWorker) []string {
 		return []string{w.ID, w.State, kindOfWorker(w), strconv.Itoa(w.Load), strings.Join(w.Services, ", "), strings.Join(w.Labels, ", "),
-			moment(w.LastHeartbeat), urlOfWorker(w)}
+			formatTime(w.LastHeartbeat), urlOfWorker(w)}
 	})
 }
 
@@ -54,7 +54,7 @@ func urlOfWorker(w *wire.KnownWorker) string {
 }
 
 type workerShowCmd struct {
-	remote
+	remoteFlags
 	Worker string `arg:"" complete:"worker" help:"Id of the worker, or what it begins with."`
 }
 
@@ -62,7 +62,7 @@ type workerShowCmd struct {
 const mostJobsShown = 50
 
 func (c *workerShowCmd) Run(ctx context.Context, a *app) error {
-	server, err := c.client()
+	server, err := c.newClient()
 	if err != nil {
 		return err
 	}
@@ -78,15 +78,15 @@ func (c *workerShowCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	if c.json() {
+	if c.isJSON() {
 		return printJSON(a.stdout, struct {
 			*wire.KnownWorker
 			Jobs []wire.WaitingJob `json:"jobs"`
 		}{worker, jobs})
 	}
 	if err := printFields(a.stdout, "Worker", worker.ID, "State", worker.State, "Kind", kindOfWorker(worker), "URL", urlOfWorker(worker),
-		"Load", counted(worker.Load, "job"), "Services", strings.Join(worker.Services, ", "), "Labels", strings.Join(worker.Labels, ", "),
-		"Registered", moment(worker.RegisteredAt), "Last seen", moment(worker.LastHeartbeat)); err != nil || len(jobs) == 0 {
+		"Load", formatCount(worker.Load, "job"), "Services", strings.Join(worker.Services, ", "), "Labels", strings.Join(worker.Labels, ", "),
+		"Registered", formatTime(worker.RegisteredAt), "Last seen", formatTime(worker.LastHeartbeat)); err != nil || len(jobs) == 0 {
 		return err
 	}
 	return printJobs(a, jobs)

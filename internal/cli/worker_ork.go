@@ -53,7 +53,7 @@ func (c *workerRunCmd) serveOrk(ctx context.Context, a *app) error {
 	}
 	w := &orkWorker{dir: c.WorkingDir, workflow: c.WorkflowPath, slots: make(chan struct{}, atOnce),
 		runner: program.New(program.Options{Dir: c.WorkingDir, Env: c.ChildEnv})}
-	server := &http.Server{Handler: w.routes(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
+	server := &http.Server{Handler: w.newHandler(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx }}
 	stop := context.AfterFunc(ctx, func() {
 		leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.StopGrace+10*time.Second)
@@ -61,7 +61,7 @@ func (c *workerRunCmd) serveOrk(ctx context.Context, a *app) error {
 		_ = server.Shutdown(leaving) // who is cut off has been told that its program has ended
 	})
 	defer stop()
-	c.say(a, "A worker for Ork listens on http://"+listener.Addr().String(), map[string]string{"mode": "ork", "address": listener.Addr().String()})
+	c.printNotice(a, "A worker for Ork listens on http://"+listener.Addr().String(), map[string]string{"mode": "ork", "address": listener.Addr().String()})
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
@@ -72,23 +72,23 @@ func (c *workerRunCmd) serveOrk(ctx context.Context, a *app) error {
 func checkLoopback(address string) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return usagef("--ork-listen %q is no address such as 127.0.0.1:8081", address)
+		return newUsageError("--ork-listen %q is no address such as 127.0.0.1:8081", address)
 	}
 	if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.IsLoopback()) {
-		return usagef("--ork-listen %s can be reached from other hosts, and nobody has to prove who he is there: listen on 127.0.0.1, behind a proxy that asks for credentials", address)
+		return newUsageError("--ork-listen %s can be reached from other hosts, and nobody has to prove who he is there: listen on 127.0.0.1, behind a proxy that asks for credentials", address)
 	}
 	return nil
 }
 
-func (w *orkWorker) routes() http.Handler {
+func (w *orkWorker) newHandler() http.Handler {
 	mux := http.NewServeMux()
 	healthy := func(out http.ResponseWriter, _ *http.Request) {
 		answerJSON(out, map[string]string{"status": "healthy", "service": "ork-worker"})
 	}
 	mux.HandleFunc("GET /health", healthy)
 	mux.HandleFunc("POST /health", healthy)
-	mux.HandleFunc("POST /compile", w.compile)
-	mux.HandleFunc("POST /execute", w.execute)
+	mux.HandleFunc("POST /compile", w.handleCompile)
+	mux.HandleFunc("POST /execute", w.handleExecute)
 	return withoutPages(mux)
 }
 
@@ -120,8 +120,8 @@ type orkTask struct {
 	DependsOn []string `json:"depends_on"`
 }
 
-// compile tells what is in a workflow file of the working folder.
-func (w *orkWorker) compile(out http.ResponseWriter, r *http.Request) {
+// handleCompile tells what is in a workflow file of the working folder.
+func (w *orkWorker) handleCompile(out http.ResponseWriter, r *http.Request) {
 	asked := struct {
 		Path string `json:"workflow_path"`
 	}{w.workflow}

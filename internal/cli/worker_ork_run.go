@@ -42,8 +42,8 @@ type orkResult struct {
 	Error  string          `json:"error,omitempty"`
 }
 
-// execute runs a program to its end, or until nobody waits for it any longer.
-func (w *orkWorker) execute(out http.ResponseWriter, r *http.Request) {
+// handleExecute runs a program to its end, or until nobody waits for it any longer.
+func (w *orkWorker) handleExecute(out http.ResponseWriter, r *http.Request) {
 	var asked orkExecution
 	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
 		http.Error(out, "the body is no request to execute: "+err.Error(), http.StatusBadRequest)
@@ -55,7 +55,7 @@ func (w *orkWorker) execute(out http.ResponseWriter, r *http.Request) {
 	case <-r.Context().Done():
 		return
 	}
-	output, err := w.run(r.Context(), &asked)
+	output, err := w.runProgram(r.Context(), &asked)
 	if err != nil {
 		answerJSON(out, orkResult{Status: "failed", Error: err.Error()})
 		return
@@ -66,8 +66,8 @@ func (w *orkWorker) execute(out http.ResponseWriter, r *http.Request) {
 	answerJSON(out, orkResult{Status: "success", Output: output})
 }
 
-func (w *orkWorker) run(ctx context.Context, asked *orkExecution) (json.RawMessage, error) {
-	kind, p, err := asked.program()
+func (w *orkWorker) runProgram(ctx context.Context, asked *orkExecution) (json.RawMessage, error) {
+	kind, p, err := asked.buildProgram()
 	if err != nil {
 		return nil, err
 	}
@@ -94,9 +94,9 @@ type orkRefusal string
 
 func (r orkRefusal) Error() string { return string(r) }
 
-// program is what is run, and as what. The texts of what is not are those of Ork's workers.
-func (e *orkExecution) program() (kind flow.ExecType, p *flow.Program, err error) {
-	p = &flow.Program{File: e.Params.File, Module: e.Params.Module, Function: e.Params.Function, Python: e.Params.Python, Env: e.variables(), LooseMarks: true}
+// buildProgram is what is run, and as what. The texts of what is not are those of Ork's workers.
+func (e *orkExecution) buildProgram() (kind flow.ExecType, p *flow.Program, err error) {
+	p = &flow.Program{File: e.Params.File, Module: e.Params.Module, Function: e.Params.Function, Python: e.Params.Python, Env: e.envVariables(), LooseMarks: true}
 	switch strings.ToLower(e.Executor) {
 	case "process", "shell":
 		kind = flow.ExecProcess
@@ -133,8 +133,8 @@ func (e *orkExecution) setCommand(p *flow.Program) error {
 	return nil
 }
 
-// variables are texts as they are, and numbers and booleans as they are written.
-func (e *orkExecution) variables() map[string]string {
+// envVariables are texts as they are, and numbers and booleans as they are written.
+func (e *orkExecution) envVariables() map[string]string {
 	all := map[string]string{}
 	for name, value := range e.Params.Env {
 		var text string

@@ -27,9 +27,9 @@ type specFlags struct {
 func (c *workerRunCmd) carryOut(ctx context.Context, a *app) error {
 	switch {
 	case len(c.Exec) != 1:
-		return usagef("--spec: give the command that carries it out, by --exec COMMAND")
+		return newUsageError("--spec: give the command that carries it out, by --exec COMMAND")
 	case c.Heartbeat <= 0:
-		return usagef("--heartbeat is no time such as 10s")
+		return newUsageError("--heartbeat is no time such as 10s")
 	}
 	bucket, err := a.specBucket(ctx, c.Spec)
 	if err != nil {
@@ -43,18 +43,18 @@ func (c *workerRunCmd) carryOut(ctx context.Context, a *app) error {
 }
 
 // specBucket is what the file of a path, or of a URL, lies in, and all others of its attempt.
-func (e edition) specBucket(ctx context.Context, spec string) (objects.Bucket, error) {
+func (e programVariant) specBucket(ctx context.Context, spec string) (objects.Bucket, error) {
 	u, name := specURL(spec), filepath.Base(spec)
 	if u != nil {
 		name = path.Base(u.Path)
 	}
 	if name != objects.SpecFile {
-		return nil, usagef("--spec %s: what an attempt has to do is in a file %s", shownSpec(spec), objects.SpecFile)
+		return nil, newUsageError("--spec %s: what an attempt has to do is in a file %s", shownSpec(spec), objects.SpecFile)
 	}
 	if u == nil {
 		return objects.OpenDir(filepath.Dir(spec))
 	}
-	known, err := e.buckets()
+	known, err := e.bucketOpeners()
 	if err != nil {
 		return nil, err
 	}
@@ -82,8 +82,8 @@ func shownSpec(spec string) string {
 	return objects.Shown(spec)
 }
 
-// buckets are those that the additions to this program open.
-func (e edition) buckets() (map[string]objects.Opener, error) {
+// bucketOpeners are those that the additions to this program open.
+func (e programVariant) bucketOpeners() (map[string]objects.Opener, error) {
 	var cfg troupe.Config
 	for _, add := range e.additions {
 		if err := add.Extend(&cfg); err != nil {

@@ -48,7 +48,7 @@ type zonedFlag struct {
 func (a *app) inZone(name string, flags ...zonedFlag) ([]time.Time, error) {
 	zone, err := schedule.Zone(name)
 	if err != nil {
-		return nil, usagef("--timezone: %v", err)
+		return nil, newUsageError("--timezone: %v", err)
 	}
 	times := make([]time.Time, len(flags))
 	for i, flag := range flags {

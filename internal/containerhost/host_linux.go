@@ -38,19 +38,19 @@ func Start(dir string) (*Host, error) {
 	if out, err := h.Podman("run", "--rm", "--network", "none", Image, "true").CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("this machine runs no containers, as user %d: podman (%w) says: %s", os.Getuid(), err, out)
 	}
-	return h, h.serve()
+	return h, h.startService()
 }
 
 // containersConf has podman work in small virtual machines, and without systemd: limits that everybody may have, and no cgroups of its.
 func containersConf() string {
 	return fmt.Sprintf("[containers]\ndefault_ulimits = [\"nofile=%d:%[1]d\", \"nproc=%d:%[2]d\"]\n"+
-		"[engine]\nruntime = \"runc\"\ncgroup_manager = \"cgroupfs\"\nevents_logger = \"file\"\n", most(syscall.RLIMIT_NOFILE, 20_000), most(rlimitNproc, 10_000))
+		"[engine]\nruntime = \"runc\"\ncgroup_manager = \"cgroupfs\"\nevents_logger = \"file\"\n", limitFor(syscall.RLIMIT_NOFILE, 20_000), limitFor(rlimitNproc, 10_000))
 }
 
 const rlimitNproc = 6 // which package syscall has no name for
 
-// most is as much as is wanted of a resource, or as this process may have.
-func most(resource int, wanted uint64) uint64 {
+// limitFor is as much as is wanted of a resource, or as this process may have.
+func limitFor(resource int, wanted uint64) uint64 {
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(resource, &limit) != nil {
 		return wanted
@@ -117,8 +117,8 @@ func linkApplets(busybox, dir string) error {
 	return nil
 }
 
-// serve has the host answer.
-func (h *Host) serve() (err error) {
+// startService has the host answer.
+func (h *Host) startService() (err error) {
 	if h.service, err = process.Start(h.dir, "podman", h.Podman("system", "service", "--time=0", h.URL)); err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (h *Host) serve() (err error) {
 // Restart ends what answers for the host and starts it again. Containers go on meanwhile.
 func (h *Host) Restart() error {
 	h.service.Kill()
-	return h.serve()
+	return h.startService()
 }
 
 // Stop removes all containers of the host, and ends it.

@@ -22,8 +22,8 @@ import (
 type Figures struct {
 	Tasks, Attempts, Redeliveries int
 	Dags                          int // of the tasks, those in dag mode
-	holds                         []*hold
-	attempts                      map[string]*attempt            // by job
+	holds                         []*permitHold
+	attempts                      map[string]*attemptRecord      // by job
 	slots                         map[string]map[string][]string // tasks that began by the clock, by schedule and slot
 }
 
@@ -37,10 +37,10 @@ func Audit(t *testing.T, setting string, want map[string]Outcome) Figures {
 
 	rows, err := store.ListTasks(ctx, persistence.TaskFilter{Limit: 1 << 20})
 	require.NoError(t, err)
-	f := Figures{Tasks: len(rows), attempts: map[string]*attempt{}, slots: map[string]map[string][]string{}}
+	f := Figures{Tasks: len(rows), attempts: map[string]*attemptRecord{}, slots: map[string]map[string][]string{}}
 	var ids []string
 	for i := range rows {
-		if !f.slot(&rows[i]) {
+		if !f.noteSlot(&rows[i]) {
 			ids = append(ids, rows[i].ID)
 		}
 	}
@@ -50,19 +50,19 @@ func Audit(t *testing.T, setting string, want map[string]Outcome) Figures {
 	reader := persistence.NewReader(store, flow.Limits{})
 	for i := range rows {
 		end, acknowledged := want[rows[i].ID]
-		f.audit(t, store, reader, &rows[i], func(got Outcome) Outcome {
+		f.auditTask(t, store, reader, &rows[i], func(got Outcome) Outcome {
 			if acknowledged {
 				return end
 			}
 			return Outcome{"completed", "", got.Shared}
 		})
 	}
-	nothingLeft(t, store)
+	checkNothingLeft(t, store)
 	return f
 }
 
-// slot notes which slot a task has begun for. It is false for one that somebody started.
-func (f *Figures) slot(row *persistence.TaskRow) bool {
+// noteSlot notes which slot a task has begun for. It is false for one that somebody started.
+func (f *Figures) noteSlot(row *persistence.TaskRow) bool {
 	name := row.Labels[schedule.LabelName]
 	if name == "" {
 		return false
@@ -75,11 +75,11 @@ func (f *Figures) slot(row *persistence.TaskRow) bool {
 	return true
 }
 
-// audit goes through one task.
-func (f *Figures) audit(t *testing.T, store persistence.Store, reader *persistence.Reader, row *persistence.TaskRow, want func(got Outcome) Outcome) {
+// auditTask goes through one task.
+func (f *Figures) auditTask(t *testing.T, store persistence.Store, reader *persistence.Reader, row *persistence.TaskRow, want func(got Outcome) Outcome) {
 	ctx := t.Context()
-	l := ledger{task: row.ID, attempts: map[flow.Address]*attempt{}, requests: map[string]bool{}}
-	story := l.read(ctx, t, store)
+	l := journalLedger{task: row.ID, attempts: map[flow.Address]*attemptRecord{}, requests: map[string]bool{}}
+	story := l.readJournal(ctx, t, store)
 	view, err := reader.View(ctx, row.ID)
 	require.NoError(t, err)
 	plan := view.State.Root.Plan
@@ -94,7 +94,7 @@ func (f *Figures) audit(t *testing.T, store persistence.Store, reader *persisten
 		f.Dags++
 	}
 	for at, a := range l.attempts {
-		a.programmed(view.State.Plan, at)
+		a.noteProgram(view.State.Plan, at)
 		f.attempts[flow.JobID(row.ID, at)] = a
 	}
 	f.Attempts += len(l.attempts)
@@ -105,20 +105,20 @@ func (f *Figures) audit(t *testing.T, store persistence.Store, reader *persisten
 	assert.Empty(t, permits, "task %s has ended, and has keys", row.ID)
 }
 
-// programmed notes what is known of an attempt's program from its node.
-func (a *attempt) programmed(plan *flow.Plan, at flow.Address) {
+// noteProgram notes what is known of an attempt's program from its node.
+func (a *attemptRecord) noteProgram(plan *flow.Plan, at flow.Address) {
 	scope := plan.ScopeOf(at.Scope)
 	if scope == nil || scope.Nodes[at.Node] == nil {
 		return
 	}
 	n := scope.Nodes[at.Node]
-	if a.boxed = n.Exec.Type == flow.ExecContainer; a.boxed || n.Exec.Type.Started() {
+	if a.inContainer = n.Exec.Type == flow.ExecContainer; a.inContainer || n.Exec.Type.Started() {
 		a.tries = n.Retry.Max + 1
 	}
 }
 
-// nothingLeft holds a store to having no jobs, no tasks under way and no work outside that anybody waits for.
-func nothingLeft(t *testing.T, store persistence.Store) {
+// checkNothingLeft holds a store to having no jobs, no tasks under way and no work outside that anybody waits for.
+func checkNothingLeft(t *testing.T, store persistence.Store) {
 	ctx := t.Context()
 	left, err := store.QueueRows(ctx, nil, 0, "", 100)
 	require.NoError(t, err)
@@ -136,112 +136,112 @@ func nothingLeft(t *testing.T, store persistence.Store) {
 	}
 }
 
-// ledger follows one journal, from the facts alone: folding passes over what does not fit.
-type ledger struct {
+// journalLedger follows one journal, from the facts alone: folding passes over what does not fit.
+type journalLedger struct {
 	task         string
-	attempts     map[flow.Address]*attempt
+	attempts     map[flow.Address]*attemptRecord
 	requests     map[string]bool
-	holds        []*hold
+	holds        []*permitHold
 	ended        bool
 	redeliveries int
 	problems     []string
 }
 
-type attempt struct {
+type attemptRecord struct {
 	claimed, ended bool
 	deliveries     int    // in vain
 	ok             bool   // it has ended well
 	err            string // else
 	deferred       int64  // since when it waits for work outside; 0 = it does not
 	tries          int    // how many there may be of its program; 0 = it is none
-	boxed          bool   // its program is in a container
+	inContainer    bool   // its program is in a container
 }
 
-func (l *ledger) problem(format string, args ...any) {
+func (l *journalLedger) addProblem(format string, args ...any) {
 	l.problems = append(l.problems, fmt.Sprintf(format, args...))
 }
 
-// read goes through a task's journal and retells it.
-func (l *ledger) read(ctx context.Context, t *testing.T, store persistence.Store) string {
+// readJournal goes through a task's journal and retells it.
+func (l *journalLedger) readJournal(ctx context.Context, t *testing.T, store persistence.Store) string {
 	rows, err := store.Rows(ctx, l.task, 0, persistence.Part{Rows: 1 << 20, Bytes: 1 << 40})
 	require.NoError(t, err)
 	var story strings.Builder
 	for i, row := range rows {
 		if row.Seq != int64(i+1) {
-			l.problem("journal row %d has number %d", i+1, row.Seq)
+			l.addProblem("journal row %d has number %d", i+1, row.Seq)
 		}
 		events, err := flow.DecodeEvents(row.Events)
 		require.NoError(t, err, "task %s, row %d", l.task, row.Seq)
 		for k := range events {
 			e := &events[k]
 			fmt.Fprintf(&story, "%4d %d %s %s %s %s %s\n", row.Seq, e.At, e.Type, e.Address(), e.Status, e.Worker, e.Error)
-			l.event(e)
+			l.applyEvent(e)
 		}
 	}
 	if !l.ended {
-		l.problem("the task has not ended")
+		l.addProblem("the task has not ended")
 	}
 	return story.String()
 }
 
-func (l *ledger) event(e *flow.Event) {
+func (l *journalLedger) applyEvent(e *flow.Event) {
 	if l.ended && e.Type != flow.SignalReceived {
-		l.problem("%s at %s after the task's end", e.Type, e.Address())
+		l.addProblem("%s at %s after the task's end", e.Type, e.Address())
 	}
 	if e.Request != "" {
 		if l.requests[e.Request] {
-			l.problem("request %s had its effect twice", e.Request)
+			l.addProblem("request %s had its effect twice", e.Request)
 		}
 		l.requests[e.Request] = true
 	}
 	switch e.Type {
 	case flow.TaskCreated:
-		l.asks(flow.Address{Attempt: 1}, e, l.permits(e))
+		l.addHolds(flow.Address{Attempt: 1}, e, l.permitsOf(e))
 	case flow.TaskEnded:
 		l.ended = true
-		l.letsGo("")
+		l.releaseHolds("")
 	case flow.PermitGranted:
-		l.granted(e)
+		l.grantHold(e)
 	case flow.AttemptsStarted:
-		l.started(e)
+		l.startAttempts(e)
 	case flow.AttemptClaimed, flow.AttemptReturned, flow.AttemptPassed, flow.AttemptDeferred, flow.AttemptEnded:
-		l.moved(e)
+		l.moveAttempt(e)
 	}
 }
 
-// permits are those that an event asks for.
-func (l *ledger) permits(e *flow.Event) (list []flow.Permit) {
+// permitsOf are those that an event asks for.
+func (l *journalLedger) permitsOf(e *flow.Event) (list []flow.Permit) {
 	if len(e.Permits) > 0 {
 		if err := json.Unmarshal(e.Permits, &list); err != nil {
-			l.problem("%s asks for %s: %v", e.Address(), e.Permits, err)
+			l.addProblem("%s asks for %s: %v", e.Address(), e.Permits, err)
 		}
 	}
 	return list
 }
 
-func (l *ledger) started(e *flow.Event) {
-	permits := l.permits(e)
+func (l *journalLedger) startAttempts(e *flow.Event) {
+	permits := l.permitsOf(e)
 	for i := range e.Total {
 		at := e.Address()
 		at.Unit += i
 		if l.attempts[at] != nil {
-			l.problem("attempt %s was started twice", at)
+			l.addProblem("attempt %s was started twice", at)
 		}
-		l.attempts[at] = &attempt{}
-		l.asks(at, e, permits)
+		l.attempts[at] = &attemptRecord{}
+		l.addHolds(at, e, permits)
 	}
 }
 
-func (l *ledger) moved(e *flow.Event) {
+func (l *journalLedger) moveAttempt(e *flow.Event) {
 	a := l.attempts[e.Address()]
 	if a == nil || a.ended {
-		l.problem("%s of attempt %s, which is not in flight", e.Type, e.Address())
+		l.addProblem("%s of attempt %s, which is not in flight", e.Type, e.Address())
 		return
 	}
 	switch e.Type {
 	case flow.AttemptClaimed:
 		if a.claimed {
-			l.problem("attempt %s was claimed by two", e.Address())
+			l.addProblem("attempt %s was claimed by two", e.Address())
 		}
 		a.claimed = true
 	case flow.AttemptReturned:
@@ -251,11 +251,11 @@ func (l *ledger) moved(e *flow.Event) {
 		a.deliveries = e.Total
 	case flow.AttemptDeferred:
 		if a.deferred > 0 {
-			l.problem("attempt %s waits for work outside for the second time", e.Address())
+			l.addProblem("attempt %s waits for work outside for the second time", e.Address())
 		}
 		a.deferred = e.At
 	case flow.AttemptEnded:
 		a.ended, a.ok, a.err = true, e.Status == string(flow.AttemptOK), e.Error
-		l.letsGo(flow.JobID(l.task, e.Address()))
+		l.releaseHolds(flow.JobID(l.task, e.Address()))
 	}
 }

@@ -25,7 +25,7 @@ type Client struct {
 
 const (
 	answerTime = 5 * time.Second // beside the time a request waits
-	againPause = 50 * time.Millisecond
+	retryPause = 50 * time.Millisecond
 )
 
 // NewClient asks the members at bases.
@@ -52,19 +52,19 @@ func (c *Client) Insist(ctx context.Context, r Request, out any) error {
 			return json.Unmarshal(answer, out)
 		case ctx.Err() != nil:
 			return fmt.Errorf("%s %s: %w, last: %d %.200s %v", r.Method, r.Path, ctx.Err(), status, answer, err)
-		case err == nil && !c.mayPass(status):
+		case err == nil && !c.isTransient(status):
 			return fmt.Errorf("%s %s %s: %d %.500s", r.Method, r.Path, r.Key, status, answer)
 		}
 		c.Again.Add(1)
 		select {
 		case <-ctx.Done():
-		case <-time.After(againPause):
+		case <-time.After(retryPause):
 		}
 	}
 }
 
-// mayPass says whether another try may be answered better.
-func (c *Client) mayPass(status int) bool {
+// isTransient says whether another try may be answered better.
+func (c *Client) isTransient(status int) bool {
 	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable ||
 		c.Patient && status == http.StatusInternalServerError
 }

@@ -12,15 +12,15 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// clock is a schedule that begins tasks while errands are done.
-type clock struct {
+// testSchedule is a schedule that begins tasks while errands are done.
+type testSchedule struct {
 	name string
 	step time.Duration
 	spec wire.ScheduleSpec
 }
 
-// theClocks have a slot at each multiple of their steps.
-var theClocks = []clock{
+// testSchedules have a slot at each multiple of their steps.
+var testSchedules = []testSchedule{
 	{"tick", time.Second, wire.ScheduleSpec{Flow: "tick", Every: "1s"}},
 	{"toll", 3 * time.Second, wire.ScheduleSpec{Flow: "toll", Cron: "*/3 * * * * *"}},
 }
@@ -31,7 +31,7 @@ type Clocks struct{ from, until time.Time }
 // startClocks sets them. They begin soon.
 func startClocks(ctx context.Context, c *Client) (*Clocks, error) {
 	k := &Clocks{from: time.Now().Add(4 * time.Second).Truncate(3 * time.Second)}
-	for _, clock := range theClocks {
+	for _, clock := range testSchedules {
 		spec, on := clock.spec, true
 		spec.Enabled, spec.CatchUp, spec.Overlap, spec.Start = &on, "all", "allow", wire.Time{Time: k.from}
 		spec.Params = json.RawMessage(`{"n": 21}`)
@@ -42,12 +42,12 @@ func startClocks(ctx context.Context, c *Client) (*Clocks, error) {
 	return k, nil
 }
 
-// stop waits until each slot up to now has had its task, and all those have ended.
-func (k *Clocks) stop(ctx context.Context, c *Client) error {
+// awaitSlots waits until each slot up to now has had its task, and all those have ended.
+func (k *Clocks) awaitSlots(ctx context.Context, c *Client) error {
 	k.until = time.Now()
-	for _, clock := range theClocks {
+	for _, clock := range testSchedules {
 		path := "/v1/schedules/" + clock.name
-		err := await(ctx, func() (bool, error) {
+		err := pollUntil(ctx, func() (bool, error) {
 			var s wire.Schedule
 			err := c.Insist(ctx, Request{Method: "GET", Path: path}, &s)
 			return s.LastSlot.Add(clock.step).After(k.until), err
@@ -58,39 +58,39 @@ func (k *Clocks) stop(ctx context.Context, c *Client) error {
 		if err := c.Insist(ctx, Request{Method: "POST", Path: path + "/disable"}, &wire.Schedule{}); err != nil {
 			return err
 		}
-		if err := await(ctx, func() (bool, error) { return c.quiet(ctx, clock.name) }); err != nil {
+		if err := pollUntil(ctx, func() (bool, error) { return c.isScheduleIdle(ctx, clock.name) }); err != nil {
 			return fmt.Errorf("the tasks of schedule %s: %w", clock.name, err)
 		}
 	}
 	return nil
 }
 
-// quiet says whether all tasks of a schedule have ended. One that was about to begin when it was disabled has begun meanwhile.
-func (c *Client) quiet(ctx context.Context, schedule string) (bool, error) {
-	pause(ctx, 500*time.Millisecond)
+// isScheduleIdle says whether all tasks of a schedule have ended. One that was about to begin when it was disabled has begun meanwhile.
+func (c *Client) isScheduleIdle(ctx context.Context, schedule string) (bool, error) {
+	sleepContext(ctx, 500*time.Millisecond)
 	var running wire.Page[wire.TaskSummary]
 	path := "/v1/tasks?label=schedule:" + schedule + "&state=pending&state=running&state=canceling"
 	err := c.Insist(ctx, Request{Method: "GET", Path: path}, &running)
 	return len(running.Items) == 0, err
 }
 
-// await asks again and again.
-func await(ctx context.Context, done func() (bool, error)) error {
+// pollUntil asks again and again.
+func pollUntil(ctx context.Context, done func() (bool, error)) error {
 	for {
 		if ok, err := done(); ok || err != nil {
 			return err
 		}
-		pause(ctx, againPause)
+		sleepContext(ctx, retryPause)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 	}
 }
 
-// kept holds the tasks of schedules to their slots: each one of the run has one task, and none has two. It tells how many there were.
-func (k *Clocks) kept(t *testing.T, f Figures) (slots int) {
+// checkSlots holds the tasks of schedules to their slots: each one of the run has one task, and none has two. It tells how many there were.
+func (k *Clocks) checkSlots(t *testing.T, f Figures) (slots int) {
 	t.Helper()
-	for _, clock := range theClocks {
+	for _, clock := range testSchedules {
 		tasks := f.slots[clock.name]
 		for slot := k.from; !slot.After(k.until); slot = slot.Add(clock.step) {
 			slots++

@@ -19,8 +19,8 @@ const (
 	hostVariable = "TROUPE_ERRANDS_CONTAINER_HOST"
 	// wantedVariable says that there is to be one.
 	wantedVariable = "TROUPE_ERRANDS_CONTAINERS"
-	// boxesFolder is what containers see of the folder that members run in.
-	boxesFolder = "boxes"
+	// containersFolder is what containers see of the folder that members run in.
+	containersFolder = "boxes"
 )
 
 func containerHost() string { return os.Getenv(hostVariable) }

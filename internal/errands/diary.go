@@ -9,26 +9,26 @@ import (
 	"time"
 )
 
-// stint is a worker at a job, in milliseconds; over is 0 when the worker ended before.
-type stint struct {
-	worker, job string
-	begun, over int64
+// jobExecution is a worker at a job, in milliseconds; over is 0 when the worker ended before.
+type jobExecution struct {
+	worker, job      string
+	begunAt, endedAt int64
 }
 
 // What lines of a diary say of a job.
 const (
-	begins = "begins"
-	ends   = "ends"
+	noteBegins = "begins"
+	noteEnds   = "ends"
 )
 
-// note writes a line by one write, so that those of several workers stay whole.
-func note(diary io.Writer, worker, job, what string) {
+// writeDiaryLine writes a line by one write, so that those of several workers stay whole.
+func writeDiaryLine(diary io.Writer, worker, job, what string) {
 	fmt.Fprintf(diary, "%s %s %s %d\n", worker, job, what, time.Now().UnixMilli())
 }
 
 // ReadDiary tells which workers began each job, in order. No file means that nobody has begun anything yet.
 func ReadDiary(path string) (map[string][]string, error) {
-	stints, err := readStints(path)
+	stints, err := readExecutions(path)
 	if err != nil {
 		return nil, err
 	}
@@ -39,14 +39,14 @@ func ReadDiary(path string) (map[string][]string, error) {
 	return began, nil
 }
 
-// readStints reads a diary, in order of the beginnings.
-func readStints(path string) ([]*stint, error) {
+// readExecutions reads a diary, in order of the beginnings.
+func readExecutions(path string) ([]*jobExecution, error) {
 	text, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	var all []*stint
-	open := map[[2]string]*stint{}
+	var all []*jobExecution
+	open := map[[2]string]*jobExecution{}
 	for line := range strings.Lines(string(text)) {
 		var worker, job, what string
 		var at int64
@@ -55,11 +55,11 @@ func readStints(path string) ([]*stint, error) {
 		}
 		who := [2]string{worker, job}
 		switch s := open[who]; {
-		case what == begins:
-			open[who] = &stint{worker: worker, job: job, begun: at}
+		case what == noteBegins:
+			open[who] = &jobExecution{worker: worker, job: job, begunAt: at}
 			all = append(all, open[who])
-		case what == ends && s != nil:
-			s.over = at
+		case what == noteEnds && s != nil:
+			s.endedAt = at
 		default:
 			return nil, fmt.Errorf("line %q of the diary, which nothing went before", line)
 		}

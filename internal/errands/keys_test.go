@@ -13,15 +13,15 @@ import (
 )
 
 // granted is a hold of an attempt of a task, which asked at 0.
-func granted(task string, p flow.Permit) *hold {
-	return &hold{Permit: p, task: task, holder: task + "/a", given: true, over: true}
+func granted(task string, p flow.Permit) *permitHold {
+	return &permitHold{Permit: p, task: task, holder: task + "/a", given: true, over: true}
 }
 
 // stintsOf makes stints of texts as they are in diaries.
-func stintsOf(t *testing.T, lines ...string) []*stint {
+func stintsOf(t *testing.T, lines ...string) []*jobExecution {
 	path := filepath.Join(t.TempDir(), "diary")
 	require.NoError(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
-	stints, err := readStints(path)
+	stints, err := readExecutions(path)
 	require.NoError(t, err)
 	return stints
 }
@@ -31,7 +31,7 @@ func job(task string) string { return flow.JobID(task, flow.Address{Node: "a", V
 
 // found are the problems of tasks one of whose jobs, with the same permit, began and ended at times.
 func found(t *testing.T, p flow.Permit, times ...[2]int64) (full int, problems []string) {
-	var holds []*hold
+	var holds []*permitHold
 	var lines []string
 	for i, at := range times {
 		task := fmt.Sprint("t", i)
@@ -43,10 +43,10 @@ func found(t *testing.T, p flow.Permit, times ...[2]int64) (full int, problems [
 			lines = append(lines, fmt.Sprintf("w %s ends %d", job(task), at[1]))
 		}
 	}
-	stays, problems := seen(holds, stintsOf(t, lines...))
+	stays, problems := holdIntervals(holds, stintsOf(t, lines...))
 	require.Empty(t, problems)
-	full, problems = atOnce(stays)
-	return full, append(problems, tooSoon(stays)...)
+	full, problems = checkConcurrency(stays)
+	return full, append(problems, checkRates(stays)...)
 }
 
 func TestMoreAtOnceThanALimitAreFound(t *testing.T) {
@@ -74,36 +74,36 @@ func TestMoreThanARateLetsBeginAreFound(t *testing.T) {
 }
 
 func TestAJobThatBeganWithoutItsKeyIsFound(t *testing.T) {
-	h := &hold{Permit: flow.Permit{Key: "k", Limit: 2}, task: "t", holder: job("t")}
-	_, problems := seen([]*hold{h}, stintsOf(t, "w "+job("t")+" begins 7"))
+	h := &permitHold{Permit: flow.Permit{Key: "k", Limit: 2}, task: "t", holder: job("t")}
+	_, problems := holdIntervals([]*permitHold{h}, stintsOf(t, "w "+job("t")+" begins 7"))
 	require.Len(t, problems, 1)
 }
 
 func TestATaskHasItsKeyWhileThereAreJobsOfIt(t *testing.T) {
 	one := flow.Permit{Key: "k", Limit: 1}
-	holds := []*hold{granted("s", one), granted("t", one)}
+	holds := []*permitHold{granted("s", one), granted("t", one)}
 	for _, h := range holds {
-		h.whole = true
+		h.ofTask = true
 	}
-	stays, problems := seen(holds, stintsOf(t, "w "+job("s")+" begins 5", "v "+job("t")+" begins 7", "w "+job("s")+" ends 9"))
+	stays, problems := holdIntervals(holds, stintsOf(t, "w "+job("s")+" begins 5", "v "+job("t")+" begins 7", "w "+job("s")+" ends 9"))
 	require.Empty(t, problems)
-	_, problems = atOnce(stays)
+	_, problems = checkConcurrency(stays)
 	require.Len(t, problems, 1)
 }
 
 func TestAJournalThatHasAKeyTooOftenIsFound(t *testing.T) {
 	const permits = `[{"k":"k","l":1}]`
-	l := ledger{task: "t", attempts: map[flow.Address]*attempt{}, requests: map[string]bool{}}
-	l.event(&flow.Event{Type: flow.AttemptsStarted, Node: "a", Visit: 1, Attempt: 1, Total: 2, Permits: []byte(permits)})
+	l := journalLedger{task: "t", attempts: map[flow.Address]*attemptRecord{}, requests: map[string]bool{}}
+	l.applyEvent(&flow.Event{Type: flow.AttemptsStarted, Node: "a", Visit: 1, Attempt: 1, Total: 2, Permits: []byte(permits)})
 	give := func(unit int) {
-		l.event(&flow.Event{Type: flow.PermitGranted, Node: "a", Visit: 1, Unit: unit, Attempt: 1, Key: "k"})
+		l.applyEvent(&flow.Event{Type: flow.PermitGranted, Node: "a", Visit: 1, Unit: unit, Attempt: 1, Key: "k"})
 	}
 	give(0)
-	l.event(&flow.Event{Type: flow.AttemptEnded, Node: "a", Visit: 1, Attempt: 1})
+	l.applyEvent(&flow.Event{Type: flow.AttemptEnded, Node: "a", Visit: 1, Attempt: 1})
 	give(1)
 	require.Empty(t, l.problems)
-	l.event(&flow.Event{Type: flow.AttemptsStarted, Node: "b", Visit: 1, Attempt: 1, Total: 1, Permits: []byte(permits)})
-	l.event(&flow.Event{Type: flow.PermitGranted, Node: "b", Visit: 1, Attempt: 1, Key: "k"})
+	l.applyEvent(&flow.Event{Type: flow.AttemptsStarted, Node: "b", Visit: 1, Attempt: 1, Total: 1, Permits: []byte(permits)})
+	l.applyEvent(&flow.Event{Type: flow.PermitGranted, Node: "b", Visit: 1, Attempt: 1, Key: "k"})
 	require.Len(t, l.problems, 1)
 	give(1)
 	require.Len(t, l.problems, 2)

@@ -16,27 +16,29 @@ const lifeVariable = "TROUPE_ERRANDS_LIFE"
 // orphanTime is how soon nothing is left of what a member had started, once it has ended.
 const orphanTime = time.Second
 
-// lives are those of members. Only Linux tells what they leave behind.
-type lives struct {
+// memberLives are those of members. Only Linux tells what they leave behind.
+type memberLives struct {
 	mu      sync.Mutex
 	watches sync.WaitGroup
 	longest time.Duration // until nothing was left
 	left    []string      // what was left when the time was over
 }
 
-// mark of a member's life that is about to begin, which the programs that it starts are to inherit.
-func mark(name string) string { return fmt.Sprintf("%s=%s-%d", lifeVariable, name, rand.Uint64()) }
+// newLifeMark of a member's life that is about to begin, which the programs that it starts are to inherit.
+func newLifeMark(name string) string {
+	return fmt.Sprintf("%s=%s-%d", lifeVariable, name, rand.Uint64())
+}
 
-// watch sees what a life leaves behind that has ended when done is closed.
-func (l *lives) watch(mark string, done <-chan struct{}) {
+// watchLife sees what a life leaves behind that has ended when done is closed.
+func (l *memberLives) watchLife(mark string, done <-chan struct{}) {
 	l.watches.Go(func() {
 		<-done
 		ended := time.Now()
-		left, after := living(mark), time.Duration(0) // looking takes a while, too
+		left, after := findPrograms(mark), time.Duration(0) // looking takes a while, too
 		for len(left) > 0 && after < orphanTime {
 			time.Sleep(5 * time.Millisecond)
 			after = time.Since(ended)
-			left = living(mark)
+			left = findPrograms(mark)
 		}
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -47,8 +49,8 @@ func (l *lives) watch(mark string, done <-chan struct{}) {
 	})
 }
 
-// living are the programs with a mark. Those that have ended, and whose parents have not noticed, have none.
-func living(mark string) (found []string) {
+// findPrograms are the programs with a mark. Those that have ended, and whose parents have not noticed, have none.
+func findPrograms(mark string) (found []string) {
 	all, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {
 		return nil

@@ -31,12 +31,12 @@ type Outside struct {
 }
 
 type outsideJob struct {
-	program  bool // a program began it, of which each attempt has one; else a worker, which may be asked again
-	begun    time.Time
-	again    []time.Time // when it was found by others who wanted to begin it
-	told     bool        // that it has ended
-	takes    time.Duration
-	succeeds bool
+	program     bool // a program began it, of which each attempt has one; else a worker, which may be asked again
+	begun       time.Time
+	again       []time.Time // when it was found by others who wanted to begin it
+	endReported bool        // that it has ended
+	takes       time.Duration
+	succeeds    bool
 }
 
 // newOutside listens on a host's address.
@@ -47,14 +47,14 @@ func newOutside(host string) (*Outside, error) {
 	}
 	o := &Outside{Address: l.Addr().String(), jobs: map[string]*outsideJob{}}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /jobs", o.begin)
-	mux.HandleFunc("GET /jobs", o.look)
+	mux.HandleFunc("POST /jobs", o.handleBegin)
+	mux.HandleFunc("GET /jobs", o.handleStatus)
 	o.server = &http.Server{Handler: mux}
 	go func() { _ = o.server.Serve(l) }() // until it is closed
 	return o, nil
 }
 
-func (o *Outside) begin(w http.ResponseWriter, r *http.Request) {
+func (o *Outside) handleBegin(w http.ResponseWriter, r *http.Request) {
 	id := r.FormValue("id")
 	_, at, err := flow.ParseJobID(id)
 	if err != nil {
@@ -76,7 +76,7 @@ func (o *Outside) begin(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusCreated)
 }
 
-func (o *Outside) look(w http.ResponseWriter, r *http.Request) {
+func (o *Outside) handleStatus(w http.ResponseWriter, r *http.Request) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	j := o.jobs[r.FormValue("id")]
@@ -86,7 +86,7 @@ func (o *Outside) look(w http.ResponseWriter, r *http.Request) {
 	}
 	status := "running"
 	if time.Since(j.begun) >= j.takes {
-		status, j.told = "failed", true
+		status, j.endReported = "failed", true
 		if j.succeeds {
 			status = "success"
 		}
@@ -94,9 +94,9 @@ func (o *Outside) look(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]string{"status": status}) // who has gone asks again
 }
 
-// kept holds what was begun outside to what journals say: a program begins one job, and nobody begins one of which it is stored that an attempt
+// checkJobs holds what was begun outside to what journals say: a program begins one job, and nobody begins one of which it is stored that an attempt
 // waits for it; what attempts wait for has been begun, and nobody goes on before it has ended. It tells how many there were.
-func (o *Outside) kept(t *testing.T, f Figures) (jobs, adopted int) {
+func (o *Outside) checkJobs(t *testing.T, f Figures) (jobs, adopted int) {
 	t.Helper()
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -108,12 +108,12 @@ func (o *Outside) kept(t *testing.T, f Figures) (jobs, adopted int) {
 		adopted += len(j.again)
 		assert.False(t, j.program && len(j.again) > 0, "the program of %s began its job %d times", id, 1+len(j.again))
 		for _, at := range j.again {
-			assert.True(t, a.deferred == 0 || at.UnixMilli() <= a.deferred+clocks, "the job of %s was begun again at %v, when its attempt waited for it", id, at)
+			assert.True(t, a.deferred == 0 || at.UnixMilli() <= a.deferred+clockSkewMS, "the job of %s was begun again at %v, when its attempt waited for it", id, at)
 		}
-		assert.False(t, a.deferred > 0 && a.ok && !j.told, "%s went well before anybody heard of the end of its job", id)
+		assert.False(t, a.deferred > 0 && a.ok && !j.endReported, "%s went well before anybody heard of the end of its job", id)
 	}
 	for id, a := range f.attempts {
-		assert.False(t, a.deferred > 0 && !a.boxed && o.jobs[id] == nil, "%s waited for a job that was never begun", id)
+		assert.False(t, a.deferred > 0 && !a.inContainer && o.jobs[id] == nil, "%s waited for a job that was never begun", id)
 	}
 	return len(o.jobs), adopted
 }

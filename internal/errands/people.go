@@ -15,16 +15,16 @@ import (
 
 // Errand is a task that somebody wants done: what it is started with, and what people do meanwhile.
 type Errand struct {
-	Key    string // idempotency key; of what follows from it, too
-	Flow   string
-	Params map[string]any
-	delay  time.Duration // before the start
-	acts   []act
-	twice  bool // started again when it was acknowledged
+	Key     string // idempotency key; of what follows from it, too
+	Flow    string
+	Params  map[string]any
+	delay   time.Duration // before the start
+	actions []userAction
+	twice   bool // started again when it was acknowledged
 }
 
-// act is done some time after the one before.
-type act struct {
+// userAction is done some time after the one before.
+type userAction struct {
 	after time.Duration
 	verb  string // signal, pause, resume, cancel, complete, append
 	key   string // of a signal, or a step
@@ -77,7 +77,7 @@ func Draw(seed uint64, n int) []Errand {
 		}
 		list[i] = Errand{
 			Key: key, Flow: name, Params: map[string]any{"n": number, "list": items, "group": number % 3, "errand": key},
-			delay: soon(rng), acts: drawActs(rng, name), twice: rng.IntN(4) == 0,
+			delay: drawDelay(rng), actions: drawActions(rng, name), twice: rng.IntN(4) == 0,
 		}
 	}
 	return list
@@ -88,34 +88,34 @@ func Sample(i int) Errand {
 	return Errand{Key: fmt.Sprintf("sample-%d", i), Flow: "chain", Params: map[string]any{"n": i}}
 }
 
-func soon(rng *rand.Rand) time.Duration { return time.Duration(rng.IntN(600)) * time.Millisecond }
+func drawDelay(rng *rand.Rand) time.Duration { return time.Duration(rng.IntN(600)) * time.Millisecond }
 
-func drawActs(rng *rand.Rand, flow string) []act {
-	send := func(key string, value any) act { return act{soon(rng), "signal", key, value} }
-	do := func(verb string) act { return act{after: soon(rng), verb: verb} }
+func drawActions(rng *rand.Rand, flow string) []userAction {
+	send := func(key string, value any) userAction { return userAction{drawDelay(rng), "signal", key, value} }
+	do := func(verb string) userAction { return userAction{after: drawDelay(rng), verb: verb} }
 	switch flow {
 	case "approval":
-		return []act{send("decision", rng.IntN(3) > 0)}
+		return []userAction{send("decision", rng.IntN(3) > 0)}
 	case "event":
-		return []act{send("first", 1+rng.IntN(50)), send("second", 1+rng.IntN(50))}
+		return []userAction{send("first", 1+rng.IntN(50)), send("second", 1+rng.IntN(50))}
 	case "paused":
-		return []act{do("pause"), send("go", 1+rng.IntN(50)), do("resume")}
+		return []userAction{do("pause"), send("go", 1+rng.IntN(50)), do("resume")}
 	case "canceled":
-		return []act{do("cancel")}
+		return []userAction{do("cancel")}
 	case "desk":
-		finish := func(step string, unit int) act {
-			return act{soon(rng), "complete", step, map[string]any{"unit": unit, "output": rng.IntN(50)}}
+		finish := func(step string, unit int) userAction {
+			return userAction{drawDelay(rng), "complete", step, map[string]any{"unit": unit, "output": rng.IntN(50)}}
 		}
-		items := act{soon(rng), "append", "desk", map[string]any{"items": []int{1, 2}}}
-		return []act{finish("desk", 1), items, finish("desk", 3), finish("sign", 0), finish("desk", 0), finish("desk", 2)}
+		items := userAction{drawDelay(rng), "append", "desk", map[string]any{"items": []int{1, 2}}}
+		return []userAction{finish("desk", 1), items, finish("desk", 3), finish("sign", 0), finish("desk", 0), finish("desk", 2)}
 	case "regret":
-		return []act{{soon(rng), "complete", "book", map[string]any{"output": rng.IntN(50)}}, do("cancel")}
+		return []userAction{{drawDelay(rng), "complete", "book", map[string]any{"output": rng.IntN(50)}}, do("cancel")}
 	}
 	return nil
 }
 
-// body is what an act is sent with.
-func (a *act) body() any {
+// requestBody is what an act is sent with.
+func (a *userAction) requestBody() any {
 	switch body, _ := a.value.(map[string]any); a.verb {
 	case "signal":
 		return map[string]any{"key": a.key, "value": a.value}
@@ -130,7 +130,7 @@ func (a *act) body() any {
 // Run does an errand: each request is sent until it is acknowledged, with a key that gives it its
 // effect once.
 func (e *Errand) Run(ctx context.Context, c *Client) (task string, end Outcome, err error) {
-	pause(ctx, e.delay)
+	sleepContext(ctx, e.delay)
 	started, err := c.Start(ctx, e.Key, e.Flow, e.Params)
 	if err != nil {
 		return "", end, err
@@ -141,9 +141,9 @@ func (e *Errand) Run(ctx context.Context, c *Client) (task string, end Outcome, 
 			return started.ID, end, fmt.Errorf("started again, %s was answered as %+v, %w", started.ID, again, err)
 		}
 	}
-	for i, a := range e.acts {
-		pause(ctx, a.after)
-		if err := c.Do(ctx, started.ID, a.verb, fmt.Sprintf("%s-%d", e.Key, i), a.body()); err != nil {
+	for i, a := range e.actions {
+		sleepContext(ctx, a.after)
+		if err := c.Do(ctx, started.ID, a.verb, fmt.Sprintf("%s-%d", e.Key, i), a.requestBody()); err != nil {
 			return started.ID, end, err
 		}
 	}
@@ -164,7 +164,7 @@ func newOutcome(state, text string, shared []byte, dag bool, result []byte) Outc
 	return o
 }
 
-func pause(ctx context.Context, d time.Duration) {
+func sleepContext(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):
 	case <-ctx.Done():

@@ -39,23 +39,23 @@ func hasPython() bool {
 	return err == nil
 }
 
-// notes are how often each attempt noted something in the programsLog of a folder, or in that of containers.
-func notes(dir string) (began, ended map[string]int, err error) {
+// countNotes are how often each attempt noted something in the programsLog of a folder, or in that of containers.
+func countNotes(dir string) (began, ended map[string]int, err error) {
 	began, ended = map[string]int{}, map[string]int{}
 	text, err := os.ReadFile(filepath.Join(dir, programsLog))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, nil, err
 	}
-	boxed, err := os.ReadFile(filepath.Join(dir, boxesFolder, programsLog))
+	boxed, err := os.ReadFile(filepath.Join(dir, containersFolder, programsLog))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, nil, err
 	}
 	text = append(text, boxed...)
 	for line := range strings.Lines(string(text)) {
 		switch job, what, _ := strings.Cut(strings.TrimSpace(line), " "); what {
-		case begins:
+		case noteBegins:
 			began[job]++
-		case ends:
+		case noteEnds:
 			ended[job]++
 		default:
 			return nil, nil, fmt.Errorf("line %q of %s", line, programsLog)
@@ -64,11 +64,11 @@ func notes(dir string) (began, ended map[string]int, err error) {
 	return began, ended, nil
 }
 
-// keptPrograms holds what programs noted to what journals say: no attempt began twice, or without being stored before; what ended well
+// checkPrograms holds what programs noted to what journals say: no attempt began twice, or without being stored before; what ended well
 // did end; what was lost with a member was tried again while its retries permitted that, and not more often. It tells how many were lost.
-func (f Figures) keptPrograms(t *testing.T, dir string) (lost int) {
+func (f Figures) checkPrograms(t *testing.T, dir string) (lost int) {
 	t.Helper()
-	began, ended, err := notes(dir)
+	began, ended, err := countNotes(dir)
 	require.NoError(t, err)
 	for job, times := range began {
 		a := f.attempts[job]

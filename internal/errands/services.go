@@ -51,22 +51,22 @@ func (w Worker) Command() (*exec.Cmd, error) {
 // BeWorker does not return in a process that was started as a worker.
 func BeWorker() {
 	if spec := os.Getenv(workerEnv); spec != "" {
-		os.Exit(work(spec))
+		os.Exit(runWorker(spec))
 	}
 }
 
-// answers of the services: functions of the input and the number of the attempt, so that it makes no
+// serviceAnswers of the services: functions of the input and the number of the attempt, so that it makes no
 // difference who carries out a job, when, and how often.
-var answers = map[string]func(n float64, attempt int) (any, error){
-	"double":      double,
-	"slow":        double,
-	"later":       double,
-	"tardy":       double,
-	"stay":        double,
-	"hold":        double,
+var serviceAnswers = map[string]func(n float64, attempt int) (any, error){
+	"double":      doubleInput,
+	"slow":        doubleInput,
+	"later":       doubleInput,
+	"tardy":       doubleInput,
+	"stay":        doubleInput,
+	"hold":        doubleInput,
 	"increase":    func(n float64, _ int) (any, error) { return n + 17, nil },
-	"flaky":       flaky,
-	"later-flaky": flaky,
+	"flaky":       failFirstAttempts,
+	"later-flaky": failFirstAttempts,
 	"odd": func(n float64, _ int) (any, error) {
 		if int(n)%2 != 0 {
 			return nil, errors.New("odd")
@@ -78,17 +78,17 @@ var answers = map[string]func(n float64, attempt int) (any, error){
 	},
 }
 
-func double(n float64, _ int) (any, error) { return 2 * n, nil }
+func doubleInput(n float64, _ int) (any, error) { return 2 * n, nil }
 
-func flaky(n float64, attempt int) (any, error) {
+func failFirstAttempts(n float64, attempt int) (any, error) {
 	if attempt <= int(n)%4 {
 		return nil, fmt.Errorf("not at attempt %d", attempt)
 	}
 	return n + 1, nil
 }
 
-// takes is how long a service takes: long enough to be under way when something is killed.
-func takes(service string, n float64) time.Duration {
+// serviceTime is how long a service takes: long enough to be under way when something is killed.
+func serviceTime(service string, n float64) time.Duration {
 	switch service {
 	case "slow":
 		return 350 * time.Millisecond
@@ -105,8 +105,8 @@ var (
 	PullServices     = []string{"begin-later", "later", "later-flaky", "tardy"}
 )
 
-// work is such a process's main function.
-func work(text string) int {
+// runWorker is such a process's main function.
+func runWorker(text string) int {
 	var spec Worker
 	if err := json.Unmarshal([]byte(text), &spec); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -125,8 +125,8 @@ func work(text string) int {
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))})
 	for _, service := range spec.Services {
 		w.Handle(service, func(ctx context.Context, job worker.Job) (any, error) {
-			note(diary, spec.ID, job.ID, begins)
-			defer note(diary, spec.ID, job.ID, ends)
+			writeDiaryLine(diary, spec.ID, job.ID, noteBegins)
+			defer writeDiaryLine(diary, spec.ID, job.ID, noteEnds)
 			if spec.Hang {
 				<-ctx.Done()
 				return nil, ctx.Err()
@@ -134,7 +134,7 @@ func work(text string) int {
 			if strings.HasPrefix(service, "begin") {
 				return beginOutside(ctx, spec.Outside, job)
 			}
-			return serve(ctx, service, job)
+			return serveJob(ctx, service, job)
 		})
 	}
 	if err := w.Run(ctx); err != nil {
@@ -144,7 +144,7 @@ func work(text string) int {
 	return 0
 }
 
-func serve(ctx context.Context, service string, job worker.Job) (any, error) {
+func serveJob(ctx context.Context, service string, job worker.Job) (any, error) {
 	_, at, err := flow.ParseJobID(job.ID)
 	if err != nil {
 		return nil, worker.Fatal(err)
@@ -154,8 +154,8 @@ func serve(ctx context.Context, service string, job worker.Job) (any, error) {
 		return nil, worker.Fatal(fmt.Errorf("input: %w", err))
 	}
 	select {
-	case <-time.After(takes(service, n)):
-		return answers[service](n, at.Attempt)
+	case <-time.After(serviceTime(service, n)):
+		return serviceAnswers[service](n, at.Attempt)
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

@@ -16,14 +16,14 @@ import (
 type World struct {
 	Outside *Outside
 	dir     string // that members and workers run in
-	lives   lives
+	lives   memberLives
 	clocks  *Clocks
 }
 
 // NewWorld is one for members that run in a folder, and reach the host of the test at an address. It ends with the test.
 func NewWorld(t *testing.T, dir, host string) *World {
 	require.NoError(t, putPrograms(dir))
-	require.NoError(t, os.MkdirAll(filepath.Join(dir, boxesFolder), 0o777))
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, containersFolder), 0o777))
 	outside, err := newOutside(host)
 	require.NoError(t, err)
 	t.Cleanup(func() {
@@ -39,9 +39,9 @@ func (w *World) Prepare(cmd *exec.Cmd, name string) (watch func(done <-chan stru
 	if host := containerHost(); host != "" {
 		cmd.Args = append(cmd.Args, "--allow-containers", "--container-host", host, "--script-dir", w.dir)
 	}
-	life := mark(name)
+	life := newLifeMark(name)
 	cmd.Env = append(cmd.Environ(), life, outsideVariable+"="+w.Outside.Address)
-	return func(done <-chan struct{}) { w.lives.watch(life, done) }
+	return func(done <-chan struct{}) { w.lives.watchLife(life, done) }
 }
 
 // StartClocks begins what goes by the clock.
@@ -54,10 +54,10 @@ func (w *World) StartClocks(ctx context.Context, c *Client) (err error) {
 func (w *World) Settle(ctx context.Context, c *Client, patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if err := w.clocks.stop(ctx, c); err != nil {
+	if err := w.clocks.awaitSlots(ctx, c); err != nil {
 		return err
 	}
-	return noContainers(ctx, filepath.Join(w.dir, boxesFolder))
+	return noContainers(ctx, filepath.Join(w.dir, containersFolder))
 }
 
 // Findings are what came of a run around its members.
@@ -75,15 +75,15 @@ func (w *World) Kept(t *testing.T, f Figures) (found Findings) {
 	t.Helper()
 	w.lives.watches.Wait()
 	assert.Empty(t, w.lives.left, "programs that members have left behind")
-	found.Orphans, found.Lost = w.lives.longest, f.keptPrograms(t, w.dir)
+	found.Orphans, found.Lost = w.lives.longest, f.checkPrograms(t, w.dir)
 	for _, a := range f.attempts {
-		if a.boxed {
+		if a.inContainer {
 			found.Boxes++
 		}
 	}
-	found.Outside, found.Adopted = w.Outside.kept(t, f)
+	found.Outside, found.Adopted = w.Outside.checkJobs(t, f)
 	if w.clocks != nil {
-		found.Slots = w.clocks.kept(t, f)
+		found.Slots = w.clocks.checkSlots(t, f)
 	}
 	return found
 }

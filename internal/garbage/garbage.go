@@ -31,18 +31,18 @@ func Bound() {
 }
 
 // follow has a collection set the percent for the next one: it finds an object that nobody refers to.
-var follow = sync.OnceFunc(func() { watch(&watcher{percent: most}) })
+var follow = sync.OnceFunc(func() { watchCycles(&gcWatcher{percent: most}) })
 
-type watcher struct{ percent int }
+type gcWatcher struct{ percent int }
 
-func watch(w *watcher) {
-	runtime.AddCleanup(&struct{ _ *watcher }{w}, func(w *watcher) {
-		w.adjust()
-		watch(w)
+func watchCycles(w *gcWatcher) {
+	runtime.AddCleanup(&struct{ _ *gcWatcher }{w}, func(w *gcWatcher) {
+		w.adjustPercent()
+		watchCycles(w)
 	}, w)
 }
 
-func (w *watcher) adjust() {
+func (w *gcWatcher) adjustPercent() {
 	sample := []metrics.Sample{{Name: inUse}}
 	metrics.Read(sample)
 	percent := percentFor(sample[0].Value.Uint64())

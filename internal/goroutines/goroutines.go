@@ -24,11 +24,11 @@ func (p *Pool) Run(f func()) {
 	select {
 	case p.next <- f:
 	default:
-		go p.work(f)
+		go p.runWorker(f)
 	}
 }
 
-func (p *Pool) work(f func()) {
+func (p *Pool) runWorker(f func()) {
 	f()
 	select {
 	case p.idle <- struct{}{}:

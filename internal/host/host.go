@@ -46,7 +46,7 @@ func (h *Host) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 
 // Later runs what may block in a while.
 func (h *Host) Later(d time.Duration, f func()) (stop func() bool) {
-	return h.AfterFunc(d, func() { h.run(f) })
+	return h.AfterFunc(d, func() { h.startGo(f) })
 }
 
 // Timer is over after a while.
@@ -75,7 +75,7 @@ func (h *Host) Wait(over func() bool) {
 	}
 }
 
-func (h *Host) run(f func()) {
+func (h *Host) startGo(f func()) {
 	if h.Go == nil {
 		go f()
 		return
@@ -104,7 +104,7 @@ type Group struct {
 func (g *Group) Run(f func()) {
 	g.all.Add(1)
 	g.count.Add(1)
-	g.Host.run(func() {
+	g.Host.startGo(func() {
 		defer g.all.Done()
 		defer g.count.Add(-1)
 		f()

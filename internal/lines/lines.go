@@ -78,59 +78,59 @@ func (r *Room) Give(bytes int) {
 
 // Buffer holds lines. The zero value is useful. Its methods may be called from several goroutines.
 type Buffer struct {
-	Max   int             // bytes; 0 = DefaultMax
-	Room  *Room           // of this and others; nil = it shares none
-	Grown func(bytes int) // told after a write that added lines how many bytes wait; nil = nobody is
-	mu    sync.Mutex
-	lines []Line
-	bytes int // of lines, with what they cost
-	lost  int // lines that did not fit since the last one that did, and that were taken in vain
-	never int // those of them that did not fit
-	any   bool
-	rests [len(Streams)]bytes.Buffer // of each stream the line that has not ended
+	Max     int             // bytes; 0 = DefaultMax
+	Room    *Room           // of this and others; nil = it shares none
+	Grown   func(bytes int) // told after a write that added lines how many bytes wait; nil = nobody is
+	mu      sync.Mutex
+	lines   []Line
+	bytes   int // of lines, with what they cost
+	dropped int // lines that did not fit since the last one that did, and that were taken in vain
+	never   int // those of them that did not fit
+	any     bool
+	rests   [len(Streams)]bytes.Buffer // of each stream the line that has not ended
 }
 
 // Stream is where to write what comes from one. One that is not known is taken for Log.
 func (b *Buffer) Stream(name string) io.Writer {
-	return stream{b, codeOf(name)}
+	return lineStream{b, codeOf(name)}
 }
 
 // Write takes what is said without a stream.
-func (b *Buffer) Write(p []byte) (int, error) { return stream{b, 0}.Write(p) }
+func (b *Buffer) Write(p []byte) (int, error) { return lineStream{b, 0}.Write(p) }
 
-type stream struct {
+type lineStream struct {
 	*Buffer
 	code int
 }
 
-func (s stream) Write(p []byte) (int, error) {
-	s.change(func() { s.split(s.code, p) })
+func (s lineStream) Write(p []byte) (int, error) {
+	s.changeLines(func() { s.splitLines(s.code, p) })
 	return len(p), nil
 }
 
 // Add takes lines that were split elsewhere.
 func (b *Buffer) Add(list []Line) {
-	b.change(func() {
+	b.changeLines(func() {
 		for _, l := range list {
-			b.add(l)
+			b.addLine(l)
 		}
 	})
 }
 
-// change does something that may add lines.
-func (b *Buffer) change(do func()) {
+// changeLines does something that may add lines.
+func (b *Buffer) changeLines(do func()) {
 	b.mu.Lock()
-	before := b.bytes + b.lost
+	before := b.bytes + b.dropped
 	do()
-	grown, waits := b.bytes+b.lost > before, b.bytes
+	grown, waits := b.bytes+b.dropped > before, b.bytes
 	b.mu.Unlock()
 	if grown && b.Grown != nil {
 		b.Grown(waits)
 	}
 }
 
-// split adds the lines that end in p, and keeps the rest for later.
-func (b *Buffer) split(code int, p []byte) {
+// splitLines adds the lines that end in p, and keeps the rest for later.
+func (b *Buffer) splitLines(code int, p []byte) {
 	rest := &b.rests[code]
 	for len(p) > 0 {
 		end := bytes.IndexByte(p, '\n') + 1
@@ -144,16 +144,16 @@ func (b *Buffer) split(code int, p []byte) {
 		rest.Write(p[:end])
 		p = p[end:]
 		text := rest.Bytes()
-		cut := whole(text)
-		b.add(Line{At: time.Now().UnixMilli(), Stream: Streams[code], Text: string(text[:cut])})
+		cut := completePrefix(text)
+		b.addLine(Line{At: time.Now().UnixMilli(), Stream: Streams[code], Text: string(text[:cut])})
 		begun := slices.Clone(text[cut:])
 		rest.Reset()
 		rest.Write(begun)
 	}
 }
 
-// whole is how much of a text there is without a character at its end that is not there to its end.
-func whole(text []byte) int {
+// completePrefix is how much of a text there is without a character at its end that is not there to its end.
+func completePrefix(text []byte) int {
 	for at := len(text) - 1; at > max(len(text)-utf8.UTFMax, 0); at-- {
 		if utf8.RuneStart(text[at]) {
 			if !utf8.FullRune(text[at:]) {
@@ -165,43 +165,43 @@ func whole(text []byte) int {
 	return len(text)
 }
 
-// add keeps a line if there is room for it. The lock is held.
-func (b *Buffer) add(l Line) {
+// addLine keeps a line if there is room for it. The lock is held.
+func (b *Buffer) addLine(l Line) {
 	l.Text = strings.ToValidUTF8(l.Text, "\uFFFD")
 	b.any = true
-	if cost := len(l.Text) + perLine; b.bytes+cost > b.most() || !b.Room.Take(cost) {
-		b.lost++
+	if cost := len(l.Text) + perLine; b.bytes+cost > b.maxBytes() || !b.Room.Take(cost) {
+		b.dropped++
 		b.never++
 		return
 	}
-	b.tellLost(l.At)
-	b.put(l)
+	b.noteDropped(l.At)
+	b.appendLine(l)
 }
 
-func (b *Buffer) most() int {
+func (b *Buffer) maxBytes() int {
 	if b.Max == 0 {
 		return DefaultMax
 	}
 	return b.Max
 }
 
-func (b *Buffer) put(l Line) {
+func (b *Buffer) appendLine(l Line) {
 	b.lines = append(b.lines, l)
 	b.bytes += len(l.Text) + perLine
 }
 
-// tellLost puts how many lines were lost where they would be, room or not. The lock is held.
-func (b *Buffer) tellLost(at int64) {
-	if b.lost == 0 {
+// noteDropped puts how many lines were lost where they would be, room or not. The lock is held.
+func (b *Buffer) noteDropped(at int64) {
+	if b.dropped == 0 {
 		return
 	}
-	l := Line{At: at, Stream: Log, Text: Lost(b.lost), Passed: b.never}
-	b.lost, b.never = 0, 0
-	b.Room.force(len(l.Text) + perLine)
-	b.put(l)
+	l := Line{At: at, Stream: Log, Text: Lost(b.dropped), Passed: b.never}
+	b.dropped, b.never = 0, 0
+	b.Room.forceTake(len(l.Text) + perLine)
+	b.appendLine(l)
 }
 
-func (r *Room) force(bytes int) {
+func (r *Room) forceTake(bytes int) {
 	if r != nil {
 		r.taken.Add(int64(bytes))
 	}
@@ -217,7 +217,7 @@ func Lost(n int) string {
 
 // Lose counts lines that were taken and could not be kept.
 func (b *Buffer) Lose(n int) {
-	b.change(func() { b.lost += n })
+	b.changeLines(func() { b.dropped += n })
 }
 
 // Take hands out the oldest lines, of no more than max bytes together but for a single one.
@@ -225,7 +225,7 @@ func (b *Buffer) Take(max int) []Line {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.lines) == 0 {
-		b.tellLost(time.Now().UnixMilli())
+		b.noteDropped(time.Now().UnixMilli())
 	}
 	n, size := 0, 0
 	for n < len(b.lines) && (n == 0 || size+len(b.lines[n].Text)+perLine <= max) {
@@ -243,10 +243,10 @@ func (b *Buffer) Take(max int) []Line {
 
 // Close makes lines of what has no end yet. What is written later is taken all the same.
 func (b *Buffer) Close() {
-	b.change(func() {
+	b.changeLines(func() {
 		for code := range b.rests {
 			if rest := &b.rests[code]; rest.Len() > 0 {
-				b.add(Line{At: time.Now().UnixMilli(), Stream: Streams[code], Text: rest.String()})
+				b.addLine(Line{At: time.Now().UnixMilli(), Stream: Streams[code], Text: rest.String()})
 				*rest = bytes.Buffer{}
 			}
 		}
@@ -264,5 +264,5 @@ func (b *Buffer) Any() bool {
 func (b *Buffer) Waits() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.lines) > 0 || b.lost > 0
+	return len(b.lines) > 0 || b.dropped > 0
 }

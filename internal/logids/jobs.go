@@ -11,7 +11,7 @@ import (
 // Job has lines tell which job they are about.
 func Job(ctx context.Context, j *flow.Job) context.Context {
 	return With(ctx, func() []slog.Attr {
-		ids := attempt(j.Task, j.Address)
+		ids := attemptAttrs(j.Task, j.Address)
 		if j.Plan != nil && j.Plan.FlowSlug != "" {
 			ids = append(ids, slog.String("flow", j.Plan.FlowSlug))
 		}
@@ -21,7 +21,7 @@ func Job(ctx context.Context, j *flow.Job) context.Context {
 
 // Attempt has lines tell which attempt they are about, where its task is not at hand.
 func Attempt(ctx context.Context, task string, a flow.Address) context.Context {
-	return With(ctx, func() []slog.Attr { return attempt(task, a) })
+	return With(ctx, func() []slog.Attr { return attemptAttrs(task, a) })
 }
 
 // JobID does the same by the id of a job. One that means nothing adds nothing.
@@ -31,11 +31,11 @@ func JobID(ctx context.Context, id string) context.Context {
 		if err != nil {
 			return nil
 		}
-		return attempt(task, a)
+		return attemptAttrs(task, a)
 	})
 }
 
-func attempt(task string, a flow.Address) []slog.Attr {
+func attemptAttrs(task string, a flow.Address) []slog.Attr {
 	ids := []slog.Attr{slog.String("task", task), slog.String("node", a.Node), slog.Int("unit", a.Unit), slog.Int("attempt", a.Attempt)}
 	if a.Scope != "" {
 		ids = append(ids, slog.String("scope", a.Scope))

@@ -8,31 +8,31 @@ import (
 	"log/slog"
 )
 
-type key struct{}
+type contextKey struct{}
 
-// with is a context with ids, beside those of the one around it.
-type with struct {
+// idScope is a context with ids, beside those of the one around it.
+type idScope struct {
 	ids    func() []slog.Attr
-	around *with
+	around *idScope
 }
 
 // With has lines that are logged with the context tell ids.
 func With(ctx context.Context, ids func() []slog.Attr) context.Context {
-	around, _ := ctx.Value(key{}).(*with)
-	return context.WithValue(ctx, key{}, &with{ids, around})
+	around, _ := ctx.Value(contextKey{}).(*idScope)
+	return context.WithValue(ctx, contextKey{}, &idScope{ids, around})
 }
 
 // Handler adds the ids to what another one handles.
-func Handler(next slog.Handler) slog.Handler { return handler{next} }
+func Handler(next slog.Handler) slog.Handler { return idHandler{next} }
 
-type handler struct{ next slog.Handler }
+type idHandler struct{ next slog.Handler }
 
-func (h handler) Enabled(ctx context.Context, level slog.Level) bool {
+func (h idHandler) Enabled(ctx context.Context, level slog.Level) bool {
 	return h.next.Enabled(ctx, level)
 }
 
-func (h handler) Handle(ctx context.Context, r slog.Record) error {
-	w, _ := ctx.Value(key{}).(*with)
+func (h idHandler) Handle(ctx context.Context, r slog.Record) error {
+	w, _ := ctx.Value(contextKey{}).(*idScope)
 	if w == nil {
 		return h.next.Handle(ctx, r)
 	}
@@ -53,5 +53,7 @@ func (h handler) Handle(ctx context.Context, r slog.Record) error {
 	return h.next.Handle(ctx, r)
 }
 
-func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler { return handler{h.next.WithAttrs(attrs)} }
-func (h handler) WithGroup(name string) slog.Handler       { return handler{h.next.WithGroup(name)} }
+func (h idHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return idHandler{h.next.WithAttrs(attrs)}
+}
+func (h idHandler) WithGroup(name string) slog.Handler { return idHandler{h.next.WithGroup(name)} }

@@ -29,14 +29,14 @@ func OpenDir(folder string) (*Dir, error) {
 		return nil, fmt.Errorf("the folder of the object store: %w", err)
 	}
 	d := &Dir{folder}
-	root, err := d.open()
+	root, err := d.openRoot()
 	if err != nil {
 		return nil, err
 	}
 	return d, root.Close()
 }
 
-func (d *Dir) open() (*os.Root, error) {
+func (d *Dir) openRoot() (*os.Root, error) {
 	root, err := os.OpenRoot(d.path)
 	if err != nil { // that it may not be read is no matter of an object
 		return nil, fmt.Errorf("the folder of the object store: %v", err)
@@ -44,12 +44,12 @@ func (d *Dir) open() (*os.Root, error) {
 	return root, nil
 }
 
-// in does something in the folder.
-func (d *Dir) in(ctx context.Context, do func(*os.Root) error) error {
+// withRoot does something in the folder.
+func (d *Dir) withRoot(ctx context.Context, do func(*os.Root) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	root, err := d.open()
+	root, err := d.openRoot()
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (d *Dir) in(ctx context.Context, do func(*os.Root) error) error {
 
 // Get reads a file. What else has that name, such as a link, is none, and neither is what is behind a link.
 func (d *Dir) Get(ctx context.Context, key string, most int) (value []byte, err error) {
-	err = d.read(ctx, key, func(file *os.File) error {
+	err = d.readFile(ctx, key, func(file *os.File) error {
 		value, err = io.ReadAll(io.LimitReader(file, int64(most)+1))
 		return err
 	})
@@ -68,7 +68,7 @@ func (d *Dir) Get(ctx context.Context, key string, most int) (value []byte, err 
 
 // Range reads a part of one.
 func (d *Dir) Range(ctx context.Context, key string, from int64, most int) (value []byte, err error) {
-	err = d.read(ctx, key, func(file *os.File) error {
+	err = d.readFile(ctx, key, func(file *os.File) error {
 		value = make([]byte, most)
 		n, err := file.ReadAt(value, from)
 		value = value[:n]
@@ -80,8 +80,8 @@ func (d *Dir) Range(ctx context.Context, key string, from int64, most int) (valu
 	return value, err
 }
 
-func (d *Dir) read(ctx context.Context, key string, do func(*os.File) error) error {
-	return d.in(ctx, func(root *os.Root) error {
+func (d *Dir) readFile(ctx context.Context, key string, do func(*os.File) error) error {
+	return d.withRoot(ctx, func(root *os.Root) error {
 		if err := isFile(root, key); err != nil {
 			return err
 		}
@@ -113,16 +113,16 @@ func isFile(root *os.Root, key string) error {
 
 // Put writes a file under another name first.
 func (d *Dir) Put(ctx context.Context, key string, value []byte) error {
-	return d.write(ctx, key, value, (*os.Root).Rename)
+	return d.writeFile(ctx, key, value, (*os.Root).Rename)
 }
 
 // Create does the same, and leaves a file alone that is there.
 func (d *Dir) Create(ctx context.Context, key string, value []byte) error {
-	return d.write(ctx, key, value, (*os.Root).Link)
+	return d.writeFile(ctx, key, value, (*os.Root).Link)
 }
 
-func (d *Dir) write(ctx context.Context, key string, value []byte, into func(root *os.Root, from, to string) error) error {
-	return d.in(ctx, func(root *os.Root) error {
+func (d *Dir) writeFile(ctx context.Context, key string, value []byte, into func(root *os.Root, from, to string) error) error {
+	return d.withRoot(ctx, func(root *os.Root) error {
 		folder := path.Dir(key)
 		draft := path.Join(folder, draftPrefix+rand.Text())
 		defer root.Remove(draft) // after a rename it is not there any more
@@ -180,7 +180,7 @@ func syncFolder(root *os.Root, folder string) error {
 
 // List walks through the folder of a prefix. How a file changes cannot be told for sure by its times, so each has to be read.
 func (d *Dir) List(ctx context.Context, prefix string) (list []Object, err error) {
-	err = d.in(ctx, func(root *os.Root) error {
+	err = d.withRoot(ctx, func(root *os.Root) error {
 		return fs.WalkDir(root.FS(), path.Clean(prefix), func(key string, entry fs.DirEntry, err error) error {
 			switch {
 			case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission): // of a folder that a worker has closed the others are no part
@@ -208,7 +208,7 @@ const deleteTries = 100
 
 // Delete removes the folder of a prefix.
 func (d *Dir) Delete(ctx context.Context, prefix string) error {
-	return d.in(ctx, func(root *os.Root) (err error) {
+	return d.withRoot(ctx, func(root *os.Root) (err error) {
 		for range deleteTries {
 			if err = root.RemoveAll(path.Clean(prefix)); !errors.Is(err, fs.ErrExist) { // it is not empty
 				return err
@@ -220,7 +220,7 @@ func (d *Dir) Delete(ctx context.Context, prefix string) error {
 
 // Remove deletes a file, and the folder around it when that was the last one in it.
 func (d *Dir) Remove(ctx context.Context, key string) error {
-	return d.in(ctx, func(root *os.Root) error {
+	return d.withRoot(ctx, func(root *os.Root) error {
 		if err := root.Remove(key); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -232,7 +232,7 @@ func (d *Dir) Remove(ctx context.Context, key string) error {
 // Tidy deletes what is left below a prefix of files that were not written to their end because the process ended, before a time, and folders that
 // nothing is in.
 func (d *Dir) Tidy(ctx context.Context, prefix string, before time.Time) error {
-	return d.in(ctx, func(root *os.Root) error {
+	return d.withRoot(ctx, func(root *os.Root) error {
 		var folders []string
 		err := fs.WalkDir(root.FS(), path.Clean(prefix), func(key string, entry fs.DirEntry, err error) error {
 			if errors.Is(err, fs.ErrNotExist) {
@@ -257,7 +257,7 @@ func (d *Dir) Tidy(ctx context.Context, prefix string, before time.Time) error {
 
 // Folders reads the folder of a prefix.
 func (d *Dir) Folders(ctx context.Context, prefix string) (names []string, err error) {
-	err = d.in(ctx, func(root *os.Root) error {
+	err = d.withRoot(ctx, func(root *os.Root) error {
 		list, err := fs.ReadDir(root.FS(), path.Clean(prefix))
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil

@@ -77,20 +77,20 @@ func RunFolder(run string) string { return "runs/" + run + "/" }
 
 // Forget deletes all files of a run.
 func Forget(ctx context.Context, b Bucket, run string) error {
-	if !named(run) {
+	if !isFolderName(run) {
 		return nil // nothing was ever written for it
 	}
 	return b.Delete(ctx, RunFolder(run))
 }
 
-// named says whether a name may be that of a folder.
-func named(text string) bool {
+// isFolderName says whether a name may be that of a folder.
+func isFolderName(text string) bool {
 	return text != "" && text != "." && text != ".." && !strings.ContainsAny(text, "/\\\x00")
 }
 
 // WriteSpec writes what is to be done. One that is there already stays: it is the same attempt's.
 func WriteSpec(ctx context.Context, b Bucket, folder string, spec *Spec) error {
-	if !named(spec.Run) || !named(spec.Task) {
+	if !isFolderName(spec.Run) || !isFolderName(spec.Task) {
 		return fmt.Errorf("the ids %q and %q cannot be names of folders", spec.Run, spec.Task)
 	}
 	text, err := json.Marshal(spec)
@@ -106,21 +106,21 @@ func WriteSpec(ctx context.Context, b Bucket, folder string, spec *Spec) error {
 // CallOff tells the worker of an attempt that nobody waits for it any longer. Where its files are gone, with its run, nothing is written: nobody would
 // delete it.
 func CallOff(ctx context.Context, b Bucket, a *Attempt) error {
-	there, err := a.there(ctx, b)
+	there, err := a.hasFiles(ctx, b)
 	if err != nil || !there {
 		return err
 	}
 	if err := b.Put(ctx, a.Folder+CancelFile, []byte("{}")); err != nil {
 		return err
 	}
-	if there, err = a.there(ctx, b); err != nil || there {
+	if there, err = a.hasFiles(ctx, b); err != nil || there {
 		return err
 	}
 	return Forget(ctx, b, a.Run) // it went at this moment
 }
 
-// there says whether an attempt has files.
-func (a *Attempt) there(ctx context.Context, b Bucket) (bool, error) {
+// hasFiles says whether an attempt has files.
+func (a *Attempt) hasFiles(ctx context.Context, b Bucket) (bool, error) {
 	_, err := b.Get(ctx, a.Folder+SpecFile, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -128,8 +128,8 @@ func (a *Attempt) there(ctx context.Context, b Bucket) (bool, error) {
 	return err == nil, err
 }
 
-// said is a status as somebody's program may write it.
-type said struct {
+// reportedStatus is a status as somebody's program may write it.
+type reportedStatus struct {
 	Status      string          `json:"status"`
 	Attempt     json.RawMessage `json:"attempt"`
 	Heartbeat   json.RawMessage `json:"heartbeat"`
@@ -138,8 +138,8 @@ type said struct {
 	Error       json.RawMessage `json:"error"`
 }
 
-// read is false for what makes no sense, and for what is of another attempt.
-func (s *said) read(text []byte, attempt int) bool {
+// parseStatus is false for what makes no sense, and for what is of another attempt.
+func (s *reportedStatus) parseStatus(text []byte, attempt int) bool {
 	if json.Unmarshal(text, s) != nil {
 		return false
 	}
@@ -155,8 +155,8 @@ func (s *said) read(text []byte, attempt int) bool {
 // maxBeat is how much is kept of a heartbeat as it is: it is written down after each look.
 const maxBeat = 64
 
-// beat is what changes as long as the worker lives. What is long, or would not be the same once it was kept as JSON, is told by its hash.
-func (s *said) beat() string {
+// heartbeatMark is what changes as long as the worker lives. What is long, or would not be the same once it was kept as JSON, is told by its hash.
+func (s *reportedStatus) heartbeatMark() string {
 	text := cmp.Or(string(s.Heartbeat), string(s.HeartbeatAt), "-")
 	if len(text) <= maxBeat && utf8.ValidString(text) {
 		return text
@@ -166,7 +166,7 @@ func (s *said) beat() string {
 }
 
 // beganAt is when the worker has begun, as it says; else it is now.
-func (s *said) beganAt(now int64) int64 {
+func (s *reportedStatus) beganAt(now int64) int64 {
 	var at time.Time
 	if json.Unmarshal(s.StartedAt, &at) != nil || at.UnixMilli() <= 0 {
 		return now
@@ -174,7 +174,7 @@ func (s *said) beganAt(now int64) int64 {
 	return at.UnixMilli()
 }
 
-func (s *said) failure() string {
+func (s *reportedStatus) failureText() string {
 	var text string
 	if json.Unmarshal(s.Error, &text) != nil {
 		text = string(s.Error)

@@ -32,7 +32,7 @@ func (a *Attempt) Sound(run string) bool {
 	rest, ok := strings.CutPrefix(a.Folder, RunFolder(run))
 	task, rest, _ := strings.Cut(rest, "/")
 	attempt, rest, ended := strings.Cut(rest, "/")
-	return ok && a.Run == run && named(run) && named(task) && named(attempt) && ended && rest == "" && a.StartMS > 0 && a.HeartbeatMS > 0
+	return ok && a.Run == run && isFolderName(run) && isFolderName(task) && isFolderName(attempt) && ended && rest == "" && a.StartMS > 0 && a.HeartbeatMS > 0
 }
 
 // Seen is what was seen of an attempt the last time. The zero value is nothing.
@@ -89,26 +89,26 @@ func (a *Attempt) Look(ctx context.Context, b Bucket, from Source, seen Seen, no
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
 		return Verdict{}, err
 	}
-	var s said
+	var s reportedStatus
 	if err == nil && changed {
 		seen.Version = version
-		if len(text) <= maxStatus && s.read(text, a.Attempt) {
+		if len(text) <= maxStatus && s.parseStatus(text, a.Attempt) {
 			if seen.BeganAt == 0 {
 				seen.BeganAt = s.beganAt(now)
 			}
 			switch {
 			case s.Status == Failed:
-				return Verdict{Ended: true, Said: true, Error: s.failure(), BeganAt: seen.BeganAt}, nil
+				return Verdict{Ended: true, Said: true, Error: s.failureText(), BeganAt: seen.BeganAt}, nil
 			case s.Status == Success:
 				v, err := a.Output(ctx, b, most)
 				v.BeganAt = seen.BeganAt
 				return v, err
-			case s.beat() != seen.Beat:
-				seen.Beat, seen.ChangedAt = s.beat(), now
+			case s.heartbeatMark() != seen.Beat:
+				seen.Beat, seen.ChangedAt = s.heartbeatMark(), now
 			}
 		}
 	}
-	v := a.waited(seen, now)
+	v := a.waitVerdict(seen, now)
 	if v.Ended && errors.Is(err, fs.ErrPermission) {
 		v.Error += fmt.Sprintf(": %s is there, but the member may not read it: %v", StatusFile, err)
 	}
@@ -133,8 +133,8 @@ func (a *Attempt) Output(ctx context.Context, b Bucket, most int) (Verdict, erro
 	return Verdict{Ended: true, Said: true, Output: text}, nil
 }
 
-// waited is how an attempt is that goes on: it may have waited for long enough.
-func (a *Attempt) waited(seen Seen, now int64) Verdict {
+// waitVerdict is how an attempt is that goes on: it may have waited for long enough.
+func (a *Attempt) waitVerdict(seen Seen, now int64) Verdict {
 	from, limit, text := max(a.Since, seen.ChangedAt), a.StartMS, "job never started"
 	if seen.Beat != "" {
 		from, limit, text = seen.ChangedAt, a.HeartbeatMS, "heartbeat timeout"
@@ -144,12 +144,12 @@ func (a *Attempt) waited(seen Seen, now int64) Verdict {
 		return Verdict{Ended: true, Error: text, BeganAt: seen.BeganAt}
 	}
 	seen.LookedAt = now
-	return Verdict{Seen: seen, BeganAt: seen.BeganAt, Again: pause(now-a.Since, silent, limit, seen.Beat != "")}
+	return Verdict{Seen: seen, BeganAt: seen.BeganAt, Again: nextPause(now-a.Since, silent, limit, seen.Beat != "")}
 }
 
-// pause is how long it is until an attempt is looked at again: 2 s in its first minute, 5 s later, and 10 s where its worker has been silent for
+// nextPause is how long it is until an attempt is looked at again: 2 s in its first minute, 5 s later, and 10 s where its worker has been silent for
 // more than half of what it may be. Nobody is waited for longer than he may be silent.
-func pause(age, silent, limit int64, begun bool) time.Duration {
+func nextPause(age, silent, limit int64, begun bool) time.Duration {
 	ms := int64(5_000)
 	switch {
 	case begun && silent > limit/2:

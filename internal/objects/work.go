@@ -43,13 +43,13 @@ var ErrCalledOff = errors.New("nobody waits for it any longer")
 func (j *Job) Do(ctx context.Context, every time.Duration, work func(context.Context) (json.RawMessage, error)) error {
 	now := time.Now().UTC()
 	j.status = Status{Status: Running, Attempt: j.Spec.Attempt, StartedAt: now, Heartbeat: now}
-	if err := j.say(ctx); err != nil {
+	if err := j.writeStatus(ctx); err != nil {
 		return err
 	}
 	working, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var beating sync.WaitGroup
-	beating.Go(func() { j.beat(working, every, stop) })
+	beating.Go(func() { j.sendHeartbeats(working, every, stop) })
 	output, failure := work(working)
 	stop(nil)
 	beating.Wait()
@@ -62,10 +62,10 @@ func (j *Job) Do(ctx context.Context, every time.Duration, work func(context.Con
 	if failure != nil {
 		j.status.Status, j.status.Error = Failed, failure.Error()
 	}
-	return errors.Join(failure, j.say(ctx))
+	return errors.Join(failure, j.writeStatus(ctx))
 }
 
-func (j *Job) say(ctx context.Context) error {
+func (j *Job) writeStatus(ctx context.Context) error {
 	text, err := json.Marshal(j.status)
 	if err != nil {
 		return err
@@ -76,8 +76,8 @@ func (j *Job) say(ctx context.Context) error {
 	return nil
 }
 
-// beat says again and again that the work goes on, and looks whether anybody waits for it.
-func (j *Job) beat(ctx context.Context, every time.Duration, stop context.CancelCauseFunc) {
+// sendHeartbeats says again and again that the work goes on, and looks whether anybody waits for it.
+func (j *Job) sendHeartbeats(ctx context.Context, every time.Duration, stop context.CancelCauseFunc) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {
@@ -91,6 +91,6 @@ func (j *Job) beat(ctx context.Context, every time.Duration, stop context.Cancel
 			return
 		}
 		j.status.Heartbeat = time.Now().UTC()
-		_ = j.say(ctx) // the next one may do better, and nobody believes a worker that is silent for long
+		_ = j.writeStatus(ctx) // the next one may do better, and nobody believes a worker that is silent for long
 	}
 }

@@ -9,23 +9,23 @@ const mostWhole = 64 << 10
 // a message after it.
 func Answers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a := &answer{ResponseWriter: w}
-		defer func() { _ = a.letGo() }()
+		a := &bufferedAnswer{ResponseWriter: w}
+		defer func() { _ = a.flushHead() }()
 		next.ServeHTTP(a, r)
 	})
 }
 
-// answer holds a write that may be a head until the next one.
-type answer struct {
+// bufferedAnswer holds a write that may be a head until the next one.
+type bufferedAnswer struct {
 	http.ResponseWriter
-	head  []byte
-	whole []byte // what was written last; kept for its room
+	head      []byte
+	lastWrite []byte // what was written last; kept for its room
 }
 
 // Unwrap is what http.ResponseController asks for.
-func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+func (a *bufferedAnswer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-func (a *answer) Write(p []byte) (int, error) {
+func (a *bufferedAnswer) Write(p []byte) (int, error) {
 	switch {
 	case len(a.head) == 0 && len(p) == headBytes:
 		a.head = append(a.head, p...)
@@ -33,19 +33,19 @@ func (a *answer) Write(p []byte) (int, error) {
 	case len(a.head) == 0:
 		return a.ResponseWriter.Write(p)
 	case len(p) > mostWhole:
-		if err := a.letGo(); err != nil {
+		if err := a.flushHead(); err != nil {
 			return 0, err
 		}
 		return a.ResponseWriter.Write(p)
 	}
-	a.whole = append(append(a.whole[:0], a.head...), p...)
+	a.lastWrite = append(append(a.lastWrite[:0], a.head...), p...)
 	a.head = a.head[:0]
-	n, err := a.ResponseWriter.Write(a.whole)
+	n, err := a.ResponseWriter.Write(a.lastWrite)
 	return max(n-headBytes, 0), err
 }
 
-// letGo writes the head that was held.
-func (a *answer) letGo() error {
+// flushHead writes the head that was held.
+func (a *bufferedAnswer) flushHead() error {
 	if len(a.head) == 0 {
 		return nil
 	}
@@ -55,8 +55,8 @@ func (a *answer) letGo() error {
 }
 
 // Flush sends all that was written.
-func (a *answer) Flush() {
-	if a.letGo() == nil {
+func (a *bufferedAnswer) Flush() {
+	if a.flushHead() == nil {
 		_ = http.NewResponseController(a.ResponseWriter).Flush()
 	}
 }

@@ -24,22 +24,22 @@ func (w Whole) CloseIdleConnections() { w.Transport.CloseIdleConnections() }
 func (w Whole) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body != nil {
 		whole := *r
-		whole.Body = &messages{ReadCloser: r.Body}
+		whole.Body = &messageReader{ReadCloser: r.Body}
 		r = &whole
 	}
 	return w.Transport.RoundTrip(r)
 }
 
-// messages is a body that reads heads together with what follows.
-type messages struct {
+// messageReader is a body that reads heads together with what follows.
+type messageReader struct {
 	io.ReadCloser
-	left int // bytes of the message that is being read
+	remaining int // bytes of the message that is being read
 }
 
-func (m *messages) Read(p []byte) (int, error) {
+func (m *messageReader) Read(p []byte) (int, error) {
 	switch {
-	case m.left > 0:
-		return m.rest(p)
+	case m.remaining > 0:
+		return m.readRest(p)
 	case len(p) < headBytes: // the transport's buffers hold kilobytes
 		return 0, io.ErrShortBuffer
 	}
@@ -50,16 +50,16 @@ func (m *messages) Read(p []byte) (int, error) {
 	if err != nil {
 		return n, err
 	}
-	m.left = int(binary.BigEndian.Uint32(p[1:headBytes]))
-	if m.left == 0 || len(p) == headBytes {
+	m.remaining = int(binary.BigEndian.Uint32(p[1:headBytes]))
+	if m.remaining == 0 || len(p) == headBytes {
 		return n, nil
 	}
-	more, err := m.rest(p[headBytes:])
+	more, err := m.readRest(p[headBytes:])
 	return n + more, err
 }
 
-func (m *messages) rest(p []byte) (int, error) {
-	n, err := m.ReadCloser.Read(p[:min(len(p), m.left)])
-	m.left -= n
+func (m *messageReader) readRest(p []byte) (int, error) {
+	n, err := m.ReadCloser.Read(p[:min(len(p), m.remaining)])
+	m.remaining -= n
 	return n, err
 }

@@ -15,7 +15,7 @@ func message(text string) (head, data []byte) {
 
 func TestAMessageLeavesInOnePiece(t *testing.T) {
 	from, to := io.Pipe()
-	body := &messages{ReadCloser: from}
+	body := &messageReader{ReadCloser: from}
 	go func() {
 		for _, text := range []string{"12345", "", "a longer one"} {
 			head, data := message(text)
@@ -36,7 +36,7 @@ func TestAMessageLeavesInOnePiece(t *testing.T) {
 
 func TestAMessageThatIsLargerThanTheBufferLeavesInPieces(t *testing.T) {
 	from, to := io.Pipe()
-	body := &messages{ReadCloser: from}
+	body := &messageReader{ReadCloser: from}
 	head, data := message("0123456789")
 	go func() {
 		_, _ = to.Write(append(append([]byte(nil), head...), data...))

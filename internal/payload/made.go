@@ -10,14 +10,14 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// made are values that were made in memory: they have references, and no objects yet. As long as somebody may refer to one it is read as if its
+// pendingValues are values that were made in memory: they have references, and no objects yet. As long as somebody may refer to one it is read as if its
 // object were there.
-type made struct {
-	mu   sync.Mutex
-	byOf map[string]*making // by task and hash
+type pendingValues struct {
+	mu        sync.Mutex
+	byContent map[string]*pendingValue // by task and hash
 }
 
-type making struct {
+type pendingValue struct {
 	ref  Ref
 	text []byte
 	uses int // by those who have yet to let go of it
@@ -31,38 +31,38 @@ type making struct {
 // asks what a task refers to does not read objects. Before anything with these references is stored WriteMade has to write their objects, and DropMade tells
 // that nobody in memory needs them any longer.
 func (s *Store) Refer(task string, v json.RawMessage) (json.RawMessage, []persistence.Object) {
-	if !s.Large(v) || !named(task) {
+	if !s.Large(v) || !isFolderName(task) {
 		return v, nil
 	}
-	r := referring{s: s, task: task}
-	if members, ok := expr.Members(v); ok && !s.is(v) {
-		v = object(members, r.part)
+	r := referCall{store: s, task: task}
+	if members, ok := expr.Members(v); ok && !s.isReference(v) {
+		v = mapFields(members, r.referPart)
 	}
-	return r.part(v), r.made
+	return r.referPart(v), r.made
 }
 
-// is says whether a value is a reference itself.
-func (s *Store) is(v json.RawMessage) bool {
-	_, ok := s.whole(v)
+// isReference says whether a value is a reference itself.
+func (s *Store) isReference(v json.RawMessage) bool {
+	_, ok := s.asReference(v)
 	return ok
 }
 
-// referring is one call of Refer.
-type referring struct {
-	s    *Store
-	task string
-	made []persistence.Object
+// referCall is one call of Refer.
+type referCall struct {
+	store *Store
+	task  string
+	made  []persistence.Object
 }
 
-func (r *referring) part(v json.RawMessage) json.RawMessage {
+func (r *referCall) referPart(v json.RawMessage) json.RawMessage {
 	switch {
-	case !r.s.Large(v) || r.s.is(v):
+	case !r.store.Large(v) || r.store.isReference(v):
 		return v
-	case !r.s.Refers(v):
-		return r.whole(v)
+	case !r.store.Refers(v):
+		return r.referWhole(v)
 	}
 	if members, ok := expr.Members(v); ok {
-		return object(members, r.part)
+		return mapFields(members, r.referPart)
 	}
 	items, ok := expr.Elements(v)
 	if !ok {
@@ -73,53 +73,53 @@ func (r *referring) part(v json.RawMessage) json.RawMessage {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(b, r.part(item)...)
+		b = append(b, r.referPart(item)...)
 	}
 	return append(b, ']')
 }
 
-func (r *referring) whole(v json.RawMessage) json.RawMessage {
+func (r *referCall) referWhole(v json.RawMessage) json.RawMessage {
 	hash := hashOf(v)
-	if ref, ok := r.s.written(r.task, hash); ok {
-		return r.s.text(&ref)
+	if ref, ok := r.store.recentlyWritten(r.task, hash); ok {
+		return r.store.referenceText(&ref)
 	}
-	m := r.s.made.add(refTo(r.task, hash, v), v)
+	m := r.store.made.addValue(refTo(r.task, hash, v), v)
 	r.made = append(r.made, persistence.Object{Owner: r.task, Name: m.ref.Name})
-	return r.s.text(&m.ref)
+	return r.store.referenceText(&m.ref)
 }
 
-// add notes a value, or that one more needs an equal one.
-func (m *made) add(ref Ref, v json.RawMessage) *making {
+// addValue notes a value, or that one more needs an equal one.
+func (m *pendingValues) addValue(ref Ref, v json.RawMessage) *pendingValue {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.byOf == nil {
-		m.byOf = map[string]*making{}
+	if m.byContent == nil {
+		m.byContent = map[string]*pendingValue{}
 	}
-	is := m.byOf[ref.of()]
+	is := m.byContent[ref.contentKey()]
 	if is == nil {
-		is = &making{ref: ref, text: v}
-		m.byOf[ref.of()] = is
+		is = &pendingValue{ref: ref, text: v}
+		m.byContent[ref.contentKey()] = is
 	}
 	is.uses++
 	return is
 }
 
-func (m *made) get(of string) *making {
+func (m *pendingValues) getValue(of string) *pendingValue {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.byOf[of]
+	return m.byContent[of]
 }
 
-func (m *made) content(of string) ([]byte, bool) {
-	is := m.get(of)
+func (m *pendingValues) findContent(of string) ([]byte, bool) {
+	is := m.getValue(of)
 	if is == nil {
 		return nil, false
 	}
 	return is.text, true
 }
 
-// writtenAtOnce is how many objects of one commit are being written at the same time.
-const writtenAtOnce = 16
+// maxConcurrentWrites is how many objects of one commit are being written at the same time.
+const maxConcurrentWrites = 16
 
 // errDropped says that whoever wanted an object written has let go of it meanwhile.
 var errDropped = errors.New("nobody needs the value any longer")
@@ -128,7 +128,7 @@ var errDropped = errors.New("nobody needs the value any longer")
 func (s *Store) WriteMade(ctx context.Context, objects []persistence.Object) error {
 	ctx = s.Patiently(ctx)
 	var all sync.WaitGroup
-	errs, places := make([]error, len(objects)), make(chan struct{}, writtenAtOnce)
+	errs, places := make([]error, len(objects)), make(chan struct{}, maxConcurrentWrites)
 	for i, o := range objects {
 		places <- struct{}{}
 		all.Go(func() {
@@ -142,7 +142,7 @@ func (s *Store) WriteMade(ctx context.Context, objects []persistence.Object) err
 
 func (s *Store) writeOne(ctx context.Context, o persistence.Object) error {
 	ref := Ref{Task: o.Owner, Name: o.Name}
-	is := s.made.get(ref.of())
+	is := s.made.getValue(ref.contentKey())
 	if is == nil || is.ref.Name != o.Name {
 		return errDropped
 	}
@@ -151,7 +151,7 @@ func (s *Store) writeOne(ctx context.Context, o persistence.Object) error {
 	if is.written {
 		return nil
 	}
-	err := s.put(ctx, &is.ref, is.text)
+	err := s.putObject(ctx, &is.ref, is.text)
 	is.written = err == nil
 	return err
 }
@@ -162,12 +162,12 @@ func (s *Store) DropMade(objects []persistence.Object) {
 	defer s.made.mu.Unlock()
 	for _, o := range objects {
 		ref := Ref{Task: o.Owner, Name: o.Name}
-		is := s.made.byOf[ref.of()]
+		is := s.made.byContent[ref.contentKey()]
 		if is == nil || is.ref.Name != o.Name {
 			continue
 		}
 		if is.uses--; is.uses == 0 {
-			delete(s.made.byOf, ref.of())
+			delete(s.made.byContent, ref.contentKey())
 		}
 	}
 }

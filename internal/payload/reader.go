@@ -15,7 +15,7 @@ import (
 type Reader struct {
 	s     *Store
 	ctx   context.Context
-	parts []part
+	parts []valuePart
 	size  int64
 	at    int64
 
@@ -25,8 +25,8 @@ type Reader struct {
 	chunkOff int
 }
 
-// part is a piece of the value: a text, or what a reference stands for.
-type part struct {
+// valuePart is a piece of the value: a text, or what a reference stands for.
+type valuePart struct {
 	from int64
 	text []byte
 	ref  *Ref
@@ -39,19 +39,19 @@ const chunkBytes = 1 << 20
 func (s *Store) Reader(ctx context.Context, v json.RawMessage) *Reader {
 	r := &Reader{s: s, ctx: ctx, seen: map[int]bool{}, chunkOf: -1}
 	for s != nil {
-		ref, begin, end := s.next(v)
+		ref, begin, end := s.nextReference(v)
 		if begin < 0 {
 			break
 		}
-		r.add(part{text: v[:begin]}, begin)
-		r.add(part{ref: &ref}, ref.Size)
+		r.addPart(valuePart{text: v[:begin]}, begin)
+		r.addPart(valuePart{ref: &ref}, ref.Size)
 		v = v[end:]
 	}
-	r.add(part{text: v}, len(v))
+	r.addPart(valuePart{text: v}, len(v))
 	return r
 }
 
-func (r *Reader) add(p part, size int) {
+func (r *Reader) addPart(p valuePart, size int) {
 	if size > 0 {
 		p.from = r.size
 		r.parts = append(r.parts, p)
@@ -101,13 +101,13 @@ func (r *Reader) Read(b []byte) (int, error) {
 // chunkAt is what there is of an object from one of its bytes on.
 func (r *Reader) chunkAt(i, off int) ([]byte, error) {
 	ref := r.parts[i].ref
-	if err := r.check(i, ref); err != nil {
+	if err := r.checkObject(i, ref); err != nil {
 		return nil, err
 	}
 	if in := off - r.chunkOff; r.chunkOf == i && in >= 0 && in < len(r.chunk) {
 		return r.chunk[in:], nil
 	}
-	chunk, err := r.s.part(r.ctx, ref, off, min(chunkBytes, ref.Size-off))
+	chunk, err := r.s.readPart(r.ctx, ref, off, min(chunkBytes, ref.Size-off))
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (r *Reader) chunkAt(i, off int) ([]byte, error) {
 func (r *Reader) Check() error {
 	for i := range r.parts {
 		if ref := r.parts[i].ref; ref != nil {
-			if err := r.check(i, ref); err != nil {
+			if err := r.checkObject(i, ref); err != nil {
 				return err
 			}
 		}
@@ -127,22 +127,22 @@ func (r *Reader) Check() error {
 	return nil
 }
 
-// check reads an object once, of which there is only a chunk in memory.
-func (r *Reader) check(i int, ref *Ref) error {
+// checkObject reads an object once, of which there is only a chunk in memory.
+func (r *Reader) checkObject(i int, ref *Ref) error {
 	if r.seen[i] {
 		return nil
 	}
 	hash := sha256.New()
 	for off := 0; off < ref.Size; off += len(r.chunk) {
-		chunk, err := r.s.part(r.ctx, ref, off, min(chunkBytes, ref.Size-off))
+		chunk, err := r.s.readPart(r.ctx, ref, off, min(chunkBytes, ref.Size-off))
 		if err != nil {
 			return err
 		}
 		hash.Write(chunk)
 		r.chunk, r.chunkOf, r.chunkOff = chunk, i, off
 	}
-	if hex.EncodeToString(hash.Sum(nil)) != ref.hash() {
-		return r.s.changed(ref)
+	if hex.EncodeToString(hash.Sum(nil)) != ref.contentHash() {
+		return r.s.changedError(ref)
 	}
 	r.seen[i] = true
 	return nil

@@ -27,16 +27,16 @@ type Ref struct {
 // Key of the object.
 func (r *Ref) Key() string { return Folder(r.Task) + r.Name }
 
-// hash is that of the content, as the name begins.
-func (r *Ref) hash() string {
+// contentHash is that of the content, as the name begins.
+func (r *Ref) contentHash() string {
 	hash, _, _ := strings.Cut(r.Name, ".")
 	return hash
 }
 
-// of is the content of a task that it refers to, wherever that is.
-func (r *Ref) of() string { return contentOf(r.Task, r.hash()) }
+// contentKey is the content of a task that it refers to, wherever that is.
+func (r *Ref) contentKey() string { return contentKeyOf(r.Task, r.contentHash()) }
 
-func contentOf(task, hash string) string { return task + "/" + hash }
+func contentKeyOf(task, hash string) string { return task + "/" + hash }
 
 // hashOf is the hash of a content as it is written in names.
 func hashOf(content []byte) string {
@@ -44,8 +44,8 @@ func hashOf(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// marker is how references of a store begin. A text with it is never inside a JSON string, where the quotes would be escaped.
-func marker(secret string) []byte {
+// referenceMarker is how references of a store begin. A text with it is never inside a JSON string, where the quotes would be escaped.
+func referenceMarker(secret string) []byte {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte("references to values"))
 	word := base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:15])
@@ -55,15 +55,15 @@ func marker(secret string) []byte {
 // markEnd ends a reference.
 var markEnd = []byte(`"}`)
 
-// text of a reference: an object with one key.
-func (s *Store) text(r *Ref) json.RawMessage {
+// referenceText of a reference: an object with one key.
+func (s *Store) referenceText(r *Ref) json.RawMessage {
 	b := append(bytes.Clone(s.mark), r.Task...)
 	b = append(append(append(b, '/'), r.Name...), '/')
 	return append(strconv.AppendInt(b, int64(r.Size), 10), markEnd...)
 }
 
-// next finds the first reference in a value, and where it begins and ends; begin is -1 when there is none.
-func (s *Store) next(v []byte) (r Ref, begin, end int) {
+// nextReference finds the first reference in a value, and where it begins and ends; begin is -1 when there is none.
+func (s *Store) nextReference(v []byte) (r Ref, begin, end int) {
 	for from := 0; ; {
 		at := bytes.Index(v[from:], s.mark)
 		if at < 0 {
@@ -75,32 +75,32 @@ func (s *Store) next(v []byte) (r Ref, begin, end int) {
 		if length < 0 {
 			return Ref{}, -1, -1
 		}
-		if r, ok := parse(string(v[from : from+length])); ok {
+		if r, ok := parseRef(string(v[from : from+length])); ok {
 			return r, begin, from + length + len(markEnd)
 		}
 	}
 }
 
-// whole says whether a value is a reference itself.
-func (s *Store) whole(v []byte) (r Ref, ok bool) {
+// asReference says whether a value is a reference itself.
+func (s *Store) asReference(v []byte) (r Ref, ok bool) {
 	if v = bytes.TrimSpace(v); !bytes.HasPrefix(v, s.mark) {
 		return Ref{}, false
 	}
-	r, begin, end := s.next(v)
+	r, begin, end := s.nextReference(v)
 	return r, begin == 0 && end == len(v)
 }
 
-func parse(text string) (r Ref, ok bool) {
+func parseRef(text string) (r Ref, ok bool) {
 	parts := strings.Split(text, "/")
-	if len(parts) != 3 || !named(parts[0]) || !named(parts[1]) {
+	if len(parts) != 3 || !isFolderName(parts[0]) || !isFolderName(parts[1]) {
 		return Ref{}, false
 	}
 	size, err := strconv.Atoi(parts[2])
 	return Ref{Task: parts[0], Name: parts[1], Size: size}, err == nil && size >= 0
 }
 
-// named says whether a text can be the name of a folder, and stand in a reference as it is.
-func named(text string) bool {
+// isFolderName says whether a text can be the name of a folder, and stand in a reference as it is.
+func isFolderName(text string) bool {
 	for _, c := range []byte(text) {
 		if c <= ' ' || c > '~' || c == '"' || c == '\\' || c == '/' {
 			return false

@@ -31,20 +31,20 @@ type Options struct {
 type Store struct {
 	opts  Options
 	mark  []byte
-	cache *cache
-	made  made
+	cache *contentCache
+	made  pendingValues
 	aside atomic.Pointer[func(do func())]
 }
 
 // How many bytes of contents are remembered, and for how long an object that was written is taken for an equal value that comes again.
 const (
 	cacheBytes = 16 << 20
-	equalFor   = 10 * time.Minute
+	reuseFor   = 10 * time.Minute
 )
 
 // New makes one.
 func New(o Options) *Store {
-	return &Store{opts: o, mark: marker(o.Secret), cache: newCache(cacheBytes)}
+	return &Store{opts: o, mark: referenceMarker(o.Secret), cache: newCache(cacheBytes)}
 }
 
 // Aside has contents be read by a function that sees to it that whoever waits for one holds nobody up. It may be called again.
@@ -55,24 +55,24 @@ func (s *Store) Large(v json.RawMessage) bool { return s != nil && len(v) > s.op
 
 // Keep gives what is to travel in place of a value of a task: a reference, once its object is written, or the value itself if that is small.
 func (s *Store) Keep(ctx context.Context, task string, v json.RawMessage) (json.RawMessage, error) {
-	if !s.Large(v) || !named(task) || bytes.Contains(v, s.mark) {
+	if !s.Large(v) || !isFolderName(task) || bytes.Contains(v, s.mark) {
 		return v, nil
 	}
 	hash := hashOf(v)
-	if known, ok := s.written(task, hash); ok {
-		return s.text(&known), nil
+	if known, ok := s.recentlyWritten(task, hash); ok {
+		return s.referenceText(&known), nil
 	}
 	r := refTo(task, hash, v)
-	if err := s.put(ctx, &r, v); err != nil {
+	if err := s.putObject(ctx, &r, v); err != nil {
 		return nil, err
 	}
-	return s.text(&r), nil
+	return s.referenceText(&r), nil
 }
 
-// written is a reference to an equal value of the task whose object was written lately.
-func (s *Store) written(task, hash string) (Ref, bool) {
-	known, ok := s.cache.get(contentOf(task, hash))
-	return known.ref, ok && time.Since(known.writtenAt) < equalFor
+// recentlyWritten is a reference to an equal value of the task whose object was written lately.
+func (s *Store) recentlyWritten(task, hash string) (Ref, bool) {
+	known, ok := s.cache.getEntry(contentKeyOf(task, hash))
+	return known.ref, ok && time.Since(known.writtenAt) < reuseFor
 }
 
 // refTo names the object that a value of a task will have.
@@ -80,19 +80,19 @@ func refTo(task, hash string, v json.RawMessage) Ref {
 	return Ref{Task: task, Name: hash + "." + rand.Text()[:10], Size: len(v)}
 }
 
-// put writes the object of a reference.
-func (s *Store) put(ctx context.Context, r *Ref, v []byte) error {
-	err := patiently(ctx, func(ctx context.Context) error { return s.opts.Bucket.Put(ctx, r.Key(), v) })
+// putObject writes the object of a reference.
+func (s *Store) putObject(ctx context.Context, r *Ref, v []byte) error {
+	err := retryBucket(ctx, func(ctx context.Context) error { return s.opts.Bucket.Put(ctx, r.Key(), v) })
 	if err != nil {
 		return fmt.Errorf("a value of %d bytes of task %s could not be kept at %s: %w", len(v), r.Task, s.opts.Bucket.Address(Folder(r.Task)), err)
 	}
-	s.cache.put(cached{of: r.of(), ref: *r, content: bytes.Clone(v), writtenAt: time.Now()})
+	s.cache.putEntry(cacheEntry{contentKey: r.contentKey(), ref: *r, content: bytes.Clone(v), writtenAt: time.Now()})
 	return nil
 }
 
 // KeepFields is Keep for params: of an object each large field is kept by itself, so that others can be looked at without it.
 func (s *Store) KeepFields(ctx context.Context, task string, params json.RawMessage) (json.RawMessage, error) {
-	if _, ok := s.whole(params); ok || !s.Large(params) {
+	if _, ok := s.asReference(params); ok || !s.Large(params) {
 		return params, nil
 	}
 	members, ok := expr.Members(params)
@@ -100,7 +100,7 @@ func (s *Store) KeepFields(ctx context.Context, task string, params json.RawMess
 		return s.Keep(ctx, task, params)
 	}
 	var err error
-	kept := object(members, func(v json.RawMessage) json.RawMessage {
+	kept := mapFields(members, func(v json.RawMessage) json.RawMessage {
 		if err == nil {
 			v, err = s.Keep(ctx, task, v)
 		}
@@ -109,8 +109,8 @@ func (s *Store) KeepFields(ctx context.Context, task string, params json.RawMess
 	return kept, err
 }
 
-// object puts an object together of what becomes of its values.
-func object(members []expr.Member, become func(json.RawMessage) json.RawMessage) json.RawMessage {
+// mapFields puts an object together of what becomes of its values.
+func mapFields(members []expr.Member, become func(json.RawMessage) json.RawMessage) json.RawMessage {
 	b := []byte{'{'}
 	for i, m := range members {
 		if i > 0 {
@@ -126,11 +126,11 @@ func (s *Store) Open(v json.RawMessage) (json.RawMessage, error) {
 	if s == nil {
 		return v, nil
 	}
-	r, ok := s.whole(v)
+	r, ok := s.asReference(v)
 	if !ok {
 		return v, nil
 	}
-	return s.read(context.Background(), &r)
+	return s.readContent(context.Background(), &r)
 }
 
 // Whole is a value with what stands for its references in their places.
@@ -147,8 +147,8 @@ func (s *Store) WholeFor(ctx context.Context, v json.RawMessage) (json.RawMessag
 	if s.opts.Most > 0 && size > s.opts.Most {
 		return nil, flow.Errorf(flow.Limit, "the value has %d bytes with all that it refers to, more than the %d that can be put together: pass a part of it", size, s.opts.Most)
 	}
-	if r, ok := s.whole(v); ok { // it may be remembered, and need not be copied
-		return s.read(ctx, &r)
+	if r, ok := s.asReference(v); ok { // it may be remembered, and need not be copied
+		return s.readContent(ctx, &r)
 	}
 	b := bytes.NewBuffer(make([]byte, 0, size))
 	err := s.Write(ctx, b, v)
@@ -164,7 +164,7 @@ func (s *Store) Refs(v json.RawMessage) (refs []Ref) {
 		return nil
 	}
 	for {
-		r, begin, end := s.next(v)
+		r, begin, end := s.nextReference(v)
 		if begin < 0 {
 			return refs
 		}
@@ -179,7 +179,7 @@ func (s *Store) Size(v json.RawMessage) int {
 		return size
 	}
 	for {
-		r, begin, end := s.next(v)
+		r, begin, end := s.nextReference(v)
 		if begin < 0 {
 			return size
 		}
@@ -191,11 +191,11 @@ func (s *Store) Size(v json.RawMessage) int {
 // Write writes a value with what stands for its references in their places. There is no more than one of those in memory.
 func (s *Store) Write(ctx context.Context, w io.Writer, v json.RawMessage) error {
 	for s != nil {
-		r, begin, end := s.next(v)
+		r, begin, end := s.nextReference(v)
 		if begin < 0 {
 			break
 		}
-		content, err := s.read(ctx, &r)
+		content, err := s.readContent(ctx, &r)
 		if err != nil {
 			return err
 		}
@@ -217,13 +217,13 @@ func (s *Store) Begin(ctx context.Context, v json.RawMessage, most int) (text []
 		return v[:min(len(v), most)], nil
 	}
 	for len(text) < most {
-		r, begin, end := s.next(v)
+		r, begin, end := s.nextReference(v)
 		if begin < 0 {
 			break
 		}
 		text = append(text, v[:begin]...)
 		if need := min(most-len(text), r.Size); need > 0 {
-			part, err := s.part(ctx, &r, 0, need)
+			part, err := s.readPart(ctx, &r, 0, need)
 			if err != nil {
 				return nil, err
 			}
@@ -243,55 +243,55 @@ func (s *Store) Glimpse(v json.RawMessage, most int) (size int, begin []byte, su
 		begin = []byte(err.Error())
 	}
 	size = s.Size(v)
-	if r, ok := s.whole(v); ok {
-		known, _ := hex.DecodeString(r.hash()) // it was written so
+	if r, ok := s.asReference(v); ok {
+		known, _ := hex.DecodeString(r.contentHash()) // it was written so
 		copy(sum[:], known)
 		return size, begin, sum
 	}
 	hash := sha256.New()
 	for {
-		r, from, to := s.next(v)
+		r, from, to := s.nextReference(v)
 		if from < 0 {
 			break
 		}
 		hash.Write(v[:from])
-		hash.Write([]byte(r.hash()))
+		hash.Write([]byte(r.contentHash()))
 		v = v[to:]
 	}
 	hash.Write(v)
 	return size, begin, [sha256.Size]byte(hash.Sum(nil))
 }
 
-// read reads what a reference stands for, and compares it with its hash.
-func (s *Store) read(ctx context.Context, r *Ref) (content []byte, err error) {
-	if known, ok := s.known(r); ok {
+// readContent reads what a reference stands for, and compares it with its hash.
+func (s *Store) readContent(ctx context.Context, r *Ref) (content []byte, err error) {
+	if known, ok := s.knownContent(r); ok {
 		return known, nil
 	}
-	s.waiting(func() {
-		err = patiently(ctx, func(ctx context.Context) error {
+	s.runAside(func() {
+		err = retryBucket(ctx, func(ctx context.Context) error {
 			content, err = s.opts.Bucket.Get(ctx, r.Key(), r.Size)
 			return err
 		})
 	})
 	switch {
 	case err != nil:
-		return nil, s.failed(r, err)
-	case len(content) != r.Size || hashOf(content) != r.hash():
-		return nil, s.changed(r)
+		return nil, s.readError(r, err)
+	case len(content) != r.Size || hashOf(content) != r.contentHash():
+		return nil, s.changedError(r)
 	}
-	s.cache.put(cached{of: r.of(), ref: *r, content: content})
+	s.cache.putEntry(cacheEntry{contentKey: r.contentKey(), ref: *r, content: content})
 	return content, nil
 }
 
-// known is a content that is in memory.
-func (s *Store) known(r *Ref) ([]byte, bool) {
-	if known, ok := s.cache.get(r.of()); ok {
+// knownContent is a content that is in memory.
+func (s *Store) knownContent(r *Ref) ([]byte, bool) {
+	if known, ok := s.cache.getEntry(r.contentKey()); ok {
 		return known.content, true
 	}
-	return s.made.content(r.of())
+	return s.made.findContent(r.contentKey())
 }
 
-func (s *Store) waiting(do func()) {
+func (s *Store) runAside(do func()) {
 	if aside := s.aside.Load(); aside != nil {
 		(*aside)(do)
 		return
@@ -299,52 +299,52 @@ func (s *Store) waiting(do func()) {
 	do()
 }
 
-// part reads some bytes of what a reference stands for.
-func (s *Store) part(ctx context.Context, r *Ref, from, n int) (part []byte, err error) {
-	if known, ok := s.known(r); ok {
+// readPart reads some bytes of what a reference stands for.
+func (s *Store) readPart(ctx context.Context, r *Ref, from, n int) (part []byte, err error) {
+	if known, ok := s.knownContent(r); ok {
 		return known[from : from+n], nil
 	}
-	err = patiently(ctx, func(ctx context.Context) error {
+	err = retryBucket(ctx, func(ctx context.Context) error {
 		part, err = s.opts.Bucket.Range(ctx, r.Key(), int64(from), n)
 		return err
 	})
 	switch {
 	case err != nil:
-		return nil, s.failed(r, err)
+		return nil, s.readError(r, err)
 	case len(part) != n:
-		return nil, s.changed(r)
+		return nil, s.changedError(r)
 	}
 	return part, nil
 }
 
-func (s *Store) failed(r *Ref, err error) error {
+func (s *Store) readError(r *Ref, err error) error {
 	at := s.opts.Bucket.Address(r.Key())
 	if errors.Is(err, fs.ErrNotExist) {
-		return lostf("the object %s of task %s is gone; it was at %s", r.Name, r.Task, at)
+		return lostContentf("the object %s of task %s is gone; it was at %s", r.Name, r.Task, at)
 	}
 	return fmt.Errorf("the object %s of task %s could not be read at %s: %w", r.Name, r.Task, at, err)
 }
 
-func (s *Store) changed(r *Ref) error {
-	return lostf("the object %s of task %s, at %s, is not what was written: its size or its SHA-256 is another one", r.Name, r.Task, s.opts.Bucket.Address(r.Key()))
+func (s *Store) changedError(r *Ref) error {
+	return lostContentf("the object %s of task %s, at %s, is not what was written: its size or its SHA-256 is another one", r.Name, r.Task, s.opts.Bucket.Address(r.Key()))
 }
 
-// lostError is a flow.ErrNoContent that says which.
-type lostError struct{ told *flow.Error }
+// lostContentError is a flow.ErrNoContent that says which.
+type lostContentError struct{ told *flow.Error }
 
-func lostf(format string, args ...any) error {
-	return &lostError{flow.Errorf(flow.Conflict, "the content of a value is lost: "+format, args...)}
+func lostContentf(format string, args ...any) error {
+	return &lostContentError{flow.Errorf(flow.Conflict, "the content of a value is lost: "+format, args...)}
 }
 
-func (e *lostError) Error() string { return e.told.Msg }
+func (e *lostContentError) Error() string { return e.told.Msg }
 
-func (e *lostError) Unwrap() []error { return []error{e.told, flow.ErrNoContent} }
+func (e *lostContentError) Unwrap() []error { return []error{e.told, flow.ErrNoContent} }
 
 // How long what fails is tried again, by those whom somebody waits for and by those who can wait, how long one try may take, and how long the first
 // pauses are.
 const (
-	patience     = 30 * time.Second
-	longPatience = 5 * time.Minute
+	retryFor     = 30 * time.Second
+	longRetryFor = 5 * time.Minute
 	tryTime      = 30 * time.Second
 	firstPause   = 50 * time.Millisecond
 )
@@ -356,16 +356,16 @@ func (s *Store) Patiently(ctx context.Context) context.Context {
 	return context.WithValue(ctx, patientKey{}, true)
 }
 
-// patiently asks a bucket until it answers.
-func patiently(ctx context.Context, ask func(context.Context) error) error {
-	most := patience
+// retryBucket asks a bucket until it answers.
+func retryBucket(ctx context.Context, ask func(context.Context) error) error {
+	most := retryFor
 	if ctx.Value(patientKey{}) != nil {
-		most = longPatience
+		most = longRetryFor
 	}
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	for pause := firstPause; ; pause = min(2*pause, 5*time.Second) {
-		err := try(ctx, ask)
+		err := tryOnce(ctx, ask)
 		if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 			return err
 		}
@@ -377,8 +377,8 @@ func patiently(ctx context.Context, ask func(context.Context) error) error {
 	}
 }
 
-// try asks once: a connection that is gone without a word does not keep it from trying again.
-func try(ctx context.Context, ask func(context.Context) error) error {
+// tryOnce asks once: a connection that is gone without a word does not keep it from trying again.
+func tryOnce(ctx context.Context, ask func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, tryTime)
 	defer cancel()
 	return ask(ctx)

@@ -12,9 +12,9 @@ import (
 	"syscall"
 )
 
-// folder is the one place a server writes to. The lock is held as long as this process lives, so
+// serverFolder is the one place a server writes to. The lock is held as long as this process lives, so
 // that others can tell a folder in use from one that a killed process left behind.
-type folder struct {
+type serverFolder struct {
 	path string
 	lock *os.File
 }
@@ -22,21 +22,21 @@ type folder struct {
 const folderPattern = "pgtest-*"
 
 // newFolder makes a folder below parent that owner may enter and write to.
-func newFolder(parent string, owner *syscall.Credential) (*folder, error) {
+func newFolder(parent string, owner *syscall.Credential) (*serverFolder, error) {
 	path, err := os.MkdirTemp(parent, folderPattern)
 	if err != nil {
 		return nil, fmt.Errorf("pgtest: make the server's folder: %w", err)
 	}
-	f := &folder{path: path}
-	if err := f.claim(owner); err != nil {
-		return nil, errors.Join(fmt.Errorf("pgtest: claim %s: %w", path, err), f.remove())
+	f := &serverFolder{path: path}
+	if err := f.lockFolder(owner); err != nil {
+		return nil, errors.Join(fmt.Errorf("pgtest: claim %s: %w", path, err), f.removeAll())
 	}
 	return f, nil
 }
 
-// claim takes the lock before the file gets the name others look for: a folder with a lock file
+// lockFolder takes the lock before the file gets the name others look for: a folder with a lock file
 // that can be locked is always an abandoned one.
-func (f *folder) claim(owner *syscall.Credential) error {
+func (f *serverFolder) lockFolder(owner *syscall.Credential) error {
 	if owner != nil {
 		if err := os.Chown(f.path, int(owner.Uid), int(owner.Gid)); err != nil {
 			return err
@@ -53,7 +53,7 @@ func (f *folder) claim(owner *syscall.Credential) error {
 	return os.Rename(lock.Name(), filepath.Join(f.path, "lock"))
 }
 
-func (f *folder) remove() error {
+func (f *serverFolder) removeAll() error {
 	err := os.RemoveAll(f.path)
 	if f.lock != nil {
 		err = errors.Join(err, f.lock.Close())
@@ -61,9 +61,9 @@ func (f *folder) remove() error {
 	return err
 }
 
-// sweep removes what killed processes left below parent. It is housekeeping: whatever it cannot
+// removeAbandoned removes what killed processes left below parent. It is housekeeping: whatever it cannot
 // remove (another user's folder) stays for somebody else, and nobody has to know.
-func sweep(parent string) {
+func removeAbandoned(parent string) {
 	locks, err := filepath.Glob(filepath.Join(parent, folderPattern, "lock"))
 	if err != nil {
 		return
@@ -84,8 +84,8 @@ func sweep(parent string) {
 	}
 }
 
-// unprivileged returns whom the server runs as: PostgreSQL refuses root. nil means the caller.
-func unprivileged() (*syscall.Credential, error) {
+// serverUser returns whom the server runs as: PostgreSQL refuses root. nil means the caller.
+func serverUser() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
 	}

@@ -134,7 +134,7 @@ func TestCommittedRowsSurviveAKill(t *testing.T) {
 	require.Zero(t, s.Pid())
 	require.Error(t, conn.Ping(t.Context()))
 	for _, child := range children {
-		require.True(t, child.gone(), "child %d", child.pid)
+		require.True(t, child.hasEnded(), "child %d", child.pid)
 	}
 
 	require.NoError(t, s.Restart(t.Context()))
@@ -186,7 +186,7 @@ func TestStopLeavesNothing(t *testing.T) {
 	postmaster, err := readProcess(s.Pid())
 	require.NoError(t, err)
 	require.NoError(t, s.Stop())
-	require.True(t, postmaster.gone())
+	require.True(t, postmaster.hasEnded())
 	require.NoDirExists(t, s.folder.path)
 	require.NoError(t, s.Stop(), "a second stop does nothing")
 	require.Error(t, s.Restart(t.Context()))
@@ -230,15 +230,15 @@ func TestAKilledProcessLeavesNoServerAndItsFolderIsSweptUp(t *testing.T) {
 	require.NoError(t, err)
 	processes := append(childrenOf(pid), postmaster)
 
-	sweep(dir)
+	removeAbandoned(dir)
 	require.DirExists(t, filepath.Join(folder, "data"), "a folder in use is left alone")
 
 	require.NoError(t, cmd.Process.Kill())
 	require.Error(t, cmd.Wait())
 	for _, p := range processes {
-		require.Eventually(t, p.gone, time.Minute, 10*time.Millisecond, "process %d", p.pid)
+		require.Eventually(t, p.hasEnded, time.Minute, 10*time.Millisecond, "process %d", p.pid)
 	}
-	sweep(dir)
+	removeAbandoned(dir)
 	require.NoDirExists(t, folder)
 }
 

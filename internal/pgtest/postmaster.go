@@ -18,7 +18,7 @@ type postmaster struct {
 	ended   chan struct{} // closed when it has been waited for
 }
 
-// supervise starts cmd and waits for it, both on one thread that does nothing else.
+// superviseServer starts cmd and waits for it, both on one thread that does nothing else.
 //
 // The reason: no server may outlive this process, and this process may end without running any
 // code of ours (SIGKILL, a test's timeout, os.Exit). Only the kernel is sure to notice, and on Linux
@@ -26,7 +26,7 @@ type postmaster struct {
 // ends, and Go ends threads as it likes; a goroutine locked to its thread keeps it alive exactly as
 // long as the child runs. The kernel forgets the wish when the child changes its user, so it has to
 // be made after that: os/exec does, and also covers a parent that died in between.
-func supervise(cmd *exec.Cmd) (*postmaster, error) {
+func superviseServer(cmd *exec.Cmd) (*postmaster, error) {
 	dieWithParent(cmd.SysProcAttr)
 	p := &postmaster{ended: make(chan struct{})}
 	started := make(chan error)
@@ -47,18 +47,18 @@ func supervise(cmd *exec.Cmd) (*postmaster, error) {
 // shutDown ends the server in PostgreSQL's fast mode; if that takes too long, in the immediate one.
 func (p *postmaster) shutDown() error {
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT} {
-		if !p.signal(sig) || p.await(stopTimeout) {
+		if !p.sendSignal(sig) || p.awaitEnd(stopTimeout) {
 			return nil
 		}
 	}
-	return errors.Join(fmt.Errorf("pgtest: postgres (pid %d) did not stop", p.process.Pid), p.kill())
+	return errors.Join(fmt.Errorf("pgtest: postgres (pid %d) did not stop", p.process.Pid), p.killServer())
 }
 
-// kill ends the server's processes all at once. The postmaster is frozen before its children are
+// killServer ends the server's processes all at once. The postmaster is frozen before its children are
 // listed, so that it starts no further one, and it goes last: until then it is their parent and no
 // id of theirs can be anybody else's. All must be gone before a new postmaster may start.
-func (p *postmaster) kill() error {
-	if !p.signal(syscall.SIGSTOP) {
+func (p *postmaster) killServer() error {
+	if !p.sendSignal(syscall.SIGSTOP) {
 		return nil
 	}
 	if err := p.awaitFrozen(); err != nil {
@@ -68,13 +68,13 @@ func (p *postmaster) kill() error {
 	for _, child := range children {
 		syscall.Kill(child.pid, syscall.SIGKILL)
 	}
-	p.signal(syscall.SIGKILL)
-	if !p.await(stopTimeout) {
+	p.sendSignal(syscall.SIGKILL)
+	if !p.awaitEnd(stopTimeout) {
 		return fmt.Errorf("pgtest: postgres (pid %d) survived SIGKILL", p.process.Pid)
 	}
 	deadline := time.Now().Add(stopTimeout)
 	for _, child := range children {
-		for !child.gone() {
+		for !child.hasEnded() {
 			if time.Now().After(deadline) {
 				return fmt.Errorf("pgtest: child %d of postgres survived SIGKILL", child.pid)
 			}
@@ -86,7 +86,7 @@ func (p *postmaster) kill() error {
 
 // freeze stops the server's processes, the postmaster first: it starts no further one.
 func (p *postmaster) freeze() error {
-	if !p.signal(syscall.SIGSTOP) {
+	if !p.sendSignal(syscall.SIGSTOP) {
 		return fmt.Errorf("pgtest: postgres (pid %d) has ended and cannot be frozen", p.process.Pid)
 	}
 	if err := p.awaitFrozen(); err != nil {
@@ -98,7 +98,7 @@ func (p *postmaster) freeze() error {
 // thaw lets them go on, the postmaster last.
 func (p *postmaster) thaw() error {
 	err := p.signalChildren(syscall.SIGCONT)
-	if !p.signal(syscall.SIGCONT) {
+	if !p.sendSignal(syscall.SIGCONT) {
 		err = errors.Join(err, fmt.Errorf("pgtest: postgres (pid %d) has ended while it was frozen", p.process.Pid))
 	}
 	return err
@@ -130,10 +130,10 @@ func (p *postmaster) awaitFrozen() error {
 	}
 }
 
-// signal returns false when the process has ended.
-func (p *postmaster) signal(sig syscall.Signal) bool { return p.process.Signal(sig) == nil }
+// sendSignal returns false when the process has ended.
+func (p *postmaster) sendSignal(sig syscall.Signal) bool { return p.process.Signal(sig) == nil }
 
-func (p *postmaster) await(timeout time.Duration) bool {
+func (p *postmaster) awaitEnd(timeout time.Duration) bool {
 	select {
 	case <-p.ended:
 		return true

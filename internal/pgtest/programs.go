@@ -42,7 +42,7 @@ func serverBin(dir string) (string, bool) {
 	var bin string
 	for _, name := range []string{"initdb", "postgres"} {
 		program, err := filepath.EvalSymlinks(filepath.Join(dir, name))
-		if err != nil || !executable(program) {
+		if err != nil || !isExecutable(program) {
 			return "", false
 		}
 		bin = filepath.Dir(program)
@@ -50,7 +50,7 @@ func serverBin(dir string) (string, bool) {
 	return bin, true
 }
 
-func executable(path string) bool {
+func isExecutable(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0
 }

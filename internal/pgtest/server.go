@@ -31,7 +31,7 @@ const (
 type Server struct {
 	bin    string
 	owner  *syscall.Credential
-	folder *folder
+	folder *serverFolder
 	port   int
 	most   atomic.Int32 // connections
 
@@ -49,38 +49,38 @@ func StartServer(ctx context.Context, dir string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	owner, err := unprivileged()
+	owner, err := serverUser()
 	if err != nil {
 		return nil, err
 	}
 	if dir == "" {
 		dir = os.TempDir()
 	}
-	sweep(dir)
+	removeAbandoned(dir)
 	folder, err := newFolder(dir, owner)
 	if err != nil {
 		return nil, err
 	}
 	s := &Server{bin: bin, owner: owner, folder: folder}
-	if err := s.create(ctx); err != nil {
+	if err := s.createServer(ctx); err != nil {
 		return nil, errors.Join(err, s.Stop())
 	}
 	return s, nil
 }
 
-func (s *Server) create(ctx context.Context) error {
+func (s *Server) createServer(ctx context.Context) error {
 	var err error
 	if s.port, err = freePort(); err != nil {
 		return err
 	}
-	initdb := exec.CommandContext(ctx, filepath.Join(s.bin, "initdb"), "--pgdata="+s.data(), "--username=postgres",
+	initdb := exec.CommandContext(ctx, filepath.Join(s.bin, "initdb"), "--pgdata="+s.dataDir(), "--username=postgres",
 		"--auth=trust", "--encoding=UTF8", "--no-locale",
 		"--no-sync") // about initdb's own files only; what the server commits later is synced
-	s.dress(initdb)
+	s.prepareCommand(initdb)
 	if out, err := initdb.CombinedOutput(); err != nil {
 		return fmt.Errorf("pgtest: initdb: %w\n%s", err, out)
 	}
-	return s.start(ctx)
+	return s.startServer(ctx)
 }
 
 func freePort() (int, error) {
@@ -91,15 +91,15 @@ func freePort() (int, error) {
 	return port, nil
 }
 
-// dress gives a command what every program of the server gets: the unprivileged user, the folder,
+// prepareCommand gives a command what every program of the server gets: the unprivileged user, the folder,
 // and an environment in which no PGDATA or PGPORT of the caller's leads it astray.
-func (s *Server) dress(cmd *exec.Cmd) {
+func (s *Server) prepareCommand(cmd *exec.Cmd) {
 	cmd.Dir = s.folder.path
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TZ=UTC"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.owner}
 }
 
-func (s *Server) data() string { return filepath.Join(s.folder.path, "data") }
+func (s *Server) dataDir() string { return filepath.Join(s.folder.path, "data") }
 
 // Log is the path of the file the server logs to. Stop removes it.
 func (s *Server) Log() string { return filepath.Join(s.folder.path, "server.log") }
@@ -110,7 +110,7 @@ func (s *Server) LimitConnections(n int) { s.most.Store(int32(n)) }
 // ListenOn says on which address it listens besides 127.0.0.1 from the next start on: whoever reaches that one is let in.
 // DSNs go on to name 127.0.0.1.
 func (s *Server) ListenOn(address string) error {
-	rules, err := os.OpenFile(filepath.Join(s.data(), "pg_hba.conf"), os.O_APPEND|os.O_WRONLY, 0)
+	rules, err := os.OpenFile(filepath.Join(s.dataDir(), "pg_hba.conf"), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		return fmt.Errorf("pgtest: let in others: %w", err)
 	}
@@ -148,7 +148,7 @@ func (s *Server) Kill() error {
 	if s.postmaster == nil {
 		return nil
 	}
-	err := s.postmaster.kill()
+	err := s.postmaster.killServer()
 	s.postmaster = nil
 	return err
 }
@@ -178,7 +178,7 @@ func (s *Server) Restart(ctx context.Context) error {
 	if err := s.shutDown(); err != nil {
 		return err
 	}
-	return s.start(ctx)
+	return s.startServer(ctx)
 }
 
 // Stop shuts the server down and removes its folder. A second call does nothing.
@@ -189,7 +189,7 @@ func (s *Server) Stop() error {
 		return nil
 	}
 	s.stopped = true
-	return errors.Join(s.shutDown(), s.folder.remove())
+	return errors.Join(s.shutDown(), s.folder.removeAll())
 }
 
 // StatProcesses returns the CPU time that the server's processes have used since its last start,
@@ -224,8 +224,8 @@ func (s *Server) shutDown() error {
 	return err
 }
 
-// start returns when the server answers.
-func (s *Server) start(ctx context.Context) error {
+// startServer returns when the server answers.
+func (s *Server) startServer(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	log, err := os.OpenFile(s.Log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
@@ -234,13 +234,13 @@ func (s *Server) start(ctx context.Context) error {
 	}
 	defer log.Close()
 	elsewhere, _ := s.elsewhere.Load().(string)
-	cmd := exec.Command(filepath.Join(s.bin, "postgres"), "-D", s.data(),
+	cmd := exec.Command(filepath.Join(s.bin, "postgres"), "-D", s.dataDir(),
 		"-c", "listen_addresses=127.0.0.1"+elsewhere, "-c", "port="+strconv.Itoa(s.port),
 		"-c", "unix_socket_directories="+s.socketDir(),
 		"-c", "max_connections="+strconv.Itoa(int(cmp.Or(s.most.Load(), 1000))), "-c", "logging_collector=off")
-	s.dress(cmd)
+	s.prepareCommand(cmd)
 	cmd.Stdout, cmd.Stderr = log, log
-	p, err := supervise(cmd)
+	p, err := superviseServer(cmd)
 	if err != nil {
 		return fmt.Errorf("pgtest: start postgres: %w", err)
 	}

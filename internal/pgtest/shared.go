@@ -38,7 +38,7 @@ func DSN(t testing.TB) string {
 		t.Fatalf("pgtest: create a database: %v", err)
 	}
 	t.Cleanup(func() {
-		if err := leaveDatabase(dsn, name); err != nil {
+		if err := recycleDatabase(dsn, name); err != nil {
 			t.Errorf("pgtest: drop the test's database: %v", err)
 		}
 	})
@@ -75,7 +75,7 @@ func sharedDSN(ctx context.Context) (string, error) {
 	return shared.server.DSN("postgres"), nil
 }
 
-func execute(ctx context.Context, dsn, statement string) error {
+func execStatement(ctx context.Context, dsn, statement string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, dsn)

@@ -29,22 +29,22 @@ END $$`
 
 // freshDatabase makes a database, or takes one that is spare.
 func freshDatabase(ctx context.Context, dsn string) (name string, err error) {
-	if name := takeSpare(); name != "" {
+	if name := claimSpare(); name != "" {
 		return name, nil
 	}
 	name = newName()
-	return name, execute(ctx, dsn, "CREATE DATABASE "+name)
+	return name, execStatement(ctx, dsn, "CREATE DATABASE "+name)
 }
 
 func newName() string { return "troupe_" + strings.ToLower(rand.Text()) }
 
-// leaveDatabase has the database of a test that has ended be gone. By then the test's context has ended, too.
-func leaveDatabase(dsn, name string) error {
-	if given() || execute(context.Background(), withDatabase(dsn, name), emptied) != nil {
+// recycleDatabase has the database of a test that has ended be gone. By then the test's context has ended, too.
+func recycleDatabase(dsn, name string) error {
+	if isGiven() || execStatement(context.Background(), withDatabase(dsn, name), emptied) != nil {
 		return dropDatabase(dsn, name)
 	}
 	spare := newName()
-	if execute(context.Background(), dsn, "ALTER DATABASE "+name+" RENAME TO "+spare) != nil { // somebody came back to it
+	if execStatement(context.Background(), dsn, "ALTER DATABASE "+name+" RENAME TO "+spare) != nil { // somebody came back to it
 		return dropDatabase(dsn, name)
 	}
 	shared.mu.Lock()
@@ -53,11 +53,11 @@ func leaveDatabase(dsn, name string) error {
 	return nil
 }
 
-func takeSpare() string {
+func claimSpare() string {
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
 	last := len(shared.spare) - 1
-	if last < 0 || given() {
+	if last < 0 || isGiven() {
 		return ""
 	}
 	spare := shared.spare[last]
@@ -65,10 +65,10 @@ func takeSpare() string {
 	return spare
 }
 
-// given says whether the server is one that others may use, too.
-func given() bool { return os.Getenv(environment) != "" }
+// isGiven says whether the server is one that others may use, too.
+func isGiven() bool { return os.Getenv(environment) != "" }
 
 // dropDatabase drops a database. Connections that a test forgot do not keep it.
 func dropDatabase(dsn, name string) error {
-	return execute(context.Background(), dsn, "DROP DATABASE "+name+" WITH (FORCE)")
+	return execStatement(context.Background(), dsn, "DROP DATABASE "+name+" WITH (FORCE)")
 }

@@ -23,30 +23,30 @@ func (s *Server) StartStandby(ctx context.Context) (*Server, error) {
 	}
 	standby := &Server{bin: s.bin, owner: s.owner, folder: folder}
 	standby.most.Store(s.most.Load())
-	if err := standby.follow(ctx, s); err != nil {
+	if err := standby.startStandby(ctx, s); err != nil {
 		return nil, errors.Join(err, standby.Stop())
 	}
 	return standby, nil
 }
 
-// follow copies the data of a primary and starts on the copy.
-func (s *Server) follow(ctx context.Context, primary *Server) (err error) {
+// startStandby copies the data of a primary and starts on the copy.
+func (s *Server) startStandby(ctx context.Context, primary *Server) (err error) {
 	if s.port, err = freePort(); err != nil {
 		return err
 	}
-	if err := s.backup(ctx, primary, s.data(), "--write-recovery-conf"); err != nil {
+	if err := s.copyData(ctx, primary, s.dataDir(), "--write-recovery-conf"); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.start(ctx)
+	return s.startServer(ctx)
 }
 
-// backup copies the data of a running server to a folder that this server may read.
-func (s *Server) backup(ctx context.Context, of *Server, to string, more ...string) error {
+// copyData copies the data of a running server to a folder that this server may read.
+func (s *Server) copyData(ctx context.Context, of *Server, to string, more ...string) error {
 	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, "pg_basebackup"), append([]string{"--pgdata=" + to, "--checkpoint=fast", "--wal-method=stream", "--no-sync",
 		"--dbname=" + of.DSN("postgres")}, more...)...)
-	s.dress(cmd)
+	s.prepareCommand(cmd)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("pgtest: pg_basebackup: %w\n%s", err, out)
 	}
@@ -58,16 +58,16 @@ func (s *Server) Synchronize(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	for _, statement := range []string{"ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()"} {
-		if err := execute(ctx, s.DSN("postgres"), statement); err != nil {
+		if err := execStatement(ctx, s.DSN("postgres"), statement); err != nil {
 			return fmt.Errorf("pgtest: replicate synchronously: %w", err)
 		}
 	}
 	for {
 		synchronous := false
-		if err := s.ask(ctx, "SELECT current_setting('synchronous_standby_names') = '*' AND EXISTS (SELECT FROM pg_stat_replication WHERE sync_state = 'sync')", &synchronous); err != nil || synchronous {
+		if err := s.queryValue(ctx, "SELECT current_setting('synchronous_standby_names') = '*' AND EXISTS (SELECT FROM pg_stat_replication WHERE sync_state = 'sync')", &synchronous); err != nil || synchronous {
 			return err
 		}
-		if err := rest(ctx); err != nil {
+		if err := pauseBriefly(ctx); err != nil {
 			return fmt.Errorf("pgtest: no standby is synchronous: %w\n%s", err, s.logTail())
 		}
 	}
@@ -78,15 +78,15 @@ func (s *Server) AwaitCaughtUp(ctx context.Context, primary *Server) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	var lsn string
-	if err := primary.ask(ctx, "SELECT pg_current_wal_flush_lsn()::text", &lsn); err != nil {
+	if err := primary.queryValue(ctx, "SELECT pg_current_wal_flush_lsn()::text", &lsn); err != nil {
 		return err
 	}
 	for {
 		there := false
-		if err := s.ask(ctx, "SELECT pg_last_wal_replay_lsn() >= '"+lsn+"'::pg_lsn", &there); err != nil || there {
+		if err := s.queryValue(ctx, "SELECT pg_last_wal_replay_lsn() >= '"+lsn+"'::pg_lsn", &there); err != nil || there {
 			return err
 		}
-		if err := rest(ctx); err != nil {
+		if err := pauseBriefly(ctx); err != nil {
 			return fmt.Errorf("pgtest: the standby is behind: %w\n%s", err, s.logTail())
 		}
 	}
@@ -97,16 +97,16 @@ func (s *Server) Detach(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	for _, statement := range []string{"ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()"} {
-		if err := execute(ctx, s.DSN("postgres"), statement); err != nil {
+		if err := execStatement(ctx, s.DSN("postgres"), statement); err != nil {
 			return fmt.Errorf("pgtest: detach the standby: %w", err)
 		}
 	}
 	for {
 		receives := true
-		if err := s.ask(ctx, "SELECT EXISTS (SELECT FROM pg_stat_wal_receiver)", &receives); err != nil || !receives {
+		if err := s.queryValue(ctx, "SELECT EXISTS (SELECT FROM pg_stat_wal_receiver)", &receives); err != nil || !receives {
 			return err
 		}
-		if err := rest(ctx); err != nil {
+		if err := pauseBriefly(ctx); err != nil {
 			return fmt.Errorf("pgtest: the standby goes on to receive: %w\n%s", err, s.logTail())
 		}
 	}
@@ -115,7 +115,7 @@ func (s *Server) Detach(ctx context.Context) error {
 // Promote makes a standby a primary.
 func (s *Server) Promote(ctx context.Context) error {
 	promoted := false
-	err := s.ask(ctx, "SELECT pg_promote(true, 60)", &promoted)
+	err := s.queryValue(ctx, "SELECT pg_promote(true, 60)", &promoted)
 	if err == nil && !promoted {
 		err = errors.New("it stays a standby")
 	}
@@ -128,7 +128,7 @@ func (s *Server) Promote(ctx context.Context) error {
 // Backup copies the server's data as they are, for Restore.
 func (s *Server) Backup(ctx context.Context) (path string, err error) {
 	path = filepath.Join(s.folder.path, fmt.Sprint("backup-", time.Now().UnixNano()))
-	return path, s.backup(ctx, s, path)
+	return path, s.copyData(ctx, s, path)
 }
 
 // Restore ends the server as Kill does and starts it on a copy that Backup has made, which is gone then: same address, same timeline.
@@ -136,7 +136,7 @@ func (s *Server) Restore(ctx context.Context, backup string) error {
 	if err := s.Kill(); err != nil {
 		return err
 	}
-	if err := errors.Join(os.RemoveAll(s.data()), os.Rename(backup, s.data())); err != nil {
+	if err := errors.Join(os.RemoveAll(s.dataDir()), os.Rename(backup, s.dataDir())); err != nil {
 		return fmt.Errorf("pgtest: restore a backup: %w", err)
 	}
 	return s.Restart(ctx)
@@ -151,8 +151,8 @@ func AnyOf(database string, servers ...*Server) string {
 	return fmt.Sprintf("postgres://postgres@%s/%s?sslmode=disable&target_session_attrs=read-write", strings.Join(hosts, ","), database)
 }
 
-// ask reads one value.
-func (s *Server) ask(ctx context.Context, query string, answer any) error {
+// queryValue reads one value.
+func (s *Server) queryValue(ctx context.Context, query string, answer any) error {
 	conn, err := pgx.Connect(ctx, s.DSN("postgres"))
 	if err != nil {
 		return fmt.Errorf("pgtest: %w", err)
@@ -164,8 +164,8 @@ func (s *Server) ask(ctx context.Context, query string, answer any) error {
 	return nil
 }
 
-// rest lets a little time pass.
-func rest(ctx context.Context) error {
+// pauseBriefly lets a little time pass.
+func pauseBriefly(ctx context.Context) error {
 	select {
 	case <-time.After(10 * time.Millisecond):
 		return nil

@@ -53,17 +53,17 @@ svg{font:11px system-ui,sans-serif;--ground:#fff;--ink:#24292f;--faint:#d8dee4;-
 // SVG is the picture.
 func (f Figure) SVG() []byte {
 	var d strings.Builder
-	fmt.Fprintf(&d, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%[1]d" height="%[2]d" role="img" aria-label="%[3]s">`+"\n", wide*len(f.Panels), high, escape(f.Title))
+	fmt.Fprintf(&d, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%[1]d" height="%[2]d" role="img" aria-label="%[3]s">`+"\n", wide*len(f.Panels), high, escapeXML(f.Title))
 	d.WriteString(style)
-	fmt.Fprintf(&d, `<rect class="g" width="100%%" height="100%%"/><text class="t" x="12" y="20">%s</text>`+"\n", escape(f.Title))
+	fmt.Fprintf(&d, `<rect class="g" width="100%%" height="100%%"/><text class="t" x="12" y="20">%s</text>`+"\n", escapeXML(f.Title))
 	for i, p := range f.Panels {
-		f.panel(&d, p, float64(i*wide))
+		f.drawPanel(&d, p, float64(i*wide))
 	}
 	d.WriteString("</svg>\n")
 	return []byte(d.String())
 }
 
-func (f Figure) panel(d *strings.Builder, p Panel, at float64) {
+func (f Figure) drawPanel(d *strings.Builder, p Panel, at float64) {
 	var xs, ys []float64
 	for _, l := range p.Lines {
 		for _, q := range l.Points {
@@ -72,51 +72,51 @@ func (f Figure) panel(d *strings.Builder, p Panel, at float64) {
 	}
 	x := newScale(xs, f.Log, at+left, at+wide-right)
 	if !f.Log {
-		x.ticks = whole(xs)
+		x.ticks = valueTicks(xs)
 	}
 	y := newScale(append(ys, 0), false, high-foot, top)
-	if differ(ys) {
+	if isWideRange(ys) {
 		y = newScale(ys, true, high-foot, top)
 	}
-	fmt.Fprintf(d, `<text x="%.0f" y="40">%s</text>`, at+12, escape(p.Y))
+	fmt.Fprintf(d, `<text x="%.0f" y="40">%s</text>`, at+12, escapeXML(p.Y))
 	for _, t := range y.ticks {
-		fmt.Fprintf(d, `<path class="f" d="M%.0f %.1fH%.0f"/><text class="e" x="%.0f" y="%.1f">%s</text>`, at+left, y.at(t), at+wide-right, at+left-5, y.at(t)+4, short(t))
+		fmt.Fprintf(d, `<path class="f" d="M%.0f %.1fH%.0f"/><text class="e" x="%.0f" y="%.1f">%s</text>`, at+left, y.positionOf(t), at+wide-right, at+left-5, y.positionOf(t)+4, formatShort(t))
 	}
 	for _, t := range x.ticks {
-		fmt.Fprintf(d, `<path class="f" d="M%.1f %dV%d"/><text class="m" x="%.1[1]f" y="%[4]d">%[5]s</text>`, x.at(t), top, high-foot, high-foot+15, short(t))
+		fmt.Fprintf(d, `<path class="f" d="M%.1f %dV%d"/><text class="m" x="%.1[1]f" y="%[4]d">%[5]s</text>`, x.positionOf(t), top, high-foot, high-foot+15, formatShort(t))
 	}
-	fmt.Fprintf(d, `<text class="m" x="%.0f" y="%d">%s</text>`+"\n", at+(left+wide-right)/2, high-12, escape(f.X))
+	fmt.Fprintf(d, `<text class="m" x="%.0f" y="%d">%s</text>`+"\n", at+(left+wide-right)/2, high-12, escapeXML(f.X))
 	for i, l := range p.Lines {
 		drawLine(d, l, string(rune('a'+i)), at+left+float64(i*120), x, y)
 	}
 }
 
 // drawLine draws one line, a mark at each point, and its name at key.
-func drawLine(d *strings.Builder, l Line, class string, key float64, x, y scale) {
+func drawLine(d *strings.Builder, l Line, class string, key float64, x, y axisScale) {
 	var way []string
 	for _, q := range l.Points {
-		way = append(way, fmt.Sprintf("%.1f,%.1f", x.at(q.X), y.at(q.Y)))
+		way = append(way, fmt.Sprintf("%.1f,%.1f", x.positionOf(q.X), y.positionOf(q.Y)))
 	}
 	fmt.Fprintf(d, `<polyline class="%s" points="%s"/>`, class, strings.Join(way, " "))
 	for _, q := range l.Points {
-		fmt.Fprintf(d, `<circle class="d%s" cx="%.1f" cy="%.1f" r="2.5"><title>%s: %s</title></circle>`, class, x.at(q.X), y.at(q.Y), short(q.X), short(q.Y))
+		fmt.Fprintf(d, `<circle class="d%s" cx="%.1f" cy="%.1f" r="2.5"><title>%s: %s</title></circle>`, class, x.positionOf(q.X), y.positionOf(q.Y), formatShort(q.X), formatShort(q.Y))
 	}
 	if l.Name != "" {
-		fmt.Fprintf(d, `<path class="%s" stroke-width="2" d="M%.0f 52h18"/><text x="%.0f" y="56">%s</text>`, class, key, key+22, escape(l.Name))
+		fmt.Fprintf(d, `<path class="%s" stroke-width="2" d="M%.0f 52h18"/><text x="%.0f" y="56">%s</text>`, class, key, key+22, escapeXML(l.Name))
 	}
 	d.WriteString("\n")
 }
 
-// scale takes values to places.
-type scale struct {
+// axisScale takes values to places.
+type axisScale struct {
 	log      bool
 	low, top float64
 	from, to float64
 	ticks    []float64
 }
 
-func newScale(values []float64, log bool, from, to float64) scale {
-	s := scale{log: log, from: from, to: to, low: math.Inf(1), top: math.Inf(-1)}
+func newScale(values []float64, log bool, from, to float64) axisScale {
+	s := axisScale{log: log, from: from, to: to, low: math.Inf(1), top: math.Inf(-1)}
 	for _, v := range values {
 		if log && v <= 0 {
 			continue // has no place where things grow by factors
@@ -127,15 +127,15 @@ func newScale(values []float64, log bool, from, to float64) scale {
 		s.low, s.top = 1, 1
 	}
 	if log {
-		s.decades()
+		s.addDecades()
 	} else {
-		s.steps()
+		s.addSteps()
 	}
 	return s
 }
 
-// decades has ticks at the powers of ten around the values.
-func (s *scale) decades() {
+// addDecades has ticks at the powers of ten around the values.
+func (s *axisScale) addDecades() {
 	first, last := math.Floor(math.Log10(s.low)+1e-9), math.Ceil(math.Log10(s.top)-1e-9)
 	if first == last {
 		last++
@@ -146,8 +146,8 @@ func (s *scale) decades() {
 	}
 }
 
-// steps has four to eight ticks at round numbers, the last one above all values.
-func (s *scale) steps() {
+// addSteps has four to eight ticks at round numbers, the last one above all values.
+func (s *axisScale) addSteps() {
 	if s.low == s.top {
 		s.top = s.low + 1
 	}
@@ -164,7 +164,7 @@ func (s *scale) steps() {
 	}
 }
 
-func (s scale) at(v float64) float64 {
+func (s axisScale) positionOf(v float64) float64 {
 	low, top := s.low, s.top
 	if s.log {
 		v, low, top = math.Log10(max(v, low)), math.Log10(low), math.Log10(top)
@@ -172,8 +172,8 @@ func (s scale) at(v float64) float64 {
 	return s.from + (v-low)/(top-low)*(s.to-s.from)
 }
 
-// differ is whether values differ by such factors that the small ones would lie on the ground.
-func differ(values []float64) bool {
+// isWideRange is whether values differ by such factors that the small ones would lie on the ground.
+func isWideRange(values []float64) bool {
 	low, top := math.Inf(1), 0.0
 	for _, v := range values {
 		if v > 0 {
@@ -183,8 +183,8 @@ func differ(values []float64) bool {
 	return top > 30*low
 }
 
-// whole has the values themselves as ticks.
-func whole(values []float64) (ticks []float64) {
+// valueTicks has the values themselves as ticks.
+func valueTicks(values []float64) (ticks []float64) {
 	seen := map[float64]bool{}
 	for _, v := range values {
 		if !seen[v] {
@@ -195,8 +195,8 @@ func whole(values []float64) (ticks []float64) {
 	return ticks
 }
 
-// short is a number in few characters: 1,000 is 1k.
-func short(v float64) string {
+// formatShort is a number in few characters: 1,000 is 1k.
+func formatShort(v float64) string {
 	for _, u := range []struct {
 		of   float64
 		name string
@@ -208,6 +208,6 @@ func short(v float64) string {
 	return strconv.FormatFloat(v, 'g', 3, 64)
 }
 
-func escape(s string) string {
+func escapeXML(s string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;").Replace(s)
 }

@@ -49,14 +49,14 @@ func TestScaleBeginsAtZeroOrGrowsByFactors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newScale(tt.values, tt.log, 0, 100)
 			require.InDeltaSlice(t, tt.ticks, s.ticks, 1e-9)
-			require.InDelta(t, 0, s.at(s.ticks[0]), 1e-9)
-			require.InDelta(t, 100, s.at(s.ticks[len(s.ticks)-1]), 1e-9)
+			require.InDelta(t, 0, s.positionOf(s.ticks[0]), 1e-9)
+			require.InDelta(t, 100, s.positionOf(s.ticks[len(s.ticks)-1]), 1e-9)
 		})
 	}
 }
 
 func TestNumbersAreShort(t *testing.T) {
 	for v, want := range map[float64]string{0: "0", 0.5: "0.5", 12: "12", 1000: "1k", 47_200: "47.2k", 1e6: "1M"} {
-		require.Equal(t, want, short(v))
+		require.Equal(t, want, formatShort(v))
 	}
 }

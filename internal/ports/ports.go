@@ -16,7 +16,7 @@ func Free() (int, error) {
 	var refused error
 	for range 100 {
 		port := first + rand.IntN(last-first)
-		if refused = reserve(port); refused == nil {
+		if refused = reservePort(port); refused == nil {
 			return port, nil
 		}
 	}

@@ -19,14 +19,14 @@ func TestAPortThatWasGivenIsGivenToNobodyElse(t *testing.T) {
 	require.NoError(t, err)
 	port, err := strconv.Atoi(text)
 	require.NoError(t, err)
-	require.Error(t, reserve(port), "before anybody listens")
+	require.Error(t, reservePort(port), "before anybody listens")
 	for range 2 {
 		l, err := net.Listen("tcp", address)
 		require.NoError(t, err, "who was given it listens, and does so again")
-		require.Error(t, reserve(port), "while somebody listens")
+		require.Error(t, reservePort(port), "while somebody listens")
 		require.NoError(t, l.Close())
 	}
-	require.Error(t, reserve(port), "when nobody listens any more")
+	require.Error(t, reservePort(port), "when nobody listens any more")
 }
 
 // TestAProgramListensAtAPortThatWasGiven has another process listen, which knows nothing of the socket that keeps the port.
@@ -49,5 +49,5 @@ func TestWhereSomebodyListensNoPortIsFree(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()
-	require.Error(t, reserve(l.Addr().(*net.TCPAddr).Port))
+	require.Error(t, reservePort(l.Addr().(*net.TCPAddr).Port))
 }

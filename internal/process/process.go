@@ -47,7 +47,7 @@ func StartIn(enter func() error, dir, name string, cmd *exec.Cmd) (*Process, err
 		if enter == nil { // else the thread, which is not like the others any more, ends with this goroutine
 			defer runtime.UnlockOSThread()
 		}
-		err := move(enter, cmd)
+		err := startIn(enter, cmd)
 		started <- err
 		if err == nil {
 			p.Err = cmd.Wait()
@@ -60,8 +60,8 @@ func StartIn(enter func() error, dir, name string, cmd *exec.Cmd) (*Process, err
 	return p, nil
 }
 
-// move starts a command where enter leads, nil = here.
-func move(enter func() error, cmd *exec.Cmd) error {
+// startIn starts a command where enter leads, nil = here.
+func startIn(enter func() error, cmd *exec.Cmd) error {
 	if enter != nil {
 		if err := enter(); err != nil {
 			return err

@@ -18,65 +18,65 @@ import (
 	"github.com/troupe-engine/troupe/internal/child"
 )
 
-// prepare makes a command of a job. cleanup, which is never nil, removes what it left on the disk. An error of a kind will stay, whoever
+// prepareCommand makes a command of a job. cleanup, which is never nil, removes what it left on the disk. An error of a kind will stay, whoever
 // tries again.
-func (r *Runner) prepare(ctx context.Context, job *Job) (cmd child.Command, cleanup func(), err error) {
+func (r *Runner) prepareCommand(ctx context.Context, job *Job) (cmd child.Command, cleanup func(), err error) {
 	cleanup = func() {}
 	p := job.Program
 	if p == nil {
 		return cmd, cleanup, flow.Errorf(flow.Invalid, "the job names no program")
 	}
-	if cmd.Dir, err = r.root(p.Root); err != nil {
+	if cmd.Dir, err = r.rootFolder(p.Root); err != nil {
 		return cmd, cleanup, err
 	}
 	var more map[string]string
 	switch job.Type {
 	case flow.ExecPython:
-		cmd.Argv, more, err = r.python(ctx, job, cmd.Dir)
+		cmd.Argv, more, err = r.pythonArgv(ctx, job, cmd.Dir)
 	case flow.ExecLibrary:
-		cmd.Argv, more, err = r.library(ctx, p, cmd.Dir)
+		cmd.Argv, more, err = r.libraryArgv(ctx, p, cmd.Dir)
 	default:
-		cmd.Argv, err = argv(p, cmd.Dir)
+		cmd.Argv, err = programArgv(p, cmd.Dir)
 	}
 	if err != nil {
 		return cmd, cleanup, err
 	}
-	if cmd.Path, err = lookup(cmd.Argv[0], cmd.Dir); err != nil {
+	if cmd.Path, err = lookUpProgram(cmd.Argv[0], cmd.Dir); err != nil {
 		return cmd, cleanup, err
 	}
-	input := line(job.Input)
-	vars, cleanup, err := job.variables(input)
+	input := inputLine(job.Input)
+	vars, cleanup, err := job.writeVariables(input)
 	if err != nil {
 		return cmd, cleanup, fmt.Errorf("a file for the input: %w", err)
 	}
 	maps.Copy(vars, more)
-	cmd.Env, cmd.Stdin, cmd.Split = child.Laid(r.env, vars), stdin(p, input), true
+	cmd.Env, cmd.Stdin, cmd.Split = child.Laid(r.env, vars), stdinFor(p, input), true
 	cmd.Memory = p.Memory
 	if isLine(cmd.Argv) && p.Command != "" {
-		cmd = plainly(cmd, p.Command)
+		cmd = withoutShell(cmd, p.Command)
 	}
 	return cmd, cleanup, nil
 }
 
-// root is the folder that a program runs in.
-func (r *Runner) root(folder string) (string, error) {
+// rootFolder is the folder that a program runs in.
+func (r *Runner) rootFolder(folder string) (string, error) {
 	dir, err := child.Inside(r.opts.Dir, folder)
 	switch {
 	case errors.Is(err, child.ErrOutside):
 		return "", flow.Errorf(flow.Denied, "the root %q is outside of the folder that programs may run in (--script-dir)", folder)
 	case err != nil:
-		return "", fmt.Errorf("the root %q: %w", folder, reason(err))
+		return "", fmt.Errorf("the root %q: %w", folder, errorCause(err))
 	}
 	return filepath.Abs(dir)
 }
 
-// argv is the program and its arguments.
-func argv(p *flow.Program, root string) ([]string, error) {
+// programArgv is the program and its arguments.
+func programArgv(p *flow.Program, root string) ([]string, error) {
 	switch {
 	case p.File != "":
-		return file(p.File, root)
+		return fileArgv(p.File, root)
 	case len(p.Args) > 0:
-		return append([]string{located(p.Args[0], root)}, p.Args[1:]...), nil
+		return append([]string{resolveProgram(p.Args[0], root)}, p.Args[1:]...), nil
 	}
 	return shellLine(p.Command, root)
 }
@@ -84,7 +84,7 @@ func argv(p *flow.Program, root string) ([]string, error) {
 // shellLine is how a command is started: one with white space, or with anything else that only a shell understands, is a line for the shell.
 func shellLine(command, root string) ([]string, error) {
 	if !strings.ContainsAny(command, " \t\r\n\v\f;|&<>$`(){}\"'*?[#~=") {
-		return []string{located(command, root)}, nil
+		return []string{resolveProgram(command, root)}, nil
 	}
 	if runtime.GOOS == "windows" {
 		return nil, flow.Errorf(flow.Invalid, "the command %.80q is a line for a shell, which Windows has none for: write it as a list of a program and its arguments", command)
@@ -96,9 +96,9 @@ const shell = "/bin/sh"
 
 func isLine(argv []string) bool { return len(argv) == 3 && argv[0] == shell && argv[1] == "-c" }
 
-// located is where a program is meant to be: a bare name in the root, if there is one, else on the search path; any other path from the
+// resolveProgram is where a program is meant to be: a bare name in the root, if there is one, else on the search path; any other path from the
 // root.
-func located(name, root string) string {
+func resolveProgram(name, root string) string {
 	if filepath.IsAbs(name) {
 		return name
 	}
@@ -112,8 +112,8 @@ func located(name, root string) string {
 	return name
 }
 
-// lookup finds a bare name on the search path.
-func lookup(name, root string) (string, error) {
+// lookUpProgram finds a bare name on the search path.
+func lookUpProgram(name, root string) (string, error) {
 	if filepath.IsAbs(name) {
 		return name, nil
 	}
@@ -124,9 +124,9 @@ func lookup(name, root string) (string, error) {
 	return path, nil
 }
 
-// file starts a file below the root: directly, or, when it may not be executed, by whom its first line names, else as a script of the shell.
-func file(name, root string) ([]string, error) {
-	path, err := below(name, root)
+// fileArgv starts a file below the root: directly, or, when it may not be executed, by whom its first line names, else as a script of the shell.
+func fileArgv(name, root string) ([]string, error) {
+	path, err := resolveBelow(name, root)
 	if err != nil {
 		return nil, err
 	}
@@ -134,11 +134,11 @@ func file(name, root string) ([]string, error) {
 	if err != nil || info.Mode()&0o111 != 0 || runtime.GOOS == "windows" {
 		return []string{path}, err
 	}
-	return append(interpreter(path), path), nil
+	return append(shebangArgv(path), path), nil
 }
 
-// below is a file in the root, or below it.
-func below(name, root string) (string, error) {
+// resolveBelow is a file in the root, or below it.
+func resolveBelow(name, root string) (string, error) {
 	path, err := child.Inside(root, name)
 	switch {
 	case errors.Is(err, child.ErrOutside):
@@ -149,8 +149,8 @@ func below(name, root string) (string, error) {
 	return path, err
 }
 
-// interpreter is what the first line of a script names.
-func interpreter(path string) []string {
+// shebangArgv is what the first line of a script names.
+func shebangArgv(path string) []string {
 	file, err := os.Open(path)
 	if err != nil {
 		return []string{shell}

@@ -27,12 +27,12 @@ type Facts struct {
 // maxVariable is how large an input may be to be found in a variable: a kernel takes no more than 128 KiB for one.
 const maxVariable = 96 << 10
 
-// inputs are the files of those that are too large for a variable.
-var inputs = child.NewFiles("troupe-inputs-*")
+// inputFiles are the files of those that are too large for a variable.
+var inputFiles = child.NewFiles("troupe-inputs-*")
 
-// variables are what the program finds in its environment; cleanup removes the files of what is too large for that.
-func (j *Job) variables(input []byte) (vars map[string]string, cleanup func(), err error) {
-	file, removed, err := written(input)
+// writeVariables are what the program finds in its environment; cleanup removes the files of what is too large for that.
+func (j *Job) writeVariables(input []byte) (vars map[string]string, cleanup func(), err error) {
+	file, removed, err := writeLarge(input)
 	if err != nil {
 		return nil, removed, err
 	}
@@ -40,17 +40,17 @@ func (j *Job) variables(input []byte) (vars map[string]string, cleanup func(), e
 	if !j.Program.Upstream || !Large(j.Facts.Upstream) {
 		return vars, removed, nil
 	}
-	upstream, alsoRemoved, err := written(j.Facts.Upstream)
+	upstream, alsoRemoved, err := writeLarge(j.Facts.Upstream)
 	vars["ORK_UPSTREAM_FILE"] = upstream
 	return vars, func() { removed(); alsoRemoved() }, err
 }
 
-// written puts what is too large for a variable into a file.
-func written(text []byte) (file string, remove func(), err error) {
+// writeLarge puts what is too large for a variable into a file.
+func writeLarge(text []byte) (file string, remove func(), err error) {
 	if !Large(text) {
 		return "", func() {}, nil
 	}
-	return inputs.Write("*.json", text)
+	return inputFiles.Write("*.json", text)
 }
 
 // Large says that something is found in a file, not in a variable.
@@ -59,7 +59,7 @@ func Large(input []byte) bool { return len(input) > maxVariable }
 // Variables are what the program finds in its environment whose input is in a file, when it is Large.
 func (j *Job) Variables(input []byte, file string) map[string]string {
 	f := &j.Facts
-	vars := f.names()
+	vars := f.jobVariables()
 	if text := j.Program.Command; text != "" {
 		vars["command"] = text
 	}
@@ -79,8 +79,8 @@ func (j *Job) Variables(input []byte, file string) map[string]string {
 	return vars
 }
 
-// names say which job it is.
-func (f *Facts) names() map[string]string {
+// jobVariables say which job it is.
+func (f *Facts) jobVariables() map[string]string {
 	attempt := strconv.Itoa(f.Attempt)
 	vars := map[string]string{
 		"ORK_ATTEMPT": attempt, "ORK_TASK_ID": f.Task, "ORK_TASK_NAME": f.Step, "ORK_WORKFLOW_NAME": f.Flow, "ORK_RUN_ID": f.Run, "EXECUTION_ID": f.Execution,
@@ -93,13 +93,13 @@ func (f *Facts) names() map[string]string {
 		vars["timeout_seconds"] = strconv.FormatFloat(float64(f.TimeoutMS)/1000, 'f', -1, 64)
 	}
 	if f.Many {
-		f.place(vars)
+		f.addUnitVariables(vars)
 	}
 	return vars
 }
 
-// place says which of several units it is: of all, or, where each item has several, of those of its item.
-func (f *Facts) place(vars map[string]string) {
+// addUnitVariables says which of several units it is: of all, or, where each item has several, of those of its item.
+func (f *Facts) addUnitVariables(vars map[string]string) {
 	index, count := f.Unit, f.Units
 	if f.PerItem > 0 {
 		vars["item_index"], vars["item_count"] = strconv.Itoa(f.Unit/f.PerItem), strconv.Itoa(f.Units/f.PerItem)
@@ -108,16 +108,16 @@ func (f *Facts) place(vars map[string]string) {
 	vars["task_index"], vars["ORK_PARALLEL_INDEX"], vars["ORK_PARALLEL_COUNT"] = strconv.Itoa(f.Unit), strconv.Itoa(index), strconv.Itoa(count)
 }
 
-// line is an input in one line, as programs find it.
-func line(input json.RawMessage) []byte {
+// inputLine is an input in one line, as programs find it.
+func inputLine(input json.RawMessage) []byte {
 	if compact := expr.Compact(input); len(compact) > 0 {
 		return compact
 	}
 	return []byte("null")
 }
 
-// stdin is what a program has to read.
-func stdin(p *flow.Program, input []byte) []byte {
+// stdinFor is what a program has to read.
+func stdinFor(p *flow.Program, input []byte) []byte {
 	if p.StdinMode == flow.StdinNone {
 		return nil
 	}

@@ -18,35 +18,35 @@ var (
 	metricMark = []byte("ORK_METRIC:")
 )
 
-// hearing is what was heard of a program's words: those meant for us, and what is told if it fails.
-type hearing struct {
-	most     int  // bytes of an output
-	whole    bool // all that it prints may be its output
-	loose    bool // a marked line that is no JSON is only logged
-	out, err lines
+// outputParser is what was heard of a program's words: those meant for us, and what is told if it fails.
+type outputParser struct {
+	maxOutput int  // bytes of an output
+	whole     bool // all that it prints may be its output
+	loose     bool // a marked line that is no JSON is only logged
+	out, err  lineSplitter
 
-	printed  bytes.Buffer // the beginning of that
-	more     bool         // it has printed more
-	output   json.RawMessage
-	marked   bool // the output, or one that is too large, was marked as that
-	tooLarge bool
-	broken   string          // what is wrong with the last marked line, which is no output
-	failure  json.RawMessage // of the last line that tells one
-	metrics  metrics
-	last     []byte // line of its standard error that says something
+	printed       bytes.Buffer // the beginning of that
+	truncated     bool         // it has printed more
+	output        json.RawMessage
+	marked        bool // the output, or one that is too large, was marked as that
+	tooLarge      bool
+	markError     string          // what is wrong with the last marked line, which is no output
+	failure       json.RawMessage // of the last line that tells one
+	metrics       metricParser
+	lastErrorLine []byte // line of its standard error that says something
 }
 
-func newHearing(most int, of *flow.Program) *hearing {
-	h := &hearing{most: most, whole: of.OutputMode != flow.OutputMarker, loose: of.LooseMarks}
-	h.out = lines{line: h.told, most: h.mostOf}
-	h.err = lines{line: h.complained, most: func([]byte) int { return maxLast }}
+func newOutputParser(most int, of *flow.Program) *outputParser {
+	h := &outputParser{maxOutput: most, whole: of.OutputMode != flow.OutputMarker, loose: of.LooseMarks}
+	h.out = lineSplitter{line: h.parseOutputLine, limit: h.lineLimit}
+	h.err = lineSplitter{line: h.parseErrorLine, limit: func([]byte) int { return maxLast }}
 	return h
 }
 
-// mostOf a line is kept, as far as it is meant for us.
-func (h *hearing) mostOf(begun []byte) int {
+// lineLimit a line is kept, as far as it is meant for us.
+func (h *outputParser) lineLimit(begun []byte) int {
 	if bytes.HasPrefix(begun, outputMark) || bytes.HasPrefix(begun, errorMark) {
-		return h.most + len(outputMark) + 2
+		return h.maxOutput + len(outputMark) + 2
 	}
 	if bytes.HasPrefix(begun, metricMark) {
 		return maxMetricLine
@@ -54,59 +54,59 @@ func (h *hearing) mostOf(begun []byte) int {
 	return len(outputMark)
 }
 
-func (h *hearing) stdout() io.Writer {
-	return writer(func(b []byte) {
-		h.keep(b)
-		h.out.write(b)
+func (h *outputParser) stdoutWriter() io.Writer {
+	return writerFunc(func(b []byte) {
+		h.keepPrinted(b)
+		h.out.splitLines(b)
 	})
 }
 
-func (h *hearing) stderr() io.Writer { return writer(h.err.write) }
+func (h *outputParser) stderrWriter() io.Writer { return writerFunc(h.err.splitLines) }
 
 // maxLast is how many bytes of a line an error holds.
 const maxLast = 500
 
-// complained is a line of its standard error.
-func (h *hearing) complained(line []byte, _ bool) {
+// parseErrorLine is a line of its standard error.
+func (h *outputParser) parseErrorLine(line []byte, _ bool) {
 	if line = bytes.TrimSpace(line); len(line) > 0 {
-		h.last = append(h.last[:0], line...)
+		h.lastErrorLine = append(h.lastErrorLine[:0], line...)
 	}
 }
 
-// keep keeps what may be the output as a whole.
-func (h *hearing) keep(b []byte) {
+// keepPrinted keeps what may be the output as a whole.
+func (h *outputParser) keepPrinted(b []byte) {
 	if !h.whole || h.marked {
 		return
 	}
-	fits := min(len(b), h.most+1-h.printed.Len())
+	fits := min(len(b), h.maxOutput+1-h.printed.Len())
 	h.printed.Write(b[:fits])
-	h.more = h.more || fits < len(b)
+	h.truncated = h.truncated || fits < len(b)
 }
 
-// told is a line of its standard output.
-func (h *hearing) told(line []byte, cut bool) {
+// parseOutputLine is a line of its standard output.
+func (h *outputParser) parseOutputLine(line []byte, cut bool) {
 	if text, ok := bytes.CutPrefix(line, outputMark); ok {
-		text = valid(bytes.TrimSpace(text))
-		tooLarge := cut || len(text) > h.most
+		text = toValidUTF8(bytes.TrimSpace(text))
+		tooLarge := cut || len(text) > h.maxOutput
 		if h.loose && !tooLarge && !json.Valid(text) {
 			return
 		}
-		h.marked, h.tooLarge, h.broken, h.output = true, tooLarge, "", nil
+		h.marked, h.tooLarge, h.markError, h.output = true, tooLarge, "", nil
 		switch {
 		case h.tooLarge:
 		case json.Valid(text):
 			h.output = bytes.Clone(text)
 		default:
-			h.broken = notJSON(text)
+			h.markError = notJSON(text)
 		}
 		return
 	}
 	if text, ok := bytes.CutPrefix(line, metricMark); ok && !cut {
-		h.metrics.told(valid(text))
+		h.metrics.parseMetric(toValidUTF8(text))
 		return
 	}
 	if text, ok := bytes.CutPrefix(line, errorMark); ok && !cut {
-		if text = valid(bytes.TrimSpace(text)); json.Valid(text) && expr.KindOf(text) == expr.KindObject {
+		if text = toValidUTF8(bytes.TrimSpace(text)); json.Valid(text) && expr.KindOf(text) == expr.KindObject {
 			h.failure = bytes.Clone(text)
 		}
 	}
@@ -136,56 +136,56 @@ func runeStart(text []byte, most int) int {
 	return most
 }
 
-// valid replaces what is no UTF-8.
-func valid(b []byte) []byte {
+// toValidUTF8 replaces what is no UTF-8.
+func toValidUTF8(b []byte) []byte {
 	if utf8.Valid(b) {
 		return b
 	}
 	return bytes.ToValidUTF8(b, []byte("\uFFFD"))
 }
 
-// result is what has become of a program that has ended with err.
-func (h *hearing) result(err error) Result {
-	h.out.end()
-	h.err.end()
-	res := h.ended(err)
+// finishResult is what has become of a program that has ended with err.
+func (h *outputParser) finishResult(err error) Result {
+	h.out.flushLine()
+	h.err.flushLine()
+	res := h.exitResult(err)
 	res.Metrics = h.metrics.List()
 	return res
 }
 
-func (h *hearing) ended(err error) Result {
+func (h *outputParser) exitResult(err error) Result {
 	switch {
 	case err != nil:
-		return h.failed(err)
-	case h.broken != "":
-		return Result{Error: h.broken}
+		return h.failedResult(err)
+	case h.markError != "":
+		return Result{Error: h.markError}
 	case h.marked && !h.tooLarge:
 		return Result{Output: h.output}
-	case h.tooLarge || h.more && begunJSON(h.printed.Bytes()):
-		return Result{Error: tooLarge(h.most), Fatal: true}
-	case h.more || h.marked:
+	case h.tooLarge || h.truncated && begunJSON(h.printed.Bytes()):
+		return Result{Error: tooLarge(h.maxOutput), Fatal: true}
+	case h.truncated || h.marked:
 		return Result{}
 	}
-	if text := bytes.TrimSpace(h.printed.Bytes()); len(text) <= h.most && utf8.Valid(text) && json.Valid(text) {
+	if text := bytes.TrimSpace(h.printed.Bytes()); len(text) <= h.maxOutput && utf8.Valid(text) && json.Valid(text) {
 		return Result{Output: bytes.Clone(text)}
 	}
 	return Result{}
 }
 
-// failed says what went wrong: in the program's own words if there are some.
-func (h *hearing) failed(err error) Result {
+// failedResult says what went wrong: in the program's own words if there are some.
+func (h *outputParser) failedResult(err error) Result {
 	var exit exitError
-	message, own := expr.String(field(h.failure, "message"))
+	message, own := expr.String(fieldOf(h.failure, "message"))
 	switch {
-	case !errors.As(err, &exit) || len(h.last) == 0 && !own: // it was never started, or not wanted any longer
+	case !errors.As(err, &exit) || len(h.lastErrorLine) == 0 && !own: // it was never started, or not wanted any longer
 		return Result{Error: err.Error()}
 	case own:
-		return Result{Error: message, Details: field(h.failure, "details")}
+		return Result{Error: message, Details: fieldOf(h.failure, "details")}
 	}
-	return Result{Error: err.Error() + ": " + string(valid(h.last))}
+	return Result{Error: err.Error() + ": " + string(toValidUTF8(h.lastErrorLine))}
 }
 
-func field(object json.RawMessage, name string) json.RawMessage {
+func fieldOf(object json.RawMessage, name string) json.RawMessage {
 	value, _ := expr.Field(object, name)
 	return bytes.Clone(value)
 }

@@ -31,20 +31,20 @@ func hearthOf(t *testing.T) (*Runner, *Job) {
 
 func TestAnInterpreterThatIsGoneIsNotBusy(t *testing.T) {
 	r, job := hearthOf(t)
-	cmd, cleanup, err := r.prepare(t.Context(), job)
+	cmd, cleanup, err := r.prepareCommand(t.Context(), job)
 	defer cleanup()
 	require.NoError(t, err)
-	warm, want := r.warmer(job, cmd)
-	z := r.hearth.take(t.Context(), warm, want)
+	warm, want := r.warmCommand(job, cmd)
+	z := r.warmPool.takeForker(t.Context(), warm, want)
 	require.NotNil(t, z)
 	p, err := z.Start(cmd)
 	require.NoError(t, err)
 	defer p.Close()
-	f := r.hearth.fires[kind(warm)]
+	f := r.warmPool.groups[warmGroupKey(warm)]
 	_, err = p.Wait()
 	require.Error(t, err)
 	<-z.Gone()
-	require.True(t, f.idle())
+	require.True(t, f.isIdle())
 	_, err = z.Start(cmd)
 	require.Error(t, err)
 	require.Zero(t, z.Running(), "what it was not asked for is not waited for")
@@ -52,15 +52,15 @@ func TestAnInterpreterThatIsGoneIsNotBusy(t *testing.T) {
 
 func TestAsManyInterpretersAreKeptWarmAsWhoeverWantsMost(t *testing.T) {
 	r, job := hearthOf(t)
-	cmd, cleanup, err := r.prepare(t.Context(), job)
+	cmd, cleanup, err := r.prepareCommand(t.Context(), job)
 	defer cleanup()
 	require.NoError(t, err)
-	warm, _ := r.warmer(job, cmd)
-	h := &r.hearth
-	for _, tt := range []struct{ want, kept int }{{1, 1}, {3, 3}, {2, 3}, {mostWarm + 1, 3}} {
-		require.NotNil(t, h.take(t.Context(), warm, tt.want))
+	warm, _ := r.warmCommand(job, cmd)
+	h := &r.warmPool
+	for _, tt := range []struct{ want, kept int }{{1, 1}, {3, 3}, {2, 3}, {maxWarm + 1, 3}} {
+		require.NotNil(t, h.takeForker(t.Context(), warm, tt.want))
 		h.mu.Lock()
-		require.Equal(t, tt.kept, h.fires[kind(warm)].want)
+		require.Equal(t, tt.kept, h.groups[warmGroupKey(warm)].wanted)
 		h.mu.Unlock()
 	}
 }

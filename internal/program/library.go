@@ -11,10 +11,10 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// library is how the function of a shared library is called: by a program of its own, so that a library that crashes ends nobody but its own
+// libraryArgv is how the function of a shared library is called: by a program of its own, so that a library that crashes ends nobody but its own
 // attempt. That is our runner in Python, or troupe-library where there is no Python.
-func (r *Runner) library(ctx context.Context, p *flow.Program, root string) (argv []string, vars map[string]string, err error) {
-	file, err := below(p.File, root)
+func (r *Runner) libraryArgv(ctx context.Context, p *flow.Program, root string) (argv []string, vars map[string]string, err error) {
+	file, err := resolveBelow(p.File, root)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -24,11 +24,11 @@ func (r *Runner) library(ctx context.Context, p *flow.Program, root string) (arg
 		loader, err := libraryLoader()
 		return []string{loader}, vars, err
 	}
-	dir, err := unpacked()
+	dir, err := unpackedFolder()
 	if err != nil {
 		return nil, nil, fmt.Errorf("unpacking the runner of libraries: %w", err)
 	}
-	return append(r.itself(ctx, []string{python}, root), "-u", filepath.Join(dir, "run_library.py")), vars, nil
+	return append(r.resolveShim(ctx, []string{python}, root), "-u", filepath.Join(dir, "run_library.py")), vars, nil
 }
 
 // anyPython is an interpreter on the search path.

@@ -12,11 +12,11 @@ import (
 // maxMetricLine is how many bytes a line ORK_METRIC:{"name": …, "value": …, "labels": {…}} may have.
 const maxMetricLine = 4 << 10
 
-// metrics are those that a program has told.
-type metrics struct{ job.Numbers }
+// metricParser are those that a program has told.
+type metricParser struct{ job.Numbers }
 
-// told counts a line. One that tells no number is only logged.
-func (m *metrics) told(text []byte) {
+// parseMetric counts a line. One that tells no number is only logged.
+func (m *metricParser) parseMetric(text []byte) {
 	var line struct {
 		Name   string                     `json:"name"`
 		Value  *float64                   `json:"value"`

@@ -11,14 +11,14 @@ import (
 	"github.com/troupe-engine/troupe/internal/child"
 )
 
-// plainly is a command without the shell, if all that the shell would do with its line is to start a program in its own place: then it is one
+// withoutShell is a command without the shell, if all that the shell would do with its line is to start a program in its own place: then it is one
 // program less to start. Whenever there is doubt the shell has it.
-func plainly(cmd child.Command, line string) child.Command {
-	words := words(line)
+func withoutShell(cmd child.Command, line string) child.Command {
+	words := plainWords(line)
 	if len(words) == 0 {
 		return cmd
 	}
-	path := onPath(words[0], cmd.Dir, variable(cmd.Env, "PATH"))
+	path := onPath(words[0], cmd.Dir, lastVariable(cmd.Env, "PATH"))
 	if path == "" {
 		return cmd
 	}
@@ -27,9 +27,9 @@ func plainly(cmd child.Command, line string) child.Command {
 	return cmd
 }
 
-// words of a line that mean themselves; none if anything of it, or its first word, means something to a shell.
-func words(line string) []string {
-	if strings.IndexFunc(line, func(r rune) bool { return !meansItself(r) }) >= 0 {
+// plainWords of a line that mean themselves; none if anything of it, or its first word, means something to a shell.
+func plainWords(line string) []string {
+	if strings.IndexFunc(line, func(r rune) bool { return !isPlainRune(r) }) >= 0 {
 		return nil
 	}
 	words := strings.Fields(line)
@@ -39,7 +39,7 @@ func words(line string) []string {
 	return words
 }
 
-func meansItself(r rune) bool {
+func isPlainRune(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(" \t_-./,:@%+=", r)
 }
 
@@ -52,7 +52,7 @@ var shellWords = strings.Fields(`. : alias autoload bg bind break builtin caller
 // onPath is what a shell would start for a name; "" when only the shell knows.
 func onPath(name, dir, search string) string {
 	if strings.ContainsRune(name, '/') {
-		if !startable(filepath.Join(dir, name)) && !(filepath.IsAbs(name) && startable(name)) {
+		if !isStartable(filepath.Join(dir, name)) && !(filepath.IsAbs(name) && isStartable(name)) {
 			return ""
 		}
 		return name
@@ -63,7 +63,7 @@ func onPath(name, dir, search string) string {
 		}
 		path := filepath.Join(folder, name)
 		if _, err := exec.LookPath(path); err == nil {
-			if !startable(path) {
+			if !isStartable(path) {
 				return ""
 			}
 			return path
@@ -72,8 +72,8 @@ func onPath(name, dir, search string) string {
 	return ""
 }
 
-// startable says that a system starts a file by itself: a program for Linux, or a script that says who reads it. Shells read any other one.
-func startable(path string) bool {
+// isStartable says that a system starts a file by itself: a program for Linux, or a script that says who reads it. Shells read any other one.
+func isStartable(path string) bool {
 	if _, err := exec.LookPath(path); err != nil {
 		return false
 	}
@@ -88,8 +88,8 @@ func startable(path string) bool {
 	return begun == "\x7fELF" || strings.HasPrefix(begun, "#!")
 }
 
-// variable of an environment; the last one counts.
-func variable(env []string, name string) (value string) {
+// lastVariable of an environment; the last one counts.
+func lastVariable(env []string, name string) (value string) {
 	for _, entry := range env {
 		if v, ok := strings.CutPrefix(entry, name+"="); ok {
 			value = v

@@ -17,9 +17,9 @@ import (
 	"github.com/troupe-engine/troupe/internal/child"
 )
 
-// python is how a function is called: by our runner, with the interpreter that the program names, that the root has, or that there is.
-func (r *Runner) python(ctx context.Context, job *Job, root string) (argv []string, vars map[string]string, err error) {
-	dir, err := unpacked()
+// pythonArgv is how a function is called: by our runner, with the interpreter that the program names, that the root has, or that there is.
+func (r *Runner) pythonArgv(ctx context.Context, job *Job, root string) (argv []string, vars map[string]string, err error) {
+	dir, err := unpackedFolder()
 	if err != nil {
 		return nil, nil, fmt.Errorf("unpacking the runner of Python: %w", err)
 	}
@@ -30,7 +30,7 @@ func (r *Runner) python(ctx context.Context, job *Job, root string) (argv []stri
 	}
 	path := []string{root}
 	if p.File != "" {
-		file, err := below(p.File, root)
+		file, err := resolveBelow(p.File, root)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -45,7 +45,7 @@ func (r *Runner) python(ctx context.Context, job *Job, root string) (argv []stri
 	if err != nil {
 		return nil, nil, err
 	}
-	argv = append(r.itself(ctx, argv, root), "-u", filepath.Join(dir, "run_task.py"))
+	argv = append(r.resolveShim(ctx, argv, root), "-u", filepath.Join(dir, "run_task.py"))
 	if job.Inspect {
 		argv = append(argv, "--inspect")
 	}
@@ -70,7 +70,7 @@ func pythonPath(path []string, own string, env []string) string {
 // interpreterOf finds the interpreter. What it has to say goes to the log.
 func interpreterOf(p *flow.Program, root string, log io.Writer) (argv []string, vars map[string]string, err error) {
 	if p.Python != "" {
-		return []string{located(p.Python, root)}, nil, nil
+		return []string{resolveProgram(p.Python, root)}, nil, nil
 	}
 	if _, err := os.Stat(filepath.Join(root, "pyproject.toml")); err == nil {
 		uv, err := exec.LookPath("uv")
@@ -92,13 +92,13 @@ func interpreterOf(p *flow.Program, root string, log io.Writer) (argv []string, 
 	return []string{path}, nil, err
 }
 
-// shims is the folder of a version manager, whose programs look for the one that is meant each time they are called.
-const shims = "shims"
+// shimFolder is the folder of a version manager, whose programs look for the one that is meant each time they are called.
+const shimFolder = "shims"
 
-// itself is the interpreter that a version manager's program would start in a root: asking it each time takes longer than many tasks. It is asked
+// resolveShim is the interpreter that a version manager's program would start in a root: asking it each time takes longer than many tasks. It is asked
 // like any other program, so it ends with whom it is asked for.
-func (r *Runner) itself(ctx context.Context, argv []string, root string) []string {
-	if len(argv) != 1 || filepath.Base(filepath.Dir(argv[0])) != shims {
+func (r *Runner) resolveShim(ctx context.Context, argv []string, root string) []string {
+	if len(argv) != 1 || filepath.Base(filepath.Dir(argv[0])) != shimFolder {
 		return argv
 	}
 	of := root + "\x00" + argv[0]
@@ -109,7 +109,7 @@ func (r *Runner) itself(ctx context.Context, argv []string, root string) []strin
 	defer cancel()
 	var told bytes.Buffer
 	ask := child.Command{Path: argv[0], Argv: []string{argv[0], "-c", "import sys; print(sys.executable)"}, Dir: root, Env: r.env, Split: true}
-	_, err := r.run(ctx, ask.Path, func() (*child.Process, error) { return child.Start(ask) }, 0, ears{&told, io.Discard})
+	_, err := r.runProcess(ctx, ask.Path, func() (*child.Process, error) { return child.Start(ask) }, 0, outputWriters{&told, io.Discard})
 	path := strings.TrimSpace(told.String())
 	if err != nil || !filepath.IsAbs(path) {
 		return argv

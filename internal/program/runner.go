@@ -44,19 +44,19 @@ type Runner struct {
 	opts     Options
 	env      []string
 	patience child.Patience
-	hearth   hearth
+	warmPool warmPool
 	pythons  sync.Map // the interpreter itself of a root and a command where a version manager says which
 }
 
 // New returns a runner whose programs see what they may of the environment this process has now.
 func New(opts Options) *Runner {
 	opts.MaxOutput = cmp.Or(opts.MaxOutput, defaultMaxOutput)
-	inputs.Sweep()
-	return &Runner{opts: opts, env: child.Environment(opts.Env), patience: child.NewPatience(), hearth: hearth{logger: cmp.Or(opts.Logger, slog.Default())}}
+	inputFiles.Sweep()
+	return &Runner{opts: opts, env: child.Environment(opts.Env), patience: child.NewPatience(), warmPool: warmPool{logger: cmp.Or(opts.Logger, slog.Default())}}
 }
 
 // Close ends the interpreters that are kept warm. What they have forked ends with them; all else goes on.
-func (r *Runner) Close() { r.hearth.close() }
+func (r *Runner) Close() { r.warmPool.close() }
 
 // Job is a program that is to run once.
 type Job struct {
@@ -83,23 +83,23 @@ type Result struct {
 
 // Run starts the program and returns when it has ended, with all that it had started.
 func (r *Runner) Run(ctx context.Context, job Job) Result {
-	given, removed, err := r.give(&job)
+	given, removed, err := r.giveSecrets(&job)
 	defer removed()
 	if err != nil {
 		return Result{Error: err.Error()}
 	}
-	cmd, cleanup, err := r.prepare(ctx, &job)
+	cmd, cleanup, err := r.prepareCommand(ctx, &job)
 	defer cleanup()
 	if err != nil {
 		return Result{Error: err.Error(), Fatal: flow.ErrorKindOf(err) != ""}
 	}
-	heard := newHearing(r.opts.MaxOutput, job.Program)
-	said, end := job.tee(heard, given.Hide)
-	warm, want := r.warmer(&job, cmd)
-	start := func() (*child.Process, error) { return r.begin(ctx, cmd, warm, want) }
-	pid, err := r.run(ctx, cmd.Path, start, grace(job.Program), said)
+	heard := newOutputParser(r.opts.MaxOutput, job.Program)
+	said, end := job.teeOutput(heard, given.Hide)
+	warm, want := r.warmCommand(&job, cmd)
+	start := func() (*child.Process, error) { return r.startCommand(ctx, cmd, warm, want) }
+	pid, err := r.runProcess(ctx, cmd.Path, start, gracePeriod(job.Program), said)
 	end()
-	res := heard.result(err)
+	res := heard.finishResult(err)
 	res.PID, res.hide = pid, given.Hide
 	return res.Hide(res)
 }
@@ -116,35 +116,35 @@ func (r *Runner) Inspect(ctx context.Context, p *flow.Program, stderr io.Writer)
 	return res.Output, nil
 }
 
-func grace(p *flow.Program) time.Duration {
+func gracePeriod(p *flow.Program) time.Duration {
 	if p.GraceMS > 0 {
 		return flow.Milliseconds(p.GraceMS)
 	}
 	return defaultGrace
 }
 
-// ears are who listens to a program.
-type ears struct{ stdout, stderr io.Writer }
+// outputWriters are who listens to a program.
+type outputWriters struct{ stdout, stderr io.Writer }
 
-// tee has those listen who look for an output or an error, and those who keep all that is said, without the values of secrets. An output is
+// teeOutput has those listen who look for an output or an error, and those who keep all that is said, without the values of secrets. An output is
 // heard as it is: they are hidden inside of its texts later. End says that nothing more is said.
-func (j *Job) tee(h *hearing, hide *redact.Redactor) (to ears, end func()) {
-	out, err := hide.Writer(orNobody(j.Stdout)), hide.Writer(io.MultiWriter(h.stderr(), orNobody(j.Stderr)))
-	return ears{io.MultiWriter(h.stdout(), out), err}, func() {
+func (j *Job) teeOutput(h *outputParser, hide *redact.Redactor) (to outputWriters, end func()) {
+	out, err := hide.Writer(orDiscard(j.Stdout)), hide.Writer(io.MultiWriter(h.stderrWriter(), orDiscard(j.Stderr)))
+	return outputWriters{io.MultiWriter(h.stdoutWriter(), out), err}, func() {
 		_, _ = out.Close(), err.Close() // who only listens never fails
 	}
 }
 
-func orNobody(w io.Writer) io.Writer {
+func orDiscard(w io.Writer) io.Writer {
 	if w == nil {
 		return io.Discard
 	}
 	return w
 }
 
-// run returns when the program, its process group and its family have ended and everything was read. One that nobody waits for any
+// runProcess returns when the program, its process group and its family have ended and everything was read. One that nobody waits for any
 // longer is asked to end, and killed after a grace.
-func (r *Runner) run(ctx context.Context, path string, start func() (*child.Process, error), grace time.Duration, to ears) (pid int, err error) {
+func (r *Runner) runProcess(ctx context.Context, path string, start func() (*child.Process, error), grace time.Duration, to outputWriters) (pid int, err error) {
 	if ctx.Err() != nil {
 		return 0, context.Cause(ctx)
 	}
@@ -156,9 +156,9 @@ func (r *Runner) run(ctx context.Context, path string, start func() (*child.Proc
 	var gone *child.ForkerGone
 	switch {
 	case errors.As(err, &gone):
-		return 0, lost(gone)
+		return 0, errInterpreterGone(gone)
 	case err != nil:
-		return 0, fmt.Errorf("failed to start %s: %w", path, reason(err))
+		return 0, fmt.Errorf("failed to start %s: %w", path, errorCause(err))
 	}
 	defer p.Close()
 	defer context.AfterFunc(ctx, func() {
@@ -166,15 +166,15 @@ func (r *Runner) run(ctx context.Context, path string, start func() (*child.Proc
 		time.AfterFunc(grace, p.Kill)
 	})()
 	var reading sync.WaitGroup
-	reading.Go(func() { drain(to.stderr, p.Stderr) })
-	reading.Go(func() { drain(to.stdout, p.Stdout) })
+	reading.Go(func() { copyAll(to.stderr, p.Stderr) })
+	reading.Go(func() { copyAll(to.stdout, p.Stdout) })
 	state, err := p.Wait()
 	reading.Wait()
-	return p.Pid, outcome(ctx, state, err)
+	return p.Pid, exitCause(ctx, state, err)
 }
 
-// outcome says why a program has failed; nil = it went well. What ended because nobody waits for it any longer says why that is.
-func outcome(ctx context.Context, state child.State, err error) error {
+// exitCause says why a program has failed; nil = it went well. What ended because nobody waits for it any longer says why that is.
+func exitCause(ctx context.Context, state child.State, err error) error {
 	var gone *child.ForkerGone
 	switch {
 	case err == nil && state.Success():
@@ -182,14 +182,14 @@ func outcome(ctx context.Context, state child.State, err error) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.As(err, &gone):
-		return lost(gone)
+		return errInterpreterGone(gone)
 	case err != nil:
 		return err
 	}
 	return exitError(state.String())
 }
 
-func lost(gone *child.ForkerGone) error {
+func errInterpreterGone(gone *child.ForkerGone) error {
 	return fmt.Errorf("the warm interpreter of this attempt is gone: %s", gone.How)
 }
 
@@ -198,8 +198,8 @@ type exitError string
 
 func (e exitError) Error() string { return string(e) }
 
-// reason is an error of starting without the words of the system call.
-func reason(err error) error {
+// errorCause is an error of starting without the words of the system call.
+func errorCause(err error) error {
 	var path *os.PathError
 	if errors.As(err, &path) {
 		return path.Err
@@ -211,8 +211,8 @@ const readSize = 32 << 10
 
 var chunks = sync.Pool{New: func() any { return new([readSize]byte) }}
 
-// drain reads to the end.
-func drain(to io.Writer, from io.Reader) {
+// copyAll reads to the end.
+func copyAll(to io.Writer, from io.Reader) {
 	b := chunks.Get().(*[readSize]byte)
 	defer chunks.Put(b)
 	for {

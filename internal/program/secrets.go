@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/secrets"
 )
 
-// give reads the secrets of a job, as they are now, into its environment. Removed, which is never nil, takes away those that are files.
-func (r *Runner) give(job *Job) (given *secrets.Given, removed func(), err error) {
+// giveSecrets reads the secrets of a job, as they are now, into its environment. Removed, which is never nil, takes away those that are files.
+func (r *Runner) giveSecrets(job *Job) (given *secrets.Given, removed func(), err error) {
 	removed = func() {}
 	if job.Program == nil || len(job.Program.Secrets) == 0 {
 		return &secrets.Given{}, removed, nil
@@ -17,7 +17,7 @@ func (r *Runner) give(job *Job) (given *secrets.Given, removed func(), err error
 		return nil, removed, err
 	}
 	if removed, err = given.Unpack(); err != nil {
-		return nil, removed, fmt.Errorf("files for the secrets: %w", reason(err))
+		return nil, removed, fmt.Errorf("files for the secrets: %w", errorCause(err))
 	}
 	own := *job.Program
 	own.Env = maps.Clone(own.Env)

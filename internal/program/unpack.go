@@ -17,8 +17,8 @@ import (
 //go:embed all:runtime
 var runtimeFiles embed.FS
 
-// unpacked is the folder where they are, once in each process. What is there from another time is looked at first.
-var unpacked = sync.OnceValues(func() (string, error) {
+// unpackedFolder is the folder where they are, once in each process. What is there from another time is looked at first.
+var unpackedFolder = sync.OnceValues(func() (string, error) {
 	base, err := os.UserCacheDir()
 	if err != nil {
 		if base, err = os.MkdirTemp("", "troupe-python-"); err != nil {
@@ -26,10 +26,10 @@ var unpacked = sync.OnceValues(func() (string, error) {
 		}
 	}
 	dir := filepath.Join(base, "troupe", "python-"+runtimeHash())
-	if intact(dir) {
+	if isIntact(dir) {
 		return dir, nil
 	}
-	return dir, unpack(dir)
+	return dir, unpackTo(dir)
 })
 
 // eachFile calls f with every file and its path.
@@ -60,8 +60,8 @@ func runtimeHash() string {
 	return fmt.Sprintf("%x", h.Sum(nil)[:8])
 }
 
-// intact says whether a folder holds every file as it is meant to be.
-func intact(dir string) bool {
+// isIntact says whether a folder holds every file as it is meant to be.
+func isIntact(dir string) bool {
 	return eachFile(func(path string, content []byte) error {
 		there, err := os.ReadFile(filepath.Join(dir, path))
 		if err == nil && !bytes.Equal(there, content) {
@@ -71,8 +71,8 @@ func intact(dir string) bool {
 	}) == nil
 }
 
-// unpack makes the folder beside its place and moves it there, so that nobody finds half of it.
-func unpack(dir string) error {
+// unpackTo makes the folder beside its place and moves it there, so that nobody finds half of it.
+func unpackTo(dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func unpack(dir string) error {
 	if err := os.RemoveAll(dir); err != nil { // it was not as it is meant to be
 		return err
 	}
-	if err := os.Rename(beside, dir); err != nil && !intact(dir) { // unless somebody else just did the same
+	if err := os.Rename(beside, dir); err != nil && !isIntact(dir) { // unless somebody else just did the same
 		return err
 	}
 	return nil

@@ -17,44 +17,44 @@ import (
 )
 
 const (
-	// mostWarm bounds how many interpreters a runner keeps.
-	mostWarm = 64
-	// coolAfter is how long one is kept that nobody asks for anything.
-	coolAfter = 10 * time.Minute
-	// warmAgain is how long after a failure none is started again: meanwhile jobs begin without.
-	warmAgain = 10 * time.Second
+	// maxWarm bounds how many interpreters a runner keeps.
+	maxWarm = 64
+	// warmIdleTimeout is how long one is kept that nobody asks for anything.
+	warmIdleTimeout = 10 * time.Minute
+	// warmRetryPause is how long after a failure none is started again: meanwhile jobs begin without.
+	warmRetryPause = 10 * time.Second
 )
 
-// hearth keeps interpreters of Python that fork themselves for jobs.
-type hearth struct {
+// warmPool keeps interpreters of Python that fork themselves for jobs.
+type warmPool struct {
 	logger *slog.Logger
 
 	mu     sync.Mutex
-	fires  map[string]*fire
+	groups map[string]*warmGroup
 	closed bool
 	work   sync.WaitGroup
 }
 
-// fire is a set of interpreters that are alike.
-type fire struct {
-	cmd      child.Command
-	want     int
-	ready    []*child.Forker
-	starting int
-	changed  chan struct{} // closed, and made anew, when one is ready or was not to be
-	failed   time.Time     // when one was not to be
-	used     time.Time
-	cooling  *time.Timer
+// warmGroup is a set of interpreters that are alike.
+type warmGroup struct {
+	cmd       child.Command
+	wanted    int
+	ready     []*child.Forker
+	starting  int
+	changed   chan struct{} // closed, and made anew, when one is ready or was not to be
+	failed    time.Time     // when one was not to be
+	used      time.Time
+	idleTimer *time.Timer
 }
 
-// warmer is how a job's interpreter is kept warm, if it is to be.
-func (r *Runner) warmer(job *Job, cmd child.Command) (warm child.Command, want int) {
+// warmCommand is how a job's interpreter is kept warm, if it is to be.
+func (r *Runner) warmCommand(job *Job, cmd child.Command) (warm child.Command, want int) {
 	if !child.CanFork || job.Type != flow.ExecPython || job.Program.Warm <= 0 {
 		return warm, 0
 	}
 	own := map[string]string{"PYTHONUNBUFFERED": "1"}
 	for name, value := range job.Program.Env {
-		if ofInterpreter(name) {
+		if isInterpreterVariable(name) {
 			own[name] = value
 		}
 	}
@@ -69,8 +69,8 @@ func (r *Runner) warmer(job *Job, cmd child.Command) (warm child.Command, want i
 	return child.Command{Path: cmd.Path, Argv: append(slices.Clip(cmd.Argv), "--warm"), Dir: cmd.Dir, Env: child.Laid(r.env, own)}, job.Program.Warm
 }
 
-// ofInterpreter says of a variable that it means something to an interpreter when it starts, so that it cannot be told later.
-func ofInterpreter(name string) bool {
+// isInterpreterVariable says of a variable that it means something to an interpreter when it starts, so that it cannot be told later.
+func isInterpreterVariable(name string) bool {
 	for _, begins := range []string{"PYTHON", "UV_", "LC_", "LD_", "DYLD_", "MALLOC_"} {
 		if strings.HasPrefix(name, begins) {
 			return true
@@ -79,8 +79,8 @@ func ofInterpreter(name string) bool {
 	return slices.Contains([]string{"LANG", "LANGUAGE", "HOME", "VIRTUAL_ENV", "GLIBC_TUNABLES"}, name)
 }
 
-// kind tells interpreters that are alike. Those of a root whose packages have changed are others.
-func kind(cmd child.Command) string {
+// warmGroupKey tells interpreters that are alike. Those of a root whose packages have changed are others.
+func warmGroupKey(cmd child.Command) string {
 	env := slices.Sorted(slices.Values(cmd.Env))
 	parts := append(append([]string{cmd.Dir}, cmd.Argv...), env...)
 	for _, file := range []string{cmd.Path, filepath.Join(cmd.Dir, "pyproject.toml"), filepath.Join(cmd.Dir, "uv.lock"), filepath.Join(cmd.Dir, ".venv", "pyvenv.cfg")} {
@@ -91,18 +91,18 @@ func kind(cmd child.Command) string {
 	return strings.Join(parts, "\x00")
 }
 
-// take is an interpreter that can fork, or nil where none is to be had: then a job begins without.
-func (h *hearth) take(ctx context.Context, cmd child.Command, want int) *child.Forker {
-	key := kind(cmd)
+// takeForker is an interpreter that can fork, or nil where none is to be had: then a job begins without.
+func (h *warmPool) takeForker(ctx context.Context, cmd child.Command, want int) *child.Forker {
+	key := warmGroupKey(cmd)
 	for {
 		h.mu.Lock()
-		f := h.fire(key, cmd, want)
+		f := h.groupFor(key, cmd, want)
 		if f == nil {
 			h.mu.Unlock()
 			return nil
 		}
-		h.stoke(f)
-		best := f.best()
+		h.refillGroup(f)
+		best := f.leastBusy()
 		changed, waits := f.changed, f.starting > 0
 		h.mu.Unlock()
 		if best != nil || !waits {
@@ -116,82 +116,82 @@ func (h *hearth) take(ctx context.Context, cmd child.Command, want int) *child.F
 	}
 }
 
-// fire of a kind, with as many interpreters as whoever wants most of them. It is nil when there are too many others.
-func (h *hearth) fire(key string, cmd child.Command, want int) *fire {
+// groupFor of a kind, with as many interpreters as whoever wants most of them. It is nil when there are too many others.
+func (h *warmPool) groupFor(key string, cmd child.Command, want int) *warmGroup {
 	if h.closed {
 		return nil
 	}
-	f := h.fires[key]
-	if f != nil && want > f.want && h.room(want-f.want, f) {
-		f.want = want
+	f := h.groups[key]
+	if f != nil && want > f.wanted && h.makeRoom(want-f.wanted, f) {
+		f.wanted = want
 	}
 	if f == nil {
-		if !h.room(want, nil) {
+		if !h.makeRoom(want, nil) {
 			return nil
 		}
-		f = &fire{cmd: cmd, want: want, changed: make(chan struct{})}
-		f.cooling = time.AfterFunc(coolAfter, func() { h.cool(key, f) })
-		if h.fires == nil {
-			h.fires = map[string]*fire{}
+		f = &warmGroup{cmd: cmd, wanted: want, changed: make(chan struct{})}
+		f.idleTimer = time.AfterFunc(warmIdleTimeout, func() { h.closeUnused(key, f) })
+		if h.groups == nil {
+			h.groups = map[string]*warmGroup{}
 		}
-		h.fires[key] = f
+		h.groups[key] = f
 	}
 	f.used = time.Now()
 	return f
 }
 
-// room makes room for so many more. What was used last is let go last; what is in use is not, nor who asks.
-func (h *hearth) room(want int, asks *fire) bool {
+// makeRoom makes room for so many more. What was used last is let go last; what is in use is not, nor who asks.
+func (h *warmPool) makeRoom(want int, asks *warmGroup) bool {
 	for {
 		all, oldest := want, ""
-		for key, f := range h.fires {
-			all += f.want
-			if f != asks && f.idle() && (oldest == "" || f.used.Before(h.fires[oldest].used)) {
+		for key, f := range h.groups {
+			all += f.wanted
+			if f != asks && f.isIdle() && (oldest == "" || f.used.Before(h.groups[oldest].used)) {
 				oldest = key
 			}
 		}
-		if all <= mostWarm {
+		if all <= maxWarm {
 			return true
 		}
 		if oldest == "" {
 			return false
 		}
-		h.end(oldest)
+		h.closeGroup(oldest)
 	}
 }
 
-// idle says that nobody would notice its end.
-func (f *fire) idle() bool {
+// isIdle says that nobody would notice its end.
+func (f *warmGroup) isIdle() bool {
 	return f.starting == 0 && !slices.ContainsFunc(f.ready, func(z *child.Forker) bool { return z.Running() > 0 })
 }
 
-// end lets interpreters go.
-func (h *hearth) end(key string) {
-	f := h.fires[key]
-	delete(h.fires, key)
-	f.cooling.Stop()
+// closeGroup lets interpreters go.
+func (h *warmPool) closeGroup(key string) {
+	f := h.groups[key]
+	delete(h.groups, key)
+	f.idleTimer.Stop()
 	for _, z := range f.ready {
 		h.work.Go(z.Close)
 	}
 	f.ready = nil
 }
 
-// cool lets interpreters go that nobody has used for long.
-func (h *hearth) cool(key string, f *fire) {
+// closeUnused lets interpreters go that nobody has used for long.
+func (h *warmPool) closeUnused(key string, f *warmGroup) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closed || h.fires[key] != f {
+	if h.closed || h.groups[key] != f {
 		return
 	}
-	if left := coolAfter - time.Since(f.used); left > 0 || !f.idle() {
-		f.cooling.Reset(max(left, time.Minute))
+	if left := warmIdleTimeout - time.Since(f.used); left > 0 || !f.isIdle() {
+		f.idleTimer.Reset(max(left, time.Minute))
 		return
 	}
-	h.end(key)
+	h.closeGroup(key)
 }
 
-// stoke replaces what is gone and starts what is missing.
-func (h *hearth) stoke(f *fire) {
+// refillGroup replaces what is gone and starts what is missing.
+func (h *warmPool) refillGroup(f *warmGroup) {
 	f.ready = slices.DeleteFunc(f.ready, func(z *child.Forker) bool {
 		select {
 		case <-z.Gone():
@@ -201,16 +201,16 @@ func (h *hearth) stoke(f *fire) {
 			return false
 		}
 	})
-	if time.Since(f.failed) < warmAgain {
+	if time.Since(f.failed) < warmRetryPause {
 		return
 	}
-	for len(f.ready)+f.starting < f.want {
+	for len(f.ready)+f.starting < f.wanted {
 		f.starting++
-		h.work.Go(func() { h.start(f) })
+		h.work.Go(func() { h.startForker(f) })
 	}
 }
 
-func (h *hearth) start(f *fire) {
+func (h *warmPool) startForker(f *warmGroup) {
 	z, err := child.StartForker(f.cmd)
 	if err != nil {
 		h.logger.Warn("no interpreter of Python can be kept warm: attempts begin without", "command", strings.Join(f.cmd.Argv, " "), "folder", f.cmd.Dir, "error", err)
@@ -230,8 +230,8 @@ func (h *hearth) start(f *fire) {
 	f.changed = make(chan struct{})
 }
 
-// best is the one with the least to do.
-func (f *fire) best() *child.Forker {
+// leastBusy is the one with the least to do.
+func (f *warmGroup) leastBusy() *child.Forker {
 	if len(f.ready) == 0 {
 		return nil
 	}
@@ -239,20 +239,20 @@ func (f *fire) best() *child.Forker {
 }
 
 // close ends all of them, and what they have forked.
-func (h *hearth) close() {
+func (h *warmPool) close() {
 	h.mu.Lock()
 	h.closed = true
-	for key := range h.fires {
-		h.end(key)
+	for key := range h.groups {
+		h.closeGroup(key)
 	}
 	h.mu.Unlock()
 	h.work.Wait()
 }
 
-// begin starts a command: by an interpreter that is warm, if it has one, else by itself.
-func (r *Runner) begin(ctx context.Context, cmd, warm child.Command, want int) (*child.Process, error) {
+// startCommand starts a command: by an interpreter that is warm, if it has one, else by itself.
+func (r *Runner) startCommand(ctx context.Context, cmd, warm child.Command, want int) (*child.Process, error) {
 	for want > 0 {
-		z := r.hearth.take(ctx, warm, want)
+		z := r.warmPool.takeForker(ctx, warm, want)
 		if z == nil {
 			break
 		}

@@ -34,7 +34,7 @@ func main() {
 	flag.Parse()
 	err := os.Chdir(*top)
 	if err == nil {
-		err = generate(context.Background(), flag.Args())
+		err = generateFiles(context.Background(), flag.Args())
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "protogen:", err)
@@ -42,22 +42,22 @@ func main() {
 	}
 }
 
-func generate(ctx context.Context, files []string) error {
-	described, err := describe(ctx, files)
+func generateFiles(ctx context.Context, files []string) error {
+	described, err := describeFiles(ctx, files)
 	if err != nil {
 		return err
 	}
 	for _, p := range plugins {
 		request := &pluginpb.CodeGeneratorRequest{FileToGenerate: files, Parameter: &p.parameter, ProtoFile: described}
-		if err := run(ctx, p.tool, request); err != nil {
+		if err := runPlugin(ctx, p.tool, request); err != nil {
 			return fmt.Errorf("%s: %w", p.tool, err)
 		}
 	}
 	return nil
 }
 
-// describe reads files with their comments, and what they import before them.
-func describe(ctx context.Context, files []string) ([]*descriptorpb.FileDescriptorProto, error) {
+// describeFiles reads files with their comments, and what they import before them.
+func describeFiles(ctx context.Context, files []string) ([]*descriptorpb.FileDescriptorProto, error) {
 	compiler := protocompile.Compiler{
 		Resolver:       protocompile.WithStandardImports(&protocompile.SourceResolver{}),
 		SourceInfoMode: protocompile.SourceInfoStandard,
@@ -85,8 +85,8 @@ func describe(ctx context.Context, files []string) ([]*descriptorpb.FileDescript
 	return all, nil
 }
 
-// run has a plugin write its files.
-func run(ctx context.Context, tool string, request *pluginpb.CodeGeneratorRequest) error {
+// runPlugin has a plugin write its files.
+func runPlugin(ctx context.Context, tool string, request *pluginpb.CodeGeneratorRequest) error {
 	in, err := proto.Marshal(request)
 	if err != nil {
 		return err

@@ -9,76 +9,76 @@ import (
 	"unicode/utf16"
 )
 
-// forms are the texts to be looked for, and whether a new line may begin anywhere in them.
-type forms map[string]bool
+// secretForms are the texts to be looked for, and whether a new line may begin anywhere in them.
+type secretForms map[string]bool
 
-// value adds a value and whatever it is told by.
-func (f forms) value(v string) {
+// addValue adds a value and whatever it is told by.
+func (f secretForms) addValue(v string) {
 	if v = strings.TrimRight(v, "\r\n"); len(v) < Least {
 		return
 	}
-	f.written(v)
+	f.addWritten(v)
 	if strings.Contains(v, "\n") {
 		for line := range strings.Lines(v) {
-			f.part(strings.TrimSpace(line))
+			f.addPart(strings.TrimSpace(line))
 		}
 	}
 	var inside any
 	if json.Unmarshal([]byte(v), &inside) == nil {
-		f.inside(inside)
+		f.addNested(inside)
 	}
 }
 
-// inside adds the texts of a value that is JSON.
-func (f forms) inside(v any) {
+// addNested adds the texts of a value that is JSON.
+func (f secretForms) addNested(v any) {
 	switch v := v.(type) {
 	case string:
 		if len(v) >= Part {
-			f.value(v)
+			f.addValue(v)
 		}
 	case []any:
 		for _, e := range v {
-			f.inside(e)
+			f.addNested(e)
 		}
 	case map[string]any:
 		for _, e := range v {
-			f.inside(e)
+			f.addNested(e)
 		}
 	}
 }
 
-// part adds a part of a value.
-func (f forms) part(text string) {
+// addPart adds a part of a value.
+func (f secretForms) addPart(text string) {
 	if len(text) >= Part {
-		f.written(text)
+		f.addWritten(text)
 	}
 }
 
-// written adds a text, and what it becomes when it is written in another way.
-func (f forms) written(text string) {
-	f.add(text, false)
+// addWritten adds a text, and what it becomes when it is written in another way.
+func (f secretForms) addWritten(text string) {
+	f.addForm(text, false)
 	for _, other := range append(inJSON(text), inURLs(text)...) {
 		if len(other) >= Part {
-			f.add(other, false)
+			f.addForm(other, false)
 		}
 	}
 	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		for before := range 3 {
-			if core := encoded(encoding, text, before); len(core) >= Part {
-				f.add(core, true)
+			if core := base64Core(encoding, text, before); len(core) >= Part {
+				f.addForm(core, true)
 			}
 		}
 	}
 }
 
-func (f forms) add(text string, wraps bool) { f[text] = f[text] || wraps }
+func (f secretForms) addForm(text string, wraps bool) { f[text] = f[text] || wraps }
 
 // inJSON are the ways in which JSON has a text, without the quotation marks: < and > and & may be escaped, and /, and all but ASCII, with
 // small or capital digits.
 func inJSON(text string) (all []string) {
 	for _, html := range []bool{true, false} {
-		plain := quoted(text, html)
-		for _, one := range []string{plain, ascii(plain)} {
+		plain := jsonEscape(text, html)
+		for _, one := range []string{plain, asciiEscape(plain)} {
 			capital := capitalDigits(one)
 			all = append(all, one, capital, strings.ReplaceAll(one, "/", `\/`), strings.ReplaceAll(capital, "/", `\/`))
 		}
@@ -86,22 +86,22 @@ func inJSON(text string) (all []string) {
 	return all
 }
 
-// unescaped are the bytes that URLs have as they are beside letters and digits: by the standard, in paths, in what pages send, as browsers
+// urlSafeBytes are the bytes that URLs have as they are beside letters and digits: by the standard, in paths, in what pages send, as browsers
 // write a part of a URL, a part of its path, and a whole one.
-var unescaped = []string{"-_.~", "-_.~/", "-_.*", "-_.!~*'()", "-_.~$&+:=@", "-_.!~*'();/?:@&=+$,#"}
+var urlSafeBytes = []string{"-_.~", "-_.~/", "-_.*", "-_.!~*'()", "-_.~$&+:=@", "-_.!~*'();/?:@&=+$,#"}
 
 // inURLs are the ways in which URLs have a text.
 func inURLs(text string) (all []string) {
-	for _, bytes := range unescaped {
+	for _, bytes := range urlSafeBytes {
 		for _, space := range []string{"%20", "+"} {
-			all = append(all, escaped(text, bytes, space, "0123456789ABCDEF"), escaped(text, bytes, space, "0123456789abcdef"))
+			all = append(all, percentEncode(text, bytes, space, "0123456789ABCDEF"), percentEncode(text, bytes, space, "0123456789abcdef"))
 		}
 	}
 	return all
 }
 
-// escaped is a text in which bytes are told by their digits, but for letters, numbers and some others.
-func escaped(text, but, space, digits string) string {
+// percentEncode is a text in which bytes are told by their digits, but for letters, numbers and some others.
+func percentEncode(text, but, space, digits string) string {
 	var b strings.Builder
 	for _, c := range []byte(text) {
 		switch {
@@ -116,8 +116,8 @@ func escaped(text, but, space, digits string) string {
 	return b.String()
 }
 
-// quoted is a text as JSON writes it, without the quotation marks.
-func quoted(text string, html bool) string {
+// jsonEscape is a text as JSON writes it, without the quotation marks.
+func jsonEscape(text string, html bool) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(html)
@@ -126,8 +126,8 @@ func quoted(text string, html bool) string {
 	return s[1 : len(s)-1]
 }
 
-// ascii is a text of JSON as it is where nothing but ASCII is wanted.
-func ascii(text string) string {
+// asciiEscape is a text of JSON as it is where nothing but ASCII is wanted.
+func asciiEscape(text string) string {
 	var b strings.Builder
 	for _, r := range text {
 		if r < 0x80 {
@@ -155,9 +155,9 @@ func capitalDigits(text string) string {
 	return string(b)
 }
 
-// encoded is what a text has of its own in base64 when so many bytes, modulo three, are before it: what is at its ends
+// base64Core is what a text has of its own in base64 when so many bytes, modulo three, are before it: what is at its ends
 // is mixed with what is around it.
-func encoded(encoding *base64.Encoding, text string, before int) string {
+func base64Core(encoding *base64.Encoding, text string, before int) string {
 	s := encoding.EncodeToString(append(make([]byte, before), text...))
 	s = s[(before*4+2)/3:]
 	if (before+len(text))%3 != 0 {

@@ -13,8 +13,8 @@ func (r *Redactor) JSON(v json.RawMessage) json.RawMessage {
 	}
 	out := make([]byte, 0, len(v))
 	for i := 0; i < len(v); {
-		n := token(v[i:])
-		out = append(out, r.token(v[i:i+n])...)
+		n := tokenLength(v[i:])
+		out = append(out, r.redactToken(v[i:i+n])...)
 		i += n
 	}
 	if bytes.Equal(out, v) {
@@ -23,10 +23,10 @@ func (r *Redactor) JSON(v json.RawMessage) json.RawMessage {
 	return out
 }
 
-const digits = "+-.0123456789eE"
+const numberBytes = "+-.0123456789eE"
 
-// token is how long the text, the number or whatever is between them is that v begins with.
-func token(v []byte) int {
+// tokenLength is how long the text, the number or whatever is between them is that v begins with.
+func tokenLength(v []byte) int {
 	n := 1
 	switch {
 	case v[0] == '"':
@@ -37,18 +37,18 @@ func token(v []byte) int {
 			n++
 		}
 		return min(n+1, len(v))
-	case number(v[0]):
-		for n < len(v) && bytes.IndexByte([]byte(digits), v[n]) >= 0 {
+	case startsNumber(v[0]):
+		for n < len(v) && bytes.IndexByte([]byte(numberBytes), v[n]) >= 0 {
 			n++
 		}
 	}
 	return n
 }
 
-func number(c byte) bool { return c == '-' || c >= '0' && c <= '9' }
+func startsNumber(c byte) bool { return c == '-' || c >= '0' && c <= '9' }
 
-// token hides what is in a text or a number.
-func (r *Redactor) token(t []byte) []byte {
+// redactToken hides what is in a text or a number.
+func (r *Redactor) redactToken(t []byte) []byte {
 	switch {
 	case t[0] == '"':
 		var text string
@@ -56,9 +56,9 @@ func (r *Redactor) token(t []byte) []byte {
 			return t
 		}
 		if hidden := r.Text(text); hidden != text {
-			return []byte(`"` + quoted(hidden, false) + `"`)
+			return []byte(`"` + jsonEscape(hidden, false) + `"`)
 		}
-	case number(t[0]) && len(r.spans(t)) > 0:
+	case startsNumber(t[0]) && len(r.findSpans(t)) > 0:
 		return []byte(`"` + Mask + `"`)
 	}
 	return t

@@ -22,13 +22,13 @@ const (
 )
 
 // Redactor hides some values. A nil one hides nothing.
-type Redactor struct{ index index }
+type Redactor struct{ index textIndex }
 
 // New makes one, nil when there is nothing to be looked for.
 func New(values ...string) *Redactor {
-	f := forms{}
+	f := secretForms{}
 	for _, value := range values {
-		f.value(value)
+		f.addValue(value)
 	}
 	if len(f) == 0 {
 		return nil
@@ -46,7 +46,7 @@ func (r *Redactor) Text(s string) string {
 
 // Bytes are bytes without the values.
 func (r *Redactor) Bytes(b []byte) []byte {
-	if r == nil || len(r.spans(b)) == 0 {
+	if r == nil || len(r.findSpans(b)) == 0 {
 		return b
 	}
 	var out bytes.Buffer
@@ -61,10 +61,10 @@ func (r *Redactor) Writer(to io.Writer) *Writer { return &Writer{r: r, to: to} }
 
 // Writer writes what it gets without the values.
 type Writer struct {
-	r      *Redactor
-	to     io.Writer
-	held   []byte // what a value may begin with
-	hidden int    // how much of that belongs to a value for which the mask was written
+	r           *Redactor
+	to          io.Writer
+	held        []byte // what a value may begin with
+	maskedAhead int    // how much of that belongs to a value for which the mask was written
 }
 
 // Write takes all of p. An error is that of whom it is written to.
@@ -73,38 +73,38 @@ func (w *Writer) Write(p []byte) (int, error) {
 		return w.to.Write(p)
 	}
 	data := append(w.held, p...)
-	return len(p), w.pass(data, w.r.begun(data))
+	return len(p), w.writeUpTo(data, w.r.holdBackFrom(data))
 }
 
 // Close writes what was held back.
-func (w *Writer) Close() error { return w.pass(w.held, len(w.held)) }
+func (w *Writer) Close() error { return w.writeUpTo(w.held, len(w.held)) }
 
-// pass writes data up to an end, and holds back the rest.
-func (w *Writer) pass(data []byte, end int) error {
+// writeUpTo writes data up to an end, and holds back the rest.
+func (w *Writer) writeUpTo(data []byte, end int) error {
 	if len(data) == 0 {
 		return nil
 	}
-	out, hidden := w.masked(data, end)
+	out, hidden := w.maskUpTo(data, end)
 	var err error
 	if len(out) > 0 {
 		_, err = w.to.Write(out)
 	}
-	w.held, w.hidden = append(w.held[:0], data[end:]...), hidden
+	w.held, w.maskedAhead = append(w.held[:0], data[end:]...), hidden
 	return err
 }
 
-// masked is data up to an end without the values, and how much behind the end belongs to the last of them.
-func (w *Writer) masked(data []byte, end int) (out []byte, hidden int) {
-	spans := w.r.spans(data)
-	if w.hidden > 0 {
-		spans = merged(append(spans, span{0, w.hidden}))
+// maskUpTo is data up to an end without the values, and how much behind the end belongs to the last of them.
+func (w *Writer) maskUpTo(data []byte, end int) (out []byte, hidden int) {
+	spans := w.r.findSpans(data)
+	if w.maskedAhead > 0 {
+		spans = mergeSpans(append(spans, foundSpan{0, w.maskedAhead}))
 	}
 	if len(spans) == 0 {
 		return data[:end], 0
 	}
 	from := 0
 	for _, s := range spans {
-		goesOn := s.from == 0 && w.hidden > 0
+		goesOn := s.from == 0 && w.maskedAhead > 0
 		if s.from >= end && !goesOn {
 			break
 		}
@@ -116,24 +116,24 @@ func (w *Writer) masked(data []byte, end int) (out []byte, hidden int) {
 	return append(out, data[from:end]...), hidden
 }
 
-// span is where a value was found.
-type span struct{ from, to int }
+// foundSpan is where a value was found.
+type foundSpan struct{ from, to int }
 
-// spans are all of them, in order; what overlaps is one.
-func (r *Redactor) spans(data []byte) (all []span) {
+// findSpans are all of them, in order; what overlaps is one.
+func (r *Redactor) findSpans(data []byte) (all []foundSpan) {
 	if r == nil {
 		return nil
 	}
 	for at := range data {
-		if n := r.index.longest(data[at:]); n > 0 {
-			all = append(all, span{at, at + n})
+		if n := r.index.longestMatch(data[at:]); n > 0 {
+			all = append(all, foundSpan{at, at + n})
 		}
 	}
-	return merged(all)
+	return mergeSpans(all)
 }
 
-func merged(all []span) []span {
-	slices.SortFunc(all, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+func mergeSpans(all []foundSpan) []foundSpan {
+	slices.SortFunc(all, func(a, b foundSpan) int { return cmp.Compare(a.from, b.from) })
 	kept := all[:0]
 	for _, s := range all {
 		if n := len(kept); n > 0 && s.from < kept[n-1].to {
@@ -145,10 +145,10 @@ func merged(all []span) []span {
 	return kept
 }
 
-// begun is from where on data may be the beginning of a value.
-func (r *Redactor) begun(data []byte) int {
-	for at := max(len(data)-r.index.reach, 0); at < len(data); at++ {
-		if r.index.begins(data[at:]) {
+// holdBackFrom is from where on data may be the beginning of a value.
+func (r *Redactor) holdBackFrom(data []byte) int {
+	for at := max(len(data)-r.index.maxLength, 0); at < len(data); at++ {
+		if r.index.isPrefix(data[at:]) {
 			return at
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// expect puts what happens from outside on the timeline.
-func (r *player) expect() {
+// scheduleActs puts what happens from outside on the timeline.
+func (r *player) scheduleActs() {
 	for i := range r.Acts {
 		a := &r.Acts[i]
 		if a.Waiting != "" {
@@ -20,59 +20,59 @@ func (r *player) expect() {
 		if a.Kind == ActRetry {
 			r.retries++
 		}
-		r.after(r.early(a), func() { r.act(a) })
+		r.queueAfter(r.actTime(a), func() { r.doAct(a) })
 	}
-	r.notice()
+	r.noticeWaiting()
 }
 
-// early is when an act is done. A signal may come before its time.
-func (r *player) early(a *Act) time.Duration {
-	if r.chance.quiet() || a.Kind != ActSignal || a.At == 0 {
+// actTime is when an act is done. A signal may come before its time.
+func (r *player) actTime(a *Act) time.Duration {
+	if r.chance.isQuiet() || a.Kind != ActSignal || a.At == 0 {
 		return a.At
 	}
-	by, yes := r.chance.strikes(FaultEarly, a.ID, func() (time.Duration, bool) {
+	by, yes := r.chance.drawFault(FaultEarly, a.ID, func() (time.Duration, bool) {
 		return time.Duration(1+r.chance.rng.Int64N(a.At.Milliseconds())) * time.Millisecond, true
 	})
 	if !yes {
 		return a.At
 	}
-	r.struck(FaultEarly, a.ID, by)
+	r.recordStrike(FaultEarly, a.ID, by)
 	return max(a.At-by, 0)
 }
 
-// act does it, perhaps later. What is done as soon as somebody waits for it is not late: when that one's time will be over is not known yet.
-func (r *player) act(a *Act) {
-	if r.tooEarly(a) {
-		r.patient = append(r.patient, a)
+// doAct does it, perhaps later. What is done as soon as somebody waits for it is not late: when that one's time will be over is not known yet.
+func (r *player) doAct(a *Act) {
+	if r.isTooEarly(a) {
+		r.deferredActs = append(r.deferredActs, a)
 		return
 	}
 	if by, yes := r.strikesTime(FaultLate, a.ID, 0, r.anyWhile); yes {
-		r.struck(FaultLate, a.ID, by)
-		r.after(by, func() { r.perform(a) })
+		r.recordStrike(FaultLate, a.ID, by)
+		r.queueAfter(by, func() { r.performAct(a) })
 		return
 	}
-	r.perform(a)
+	r.performAct(a)
 }
 
-func (r *player) perform(a *Act) {
-	if r.tooEarly(a) {
-		r.patient = append(r.patient, a)
+func (r *player) performAct(a *Act) {
+	if r.isTooEarly(a) {
+		r.deferredActs = append(r.deferredActs, a)
 		return
 	}
 	if a.Kind == ActRetry && a.Waiting == "" {
 		r.retries--
 	}
-	done := Done{Act: a, Time: r.now(), At: len(r.story.Events)}
+	done := Done{Act: a, Time: r.elapsed(), At: len(r.story.Events)}
 	done.Err = r.carryAct(a)
 	r.story.Done = append(r.story.Done, done)
 }
 
-// tooEarly says whether nobody waits yet for somebody's answer, because something is late: people answer when they are asked. Where nothing goes
+// isTooEarly says whether nobody waits yet for somebody's answer, because something is late: people answer when they are asked. Where nothing goes
 // wrong it is a mistake of the test.
-func (r *player) tooEarly(a *Act) bool {
+func (r *player) isTooEarly(a *Act) bool {
 	switch a.Kind {
 	case ActApprove, ActReject, ActAnswer, ActComplete, ActFail, ActAppend:
-		return !r.chance.quiet() && !r.state.Status.Ended() && r.waits(a.Target) == nil
+		return !r.chance.isQuiet() && !r.state.Status.Ended() && r.findWaiting(a.Target) == nil
 	}
 	return false
 }
@@ -80,58 +80,58 @@ func (r *player) tooEarly(a *Act) bool {
 func (r *player) carryAct(a *Act) error {
 	switch a.Kind {
 	case ActSignal:
-		return r.do(flow.Signal{Key: a.Target, Value: a.Value})
+		return r.decideCommand(flow.Signal{Key: a.Target, Value: a.Value})
 	case ActAnswer:
-		return r.reply(a, a.Value)
+		return r.answerStep(a, a.Value)
 	case ActApprove:
-		return r.reply(a, json.RawMessage("true"))
+		return r.answerStep(a, json.RawMessage("true"))
 	case ActReject:
-		return r.reply(a, json.RawMessage("false"))
+		return r.answerStep(a, json.RawMessage("false"))
 	case ActComplete:
-		return r.do(flow.Report{Address: r.find(a.Target).at(a.Unit), Output: a.Value, Direct: true})
+		return r.decideCommand(flow.Report{Address: r.findTarget(a.Target).unitAddress(a.Unit), Output: a.Value, Direct: true})
 	case ActFail:
 		text, _ := expr.String(a.Value)
-		return r.do(flow.Report{Address: r.find(a.Target).at(a.Unit), Error: text, Direct: true})
+		return r.decideCommand(flow.Report{Address: r.findTarget(a.Target).unitAddress(a.Unit), Error: text, Direct: true})
 	case ActAppend:
-		return r.do(flow.Append{Address: r.find(a.Target).at(0), Items: a.Items})
+		return r.decideCommand(flow.Append{Address: r.findTarget(a.Target).unitAddress(0), Items: a.Items})
 	case ActCancel, ActCancelGently:
-		return r.cancel(a)
+		return r.cancelTask(a)
 	case ActPause:
-		return r.do(flow.Pause{})
+		return r.decideCommand(flow.Pause{})
 	case ActResume:
-		return r.do(flow.Resume{})
+		return r.decideCommand(flow.Resume{})
 	}
-	return r.do(flow.RetryTask{})
+	return r.decideCommand(flow.RetryTask{})
 }
 
-// cancel tells whoever writes a test that it came too late, which the core does not.
-func (r *player) cancel(a *Act) error {
+// cancelTask tells whoever writes a test that it came too late, which the core does not.
+func (r *player) cancelTask(a *Act) error {
 	if r.state.Status.Ended() {
 		return flow.Errorf(flow.Conflict, "the task has ended (%s): it cannot be canceled", r.state.Status)
 	}
-	return r.do(flow.Cancel{Gently: a.Kind == ActCancelGently})
+	return r.decideCommand(flow.Cancel{Gently: a.Kind == ActCancelGently})
 }
 
-// reply gives a step what it waits for: it signals its key, or completes it.
-func (r *player) reply(a *Act, v json.RawMessage) error {
-	st := r.waits(a.Target)
+// answerStep gives a step what it waits for: it signals its key, or completes it.
+func (r *player) answerStep(a *Act, v json.RawMessage) error {
+	st := r.findWaiting(a.Target)
 	if st == nil {
 		return flow.Errorf(flow.Conflict, "nothing named %s waits for an answer", a.Target)
 	}
 	if st.Node.Kind != flow.KindWaitEvent && st.Node.Kind != flow.KindApproval {
-		return r.do(flow.Report{Address: target{step: st}.at(a.Unit), Output: v, Direct: true})
+		return r.decideCommand(flow.Report{Address: actTarget{step: st}.unitAddress(a.Unit), Output: v, Direct: true})
 	}
 	key, v := st.Placed(v)
-	return r.do(flow.Signal{Key: key, Value: v})
+	return r.decideCommand(flow.Signal{Key: key, Value: v})
 }
 
-// target is a step that an act is about, or a node that is not active.
-type target struct {
+// actTarget is a step that an act is about, or a node that is not active.
+type actTarget struct {
 	step *flow.Step
 	node string
 }
 
-func (t target) at(unit int) flow.Address {
+func (t actTarget) unitAddress(unit int) flow.Address {
 	a := flow.Address{Node: t.node}
 	if t.step != nil {
 		a = t.step.Address()
@@ -141,31 +141,31 @@ func (t target) at(unit int) flow.Address {
 	return a
 }
 
-func (r *player) find(node string) target {
-	return target{r.waits(node), node}
+func (r *player) findTarget(node string) actTarget {
+	return actTarget{r.findWaiting(node), node}
 }
 
-// waits finds an active step by its path, or by the key that it waits for.
-func (r *player) waits(name string) (found *flow.Step) {
+// findWaiting finds an active step by its path, or by the key that it waits for.
+func (r *player) findWaiting(name string) (found *flow.Step) {
 	r.eachActive(func(st *flow.Step) {
-		if found == nil && (st.Address().Step() == name || awaits(st) == name) {
+		if found == nil && (st.Address().Step() == name || awaitedKey(st) == name) {
 			found = st
 		}
 	})
 	return found
 }
 
-// awaits is the key that a step waits for, "" if it waits for none.
-func awaits(st *flow.Step) string {
+// awaitedKey is the key that a step waits for, "" if it waits for none.
+func awaitedKey(st *flow.Step) string {
 	if st.Node.Kind == flow.KindWaitEvent || st.Node.Kind == flow.KindApproval {
 		return st.AwaitedKey()
 	}
 	return ""
 }
 
-// notice finds steps that have begun to wait, and who has something to do then.
-func (r *player) notice() {
-	r.remind()
+// noticeWaiting finds steps that have begun to wait, and who has something to do then.
+func (r *player) noticeWaiting() {
+	r.performDeferred()
 	if len(r.waiting) == 0 {
 		return
 	}
@@ -175,28 +175,28 @@ func (r *player) notice() {
 			return
 		}
 		r.seen[at] = true
-		names := []string{at.Step(), awaits(st)}
+		names := []string{at.Step(), awaitedKey(st)}
 		for _, name := range slices.Compact(names) { // a step that waits for a key of its own name waits once
-			if a := r.next(name); a != nil {
-				r.after(a.At, func() { r.act(a) })
+			if a := r.nextAct(name); a != nil {
+				r.queueAfter(a.At, func() { r.doAct(a) })
 			}
 		}
 	})
 }
 
-// remind has those answer who came too early, as soon as somebody waits for them.
-func (r *player) remind() {
-	for i := 0; i < len(r.patient); i++ {
-		if a := r.patient[i]; r.waits(a.Target) != nil {
-			r.patient = slices.Delete(r.patient, i, i+1)
+// performDeferred has those answer who came too early, as soon as somebody waits for them.
+func (r *player) performDeferred() {
+	for i := 0; i < len(r.deferredActs); i++ {
+		if a := r.deferredActs[i]; r.findWaiting(a.Target) != nil {
+			r.deferredActs = slices.Delete(r.deferredActs, i, i+1)
 			i--
-			r.after(0, func() { r.perform(a) })
+			r.queueAfter(0, func() { r.performAct(a) })
 		}
 	}
 }
 
-// next is what is done when that waits the next time.
-func (r *player) next(name string) (next *Act) {
+// nextAct is what is done when that waits the next time.
+func (r *player) nextAct(name string) (next *Act) {
 	if name == "" {
 		return nil
 	}

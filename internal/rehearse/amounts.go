@@ -8,15 +8,15 @@ import (
 
 // strikesTime says whether something comes later than it would, and by how much; while draws one without a bound.
 func (r *player) strikesTime(kind FaultKind, at string, d time.Duration, while func() int64) (time.Duration, bool) {
-	if r.chance.quiet() {
+	if r.chance.isQuiet() {
 		return 0, false
 	}
-	return r.chance.strikes(kind, at, func() (time.Duration, bool) { return r.lateness(d, while) })
+	return r.chance.drawFault(kind, at, func() (time.Duration, bool) { return r.drawLateness(d, while) })
 }
 
-// lateness draws by how much something that would come after d is late: a little, so much that it comes just before, with or after something else that is to
+// drawLateness draws by how much something that would come after d is late: a little, so much that it comes just before, with or after something else that is to
 // come, or a while. Unless timeouts may be missed it stays well within the time that is left until the next one.
-func (r *player) lateness(d time.Duration, while func() int64) (time.Duration, bool) {
+func (r *player) drawLateness(d time.Duration, while func() int64) (time.Duration, bool) {
 	rng := r.chance.rng
 	var ms int64
 	switch n := rng.IntN(5); {
@@ -32,7 +32,7 @@ func (r *player) lateness(d time.Duration, while func() int64) (time.Duration, b
 	if r.chance.kinds.Timeouts {
 		return by, true
 	}
-	return by, by < (r.leeway()-d)/4
+	return by, by < (r.timeToTimeout()-d)/4
 }
 
 // anyWhile draws a while, up to a day.
@@ -46,8 +46,8 @@ func (r *player) whileOfStory() int64 {
 	return r.anyWhile()
 }
 
-// leeway is how long it is until something is over time: the task, a wait, an attempt.
-func (r *player) leeway() time.Duration {
+// timeToTimeout is how long it is until something is over time: the task, a wait, an attempt.
+func (r *player) timeToTimeout() time.Duration {
 	if r.chance.kinds.Timeouts {
 		return flow.Milliseconds(flow.MaxDelay)
 	}
@@ -67,14 +67,14 @@ func (r *player) overTime(a *flow.Alarm) bool {
 	case flow.AlarmTask, flow.AlarmAttempt, flow.AlarmUnclaimed:
 		return true
 	case flow.AlarmStep:
-		st := r.step(a.Address)
+		st := r.activeStep(a.Address)
 		return st != nil && st.Node.Kind != flow.KindTimer
 	}
 	return false
 }
 
-// step finds an active step.
-func (r *player) step(a flow.Address) (found *flow.Step) {
+// activeStep finds an active step.
+func (r *player) activeStep(a flow.Address) (found *flow.Step) {
 	r.eachActive(func(st *flow.Step) {
 		if st.Address() == a {
 			found = st
@@ -86,15 +86,15 @@ func (r *player) step(a flow.Address) (found *flow.Step) {
 // eachActive goes through all steps that are active, those inside others too.
 func (r *player) eachActive(f func(*flow.Step)) {
 	if !r.state.Status.Ended() {
-		below(r.state.Active(), f)
+		eachBelow(r.state.Active(), f)
 	}
 }
 
-func below(steps []*flow.Step, f func(*flow.Step)) {
+func eachBelow(steps []*flow.Step, f func(*flow.Step)) {
 	for _, st := range steps {
 		f(st)
 		if st.Child != nil {
-			below(st.Child.Active(), f)
+			eachBelow(st.Child.Active(), f)
 		}
 	}
 }

@@ -21,44 +21,44 @@ type Spot struct{ Scope, Node, Action string }
 // NewCoverage knows all spots of a plan; nothing has been at them.
 func NewCoverage(p *flow.Plan) *Coverage {
 	c := &Coverage{plan: p, nodes: map[Spot]int{}, edges: map[Spot]int{}}
-	c.scope("", p.Root)
+	c.addScope("", p.Root)
 	if p.Closing != nil {
-		c.scope(closing, p.Closing)
+		c.addScope(closingScope, p.Closing)
 	}
 	return c
 }
 
-// closing is the path of the scope in which tasks close.
-const closing = "~"
+// closingScope is the path of the scope in which tasks close.
+const closingScope = "~"
 
-func (c *Coverage) scope(path string, g *flow.PlanScope) {
+func (c *Coverage) addScope(path string, g *flow.PlanScope) {
 	for key, n := range g.Nodes {
-		if made(n) {
+		if isGenerated(n) {
 			continue
 		}
 		c.nodes[Spot{path, key, ""}] = 0
-		for _, action := range outcomes(g, n) {
+		for _, action := range nodeOutcomes(g, n) {
 			c.edges[Spot{path, key, action}] = 0
 		}
 		if n.Sub != nil {
-			c.scope(within(path, key), n.Sub)
+			c.addScope(joinScope(path, key), n.Sub)
 		}
 	}
 }
 
 // Ghost says whether an event is about a node that the compiler made for another one.
 func Ghost(p *flow.Plan, e *flow.Event) bool {
-	_, g := find(p, e.Scope)
-	return g != nil && g.Nodes[e.Node] != nil && made(g.Nodes[e.Node])
+	_, g := findScope(p, e.Scope)
+	return g != nil && g.Nodes[e.Node] != nil && isGenerated(g.Nodes[e.Node])
 }
 
-// made says whether the compiler made a node for another one.
-func made(n *flow.PlanNode) bool {
+// isGenerated says whether the compiler made a node for another one.
+func isGenerated(n *flow.PlanNode) bool {
 	return n.Dag != nil && (n.Dag.For >= 0 || n.Kind == flow.KindJoin)
 }
 
-// outcomes are the edges of a node of graph mode; of a dag, that it runs and that it is skipped, if it has a condition.
-func outcomes(g *flow.PlanScope, n *flow.PlanNode) []string {
+// nodeOutcomes are the edges of a node of graph mode; of a dag, that it runs and that it is skipped, if it has a condition.
+func nodeOutcomes(g *flow.PlanScope, n *flow.PlanNode) []string {
 	if g.Mode() == flow.ModeGraph {
 		return slices.Sorted(maps.Keys(n.Edges))
 	}
@@ -75,7 +75,7 @@ const (
 	Skips = "is skipped"
 )
 
-func within(scope, node string) string {
+func joinScope(scope, node string) string {
 	if scope == "" {
 		return node
 	}
@@ -89,35 +89,35 @@ func (c *Coverage) Add(s *Story) {
 		if e.Type != flow.StepEntered && e.Type != flow.StepEnded {
 			continue
 		}
-		at, g := find(c.plan, e.Scope)
+		at, g := findScope(c.plan, e.Scope)
 		if g == nil || g.Nodes[e.Node] == nil {
 			continue
 		}
 		n, spot := g.Nodes[e.Node], Spot{at, e.Node, ""}
 		if e.Type == flow.StepEntered {
-			c.count(c.nodes, spot)
-			c.count(c.edges, Spot{at, e.Node, Runs})
+			c.countSpot(c.nodes, spot)
+			c.countSpot(c.edges, Spot{at, e.Node, Runs})
 			continue
 		}
 		if g.Mode() == flow.ModeDag {
 			if e.Reason == flow.ReasonUnmet || e.Reason == flow.ReasonSkipped {
-				c.count(c.edges, Spot{at, e.Node, Skips})
+				c.countSpot(c.edges, Spot{at, e.Node, Skips})
 			}
 			continue
 		}
-		c.count(c.edges, Spot{at, e.Node, taken(n, e)})
+		c.countSpot(c.edges, Spot{at, e.Node, takenAction(n, e)})
 	}
 }
 
-// count counts what there is.
-func (c *Coverage) count(all map[Spot]int, at Spot) {
+// countSpot counts what there is.
+func (c *Coverage) countSpot(all map[Spot]int, at Spot) {
 	if n, there := all[at]; there {
 		all[at] = n + 1
 	}
 }
 
-// taken is the action of the edge by which a step has been left.
-func taken(n *flow.PlanNode, e *flow.Event) string {
+// takenAction is the action of the edge by which a step has been left.
+func takenAction(n *flow.PlanNode, e *flow.Event) string {
 	_, caught := n.Edges["error"]
 	if e.Status == string(flow.StepFailed) && caught {
 		return "error"
@@ -131,8 +131,8 @@ func taken(n *flow.PlanNode, e *flow.Event) string {
 	return ""
 }
 
-// find is the scope of a path of a task, and its path without visits.
-func find(p *flow.Plan, scope string) (path string, g *flow.PlanScope) {
+// findScope is the scope of a path of a task, and its path without visits.
+func findScope(p *flow.Plan, scope string) (path string, g *flow.PlanScope) {
 	var keys []string
 	for at, inside := flow.ParentOf(scope); inside; at, inside = flow.ParentOf(at.Scope) {
 		keys = append([]string{at.Node}, keys...)
@@ -140,13 +140,13 @@ func find(p *flow.Plan, scope string) (path string, g *flow.PlanScope) {
 	}
 	g = p.Root
 	if scope != "" { // ~, or ~2: what is left when nothing is above
-		path, g = closing, p.Closing
+		path, g = closingScope, p.Closing
 	}
 	for _, key := range keys {
 		if g == nil || g.Nodes[key] == nil {
 			return "", nil
 		}
-		path, g = within(path, key), g.Nodes[key].Sub
+		path, g = joinScope(path, key), g.Nodes[key].Sub
 	}
 	return path, g
 }
@@ -172,10 +172,10 @@ func (c *Coverage) Edge(scope, key, action string) (times int, known bool) {
 
 // Totals are how many nodes and edges there are, and how many of them something has been at.
 func (c *Coverage) Totals() (nodes, nodesHit, edges, edgesHit int) {
-	return len(c.nodes), hit(c.nodes), len(c.edges), hit(c.edges)
+	return len(c.nodes), countHit(c.nodes), len(c.edges), countHit(c.edges)
 }
 
-func hit(all map[Spot]int) (n int) {
+func countHit(all map[Spot]int) (n int) {
 	for _, times := range all {
 		if times > 0 {
 			n++
@@ -211,8 +211,8 @@ func (c *Coverage) Missed() (all []Spot) {
 // Text names a spot for people.
 func (s Spot) Text() string {
 	at := s.Node
-	if s.Scope != "" && s.Scope != closing {
-		at = within(s.Scope, s.Node)
+	if s.Scope != "" && s.Scope != closingScope {
+		at = joinScope(s.Scope, s.Node)
 	}
 	switch s.Action {
 	case "":

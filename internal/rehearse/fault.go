@@ -47,8 +47,8 @@ func (k *Kinds) Set(word string) bool {
 	return at != nil
 }
 
-// has says whether a seed may draw such a misfortune.
-func (k Kinds) has(kind FaultKind) bool {
+// canDraw says whether a seed may draw such a misfortune.
+func (k Kinds) canDraw(kind FaultKind) bool {
 	switch kind {
 	case FaultLate, FaultEarly:
 		return k.Order || k.Timeouts
@@ -91,58 +91,58 @@ func (f Fault) Text() string {
 // Schedule are the misfortunes of a run, in no order that means anything.
 type Schedule []Fault
 
-// place is what a fault strikes.
-type place struct {
+// faultTarget is what a fault strikes.
+type faultTarget struct {
 	kind FaultKind
 	at   string
 }
 
-// chance decides about misfortunes: as a seed draws them, or as a schedule lists them.
-type chance struct {
-	rng    *rand.Rand // nil: only what is listed happens
-	kinds  Kinds
-	rates  map[FaultKind]int // in 1000
-	listed map[place]time.Duration
-	left   int // member restarts
+// faultSource decides about misfortunes: as a seed draws them, or as a schedule lists them.
+type faultSource struct {
+	rng          *rand.Rand // nil: only what is listed happens
+	kinds        Kinds
+	rates        map[FaultKind]int // in 1000
+	scheduled    map[faultTarget]time.Duration
+	restartsLeft int // member restarts
 }
 
-func listed(s Schedule) *chance {
-	c := &chance{listed: map[place]time.Duration{}}
+func newScheduled(s Schedule) *faultSource {
+	c := &faultSource{scheduled: map[faultTarget]time.Duration{}}
 	for _, f := range s {
-		c.listed[place{f.Kind, f.At}] = f.By
+		c.scheduled[faultTarget{f.Kind, f.At}] = f.By
 	}
 	return c
 }
 
-// seeded draws for each kind how often it strikes in this run: many runs have a few kinds, some have all.
-func seeded(seed uint64, kinds Kinds) *chance {
-	c := &chance{rng: rand.New(rand.NewPCG(seed, 0x7e57)), kinds: kinds, rates: map[FaultKind]int{}, left: 2}
+// newSeeded draws for each kind how often it strikes in this run: many runs have a few kinds, some have all.
+func newSeeded(seed uint64, kinds Kinds) *faultSource {
+	c := &faultSource{rng: rand.New(rand.NewPCG(seed, 0x7e57)), kinds: kinds, rates: map[FaultKind]int{}, restartsLeft: 2}
 	for _, kind := range faultKinds {
 		rate := []int{0, 20, 100, 300}[c.rng.IntN(4)]
-		if kinds.has(kind) {
+		if kinds.canDraw(kind) {
 			c.rates[kind] = rate
 		}
 	}
 	return c
 }
 
-// quiet says that nothing can happen.
-func (c *chance) quiet() bool { return c.rng == nil && len(c.listed) == 0 }
+// isQuiet says that nothing can happen.
+func (c *faultSource) isQuiet() bool { return c.rng == nil && len(c.scheduled) == 0 }
 
-// strikes says whether a misfortune happens, and by how much. By draws that; ok is false when there is no amount that would do.
-func (c *chance) strikes(kind FaultKind, at string, by func() (d time.Duration, ok bool)) (time.Duration, bool) {
+// drawFault says whether a misfortune happens, and by how much. By draws that; ok is false when there is no amount that would do.
+func (c *faultSource) drawFault(kind FaultKind, at string, by func() (d time.Duration, ok bool)) (time.Duration, bool) {
 	if c.rng == nil {
-		d, there := c.listed[place{kind, at}]
+		d, there := c.scheduled[faultTarget{kind, at}]
 		return d, there
 	}
 	if c.rates[kind] == 0 || c.rng.IntN(1000) >= c.rates[kind] {
 		return 0, false
 	}
 	if kind == FaultRestart {
-		if c.left == 0 {
+		if c.restartsLeft == 0 {
 			return 0, false
 		}
-		c.left--
+		c.restartsLeft--
 	}
 	if by == nil {
 		return 0, true

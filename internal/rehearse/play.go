@@ -118,10 +118,10 @@ func (s *Story) Schedule() Schedule {
 }
 
 // Since is how long after the start something was, in Unix milliseconds.
-func (s *Story) Since(at int64) time.Duration { return flow.Milliseconds(at - epoch) }
+func (s *Story) Since(at int64) time.Duration { return flow.Milliseconds(at - startEpoch) }
 
-// epoch is when tasks are started.
-const epoch int64 = 1_767_225_600_000
+// startEpoch is when tasks are started.
+const startEpoch int64 = 1_767_225_600_000
 
 // MaxDecisions bounds a rehearsal.
 const MaxDecisions = 50_000

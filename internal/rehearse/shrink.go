@@ -14,14 +14,14 @@ const maxShrink = 600
 func Shrink(p *Play, s *Story, fails func(*Story) bool) *Story {
 	k := &shrinker{play: p, fails: fails, best: s, left: maxShrink}
 	for n := len(s.Struck) / 2; n >= 1; {
-		if !k.without(n) {
+		if !k.dropFaults(n) {
 			n /= 2
 			continue
 		}
 		n = min(n, len(k.best.Struck))
 	}
 	for i := 0; i < len(k.best.Struck); i++ {
-		k.smaller(i)
+		k.shrinkAmount(i)
 	}
 	return k.best
 }
@@ -33,8 +33,8 @@ type shrinker struct {
 	left  int
 }
 
-// try says whether a schedule fails as well, and keeps it then.
-func (k *shrinker) try(s Schedule) bool {
+// trySchedule says whether a schedule fails as well, and keeps it then.
+func (k *shrinker) trySchedule(s Schedule) bool {
 	if k.left == 0 {
 		return false
 	}
@@ -47,13 +47,13 @@ func (k *shrinker) try(s Schedule) bool {
 	return true
 }
 
-// without leaves out n misfortunes in a row, wherever that goes.
-func (k *shrinker) without(n int) (done bool) {
+// dropFaults leaves out n misfortunes in a row, wherever that goes.
+func (k *shrinker) dropFaults(n int) (done bool) {
 	for i := 0; i+n <= len(k.best.Struck); {
 		s := k.best.Schedule()
 		gone := slices.Clone(s[i : i+n])
 		s = slices.Delete(s, i, i+n)
-		if k.try(s) || k.try(sooner(s, gone)) {
+		if k.trySchedule(s) || k.trySchedule(shiftDeliveries(s, gone)) {
 			done = true
 			continue
 		}
@@ -62,17 +62,17 @@ func (k *shrinker) without(n int) (done bool) {
 	return done
 }
 
-// sooner has what strikes a later delivery of a call strike the one before, because a fault is gone that made that the first one to be lost. Nothing is
+// shiftDeliveries has what strikes a later delivery of a call strike the one before, because a fault is gone that made that the first one to be lost. Nothing is
 // changed where it does not apply.
-func sooner(s, gone Schedule) Schedule {
+func shiftDeliveries(s, gone Schedule) Schedule {
 	s = slices.Clone(s)
 	for _, g := range gone {
-		call, _, _ := strings.Cut(g.At, delivery)
+		call, _, _ := strings.Cut(g.At, deliverySuffix)
 		for i := range s {
-			if name, number, later := strings.Cut(s[i].At, delivery); later && name == call {
+			if name, number, later := strings.Cut(s[i].At, deliverySuffix); later && name == call {
 				s[i].At = name
 				if number == "3" {
-					s[i].At += delivery + "2"
+					s[i].At += deliverySuffix + "2"
 				}
 			}
 		}
@@ -80,31 +80,31 @@ func sooner(s, gone Schedule) Schedule {
 	return s
 }
 
-// smaller makes a misfortune smaller: the least of the round amounts that still does, else what it is, without the part that nobody needs.
-func (k *shrinker) smaller(i int) {
+// shrinkAmount makes a misfortune smaller: the least of the round amounts that still does, else what it is, without the part that nobody needs.
+func (k *shrinker) shrinkAmount(i int) {
 	s := k.best.Schedule()
 	by := s[i].By
-	for _, d := range amounts(by) {
-		if s[i].By = d; k.try(s) {
+	for _, d := range smallerAmounts(by) {
+		if s[i].By = d; k.trySchedule(s) {
 			return
 		}
 	}
 }
 
-// amounts are what may do instead of one, the smallest first.
-func amounts(by time.Duration) (all []time.Duration) {
+// smallerAmounts are what may do instead of one, the smallest first.
+func smallerAmounts(by time.Duration) (all []time.Duration) {
 	for _, d := range []time.Duration{time.Millisecond, time.Second, time.Minute, time.Hour, 24 * time.Hour, 7 * 24 * time.Hour} {
 		all = append(all, d, 2*d, (by/d)*d, (by/d+1)*d)
 	}
 	all = slices.DeleteFunc(all, func(d time.Duration) bool {
 		return d <= 0 || d >= by && (d%time.Second != 0 || by%time.Second == 0) || d > 2*by
 	})
-	slices.SortFunc(all, roundest(by))
+	slices.SortFunc(all, compareAmounts(by))
 	return slices.Compact(all)
 }
 
-// roundest puts what is smaller first; of what is about as large as by, the rounder one.
-func roundest(by time.Duration) func(a, b time.Duration) int {
+// compareAmounts puts what is smaller first; of what is about as large as by, the rounder one.
+func compareAmounts(by time.Duration) func(a, b time.Duration) int {
 	weight := func(d time.Duration) time.Duration {
 		if d > by {
 			return d + by // only if nothing smaller does

@@ -8,13 +8,13 @@ import (
 	"github.com/troupe-engine/troupe/flow/duration"
 )
 
-// unit of time, as people write it.
-type unit struct {
+// timeUnit of time, as people write it.
+type timeUnit struct {
 	name string
 	d    time.Duration
 }
 
-var units = []unit{{"w", 7 * 24 * time.Hour}, {"d", 24 * time.Hour}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}, {"ms", time.Millisecond}, {"µs", time.Microsecond}}
+var timeUnits = []timeUnit{{"w", 7 * 24 * time.Hour}, {"d", 24 * time.Hour}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}, {"ms", time.Millisecond}, {"µs", time.Microsecond}}
 
 // Span is a duration as people write it: 2d3h, 500ms.
 func Span(d time.Duration) string {
@@ -26,7 +26,7 @@ func Span(d time.Duration) string {
 		b.WriteByte('-')
 		d = -d
 	}
-	for _, u := range units[1:] { // weeks are told as days
+	for _, u := range timeUnits[1:] { // weeks are told as days
 		if n := d / u.d; n > 0 {
 			fmt.Fprintf(&b, "%d%s", n, u.name)
 			d -= n * u.d

@@ -22,7 +22,7 @@ const maxValue = 160
 
 // Tell is the story from its beginning to its end.
 func (s *Story) Tell() (lines []Line) {
-	beside := s.beside()
+	beside := s.besideLines()
 	for i := 0; i <= len(s.Events); i++ {
 		for len(beside) > 0 && beside[0].at <= i {
 			lines = append(lines, beside[0].Line)
@@ -31,23 +31,23 @@ func (s *Story) Tell() (lines []Line) {
 		if i == len(s.Events) {
 			break
 		}
-		if text := s.event(&s.Events[i]); text != "" {
+		if text := s.eventText(&s.Events[i]); text != "" {
 			lines = append(lines, Line{s.Since(s.Events[i].At), text})
 		}
 	}
-	return append(lines, s.last()...)
+	return append(lines, s.lastLines()...)
 }
 
-// note is a line that belongs before an event.
-type note struct {
+// storyNote is a line that belongs before an event.
+type storyNote struct {
 	at int
 	Line
 }
 
-// beside is what happened that no event tells: calls, what came from outside, and misfortunes.
-func (s *Story) beside() (all []note) {
+// besideLines is what happened that no event tells: calls, what came from outside, and misfortunes.
+func (s *Story) besideLines() (all []storyNote) {
 	for _, c := range s.Calls {
-		all = append(all, note{c.BeganAt, Line{c.Began, fmt.Sprintf("%s: %s is called with %s", c.Name, c.Service(), Value(c.Input))}})
+		all = append(all, storyNote{c.BeganAt, Line{c.Began, fmt.Sprintf("%s: %s is called with %s", c.Name, c.Service(), Value(c.Input))}})
 	}
 	for i := range s.Done {
 		d := &s.Done[i]
@@ -55,17 +55,17 @@ func (s *Story) beside() (all []note) {
 		if d.Err != nil {
 			text += ", in vain: " + d.Err.Error()
 		}
-		all = append(all, note{d.At, Line{d.Time, text}})
+		all = append(all, storyNote{d.At, Line{d.Time, text}})
 	}
 	for _, f := range s.Struck {
-		all = append(all, note{f.At, Line{f.Time, "✗ " + f.Text()}})
+		all = append(all, storyNote{f.At, Line{f.Time, "✗ " + f.Text()}})
 	}
-	slices.SortStableFunc(all, func(a, b note) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.Time, b.Time)) })
+	slices.SortStableFunc(all, func(a, b storyNote) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.Time, b.Time)) })
 	return all
 }
 
-// event is what an event means to people, "" if nothing.
-func (s *Story) event(e *flow.Event) string {
+// eventText is what an event means to people, "" if nothing.
+func (s *Story) eventText(e *flow.Event) string {
 	at := nameOf(e.Address(), true)
 	switch e.Type {
 	case flow.TaskCreated:
@@ -73,18 +73,18 @@ func (s *Story) event(e *flow.Event) string {
 	case flow.StepEntered:
 		return at + " begins"
 	case flow.StepEnded:
-		return at + " " + ended(e)
+		return at + " " + endText(e)
 	case flow.AttemptEnded:
-		name := s.attempt(e.Address())
+		name := s.attemptName(e.Address())
 		if e.Error != "" {
-			return join(fmt.Sprintf("%s: the attempt fails: %s", name, short(e.Error)), retried(e))
+			return joinText(fmt.Sprintf("%s: the attempt fails: %s", name, shortenText(e.Error)), retryText(e))
 		}
 		if e.Status == string(flow.AttemptCanceled) {
 			return name + ": the attempt is canceled before it begins"
 		}
 		return fmt.Sprintf("%s: the attempt gives %s", name, Value(e.Output))
 	case flow.AttemptReturned:
-		return s.attempt(e.Address()) + " is to be carried out again"
+		return s.attemptName(e.Address()) + " is to be carried out again"
 	case flow.SignalReceived:
 		return fmt.Sprintf("%s = %s is signaled", e.Key, Value(e.Output))
 	case flow.UnitsAppended:
@@ -95,7 +95,7 @@ func (s *Story) event(e *flow.Event) string {
 		}
 		return fmt.Sprintf("the task is to end as %s, and undoes %d", e.Status, e.Total)
 	case flow.TaskEnded:
-		return join(fmt.Sprintf("the task is %s", e.Status), e.Error)
+		return joinText(fmt.Sprintf("the task is %s", e.Status), e.Error)
 	case flow.StepHeld:
 		return fmt.Sprintf("step %s was paused", e.Node)
 	case flow.StepReleased:
@@ -112,8 +112,8 @@ func (s *Story) event(e *flow.Event) string {
 	return ""
 }
 
-// attempt is the name of an attempt that was called, else of its unit.
-func (s *Story) attempt(a flow.Address) string {
+// attemptName is the name of an attempt that was called, else of its unit.
+func (s *Story) attemptName(a flow.Address) string {
 	for _, c := range s.Calls {
 		if c.Address == a {
 			return c.Name
@@ -122,7 +122,7 @@ func (s *Story) attempt(a flow.Address) string {
 	return nameOf(a, true)
 }
 
-func ended(e *flow.Event) string {
+func endText(e *flow.Event) string {
 	text := "is " + e.Status
 	if e.Action != "" {
 		text += " with the action " + e.Action
@@ -133,18 +133,18 @@ func ended(e *flow.Event) string {
 	if e.Error == "" && e.Reason != "" {
 		return text + " (" + e.Reason + ")"
 	}
-	return join(text, short(e.Error))
+	return joinText(text, shortenText(e.Error))
 }
 
-func retried(e *flow.Event) string {
+func retryText(e *flow.Event) string {
 	if e.Due == 0 {
 		return ""
 	}
 	return fmt.Sprintf("it is tried again %s later", Span(flow.Milliseconds(e.Due-e.At)))
 }
 
-// last is what keeps a task from going on that has not ended.
-func (s *Story) last() (lines []Line) {
+// lastLines is what keeps a task from going on that has not ended.
+func (s *Story) lastLines() (lines []Line) {
 	if s.Err != nil {
 		return []Line{{s.Took, s.Err.Error()}}
 	}
@@ -159,10 +159,10 @@ func Value(v json.RawMessage) string {
 	if len(v) == 0 {
 		return "null"
 	}
-	return short(string(v))
+	return shortenText(string(v))
 }
 
-func short(text string) string {
+func shortenText(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if r := []rune(text); len(r) > maxValue {
 		return string(r[:maxValue-1]) + "…"
@@ -170,7 +170,7 @@ func short(text string) string {
 	return text
 }
 
-func join(text, more string) string {
+func joinText(text, more string) string {
 	if more == "" {
 		return text
 	}

@@ -42,18 +42,18 @@ func New(t testing.TB) *DB {
 	d.db, err = sql.Open("sqlite", d.Path)
 	require.NoError(t, err)
 	d.db.SetMaxOpenConns(1)
-	d.exec(tables)
+	d.mustExec(tables)
 	return d
 }
 
-func (d *DB) exec(statement string, args ...any) {
+func (d *DB) mustExec(statement string, args ...any) {
 	d.t.Helper()
 	_, err := d.db.Exec(statement, args...)
 	require.NoError(d.t, err)
 }
 
 // Exec is for what no scheduler writes.
-func (d *DB) Exec(statement string, args ...any) { d.t.Helper(); d.exec(statement, args...) }
+func (d *DB) Exec(statement string, args ...any) { d.t.Helper(); d.mustExec(statement, args...) }
 
 // Close ends the scheduler.
 func (d *DB) Close() string {
@@ -65,14 +65,14 @@ func (d *DB) Close() string {
 // Flow writes a flow with its version 1; its version is ver-NAME, its id flow-NAME.
 func (d *DB) Flow(name, definition string) {
 	d.t.Helper()
-	d.exec("INSERT INTO flows VALUES (?, ?, ?, ?)", "flow-"+name, name, "the flow "+name, 1_700_000_000)
+	d.mustExec("INSERT INTO flows VALUES (?, ?, ?, ?)", "flow-"+name, name, "the flow "+name, 1_700_000_000)
 	d.Version("ver-"+name, "flow-"+name, 1, definition)
 }
 
 // Version writes one more.
 func (d *DB) Version(id, flow string, number int, definition string) {
 	d.t.Helper()
-	d.exec("INSERT INTO flow_versions VALUES (?, ?, ?, ?, 'published', ?)", id, flow, number, definition, 1_700_000_001)
+	d.mustExec("INSERT INTO flow_versions VALUES (?, ?, ?, ?, 'published', ?)", id, flow, number, definition, 1_700_000_001)
 }
 
 // Task is a row of tasks.
@@ -84,7 +84,7 @@ type Task struct {
 // Task writes one.
 func (d *DB) Task(k Task) {
 	d.t.Helper()
-	d.exec(`INSERT INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?, 7, '{}', 'scheduler-a', ?, '', ?, ?)`,
+	d.mustExec(`INSERT INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?, 7, '{}', 'scheduler-a', ?, '', ?, ?)`,
 		k.ID, k.Version, k.Status, k.Params, k.Shared, k.Node, k.Action, k.Updated+3, k.Created, k.Updated)
 }
 
@@ -107,12 +107,12 @@ func (d *DB) Runs(task string, runs ...Run) {
 		if r.Status == "queued" || r.Status == "running" {
 			ended = 0
 		}
-		d.exec("INSERT INTO node_runs VALUES (?, ?, ?, ?, ?, ?, ?, '{}', ?, ?, ?, ?, ?, ?, ?, ?, '')", fmt.Sprintf("run-%d", d.rows), task, r.Node, r.Attempt, r.Status,
-			r.Sub, r.Branch, text(d.t, r.Input), text(d.t, r.Output), r.Error, r.Action, r.At, ended, r.Worker, r.URL)
+		d.mustExec("INSERT INTO node_runs VALUES (?, ?, ?, ?, ?, ?, ?, '{}', ?, ?, ?, ?, ?, ?, ?, ?, '')", fmt.Sprintf("run-%d", d.rows), task, r.Node, r.Attempt, r.Status,
+			r.Sub, r.Branch, toJSON(d.t, r.Input), toJSON(d.t, r.Output), r.Error, r.Action, r.At, ended, r.Worker, r.URL)
 	}
 }
 
-func text(t testing.TB, v any) string {
+func toJSON(t testing.TB, v any) string {
 	t.Helper()
 	raw, err := json.Marshal(v)
 	require.NoError(t, err)

@@ -31,7 +31,7 @@ func (s *Store) Give(wanted map[string]flow.Secret) (*Given, error) {
 	for _, variable := range slices.Sorted(maps.Keys(wanted)) {
 		w := wanted[variable]
 		if w.File != "" {
-			content, err := s.read(w.Secret)
+			content, err := s.readSecret(w.Secret)
 			if err != nil {
 				return nil, fmt.Errorf("secrets.%s: %w", variable, err)
 			}

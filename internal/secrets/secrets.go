@@ -75,26 +75,26 @@ func (s *Store) Listed(name string) error {
 	if slices.Contains(s.opts.Env, name) || s.opts.More[name] != nil {
 		return nil
 	}
-	if info, err := os.Stat(s.file(name)); err == nil && info.Mode().IsRegular() {
+	if info, err := os.Stat(s.filePath(name)); err == nil && info.Mode().IsRegular() {
 		return nil
 	}
 	text := fmt.Sprintf("there is no secret %.80q among those that the operator lists with --secret-env or --secret-dir", name)
-	if near := flow.Nearest(name, s.names()); near != "" {
+	if near := flow.Nearest(name, s.allNames()); near != "" {
 		text += ": did you mean " + near + "?"
 	}
 	return errors.New(text)
 }
 
-// file is where a secret would be; "" for a name that none can have.
-func (s *Store) file(name string) string {
+// filePath is where a secret would be; "" for a name that none can have.
+func (s *Store) filePath(name string) string {
 	if s.opts.Dir == "" || !form.MatchString(name) {
 		return ""
 	}
 	return filepath.Join(s.opts.Dir, name)
 }
 
-// names are those of all secrets.
-func (s *Store) names() []string {
+// allNames are those of all secrets.
+func (s *Store) allNames() []string {
 	all := slices.AppendSeq(slices.Clone(s.opts.Env), maps.Keys(s.opts.More))
 	if s.opts.Dir == "" {
 		return all
@@ -110,7 +110,7 @@ func (s *Store) names() []string {
 
 // Value is what a secret is at this moment, without the end of its last line.
 func (s *Store) Value(name string) (string, error) {
-	content, err := s.read(name)
+	content, err := s.readSecret(name)
 	value := strings.TrimSuffix(strings.TrimSuffix(string(content), "\n"), "\r")
 	switch {
 	case err != nil:
@@ -123,8 +123,8 @@ func (s *Store) Value(name string) (string, error) {
 	return value, nil
 }
 
-// read reads a secret as it is.
-func (s *Store) read(name string) ([]byte, error) {
+// readSecret reads a secret as it is.
+func (s *Store) readSecret(name string) ([]byte, error) {
 	if s != nil && slices.Contains(s.opts.Env, name) {
 		return []byte(os.Getenv(name)), nil
 	}
@@ -132,25 +132,25 @@ func (s *Store) read(name string) ([]byte, error) {
 		return nil, err
 	}
 	if read := s.opts.More[name]; read != nil {
-		return within(name, read)
+		return readBounded(name, read)
 	}
-	file, err := os.Open(s.file(name))
+	file, err := os.Open(s.filePath(name))
 	if err != nil {
-		return nil, unreadable(name, err)
+		return nil, readError(name, err)
 	}
 	defer file.Close()
 	content, err := io.ReadAll(io.LimitReader(file, Max+1))
 	switch {
 	case err != nil:
-		return nil, unreadable(name, err)
+		return nil, readError(name, err)
 	case len(content) > Max:
 		return nil, tooLarge(name)
 	}
 	return content, nil
 }
 
-// within reads a secret that is elsewhere.
-func within(name string, read func() ([]byte, error)) ([]byte, error) {
+// readBounded reads a secret that is elsewhere.
+func readBounded(name string, read func() ([]byte, error)) ([]byte, error) {
 	content, err := read()
 	switch {
 	case err != nil:
@@ -165,8 +165,8 @@ func tooLarge(name string) error {
 	return fmt.Errorf("the secret %q is larger than %d bytes", name, Max)
 }
 
-// unreadable is an error without where the file is.
-func unreadable(name string, err error) error {
+// readError is an error without where the file is.
+func readError(name string, err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {
 		err = path.Err

@@ -13,15 +13,15 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// abroad is another system, in which members begin work, and ask how it is. It never fails, and is the same for all of them. Its work is known by the ids of
+// externalSystem is another system, in which members begin work, and ask how it is. It never fails, and is the same for all of them. Its work is known by the ids of
 // the jobs that it is for: who begins one a second time has to have been told that it may be there.
-type abroad struct {
-	*stage
-	works map[string]*work
+type externalSystem struct {
+	*simRun
+	works map[string]*externalWork
 }
 
-// work is one piece of it.
-type work struct {
+// externalWork is one piece of it.
+type externalWork struct {
 	by     string        // who has begun it
 	report flow.Report   // what it comes to
 	until  time.Duration // when it is over
@@ -32,33 +32,33 @@ type work struct {
 // foreign is the service of all trackers here.
 const foreign = "abroad"
 
-// starters begin work of all services for a member.
-func (b *abroad) starters(h *host) external.Starters {
+// startersFor begin work of all services for a member.
+func (b *externalSystem) startersFor(h *host) external.Starters {
 	all := external.Starters{}
 	for _, service := range slices.Concat([]string{hang}, services, dagServices) {
-		all[service] = starter{b, h}
+		all[service] = workStarter{b, h}
 	}
 	return all
 }
 
-func (b *abroad) trackers(h *host) map[string]actors.Tracker {
-	return map[string]actors.Tracker{foreign: tracker{b, h}}
+func (b *externalSystem) trackersFor(h *host) map[string]actors.Tracker {
+	return map[string]actors.Tracker{foreign: workTracker{b, h}}
 }
 
-// starter begins work for a member.
-type starter struct {
-	*abroad
+// workStarter begins work for a member.
+type workStarter struct {
+	*externalSystem
 	h *host
 }
 
 // Start takes its time before and after. Some jobs it need not begin to know how they end.
-func (s starter) Start(_ context.Context, job flow.Job, lost bool) flow.Report {
-	s.check.carried(s.h.name, job.Task, job.Address)
-	s.check.once(s.h.name, job)
+func (s workStarter) Start(_ context.Context, job flow.Job, lost bool) flow.Report {
+	s.check.checkCarried(s.h.name, job.Task, job.Address)
+	s.check.checkOnce(s.h.name, job)
 	s.h.carrying[job.ID()]++
-	defer s.h.put(job.ID())
-	s.stay()
-	r := serve(job)
+	defer s.h.finishJob(job.ID())
+	s.delayCall()
+	r := serveJob(job)
 	switch {
 	case r.Error == panicText:
 		panic(panicOfCarrier)
@@ -73,57 +73,57 @@ func (s starter) Start(_ context.Context, job flow.Job, lost bool) flow.Report {
 	begun := flow.Report{}
 	for i := range n {
 		id := fmt.Sprint(job.ID(), "/", i)
-		s.begin(s.h.name, id, job.Exec.Service == hang, r, lost && !s.options.Unaware)
-		begun.Deferred = append(begun.Deferred, flow.External{Service: foreign, ID: id, Data: encoded(object{"n": i}), Pending: job.Unit%2 == 1}) // some wait in line there
+		s.beginWork(s.h.name, id, job.Exec.Service == hang, r, lost && !s.options.Unaware)
+		begun.Deferred = append(begun.Deferred, flow.External{Service: foreign, ID: id, Data: encodeValue(object{"n": i}), Pending: job.Unit%2 == 1}) // some wait in line there
 	}
-	s.stay()
+	s.delayCall()
 	return begun
 }
 
-func (s starter) stay() {
-	s.w.breathe()
-	if s.w.chance(300) {
-		s.w.sleep(s.w.upTo(80 * time.Millisecond))
+func (s workStarter) delayCall() {
+	s.w.yieldOnce()
+	if s.w.drawChance(300) {
+		s.w.sleepFor(s.w.upTo(80 * time.Millisecond))
 	}
-	if s.w.mishap(s.w.weather.stalls) {
-		s.w.sleep(s.w.upTo(6 * time.Second))
+	if s.w.drawFault(s.w.faults.stalls) {
+		s.w.sleepFor(s.w.upTo(6 * time.Second))
 	}
 }
 
-// begin has a piece of work go on, unless it does. A member that stood still while another one took its place cannot know: nobody could have told it.
-func (b *abroad) begin(who, id string, never bool, r flow.Report, lost bool) {
+// beginWork has a piece of work go on, unless it does. A member that stood still while another one took its place cannot know: nobody could have told it.
+func (b *externalSystem) beginWork(who, id string, never bool, r flow.Report, lost bool) {
 	if b.works[id] != nil {
-		if !lost && !b.store.gone(who) {
-			b.w.fail("%s begins %s abroad once more, and was not told that it may have begun", who, id)
+		if !lost && !b.store.isGone(who) {
+			b.w.failRun("%s begins %s abroad once more, and was not told that it may have begun", who, id)
 		}
-		b.w.say("%s finds %s abroad", who, id)
-		b.seen.Found++
+		b.w.addTrace("%s finds %s abroad", who, id)
+		b.counts.Found++
 		return
 	}
-	b.w.say("%s begins %s abroad", who, id)
-	b.seen.Abroad++
-	b.works[id] = &work{by: who, report: r, never: never, until: b.w.now + b.w.upTo(pick(b.w.rng, 0, 100*time.Millisecond, 8*time.Second))}
+	b.w.addTrace("%s begins %s abroad", who, id)
+	b.counts.Abroad++
+	b.works[id] = &externalWork{by: who, report: r, never: never, until: b.w.now + b.w.upTo(pickOne(b.w.rng, 0, 100*time.Millisecond, 8*time.Second))}
 }
 
-// tracker asks for a member how work is.
-type tracker struct {
-	*abroad
+// workTracker asks for a member how work is.
+type workTracker struct {
+	*externalSystem
 	h *host
 }
 
 var errAbroad = errors.New("sim: the other system is not reached")
 
-func (t tracker) Poll(ctx context.Context, x flow.External) (flow.ExternalStatus, error) {
-	one, err := t.ask(ctx, x)
+func (t workTracker) Poll(ctx context.Context, x flow.External) (flow.ExternalStatus, error) {
+	one, err := t.findWork(ctx, x)
 	switch {
 	case err != nil:
-		return flow.ExternalStatus{Again: pick(t.w.rng, 0, 3*time.Second)}, err
+		return flow.ExternalStatus{Again: pickOne(t.w.rng, 0, 3*time.Second)}, err
 	case one.by != t.h.name:
-		t.seen.Followed++
+		t.counts.Followed++
 	}
 	switch {
 	case one.never || t.w.now < one.until:
-		status := flow.ExternalStatus{Again: pick(t.w.rng, 0, 50*time.Millisecond, 3*time.Second), Memo: pick(t.w.rng, nil, encoded(x.Polls))}
+		status := flow.ExternalStatus{Again: pickOne(t.w.rng, 0, 50*time.Millisecond, 3*time.Second), Memo: pickOne(t.w.rng, nil, encodeValue(x.Polls))}
 		if x.Polls > 0 {
 			status.BeganAt = x.StartedAt + 1
 		}
@@ -133,11 +133,11 @@ func (t tracker) Poll(ctx context.Context, x flow.External) (flow.ExternalStatus
 }
 
 // Cancel is asked for work that nobody waits for any longer.
-func (t tracker) Cancel(ctx context.Context, x flow.External) error {
-	if _, a, err := flow.ParseJobID(x.Job); err != nil || t.check.awaited(x.Task, a) {
-		t.w.fail("%s calls off %s, which is awaited: %v", t.h.name, x.ID, err)
+func (t workTracker) Cancel(ctx context.Context, x flow.External) error {
+	if _, a, err := flow.ParseJobID(x.Job); err != nil || t.check.isAwaited(x.Task, a) {
+		t.w.failRun("%s calls off %s, which is awaited: %v", t.h.name, x.ID, err)
 	}
-	one, err := t.ask(ctx, x)
+	one, err := t.findWork(ctx, x)
 	if err != nil {
 		return err
 	}
@@ -145,43 +145,43 @@ func (t tracker) Cancel(ctx context.Context, x flow.External) error {
 	return nil
 }
 
-// ask finds a piece of work, if all goes well.
-func (t tracker) ask(ctx context.Context, x flow.External) (*work, error) {
-	t.w.breathe()
-	if t.w.chance(300) {
-		t.w.sleep(t.w.upTo(200 * time.Millisecond))
+// findWork finds a piece of work, if all goes well.
+func (t workTracker) findWork(ctx context.Context, x flow.External) (*externalWork, error) {
+	t.w.yieldOnce()
+	if t.w.drawChance(300) {
+		t.w.sleepFor(t.w.upTo(200 * time.Millisecond))
 	}
 	one := t.works[x.ID]
 	switch {
 	case one == nil:
-		t.w.fail("%s looks after %s, which nobody has begun", t.h.name, x.ID)
+		t.w.failRun("%s looks after %s, which nobody has begun", t.h.name, x.ID)
 		return nil, errAbroad
-	case t.w.mishap(t.w.weather.stalls):
-		t.w.sleep(t.w.upTo(6 * time.Second))
-	case t.w.mishap(t.w.weather.sloppy / 10):
+	case t.w.drawFault(t.w.faults.stalls):
+		t.w.sleepFor(t.w.upTo(6 * time.Second))
+	case t.w.drawFault(t.w.faults.sloppy / 10):
 		panic("of a tracker")
 	}
-	if t.h.dead || ctx.Err() != nil || t.w.mishap(t.w.weather.lost) {
+	if t.h.dead || ctx.Err() != nil || t.w.drawFault(t.w.faults.lost) {
 		return nil, errAbroad
 	}
 	return one, nil
 }
 
-// awaited says whether an attempt goes on, as far as is stored.
-func (c *checker) awaited(task string, at flow.Address) bool {
+// isAwaited says whether an attempt goes on, as far as is stored.
+func (c *commitChecker) isAwaited(task string, at flow.Address) bool {
 	t := c.tasks[task]
-	return t != nil && !t.gone && slices.ContainsFunc(flow.Waiting(t.state), func(w flow.Wait) bool { return w.For == flow.WaitsOutside && w.Address == at })
+	return t != nil && !t.deleted && slices.ContainsFunc(flow.Waiting(t.state), func(w flow.Wait) bool { return w.For == flow.WaitsOutside && w.Address == at })
 }
 
-// outside checks that there are rows for the attempts that wait for work abroad, and no others.
-func (c *checker) outside(t *shadow, task string) {
+// checkExternals checks that there are rows for the attempts that wait for work abroad, and no others.
+func (c *commitChecker) checkExternals(t *taskShadow, task string) {
 	rows, want := map[string]bool{}, map[string]bool{}
 	for _, row := range c.store.externals.Of(task) {
 		if !row.Recalled {
 			rows[row.Job] = true
 		}
 	}
-	if len(rows) == 0 && !t.abroad {
+	if len(rows) == 0 && !t.waitedOutside {
 		return
 	}
 	for _, wait := range flow.Waiting(t.state) {
@@ -190,6 +190,6 @@ func (c *checker) outside(t *shadow, task string) {
 		}
 	}
 	if !maps.Equal(rows, want) {
-		c.w.fail("task %s: there are rows for the work of %v, and %v wait for such", task, slices.Sorted(maps.Keys(rows)), slices.Sorted(maps.Keys(want)))
+		c.w.failRun("task %s: there are rows for the work of %v, and %v wait for such", task, slices.Sorted(maps.Keys(rows)), slices.Sorted(maps.Keys(want)))
 	}
 }

@@ -6,38 +6,38 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// again watches that a retried task does not do again what was done: a unit that completed before is only
+// rerunWatcher watches that a retried task does not do again what was done: a unit that completed before is only
 // started once more if something that its node depends on ran anew.
-type again struct {
+type rerunWatcher struct {
 	plan    *flow.Plan
 	retried bool
-	done    map[piece]bool // completed before the last retry
-	fresh   map[piece]bool // completed since
+	done    map[unitKey]bool // completed before the last retry
+	fresh   map[unitKey]bool // completed since
 	ran     map[string]bool
-	twice   map[piece]bool // of done: started since the retry
+	twice   map[unitKey]bool // of done: started since the retry
 }
 
-// piece is a unit, whatever the visit. Node names the one at the root that it is a part of.
-type piece struct {
+// unitKey is a unit, whatever the visit. Node names the one at the root that it is a part of.
+type unitKey struct {
 	root, scope, node string
 	unit              int
 }
 
-func newAgain(plan *flow.Plan) *again {
-	return &again{plan: plan, done: map[piece]bool{}, fresh: map[piece]bool{}, ran: map[string]bool{}, twice: map[piece]bool{}}
+func newAgain(plan *flow.Plan) *rerunWatcher {
+	return &rerunWatcher{plan: plan, done: map[unitKey]bool{}, fresh: map[unitKey]bool{}, ran: map[string]bool{}, twice: map[unitKey]bool{}}
 }
 
 var visitMark = regexp.MustCompile(`#\d+`)
 
-func pieceOf(a flow.Address) piece {
-	p := piece{root: a.Node, scope: visitMark.ReplaceAllString(a.Scope, ""), node: a.Node, unit: a.Unit}
+func pieceOf(a flow.Address) unitKey {
+	p := unitKey{root: a.Node, scope: visitMark.ReplaceAllString(a.Scope, ""), node: a.Node, unit: a.Unit}
 	for at, inside := flow.ParentOf(a.Scope); inside; at, inside = flow.ParentOf(at.Scope) {
 		p.root = at.Node
 	}
 	return p
 }
 
-func (r *again) event(e *flow.Event) {
+func (r *rerunWatcher) noteEvent(e *flow.Event) {
 	if e.Scope != "" && e.Scope[0] == '~' { // where the task closes
 		return
 	}
@@ -51,7 +51,7 @@ func (r *again) event(e *flow.Event) {
 		r.ran[e.Node] = true
 	case e.Type == flow.StepEnded && e.Scope == "":
 		r.ran[e.Node] = r.ran[e.Node] || r.retried
-		if e.Status == string(flow.StepFailed) && r.single(e.Node) { // its handler answered, and not what it should
+		if e.Status == string(flow.StepFailed) && r.isSingle(e.Node) { // its handler answered, and not what it should
 			delete(r.fresh, pieceOf(e.Address()))
 		}
 	case e.Type == flow.AttemptEnded && e.Status == string(flow.AttemptOK):
@@ -68,14 +68,14 @@ func (r *again) event(e *flow.Event) {
 }
 
 // inVain is a unit that was done twice for no reason.
-func (r *again) inVain() (piece, bool) {
+func (r *rerunWatcher) inVain() (unitKey, bool) {
 	g := r.plan.Root
 	for p := range r.twice {
-		if n := g.Nodes[p.root]; g.Mode() == flow.ModeDag && !isUndoable(g, p.root) && !r.renewed(g, n) {
+		if n := g.Nodes[p.root]; g.Mode() == flow.ModeDag && !isUndoable(g, p.root) && !r.hasRerun(g, n) {
 			return p, true
 		}
 	}
-	return piece{}, false
+	return unitKey{}, false
 }
 
 // isUndoable reports whether a node may have been undone, by itself or with the branch that it is laid out in.
@@ -91,15 +91,15 @@ func isUndoable(g *flow.PlanScope, node string) bool {
 	return false
 }
 
-func (r *again) single(node string) bool {
+func (r *rerunWatcher) isSingle(node string) bool {
 	n := r.plan.Root.Nodes[node]
 	return n != nil && n.Single
 }
 
-// renewed says whether something ran again that a node depends on.
-func (r *again) renewed(g *flow.PlanScope, n *flow.PlanNode) bool {
+// hasRerun says whether something ran again that a node depends on.
+func (r *rerunWatcher) hasRerun(g *flow.PlanScope, n *flow.PlanNode) bool {
 	for _, i := range n.Dag.Deps {
-		if dep := g.Dag.List[i]; r.ran[dep.Key] || r.renewed(g, dep) {
+		if dep := g.Dag.List[i]; r.ran[dep.Key] || r.hasRerun(g, dep) {
 			return true
 		}
 	}

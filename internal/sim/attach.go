@@ -13,22 +13,22 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// attachable gives a member the sessions of workers that attach to it.
-func (st *stage) attachable(a *actor) {
-	a.grace = pick(st.w.rng, -1, 300*time.Millisecond, 2*time.Second, 5*time.Second)
+// addSessions gives a member the sessions of workers that attach to it.
+func (st *simRun) addSessions(a *simMember) {
+	a.grace = pickOne(st.w.rng, -1, 300*time.Millisecond, 2*time.Second, 5*time.Second)
 	if st.planned {
 		a.grace = 5 * time.Second
 	}
 	a.sessions = attached.New(attached.Options{
 		Secret: "of all members", Grace: a.grace, Heartbeat: heartbeat, Patience: st.w.upTo(5*time.Second) + 1,
-		Workers: roll{st, a.h}, Log: func(string, string) attached.Log { return shelf{st, a.h} }, Note: a.note, Logger: st.log, Host: a.h.ground(),
+		Workers: memberRegistry{st, a.h}, Log: func(string, string) attached.Log { return workerLogs{st, a.h} }, Note: a.noteJob, Logger: st.log, Host: a.h.baseHost(),
 	})
 }
 
 const heartbeat = time.Second
 
-// note keeps what a worker calls the state of its job.
-func (a *actor) note(ctx context.Context, task string, n flow.Note) error {
+// noteJob keeps what a worker calls the state of its job.
+func (a *simMember) noteJob(ctx context.Context, task string, n flow.Note) error {
 	var whom engine.Engine = a.Member
 	if a.clusterMember != nil {
 		whom = a.clusterMember.router
@@ -37,18 +37,18 @@ func (a *actor) note(ctx context.Context, task string, n flow.Note) error {
 	return err
 }
 
-// part has nobody attached any more. The member has gone, or goes.
-func (a *actor) part() {
+// closeSessions has nobody attached any more. The member has gone, or goes.
+func (a *simMember) closeSessions() {
 	if a.sessions != nil {
 		a.sessions.Close()
 	}
 }
 
-// credits are the free ones of a member's workers, by the services they offer.
-type credits map[string]int
+// creditCounts are the free ones of a member's workers, by the services they offer.
+type creditCounts map[string]int
 
-// tell takes what a member tells others.
-func (all credits) tell(c *engine.Credits) {
+// applyCredits takes what a member tells others.
+func (all creditCounts) applyCredits(c *engine.Credits) {
 	if c.Whole {
 		clear(all)
 	}
@@ -58,27 +58,27 @@ func (all credits) tell(c *engine.Credits) {
 }
 
 // allFree says whether others are told that each worker of a member may have as many jobs as it takes, but for those it is at.
-func (st *stage) allFree(a *actor) bool {
+func (st *simRun) allFree(a *simMember) bool {
 	if !st.attaches || len(a.h.credits) == 0 {
 		return true
 	}
 	want, told := 0, 0
-	for _, d := range st.hands {
-		if p := d.seat; p != nil && p.a == a && !p.cut && !p.over() {
+	for _, d := range st.attachedWorkers {
+		if p := d.sessionStream; p != nil && p.a == a && !p.cut && !p.isOver() {
 			want += d.credits - len(d.held)
 		}
 	}
 	for _, free := range a.h.credits {
 		told += free
 	}
-	return told == want || !slices.ContainsFunc(st.awake(), func(b *actor) bool { return a != b && st.store.member(b.Incarnation()) != nil })
+	return told == want || !slices.ContainsFunc(st.awakeMembers(), func(b *simMember) bool { return a != b && st.store.findMember(b.Incarnation()) != nil })
 }
 
 // inHand are the jobs that workers of a member are at.
-func (st *stage) inHand(a *actor) (ids []string) {
-	for _, d := range st.hands {
+func (st *simRun) inHand(a *simMember) (ids []string) {
+	for _, d := range st.attachedWorkers {
 		for _, n := range slices.Sorted(maps.Keys(d.held)) {
-			if d.seat.a == a {
+			if d.sessionStream.a == a {
 				ids = append(ids, d.held[n].GetId())
 			}
 		}
@@ -86,61 +86,63 @@ func (st *stage) inHand(a *actor) (ids []string) {
 	return ids
 }
 
-// roll is where a member lists who is attached. The store has the list, so what one member writes all of them see.
-type roll struct {
-	*stage
+// memberRegistry is where a member lists who is attached. The store has the list, so what one member writes all of them see.
+type memberRegistry struct {
+	*simRun
 	h *host
 }
 
-// listed is when a worker has registered.
-type listed map[string]int64
+// registrationTimes is when a worker has registered.
+type registrationTimes map[string]int64
 
-func (r roll) Register(_ context.Context, w persistence.Worker) error {
-	d := door{w: r.w, h: r.h}
-	if err := d.arrive(); err != nil {
+func (r memberRegistry) Register(_ context.Context, w persistence.Worker) error {
+	d := storeConn{w: r.w, h: r.h}
+	if err := d.sendRequest(); err != nil {
 		return err
 	}
 	r.workers[w.ID] = max(r.w.storeNow().UnixMilli(), r.workers[w.ID]+1)
-	return d.back(nil)
+	return d.returnAnswer(nil)
 }
 
-func (r roll) Heartbeat(context.Context, string, int) error {
-	d := door{w: r.w, h: r.h}
-	return d.arrive()
+func (r memberRegistry) Heartbeat(context.Context, string, int) error {
+	d := storeConn{w: r.w, h: r.h}
+	return d.sendRequest()
 }
 
-func (r roll) Deregister(_ context.Context, id string) error {
-	d := door{w: r.w, h: r.h}
-	if err := d.arrive(); err != nil {
+func (r memberRegistry) Deregister(_ context.Context, id string) error {
+	d := storeConn{w: r.w, h: r.h}
+	if err := d.sendRequest(); err != nil {
 		return err
 	}
 	delete(r.workers, id)
-	return d.back(nil)
+	return d.returnAnswer(nil)
 }
 
-func (r roll) Signs(id string) flow.Signs { return flow.Signs{Joined: r.workers[id]} }
+func (r memberRegistry) Signs(id string) flow.Signs { return flow.Signs{Joined: r.workers[id]} }
 
 // Awaited and Listed say of whoever alone carries out such jobs that he will be back: one is, in the end.
-func (r roll) Awaited(x *flow.Exec) bool { return x.Type == flow.ExecRemote || r.w.chance(500) }
-func (r roll) Listed(*flow.Exec) bool    { return true }
+func (r memberRegistry) Awaited(x *flow.Exec) bool {
+	return x.Type == flow.ExecRemote || r.w.drawChance(500)
+}
+func (r memberRegistry) Listed(*flow.Exec) bool { return true }
 
-// shelf is where a member keeps what workers print.
-type shelf struct {
-	*stage
+// workerLogs is where a member keeps what workers print.
+type workerLogs struct {
+	*simRun
 	h *host
 }
 
-func (shelf) Write(p []byte) (int, error) { return len(p), nil }
+func (workerLogs) Write(p []byte) (int, error) { return len(p), nil }
 
-func (shelf) Add([]persistence.LogLine) {}
+func (workerLogs) Add([]persistence.LogLine) {}
 
-func (shelf) End() bool { return true }
+func (workerLogs) End() bool { return true }
 
 // Close waits for the store, which may be away.
-func (s shelf) Close() bool {
-	d := door{w: s.w, h: s.h}
-	if d.arrive() == nil {
-		_ = d.back(nil)
+func (s workerLogs) Close() bool {
+	d := storeConn{w: s.w, h: s.h}
+	if d.sendRequest() == nil {
+		_ = d.returnAnswer(nil)
 	}
 	return true
 }

@@ -9,124 +9,124 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// checker sees every commit when it is written, every job when it is carried out and every answer when
+// commitChecker sees every commit when it is written, every job when it is carried out and every answer when
 // it is heard, and holds them to the promises.
-type checker struct {
-	w      *world
-	store  *model
+type commitChecker struct {
+	w      *simWorld
+	store  *storeModel
 	plans  map[string]*flow.Plan     // by version
 	drains map[string]bool           // versions of which nothing begins after a gentle cancel
 	undo   map[*flow.PlanNode]string // keys of the compensations, by the nodes that have them
 	limits *flow.Limits
-	tasks  map[string]*shadow
-	former map[string]*shadow // tokens and attempts of histories that the store has lost
+	tasks  map[string]*taskShadow
+	former map[string]*taskShadow // tokens and attempts of histories that the store has lost
 
-	timetable *timetable
-	planned   bool                        // nothing happens but planned moves
-	carriers  map[string]string           // who carried out a job, by its id
-	refused   map[string]bool             // tasks of which the store has refused something
-	begun     map[string]map[string]int64 // when those did whom a rate counts, by key and holder
+	timetable  *scheduleUser
+	planned    bool                        // nothing happens but planned moves
+	carriers   map[string]string           // who carried out a job, by its id
+	refused    map[string]bool             // tasks of which the store has refused something
+	rateStarts map[string]map[string]int64 // when those did whom a rate counts, by key and holder
 
-	passed func(task string, e *flow.Event) // hears of jobs that are another member's from now on
+	onJobMoved func(task string, e *flow.Event) // hears of jobs that are another member's from now on
 }
 
-// shadow is a task as its journal alone has it.
-type shadow struct {
-	state    *flow.State
-	gone     bool // deleted with its flow
-	seq      int64
-	ended    bool
-	drains   bool // nothing begins after a gentle cancel
-	retries  int
-	at       int64
-	requests map[string]flow.EventType // that had an effect, and which
-	tokens   map[string]bool           // of claims
-	begun    map[flow.Address]bool     // attempts that somebody is known to be at
-	working  map[flow.Address]bool     // those that somebody is at abroad, as is stored
-	lost     map[flow.Address]int      // how often such a one was lost
-	attempts map[flow.Address]bool     // started; true = ended, too
-	promised map[*flow.PlanNode]string // keys of the compensations, by the nodes that have them
-	owed     []owed                    // what is to be undone if the task does not complete, in the order in which it completed
-	again    *again
-	permits  []permit
-	taken    map[string]bool // signals, by the node and their number
-	abroad   bool            // it has waited for work abroad
+// taskShadow is a task as its journal alone has it.
+type taskShadow struct {
+	state         *flow.State
+	deleted       bool // deleted with its flow
+	seq           int64
+	ended         bool
+	drains        bool // nothing begins after a gentle cancel
+	retries       int
+	at            int64
+	requests      map[string]flow.EventType // that had an effect, and which
+	tokens        map[string]bool           // of claims
+	begun         map[flow.Address]bool     // attempts that somebody is known to be at
+	working       map[flow.Address]bool     // those that somebody is at abroad, as is stored
+	lostCounts    map[flow.Address]int      // how often such a one was lost
+	attempts      map[flow.Address]bool     // started; true = ended, too
+	promised      map[*flow.PlanNode]string // keys of the compensations, by the nodes that have them
+	owed          []owedUndo                // what is to be undone if the task does not complete, in the order in which it completed
+	reruns        *rerunWatcher
+	permits       []taskPermit
+	takenSignals  map[string]bool // signals, by the node and their number
+	waitedOutside bool            // it has waited for work abroad
 }
 
 // newShadow returns the shadow of a task of a version of which nothing has happened.
-func (c *checker) newShadow(task, version string) *shadow {
+func (c *commitChecker) newShadow(task, version string) *taskShadow {
 	plan := c.plans[version]
-	return &shadow{state: flow.NewState(task, plan), drains: c.drains[version], promised: c.undo, requests: map[string]flow.EventType{},
+	return &taskShadow{state: flow.NewState(task, plan), drains: c.drains[version], promised: c.undo, requests: map[string]flow.EventType{},
 		tokens: map[string]bool{}, attempts: map[flow.Address]bool{}, begun: map[flow.Address]bool{}, working: map[flow.Address]bool{},
-		lost: map[flow.Address]int{}, again: newAgain(plan), taken: map[string]bool{}}
+		lostCounts: map[flow.Address]int{}, reruns: newAgain(plan), takenSignals: map[string]bool{}}
 }
 
-func newChecker(w *world) *checker {
-	return &checker{w: w, plans: map[string]*flow.Plan{}, drains: map[string]bool{}, undo: map[*flow.PlanNode]string{},
-		tasks: map[string]*shadow{}, former: map[string]*shadow{}, carriers: map[string]string{}, refused: map[string]bool{},
-		begun: map[string]map[string]int64{}}
+func newChecker(w *simWorld) *commitChecker {
+	return &commitChecker{w: w, plans: map[string]*flow.Plan{}, drains: map[string]bool{}, undo: map[*flow.PlanNode]string{},
+		tasks: map[string]*taskShadow{}, former: map[string]*taskShadow{}, carriers: map[string]string{}, refused: map[string]bool{},
+		rateStarts: map[string]map[string]int64{}}
 }
 
-// written checks a commit that has just become part of the store.
-func (c *checker) written(incarnation string, commit *persistence.Commit) {
-	if c.store.member(incarnation) == nil {
-		c.w.fail("%s wrote to task %s after it was fenced off", incarnation, commit.Task)
+// checkCommit checks a commit that has just become part of the store.
+func (c *commitChecker) checkCommit(incarnation string, commit *persistence.Commit) {
+	if c.store.findMember(incarnation) == nil {
+		c.w.failRun("%s wrote to task %s after it was fenced off", incarnation, commit.Task)
 	}
 	t := c.tasks[commit.Task]
-	if t == nil || t.gone && commit.Create != nil { // a key may be used again while its flow is being deleted
+	if t == nil || t.deleted && commit.Create != nil { // a key may be used again while its flow is being deleted
 		t = c.newShadow(commit.Task, commit.Create.VersionID)
 		c.tasks[commit.Task] = t
 		if c.timetable != nil && commit.Create.VersionID == timetableVersion {
-			c.timetable.begins(commit)
+			c.timetable.checkBegin(commit)
 		}
 	}
-	if t.gone {
-		c.w.fail("%s wrote to task %s, which was deleted", incarnation, commit.Task)
+	if t.deleted {
+		c.w.failRun("%s wrote to task %s, which was deleted", incarnation, commit.Task)
 	}
 	if commit.Events != nil {
-		c.row(incarnation, t, commit)
+		c.checkRow(incarnation, t, commit)
 	}
 	if commit.Rest != nil {
-		c.w.say("%s puts %s/%d to rest: %+v", incarnation, commit.Task[len(commit.Task)-4:], commit.Seq, *commit.Rest)
+		c.w.addTrace("%s puts %s/%d to rest: %+v", incarnation, commit.Task[len(commit.Task)-4:], commit.Seq, *commit.Rest)
 	}
 	if commit.Seq != t.seq {
-		c.w.fail("task %s: a commit after row %d has number %d", commit.Task, t.seq, commit.Seq)
+		c.w.failRun("task %s: a commit after row %d has number %d", commit.Task, t.seq, commit.Seq)
 	}
-	c.beside(t, commit)
+	c.checkSideEffects(t, commit)
 }
 
-func (c *checker) row(incarnation string, t *shadow, commit *persistence.Commit) {
+func (c *commitChecker) checkRow(incarnation string, t *taskShadow, commit *persistence.Commit) {
 	t.seq++
 	events, err := flow.DecodeEvents(commit.Events)
 	if err != nil {
-		c.w.fail("task %s, row %d: %v", commit.Task, commit.Seq, err)
+		c.w.failRun("task %s, row %d: %v", commit.Task, commit.Seq, err)
 		return
 	}
 	for i := range events {
 		e := &events[i]
-		c.w.say("%s writes %s/%d: %s %s %s", incarnation, commit.Task[len(commit.Task)-4:], commit.Seq, e.Type, e.Address(), e.Status)
-		if e.At < t.at || e.At > c.w.storeNow().Add(c.w.weather.ahead()).UnixMilli() {
-			c.w.fail("task %s, row %d: an event at %d after one at %d, when it is %d", commit.Task, commit.Seq, e.At, t.at, c.w.storeNow().UnixMilli())
+		c.w.addTrace("%s writes %s/%d: %s %s %s", incarnation, commit.Task[len(commit.Task)-4:], commit.Seq, e.Type, e.Address(), e.Status)
+		if e.At < t.at || e.At > c.w.storeNow().Add(c.w.faults.clockLead()).UnixMilli() {
+			c.w.failRun("task %s, row %d: an event at %d after one at %d, when it is %d", commit.Task, commit.Seq, e.At, t.at, c.w.storeNow().UnixMilli())
 		}
 		t.at = e.At
 		if e.Type == flow.AttemptReturned && e.Total >= c.limits.Deliveries {
-			c.w.fail("task %s: %s is delivered more than %d times", commit.Task, e.Address(), c.limits.Deliveries)
+			c.w.failRun("task %s: %s is delivered more than %d times", commit.Task, e.Address(), c.limits.Deliveries)
 		}
 		if e.Type == flow.AttemptPassed {
-			c.passed(commit.Task, e)
+			c.onJobMoved(commit.Task, e)
 		}
 		c.inTime(t, e)
-		c.takenOnce(t, e)
-		if err := t.event(e); err != nil {
-			c.w.fail("task %s, row %d: %v", commit.Task, commit.Seq, err)
+		c.checkTakenOnce(t, e)
+		if err := t.applyEvent(e); err != nil {
+			c.w.failRun("task %s, row %d: %v", commit.Task, commit.Seq, err)
 		}
 		flow.Evolve(t.state, e)
 	}
 }
 
-// learn notes the plan of a version, and, before a defect changes that, whether its tasks drain and
+// notePlan notes the plan of a version, and, before a defect changes that, whether its tasks drain and
 // what they undo.
-func (c *checker) learn(version string, plan *flow.Plan) {
+func (c *commitChecker) notePlan(version string, plan *flow.Plan) {
 	c.plans[version], c.drains[version] = plan, plan.Profile != flow.ProfilePgflow
 	promisedUndo(plan.Root, c.undo)
 }
@@ -134,33 +134,33 @@ func (c *checker) learn(version string, plan *flow.Plan) {
 // late is how long after its time a timer may end, when nothing goes wrong but a member is replaced.
 const late = 20 * time.Second
 
-// takenOnce checks that no signal ends two visits of a node.
-func (c *checker) takenOnce(t *shadow, e *flow.Event) {
-	st := t.ending(e)
+// checkTakenOnce checks that no signal ends two visits of a node.
+func (c *commitChecker) checkTakenOnce(t *taskShadow, e *flow.Event) {
+	st := t.endingStep(e)
 	if st == nil || st.Signal == nil {
 		return
 	}
 	by := fmt.Sprint(e.Node, " ", st.Signal.Number)
-	if t.taken[by] {
-		c.w.fail("task %s: signal %d has ended an earlier visit of %s already", t.state.Task, st.Signal.Number, e.Address())
+	if t.takenSignals[by] {
+		c.w.failRun("task %s: signal %d has ended an earlier visit of %s already", t.state.Task, st.Signal.Number, e.Address())
 	}
-	t.taken[by] = true
+	t.takenSignals[by] = true
 }
 
 // inTime checks that timers end after their time, and soon.
-func (c *checker) inTime(t *shadow, e *flow.Event) {
-	st := t.ending(e)
+func (c *commitChecker) inTime(t *taskShadow, e *flow.Event) {
+	st := t.endingStep(e)
 	if st == nil || st.Node.Kind != flow.KindTimer {
 		return
 	}
 	after := time.Duration(e.At-st.Due) * time.Millisecond
-	if after < 0 || after > late && c.w.weather.calmAt == 0 {
-		c.w.fail("task %s: timer %s ends %s after its time", t.state.Task, e.Address(), after)
+	if after < 0 || after > late && c.w.faults.calmAt == 0 {
+		c.w.failRun("task %s: timer %s ends %s after its time", t.state.Task, e.Address(), after)
 	}
 }
 
-// ending returns the step that an event ends; nil if it ends none that has begun.
-func (t *shadow) ending(e *flow.Event) *flow.Step {
+// endingStep returns the step that an event ends; nil if it ends none that has begun.
+func (t *taskShadow) endingStep(e *flow.Event) *flow.Step {
 	sc := t.state.Scope(e.Scope)
 	if e.Type != flow.StepEnded || sc == nil {
 		return nil
@@ -171,9 +171,9 @@ func (t *shadow) ending(e *flow.Event) *flow.Step {
 	return sc.Step
 }
 
-// event is added to what is known of a task.
-func (t *shadow) event(e *flow.Event) error {
-	if t.ended && e.Type != flow.SignalReceived && e.Type != flow.TaskRetried && !t.direct(e) {
+// applyEvent is added to what is known of a task.
+func (t *taskShadow) applyEvent(e *flow.Event) error {
+	if t.ended && e.Type != flow.SignalReceived && e.Type != flow.TaskRetried && !t.isDirect(e) {
 		return fmt.Errorf("%s after the task's end", e.Type)
 	}
 	if e.Request != "" {
@@ -182,15 +182,15 @@ func (t *shadow) event(e *flow.Event) error {
 		}
 		t.requests[e.Request] = e.Type
 	}
-	if err := t.drained(e); err != nil {
+	if err := t.checkDrained(e); err != nil {
 		return err
 	}
-	t.again.event(e)
+	t.reruns.noteEvent(e)
 	switch e.Type {
 	case flow.TaskEnded:
 		t.ended = true
 	case flow.StepEnded, flow.StepEntered:
-		return t.compensations(e)
+		return t.checkCompensations(e)
 	case flow.TaskClosing:
 		if e.Status == string(flow.TaskCompleted) {
 			t.owed = nil // nothing is undone, also if finally fails
@@ -199,9 +199,9 @@ func (t *shadow) event(e *flow.Event) error {
 		t.ended = false
 		t.retries++
 	case flow.AttemptsStarted:
-		return t.started(e)
+		return t.noteStarted(e)
 	case flow.AttemptDeferred:
-		t.abroad = true
+		t.waitedOutside = true
 	case flow.AttemptClaimed:
 		t.tokens[e.Token] = true
 		t.begun[e.Address()] = true
@@ -211,37 +211,37 @@ func (t *shadow) event(e *flow.Event) error {
 		}
 		t.begun[e.Address()], t.working[e.Address()] = true, e.Until > 0
 	case flow.AttemptReturned:
-		if e.Total > t.lost[e.Address()] && !t.begun[e.Address()] {
+		if e.Total > t.lostCounts[e.Address()] && !t.begun[e.Address()] {
 			return fmt.Errorf("attempt %s is said to be lost, and nobody had begun it", e.Address())
 		}
-		t.lost[e.Address()], t.begun[e.Address()] = e.Total, false
+		t.lostCounts[e.Address()], t.begun[e.Address()] = e.Total, false
 	case flow.AttemptEnded:
 		if over, started := t.attempts[e.Address()]; over || !started {
 			return fmt.Errorf("attempt %s ends, which was started: %v, over before: %v", e.Address(), started, over)
 		}
 		t.attempts[e.Address()] = true
-		return t.compensations(e)
+		return t.checkCompensations(e)
 	}
 	return nil
 }
 
-// drained refuses what begins in a task that is being canceled gently. With pgflow's profile what is queued goes on, and so
+// checkDrained refuses what begins in a task that is being canceled gently. With pgflow's profile what is queued goes on, and so
 // do retries.
-func (t *shadow) drained(e *flow.Event) error {
+func (t *taskShadow) checkDrained(e *flow.Event) error {
 	if !t.drains || t.state.CancelAt == 0 || t.state.Closing != nil {
 		return nil
 	}
 	switch e.Type {
 	case flow.StepEntered, flow.AttemptsStarted, flow.AttemptClaimed, flow.PermitGranted:
-		if !t.direct(e) {
+		if !t.isDirect(e) {
 			return fmt.Errorf("%s of %s after the task was canceled gently", e.Type, e.Address())
 		}
 	}
 	return nil
 }
 
-// direct says whether an event tells that somebody has finished, of a canceled task, what nobody carries out.
-func (t *shadow) direct(e *flow.Event) bool {
+// isDirect says whether an event tells that somebody has finished, of a canceled task, what nobody carries out.
+func (t *taskShadow) isDirect(e *flow.Event) bool {
 	if t.state.CancelAt == 0 || e.Type != flow.AttemptsStarted && e.Type != flow.AttemptEnded && e.Type != flow.StepEnded {
 		return false
 	}
@@ -249,7 +249,7 @@ func (t *shadow) direct(e *flow.Event) bool {
 	return sc != nil && sc.Plan.Nodes[e.Node] != nil && sc.Plan.Nodes[e.Node].Exec.Type == flow.ExecDirect
 }
 
-func (t *shadow) started(e *flow.Event) error {
+func (t *taskShadow) noteStarted(e *flow.Event) error {
 	for i := range e.Total {
 		a := e.Address()
 		a.Unit += i
@@ -261,15 +261,15 @@ func (t *shadow) started(e *flow.Event) error {
 	return nil
 }
 
-// alike checks that orders which came twice were answered alike: what was carried out the first time is answered so again.
-func (c *checker) alike(orders engine.Orders, first, second []byte) {
+// checkSameAnswers checks that orders which came twice were answered alike: what was carried out the first time is answered so again.
+func (c *commitChecker) checkSameAnswers(orders engine.Orders, first, second []byte) {
 	a, b := outcomesIn(first), outcomesIn(second)
 	for i, o := range orders {
-		if o.Request == "" || i >= len(a) || i >= len(b) || a[i].Err != nil || unsaid(b[i].Err) {
+		if o.Request == "" || i >= len(a) || i >= len(b) || a[i].Err != nil || isUndecided(b[i].Err) {
 			continue
 		}
 		if b[i].Err != nil || a[i].First != b[i].First || len(b[i].Events) > 0 {
-			c.w.fail("%T %s to task %s is answered with %+v, and with %+v the second time", o.Command, o.Request, o.Task, a[i], b[i])
+			c.w.failRun("%T %s to task %s is answered with %+v, and with %+v the second time", o.Command, o.Request, o.Task, a[i], b[i])
 		}
 	}
 }
@@ -283,8 +283,8 @@ func outcomesIn(answer []byte) engine.Outcomes {
 	return nil
 }
 
-// unsaid says whether an error leaves open what became of a command.
-func unsaid(err error) bool {
+// isUndecided says whether an error leaves open what became of a command.
+func isUndecided(err error) bool {
 	switch flow.ErrorKindOf(err) {
 	case flow.Busy, flow.Moved, "":
 		return err != nil
@@ -292,79 +292,79 @@ func unsaid(err error) bool {
 	return false
 }
 
-// carried checks a job that somebody begins to carry out.
-func (c *checker) carried(who, task string, at flow.Address) {
+// checkCarried checks a job that somebody begins to carry out.
+func (c *commitChecker) checkCarried(who, task string, at flow.Address) {
 	if c.wasStarted(task, at) {
 		return
 	}
 	t := c.tasks[task]
 	if t == nil {
-		c.w.fail("%s carries out %s of task %s, which is not stored", who, at, task)
+		c.w.failRun("%s carries out %s of task %s, which is not stored", who, at, task)
 		return
 	}
 	if _, started := t.attempts[at]; !started {
-		c.w.fail("%s carries out %s of task %s before its start is stored", who, at, task)
+		c.w.failRun("%s carries out %s of task %s before its start is stored", who, at, task)
 	}
 }
 
-// once checks that a job is carried out once where nothing happens but planned moves. What is reported together with a value
+// checkOnce checks that a job is carried out once where nothing happens but planned moves. What is reported together with a value
 // that the store refuses is carried out again.
-func (c *checker) once(who string, job flow.Job) {
+func (c *commitChecker) checkOnce(who string, job flow.Job) {
 	id := job.ID()
 	before, twice := c.carriers[id]
 	if twice && c.planned && !c.refused[job.Task] {
-		c.w.fail("%s carries out %s, which %s has carried out or is at", who, id, before)
+		c.w.failRun("%s carries out %s, which %s has carried out or is at", who, id, before)
 	}
 	c.carriers[id] = who
 }
 
 // handedOver notes that a worker has begun with a job: it may be lost with the worker.
-func (c *checker) handedOver(task string, at flow.Address) {
+func (c *commitChecker) handedOver(task string, at flow.Address) {
 	if t := c.tasks[task]; t != nil {
 		t.begun[at] = true
 	}
 }
 
-// claimed checks a job in a poller's hands.
-func (c *checker) claimed(who string, task string, at flow.Address, token string) {
+// checkClaimed checks a job in a poller's hands.
+func (c *commitChecker) checkClaimed(who string, task string, at flow.Address, token string) {
 	if c.wasClaimed(task, token) {
 		return
 	}
 	if t := c.tasks[task]; t == nil || !t.tokens[token] {
-		c.w.fail("%s holds job %s of task %s, whose claim is not stored", who, at, task)
+		c.w.failRun("%s holds job %s of task %s, whose claim is not stored", who, at, task)
 	}
 }
 
-// retries is how often a task has gone on after its end.
-func (c *checker) retries(task string) int {
+// countRetries is how often a task has gone on after its end.
+func (c *commitChecker) countRetries(task string) int {
 	if t := c.tasks[task]; t != nil {
 		return t.retries
 	}
 	return 0
 }
 
-// answered checks a command that was acknowledged: what it did is stored.
-func (c *checker) answered(task string, cmd flow.Command, request string) {
+// checkAnswered checks a command that was acknowledged: what it did is stored.
+func (c *commitChecker) checkAnswered(task string, cmd flow.Command, request string) {
 	if c.former[task] != nil {
 		return // it may be lost by now
 	}
 	t := c.tasks[task]
 	if t == nil {
-		c.w.fail("%T to task %s was acknowledged, which is not stored", cmd, task)
+		c.w.failRun("%T to task %s was acknowledged, which is not stored", cmd, task)
 		return
 	}
 	switch cmd := cmd.(type) {
 	case flow.Signal, flow.Pause, flow.Resume, flow.Append, flow.RetryTask:
 		if _, ok := t.requests[request]; !ok {
-			c.w.fail("%T %s to task %s was acknowledged and is not stored", cmd, request, task)
+			c.w.failRun("%T %s to task %s was acknowledged and is not stored", cmd, request, task)
 		}
 	case flow.Cancel:
 		if !t.ended && t.state.Status != flow.TaskCanceling && t.state.Closing == nil {
-			c.w.fail("Cancel of task %s was acknowledged and it goes on", task)
+			c.w.failRun("Cancel of task %s was acknowledged and it goes on", task)
 		}
 	case flow.Report:
 		if _, open := t.state.Job(cmd.Address); open {
-			c.w.fail("the report about %s of task %s was acknowledged and is not stored", cmd.Address, task)
+			c.w.failRun("the report about %s of task %s was acknowledged and is not stored", cmd.Address, task)
 		}
 	}
 }

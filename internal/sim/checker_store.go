@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// beside checks what a commit changed beside the journal.
-func (c *checker) beside(t *shadow, commit *persistence.Commit) {
+// checkSideEffects checks what a commit changed beside the journal.
+func (c *commitChecker) checkSideEffects(t *taskShadow, commit *persistence.Commit) {
 	in := c.store.tasks[commit.Task]
 	want := persistence.Columns{Status: string(t.state.Status), Cursor: t.state.Root.Cursor, LastAction: t.state.Root.LastAction,
 		Error: t.state.Error, Paused: t.state.Paused(), Steps: t.state.Steps, Followed: t.state.Followed, EndedAt: t.state.EndedAt}
@@ -19,65 +19,65 @@ func (c *checker) beside(t *shadow, commit *persistence.Commit) {
 		want.Wait = *first
 	}
 	if commit.Columns != nil && *commit.Columns != want {
-		c.w.fail("task %s: its columns are written as %+v, its journal says %+v", commit.Task, *commit.Columns, want)
+		c.w.failRun("task %s: its columns are written as %+v, its journal says %+v", commit.Task, *commit.Columns, want)
 	}
 	have := in.Columns
 	if have.Status != want.Status || have.Error != want.Error || have.Paused != want.Paused || have.EndedAt != want.EndedAt {
-		c.w.fail("task %s: its columns are %+v, its journal says %+v", commit.Task, have, want)
+		c.w.failRun("task %s: its columns are %+v, its journal says %+v", commit.Task, have, want)
 	}
-	if commit.Snapshot != nil && !bytes.Equal(commit.Snapshot.Bytes(), c.encode(t.state)) {
-		c.w.fail("task %s: the snapshot at %d is not what its journal says", commit.Task, commit.Seq)
+	if commit.Snapshot != nil && !bytes.Equal(commit.Snapshot.Bytes(), c.encodeState(t.state)) {
+		c.w.failRun("task %s: the snapshot at %d is not what its journal says", commit.Task, commit.Seq)
 	}
 	if commit.Snapshot != nil {
-		c.readable(t, commit)
+		c.checkSnapshot(t, commit)
 	}
-	c.queue(t, commit.Task)
-	c.keys(t, commit.Task)
-	c.outside(t, commit.Task)
-	c.rest(t, in)
+	c.checkQueue(t, commit.Task)
+	c.checkKeys(t, commit.Task)
+	c.checkExternals(t, commit.Task)
+	c.checkRest(t, in)
 }
 
-// readable checks that whoever reads a snapshot has the same state.
-func (c *checker) readable(t *shadow, commit *persistence.Commit) {
+// checkSnapshot checks that whoever reads a snapshot has the same state.
+func (c *commitChecker) checkSnapshot(t *taskShadow, commit *persistence.Commit) {
 	written := commit.Snapshot.Bytes()
 	s, ok := flow.DecodeSnapshot(written, t.state.Plan)
-	if !ok || !bytes.Equal(written, c.encode(s)) {
-		c.w.fail("task %s: the snapshot at %d reads as another state", commit.Task, commit.Seq)
+	if !ok || !bytes.Equal(written, c.encodeState(s)) {
+		c.w.failRun("task %s: the snapshot at %d reads as another state", commit.Task, commit.Seq)
 	}
 }
 
-func (c *checker) rest(t *shadow, in *stored) {
+func (c *commitChecker) checkRest(t *taskShadow, in *storedTask) {
 	if !in.resting {
 		if in.due != 0 {
-			c.w.fail("task %s has a wake and is not at rest", in.ID)
+			c.w.failRun("task %s has a wake and is not at rest", in.ID)
 		}
 		return
 	}
 	due, idle := flow.Idle(t.state)
 	if t.ended {
-		c.w.fail("task %s has ended and is at rest", in.ID)
+		c.w.failRun("task %s has ended and is at rest", in.ID)
 	}
 	if !idle || due != in.due {
-		c.w.fail("task %s is at rest until %d, but has to do something at %d (idle: %v)", in.ID, in.due, due, idle)
+		c.w.failRun("task %s is at rest until %d, but has to do something at %d (idle: %v)", in.ID, in.due, due, idle)
 	}
 }
 
-func (c *checker) encode(s *flow.State) []byte {
+func (c *commitChecker) encodeState(s *flow.State) []byte {
 	return flow.EncodeSnapshot(s).Bytes()
 }
 
-// queue checks that the queue has all jobs of a task that wait for pollers, and no other ones than those and such that are claimed.
-func (c *checker) queue(t *shadow, task string) {
+// checkQueue checks that the queue has all jobs of a task that wait for pollers, and no other ones than those and such that are claimed.
+func (c *commitChecker) checkQueue(t *taskShadow, task string) {
 	rows := c.store.jobsOf(task)
 	waiting, claimed := queueJobs(t.state)
 	for _, id := range waiting {
 		if !slices.Contains(rows, id) {
-			c.w.fail("task %s: the job %s waits, the queue rows are %v", task, id, rows)
+			c.w.failRun("task %s: the job %s waits, the queue rows are %v", task, id, rows)
 		}
 	}
 	for _, id := range rows {
 		if !slices.Contains(waiting, id) && !slices.Contains(claimed, id) {
-			c.w.fail("task %s: queue rows %v, queue jobs that wait %v, and that are claimed %v", task, rows, waiting, claimed)
+			c.w.failRun("task %s: queue rows %v, queue jobs that wait %v, and that are claimed %v", task, rows, waiting, claimed)
 		}
 	}
 }
@@ -95,7 +95,7 @@ func queueJobs(s *flow.State) (waiting, claimed []string) {
 	return waiting, claimed
 }
 
-func (m *model) jobsOf(task string) []string {
+func (m *storeModel) jobsOf(task string) []string {
 	var ids []string
 	for id, q := range m.queue {
 		if q.Task == task {
@@ -107,53 +107,53 @@ func (m *model) jobsOf(task string) []string {
 }
 
 // atEnd checks what is left when every task has ended.
-func (c *checker) atEnd() {
+func (c *commitChecker) atEnd() {
 	there := 0
 	for _, id := range slices.Sorted(maps.Keys(c.tasks)) {
 		t, in := c.tasks[id], c.store.tasks[id]
-		if t.gone {
+		if t.deleted {
 			continue
 		}
 		there++
 		if in.EndedAt == 0 || in.resting || in.due != 0 || len(c.store.jobsOf(id)) > 0 || len(c.store.permits.Of(id)) > 0 || len(c.store.externals.Of(id)) > 0 {
-			c.w.fail("task %s is not done with: %+v, queue rows %v", id, *in, c.store.jobsOf(id))
+			c.w.failRun("task %s is not done with: %+v, queue rows %v", id, *in, c.store.jobsOf(id))
 		}
 		c.foldAnew(t, in)
 	}
 	if there != len(c.store.tasks) {
-		c.w.fail("%d tasks were written and not deleted, %d are stored", there, len(c.store.tasks))
+		c.w.failRun("%d tasks were written and not deleted, %d are stored", there, len(c.store.tasks))
 	}
 }
 
 // foldAnew folds what the store holds, with the snapshot and without.
-func (c *checker) foldAnew(t *shadow, in *stored) {
+func (c *commitChecker) foldAnew(t *taskShadow, in *storedTask) {
 	whole := flow.NewState(in.ID, t.state.Plan)
 	for i, row := range in.rows {
 		if row.Seq != int64(i+1) {
-			c.w.fail("task %s: row %d has number %d", in.ID, i+1, row.Seq)
+			c.w.failRun("task %s: row %d has number %d", in.ID, i+1, row.Seq)
 		}
 		if err := flow.Fold(whole, row.Events); err != nil {
-			c.w.fail("task %s, row %d: %v", in.ID, row.Seq, err)
+			c.w.failRun("task %s, row %d: %v", in.ID, row.Seq, err)
 		}
 	}
-	want := c.encode(t.state)
-	if !bytes.Equal(want, c.encode(whole)) {
-		c.w.fail("task %s: folding the stored journal gives another state", in.ID)
+	want := c.encodeState(t.state)
+	if !bytes.Equal(want, c.encodeState(whole)) {
+		c.w.failRun("task %s: folding the stored journal gives another state", in.ID)
 	}
 	if in.snapshot == nil {
 		return
 	}
 	s, ok := flow.DecodeSnapshot(in.snapshot, t.state.Plan)
 	if !ok {
-		c.w.fail("task %s: the snapshot cannot be read", in.ID)
+		c.w.failRun("task %s: the snapshot cannot be read", in.ID)
 		return
 	}
 	for _, row := range in.rows[in.snapshotSeq:] {
 		if err := flow.Fold(s, row.Events); err != nil {
-			c.w.fail("task %s, row %d: %v", in.ID, row.Seq, err)
+			c.w.failRun("task %s, row %d: %v", in.ID, row.Seq, err)
 		}
 	}
-	if !bytes.Equal(want, c.encode(s)) {
-		c.w.fail("task %s: snapshot and later rows give another state than the whole journal", in.ID)
+	if !bytes.Equal(want, c.encodeState(s)) {
+		c.w.failRun("task %s: snapshot and later rows give another state than the whole journal", in.ID)
 	}
 }

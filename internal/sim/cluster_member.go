@@ -12,7 +12,7 @@ import (
 // clusterMember is what a member has of its cluster: the production keeper and router, with the world's lines to the others and
 // a gossip that may say anything.
 type clusterMember struct {
-	st     *stage
+	st     *simRun
 	h      *host
 	me     string // incarnation
 	router *cluster.Router
@@ -20,54 +20,54 @@ type clusterMember struct {
 	stop   context.CancelFunc
 }
 
-func (h *host) ground() base.Host {
-	return base.Host{Go: h.background, Clock: h, Park: h.w.park}
+func (h *host) baseHost() base.Host {
+	return base.Host{Go: h.runBackground, Clock: h, Park: h.w.parkUntil}
 }
 
 // newClusterMember comes before the member, which has to know of it.
-func (st *stage) newClusterMember(h *host, store persistence.Store, reader *persistence.Reader) *clusterMember {
+func (st *simRun) newClusterMember(h *host, store persistence.Store, reader *persistence.Reader) *clusterMember {
 	c := &clusterMember{st: st, h: h}
-	c.router = cluster.NewRouter(cluster.RouterConfig{Peers: &lines{st: st, h: h}, Journals: store, Plans: reader, Host: h.ground()})
+	c.router = cluster.NewRouter(cluster.RouterConfig{Peers: &peerLinks{st: st, h: h}, Journals: store, Plans: reader, Host: h.baseHost()})
 	return c
 }
 
-// join has a member take its part.
-func (c *clusterMember) join(m *actors.Member, store persistence.Store) {
-	c.keeper = cluster.NewKeeper(cluster.KeeperConfig{Store: store, Local: m, Announce: c.announce, Log: c.st.log, Host: c.h.ground()})
+// joinCluster has a member take its part.
+func (c *clusterMember) joinCluster(m *actors.Member, store persistence.Store) {
+	c.keeper = cluster.NewKeeper(cluster.KeeperConfig{Store: store, Local: m, Announce: c.sendHints, Log: c.st.log, Host: c.h.baseHost()})
 	c.me = m.Incarnation()
-	c.router.Start(c.me, m, &gossip{Keeper: c.keeper, st: c.st})
+	c.router.Start(c.me, m, &gossipViews{Keeper: c.keeper, st: c.st})
 	ctx, stop := context.WithCancel(context.Background())
 	c.stop = stop
-	c.h.background(func() {
+	c.h.runBackground(func() {
 		if err := c.keeper.Run(ctx); err != nil {
-			c.st.w.say("the keeper of %s ends: %v", m.Incarnation(), err)
+			c.st.w.addTrace("the keeper of %s ends: %v", m.Incarnation(), err)
 		}
 	})
 }
 
-// pulse passes on what a renewal of the lease told.
-func (c *clusterMember) pulse(p persistence.Pulse) {
+// forwardPulse passes on what a renewal of the lease told.
+func (c *clusterMember) forwardPulse(p persistence.Pulse) {
 	if c.keeper != nil {
 		c.keeper.Pulse(p)
 	}
 }
 
-// announce has other members look soon, or late, or not at all: it is gossip.
-func (c *clusterMember) announce() {
-	for _, other := range c.st.troupe {
-		if other.clusterMember != c && !c.st.w.mishap(c.st.w.weather.rumors) {
-			other.hint()
+// sendHints has other members look soon, or late, or not at all: it is gossip.
+func (c *clusterMember) sendHints() {
+	for _, other := range c.st.activeMembers {
+		if other.clusterMember != c && !c.st.w.drawFault(c.st.w.faults.rumors) {
+			other.scheduleLook()
 		}
 	}
 }
 
-// hint is something that is heard of others, true or not.
-func (a *actor) hint() {
-	a.h.AfterFunc(a.st.w.upTo(a.st.w.weather.latency), a.keeper.Look)
+// scheduleLook is something that is heard of others, true or not.
+func (a *simMember) scheduleLook() {
+	a.h.AfterFunc(a.st.w.upTo(a.st.w.faults.latency), a.keeper.Look)
 }
 
-// end lets go of the others. The member has gone, or goes.
-func (c *clusterMember) end() {
+// leaveCluster lets go of the others. The member has gone, or goes.
+func (c *clusterMember) leaveCluster() {
 	if c.stop != nil {
 		c.stop()
 	}

@@ -9,15 +9,15 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// evaluator says how a task of dag mode has to end: written from what dags mean, not from how the core
+// dagEvaluator says how a task of dag mode has to end: written from what dags mean, not from how the core
 // goes about it. It knows no time, no order and no counters: the end of a node follows from the ends of
 // those it depends on.
-type evaluator struct {
+type dagEvaluator struct {
 	flow  *dagFlow
-	play  *play
-	visit int             // 2 when the task is retried
-	ends  map[string]*end // by slug, as they are asked for
-	bad   bool            // something has failed
+	play  *flowScenario
+	visit int                 // 2 when the task is retried
+	ends  map[string]*nodeEnd // by slug, as they are asked for
+	bad   bool                // something has failed
 }
 
 // dagFlow and dagNode are what of a definition the evaluator understands.
@@ -58,37 +58,37 @@ type dagNode struct {
 	Flow *dagFlow
 }
 
-// end is what becomes of a node.
-type end struct {
+// nodeEnd is what becomes of a node.
+type nodeEnd struct {
 	status   flow.StepStatus
 	optional bool // it was skipped, and others go on without it
 	out      any
 }
 
-// inside is what the nodes of a scope have in common.
-type inside struct {
+// scopeContext is what the nodes of a scope have in common.
+type scopeContext struct {
 	flow   *dagFlow
 	prefix string
 	run    any
-	sees   view // of nodes without dependencies
-	shut   bool // the branch is skipped: nothing in it runs
+	sees   depsView // of nodes without dependencies
+	shut   bool     // the branch is skipped: nothing in it runs
 }
 
-// view is what a node sees of those it depends on.
-type view struct {
+// depsView is what a node sees of those it depends on.
+type depsView struct {
 	names   []string
 	outs    map[string]any  // of those that completed
 	skipped map[string]bool // those that were skipped
 }
 
-// evaluate is the outcome of a play.
-func evaluate(p *play, visit int) outcome {
-	e := &evaluator{play: p, visit: visit, ends: map[string]*end{}, flow: &dagFlow{}}
+// evaluatePlay is the outcome of a play.
+func evaluatePlay(p *flowScenario, visit int) taskOutcome {
+	e := &dagEvaluator{play: p, visit: visit, ends: map[string]*nodeEnd{}, flow: &dagFlow{}}
 	if err := json.Unmarshal(p.definition, e.flow); err != nil {
 		panic(err)
 	}
-	root := &inside{flow: e.flow, run: decoded(p.params)}
-	result := e.scope(root)
+	root := &scopeContext{flow: e.flow, run: decodeValue(p.params)}
+	result := e.evaluateScope(root)
 	status := flow.TaskCompleted
 	if e.bad || e.flow.Finally != "" && e.flow.Nodes[e.flow.Finally].Service == "boom" {
 		status = flow.TaskFailed
@@ -97,16 +97,16 @@ func evaluate(p *play, visit int) outcome {
 }
 
 // dagOutcome is an outcome as it is compared: every node that somebody wrote, and the result.
-func dagOutcome(status flow.TaskStatus, ends map[string]*end, result any) outcome {
+func dagOutcome(status flow.TaskStatus, ends map[string]*nodeEnd, result any) taskOutcome {
 	nodes := map[string]any{}
 	for slug, n := range ends {
 		nodes[slug] = []any{n.status, n.out}
 	}
-	return outcome{Status: status, Shared: string(encoded(map[string]any{"nodes": nodes, "result": result}))}
+	return taskOutcome{Status: status, Shared: string(encodeValue(map[string]any{"nodes": nodes, "result": result}))}
 }
 
-// scope evaluates all of a scope and is its value.
-func (e *evaluator) scope(in *inside) any {
+// evaluateScope evaluates all of a scope and is its value.
+func (e *dagEvaluator) evaluateScope(in *scopeContext) any {
 	waited := map[string]bool{}
 	leaves := newView()
 	var output *dagNode
@@ -119,26 +119,26 @@ func (e *evaluator) scope(in *inside) any {
 		switch {
 		case n.Kind == "output":
 			output = n
-		case in.closing(key):
+		case in.isClosing(key):
 		default:
-			r := e.node(in, key)
+			r := e.evaluateNode(in, key)
 			if !waited[key] {
-				leaves.add(key, r)
+				leaves.addEnd(key, r)
 			}
 		}
 	}
 	switch {
 	case output != nil:
-		return e.output(in, output, leaves)
+		return e.evaluateOutput(in, output, leaves)
 	case len(leaves.outs) == 0:
 		return nil
 	}
 	return leaves.outs
 }
 
-func newView() view { return view{outs: map[string]any{}, skipped: map[string]bool{}} }
+func newView() depsView { return depsView{outs: map[string]any{}, skipped: map[string]bool{}} }
 
-func (v *view) add(key string, r *end) {
+func (v *depsView) addEnd(key string, r *nodeEnd) {
 	v.names = append(v.names, key)
 	switch r.status {
 	case flow.StepCompleted:
@@ -148,30 +148,30 @@ func (v *view) add(key string, r *end) {
 	}
 }
 
-// closing says whether a node only runs when the task is over.
-func (in *inside) closing(key string) bool {
+// isClosing says whether a node only runs when the task is over.
+func (in *scopeContext) isClosing(key string) bool {
 	return key == in.flow.Finally || slices.ContainsFunc(slices.Collect(maps.Values(in.flow.Nodes)), func(n *dagNode) bool { return n.Compensate == key })
 }
 
-func (e *evaluator) output(in *inside, n *dagNode, leaves view) any {
-	r := &end{status: flow.StepSkipped}
+func (e *dagEvaluator) evaluateOutput(in *scopeContext, n *dagNode, leaves depsView) any {
+	r := &nodeEnd{status: flow.StepSkipped}
 	switch {
 	case in.shut:
 	case n.Service == "":
-		r = &end{status: flow.StepCompleted, out: leaves.outs}
+		r = &nodeEnd{status: flow.StepCompleted, out: leaves.outs}
 	default:
-		r = e.tried(n.Service, n, e.input(in, leaves))
+		r = e.tryService(n.Service, n, e.buildInput(in, leaves))
 	}
-	return e.keep(in.prefix+"output", r).out
+	return e.recordEnd(in.prefix+"output", r).out
 }
 
-func (e *evaluator) keep(slug string, r *end) *end {
+func (e *dagEvaluator) recordEnd(slug string, r *nodeEnd) *nodeEnd {
 	e.ends[slug] = r
 	e.bad = e.bad || r.status == flow.StepFailed
 	return r
 }
 
-func (e *evaluator) node(in *inside, key string) *end {
+func (e *dagEvaluator) evaluateNode(in *scopeContext, key string) *nodeEnd {
 	if r := e.ends[in.prefix+key]; r != nil {
 		return r
 	}
@@ -180,113 +180,113 @@ func (e *evaluator) node(in *inside, key string) *end {
 		sees = newView()
 	}
 	for _, dep := range n.DependsOn {
-		d := e.node(in, dep)
-		sees.add(dep, d)
+		d := e.evaluateNode(in, dep)
+		sees.addEnd(dep, d)
 		runs = runs && (d.status == flow.StepCompleted || n.RunOn == "always" || d.status == flow.StepSkipped && d.optional)
 	}
-	r := &end{status: flow.StepSkipped}
+	r := &nodeEnd{status: flow.StepSkipped}
 	if runs {
-		r = e.decide(in, n, sees)
+		r = e.decideNode(in, n, sees)
 	}
 	switch {
 	case n.Flow != nil && n.Flow.Start == "":
-		r = e.branch(in, key, n, sees, r)
+		r = e.evaluateBranch(in, key, n, sees, r)
 	case r.status == flow.StepStarted:
-		r = e.work(in, key, n, sees)
+		r = e.evaluateWork(in, key, n, sees)
 	}
-	return e.keep(in.prefix+key, r)
+	return e.recordEnd(in.prefix+key, r)
 }
 
-// decide says whether a node that may run does: it is started then.
-func (e *evaluator) decide(in *inside, n *dagNode, sees view) *end {
+// decideNode says whether a node that may run does: it is started then.
+func (e *dagEvaluator) decideNode(in *scopeContext, n *dagNode, sees depsView) *nodeEnd {
 	skip := false
 	if w := n.When; w != nil {
-		input := e.input(in, sees)
-		skip = w.If != nil && !contains(input, w.If) || w.IfNot != nil && contains(input, w.IfNot)
+		input := e.buildInput(in, sees)
+		skip = w.If != nil && !containsPattern(input, w.If) || w.IfNot != nil && containsPattern(input, w.IfNot)
 		if !skip && w.Expr != "" {
-			holds, ok := e.play.cel.seen[w.Expr].mean(in.vars(sees))
+			holds, ok := e.play.cel.byText[w.Expr].evaluate(in.exprVars(sees))
 			if !ok {
-				return &end{status: flow.StepFailed}
+				return &nodeEnd{status: flow.StepFailed}
 			}
 			skip = holds != true
 		}
 		if w.Cond != nil {
-			answer := e.tried(w.Cond["service"].(string), n, input)
+			answer := e.tryService(w.Cond["service"].(string), n, input)
 			yes, isBool := answer.out.(bool)
 			if answer.status != flow.StepCompleted || !isBool {
-				return &end{status: flow.StepFailed}
+				return &nodeEnd{status: flow.StepFailed}
 			}
 			skip = yes
 		}
 	}
 	switch {
 	case !skip:
-		return &end{status: flow.StepStarted}
+		return &nodeEnd{status: flow.StepStarted}
 	case n.SkipMode == "fail":
-		return &end{status: flow.StepFailed}
+		return &nodeEnd{status: flow.StepFailed}
 	}
-	return &end{status: flow.StepSkipped, optional: n.SkipMode == "optional"}
+	return &nodeEnd{status: flow.StepSkipped, optional: n.SkipMode == "optional"}
 }
 
-// branch lays the flow of a branch out: its nodes are skipped with it, and it has no value if one of them
+// evaluateBranch lays the flow of a branch out: its nodes are skipped with it, and it has no value if one of them
 // has failed.
-func (e *evaluator) branch(in *inside, key string, n *dagNode, sees view, r *end) *end {
-	inner := &inside{flow: n.Flow, prefix: in.prefix + key + "/", run: in.run, sees: sees}
+func (e *dagEvaluator) evaluateBranch(in *scopeContext, key string, n *dagNode, sees depsView, r *nodeEnd) *nodeEnd {
+	inner := &scopeContext{flow: n.Flow, prefix: in.prefix + key + "/", run: in.run, sees: sees}
 	if r.status == flow.StepStarted && n.Prep != nil {
-		made := e.prep(in, n, sees)
+		made := e.evaluatePrep(in, n, sees)
 		if inner.run = made.out; made.status != flow.StepCompleted {
-			r = &end{status: flow.StepFailed}
+			r = &nodeEnd{status: flow.StepFailed}
 		}
 	}
 	inner.shut = r.status != flow.StepStarted
 	before := e.bad
 	e.bad = false
-	value := e.scope(inner)
+	value := e.evaluateScope(inner)
 	switch {
 	case inner.shut:
 	case e.bad:
-		r = &end{status: flow.StepSkipped}
+		r = &nodeEnd{status: flow.StepSkipped}
 	default:
-		r = &end{status: flow.StepCompleted, out: value}
+		r = &nodeEnd{status: flow.StepCompleted, out: value}
 	}
 	e.bad = e.bad || before
 	return r
 }
 
-func (e *evaluator) prep(in *inside, n *dagNode, sees view) *end {
+func (e *dagEvaluator) evaluatePrep(in *scopeContext, n *dagNode, sees depsView) *nodeEnd {
 	if n.Prep.Service != "" {
-		return e.tried(n.Prep.Service, n, e.input(in, sees))
+		return e.tryService(n.Prep.Service, n, e.buildInput(in, sees))
 	}
 	if n.Prep.Expr != "" {
-		return e.made(in, n, sees)
+		return e.evaluateExpr(in, n, sees)
 	}
 	made := map[string]any{}
 	for field, ref := range n.Prep.InputMap {
-		v, found := in.meaning(sees, ref)
+		v, found := in.resolveRef(sees, ref)
 		if !found {
-			return &end{status: flow.StepFailed}
+			return &nodeEnd{status: flow.StepFailed}
 		}
 		made[field] = v
 	}
-	return &end{status: flow.StepCompleted, out: made}
+	return &nodeEnd{status: flow.StepCompleted, out: made}
 }
 
-// made is what the expression of a prep gives.
-func (e *evaluator) made(in *inside, n *dagNode, sees view) *end {
-	v, ok := e.play.cel.seen[n.Prep.Expr].mean(in.vars(sees))
+// evaluateExpr is what the expression of a prep gives.
+func (e *dagEvaluator) evaluateExpr(in *scopeContext, n *dagNode, sees depsView) *nodeEnd {
+	v, ok := e.play.cel.byText[n.Prep.Expr].evaluate(in.exprVars(sees))
 	if !ok {
-		return &end{status: flow.StepFailed}
+		return &nodeEnd{status: flow.StepFailed}
 	}
-	return &end{status: flow.StepCompleted, out: v}
+	return &nodeEnd{status: flow.StepCompleted, out: v}
 }
 
-// vars are what expressions name.
-func (in *inside) vars(sees view) object {
+// exprVars are what expressions name.
+func (in *scopeContext) exprVars(sees depsView) object {
 	return object{"run": in.run, "deps": sees.outs, "sees": sees.names}
 }
 
-// meaning is what $run.x or $deps.x stands for.
-func (in *inside) meaning(sees view, ref string) (v any, found bool) {
+// resolveRef is what $run.x or $deps.x stands for.
+func (in *scopeContext) resolveRef(sees depsView, ref string) (v any, found bool) {
 	of, field, _ := strings.Cut(strings.TrimPrefix(ref, "$"), ".")
 	if of == "deps" {
 		v, found = sees.outs[field]

@@ -16,9 +16,9 @@ func TestTheEvaluatorAndTheCoreAgree(t *testing.T) {
 	for seed := first; seed < first+n; seed++ {
 		p := drawDag(rand.New(rand.NewPCG(seed, 1)), true)
 		limits := flow.Limits{Deliveries: endless}
-		plan, err := p.plan(limits)
+		plan, err := p.compilePlan(limits)
 		require.NoError(t, err, "seed %d: %s", seed, p.definition)
-		s, err := alone(p, plan, limits)
+		s, err := runReference(p, plan, limits)
 		require.NoError(t, err, "seed %d: %s", seed, p.definition)
 		got := dagOutcomeOf(s)
 		if p.loose {

@@ -7,79 +7,79 @@ import (
 	"strconv"
 )
 
-// expression is one in CEL, and what it means: written from CEL's definition, not from how the core
+// celExpression is one in CEL, and what it means: written from CEL's definition, not from how the core
 // evaluates it. ok is false where an evaluation fails.
-type expression struct {
-	text string
-	mean func(vars object) (v any, ok bool)
+type celExpression struct {
+	text     string
+	evaluate func(vars object) (v any, ok bool)
 }
 
-// expressions draws them, and finds them again by their text.
-type expressions struct {
-	rng  *rand.Rand
-	seen map[string]expression
+// celExpressions draws them, and finds them again by their text.
+type celExpressions struct {
+	rng    *rand.Rand
+	byText map[string]celExpression
 }
 
-func (x *expressions) keep(e expression) string {
-	x.seen[e.text] = e
+func (x *celExpressions) recordExpr(e celExpression) string {
+	x.byText[e.text] = e
 	return e.text
 }
 
-// condition is one that gives a boolean, about fields of some variables.
-func (x *expressions) condition(depth int, fields ...string) expression {
+// drawCondition is one that gives a boolean, about fields of some variables.
+func (x *celExpressions) drawCondition(depth int, fields ...string) celExpression {
 	if depth > 0 && x.rng.IntN(2) == 0 {
-		a, b := x.condition(depth-1, fields...), x.condition(depth-1, fields...)
+		a, b := x.drawCondition(depth-1, fields...), x.drawCondition(depth-1, fields...)
 		switch x.rng.IntN(3) {
 		case 0:
-			return not(a)
+			return notExpr(a)
 		case 1:
-			return either(a, b, false)
+			return logicExpr(a, b, false)
 		default:
-			return either(a, b, true)
+			return logicExpr(a, b, true)
 		}
 	}
 	switch x.rng.IntN(4) {
 	case 0:
-		return has(pick(x.rng, fields...))
+		return hasExpr(pickOne(x.rng, fields...))
 	case 1:
-		return equal(field(pick(x.rng, fields...)), literal(pick[any](x.rng, "paid", "free", float64(x.rng.IntN(50)), nil)))
+		return equalExpr(fieldExpr(pickOne(x.rng, fields...)), literalExpr(pickOne[any](x.rng, "paid", "free", float64(x.rng.IntN(50)), nil)))
 	case 2:
-		return larger(size(field(pick(x.rng, fields...))), literal(float64(x.rng.IntN(3))))
+		return largerExpr(sizeExpr(fieldExpr(pickOne(x.rng, fields...))), literalExpr(float64(x.rng.IntN(3))))
 	default:
-		return larger(x.number(fields...), literal(float64(x.rng.IntN(100))))
+		return largerExpr(x.drawNumber(fields...), literalExpr(float64(x.rng.IntN(100))))
 	}
 }
 
-func (x *expressions) number(fields ...string) expression {
-	f := field(pick(x.rng, fields...))
+func (x *celExpressions) drawNumber(fields ...string) celExpression {
+	f := fieldExpr(pickOne(x.rng, fields...))
 	if x.rng.IntN(2) == 0 {
-		return sum(f, x.rng.IntN(9))
+		return sumExpr(f, x.rng.IntN(9))
 	}
 	return f
 }
 
-// value is one that gives anything.
-func (x *expressions) value(fields ...string) expression {
+// drawValue is one that gives anything.
+func (x *celExpressions) drawValue(fields ...string) celExpression {
 	switch x.rng.IntN(5) {
 	case 0:
-		return x.number(fields...)
+		return x.drawNumber(fields...)
 	case 1:
-		return x.condition(1, fields...)
+		return x.drawCondition(1, fields...)
 	case 2:
-		return choose(x.condition(1, fields...), x.number(fields...), literal("other"))
+		return ternaryExpr(x.drawCondition(1, fields...), x.drawNumber(fields...), literalExpr("other"))
 	default:
-		return together(x.number(fields...), field(pick(x.rng, fields...)))
+		return objectExpr(x.drawNumber(fields...), fieldExpr(pickOne(x.rng, fields...)))
 	}
 }
 
-func literal(v any) expression {
-	return expression{string(encoded(v)), func(object) (any, bool) { return v, true }}
+func literalExpr(v any) celExpression {
+	return celExpression{string(encodeValue(v)), func(object) (any, bool) { return v, true }}
 }
 
-// field of a variable, such as run.n. That of a dependency without an output is null.
-func field(path string) expression {
-	of, key := split(path)
-	return expression{path, func(vars object) (any, bool) {
+// fieldExpr of a variable, such as run.n. That of a dependency without an output is null.
+func fieldExpr(path string) celExpression {
+	of, key := splitPath(path)
+	return celExpression{path, func(vars object) (any, bool) {
 		o, ok := vars[of].(object)
 		v, there := o[key]
 		if sees, _ := vars["sees"].([]string); of == "deps" && !there {
@@ -89,10 +89,10 @@ func field(path string) expression {
 	}}
 }
 
-// has says whether an object has a field. A list cannot be asked, and what is neither has none.
-func has(path string) expression {
-	of, key := split(path)
-	return expression{"has(" + path + ")", func(vars object) (any, bool) {
+// hasExpr says whether an object has a field. A list cannot be asked, and what is neither has none.
+func hasExpr(path string) celExpression {
+	of, key := splitPath(path)
+	return celExpression{"has(" + path + ")", func(vars object) (any, bool) {
 		o, _ := vars[of].(object)
 		_, there := o[key]
 		_, list := vars[of].([]any)
@@ -100,7 +100,7 @@ func has(path string) expression {
 	}}
 }
 
-func split(path string) (of, key string) {
+func splitPath(path string) (of, key string) {
 	for i := range path {
 		if path[i] == '.' {
 			return path[:i], path[i+1:]
@@ -109,16 +109,16 @@ func split(path string) (of, key string) {
 	return path, ""
 }
 
-func sum(a expression, n int) expression {
-	return expression{a.text + " + " + strconv.Itoa(n), func(vars object) (any, bool) {
+func sumExpr(a celExpression, n int) celExpression {
+	return celExpression{a.text + " + " + strconv.Itoa(n), func(vars object) (any, bool) {
 		f, ok := numberOf(a, vars)
 		return f + float64(n), ok
 	}}
 }
 
-func size(a expression) expression {
-	return expression{"size(" + a.text + ")", func(vars object) (any, bool) {
-		v, ok := a.mean(vars)
+func sizeExpr(a celExpression) celExpression {
+	return celExpression{"size(" + a.text + ")", func(vars object) (any, bool) {
+		v, ok := a.evaluate(vars)
 		switch v := v.(type) {
 		case []any:
 			return float64(len(v)), ok
@@ -131,25 +131,25 @@ func size(a expression) expression {
 	}}
 }
 
-func larger(a, b expression) expression {
-	return expression{a.text + " > " + b.text, func(vars object) (any, bool) {
+func largerExpr(a, b celExpression) celExpression {
+	return celExpression{a.text + " > " + b.text, func(vars object) (any, bool) {
 		f, ok := numberOf(a, vars)
 		g, ok2 := numberOf(b, vars)
 		return f > g, ok && ok2
 	}}
 }
 
-func numberOf(e expression, vars object) (float64, bool) {
-	v, ok := e.mean(vars)
+func numberOf(e celExpression, vars object) (float64, bool) {
+	v, ok := e.evaluate(vars)
 	f, isNumber := v.(float64)
 	return f, ok && isNumber
 }
 
-// equal compares with a literal that is no list and no object.
-func equal(a, b expression) expression {
-	return expression{a.text + " == " + b.text, func(vars object) (any, bool) {
-		v, ok := a.mean(vars)
-		w, _ := b.mean(vars)
+// equalExpr compares with a literal that is no list and no object.
+func equalExpr(a, b celExpression) celExpression {
+	return celExpression{a.text + " == " + b.text, func(vars object) (any, bool) {
+		v, ok := a.evaluate(vars)
+		w, _ := b.evaluate(vars)
 		switch v.(type) {
 		case object, []any:
 			return false, ok
@@ -158,23 +158,23 @@ func equal(a, b expression) expression {
 	}}
 }
 
-func not(a expression) expression {
-	return expression{"!(" + a.text + ")", func(vars object) (any, bool) {
-		v, ok := a.mean(vars)
+func notExpr(a celExpression) celExpression {
+	return celExpression{"!(" + a.text + ")", func(vars object) (any, bool) {
+		v, ok := a.evaluate(vars)
 		yes, _ := v.(bool)
 		return !yes, ok
 	}}
 }
 
-// either is || or &&: one side that decides is enough, whatever the other one is.
-func either(a, b expression, decides bool) expression {
+// logicExpr is || or &&: one side that decides is enough, whatever the other one is.
+func logicExpr(a, b celExpression, decides bool) celExpression {
 	op := " && "
 	if decides {
 		op = " || "
 	}
-	return expression{"(" + a.text + ")" + op + "(" + b.text + ")", func(vars object) (any, bool) {
-		v, ok := a.mean(vars)
-		w, ok2 := b.mean(vars)
+	return celExpression{"(" + a.text + ")" + op + "(" + b.text + ")", func(vars object) (any, bool) {
+		v, ok := a.evaluate(vars)
+		w, ok2 := b.evaluate(vars)
 		if ok && v == decides || ok2 && w == decides {
 			return decides, true
 		}
@@ -182,26 +182,26 @@ func either(a, b expression, decides bool) expression {
 	}}
 }
 
-func choose(when, then, or expression) expression {
-	return expression{fmt.Sprintf("%s ? dyn(%s) : dyn(%s)", group(when), then.text, or.text), func(vars object) (any, bool) {
-		v, ok := when.mean(vars)
+func ternaryExpr(when, then, or celExpression) celExpression {
+	return celExpression{fmt.Sprintf("%s ? dyn(%s) : dyn(%s)", parenthesize(when), then.text, or.text), func(vars object) (any, bool) {
+		v, ok := when.evaluate(vars)
 		switch {
 		case !ok:
 			return nil, false
 		case v == true:
-			return then.mean(vars)
+			return then.evaluate(vars)
 		}
-		return or.mean(vars)
+		return or.evaluate(vars)
 	}}
 }
 
-func group(e expression) string { return "(" + e.text + ")" }
+func parenthesize(e celExpression) string { return "(" + e.text + ")" }
 
-// together is an object of a value and a list.
-func together(a, b expression) expression {
-	return expression{fmt.Sprintf(`{"n": %s, "list": [dyn(%s), dyn(1)]}`, a.text, b.text), func(vars object) (any, bool) {
-		v, ok := a.mean(vars)
-		w, ok2 := b.mean(vars)
+// objectExpr is an object of a value and a list.
+func objectExpr(a, b celExpression) celExpression {
+	return celExpression{fmt.Sprintf(`{"n": %s, "list": [dyn(%s), dyn(1)]}`, a.text, b.text), func(vars object) (any, bool) {
+		v, ok := a.evaluate(vars)
+		w, ok2 := b.evaluate(vars)
 		return object{"n": v, "list": []any{w, 1.0}}, ok && ok2
 	}}
 }

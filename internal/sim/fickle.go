@@ -9,18 +9,18 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// relay is how a member reaches those who are attached to it.
-func (a *actor) relay() actors.Relay {
+// newRelay is how a member reaches those who are attached to it.
+func (a *simMember) newRelay() actors.Relay {
 	if a.st.options.Fickle {
-		a.fickle = &fickle{a.sessions, map[actors.Passage]*fickleJob{}, map[string]*fickleJob{}}
+		a.fickle = &fickleRelay{a.sessions, map[actors.Passage]*fickleJob{}, map[string]*fickleJob{}}
 		return a.fickle
 	}
 	return a.sessions
 }
 
-// fickle is a defect to be caught: what a worker has goes to others as soon as its stream breaks, though its session goes on when
+// fickleRelay is a defect to be caught: what a worker has goes to others as soon as its stream breaks, though its session goes on when
 // it is back.
-type fickle struct {
+type fickleRelay struct {
 	*attached.Sessions
 	jobs map[actors.Passage]*fickleJob
 	byID map[string]*fickleJob
@@ -39,7 +39,7 @@ func (j *fickleJob) Land(r flow.Report) {
 	}
 }
 
-func (f *fickle) Send(jobs []actors.Passage) {
+func (f *fickleRelay) Send(jobs []actors.Passage) {
 	all := make([]actors.Passage, len(jobs))
 	for i, p := range jobs {
 		job := p.Job()
@@ -49,10 +49,10 @@ func (f *fickle) Send(jobs []actors.Passage) {
 	f.Sessions.Send(all)
 }
 
-func (f *fickle) CallOff(p actors.Passage) { f.Sessions.CallOff(f.jobs[p]) }
+func (f *fickleRelay) CallOff(p actors.Passage) { f.Sessions.CallOff(f.jobs[p]) }
 
-// broke is about a worker's stream.
-func (f *fickle) broke(d *hand) {
+// dropJobs is about a worker's stream.
+func (f *fickleRelay) dropJobs(d *attachedWorker) {
 	for _, n := range slices.Sorted(maps.Keys(d.held)) {
 		if j := f.byID[d.held[n].GetId()]; j != nil {
 			j.Land(flow.Report{Lost: true})

@@ -10,12 +10,12 @@ import (
 
 // The flows of a model. Those that are never deleted are known by their versions alone.
 
-func (m *model) known(version string) bool {
+func (m *storeModel) hasVersion(version string) bool {
 	_, ok := m.versions[version]
 	return ok
 }
 
-func (m *model) CreateFlow(_ context.Context, f persistence.Flow) error {
+func (m *storeModel) CreateFlow(_ context.Context, f persistence.Flow) error {
 	for _, other := range m.flows {
 		if other.ID == f.ID || other.Slug == f.Slug {
 			return persistence.ErrDuplicate
@@ -25,11 +25,11 @@ func (m *model) CreateFlow(_ context.Context, f persistence.Flow) error {
 	return nil
 }
 
-func (m *model) Flow(_ context.Context, id string) (*persistence.Flow, error) {
+func (m *storeModel) Flow(_ context.Context, id string) (*persistence.Flow, error) {
 	return &persistence.Flow{ID: id, Slug: id}, nil
 }
 
-func (m *model) FlowBySlug(_ context.Context, slug string) (*persistence.Flow, error) {
+func (m *storeModel) FlowBySlug(_ context.Context, slug string) (*persistence.Flow, error) {
 	for _, f := range m.flows {
 		if f.Slug == slug {
 			return &f, nil
@@ -38,18 +38,18 @@ func (m *model) FlowBySlug(_ context.Context, slug string) (*persistence.Flow, e
 	return nil, persistence.ErrNotFound
 }
 
-func (m *model) CreateVersion(_ context.Context, v persistence.Version) error {
+func (m *storeModel) CreateVersion(_ context.Context, v persistence.Version) error {
 	if _, ok := m.flows[v.FlowID]; !ok {
 		return persistence.ErrNotFound
 	}
-	if m.known(v.ID) {
+	if m.hasVersion(v.ID) {
 		return persistence.ErrDuplicate
 	}
 	m.versions[v.ID] = v
 	return nil
 }
 
-func (m *model) Version(_ context.Context, id string) (*persistence.Version, error) {
+func (m *storeModel) Version(_ context.Context, id string) (*persistence.Version, error) {
 	v, ok := m.versions[id]
 	if !ok {
 		return nil, persistence.ErrNotFound
@@ -58,7 +58,7 @@ func (m *model) Version(_ context.Context, id string) (*persistence.Version, err
 }
 
 // FindVersion knows the newest one: nobody here asks for another.
-func (m *model) FindVersion(_ context.Context, flowID string, _ int) (*persistence.Version, error) {
+func (m *storeModel) FindVersion(_ context.Context, flowID string, _ int) (*persistence.Version, error) {
 	var newest *persistence.Version
 	for _, v := range m.versions {
 		if v.FlowID == flowID && (newest == nil || v.Number > newest.Number) {
@@ -71,11 +71,11 @@ func (m *model) FindVersion(_ context.Context, flowID string, _ int) (*persisten
 	return newest, nil
 }
 
-func (m *model) DeleteFlow(_ context.Context, id string, limit int) (int, error) {
+func (m *storeModel) DeleteFlow(_ context.Context, id string, limit int) (int, error) {
 	n := 0
 	for _, task := range slices.Sorted(maps.Keys(m.tasks)) {
 		if m.tasks[task].FlowID == id && n < limit {
-			m.delete(task)
+			m.deleteTask(task)
 			n++
 		}
 	}
@@ -86,11 +86,11 @@ func (m *model) DeleteFlow(_ context.Context, id string, limit int) (int, error)
 	return n, nil
 }
 
-func (m *model) delete(task string) {
+func (m *storeModel) deleteTask(task string) {
 	delete(m.tasks, task)
 	m.permits.Drop(task)
 	m.externals.Drop(task)
 	maps.DeleteFunc(m.queue, func(_ string, q persistence.QueueRow) bool { return q.Task == task })
-	m.check.tasks[task].gone = true
-	m.w.say("task %s is deleted", task)
+	m.check.tasks[task].deleted = true
+	m.w.addTrace("task %s is deleted", task)
 }

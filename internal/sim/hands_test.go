@@ -32,41 +32,41 @@ func TestWhoComesBackWithAJobToANewSessionHasItWhenItsTaskSaysSo(t *testing.T) {
 			st, a := withMember(t, grace)
 			before, other := st.addHand("before"), st.addHand("other")
 			before.comes(a, "1")
-			before.held[1] = &piecework{Job: &attach.Job{Number: 1, Id: flow.JobID("task", at)}, seat: before.seat}
-			before.line.end(true, false)
-			st.w.advance(c.away)
+			before.held[1] = &attachedJob{Job: &attach.Job{Number: 1, Id: flow.JobID("task", at)}, sessionStream: before.sessionStream}
+			before.stream.closeStream(true, false)
+			st.w.advanceBy(c.away)
 			before.comes(a, c.session)
 			if c.passed {
-				st.check.passed("task", &flow.Event{Type: flow.AttemptPassed, Node: at.Node, Visit: at.Visit, Attempt: at.Attempt, Worker: before.name, Carrier: a.Incarnation()})
+				st.check.onJobMoved("task", &flow.Event{Type: flow.AttemptPassed, Node: at.Node, Visit: at.Visit, Attempt: at.Attempt, Worker: before.name, Carrier: a.Incarnation()})
 			}
 			if c.again {
-				before.line.end(true, false)
+				before.stream.closeStream(true, false)
 				before.comes(a, c.session)
-				st.w.advance(2 * grace)
+				st.w.advanceBy(2 * grace)
 			}
 			other.comes(a, "3")
-			other.alone(&piecework{Job: &attach.Job{Number: 1, Id: flow.JobID("task", at)}, seat: other.seat})
+			other.checkSoleHolder(&attachedJob{Job: &attach.Job{Number: 1, Id: flow.JobID("task", at)}, sessionStream: other.sessionStream})
 			require.Equal(t, c.broken, st.w.failure != nil, "%v", st.w.failure)
 		})
 	}
 }
 
 // withMember is a stage with a member that waits for workers for so long, and nobody else.
-func withMember(t *testing.T, grace time.Duration) (*stage, *actor) {
+func withMember(t *testing.T, grace time.Duration) (*simRun, *simMember) {
 	w := newWorld(1)
-	t.Cleanup(w.end)
+	t.Cleanup(w.unwindAll)
 	st := newStage(w, Options{Plain: true})
-	var a *actor
-	w.launch(st.outside, "operator", func() { a = st.enter() })
+	var a *simMember
+	w.startCoroutine(st.outside, "operator", func() { a = st.addMember() })
 	for a == nil {
-		require.True(t, w.step())
+		require.True(t, w.runNext())
 	}
 	a.grace = grace
 	return st, a
 }
 
 // comes has a member welcome a hand that has been away, or is new.
-func (d *hand) comes(a *actor, session string) {
-	d.line = &pipe{d: d, a: a, welcomed: true}
-	d.welcomed(a, &attach.Welcome{Session: session, Resumed: d.seat != nil})
+func (d *attachedWorker) comes(a *simMember, session string) {
+	d.stream = &workerStream{d: d, a: a, welcomed: true}
+	d.handleWelcome(a, &attach.Welcome{Session: session, Resumed: d.sessionStream != nil})
 }

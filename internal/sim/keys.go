@@ -14,75 +14,75 @@ import (
 func drawKeys(rng *rand.Rand, n object, refs ...string) {
 	if rng.IntN(7) == 0 {
 		limit := 1 + rng.IntN(3)
-		spec := object{"name": fmt.Sprint("at-once-", limit), "limit": limit, "key": pick(rng, append(refs, "", "k")...)}
+		spec := object{"name": fmt.Sprint("at-once-", limit), "limit": limit, "key": pickOne(rng, append(refs, "", "k")...)}
 		if rng.IntN(3) == 0 {
 			spec["fair"] = "$params.n"
 		}
-		n["concurrency"], n["priority"] = spec, pick[any](rng, 0, 9, -9, "$params.n")
+		n["concurrency"], n["priority"] = spec, pickOne[any](rng, 0, 9, -9, "$params.n")
 	}
 	if rng.IntN(12) == 0 {
 		limit := 1 + rng.IntN(4)
-		n["rate"] = object{"name": fmt.Sprint("begin-", limit), "limit": limit, "per": "400ms", "key": pick(rng, append(refs, "")...)}
+		n["rate"] = object{"name": fmt.Sprint("begin-", limit), "limit": limit, "per": "400ms", "key": pickOne(rng, append(refs, "")...)}
 	}
 }
 
-func (m *model) Rule(_ context.Context, incarnation string, q persistence.PermitQuestion) (persistence.Ruling, error) {
-	if m.member(incarnation) == nil && !m.unfenced {
+func (m *storeModel) Rule(_ context.Context, incarnation string, q persistence.PermitQuestion) (persistence.Ruling, error) {
+	if m.findMember(incarnation) == nil && !m.unfenced {
 		return persistence.Ruling{}, persistence.ErrFenced
 	}
 	r := m.permits.Rule(m.w.storeNow().UnixMilli(), q)
 	if m.generous { // a defect to be caught: one more is given the key than there may be
 		r.Given = append(r.Given, m.permits.Waiting(q.Key)...)
 	}
-	m.check.begins(m.w.storeNow().UnixMilli(), &r)
-	m.w.say("%s decides about %s: %d given", incarnation, q.Key, len(r.Given))
+	m.check.checkRate(m.w.storeNow().UnixMilli(), &r)
+	m.w.addTrace("%s decides about %s: %d given", incarnation, q.Key, len(r.Given))
 	return r, nil
 }
 
-func (m *model) OpenKeys(_ context.Context, shards persistence.ShardSet, after string, limit int) ([]string, error) {
+func (m *storeModel) OpenKeys(_ context.Context, shards persistence.ShardSet, after string, limit int) ([]string, error) {
 	return m.permits.Open(shards, after, limit), nil
 }
 
-func (m *model) PermitsOf(_ context.Context, task string) ([]persistence.PermitRow, error) {
+func (m *storeModel) PermitsOf(_ context.Context, task string) ([]persistence.PermitRow, error) {
 	return m.permits.Of(task), nil
 }
 
-func (m *model) ForgetKeys(_ context.Context, limit int) (int, error) {
+func (m *storeModel) ForgetKeys(_ context.Context, limit int) (int, error) {
 	return m.permits.Forget(m.w.storeNow().UnixMilli(), limit), nil
 }
 
-func (d *door) Rule(ctx context.Context, incarnation string, q persistence.PermitQuestion) (persistence.Ruling, error) {
-	return call(d, func() (persistence.Ruling, error) { return d.Store.Rule(ctx, incarnation, q) })
+func (d *storeConn) Rule(ctx context.Context, incarnation string, q persistence.PermitQuestion) (persistence.Ruling, error) {
+	return callStore(d, func() (persistence.Ruling, error) { return d.Store.Rule(ctx, incarnation, q) })
 }
 
-func (d *door) OpenKeys(ctx context.Context, shards persistence.ShardSet, after string, limit int) ([]string, error) {
-	return call(d, func() ([]string, error) { return d.Store.OpenKeys(ctx, shards, after, limit) })
+func (d *storeConn) OpenKeys(ctx context.Context, shards persistence.ShardSet, after string, limit int) ([]string, error) {
+	return callStore(d, func() ([]string, error) { return d.Store.OpenKeys(ctx, shards, after, limit) })
 }
 
-func (d *door) PermitsOf(ctx context.Context, task string) ([]persistence.PermitRow, error) {
-	return call(d, func() ([]persistence.PermitRow, error) { return d.Store.PermitsOf(ctx, task) })
+func (d *storeConn) PermitsOf(ctx context.Context, task string) ([]persistence.PermitRow, error) {
+	return callStore(d, func() ([]persistence.PermitRow, error) { return d.Store.PermitsOf(ctx, task) })
 }
 
-func (d *door) ForgetKeys(ctx context.Context, limit int) (int, error) {
-	return call(d, func() (int, error) { return d.Store.ForgetKeys(ctx, limit) })
+func (d *storeConn) ForgetKeys(ctx context.Context, limit int) (int, error) {
+	return callStore(d, func() (int, error) { return d.Store.ForgetKeys(ctx, limit) })
 }
 
-// permit is what somebody has or waits for, as the journal of his task says.
-type permit struct {
+// taskPermit is what somebody has or waits for, as the journal of his task says.
+type taskPermit struct {
 	holder string
 	flow.Permit
 	held bool
 }
 
 // permitsIn are those of a task.
-func permitsIn(s *flow.State) (list []permit) {
+func permitsIn(s *flow.State) (list []taskPermit) {
 	if s.Status.Ended() {
 		return nil
 	}
 	add := func(a flow.Address, p *flow.Permits) {
 		for i := 0; p != nil && i < min(p.Got+1, len(p.List)); i++ {
 			if held := i < p.Got; !held || p.List[i].PerMS == 0 {
-				list = append(list, permit{flow.JobID(s.Task, a), p.List[i], held})
+				list = append(list, taskPermit{flow.JobID(s.Task, a), p.List[i], held})
 			}
 		}
 	}
@@ -106,9 +106,9 @@ func permitsIn(s *flow.State) (list []permit) {
 	return list
 }
 
-// keys checks after a commit that the store knows of every permit its task has or waits for, and of no other, and that, as the
+// checkKeys checks after a commit that the store knows of every permit its task has or waits for, and of no other, and that, as the
 // journals say, nobody holds a key beyond its limit.
-func (c *checker) keys(t *shadow, task string) {
+func (c *commitChecker) checkKeys(t *taskShadow, task string) {
 	t.permits = permitsIn(t.state)
 	var says, stored []string
 	for _, p := range t.permits {
@@ -120,48 +120,48 @@ func (c *checker) keys(t *shadow, task string) {
 	slices.Sort(says)
 	slices.Sort(stored)
 	if !slices.Equal(says, stored) {
-		c.w.fail("task %s: the store has the permits %v, its journal says %v", task, stored, says)
+		c.w.failRun("task %s: the store has the permits %v, its journal says %v", task, stored, says)
 	}
 	for _, p := range t.permits {
 		if p.held {
-			c.limit(&p)
+			c.checkLimit(&p)
 		}
 	}
 }
 
-// limit counts who holds a key.
-func (c *checker) limit(p *permit) {
+// checkLimit counts who holds a key.
+func (c *commitChecker) checkLimit(p *taskPermit) {
 	n := 0
 	for _, t := range c.tasks {
 		for _, other := range t.permits {
-			if other.held && other.Key == p.Key && !t.gone {
+			if other.held && other.Key == p.Key && !t.deleted {
 				n++
 			}
 		}
 	}
 	if n > p.Limit {
-		c.w.fail("%d hold the key %s at once, of which %d may", n, p.Key, p.Limit)
+		c.w.failRun("%d hold the key %s at once, of which %d may", n, p.Key, p.Limit)
 	}
 }
 
-// begins counts whom a rate lets begin, each once.
-func (c *checker) begins(now int64, r *persistence.Ruling) {
+// checkRate counts whom a rate lets begin, each once.
+func (c *commitChecker) checkRate(now int64, r *persistence.Ruling) {
 	for _, row := range r.Given {
 		if row.PerMS == 0 {
 			continue
 		}
-		if c.begun[row.Key] == nil {
-			c.begun[row.Key] = map[string]int64{}
+		if c.rateStarts[row.Key] == nil {
+			c.rateStarts[row.Key] = map[string]int64{}
 		}
-		c.begun[row.Key][row.Holder] = row.GivenAt
+		c.rateStarts[row.Key][row.Holder] = row.GivenAt
 		n := 0
-		for _, at := range c.begun[row.Key] {
+		for _, at := range c.rateStarts[row.Key] {
 			if at > now-row.PerMS {
 				n++
 			}
 		}
 		if n > row.Limit {
-			c.w.fail("%d of %s have begun within %d ms, of which %d may", n, row.Key, row.PerMS, row.Limit)
+			c.w.failRun("%d of %s have begun within %d ms, of which %d may", n, row.Key, row.PerMS, row.Limit)
 		}
 	}
 }

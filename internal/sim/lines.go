@@ -12,70 +12,70 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// lines are one member's way to the others: what is sent may take long, get lost, or be carried out and not answered. A
+// peerLinks are one member's way to the others: what is sent may take long, get lost, or be carried out and not answered. A
 // question may also be asked twice.
-type lines struct {
-	st *stage
+type peerLinks struct {
+	st *simRun
 	h  *host
 }
 
 var errCut = errors.New("sim: the line broke")
 
-func away(to persistence.MemberRow, why error) error {
+func awayError(to persistence.MemberRow, why error) error {
 	return fmt.Errorf("%w: %s: %w", cluster.ErrAway, to.Name, why)
 }
 
 // urlOf is where a host is reached.
 func urlOf(h *host) string { return "sim://" + h.name }
 
-// reach finds the incarnation that is meant, where it is said to be; nil when nobody answers there.
-func (l *lines) reach(to persistence.MemberRow) *actor {
-	for _, a := range l.st.all {
-		if a.Incarnation() == to.Incarnation && urlOf(a.h) == to.URL && !a.h.dead && !l.h.dead && !a.h.apart && !l.h.apart {
+// findPeer finds the incarnation that is meant, where it is said to be; nil when nobody answers there.
+func (l *peerLinks) findPeer(to persistence.MemberRow) *simMember {
+	for _, a := range l.st.allMembers {
+		if a.Incarnation() == to.Incarnation && urlOf(a.h) == to.URL && !a.h.dead && !l.h.dead && !a.h.cutFromPeers && !l.h.cutFromPeers {
 			return a
 		}
 	}
 	return nil
 }
 
-// travel is the way there or back. A host that is dead neither sends nor hears.
-func (l *lines) travel(ctx context.Context, lost int) bool {
+// delayMessage is the way there or back. A host that is dead neither sends nor hears.
+func (l *peerLinks) delayMessage(ctx context.Context, lost int) bool {
 	w := l.st.w
 	until := w.now
-	if w.mishap(w.weather.stalls) {
+	if w.drawFault(w.faults.stalls) {
 		until += w.upTo(4 * time.Second)
-	} else if w.chance(500) {
-		until += w.upTo(w.weather.latency / 4)
+	} else if w.drawChance(500) {
+		until += w.upTo(w.faults.latency / 4)
 	}
-	w.after(nil, until-w.now, func() {})
-	w.park(func() bool { return w.now >= until || ctx.Err() != nil || l.h.dead })
-	return ctx.Err() == nil && !l.h.dead && !w.mishap(lost)
+	w.callAfter(nil, until-w.now, func() {})
+	w.parkUntil(func() bool { return w.now >= until || ctx.Err() != nil || l.h.dead })
+	return ctx.Err() == nil && !l.h.dead && !w.drawFault(lost)
 }
 
-func (l *lines) Ask(ctx context.Context, to persistence.MemberRow, q engine.Message) (engine.Message, error) {
+func (l *peerLinks) Ask(ctx context.Context, to persistence.MemberRow, q engine.Message) (engine.Message, error) {
 	w := l.st.w
 	question, err := engine.Marshal(l.st.onTheWay(q))
 	if err != nil {
 		return nil, err
 	}
-	if !l.travel(ctx, w.weather.lost) {
-		return nil, l.lost(ctx, to)
+	if !l.delayMessage(ctx, w.faults.lost) {
+		return nil, l.lostError(ctx, to)
 	}
-	other := l.reach(to)
+	other := l.findPeer(to)
 	if other == nil {
-		return nil, away(to, errCut)
+		return nil, awayError(to, errCut)
 	}
 	if errands, ok := q.(*engine.Errands); ok {
-		l.st.seen.Passed += len(*errands)
+		l.st.counts.Passed += len(*errands)
 	}
-	twice := w.mishap(w.weather.repeats)
-	answer := l.st.answer(ctx, other, question)
-	w.park(func() bool { return len(answer.bytes) > 0 || ctx.Err() != nil || l.reach(to) == nil })
-	if len(answer.bytes) == 0 || !l.travel(ctx, w.weather.unknown) {
-		return nil, l.lost(ctx, to)
+	twice := w.drawFault(w.faults.repeats)
+	answer := l.st.startAnswer(ctx, other, question)
+	w.parkUntil(func() bool { return len(answer.bytes) > 0 || ctx.Err() != nil || l.findPeer(to) == nil })
+	if len(answer.bytes) == 0 || !l.delayMessage(ctx, w.faults.unknown) {
+		return nil, l.lostError(ctx, to)
 	}
 	if twice {
-		l.again(q, other, question, answer)
+		l.askAgain(q, other, question, answer)
 	}
 	m, err := engine.Unmarshal(answer.bytes)
 	if r, refused := m.(*engine.Refusal); refused {
@@ -84,73 +84,73 @@ func (l *lines) Ask(ctx context.Context, to persistence.MemberRow, q engine.Mess
 	return m, err
 }
 
-// lost is why there is no answer.
-func (l *lines) lost(ctx context.Context, to persistence.MemberRow) error {
+// lostError is why there is no answer.
+func (l *peerLinks) lostError(ctx context.Context, to persistence.MemberRow) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return away(to, errCut)
+	return awayError(to, errCut)
 }
 
-// answer has a member answer on its host, as long as the asker waits.
-func (st *stage) answer(ctx context.Context, a *actor, question []byte) *answered {
-	answer := &answered{}
-	st.w.launch(a.h, "answer", func() {
+// startAnswer has a member answer on its host, as long as the asker waits.
+func (st *simRun) startAnswer(ctx context.Context, a *simMember, question []byte) *pendingAnswer {
+	answer := &pendingAnswer{}
+	st.w.startCoroutine(a.h, "answer", func() {
 		b, err := engine.Marshal(cluster.Answer(ctx, a.Member, question))
 		if err != nil {
-			st.w.fail("an answer cannot be sent: %v", err)
+			st.w.failRun("an answer cannot be sent: %v", err)
 		}
 		answer.bytes = b
 	})
 	return answer
 }
 
-// answered is what a member has answered; nothing as long as it has not.
-type answered struct{ bytes []byte }
+// pendingAnswer is what a member has answered; nothing as long as it has not.
+type pendingAnswer struct{ bytes []byte }
 
-// again brings a question once more, some time. What was done is not to be done again, and is answered alike.
-func (l *lines) again(q engine.Message, other *actor, question []byte, first *answered) {
+// askAgain brings a question once more, some time. What was done is not to be done again, and is answered alike.
+func (l *peerLinks) askAgain(q engine.Message, other *simMember, question []byte, first *pendingAnswer) {
 	w := l.st.w
-	w.launch(l.st.outside, "again", func() {
-		w.sleep(w.upTo(2 * time.Second))
+	w.startCoroutine(l.st.outside, "again", func() {
+		w.sleepFor(w.upTo(2 * time.Second))
 		if other.h.dead {
 			return
 		}
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		second := l.st.answer(ctx, other, question)
+		second := l.st.startAnswer(ctx, other, question)
 		until := w.now + 20*time.Second
-		w.after(nil, 20*time.Second, func() {})
-		w.park(func() bool { return len(second.bytes) > 0 || w.now >= until || other.h.dead })
+		w.callAfter(nil, 20*time.Second, func() {})
+		w.parkUntil(func() bool { return len(second.bytes) > 0 || w.now >= until || other.h.dead })
 		if orders, ok := q.(*engine.Orders); ok && len(second.bytes) > 0 {
-			l.st.check.alike(*orders, first.bytes, second.bytes)
+			l.st.check.checkSameAnswers(*orders, first.bytes, second.bytes)
 		}
 	})
 }
 
-func (l *lines) Tell(to persistence.MemberRow, m engine.Message) {
+func (l *peerLinks) Tell(to persistence.MemberRow, m engine.Message) {
 	w := l.st.w
 	if c, ok := m.(*engine.Credits); ok {
-		l.h.credits.tell(c)
+		l.h.credits.applyCredits(c)
 	}
-	told, err := engine.Marshal(l.st.rumor(m))
+	told, err := engine.Marshal(l.st.distortCredits(m))
 	if err != nil {
-		w.fail("%T cannot be sent: %v", m, err)
+		w.failRun("%T cannot be sent: %v", m, err)
 	}
-	if w.mishap(w.weather.lost) {
+	if w.drawFault(w.faults.lost) {
 		return
 	}
-	l.arrive(to, told, w.upTo(w.weather.latency/4))
-	if w.mishap(w.weather.repeats) {
-		l.arrive(to, told, w.upTo(2*time.Second))
+	l.deliverLater(to, told, w.upTo(w.faults.latency/4))
+	if w.drawFault(w.faults.repeats) {
+		l.deliverLater(to, told, w.upTo(2*time.Second))
 	}
 }
 
-// arrive has somebody hear what was told, after a while.
-func (l *lines) arrive(to persistence.MemberRow, told []byte, after time.Duration) {
-	l.st.w.after(nil, after, func() {
-		if other := l.reach(to); other != nil {
-			other.h.add(func() {
+// deliverLater has somebody hear what was told, after a while.
+func (l *peerLinks) deliverLater(to persistence.MemberRow, told []byte, after time.Duration) {
+	l.st.w.callAfter(nil, after, func() {
+		if other := l.findPeer(to); other != nil {
+			other.h.addRun(func() {
 				if !other.h.dead {
 					cluster.Hear(other.Member, told)
 				}
@@ -159,19 +159,19 @@ func (l *lines) arrive(to persistence.MemberRow, told []byte, after time.Duratio
 	})
 }
 
-func (l *lines) Watch(ctx context.Context, to persistence.MemberRow, q engine.Follow) iter.Seq2[engine.Row, error] {
+func (l *peerLinks) Watch(ctx context.Context, to persistence.MemberRow, q engine.Follow) iter.Seq2[engine.Row, error] {
 	return func(yield func(engine.Row, error) bool) {
-		other := l.reach(to)
-		if other == nil || !l.travel(ctx, l.st.w.weather.lost) {
-			yield(engine.Row{}, l.lost(ctx, to))
+		other := l.findPeer(to)
+		if other == nil || !l.delayMessage(ctx, l.st.w.faults.lost) {
+			yield(engine.Row{}, l.lostError(ctx, to))
 			return
 		}
-		rows := l.st.w.stream(ctx, other.h, func(ctx context.Context) iter.Seq2[engine.Row, error] {
+		rows := l.st.w.streamRows(ctx, other.h, func(ctx context.Context) iter.Seq2[engine.Row, error] {
 			return other.Member.Watch(ctx, q.Task, q.After)
 		})
 		for row, err := range rows {
 			if errors.Is(err, errDown) {
-				err = l.lost(ctx, to)
+				err = l.lostError(ctx, to)
 			}
 			if !yield(row, err) || err != nil {
 				return
@@ -181,5 +181,5 @@ func (l *lines) Watch(ctx context.Context, to persistence.MemberRow, q engine.Fo
 }
 
 // Keep and Close: there is nothing that would have to end.
-func (l *lines) Keep(func(string) bool) {}
-func (l *lines) Close()                 {}
+func (l *peerLinks) Keep(func(string) bool) {}
+func (l *peerLinks) Close()                 {}

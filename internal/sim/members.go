@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// membership is one incarnation of a member.
-type membership struct {
+// memberRecord is one incarnation of a member.
+type memberRecord struct {
 	persistence.MemberRow
 	until    time.Time // to the microsecond
 	renewed  int64     // when, in Unix milliseconds
@@ -18,38 +18,38 @@ type membership struct {
 }
 
 // Join has members live beside each other: who may own what is decided by claims and fences.
-func (m *model) Join(_ context.Context, j persistence.Joining) (string, error) {
+func (m *storeModel) Join(_ context.Context, j persistence.Joining) (string, error) {
 	until, joined := m.w.storeNow().Add(j.TTL), m.w.storeNow().UnixMilli()
 	if n := len(m.members); n > 0 {
 		joined = max(joined, m.members[n-1].JoinedAt+1)
 	}
-	me := &membership{MemberRow: persistence.MemberRow{Incarnation: fmt.Sprintf("%s-%d", j.Name, len(m.members)), Name: j.Name,
+	me := &memberRecord{MemberRow: persistence.MemberRow{Incarnation: fmt.Sprintf("%s-%d", j.Name, len(m.members)), Name: j.Name,
 		URL: j.URL, Gossip: j.Gossip, Version: j.Version, JoinedAt: joined}, until: until, renewed: m.w.storeNow().UnixMilli()}
 	m.members = append(m.members, me)
 	m.generation++
-	m.w.say("%s joins", me.Incarnation)
+	m.w.addTrace("%s joins", me.Incarnation)
 	return me.Incarnation, nil
 }
 
-// member finds one that may write.
-func (m *model) member(incarnation string) *membership {
-	i := slices.IndexFunc(m.members, func(one *membership) bool { return one.Incarnation == incarnation })
+// findMember finds one that may write.
+func (m *storeModel) findMember(incarnation string) *memberRecord {
+	i := slices.IndexFunc(m.members, func(one *memberRecord) bool { return one.Incarnation == incarnation })
 	if i < 0 || m.members[i].FencedAt != 0 {
 		return nil
 	}
 	return m.members[i]
 }
 
-// gone says whether nobody of a name may write any more.
-func (m *model) gone(name string) bool {
-	return !slices.ContainsFunc(m.members, func(one *membership) bool { return one.Name == name && one.FencedAt == 0 })
+// isGone says whether nobody of a name may write any more.
+func (m *storeModel) isGone(name string) bool {
+	return !slices.ContainsFunc(m.members, func(one *memberRecord) bool { return one.Name == name && one.FencedAt == 0 })
 }
 
-func (m *model) Renew(_ context.Context, incarnation string, ttl time.Duration) (persistence.Pulse, error) {
+func (m *storeModel) Renew(_ context.Context, incarnation string, ttl time.Duration) (persistence.Pulse, error) {
 	p := persistence.Pulse{Now: m.w.storeNow(), Generation: m.generation, History: m.history, Kept: m.kept}
-	one := m.member(incarnation)
+	one := m.findMember(incarnation)
 	switch {
-	case one == nil && !slices.ContainsFunc(m.members, func(one *membership) bool { return one.Incarnation == incarnation }):
+	case one == nil && !slices.ContainsFunc(m.members, func(one *memberRecord) bool { return one.Incarnation == incarnation }):
 		return p, persistence.ErrRewound
 	case one == nil:
 		return p, persistence.ErrFenced
@@ -60,7 +60,7 @@ func (m *model) Renew(_ context.Context, incarnation string, ttl time.Duration) 
 	return p, nil
 }
 
-func (m *model) BeginHistory(_ context.Context, known string, kept int64) error {
+func (m *storeModel) BeginHistory(_ context.Context, known string, kept int64) error {
 	if known != m.history {
 		return nil
 	}
@@ -68,48 +68,48 @@ func (m *model) BeginHistory(_ context.Context, known string, kept int64) error 
 	m.history, m.kept = fmt.Sprint("history-", m.histories), kept
 	for _, one := range m.members {
 		if one.FencedAt == 0 {
-			m.end(one)
+			m.fenceMember(one)
 		}
 	}
-	m.w.say("%s begins", m.history)
+	m.w.addTrace("%s begins", m.history)
 	return nil
 }
 
-func (m *model) Drain(_ context.Context, incarnation string, drains bool) error {
-	one := m.member(incarnation)
+func (m *storeModel) Drain(_ context.Context, incarnation string, drains bool) error {
+	one := m.findMember(incarnation)
 	if one == nil {
 		return persistence.ErrFenced
 	}
 	if one.Draining != drains {
 		one.Draining = drains
 		m.generation++
-		m.w.say("%s drains: %v", incarnation, drains)
+		m.w.addTrace("%s drains: %v", incarnation, drains)
 	}
 	return nil
 }
 
-func (m *model) Leave(_ context.Context, incarnation string) error {
-	if one := m.member(incarnation); one != nil {
-		m.end(one)
-		m.w.say("%s leaves", incarnation)
+func (m *storeModel) Leave(_ context.Context, incarnation string) error {
+	if one := m.findMember(incarnation); one != nil {
+		m.fenceMember(one)
+		m.w.addTrace("%s leaves", incarnation)
 	}
 	return nil
 }
 
-func (m *model) Fence(_ context.Context, incarnation string) (bool, error) {
-	one := m.member(incarnation)
+func (m *storeModel) Fence(_ context.Context, incarnation string) (bool, error) {
+	one := m.findMember(incarnation)
 	switch {
 	case one == nil:
 		return true, nil
 	case m.w.storeNow().Before(one.until):
 		return false, nil
 	}
-	m.end(one)
-	m.w.say("%s is fenced", incarnation)
+	m.fenceMember(one)
+	m.w.addTrace("%s is fenced", incarnation)
 	return true, nil
 }
 
-func (m *model) end(one *membership) {
+func (m *storeModel) fenceMember(one *memberRecord) {
 	one.FencedAt = m.w.storeNow().UnixMilli()
 	for shard, owner := range m.owners {
 		if owner == one.Incarnation {
@@ -119,7 +119,7 @@ func (m *model) end(one *membership) {
 	m.generation++
 }
 
-func (m *model) Cluster(context.Context) (*persistence.Cluster, error) {
+func (m *storeModel) Cluster(context.Context) (*persistence.Cluster, error) {
 	now := m.w.storeNow().UnixMilli()
 	c := &persistence.Cluster{Generation: m.generation, Now: now, Owners: slices.Clone(m.owners[:])}
 	for _, one := range m.members {
@@ -131,12 +131,12 @@ func (m *model) Cluster(context.Context) (*persistence.Cluster, error) {
 	return c, nil
 }
 
-func (m *model) Claim(_ context.Context, incarnation string, shards []int) ([]int, error) {
-	if m.member(incarnation) == nil {
+func (m *storeModel) Claim(_ context.Context, incarnation string, shards []int) ([]int, error) {
+	if m.findMember(incarnation) == nil {
 		return nil, persistence.ErrFenced
 	}
-	if n := m.claim(shards, incarnation); n > 0 {
-		m.w.say("%s claims %d shards", incarnation, n)
+	if n := m.claimShards(shards, incarnation); n > 0 {
+		m.w.addTrace("%s claims %d shards", incarnation, n)
 	}
 	owned := []int{}
 	for _, shard := range shards {
@@ -148,8 +148,8 @@ func (m *model) Claim(_ context.Context, incarnation string, shards []int) ([]in
 	return owned, nil
 }
 
-func (m *model) Release(_ context.Context, incarnation string, transfers []persistence.Transfer) error {
-	if m.member(incarnation) == nil {
+func (m *storeModel) Release(_ context.Context, incarnation string, transfers []persistence.Transfer) error {
+	if m.findMember(incarnation) == nil {
 		return nil
 	}
 	given, free := 0, 0
@@ -157,7 +157,7 @@ func (m *model) Release(_ context.Context, incarnation string, transfers []persi
 		if m.owners[t.Shard] != incarnation {
 			continue
 		}
-		if m.owners[t.Shard] = ""; m.member(t.To) != nil {
+		if m.owners[t.Shard] = ""; m.findMember(t.To) != nil {
 			m.owners[t.Shard] = t.To
 			given++
 		} else {
@@ -166,13 +166,13 @@ func (m *model) Release(_ context.Context, incarnation string, transfers []persi
 	}
 	if given+free > 0 {
 		m.generation++
-		m.w.say("%s gives %d shards to others, and %d to nobody", incarnation, given, free)
+		m.w.addTrace("%s gives %d shards to others, and %d to nobody", incarnation, given, free)
 	}
 	return nil
 }
 
-// claim gives a member what nobody owns of shards, and tells how many those were.
-func (m *model) claim(shards []int, incarnation string) (n int) {
+// claimShards gives a member what nobody owns of shards, and tells how many those were.
+func (m *storeModel) claimShards(shards []int, incarnation string) (n int) {
 	for _, shard := range shards {
 		if m.owners[shard] == "" {
 			m.owners[shard] = incarnation

@@ -12,18 +12,18 @@ import (
 	permits "github.com/troupe-engine/troupe/persistence/model"
 )
 
-// model is a store in memory, written to be obviously right: what it answers is what it holds.
-type model struct {
+// storeModel is a store in memory, written to be obviously right: what it answers is what it holds.
+type storeModel struct {
 	persistence.Store // nil: what the actors never ask for
-	w                 *world
-	check             *checker
-	members           []*membership // in order of joining
+	w                 *simWorld
+	check             *commitChecker
+	members           []*memberRecord // in order of joining
 	owners            [persistence.Shards]string
 	generation        int64
 	history           string
 	kept              int64 // see persistence.Pulse
 	histories         int   // begun by a member
-	tasks             map[string]*stored
+	tasks             map[string]*storedTask
 	queue             map[string]persistence.QueueRow // by job id
 	permits           *permits.Permits
 	externals         *permits.Externals
@@ -36,8 +36,8 @@ type model struct {
 	generous          bool   // another one: more are given a key than there may be
 }
 
-// stored is a task as the store has it.
-type stored struct {
+// storedTask is a task as the store has it.
+type storedTask struct {
 	persistence.TaskRow
 	rows        []persistence.Row
 	snapshot    []byte
@@ -46,21 +46,21 @@ type stored struct {
 	due         int64 // of its wake; 0 = none
 }
 
-func newModel(w *world) *model {
-	return &model{w: w, tasks: map[string]*stored{}, queue: map[string]persistence.QueueRow{}, permits: permits.NewPermits(), externals: permits.NewExternals(),
-		flows: map[string]persistence.Flow{}, versions: map[string]persistence.Version{}, refusal: pick(w.rng, "it cannot be kept", poison+" cannot be kept")}
+func newModel(w *simWorld) *storeModel {
+	return &storeModel{w: w, tasks: map[string]*storedTask{}, queue: map[string]persistence.QueueRow{}, permits: permits.NewPermits(), externals: permits.NewExternals(),
+		flows: map[string]persistence.Flow{}, versions: map[string]persistence.Version{}, refusal: pickOne(w.rng, "it cannot be kept", poison+" cannot be kept")}
 }
 
 // poison is what this store refuses to keep.
 const poison = "\u2620"
 
-func (m *model) Lanes() int { return 2 }
+func (m *storeModel) Lanes() int { return 2 }
 
 // Locked: members come and go while others live.
-func (m *model) Locked() bool { return false }
+func (m *storeModel) Locked() bool { return false }
 
-func (m *model) Commit(_ context.Context, incarnation string, batch []persistence.Commit) ([]error, error) {
-	if m.member(incarnation) == nil && !m.unfenced {
+func (m *storeModel) Commit(_ context.Context, incarnation string, batch []persistence.Commit) ([]error, error) {
+	if m.findMember(incarnation) == nil && !m.unfenced {
 		return nil, persistence.ErrFenced
 	}
 	for i := range batch {
@@ -71,14 +71,14 @@ func (m *model) Commit(_ context.Context, incarnation string, batch []persistenc
 	}
 	answers := make([]error, len(batch))
 	for i := range batch {
-		if answers[i] = m.commit(&batch[i]); answers[i] == nil {
-			m.check.written(incarnation, &batch[i])
+		if answers[i] = m.applyCommit(&batch[i]); answers[i] == nil {
+			m.check.checkCommit(incarnation, &batch[i])
 		}
 	}
 	return answers, nil
 }
 
-func (m *model) commit(c *persistence.Commit) error {
+func (m *storeModel) applyCommit(c *persistence.Commit) error {
 	t := m.tasks[c.Task]
 	last := int64(0)
 	if t != nil {
@@ -87,28 +87,28 @@ func (m *model) commit(c *persistence.Commit) error {
 	switch {
 	case c.Create != nil && t != nil:
 		return persistence.ErrExists
-	case c.Create != nil && !m.orphans && !m.known(c.Create.VersionID):
+	case c.Create != nil && !m.orphans && !m.hasVersion(c.Create.VersionID):
 		return persistence.ErrNoVersion
 	case c.Create != nil:
-		t = m.create(c)
+		t = m.createTask(c)
 	case t == nil:
 		return persistence.ErrUnknown
 	case c.Events == nil && c.Seq != last, c.Events != nil && c.Seq != last+1:
 		return persistence.ErrStale
 	}
-	m.apply(t, c)
+	m.updateTask(t, c)
 	return nil
 }
 
-func (m *model) create(c *persistence.Commit) *stored {
-	t := &stored{TaskRow: persistence.TaskRow{ID: c.Task, FlowID: c.Create.FlowID, VersionID: c.Create.VersionID,
+func (m *storeModel) createTask(c *persistence.Commit) *storedTask {
+	t := &storedTask{TaskRow: persistence.TaskRow{ID: c.Task, FlowID: c.Create.FlowID, VersionID: c.Create.VersionID,
 		Labels: c.Create.Labels, Params: c.Create.Params, BodyHash: c.Create.BodyHash, CreatedAt: c.Create.CreatedAt}}
 	t.Status = "pending"
 	m.tasks[c.Task] = t
 	return t
 }
 
-func (m *model) apply(t *stored, c *persistence.Commit) {
+func (m *storeModel) updateTask(t *storedTask, c *persistence.Commit) {
 	if c.Events != nil {
 		t.rows = append(t.rows, persistence.Row{Seq: c.Seq, At: c.At, Events: c.Events})
 	}
@@ -136,7 +136,7 @@ func (m *model) apply(t *stored, c *persistence.Commit) {
 	m.externals.Commit(c.Task, c.Externals)
 }
 
-func (m *model) Load(_ context.Context, ids []string) ([]*persistence.Record, error) {
+func (m *storeModel) Load(_ context.Context, ids []string) ([]*persistence.Record, error) {
 	records := make([]*persistence.Record, len(ids))
 	for i, id := range ids {
 		if t := m.tasks[id]; t != nil {
@@ -148,7 +148,7 @@ func (m *model) Load(_ context.Context, ids []string) ([]*persistence.Record, er
 	return records, nil
 }
 
-func (m *model) Rows(_ context.Context, task string, after int64, p persistence.Part) ([]persistence.Row, error) {
+func (m *storeModel) Rows(_ context.Context, task string, after int64, p persistence.Part) ([]persistence.Row, error) {
 	t := m.tasks[task]
 	if t == nil || after >= int64(len(t.rows)) {
 		return nil, nil
@@ -157,7 +157,7 @@ func (m *model) Rows(_ context.Context, task string, after int64, p persistence.
 	return slices.Clone(rows[:min(p.Rows, len(rows))]), nil
 }
 
-func (m *model) Task(_ context.Context, id string) (*persistence.TaskRow, error) {
+func (m *storeModel) Task(_ context.Context, id string) (*persistence.TaskRow, error) {
 	t := m.tasks[id]
 	if t == nil {
 		return nil, persistence.ErrNotFound
@@ -166,7 +166,7 @@ func (m *model) Task(_ context.Context, id string) (*persistence.TaskRow, error)
 	return &row, nil
 }
 
-func (m *model) Unfinished(_ context.Context, shards persistence.ShardSet, after string, limit int) ([]string, error) {
+func (m *storeModel) Unfinished(_ context.Context, shards persistence.ShardSet, after string, limit int) ([]string, error) {
 	var ids []string
 	for _, id := range slices.Sorted(maps.Keys(m.tasks)) {
 		if t := m.tasks[id]; id > after && shards.Has(id) && t.EndedAt == 0 && !t.resting && len(ids) < limit {
@@ -176,7 +176,7 @@ func (m *model) Unfinished(_ context.Context, shards persistence.ShardSet, after
 	return ids, nil
 }
 
-func (m *model) DueWakes(_ context.Context, shards persistence.ShardSet, before int64, limit int) ([]persistence.Wake, error) {
+func (m *storeModel) DueWakes(_ context.Context, shards persistence.ShardSet, before int64, limit int) ([]persistence.Wake, error) {
 	var wakes []persistence.Wake
 	for id, t := range m.tasks {
 		if t.due > 0 && t.due <= before && shards.Has(id) {
@@ -189,24 +189,24 @@ func (m *model) DueWakes(_ context.Context, shards persistence.ShardSet, before 
 	return wakes[:min(limit, len(wakes))], nil
 }
 
-func (m *model) EndedBetween(context.Context, int64, int64, int) ([]persistence.TaskEnd, error) {
+func (m *storeModel) EndedBetween(context.Context, int64, int64, int) ([]persistence.TaskEnd, error) {
 	return nil, nil
 }
-func (m *model) DeleteEnded(context.Context, int64, int) (int, error) { return 0, nil }
+func (m *storeModel) DeleteEnded(context.Context, int64, int) (int, error) { return 0, nil }
 
-func (m *model) AddStats(context.Context, []persistence.StatsRow) error { return nil }
+func (m *storeModel) AddStats(context.Context, []persistence.StatsRow) error { return nil }
 
-func (m *model) DeleteStats(context.Context, int64, int64, int) (int, error) { return 0, nil }
+func (m *storeModel) DeleteStats(context.Context, int64, int64, int) (int, error) { return 0, nil }
 
-func (m *model) ForgetDeliveries(context.Context, int64, int) (int, error) { return 0, nil }
+func (m *storeModel) ForgetDeliveries(context.Context, int64, int) (int, error) { return 0, nil }
 
-func (m *model) QueueRows(_ context.Context, services []string, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {
-	return m.queued(afterAt, afterTurn, limit, func(q *persistence.QueueRow) bool {
+func (m *storeModel) QueueRows(_ context.Context, services []string, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {
+	return m.queuedJobs(afterAt, afterTurn, limit, func(q *persistence.QueueRow) bool {
 		return services == nil || slices.Contains(services, q.Service)
 	}), nil
 }
 
-func (m *model) QueueServices(context.Context) ([]string, error) {
+func (m *storeModel) QueueServices(context.Context) ([]string, error) {
 	services := map[string]bool{}
 	for _, q := range m.queue {
 		services[q.Service] = true
@@ -215,11 +215,11 @@ func (m *model) QueueServices(context.Context) ([]string, error) {
 }
 
 // QueueFor knows no labels and no flows: nobody here asks for some.
-func (m *model) QueueFor(_ context.Context, f persistence.QueueFilter, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {
-	return m.queued(afterAt, afterTurn, limit, func(q *persistence.QueueRow) bool { return q.Service == f.Service }), nil
+func (m *storeModel) QueueFor(_ context.Context, f persistence.QueueFilter, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {
+	return m.queuedJobs(afterAt, afterTurn, limit, func(q *persistence.QueueRow) bool { return q.Service == f.Service }), nil
 }
 
-func (m *model) queued(afterAt int64, afterTurn string, limit int, wanted func(*persistence.QueueRow) bool) []persistence.QueueRow {
+func (m *storeModel) queuedJobs(afterAt int64, afterTurn string, limit int, wanted func(*persistence.QueueRow) bool) []persistence.QueueRow {
 	var rows []persistence.QueueRow
 	for _, q := range m.queue {
 		after := q.EnqueuedAt > afterAt || q.EnqueuedAt == afterAt && q.Turn > afterTurn

@@ -8,13 +8,13 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// pipe is the stream between a worker and the member it is attached to. What is sent arrives in its order, after a while. When one
+// workerStream is the stream between a worker and the member it is attached to. What is sent arrives in its order, after a while. When one
 // end is over the other one may notice only because nothing comes any more.
-type pipe struct {
-	d    *hand
-	a    *actor
-	up   letters[*attach.FromWorker]
-	down letters[*attach.ToWorker]
+type workerStream struct {
+	d    *attachedWorker
+	a    *simMember
+	up   messageQueue[*attach.FromWorker]
+	down messageQueue[*attach.ToWorker]
 
 	welcomed bool // there is a session, which the worker may not have heard yet
 	hungUp   bool // the member's end is over
@@ -25,12 +25,12 @@ type pipe struct {
 
 var errStream = errors.New("sim: the stream broke")
 
-// dial has a member serve a stream.
-func (d *hand) dial(a *actor) *pipe {
-	p := &pipe{d: d, a: a, up: letters[*attach.FromWorker]{stage: d.stage, h: a.h}, down: letters[*attach.ToWorker]{stage: d.stage, h: a.h}}
-	d.w.launch(a.h, "attached", func() {
+// dialMember has a member serve a stream.
+func (d *attachedWorker) dialMember(a *simMember) *workerStream {
+	p := &workerStream{d: d, a: a, up: messageQueue[*attach.FromWorker]{simRun: d.simRun, h: a.h}, down: messageQueue[*attach.ToWorker]{simRun: d.simRun, h: a.h}}
+	d.w.startCoroutine(a.h, "attached", func() {
 		if err := a.sessions.Serve(d.ctx, p); err != nil {
-			d.w.say("%s refuses %s: %v", a.h.name, d.name, err)
+			d.w.addTrace("%s refuses %s: %v", a.h.name, d.name, err)
 		}
 		p.HangUp()
 	})
@@ -38,12 +38,12 @@ func (d *hand) dial(a *actor) *pipe {
 }
 
 // Receive, Send and HangUp are the member's end.
-func (p *pipe) Receive() (*attach.FromWorker, error) {
-	p.d.w.park(func() bool { return p.over() || p.up.ready() || p.noticed && p.up.empty() })
-	if p.over() || !p.up.ready() {
+func (p *workerStream) Receive() (*attach.FromWorker, error) {
+	p.d.w.parkUntil(func() bool { return p.isOver() || p.up.hasArrived() || p.noticed && p.up.isEmpty() })
+	if p.isOver() || !p.up.hasArrived() {
 		return nil, errStream
 	}
-	m := p.up.take()
+	m := p.up.takeMessage()
 	if h := m.GetHello(); h != nil && p.d.options.Greedy {
 		h.Credits++
 	}
@@ -53,57 +53,57 @@ func (p *pipe) Receive() (*attach.FromWorker, error) {
 // unread is how much may be on its way to a worker before the member has to wait.
 const unread = 5
 
-func (p *pipe) Send(m *attach.ToWorker) error {
+func (p *workerStream) Send(m *attach.ToWorker) error {
 	p.welcomed = p.welcomed || m.GetWelcome() != nil
 	for _, job := range m.GetJobs() {
 		if task, at, err := flow.ParseJobID(job.GetId()); err == nil {
 			p.d.check.handedOver(task, at)
 		}
 	}
-	p.d.w.park(func() bool { return p.over() || p.noticed || len(p.down.all) < unread })
-	if p.over() || p.noticed {
+	p.d.w.parkUntil(func() bool { return p.isOver() || p.noticed || len(p.down.all) < unread })
+	if p.isOver() || p.noticed {
 		return errStream
 	}
 	if !p.cut {
-		p.down.send(m)
+		p.down.enqueueMessage(m)
 	}
 	return nil
 }
 
-func (p *pipe) HangUp() {
+func (p *workerStream) HangUp() {
 	if !p.hungUp {
 		p.hungUp, p.overAt = true, p.d.w.now
 	}
 }
 
-// over says whether the member does nothing more with the stream.
-func (p *pipe) over() bool { return p.hungUp || p.a.h.dead }
+// isOver says whether the member does nothing more with the stream.
+func (p *workerStream) isOver() bool { return p.hungUp || p.a.h.dead }
 
-// hear is what the worker reads next; nil = nothing yet, until then. It is false when there is nothing more.
-func (p *pipe) hear(until time.Duration) (*attach.ToWorker, bool) {
+// receiveMessage is what the worker reads next; nil = nothing yet, until then. It is false when there is nothing more.
+func (p *workerStream) receiveMessage(until time.Duration) (*attach.ToWorker, bool) {
 	w := p.d.w
-	stop := w.after(nil, max(until-w.now, 0), func() {})
+	stop := w.callAfter(nil, max(until-w.now, 0), func() {})
 	defer stop()
-	gone := func() bool { return p.cut || p.a.h.dead || p.hungUp && p.down.empty() }
-	w.park(func() bool { return gone() || p.down.ready() || w.now >= until })
+	gone := func() bool { return p.cut || p.a.h.dead || p.hungUp && p.down.isEmpty() }
+	w.parkUntil(func() bool { return gone() || p.down.hasArrived() || w.now >= until })
 	switch {
 	case gone():
 		return nil, false
-	case p.down.ready():
-		return p.down.take(), true
+	case p.down.hasArrived():
+		return p.down.takeMessage(), true
 	}
 	return nil, true
 }
 
-// tell sends what the worker says, unless the stream is over.
-func (p *pipe) tell(m *attach.FromWorker) {
-	if !p.cut && !p.over() {
-		p.up.send(m)
+// sendMessage sends what the worker says, unless the stream is over.
+func (p *workerStream) sendMessage(m *attach.FromWorker) {
+	if !p.cut && !p.isOver() {
+		p.up.enqueueMessage(m)
 	}
 }
 
-// end is the end of the worker's end. What it has said last may get lost, unless it hangs up as one does.
-func (p *pipe) end(noticed, properly bool) {
+// closeStream is the end of the worker's end. What it has said last may get lost, unless it hangs up as one does.
+func (p *workerStream) closeStream(noticed, properly bool) {
 	if p.cut {
 		return
 	}
@@ -112,54 +112,56 @@ func (p *pipe) end(noticed, properly bool) {
 		p.overAt = p.d.w.now
 	}
 	if !properly {
-		p.up.lose()
+		p.up.dropUnarrived()
 	}
 	if p.a.fickle != nil {
-		p.a.fickle.broke(p.d)
+		p.a.fickle.dropJobs(p.d)
 	}
 }
 
-// letters are on their way, in their order.
-type letters[M any] struct {
-	*stage
+// messageQueue are on their way, in their order.
+type messageQueue[M any] struct {
+	*simRun
 	h   *host // of the member at one end
-	all []letter[M]
+	all []queuedMessage[M]
 }
 
-type letter[M any] struct {
+type queuedMessage[M any] struct {
 	at time.Duration
 	m  M
 }
 
-func (l *letters[M]) send(m M) {
+func (l *messageQueue[M]) enqueueMessage(m M) {
 	at := l.w.now
-	if l.w.chance(500) {
-		at += l.w.upTo(l.w.weather.latency / 4)
+	if l.w.drawChance(500) {
+		at += l.w.upTo(l.w.faults.latency / 4)
 	}
 	if n := len(l.all); n > 0 {
 		at = max(at, l.all[n-1].at)
 	}
 	if at > l.w.now {
-		l.w.after(nil, at-l.w.now, func() {})
+		l.w.callAfter(nil, at-l.w.now, func() {})
 	}
-	l.all = append(l.all, letter[M]{at, m})
+	l.all = append(l.all, queuedMessage[M]{at, m})
 }
 
-func (l *letters[M]) empty() bool { return len(l.all) == 0 }
+func (l *messageQueue[M]) isEmpty() bool { return len(l.all) == 0 }
 
-// ready says whether one has arrived. None does at a host that is cut off.
-func (l *letters[M]) ready() bool { return len(l.all) > 0 && l.all[0].at <= l.w.now && !l.h.apart }
+// hasArrived says whether one has arrived. None does at a host that is cut off.
+func (l *messageQueue[M]) hasArrived() bool {
+	return len(l.all) > 0 && l.all[0].at <= l.w.now && !l.h.cutFromPeers
+}
 
-func (l *letters[M]) take() M {
+func (l *messageQueue[M]) takeMessage() M {
 	m := l.all[0].m
 	l.all = l.all[1:]
 	return m
 }
 
-// lose is what becomes of those that have not arrived.
-func (l *letters[M]) lose() {
+// dropUnarrived is what becomes of those that have not arrived.
+func (l *messageQueue[M]) dropUnarrived() {
 	for i := range l.all {
-		if l.all[i].at > l.w.now || l.w.chance(300) {
+		if l.all[i].at > l.w.now || l.w.drawChance(300) {
 			l.all = l.all[:i]
 			return
 		}

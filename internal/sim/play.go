@@ -10,38 +10,38 @@ import (
 	"github.com/troupe-engine/troupe/flow/define"
 )
 
-// play is a flow, what a task of it is started with, and how that has to end. Plays are drawn so that
+// flowScenario is a flow, what a task of it is started with, and how that has to end. Plays are drawn so that
 // the end does not depend on the order of what happens.
-type play struct {
+type flowScenario struct {
 	definition []byte
 	params     json.RawMessage
 	signals    map[string]json.RawMessage // each has to be sent once, at any time
 	loose      bool                       // which units ran before a fast failure is open: only the status counts
-	want       outcome
+	want       taskOutcome
 
 	// Of dag mode.
 	dag     bool
 	again   bool           // it is retried once if it fails
 	direct  bool           // it has steps that are finished directly
 	appends map[string]int // to fanouts of those: how many units
-	cel     expressions
+	cel     celExpressions
 }
 
 type object = map[string]any
 
 // farMS is a deadline that nobody lives to see. Most are further off than a Duration reaches.
 func farMS(rng *rand.Rand) int64 {
-	return pick(rng, int64(9_000_000_000_000), 9_300_000_000_000, 10_000_000_000_000, 20_000_000_000_000, 100_000_000_000_000)
+	return pickOne(rng, int64(9_000_000_000_000), 9_300_000_000_000, 10_000_000_000_000, 20_000_000_000_000, 100_000_000_000_000)
 }
 
 // farText is the same as definitions of dag mode write it; a text is a Duration.
-func farText(rng *rand.Rand) string { return pick(rng, "876000h", "36500d") }
+func farText(rng *rand.Rand) string { return pickOne(rng, "876000h", "36500d") }
 
-// writer writes a play. A scope is a chain of short scenes; each begins at one node and leads on from
+// graphWriter writes a play. A scope is a chain of short scenes; each begins at one node and leads on from
 // some.
-type writer struct {
+type graphWriter struct {
 	rng     *rand.Rand
-	play    *play
+	play    *flowScenario
 	names   int
 	scope   *scopeDraft
 	subflow int // depth
@@ -56,27 +56,27 @@ type scopeDraft struct {
 	keys  []string // of shared, that are written before the scene
 }
 
-// scene is a part of a scope: where it begins and from where it goes on.
-type scene struct {
+// flowFragment is a part of a scope: where it begins and from where it goes on.
+type flowFragment struct {
 	first string
 	exits []string
 }
 
-func drawPlay(rng *rand.Rand, rich, remote bool) *play {
-	p := &play{signals: map[string]json.RawMessage{}}
-	w := &writer{rng: rng, play: p, rich: rich, remote: remote, undo: rich && rng.IntN(3) == 0}
-	d := w.graph(1 + rng.IntN(6))
+func drawPlay(rng *rand.Rand, rich, remote bool) *flowScenario {
+	p := &flowScenario{signals: map[string]json.RawMessage{}}
+	w := &graphWriter{rng: rng, play: p, rich: rich, remote: remote, undo: rich && rng.IntN(3) == 0}
+	d := w.writeGraph(1 + rng.IntN(6))
 	if rng.IntN(10) != 0 {
 		d["on_error"] = "follow"
 	}
 	if rng.IntN(8) == 0 {
 		d["timeout_ms"] = farMS(rng)
 	}
-	w.keys(d, "$params.n")
+	w.addKeys(d, "$params.n")
 	if rich && rng.IntN(5) == 0 {
 		d["finally"] = "last"
 		last := object{} // what it gets may hold a stack
-		w.exec(last, "echo", "echo", "boom")
+		w.writeExec(last, "echo", "echo", "boom")
 		d["nodes"].(object)["last"] = last
 	}
 	p.definition, _ = json.Marshal(d)
@@ -88,8 +88,8 @@ func drawPlay(rng *rand.Rand, rich, remote bool) *play {
 	return p
 }
 
-// plan compiles the play and says how it must end.
-func (p *play) plan(limits flow.Limits) (*flow.Plan, error) {
+// compilePlan compiles the play and says how it must end.
+func (p *flowScenario) compilePlan(limits flow.Limits) (*flow.Plan, error) {
 	d, err := define.Parse(p.definition)
 	if err != nil {
 		return nil, err
@@ -99,30 +99,30 @@ func (p *play) plan(limits flow.Limits) (*flow.Plan, error) {
 		return nil, err
 	}
 	if p.dag {
-		p.want = evaluate(p, 1)
+		p.want = evaluatePlay(p, 1)
 		if p.again && p.want.Status == flow.TaskFailed {
-			p.want = evaluate(p, 2)
+			p.want = evaluatePlay(p, 2)
 		}
 		return plan, nil
 	}
-	p.want, err = refer(p, plan, limits)
+	p.want, err = referenceOutcome(p, plan, limits)
 	return plan, err
 }
 
-func pick[T any](rng *rand.Rand, from ...T) T { return from[rng.IntN(len(from))] }
+func pickOne[T any](rng *rand.Rand, from ...T) T { return from[rng.IntN(len(from))] }
 
-func (w *writer) graph(scenes int) object {
+func (w *graphWriter) writeGraph(scenes int) object {
 	outer := w.scope
 	w.scope = &scopeDraft{nodes: object{}}
 	var start string
 	var exits []string
 	for range scenes {
-		s := w.scene()
+		s := w.writeFragment()
 		if start == "" {
 			start = s.first
 		}
 		for _, from := range exits {
-			w.edge(from, "default", s.first)
+			w.addEdge(from, "default", s.first)
 		}
 		exits = s.exits
 	}
@@ -131,12 +131,12 @@ func (w *writer) graph(scenes int) object {
 	return g
 }
 
-func (w *writer) node(n object) string {
+func (w *graphWriter) addNode(n object) string {
 	w.names++
 	key := fmt.Sprint("n", w.names)
 	if w.undo && w.rng.IntN(2) == 0 {
-		by := pick(w.rng, "undo", "revoke")
-		n["compensate"], w.scope.nodes[by] = by, w.undoing()
+		by := pickOne(w.rng, "undo", "revoke")
+		n["compensate"], w.scope.nodes[by] = by, w.writeUndo()
 	}
 	w.scope.nodes[key] = n
 	return key
@@ -145,14 +145,14 @@ func (w *writer) node(n object) string {
 // undoneKey is the key of shared that nodes write to which undo others.
 const undoneKey = "undone"
 
-// undoing is a node that undoes others.
-func (w *writer) undoing() object {
+// writeUndo is a node that undoes others.
+func (w *graphWriter) writeUndo() object {
 	n := object{}
-	retries(n, w.rng.IntN(3), pick(w.rng, 0, 30))
+	retries(n, w.rng.IntN(3), pickOne(w.rng, 0, 30))
 	if w.rng.IntN(3) == 0 {
 		n["post"] = object{"output_key": undoneKey}
 	}
-	w.exec(n, "echo", "echo", "flaky", "boom", "big")
+	w.writeExec(n, "echo", "echo", "flaky", "boom", "big")
 	return n
 }
 
@@ -168,84 +168,84 @@ func retryOf(most, pause int) object {
 	return object{"max_attempts": 1 + most, "delay": fmt.Sprint(pause, "ms")}
 }
 
-func (w *writer) edge(from, action, to string) {
+func (w *graphWriter) addEdge(from, action, to string) {
 	w.scope.edges = append(w.scope.edges, object{"from": from, "action": action, "to": to})
 }
 
-func (w *writer) scene() scene {
+func (w *graphWriter) writeFragment() flowFragment {
 	if !w.rich {
-		return w.executor()
+		return w.writeExecutor()
 	}
 	switch w.rng.IntN(14) {
 	case 0, 1:
-		return w.parallel()
+		return w.writeParallel()
 	case 2, 3:
-		return w.foreach()
+		return w.writeForeach()
 	case 4, 5:
 		if w.subflow < 2 {
-			return w.nested()
+			return w.writeSubflow()
 		}
 	case 6:
-		return w.loop()
+		return w.writeLoop()
 	case 7:
-		return w.choice()
+		return w.writeChoice()
 	case 8:
-		return w.timer()
+		return w.writeTimer()
 	case 9, 10:
-		return w.waiting()
+		return w.writeWait()
 	case 11:
-		return w.hanging()
+		return w.writeHanging()
 	}
-	return w.executor()
+	return w.writeExecutor()
 }
 
-// alone is a scene of one node.
-func (w *writer) alone(n object) scene {
-	key := w.node(n)
-	return scene{key, []string{key}}
+// singleNode is a scene of one node.
+func (w *graphWriter) singleNode(n object) flowFragment {
+	key := w.addNode(n)
+	return flowFragment{key, []string{key}}
 }
 
-func (w *writer) executor() scene {
-	n := object{"prep": w.prep(), "post": w.post()}
-	w.exec(n, services...)
-	w.keys(n, "$params.n", "$input")
+func (w *graphWriter) writeExecutor() flowFragment {
+	n := object{"prep": w.writePrep(), "post": w.writePost()}
+	w.writeExec(n, services...)
+	w.addKeys(n, "$params.n", "$input")
 	if w.rng.IntN(2) == 0 {
-		retries(n, w.rng.IntN(4), pick(w.rng, 0, 20, 500))
+		retries(n, w.rng.IntN(4), pickOne(w.rng, 0, 20, 500))
 	}
 	if w.rng.IntN(6) == 0 {
 		n["timeout_ms"] = farMS(w.rng)
 	}
-	key := w.node(n)
-	s := scene{key, []string{key}}
+	key := w.addNode(n)
+	s := flowFragment{key, []string{key}}
 	if w.rng.IntN(4) == 0 {
-		s = w.fork(s, "error")
+		s = w.addFork(s, "error")
 	}
 	if n["service"] == "route" {
 		n["post"].(object)["action_key"] = "action"
-		s = w.fork(w.fork(s, "go"), "stop")
+		s = w.addFork(w.addFork(s, "go"), "stop")
 	}
 	return s
 }
 
-// keys are for plays in which much happens.
-func (w *writer) keys(n object, refs ...string) {
+// addKeys are for plays in which much happens.
+func (w *graphWriter) addKeys(n object, refs ...string) {
 	if w.rich {
 		drawKeys(w.rng, n, refs...)
 	}
 }
 
-// fork adds a way of its own for an action.
-func (w *writer) fork(s scene, action string) scene {
-	n := object{"prep": w.prep(), "post": w.post()}
-	w.exec(n, "echo", "inc")
-	other := w.node(n)
-	w.edge(s.first, action, other)
-	return scene{s.first, append(s.exits, other)}
+// addFork adds a way of its own for an action.
+func (w *graphWriter) addFork(s flowFragment, action string) flowFragment {
+	n := object{"prep": w.writePrep(), "post": w.writePost()}
+	w.writeExec(n, "echo", "inc")
+	other := w.addNode(n)
+	w.addEdge(s.first, action, other)
+	return flowFragment{s.first, append(s.exits, other)}
 }
 
-// exec says how the jobs of a node travel.
-func (w *writer) exec(n object, from ...string) {
-	service := pick(w.rng, from...)
+// writeExec says how the jobs of a node travel.
+func (w *graphWriter) writeExec(n object, from ...string) {
+	service := pickOne(w.rng, from...)
 	n["service"] = service
 	switch w.rng.IntN(4) {
 	case 0:
@@ -263,42 +263,42 @@ func (w *writer) exec(n object, from ...string) {
 	}
 }
 
-func (w *writer) input() string {
+func (w *graphWriter) chooseInput() string {
 	if keys := w.scope.keys; len(keys) > 0 && w.rng.IntN(2) == 0 {
-		return pick(w.rng, keys...)
+		return pickOne(w.rng, keys...)
 	}
-	return pick(w.rng, "$params.n", "$params.list", "$params.text", "$params.o")
+	return pickOne(w.rng, "$params.n", "$params.list", "$params.text", "$params.o")
 }
 
-func (w *writer) prep() object {
+func (w *graphWriter) writePrep() object {
 	switch w.rng.IntN(5) {
 	case 0:
-		return object{"input_map": object{"a": "$params.n", "b": w.input()}}
+		return object{"input_map": object{"a": "$params.n", "b": w.chooseInput()}}
 	case 1:
 		return object{}
 	}
-	return object{"input_key": w.input()}
+	return object{"input_key": w.chooseInput()}
 }
 
-func (w *writer) post() object {
+func (w *graphWriter) writePost() object {
 	if w.rng.IntN(5) == 0 {
 		return object{}
 	}
-	return object{"output_key": w.key()}
+	return object{"output_key": w.newKey()}
 }
 
-func (w *writer) key() string {
-	key := pick(w.rng, "k1", "k2", "k3", "k4")
+func (w *graphWriter) newKey() string {
+	key := pickOne(w.rng, "k1", "k2", "k3", "k4")
 	w.scope.keys = append(w.scope.keys, key)
 	return key
 }
 
-// units says how many at once, and what their failures mean. Which units ran before a fast failure
+// writeUnits says how many at once, and what their failures mean. Which units ran before a fast failure
 // depends on the order of reports.
-func (w *writer) units(n object) {
-	n["failure_strategy"] = pick(w.rng, "", "", "continue", "fail_fast")
+func (w *graphWriter) writeUnits(n object) {
+	n["failure_strategy"] = pickOne(w.rng, "", "", "continue", "fail_fast")
 	if w.rng.IntN(4) == 0 {
-		n["retry"] = retryOf(w.rng.IntN(3), pick(w.rng, 0, 30))
+		n["retry"] = retryOf(w.rng.IntN(3), pickOne(w.rng, 0, 30))
 	}
 	if w.rng.IntN(2) == 0 {
 		n["parallel_mode"], n["max_parallel"] = "concurrent", w.rng.IntN(4)
@@ -309,40 +309,40 @@ func (w *writer) units(n object) {
 	}
 }
 
-func (w *writer) parallel() scene {
-	n := object{"kind": "parallel", "prep": w.prep(), "post": w.post()}
+func (w *graphWriter) writeParallel() flowFragment {
+	n := object{"kind": "parallel", "prep": w.writePrep(), "post": w.writePost()}
 	var branches []object
 	for range 1 + w.rng.IntN(4) {
 		b := object{}
-		w.exec(b, services...)
+		w.writeExec(b, services...)
 		if w.rng.IntN(3) == 0 {
 			b["params"] = object{"extra": w.rng.IntN(3)}
 		}
 		branches = append(branches, b)
 	}
 	n["parallel_execs"] = branches
-	w.keys(n, "$params.n")
-	w.units(n)
-	return w.alone(n)
+	w.addKeys(n, "$params.n")
+	w.writeUnits(n)
+	return w.singleNode(n)
 }
 
-func (w *writer) foreach() scene {
-	n := object{"kind": "foreach", "prep": object{"input_key": pick(w.rng, "$params.list", "$params.list", w.input())}, "post": w.post()}
-	w.exec(n, services...)
-	w.keys(n, "$item", "$params.n")
+func (w *graphWriter) writeForeach() flowFragment {
+	n := object{"kind": "foreach", "prep": object{"input_key": pickOne(w.rng, "$params.list", "$params.list", w.chooseInput())}, "post": w.writePost()}
+	w.writeExec(n, services...)
+	w.addKeys(n, "$item", "$params.n")
 	if w.rng.IntN(3) == 0 {
 		n["foreach_execs"] = []object{{"index": 1, "exec_type": "local_func", "func": "odd"}}
 	}
-	w.units(n)
-	return w.alone(n)
+	w.writeUnits(n)
+	return w.singleNode(n)
 }
 
-func (w *writer) nested() scene {
+func (w *graphWriter) writeSubflow() flowFragment {
 	w.subflow++
-	n := object{"kind": "subflow", "post": w.post(), "subflow": w.graph(1 + w.rng.IntN(4))}
+	n := object{"kind": "subflow", "post": w.writePost(), "subflow": w.writeGraph(1 + w.rng.IntN(4))}
 	w.subflow--
-	strategy := pick(w.rng, "", "", "continue", "retry")
-	most, pause := w.rng.IntN(3), pick(w.rng, 0, 30)
+	strategy := pickOne(w.rng, "", "", "continue", "retry")
+	most, pause := w.rng.IntN(3), pickOne(w.rng, 0, 30)
 	switch {
 	case strategy == "retry":
 		n["max_retries"], n["wait_ms"] = most, pause
@@ -350,90 +350,90 @@ func (w *writer) nested() scene {
 		n["retry"] = retryOf(most, pause)
 	}
 	n["failure_strategy"] = strategy
-	return w.alone(n)
+	return w.singleNode(n)
 }
 
-// loop goes back a few times.
-func (w *writer) loop() scene {
+// writeLoop goes back a few times.
+func (w *graphWriter) writeLoop() flowFragment {
 	w.names++
 	count := fmt.Sprint("count", w.names)
 	n := object{"prep": object{"input_key": count}, "post": object{"output_key": count}}
-	w.exec(n, "inc")
-	body := w.node(n)
-	again := w.node(object{"kind": "choice", "choice_cases": []object{
+	w.writeExec(n, "inc")
+	body := w.addNode(n)
+	again := w.addNode(object{"kind": "choice", "choice_cases": []object{
 		{"action": "again", "expr": object{"lt": []any{"$shared." + count, 1 + w.rng.IntN(4)}}},
 	}})
-	w.edge(again, "again", body)
+	w.addEdge(again, "again", body)
 	if w.rng.IntN(3) > 0 {
-		w.edge(body, "default", again)
-		return scene{body, []string{again}}
+		w.addEdge(body, "default", again)
+		return flowFragment{body, []string{again}}
 	}
-	ask := w.asks()
-	w.edge(body, "default", ask)
+	ask := w.addSignalStep()
+	w.addEdge(body, "default", ask)
 	for _, action := range []string{"approved", "default"} {
-		w.edge(ask, action, again)
+		w.addEdge(ask, action, again)
 	}
-	return scene{body, []string{again}}
+	return flowFragment{body, []string{again}}
 }
 
-// asks is a step that is asked in each round of a loop, and takes another signal each time.
-func (w *writer) asks() string {
+// addSignalStep is a step that is asked in each round of a loop, and takes another signal each time.
+func (w *graphWriter) addSignalStep() string {
 	w.names++
 	key := fmt.Sprint("signal", w.names)
-	w.play.signals[key] = json.RawMessage(pick(w.rng, `true`, `{"by":"somebody"}`, `7`))
+	w.play.signals[key] = json.RawMessage(pickOne(w.rng, `true`, `{"by":"somebody"}`, `7`))
 	if w.rng.IntN(2) == 0 {
-		return w.node(object{"kind": "wait_event", "params": object{"signal_key": key}})
+		return w.addNode(object{"kind": "wait_event", "params": object{"signal_key": key}})
 	}
-	return w.node(object{"kind": "approval", "params": object{"approval_key": "$shared." + key}})
+	return w.addNode(object{"kind": "approval", "params": object{"approval_key": "$shared." + key}})
 }
 
-func (w *writer) choice() scene {
+func (w *graphWriter) writeChoice() flowFragment {
 	var when any = object{"gt": []any{"$params.n", w.rng.IntN(100)}}
 	if w.rng.IntN(2) == 0 {
-		when = pick(w.rng, "params.n > 50", "size(params.text) < 7 && params.list.exists(x, x > 25)", `has(shared.k1) && shared.k1 == "x"`, "input == null || params.o.x % 2 == 0")
+		when = pickOne(w.rng, "params.n > 50", "size(params.text) < 7 && params.list.exists(x, x > 25)", `has(shared.k1) && shared.k1 == "x"`, "input == null || params.o.x % 2 == 0")
 	}
-	key := w.node(object{"kind": "choice", "prep": w.prep(), "post": w.post(), "choice_cases": []object{
+	key := w.addNode(object{"kind": "choice", "prep": w.writePrep(), "post": w.writePost(), "choice_cases": []object{
 		{"action": "go", "expr": when},
 	}})
-	return w.fork(scene{key, []string{key}}, "go")
+	return w.addFork(flowFragment{key, []string{key}}, "go")
 }
 
-func (w *writer) timer() scene {
-	return w.alone(object{"kind": "timer", "prep": w.prep(), "post": w.post(), "params": object{"delay_ms": pick(w.rng, 0, 10, 300, 3000, 20_000)}})
+func (w *graphWriter) writeTimer() flowFragment {
+	return w.singleNode(object{"kind": "timer", "prep": w.writePrep(), "post": w.writePost(), "params": object{"delay_ms": pickOne(w.rng, 0, 10, 300, 3000, 20_000)}})
 }
 
-// waiting is a step that a signal ends, or its clock: never either of them.
-func (w *writer) waiting() scene {
+// writeWait is a step that a signal ends, or its clock: never either of them.
+func (w *graphWriter) writeWait() flowFragment {
 	w.names++
 	key := fmt.Sprint("signal", w.names)
 	if w.rng.IntN(3) == 0 {
-		return w.alone(object{"kind": "wait_event", "post": w.post(), "params": object{"signal_key": "$shared." + key, "timeout_ms": pick(w.rng, 50, 2000, 9000)},
-			"failure_strategy": pick(w.rng, "", "continue")})
+		return w.singleNode(object{"kind": "wait_event", "post": w.writePost(), "params": object{"signal_key": "$shared." + key, "timeout_ms": pickOne(w.rng, 50, 2000, 9000)},
+			"failure_strategy": pickOne(w.rng, "", "continue")})
 	}
-	w.play.signals[key] = json.RawMessage(pick(w.rng, `true`, `"approved"`, `{"by":"somebody"}`, `7`))
+	w.play.signals[key] = json.RawMessage(pickOne(w.rng, `true`, `"approved"`, `{"by":"somebody"}`, `7`))
 	if w.rng.IntN(2) == 0 {
 		params := object{"signal_key": "$shared." + key}
 		if w.rng.IntN(3) == 0 {
-			params["timeout_ms"] = pick(w.rng, farMS(w.rng), 0)
+			params["timeout_ms"] = pickOne(w.rng, farMS(w.rng), 0)
 		}
-		return w.alone(object{"kind": "wait_event", "post": w.post(), "params": params})
+		return w.singleNode(object{"kind": "wait_event", "post": w.writePost(), "params": params})
 	}
-	n := w.node(object{"kind": "approval", "post": w.post(), "params": object{"approval_key": "$shared." + key}})
-	return w.fork(scene{n, []string{n}}, "approved")
+	n := w.addNode(object{"kind": "approval", "post": w.writePost(), "params": object{"approval_key": "$shared." + key}})
+	return w.addFork(flowFragment{n, []string{n}}, "approved")
 }
 
-// hanging is a step that nobody ever reports about.
-func (w *writer) hanging() scene {
-	most, pause := w.rng.IntN(2), pick(w.rng, 0, 50)
+// writeHanging is a step that nobody ever reports about.
+func (w *graphWriter) writeHanging() flowFragment {
+	most, pause := w.rng.IntN(2), pickOne(w.rng, 0, 50)
 	n := object{}
-	w.exec(n, hang)
+	w.writeExec(n, hang)
 	if w.rng.IntN(3) == 0 {
-		n = object{"kind": "parallel", "parallel_execs": []object{n, n}, "parallel_mode": pick(w.rng, "", "concurrent"),
+		n = object{"kind": "parallel", "parallel_execs": []object{n, n}, "parallel_mode": pickOne(w.rng, "", "concurrent"),
 			"retry": retryOf(most, pause)}
 	} else {
 		retries(n, most, pause)
 	}
-	n["prep"], n["timeout_ms"] = w.prep(), pick(w.rng, 30, 400, 2500)
-	key := w.node(n)
-	return w.fork(scene{key, []string{key}}, "error")
+	n["prep"], n["timeout_ms"] = w.writePrep(), pickOne(w.rng, 30, 400, 2500)
+	key := w.addNode(n)
+	return w.addFork(flowFragment{key, []string{key}}, "error")
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// publisher publishes a flow, deletes it and publishes another one under the same slug, while others start
+// flowPublisher publishes a flow, deletes it and publishes another one under the same slug, while others start
 // tasks of whatever has that slug.
-type publisher struct {
-	*stage
+type flowPublisher struct {
+	*simRun
 	slug     string
 	versions []string // that were published, in order
 	deleted  int      // how many of them are known to be gone
@@ -27,97 +27,97 @@ type publisher struct {
 	ended    bool
 }
 
-func (st *stage) addPublisher() {
-	p := &publisher{stage: st, slug: "moving", started: map[string]string{}}
-	p.library = persistence.Newest(&door{Store: st.store, w: st.w, h: st.outside}, st.outside.Now)
+func (st *simRun) addPublisher() {
+	p := &flowPublisher{simRun: st, slug: "moving", started: map[string]string{}}
+	p.library = persistence.Newest(&storeConn{Store: st.store, w: st.w, h: st.outside}, st.outside.Now)
 	st.publisher = p
-	st.w.launch(st.outside, p.slug, p.live)
+	st.w.startCoroutine(st.outside, p.slug, p.runPublisher)
 }
 
-func (p *publisher) live() {
+func (p *flowPublisher) runPublisher() {
 	for range 1 + p.w.rng.IntN(3) {
-		p.publish()
+		p.publishFlow()
 		for range 1 + p.w.rng.IntN(3) {
 			p.pending++
-			p.w.launch(p.outside, p.slug, p.starter)
+			p.w.startCoroutine(p.outside, p.slug, p.startTasks)
 		}
-		p.w.sleep(p.w.upTo(6 * time.Second))
-		if p.w.chance(700) {
-			p.delete()
+		p.w.sleepFor(p.w.upTo(6 * time.Second))
+		if p.w.drawChance(700) {
+			p.deleteFlow()
 		}
 	}
-	p.w.park(func() bool { return p.pending == 0 })
+	p.w.parkUntil(func() bool { return p.pending == 0 })
 	p.endAll()
 	p.ended = true
 }
 
-// moving is a flow whose tasks are busy for a moment and then wait.
-func moving(rng interface{ IntN(int) int }) []byte {
+// movingFlow is a flow whose tasks are busy for a moment and then wait.
+func movingFlow(rng interface{ IntN(int) int }) []byte {
 	ways := []object{{"service": "echo", "exec_type": "queue"}, {"exec_type": "local_func", "func": "echo"}, {"service": "echo"}}
-	return encoded(object{"start": "a", "edges": []object{{"from": "a", "action": "default", "to": "b"}}, "nodes": object{
+	return encodeValue(object{"start": "a", "edges": []object{{"from": "a", "action": "default", "to": "b"}}, "nodes": object{
 		"a": ways[rng.IntN(len(ways))],
 		"b": object{"kind": "approval", "params": object{"approval_key": "$shared.ok"}},
 	}})
 }
 
-func (p *publisher) publish() {
+func (p *flowPublisher) publishFlow() {
 	n := len(p.versions)
 	f := persistence.Flow{ID: fmt.Sprint(p.slug, "-", n), Slug: p.slug}
-	v := persistence.Version{ID: f.ID + "-version", FlowID: f.ID, Number: 1, Status: "published", Definition: moving(p.w.rng)}
+	v := persistence.Version{ID: f.ID + "-version", FlowID: f.ID, Number: 1, Status: "published", Definition: movingFlow(p.w.rng)}
 	if p.deleted < n { // a new version of the flow that is there
 		v.FlowID, v.Number = fmt.Sprint(p.slug, "-", p.deleted), n+1
 	}
 	plan, problems := compile.Text(v.Definition, p.limits)
 	if problems.Err() != nil {
-		p.w.fail("flow %s: %v", v.Definition, problems)
+		p.w.failRun("flow %s: %v", v.Definition, problems)
 	}
-	p.check.learn(v.ID, plan)
+	p.check.notePlan(v.ID, plan)
 	if v.FlowID == f.ID {
-		p.persist("CreateFlow", func(ctx context.Context) error { return p.library.CreateFlow(ctx, f) })
+		p.persistUntilDone("CreateFlow", func(ctx context.Context) error { return p.library.CreateFlow(ctx, f) })
 	}
 	p.versions = append(p.versions, v.ID)
-	p.persist("CreateVersion", func(ctx context.Context) error { return p.library.CreateVersion(ctx, v) })
-	p.w.say("%s is published", v.ID)
+	p.persistUntilDone("CreateVersion", func(ctx context.Context) error { return p.library.CreateVersion(ctx, v) })
+	p.w.addTrace("%s is published", v.ID)
 }
 
-// persist asks the store until it answers; that something is there already is what an answer that was lost leaves.
-func (p *publisher) persist(what string, ask func(context.Context) error) {
+// persistUntilDone asks the store until it answers; that something is there already is what an answer that was lost leaves.
+func (p *flowPublisher) persistUntilDone(what string, ask func(context.Context) error) {
 	for {
 		err := ask(context.Background())
 		if err == nil || errors.Is(err, persistence.ErrDuplicate) {
 			return
 		}
-		if !quitting(err) {
-			p.w.fail("%s: %v", what, err)
+		if !isLossError(err) {
+			p.w.failRun("%s: %v", what, err)
 		}
-		p.w.sleep(p.w.upTo(100 * time.Millisecond))
+		p.w.sleepFor(p.w.upTo(100 * time.Millisecond))
 	}
 }
 
-func (p *publisher) delete() {
+func (p *flowPublisher) deleteFlow() {
 	id := p.store.versions[p.versions[len(p.versions)-1]].FlowID
-	if p.w.chance(500) {
-		p.withdraw(id)
+	if p.w.drawChance(500) {
+		p.cancelTasks(id)
 	}
 	const part = 2
 	for n := part; n == part; {
-		p.persist("DeleteFlow", func(ctx context.Context) (err error) {
+		p.persistUntilDone("DeleteFlow", func(ctx context.Context) (err error) {
 			n, err = p.library.DeleteFlow(ctx, id, part)
 			return err
 		})
 	}
 	p.deleted = len(p.versions)
-	p.w.say("%s is deleted", id)
+	p.w.addTrace("%s is deleted", id)
 }
 
-// withdraw cancels the tasks of a flow that is about to be deleted, as far as they are known.
-func (p *publisher) withdraw(flowID string) {
+// cancelTasks cancels the tasks of a flow that is about to be deleted, as far as they are known.
+func (p *flowPublisher) cancelTasks(flowID string) {
 	for _, task := range p.tasksOf(func(version string) bool { return p.store.versions[version].FlowID == flowID }) {
-		_ = p.tell(task, flow.Cancel{})
+		_ = p.sendUntilAnswered(task, flow.Cancel{})
 	}
 }
 
-func (p *publisher) tasksOf(version func(string) bool) (tasks []string) {
+func (p *flowPublisher) tasksOf(version func(string) bool) (tasks []string) {
 	for task, of := range p.started {
 		if version(of) {
 			tasks = append(tasks, task)
@@ -127,24 +127,24 @@ func (p *publisher) tasksOf(version func(string) bool) (tasks []string) {
 	return tasks
 }
 
-// starter starts a few tasks of what has the slug.
-func (p *publisher) starter() {
+// startTasks starts a few tasks of what has the slug.
+func (p *flowPublisher) startTasks() {
 	defer func() { p.pending-- }()
 	for range 1 + p.w.rng.IntN(4) {
-		p.w.sleep(p.w.upTo(3 * time.Second))
+		p.w.sleepFor(p.w.upTo(3 * time.Second))
 		version, ok := p.lookUp()
 		if !ok {
 			continue
 		}
-		if p.w.chance(300) { // whoever knows a version may be slow
-			p.w.sleep(p.w.upTo(4 * time.Second))
+		if p.w.drawChance(300) { // whoever knows a version may be slow
+			p.w.sleepFor(p.w.upTo(4 * time.Second))
 		}
-		p.start(version)
+		p.startTask(version)
 	}
 }
 
 // lookUp finds the newest version of what has the slug, which is nothing that was deleted before.
-func (p *publisher) lookUp() (version string, ok bool) {
+func (p *flowPublisher) lookUp() (version string, ok bool) {
 	gone := p.deleted
 	f, err := p.library.FlowBySlug(context.Background(), p.slug)
 	if err != nil {
@@ -155,80 +155,80 @@ func (p *publisher) lookUp() (version string, ok bool) {
 		return "", false
 	}
 	if slices.Index(p.versions, v.ID) < gone {
-		p.w.fail("%s is found after it was deleted", v.ID)
+		p.w.failRun("%s is found after it was deleted", v.ID)
 	}
 	return v.ID, true
 }
 
-// start asks until it is answered: a task whose start nobody has heard of may begin later.
-func (p *publisher) start(version string) {
+// startTask asks until it is answered: a task whose start nobody has heard of may begin later.
+func (p *flowPublisher) startTask(version string) {
 	p.requests++
 	n := engine.NewTask{VersionID: version, Params: json.RawMessage(`{}`), Key: fmt.Sprint(p.slug, p.requests)}
 	for !p.tryStart(version, n) {
-		p.w.sleep(p.w.upTo(time.Second))
+		p.w.sleepFor(p.w.upTo(time.Second))
 	}
 }
 
-func (p *publisher) tryStart(version string, n engine.NewTask) (answered bool) {
-	ctx, stop := p.patience()
+func (p *flowPublisher) tryStart(version string, n engine.NewTask) (answered bool) {
+	ctx, stop := p.withPatience()
 	defer stop()
 	gone := slices.Index(p.versions, version) < p.deleted
 	started, err := p.anyMember().StartTask(ctx, n)
 	id := started.Task
-	p.w.say("a start of %s is answered: %s %v", version, id, err)
+	p.w.addTrace("a start of %s is answered: %s %v", version, id, err)
 	kind := flow.ErrorKindOf(err)
 	switch {
 	case err == nil && gone:
-		p.w.fail("task %s of %s was started, which was deleted before", id, version)
+		p.w.failRun("task %s of %s was started, which was deleted before", id, version)
 	case err == nil && p.check.tasks[id] == nil:
-		p.w.fail("the start of task %s was acknowledged and is not stored", id)
+		p.w.failRun("the start of task %s was acknowledged and is not stored", id)
 	case err == nil:
 		p.started[id] = version
-	case kind == flow.NotFound && p.store.known(version) && !p.isGone(n, version):
-		p.w.fail("a start of %s, which is there, is answered with %v", version, err)
+	case kind == flow.NotFound && p.store.hasVersion(version) && !p.isGone(n, version):
+		p.w.failRun("a start of %s, which is there, is answered with %v", version, err)
 	case kind != "" && kind != flow.NotFound && kind != flow.Busy:
-		p.w.fail("a start of %s is answered with %v", version, err)
+		p.w.failRun("a start of %s is answered with %v", version, err)
 	}
 	return err == nil || kind == flow.NotFound
 }
 
 // isGone says whether a task that was to be started has been there before: its flow is being deleted, and its version will be.
-func (p *publisher) isGone(n engine.NewTask, version string) bool {
+func (p *flowPublisher) isGone(n engine.NewTask, version string) bool {
 	id, err := n.TaskID(p.store.versions[version].FlowID)
 	task := p.check.tasks[id]
-	return err == nil && task != nil && task.gone
+	return err == nil && task != nil && task.deleted
 }
 
 // endAll ends what is left, also that whose start nobody heard of, and finds that what was deleted is gone.
-func (p *publisher) endAll() {
-	gone := p.tasksOf(func(version string) bool { return !p.store.known(version) })
-	p.w.park(func() bool { return len(p.troupe) > 0 })
+func (p *flowPublisher) endAll() {
+	gone := p.tasksOf(func(version string) bool { return !p.store.hasVersion(version) })
+	p.w.parkUntil(func() bool { return len(p.activeMembers) > 0 })
 	for id, t := range p.store.tasks {
 		if slices.Contains(p.versions, t.VersionID) {
 			p.started[id] = t.VersionID
 		}
 	}
-	for _, task := range p.tasksOf(p.store.known) {
-		if err := p.tell(task, flow.Cancel{}); err != nil {
-			p.w.fail("Cancel of %s is refused: %v", task, err)
+	for _, task := range p.tasksOf(p.store.hasVersion) {
+		if err := p.sendUntilAnswered(task, flow.Cancel{}); err != nil {
+			p.w.failRun("Cancel of %s is refused: %v", task, err)
 		}
 	}
 	for _, task := range gone {
-		if err := p.tell(task, flow.Signal{Key: "ok", Value: json.RawMessage(`true`)}); flow.ErrorKindOf(err) != flow.NotFound {
-			p.w.fail("a signal to %s, which was deleted, is answered with %v", task, err)
+		if err := p.sendUntilAnswered(task, flow.Signal{Key: "ok", Value: json.RawMessage(`true`)}); flow.ErrorKindOf(err) != flow.NotFound {
+			p.w.failRun("a signal to %s, which was deleted, is answered with %v", task, err)
 		}
 	}
 }
 
-// tell gives a command until it is answered.
-func (p *publisher) tell(task string, cmd flow.Command) error {
+// sendUntilAnswered gives a command until it is answered.
+func (p *flowPublisher) sendUntilAnswered(task string, cmd flow.Command) error {
 	for {
-		ctx, stop := p.patience()
-		err := tell(ctx, p.anyMember(), task, cmd, "")
+		ctx, stop := p.withPatience()
+		err := doCommand(ctx, p.anyMember(), task, cmd, "")
 		stop()
 		if err == nil || flow.ErrorKindOf(err) != "" && flow.ErrorKindOf(err) != flow.Busy {
 			return err
 		}
-		p.w.sleep(50*time.Millisecond + p.w.upTo(time.Second))
+		p.w.sleepFor(50*time.Millisecond + p.w.upTo(time.Second))
 	}
 }

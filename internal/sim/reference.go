@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// outcome is what must be the same however a task got there.
-type outcome struct {
+// taskOutcome is what must be the same however a task got there.
+type taskOutcome struct {
 	Status flow.TaskStatus
 	Error  string
 	Shared string // without what was signaled, and what was undone last
@@ -19,7 +19,7 @@ type outcome struct {
 	Visits string
 }
 
-func outcomeOf(s *flow.State, signals map[string]json.RawMessage) outcome {
+func outcomeOf(s *flow.State, signals map[string]json.RawMessage) taskOutcome {
 	shared := map[string]json.RawMessage{}
 	maps.Copy(shared, s.Root.Shared)
 	for key := range signals {
@@ -30,33 +30,33 @@ func outcomeOf(s *flow.State, signals map[string]json.RawMessage) outcome {
 	out, _ := json.Marshal(shared)
 	text, _, _ := strings.Cut(s.Error, panicText) // a stack follows
 	text, _, _ = strings.Cut(text, refusedText)
-	return outcome{Status: s.Status, Error: text, Shared: string(out), Steps: s.Steps, Visits: string(visits)}
+	return taskOutcome{Status: s.Status, Error: text, Shared: string(out), Steps: s.Steps, Visits: string(visits)}
 }
 
-// reference drives a task by the core alone: jobs are carried out in order, and time passes when
+// referenceRun drives a task by the core alone: jobs are carried out in order, and time passes when
 // nothing else can happen.
-type reference struct {
+type referenceRun struct {
 	state  *flow.State
 	env    flow.Env
 	jobs   []flow.Job
 	alarms []flow.Alarm
 	asks   []flow.Ask
-	again  *again
+	reruns *rerunWatcher
 }
 
-// refer says how a task must end.
-func refer(p *play, plan *flow.Plan, limits flow.Limits) (outcome, error) {
-	s, err := alone(p, plan, limits)
+// referenceOutcome says how a task must end.
+func referenceOutcome(p *flowScenario, plan *flow.Plan, limits flow.Limits) (taskOutcome, error) {
+	s, err := runReference(p, plan, limits)
 	if err != nil {
-		return outcome{}, err
+		return taskOutcome{}, err
 	}
 	return outcomeOf(s, p.signals), nil
 }
 
-// alone plays a task by the core alone.
-func alone(p *play, plan *flow.Plan, limits flow.Limits) (*flow.State, error) {
-	r := &reference{state: flow.NewState("reference", plan), env: flow.Env{Now: 1, Member: "reference", Limits: limits}, again: newAgain(plan)}
-	if err := r.do(flow.Start{Version: "v", Params: p.params}); err != nil {
+// runReference plays a task by the core alone.
+func runReference(p *flowScenario, plan *flow.Plan, limits flow.Limits) (*flow.State, error) {
+	r := &referenceRun{state: flow.NewState("reference", plan), env: flow.Env{Now: 1, Member: "reference", Limits: limits}, reruns: newAgain(plan)}
+	if err := r.applyCommand(flow.Start{Version: "v", Params: p.params}); err != nil {
 		return nil, err
 	}
 	signals, again, appended := slices.Sorted(maps.Keys(p.signals)), p.again, map[string]bool{}
@@ -75,30 +75,30 @@ func alone(p *play, plan *flow.Plan, limits flow.Limits) (*flow.State, error) {
 			next = flow.Signal{Key: signals[0], Value: p.signals[signals[0]]}
 			signals = signals[1:]
 		case len(units) > 0:
-			next = p.finish(units[0], appended)
-		case len(p.unheard(r.state)) > 0:
-			key := p.unheard(r.state)[0]
+			next = p.finishCommand(units[0], appended)
+		case len(p.awaitedSignals(r.state)) > 0:
+			key := p.awaitedSignals(r.state)[0]
 			next = flow.Signal{Key: key, Value: p.signals[key]}
 		case len(r.alarms) > 0:
-			r.ring()
+			r.ringAlarm()
 		default:
 			return nil, fmt.Errorf("the core alone is stuck: %v", flow.Waiting(r.state))
 		}
 		if next == nil {
 			continue
 		}
-		if err := r.do(next); err != nil {
+		if err := r.applyCommand(next); err != nil {
 			return nil, err
 		}
 	}
-	if did, bad := r.again.inVain(); bad {
+	if did, bad := r.reruns.inVain(); bad {
 		return nil, fmt.Errorf("the core alone did %+v again, which was done", did)
 	}
 	return r.state, nil
 }
 
-// unheard returns the keys of signals that were sent and that steps wait for again: each visit takes another one.
-func (p *play) unheard(s *flow.State) (keys []string) {
+// awaitedSignals returns the keys of signals that were sent and that steps wait for again: each visit takes another one.
+func (p *flowScenario) awaitedSignals(s *flow.State) (keys []string) {
 	var look func(sc *flow.Scope)
 	look = func(sc *flow.Scope) {
 		for _, st := range sc.Active() {
@@ -119,14 +119,14 @@ func (p *play) unheard(s *flow.State) (keys []string) {
 	return keys
 }
 
-func (r *reference) do(c flow.Command) error {
+func (r *referenceRun) applyCommand(c flow.Command) error {
 	for c != nil {
 		d, err := flow.Decide(r.state, c, r.env)
 		if err != nil {
 			return err
 		}
 		for i := range d.Events {
-			r.again.event(&d.Events[i])
+			r.reruns.noteEvent(&d.Events[i])
 		}
 		for _, e := range d.Effects {
 			switch e := e.(type) {
@@ -143,25 +143,25 @@ func (r *reference) do(c flow.Command) error {
 	return nil
 }
 
-func (r *reference) carryOut() {
+func (r *referenceRun) carryOut() {
 	job := r.jobs[0]
 	r.jobs = r.jobs[1:]
 	if job.Exec.Service == hang || job.Exec.Func == hang {
 		return
 	}
-	report := serve(job)
+	report := serveJob(job)
 	if strings.Contains(string(report.Output), poison) {
 		report = flow.Report{Address: job.Address, Fatal: true, Error: refusedText}
 	}
-	_ = r.do(report) // one about a job that nobody wants any longer changes nothing
+	_ = r.applyCommand(report) // one about a job that nobody wants any longer changes nothing
 }
 
 // refusedText is what the error of an attempt begins with whose result the store refuses. What
 // follows is the store's.
 const refusedText = "internal: the store refused the attempt's result"
 
-// ring rings the alarm that is due first.
-func (r *reference) ring() {
+// ringAlarm rings the alarm that is due first.
+func (r *referenceRun) ringAlarm() {
 	first := 0
 	for i, a := range r.alarms {
 		if a.At < r.alarms[first].At {
@@ -171,5 +171,5 @@ func (r *reference) ring() {
 	a := r.alarms[first]
 	r.alarms = slices.Delete(r.alarms, first, first+1)
 	r.env.Now = max(r.env.Now, a.At)
-	_ = r.do(flow.Ring{Alarm: a})
+	_ = r.applyCommand(flow.Ring{Alarm: a})
 }

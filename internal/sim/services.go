@@ -19,23 +19,23 @@ const twins = "twins"
 // dagServices are further ones, which only plays of dag mode ask for.
 var dagServices = []string{"coin", "yesno", "list", "second", "unlucky"}
 
-// direct is what a unit is finished with that nobody carries out.
-func direct(unit int) json.RawMessage { return encoded(object{"unit": unit}) }
+// directOutput is what a unit is finished with that nobody carries out.
+func directOutput(unit int) json.RawMessage { return encodeValue(object{"unit": unit}) }
 
 // hang is a service that never answers.
 const hang = "hang"
 
-func serve(job flow.Job) flow.Report {
+func serveJob(job flow.Job) flow.Report {
 	r := flow.Report{Address: job.Address}
 	h := fnv.New32a()
-	h.Write(encoded(decoded(job.Input))) // whatever the order of its fields
+	h.Write(encodeValue(decodeValue(job.Input))) // whatever the order of its fields
 	mark := h.Sum32()
 	switch orElse(job.Exec.Service, job.Exec.Func) {
 	case "inc":
 		n, _ := expr.Number(job.Input)
 		r.Output, _ = json.Marshal(n + 1)
 	case "route":
-		r.Output = json.RawMessage(`{"action":"` + []string{"go", "stop", "other"}[mark%3] + `","in":` + text(job.Input) + `}`)
+		r.Output = json.RawMessage(`{"action":"` + []string{"go", "stop", "other"}[mark%3] + `","in":` + jsonText(job.Input) + `}`)
 	case "flaky":
 		if job.Attempt <= int(mark%3) {
 			r.Error = "not yet"
@@ -58,16 +58,16 @@ func serve(job flow.Job) flow.Report {
 		}
 		r.Output = job.Input
 	case twins:
-		r.Output = json.RawMessage("[" + text(job.Input) + "," + text(job.Input) + "]")
+		r.Output = json.RawMessage("[" + jsonText(job.Input) + "," + jsonText(job.Input) + "]")
 	case "coin":
 		if mark%2 == 1 {
 			r.Error = "tails"
 		}
 		r.Output = json.RawMessage(`{"heads":true}`)
 	case "yesno":
-		r.Output = encoded(mark%3 == 0)
+		r.Output = encodeValue(mark%3 == 0)
 	case "list":
-		r.Output = encoded([]any{1, nil, "three", object{"four": 4}}[:mark%5])
+		r.Output = encodeValue([]any{1, nil, "three", object{"four": 4}}[:mark%5])
 	case "second":
 		if job.Visit < 2 {
 			r.Error = "not the first time"
@@ -101,7 +101,7 @@ func orElse(text, other string) string {
 	return other
 }
 
-func text(v json.RawMessage) string {
+func jsonText(v json.RawMessage) string {
 	if len(v) == 0 {
 		return "null"
 	}

@@ -19,58 +19,58 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// stage is a run with everybody on it.
-type stage struct {
-	w          *world
-	store      *model
-	check      *checker
-	outside    *host // where users, pollers and the operator are; it never fails
-	users      []*user
-	seen       Result     // what there was of some things
-	hands      []*hand    // workers that attach
-	workers    listed     // those that are attached
-	attaches   bool       // members have sessions of such
-	publisher  *publisher // nil when no flow is deleted
-	abroad     *abroad
-	timetable  *timetable // nil when nothing begins by the clock
-	limits     flow.Limits
-	visibility time.Duration
-	behind     func(persistence.Store) persistence.Store // puts a defect between the door and the model
-	options    Options
-	damage     func(*flow.Plan)
-	cluster    bool     // members live beside each other
-	planned    bool     // they come and go, and nothing else happens to them
-	troupe     []*actor // members that may be asked, the newest last
-	all        []*actor // members that ever were
-	log        *slog.Logger
-	members    int
-	requests   int
-	over       bool
-	deletes    bool // flows are deleted meanwhile
-	reconnects bool // a store that went back is reached over new connections only
-	steady     bool // it goes back no more
-	shrinks    bool // members that come later have smaller limits, which decide how tasks end
+// simRun is a run with everybody on it.
+type simRun struct {
+	w               *simWorld
+	store           *storeModel
+	check           *commitChecker
+	outside         *host // where users, pollers and the operator are; it never fails
+	users           []*simUser
+	counts          Result            // what there was of some things
+	attachedWorkers []*attachedWorker // workers that attach
+	workers         registrationTimes // those that are attached
+	attaches        bool              // members have sessions of such
+	publisher       *flowPublisher    // nil when no flow is deleted
+	externalSystem  *externalSystem
+	timetable       *scheduleUser // nil when nothing begins by the clock
+	limits          flow.Limits
+	visibility      time.Duration
+	wrapStore       func(persistence.Store) persistence.Store // puts a defect between the door and the model
+	options         Options
+	damage          func(*flow.Plan)
+	cluster         bool         // members live beside each other
+	planned         bool         // they come and go, and nothing else happens to them
+	activeMembers   []*simMember // members that may be asked, the newest last
+	allMembers      []*simMember // members that ever were
+	log             *slog.Logger
+	members         int
+	requests        int
+	runDone         bool
+	deletes         bool // flows are deleted meanwhile
+	reconnects      bool // a store that went back is reached over new connections only
+	steady          bool // it goes back no more
+	shrinks         bool // members that come later have smaller limits, which decide how tasks end
 }
 
-// actor is a member and the host it lives on.
-type actor struct {
+// simMember is a member and the host it lives on.
+type simMember struct {
 	*actors.Member
 	*clusterMember // nil: it is alone
-	st             *stage
+	st             *simRun
 	h              *host
 	sessions       *attached.Sessions // nil: nobody attaches
 	grace          time.Duration      // of a session
-	fickle         *fickle            // nil: it is not
+	fickle         *fickleRelay       // nil: it is not
 	timer          *schedule.Runner   // nil: there are no schedules
 	ends           bool               // it lets go of what it carries
 }
 
-// asked is whom those outside ask.
-func (a *actor) asked() engine.Engine {
+// outsideEngine is whom those outside ask.
+func (a *simMember) outsideEngine() engine.Engine {
 	if a.clusterMember == nil {
-		return wired{a.Member, nil}
+		return remoteEngine{a.Member, nil}
 	}
-	return wired{a.router, a.h}
+	return remoteEngine{a.router, a.h}
 }
 
 // Options say what kind of run it is.
@@ -141,99 +141,99 @@ const endless = 1 << 30
 func Run(seed uint64, o Options) Result {
 	w := newWorld(seed)
 	if o.Plain {
-		w.weather = weather{latency: w.weather.latency}
+		w.faults = faultRates{latency: w.faults.latency}
 	}
 	w.stacks = o.Stacks
-	uuid.SetRand(generator{w})
+	uuid.SetRand(idGenerator{w})
 	defer uuid.SetRand(nil)
 	if o.Cluster {
-		w.weather.ofCluster(w.rng)
+		w.faults.ofCluster(w.rng)
 	}
 	if o.Planned {
-		w.weather = weather{latency: w.weather.latency, lies: w.weather.lies}
+		w.faults = faultRates{latency: w.faults.latency, lies: w.faults.lies}
 	}
 	st := newStage(w, o)
-	st.run()
-	w.end()
-	r := st.seen
+	st.runToEnd()
+	w.unwindAll()
+	r := st.counts
 	r.Err, r.Hash, r.Steps, r.Tasks, r.Members, r.Trips, r.Trace = w.failure, w.hash, w.steps, len(st.users), st.members, w.trips, w.trace
 	return r
 }
 
-// generator is where ids and tokens come from.
-type generator struct{ w *world }
+// idGenerator is where ids and tokens come from.
+type idGenerator struct{ w *simWorld }
 
-func (g generator) Read(b []byte) (int, error) {
+func (g idGenerator) Read(b []byte) (int, error) {
 	for i := range b {
 		b[i] = byte(g.w.rng.Uint32())
 	}
 	return len(b), nil
 }
 
-func newStage(w *world, o Options) *stage {
-	st := &stage{w: w, store: newModel(w), check: newChecker(w), options: o, behind: o.Store, damage: o.Plan, visibility: time.Duration(300+w.rng.IntN(4000)) * time.Millisecond}
+func newStage(w *simWorld, o Options) *simRun {
+	st := &simRun{w: w, store: newModel(w), check: newChecker(w), options: o, wrapStore: o.Store, damage: o.Plan, visibility: time.Duration(300+w.rng.IntN(4000)) * time.Millisecond}
 	st.store.check, st.check.store, st.store.unfenced, st.store.orphans, st.store.generous = st.check, st.store, o.Unfenced, o.Orphans, o.Generous
-	st.attaches, st.workers = o.Cluster || w.chance(500), listed{}
+	st.attaches, st.workers = o.Cluster || w.drawChance(500), registrationTimes{}
 	st.cluster, st.planned, st.log = o.Cluster, o.Planned, slog.New(slog.DiscardHandler)
-	st.check.limits, st.check.planned, st.check.passed = &st.limits, st.planned, st.passed
+	st.check.limits, st.check.planned, st.check.onJobMoved = &st.limits, st.planned, st.noteJobMoved
 	st.outside = w.newHost("outside")
-	st.abroad = &abroad{st, map[string]*work{}}
+	st.externalSystem = &externalSystem{st, map[string]*externalWork{}}
 	st.limits = flow.Limits{Deliveries: endless}
 	if !o.Plain {
-		st.limits.Events, st.limits.Window = pick(w.rng, 0, 1, 3, 20), pick(w.rng, 0, 1, 3)
+		st.limits.Events, st.limits.Window = pickOne(w.rng, 0, 1, 3, 20), pickOne(w.rng, 0, 1, 3)
 	}
-	if !o.Plain && w.chance(100) {
+	if !o.Plain && w.drawChance(100) {
 		st.limits.Deliveries = 2 + w.rng.IntN(4)
 	}
-	st.deletes, st.shrinks = !o.Plain && !o.Planned && w.chance(300), !o.Plain && !o.Planned && w.chance(100)
+	st.deletes, st.shrinks = !o.Plain && !o.Planned && w.drawChance(300), !o.Plain && !o.Planned && w.drawChance(100)
 	if o.Rewinds {
 		st.bareForRewinds()
 	}
-	for i := range 1 + w.rng.IntN(pick(w.rng, 2, 5, 12)) {
+	for i := range 1 + w.rng.IntN(pickOne(w.rng, 2, 5, 12)) {
 		if o.Rewinds {
 			st.addUser(i, st.drawSuitable())
 			continue
 		}
-		if !o.Plain && w.chance(400) {
+		if !o.Plain && w.drawChance(400) {
 			st.addUser(i, drawDag(w.rng, st.cluster))
 			continue
 		}
 		st.addUser(i, drawPlay(w.rng, !o.Plain, st.cluster))
 	}
-	if o.Clock || !o.Plain && !o.Rewinds && w.chance(300) {
+	if o.Clock || !o.Plain && !o.Rewinds && w.drawChance(300) {
 		st.addTimetable()
 	}
 	return st
 }
 
-func (st *stage) addUser(i int, p *play) {
+func (st *simRun) addUser(i int, p *flowScenario) {
 	version := fmt.Sprint("version-", i)
-	plan, err := p.plan(st.limits)
+	plan, err := p.compilePlan(st.limits)
 	if err != nil {
-		st.w.fail("flow %s: %v", p.definition, err)
+		st.w.failRun("flow %s: %v", p.definition, err)
 		return
 	}
-	st.check.learn(version, plan)
+	st.check.notePlan(version, plan)
 	if st.damage != nil {
 		st.damage(plan)
 	}
 	st.store.versions[version] = persistence.Version{ID: version, FlowID: fmt.Sprint("flow-", i), Number: 1, Status: "published", Definition: p.definition}
-	st.users = append(st.users, &user{stage: st, name: fmt.Sprint("user-", i), play: p, version: version, sent: map[string]bool{}})
+	st.users = append(st.users, &simUser{simRun: st, name: fmt.Sprint("user-", i), play: p, version: version, sent: map[string]bool{}})
 }
 
 // limitsOf are those of the next member. Of what is there already, all goes on.
-func (st *stage) limitsOf() flow.Limits {
+func (st *simRun) limitsOf() flow.Limits {
 	l := st.limits
 	if st.shrinks && st.members > 1 {
-		l.Depth, l.Units = pick(st.w.rng, 0, 1, 1), pick(st.w.rng, 0, 1, 2)
-		l.Steps = pick(st.w.rng, 0, 1, 5, 20)
-		st.w.say("its limits are %+v", l)
+		l.Depth, l.Units = pickOne(st.w.rng, 0, 1, 1), pickOne(st.w.rng, 0, 1, 2)
+		l.Steps = pickOne(st.w.rng, 0, 1, 5, 20)
+		st.w.addTrace("its limits are %+v", l)
 	}
 	return l
 }
 
-// reader is a member's; nil for one that it makes itself.
-func (st *stage) reader() *persistence.Reader {
+// newReader is a member's; nil for one that it makes itself.
+func (st *simRun) newReader() *persistence.Reader {
 	if st.damage == nil {
 		return nil
 	}
@@ -241,7 +241,7 @@ func (st *stage) reader() *persistence.Reader {
 	for version := range st.store.versions {
 		plan, err := r.Plan(context.Background(), version)
 		if err != nil {
-			st.w.fail("version %s: %v", version, err)
+			st.w.failRun("version %s: %v", version, err)
 			return r
 		}
 		st.damage(plan)
@@ -249,61 +249,61 @@ func (st *stage) reader() *persistence.Reader {
 	return r
 }
 
-// run plays until everybody has gone home, and then looks around.
-func (st *stage) run() {
+// runToEnd plays until everybody has gone home, and then looks around.
+func (st *simRun) runToEnd() {
 	defer func() {
 		if reason := recover(); reason != nil {
-			st.w.fail("panic: %v\n%s", reason, debug.Stack())
+			st.w.failRun("panic: %v\n%s", reason, debug.Stack())
 		}
 	}()
 	if st.cluster {
-		st.w.launch(st.outside, "director", st.direct)
+		st.w.startCoroutine(st.outside, "director", st.runCluster)
 	} else {
-		st.w.launch(st.outside, "operator", st.operate)
+		st.w.startCoroutine(st.outside, "operator", st.runMember)
 	}
 	for _, u := range st.users {
-		live := u.live
+		live := u.runUser
 		if st.options.Rewinds {
 			live = u.liveThroughRewinds
 		}
-		st.w.launch(st.outside, u.name, live)
+		st.w.startCoroutine(st.outside, u.name, live)
 	}
 	if st.options.Rewinds {
-		st.w.launch(st.outside, "rewinds", st.goBack)
+		st.w.startCoroutine(st.outside, "rewinds", st.goBack)
 	}
 	if st.timetable != nil {
-		st.w.launch(st.outside, timetableName, st.timetable.live)
+		st.w.startCoroutine(st.outside, timetableName, st.timetable.runSchedule)
 	}
 	if st.deletes {
 		st.addPublisher()
 	}
 	for i := range 1 + st.w.rng.IntN(3) {
-		p := &poller{stage: st, name: fmt.Sprint("poller-", i)}
-		st.w.launch(st.outside, p.name, p.live)
+		p := &queuePoller{simRun: st, name: fmt.Sprint("poller-", i)}
+		st.w.startCoroutine(st.outside, p.name, p.runPoller)
 	}
 	if st.attaches {
 		st.addHands()
 	}
-	for st.w.failure == nil && !st.over {
-		if st.w.steps > maxSteps || st.w.now > st.w.weather.calmAt+afterCalm || !st.w.step() {
-			st.w.fail("stuck after %d steps at %s: %s", st.w.steps, st.w.now, st.unfinished())
+	for st.w.failure == nil && !st.runDone {
+		if st.w.steps > maxSteps || st.w.now > st.w.faults.calmAt+afterCalm || !st.w.runNext() {
+			st.w.failRun("stuck after %d steps at %s: %s", st.w.steps, st.w.now, st.describeUnfinished())
 		}
 	}
-	st.verify()
+	st.verifyAll()
 }
 
-func (st *stage) verify() {
+func (st *simRun) verifyAll() {
 	if st.w.failure == nil {
 		st.check.atEnd()
 	}
 	for _, u := range st.users {
 		if st.w.failure == nil {
-			u.verify()
+			u.verifyOutcome()
 		}
 	}
 }
 
-func (st *stage) unfinished() string {
+func (st *simRun) describeUnfinished() string {
 	text := ""
 	for _, u := range st.users {
 		if u.ended {
@@ -331,16 +331,16 @@ func (st *stage) unfinished() string {
 }
 
 // anyMember is whoever a client happens to ask, also one that is no longer in charge.
-func (st *stage) anyMember() engine.Engine {
-	st.w.park(func() bool { return len(st.troupe) > 0 })
-	if !st.cluster && st.w.chance(900) {
-		return st.troupe[len(st.troupe)-1].asked()
+func (st *simRun) anyMember() engine.Engine {
+	st.w.parkUntil(func() bool { return len(st.activeMembers) > 0 })
+	if !st.cluster && st.w.drawChance(900) {
+		return st.activeMembers[len(st.activeMembers)-1].outsideEngine()
 	}
-	return pick(st.w.rng, st.troupe...).asked()
+	return pickOne(st.w.rng, st.activeMembers...).outsideEngine()
 }
 
 // onTheWay is what becomes of a question on its way to another member.
-func (st *stage) onTheWay(q engine.Message) engine.Message {
+func (st *simRun) onTheWay(q engine.Message) engine.Message {
 	if orders, ok := q.(*engine.Orders); ok && st.options.Nameless {
 		nameless := slices.Clone(*orders)
 		for i := range nameless {
@@ -349,12 +349,12 @@ func (st *stage) onTheWay(q engine.Message) engine.Message {
 		return &nameless
 	}
 	if orders, ok := q.(*engine.Orders); ok && st.options.Timeless {
-		return timeless(*orders)
+		return withoutTimes(*orders)
 	}
 	return q
 }
 
-func timeless(orders engine.Orders) *engine.Orders {
+func withoutTimes(orders engine.Orders) *engine.Orders {
 	orders = slices.Clone(orders)
 	for i, o := range orders {
 		if r, ok := o.Command.(flow.Report); ok {
@@ -365,30 +365,30 @@ func timeless(orders engine.Orders) *engine.Orders {
 	return &orders
 }
 
-// patience is how long somebody waits for an answer.
-func (st *stage) patience() (context.Context, func()) {
+// withPatience is how long somebody waits for an answer.
+func (st *simRun) withPatience() (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	wait := 500*time.Millisecond + st.w.upTo(20*time.Second)
-	if st.w.clear() {
+	if st.w.isCalm() {
 		wait = 20 * time.Second
 	}
-	stop := st.w.after(nil, wait, cancel)
+	stop := st.w.callAfter(nil, wait, cancel)
 	return ctx, func() { stop(); cancel() }
 }
 
-// served complains of an error that nobody should hear because members come and go.
-func (st *stage) served(what string, err error) {
-	if st.planned && unsaid(err) {
-		st.w.fail("%s is answered with %v, and members only came and went", what, err)
+// checkServed complains of an error that nobody should hear because members come and go.
+func (st *simRun) checkServed(what string, err error) {
+	if st.planned && isUndecided(err) {
+		st.w.failRun("%s is answered with %v, and members only came and went", what, err)
 	}
 }
 
-// quiet says whether the weather has been calm for long enough that everything is answered in time.
-func (st *stage) quiet() bool { return st.w.now > st.w.weather.calmAt+20*time.Second }
+// isQuiet says whether the weather has been calm for long enough that everything is answered in time.
+func (st *simRun) isQuiet() bool { return st.w.now > st.w.faults.calmAt+20*time.Second }
 
-// impatient complains of an answer that did not come though nothing was in its way.
-func (st *stage) impatient(quiet bool, what string, err error) {
+// checkPatience complains of an answer that did not come though nothing was in its way.
+func (st *simRun) checkPatience(quiet bool, what string, err error) {
 	if quiet && errors.Is(err, context.Canceled) {
-		st.w.fail("%s was not answered in calm weather", what)
+		st.w.failRun("%s was not answered in calm weather", what)
 	}
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// timetable has tasks begin by the clock: each slot has one, however often members go, and its policies are kept.
-type timetable struct {
-	*stage
+// scheduleUser has tasks begin by the clock: each slot has one, however often members go, and its policies are kept.
+type scheduleUser struct {
+	*simRun
 	spec  schedule.Spec
 	after int64             // slots behind this time count
 	slots map[string]string // tasks, by slot
@@ -34,19 +34,19 @@ const (
 )
 
 // addTimetable draws a schedule, and the flow of its tasks, which take a while.
-func (st *stage) addTimetable() {
+func (st *simRun) addTimetable() {
 	second := time.Second.Milliseconds()
-	t := &timetable{stage: st, slots: map[string]string{}, spec: schedule.Spec{EveryMS: pick(st.w.rng, second, 2*second, 3*second), JitterMS: pick[int64](st.w.rng, 0, 0, 700),
-		CatchUp: pick(st.w.rng, schedule.CatchUpAll, schedule.CatchUpAll, schedule.CatchUpOne, schedule.CatchUpNone),
-		Overlap: pick(st.w.rng, schedule.OverlapAllow, schedule.OverlapSkip, schedule.OverlapQueue, schedule.OverlapCancel)}}
-	definition, _ := json.Marshal(object{"start": "a", "nodes": object{"a": object{"kind": "timer", "params": object{"delay_ms": pick(st.w.rng, 0, 300, 2500, 6000)}}}})
+	t := &scheduleUser{simRun: st, slots: map[string]string{}, spec: schedule.Spec{EveryMS: pickOne(st.w.rng, second, 2*second, 3*second), JitterMS: pickOne[int64](st.w.rng, 0, 0, 700),
+		CatchUp: pickOne(st.w.rng, schedule.CatchUpAll, schedule.CatchUpAll, schedule.CatchUpOne, schedule.CatchUpNone),
+		Overlap: pickOne(st.w.rng, schedule.OverlapAllow, schedule.OverlapSkip, schedule.OverlapQueue, schedule.OverlapCancel)}}
+	definition, _ := json.Marshal(object{"start": "a", "nodes": object{"a": object{"kind": "timer", "params": object{"delay_ms": pickOne(st.w.rng, 0, 300, 2500, 6000)}}}})
 	plan, err := planOf(definition, st.limits)
 	if err != nil {
-		st.w.fail("flow %s: %v", definition, err)
+		st.w.failRun("flow %s: %v", definition, err)
 		return
 	}
 	st.timetable, st.check.timetable = t, t
-	st.check.learn(timetableVersion, plan)
+	st.check.notePlan(timetableVersion, plan)
 	st.store.versions[timetableVersion] = persistence.Version{ID: timetableVersion, FlowID: timetableFlow, Number: 1, Status: "published", Definition: definition}
 }
 
@@ -59,27 +59,27 @@ func planOf(definition []byte, limits flow.Limits) (*flow.Plan, error) {
 	return plan, problems.Err()
 }
 
-// live sets the schedule, which fires for a while, and waits for the end of its tasks.
-func (t *timetable) live() {
-	t.w.sleep(t.w.upTo(3 * time.Second))
+// runSchedule sets the schedule, which fires for a while, and waits for the end of its tasks.
+func (t *scheduleUser) runSchedule() {
+	t.w.sleepFor(t.w.upTo(3 * time.Second))
 	now := t.w.storeNow().UnixMilli()
 	t.spec.EndAt = now + t.spec.EveryMS*int64(3+t.w.rng.IntN(10))
 	t.spec, t.after = t.spec.OrDefault(), now
 	s := persistence.Schedule{ID: timetableID, Name: timetableName, FlowID: timetableFlow, Spec: t.spec, Enabled: true, State: schedule.State{After: now}}
 	if err := cmp.Or(s.Look(), t.store.PutSchedule(context.Background(), s)); err != nil {
-		t.w.fail("the schedule cannot be set: %v", err)
+		t.w.failRun("the schedule cannot be set: %v", err)
 		return
 	}
-	t.w.say("the schedule is %+v", t.spec)
-	for !t.over() {
-		t.w.sleep(200 * time.Millisecond)
+	t.w.addTrace("the schedule is %+v", t.spec)
+	for !t.isOver() {
+		t.w.sleepFor(200 * time.Millisecond)
 	}
-	t.verify()
+	t.verifySlots()
 	t.ended = true
 }
 
-// over says whether nothing is left to be done about any slot.
-func (t *timetable) over() bool {
+// isOver says whether nothing is left to be done about any slot.
+func (t *scheduleUser) isOver() bool {
 	s, err := t.store.Schedule(context.Background(), timetableName)
 	if err != nil || t.w.storeNow().UnixMilli() < t.spec.EndAt || s.Due != 0 {
 		return false
@@ -92,56 +92,56 @@ func (t *timetable) over() bool {
 	return true
 }
 
-// verify compares what has begun with what the policies say.
-func (t *timetable) verify() {
+// verifySlots compares what has begun with what the policies say.
+func (t *scheduleUser) verifySlots() {
 	s, err := t.store.Schedule(context.Background(), timetableName)
 	rule, bad := schedule.Read(t.spec)
 	if err != nil || bad != nil {
-		t.w.fail("the schedule is gone, or makes no sense: %v %v", err, bad)
+		t.w.failRun("the schedule is gone, or makes no sense: %v %v", err, bad)
 		return
 	}
 	all, _ := rule.Slots(t.after+1, t.spec.EndAt, schedule.MaxCatchUp)
-	t.seen.Slots += len(t.slots)
+	t.counts.Slots += len(t.slots)
 	if s.State.Begun != int64(len(t.slots)) || s.State.Begun+s.State.Skipped != int64(len(all)) {
-		t.w.fail("the schedule says that %d slots had a task and %d were passed over, of %d; there are %d tasks", s.State.Begun, s.State.Skipped, len(all), len(t.slots))
+		t.w.failRun("the schedule says that %d slots had a task and %d were passed over, of %d; there are %d tasks", s.State.Begun, s.State.Skipped, len(all), len(t.slots))
 	}
 	for i, slot := range all {
 		due := t.spec.CatchUp == schedule.CatchUpAll || t.spec.CatchUp == schedule.CatchUpOne && i == len(all)-1
 		if due && t.spec.Overlap == schedule.OverlapAllow && t.slots[slotText(slot)] == "" {
-			t.w.fail("slot %d was missed", slot)
+			t.w.failRun("slot %d was missed", slot)
 		}
 	}
 }
 
 func slotText(slot int64) string { return time.UnixMilli(slot).UTC().Format(time.RFC3339) }
 
-// begins checks a task of a slot that is just beginning.
-func (t *timetable) begins(c *persistence.Commit) {
+// checkBegin checks a task of a slot that is just beginning.
+func (t *scheduleUser) checkBegin(c *persistence.Commit) {
 	slot := c.Create.Labels[schedule.LabelSlot]
 	at, err := time.Parse(time.RFC3339, slot)
 	switch before := t.slots[slot]; {
 	case err != nil || c.Create.Labels[schedule.LabelName] != timetableName:
-		t.w.fail("task %s begins by the clock with the labels %v", c.Task, c.Create.Labels)
+		t.w.failRun("task %s begins by the clock with the labels %v", c.Task, c.Create.Labels)
 	case before != "":
-		t.w.fail("slot %s has task %s, and %s", slot, before, c.Task)
-	case t.w.storeNow().Add(t.w.weather.ahead()).Before(at):
-		t.w.fail("slot %s has a task %s before its time", slot, at.Sub(t.w.storeNow()))
+		t.w.failRun("slot %s has task %s, and %s", slot, before, c.Task)
+	case t.w.storeNow().Add(t.w.faults.clockLead()).Before(at):
+		t.w.failRun("slot %s has a task %s before its time", slot, at.Sub(t.w.storeNow()))
 	}
 	for _, other := range t.slots {
-		if o := t.check.tasks[other]; !o.ended && !t.beside(o) {
-			t.w.fail("slot %s has a task while that of another one goes on, and overlap is %s", slot, t.spec.Overlap)
+		if o := t.check.tasks[other]; !o.ended && !t.canOverlap(o) {
+			t.w.failRun("slot %s has a task while that of another one goes on, and overlap is %s", slot, t.spec.Overlap)
 		}
 	}
 	t.slots[slot] = c.Task
 }
 
-// beside says whether a task may go on while another one of the schedule begins.
-func (t *timetable) beside(o *shadow) bool {
+// canOverlap says whether a task may go on while another one of the schedule begins.
+func (t *scheduleUser) canOverlap(o *taskShadow) bool {
 	return t.spec.Overlap == schedule.OverlapAllow || t.spec.Overlap == schedule.OverlapCancel && o.state.CancelAt != 0
 }
 
-// keepTime has a member begin tasks by the clock.
-func (a *actor) keepTime(store persistence.Store) {
+// startSchedules has a member begin tasks by the clock.
+func (a *simMember) startSchedules(store persistence.Store) {
 	if a.st.timetable == nil {
 		return
 	}
@@ -150,26 +150,26 @@ func (a *actor) keepTime(store persistence.Store) {
 		asked = a.clusterMember.router
 	}
 	if a.st.options.Keyless {
-		asked = keyless{asked}
+		asked = keylessEngine{asked}
 	}
-	a.timer = timers.Start(timers.Options{Store: store, Engine: asked, Shards: a.Shards, Host: a.h.ground(), Logger: a.st.log})
+	a.timer = timers.Start(timers.Options{Store: store, Engine: asked, Shards: a.Shards, Host: a.h.baseHost(), Logger: a.st.log})
 }
 
-// keyless starts tasks that nobody recognizes.
-type keyless struct{ engine.Engine }
+// keylessEngine starts tasks that nobody recognizes.
+type keylessEngine struct{ engine.Engine }
 
-func (k keyless) StartTask(ctx context.Context, n engine.NewTask) (engine.Started, error) {
+func (k keylessEngine) StartTask(ctx context.Context, n engine.NewTask) (engine.Started, error) {
 	n.Key = ""
 	return k.Engine.StartTask(ctx, n)
 }
 
-func (m *model) PutSchedule(_ context.Context, s persistence.Schedule) error {
+func (m *storeModel) PutSchedule(_ context.Context, s persistence.Schedule) error {
 	err := m.schedules.Put(s)
-	m.w.say("schedule %d is put: %+v due %d: %v", s.Revision, s.State, s.Due, err)
+	m.w.addTrace("schedule %d is put: %+v due %d: %v", s.Revision, s.State, s.Due, err)
 	return err
 }
 
-func (m *model) Schedule(_ context.Context, name string) (*persistence.Schedule, error) {
+func (m *storeModel) Schedule(_ context.Context, name string) (*persistence.Schedule, error) {
 	some := m.schedules.Of(func(s *persistence.Schedule) bool { return s.Name == name })
 	if len(some) == 0 {
 		return nil, persistence.ErrNotFound
@@ -177,12 +177,12 @@ func (m *model) Schedule(_ context.Context, name string) (*persistence.Schedule,
 	return &some[0], nil
 }
 
-func (m *model) DueSchedules(_ context.Context, shards persistence.ShardSet, by int64, limit int) ([]persistence.Schedule, error) {
+func (m *storeModel) DueSchedules(_ context.Context, shards persistence.ShardSet, by int64, limit int) ([]persistence.Schedule, error) {
 	return m.schedules.Due(shards, by, limit), nil
 }
 
 // ListTasks knows what is asked about the tasks of schedules.
-func (m *model) ListTasks(_ context.Context, f persistence.TaskFilter) (rows []persistence.TaskRow, err error) {
+func (m *storeModel) ListTasks(_ context.Context, f persistence.TaskFilter) (rows []persistence.TaskRow, err error) {
 	for _, t := range m.tasks {
 		name := f.Labels[schedule.LabelName]
 		if t.FlowID == f.FlowID && t.Labels[schedule.LabelName] == name && slices.Contains(f.Statuses, t.Status) {
@@ -193,15 +193,15 @@ func (m *model) ListTasks(_ context.Context, f persistence.TaskFilter) (rows []p
 	return rows, nil
 }
 
-func (d *door) PutSchedule(ctx context.Context, s persistence.Schedule) error {
-	_, err := call(d, func() (bool, error) { return true, d.Store.PutSchedule(ctx, s) })
+func (d *storeConn) PutSchedule(ctx context.Context, s persistence.Schedule) error {
+	_, err := callStore(d, func() (bool, error) { return true, d.Store.PutSchedule(ctx, s) })
 	return err
 }
 
-func (d *door) DueSchedules(ctx context.Context, shards persistence.ShardSet, by int64, limit int) ([]persistence.Schedule, error) {
-	return call(d, func() ([]persistence.Schedule, error) { return d.Store.DueSchedules(ctx, shards, by, limit) })
+func (d *storeConn) DueSchedules(ctx context.Context, shards persistence.ShardSet, by int64, limit int) ([]persistence.Schedule, error) {
+	return callStore(d, func() ([]persistence.Schedule, error) { return d.Store.DueSchedules(ctx, shards, by, limit) })
 }
 
-func (d *door) ListTasks(ctx context.Context, f persistence.TaskFilter) ([]persistence.TaskRow, error) {
-	return call(d, func() ([]persistence.TaskRow, error) { return d.Store.ListTasks(ctx, f) })
+func (d *storeConn) ListTasks(ctx context.Context, f persistence.TaskFilter) ([]persistence.TaskRow, error) {
+	return callStore(d, func() ([]persistence.TaskRow, error) { return d.Store.ListTasks(ctx, f) })
 }

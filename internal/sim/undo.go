@@ -8,9 +8,9 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// owed is a unit that completed and whose node has a compensation. A step without units counts as
+// owedUndo is a unit that completed and whose node has a compensation. A step without units counts as
 // its unit 0.
-type owed struct {
+type owedUndo struct {
 	node        string
 	visit, unit int
 	by          string
@@ -29,10 +29,10 @@ func promisedUndo(scope *flow.PlanScope, promised map[*flow.PlanNode]string) {
 	}
 }
 
-// compensations notes the units that have to be undone, and checks that they are: each exactly
+// checkCompensations notes the units that have to be undone, and checks that they are: each exactly
 // once, the one that completed last first, none that did not complete, and with what it needs to
 // know of the unit.
-func (t *shadow) compensations(e *flow.Event) error {
+func (t *taskShadow) checkCompensations(e *flow.Event) error {
 	c := t.state.Closing
 	if c == nil || e.Scope != c.Scope.Path {
 		t.owe(e)
@@ -61,25 +61,25 @@ func (t *shadow) compensations(e *flow.Event) error {
 }
 
 // owe notes what an event says has completed.
-func (t *shadow) owe(e *flow.Event) {
+func (t *taskShadow) owe(e *flow.Event) {
 	n := t.state.Scope(e.Scope).Plan.Nodes[e.Node]
 	by := t.promised[n]
 	several := n.Kind == flow.KindParallel || n.Kind == flow.KindForeach || n.Kind == flow.KindFanout
 	switch {
 	case by == "":
 	case e.Type == flow.AttemptEnded && e.Status == string(flow.AttemptOK) && several:
-		t.owed = append(t.owed, owed{e.Node, e.Visit, e.Unit, by, e.Output})
+		t.owed = append(t.owed, owedUndo{e.Node, e.Visit, e.Unit, by, e.Output})
 	case e.Type == flow.AttemptEnded && e.Status == string(flow.AttemptOK) && n.Single,
 		e.Type == flow.StepEnded && e.Status == string(flow.StepCompleted) && !several && !n.Single:
-		t.owed = append(t.owed, owed{e.Node, e.Visit, 0, by, nil})
+		t.owed = append(t.owed, owedUndo{e.Node, e.Visit, 0, by, nil})
 	}
 }
 
-func (o owed) String() string { return fmt.Sprintf("%s#%d.%d", o.node, o.visit, o.unit) }
+func (o owedUndo) String() string { return fmt.Sprintf("%s#%d.%d", o.node, o.visit, o.unit) }
 
-// undone checks that a task which did not complete has undone all it did.
-func (c *checker) undone(t *shadow) {
+// checkUndone checks that a task which did not complete has undone all it did.
+func (c *commitChecker) checkUndone(t *taskShadow) {
 	if t.state.Status != flow.TaskCompleted && len(t.owed) > 0 {
-		c.w.fail("task %s is %s and has not undone %v", t.state.Task, t.state.Status, t.owed)
+		c.w.failRun("task %s is %s and has not undone %v", t.state.Task, t.state.Status, t.owed)
 	}
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// user starts a task, sends what it waits for, meddles a little, and waits for its end.
-type user struct {
-	*stage
+// simUser starts a task, sends what it waits for, meddles a little, and waits for its end.
+type simUser struct {
+	*simRun
 	name    string
-	play    *play
+	play    *flowScenario
 	version string
 	task    string
 	cancels bool
@@ -27,76 +27,76 @@ type user struct {
 	pending int // helpers that are still at it
 }
 
-// live is the user's whole life.
-func (u *user) live() {
-	u.w.sleep(u.w.upTo(3 * time.Second))
-	u.start()
+// runUser is the user's whole life.
+func (u *simUser) runUser() {
+	u.w.sleepFor(u.w.upTo(3 * time.Second))
+	u.startTask()
 	for _, key := range slices.Sorted(maps.Keys(u.play.signals)) {
-		u.help(func() {
-			u.w.sleep(u.w.upTo(12 * time.Second))
-			u.insist(flow.Signal{Key: key, Value: u.play.signals[key]})
+		u.runHelper(func() {
+			u.w.sleepFor(u.w.upTo(12 * time.Second))
+			u.sendUntilAnswered(flow.Signal{Key: key, Value: u.play.signals[key]})
 			u.sent[key] = true
 		})
 	}
 	if len(u.play.signals) > 0 {
-		u.help(u.signalAgain)
+		u.runHelper(u.signalAgain)
 	}
-	if u.w.chance(300) {
-		u.help(u.pauseAndResume)
+	if u.w.drawChance(300) {
+		u.runHelper(u.pauseAndResume)
 	}
-	if u.w.chance(60) || u.play.direct && u.w.chance(200) {
-		u.help(u.cancel)
+	if u.w.drawChance(60) || u.play.direct && u.w.drawChance(200) {
+		u.runHelper(u.cancelTask)
 	}
 	if u.play.dag {
-		u.help(u.clerk)
+		u.runHelper(u.finishUnits)
 	}
-	if u.w.chance(200) {
-		u.help(u.nonsense)
+	if u.w.drawChance(200) {
+		u.runHelper(u.sendInvalid)
 	}
-	if u.w.chance(200) {
-		u.help(u.watch)
+	if u.w.drawChance(200) {
+		u.runHelper(u.watchJournal)
 	}
-	u.await()
+	u.awaitEnd()
 	if u.play.again {
-		u.retry()
+		u.retryTask()
 	}
 	u.done = true
 	if u.play.dag {
-		u.afterwards()
+		u.finishLeftovers()
 	}
-	u.w.park(func() bool { return u.pending == 0 })
+	u.w.parkUntil(func() bool { return u.pending == 0 })
 	u.ended = true
 }
 
 // signalAgain sends the signals again that steps wait for in another visit.
-func (u *user) signalAgain() {
+func (u *simUser) signalAgain() {
 	for !u.done {
-		u.w.sleep(500*time.Millisecond + u.w.upTo(time.Second))
+		u.w.sleepFor(500*time.Millisecond + u.w.upTo(time.Second))
 		t := u.check.tasks[u.task]
 		if t == nil || u.done {
 			continue
 		}
-		for _, key := range u.play.unheard(t.state) {
+		for _, key := range u.play.awaitedSignals(t.state) {
 			if u.sent[key] {
-				u.insist(flow.Signal{Key: key, Value: u.play.signals[key]})
+				u.sendUntilAnswered(flow.Signal{Key: key, Value: u.play.signals[key]})
 			}
 		}
 	}
 }
 
-func (u *user) help(f func()) {
+func (u *simUser) runHelper(f func()) {
 	u.pending++
-	u.w.launch(u.outside, u.name, func() {
+	u.w.startCoroutine(u.outside, u.name, func() {
 		defer func() { u.pending-- }()
 		f()
 	})
 }
 
-// start begins the task; the key makes it safe to ask again.
-func (u *user) start() {
+// startTask begins the task; the key makes it safe to ask again.
+func (u *simUser) startTask() {
 	n := engine.NewTask{VersionID: u.version, Params: u.play.params, Key: u.name}
 	for {
-		ctx, stop := u.patience()
+		ctx, stop := u.withPatience()
 		rewinds := u.w.rewinds
 		started, err := u.anyMember().StartTask(ctx, n)
 		id := started.Task
@@ -104,125 +104,125 @@ func (u *user) start() {
 		if err == nil {
 			u.task = id
 			if u.store.tasks[id] == nil && rewinds == u.w.rewinds {
-				u.w.fail("the start of task %s was acknowledged and is not stored", id)
+				u.w.failRun("the start of task %s was acknowledged and is not stored", id)
 			}
-			u.w.say("%s has started %s", u.name, id)
+			u.w.addTrace("%s has started %s", u.name, id)
 			break
 		}
-		u.served("a start", err)
+		u.checkServed("a start", err)
 		if kind := flow.ErrorKindOf(err); kind != "" && kind != flow.Busy && !(kind == flow.NotFound && u.options.Rewinds) { // it was lost meanwhile
-			u.w.fail("%s could not start: %v", u.name, err)
+			u.w.failRun("%s could not start: %v", u.name, err)
 		}
-		u.w.sleep(50*time.Millisecond + u.w.upTo(time.Second))
+		u.w.sleepFor(50*time.Millisecond + u.w.upTo(time.Second))
 	}
-	if !u.options.Rewinds && u.w.chance(200) {
-		u.help(func() { u.startAgain(n) })
+	if !u.options.Rewinds && u.w.drawChance(200) {
+		u.runHelper(func() { u.startAgain(n) })
 	}
 }
 
 // startAgain sends the same start, or another with the same key.
-func (u *user) startAgain(n engine.NewTask) {
-	other := u.w.chance(500)
+func (u *simUser) startAgain(n engine.NewTask) {
+	other := u.w.drawChance(500)
 	if other {
 		n.Params = json.RawMessage(`{"other":true}`)
 	}
-	ctx, stop := u.patience()
+	ctx, stop := u.withPatience()
 	defer stop()
 	started, err := u.anyMember().StartTask(ctx, n)
 	id, created := started.Task, started.Created
 	switch {
 	case err == nil && (other || created || id != u.task):
-		u.w.fail("%s was started twice: %s (created: %v)", u.task, id, created)
+		u.w.failRun("%s was started twice: %s (created: %v)", u.task, id, created)
 	case flow.ErrorKindOf(err) == flow.Conflict && !other:
-		u.w.fail("a repeated start of %s is refused: %v", u.task, err)
+		u.w.failRun("a repeated start of %s is refused: %v", u.task, err)
 	}
 }
 
-// insist sends a command under one request id until it is answered.
-func (u *user) insist(cmd flow.Command) error {
+// sendUntilAnswered sends a command under one request id until it is answered.
+func (u *simUser) sendUntilAnswered(cmd flow.Command) error {
 	u.requests++
 	request := fmt.Sprintf("%s/%d", u.name, u.requests)
 	for {
-		err := u.ask(cmd, request)
+		err := u.sendOnce(cmd, request)
 		if err == nil || flow.ErrorKindOf(err) != "" && flow.ErrorKindOf(err) != flow.Busy {
-			if err == nil && u.w.chance(100) { // a client may not have heard it
-				u.w.sleep(u.w.upTo(time.Second))
-				_ = u.ask(cmd, request)
+			if err == nil && u.w.drawChance(100) { // a client may not have heard it
+				u.w.sleepFor(u.w.upTo(time.Second))
+				_ = u.sendOnce(cmd, request)
 			}
 			return err
 		}
-		u.w.sleep(50*time.Millisecond + u.w.upTo(time.Second))
+		u.w.sleepFor(50*time.Millisecond + u.w.upTo(time.Second))
 	}
 }
 
-func (u *user) ask(cmd flow.Command, request string) error {
-	ctx, stop := u.patience()
+func (u *simUser) sendOnce(cmd flow.Command, request string) error {
+	ctx, stop := u.withPatience()
 	defer stop()
-	quiet, retries := u.quiet(), u.check.retries(u.task)
-	err := tell(ctx, u.anyMember(), u.task, cmd, request)
-	u.impatient(quiet, "Do", err)
-	u.served(fmt.Sprintf("%T %s", cmd, request), err)
-	u.w.say("%s: %T %s is answered: %v", u.name, cmd, request, err)
+	quiet, retries := u.isQuiet(), u.check.countRetries(u.task)
+	err := doCommand(ctx, u.anyMember(), u.task, cmd, request)
+	u.checkPatience(quiet, "Do", err)
+	u.checkServed(fmt.Sprintf("%T %s", cmd, request), err)
+	u.w.addTrace("%s: %T %s is answered: %v", u.name, cmd, request, err)
 	_, cancel := cmd.(flow.Cancel)
-	if again := u.check.retries(u.task) > retries; err == nil && !(cancel && again) { // it may have come when the task had ended, before the retry
-		u.check.answered(u.task, cmd, request)
+	if again := u.check.countRetries(u.task) > retries; err == nil && !(cancel && again) { // it may have come when the task had ended, before the retry
+		u.check.checkAnswered(u.task, cmd, request)
 	}
 	return err
 }
 
-func (u *user) pauseAndResume() {
+func (u *simUser) pauseAndResume() {
 	for range 1 + u.w.rng.IntN(3) {
-		u.w.sleep(u.w.upTo(5 * time.Second))
-		_ = u.insist(flow.Pause{})
-		u.w.sleep(u.w.upTo(3 * time.Second))
-		_ = u.insist(flow.Resume{})
+		u.w.sleepFor(u.w.upTo(5 * time.Second))
+		_ = u.sendUntilAnswered(flow.Pause{})
+		u.w.sleepFor(u.w.upTo(3 * time.Second))
+		_ = u.sendUntilAnswered(flow.Resume{})
 	}
 }
 
-func (u *user) cancel() {
+func (u *simUser) cancelTask() {
 	u.cancels = true
-	u.w.sleep(u.w.upTo(10 * time.Second))
-	how := flow.Cancel{Gently: u.w.chance(400) || u.play.direct}
-	if err := u.insist(how); err != nil {
-		u.w.fail("Cancel of %s is refused: %v", u.task, err)
+	u.w.sleepFor(u.w.upTo(10 * time.Second))
+	how := flow.Cancel{Gently: u.w.drawChance(400) || u.play.direct}
+	if err := u.sendUntilAnswered(how); err != nil {
+		u.w.failRun("Cancel of %s is refused: %v", u.task, err)
 	}
-	if u.w.chance(200) {
+	if u.w.drawChance(200) {
 		u.forced = true
-		u.w.sleep(u.w.upTo(time.Second))
-		_ = u.insist(flow.Cancel{Force: true})
+		u.w.sleepFor(u.w.upTo(time.Second))
+		_ = u.sendUntilAnswered(flow.Cancel{Force: true})
 	}
 }
 
-// nonsense must be refused and leave no trace.
-func (u *user) nonsense() {
-	u.w.sleep(u.w.upTo(5 * time.Second))
-	if err := u.insist(flow.Signal{Key: "_rt", Value: json.RawMessage(`1`)}); flow.ErrorKindOf(err) != flow.Invalid {
-		u.w.fail("a signal to _rt is answered with %v", err)
+// sendInvalid must be refused and leave no trace.
+func (u *simUser) sendInvalid() {
+	u.w.sleepFor(u.w.upTo(5 * time.Second))
+	if err := u.sendUntilAnswered(flow.Signal{Key: "_rt", Value: json.RawMessage(`1`)}); flow.ErrorKindOf(err) != flow.Invalid {
+		u.w.failRun("a signal to _rt is answered with %v", err)
 	}
-	if err := u.insist(flow.Signal{Key: "x", Value: json.RawMessage(`"` + poison + `"`)}); flow.ErrorKindOf(err) != flow.Invalid {
-		u.w.fail("a signal that the store refuses is answered with %v", err)
+	if err := u.sendUntilAnswered(flow.Signal{Key: "x", Value: json.RawMessage(`"` + poison + `"`)}); flow.ErrorKindOf(err) != flow.Invalid {
+		u.w.failRun("a signal that the store refuses is answered with %v", err)
 	}
 	deep := json.RawMessage(strings.Repeat("[", 9_000) + strings.Repeat("]", 9_000))
-	if err := u.insist(flow.Signal{Key: "x", Value: deep}); flow.ErrorKindOf(err) != flow.Limit {
-		u.w.fail("a signal that nests too deep is answered with %v", err)
+	if err := u.sendUntilAnswered(flow.Signal{Key: "x", Value: deep}); flow.ErrorKindOf(err) != flow.Limit {
+		u.w.failRun("a signal that nests too deep is answered with %v", err)
 	}
-	ctx, stop := u.patience()
+	ctx, stop := u.withPatience()
 	defer stop()
 	poisoned := engine.NewTask{VersionID: u.version, Params: json.RawMessage(`{"x":"` + poison + `"}`), Key: u.name + " poisoned"}
 	_, err := u.anyMember().StartTask(ctx, poisoned)
 	if kind := flow.ErrorKindOf(err); err == nil || kind != "" && kind != flow.Invalid && kind != flow.Busy {
-		u.w.fail("a start that the store refuses is answered with %v", err)
+		u.w.failRun("a start that the store refuses is answered with %v", err)
 	}
-	err = tell(ctx, u.anyMember(), "task-of-nobody", flow.Cancel{}, "")
+	err = doCommand(ctx, u.anyMember(), "task-of-nobody", flow.Cancel{}, "")
 	if kind := flow.ErrorKindOf(err); err == nil || kind != "" && kind != flow.NotFound && kind != flow.Busy {
-		u.w.fail("a command to a task that does not exist is answered with %v", err)
+		u.w.failRun("a command to a task that does not exist is answered with %v", err)
 	}
 }
 
-// watch reads the journal as it grows.
-func (u *user) watch() {
-	u.w.sleep(u.w.upTo(5 * time.Second))
-	ctx, stop := u.patience()
+// watchJournal reads the journal as it grows.
+func (u *simUser) watchJournal() {
+	u.w.sleepFor(u.w.upTo(5 * time.Second))
+	ctx, stop := u.withPatience()
 	defer stop()
 	seq, ended := int64(0), false
 	for row, err := range u.anyMember().Watch(ctx, u.task, 0) {
@@ -230,12 +230,12 @@ func (u *user) watch() {
 			return
 		}
 		if row.Seq != seq+1 {
-			u.w.fail("a watcher of %s sees row %d after %d", u.task, row.Seq, seq)
+			u.w.failRun("a watcher of %s sees row %d after %d", u.task, row.Seq, seq)
 		}
 		seq, ended = row.Seq, endedAfter(ended, row.Events)
 	}
 	if !ended && ctx.Err() == nil {
-		u.w.fail("a watcher of %s is told that row %d is the last one, and the task had not ended", u.task, seq)
+		u.w.failRun("a watcher of %s is told that row %d is the last one, and the task had not ended", u.task, seq)
 	}
 }
 
@@ -253,35 +253,35 @@ func endedAfter(ended bool, row []byte) bool {
 	return ended && err == nil
 }
 
-func (u *user) await() {
+func (u *simUser) awaitEnd() {
 	for {
-		ctx, stop := u.patience()
+		ctx, stop := u.withPatience()
 		status, err := u.anyMember().Await(ctx, u.task)
 		stop()
 		if err == nil {
 			if row := u.store.tasks[u.task]; row == nil || row.Status != string(status) {
-				u.w.fail("the end of %s (%s) is told, and is not stored", u.task, status)
+				u.w.failRun("the end of %s (%s) is told, and is not stored", u.task, status)
 			}
-			u.w.say("%s knows that %s is %s", u.name, u.task, status)
+			u.w.addTrace("%s knows that %s is %s", u.name, u.task, status)
 			return
 		}
 		if flow.ErrorKindOf(err) == flow.NotFound {
-			u.w.fail("nobody knows task %s: %v", u.task, err)
+			u.w.failRun("nobody knows task %s: %v", u.task, err)
 		}
-		u.w.sleep(50*time.Millisecond + u.w.upTo(time.Second))
+		u.w.sleepFor(50*time.Millisecond + u.w.upTo(time.Second))
 	}
 }
 
-// verify compares the end with what the core alone makes of it.
-func (u *user) verify() {
+// verifyOutcome compares the end with what the core alone makes of it.
+func (u *simUser) verifyOutcome() {
 	t := u.check.tasks[u.task]
 	if !u.forced {
-		u.check.undone(t)
+		u.check.checkUndone(t)
 	}
-	if p, bad := t.again.inVain(); bad {
-		u.w.fail("task %s did %+v again, which was done; its flow is %s with %s", u.task, p, u.play.definition, u.play.params)
+	if p, bad := t.reruns.inVain(); bad {
+		u.w.failRun("task %s did %+v again, which was done; its flow is %s with %s", u.task, p, u.play.definition, u.play.params)
 	}
-	var got outcome
+	var got taskOutcome
 	if u.play.dag {
 		got = dagOutcomeOf(t.state)
 	} else {
@@ -295,9 +295,9 @@ func (u *user) verify() {
 		return // what does not fit into a smaller limit, or how often a job's carrier was lost decides how it ends
 	}
 	if u.play.loose || u.forced { // of what was cut short only the status is certain
-		want, got = outcome{Status: want.Status}, outcome{Status: got.Status}
+		want, got = taskOutcome{Status: want.Status}, taskOutcome{Status: got.Status}
 	}
 	if got != want {
-		u.w.fail("task %s ended as %+v, it should be %+v; its flow is %s with %s", u.task, got, want, u.play.definition, u.play.params)
+		u.w.failRun("task %s ended as %+v, it should be %+v; its flow is %s with %s", u.task, got, want, u.play.definition, u.play.params)
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// weather is how bad a run is. Rates are in 1000.
-type weather struct {
+// faultRates is how bad a run is. Rates are in 1000.
+type faultRates struct {
 	calmAt  time.Duration // from then on nothing goes wrong any more, so that everything can end
 	jumps   int           // steps that take long
 	latency time.Duration // of the store, usually
@@ -28,14 +28,14 @@ type weather struct {
 	drift   int // of clocks
 }
 
-func drawWeather(rng *rand.Rand) weather {
+func drawFaultRates(rng *rand.Rand) faultRates {
 	some := func(most int) int {
 		if rng.IntN(3) == 0 {
 			return 0
 		}
 		return rng.IntN(most + 1)
 	}
-	w := weather{latency: pick(rng, time.Millisecond, 5*time.Millisecond, 20*time.Millisecond, 200*time.Millisecond)}
+	w := faultRates{latency: pickOne(rng, time.Millisecond, 5*time.Millisecond, 20*time.Millisecond, 200*time.Millisecond)}
 	if rng.IntN(8) == 0 {
 		return w // fine throughout
 	}
@@ -49,27 +49,27 @@ func drawWeather(rng *rand.Rand) weather {
 	return w
 }
 
-// ahead is how far members may be ahead of the store's time: theirs never runs backwards, unless it is a second or more ahead.
-func (w *weather) ahead() time.Duration {
+// clockLead is how far members may be ahead of the store's time: theirs never runs backwards, unless it is a second or more ahead.
+func (w *faultRates) clockLead() time.Duration {
 	if w.drift == 0 {
 		return 0
 	}
 	return 1100 * time.Millisecond
 }
 
-// clear says whether it has become calm for good.
-func (w *world) clear() bool { return w.now >= w.weather.calmAt }
+// isCalm says whether it has become calm for good.
+func (w *simWorld) isCalm() bool { return w.now >= w.faults.calmAt }
 
-// leaps says whether a step may take so long that leases run out meanwhile. Where others wait for that it is a mishap.
-func (w *world) leaps() bool { return !w.weather.cluster || !w.clear() }
+// canLeap says whether a step may take so long that leases run out meanwhile. Where others wait for that it is a mishap.
+func (w *simWorld) canLeap() bool { return !w.faults.cluster || !w.isCalm() }
 
-// mishap is chance while it is not calm.
-func (w *world) mishap(permille int) bool {
-	return permille > 0 && !w.clear() && w.chance(permille)
+// drawFault is chance while it is not calm.
+func (w *simWorld) drawFault(permille int) bool {
+	return permille > 0 && !w.isCalm() && w.drawChance(permille)
 }
 
 // ofCluster adds what can happen between members.
-func (w *weather) ofCluster(rng *rand.Rand) {
+func (w *faultRates) ofCluster(rng *rand.Rand) {
 	w.cluster = true
 	w.lies = rng.IntN(1000)
 	if w.calmAt == 0 {

@@ -8,15 +8,15 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// wired is a member that is asked as other programs would ask it: questions and answers travel as bytes, and are seen to on
+// remoteEngine is a member that is asked as other programs would ask it: questions and answers travel as bytes, and are seen to on
 // the member's host. Of one that crashes meanwhile nothing more is heard.
-type wired struct {
+type remoteEngine struct {
 	engine.Engine
 	h *host // nil = wherever the one who asks is
 }
 
-// sent is what arrives of a message.
-func sent[M engine.Message](m M) M {
+// roundTrip is what arrives of a message.
+func roundTrip[M engine.Message](m M) M {
 	b, err := engine.Marshal(m)
 	if err != nil {
 		panic(err) // a simulation sends nothing that cannot be sent
@@ -32,22 +32,22 @@ func sentError(err error) error {
 	if err == nil {
 		return nil
 	}
-	return sent(&engine.Refusal{Err: err}).Err
+	return roundTrip(&engine.Refusal{Err: err}).Err
 }
 
-// there does something on a host for somebody elsewhere.
-func there[A any](ctx context.Context, h *host, do func() (A, error)) (A, error) {
+// runOn does something on a host for somebody elsewhere.
+func runOn[A any](ctx context.Context, h *host, do func() (A, error)) (A, error) {
 	if h == nil {
 		return do()
 	}
 	answer := make(chan A, 1) // a dead host's is never looked at
 	var err error
-	h.w.launch(h, "request", func() {
+	h.w.startCoroutine(h, "request", func() {
 		var a A
 		a, err = do()
 		answer <- a
 	})
-	h.w.park(func() bool { return len(answer) > 0 || ctx.Err() != nil && h.frozen || h.dead })
+	h.w.parkUntil(func() bool { return len(answer) > 0 || ctx.Err() != nil && h.frozen || h.dead })
 	var none A
 	switch {
 	case h.dead:
@@ -58,8 +58,8 @@ func there[A any](ctx context.Context, h *host, do func() (A, error)) (A, error)
 	return <-answer, err
 }
 
-// asked counts a request that whoever stops waits for.
-func (w wired) asked() (over func()) {
+// countRequest counts a request that whoever stops waits for.
+func (w remoteEngine) countRequest() (over func()) {
 	if w.h == nil {
 		return func() {}
 	}
@@ -67,48 +67,48 @@ func (w wired) asked() (over func()) {
 	return func() { w.h.requests-- }
 }
 
-func (w wired) StartTask(ctx context.Context, t engine.NewTask) (engine.Started, error) {
-	defer w.asked()()
-	started, err := there(ctx, w.h, func() (engine.Started, error) { return w.Engine.StartTask(ctx, *sent(&t)) })
-	return *sent(&started), sentError(err)
+func (w remoteEngine) StartTask(ctx context.Context, t engine.NewTask) (engine.Started, error) {
+	defer w.countRequest()()
+	started, err := runOn(ctx, w.h, func() (engine.Started, error) { return w.Engine.StartTask(ctx, *roundTrip(&t)) })
+	return *roundTrip(&started), sentError(err)
 }
 
-func (w wired) Do(ctx context.Context, o engine.Order) (engine.Outcome, error) {
-	defer w.asked()()
-	out, err := there(ctx, w.h, func() (engine.Outcome, error) { return w.Engine.Do(ctx, (*sent(&engine.Orders{o}))[0]) })
-	return (*sent(&engine.Outcomes{out}))[0], sentError(err)
+func (w remoteEngine) Do(ctx context.Context, o engine.Order) (engine.Outcome, error) {
+	defer w.countRequest()()
+	out, err := runOn(ctx, w.h, func() (engine.Outcome, error) { return w.Engine.Do(ctx, (*roundTrip(&engine.Orders{o}))[0]) })
+	return (*roundTrip(&engine.Outcomes{out}))[0], sentError(err)
 }
 
-func (w wired) DoAll(ctx context.Context, orders engine.Orders) (engine.Outcomes, error) {
-	defer w.asked()()
-	outcomes, err := there(ctx, w.h, func() (engine.Outcomes, error) { return w.Engine.DoAll(ctx, *sent(&orders)) })
-	return *sent(&outcomes), sentError(err)
+func (w remoteEngine) DoAll(ctx context.Context, orders engine.Orders) (engine.Outcomes, error) {
+	defer w.countRequest()()
+	outcomes, err := runOn(ctx, w.h, func() (engine.Outcomes, error) { return w.Engine.DoAll(ctx, *roundTrip(&orders)) })
+	return *roundTrip(&outcomes), sentError(err)
 }
 
-func (w wired) Exchange(ctx context.Context, x engine.Exchange) (engine.Exchanged, error) {
-	defer w.asked()()
-	done, err := there(ctx, w.h, func() (engine.Exchanged, error) { return w.Engine.Exchange(ctx, *sent(&x)) })
-	return *sent(&done), sentError(err)
+func (w remoteEngine) Exchange(ctx context.Context, x engine.Exchange) (engine.Exchanged, error) {
+	defer w.countRequest()()
+	done, err := runOn(ctx, w.h, func() (engine.Exchanged, error) { return w.Engine.Exchange(ctx, *roundTrip(&x)) })
+	return *roundTrip(&done), sentError(err)
 }
 
-func (w wired) Poll(ctx context.Context, p engine.Poll) (engine.Jobs, error) {
-	jobs, err := there(ctx, w.h, func() (engine.Jobs, error) { return w.Engine.Poll(ctx, *sent(&p)) })
-	return *sent(&jobs), sentError(err)
+func (w remoteEngine) Poll(ctx context.Context, p engine.Poll) (engine.Jobs, error) {
+	jobs, err := runOn(ctx, w.h, func() (engine.Jobs, error) { return w.Engine.Poll(ctx, *roundTrip(&p)) })
+	return *roundTrip(&jobs), sentError(err)
 }
 
-func (w wired) Await(ctx context.Context, task string) (flow.TaskStatus, error) {
-	return there(ctx, w.h, func() (flow.TaskStatus, error) { return w.Engine.Await(ctx, task) })
+func (w remoteEngine) Await(ctx context.Context, task string) (flow.TaskStatus, error) {
+	return runOn(ctx, w.h, func() (flow.TaskStatus, error) { return w.Engine.Await(ctx, task) })
 }
 
-func (w wired) Watch(ctx context.Context, task string, after int64) iter.Seq2[engine.Row, error] {
+func (w remoteEngine) Watch(ctx context.Context, task string, after int64) iter.Seq2[engine.Row, error] {
 	if w.h == nil {
 		return w.Engine.Watch(ctx, task, after)
 	}
-	return w.h.w.stream(ctx, w.h, func(ctx context.Context) iter.Seq2[engine.Row, error] { return w.Engine.Watch(ctx, task, after) })
+	return w.h.w.streamRows(ctx, w.h, func(ctx context.Context) iter.Seq2[engine.Row, error] { return w.Engine.Watch(ctx, task, after) })
 }
 
-// stream reads rows on a host for somebody elsewhere.
-func (w *world) stream(ctx context.Context, h *host, rows func(context.Context) iter.Seq2[engine.Row, error]) iter.Seq2[engine.Row, error] {
+// streamRows reads rows on a host for somebody elsewhere.
+func (w *simWorld) streamRows(ctx context.Context, h *host, rows func(context.Context) iter.Seq2[engine.Row, error]) iter.Seq2[engine.Row, error] {
 	return func(yield func(engine.Row, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
@@ -118,7 +118,7 @@ func (w *world) stream(ctx context.Context, h *host, rows func(context.Context) 
 		}
 		var queue []told
 		over := false
-		w.launch(h, "stream", func() {
+		w.startCoroutine(h, "stream", func() {
 			defer func() { over = true }()
 			for row, err := range rows(ctx) {
 				queue = append(queue, told{row, err})
@@ -128,7 +128,7 @@ func (w *world) stream(ctx context.Context, h *host, rows func(context.Context) 
 			}
 		})
 		for {
-			w.park(func() bool { return len(queue) > 0 || over || h.dead || ctx.Err() != nil })
+			w.parkUntil(func() bool { return len(queue) > 0 || over || h.dead || ctx.Err() != nil })
 			switch {
 			case len(queue) > 0:
 				next := queue[0]

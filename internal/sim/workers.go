@@ -10,14 +10,14 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// tell gives a command to a task.
-func tell(ctx context.Context, m engine.Engine, task string, cmd flow.Command, request string) error {
+// doCommand gives a command to a task.
+func doCommand(ctx context.Context, m engine.Engine, task string, cmd flow.Command, request string) error {
 	_, err := m.Do(ctx, engine.Order{Task: task, Command: cmd, Request: request})
 	return err
 }
 
-// complete reports the end of a job.
-func complete(ctx context.Context, m engine.Engine, job string, r flow.Report) error {
+// completeJob reports the end of a job.
+func completeJob(ctx context.Context, m engine.Engine, job string, r flow.Report) error {
 	order, err := engine.Completing(job, r)
 	if err == nil {
 		_, err = m.Do(ctx, order)
@@ -25,136 +25,136 @@ func complete(ctx context.Context, m engine.Engine, job string, r flow.Report) e
 	return err
 }
 
-// poller takes queue jobs.
-type poller struct {
-	*stage
+// queuePoller takes queue jobs.
+type queuePoller struct {
+	*simRun
 	name string
 }
 
-func (p *poller) live() {
+func (p *queuePoller) runPoller() {
 	for {
-		ctx, stop := p.patience()
-		quiet := p.quiet()
-		jobs, err := p.anyMember().Poll(ctx, engine.Poll{Worker: p.name, Services: p.services(), Max: 1 + p.w.rng.IntN(4), Wait: p.w.upTo(2 * time.Second), Unlisted: p.w.chance(700)})
+		ctx, stop := p.withPatience()
+		quiet := p.isQuiet()
+		jobs, err := p.anyMember().Poll(ctx, engine.Poll{Worker: p.name, Services: p.chooseServices(), Max: 1 + p.w.rng.IntN(4), Wait: p.w.upTo(2 * time.Second), Unlisted: p.w.drawChance(700)})
 		stop()
 		if err != nil {
-			p.impatient(quiet, "Poll", err)
-			p.w.sleep(20*time.Millisecond + p.w.upTo(200*time.Millisecond))
+			p.checkPatience(quiet, "Poll", err)
+			p.w.sleepFor(20*time.Millisecond + p.w.upTo(200*time.Millisecond))
 		}
-		p.begin(jobs)
-		p.w.sleep(p.w.upTo(30 * time.Millisecond))
+		p.startJobs(jobs)
+		p.w.sleepFor(p.w.upTo(30 * time.Millisecond))
 	}
 }
 
-// begin carries out claimed jobs.
-func (p *poller) begin(jobs engine.Jobs) {
+// startJobs carries out claimed jobs.
+func (p *queuePoller) startJobs(jobs engine.Jobs) {
 	for _, job := range jobs {
-		p.check.claimed(p.name, job.Job.Task, job.Job.Address, job.Token)
-		p.check.carried(p.name, job.Job.Task, job.Job.Address)
-		p.w.launch(p.outside, p.name, func() { p.work(job) })
+		p.check.checkClaimed(p.name, job.Job.Task, job.Job.Address, job.Token)
+		p.check.checkCarried(p.name, job.Job.Task, job.Job.Address)
+		p.w.startCoroutine(p.outside, p.name, func() { p.runJob(job) })
 	}
 }
 
-func (p *poller) services() []string {
+func (p *queuePoller) chooseServices() []string {
 	all := slices.Concat([]string{hang}, services, dagServices)
-	if p.w.chance(700) || p.w.clear() {
+	if p.w.drawChance(700) || p.w.isCalm() {
 		return all
 	}
 	p.w.rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return all[:1+p.w.rng.IntN(len(all))]
 }
 
-// work carries out a claimed job, more or less.
-func (p *poller) work(c engine.Claimed) {
+// runJob carries out a claimed job, more or less.
+func (p *queuePoller) runJob(c engine.Claimed) {
 	if c.Job.Service == hang {
 		return
 	}
-	r := serve(flow.Job{Task: c.Job.Task, Address: c.Job.Address, Input: c.Job.Input, Params: c.Job.Params, Exec: &flow.Exec{Service: c.Job.Service}})
+	r := serveJob(flow.Job{Task: c.Job.Task, Address: c.Job.Address, Input: c.Job.Input, Params: c.Job.Params, Exec: &flow.Exec{Service: c.Job.Service}})
 	r.Worker, r.Token = p.name, c.Token
-	p.w.sleep(p.w.upTo(80 * time.Millisecond))
-	if p.w.chance(200) {
-		_, _ = p.heartbeat(c)
+	p.w.sleepFor(p.w.upTo(80 * time.Millisecond))
+	if p.w.drawChance(200) {
+		_, _ = p.sendHeartbeat(c)
 	}
-	if p.w.chance(100) {
-		p.note(c)
+	if p.w.drawChance(100) {
+		p.sendNote(c)
 	}
-	if p.w.mishap(p.w.weather.sloppy) {
-		p.slip(c, &r)
+	if p.w.drawFault(p.w.faults.sloppy) {
+		p.makeMistake(c, &r)
 	}
 	if r.Worker != "" {
-		p.report(c, r)
+		p.reportResult(c, r)
 	}
 }
 
-// slip is what workers get wrong.
-func (p *poller) slip(c engine.Claimed, r *flow.Report) {
+// makeMistake is what workers get wrong.
+func (p *queuePoller) makeMistake(c engine.Claimed, r *flow.Report) {
 	switch p.w.rng.IntN(6) {
 	case 0: // it crashes
 		r.Worker = ""
 	case 1: // its claim runs out meanwhile
-		p.w.sleep(p.visibility + p.w.upTo(2*p.visibility))
+		p.w.sleepFor(p.visibility + p.w.upTo(2*p.visibility))
 	case 2: // it has lost its token
 		r.Token = ""
 	case 3: // it says so twice
-		p.w.launch(p.outside, p.name, func() { p.report(c, *r) })
+		p.w.startCoroutine(p.outside, p.name, func() { p.reportResult(c, *r) })
 	case 4: // it uses another's token, which must change nothing
 		stale := *r
 		stale.Token, stale.Output, stale.Error = "stale", nil, "with a stale token"
-		p.report(c, stale)
+		p.reportResult(c, stale)
 	case 5: // it is slow and says that it is alive
 		for range 4 {
-			p.w.sleep(p.visibility / 3)
-			_, _ = p.heartbeat(c)
+			p.w.sleepFor(p.visibility / 3)
+			_, _ = p.sendHeartbeat(c)
 		}
 	}
 }
 
-func (p *poller) note(c engine.Claimed) {
-	ctx, stop := p.patience()
+func (p *queuePoller) sendNote(c engine.Claimed) {
+	ctx, stop := p.withPatience()
 	defer stop()
-	err := tell(ctx, p.anyMember(), c.Job.Task, flow.Note{Address: c.Job.Address, Token: c.Token, Text: fmt.Sprint("note ", p.w.rng.IntN(3))}, "")
+	err := doCommand(ctx, p.anyMember(), c.Job.Task, flow.Note{Address: c.Job.Address, Token: c.Token, Text: fmt.Sprint("note ", p.w.rng.IntN(3))}, "")
 	t := p.check.tasks[c.Job.Task]
-	if kind := flow.ErrorKindOf(err); kind == flow.Invalid || kind == flow.NotFound && p.check.former[c.Job.Task] == nil && !t.gone {
-		p.w.fail("a note is answered with %v", err)
+	if kind := flow.ErrorKindOf(err); kind == flow.Invalid || kind == flow.NotFound && p.check.former[c.Job.Task] == nil && !t.deleted {
+		p.w.failRun("a note is answered with %v", err)
 	}
 }
 
-func (p *poller) heartbeat(c engine.Claimed) ([]string, error) {
-	ctx, stop := p.patience()
+func (p *queuePoller) sendHeartbeat(c engine.Claimed) ([]string, error) {
+	ctx, stop := p.withPatience()
 	defer stop()
 	x, err := engine.Extend(ctx, p.anyMember(), p.name, []engine.Claim{{Job: c.Job.ID(), Token: c.Token}}, 0)
 	return x.Canceled, err
 }
 
-// report sends a result until it is answered.
-func (p *poller) report(c engine.Claimed, r flow.Report) {
+// reportResult sends a result until it is answered.
+func (p *queuePoller) reportResult(c engine.Claimed, r flow.Report) {
 	for {
-		ctx, stop := p.patience()
-		err := p.complete(ctx, c.Job.ID(), r)
+		ctx, stop := p.withPatience()
+		err := p.completeJob(ctx, c.Job.ID(), r)
 		stop()
 		if err == nil {
 			r.Address = c.Job.Address
-			p.check.answered(c.Job.Task, r, "")
+			p.check.checkAnswered(c.Job.Task, r, "")
 		}
 		if err == nil || flow.ErrorKindOf(err) != "" && flow.ErrorKindOf(err) != flow.Busy {
 			return
 		}
-		p.w.sleep(50*time.Millisecond + p.w.upTo(time.Second))
+		p.w.sleepFor(50*time.Millisecond + p.w.upTo(time.Second))
 	}
 }
 
-// complete reports the end of a job, and every other time takes others for it.
-func (p *poller) complete(ctx context.Context, job string, r flow.Report) error {
-	if p.w.chance(500) {
-		return complete(ctx, p.anyMember(), job, r)
+// completeJob reports the end of a job, and every other time takes others for it.
+func (p *queuePoller) completeJob(ctx context.Context, job string, r flow.Report) error {
+	if p.w.drawChance(500) {
+		return completeJob(ctx, p.anyMember(), job, r)
 	}
 	order, err := engine.Completing(job, r)
 	if err != nil {
 		return err
 	}
 	done, err := p.anyMember().Exchange(ctx, engine.Exchange{Orders: engine.Orders{order},
-		Next: engine.Poll{Worker: p.name, Services: p.services(), Max: 1 + p.w.rng.IntN(2), Unlisted: p.w.chance(700)}})
-	p.begin(done.Jobs)
+		Next: engine.Poll{Worker: p.name, Services: p.chooseServices(), Max: 1 + p.w.rng.IntN(2), Unlisted: p.w.drawChance(700)}})
+	p.startJobs(done.Jobs)
 	if err == nil {
 		err = done.Outcomes[0].Err
 	}
@@ -163,32 +163,32 @@ func (p *poller) complete(ctx context.Context, job string, r flow.Report) error 
 
 const panicOfCarrier = "of a carrier"
 
-// carrier carries out jobs on a member.
-type carrier struct {
-	*stage
+// jobCarrier carries out jobs on a member.
+type jobCarrier struct {
+	*simRun
 	h *host
 }
 
 // Carry takes its time; it panics, hangs and stops halfway as its job and the weather have it.
-func (c carrier) Carry(ctx context.Context, job flow.Job) flow.Report {
-	c.check.carried(c.h.name, job.Task, job.Address)
-	c.check.once(c.h.name, job)
+func (c jobCarrier) Carry(ctx context.Context, job flow.Job) flow.Report {
+	c.check.checkCarried(c.h.name, job.Task, job.Address)
+	c.check.checkOnce(c.h.name, job)
 	c.h.carrying[job.ID()]++
-	defer c.h.put(job.ID())
+	defer c.h.finishJob(job.ID())
 	if orElse(job.Exec.Service, job.Exec.Func) == hang {
-		c.w.park(func() bool { return ctx.Err() != nil })
+		c.w.parkUntil(func() bool { return ctx.Err() != nil })
 		return flow.Report{Error: "hung until it was withdrawn"}
 	}
-	c.w.breathe()
-	if c.w.chance(300) {
-		c.w.sleep(c.w.upTo(50 * time.Millisecond))
+	c.w.yieldOnce()
+	if c.w.drawChance(300) {
+		c.w.sleepFor(c.w.upTo(50 * time.Millisecond))
 	}
-	if c.w.mishap(c.w.weather.stalls) {
-		c.w.sleep(c.w.upTo(6 * time.Second))
+	if c.w.drawFault(c.w.faults.stalls) {
+		c.w.sleepFor(c.w.upTo(6 * time.Second))
 	}
-	r := serve(job)
-	if c.w.mishap(c.w.weather.sloppy) {
-		c.w.launch(c.outside, "gossip", func() { c.gossip(job, r) })
+	r := serveJob(job)
+	if c.w.drawFault(c.w.faults.sloppy) {
+		c.w.startCoroutine(c.outside, "gossip", func() { c.reportDuplicate(job, r) })
 	}
 	if r.Error == panicText {
 		panic(panicOfCarrier)
@@ -196,16 +196,16 @@ func (c carrier) Carry(ctx context.Context, job flow.Job) flow.Report {
 	return r
 }
 
-// gossip reports a job that somebody else reports, too. When its attempt is over, anything may be said.
-func (c carrier) gossip(job flow.Job, r flow.Report) {
-	c.w.sleep(c.w.upTo(time.Second))
+// reportDuplicate reports a job that somebody else reports, too. When its attempt is over, anything may be said.
+func (c jobCarrier) reportDuplicate(job flow.Job, r flow.Report) {
+	c.w.sleepFor(c.w.upTo(time.Second))
 	if c.check.tasks[job.Task].attempts[job.Address] {
 		r.Output, r.Error = nil, "too late"
 	}
 	r.Address = job.Address
-	ctx, stop := c.patience()
+	ctx, stop := c.withPatience()
 	defer stop()
-	if err := complete(ctx, c.anyMember(), job.ID(), r); err == nil {
-		c.check.answered(job.Task, r, "")
+	if err := completeJob(ctx, c.anyMember(), job.ID(), r); err == nil {
+		c.check.checkAnswered(job.Task, r, "")
 	}
 }

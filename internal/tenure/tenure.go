@@ -4,15 +4,15 @@ package tenure
 
 import "context"
 
-type key struct{}
+type contextKey struct{}
 
 // With is a context of jobs of a member.
 func With(ctx context.Context, held func() bool) context.Context {
-	return context.WithValue(ctx, key{}, held)
+	return context.WithValue(ctx, contextKey{}, held)
 }
 
 // Held says whether the member of a job holds its lease at this moment. A context of nobody's member is told that it does.
 func Held(ctx context.Context) bool {
-	held, ok := ctx.Value(key{}).(func() bool)
+	held, ok := ctx.Value(contextKey{}).(func() bool)
 	return !ok || held()
 }

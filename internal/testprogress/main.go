@@ -57,7 +57,7 @@ func sendLines(from io.Reader, lines chan<- []byte) error {
 }
 
 // printProgress prints what the report makes of each line, and how far the run is whenever nothing was printed for a while.
-func printProgress(r *report, lines <-chan []byte, out io.Writer) {
+func printProgress(r *runReport, lines <-chan []byte, out io.Writer) {
 	ticker := time.NewTicker(quietest)
 	defer ticker.Stop()
 	for {
@@ -76,8 +76,8 @@ func printProgress(r *report, lines <-chan []byte, out io.Writer) {
 	}
 }
 
-// event is a line of `go test -json` (see `go doc test2json`).
-type event struct {
+// testEvent is a line of `go test -json` (see `go doc test2json`).
+type testEvent struct {
 	Time       time.Time
 	Action     string
 	Package    string
@@ -87,7 +87,7 @@ type event struct {
 }
 
 // decodeEvent returns the event of a line; ok is false for text that go test printed beside its events.
-func decodeEvent(line []byte) (e event, ok bool) {
+func decodeEvent(line []byte) (e testEvent, ok bool) {
 	err := json.Unmarshal(line, &e)
 	return e, err == nil && e.Action != ""
 }

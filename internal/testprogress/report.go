@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// report keeps what has happened in a run of go test.
-type report struct {
+// runReport keeps what has happened in a run of go test.
+type runReport struct {
 	started  time.Time
 	verbose  bool
 	ended    int
@@ -31,14 +31,14 @@ type testRun struct {
 	output  strings.Builder
 }
 
-func newReport(now time.Time, verbose bool) *report {
-	return &report{started: now, verbose: verbose, packages: map[string]*packageRun{}}
+func newReport(now time.Time, verbose bool) *runReport {
+	return &runReport{started: now, verbose: verbose, packages: map[string]*packageRun{}}
 }
 
-func (r *report) hasFailures() bool { return len(r.failed) > 0 }
+func (r *runReport) hasFailures() bool { return len(r.failed) > 0 }
 
 // addLine records a line of go test and returns the text to print for it; "" = nothing.
-func (r *report) addLine(line []byte) string {
+func (r *runReport) addLine(line []byte) string {
 	e, ok := decodeEvent(line)
 	if !ok {
 		return string(line)
@@ -61,7 +61,7 @@ func (r *report) addLine(line []byte) string {
 }
 
 // addTestEvent records an event of one test. It returns a failed test's output when the test ends.
-func (p *packageRun) addTestEvent(e event, verbose bool) string {
+func (p *packageRun) addTestEvent(e testEvent, verbose bool) string {
 	t := p.tests[e.Test]
 	if t == nil {
 		t = &testRun{started: e.Time}
@@ -85,7 +85,7 @@ func (p *packageRun) addTestEvent(e event, verbose bool) string {
 
 // addPackageEvent records an event of a package. It returns Go's summary line when the package ends, behind what a failed
 // package has printed.
-func (r *report) addPackageEvent(p *packageRun, e event) string {
+func (r *runReport) addPackageEvent(p *packageRun, e testEvent) string {
 	switch e.Action {
 	case "output":
 		if isSummary(e.Output) {
@@ -113,7 +113,7 @@ func (p *packageRun) unfinishedOutput() string {
 	return b.String()
 }
 
-func (r *report) endPackage(p *packageRun, name string) string {
+func (r *runReport) endPackage(p *packageRun, name string) string {
 	delete(r.packages, name)
 	r.ended++
 	if strings.HasPrefix(p.result, "?") || strings.Contains(p.result, "[no test files]") {
@@ -137,7 +137,7 @@ const shownPackages = 6
 
 // describeProgress returns a line that tells how long the run has taken, how many packages have ended, and which are running with
 // the oldest test of each.
-func (r *report) describeProgress(now time.Time) string {
+func (r *runReport) describeProgress(now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "... %s: %d packages ended", now.Sub(r.started).Round(time.Second), r.ended)
 	if n := len(r.failed); n > 0 {
@@ -164,7 +164,7 @@ func (r *report) describeProgress(now time.Time) string {
 }
 
 // runningPackages returns the packages that have started and not ended, sorted by name.
-func (r *report) runningPackages() []string {
+func (r *runReport) runningPackages() []string {
 	var names []string
 	for name := range r.packages {
 		names = append(names, name)

@@ -11,7 +11,7 @@ import (
 var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // addLines feeds a report with lines and returns what it prints for them.
-func addLines(r *report, lines ...string) string {
+func addLines(r *runReport, lines ...string) string {
 	var printed strings.Builder
 	for _, line := range lines {
 		printed.WriteString(r.addLine([]byte(line + "\n")))

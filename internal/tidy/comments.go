@@ -16,8 +16,8 @@ var hidingWords = map[string]bool{
 var word = regexp.MustCompile(`[A-Za-z']+`)
 
 // measureCommentWords counts the hiding words in comments of Go, per 1,000 words.
-func measureCommentWords(t *tree) measure {
-	m := measure{name: "hiding words per 1,000 words of comments"}
+func measureCommentWords(t *sourceTree) codeMeasure {
+	m := codeMeasure{name: "hiding words per 1,000 words of comments"}
 	words, hiding := 0, 0
 	byFolder := map[string]int{}
 	for _, f := range t.goFiles {
@@ -33,7 +33,7 @@ func measureCommentWords(t *tree) measure {
 	}
 	m.value = 1000 * float64(hiding) / float64(max(words, 1))
 	for folder, n := range byFolder {
-		m.places = append(m.places, place{folder, float64(n)})
+		m.places = append(m.places, countedPlace{folder, float64(n)})
 	}
 	return m
 }
@@ -45,25 +45,25 @@ const (
 )
 
 // measureCommentLines counts the lines of Go and TypeScript that are a comment alone and too wide.
-func measureCommentLines(t *tree) measure {
+func measureCommentLines(t *sourceTree) codeMeasure {
 	return countPlaces("comment lines over 100 columns", wideLines(t, func(line string) bool {
-		return isComment(line) && width(line) > commentColumns
+		return isComment(line) && lineWidth(line) > commentColumns
 	}))
 }
 
 // measureCodeLines counts the lines of code of Go and TypeScript that are too wide.
-func measureCodeLines(t *tree) measure {
+func measureCodeLines(t *sourceTree) codeMeasure {
 	return countPlaces("code lines over 140 columns", wideLines(t, func(line string) bool {
-		return !isComment(line) && width(line) > codeColumns
+		return !isComment(line) && lineWidth(line) > codeColumns
 	}))
 }
 
-func wideLines(t *tree, isWide func(line string) bool) []place {
-	var places []place
+func wideLines(t *sourceTree, isWide func(line string) bool) []countedPlace {
+	var places []countedPlace
 	add := func(f textFile) {
 		for i, line := range f.lines {
 			if isWide(line) {
-				places = append(places, place{fmt.Sprintf("%s:%d", f.name, i+1), float64(width(line))})
+				places = append(places, countedPlace{fmt.Sprintf("%s:%d", f.name, i+1), float64(lineWidth(line))})
 			}
 		}
 	}
@@ -76,7 +76,7 @@ func wideLines(t *tree, isWide func(line string) bool) []place {
 	return places
 }
 
-func width(line string) int { return utf8.RuneCountInString(line) + 3*strings.Count(line, "\t") }
+func lineWidth(line string) int { return utf8.RuneCountInString(line) + 3*strings.Count(line, "\t") }
 
 // isComment reports whether a line is a comment and nothing else. Directives of the compiler are code.
 func isComment(line string) bool {

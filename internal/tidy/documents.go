@@ -18,7 +18,7 @@ var (
 )
 
 // measureDocuments returns how many of 100 sentences in documents are too long, and how many lines the README has.
-func measureDocuments(t *tree) (sentences, readme measure) {
+func measureDocuments(t *sourceTree) (sentences, readme codeMeasure) {
 	sentences.name, readme.name = "long sentences of 100 in documents", "lines of README.md"
 	total, long := 0, 0
 	for _, f := range t.documents {
@@ -33,7 +33,7 @@ func measureDocuments(t *tree) (sentences, readme measure) {
 			total++
 			if n > sentenceWords {
 				long++
-				sentences.places = append(sentences.places, place{fmt.Sprintf("%s: %.60s …", f.name, s), float64(n)})
+				sentences.places = append(sentences.places, countedPlace{fmt.Sprintf("%s: %.60s …", f.name, s), float64(n)})
 			}
 		}
 	}

@@ -15,7 +15,7 @@ const manyPackages = 5
 
 // measureFunctions counts the unexported functions and methods that are named by one word, and the names among them that
 // several packages use.
-func measureFunctions(t *tree) (functions, spread measure) {
+func measureFunctions(t *sourceTree) (functions, spread codeMeasure) {
 	byFolder := map[string]int{}
 	folders := map[string]map[string]bool{} // the folders of each name
 	total := 0
@@ -36,23 +36,23 @@ func measureFunctions(t *tree) (functions, spread measure) {
 			folders[fn.Name.Name][f.folder] = true
 		}
 	}
-	functions = measure{name: "one-word functions", value: float64(total)}
+	functions = codeMeasure{name: "one-word functions", value: float64(total)}
 	for folder, n := range byFolder {
-		functions.places = append(functions.places, place{folder, float64(n)})
+		functions.places = append(functions.places, countedPlace{folder, float64(n)})
 	}
-	var places []place
+	var places []countedPlace
 	for name, in := range folders {
 		if len(in) >= manyPackages {
-			places = append(places, place{name, float64(len(in))})
+			places = append(places, countedPlace{name, float64(len(in))})
 		}
 	}
-	slices.SortFunc(places, func(a, b place) int { return strings.Compare(a.at, b.at) })
+	slices.SortFunc(places, func(a, b countedPlace) int { return strings.Compare(a.at, b.at) })
 	return functions, countPlaces("function names in five packages or more", places)
 }
 
 // measureTypeNames counts the unexported types that are named by one word.
-func measureTypeNames(t *tree) measure {
-	m := measure{name: "one-word types"}
+func measureTypeNames(t *sourceTree) codeMeasure {
+	m := codeMeasure{name: "one-word types"}
 	byFolder := map[string]int{}
 	for _, f := range t.goFiles {
 		if f.test {
@@ -66,7 +66,7 @@ func measureTypeNames(t *tree) measure {
 		}
 	}
 	for folder, n := range byFolder {
-		m.places = append(m.places, place{folder, float64(n)})
+		m.places = append(m.places, countedPlace{folder, float64(n)})
 	}
 	return m
 }
@@ -88,9 +88,9 @@ func typeSpecs(f *ast.File) []*ast.TypeSpec {
 
 // measureTypes returns the largest number of methods, and of fields, that a type has. A program's configuration may have more
 // fields, because each of them is a setting of its own.
-func measureTypes(t *tree) (methods, fields measure) {
+func measureTypes(t *sourceTree) (methods, fields codeMeasure) {
 	count := map[string]int{}
-	var fieldPlaces []place
+	var fieldPlaces []countedPlace
 	for _, f := range t.goFiles {
 		if f.test {
 			continue
@@ -105,12 +105,12 @@ func measureTypes(t *tree) (methods, fields measure) {
 			if !ok || s.Name.Name == "Config" {
 				continue
 			}
-			fieldPlaces = append(fieldPlaces, place{f.folder + "." + s.Name.Name, float64(countFields(st))})
+			fieldPlaces = append(fieldPlaces, countedPlace{f.folder + "." + s.Name.Name, float64(countFields(st))})
 		}
 	}
-	var methodPlaces []place
+	var methodPlaces []countedPlace
 	for name, n := range count {
-		methodPlaces = append(methodPlaces, place{name, float64(n)})
+		methodPlaces = append(methodPlaces, countedPlace{name, float64(n)})
 	}
 	return largestOf("methods of a type", methodPlaces), largestOf("fields of a type", fieldPlaces)
 }
@@ -139,16 +139,16 @@ func receiverName(e ast.Expr) string {
 }
 
 // measurePackages returns the largest number of files, tests apart, that a package has.
-func measurePackages(t *tree) measure {
+func measurePackages(t *sourceTree) codeMeasure {
 	count := map[string]int{}
 	for _, f := range t.goFiles {
 		if !f.test {
 			count[f.folder]++
 		}
 	}
-	var places []place
+	var places []countedPlace
 	for folder, n := range count {
-		places = append(places, place{folder, float64(n)})
+		places = append(places, countedPlace{folder, float64(n)})
 	}
 	return largestOf("files of a package", places)
 }

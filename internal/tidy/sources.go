@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// tree is a checkout of the repository, read into memory.
-type tree struct {
+// sourceTree is a checkout of the repository, read into memory.
+type sourceTree struct {
 	fset       *token.FileSet
 	goFiles    []*goFile
 	typeScript []textFile
@@ -41,8 +41,8 @@ var skippedFolders = map[string]bool{"node_modules": true, "dist": true, "build"
 var generatedGo = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
 
 // readTree reads the sources and documents below a folder.
-func readTree(root string) (*tree, error) {
-	t := &tree{fset: token.NewFileSet()}
+func readTree(root string) (*sourceTree, error) {
+	t := &sourceTree{fset: token.NewFileSet()}
 	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -63,7 +63,7 @@ func readTree(root string) (*tree, error) {
 }
 
 // addFile reads a file if it is one of the kinds that are measured.
-func (t *tree) addFile(name, rel string) error {
+func (t *sourceTree) addFile(name, rel string) error {
 	extension := path.Ext(rel)
 	switch extension {
 	case ".go", ".ts", ".tsx", ".md":

@@ -49,5 +49,5 @@ func TestLineIsACommentOnlyIfNothingElseIsInIt(t *testing.T) {
 	for line, want := range map[string]bool{"\t// a": true, "x := 1 // a": false, "//go:generate a": false, " * a": true, "": false} {
 		require.Equal(t, want, isComment(line), line)
 	}
-	require.Equal(t, 9, width("\t\té"))
+	require.Equal(t, 9, lineWidth("\t\té"))
 }

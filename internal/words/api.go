@@ -7,24 +7,24 @@ import (
 	"path/filepath"
 )
 
-// document is the part of an OpenAPI document that has public words.
-type document struct {
+// openAPIDocument is the part of an OpenAPI document that has public words.
+type openAPIDocument struct {
 	Paths      map[string]map[string]json.RawMessage
-	Components struct{ Schemas map[string]schema }
+	Components struct{ Schemas map[string]jsonSchema }
 }
 
-// operation is a route of the document.
-type operation struct {
+// apiOperation is a route of the document.
+type apiOperation struct {
 	OperationID string `json:"operationId"`
 	Summary     string
 	Description string
 	Parameters  []struct{ Name, In, Description string }
 }
 
-// schema is a type of the document.
-type schema struct {
+// jsonSchema is a type of the document.
+type jsonSchema struct {
 	Description string
-	Properties  map[string]schema
+	Properties  map[string]jsonSchema
 }
 
 // readAPI returns the routes, parameters, schemas and fields of /v1 with what their documentation says.
@@ -33,14 +33,14 @@ func readAPI(root string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var d document
+	var d openAPIDocument
 	if err := json.Unmarshal(data, &d); err != nil {
 		return nil, fmt.Errorf("read the OpenAPI document: %w", err)
 	}
 	var lines []string
 	for path, methods := range d.Paths {
 		for method, raw := range methods {
-			var o operation
+			var o apiOperation
 			if json.Unmarshal(raw, &o) != nil || o.OperationID == "" {
 				continue // what all methods of a path have in common
 			}

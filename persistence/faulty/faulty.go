@@ -101,7 +101,7 @@ type store struct {
 }
 
 func (s *store) Commit(ctx context.Context, incarnation string, batch []persistence.Commit) ([]error, error) {
-	f := s.fault(incarnation, batch)
+	f := s.nextFault(incarnation, batch)
 	if f.Late != nil {
 		f.Late(func() { _, _ = s.Store.Commit(context.WithoutCancel(ctx), incarnation, batch) })
 		return nil, ErrLost
@@ -120,7 +120,7 @@ func (s *store) Commit(ctx context.Context, incarnation string, batch []persiste
 	return answers, err
 }
 
-func (s *store) fault(incarnation string, batch []persistence.Commit) Fault {
+func (s *store) nextFault(incarnation string, batch []persistence.Commit) Fault {
 	if s.hooks.Commit == nil {
 		return Fault{}
 	}

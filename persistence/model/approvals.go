@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-func (s *store) keepApprovals(rows []persistence.ApprovalRow) {
+func (s *store) applyApprovals(rows []persistence.ApprovalRow) {
 	for _, r := range rows {
 		s.approvals[r.ID()] = r
 	}
@@ -23,7 +23,7 @@ func (s *store) dropApprovals(task string) {
 }
 
 func (s *store) ListApprovals(ctx context.Context, f persistence.ApprovalFilter) ([]persistence.ApprovalRow, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -45,11 +45,11 @@ func (s *store) ListApprovals(ctx context.Context, f persistence.ApprovalFilter)
 	}
 	slices.SortFunc(list, func(a, b persistence.ApprovalRow) int { return order(a.Spot(), b.Spot()) })
 	list = list[min(f.Offset, len(list)):]
-	return first(list, f.Limit), nil
+	return takeFirst(list, f.Limit), nil
 }
 
 func (s *store) Approval(ctx context.Context, id string) (*persistence.ApprovalRow, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -57,17 +57,17 @@ func (x *Externals) Drop(task string) {
 
 // Next lists what is to be looked at next.
 func (x *Externals) Next(shards persistence.ShardSet, limit int) []persistence.ExternalRow {
-	list := x.list(func(r *persistence.ExternalRow) bool { return shards.Has(r.Task) })
+	list := x.listWhere(func(r *persistence.ExternalRow) bool { return shards.Has(r.Task) })
 	slices.SortStableFunc(list, func(a, b persistence.ExternalRow) int { return cmp.Compare(a.NextAt, b.NextAt) })
-	return first(list, limit)
+	return takeFirst(list, limit)
 }
 
 // Of lists those of a task.
 func (x *Externals) Of(task string) []persistence.ExternalRow {
-	return x.list(func(r *persistence.ExternalRow) bool { return r.Task == task })
+	return x.listWhere(func(r *persistence.ExternalRow) bool { return r.Task == task })
 }
 
-func (x *Externals) list(which func(*persistence.ExternalRow) bool) []persistence.ExternalRow {
+func (x *Externals) listWhere(which func(*persistence.ExternalRow) bool) []persistence.ExternalRow {
 	list := []persistence.ExternalRow{}
 	for _, r := range x.rows {
 		if which(r) {
@@ -95,7 +95,7 @@ func (x *Externals) Note(notes []persistence.ExternalNote) {
 }
 
 func (s *store) NextExternals(ctx context.Context, shards persistence.ShardSet, limit int) ([]persistence.ExternalRow, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +104,7 @@ func (s *store) NextExternals(ctx context.Context, shards persistence.ShardSet, 
 }
 
 func (s *store) ExternalsOf(ctx context.Context, task string) ([]persistence.ExternalRow, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -113,12 +113,12 @@ func (s *store) ExternalsOf(ctx context.Context, task string) ([]persistence.Ext
 }
 
 func (s *store) NoteExternals(ctx context.Context, incarnation string, notes []persistence.ExternalNote) error {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	if s.alive(incarnation) == nil {
+	if s.findMember(incarnation) == nil {
 		return persistence.ErrFenced
 	}
 	s.externals.Note(notes)

@@ -9,7 +9,7 @@ import (
 )
 
 func (s *store) CreateFlow(ctx context.Context, f persistence.Flow) error {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return err
 	}
@@ -24,16 +24,16 @@ func (s *store) CreateFlow(ctx context.Context, f persistence.Flow) error {
 }
 
 func (s *store) Flow(ctx context.Context, id string) (*persistence.Flow, error) {
-	return find(ctx, s, &s.flows, func(f persistence.Flow) bool { return f.ID == id })
+	return findFirst(ctx, s, &s.flows, func(f persistence.Flow) bool { return f.ID == id })
 }
 
 func (s *store) FlowBySlug(ctx context.Context, slug string) (*persistence.Flow, error) {
-	return find(ctx, s, &s.flows, func(f persistence.Flow) bool { return f.Slug == slug && slug != "" })
+	return findFirst(ctx, s, &s.flows, func(f persistence.Flow) bool { return f.Slug == slug && slug != "" })
 }
 
-// find reads the first one that fits.
-func find[T any](ctx context.Context, s *store, list *[]T, fits func(T) bool) (*T, error) {
-	leave, err := s.enter(ctx)
+// findFirst reads the first one that fits.
+func findFirst[T any](ctx context.Context, s *store, list *[]T, fits func(T) bool) (*T, error) {
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func find[T any](ctx context.Context, s *store, list *[]T, fits func(T) bool) (*
 }
 
 func (s *store) ListFlows(ctx context.Context, offset, limit int) ([]persistence.Flow, int, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -62,13 +62,13 @@ func (s *store) ListFlows(ctx context.Context, offset, limit int) ([]persistence
 	total := len(list)
 	list = list[min(offset, total):]
 	if limit > 0 {
-		list = first(list, limit)
+		list = takeFirst(list, limit)
 	}
 	return list, total, nil
 }
 
 func (s *store) ListTried(ctx context.Context, before int64, limit int) ([]persistence.Flow, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -80,11 +80,11 @@ func (s *store) ListTried(ctx context.Context, before int64, limit int) ([]persi
 		}
 	}
 	slices.SortStableFunc(list, func(a, b persistence.Flow) int { return cmp.Compare(a.CreatedAt, b.CreatedAt) })
-	return first(list, limit), nil
+	return takeFirst(list, limit), nil
 }
 
 func (s *store) CreateVersion(ctx context.Context, v persistence.Version) error {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (s *store) CreateVersion(ctx context.Context, v persistence.Version) error 
 }
 
 func (s *store) Version(ctx context.Context, id string) (*persistence.Version, error) {
-	return find(ctx, s, &s.versions, func(v persistence.Version) bool { return v.ID == id })
+	return findFirst(ctx, s, &s.versions, func(v persistence.Version) bool { return v.ID == id })
 }
 
 func (s *store) FindVersion(ctx context.Context, flowID string, number int) (*persistence.Version, error) {
@@ -127,7 +127,7 @@ func (s *store) FindVersion(ctx context.Context, flowID string, number int) (*pe
 }
 
 func (s *store) ListVersions(ctx context.Context, flowID string) ([]persistence.Version, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -8,14 +8,14 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// hold is one of an object by a task.
-type hold struct {
+// objectHold is one of an object by a task.
+type objectHold struct {
 	persistence.Object
 	task string
 }
 
 func (s *store) Hold(ctx context.Context, task, from string, at int64, objects []persistence.Object) error {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return err
 	}
@@ -24,13 +24,13 @@ func (s *store) Hold(ctx context.Context, task, from string, at int64, objects [
 		return persistence.ErrUnknown
 	}
 	for _, o := range objects {
-		s.holds[hold{o, task}] = max(s.holds[hold{o, task}], at)
+		s.holds[objectHold{o, task}] = max(s.holds[objectHold{o, task}], at)
 	}
 	return nil
 }
 
 func (s *store) Gone(ctx context.Context, tasks []string) (gone []string, err error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (s *store) Gone(ctx context.Context, tasks []string) (gone []string, err er
 }
 
 func (s *store) Held(ctx context.Context, owner string) ([]string, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func (s *store) Held(ctx context.Context, owner string) ([]string, error) {
 }
 
 func (s *store) DropHolds(ctx context.Context, before int64, limit int) (owners []string, err error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, err
 	}

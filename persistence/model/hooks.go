@@ -11,7 +11,7 @@ import (
 )
 
 func (s *store) PutHook(ctx context.Context, h persistence.Hook) error {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return err
 	}
@@ -29,7 +29,7 @@ func cloneHook(h persistence.Hook) persistence.Hook {
 }
 
 func (s *store) Hook(ctx context.Context, name string) (*persistence.Hook, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func (s *store) Hook(ctx context.Context, name string) (*persistence.Hook, error
 }
 
 func (s *store) ListHooks(ctx context.Context, after string, limit int) ([]persistence.Hook, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (s *store) ListHooks(ctx context.Context, after string, limit int) ([]persi
 }
 
 func (s *store) DeleteHook(ctx context.Context, name string) error {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (s *store) DeleteHook(ctx context.Context, name string) error {
 }
 
 func (s *store) BeginDelivery(ctx context.Context, d persistence.Delivery) (*persistence.Delivery, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func (s *store) BeginDelivery(ctx context.Context, d persistence.Delivery) (*per
 }
 
 func (s *store) EndDelivery(ctx context.Context, hook, id string, answer []byte) error {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (s *store) EndDelivery(ctx context.Context, hook, id string, answer []byte)
 }
 
 func (s *store) ForgetDeliveries(ctx context.Context, before int64, limit int) (int, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return 0, err
 	}

@@ -10,25 +10,25 @@ import (
 )
 
 func (s *store) Commit(ctx context.Context, incarnation string, batch []persistence.Commit) ([]error, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	if s.alive(incarnation) == nil {
+	if s.findMember(incarnation) == nil {
 		return nil, persistence.ErrFenced
 	}
 	answers := make([]error, len(batch))
 	for i, c := range batch {
-		if answers[i] = s.check(c); answers[i] == nil {
-			s.commit(c)
+		if answers[i] = s.checkCommit(c); answers[i] == nil {
+			s.applyCommit(c)
 		}
 	}
 	return answers, nil
 }
 
-// check says why a commit is not written.
-func (s *store) check(c persistence.Commit) error {
+// checkCommit says why a commit is not written.
+func (s *store) checkCommit(c persistence.Commit) error {
 	t := s.tasks[c.Task]
 	switch {
 	case c.Create != nil && t != nil && c.Seq == 1 && c.Events != nil:
@@ -41,17 +41,17 @@ func (s *store) check(c persistence.Commit) error {
 		return nil
 	case t == nil:
 		return persistence.ErrUnknown
-	case c.Events != nil && c.Seq != t.last()+1, c.Events == nil && c.Seq != t.last():
+	case c.Events != nil && c.Seq != t.lastSeq()+1, c.Events == nil && c.Seq != t.lastSeq():
 		return persistence.ErrStale
 	}
 	return nil
 }
 
-func (t *task) last() int64 { return int64(len(t.rows)) }
+func (t *task) lastSeq() int64 { return int64(len(t.rows)) }
 
-func (s *store) commit(c persistence.Commit) {
+func (s *store) applyCommit(c persistence.Commit) {
 	if c.Create != nil {
-		s.tasks[c.Task] = created(c)
+		s.tasks[c.Task] = newTask(c)
 	}
 	t := s.tasks[c.Task]
 	if c.Events != nil {
@@ -81,10 +81,10 @@ func (s *store) commit(c persistence.Commit) {
 	}
 	s.permits.Commit(c.Task, c.Permits)
 	s.externals.Commit(c.Task, c.Externals)
-	s.keepApprovals(c.Approvals)
+	s.applyApprovals(c.Approvals)
 }
 
-func created(c persistence.Commit) *task {
+func newTask(c persistence.Commit) *task {
 	t := &task{jobs: map[string]persistence.QueueRow{}}
 	t.TaskRow = persistence.TaskRow{ID: c.Task, FlowID: c.Create.FlowID, VersionID: c.Create.VersionID,
 		Columns: persistence.Columns{Status: "pending"}, Params: slices.Clone(c.Create.Params),
@@ -99,7 +99,7 @@ func created(c persistence.Commit) *task {
 }
 
 func (s *store) Load(ctx context.Context, ids []string) ([]*persistence.Record, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -107,24 +107,24 @@ func (s *store) Load(ctx context.Context, ids []string) ([]*persistence.Record, 
 	records := make([]*persistence.Record, len(ids))
 	for i, id := range ids {
 		if t := s.tasks[id]; t != nil {
-			records[i] = &persistence.Record{TaskRow: s.row(t), Snapshot: slices.Clone(t.snapshot), SnapshotSeq: t.snapshotSeq,
-				Rows: t.after(t.snapshotSeq), Resting: t.rest.Resting}
+			records[i] = &persistence.Record{TaskRow: s.listedRow(t), Snapshot: slices.Clone(t.snapshot), SnapshotSeq: t.snapshotSeq,
+				Rows: t.rowsAfter(t.snapshotSeq), Resting: t.rest.Resting}
 		}
 	}
 	return records, nil
 }
 
-// after copies rows, because callers may change what they get.
-func (t *task) after(seq int64) []persistence.Row {
+// rowsAfter copies rows, because callers may change what they get.
+func (t *task) rowsAfter(seq int64) []persistence.Row {
 	var rows []persistence.Row
-	for _, r := range t.rows[min(max(seq, 0), t.last()):] {
+	for _, r := range t.rows[min(max(seq, 0), t.lastSeq()):] {
 		rows = append(rows, persistence.Row{Seq: r.Seq, At: r.At, Events: slices.Clone(r.Events)})
 	}
 	return rows
 }
 
 func (s *store) Rows(ctx context.Context, id string, after int64, p persistence.Part) ([]persistence.Row, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +133,7 @@ func (s *store) Rows(ctx context.Context, id string, after int64, p persistence.
 	if t == nil {
 		return nil, nil
 	}
-	rows := first(t.after(after), p.Rows)
+	rows := takeFirst(t.rowsAfter(after), p.Rows)
 	for i, bytes := 0, 0; i < len(rows); i++ {
 		if i > 0 && bytes >= p.Bytes {
 			return rows[:i], nil
@@ -159,7 +159,7 @@ func (s *store) Sizes(ctx context.Context, ids []string) ([]int64, error) {
 }
 
 func (s *store) Checkpoints(ctx context.Context, id string) ([]int64, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +174,7 @@ func (s *store) Checkpoints(ctx context.Context, id string) ([]int64, error) {
 }
 
 func (s *store) Checkpoint(ctx context.Context, id string, seq int64) ([]byte, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +190,7 @@ func (s *store) Checkpoint(ctx context.Context, id string, seq int64) ([]byte, e
 }
 
 func (s *store) Unfinished(ctx context.Context, shards persistence.ShardSet, after string, limit int) ([]string, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -202,11 +202,11 @@ func (s *store) Unfinished(ctx context.Context, shards persistence.ShardSet, aft
 		}
 	}
 	slices.Sort(ids)
-	return first(ids, limit), nil
+	return takeFirst(ids, limit), nil
 }
 
 func (s *store) DueWakes(ctx context.Context, shards persistence.ShardSet, before int64, limit int) ([]persistence.Wake, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -220,7 +220,7 @@ func (s *store) DueWakes(ctx context.Context, shards persistence.ShardSet, befor
 	slices.SortFunc(wakes, func(a, b persistence.Wake) int {
 		return cmp.Or(cmp.Compare(a.Due, b.Due), cmp.Compare(a.Task, b.Task))
 	})
-	return first(wakes, limit), nil
+	return takeFirst(wakes, limit), nil
 }
 
-func first[T any](list []T, limit int) []T { return list[:min(limit, len(list))] }
+func takeFirst[T any](list []T, limit int) []T { return list[:min(limit, len(list))] }

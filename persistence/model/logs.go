@@ -8,7 +8,7 @@ import (
 )
 
 func (s *store) AppendLog(ctx context.Context, chunks []persistence.LogChunk, keep int) error {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (s *store) logTails(chunks []persistence.LogChunk) persistence.LogTails {
 }
 
 func (s *store) ReadLog(ctx context.Context, f persistence.LogFilter) ([]persistence.LogPart, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 func (s *store) Join(ctx context.Context, j persistence.Joining) (string, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -23,7 +23,7 @@ func (s *store) Join(ctx context.Context, j persistence.Joining) (string, error)
 	case s.cluster != j.Cluster:
 		return "", persistence.Stranger(s.cluster, j.Cluster)
 	}
-	now, last := s.now(), int64(0)
+	now, last := s.nowMillis(), int64(0)
 	alone := true
 	for i, m := range s.members {
 		if m.FencedAt != 0 || m.Until <= now {
@@ -43,17 +43,17 @@ func (s *store) Join(ctx context.Context, j persistence.Joining) (string, error)
 	m := &persistence.MemberRow{Incarnation: fmt.Sprintf("%s-%d", j.Name, len(s.members)+1), Name: j.Name, URL: j.URL, Gossip: j.Gossip, Version: j.Version, Format: j.Format,
 		JoinedAt: max(now, last+1), Until: now + j.TTL.Milliseconds(), TTL: j.TTL.Milliseconds()}
 	s.members, s.seals = append(s.members, m), append(s.seals, j.Seal)
-	s.changed()
+	s.bumpGeneration()
 	return m.Incarnation, nil
 }
 
 func (s *store) Renew(ctx context.Context, incarnation string, ttl time.Duration) (persistence.Pulse, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return persistence.Pulse{}, err
 	}
 	defer leave()
-	m := s.alive(incarnation)
+	m := s.findMember(incarnation)
 	if m == nil {
 		p := persistence.Pulse{Now: s.options.Now(), History: fmt.Sprint(s.history), Kept: s.kept}
 		if !slices.ContainsFunc(s.members, func(m *persistence.MemberRow) bool { return m.Incarnation == incarnation }) {
@@ -62,14 +62,14 @@ func (s *store) Renew(ctx context.Context, incarnation string, ttl time.Duration
 		return p, persistence.ErrFenced
 	}
 	before := m.Until - m.TTL
-	m.Until, m.TTL = s.now()+ttl.Milliseconds(), ttl.Milliseconds()
+	m.Until, m.TTL = s.nowMillis()+ttl.Milliseconds(), ttl.Milliseconds()
 	s.renewals[incarnation]++
 	return persistence.Pulse{Now: s.options.Now(), Generation: s.generation, Format: s.format,
 		Renewals: s.renewals[incarnation], Before: before, History: fmt.Sprint(s.history), Kept: s.kept}, nil
 }
 
 func (s *store) BeginHistory(ctx context.Context, known string, kept int64) error {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (s *store) BeginHistory(ctx context.Context, known string, kept int64) erro
 	s.kept = cmp.Or(kept, s.kept)
 	for _, m := range s.members {
 		if m.FencedAt == 0 {
-			s.end(m)
+			s.fenceMember(m)
 		}
 	}
 	s.history++
@@ -91,12 +91,12 @@ func (s *store) BeginHistory(ctx context.Context, known string, kept int64) erro
 }
 
 func (s *store) Drain(ctx context.Context, incarnation string, drains bool) error {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	m := s.alive(incarnation)
+	m := s.findMember(incarnation)
 	if m == nil {
 		return persistence.ErrFenced
 	}
@@ -108,46 +108,46 @@ func (s *store) Drain(ctx context.Context, incarnation string, drains bool) erro
 }
 
 func (s *store) Leave(ctx context.Context, incarnation string) error {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	if m := s.alive(incarnation); m != nil {
-		s.end(m)
+	if m := s.findMember(incarnation); m != nil {
+		s.fenceMember(m)
 	}
 	return nil
 }
 
 func (s *store) Fence(ctx context.Context, incarnation string) (bool, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer leave()
-	m := s.alive(incarnation)
-	if m != nil && !m.Over(s.now()) {
+	m := s.findMember(incarnation)
+	if m != nil && !m.Over(s.nowMillis()) {
 		return false, nil
 	}
 	if m != nil {
-		s.end(m)
+		s.fenceMember(m)
 	}
 	return true, nil
 }
 
-// end takes everything from a member.
-func (s *store) end(m *persistence.MemberRow) {
-	m.FencedAt = s.now()
+// fenceMember takes everything from a member.
+func (s *store) fenceMember(m *persistence.MemberRow) {
+	m.FencedAt = s.nowMillis()
 	for shard, owner := range s.owners {
 		if owner == m.Incarnation {
-			s.owners[shard], s.had[shard] = "", owner
+			s.owners[shard], s.previousOwners[shard] = "", owner
 		}
 	}
-	s.changed()
+	s.bumpGeneration()
 }
 
-// changed notes that members have come or gone.
-func (s *store) changed() {
+// bumpGeneration notes that members have come or gone.
+func (s *store) bumpGeneration() {
 	s.generation++
 	known := 0
 	for _, m := range s.members {
@@ -159,12 +159,12 @@ func (s *store) changed() {
 }
 
 func (s *store) Cluster(ctx context.Context) (*persistence.Cluster, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	c := &persistence.Cluster{Generation: s.generation, Now: s.now(), Owners: slices.Clone(s.owners[:])}
+	c := &persistence.Cluster{Generation: s.generation, Now: s.nowMillis(), Owners: slices.Clone(s.owners[:])}
 	for _, m := range s.members {
 		if m.FencedAt == 0 || m.FencedAt > c.Now-persistence.Remembered.Milliseconds() {
 			c.Members = append(c.Members, *m)
@@ -174,17 +174,17 @@ func (s *store) Cluster(ctx context.Context) (*persistence.Cluster, error) {
 }
 
 func (s *store) Claim(ctx context.Context, incarnation string, shards []int) ([]int, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	if s.alive(incarnation) == nil {
+	if s.findMember(incarnation) == nil {
 		return nil, persistence.ErrFenced
 	}
 	var owned []int
-	s.note(shards, incarnation)
-	if s.pass(shards, "", incarnation) {
+	s.recordClaim(shards, incarnation)
+	if s.transferShards(shards, "", incarnation) {
 		s.generation++
 	}
 	for _, shard := range shards {
@@ -197,21 +197,21 @@ func (s *store) Claim(ctx context.Context, incarnation string, shards []int) ([]
 }
 
 func (s *store) Release(ctx context.Context, incarnation string, transfers []persistence.Transfer) error {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	if s.alive(incarnation) == nil {
+	if s.findMember(incarnation) == nil {
 		return nil
 	}
 	counts := map[string]int{}
 	for _, t := range transfers {
 		to := t.To
-		if s.alive(to) == nil {
+		if s.findMember(to) == nil {
 			to = ""
 		}
-		if s.pass([]int{t.Shard}, incarnation, to) {
+		if s.transferShards([]int{t.Shard}, incarnation, to) {
 			counts[to]++
 		}
 	}
@@ -220,62 +220,62 @@ func (s *store) Release(ctx context.Context, incarnation string, transfers []per
 	}
 	delete(counts, "")
 	delete(counts, incarnation)
-	s.moved(counts, func(taker string, n int) persistence.Move {
+	s.recordMoves(counts, func(taker string, n int) persistence.Move {
 		return persistence.Move{From: incarnation, To: taker, Shards: n}
 	})
 	return nil
 }
 
-// pass hands shards from one to another, and says whether there were any.
-func (s *store) pass(shards []int, from, to string) (some bool) {
+// transferShards hands shards from one to another, and says whether there were any.
+func (s *store) transferShards(shards []int, from, to string) (some bool) {
 	for _, shard := range shards {
 		if s.owners[shard] == from {
 			s.owners[shard], some = to, true
-			s.had[shard] = cmp.Or(from, s.had[shard])
+			s.previousOwners[shard] = cmp.Or(from, s.previousOwners[shard])
 		}
 	}
 	return some
 }
 
-// note keeps what moves when a member claims shards.
-func (s *store) note(shards []int, taker string) {
+// recordClaim keeps what moves when a member claims shards.
+func (s *store) recordClaim(shards []int, taker string) {
 	counts := map[string]int{}
 	for _, shard := range shards {
-		if s.owners[shard] == "" && s.had[shard] != taker {
-			counts[s.had[shard]]++
+		if s.owners[shard] == "" && s.previousOwners[shard] != taker {
+			counts[s.previousOwners[shard]]++
 		}
 	}
-	s.moved(counts, func(giver string, n int) persistence.Move { return persistence.Move{From: giver, To: taker, Shards: n} })
+	s.recordMoves(counts, func(giver string, n int) persistence.Move { return persistence.Move{From: giver, To: taker, Shards: n} })
 }
 
-// moved keeps moves to or from several members.
-func (s *store) moved(counts map[string]int, move func(other string, n int) persistence.Move) {
+// recordMoves keeps moves to or from several members.
+func (s *store) recordMoves(counts map[string]int, move func(other string, n int) persistence.Move) {
 	for _, other := range slices.Sorted(maps.Keys(counts)) {
 		m := move(other, counts[other])
-		m.At = s.now()
+		m.At = s.nowMillis()
 		s.moves = append(s.moves, m)
 	}
-	s.moves = s.latest()
+	s.moves = s.recentMoves()
 }
 
-// latest are the moves that are still told.
-func (s *store) latest() []persistence.Move {
-	told := slices.DeleteFunc(slices.Clone(s.moves), func(m persistence.Move) bool { return m.At <= s.now()-persistence.Remembered.Milliseconds() })
+// recentMoves are the moves that are still told.
+func (s *store) recentMoves() []persistence.Move {
+	told := slices.DeleteFunc(slices.Clone(s.moves), func(m persistence.Move) bool { return m.At <= s.nowMillis()-persistence.Remembered.Milliseconds() })
 	return told[max(0, len(told)-persistence.MostMoves):]
 }
 
 func (s *store) Moves(ctx context.Context) ([]persistence.Move, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	return s.latest(), nil
+	return s.recentMoves(), nil
 }
 
 // Secret is easily guessed: nobody else reaches a model.
 func (s *store) Secret(ctx context.Context) (string, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -284,7 +284,7 @@ func (s *store) Secret(ctx context.Context) (string, error) {
 }
 
 func (s *store) ValuesAt(ctx context.Context) (string, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -295,10 +295,10 @@ func (s *store) ValuesAt(ctx context.Context) (string, error) {
 // Locked: members of one model may well be on different machines.
 func (s *store) Locked() bool { return false }
 
-func (s *store) now() int64 { return s.options.Now().UnixMilli() }
+func (s *store) nowMillis() int64 { return s.options.Now().UnixMilli() }
 
-// alive finds a member that may write.
-func (s *store) alive(incarnation string) *persistence.MemberRow {
+// findMember finds a member that may write.
+func (s *store) findMember(incarnation string) *persistence.MemberRow {
 	for _, m := range s.members {
 		if m.Incarnation == incarnation && m.FencedAt == 0 {
 			return m

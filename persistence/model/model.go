@@ -21,35 +21,35 @@ type Options struct {
 type store struct {
 	options Options
 
-	mu         sync.Mutex
-	closed     bool
-	cluster    string
-	generation int64
-	history    int // how many there were before
-	kept       int64
-	format     int                      // that journals are written in
-	values     string                   // where large ones are kept
-	members    []*persistence.MemberRow // in order of joining
-	seals      []string                 // of the members
-	renewals   map[string]int64         // of leases, by incarnation
-	owners     [persistence.Shards]string
-	had        [persistence.Shards]string // who owned each last
-	moves      []persistence.Move
-	tasks      map[string]*task
-	logs       map[string][]persistence.LogRow // by task
-	stats      map[persistence.StatsSpot]stats.Counts
-	permits    *Permits
-	externals  *Externals
-	approvals  map[string]persistence.ApprovalRow // by id
-	flows      []persistence.Flow                 // in order of insertion
-	versions   []persistence.Version
-	workers    []persistence.Worker
-	hooks      map[string]persistence.Hook
-	deliveries map[[2]string]persistence.Delivery // by hook and id
-	views      map[string]persistence.SavedView
-	holds      map[hold]int64      // since when
-	tokens     []persistence.Token // in order of name
-	schedules  Schedules
+	mu             sync.Mutex
+	closed         bool
+	cluster        string
+	generation     int64
+	history        int // how many there were before
+	kept           int64
+	format         int                      // that journals are written in
+	values         string                   // where large ones are kept
+	members        []*persistence.MemberRow // in order of joining
+	seals          []string                 // of the members
+	renewals       map[string]int64         // of leases, by incarnation
+	owners         [persistence.Shards]string
+	previousOwners [persistence.Shards]string // who owned each last
+	moves          []persistence.Move
+	tasks          map[string]*task
+	logs           map[string][]persistence.LogRow // by task
+	stats          map[persistence.StatsSpot]stats.Counts
+	permits        *Permits
+	externals      *Externals
+	approvals      map[string]persistence.ApprovalRow // by id
+	flows          []persistence.Flow                 // in order of insertion
+	versions       []persistence.Version
+	workers        []persistence.Worker
+	hooks          map[string]persistence.Hook
+	deliveries     map[[2]string]persistence.Delivery // by hook and id
+	views          map[string]persistence.SavedView
+	holds          map[objectHold]int64 // since when
+	tokens         []persistence.Token  // in order of name
+	schedules      Schedules
 }
 
 type task struct {
@@ -68,13 +68,13 @@ func New(o Options) persistence.Store {
 		o.Now = time.Now
 	}
 	return &store{options: o, renewals: map[string]int64{}, tasks: map[string]*task{}, logs: map[string][]persistence.LogRow{}, stats: map[persistence.StatsSpot]stats.Counts{}, views: map[string]persistence.SavedView{}, permits: NewPermits(), externals: NewExternals(), approvals: map[string]persistence.ApprovalRow{},
-		hooks: map[string]persistence.Hook{}, deliveries: map[[2]string]persistence.Delivery{}, holds: map[hold]int64{}}
+		hooks: map[string]persistence.Hook{}, deliveries: map[[2]string]persistence.Delivery{}, holds: map[objectHold]int64{}}
 }
 
 var errClosed = errors.New("the store is closed")
 
-// enter begins a call; its answer ends it.
-func (s *store) enter(ctx context.Context) (leave func(), err error) {
+// beginCall begins a call; its answer ends it.
+func (s *store) beginCall(ctx context.Context) (leave func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func (s *store) enter(ctx context.Context) (leave func(), err error) {
 }
 
 func (s *store) Ping(ctx context.Context) error {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err == nil {
 		leave()
 	}

@@ -12,7 +12,7 @@ import (
 // Permits are those of a store as plain maps. It has no lock and no clock.
 type Permits struct {
 	rows map[permitID]*persistence.PermitRow
-	keys map[string]*remembered
+	keys map[string]*rememberedKey
 }
 
 type permitID struct {
@@ -20,14 +20,14 @@ type permitID struct {
 	persistence.PermitID
 }
 
-type remembered struct {
+type rememberedKey struct {
 	persistence.KeyState
 	idleAt int64
 }
 
 // NewPermits are none.
 func NewPermits() *Permits {
-	return &Permits{rows: map[permitID]*persistence.PermitRow{}, keys: map[string]*remembered{}}
+	return &Permits{rows: map[permitID]*persistence.PermitRow{}, keys: map[string]*rememberedKey{}}
 }
 
 // Clone copies them.
@@ -75,13 +75,13 @@ func (p *Permits) Drop(task string) {
 func (p *Permits) Rule(now int64, q persistence.PermitQuestion) persistence.Ruling {
 	key := p.keys[q.Key]
 	if key == nil {
-		key = &remembered{}
+		key = &rememberedKey{}
 		p.keys[q.Key] = key
 	}
-	v := p.book(now, q.Key, key.KeyState).Decide()
+	v := p.buildBook(now, q.Key, key.KeyState).Decide()
 	key.KeyState, key.idleAt = v.State, v.IdleAt
 	ruling := persistence.Ruling{Again: v.Again, More: v.More}
-	p.tellAgain(now, q, &ruling)
+	p.redeliverVerdicts(now, q, &ruling)
 	tell := func(rows []persistence.PermitRow, change func(*persistence.PermitRow)) {
 		for _, r := range rows {
 			row := p.rows[idOf(&r)]
@@ -96,17 +96,17 @@ func (p *Permits) Rule(now int64, q persistence.PermitQuestion) persistence.Ruli
 	return ruling
 }
 
-// tellAgain adds those of earlier decisions who have not answered for long.
-func (p *Permits) tellAgain(now int64, q persistence.PermitQuestion, ruling *persistence.Ruling) {
+// redeliverVerdicts adds those of earlier decisions who have not answered for long.
+func (p *Permits) redeliverVerdicts(now int64, q persistence.PermitQuestion, ruling *persistence.Ruling) {
 	var untold []*persistence.PermitRow
-	for _, r := range p.of(q.Key) {
+	for _, r := range p.rowsOf(q.Key) {
 		due := q.Anew || r.ToldAt <= now-persistence.PermitToldMS || r.ToldAt > now
 		if due && (r.State == persistence.PermitGiven || r.State == persistence.PermitRefused || r.Evicted) {
 			untold = append(untold, r)
 		}
 	}
 	slices.SortStableFunc(untold, func(a, b *persistence.PermitRow) int { return cmp.Compare(a.ToldAt, b.ToldAt) })
-	for _, r := range first(untold, persistence.PermitsToldAtOnce) {
+	for _, r := range takeFirst(untold, persistence.PermitsToldAtOnce) {
 		r.ToldAt = now
 		ruling.Add(*r)
 	}
@@ -117,8 +117,8 @@ func idOf(r *persistence.PermitRow) permitID {
 	return permitID{r.Task, persistence.PermitID{Holder: r.Holder, Key: r.Key}}
 }
 
-// of lists a key's rows, the oldest holders first.
-func (p *Permits) of(key string) (list []*persistence.PermitRow) {
+// rowsOf lists a key's rows, the oldest holders first.
+func (p *Permits) rowsOf(key string) (list []*persistence.PermitRow) {
 	for _, r := range p.rows {
 		if r.Key == key {
 			list = append(list, r)
@@ -130,9 +130,9 @@ func (p *Permits) of(key string) (list []*persistence.PermitRow) {
 	return list
 }
 
-func (p *Permits) book(now int64, key string, state persistence.KeyState) *persistence.PermitBook {
+func (p *Permits) buildBook(now int64, key string, state persistence.KeyState) *persistence.PermitBook {
 	b := &persistence.PermitBook{Now: now, State: state}
-	for _, r := range p.of(key) {
+	for _, r := range p.rowsOf(key) {
 		switch r.State {
 		case persistence.PermitWaits:
 			b.Waiting = append(b.Waiting, *r)
@@ -149,7 +149,7 @@ func (p *Permits) book(now int64, key string, state persistence.KeyState) *persi
 		}
 	}
 	persistence.InTurn(b.Waiting, state.Cursor)
-	b.Waiting, b.Hasty = first(b.Waiting, persistence.PermitsAtOnce), first(b.Hasty, persistence.HastyAtOnce)
+	b.Waiting, b.Hasty = takeFirst(b.Waiting, persistence.PermitsAtOnce), takeFirst(b.Hasty, persistence.HastyAtOnce)
 	return b
 }
 
@@ -161,7 +161,7 @@ func (p *Permits) Open(shards persistence.ShardSet, after string, limit int) []s
 			keys[r.Key] = true
 		}
 	}
-	return first(slices.Sorted(maps.Keys(keys)), limit)
+	return takeFirst(slices.Sorted(maps.Keys(keys)), limit)
 }
 
 // Of lists what a task waits for or has.
@@ -170,7 +170,7 @@ func (p *Permits) Of(task string) []persistence.PermitRow {
 	for id, r := range p.rows {
 		if id.task == task {
 			row := *r
-			row.Before = p.before(r)
+			row.Before = p.countBefore(r)
 			list = append(list, row)
 		}
 	}
@@ -180,8 +180,8 @@ func (p *Permits) Of(task string) []persistence.PermitRow {
 	return list
 }
 
-// before counts those of the same Fair that wait before one who waits.
-func (p *Permits) before(r *persistence.PermitRow) (n int) {
+// countBefore counts those of the same Fair that wait before one who waits.
+func (p *Permits) countBefore(r *persistence.PermitRow) (n int) {
 	if r.State != persistence.PermitWaits {
 		return 0
 	}
@@ -195,7 +195,7 @@ func (p *Permits) before(r *persistence.PermitRow) (n int) {
 
 // Waiting lists those who wait for a key.
 func (p *Permits) Waiting(key string) (list []persistence.PermitRow) {
-	for _, r := range p.of(key) {
+	for _, r := range p.rowsOf(key) {
 		if r.State == persistence.PermitWaits {
 			list = append(list, *r)
 		}
@@ -205,7 +205,7 @@ func (p *Permits) Waiting(key string) (list []persistence.PermitRow) {
 
 // Forget drops what is remembered of up to limit keys that nobody has asked for in a while, and tells of how many.
 func (p *Permits) Forget(now int64, limit int) (forgotten int) {
-	maps.DeleteFunc(p.keys, func(_ string, k *remembered) bool {
+	maps.DeleteFunc(p.keys, func(_ string, k *rememberedKey) bool {
 		gone := k.idleAt <= now && forgotten < limit
 		if gone {
 			forgotten++
@@ -216,19 +216,19 @@ func (p *Permits) Forget(now int64, limit int) (forgotten int) {
 }
 
 func (s *store) Rule(ctx context.Context, incarnation string, q persistence.PermitQuestion) (persistence.Ruling, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return persistence.Ruling{}, err
 	}
 	defer leave()
-	if s.alive(incarnation) == nil {
+	if s.findMember(incarnation) == nil {
 		return persistence.Ruling{}, persistence.ErrFenced
 	}
-	return s.permits.Rule(s.now(), q), nil
+	return s.permits.Rule(s.nowMillis(), q), nil
 }
 
 func (s *store) OpenKeys(ctx context.Context, shards persistence.ShardSet, after string, limit int) ([]string, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -237,7 +237,7 @@ func (s *store) OpenKeys(ctx context.Context, shards persistence.ShardSet, after
 }
 
 func (s *store) PermitsOf(ctx context.Context, task string) ([]persistence.PermitRow, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -246,10 +246,10 @@ func (s *store) PermitsOf(ctx context.Context, task string) ([]persistence.Permi
 }
 
 func (s *store) ForgetKeys(ctx context.Context, limit int) (int, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer leave()
-	return s.permits.Forget(s.now(), limit), nil
+	return s.permits.Forget(s.nowMillis(), limit), nil
 }

@@ -47,7 +47,7 @@ func (s *Schedules) Of(fits func(*persistence.Schedule) bool) []persistence.Sche
 func (s *Schedules) Due(shards persistence.ShardSet, by int64, limit int) []persistence.Schedule {
 	due := s.Of(func(sc *persistence.Schedule) bool { return sc.Due > 0 && sc.Due <= by && shards.Has(sc.ID) })
 	slices.SortFunc(due, func(a, b persistence.Schedule) int { return cmp.Or(cmp.Compare(a.Due, b.Due), cmp.Compare(a.ID, b.ID)) })
-	return first(due, limit)
+	return takeFirst(due, limit)
 }
 
 // Drop deletes those that fit.
@@ -56,7 +56,7 @@ func (s *Schedules) Drop(fits func(*persistence.Schedule) bool) {
 }
 
 func (s *store) PutSchedule(ctx context.Context, sc persistence.Schedule) error {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return err
 	}
@@ -68,11 +68,11 @@ func (s *store) PutSchedule(ctx context.Context, sc persistence.Schedule) error 
 }
 
 func (s *store) Schedule(ctx context.Context, name string) (*persistence.Schedule, error) {
-	return find(ctx, s, &s.schedules.list, func(sc persistence.Schedule) bool { return sc.Name == name })
+	return findFirst(ctx, s, &s.schedules.list, func(sc persistence.Schedule) bool { return sc.Name == name })
 }
 
 func (s *store) ListSchedules(ctx context.Context, f persistence.ScheduleFilter) ([]persistence.Schedule, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -81,13 +81,13 @@ func (s *store) ListSchedules(ctx context.Context, f persistence.ScheduleFilter)
 		return (f.FlowID == "" || sc.FlowID == f.FlowID) && sc.Name > f.After
 	})
 	if f.Limit > 0 {
-		list = first(list, f.Limit)
+		list = takeFirst(list, f.Limit)
 	}
 	return list, nil
 }
 
 func (s *store) DueSchedules(ctx context.Context, shards persistence.ShardSet, by int64, limit int) ([]persistence.Schedule, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func (s *store) DueSchedules(ctx context.Context, shards persistence.ShardSet, b
 }
 
 func (s *store) DeleteSchedule(ctx context.Context, id string) error {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 func (s *store) AddStats(ctx context.Context, rows []persistence.StatsRow) error {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return err
 	}
@@ -25,7 +25,7 @@ func (s *store) AddStats(ctx context.Context, rows []persistence.StatsRow) error
 }
 
 func (s *store) ReadStats(ctx context.Context, f persistence.StatsFilter) ([]persistence.StatsRow, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func (s *store) ReadStats(ctx context.Context, f persistence.StatsFilter) ([]per
 }
 
 func (s *store) DeleteStats(ctx context.Context, width, before int64, limit int) (int, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return 0, err
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// row is a task as listings show it.
-func (s *store) row(t *task) persistence.TaskRow {
+// listedRow is a task as listings show it.
+func (s *store) listedRow(t *task) persistence.TaskRow {
 	row := t.TaskRow
 	row.Params = slices.Clone(t.Params)
 	for _, f := range s.flows {
@@ -29,7 +29,7 @@ func (s *store) row(t *task) persistence.TaskRow {
 }
 
 func (s *store) Task(ctx context.Context, id string) (*persistence.TaskRow, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -38,26 +38,26 @@ func (s *store) Task(ctx context.Context, id string) (*persistence.TaskRow, erro
 	if t == nil {
 		return nil, persistence.ErrNotFound
 	}
-	row := s.row(t)
+	row := s.listedRow(t)
 	return &row, nil
 }
 
 func (s *store) ListTasks(ctx context.Context, f persistence.TaskFilter) ([]persistence.TaskRow, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	list := s.pick(f)
+	list := s.pickTasks(f)
 	slices.SortFunc(list, func(a, b persistence.TaskRow) int {
 		if f.ByUpdate {
 			return cmp.Or(cmp.Compare(b.UpdatedAt, a.UpdatedAt), cmp.Compare(b.ID, a.ID))
 		}
-		return order(f, a, b)
+		return compareRows(f, a, b)
 	})
 	list = list[min(f.Offset, len(list)):]
 	if f.Limit > 0 {
-		list = first(list, f.Limit)
+		list = takeFirst(list, f.Limit)
 	}
 	for i := range list {
 		list[i].Params = nil
@@ -65,8 +65,8 @@ func (s *store) ListTasks(ctx context.Context, f persistence.TaskFilter) ([]pers
 	return list, nil
 }
 
-// order is that of a list.
-func order(f persistence.TaskFilter, a, b persistence.TaskRow) int {
+// compareRows is that of a list.
+func compareRows(f persistence.TaskFilter, a, b persistence.TaskRow) int {
 	if f.Oldest {
 		a, b = b, a
 	}
@@ -76,15 +76,15 @@ func order(f persistence.TaskFilter, a, b persistence.TaskRow) int {
 	return cmp.Or(cmp.Compare(b.CreatedAt, a.CreatedAt), cmp.Compare(b.ID, a.ID))
 }
 
-// at is a row at a place of a list.
-func at(spot persistence.Spot) persistence.TaskRow {
+// rowAt is a row at a place of a list.
+func rowAt(spot persistence.Spot) persistence.TaskRow {
 	row := persistence.TaskRow{ID: spot.ID, CreatedAt: spot.CreatedAt}
 	row.EndedAt = spot.CreatedAt
 	return row
 }
 
 func (s *store) CountTasksBy(ctx context.Context, f persistence.TaskFilter, by persistence.By) (map[string]persistence.Group, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -98,10 +98,10 @@ func (s *store) CountTasksBy(ctx context.Context, f persistence.TaskFilter, by p
 		}
 		return t.Status
 	}
-	list, cut := s.pick(f), false
+	list, cut := s.pickTasks(f), false
 	if by != (persistence.By{}) && f.Most > 0 {
 		cut = len(list) > f.Most
-		list = first(list, f.Most)
+		list = takeFirst(list, f.Most)
 	}
 	groups := map[string]persistence.Group{}
 	for i := range list {
@@ -117,30 +117,30 @@ func (s *store) CountTasksBy(ctx context.Context, f persistence.TaskFilter, by p
 }
 
 func (s *store) CountTasks(ctx context.Context, f persistence.TaskFilter) (int, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer leave()
-	if n := len(s.pick(f)); f.Most == 0 || n < f.Most {
+	if n := len(s.pickTasks(f)); f.Most == 0 || n < f.Most {
 		return n, nil
 	}
 	return f.Most, nil
 }
 
-func (s *store) pick(f persistence.TaskFilter) []persistence.TaskRow {
+func (s *store) pickTasks(f persistence.TaskFilter) []persistence.TaskRow {
 	var list []persistence.TaskRow
 	for _, t := range s.tasks {
-		row := s.row(t)
-		if f.Match(&row) && (f.Queued == "" || t.queued(f.Queued)) && (f.Before.ID == "" || order(f, at(f.Before), row) < 0) && (f.Through.ID == "" || order(f, at(f.Through), row) >= 0) {
+		row := s.listedRow(t)
+		if f.Match(&row) && (f.Queued == "" || t.hasQueued(f.Queued)) && (f.Before.ID == "" || compareRows(f, rowAt(f.Before), row) < 0) && (f.Through.ID == "" || compareRows(f, rowAt(f.Through), row) >= 0) {
 			list = append(list, row)
 		}
 	}
 	return list
 }
 
-// queued says whether a task has jobs in the queue of a service.
-func (t *task) queued(service string) bool {
+// hasQueued says whether a task has jobs in the queue of a service.
+func (t *task) hasQueued(service string) bool {
 	for _, q := range t.jobs {
 		if q.Service == service {
 			return true
@@ -164,7 +164,7 @@ func (s *store) NewestOf(ctx context.Context, flows []string, each int) ([]persi
 }
 
 func (s *store) CountByShard(ctx context.Context) (map[int]persistence.ShardTasks, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -179,40 +179,40 @@ func (s *store) CountByShard(ctx context.Context) (map[int]persistence.ShardTask
 }
 
 func (s *store) EndedBetween(ctx context.Context, from, before int64, limit int) (ends []persistence.TaskEnd, err error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	for _, t := range s.ended(from, before, limit) {
+	for _, t := range s.endedTasks(from, before, limit) {
 		ends = append(ends, persistence.TaskEnd{ID: t.ID, EndedAt: t.EndedAt})
 	}
 	return ends, nil
 }
 
 func (s *store) DeleteEnded(ctx context.Context, before int64, limit int) (int, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer leave()
-	list := s.ended(0, before, limit)
-	s.drop(list)
+	list := s.endedTasks(0, before, limit)
+	s.dropTasks(list)
 	return len(list), nil
 }
 
-// ended are the tasks that ended first, from a time on and before another one.
-func (s *store) ended(from, before int64, limit int) (list []*task) {
+// endedTasks are the tasks that ended first, from a time on and before another one.
+func (s *store) endedTasks(from, before int64, limit int) (list []*task) {
 	for _, t := range s.tasks {
 		if t.EndedAt > 0 && t.EndedAt >= from && t.EndedAt < before {
 			list = append(list, t)
 		}
 	}
 	slices.SortFunc(list, func(a, b *task) int { return cmp.Or(cmp.Compare(a.EndedAt, b.EndedAt), cmp.Compare(a.ID, b.ID)) })
-	return first(list, limit)
+	return takeFirst(list, limit)
 }
 
-func (s *store) drop(list []*task) {
+func (s *store) dropTasks(list []*task) {
 	for _, t := range list {
 		delete(s.tasks, t.ID)
 		s.permits.Drop(t.ID)
@@ -223,7 +223,7 @@ func (s *store) drop(list []*task) {
 }
 
 func (s *store) DeleteFlow(ctx context.Context, id string, limit int) (int, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -237,8 +237,8 @@ func (s *store) DeleteFlow(ctx context.Context, id string, limit int) (int, erro
 	s.schedules.Drop(func(sc *persistence.Schedule) bool { return sc.FlowID == id })
 	slices.SortFunc(list, func(a, b *task) int { return cmp.Or(cmp.Compare(b.CreatedAt, a.CreatedAt), cmp.Compare(b.ID, a.ID)) })
 	all := len(list)
-	list = first(list, limit)
-	s.drop(list)
+	list = takeFirst(list, limit)
+	s.dropTasks(list)
 	if all < limit {
 		maps.DeleteFunc(s.stats, func(at persistence.StatsSpot, _ stats.Counts) bool { return at.Flow == id })
 		s.flows = slices.DeleteFunc(s.flows, func(f persistence.Flow) bool { return f.ID == id })
@@ -248,30 +248,30 @@ func (s *store) DeleteFlow(ctx context.Context, id string, limit int) (int, erro
 }
 
 func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	return s.queued(afterAt, afterTurn, limit, func(_ *task, q *persistence.QueueRow) bool {
+	return s.queuedJobs(afterAt, afterTurn, limit, func(_ *task, q *persistence.QueueRow) bool {
 		return services == nil || slices.Contains(services, q.Service)
 	}), nil
 }
 
 func (s *store) QueueFor(ctx context.Context, f persistence.QueueFilter, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	return s.queued(afterAt, afterTurn, limit, func(t *task, q *persistence.QueueRow) bool {
+	return s.queuedJobs(afterAt, afterTurn, limit, func(t *task, q *persistence.QueueRow) bool {
 		lacks := func(label string) bool { return !slices.Contains(f.Labels, label) }
 		return q.Service == f.Service && (f.FlowID == "" || t.FlowID == f.FlowID) && !slices.ContainsFunc(q.Labels, lacks)
 	}), nil
 }
 
-// queued lists the jobs after a position that are wanted.
-func (s *store) queued(afterAt int64, afterTurn string, limit int, wanted func(*task, *persistence.QueueRow) bool) []persistence.QueueRow {
+// queuedJobs lists the jobs after a position that are wanted.
+func (s *store) queuedJobs(afterAt int64, afterTurn string, limit int, wanted func(*task, *persistence.QueueRow) bool) []persistence.QueueRow {
 	order := func(a, b persistence.QueueRow) int {
 		return cmp.Or(cmp.Compare(a.EnqueuedAt, b.EnqueuedAt), cmp.Compare(a.Turn, b.Turn))
 	}
@@ -285,11 +285,11 @@ func (s *store) queued(afterAt int64, afterTurn string, limit int, wanted func(*
 		}
 	}
 	slices.SortFunc(list, order)
-	return first(list, limit)
+	return takeFirst(list, limit)
 }
 
 func (s *store) QueueBefore(ctx context.Context, of, job string, most int) (int, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -305,7 +305,7 @@ func (s *store) QueueBefore(ctx context.Context, of, job string, most int) (int,
 	before := func(_ *task, q *persistence.QueueRow) bool {
 		return q.Service == j.Service && cmp.Or(cmp.Compare(q.EnqueuedAt, j.EnqueuedAt), cmp.Compare(q.Turn, j.Turn)) < 0
 	}
-	return len(s.queued(math.MinInt64, "", most, before)), nil
+	return len(s.queuedJobs(math.MinInt64, "", most, before)), nil
 }
 
 func (s *store) QueueServices(ctx context.Context) ([]string, error) {
@@ -317,7 +317,7 @@ func (s *store) QueueServices(ctx context.Context) ([]string, error) {
 }
 
 func (s *store) QueueDepth(ctx context.Context) (map[string]persistence.QueueStat, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, err
 	}

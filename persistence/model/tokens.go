@@ -10,7 +10,7 @@ import (
 )
 
 func (s *store) AddToken(ctx context.Context, t persistence.Token) error {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return err
 	}
@@ -27,7 +27,7 @@ func (s *store) AddToken(ctx context.Context, t persistence.Token) error {
 }
 
 func (s *store) ListTokens(ctx context.Context) ([]persistence.Token, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func (s *store) ListTokens(ctx context.Context) ([]persistence.Token, error) {
 }
 
 func (s *store) UseToken(ctx context.Context, id string, at int64) error {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (s *store) UseToken(ctx context.Context, id string, at int64) error {
 }
 
 func (s *store) DeleteToken(ctx context.Context, id string) error {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 func (s *store) SetView(ctx context.Context, v persistence.SavedView) error {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return err
 	}
@@ -19,7 +19,7 @@ func (s *store) SetView(ctx context.Context, v persistence.SavedView) error {
 }
 
 func (s *store) ListViews(ctx context.Context) ([]persistence.SavedView, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +32,7 @@ func (s *store) ListViews(ctx context.Context) ([]persistence.SavedView, error) 
 }
 
 func (s *store) DeleteView(ctx context.Context, name string) error {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return err
 	}

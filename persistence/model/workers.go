@@ -8,7 +8,7 @@ import (
 )
 
 func (s *store) PutWorker(ctx context.Context, w persistence.Worker) error {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return err
 	}
@@ -17,7 +17,7 @@ func (s *store) PutWorker(ctx context.Context, w persistence.Worker) error {
 	if len(w.Labels) == 0 {
 		w.Labels = nil
 	}
-	if i := s.worker(w.ID); i >= 0 {
+	if i := s.workerIndex(w.ID); i >= 0 {
 		w.RegisteredAt = s.workers[i].RegisteredAt
 		w.PolledAt = max(w.PolledAt, s.workers[i].PolledAt)
 		s.workers[i] = w
@@ -27,18 +27,18 @@ func (s *store) PutWorker(ctx context.Context, w persistence.Worker) error {
 	return nil
 }
 
-func (s *store) worker(id string) int {
+func (s *store) workerIndex(id string) int {
 	return slices.IndexFunc(s.workers, func(w persistence.Worker) bool { return w.ID == id })
 }
 
 func (s *store) TouchWorkers(ctx context.Context, beats []persistence.Heartbeat) error {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return err
 	}
 	defer leave()
 	for _, b := range beats {
-		if i := s.worker(b.ID); i >= 0 {
+		if i := s.workerIndex(b.ID); i >= 0 {
 			w := &s.workers[i]
 			w.Load, w.LastHeartbeat, w.PolledAt = b.Load, max(w.LastHeartbeat, b.At), max(w.PolledAt, b.PolledAt)
 		}
@@ -47,7 +47,7 @@ func (s *store) TouchWorkers(ctx context.Context, beats []persistence.Heartbeat)
 }
 
 func (s *store) ListWorkers(ctx context.Context) ([]persistence.Worker, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (s *store) ListWorkers(ctx context.Context) ([]persistence.Worker, error) {
 }
 
 func (s *store) DeleteWorker(ctx context.Context, id string) error {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (s *store) DeleteWorker(ctx context.Context, id string) error {
 }
 
 func (s *store) DeleteWorkers(ctx context.Context, silentSince int64) (int, error) {
-	leave, err := s.enter(ctx)
+	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return 0, err
 	}

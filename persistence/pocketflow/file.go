@@ -37,7 +37,7 @@ func Open(ctx context.Context, path string) (*File, error) {
 		return nil, err
 	}
 	f := &File{db: db, columns: map[string][]string{}}
-	if err := f.look(ctx); err != nil {
+	if err := f.checkColumns(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s is no database of a PocketFlow scheduler, or cannot be read: %w", path, err), db.Close())
 	}
 	return f, nil
@@ -46,9 +46,9 @@ func Open(ctx context.Context, path string) (*File, error) {
 // Close lets go of the file.
 func (f *File) Close() error { return f.db.Close() }
 
-func (f *File) look(ctx context.Context) (err error) {
+func (f *File) checkColumns(ctx context.Context) (err error) {
 	for table, columns := range needed {
-		if f.columns[table], err = all(ctx, f.db, scanOne[string], "SELECT name FROM pragma_table_info(?)", table); err != nil {
+		if f.columns[table], err = queryAll(ctx, f.db, scanOne[string], "SELECT name FROM pragma_table_info(?)", table); err != nil {
 			return err
 		}
 		for _, column := range columns {
@@ -57,20 +57,20 @@ func (f *File) look(ctx context.Context) (err error) {
 			}
 		}
 	}
-	if f.tasks, err = f.index(ctx, "tasks", "flow_version_id"); err != nil {
+	if f.tasks, err = f.indexRows(ctx, "tasks", "flow_version_id"); err != nil {
 		return err
 	}
-	f.runs, err = f.index(ctx, "node_runs", "task_id")
+	f.runs, err = f.indexRows(ctx, "node_runs", "task_id")
 	return err
 }
 
-// index finds the rows of a table by a column, for which the scheduler has no index.
-func (f *File) index(ctx context.Context, table, column string) (map[string][]int64, error) {
+// indexRows finds the rows of a table by a column, for which the scheduler has no index.
+func (f *File) indexRows(ctx context.Context, table, column string) (map[string][]int64, error) {
 	type entry struct {
 		row int64
 		of  string
 	}
-	rows, err := all(ctx, f.db, func(r *sql.Rows, e *entry) error { return r.Scan(&e.row, &e.of) },
+	rows, err := queryAll(ctx, f.db, func(r *sql.Rows, e *entry) error { return r.Scan(&e.row, &e.of) },
 		"SELECT rowid, coalesce("+column+", '') FROM "+table+" ORDER BY rowid")
 	found := map[string][]int64{}
 	for _, e := range rows {
@@ -79,8 +79,8 @@ func (f *File) index(ctx context.Context, table, column string) (map[string][]in
 	return found, err
 }
 
-// read is a query of columns of a table, those that this release of the scheduler lacks being empty.
-func (f *File) read(table, where string, columns ...string) string {
+// selectQuery is a query of columns of a table, those that this release of the scheduler lacks being empty.
+func (f *File) selectQuery(table, where string, columns ...string) string {
 	list := make([]string, len(columns))
 	for i, column := range columns {
 		name, number, _ := strings.Cut(column, ":")
@@ -92,26 +92,26 @@ func (f *File) read(table, where string, columns ...string) string {
 	return "SELECT " + strings.Join(list, ", ") + " FROM " + table + where
 }
 
-// flows are in the order in which they were made.
-func (f *File) flows(ctx context.Context) ([]persistence.Flow, error) {
-	return all(ctx, f.db, func(r *sql.Rows, v *persistence.Flow) error {
+// readFlows are in the order in which they were made.
+func (f *File) readFlows(ctx context.Context) ([]persistence.Flow, error) {
+	return queryAll(ctx, f.db, func(r *sql.Rows, v *persistence.Flow) error {
 		err := r.Scan(&v.ID, &v.Name, &v.Description, &v.CreatedAt)
 		v.CreatedAt *= 1000
 		return err
-	}, f.read("flows", " ORDER BY rowid", "id", "name", "description", "created_at:0"))
+	}, f.selectQuery("flows", " ORDER BY rowid", "id", "name", "description", "created_at:0"))
 }
 
-// versions are in the order in which they were made, without their definitions.
-func (f *File) versions(ctx context.Context) ([]persistence.Version, error) {
-	return all(ctx, f.db, func(r *sql.Rows, v *persistence.Version) error {
+// readVersions are in the order in which they were made, without their definitions.
+func (f *File) readVersions(ctx context.Context) ([]persistence.Version, error) {
+	return queryAll(ctx, f.db, func(r *sql.Rows, v *persistence.Version) error {
 		err := r.Scan(&v.ID, &v.FlowID, &v.Number, &v.Status, &v.CreatedAt)
 		v.CreatedAt *= 1000
 		return err
-	}, f.read("flow_versions", " ORDER BY rowid", "id", "flow_id", "version:0", "status", "created_at:0"))
+	}, f.selectQuery("flow_versions", " ORDER BY rowid", "id", "flow_id", "version:0", "status", "created_at:0"))
 }
 
-func (f *File) definition(ctx context.Context, version string) ([]byte, error) {
-	texts, err := all(ctx, f.db, scanOne[string], f.read("flow_versions", " WHERE id = ?", "definition_json"), version)
+func (f *File) readDefinition(ctx context.Context, version string) ([]byte, error) {
+	texts, err := queryAll(ctx, f.db, scanOne[string], f.selectQuery("flow_versions", " WHERE id = ?", "definition_json"), version)
 	if err != nil || len(texts) == 0 {
 		return nil, err
 	}
@@ -120,9 +120,9 @@ func (f *File) definition(ctx context.Context, version string) ([]byte, error) {
 
 // taskAt reads the task of a row.
 func (f *File) taskAt(ctx context.Context, row int64) (tell.Task, error) {
-	list, err := all(ctx, f.db, func(r *sql.Rows, t *tell.Task) error {
+	list, err := queryAll(ctx, f.db, func(r *sql.Rows, t *tell.Task) error {
 		return r.Scan(&t.ID, &t.Status, &t.Params, &t.Shared, &t.Node, &t.Action, &t.CreatedAt, &t.UpdatedAt)
-	}, f.read("tasks", " WHERE rowid = ?", "id", "status", "params_json", "shared_json", "current_node_key", "last_action", "created_at:0", "updated_at:0"), row)
+	}, f.selectQuery("tasks", " WHERE rowid = ?", "id", "status", "params_json", "shared_json", "current_node_key", "last_action", "created_at:0", "updated_at:0"), row)
 	if err != nil || len(list) == 0 {
 		return tell.Task{}, cmp.Or(err, sql.ErrNoRows)
 	}
@@ -141,9 +141,9 @@ func (f *File) runsOf(ctx context.Context, task string, most int) (runs []tell.R
 		for i, row := range rows {
 			args[i] = row
 		}
-		more, err := all(ctx, f.db, func(r *sql.Rows, v *tell.Run) error {
+		more, err := queryAll(ctx, f.db, func(r *sql.Rows, v *tell.Run) error {
 			return r.Scan(&v.Node, &v.Attempt, &v.Status, &v.Sub, &v.Branch, &v.Input, &v.Output, &v.Error, &v.Action, &v.StartedAt, &v.FinishedAt, &v.Worker, &v.URL)
-		}, f.read("node_runs", " WHERE rowid IN ("+marks+") ORDER BY rowid", "node_key", "attempt_no:0", "status", "sub_status", "branch_id", "exec_input_json",
+		}, f.selectQuery("node_runs", " WHERE rowid IN ("+marks+") ORDER BY rowid", "node_key", "attempt_no:0", "status", "sub_status", "branch_id", "exec_input_json",
 			"exec_output_json", "error_text", "action", "started_at:0", "finished_at:0", "worker_id", "worker_url"), args...)
 		if err != nil {
 			return nil, false, err
@@ -161,8 +161,8 @@ func (f *File) runsOf(ctx context.Context, task string, most int) (runs []tell.R
 
 func scanOne[T any](r *sql.Rows, v *T) error { return r.Scan(v) }
 
-// all reads the rows of a query.
-func all[T any](ctx context.Context, db *sql.DB, scan func(*sql.Rows, *T) error, query string, args ...any) (list []T, err error) {
+// queryAll reads the rows of a query.
+func queryAll[T any](ctx context.Context, db *sql.DB, scan func(*sql.Rows, *T) error, query string, args ...any) (list []T, err error) {
 	rows, err := db.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err

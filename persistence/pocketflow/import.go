@@ -47,36 +47,36 @@ type Report struct {
 
 // Import takes a file over into a store that no member serves; a dry run needs none. Report tells what was done until an error.
 func Import(ctx context.Context, f *File, store persistence.Store, o Options) (*Report, error) {
-	i := &importer{file: f, store: store, o: o, report: &Report{}, known: map[string]bool{}}
+	i := &flowImporter{file: f, store: store, o: o, report: &Report{}, knownFlows: map[string]bool{}}
 	if i.o.Lacks == nil {
 		i.o.Lacks = func(Lack) {}
 	}
 	if o.DryRun {
-		return i.report, i.run(ctx)
+		return i.report, i.importAll(ctx)
 	}
-	if err := i.join(ctx); err != nil {
+	if err := i.joinStore(ctx); err != nil {
 		return i.report, err
 	}
-	err := i.run(ctx)
+	err := i.importAll(ctx)
 	return i.report, errors.Join(err, store.Leave(context.WithoutCancel(ctx), i.me))
 }
 
-type importer struct {
-	file   *File
-	store  persistence.Store
-	o      Options
-	report *Report
-	me     string          // the incarnation that writes
-	now    int64           // by the store's clock
-	known  map[string]bool // flows that are there
-	batch  batch
+type flowImporter struct {
+	file       *File
+	store      persistence.Store
+	o          Options
+	report     *Report
+	me         string          // the incarnation that writes
+	now        int64           // by the store's clock
+	knownFlows map[string]bool // flows that are there
+	batch      taskBatch
 }
 
 // lease is for how long nobody takes an import for dead. It is renewed with each version and each batch.
 const lease = time.Minute
 
-// join makes sure that nobody else is at work.
-func (i *importer) join(ctx context.Context) error {
+// joinStore makes sure that nobody else is at work.
+func (i *flowImporter) joinStore(ctx context.Context) error {
 	c, err := i.store.Cluster(ctx)
 	if err != nil {
 		return err
@@ -97,10 +97,10 @@ func (i *importer) join(ctx context.Context) error {
 	if i.me, err = i.store.Join(ctx, persistence.Joining{Name: "import", Cluster: name, Format: flow.Format, Values: values, TTL: lease}); err != nil {
 		return err
 	}
-	return i.renew(ctx)
+	return i.renewLease(ctx)
 }
 
-func (i *importer) renew(ctx context.Context) error {
+func (i *flowImporter) renewLease(ctx context.Context) error {
 	if i.o.DryRun {
 		return nil
 	}
@@ -109,32 +109,32 @@ func (i *importer) renew(ctx context.Context) error {
 	return err
 }
 
-func (i *importer) lacks(what, id, why string) { i.o.Lacks(Lack{what, id, why}) }
+func (i *flowImporter) reportMissing(what, id, why string) { i.o.Lacks(Lack{what, id, why}) }
 
-func (i *importer) run(ctx context.Context) error {
-	flows, err := i.file.flows(ctx)
+func (i *flowImporter) importAll(ctx context.Context) error {
+	flows, err := i.file.readFlows(ctx)
 	if err != nil {
 		return fmt.Errorf("read flows: %w", err)
 	}
 	for _, f := range flows {
-		if err := i.flow(ctx, f); err != nil {
+		if err := i.importFlow(ctx, f); err != nil {
 			return fmt.Errorf("take the flow %s: %w", f.ID, err)
 		}
 	}
-	versions, err := i.file.versions(ctx)
+	versions, err := i.file.readVersions(ctx)
 	if err != nil {
 		return fmt.Errorf("read versions: %w", err)
 	}
 	for _, v := range versions {
-		if err := i.version(ctx, v); err != nil {
+		if err := i.importVersion(ctx, v); err != nil {
 			return fmt.Errorf("take the version %s: %w", v.ID, err)
 		}
 	}
-	return i.orphans(ctx)
+	return i.refuseOrphans(ctx)
 }
 
-// found says whether the store has something already.
-func found[T any](i *importer, ctx context.Context, id string, read func(persistence.Store, context.Context, string) (*T, error)) (bool, error) {
+// isStored says whether the store has something already.
+func isStored[T any](i *flowImporter, ctx context.Context, id string, read func(persistence.Store, context.Context, string) (*T, error)) (bool, error) {
 	if i.o.DryRun {
 		return false, nil
 	}
@@ -145,15 +145,15 @@ func found[T any](i *importer, ctx context.Context, id string, read func(persist
 	return err == nil, err
 }
 
-// nowhere has no flows: a scheduler's definitions do not name others.
-type nowhere struct{ persistence.Flows }
+// noFlows has no flows: a scheduler's definitions do not name others.
+type noFlows struct{ persistence.Flows }
 
-func (nowhere) FlowBySlug(context.Context, string) (*persistence.Flow, error) {
+func (noFlows) FlowBySlug(context.Context, string) (*persistence.Flow, error) {
 	return nil, persistence.ErrNotFound
 }
 
-func (i *importer) flow(ctx context.Context, f persistence.Flow) error {
-	there, err := found(i, ctx, f.ID, persistence.Store.Flow)
+func (i *flowImporter) importFlow(ctx context.Context, f persistence.Flow) error {
+	there, err := isStored(i, ctx, f.ID, persistence.Store.Flow)
 	switch {
 	case err != nil:
 		return err
@@ -161,7 +161,7 @@ func (i *importer) flow(ctx context.Context, f persistence.Flow) error {
 		i.report.Flows.There++
 	case !flow.IsText(f.ID) || f.ID == "" || f.Check() != nil:
 		i.report.Flows.Missing++
-		i.lacks("flow", f.ID, fmt.Sprintf("its id or name cannot be kept: %v", f.Check()))
+		i.reportMissing("flow", f.ID, fmt.Sprintf("its id or name cannot be kept: %v", f.Check()))
 		return nil
 	default:
 		if !i.o.DryRun {
@@ -171,17 +171,17 @@ func (i *importer) flow(ctx context.Context, f persistence.Flow) error {
 		}
 		i.report.Flows.Taken++
 	}
-	i.known[f.ID] = true
+	i.knownFlows[f.ID] = true
 	return nil
 }
 
-// version takes one with its tasks.
-func (i *importer) version(ctx context.Context, v persistence.Version) error {
-	text, err := i.file.definition(ctx, v.ID)
+// importVersion takes one with its tasks.
+func (i *flowImporter) importVersion(ctx context.Context, v persistence.Version) error {
+	text, err := i.file.readDefinition(ctx, v.ID)
 	if err != nil {
 		return err
 	}
-	ready, why, err := i.prepare(ctx, v, text)
+	ready, why, err := i.prepareVersion(ctx, v, text)
 	if err != nil {
 		return err
 	}
@@ -189,25 +189,25 @@ func (i *importer) version(ctx context.Context, v persistence.Version) error {
 	delete(i.file.tasks, v.ID)
 	if ready == nil {
 		i.report.Versions.Missing++
-		i.lacks("version", v.ID, why)
-		return i.without(ctx, rows, "its version "+v.ID+" is not taken")
+		i.reportMissing("version", v.ID, why)
+		return i.refuseTasks(ctx, rows, "its version "+v.ID+" is not taken")
 	}
 	v.Definition = ready.Text
-	if err := i.keepVersion(ctx, v); err != nil {
+	if err := i.storeVersion(ctx, v); err != nil {
 		return err
 	}
 	for _, row := range rows {
-		if err := i.task(ctx, &v, ready.Plan, row); err != nil {
+		if err := i.importTask(ctx, &v, ready.Plan, row); err != nil {
 			return err
 		}
 	}
-	return i.flush(ctx)
+	return i.flushBatch(ctx)
 }
 
-// prepare makes of a definition what our own routes for its clients would.
-func (i *importer) prepare(ctx context.Context, v persistence.Version, text []byte) (ready *persistence.Prepared, why string, err error) {
+// prepareVersion makes of a definition what our own routes for its clients would.
+func (i *flowImporter) prepareVersion(ctx context.Context, v persistence.Version, text []byte) (ready *persistence.Prepared, why string, err error) {
 	switch {
-	case !i.known[v.FlowID]:
+	case !i.knownFlows[v.FlowID]:
 		return nil, fmt.Sprintf("its flow %q is not there", v.FlowID), nil
 	case !flow.IsText(v.ID) || v.ID == "":
 		return nil, "its id cannot be kept", nil
@@ -217,21 +217,21 @@ func (i *importer) prepare(ctx context.Context, v persistence.Version, text []by
 	if err := flow.CheckName("the status", v.Status); err != nil {
 		return nil, err.Error(), nil
 	}
-	ready, problems, err := persistence.Prepare(ctx, nowhere{}, persistence.Publication{Definition: text, Limits: i.o.Limits, Parse: define.ParseJSON, Profile: define.ProfilePocketflow})
+	ready, problems, err := persistence.Prepare(ctx, noFlows{}, persistence.Publication{Definition: text, Limits: i.o.Limits, Parse: define.ParseJSON, Profile: define.ProfilePocketflow})
 	if err == nil && ready == nil {
 		why = "its definition cannot be used: " + strings.Join(strings.Fields(strings.ReplaceAll(problems.Error(), "\n", "; ")), " ")
 	}
 	return ready, why, err
 }
 
-func (i *importer) keepVersion(ctx context.Context, v persistence.Version) error {
-	there, err := found(i, ctx, v.ID, persistence.Store.Version)
+func (i *flowImporter) storeVersion(ctx context.Context, v persistence.Version) error {
+	there, err := isStored(i, ctx, v.ID, persistence.Store.Version)
 	switch {
 	case err != nil:
 		return err
 	case there:
 		i.report.Versions.There++
-		return i.renew(ctx)
+		return i.renewLease(ctx)
 	}
 	i.report.Versions.Taken++
 	if i.o.DryRun {
@@ -240,32 +240,32 @@ func (i *importer) keepVersion(ctx context.Context, v persistence.Version) error
 	if err := i.store.CreateVersion(ctx, v); err != nil {
 		return err
 	}
-	return i.renew(ctx)
+	return i.renewLease(ctx)
 }
 
-// without tells of tasks that are not taken.
-func (i *importer) without(ctx context.Context, rows []int64, why string) error {
+// refuseTasks tells of tasks that are not taken.
+func (i *flowImporter) refuseTasks(ctx context.Context, rows []int64, why string) error {
 	for _, row := range rows {
 		t, err := i.file.taskAt(ctx, row)
 		if err != nil {
 			return err
 		}
-		i.refuse(t.ID, why)
+		i.refuseTask(t.ID, why)
 	}
 	return nil
 }
 
-// refuse leaves a task with its runs where it is.
-func (i *importer) refuse(task, why string) {
+// refuseTask leaves a task with its runs where it is.
+func (i *flowImporter) refuseTask(task, why string) {
 	i.report.Tasks.Missing++
 	i.report.Runs.Missing += len(i.file.runs[task])
-	i.lacks("task", task, why)
+	i.reportMissing("task", task, why)
 }
 
-// orphans are tasks whose version the scheduler does not have.
-func (i *importer) orphans(ctx context.Context) error {
+// refuseOrphans are tasks whose version the scheduler does not have.
+func (i *flowImporter) refuseOrphans(ctx context.Context) error {
 	for version, rows := range i.file.tasks {
-		if err := i.without(ctx, rows, fmt.Sprintf("its version %q is not there", version)); err != nil {
+		if err := i.refuseTasks(ctx, rows, fmt.Sprintf("its version %q is not there", version)); err != nil {
 			return err
 		}
 	}

@@ -19,21 +19,21 @@ const (
 	smallEvent = 16 << 10 // from here on a task gets a snapshot, which is quicker to read
 )
 
-// batch is tasks that are written together.
-type batch struct {
-	commits []persistence.Commit
-	said    []*tell.History
-	runs    []int // that each of them has in the file
-	bytes   int
+// taskBatch is tasks that are written together.
+type taskBatch struct {
+	commits   []persistence.Commit
+	histories []*tell.History
+	runs      []int // that each of them has in the file
+	bytes     int
 }
 
-// task takes the task of a row.
-func (i *importer) task(ctx context.Context, v *persistence.Version, plan *flow.Plan, row int64) error {
+// importTask takes the task of a row.
+func (i *flowImporter) importTask(ctx context.Context, v *persistence.Version, plan *flow.Plan, row int64) error {
 	t, err := i.file.taskAt(ctx, row)
 	if err != nil {
 		return fmt.Errorf("read a task: %w", err)
 	}
-	there, err := found(i, ctx, t.ID, persistence.Store.Task)
+	there, err := isStored(i, ctx, t.ID, persistence.Store.Task)
 	switch {
 	case err != nil:
 		return err
@@ -43,7 +43,7 @@ func (i *importer) task(ctx context.Context, v *persistence.Version, plan *flow.
 		return nil
 	}
 	if t.ID == "" || !flow.IsText(t.ID) || strings.Contains(t.ID, ".") || flow.CheckName("the id", t.ID) != nil {
-		i.refuse(t.ID, "its id cannot be part of the ids of jobs: it has a dot, or is empty, too long or no text")
+		i.refuseTask(t.ID, "its id cannot be part of the ids of jobs: it has a dot, or is empty, too long or no text")
 		return nil
 	}
 	runs, too, err := i.file.runsOf(ctx, t.ID, mostRuns)
@@ -52,18 +52,18 @@ func (i *importer) task(ctx context.Context, v *persistence.Version, plan *flow.
 	}
 	said, err := tell.Tell(v.ID, plan, t, runs)
 	if err != nil {
-		i.refuse(t.ID, err.Error())
+		i.refuseTask(t.ID, err.Error())
 		return nil
 	}
 	if too {
 		said.Untold = len(i.file.runs[t.ID])
 		said.Missing = append(said.Missing, fmt.Sprintf("its %d runs: they have more than %d MiB together", said.Untold, mostRuns>>20))
 	}
-	return i.add(ctx, v, &t, said)
+	return i.addTask(ctx, v, &t, said)
 }
 
-// add puts a task into the batch.
-func (i *importer) add(ctx context.Context, v *persistence.Version, t *tell.Task, said *tell.History) error {
+// addTask puts a task into the batch.
+func (i *flowImporter) addTask(ctx context.Context, v *persistence.Version, t *tell.Task, said *tell.History) error {
 	row := flow.Row{Format: flow.Format}
 	row.Add(said.Events)
 	s := said.State
@@ -79,35 +79,35 @@ func (i *importer) add(ctx context.Context, v *persistence.Version, t *tell.Task
 		c.Snapshot = flow.EncodeSnapshot(s)
 	}
 	b := &i.batch
-	b.commits, b.said, b.runs = append(b.commits, c), append(b.said, said), append(b.runs, len(i.file.runs[t.ID]))
+	b.commits, b.histories, b.runs = append(b.commits, c), append(b.histories, said), append(b.runs, len(i.file.runs[t.ID]))
 	if b.bytes += len(c.Events) + c.Snapshot.Len(); len(b.commits) == batchTasks || b.bytes > batchBytes {
-		return i.flush(ctx)
+		return i.flushBatch(ctx)
 	}
 	return nil
 }
 
-// flush writes the batch.
-func (i *importer) flush(ctx context.Context) error {
+// flushBatch writes the batch.
+func (i *flowImporter) flushBatch(ctx context.Context) error {
 	b := i.batch
-	i.batch = batch{}
+	i.batch = taskBatch{}
 	if len(b.commits) == 0 {
 		return nil
 	}
 	answers := make([]error, len(b.commits))
 	if !i.o.DryRun {
 		var err error
-		if answers, err = i.commit(ctx, b.commits); err != nil {
+		if answers, err = i.commitEach(ctx, b.commits); err != nil {
 			return fmt.Errorf("write tasks: %w", err)
 		}
 	}
 	for k, answer := range answers {
-		i.answered(&b.commits[k], b.said[k], b.runs[k], answer)
+		i.countAnswer(&b.commits[k], b.histories[k], b.runs[k], answer)
 	}
-	return i.renew(ctx)
+	return i.renewLease(ctx)
 }
 
-// commit writes what can be written: what the store refuses is found by sending one task after the other.
-func (i *importer) commit(ctx context.Context, commits []persistence.Commit) ([]error, error) {
+// commitEach writes what can be written: what the store refuses is found by sending one task after the other.
+func (i *flowImporter) commitEach(ctx context.Context, commits []persistence.Commit) ([]error, error) {
 	answers, err := i.store.Commit(ctx, i.me, commits)
 	switch {
 	case !errors.Is(err, persistence.ErrRefused):
@@ -117,7 +117,7 @@ func (i *importer) commit(ctx context.Context, commits []persistence.Commit) ([]
 	}
 	answers = nil
 	for k := range commits {
-		one, err := i.commit(ctx, commits[k:k+1])
+		one, err := i.commitEach(ctx, commits[k:k+1])
 		if err != nil {
 			return nil, err
 		}
@@ -126,8 +126,8 @@ func (i *importer) commit(ctx context.Context, commits []persistence.Commit) ([]
 	return answers, nil
 }
 
-// answered counts a task.
-func (i *importer) answered(c *persistence.Commit, said *tell.History, runs int, answer error) {
+// countAnswer counts a task.
+func (i *flowImporter) countAnswer(c *persistence.Commit, said *tell.History, runs int, answer error) {
 	r := i.report
 	switch {
 	case errors.Is(answer, persistence.ErrExists):
@@ -135,12 +135,12 @@ func (i *importer) answered(c *persistence.Commit, said *tell.History, runs int,
 		r.Runs.There += runs
 		return
 	case answer != nil:
-		i.refuse(c.Task, answer.Error())
+		i.refuseTask(c.Task, answer.Error())
 		return
 	}
 	r.Tasks.Taken++
 	for _, why := range said.Missing {
-		i.lacks("task", c.Task, "taken without "+why)
+		i.reportMissing("task", c.Task, "taken without "+why)
 	}
 	r.Runs.Taken += runs - said.Untold
 	r.Runs.Missing += said.Untold

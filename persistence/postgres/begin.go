@@ -37,27 +37,27 @@ func Begin(ctx context.Context, in persistence.Store, tx pgx.Tx, c *persistence.
 		return nil, errors.New("the store is no database of PostgreSQL")
 	}
 	var version, created bool
-	err = tx.QueryRow(ctx, s.schema.in(begin), c.Task, c.Create.VersionID, c.Create.FlowID, c.At, int16(persistence.ShardOf(c.Task)), c.Columns.Status, c.Columns.Cursor,
+	err = tx.QueryRow(ctx, s.schema.qualify(begin), c.Task, c.Create.VersionID, c.Create.FlowID, c.At, int16(persistence.ShardOf(c.Task)), c.Columns.Status, c.Columns.Cursor,
 		c.Create.BodyHash, listing.Labels(c.Create.Labels), c.Create.Params, c.Events).Scan(&version, &created)
 	switch {
 	case err != nil:
-		return nil, s.elsewhere(err)
+		return nil, s.explainTxError(err)
 	case !version:
 		return nil, persistence.ErrNoVersion
 	case !created:
 		there = &persistence.TaskRow{ID: c.Task}
-		err = tx.QueryRow(ctx, s.schema.in("SELECT flow_id, version_id, body_hash FROM troupe.tasks WHERE id = $1"), c.Task).Scan(&there.FlowID, &there.VersionID, &there.BodyHash)
+		err = tx.QueryRow(ctx, s.schema.qualify("SELECT flow_id, version_id, body_hash FROM troupe.tasks WHERE id = $1"), c.Task).Scan(&there.FlowID, &there.VersionID, &there.BodyHash)
 		return there, err
 	}
-	return nil, s.ask(ctx, tx, c)
+	return nil, s.askPermits(ctx, tx, c)
 }
 
-func (s *store) ask(ctx context.Context, tx pgx.Tx, c *persistence.Commit) error {
+func (s *store) askPermits(ctx context.Context, tx pgx.Tx, c *persistence.Commit) error {
 	if c.Permits == nil {
 		return nil
 	}
 	for _, r := range c.Permits.Ask {
-		if _, err := tx.Exec(ctx, s.schema.in(beginAsking), c.Task, r.Holder, r.Key, int16(persistence.ShardOf(r.Key)), r.Limit, r.PerMS, r.Full, -r.Priority, r.Fair,
+		if _, err := tx.Exec(ctx, s.schema.qualify(beginAsking), c.Task, r.Holder, r.Key, int16(persistence.ShardOf(r.Key)), r.Limit, r.PerMS, r.Full, -r.Priority, r.Fair,
 			r.AskedAt, r.Turn); err != nil {
 			return err
 		}
@@ -72,8 +72,8 @@ const (
 	noPrivilege     = "42501"
 )
 
-// elsewhere says what is wrong with the transaction where the tables are not to be had in it.
-func (s *store) elsewhere(err error) error {
+// explainTxError says what is wrong with the transaction where the tables are not to be had in it.
+func (s *store) explainTxError(err error) error {
 	e := new(pgconn.PgError)
 	if !errors.As(err, &e) {
 		return err

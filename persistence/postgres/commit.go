@@ -21,61 +21,61 @@ func (s *store) Commit(ctx context.Context, incarnation string, batch []persiste
 	if len(batch) == 0 {
 		return answers, nil
 	}
-	b := batches{store: s, incarnation: incarnation}
-	err := s.lanes.use(ctx, func(lane *pgxpool.Conn) error {
+	b := batchWriter{store: s, incarnation: incarnation}
+	err := s.lanes.withConn(ctx, func(lane *pgxpool.Conn) error {
 		b.conn = lane.Conn()
-		b.at = s.memory.recall(time.Now()) // of this connection, or a later one
-		written, err := b.whole(ctx, batch, answers)
-		if err == nil && !written || conflicts(err) {
-			return b.apart(ctx, batch, answers)
+		b.at = s.memory.beginBatch(time.Now()) // of this connection, or a later one
+		written, err := b.writeWhole(ctx, batch, answers)
+		if err == nil && !written || isConflict(err) {
+			return b.writeSeparately(ctx, batch, answers)
 		}
 		return err
 	})
 	if err != nil {
-		return nil, wrap("commit", err)
+		return nil, wrapError("commit", err)
 	}
-	s.memory.learn(b.at, batch, answers)
-	s.witness.note(batch, answers, b.at.era)
+	s.memory.recordBatch(b.at, batch, answers)
+	s.witness.recordBatch(batch, answers, b.at.era)
 	return answers, nil
 }
 
-// batches writes batches of one member over one connection.
-type batches struct {
+// batchWriter writes batches of one member over one connection.
+type batchWriter struct {
 	store       *store
 	conn        *pgx.Conn
 	incarnation string
-	at          moment
+	at          batchMoment
 	repeated    bool // tasks that begin may be there already
 }
 
-// whole writes a batch by one statement, or, when there are checkpoints in parts, in one transaction.
-func (b *batches) whole(ctx context.Context, batch []persistence.Commit, answers []error) (written bool, err error) {
+// writeWhole writes a batch by one statement, or, when there are checkpoints in parts, in one transaction.
+func (b *batchWriter) writeWhole(ctx context.Context, batch []persistence.Commit, answers []error) (written bool, err error) {
 	if !slices.ContainsFunc(batch, inParts) {
-		return b.write(ctx, batch, answers)
+		return b.writeBatch(ctx, batch, answers)
 	}
 	err = pgx.BeginFunc(ctx, b.conn, func(pgx.Tx) (err error) {
-		written, err = b.write(ctx, batch, answers)
+		written, err = b.writeBatch(ctx, batch, answers)
 		return err
 	})
 	return written, err
 }
 
-// conflicts is true when a task that begins or a row of a journal is there already. Nothing was written.
-func conflicts(err error) bool {
+// isConflict is true when a task that begins or a row of a journal is there already. Nothing was written.
+func isConflict(err error) bool {
 	e := new(pgconn.PgError)
 	return errors.As(err, &e) && e.Code == uniqueViolation
 }
 
-// write is false when nothing was written: by a fenced member, in an earlier era, or because not all could be. That a task of a repeated
+// writeBatch is false when nothing was written: by a fenced member, in an earlier era, or because not all could be. That a task of a repeated
 // batch exists already is an answer like any other.
-func (b *batches) write(ctx context.Context, batch []persistence.Commit, answers []error) (bool, error) {
-	p := parcels.Get().(*parcel)
-	defer p.giveBack()
-	if !p.pack(b.store, batch, b.repeated) {
+func (b *batchWriter) writeBatch(ctx context.Context, batch []persistence.Commit, answers []error) (bool, error) {
+	p := parcels.Get().(*packedBatch)
+	defer p.returnToPool()
+	if !p.packBatch(b.store, batch, b.repeated) {
 		return false, nil
 	}
-	shape, parameters := p.shape(b.incarnation, b.at.era)
-	statement := b.store.statement(shape)
+	shape, parameters := p.shapeAndParameters(b.incarnation, b.at.era)
+	statement := b.store.statementFor(shape)
 	prepared, err := b.conn.Prepare(ctx, statement.name, statement.text)
 	if err != nil {
 		return false, err
@@ -91,7 +91,7 @@ func (b *batches) write(ctx context.Context, batch []persistence.Commit, answers
 	if _, err := result.Close(); err != nil {
 		return false, err
 	}
-	if written && shape.has(repeated) && len(created) < p.creates {
+	if written && shape.hasKind(repeated) && len(created) < p.creates {
 		for i, c := range batch {
 			if c.Create != nil && !created[c.Task] {
 				answers[i] = persistence.ErrExists
@@ -107,59 +107,59 @@ func (b *batches) write(ctx context.Context, batch []persistence.Commit, answers
 // binaryFormat is that of all parameters and columns.
 var binaryFormat = []int16{pgx.BinaryFormatCode}
 
-// apart writes what can be written, in one transaction, during which no era begins.
-func (b *batches) apart(ctx context.Context, batch []persistence.Commit, answers []error) error {
+// writeSeparately writes what can be written, in one transaction, during which no era begins.
+func (b *batchWriter) writeSeparately(ctx context.Context, batch []persistence.Commit, answers []error) error {
 	b.repeated = true
 	return pgx.BeginFunc(ctx, b.conn, func(tx pgx.Tx) error {
 		var era int64
-		err := tx.QueryRow(ctx, b.store.schema.in("SELECT era FROM troupe.members WHERE incarnation = $1 AND fenced_at = 0 FOR SHARE"), b.incarnation).Scan(&era)
+		err := tx.QueryRow(ctx, b.store.schema.qualify("SELECT era FROM troupe.members WHERE incarnation = $1 AND fenced_at = 0 FOR SHARE"), b.incarnation).Scan(&era)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return persistence.ErrFenced
 		}
 		if err != nil {
 			return err
 		}
-		b.at = b.store.memory.enter(era)
-		return b.halve(ctx, tx, batch, answers)
+		b.at = b.store.memory.enterEra(era)
+		return b.writeHalves(ctx, tx, batch, answers)
 	})
 }
 
-// halve writes a batch as a whole or else its halves, down to single commits, which are answered.
-func (b *batches) halve(ctx context.Context, tx pgx.Tx, batch []persistence.Commit, answers []error) error {
-	written, err := b.try(ctx, tx, batch, answers)
+// writeHalves writes a batch as a whole or else its halves, down to single commits, which are answered.
+func (b *batchWriter) writeHalves(ctx context.Context, tx pgx.Tx, batch []persistence.Commit, answers []error) error {
+	written, err := b.tryWrite(ctx, tx, batch, answers)
 	if written || err != nil {
 		return err
 	}
 	if len(batch) == 1 {
-		answers[0], err = b.reason(ctx, tx, &batch[0])
+		answers[0], err = b.rejectReason(ctx, tx, &batch[0])
 		return err
 	}
 	middle := len(batch) / 2
-	if err := b.halve(ctx, tx, batch[:middle], answers[:middle]); err != nil {
+	if err := b.writeHalves(ctx, tx, batch[:middle], answers[:middle]); err != nil {
 		return err
 	}
-	return b.halve(ctx, tx, batch[middle:], answers[middle:])
+	return b.writeHalves(ctx, tx, batch[middle:], answers[middle:])
 }
 
-// try leaves the transaction as it was when there is a conflict.
-func (b *batches) try(ctx context.Context, tx pgx.Tx, batch []persistence.Commit, answers []error) (written bool, err error) {
+// tryWrite leaves the transaction as it was when there is a conflict.
+func (b *batchWriter) tryWrite(ctx context.Context, tx pgx.Tx, batch []persistence.Commit, answers []error) (written bool, err error) {
 	err = pgx.BeginFunc(ctx, tx, func(pgx.Tx) (err error) {
-		written, err = b.write(ctx, batch, answers)
+		written, err = b.writeBatch(ctx, batch, answers)
 		return err
 	})
-	if conflicts(err) {
+	if isConflict(err) {
 		return false, nil
 	}
 	return written, err
 }
 
-// reason says why a commit could not be written.
-func (b *batches) reason(ctx context.Context, tx pgx.Tx, c *persistence.Commit) (answer, err error) {
+// rejectReason says why a commit could not be written.
+func (b *batchWriter) rejectReason(ctx context.Context, tx pgx.Tx, c *persistence.Commit) (answer, err error) {
 	if c.Create != nil {
 		return b.notCreated(ctx, tx, c)
 	}
 	var exists bool
-	if err := tx.QueryRow(ctx, b.store.schema.in("SELECT EXISTS (SELECT FROM troupe.tasks WHERE id = $1)"), c.Task).Scan(&exists); err != nil {
+	if err := tx.QueryRow(ctx, b.store.schema.qualify("SELECT EXISTS (SELECT FROM troupe.tasks WHERE id = $1)"), c.Task).Scan(&exists); err != nil {
 		return nil, fmt.Errorf("why it was not written: %w", err)
 	}
 	if !exists {
@@ -169,12 +169,12 @@ func (b *batches) reason(ctx context.Context, tx pgx.Tx, c *persistence.Commit) 
 }
 
 // notCreated says why a task could not begin that is not there.
-func (b *batches) notCreated(ctx context.Context, tx pgx.Tx, c *persistence.Commit) (answer, err error) {
-	if malformed(c) {
+func (b *batchWriter) notCreated(ctx context.Context, tx pgx.Tx, c *persistence.Commit) (answer, err error) {
+	if isMalformed(c) {
 		return persistence.ErrStale, nil
 	}
 	var exists bool
-	if err := tx.QueryRow(ctx, b.store.schema.in("SELECT EXISTS (SELECT FROM troupe.tasks WHERE id = $1)"), c.Task).Scan(&exists); err != nil {
+	if err := tx.QueryRow(ctx, b.store.schema.qualify("SELECT EXISTS (SELECT FROM troupe.tasks WHERE id = $1)"), c.Task).Scan(&exists); err != nil {
 		return nil, fmt.Errorf("why it was not written: %w", err)
 	}
 	if exists {

@@ -18,8 +18,8 @@ const (
 	pingTime = 2 * time.Second
 )
 
-// watch has connections that die without a word noticed: nobody would tell, and whoever waits for an answer would wait for all of his time.
-func watch(config *pgxpool.Config) {
+// configureTimeouts has connections that die without a word noticed: nobody would tell, and whoever waits for an answer would wait for all of his time.
+func configureTimeouts(config *pgxpool.Config) {
 	if config.ConnConfig.ConnectTimeout == 0 { // a DSN may say something else
 		config.ConnConfig.ConnectTimeout = connectTime
 	}
@@ -27,7 +27,7 @@ func watch(config *pgxpool.Config) {
 	dialer := &net.Dialer{
 		Timeout:         config.ConnConfig.ConnectTimeout,
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 2 * deafTime, Interval: deafTime, Count: 3},
-		Control:         hearing,
+		Control:         setUserTimeout,
 	}
 	config.ConnConfig.DialFunc = dialer.DialContext
 }

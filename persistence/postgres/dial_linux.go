@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hearing has the kernel break a connection to whose end nothing arrives any more.
-func hearing(network, _ string, conn syscall.RawConn) (err error) {
+// setUserTimeout has the kernel break a connection to whose end nothing arrives any more.
+func setUserTimeout(network, _ string, conn syscall.RawConn) (err error) {
 	if !strings.HasPrefix(network, "tcp") {
 		return nil
 	}

@@ -4,5 +4,5 @@ package postgres
 
 import "syscall"
 
-// hearing leaves connections to the kernel, which takes its own time to notice that nothing arrives.
-func hearing(string, string, syscall.RawConn) error { return nil }
+// setUserTimeout leaves connections to the kernel, which takes its own time to notice that nothing arrives.
+func setUserTimeout(string, string, syscall.RawConn) error { return nil }

@@ -13,11 +13,11 @@ import (
 )
 
 // addExternals leaves out what one commit tracks and untracks, as addJobs does.
-func (p *parcel) addExternals(c *persistence.Commit) {
+func (p *packedBatch) addExternals(c *persistence.Commit) {
 	tracks := map[persistence.ExternalID]bool{}
 	for _, r := range c.Externals.Tracked(c.Task) {
 		tracks[r.Key()] = true
-		p.lists[tracked].external(c, &r)
+		p.lists[tracked].addExternal(c, &r)
 	}
 	for _, id := range c.Externals.Untrack {
 		p.lists[untracks].externalID(id)
@@ -29,43 +29,43 @@ func (p *parcel) addExternals(c *persistence.Commit) {
 	}
 }
 
-func (l *list) external(c *persistence.Commit, r *persistence.ExternalRow) {
-	job, long := indexed(r.Job)
-	l.begin(13)
-	l.text(r.Task)
-	l.boolean(c.Create != nil)
-	l.text(job)
-	l.number(int64(r.Index))
-	l.number(int64(persistence.ShardOf(r.Task)))
-	l.text(r.Service)
-	l.text(r.ID)
-	l.bytea(r.Data)
-	l.number(r.StartedAt)
-	l.number(r.NextAt)
-	l.boolean(r.Pending)
-	l.boolean(r.Recalled)
-	l.long(long)
-	l.end()
+func (l *rowArray) addExternal(c *persistence.Commit, r *persistence.ExternalRow) {
+	job, long := indexKey(r.Job)
+	l.beginRow(13)
+	l.putText(r.Task)
+	l.putBool(c.Create != nil)
+	l.putText(job)
+	l.putNumber(int64(r.Index))
+	l.putNumber(int64(persistence.ShardOf(r.Task)))
+	l.putText(r.Service)
+	l.putText(r.ID)
+	l.putBytes(r.Data)
+	l.putNumber(r.StartedAt)
+	l.putNumber(r.NextAt)
+	l.putBool(r.Pending)
+	l.putBool(r.Recalled)
+	l.putLongID(long)
+	l.endRow()
 }
 
-func (l *list) externalID(id persistence.ExternalID) {
-	l.begin(3)
-	l.text(id.Task)
-	job, _ := indexed(id.Job)
-	l.text(job)
-	l.number(int64(id.Index))
-	l.end()
+func (l *rowArray) externalID(id persistence.ExternalID) {
+	l.beginRow(3)
+	l.putText(id.Task)
+	job, _ := indexKey(id.Job)
+	l.putText(job)
+	l.putNumber(int64(id.Index))
+	l.endRow()
 }
 
 var externalColumns = strings.Replace(listing.ExternalColumns, "job", "coalesce(long_job, job)", 1)
 
 func (s *store) NextExternals(ctx context.Context, shards persistence.ShardSet, limit int) ([]persistence.ExternalRow, error) {
-	return page(ctx, s, "list work outside", listing.ScanExternal,
-		"SELECT "+externalColumns+" FROM troupe.externals WHERE"+ofShards+"ORDER BY next_at, task, job, n LIMIT $2", bits(shards), limit)
+	return readPage(ctx, s, "list work outside", listing.ScanExternal,
+		"SELECT "+externalColumns+" FROM troupe.externals WHERE"+ofShards+"ORDER BY next_at, task, job, n LIMIT $2", shardBits(shards), limit)
 }
 
 func (s *store) ExternalsOf(ctx context.Context, task string) ([]persistence.ExternalRow, error) {
-	return read(ctx, s, "list work outside", listing.ScanExternal, "SELECT "+externalColumns+" FROM troupe.externals WHERE task = $1 ORDER BY job, n", task)
+	return readRows(ctx, s, "list work outside", listing.ScanExternal, "SELECT "+externalColumns+" FROM troupe.externals WHERE task = $1 ORDER BY job, n", task)
 }
 
 // mayNote fails with a division by zero when the member may not write, which ends all that is sent with it. Whoever fences it waits until that has ended.
@@ -73,12 +73,12 @@ const mayNote = "SELECT 1 / count(*) FROM (" + lockMember + "SHARE) AS living"
 
 // NoteExternals writes all of them by one statement, and deletes those that are gone by another.
 func (s *store) NoteExternals(ctx context.Context, incarnation string, notes []persistence.ExternalNote) error {
-	var gone, kept noted
+	var gone, kept noteColumns
 	for i := range notes {
 		if notes[i].Gone {
-			gone.add(&notes[i])
+			gone.addNote(&notes[i])
 		} else {
-			kept.add(&notes[i])
+			kept.addNote(&notes[i])
 		}
 	}
 	var batch pgx.Batch
@@ -97,11 +97,11 @@ func (s *store) NoteExternals(ctx context.Context, incarnation string, notes []p
 	if refused := (*pgconn.PgError)(nil); errors.As(err, &refused) && refused.Code == divisionByZero {
 		return persistence.ErrFenced
 	}
-	return wrap("note work outside", err)
+	return wrapError("note work outside", err)
 }
 
-// noted are notes as columns.
-type noted struct {
+// noteColumns are notes as columns.
+type noteColumns struct {
 	tasks, jobs     []string
 	indexes         []int
 	next, failing   []int64
@@ -111,8 +111,8 @@ type noted struct {
 	recalled        []bool
 }
 
-func (c *noted) add(n *persistence.ExternalNote) {
-	job, _ := indexed(n.Job)
+func (c *noteColumns) addNote(n *persistence.ExternalNote) {
+	job, _ := indexKey(n.Job)
 	c.tasks, c.jobs, c.indexes = append(c.tasks, n.Task), append(c.jobs, job), append(c.indexes, n.Index)
 	c.next, c.polls, c.failures, c.failing, c.memos = append(c.next, n.NextAt), append(c.polls, n.Polls), append(c.failures, n.Failures), append(c.failing, n.FailingAt), append(c.memos, n.Memo)
 	c.pending, c.recalled = append(c.pending, n.Pending), append(c.recalled, n.Recalled)

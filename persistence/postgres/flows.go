@@ -18,31 +18,31 @@ const (
 )
 
 func (s *store) CreateFlow(ctx context.Context, f persistence.Flow) error {
-	_, err := s.exec(ctx, "create a flow", "INSERT INTO troupe.flows (id, slug, name, description, created_at, tried) VALUES ($1, nullif($2, ''), $3, $4, $5, $6)",
+	_, err := s.execCount(ctx, "create a flow", "INSERT INTO troupe.flows (id, slug, name, description, created_at, tried) VALUES ($1, nullif($2, ''), $3, $4, $5, $6)",
 		f.ID, f.Slug, f.Name, f.Description, f.CreatedAt, f.Tried)
 	return err
 }
 
 func (s *store) Flow(ctx context.Context, id string) (*persistence.Flow, error) {
-	return find(ctx, s, "read a flow", listing.ScanFlow, flowQuery+"WHERE id = $1", id)
+	return findByKey(ctx, s, "read a flow", listing.ScanFlow, flowQuery+"WHERE id = $1", id)
 }
 
 func (s *store) FlowBySlug(ctx context.Context, slug string) (*persistence.Flow, error) {
-	return find(ctx, s, "read a flow", listing.ScanFlow, flowQuery+"WHERE slug = $1", slug)
+	return findByKey(ctx, s, "read a flow", listing.ScanFlow, flowQuery+"WHERE slug = $1", slug)
 }
 
 func (s *store) ListFlows(ctx context.Context, offset, limit int) ([]persistence.Flow, int, error) {
-	total, err := first(ctx, s, "count flows", listing.ScanValue[int], "SELECT count(*) FROM troupe.flows WHERE NOT tried")
+	total, err := readFirst(ctx, s, "count flows", listing.ScanValue[int], "SELECT count(*) FROM troupe.flows WHERE NOT tried")
 	if err != nil {
 		return nil, 0, err
 	}
-	list, err := read(ctx, s, "list flows", listing.ScanFlow,
+	list, err := readRows(ctx, s, "list flows", listing.ScanFlow,
 		flowQuery+"WHERE NOT tried ORDER BY created_at DESC, n DESC LIMIT nullif($1::bigint, 0) OFFSET $2", limit, offset)
 	return list, *total, err
 }
 
 func (s *store) ListTried(ctx context.Context, before int64, limit int) ([]persistence.Flow, error) {
-	return read(ctx, s, "list tried flows", listing.ScanFlow, flowQuery+"WHERE tried AND created_at < $1 ORDER BY created_at, n LIMIT $2", before, limit)
+	return readRows(ctx, s, "list tried flows", listing.ScanFlow, flowQuery+"WHERE tried AND created_at < $1 ORDER BY created_at, n LIMIT $2", before, limit)
 }
 
 // lockVersions is held by whoever publishes a version of a flow, or deletes it.
@@ -55,12 +55,12 @@ const publishing = "publish"
 // holder has numbered.
 func (s *store) CreateVersion(ctx context.Context, v persistence.Version) error {
 	var batch pgx.Batch
-	batch.Queue(lockVersions, v.FlowID, s.schema.lock(publishing))
+	batch.Queue(lockVersions, v.FlowID, s.schema.lockID(publishing))
 	created := false
 	batch.Queue(`INSERT INTO troupe.flow_versions (id, flow_id, number, definition, status, hash, created_at)
 		SELECT $1, id, CASE $3::int WHEN 0 THEN (SELECT coalesce(max(number), 0) + 1 FROM troupe.flow_versions WHERE flow_id = $2) ELSE $3 END, $4, $5, $6, $7
 		FROM troupe.flows WHERE id = $2`,
-		v.ID, v.FlowID, v.Number, some(v.Definition), v.Status, v.Hash, v.CreatedAt).Exec(func(tag pgconn.CommandTag) error {
+		v.ID, v.FlowID, v.Number, nonNilBytes(v.Definition), v.Status, v.Hash, v.CreatedAt).Exec(func(tag pgconn.CommandTag) error {
 		created = tag.RowsAffected() > 0
 		return nil
 	})
@@ -68,28 +68,28 @@ func (s *store) CreateVersion(ctx context.Context, v persistence.Version) error 
 	if err == nil && !created {
 		err = persistence.ErrNotFound
 	}
-	return wrap("create a version", err)
+	return wrapError("create a version", err)
 }
 
 func (s *store) Version(ctx context.Context, id string) (*persistence.Version, error) {
-	return find(ctx, s, "read a version", listing.ScanVersion, versionQuery+"WHERE id = $1", id)
+	return findByKey(ctx, s, "read a version", listing.ScanVersion, versionQuery+"WHERE id = $1", id)
 }
 
 func (s *store) FindVersion(ctx context.Context, flowID string, number int) (*persistence.Version, error) {
 	if number == 0 {
-		return find(ctx, s, "find a version", listing.ScanVersion,
+		return findByKey(ctx, s, "find a version", listing.ScanVersion,
 			versionQuery+"WHERE flow_id = $1 AND status = 'published' ORDER BY number DESC, n LIMIT 1", flowID)
 	}
-	return find(ctx, s, "find a version", listing.ScanVersion,
+	return findByKey(ctx, s, "find a version", listing.ScanVersion,
 		versionQuery+"WHERE flow_id = $1 AND number = $2::bigint ORDER BY n LIMIT 1", flowID, number)
 }
 
 func (s *store) ListVersions(ctx context.Context, flowID string) ([]persistence.Version, error) {
-	return read(ctx, s, "list versions", listing.ScanVersion, versionsQuery+"WHERE flow_id = $1 ORDER BY number DESC, n", flowID)
+	return readRows(ctx, s, "list versions", listing.ScanVersion, versionsQuery+"WHERE flow_id = $1 ORDER BY number DESC, n", flowID)
 }
 
-// some makes nil empty.
-func some(b []byte) []byte {
+// nonNilBytes makes nil empty.
+func nonNilBytes(b []byte) []byte {
 	if b == nil {
 		return []byte{}
 	}

@@ -11,34 +11,34 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// witness remembers what this process was told to be stored, and looks for it on every new connection. Where that is not there,
+// historyChecker remembers what this process was told to be stored, and looks for it on every new connection. Where that is not there,
 // or where the server is another one than before, the store's history has come to an end: another one begins on that very
 // connection, before anything else is sent over it. So no member writes to a server with what it knows of another one.
-type witness struct {
-	evidence
+type historyChecker struct {
+	confirmedWrites
 
 	begins sync.Mutex // held while another history begins
 
-	mu       sync.Mutex
-	met      bool            // there was a connection
-	from     origin          // that of the connections that may be used
-	seen     map[string]bool // histories that the store was in
-	takeover *persistence.Takeover
-	led      string // the history that the takeover led to
+	mu              sync.Mutex
+	connected       bool            // there was a connection
+	from            serverOrigin    // that of the connections that may be used
+	histories       map[string]bool // histories that the store was in
+	takeover        *persistence.Takeover
+	takeoverHistory string // the history that the takeover led to
 }
 
-// evidence is what was confirmed last. All that was confirmed before a renewal of a lease was sent is there when the renewal is,
+// confirmedWrites is what was confirmed last. All that was confirmed before a renewal of a lease was sent is there when the renewal is,
 // since a server loses its end alone.
-type evidence struct {
+type confirmedWrites struct {
 	mu          sync.Mutex
 	incarnation string // whose lease was renewed last; "" = nobody's
 	renewals    int64
-	commits     []committed // since that renewal was sent, one of each batch
-	n           int64       // commits so far
+	commits     []confirmedCommit // since that renewal was sent, one of each batch
+	n           int64             // commits so far
 }
 
-// committed is a row of a journal. It is no evidence in a later era: the task may have been deleted with its flow.
-type committed struct {
+// confirmedCommit is a row of a journal. It is no evidence in a later era: the task may have been deleted with its flow.
+type confirmedCommit struct {
 	n, seq, era int64
 	task        string
 }
@@ -46,14 +46,14 @@ type committed struct {
 // mostEvidence is how many commits are remembered, the last ones.
 const mostEvidence = 256
 
-// note remembers a row of a batch that was confirmed.
-func (e *evidence) note(batch []persistence.Commit, answers []error, era int64) {
+// recordBatch remembers a row of a batch that was confirmed.
+func (e *confirmedWrites) recordBatch(batch []persistence.Commit, answers []error, era int64) {
 	for i := range batch {
 		if c := &batch[i]; answers[i] == nil && c.Events != nil {
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			e.n++
-			e.commits = append(e.commits, committed{e.n, c.Seq, era, c.Task})
+			e.commits = append(e.commits, confirmedCommit{e.n, c.Seq, era, c.Task})
 			if len(e.commits) > mostEvidence {
 				e.commits = append(e.commits[:0:0], e.commits[1:]...)
 			}
@@ -62,15 +62,15 @@ func (e *evidence) note(batch []persistence.Commit, answers []error, era int64) 
 	}
 }
 
-// before returns a mark for renewed, taken before the renewal is sent.
-func (e *evidence) before() int64 {
+// renewalMark returns a mark for renewed, taken before the renewal is sent.
+func (e *confirmedWrites) renewalMark() int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.n
 }
 
-// renewed notes a renewal that was confirmed. It stands for all that was confirmed before.
-func (e *evidence) renewed(incarnation string, renewals, before int64) {
+// recordRenewal notes a renewal that was confirmed. It stands for all that was confirmed before.
+func (e *confirmedWrites) recordRenewal(incarnation string, renewals, before int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.incarnation, e.renewals = incarnation, renewals
@@ -79,15 +79,15 @@ func (e *evidence) renewed(incarnation string, renewals, before int64) {
 	}
 }
 
-// clear forgets everything: it is of a history that is over, or of a member that is.
-func (e *evidence) clear() {
+// forgetAll forgets everything: it is of a history that is over, or of a member that is.
+func (e *confirmedWrites) forgetAll() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.incarnation, e.renewals, e.commits = "", 0, nil
 }
 
-// columns returns the evidence as parameters of a query.
-func (e *evidence) columns() (incarnation string, renewals int64, tasks []string, seqs, eras []int64) {
+// queryParams returns the evidence as parameters of a query.
+func (e *confirmedWrites) queryParams() (incarnation string, renewals int64, tasks []string, seqs, eras []int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	tasks, seqs, eras = []string{}, []int64{}, []int64{}
@@ -106,91 +106,91 @@ const (
 	inCluster = ` FROM troupe.cluster c`
 )
 
-// lookBack looks for the evidence.
-func (s *store) lookBack(ctx context.Context, conn *pgx.Conn, commits bool) (history string, lost bool, err error) {
-	incarnation, renewals, tasks, seqs, eras := s.witness.columns()
+// readHistory looks for the evidence.
+func (s *store) readHistory(ctx context.Context, conn *pgx.Conn, commits bool) (history string, lost bool, err error) {
+	incarnation, renewals, tasks, seqs, eras := s.witness.queryParams()
 	query, args := lookForLease, []any{incarnation, renewals}
 	if commits && len(tasks) > 0 {
 		query, args = lookForCommits, append(args, tasks, seqs, eras)
 	}
-	if err = conn.QueryRow(ctx, s.schema.in(query+inCluster), args...).Scan(&history, &lost); err != nil {
+	if err = conn.QueryRow(ctx, s.schema.qualify(query+inCluster), args...).Scan(&history, &lost); err != nil {
 		err = fmt.Errorf("look for what was stored: %w", err)
 	}
 	return history, lost, err
 }
 
-// meet looks at a new connection before it is used. Those of leases do not wait for the journal, unless the server is another one.
-func (s *store) meet(ctx context.Context, conn *pgx.Conn, commits bool) error {
+// checkConnection looks at a new connection before it is used. Those of leases do not wait for the journal, unless the server is another one.
+func (s *store) checkConnection(ctx context.Context, conn *pgx.Conn, commits bool) error {
 	w, o := &s.witness, originOfConn(conn.PgConn())
-	history, lost, err := s.lookBack(ctx, conn, commits)
+	history, lost, err := s.readHistory(ctx, conn, commits)
 	if err != nil {
 		return err
 	}
-	if w.expected(o, history, lost) {
-		s.guard.learn(o)
+	if w.isExpected(o, history, lost) {
+		s.guard.recordOrigin(o)
 		return nil
 	}
 	w.begins.Lock()
 	defer w.begins.Unlock()
-	history, lost, err = s.lookBack(ctx, conn, true) // another connection may have met the server meanwhile
-	if err != nil || w.expected(o, history, lost) {
+	history, lost, err = s.readHistory(ctx, conn, true) // another connection may have met the server meanwhile
+	if err != nil || w.isExpected(o, history, lost) {
 		return err
 	}
-	cause := w.cause(serverOf(conn.PgConn()), o)
-	if w.knows(history) { // else another member has begun it for the same reason
+	cause := w.describeCause(serverOf(conn.PgConn()), o)
+	if w.knowsHistory(history) { // else another member has begun it for the same reason
 		if err := s.beginHistory(ctx, conn, history, 0); err != nil {
 			return fmt.Errorf("begin another history: %w", err)
 		}
 	}
-	if err := conn.QueryRow(ctx, s.schema.in("SELECT history"+inCluster)).Scan(&history); err != nil {
+	if err := conn.QueryRow(ctx, s.schema.qualify("SELECT history"+inCluster)).Scan(&history); err != nil {
 		return fmt.Errorf("begin another history: %w", err)
 	}
-	w.begun(o, history, &persistence.Takeover{Cause: cause, Lost: lost})
-	s.memory.forget()
-	s.larges.forget()
-	s.guard.learn(o)
+	w.recordHistory(o, history, &persistence.Takeover{Cause: cause, Lost: lost})
+	s.memory.forgetAll()
+	s.larges.clearAll()
+	s.guard.recordOrigin(o)
 	return nil
 }
 
-// expected reports whether a new connection leads to where the ones before did, and nothing is missing there. The first one does.
-func (w *witness) expected(o origin, history string, lost bool) bool {
+// isExpected reports whether a new connection leads to where the ones before did, and nothing is missing there. The first one does.
+func (w *historyChecker) isExpected(o serverOrigin, history string, lost bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.met {
-		w.met, w.from = true, o
+	if !w.connected {
+		w.connected, w.from = true, o
 	}
 	if o != w.from || lost {
 		return false
 	}
-	w.see(history)
+	w.addHistory(history)
 	return true
 }
 
 // renewedIn notes a renewal that was confirmed, and in which history.
-func (w *witness) renewedIn(p persistence.Pulse, incarnation string, before int64) {
-	w.renewed(incarnation, p.Renewals, before)
+func (w *historyChecker) renewedIn(p persistence.Pulse, incarnation string, before int64) {
+	w.recordRenewal(incarnation, p.Renewals, before)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.see(p.History)
+	w.addHistory(p.History)
 }
 
-// see remembers a history. There is another one only when the store has gone back, so they are few.
-func (w *witness) see(history string) {
-	if w.seen == nil {
-		w.seen = map[string]bool{}
+// addHistory remembers a history. There is another one only when the store has gone back, so they are few.
+func (w *historyChecker) addHistory(history string) {
+	if w.histories == nil {
+		w.histories = map[string]bool{}
 	}
-	w.seen[history] = true
+	w.histories[history] = true
 }
 
-// knows reports whether the store was in a history before.
-func (w *witness) knows(history string) bool {
+// knowsHistory reports whether the store was in a history before.
+func (w *historyChecker) knowsHistory(history string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.seen[history]
+	return w.histories[history]
 }
 
-// cause says what is wrong with a new connection.
-func (w *witness) cause(server string, o origin) string {
+// describeCause says what is wrong with a new connection.
+func (w *historyChecker) describeCause(server string, o serverOrigin) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -202,36 +202,36 @@ func (w *witness) cause(server string, o origin) string {
 	return "something that was confirmed is not there"
 }
 
-// begun notes that another history began.
-func (w *witness) begun(o origin, history string, t *persistence.Takeover) {
-	w.clear()
+// recordHistory notes that another history began.
+func (w *historyChecker) recordHistory(o serverOrigin, history string, t *persistence.Takeover) {
+	w.forgetAll()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.see(history)
-	w.from, w.led, w.takeover = o, history, t
+	w.addHistory(history)
+	w.from, w.takeoverHistory, w.takeover = o, history, t
 }
 
 // leadsThere reports whether a connection leads to the server of the newest connection.
-func (w *witness) leadsThere(conn *pgx.Conn) bool {
+func (w *historyChecker) leadsThere(conn *pgx.Conn) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return originOfConn(conn.PgConn()) == w.from
 }
 
 // takeoverTo returns the change of the server that led to a history; nil = this process has seen none.
-func (w *witness) takeoverTo(history string) *persistence.Takeover {
+func (w *historyChecker) takeoverTo(history string) *persistence.Takeover {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.led != history {
+	if w.takeoverHistory != history {
 		return nil
 	}
 	return w.takeover
 }
 
 func (s *store) BeginHistory(ctx context.Context, known string, kept int64) error {
-	defer s.memory.forget()
-	defer s.larges.forget()
-	return wrap("begin another history", s.leases.use(ctx, func(conn *pgxpool.Conn) error {
+	defer s.memory.forgetAll()
+	defer s.larges.clearAll()
+	return wrapError("begin another history", s.leases.withConn(ctx, func(conn *pgxpool.Conn) error {
 		return s.beginHistory(ctx, conn.Conn(), known, kept)
 	}))
 }
@@ -240,12 +240,12 @@ func (s *store) BeginHistory(ctx context.Context, known string, kept int64) erro
 func (s *store) beginHistory(ctx context.Context, conn *pgx.Conn, known string, kept int64) error {
 	const begins = "EXISTS (SELECT FROM troupe.cluster WHERE history = $1)"
 	var batch pgx.Batch
-	batch.Queue(lockJoining, s.schema.lock(joining))
+	batch.Queue(lockJoining, s.schema.lockID(joining))
 	batch.Queue("SELECT FROM troupe.members WHERE fenced_at = 0 AND "+begins+" ORDER BY incarnation FOR UPDATE", known)
 	batch.Queue(lockCluster)
 	batch.Queue("UPDATE troupe.members SET fenced_at = "+now+" WHERE fenced_at = 0 AND "+begins, known)
 	batch.Queue("UPDATE troupe.shards SET owner = '', had = owner WHERE owner <> '' AND "+begins, known)
 	batch.Queue(`UPDATE troupe.cluster SET generation = generation + 1, history = md5(random()::text || clock_timestamp()::text),
 		kept = coalesce(nullif($2::bigint, 0), (SELECT max(until - ttl) FROM troupe.leases), 0) WHERE history = $1`, known, kept)
-	return conn.SendBatch(ctx, s.schema.all(&batch)).Close()
+	return conn.SendBatch(ctx, s.schema.qualifyBatch(&batch)).Close()
 }

@@ -13,7 +13,7 @@ func (s *store) Hold(ctx context.Context, task, from string, at int64, objects [
 	for i, o := range objects {
 		owners[i], names[i] = o.Owner, o.Name
 	}
-	there, err := first(ctx, s, "hold objects", listing.ScanValue[int], `WITH origin AS MATERIALIZED (SELECT id FROM troupe.tasks WHERE id = $2 FOR KEY SHARE),
+	there, err := readFirst(ctx, s, "hold objects", listing.ScanValue[int], `WITH origin AS MATERIALIZED (SELECT id FROM troupe.tasks WHERE id = $2 FOR KEY SHARE),
 		held AS (INSERT INTO troupe.holds AS h (owner, object, task, at) SELECT DISTINCT o.owner, o.name, $1, $3::bigint
 			FROM origin, unnest($4::text[], $5::text[]) AS o(owner, name) ORDER BY 1, 2
 			ON CONFLICT (owner, object, task) DO UPDATE SET at = greatest(h.at, excluded.at))
@@ -25,16 +25,16 @@ func (s *store) Hold(ctx context.Context, task, from string, at int64, objects [
 }
 
 func (s *store) Gone(ctx context.Context, tasks []string) ([]string, error) {
-	return read(ctx, s, "look for tasks", listing.ScanValue[string], "SELECT id FROM unnest($1::text[]) AS u(id) WHERE NOT EXISTS (SELECT FROM troupe.tasks AS t WHERE t.id = u.id)", tasks)
+	return readRows(ctx, s, "look for tasks", listing.ScanValue[string], "SELECT id FROM unnest($1::text[]) AS u(id) WHERE NOT EXISTS (SELECT FROM troupe.tasks AS t WHERE t.id = u.id)", tasks)
 }
 
 func (s *store) Held(ctx context.Context, owner string) ([]string, error) {
-	return read(ctx, s, "list held objects", listing.ScanValue[string], "SELECT DISTINCT object FROM troupe.holds WHERE owner = $1 ORDER BY object", owner)
+	return readRows(ctx, s, "list held objects", listing.ScanValue[string], "SELECT DISTINCT object FROM troupe.holds WHERE owner = $1 ORDER BY object", owner)
 }
 
 // DropHolds looks at the age of each once more when it deletes it: Hold may have noted it again meanwhile.
 func (s *store) DropHolds(ctx context.Context, before int64, limit int) ([]string, error) {
-	return read(ctx, s, "drop holds", listing.ScanValue[string], `DELETE FROM troupe.holds WHERE at < $1 AND (owner, object, task) IN (
+	return readRows(ctx, s, "drop holds", listing.ScanValue[string], `DELETE FROM troupe.holds WHERE at < $1 AND (owner, object, task) IN (
 			SELECT owner, object, task FROM troupe.holds AS h WHERE at < $1 AND NOT EXISTS (SELECT FROM troupe.tasks WHERE id = h.task) LIMIT $2)
 		RETURNING owner`, before, limit)
 }

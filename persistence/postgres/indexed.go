@@ -11,9 +11,9 @@ import (
 // spelledID is how many bytes of a job's id an index has. A row of an index has 2,704 at most, and other columns in it.
 const spelledID = 500
 
-// indexed is what indexes have of a job's id. An id has the path of its scope in it, and scopes lie deep in each other: of a long one it is the
+// indexKey is what indexes have of a job's id. An id has the path of its scope in it, and scopes lie deep in each other: of a long one it is the
 // beginning and the hash, and long is all of it, which is kept beside that; "" = the id is whole.
-func indexed(id string) (key, long string) {
+func indexKey(id string) (key, long string) {
 	if len(id) <= spelledID {
 		return id, ""
 	}
@@ -21,11 +21,11 @@ func indexed(id string) (key, long string) {
 	return strings.ToValidUTF8(id[:spelledID], "") + "~" + base64.RawURLEncoding.EncodeToString(sum[:]), id
 }
 
-// long is an id that is kept beside its key, if there is one.
-func (l *list) long(id string) {
+// putLongID is an id that is kept beside its key, if there is one.
+func (l *rowArray) putLongID(id string) {
 	if id == "" {
-		l.null(pgtype.TextOID)
+		l.putNull(pgtype.TextOID)
 		return
 	}
-	l.text(id)
+	l.putText(id)
 }

@@ -21,8 +21,8 @@ func (s *store) Load(ctx context.Context, ids []string) ([]*persistence.Record, 
 		sizes = append(sizes, 0)
 		return listing.Scan(row, &r.TaskRow, &r.Snapshot, &r.SnapshotSeq, &r.Resting, &sizes[len(sizes)-1])
 	}
-	known := s.larges.known(ids)
-	found, err := read(ctx, s, "load", scan, "SELECT "+listing.Columns+`,
+	known := s.larges.findKnown(ids)
+	found, err := readRows(ctx, s, "load", scan, "SELECT "+listing.Columns+`,
 		CASE WHEN EXISTS (SELECT FROM unnest($2::text[], $3::bigint[], $4::bigint[]) AS k (id, created_at, seq)
 				WHERE k.id = t.id AND k.created_at = t.created_at AND k.seq = coalesce(c.seq, t.snapshot_seq)) THEN NULL
 			WHEN c.seq IS NULL THEN t.snapshot ELSE c.snapshot END, coalesce(c.seq, t.snapshot_seq), t.resting, coalesce(c.size, 0)`+dialect.From()+
@@ -30,10 +30,10 @@ func (s *store) Load(ctx context.Context, ids []string) ([]*persistence.Record, 
 	if err != nil {
 		return nil, err
 	}
-	if err := s.complete(ctx, found, sizes); err != nil {
+	if err := s.completeCheckpoints(ctx, found, sizes); err != nil {
 		return nil, err
 	}
-	s.larges.learn(known, found)
+	s.larges.storeRead(known, found)
 	byID := make(map[string]*persistence.Record, len(found))
 	for i := range found {
 		byID[found[i].ID] = &found[i]
@@ -68,7 +68,7 @@ func (s *store) loadRows(ctx context.Context, found []persistence.Record) error 
 		persistence.Row
 	}
 	scan := func(from listing.Row, r *row) error { return from.Scan(&r.n, &r.Seq, &r.At, &r.Events) }
-	rows, err := read(ctx, s, "load", scan, `SELECT d.n, e.seq, e.at, e.events FROM unnest($1::uuid[], $2::bigint[]) WITH ORDINALITY AS d (task, after, n)
+	rows, err := readRows(ctx, s, "load", scan, `SELECT d.n, e.seq, e.at, e.events FROM unnest($1::uuid[], $2::bigint[]) WITH ORDINALITY AS d (task, after, n)
 		CROSS JOIN LATERAL (SELECT * FROM troupe.task_events e WHERE e.task = d.task AND e.seq > d.after ORDER BY e.seq) e
 		ORDER BY d.n, e.seq`, keys, after)
 	for _, r := range rows {
@@ -78,7 +78,7 @@ func (s *store) loadRows(ctx context.Context, found []persistence.Record) error 
 }
 
 func (s *store) Rows(ctx context.Context, task string, after int64, p persistence.Part) ([]persistence.Row, error) {
-	return page(ctx, s, "read a journal", listing.ScanRow, `SELECT seq, at, events FROM (
+	return readPage(ctx, s, "read a journal", listing.ScanRow, `SELECT seq, at, events FROM (
 			SELECT seq, at, events, sum(octet_length(events)) OVER (ORDER BY seq ROWS UNBOUNDED PRECEDING) - octet_length(events) AS before
 			FROM troupe.task_events WHERE task = $1 AND seq > $2 ORDER BY seq LIMIT $3) e
 		WHERE before < $4 OR before = 0 ORDER BY seq`, journalKey(task), after, p.Rows, p.Bytes)
@@ -90,7 +90,7 @@ func (s *store) Sizes(ctx context.Context, ids []string) ([]int64, error) {
 		bytes int64
 	}
 	scan := func(row listing.Row, n *size) error { return row.Scan(&n.task, &n.bytes) }
-	found, err := read(ctx, s, "measure tasks", scan, `SELECT t.id, coalesce(c.size, octet_length(t.snapshot), 0)
+	found, err := readRows(ctx, s, "measure tasks", scan, `SELECT t.id, coalesce(c.size, octet_length(t.snapshot), 0)
 		+ coalesce((SELECT sum(octet_length(events)) FROM troupe.task_events WHERE task = troupe.journal_key(t.id) AND seq > coalesce(c.seq, t.snapshot_seq)), 0)
 		FROM troupe.tasks t`+newestCheckpoint+` WHERE t.id = ANY($1)`, slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !flow.IsText(id) }))
 	if err != nil {
@@ -111,13 +111,13 @@ func (s *store) Checkpoints(ctx context.Context, task string) ([]int64, error) {
 	if !flow.IsText(task) {
 		return nil, nil
 	}
-	return read(ctx, s, "list checkpoints", listing.ScanValue[int64], "SELECT seq FROM troupe.checkpoints WHERE task = $1 AND part = 0 ORDER BY seq", task)
+	return readRows(ctx, s, "list checkpoints", listing.ScanValue[int64], "SELECT seq FROM troupe.checkpoints WHERE task = $1 AND part = 0 ORDER BY seq", task)
 }
 
 // ofShards is a condition: $1 has a bit for each shard that is meant, or is null. A bit is found at once, in a list it is looked for.
 const ofShards = " ($1::bytea IS NULL OR get_bit($1, shard) = 1) "
 
-func bits(shards persistence.ShardSet) []byte {
+func shardBits(shards persistence.ShardSet) []byte {
 	if shards == nil {
 		return nil
 	}
@@ -129,13 +129,13 @@ func bits(shards persistence.ShardSet) []byte {
 }
 
 func (s *store) Unfinished(ctx context.Context, shards persistence.ShardSet, after string, limit int) ([]string, error) {
-	return page(ctx, s, "list unfinished tasks", listing.ScanValue[string],
-		"SELECT id FROM troupe.tasks WHERE settled_at IS NULL AND"+ofShards+"AND id > $2 ORDER BY id LIMIT $3", bits(shards), after, limit)
+	return readPage(ctx, s, "list unfinished tasks", listing.ScanValue[string],
+		"SELECT id FROM troupe.tasks WHERE settled_at IS NULL AND"+ofShards+"AND id > $2 ORDER BY id LIMIT $3", shardBits(shards), after, limit)
 }
 
 func (s *store) DueWakes(ctx context.Context, shards persistence.ShardSet, before int64, limit int) ([]persistence.Wake, error) {
-	return page(ctx, s, "list due tasks", listing.ScanWake,
-		"SELECT task, due FROM troupe.wakes WHERE"+ofShards+"AND due <= $2 ORDER BY due, task LIMIT $3", bits(shards), before, limit)
+	return readPage(ctx, s, "list due tasks", listing.ScanWake,
+		"SELECT task, due FROM troupe.wakes WHERE"+ofShards+"AND due <= $2 ORDER BY due, task LIMIT $3", shardBits(shards), before, limit)
 }
 
 // journalKey is what the journal calls a task, as the function journal_key of the database says, too.

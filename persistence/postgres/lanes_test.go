@@ -21,7 +21,7 @@ func TestAMemberThatIsFrozenWithinABatchCanBeFenced(t *testing.T) {
 	defer func() { require.NoError(t, s.Close()) }()
 	me, err := s.Join(ctx, persistence.Joining{Name: "me"})
 	require.NoError(t, err)
-	require.NoError(t, s.lanes.use(ctx, func(lane *pgxpool.Conn) error {
+	require.NoError(t, s.lanes.withConn(ctx, func(lane *pgxpool.Conn) error {
 		tx, err := lane.Begin(ctx)
 		require.NoError(t, err)
 		_, err = tx.Exec(ctx, lockMember+"SHARE", me)
@@ -50,7 +50,7 @@ func TestAMemberThatIsFrozenWhileItDecidesAboutAKeyKeepsNobodyWaiting(t *testing
 	require.NoError(t, err)
 	other, err := s.Join(ctx, persistence.Joining{Name: "other"})
 	require.NoError(t, err)
-	require.NoError(t, s.pool.use(ctx, func(conn *pgxpool.Conn) error {
+	require.NoError(t, s.pool.withConn(ctx, func(conn *pgxpool.Conn) error {
 		tx, err := conn.Begin(ctx)
 		require.NoError(t, err)
 		book, err := s.permitBook(ctx, tx, "k")
@@ -63,7 +63,7 @@ func TestAMemberThatIsFrozenWhileItDecidesAboutAKeyKeepsNobodyWaiting(t *testing
 		require.NoError(t, err, "the next one decides")
 		require.Less(t, time.Since(begun), patience["lock_timeout"]/2)
 		verdict := book.Decide()
-		_, err = s.rule(ctx, tx, me, persistence.PermitQuestion{Key: "k"}, book.Now, &verdict)
+		_, err = s.writeRuling(ctx, tx, me, persistence.PermitQuestion{Key: "k"}, book.Now, &verdict)
 		require.Error(t, err, "the connection was closed")
 		return nil
 	}))

@@ -7,15 +7,15 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/lru"
 )
 
-// larges keeps the large snapshots that were read last: unpacking and sending one that this store has read before is most
+// snapshotCache keeps the large snapshots that were read last: unpacking and sending one that this store has read before is most
 // of what it takes to bring its task into memory. A snapshot is known by its task, when that was created (its id may be
 // used again), and the row it was made after. Like the store's memory it is empty whenever there is a new connection.
-type larges struct {
+type snapshotCache struct {
 	mu   sync.Mutex
-	kept *lru.Cache[*large]
+	kept *lru.Cache[*cachedSnapshot]
 }
 
-type large struct {
+type cachedSnapshot struct {
 	created, seq int64
 	snapshot     []byte
 }
@@ -28,18 +28,18 @@ const (
 
 // knownLarges are what a query is told of the snapshots that need not be sent, in columns.
 type knownLarges struct {
-	of           map[string]*large
+	of           map[string]*cachedSnapshot
 	ids          []string
 	created, seq []int64
 }
 
-func (l *larges) known(ids []string) (k knownLarges) {
+func (l *snapshotCache) findKnown(ids []string) (k knownLarges) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, id := range ids {
 		if one, ok := l.kept.Get(id); ok {
 			if k.of == nil {
-				k.of = map[string]*large{}
+				k.of = map[string]*cachedSnapshot{}
 			}
 			k.of[id] = one
 			k.ids, k.created, k.seq = append(k.ids, id), append(k.created, one.created), append(k.seq, one.seq)
@@ -48,8 +48,8 @@ func (l *larges) known(ids []string) (k knownLarges) {
 	return k
 }
 
-// learn puts the snapshots in that were not sent, and keeps large ones that were.
-func (l *larges) learn(k knownLarges, found []persistence.Record) {
+// storeRead puts the snapshots in that were not sent, and keeps large ones that were.
+func (l *snapshotCache) storeRead(k knownLarges, found []persistence.Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := range found {
@@ -59,12 +59,12 @@ func (l *larges) learn(k knownLarges, found []persistence.Record) {
 		case r.Snapshot == nil && one != nil && one.seq == r.SnapshotSeq && one.created == r.CreatedAt:
 			r.Snapshot = one.snapshot
 		case len(r.Snapshot) >= largeSnapshot:
-			l.kept.Put(r.ID, &large{r.CreatedAt, r.SnapshotSeq, r.Snapshot}, len(r.Snapshot))
+			l.kept.Put(r.ID, &cachedSnapshot{r.CreatedAt, r.SnapshotSeq, r.Snapshot}, len(r.Snapshot))
 		}
 	}
 }
 
-func (l *larges) forget() {
+func (l *snapshotCache) clearAll() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.kept.Clear()

@@ -43,7 +43,7 @@ func (s *store) AppendLog(ctx context.Context, chunks []persistence.LogChunk, ke
 	if len(chunks) == 0 {
 		return nil
 	}
-	return wrap("append to logs", s.pool.use(ctx, func(conn *pgxpool.Conn) error {
+	return wrapError("append to logs", s.pool.withConn(ctx, func(conn *pgxpool.Conn) error {
 		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 			tails, err := s.logTails(ctx, tx, chunks)
 			if err != nil {
@@ -59,11 +59,11 @@ func (s *store) logTails(ctx context.Context, tx pgx.Tx, chunks []persistence.Lo
 	tasks, ids, jobs, sources := make([]string, len(chunks)), make([]string, len(chunks)), make([]string, len(chunks)), make([]string, len(chunks))
 	for i, c := range chunks {
 		tasks[i], ids[i], sources[i] = c.Task, c.Job, c.Source
-		jobs[i], _ = indexed(c.Job)
+		jobs[i], _ = indexKey(c.Job)
 	}
 	var batch pgx.Batch
 	batch.Queue("SELECT set_config('idle_in_transaction_session_timeout', $1, true)", strconv.FormatInt(frozen.Milliseconds(), 10))
-	batch.Queue(lockLogs, s.schema.lock("logs"), tasks)
+	batch.Queue(lockLogs, s.schema.lockID("logs"), tasks)
 	batch.Queue(logTasks, tasks).Query(func(rows pgx.Rows) error {
 		var task string
 		var last int64
@@ -83,7 +83,7 @@ func (s *store) logTails(ctx context.Context, tx pgx.Tx, chunks []persistence.Lo
 		})
 		return err
 	})
-	return t, tx.SendBatch(ctx, s.schema.all(&batch)).Close()
+	return t, tx.SendBatch(ctx, s.schema.qualifyBatch(&batch)).Close()
 }
 
 func (s *store) addLogs(ctx context.Context, tx pgx.Tx, t *persistence.LogTails, chunks []persistence.LogChunk, keep int) error {
@@ -99,11 +99,11 @@ func (s *store) addLogs(ctx context.Context, tx pgx.Tx, t *persistence.LogTails,
 	}
 	for _, job := range slices.Sorted(maps.Keys(grown)) {
 		if chars := t.Cut(job, keep); chars > 0 {
-			key, _ := indexed(job)
+			key, _ := indexKey(job)
 			batch.Queue(cutLog, key, chars)
 		}
 	}
-	return tx.SendBatch(ctx, s.schema.all(&batch)).Close()
+	return tx.SendBatch(ctx, s.schema.qualifyBatch(&batch)).Close()
 }
 
 func logColumns(rows []persistence.LogRow) []any {
@@ -124,7 +124,7 @@ func logColumns(rows []persistence.LogRow) []any {
 	contents, jobs, long := make([][]byte, len(rows)), make([]string, len(rows)), make([]*string, len(rows))
 	for i := range rows {
 		contents[i] = rows[i].Content
-		key, whole := indexed(rows[i].Job)
+		key, whole := indexKey(rows[i].Job)
 		if jobs[i] = key; whole != "" {
 			long[i] = &whole
 		}
@@ -143,12 +143,12 @@ func (s *store) ReadLog(ctx context.Context, f persistence.LogFilter) ([]persist
 	where, key := "l.task = $1", f.Task
 	if f.Job != "" {
 		where = "l.job = $1"
-		key, _ = indexed(f.Job)
+		key, _ = indexKey(f.Job)
 	}
 	if !flow.IsText(key) {
 		return nil, nil
 	}
-	list, err := page(ctx, s, "read a log", listing.ScanLog,
+	list, err := readPage(ctx, s, "read a log", listing.ScanLog,
 		"SELECT "+logColumnsRead+oldest+where+" AND l.n > $2 ORDER BY l.n LIMIT $3", key, f.After, f.Limit)
 	return listing.LogParts(list), err
 }

@@ -37,21 +37,21 @@ const (
 // Join deletes those who have long gone: that an incarnation is not there says the same as that it was fenced. It is sent at
 // once: a member that is frozen in the middle of it holds no lock that others wait for.
 func (s *store) Join(ctx context.Context, j persistence.Joining) (string, error) {
-	defer s.memory.forget() // which is of an earlier life
+	defer s.memory.forgetAll() // which is of an earlier life
 	incarnation := rand.Text()
 	var name, values string
 	var written int
 	var alone, sealed bool
 	var batch pgx.Batch
-	batch.Queue(lockJoining, s.schema.lock(joining))
+	batch.Queue(lockJoining, s.schema.lockID(joining))
 	batch.Queue(lockCluster)
-	batch.Queue(newlyChanged+", name = coalesce(name, $1), values_at = coalesce(nullif($4, ''), values_at) WHERE coalesce(name, $1) = $1 AND "+fits("$2", "$3", "$4::text"),
+	batch.Queue(newlyChanged+", name = coalesce(name, $1), values_at = coalesce(nullif($4, ''), values_at) WHERE coalesce(name, $1) = $1 AND "+joinCondition("$2", "$3", "$4::text"),
 		j.Cluster, j.Format, j.Seal, j.Values)
 	batch.Queue("DELETE FROM troupe.members WHERE fenced_at BETWEEN 1 AND "+now+" - $1::bigint", persistence.Forgotten.Milliseconds())
 	batch.Queue("SELECT NOT "+othersLive("")+", NOT "+othersLive(" AND seal <> $1"), j.Seal).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&alone, &sealed) })
 	batch.Queue(`INSERT INTO troupe.members (incarnation, name, url, gossip, version, format, seal, era, joined_at)
-		SELECT $1, $2, $3, $4, $5, $7, $8, era, greatest(`+now+`, (SELECT max(joined_at) + 1 FROM troupe.members)) FROM troupe.cluster WHERE name = $6 AND `+fits("$7", "$8", "$9::text"),
+		SELECT $1, $2, $3, $4, $5, $7, $8, era, greatest(`+now+`, (SELECT max(joined_at) + 1 FROM troupe.members)) FROM troupe.cluster WHERE name = $6 AND `+joinCondition("$7", "$8", "$9::text"),
 		incarnation, j.Name, j.URL, j.Gossip, j.Version, j.Cluster, j.Format, j.Seal, j.Values)
 	batch.Queue("INSERT INTO troupe.leases (incarnation, until, ttl) SELECT incarnation, "+now+" + $2::bigint, $2 FROM troupe.members WHERE incarnation = $1",
 		incarnation, j.TTL.Milliseconds())
@@ -67,7 +67,7 @@ func (s *store) Join(ctx context.Context, j persistence.Joining) (string, error)
 	default:
 		err = cmp.Or(persistence.Fits(written, j.Format, alone), persistence.Placed(values, j.Values, alone))
 	}
-	return incarnation, wrap("join", err)
+	return incarnation, wrapError("join", err)
 }
 
 // othersLive asks for members whose leases run, of some kind.
@@ -75,8 +75,8 @@ func othersLive(kind string) string {
 	return "EXISTS (SELECT FROM troupe.members JOIN troupe.leases USING (incarnation) WHERE fenced_at = 0 AND until > " + now + kind + ")"
 }
 
-// fits is persistence.Fits and Placed of the member that joins, which has the seal of the others.
-func fits(format, seal, values string) string {
+// joinCondition is persistence.Fits and Placed of the member that joins, which has the seal of the others.
+func joinCondition(format, seal, values string) string {
 	return "cluster.format <= " + format + " AND (cluster.format = 0 OR " + format + " <= cluster.format + 1 OR NOT " + othersLive("") + ")" +
 		" AND NOT " + othersLive(" AND seal <> "+seal) +
 		" AND CASE WHEN values_at = '' THEN " + values + " = '' OR NOT " + othersLive("") + " ELSE " + values + " <> '' END"
@@ -86,9 +86,9 @@ func fits(format, seal, values string) string {
 func (s *store) Renew(ctx context.Context, incarnation string, ttl time.Duration) (persistence.Pulse, error) {
 	var p persistence.Pulse
 	var at int64
-	before := s.witness.before()
-	err := s.leases.use(ctx, func(conn *pgxpool.Conn) error {
-		err := conn.QueryRow(ctx, s.schema.in(`WITH fence AS MATERIALIZED (
+	before := s.witness.renewalMark()
+	err := s.leases.withConn(ctx, func(conn *pgxpool.Conn) error {
+		err := conn.QueryRow(ctx, s.schema.qualify(`WITH fence AS MATERIALIZED (
 			SELECT incarnation, until - ttl AS before FROM troupe.members JOIN troupe.leases USING (incarnation)
 				WHERE incarnation = $1 AND fenced_at = 0 FOR KEY SHARE OF members)
 		UPDATE troupe.leases l SET until = `+now+` + $2::bigint, ttl = $2, renewals = l.renewals + 1 FROM fence, troupe.cluster c WHERE l.incarnation = fence.incarnation
@@ -98,7 +98,7 @@ func (s *store) Renew(ctx context.Context, incarnation string, ttl time.Duration
 			return err
 		}
 		known := false
-		err = conn.QueryRow(ctx, s.schema.in(`SELECT `+now+`, history, kept, EXISTS (SELECT FROM troupe.members WHERE incarnation = $1) FROM troupe.cluster`), incarnation).
+		err = conn.QueryRow(ctx, s.schema.qualify(`SELECT `+now+`, history, kept, EXISTS (SELECT FROM troupe.members WHERE incarnation = $1) FROM troupe.cluster`), incarnation).
 			Scan(&at, &p.History, &p.Kept, &known)
 		switch {
 		case err != nil:
@@ -112,10 +112,10 @@ func (s *store) Renew(ctx context.Context, incarnation string, ttl time.Duration
 	case err == nil:
 		s.witness.renewedIn(p, incarnation, before)
 	case errors.Is(err, persistence.ErrFenced):
-		s.witness.clear()
+		s.witness.forgetAll()
 	}
 	p.Now, p.Takeover = time.UnixMilli(at), s.witness.takeoverTo(p.History)
-	return p, wrap("renew", err)
+	return p, wrapError("renew", err)
 }
 
 // Locked: everybody who reaches the database may join.
@@ -137,7 +137,7 @@ func (s *store) Drain(ctx context.Context, incarnation string, drains bool) erro
 	if err == nil && !lives {
 		err = persistence.ErrFenced
 	}
-	return wrap("drain", err)
+	return wrapError("drain", err)
 }
 
 // ended is what a statement does with the member that its part gone has ended.
@@ -147,13 +147,13 @@ const ended = `,
 
 // Leave waits for batches of the member that are under way. It has the connection of the lease, which it ends.
 func (s *store) Leave(ctx context.Context, incarnation string) error {
-	defer s.witness.clear()
+	defer s.witness.forgetAll()
 	var batch pgx.Batch
 	batch.Queue(lockMember+"NO KEY UPDATE", incarnation)
 	batch.Queue(lockCluster)
 	batch.Queue("WITH gone AS (UPDATE troupe.members SET fenced_at = "+now+" WHERE incarnation = $1 AND fenced_at = 0 RETURNING incarnation)"+ended, incarnation)
 	batch.Queue(formatKnown)
-	return wrap("leave", s.inOne(ctx, s.leases, &batch))
+	return wrapError("leave", s.inOne(ctx, s.leases, &batch))
 }
 
 // fencePatience is how long a fence waits for a batch of the member. One that takes longer is not waited for at a stretch:
@@ -165,8 +165,8 @@ const fencePatience = 500 * time.Millisecond
 func (s *store) Fence(ctx context.Context, incarnation string) (bool, error) {
 	const runs = "EXISTS (SELECT FROM troupe.members JOIN troupe.leases USING (incarnation) WHERE incarnation = $1 AND fenced_at = 0 AND until > " + now + " AND until <= " + now + " + 2 * ttl)"
 	held := false
-	err := s.keeper.use(ctx, func(conn *pgxpool.Conn) error {
-		if err := conn.QueryRow(ctx, s.schema.in("SELECT "+runs), incarnation).Scan(&held); err != nil || held {
+	err := s.keeper.withConn(ctx, func(conn *pgxpool.Conn) error {
+		if err := conn.QueryRow(ctx, s.schema.qualify("SELECT "+runs), incarnation).Scan(&held); err != nil || held {
 			return err
 		}
 		var batch pgx.Batch
@@ -178,16 +178,16 @@ func (s *store) Fence(ctx context.Context, incarnation string) (bool, error) {
 		batch.Queue("SELECT EXISTS (SELECT FROM troupe.members WHERE incarnation = $1 AND fenced_at = 0)", incarnation).QueryRow(func(row pgx.Row) error {
 			return row.Scan(&held)
 		})
-		return conn.SendBatch(ctx, s.schema.all(&batch)).Close()
+		return conn.SendBatch(ctx, s.schema.qualifyBatch(&batch)).Close()
 	})
-	return err == nil && !held, wrap("fence", err)
+	return err == nil && !held, wrapError("fence", err)
 }
 
 // Cluster is one statement, so that what it tells is of one moment.
 func (s *store) Cluster(ctx context.Context) (*persistence.Cluster, error) {
 	var c persistence.Cluster
-	err := s.keeper.use(ctx, func(conn *pgxpool.Conn) error {
-		return conn.QueryRow(ctx, s.schema.in(`SELECT generation, `+now+`,
+	err := s.keeper.withConn(ctx, func(conn *pgxpool.Conn) error {
+		return conn.QueryRow(ctx, s.schema.qualify(`SELECT generation, `+now+`,
 			(SELECT coalesce(json_agg(json_build_object('Incarnation', incarnation, 'Name', m.name, 'URL', url, 'Gossip', gossip,
 					'Version', version, 'Format', m.format, 'JoinedAt', joined_at, 'Until', until, 'TTL', ttl, 'FencedAt', fenced_at, 'Draining', draining) ORDER BY joined_at), '[]')
 				FROM troupe.members m JOIN troupe.leases USING (incarnation) WHERE fenced_at = 0 OR fenced_at > `+now+` - $1::bigint),
@@ -195,7 +195,7 @@ func (s *store) Cluster(ctx context.Context) (*persistence.Cluster, error) {
 			Scan(&c.Generation, &c.Now, &c.Members, &c.Owners)
 	})
 	if err != nil {
-		return nil, wrap("read the cluster", err)
+		return nil, wrapError("read the cluster", err)
 	}
 	return &c, nil
 }
@@ -225,7 +225,7 @@ func (s *store) Claim(ctx context.Context, incarnation string, shards []int) ([]
 		err = persistence.ErrFenced
 	}
 	if err != nil {
-		return nil, wrap("claim shards", err)
+		return nil, wrapError("claim shards", err)
 	}
 	return owned, nil
 }
@@ -233,7 +233,7 @@ func (s *store) Claim(ctx context.Context, incarnation string, shards []int) ([]
 // Release waits for batches of the member that are under way, also those whose answer nobody hears any more: nothing of it lands
 // when somebody else has the shards. Who leaves or is fenced holds the row of the cluster, so nobody is given any who has gone. It forgets what was written, because others may now write it and delete it.
 func (s *store) Release(ctx context.Context, incarnation string, transfers []persistence.Transfer) error {
-	defer s.memory.forget()
+	defer s.memory.forgetAll()
 	shards, takers := make([]int, len(transfers)), make([]string, len(transfers))
 	for i, t := range transfers {
 		shards[i], takers[i] = t.Shard, t.To
@@ -247,12 +247,12 @@ func (s *store) Release(ctx context.Context, incarnation string, transfers []per
 		noted AS (INSERT INTO troupe.moves (at, giver, taker, shards) SELECT `+now+`, $1, owner, count(*) FROM given WHERE owner NOT IN ('', $1) GROUP BY owner ORDER BY owner)
 		`+newlyChanged+` WHERE EXISTS (SELECT FROM given)`, incarnation, shards, takers)
 	batch.Queue(forgetMoves, persistence.Remembered.Milliseconds())
-	return wrap("release shards", s.inOne(ctx, s.keeper, &batch))
+	return wrapError("release shards", s.inOne(ctx, s.keeper, &batch))
 }
 
 func (s *store) Moves(ctx context.Context) (moves []persistence.Move, err error) {
-	err = s.keeper.use(ctx, func(conn *pgxpool.Conn) error {
-		rows, err := conn.Query(ctx, s.schema.in("SELECT at, giver, taker, shards FROM troupe.moves WHERE at > "+now+" - $1::bigint ORDER BY n DESC LIMIT $2"),
+	err = s.keeper.withConn(ctx, func(conn *pgxpool.Conn) error {
+		rows, err := conn.Query(ctx, s.schema.qualify("SELECT at, giver, taker, shards FROM troupe.moves WHERE at > "+now+" - $1::bigint ORDER BY n DESC LIMIT $2"),
 			persistence.Remembered.Milliseconds(), persistence.MostMoves)
 		if err == nil {
 			moves, err = pgx.CollectRows(rows, pgx.RowToStructByPos[persistence.Move])
@@ -260,25 +260,25 @@ func (s *store) Moves(ctx context.Context) (moves []persistence.Move, err error)
 		return err
 	})
 	slices.Reverse(moves)
-	return moves, wrap("read what has moved", err)
+	return moves, wrapError("read what has moved", err)
 }
 
 // Secret makes one that is kept only if there is none.
 func (s *store) Secret(ctx context.Context) (secret string, err error) {
-	err = s.keeper.use(ctx, func(conn *pgxpool.Conn) error {
-		return conn.QueryRow(ctx, s.schema.in("UPDATE troupe.cluster SET secret = coalesce(secret, $1) RETURNING secret"), rand.Text()).Scan(&secret)
+	err = s.keeper.withConn(ctx, func(conn *pgxpool.Conn) error {
+		return conn.QueryRow(ctx, s.schema.qualify("UPDATE troupe.cluster SET secret = coalesce(secret, $1) RETURNING secret"), rand.Text()).Scan(&secret)
 	})
-	return secret, wrap("read the secret of the cluster", err)
+	return secret, wrapError("read the secret of the cluster", err)
 }
 
 func (s *store) ValuesAt(ctx context.Context) (at string, err error) {
-	err = s.keeper.use(ctx, func(conn *pgxpool.Conn) error {
-		return conn.QueryRow(ctx, s.schema.in("SELECT values_at FROM troupe.cluster")).Scan(&at)
+	err = s.keeper.withConn(ctx, func(conn *pgxpool.Conn) error {
+		return conn.QueryRow(ctx, s.schema.qualify("SELECT values_at FROM troupe.cluster")).Scan(&at)
 	})
-	return at, wrap("read where large values are kept", err)
+	return at, wrapError("read where large values are kept", err)
 }
 
-func pause(ctx context.Context, d time.Duration) error {
+func sleepContext(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// memory knows the last rows that this store has written to tasks which have not ended. Such a row is there, so the
+// lastRowCache knows the last rows that this store has written to tasks which have not ended. Such a row is there, so the
 // one that follows it need not look for it: rows go only together with their task, when retention deletes one
 // that has ended, or when a flow is deleted. What others wrote to the journal since then is found by the primary key.
 //
@@ -19,16 +19,16 @@ import (
 // All this holds for one server with one history. A server that lost what it had confirmed (a replica that
 // took over, a backup) is reached over new connections only, and each new connection empties the memory. A task
 // that has not been heard of for a while is forgotten, too, and there is a bound on how many are known.
-type memory struct {
+type lastRowCache struct {
 	mu         sync.Mutex
-	now        moment
+	now        batchMoment
 	young, old map[string]int64
 	turned     time.Time
 	versions   map[string]bool // that tasks have begun of: they are there until a flow is deleted
 }
 
-// moment is when a batch was put together: what it learns counts only if nothing was forgotten since.
-type moment struct {
+// batchMoment is when a batch was put together: what it learns counts only if nothing was forgotten since.
+type batchMoment struct {
 	era   int64 // of the database
 	lapse int   // grows whenever everything is forgotten
 }
@@ -39,8 +39,8 @@ const (
 	memorySize = 20_000
 )
 
-// recall begins a batch.
-func (m *memory) recall(now time.Time) moment {
+// beginBatch begins a batch.
+func (m *lastRowCache) beginBatch(now time.Time) batchMoment {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	age := now.Sub(m.turned)
@@ -53,15 +53,15 @@ func (m *memory) recall(now time.Time) moment {
 	return m.now
 }
 
-// follows is true when the row before that of a commit is there.
-func (m *memory) follows(c *persistence.Commit) bool {
+// hasPrevious is true when the row before that of a commit is there.
+func (m *lastRowCache) hasPrevious(c *persistence.Commit) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	last, known := m.last(c.Task)
+	last, known := m.lastRow(c.Task)
 	return known && last == c.Seq-1
 }
 
-func (m *memory) last(task string) (int64, bool) {
+func (m *lastRowCache) lastRow(task string) (int64, bool) {
 	if last, known := m.young[task]; known {
 		return last, true
 	}
@@ -69,23 +69,23 @@ func (m *memory) last(task string) (int64, bool) {
 	return last, known
 }
 
-// knows is true when a version is there.
-func (m *memory) knows(version string) bool {
+// knowsVersion is true when a version is there.
+func (m *lastRowCache) knowsVersion(version string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.versions[version]
 }
 
 // learnVersion has room for as many versions as for tasks.
-func (m *memory) learnVersion(id string) {
+func (m *lastRowCache) learnVersion(id string) {
 	if m.versions == nil || len(m.versions) >= memorySize {
 		m.versions = map[string]bool{}
 	}
 	m.versions[id] = true
 }
 
-// learn remembers the tasks of which it is known that they have not ended: they begin, or say so.
-func (m *memory) learn(at moment, batch []persistence.Commit, answers []error) {
+// recordBatch remembers the tasks of which it is known that they have not ended: they begin, or say so.
+func (m *lastRowCache) recordBatch(at batchMoment, batch []persistence.Commit, answers []error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if at != m.now {
@@ -93,7 +93,7 @@ func (m *memory) learn(at moment, batch []persistence.Commit, answers []error) {
 	}
 	for i := range batch {
 		c := &batch[i]
-		_, known := m.last(c.Task)
+		_, known := m.lastRow(c.Task)
 		if c.Create != nil && answers[i] == nil {
 			m.learnVersion(c.Create.VersionID)
 		}
@@ -107,25 +107,25 @@ func (m *memory) learn(at moment, batch []persistence.Commit, answers []error) {
 	}
 }
 
-// forget forgets everything.
-func (m *memory) forget() {
+// forgetAll forgets everything.
+func (m *lastRowCache) forgetAll() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.clear()
+	m.clearLocked()
 }
 
-// enter begins an era, unless it has begun.
-func (m *memory) enter(era int64) moment {
+// enterEra begins an era, unless it has begun.
+func (m *lastRowCache) enterEra(era int64) batchMoment {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.now.era != era {
 		m.now.era = era
-		m.clear()
+		m.clearLocked()
 	}
 	return m.now
 }
 
-func (m *memory) clear() {
+func (m *lastRowCache) clearLocked() {
 	m.now.lapse++
 	m.young, m.old, m.versions = map[string]int64{}, nil, nil
 }

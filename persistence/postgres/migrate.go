@@ -20,19 +20,19 @@ var migrations embed.FS
 // migrationsTable is where the texts of migrations have their hashes.
 const migrationsTable = "troupe.migrations"
 
-// migrate brings the schema up to date, one program at a time, with the patience that large tables need.
-func migrate(ctx context.Context, config *pgx.ConnConfig, s schema) (err error) {
-	if err := settle(ctx, config, s); err != nil {
+// migrateSchema brings the schema up to date, one program at a time, with the patience that large tables need.
+func migrateSchema(ctx context.Context, config *pgx.ConnConfig, s schemaName) (err error) {
+	if err := ensureSchema(ctx, config, s); err != nil {
 		return err
 	}
 	db := stdlib.OpenDB(*config.Copy())
 	defer func() { err = errors.Join(err, db.Close()) }()
-	steps, hashes, err := update.Steps(migrations, s.in(migrationsTable), s.in)
+	steps, hashes, err := update.Steps(migrations, s.qualify(migrationsTable), s.qualify)
 	if err != nil {
 		return err
 	}
 	// Looked at every second, for ten minutes.
-	locker, err := lock.NewPostgresSessionLocker(lock.WithLockID(s.lock("migrate")), lock.WithLockTimeout(1, 600))
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockID(s.lockID("migrate")), lock.WithLockTimeout(1, 600))
 	if err != nil {
 		return err
 	}
@@ -41,14 +41,14 @@ func migrate(ctx context.Context, config *pgx.ConnConfig, s schema) (err error) 
 	if err != nil {
 		return err
 	}
-	return update.Update(ctx, p, hashes, func(ctx context.Context) (map[int64]string, error) { return s.made(ctx, db) })
+	return update.Update(ctx, p, hashes, func(ctx context.Context) (map[int64]string, error) { return s.readHashes(ctx, db) })
 }
 
-// made reads by which texts the schema was made.
-func (s schema) made(ctx context.Context, db *sql.DB) (map[int64]string, error) {
+// readHashes reads by which texts the schema was made.
+func (s schemaName) readHashes(ctx context.Context, db *sql.DB) (map[int64]string, error) {
 	var there bool
-	if err := db.QueryRowContext(ctx, "SELECT to_regclass($1) IS NOT NULL", s.in(migrationsTable)).Scan(&there); err != nil || !there {
+	if err := db.QueryRowContext(ctx, "SELECT to_regclass($1) IS NOT NULL", s.qualify(migrationsTable)).Scan(&there); err != nil || !there {
 		return nil, err
 	}
-	return update.Kept(ctx, db, s.in("SELECT version, hash FROM "+migrationsTable))
+	return update.Kept(ctx, db, s.qualify("SELECT version, hash FROM "+migrationsTable))
 }

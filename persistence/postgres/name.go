@@ -17,7 +17,7 @@ const unnamed = "postgres://…"
 // Name is what may be shown of a DSN or URL: which database of which server, for whom. It is made of what the DSN was understood
 // to mean, so there is no spelling of a password that it could hold.
 func Name(dsn string) string {
-	config, err := parse(dsn)
+	config, err := parseDSN(dsn)
 	if err != nil {
 		return unnamed
 	}
@@ -34,15 +34,15 @@ func Name(dsn string) string {
 var errUnreadable = errors.New("the setting cannot be read as postgres://USER:PASSWORD@HOST:PORT/DATABASE?OPTION=VALUE: " +
 	"write what is special in a password as %40 (@), %2F (/), %3A (:), %3F (?), %23 (#) or %25 (%)")
 
-// parse reads a DSN or URL. The driver's errors begin with the DSN, so only their end is told, and only of a URL that
+// parseDSN reads a DSN or URL. The driver's errors begin with the DSN, so only their end is told, and only of a URL that
 // was taken apart where it was meant to be.
-func parse(dsn string) (*pgxpool.Config, error) {
-	if ambiguous(dsn) {
+func parseDSN(dsn string) (*pgxpool.Config, error) {
+	if isAmbiguous(dsn) {
 		return nil, errUnreadable
 	}
 	config, err := pgxpool.ParseConfig(dsn)
 	if err == nil {
-		watch(config)
+		configureTimeouts(config)
 		return config, nil
 	}
 	if _, why, ok := strings.Cut(err.Error(), "`: "); ok && strings.Contains(dsn, "://") {
@@ -51,8 +51,8 @@ func parse(dsn string) (*pgxpool.Config, error) {
 	return nil, errUnreadable
 }
 
-// ambiguous is a URL whose password may have been taken for another part of it.
-func ambiguous(dsn string) bool {
+// isAmbiguous is a URL whose password may have been taken for another part of it.
+func isAmbiguous(dsn string) bool {
 	if !strings.Contains(dsn, "://") {
 		return false
 	}

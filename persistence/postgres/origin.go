@@ -12,9 +12,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// origin is the server that a connection leads to, and the history that the server is in. It is zero where the server
+// serverOrigin is the server that a connection leads to, and the history that the server is in. It is zero where the server
 // does not say, as some that only resemble PostgreSQL.
-type origin struct {
+type serverOrigin struct {
 	system   string // identifier of the database cluster: its standbys have the same
 	timeline int64  // grows by one with each promotion of a standby
 }
@@ -27,37 +27,37 @@ const readOrigin = `SELECT pg_is_in_recovery(), (SELECT system_identifier FROM p
 const originOf = "troupe: origin"
 
 // readOriginOf returns the origin of a new connection, and whether the server is a standby.
-func readOriginOf(ctx context.Context, conn *pgconn.PgConn) (o origin, standby bool, err error) {
+func readOriginOf(ctx context.Context, conn *pgconn.PgConn) (o serverOrigin, standby bool, err error) {
 	result := conn.ExecParams(ctx, readOrigin, nil, nil, nil, nil).Read()
 	if e := new(pgconn.PgError); errors.As(result.Err, &e) && (e.Code == undefinedFunction || e.Code == notSupported || e.Code == notPermitted) {
-		return origin{}, false, nil
+		return serverOrigin{}, false, nil
 	}
 	if result.Err != nil || len(result.Rows) != 1 {
-		return origin{}, false, fmt.Errorf("ask the server what it is: %w", result.Err)
+		return serverOrigin{}, false, fmt.Errorf("ask the server what it is: %w", result.Err)
 	}
 	row := result.Rows[0]
 	if string(row[0]) == "t" {
-		return origin{system: string(row[1])}, true, nil
+		return serverOrigin{system: string(row[1])}, true, nil
 	}
 	timeline, err := strconv.ParseInt(string(row[2]), 10, 64)
-	return origin{string(row[1]), timeline}, false, err
+	return serverOrigin{string(row[1]), timeline}, false, err
 }
 
 // refusedServer is the error of a connection to a server that must not be written to.
 type refusedServer struct{ error }
 
-// guard keeps connections away from servers that must not be written to. It is safe for concurrent use.
-type guard struct {
+// serverGuard keeps connections away from servers that must not be written to. It is safe for concurrent use.
+type serverGuard struct {
 	log *slog.Logger
 
 	mu      sync.Mutex
-	newest  origin
+	newest  serverOrigin
 	several bool            // the setting names several servers
 	refused map[string]bool // what was logged
 }
 
-// learn notes a server that may be written to. The newest one of a database cluster counts.
-func (g *guard) learn(o origin) {
+// recordOrigin notes a server that may be written to. The newest one of a database cluster counts.
+func (g *serverGuard) recordOrigin(o serverOrigin) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if o.system != g.newest.system || o.timeline > g.newest.timeline {
@@ -65,9 +65,9 @@ func (g *guard) learn(o origin) {
 	}
 }
 
-// admit reads the origin of a new connection and refuses a server that is a standby, or an old primary. The driver tries
+// checkServer reads the origin of a new connection and refuses a server that is a standby, or an old primary. The driver tries
 // the next server of the setting then.
-func (g *guard) admit(ctx context.Context, conn *pgconn.PgConn) error {
+func (g *serverGuard) checkServer(ctx context.Context, conn *pgconn.PgConn) error {
 	o, standby, err := readOriginOf(ctx, conn)
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func (g *guard) admit(ctx context.Context, conn *pgconn.PgConn) error {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if why := g.refusal(o); why != "" {
+	if why := g.refusalReason(o); why != "" {
 		err := refusedServer{fmt.Errorf("%s is not used: %s", serverOf(conn), why)}
 		if text := err.Error(); !g.refused[text] {
 			g.refused[text] = true
@@ -89,8 +89,8 @@ func (g *guard) admit(ctx context.Context, conn *pgconn.PgConn) error {
 	return nil
 }
 
-// refusal returns why a server must not be written to, or "".
-func (g *guard) refusal(o origin) string {
+// refusalReason returns why a server must not be written to, or "".
+func (g *serverGuard) refusalReason(o serverOrigin) string {
 	switch {
 	case o.system == g.newest.system && o.timeline < g.newest.timeline:
 		return fmt.Sprintf("it is an old primary, on timeline %d, and the store has gone on without it, on timeline %d. "+
@@ -102,8 +102,8 @@ func (g *guard) refusal(o origin) string {
 }
 
 // originOfConn returns what admit has read.
-func originOfConn(conn *pgconn.PgConn) origin {
-	o, _ := conn.CustomData()[originOf].(origin)
+func originOfConn(conn *pgconn.PgConn) serverOrigin {
+	o, _ := conn.CustomData()[originOf].(serverOrigin)
 	return o
 }
 
@@ -115,7 +115,7 @@ func serverOf(conn *pgconn.PgConn) string {
 	return "the server"
 }
 
-// join is an address of a server.
-func join(host string, port uint16) string {
+// hostAddress is an address of a server.
+func hostAddress(host string, port uint16) string {
 	return net.JoinHostPort(host, strconv.Itoa(int(port)))
 }

@@ -15,7 +15,7 @@ import (
 func inParts(c persistence.Commit) bool { return c.Checkpoint && c.Snapshot.Len() > parts.Size }
 
 // writeParts writes the rest of the checkpoints of a batch that was written, in its transaction.
-func (b *batches) writeParts(ctx context.Context, batch []persistence.Commit, answers []error) error {
+func (b *batchWriter) writeParts(ctx context.Context, batch []persistence.Commit, answers []error) error {
 	for i, c := range batch {
 		if !inParts(c) || answers[i] != nil {
 			continue
@@ -24,7 +24,7 @@ func (b *batches) writeParts(ctx context.Context, batch []persistence.Commit, an
 			if n == 0 {
 				continue
 			}
-			_, err := b.conn.Exec(ctx, b.store.schema.in("INSERT INTO troupe.checkpoints (task, seq, part, size, snapshot) VALUES ($1, $2, $3, 0, $4)"), c.Task, c.Seq, n, part)
+			_, err := b.conn.Exec(ctx, b.store.schema.qualify("INSERT INTO troupe.checkpoints (task, seq, part, size, snapshot) VALUES ($1, $2, $3, 0, $4)"), c.Task, c.Seq, n, part)
 			if err != nil {
 				return err
 			}
@@ -33,14 +33,14 @@ func (b *batches) writeParts(ctx context.Context, batch []persistence.Commit, an
 	return nil
 }
 
-// complete reads what is behind the first parts of the checkpoints that were sent. A task that is deleted meanwhile has no snapshot.
-func (s *store) complete(ctx context.Context, found []persistence.Record, sizes []int64) (err error) {
+// completeCheckpoints reads what is behind the first parts of the checkpoints that were sent. A task that is deleted meanwhile has no snapshot.
+func (s *store) completeCheckpoints(ctx context.Context, found []persistence.Record, sizes []int64) (err error) {
 	for i := range found {
 		r := &found[i]
 		if r.Snapshot == nil || sizes[i] == 0 {
 			continue
 		}
-		r.Snapshot, err = s.rest(ctx, r.ID, r.SnapshotSeq, r.Snapshot, sizes[i])
+		r.Snapshot, err = s.readParts(ctx, r.ID, r.SnapshotSeq, r.Snapshot, sizes[i])
 		if errors.Is(err, persistence.ErrNotFound) {
 			r.Snapshot, err = nil, nil
 		}
@@ -51,18 +51,18 @@ func (s *store) complete(ctx context.Context, found []persistence.Record, sizes 
 	return nil
 }
 
-func (s *store) rest(ctx context.Context, task string, seq int64, first []byte, size int64) ([]byte, error) {
+func (s *store) readParts(ctx context.Context, task string, seq int64, first []byte, size int64) ([]byte, error) {
 	return parts.Join[pgtype.DriverBytes](first, size, func(scan func(listing.Row, *struct{}) error) error {
-		_, err := read(ctx, s, "read a checkpoint", scan, "SELECT snapshot FROM troupe.checkpoints WHERE task = $1 AND seq = $2 AND part > 0 ORDER BY part", task, seq)
+		_, err := readRows(ctx, s, "read a checkpoint", scan, "SELECT snapshot FROM troupe.checkpoints WHERE task = $1 AND seq = $2 AND part > 0 ORDER BY part", task, seq)
 		return err
 	})
 }
 
 // Checkpoint reads all parts of one.
 func (s *store) Checkpoint(ctx context.Context, task string, seq int64) ([]byte, error) {
-	h, err := find(ctx, s, "read a checkpoint", parts.ScanHead, "SELECT size, snapshot FROM troupe.checkpoints WHERE task = $1 AND seq = $2 AND part = 0", task, seq)
+	h, err := findByKey(ctx, s, "read a checkpoint", parts.ScanHead, "SELECT size, snapshot FROM troupe.checkpoints WHERE task = $1 AND seq = $2 AND part = 0", task, seq)
 	if err != nil {
 		return nil, err
 	}
-	return s.rest(ctx, task, seq, h.First, h.Size)
+	return s.readParts(ctx, task, seq, h.First, h.Size)
 }

@@ -46,7 +46,7 @@ var (
 
 	// The rows that a decision changes are found once, each by its key, and changed where they are: a plan that was made while few had asked
 	// looked for each of them among all, and for each of those again. One that a batch has just changed is left alone like one that it holds.
-	tellAgain = `UPDATE troupe.permits SET told_at = $3 WHERE ctid = ANY (ARRAY(
+	redeliverVerdicts = `UPDATE troupe.permits SET told_at = $3 WHERE ctid = ANY (ARRAY(
 			SELECT ctid FROM troupe.permits WHERE key = $1 AND (state IN (1, 3) OR evicted) AND ($2 OR told_at <= $4 OR told_at > $3)
 				ORDER BY told_at, given_at, asked_at, task, holder LIMIT $5 FOR UPDATE SKIP LOCKED))
 		RETURNING ` + permitColumns
@@ -68,7 +68,7 @@ const mayWrite = "SELECT 1 / count(*) FROM (" + lockMember + "KEY SHARE) AS livi
 // Rule is a transaction that holds the lock of the key, which is all that keeps two decisions apart. It waits for no row that a batch has.
 // While it decides it holds nothing else, and that not for long if it is stopped just then: what locks its member, and rows, is sent along with its end.
 func (s *store) Rule(ctx context.Context, incarnation string, q persistence.PermitQuestion) (ruling persistence.Ruling, err error) {
-	err = s.pool.use(ctx, func(conn *pgxpool.Conn) error {
+	err = s.pool.withConn(ctx, func(conn *pgxpool.Conn) error {
 		tx, err := conn.Begin(ctx)
 		if err != nil {
 			return err
@@ -76,7 +76,7 @@ func (s *store) Rule(ctx context.Context, incarnation string, q persistence.Perm
 		b, err := s.permitBook(ctx, tx, q.Key)
 		if err == nil {
 			v := b.Decide()
-			ruling, err = s.rule(ctx, tx, incarnation, q, b.Now, &v)
+			ruling, err = s.writeRuling(ctx, tx, incarnation, q, b.Now, &v)
 		}
 		if err != nil {
 			_ = tx.Rollback(ctx) // if it fails the connection is closed
@@ -86,7 +86,7 @@ func (s *store) Rule(ctx context.Context, incarnation string, q persistence.Perm
 	if refused := (*pgconn.PgError)(nil); errors.As(err, &refused) && refused.Code == divisionByZero {
 		return persistence.Ruling{}, persistence.ErrFenced
 	}
-	return ruling, wrap("give permits", err)
+	return ruling, wrapError("give permits", err)
 }
 
 func (s *store) permitBook(ctx context.Context, tx pgx.Tx, key string) (*persistence.PermitBook, error) {
@@ -99,7 +99,7 @@ func (s *store) permitBook(ctx context.Context, tx pgx.Tx, key string) (*persist
 	batch.Queue(listWaiting, key, persistence.PermitsAtOnce).Query(permitsInto(&b.Waiting))
 	batch.Queue(listHasty, key, persistence.HastyAtOnce).Query(permitsInto(&b.Hasty))
 	batch.Queue(listRunning, key, persistence.PermitsAtOnce).Query(permitsInto(&b.Running))
-	return b, tx.SendBatch(ctx, s.schema.all(&batch)).Close()
+	return b, tx.SendBatch(ctx, s.schema.qualifyBatch(&batch)).Close()
 }
 
 func permitsInto(list *[]persistence.PermitRow) func(pgx.Rows) error {
@@ -109,8 +109,8 @@ func permitsInto(list *[]persistence.PermitRow) func(pgx.Rows) error {
 	}
 }
 
-// rule writes a decision down, reads who has to hear something, and ends the transaction.
-func (s *store) rule(ctx context.Context, tx pgx.Tx, incarnation string, q persistence.PermitQuestion, at int64, v *persistence.PermitVerdict) (ruling persistence.Ruling, err error) {
+// writeRuling writes a decision down, reads who has to hear something, and ends the transaction.
+func (s *store) writeRuling(ctx context.Context, tx pgx.Tx, incarnation string, q persistence.PermitQuestion, at int64, v *persistence.PermitVerdict) (ruling persistence.Ruling, err error) {
 	ruling = persistence.Ruling{Again: v.Again, More: v.More}
 	var batch pgx.Batch
 	hears := func(rows pgx.Rows) error {
@@ -121,7 +121,7 @@ func (s *store) rule(ctx context.Context, tx pgx.Tx, incarnation string, q persi
 		return err
 	}
 	batch.Queue(mayWrite, incarnation)
-	batch.Queue(tellAgain, q.Key, q.Anew, at, at-persistence.PermitToldMS, persistence.PermitsToldAtOnce).Query(func(rows pgx.Rows) error {
+	batch.Queue(redeliverVerdicts, q.Key, q.Anew, at, at-persistence.PermitToldMS, persistence.PermitsToldAtOnce).Query(func(rows pgx.Rows) error {
 		err := hears(rows)
 		ruling.Retold = len(ruling.Given)+len(ruling.Refused)+len(ruling.Evicted) > 0
 		return err
@@ -133,7 +133,7 @@ func (s *store) rule(ctx context.Context, tx pgx.Tx, incarnation string, q persi
 		tasks, holders := make([]string, len(rows)), make([]string, len(rows))
 		for i, r := range rows {
 			tasks[i] = r.Task
-			holders[i], _ = indexed(r.Holder)
+			holders[i], _ = indexKey(r.Holder)
 		}
 		batch.Queue(rulePermits, q.Key, tasks, holders, int(state), at).Query(hears)
 	}
@@ -142,7 +142,7 @@ func (s *store) rule(ctx context.Context, tx pgx.Tx, incarnation string, q persi
 	set(v.Evicted, evicts)
 	batch.Queue(rememberKey, q.Key, v.State.Cursor, v.State.Begun, v.IdleAt)
 	batch.Queue("COMMIT")
-	return ruling, tx.SendBatch(ctx, s.schema.all(&batch)).Close()
+	return ruling, tx.SendBatch(ctx, s.schema.qualifyBatch(&batch)).Close()
 }
 
 // openKeys reads one row of each key.
@@ -152,11 +152,11 @@ const openKeys = `WITH RECURSIVE k AS (
 	SELECT key FROM k WHERE $1::int[] IS NULL OR shard = ANY($1) LIMIT $3`
 
 func (s *store) OpenKeys(ctx context.Context, shards persistence.ShardSet, after string, limit int) ([]string, error) {
-	return read(ctx, s, "list keys", listing.ScanValue[string], openKeys, []int(shards), after, limit)
+	return readRows(ctx, s, "list keys", listing.ScanValue[string], openKeys, []int(shards), after, limit)
 }
 
 func (s *store) PermitsOf(ctx context.Context, task string) ([]persistence.PermitRow, error) {
-	return read(ctx, s, "list permits", listing.ScanPermitBefore, `SELECT `+permitColumns+`,
+	return readRows(ctx, s, "list permits", listing.ScanPermitBefore, `SELECT `+permitColumns+`,
 		CASE WHEN state <> 0 THEN 0 ELSE (SELECT count(*) FROM (SELECT FROM troupe.permits o WHERE o.key = p.key AND o.state = 0 AND o.fair = p.fair
 			AND (o.urgency, o.asked_at, o.turn, o.holder) < (p.urgency, p.asked_at, p.turn, p.holder) LIMIT $2) o) END
 		FROM troupe.permits p WHERE task = $1 ORDER BY holder, key`, task, persistence.MostBefore)
@@ -164,6 +164,6 @@ func (s *store) PermitsOf(ctx context.Context, task string) ([]persistence.Permi
 
 // ForgetKeys leaves those alone that somebody decides about just now.
 func (s *store) ForgetKeys(ctx context.Context, limit int) (int, error) {
-	return s.exec(ctx, "forget keys", `DELETE FROM troupe.permit_keys WHERE ctid = ANY (ARRAY(
+	return s.execCount(ctx, "forget keys", `DELETE FROM troupe.permit_keys WHERE ctid = ANY (ARRAY(
 		SELECT ctid FROM troupe.permit_keys WHERE idle_at <= `+now+` ORDER BY idle_at LIMIT $1 FOR UPDATE SKIP LOCKED))`, limit)
 }

@@ -51,7 +51,7 @@ func readsFew(t *testing.T, plant []string) {
 	defer opened.Close()
 	s := opened.(*store)
 	for _, statement := range append([]string{"ALTER TABLE troupe.permits SET (autovacuum_enabled = off)"}, plant...) {
-		_, err := s.exec(ctx, "plant", statement)
+		_, err := s.execCount(ctx, "plant", statement)
 		require.NoError(t, err)
 	}
 	for _, tt := range []struct {
@@ -66,7 +66,7 @@ func readsFew(t *testing.T, plant []string) {
 	} {
 		t.Run(tt.what, func(t *testing.T) {
 			var text string
-			require.NoError(t, s.pool.use(ctx, func(conn *pgxpool.Conn) error {
+			require.NoError(t, s.pool.withConn(ctx, func(conn *pgxpool.Conn) error {
 				return conn.QueryRow(ctx, "EXPLAIN (ANALYZE, FORMAT JSON) "+tt.query, tt.args...).Scan(&text)
 			}))
 			var plan []struct{ Plan planNode }
@@ -87,9 +87,9 @@ func TestPagesHaveSettingsOfTheirOwn(t *testing.T) {
 		require.NoError(t, err)
 		return list[0]
 	}
-	others := settings(read[string])
-	require.Equal(t, "off off", settings(page[string]), "what is sorted although sorting is off is not worth a compilation")
-	require.Equal(t, others, settings(read[string]))
+	others := settings(readRows[string])
+	require.Equal(t, "off off", settings(readPage[string]), "what is sorted although sorting is off is not worth a compilation")
+	require.Equal(t, others, settings(readRows[string]))
 }
 
 func TestKeysThatNobodyAsksForAreForgottenInPortions(t *testing.T) {
@@ -97,14 +97,14 @@ func TestKeysThatNobodyAsksForAreForgottenInPortions(t *testing.T) {
 	require.NoError(t, err)
 	defer opened.Close()
 	s := opened.(*store)
-	_, err = s.exec(t.Context(), "plant", "INSERT INTO troupe.permit_keys (key, idle_at) SELECT 'k' || i, CASE WHEN i > 25 THEN "+now+" + 60000 ELSE i END FROM generate_series(1, 30) AS i")
+	_, err = s.execCount(t.Context(), "plant", "INSERT INTO troupe.permit_keys (key, idle_at) SELECT 'k' || i, CASE WHEN i > 25 THEN "+now+" + 60000 ELSE i END FROM generate_series(1, 30) AS i")
 	require.NoError(t, err)
 	for _, want := range []int{10, 10, 5, 0} {
 		n, err := s.ForgetKeys(t.Context(), 10)
 		require.NoError(t, err)
 		require.Equal(t, want, n)
 	}
-	left, err := read(t.Context(), s, "list keys", listing.ScanValue[string], "SELECT key FROM troupe.permit_keys ORDER BY key")
+	left, err := readRows(t.Context(), s, "list keys", listing.ScanValue[string], "SELECT key FROM troupe.permit_keys ORDER BY key")
 	require.NoError(t, err)
 	require.Equal(t, []string{"k26", "k27", "k28", "k29", "k30"}, left)
 }

@@ -31,7 +31,7 @@ func TestABatchReadsFewRowsOfATableThatHasGrownSinceItWasEmpty(t *testing.T) {
 	}
 	do := func(statements ...string) {
 		for _, statement := range statements {
-			_, err := s.exec(ctx, "plant", statement)
+			_, err := s.execCount(ctx, "plant", statement)
 			require.NoError(t, err)
 		}
 	}
@@ -49,7 +49,7 @@ func TestABatchReadsFewRowsOfATableThatHasGrownSinceItWasEmpty(t *testing.T) {
 		commit(next(persistence.Commit{Dequeue: []string{fmt.Sprint("none", n)}}))
 	}
 	do(`INSERT INTO troupe.task_queue (task, job_id, service, enqueued_at) SELECT 't' || n, n, 's', n FROM generate_series(1, 20000) n`)
-	for _, p := range []*pool{s.lanes, s.pool} {
+	for _, p := range []*connPool{s.lanes, s.pool} {
 		p.planAge = 0
 	}
 	do("SELECT pg_stat_reset()")
@@ -81,11 +81,11 @@ func TestTasksAreCountedByStateInIndexesAlone(t *testing.T) {
 			SELECT 't' || n, 'f', '', n, n, 'running', '', 0, '{}' FROM generate_series(1, 1000) n`,
 		"VACUUM ANALYZE troupe.tasks",
 	} {
-		_, err := s.exec(ctx, "plant", statement)
+		_, err := s.execCount(ctx, "plant", statement)
 		require.NoError(t, err)
 	}
 	q := listing.CountBy(dialect, persistence.TaskFilter{}, persistence.By{})
-	plan, err := read(ctx, s, "plan", listing.ScanValue[string], "EXPLAIN "+q.String(), q.Args...)
+	plan, err := readRows(ctx, s, "plan", listing.ScanValue[string], "EXPLAIN "+q.String(), q.Args...)
 	require.NoError(t, err)
 	require.NotContains(t, strings.Join(plan, "\n"), "Seq Scan")
 	counts, err := s.CountTasksBy(ctx, persistence.TaskFilter{}, persistence.By{})

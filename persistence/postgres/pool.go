@@ -10,12 +10,12 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// pool lets as many use a connection at once as it may have, and fewer while the server has no more to give: then they wait
+// connPool lets as many use a connection at once as it may have, and fewer while the server has no more to give: then they wait
 // for one that is open. Its own bound is that of the driver's pool behind it.
-type pool struct {
+type connPool struct {
 	conns   *pgxpool.Pool
 	turns   chan struct{} // to be taken by whoever wants a connection
-	lender  *pool         // gives up idle connections for this one; nil = there is none
+	lender  *connPool     // gives up idle connections for this one; nil = there is none
 	planAge time.Duration // for how long a connection keeps plans
 
 	mu   sync.Mutex
@@ -37,17 +37,17 @@ const (
 // plansFrom is where a connection keeps when its oldest plan can have been made.
 const plansFrom = "troupe: plans from"
 
-func newPool(conns *pgxpool.Pool, size int, lender *pool) *pool {
-	p := &pool{conns: conns, turns: make(chan struct{}, size), lender: lender, live: size, planAge: planAge}
+func newPool(conns *pgxpool.Pool, size int, lender *connPool) *connPool {
+	p := &connPool{conns: conns, turns: make(chan struct{}, size), lender: lender, live: size, planAge: planAge}
 	for range size {
 		p.turns <- struct{}{}
 	}
 	return p
 }
 
-// use waits for a connection.
-func (p *pool) use(ctx context.Context, do func(*pgxpool.Conn) error) error {
-	conn, err := p.acquire(ctx)
+// withConn waits for a connection.
+func (p *connPool) withConn(ctx context.Context, do func(*pgxpool.Conn) error) error {
+	conn, err := p.acquireConn(ctx)
 	if err != nil {
 		return err
 	}
@@ -55,14 +55,14 @@ func (p *pool) use(ctx context.Context, do func(*pgxpool.Conn) error) error {
 		conn.Release()
 		p.turns <- struct{}{}
 	}()
-	if err := p.plan(ctx, conn); err != nil {
+	if err := p.refreshPlans(ctx, conn); err != nil {
 		return err
 	}
 	return do(conn)
 }
 
-// plan has the connection make its plans anew when they are old, for tables as large as they are by now.
-func (p *pool) plan(ctx context.Context, conn *pgxpool.Conn) error {
+// refreshPlans has the connection make its plans anew when they are old, for tables as large as they are by now.
+func (p *connPool) refreshPlans(ctx context.Context, conn *pgxpool.Conn) error {
 	kept, now := conn.Conn().PgConn().CustomData(), time.Now()
 	from, known := kept[plansFrom].(time.Time)
 	if known && now.Sub(from) < p.planAge {
@@ -75,8 +75,8 @@ func (p *pool) plan(ctx context.Context, conn *pgxpool.Conn) error {
 	return conn.Conn().PgConn().Exec(ctx, "DISCARD PLANS").Close()
 }
 
-// acquire takes a turn with the connection.
-func (p *pool) acquire(ctx context.Context) (*pgxpool.Conn, error) {
+// acquireConn takes a turn with the connection.
+func (p *connPool) acquireConn(ctx context.Context) (*pgxpool.Conn, error) {
 	for begun := time.Now(); ; {
 		select {
 		case <-p.turns:
@@ -92,10 +92,10 @@ func (p *pool) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 			return nil, err
 		}
 		if p.lender != nil {
-			p.lender.shed(ctx)
+			p.lender.closeIdle(ctx)
 		}
 		if !p.makeDo() {
-			_ = pause(ctx, fullPause) // its end is noticed in the next round
+			_ = sleepContext(ctx, fullPause) // its end is noticed in the next round
 			p.turns <- struct{}{}
 		}
 	}
@@ -103,7 +103,7 @@ func (p *pool) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 
 // makeDo takes a turn that was had out of use for a while, so that who comes next waits for an open connection. It is false when
 // there are no more turns than connections.
-func (p *pool) makeDo() bool {
+func (p *connPool) makeDo() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	stat := p.conns.Stat()
@@ -120,8 +120,8 @@ func (p *pool) makeDo() bool {
 	return true
 }
 
-// shed closes an idle connection, if there is one: somebody needs it more.
-func (p *pool) shed(ctx context.Context) {
+// closeIdle closes an idle connection, if there is one: somebody needs it more.
+func (p *connPool) closeIdle(ctx context.Context) {
 	for i, idle := range p.conns.AcquireAllIdle(ctx) {
 		if i == 0 {
 			_ = idle.Conn().Close(ctx) // it is gone in any case

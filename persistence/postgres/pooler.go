@@ -16,8 +16,8 @@ const poolerTime = 2 * time.Second
 var errShared = errors.New("a pooler between this program and the server shares connections between transactions (PgBouncer's pool_mode = transaction or statement). " +
 	"Settings, prepared statements and locks belong to a connection, so nothing would be safe: use pool_mode = session, or connect to the server directly")
 
-// letPass is what PgBouncer has to be told; see open and steady.
-const letPass = "ignore_startup_parameters = statement_timeout, lock_timeout, idle_in_transaction_session_timeout, default_transaction_isolation, " +
+// poolerSetting is what PgBouncer has to be told; see open and steady.
+const poolerSetting = "ignore_startup_parameters = statement_timeout, lock_timeout, idle_in_transaction_session_timeout, default_transaction_isolation, " +
 	"plan_cache_mode, jit, enable_seqscan, enable_hashjoin, enable_mergejoin"
 
 // checkPooler refuses a pooler that does not keep a server's connection for its client. One that does gives two open connections two processes of the server,
@@ -25,12 +25,12 @@ const letPass = "ignore_startup_parameters = statement_timeout, lock_timeout, id
 func checkPooler(ctx context.Context, config *pgx.ConnConfig) error {
 	first, err := pgconn.ConnectConfig(ctx, &config.Config)
 	if err != nil {
-		return sayPooler(err)
+		return explainPooler(err)
 	}
 	defer func() { _ = first.Close(context.WithoutCancel(ctx)) }() // what was asked is known
 	one, err := processOf(ctx, first)
 	if err != nil || one == first.PID() {
-		return sayPooler(err)
+		return explainPooler(err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, poolerTime)
 	defer cancel()
@@ -69,8 +69,8 @@ func processOf(ctx context.Context, conn *pgconn.PgConn) (uint32, error) {
 	return pid, nil
 }
 
-// sayPooler adds what to do to errors that only poolers answer with.
-func sayPooler(err error) error {
+// explainPooler adds what to do to errors that only poolers answer with.
+func explainPooler(err error) error {
 	e := new(pgconn.PgError)
 	switch {
 	case !errors.As(err, &e) || e.Code != protocolViolation:
@@ -78,7 +78,7 @@ func sayPooler(err error) error {
 	case strings.Contains(e.Message, "statement pooling mode"):
 		return errors.Join(errShared, err)
 	case strings.Contains(e.Message, "unsupported startup parameter"):
-		return errors.Join(errors.New("a pooler between this program and the server refuses a setting: let it pass those of a member (PgBouncer: pool_mode = session, "+letPass+"), or connect to the server directly"), err)
+		return errors.Join(errors.New("a pooler between this program and the server refuses a setting: let it pass those of a member (PgBouncer: pool_mode = session, "+poolerSetting+"), or connect to the server directly"), err)
 	}
 	return err
 }

@@ -52,19 +52,19 @@ const frozen = 2 * time.Second
 type store struct {
 	// Four pools, because a batch must not wait for a slow listing, nor the lease and who owns what for either, nor the lease for
 	// what waits until others are done.
-	lanes   *pool
-	pool    *pool
-	leases  *pool
-	keeper  *pool // for members and their shards
-	schema  schema
+	lanes   *connPool
+	pool    *connPool
+	leases  *connPool
+	keeper  *connPool // for members and their shards
+	schema  schemaName
 	options Options
-	types   types
+	types   typeIDs
 
 	statements sync.Map // of batches, those that were needed so far, by shape
-	memory     memory
-	larges     larges
-	guard      guard
-	witness    witness
+	memory     lastRowCache
+	larges     snapshotCache
+	guard      serverGuard
+	witness    historyChecker
 }
 
 // Open opens the database of a DSN or URL and brings its schema up to date.
@@ -82,60 +82,60 @@ func Open(ctx context.Context, dsn string, o Options) (persistence.Store, error)
 	if err != nil {
 		return nil, fmt.Errorf("open the store: %w", err)
 	}
-	s := &store{schema: name, options: o, larges: larges{kept: lru.New[*large](keptSnapshots)}, guard: guard{log: o.Log, refused: map[string]bool{}}}
-	if err := s.open(ctx, dsn); err != nil {
+	s := &store{schema: name, options: o, larges: snapshotCache{kept: lru.New[*cachedSnapshot](keptSnapshots)}, guard: serverGuard{log: o.Log, refused: map[string]bool{}}}
+	if err := s.openStore(ctx, dsn); err != nil {
 		_ = s.Close() // it cannot fail
 		return nil, fmt.Errorf("open the store: %w", err)
 	}
 	return s, nil
 }
 
-func (s *store) open(ctx context.Context, dsn string) error {
-	config, err := s.parse(dsn)
+func (s *store) openStore(ctx context.Context, dsn string) error {
+	config, err := s.parseGuarded(dsn)
 	if err != nil {
 		return err
 	}
-	if err := s.guard.choose(ctx, config.ConnConfig); err != nil {
+	if err := s.guard.preferPrimary(ctx, config.ConnConfig); err != nil {
 		return err
 	}
 	for name := range patience {
 		orElse(config.ConnConfig.RuntimeParams, name, 0) // for ever: large tables take their time
 	}
-	if err := patiently(ctx, func() error { return checkPooler(ctx, config.ConnConfig) }); err != nil {
+	if err := retryWhileFull(ctx, func() error { return checkPooler(ctx, config.ConnConfig) }); err != nil {
 		return err
 	}
-	given, err := survey(ctx, config.ConnConfig)
+	given, err := readConnectionLimit(ctx, config.ConnConfig)
 	if err != nil {
 		return err
 	}
-	size, err := s.options.share(given)
+	size, err := s.options.splitConnections(given)
 	if err != nil {
 		return err
 	}
-	if err := patiently(ctx, func() error { return migrate(ctx, config.ConnConfig, s.schema) }); err != nil {
+	if err := retryWhileFull(ctx, func() error { return migrateSchema(ctx, config.ConnConfig, s.schema) }); err != nil {
 		return err
 	}
-	if err := s.connect(ctx, dsn, size); err != nil {
+	if err := s.connectPools(ctx, dsn, size); err != nil {
 		return err
 	}
 	return s.readTypes(ctx)
 }
 
-func (s *store) connect(ctx context.Context, dsn string, size sizes) (err error) {
+func (s *store) connectPools(ctx context.Context, dsn string, size poolSizes) (err error) {
 	s.options.Lanes = size.lanes
 	if size.reads > 0 {
-		if s.pool, err = s.pooled(ctx, dsn, size.reads, nil, nil); err != nil {
+		if s.pool, err = s.newPool(ctx, dsn, size.reads, nil, nil); err != nil {
 			return err
 		}
 	}
-	if s.lanes, err = s.pooled(ctx, dsn, size.lanes, s.pool, s.steady); err != nil {
+	if s.lanes, err = s.newPool(ctx, dsn, size.lanes, s.pool, s.configureLanes); err != nil {
 		return err
 	}
-	if s.leases, err = s.pooled(ctx, dsn, 1, s.pool, s.spare); err != nil {
+	if s.leases, err = s.newPool(ctx, dsn, 1, s.pool, s.configureLeases); err != nil {
 		return err
 	}
 	if size.keeper > 0 {
-		if s.keeper, err = s.pooled(ctx, dsn, size.keeper, s.pool, s.spare); err != nil {
+		if s.keeper, err = s.newPool(ctx, dsn, size.keeper, s.pool, s.configureLeases); err != nil {
 			return err
 		}
 	}
@@ -146,9 +146,9 @@ func (s *store) connect(ctx context.Context, dsn string, size sizes) (err error)
 
 // readTypes reads which numbers this database has given to the types of batches.
 func (s *store) readTypes(ctx context.Context) error {
-	return s.pool.use(ctx, func(conn *pgxpool.Conn) error {
+	return s.pool.withConn(ctx, func(conn *pgxpool.Conn) error {
 		for kind, k := range kinds {
-			if err := conn.QueryRow(ctx, "SELECT $1::text::regtype::oid", s.schema.in(k.name)).Scan(&s.types[kind]); err != nil {
+			if err := conn.QueryRow(ctx, "SELECT $1::text::regtype::oid", s.schema.qualify(k.name)).Scan(&s.types[kind]); err != nil {
 				return fmt.Errorf("read the type %s: %w", k.name, err)
 			}
 		}
@@ -156,17 +156,17 @@ func (s *store) readTypes(ctx context.Context) error {
 	})
 }
 
-// steady are the connections of lanes. The plan of a batch must be right for any size of table, also for one that
+// configureLanes are the connections of lanes. The plan of a batch must be right for any size of table, also for one that
 // was small when the plan was made (see planAge): always the index, never a guess from statistics, never a compilation.
-func (s *store) steady(config *pgxpool.Config) {
+func (s *store) configureLanes(config *pgxpool.Config) {
 	maps.Copy(config.ConnConfig.RuntimeParams, map[string]string{"plan_cache_mode": "force_generic_plan", "jit": "off",
 		"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off"})
 	params := config.ConnConfig.RuntimeParams
 	orElse(params, "idle_in_transaction_session_timeout", frozen)
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-		s.memory.forget()
-		s.larges.forget()
-		return s.meet(ctx, conn, true)
+		s.memory.forgetAll()
+		s.larges.clearAll()
+		return s.checkConnection(ctx, conn, true)
 	}
 }
 
@@ -177,17 +177,17 @@ func orElse(params map[string]string, name string, patience time.Duration) {
 	}
 }
 
-// spare has room for another connection while the driver still sees off one that has died: it waits up to 15 s for its other end, and a
+// configureLeases has room for another connection while the driver still sees off one that has died: it waits up to 15 s for its other end, and a
 // lease lives for two.
-func (s *store) spare(config *pgxpool.Config) {
-	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error { return s.meet(ctx, conn, false) }
+func (s *store) configureLeases(config *pgxpool.Config) {
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error { return s.checkConnection(ctx, conn, false) }
 	config.MaxConns++
 	config.MaxConnIdleTime = time.Minute
 }
 
-// parse reads a setting for connections that lead to no server that must not be written to.
-func (s *store) parse(dsn string) (*pgxpool.Config, error) {
-	config, err := parse(dsn)
+// parseGuarded reads a setting for connections that lead to no server that must not be written to.
+func (s *store) parseGuarded(dsn string) (*pgxpool.Config, error) {
+	config, err := parseDSN(dsn)
 	if err != nil {
 		return nil, err
 	}
@@ -198,17 +198,17 @@ func (s *store) parse(dsn string) (*pgxpool.Config, error) {
 				return err
 			}
 		}
-		return s.guard.admit(ctx, conn)
+		return s.guard.checkServer(ctx, conn)
 	}
-	config.BeforeConnect = s.guard.choose
-	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error { return s.meet(ctx, conn, true) }
+	config.BeforeConnect = s.guard.preferPrimary
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error { return s.checkConnection(ctx, conn, true) }
 	config.PrepareConn = func(_ context.Context, conn *pgx.Conn) (bool, error) { return s.witness.leadsThere(conn), nil }
 	return config, nil
 }
 
-// pooled makes a pool of connections.
-func (s *store) pooled(ctx context.Context, dsn string, size int, lender *pool, change func(*pgxpool.Config)) (*pool, error) {
-	config, err := s.parse(dsn)
+// newPool makes a pool of connections.
+func (s *store) newPool(ctx context.Context, dsn string, size int, lender *connPool, change func(*pgxpool.Config)) (*connPool, error) {
+	config, err := s.parseGuarded(dsn)
 	if err != nil {
 		return nil, err
 	}
@@ -229,14 +229,14 @@ func (s *store) pooled(ctx context.Context, dsn string, size int, lender *pool, 
 }
 
 func (s *store) Ping(ctx context.Context) error {
-	return wrap("ping the store", s.pool.use(ctx, func(conn *pgxpool.Conn) error { return conn.Ping(ctx) }))
+	return wrapError("ping the store", s.pool.withConn(ctx, func(conn *pgxpool.Conn) error { return conn.Ping(ctx) }))
 }
 
 func (s *store) Lanes() int { return s.options.Lanes }
 
 // Close waits for what is under way.
 func (s *store) Close() error {
-	for _, p := range []*pool{s.lanes, s.pool, s.leases, s.keeper} {
+	for _, p := range []*connPool{s.lanes, s.pool, s.leases, s.keeper} {
 		if p != nil {
 			p.conns.Close()
 		}
@@ -267,12 +267,12 @@ const (
 	notPermitted         = "42501"
 )
 
-// wrap returns err with what was attempted. It tells a value that was refused apart from a server that is away.
-func wrap(what string, err error) error {
+// wrapError returns err with what was attempted. It tells a value that was refused apart from a server that is away.
+func wrapError(what string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if reason := whyAway(err); reason != "" {
+	if reason := outageReason(err); reason != "" {
 		return fmt.Errorf("%s: %w", what, &persistence.Outage{Reason: reason, Err: err})
 	}
 	if e := new(pgconn.PgError); errors.As(err, &e) {
@@ -301,9 +301,9 @@ var reasons = map[string]string{
 	systemError:          "its disk or its system reports an error",
 }
 
-// whyAway returns why a server could not be used: it could not be reached, went away, has no room for what was asked, does not write, or somebody
+// outageReason returns why a server could not be used: it could not be reached, went away, has no room for what was asked, does not write, or somebody
 // else was served for too long. "" = the error is none of these.
-func whyAway(err error) string {
+func outageReason(err error) string {
 	if e := new(pgconn.PgError); errors.As(err, &e) {
 		for _, code := range []string{e.Code, e.Code[:min(len(e.Code), 2)], e.Code[:min(len(e.Code), 3)]} {
 			if reason := reasons[code]; reason != "" {

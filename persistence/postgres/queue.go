@@ -16,7 +16,7 @@ func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64,
 			return nil, err
 		}
 	}
-	return page(ctx, s, "list the queue", listing.ScanJob, `SELECT coalesce(q.long_id, q.job_id), q.task, q.service, q.enqueued_at, q.turn, q.size, q.labels
+	return readPage(ctx, s, "list the queue", listing.ScanJob, `SELECT coalesce(q.long_id, q.job_id), q.task, q.service, q.enqueued_at, q.turn, q.size, q.labels
 		FROM (SELECT DISTINCT unnest($1::text[]) COLLATE "C" AS service) s
 		CROSS JOIN LATERAL (SELECT * FROM troupe.task_queue q WHERE q.service = s.service AND (q.enqueued_at, q.turn) > ($2, $3)
 			ORDER BY q.enqueued_at, q.turn LIMIT $4) q
@@ -25,7 +25,7 @@ func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64,
 
 // QueueFor looks up the flow job by job: an EXISTS could be planned as a list of all tasks of the flow.
 func (s *store) QueueFor(ctx context.Context, f persistence.QueueFilter, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {
-	return page(ctx, s, "list the queue", listing.ScanJob, `SELECT coalesce(q.long_id, q.job_id), q.task, q.service, q.enqueued_at, q.turn, q.size, q.labels FROM troupe.task_queue q
+	return readPage(ctx, s, "list the queue", listing.ScanJob, `SELECT coalesce(q.long_id, q.job_id), q.task, q.service, q.enqueued_at, q.turn, q.size, q.labels FROM troupe.task_queue q
 		WHERE q.service = $1 AND (q.enqueued_at, q.turn) > ($2, $3) AND (q.labels IS NULL OR q.labels <@ $4::jsonb)
 		AND ($5 = '' OR (SELECT t.flow_id FROM troupe.tasks t WHERE t.id = q.task) = $5)
 		ORDER BY q.enqueued_at, q.turn LIMIT $6`, f.Service, afterAt, afterTurn, listing.AsJSON(f.Labels), f.FlowID, limit)
@@ -33,15 +33,15 @@ func (s *store) QueueFor(ctx context.Context, f persistence.QueueFilter, afterAt
 
 // QueueServices steps through the index from one service to the next.
 func (s *store) QueueServices(ctx context.Context) ([]string, error) {
-	return read(ctx, s, "list the queue", listing.ScanValue[string], `WITH RECURSIVE s (service) AS (
+	return readRows(ctx, s, "list the queue", listing.ScanValue[string], `WITH RECURSIVE s (service) AS (
 			SELECT min(service) FROM troupe.task_queue
 			UNION ALL SELECT (SELECT min(service) FROM troupe.task_queue WHERE service > s.service) FROM s WHERE s.service IS NOT NULL)
 		SELECT service FROM s WHERE service IS NOT NULL`)
 }
 
 func (s *store) QueueBefore(ctx context.Context, task, job string, most int) (int, error) {
-	job, _ = indexed(job)
-	n, err := first(ctx, s, "count the queue", listing.ScanValue[int], `SELECT (SELECT count(*) FROM (SELECT FROM troupe.task_queue q
+	job, _ = indexKey(job)
+	n, err := readFirst(ctx, s, "count the queue", listing.ScanValue[int], `SELECT (SELECT count(*) FROM (SELECT FROM troupe.task_queue q
 			WHERE q.service = j.service AND (q.enqueued_at, q.turn) < (j.enqueued_at, j.turn) LIMIT $3) before)
 		FROM troupe.task_queue j WHERE j.task = $1 AND j.job_id = $2`, task, job, most)
 	if err != nil {
@@ -51,7 +51,7 @@ func (s *store) QueueBefore(ctx context.Context, task, job string, most int) (in
 }
 
 func (s *store) QueueDepth(ctx context.Context) (map[string]persistence.QueueStat, error) {
-	list, err := read(ctx, s, "count the queue", listing.ScanDepth, "SELECT service, count(*), count(DISTINCT task), min(enqueued_at) FROM troupe.task_queue GROUP BY service")
+	list, err := readRows(ctx, s, "count the queue", listing.ScanDepth, "SELECT service, count(*), count(DISTINCT task), min(enqueued_at) FROM troupe.task_queue GROUP BY service")
 	depth := map[string]persistence.QueueStat{}
 	for _, q := range list {
 		depth[q.Service] = q.QueueStat

@@ -12,11 +12,11 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// read collects the rows of a query.
-func read[T any](ctx context.Context, s *store, what string, scan func(listing.Row, *T) error, query string, args ...any) ([]T, error) {
+// readRows collects the rows of a query.
+func readRows[T any](ctx context.Context, s *store, what string, scan func(listing.Row, *T) error, query string, args ...any) ([]T, error) {
 	var list []T
-	err := s.pool.use(ctx, func(conn *pgxpool.Conn) error {
-		rows, err := conn.Query(ctx, s.schema.in(query), args...)
+	err := s.pool.withConn(ctx, func(conn *pgxpool.Conn) error {
+		rows, err := conn.Query(ctx, s.schema.qualify(query), args...)
 		if err != nil {
 			return err
 		}
@@ -25,7 +25,7 @@ func read[T any](ctx context.Context, s *store, what string, scan func(listing.R
 		return err
 	})
 	if err != nil {
-		return nil, wrap(what, err)
+		return nil, wrapError(what, err)
 	}
 	return list, nil
 }
@@ -36,8 +36,8 @@ func read[T any](ctx context.Context, s *store, what string, scan func(listing.R
 const onlyIndexes = `SELECT set_config(name, 'off', true)
 	FROM unnest(ARRAY['enable_sort', 'enable_seqscan', 'enable_hashjoin', 'enable_mergejoin', 'jit']) name`
 
-// page reads a query that asks for some rows in an order that an index has.
-func page[T any](ctx context.Context, s *store, what string, scan func(listing.Row, *T) error, query string, args ...any) ([]T, error) {
+// readPage reads a query that asks for some rows in an order that an index has.
+func readPage[T any](ctx context.Context, s *store, what string, scan func(listing.Row, *T) error, query string, args ...any) ([]T, error) {
 	var list []T
 	var batch pgx.Batch
 	batch.Queue(onlyIndexes)
@@ -46,14 +46,14 @@ func page[T any](ctx context.Context, s *store, what string, scan func(listing.R
 		return err
 	})
 	if err := s.inOne(ctx, s.pool, &batch); err != nil {
-		return nil, wrap(what, err)
+		return nil, wrapError(what, err)
 	}
 	return list, nil
 }
 
-// first reads one row; persistence.ErrNotFound when there is none.
-func first[T any](ctx context.Context, s *store, what string, scan func(listing.Row, *T) error, query string, args ...any) (*T, error) {
-	list, err := read(ctx, s, what, scan, query, args...)
+// readFirst reads one row; persistence.ErrNotFound when there is none.
+func readFirst[T any](ctx context.Context, s *store, what string, scan func(listing.Row, *T) error, query string, args ...any) (*T, error) {
+	list, err := readRows(ctx, s, what, scan, query, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -63,25 +63,25 @@ func first[T any](ctx context.Context, s *store, what string, scan func(listing.
 	return &list[0], nil
 }
 
-// find reads the row that a key is the name of. The server would refuse to look for what is no text.
-func find[T any](ctx context.Context, s *store, what string, scan func(listing.Row, *T) error, query, key string, more ...any) (*T, error) {
+// findByKey reads the row that a key is the name of. The server would refuse to look for what is no text.
+func findByKey[T any](ctx context.Context, s *store, what string, scan func(listing.Row, *T) error, query, key string, more ...any) (*T, error) {
 	if !flow.IsText(key) {
 		return nil, fmt.Errorf("%s: %w", what, persistence.ErrNotFound)
 	}
-	return first(ctx, s, what, scan, query, append([]any{key}, more...)...)
+	return readFirst(ctx, s, what, scan, query, append([]any{key}, more...)...)
 }
 
 // inOne sends statements at once over a connection of a pool; they are one transaction.
-func (s *store) inOne(ctx context.Context, p *pool, batch *pgx.Batch) error {
-	return p.use(ctx, func(conn *pgxpool.Conn) error { return conn.SendBatch(ctx, s.schema.all(batch)).Close() })
+func (s *store) inOne(ctx context.Context, p *connPool, batch *pgx.Batch) error {
+	return p.withConn(ctx, func(conn *pgxpool.Conn) error { return conn.SendBatch(ctx, s.schema.qualifyBatch(batch)).Close() })
 }
 
-// exec tells how many rows were written.
-func (s *store) exec(ctx context.Context, what, query string, args ...any) (rows int, err error) {
-	err = s.pool.use(ctx, func(conn *pgxpool.Conn) error {
-		tag, err := conn.Exec(ctx, s.schema.in(query), args...)
+// execCount tells how many rows were written.
+func (s *store) execCount(ctx context.Context, what, query string, args ...any) (rows int, err error) {
+	err = s.pool.withConn(ctx, func(conn *pgxpool.Conn) error {
+		tag, err := conn.Exec(ctx, s.schema.qualify(query), args...)
 		rows = int(tag.RowsAffected())
 		return err
 	})
-	return rows, wrap(what, err)
+	return rows, wrapError(what, err)
 }

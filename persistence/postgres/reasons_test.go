@@ -27,11 +27,11 @@ func TestAnOutageSaysWhyInPlainWords(t *testing.T) {
 		"its connection broke":                    &net.OpError{Err: io.EOF},
 		"it ended a transaction that stood still": coded("25P03"),
 	} {
-		err := wrap("write a batch", err)
+		err := wrapError("write a batch", err)
 		require.ErrorIs(t, err, persistence.ErrUnavailable, reason)
 		require.Equal(t, reason, persistence.ReasonOf(err))
 	}
 	for _, err := range []error{coded("42P01"), coded("22021"), errors.New("else")} {
-		require.NotErrorIs(t, wrap("write a batch", err), persistence.ErrUnavailable)
+		require.NotErrorIs(t, wrapError("write a batch", err), persistence.ErrUnavailable)
 	}
 }

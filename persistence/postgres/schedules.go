@@ -44,11 +44,11 @@ func (s *store) PutSchedule(ctx context.Context, sc persistence.Schedule) error 
 	case !written:
 		err = persistence.ErrStale
 	}
-	return wrap("put a schedule", err)
+	return wrapError("put a schedule", err)
 }
 
 func (s *store) Schedule(ctx context.Context, name string) (*persistence.Schedule, error) {
-	return find(ctx, s, "read a schedule", listing.ScanSchedule, scheduleQuery+"WHERE name = $1", name)
+	return findByKey(ctx, s, "read a schedule", listing.ScanSchedule, scheduleQuery+"WHERE name = $1", name)
 }
 
 func (s *store) ListSchedules(ctx context.Context, f persistence.ScheduleFilter) ([]persistence.Schedule, error) {
@@ -56,18 +56,18 @@ func (s *store) ListSchedules(ctx context.Context, f persistence.ScheduleFilter)
 		return []persistence.Schedule{}, nil
 	}
 	if f.FlowID != "" {
-		return read(ctx, s, "list schedules", listing.ScanSchedule,
+		return readRows(ctx, s, "list schedules", listing.ScanSchedule,
 			scheduleQuery+"WHERE flow_id = $1 AND name > $2 ORDER BY name LIMIT nullif($3::bigint, 0)", f.FlowID, f.After, f.Limit)
 	}
-	return read(ctx, s, "list schedules", listing.ScanSchedule, scheduleQuery+"WHERE name > $1 ORDER BY name LIMIT nullif($2::bigint, 0)", f.After, f.Limit)
+	return readRows(ctx, s, "list schedules", listing.ScanSchedule, scheduleQuery+"WHERE name > $1 ORDER BY name LIMIT nullif($2::bigint, 0)", f.After, f.Limit)
 }
 
 func (s *store) DueSchedules(ctx context.Context, shards persistence.ShardSet, by int64, limit int) ([]persistence.Schedule, error) {
-	return read(ctx, s, "list due schedules", listing.ScanSchedule,
+	return readRows(ctx, s, "list due schedules", listing.ScanSchedule,
 		scheduleQuery+"WHERE due_at > 0 AND due_at <= $1 AND ($2::int[] IS NULL OR shard = ANY($2)) ORDER BY due_at, id LIMIT $3", by, []int(shards), limit)
 }
 
 func (s *store) DeleteSchedule(ctx context.Context, id string) error {
-	_, err := s.exec(ctx, "delete a schedule", "DELETE FROM troupe.schedules WHERE id = $1", id)
+	_, err := s.execCount(ctx, "delete a schedule", "DELETE FROM troupe.schedules WHERE id = $1", id)
 	return err
 }

@@ -15,28 +15,28 @@ import (
 // DefaultSchema is where everything is, unless Options say otherwise.
 const DefaultSchema = "troupe"
 
-// schema is the one that tables, types and indexes are in. Every statement names it: the search path belongs to the connection, to a
+// schemaName is the one that tables, types and indexes are in. Every statement names it: the search path belongs to the connection, to a
 // pooler between, or to the program whose transaction it is. Statements are written with the name of the default one.
-type schema string
+type schemaName string
 
-// in is a statement for this schema.
-func (s schema) in(statement string) string {
+// qualify is a statement for this schema.
+func (s schemaName) qualify(statement string) string {
 	if s == DefaultSchema {
 		return statement
 	}
 	return strings.ReplaceAll(statement, DefaultSchema+".", string(s)+".")
 }
 
-// all are statements for this schema.
-func (s schema) all(batch *pgx.Batch) *pgx.Batch {
+// qualifyBatch are statements for this schema.
+func (s schemaName) qualifyBatch(batch *pgx.Batch) *pgx.Batch {
 	for _, q := range batch.QueuedQueries {
-		q.SQL = s.in(q.SQL)
+		q.SQL = s.qualify(q.SQL)
 	}
 	return batch
 }
 
-// lock is the number of an advisory lock: their numbers are the whole database's.
-func (s schema) lock(what string) int64 {
+// lockID is the number of an advisory lock: their numbers are the whole database's.
+func (s schemaName) lockID(what string) int64 {
 	sum := fnv.New64a()
 	fmt.Fprint(sum, "troupe ", s, " ", what) // a hash takes anything
 	return int64(sum.Sum64())
@@ -45,7 +45,7 @@ func (s schema) lock(what string) int64 {
 // plainName is what need not be quoted in a statement, unless it is a word of SQL.
 var plainName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 
-func newSchema(name string) (schema, error) {
+func newSchema(name string) (schemaName, error) {
 	switch {
 	case name == "":
 		return DefaultSchema, nil
@@ -54,11 +54,11 @@ func newSchema(name string) (schema, error) {
 	case strings.HasPrefix(name, "pg_") || name == "information_schema":
 		return "", fmt.Errorf("the schema %s is PostgreSQL's own: choose another name", name)
 	}
-	return schema(name), nil
+	return schemaName(name), nil
 }
 
-// found is what is known of a schema before anything is done to it.
-type found struct {
+// schemaFacts is what is known of a schema before anything is done to it.
+type schemaFacts struct {
 	user, database string
 	plain          bool // its name is no word of SQL
 	there          bool
@@ -68,7 +68,7 @@ type found struct {
 	locked         []string // tables that this user may not write
 }
 
-const lookAround = `SELECT current_user, current_database(), quote_ident($1) = $1, n.oid IS NOT NULL,
+const schemaQuery = `SELECT current_user, current_database(), quote_ident($1) = $1, n.oid IS NOT NULL,
 		coalesce(has_schema_privilege(n.oid, 'USAGE'), false),
 		CASE WHEN n.oid IS NULL THEN has_database_privilege(current_database(), 'CREATE') ELSE has_schema_privilege(n.oid, 'CREATE') END,
 		ARRAY(SELECT c.relname::text FROM pg_class c WHERE c.relnamespace = n.oid AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'c') AND NOT ` + extends + `
@@ -86,45 +86,45 @@ const versionTable = "troupe_version"
 // landmarks are what every store has and no other program's schema has together.
 var landmarks = []string{"cluster", versionTable, "shards", "task_events"}
 
-// begun is all that a store has whose first migration was not made.
-func (f *found) begun() bool {
+// isUnmigrated is all that a store has whose first migration was not made.
+func (f *schemaFacts) isUnmigrated() bool {
 	return len(f.names) == 0 || len(f.names) == 1 && f.names[0] == versionTable
 }
 
-func (f *found) ours() bool {
+func (f *schemaFacts) isOurs() bool {
 	return !slices.ContainsFunc(landmarks, func(name string) bool { return !slices.Contains(f.names, name) })
 }
 
-// refusal says why a schema cannot be used, and what to do.
-func (f *found) refusal(s schema) error {
-	role, own := quoted(f.user), "give Troupe a schema of its own with --schema NAME (TROUPE_SCHEMA, Config.Schema), which is created if it is not there"
+// refusalError says why a schema cannot be used, and what to do.
+func (f *schemaFacts) refusalError(s schemaName) error {
+	role, own := quoteName(f.user), "give Troupe a schema of its own with --schema NAME (TROUPE_SCHEMA, Config.Schema), which is created if it is not there"
 	switch {
 	case !f.plain:
 		return fmt.Errorf("the schema %s has the name of a word of SQL: choose another name", s)
 	case !f.there && !f.extensible:
 		return fmt.Errorf(`the schema %s is not there, and %s may not create one in the database %s: have its owner run: CREATE SCHEMA %s AUTHORIZATION %s; or: GRANT CREATE ON DATABASE %s TO %s;`,
-			s, f.user, f.database, s, role, quoted(f.database), role)
-	case f.there && !f.begun() && !f.ours():
-		return fmt.Errorf("the schema %s of the database %s is another program's (it has %s) and stays as it is: %s", s, f.database, few(f.names), own)
-	case f.there && (!f.usable || f.begun() && !f.extensible):
+			s, f.user, f.database, s, role, quoteName(f.database), role)
+	case f.there && !f.isUnmigrated() && !f.isOurs():
+		return fmt.Errorf("the schema %s of the database %s is another program's (it has %s) and stays as it is: %s", s, f.database, joinFew(f.names), own)
+	case f.there && (!f.usable || f.isUnmigrated() && !f.extensible):
 		return fmt.Errorf(`%s may not use the schema %s of the database %s: have its owner run: GRANT USAGE, CREATE ON SCHEMA %s TO %s;`, f.user, s, f.database, s, role)
-	case f.ours() && len(f.locked) > 0:
+	case f.isOurs() && len(f.locked) > 0:
 		return fmt.Errorf(`%s may not write to tables in the schema %s (%s): use the user who made them, or have that one run: GRANT ALL ON ALL TABLES IN SCHEMA %s TO %s;`,
-			f.user, s, few(f.locked), s, role)
+			f.user, s, joinFew(f.locked), s, role)
 	}
 	return nil
 }
 
-// quoted is a name in a statement.
-func quoted(name string) string {
+// quoteName is a name in a statement.
+func quoteName(name string) string {
 	if plainName.MatchString(name) {
 		return name
 	}
 	return pgx.Identifier{name}.Sanitize()
 }
 
-// few of many names.
-func few(names []string) string {
+// joinFew of many names.
+func joinFew(names []string) string {
 	const most = 5
 	if len(names) > most {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
@@ -132,22 +132,22 @@ func few(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// settle makes sure that the schema is there and ours, or leaves everything as it is. Those who come at once do it one after the other.
-func settle(ctx context.Context, config *pgx.ConnConfig, s schema) (err error) {
+// ensureSchema makes sure that the schema is there and ours, or leaves everything as it is. Those who come at once do it one after the other.
+func ensureSchema(ctx context.Context, config *pgx.ConnConfig, s schemaName) (err error) {
 	conn, err := pgx.ConnectConfig(ctx, config.Copy())
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, conn.Close(ctx)) }()
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", s.lock("schema")); err != nil {
+		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", s.lockID("schema")); err != nil {
 			return err
 		}
-		f, err := look(ctx, tx, s)
+		f, err := inspectSchema(ctx, tx, s)
 		if err != nil {
 			return fmt.Errorf("look at the schema %s: %w", s, err)
 		}
-		if err := f.refusal(s); err != nil || f.there {
+		if err := f.refusalError(s); err != nil || f.there {
 			return err
 		}
 		_, err = tx.Exec(ctx, "CREATE SCHEMA "+string(s))
@@ -155,7 +155,7 @@ func settle(ctx context.Context, config *pgx.ConnConfig, s schema) (err error) {
 	})
 }
 
-func look(ctx context.Context, tx pgx.Tx, s schema) (f found, err error) {
-	err = tx.QueryRow(ctx, lookAround, string(s), landmarks).Scan(&f.user, &f.database, &f.plain, &f.there, &f.usable, &f.extensible, &f.names, &f.locked)
+func inspectSchema(ctx context.Context, tx pgx.Tx, s schemaName) (f schemaFacts, err error) {
+	err = tx.QueryRow(ctx, schemaQuery, string(s), landmarks).Scan(&f.user, &f.database, &f.plain, &f.there, &f.usable, &f.extensible, &f.names, &f.locked)
 	return f, err
 }

@@ -8,17 +8,17 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// sizes are how many connections each pool may have, besides that of the lease. Without any of its own a read shares those
+// poolSizes are how many connections each pool may have, besides that of the lease. Without any of its own a read shares those
 // of the lanes, and the keeper those of reads.
-type sizes struct{ lanes, keeper, reads int }
+type poolSizes struct{ lanes, keeper, reads int }
 
 // leastConnections is one that writes and reads, and one for the lease.
 const leastConnections = 2
 
-// share makes sizes that a server gives: as many as the options want, if it has them.
-func (o Options) share(given int) (sizes, error) {
+// splitConnections makes sizes that a server gives: as many as the options want, if it has them.
+func (o Options) splitConnections(given int) (poolSizes, error) {
 	if given < leastConnections {
-		return sizes{}, fmt.Errorf("the server gives %d connections to this user, and a member needs %d: raise max_connections, or the limit of the role or database",
+		return poolSizes{}, fmt.Errorf("the server gives %d connections to this user, and a member needs %d: raise max_connections, or the limit of the role or database",
 			given, leastConnections)
 	}
 	given-- // that of the lease
@@ -27,12 +27,12 @@ func (o Options) share(given int) (sizes, error) {
 		keeper = 1
 	}
 	lanes := min(o.Lanes, max(1, (given-keeper)/2))
-	return sizes{lanes, keeper, min(o.Connections, given-keeper-lanes)}, nil
+	return poolSizes{lanes, keeper, min(o.Connections, given-keeper-lanes)}, nil
 }
 
-// survey asks how many connections the server gives us at most, whoever has them now.
-func survey(ctx context.Context, config *pgx.ConnConfig) (given int, err error) {
-	err = patiently(ctx, func() error {
+// readConnectionLimit asks how many connections the server gives us at most, whoever has them now.
+func readConnectionLimit(ctx context.Context, config *pgx.ConnConfig) (given int, err error) {
+	err = retryWhileFull(ctx, func() error {
 		conn, err := pgx.ConnectConfig(ctx, config.Copy())
 		if err != nil {
 			return err
@@ -48,11 +48,11 @@ func survey(ctx context.Context, config *pgx.ConnConfig) (given int, err error) 
 	return given, err
 }
 
-// patiently tries again while the server has no connection to give.
-func patiently(ctx context.Context, try func() error) error {
+// retryWhileFull tries again while the server has no connection to give.
+func retryWhileFull(ctx context.Context, try func() error) error {
 	for begun := time.Now(); ; {
 		err := try()
-		if !isFull(err) || time.Since(begun) > fullTime || pause(ctx, fullPause) != nil {
+		if !isFull(err) || time.Since(begun) > fullTime || sleepContext(ctx, fullPause) != nil {
 			return err
 		}
 	}

@@ -157,31 +157,31 @@ const (
 	approvals
 )
 
-// shape says which kinds a batch has: a bit for each, and one for repeated. A statement has only the parts that its
+// statementShape says which kinds a batch has: a bit for each, and one for repeated. A statement has only the parts that its
 // batch needs, because the server gets ready even for what turns out to be empty.
-type shape uint32
+type statementShape uint32
 
 // repeated is the bit of a batch in which a task that begins may exist already.
 const repeated = len(kinds)
 
-func (s shape) has(kind int) bool { return s&(1<<kind) != 0 }
+func (s statementShape) hasKind(kind int) bool { return s&(1<<kind) != 0 }
 
-type prepared struct{ name, text string }
+type preparedStatement struct{ name, text string }
 
-// statement is that of a shape, in the store's schema.
-func (s *store) statement(of shape) *prepared {
+// statementFor is that of a shape, in the store's schema.
+func (s *store) statementFor(of statementShape) *preparedStatement {
 	if p, ok := s.statements.Load(of); ok {
-		return p.(*prepared)
+		return p.(*preparedStatement)
 	}
-	p, _ := s.statements.LoadOrStore(of, &prepared{fmt.Sprintf("commit_%05x", uint32(of)), s.schema.in(of.text())})
-	return p.(*prepared)
+	p, _ := s.statements.LoadOrStore(of, &preparedStatement{fmt.Sprintf("commit_%05x", uint32(of)), s.schema.qualify(of.buildSQL())})
+	return p.(*preparedStatement)
 }
 
-// text answers with one row when the batch was written, and then, if it is repeated, one for each task that was created.
-func (s shape) text() string {
+// buildSQL answers with one row when the batch was written, and then, if it is repeated, one for each task that was created.
+func (s statementShape) buildSQL() string {
 	parts, parameter, conditions := []string{""}, 2, ""
 	for kind, k := range kinds {
-		if !s.has(kind) {
+		if !s.hasKind(kind) {
 			continue
 		}
 		parameter++
@@ -195,7 +195,7 @@ func (s shape) text() string {
 			conditions += fmt.Sprintf(there, fmt.Sprintf(plainList, parameter, k.name))
 		case k.repeated == "":
 			parts = append(parts, fmt.Sprintf(k.part, from))
-		case s.has(repeated):
+		case s.hasKind(repeated):
 			parts = append(parts, fmt.Sprintf(k.part, from, k.repeated))
 		default:
 			parts = append(parts, fmt.Sprintf(k.part, from, ""))
@@ -203,7 +203,7 @@ func (s shape) text() string {
 	}
 	parts[0] = fmt.Sprintf(fence, conditions)
 	answer := "\nSELECT NULL::text FROM fence"
-	if s.has(repeated) {
+	if s.hasKind(repeated) {
 		answer += " UNION ALL SELECT id FROM created"
 	}
 	return strings.Join(parts, ",\n") + answer

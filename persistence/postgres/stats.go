@@ -38,18 +38,18 @@ func (s *store) AddStats(ctx context.Context, rows []persistence.StatsRow) error
 	if len(rows) == 0 {
 		return nil
 	}
-	return wrap("add statistics", s.pool.use(ctx, func(conn *pgxpool.Conn) error {
+	return wrapError("add statistics", s.pool.withConn(ctx, func(conn *pgxpool.Conn) error {
 		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 			var there []persistence.StatsRow
 			var batch pgx.Batch
 			batch.Queue("SELECT set_config('idle_in_transaction_session_timeout', $1, true)", strconv.FormatInt(frozen.Milliseconds(), 10))
-			batch.Queue(lockStats, s.schema.lock("stats"))
+			batch.Queue(lockStats, s.schema.lockID("stats"))
 			batch.Queue(onlyIndexes)
 			batch.Queue(statsThere, statsColumns(rows)...).Query(func(rows pgx.Rows) (err error) {
 				there, err = listing.Collect(rows, listing.ScanStats)
 				return err
 			})
-			if err := tx.SendBatch(ctx, s.schema.all(&batch)).Close(); err != nil {
+			if err := tx.SendBatch(ctx, s.schema.qualifyBatch(&batch)).Close(); err != nil {
 				return err
 			}
 			sums := persistence.MergeStats(rows, there)
@@ -57,7 +57,7 @@ func (s *store) AddStats(ctx context.Context, rows []persistence.StatsRow) error
 			for i := range sums {
 				counts[i] = sums[i].Counts.Append(nil)
 			}
-			_, err := tx.Exec(ctx, s.schema.in(putStats), append(statsColumns(sums), counts)...)
+			_, err := tx.Exec(ctx, s.schema.qualify(putStats), append(statsColumns(sums), counts)...)
 			return err
 		})
 	}))
@@ -85,17 +85,17 @@ func (s *store) ReadStats(ctx context.Context, f persistence.StatsFilter) ([]per
 	if !isStatsText(append([]string{f.Version, f.Scope, f.Node}, f.Flows...)...) {
 		return nil, nil
 	}
-	return read(ctx, s, "read statistics", listing.ScanStats, "SELECT "+listing.StatsColumns+` FROM troupe.stats
+	return readRows(ctx, s, "read statistics", listing.ScanStats, "SELECT "+listing.StatsColumns+` FROM troupe.stats
 		WHERE flow = ANY ($1) AND of_nodes = $2 AND width = $3 AND bucket >= $4 AND bucket < $5
 			AND ($6 = '' OR version = $6) AND ($7 = '' OR node = $7 AND scope = $8) ORDER BY flow, bucket, scope, node, version`,
 		f.Flows, f.Nodes, f.Width, f.From, f.To, f.Version, f.Node, f.Scope)
 }
 
 func (s *store) DeleteStats(ctx context.Context, width, before int64, limit int) (deleted int, err error) {
-	err = s.pool.use(ctx, func(conn *pgxpool.Conn) error {
-		tag, err := conn.Exec(ctx, s.schema.in(deleteStats), width, before, limit)
+	err = s.pool.withConn(ctx, func(conn *pgxpool.Conn) error {
+		tag, err := conn.Exec(ctx, s.schema.qualify(deleteStats), width, before, limit)
 		deleted = int(tag.RowsAffected())
 		return err
 	})
-	return deleted, wrap("delete statistics", err)
+	return deleted, wrapError("delete statistics", err)
 }

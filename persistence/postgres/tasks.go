@@ -22,7 +22,7 @@ var dialect = listing.Dialect{
 	Ended:   "t.outcome",
 	Labels:  func(q *listing.Query, labels map[string]string) { q.And("t.labels @> ", listing.Labels(labels)) },
 	Like:    "ILIKE",
-	Failure: failure(fmt.Sprintf("left(t.error, %d)", persistence.FailureChars)),
+	Failure: failureSQL(fmt.Sprintf("left(t.error, %d)", persistence.FailureChars)),
 	LabelSays: func(q *listing.Query, text string) {
 		q.Add("EXISTS (SELECT FROM jsonb_each_text(t.labels) x WHERE x.value = ", text)
 		q.Add(")")
@@ -31,27 +31,27 @@ var dialect = listing.Dialect{
 	ByUpdate: []listing.Part{{Where: "t.settled_at IS NULL", Order: "t.updated_at"}, {Where: "t.settled_at IS NOT NULL", Order: "t.settled_at"}},
 }
 
-// failure is persistence.Failure of the beginning of an error.
-func failure(err string) string {
+// failureSQL is persistence.Failure of the beginning of an error.
+func failureSQL(err string) string {
 	node := "strpos(" + err + ", ': ')"
 	return "left(" + err + ", greatest(" + node + " - 1, 0)) || regexp_replace(substr(" + err + ", greatest(" + node + ", 1)), '[0-9]+', '#', 'g')"
 }
 
 func (s *store) Task(ctx context.Context, id string) (*persistence.TaskRow, error) {
-	return find(ctx, s, "read a task", listing.ScanTask, "SELECT "+listing.Columns+dialect.From()+" WHERE t.id = $1", id)
+	return findByKey(ctx, s, "read a task", listing.ScanTask, "SELECT "+listing.Columns+dialect.From()+" WHERE t.id = $1", id)
 }
 
 func (s *store) ListTasks(ctx context.Context, f persistence.TaskFilter) ([]persistence.TaskRow, error) {
 	q := listing.List(dialect, f)
-	if ordered(f) {
-		return page(ctx, s, "list tasks", listing.ScanTask, q.String(), q.Args...)
+	if hasIndexOrder(f) {
+		return readPage(ctx, s, "list tasks", listing.ScanTask, q.String(), q.Args...)
 	}
-	return read(ctx, s, "list tasks", listing.ScanTask, q.String(), q.Args...)
+	return readRows(ctx, s, "list tasks", listing.ScanTask, q.String(), q.Args...)
 }
 
-// ordered says that an index of what a filter picks has the order of the list. By anything else that is asked for there may be so few tasks that
+// hasIndexOrder says that an index of what a filter picks has the order of the list. By anything else that is asked for there may be so few tasks that
 // they are better sorted.
-func ordered(f persistence.TaskFilter) bool {
+func hasIndexOrder(f persistence.TaskFilter) bool {
 	if f.Limit == 0 || len(f.Labels) > 0 || len(f.FlowIDs) > 0 {
 		return false
 	}
@@ -62,7 +62,7 @@ func ordered(f persistence.TaskFilter) bool {
 
 func (s *store) CountTasks(ctx context.Context, f persistence.TaskFilter) (int, error) {
 	q := listing.Count(dialect, f)
-	n, err := first(ctx, s, "count tasks", listing.ScanValue[int], q.String(), q.Args...)
+	n, err := readFirst(ctx, s, "count tasks", listing.ScanValue[int], q.String(), q.Args...)
 	if err != nil {
 		return 0, err
 	}
@@ -71,19 +71,19 @@ func (s *store) CountTasks(ctx context.Context, f persistence.TaskFilter) (int, 
 
 func (s *store) CountTasksBy(ctx context.Context, f persistence.TaskFilter, by persistence.By) (map[string]persistence.Group, error) {
 	q := listing.CountBy(dialect, f, by)
-	rows, err := read(ctx, s, "count tasks", listing.ScanCounted, q.String(), q.Args...)
+	rows, err := readRows(ctx, s, "count tasks", listing.ScanCounted, q.String(), q.Args...)
 	return listing.Groups(rows, f.Most), err
 }
 
 func (s *store) NewestOf(ctx context.Context, flows []string, each int) ([]persistence.TaskMark, error) {
 	flows = slices.DeleteFunc(slices.Clone(flows), func(id string) bool { return !flow.IsText(id) })
-	return page(ctx, s, "list the newest tasks", listing.ScanTaskMark, `SELECT t.* FROM (SELECT DISTINCT id COLLATE "C" FROM unnest($1::text[]) d (id)) f (id),
+	return readPage(ctx, s, "list the newest tasks", listing.ScanTaskMark, `SELECT t.* FROM (SELECT DISTINCT id COLLATE "C" FROM unnest($1::text[]) d (id)) f (id),
 			LATERAL (SELECT flow_id, id, status, created_at FROM troupe.tasks WHERE flow_id = f.id ORDER BY created_at DESC, id DESC LIMIT $2) t
 		ORDER BY t.flow_id, t.created_at DESC, t.id DESC`, flows, each)
 }
 
 func (s *store) CountByShard(ctx context.Context) (map[int]persistence.ShardTasks, error) {
-	list, err := read(ctx, s, "count tasks", listing.ScanShardCount,
+	list, err := readRows(ctx, s, "count tasks", listing.ScanShardCount,
 		"SELECT shard, count(*) FILTER (WHERE settled_at IS NULL), count(settled_at) FROM troupe.tasks WHERE ended_at = 0 GROUP BY shard")
 	counts := map[int]persistence.ShardTasks{}
 	for _, c := range list {
@@ -104,13 +104,13 @@ const deleteGone = `
 		logs AS (DELETE FROM troupe.task_logs WHERE task IN (SELECT id FROM gone))`
 
 func (s *store) EndedBetween(ctx context.Context, from, before int64, limit int) ([]persistence.TaskEnd, error) {
-	return page(ctx, s, "list ended tasks", listing.ScanTaskEnd,
+	return readPage(ctx, s, "list ended tasks", listing.ScanTaskEnd,
 		"SELECT id, ended_at FROM troupe.tasks WHERE ended_at > 0 AND ended_at >= $1 AND ended_at < $2 ORDER BY ended_at, id LIMIT $3", from, before, limit)
 }
 
 // DeleteEnded leaves rows alone that somebody else is just deleting.
 func (s *store) DeleteEnded(ctx context.Context, before int64, limit int) (int, error) {
-	n, err := page(ctx, s, "delete ended tasks", listing.ScanValue[int], `WITH gone AS MATERIALIZED (
+	n, err := readPage(ctx, s, "delete ended tasks", listing.ScanValue[int], `WITH gone AS MATERIALIZED (
 			DELETE FROM troupe.tasks WHERE id IN (SELECT id FROM troupe.tasks WHERE ended_at > 0 AND ended_at < $1
 				ORDER BY ended_at, id LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING id),`+deleteGone+`
 		SELECT count(*) FROM gone`, before, limit)
@@ -131,8 +131,8 @@ func (s *store) DeleteFlow(ctx context.Context, id string, limit int) (n int, er
 		held = false
 		return nil
 	})
-	batch.Queue(lockJoining, s.schema.lock(joining))
-	batch.Queue(lockVersions, id, s.schema.lock(publishing))
+	batch.Queue(lockJoining, s.schema.lockID(joining))
+	batch.Queue(lockVersions, id, s.schema.lockID(publishing))
 	batch.Queue("UPDATE troupe.members SET era = (SELECT era + 1 FROM troupe.cluster) WHERE fenced_at = 0")
 	batch.Queue(`WITH gone AS MATERIALIZED (
 			DELETE FROM troupe.tasks WHERE id IN (SELECT id FROM troupe.tasks WHERE flow_id = $1 ORDER BY created_at DESC, id DESC LIMIT $2) RETURNING id),`+deleteGone+`,
@@ -146,5 +146,5 @@ func (s *store) DeleteFlow(ctx context.Context, id string, limit int) (n int, er
 	if e := new(pgconn.PgError); held && errors.As(err, &e) && e.Code == lockNotAvailable {
 		return 0, fmt.Errorf("delete a flow: %w: %w", persistence.ErrHeld, err)
 	}
-	return n, wrap("delete a flow", err)
+	return n, wrapError("delete a flow", err)
 }

@@ -8,7 +8,7 @@ import (
 )
 
 func (s *store) AddToken(ctx context.Context, t persistence.Token) error {
-	n, err := s.exec(ctx, "add a token", "INSERT INTO troupe.tokens ("+listing.TokenColumns+") VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING",
+	n, err := s.execCount(ctx, "add a token", "INSERT INTO troupe.tokens ("+listing.TokenColumns+") VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING",
 		t.ID, t.Name, t.Role, t.Hash, t.CreatedAt, t.CreatedBy, t.ExpiresAt, t.LastUsedAt)
 	if err == nil && n == 0 {
 		return persistence.ErrDuplicate
@@ -17,16 +17,16 @@ func (s *store) AddToken(ctx context.Context, t persistence.Token) error {
 }
 
 func (s *store) ListTokens(ctx context.Context) ([]persistence.Token, error) {
-	return read(ctx, s, "list tokens", listing.ScanToken, "SELECT "+listing.TokenColumns+" FROM troupe.tokens ORDER BY name")
+	return readRows(ctx, s, "list tokens", listing.ScanToken, "SELECT "+listing.TokenColumns+" FROM troupe.tokens ORDER BY name")
 }
 
 func (s *store) UseToken(ctx context.Context, id string, at int64) error {
-	_, err := s.exec(ctx, "note the use of a token", "UPDATE troupe.tokens SET last_used_at = $2 WHERE id = $1 AND last_used_at < $2", id, at)
+	_, err := s.execCount(ctx, "note the use of a token", "UPDATE troupe.tokens SET last_used_at = $2 WHERE id = $1 AND last_used_at < $2", id, at)
 	return err
 }
 
 func (s *store) DeleteToken(ctx context.Context, id string) error {
-	n, err := s.exec(ctx, "delete a token", "DELETE FROM troupe.tokens WHERE id = $1", id)
+	n, err := s.execCount(ctx, "delete a token", "DELETE FROM troupe.tokens WHERE id = $1", id)
 	if err == nil && n == 0 {
 		return persistence.ErrNotFound
 	}

@@ -8,17 +8,17 @@ import (
 )
 
 func (s *store) SetView(ctx context.Context, v persistence.SavedView) error {
-	_, err := s.exec(ctx, "set a view", "INSERT INTO troupe.views ("+listing.ViewColumns+") VALUES ($1, $2, $3, $4) ON CONFLICT (name) DO UPDATE SET query = $2, updated_at = $3, updated_by = $4",
+	_, err := s.execCount(ctx, "set a view", "INSERT INTO troupe.views ("+listing.ViewColumns+") VALUES ($1, $2, $3, $4) ON CONFLICT (name) DO UPDATE SET query = $2, updated_at = $3, updated_by = $4",
 		v.Name, v.Query, v.UpdatedAt, v.UpdatedBy)
 	return err
 }
 
 func (s *store) ListViews(ctx context.Context) ([]persistence.SavedView, error) {
-	return read(ctx, s, "list views", listing.ScanView, "SELECT "+listing.ViewColumns+" FROM troupe.views ORDER BY name")
+	return readRows(ctx, s, "list views", listing.ScanView, "SELECT "+listing.ViewColumns+" FROM troupe.views ORDER BY name")
 }
 
 func (s *store) DeleteView(ctx context.Context, name string) error {
-	n, err := s.exec(ctx, "delete a view", "DELETE FROM troupe.views WHERE name = $1", name)
+	n, err := s.execCount(ctx, "delete a view", "DELETE FROM troupe.views WHERE name = $1", name)
 	if err == nil && n == 0 {
 		return persistence.ErrNotFound
 	}

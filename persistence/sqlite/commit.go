@@ -13,15 +13,15 @@ import (
 // writes meanwhile.
 func (s *store) Commit(ctx context.Context, incarnation string, batch []persistence.Commit) ([]error, error) {
 	answers := make([]error, len(batch))
-	err := s.write(ctx, "commit", func(t tx) error {
-		if err := t.fence(incarnation); err != nil {
+	err := s.inTransaction(ctx, "commit", func(t writeTx) error {
+		if err := t.checkFence(incarnation); err != nil {
 			return err
 		}
 		if err := t.lookUpAll(batch); err != nil {
 			return err
 		}
 		for i := range batch {
-			err := t.commit(&batch[i])
+			err := t.writeCommit(&batch[i])
 			if err != nil && !isAnswer(err) {
 				return err
 			}
@@ -40,56 +40,56 @@ func isAnswer(err error) bool {
 		errors.Is(err, persistence.ErrNoVersion)
 }
 
-func (t tx) commit(c *persistence.Commit) error {
-	j, err := t.row(c)
+func (t writeTx) writeCommit(c *persistence.Commit) error {
+	j, err := t.writeRow(c)
 	if err != nil {
 		return err
 	}
 	if c.Columns != nil && c.Create == nil {
-		if err := t.columns(j, c); err != nil {
+		if err := t.updateColumns(j, c); err != nil {
 			return err
 		}
 	}
-	if err := t.snapshot(j.n, c); err != nil {
+	if err := t.writeSnapshot(j.n, c); err != nil {
 		return err
 	}
 	if c.Rest != nil {
-		if err := t.rest(j.n, c.Task, *c.Rest); err != nil {
+		if err := t.writeRest(j.n, c.Task, *c.Rest); err != nil {
 			return err
 		}
 	}
 	if c.Permits != nil {
-		if err := t.permits(c.Task, c.Permits); err != nil {
+		if err := t.writePermits(c.Task, c.Permits); err != nil {
 			return err
 		}
 	}
 	if c.Externals != nil {
-		if err := t.externals(c.Task, c.Externals); err != nil {
+		if err := t.writeExternals(c.Task, c.Externals); err != nil {
 			return err
 		}
 	}
-	if err := t.approvals(c.Approvals); err != nil {
+	if err := t.writeApprovals(c.Approvals); err != nil {
 		return err
 	}
-	return t.queue(c)
+	return t.writeQueue(c)
 }
 
-func (t tx) snapshot(n int64, c *persistence.Commit) (err error) {
+func (t writeTx) writeSnapshot(n int64, c *persistence.Commit) (err error) {
 	switch {
 	case c.Checkpoint:
-		return t.checkpoint(c)
+		return t.writeCheckpoint(c)
 	case c.Snapshot != nil:
-		_, err = t.exec("UPDATE tasks SET snapshot = ?1, snapshot_seq = ?2 WHERE n = ?3 AND snapshot_seq <= ?2", c.Snapshot.Bytes(), c.Seq, n)
+		_, err = t.execCount("UPDATE tasks SET snapshot = ?1, snapshot_seq = ?2 WHERE n = ?3 AND snapshot_seq <= ?2", c.Snapshot.Bytes(), c.Seq, n)
 	}
 	return err
 }
 
-// row writes the journal's row, or finds why it cannot. It tells where the journal is.
-func (t tx) row(c *persistence.Commit) (*journal, error) {
+// writeRow writes the journal's row, or finds why it cannot. It tells where the journal is.
+func (t writeTx) writeRow(c *persistence.Commit) (*journalEnd, error) {
 	if c.Create != nil {
-		return t.create(c)
+		return t.createTask(c)
 	}
-	j, err := t.journal(c.Task)
+	j, err := t.findJournal(c.Task)
 	switch {
 	case err != nil:
 		return nil, err
@@ -98,17 +98,17 @@ func (t tx) row(c *persistence.Commit) (*journal, error) {
 	case c.Events == nil:
 		return j, nil
 	}
-	_, err = t.exec("INSERT INTO task_events (task, seq, at, events) VALUES (?, ?, ?, ?)", j.n, c.Seq, c.At, c.Events)
+	_, err = t.execCount("INSERT INTO task_events (task, seq, at, events) VALUES (?, ?, ?, ?)", j.n, c.Seq, c.At, c.Events)
 	j.last = c.Seq // or all is rolled back, and forgotten
 	return j, err
 }
 
-func (t tx) create(c *persistence.Commit) (*journal, error) {
+func (t writeTx) createTask(c *persistence.Commit) (*journalEnd, error) {
 	if c.Seq != 1 || c.Events == nil {
 		return nil, persistence.ErrStale
 	}
-	args := append(columnsOf(c), c.Task, c.Create.FlowID, c.Create.VersionID, c.Create.CreatedAt, c.Create.BodyHash, listing.Labels(c.Create.Labels), blob(c.Create.Params))
-	result, err := t.do(`INSERT INTO tasks (status, cursor, last_action, error, paused, steps, followed, ended_at, updated_at, waits, wait,
+	args := append(columnsOf(c), c.Task, c.Create.FlowID, c.Create.VersionID, c.Create.CreatedAt, c.Create.BodyHash, listing.Labels(c.Create.Labels), nullableBytes(c.Create.Params))
+	result, err := t.execPrepared(`INSERT INTO tasks (status, cursor, last_action, error, paused, steps, followed, ended_at, updated_at, waits, wait,
 			id, flow_id, version_id, created_at, resting, body_hash, labels, snapshot_seq, params)
 		SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, 0, ?16, ?17, 0, ?18
 		WHERE EXISTS (SELECT 1 FROM flow_versions WHERE id = ?14) ON CONFLICT (id) DO NOTHING`, args...)
@@ -122,19 +122,19 @@ func (t tx) create(c *persistence.Commit) (*journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := t.label(c); err != nil {
+	if err := t.writeLabels(c); err != nil {
 		return nil, err
 	}
-	_, err = t.exec("INSERT INTO task_events (task, seq, at, events) VALUES (?, 1, ?, ?)", n, c.At, c.Events)
-	j := &journal{n, 1, len(c.Create.Labels) > 0}
-	t.note(c.Task, j)
+	_, err = t.execCount("INSERT INTO task_events (task, seq, at, events) VALUES (?, 1, ?, ?)", n, c.At, c.Events)
+	j := &journalEnd{n, 1, len(c.Create.Labels) > 0}
+	t.cacheEnd(c.Task, j)
 	return j, err
 }
 
-// label writes the labels of a new task.
-func (t tx) label(c *persistence.Commit) error {
+// writeLabels writes the labels of a new task.
+func (t writeTx) writeLabels(c *persistence.Commit) error {
 	for key, value := range c.Create.Labels {
-		_, err := t.exec("INSERT INTO task_labels (key, value, created_at, task, status) VALUES (?, ?, ?, ?, ?)", key, value, c.Create.CreatedAt, c.Task, columnsOf(c)[0])
+		_, err := t.execCount("INSERT INTO task_labels (key, value, created_at, task, status) VALUES (?, ?, ?, ?, ?)", key, value, c.Create.CreatedAt, c.Task, columnsOf(c)[0])
 		if err != nil {
 			return err
 		}
@@ -143,9 +143,9 @@ func (t tx) label(c *persistence.Commit) error {
 }
 
 // notCreated says why a task could not begin.
-func (t tx) notCreated(task string) error {
+func (t writeTx) notCreated(task string) error {
 	var one int
-	err := t.one("SELECT 1 FROM tasks WHERE id = ?", []any{task}, &one)
+	err := t.queryOne("SELECT 1 FROM tasks WHERE id = ?", []any{task}, &one)
 	switch {
 	case isNone(err):
 		return persistence.ErrNoVersion
@@ -162,39 +162,39 @@ func columnsOf(c *persistence.Commit) []any {
 		int64(x.Waits), listing.Wait(x.Wait)}
 }
 
-func (t tx) columns(j *journal, c *persistence.Commit) error {
-	_, err := t.exec(`UPDATE tasks SET status = ?, cursor = ?, last_action = ?, error = ?, paused = ?, steps = ?, followed = ?, ended_at = ?, updated_at = ?,
+func (t writeTx) updateColumns(j *journalEnd, c *persistence.Commit) error {
+	_, err := t.execCount(`UPDATE tasks SET status = ?, cursor = ?, last_action = ?, error = ?, paused = ?, steps = ?, followed = ?, ended_at = ?, updated_at = ?,
 		waits = ?, wait = ? WHERE n = ?`, append(columnsOf(c), j.n)...)
 	if err != nil || !j.labeled {
 		return err
 	}
-	_, err = t.exec("UPDATE task_labels SET status = ?1 WHERE task = ?2 AND status <> ?1", c.Columns.Status, c.Task)
+	_, err = t.execCount("UPDATE task_labels SET status = ?1 WHERE task = ?2 AND status <> ?1", c.Columns.Status, c.Task)
 	return err
 }
 
-func (t tx) rest(n int64, task string, r persistence.Rest) error {
-	if _, err := t.exec("UPDATE tasks SET resting = ? WHERE n = ?", r.Resting, n); err != nil {
+func (t writeTx) writeRest(n int64, task string, r persistence.Rest) error {
+	if _, err := t.execCount("UPDATE tasks SET resting = ? WHERE n = ?", r.Resting, n); err != nil {
 		return err
 	}
 	var err error
 	if r.Resting && r.Due != 0 {
-		_, err = t.exec("INSERT INTO wakes (task, due) VALUES (?, ?) ON CONFLICT (task) DO UPDATE SET due = excluded.due", task, r.Due)
+		_, err = t.execCount("INSERT INTO wakes (task, due) VALUES (?, ?) ON CONFLICT (task) DO UPDATE SET due = excluded.due", task, r.Due)
 	} else {
-		_, err = t.exec("DELETE FROM wakes WHERE task = ?", task)
+		_, err = t.execCount("DELETE FROM wakes WHERE task = ?", task)
 	}
 	return err
 }
 
-func (t tx) queue(c *persistence.Commit) error {
+func (t writeTx) writeQueue(c *persistence.Commit) error {
 	for _, q := range c.Enqueue {
-		_, err := t.exec("INSERT INTO task_queue (task, job_id, service, enqueued_at, turn, size, labels) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+		_, err := t.execCount("INSERT INTO task_queue (task, job_id, service, enqueued_at, turn, size, labels) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
 			c.Task, q.JobID, q.Service, q.EnqueuedAt, q.Turn, q.Size, listing.ListOfLabels(q.Labels))
 		if err != nil {
 			return err
 		}
 	}
 	for _, job := range c.Dequeue {
-		if _, err := t.exec("DELETE FROM task_queue WHERE task = ? AND job_id = ?", c.Task, job); err != nil {
+		if _, err := t.execCount("DELETE FROM task_queue WHERE task = ? AND job_id = ?", c.Task, job); err != nil {
 			return err
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// journal is where a task's journal is, and its end.
-type journal struct {
+// journalEnd is where a task's journal is, and its end.
+type journalEnd struct {
 	n       int64 // the task's number
 	last    int64 // the newest row's sequence number
 	labeled bool  // the task has labels
@@ -15,9 +15,9 @@ type journal struct {
 // endsBytes is for about 12,000 tasks.
 const endsBytes = 4 << 20
 
-// journal finds the end of a task's journal. What was written or looked for lately is known: nobody but the lane writes to the database,
+// findJournal finds the end of a task's journal. What was written or looked for lately is known: nobody but the lane writes to the database,
 // so it is as it was left, until a transaction is rolled back or the task is deleted.
-func (t tx) journal(task string) (*journal, error) {
+func (t writeTx) findJournal(task string) (*journalEnd, error) {
 	if j, known := t.lane.ends.Get(task); known {
 		return j, nil
 	}
@@ -32,7 +32,7 @@ func (t tx) journal(task string) (*journal, error) {
 }
 
 // lookUpAll looks for the journals of a batch that are not known, by one statement: after a restart and when many timers are due that is most of them.
-func (t tx) lookUpAll(batch []persistence.Commit) error {
+func (t writeTx) lookUpAll(batch []persistence.Commit) error {
 	var unknown []string
 	for i := range batch {
 		c := &batch[i]
@@ -46,8 +46,8 @@ func (t tx) lookUpAll(batch []persistence.Commit) error {
 	return t.lookUp(unknown)
 }
 
-func (t tx) lookUp(tasks []string) error {
-	stmt, err := t.prepared("SELECT t.id, t.n, (SELECT max(seq) FROM task_events WHERE task = t.n), t.labels IS NOT NULL FROM json_each(?) j CROSS JOIN tasks t ON t.id = j.value")
+func (t writeTx) lookUp(tasks []string) error {
+	stmt, err := t.prepareQuery("SELECT t.id, t.n, (SELECT max(seq) FROM task_events WHERE task = t.n), t.labels IS NOT NULL FROM json_each(?) j CROSS JOIN tasks t ON t.id = j.value")
 	if err != nil {
 		return err
 	}
@@ -58,13 +58,13 @@ func (t tx) lookUp(tasks []string) error {
 	defer rows.Close()
 	for rows.Next() {
 		var task string
-		j := &journal{}
+		j := &journalEnd{}
 		if err := rows.Scan(&task, &j.n, &j.last, &j.labeled); err != nil {
 			return err
 		}
-		t.note(task, j)
+		t.cacheEnd(task, j)
 	}
 	return rows.Err()
 }
 
-func (t tx) note(task string, j *journal) { t.lane.ends.Put(task, j, 0) }
+func (t writeTx) cacheEnd(task string, j *journalEnd) { t.lane.ends.Put(task, j, 0) }

@@ -7,22 +7,22 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// externals makes the changes of a commit.
-func (t tx) externals(task string, c *persistence.ExternalChanges) error {
+// writeExternals makes the changes of a commit.
+func (t writeTx) writeExternals(task string, c *persistence.ExternalChanges) error {
 	for _, r := range c.Tracked(task) {
-		_, err := t.exec(`INSERT INTO externals (task, job, n, service, id, data, started_at, next_at, pending, recalled) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-			r.Task, r.Job, r.Index, r.Service, r.ID, blob(r.Data), r.StartedAt, r.NextAt, r.Pending, r.Recalled)
+		_, err := t.execCount(`INSERT INTO externals (task, job, n, service, id, data, started_at, next_at, pending, recalled) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+			r.Task, r.Job, r.Index, r.Service, r.ID, nullableBytes(r.Data), r.StartedAt, r.NextAt, r.Pending, r.Recalled)
 		if err != nil {
 			return err
 		}
 	}
 	for _, id := range c.Untrack {
-		if _, err := t.exec(forgetExternal, id.Task, id.Job, id.Index); err != nil {
+		if _, err := t.execCount(forgetExternal, id.Task, id.Job, id.Index); err != nil {
 			return err
 		}
 	}
 	for _, id := range c.Recall {
-		if _, err := t.exec("UPDATE externals SET recalled = 1, next_at = 0, failures = 0 WHERE task = ? AND job = ? AND n = ?", id.Task, id.Job, id.Index); err != nil {
+		if _, err := t.execCount("UPDATE externals SET recalled = 1, next_at = 0, failures = 0 WHERE task = ? AND job = ? AND n = ?", id.Task, id.Job, id.Index); err != nil {
 			return err
 		}
 	}
@@ -34,7 +34,7 @@ const forgetExternal = "DELETE FROM externals WHERE task = ? AND job = ? AND n =
 // NextExternals looks at no shards in the statement: there is one member, which owns every one.
 func (s *store) NextExternals(ctx context.Context, shards persistence.ShardSet, limit int) (list []persistence.ExternalRow, err error) {
 	for page := limit; ; page *= 2 {
-		rows, err := read(ctx, &s.readers, "list work outside", listing.ScanExternal,
+		rows, err := readRows(ctx, &s.readers, "list work outside", listing.ScanExternal,
 			"SELECT "+listing.ExternalColumns+" FROM externals ORDER BY next_at, task, job, n LIMIT ?", page)
 		if err != nil {
 			return nil, err
@@ -52,12 +52,12 @@ func (s *store) NextExternals(ctx context.Context, shards persistence.ShardSet, 
 }
 
 func (s *store) ExternalsOf(ctx context.Context, task string) ([]persistence.ExternalRow, error) {
-	return read(ctx, &s.readers, "list work outside", listing.ScanExternal, "SELECT "+listing.ExternalColumns+" FROM externals WHERE task = ? ORDER BY job, n", task)
+	return readRows(ctx, &s.readers, "list work outside", listing.ScanExternal, "SELECT "+listing.ExternalColumns+" FROM externals WHERE task = ? ORDER BY job, n", task)
 }
 
 func (s *store) NoteExternals(ctx context.Context, incarnation string, notes []persistence.ExternalNote) error {
-	return s.write(ctx, "note work outside", func(t tx) error {
-		if err := t.fence(incarnation); err != nil {
+	return s.inTransaction(ctx, "note work outside", func(t writeTx) error {
+		if err := t.checkFence(incarnation); err != nil {
 			return err
 		}
 		for i := range notes {
@@ -69,12 +69,12 @@ func (s *store) NoteExternals(ctx context.Context, incarnation string, notes []p
 	})
 }
 
-func (t tx) noteExternal(n *persistence.ExternalNote) (err error) {
+func (t writeTx) noteExternal(n *persistence.ExternalNote) (err error) {
 	if n.Gone {
-		_, err = t.exec(forgetExternal, n.Task, n.Job, n.Index)
+		_, err = t.execCount(forgetExternal, n.Task, n.Job, n.Index)
 		return err
 	}
-	_, err = t.exec("UPDATE externals SET next_at = ?, polls = ?, failures = ?, failing_at = ?, memo = ?, pending = ? WHERE task = ? AND job = ? AND n = ? AND recalled = ?",
-		n.NextAt, n.Polls, n.Failures, n.FailingAt, blob(n.Memo), n.Pending, n.Task, n.Job, n.Index, n.Recalled)
+	_, err = t.execCount("UPDATE externals SET next_at = ?, polls = ?, failures = ?, failing_at = ?, memo = ?, pending = ? WHERE task = ? AND job = ? AND n = ? AND recalled = ?",
+		n.NextAt, n.Polls, n.Failures, n.FailingAt, nullableBytes(n.Memo), n.Pending, n.Task, n.Job, n.Index, n.Recalled)
 	return err
 }

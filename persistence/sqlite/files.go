@@ -16,17 +16,17 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// files are the database, its log and its lock, as this store has opened them. They are checked before each write, and before a connection is
+// databaseFiles are the database, its log and its lock, as this store has opened them. They are checked before each write, and before a connection is
 // used: SQLite would go on in a file that was moved away, or take another one for it.
 //
 // A mark in the database and in the lock tells later whether the log is missing. The first transaction after the database file has changed
 // raises the mark. So the mark of the lock is in the file as soon as all of the log is, whichever program moved it there.
-type files struct {
+type databaseFiles struct {
 	path            string
 	lock            *os.File
 	database        *os.File    // open until SQLite has closed it, too: a close by this process gives up SQLite's locks
 	main, log, held os.FileInfo // as they were opened
-	seen            os.FileInfo // the database after the last transaction
+	lastState       os.FileInfo // the database after the last transaction
 	inMain          uint32      // the mark in it
 	logged          int64       // bytes of the log after the last transaction
 	mark            uint32      // the newest one
@@ -88,14 +88,14 @@ func readMark(lock *os.File) (uint32, error) {
 	return uint32(mark), nil
 }
 
-func (f *files) writeMark(mark uint32) error {
+func (f *databaseFiles) writeMark(mark uint32) error {
 	_, err := f.lock.WriteAt(fmt.Appendf(nil, "%*d\n", markWidth-1, mark), 0)
 	return errors.Join(err, f.lock.Sync())
 }
 
 // newFiles remembers files that are open. The log is there once the database has been read.
-func newFiles(path string, lock *os.File) (*files, error) {
-	f := &files{path: path, lock: lock, due: true}
+func newFiles(path string, lock *os.File) (*databaseFiles, error) {
+	f := &databaseFiles{path: path, lock: lock, due: true}
 	var err error
 	if f.database, err = os.Open(path); err != nil {
 		return f, err
@@ -119,12 +119,12 @@ func newFiles(path string, lock *os.File) (*files, error) {
 	if err != nil {
 		return f, err
 	}
-	f.seen, f.logged = f.main, f.log.Size()
+	f.lastState, f.logged = f.main, f.log.Size()
 	return f, nil
 }
 
 // head reads the head of the database that was opened.
-func (f *files) head() ([]byte, error) {
+func (f *databaseFiles) head() ([]byte, error) {
 	head := make([]byte, headSize)
 	n, err := f.database.ReadAt(head, 0)
 	if errors.Is(err, io.EOF) {
@@ -134,7 +134,7 @@ func (f *files) head() ([]byte, error) {
 }
 
 // close lets go of the database. SQLite has closed it by now.
-func (f *files) close() error {
+func (f *databaseFiles) close() error {
 	if f.database == nil {
 		return nil
 	}
@@ -145,8 +145,8 @@ func (f *files) close() error {
 	return err
 }
 
-// check reports what is wrong with the files: one was removed, or another one is in its place.
-func (f *files) check() error {
+// checkFiles reports what is wrong with the files: one was removed, or another one is in its place.
+func (f *databaseFiles) checkFiles() error {
 	for _, one := range []struct {
 		path   string
 		opened os.FileInfo
@@ -164,8 +164,8 @@ func (f *files) check() error {
 
 // checkWritten is check, and also reports that another program has written into the database what is none of ours or older, or cut the database
 // or its log short. Only the holder of the lane calls it.
-func (f *files) checkWritten() error {
-	if err := f.check(); err != nil {
+func (f *databaseFiles) checkWritten() error {
+	if err := f.checkFiles(); err != nil {
 		return err
 	}
 	now, err := os.Stat(f.path)
@@ -173,7 +173,7 @@ func (f *files) checkWritten() error {
 		return nil // what else is wrong with it the write shows
 	}
 	log, err := os.Stat(f.path + "-wal")
-	changed, shorter := !sameContent(now, f.seen), err == nil && log.Size() < f.logged
+	changed, shorter := !sameContent(now, f.lastState), err == nil && log.Size() < f.logged
 	if !changed && !shorter {
 		return nil
 	}
@@ -188,14 +188,14 @@ func (f *files) checkWritten() error {
 	case shorter && (!changed || markOf(head) < f.mark): // nobody has moved all of it into the database
 		return &persistence.Outage{Reason: "its log was cut short while it was in use", Err: f.spoiled(f.path + "-wal")}
 	}
-	f.seen, f.inMain, f.due = now, markOf(head), true
+	f.lastState, f.inMain, f.due = now, markOf(head), true
 	if shorter {
 		f.logged = log.Size()
 	}
 	return nil
 }
 
-func (f *files) spoiled(path string) error {
+func (f *databaseFiles) spoiled(path string) error {
 	return fmt.Errorf("%s is no longer what its member wrote: end the member and restore a backup", path)
 }
 
@@ -215,8 +215,8 @@ func sameContent(a, b os.FileInfo) bool {
 	return a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }
 
-// raise writes the next mark in a transaction, if it is due: into the lock first, so that no log with that mark goes missing unnoticed.
-func (f *files) raise(t tx) error {
+// raiseMark writes the next mark in a transaction, if it is due: into the lock first, so that no log with that mark goes missing unnoticed.
+func (f *databaseFiles) raiseMark(t writeTx) error {
 	if !f.due {
 		return nil
 	}
@@ -227,9 +227,9 @@ func (f *files) raise(t tx) error {
 	return err
 }
 
-// note remembers the database after a transaction. If that has raised the mark, the mark counts. What was moved out of the log meanwhile makes
+// recordState remembers the database after a transaction. If that has raised the mark, the mark counts. What was moved out of the log meanwhile makes
 // the next one due.
-func (f *files) note(committed bool) {
+func (f *databaseFiles) recordState(committed bool) {
 	switch {
 	case f.due && committed:
 		f.mark, f.due = f.mark+1, false
@@ -240,33 +240,33 @@ func (f *files) note(committed bool) {
 		f.logged = log.Size()
 	}
 	now, err := os.Stat(f.path)
-	if err != nil || sameContent(now, f.seen) {
+	if err != nil || sameContent(now, f.lastState) {
 		return
 	}
-	f.seen, f.due = now, true
+	f.lastState, f.due = now, true
 	if head, err := f.head(); err == nil {
 		f.inMain = markOf(head)
 	}
 }
 
-// forget clears the mark of a store that was closed, if its log has gone: all of it is in the database then.
-func (f *files) forget() error {
+// clearMark clears the mark of a store that was closed, if its log has gone: all of it is in the database then.
+func (f *databaseFiles) clearMark() error {
 	if _, err := os.Stat(f.path + "-wal"); !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	return f.lock.Truncate(0)
 }
 
-// connector opens connections to a file that is still the one that was opened.
-type connector struct {
+// checkedConnector opens connections to a file that is still the one that was opened.
+type checkedConnector struct {
 	driver driver.Driver
 	name   string
 	check  func() error
 }
 
-func (c connector) Driver() driver.Driver { return c.driver }
+func (c checkedConnector) Driver() driver.Driver { return c.driver }
 
-func (c connector) Connect(context.Context) (driver.Conn, error) {
+func (c checkedConnector) Connect(context.Context) (driver.Conn, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}

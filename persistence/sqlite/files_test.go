@@ -38,7 +38,7 @@ func (f file) has(id string) {
 
 // moveLog moves all of the log into the database.
 func (f file) moveLog() {
-	require.NoError(f.t, f.write(f.t.Context(), "nothing", func(tx) error { return nil }))
+	require.NoError(f.t, f.inTransaction(f.t.Context(), "nothing", func(writeTx) error { return nil }))
 	var busy, frames, moved int
 	require.NoError(f.t, f.conn.QueryRowContext(f.t.Context(), "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &frames, &moved))
 	require.Zero(f.t, busy)

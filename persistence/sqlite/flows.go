@@ -19,68 +19,68 @@ const (
 )
 
 func (s *store) CreateFlow(ctx context.Context, f persistence.Flow) error {
-	return s.write(ctx, "create a flow", func(t tx) error {
-		_, err := t.exec("INSERT INTO flows (id, slug, name, description, created_at, tried) VALUES (?, nullif(?, ''), ?, ?, ?, ?)",
+	return s.inTransaction(ctx, "create a flow", func(t writeTx) error {
+		_, err := t.execCount("INSERT INTO flows (id, slug, name, description, created_at, tried) VALUES (?, nullif(?, ''), ?, ?, ?, ?)",
 			f.ID, f.Slug, f.Name, f.Description, f.CreatedAt, f.Tried)
-		return duplicate(err)
+		return mapDuplicate(err)
 	})
 }
 
 func (s *store) Flow(ctx context.Context, id string) (*persistence.Flow, error) {
-	return first(ctx, &s.readers, "read a flow", listing.ScanFlow, flowQuery+"WHERE id = ?", id)
+	return readFirst(ctx, &s.readers, "read a flow", listing.ScanFlow, flowQuery+"WHERE id = ?", id)
 }
 
 func (s *store) FlowBySlug(ctx context.Context, slug string) (*persistence.Flow, error) {
-	return first(ctx, &s.readers, "read a flow", listing.ScanFlow, flowQuery+"WHERE slug = ?", slug)
+	return readFirst(ctx, &s.readers, "read a flow", listing.ScanFlow, flowQuery+"WHERE slug = ?", slug)
 }
 
 func (s *store) ListFlows(ctx context.Context, offset, limit int) ([]persistence.Flow, int, error) {
 	if limit == 0 {
 		limit = -1
 	}
-	total, err := first(ctx, &s.readers, "count flows", listing.ScanValue[int], "SELECT count(*) FROM flows WHERE tried = 0")
+	total, err := readFirst(ctx, &s.readers, "count flows", listing.ScanValue[int], "SELECT count(*) FROM flows WHERE tried = 0")
 	if err != nil {
 		return nil, 0, err
 	}
-	list, err := read(ctx, &s.readers, "list flows", listing.ScanFlow, flowQuery+"WHERE tried = 0 ORDER BY created_at DESC, n DESC LIMIT ? OFFSET ?", limit, offset)
+	list, err := readRows(ctx, &s.readers, "list flows", listing.ScanFlow, flowQuery+"WHERE tried = 0 ORDER BY created_at DESC, n DESC LIMIT ? OFFSET ?", limit, offset)
 	return list, *total, err
 }
 
 func (s *store) ListTried(ctx context.Context, before int64, limit int) ([]persistence.Flow, error) {
-	return read(ctx, &s.readers, "list tried flows", listing.ScanFlow, flowQuery+"WHERE tried <> 0 AND created_at < ? ORDER BY created_at, n LIMIT ?", before, limit)
+	return readRows(ctx, &s.readers, "list tried flows", listing.ScanFlow, flowQuery+"WHERE tried <> 0 AND created_at < ? ORDER BY created_at, n LIMIT ?", before, limit)
 }
 
 func (s *store) CreateVersion(ctx context.Context, v persistence.Version) error {
-	return s.write(ctx, "create a version", func(t tx) error {
-		n, err := t.exec(`INSERT INTO flow_versions (id, flow_id, number, definition, status, hash, created_at)
+	return s.inTransaction(ctx, "create a version", func(t writeTx) error {
+		n, err := t.execCount(`INSERT INTO flow_versions (id, flow_id, number, definition, status, hash, created_at)
 			SELECT ?1, ?2, CASE ?3 WHEN 0 THEN (SELECT coalesce(max(number), 0) + 1 FROM flow_versions WHERE flow_id = ?2) ELSE ?3 END, ?4, ?5, ?6, ?7
 			WHERE EXISTS (SELECT 1 FROM flows WHERE id = ?2)`,
-			v.ID, v.FlowID, v.Number, some(v.Definition), v.Status, v.Hash, v.CreatedAt)
+			v.ID, v.FlowID, v.Number, nonNilBytes(v.Definition), v.Status, v.Hash, v.CreatedAt)
 		if err == nil && n == 0 {
 			return persistence.ErrNotFound
 		}
-		return duplicate(err)
+		return mapDuplicate(err)
 	})
 }
 
 func (s *store) Version(ctx context.Context, id string) (*persistence.Version, error) {
-	return first(ctx, &s.readers, "read a version", listing.ScanVersion, versionQuery+"WHERE id = ?", id)
+	return readFirst(ctx, &s.readers, "read a version", listing.ScanVersion, versionQuery+"WHERE id = ?", id)
 }
 
 func (s *store) FindVersion(ctx context.Context, flowID string, number int) (*persistence.Version, error) {
 	if number == 0 {
-		return first(ctx, &s.readers, "find a version", listing.ScanVersion,
+		return readFirst(ctx, &s.readers, "find a version", listing.ScanVersion,
 			versionQuery+"WHERE flow_id = ? AND status = 'published' ORDER BY number DESC, n LIMIT 1", flowID)
 	}
-	return first(ctx, &s.readers, "find a version", listing.ScanVersion,
+	return readFirst(ctx, &s.readers, "find a version", listing.ScanVersion,
 		versionQuery+"WHERE flow_id = ? AND number = ? ORDER BY n LIMIT 1", flowID, number)
 }
 
 func (s *store) ListVersions(ctx context.Context, flowID string) ([]persistence.Version, error) {
-	return read(ctx, &s.readers, "list versions", listing.ScanVersion, versionsQuery+"WHERE flow_id = ? ORDER BY number DESC, n", flowID)
+	return readRows(ctx, &s.readers, "list versions", listing.ScanVersion, versionsQuery+"WHERE flow_id = ? ORDER BY number DESC, n", flowID)
 }
 
-func duplicate(err error) error {
+func mapDuplicate(err error) error {
 	if e := new(driver.Error); errors.As(err, &e) && e.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE {
 		return persistence.ErrDuplicate
 	}

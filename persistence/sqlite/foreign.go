@@ -119,5 +119,5 @@ func tablesIn(ctx context.Context, path string) (names []string, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	return read(ctx, db, "list tables", listing.ScanValue[string], "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite~_%' ESCAPE '~' ORDER BY name LIMIT 100")
+	return readRows(ctx, db, "list tables", listing.ScanValue[string], "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite~_%' ESCAPE '~' ORDER BY name LIMIT 100")
 }

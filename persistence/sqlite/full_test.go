@@ -28,7 +28,7 @@ func TestAStoreWithoutRoomIsNotAvailable(t *testing.T) {
 // roomFor limits how many pages a store may have.
 func roomFor(t *testing.T, s *store) func(pages string) {
 	return func(pages string) {
-		require.NoError(t, s.write(t.Context(), "room", func(t tx) error {
+		require.NoError(t, s.inTransaction(t.Context(), "room", func(t writeTx) error {
 			_, err := t.lane.conn.ExecContext(t.ctx, "PRAGMA max_page_count = "+pages)
 			return err
 		}))
@@ -41,7 +41,7 @@ func TestAFileThatCannotBeOpenedIsNotAvailable(t *testing.T) {
 	defer func() { require.NoError(t, opened.Close()) }()
 	readers := &opened.(*store).readers
 	require.NoError(t, readers.db.Close())
-	readers.db, err = connect(filepath.Join(t.TempDir(), "nowhere", "troupe.db"), 1, func() error { return nil })
+	readers.db, err = openPool(filepath.Join(t.TempDir(), "nowhere", "troupe.db"), 1, func() error { return nil })
 	require.NoError(t, err)
 	for what, read := range map[string]func() error{
 		"one row": func() error { _, err := opened.Task(t.Context(), "a"); return err },

@@ -9,16 +9,16 @@ import (
 )
 
 func (s *store) Hold(ctx context.Context, task, from string, at int64, objects []persistence.Object) error {
-	return s.write(ctx, "hold objects", func(x tx) error {
+	return s.inTransaction(ctx, "hold objects", func(x writeTx) error {
 		var there int
-		if err := x.one("SELECT count(*) FROM tasks WHERE id = ?", []any{from}, &there); err != nil {
+		if err := x.queryOne("SELECT count(*) FROM tasks WHERE id = ?", []any{from}, &there); err != nil {
 			return err
 		}
 		if there == 0 {
 			return persistence.ErrUnknown
 		}
 		for _, o := range objects {
-			if _, err := x.exec("INSERT INTO holds (owner, object, task, at) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET at = max(at, excluded.at)", o.Owner, o.Name, task, at); err != nil {
+			if _, err := x.execCount("INSERT INTO holds (owner, object, task, at) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET at = max(at, excluded.at)", o.Owner, o.Name, task, at); err != nil {
 				return err
 			}
 		}
@@ -31,16 +31,16 @@ func (s *store) Gone(ctx context.Context, tasks []string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return read(ctx, &s.readers, "look for tasks", listing.ScanValue[string], "SELECT value FROM json_each(?) WHERE NOT EXISTS (SELECT 1 FROM tasks WHERE id = value)", string(list))
+	return readRows(ctx, &s.readers, "look for tasks", listing.ScanValue[string], "SELECT value FROM json_each(?) WHERE NOT EXISTS (SELECT 1 FROM tasks WHERE id = value)", string(list))
 }
 
 func (s *store) Held(ctx context.Context, owner string) ([]string, error) {
-	return read(ctx, &s.readers, "list held objects", listing.ScanValue[string], "SELECT DISTINCT object FROM holds WHERE owner = ? ORDER BY object", owner)
+	return readRows(ctx, &s.readers, "list held objects", listing.ScanValue[string], "SELECT DISTINCT object FROM holds WHERE owner = ? ORDER BY object", owner)
 }
 
 func (s *store) DropHolds(ctx context.Context, before int64, limit int) (owners []string, err error) {
-	err = s.write(ctx, "drop holds", func(x tx) error {
-		owners, err = list(x, listing.ScanValue[string], dropHolds, before, limit)
+	err = s.inTransaction(ctx, "drop holds", func(x writeTx) error {
+		owners, err = queryRows(x, listing.ScanValue[string], dropHolds, before, limit)
 		return err
 	})
 	return owners, err

@@ -17,8 +17,8 @@ func (s *store) PutHook(ctx context.Context, h persistence.Hook) error {
 	if h.Revision == 1 {
 		query = `INSERT INTO hooks (name, settings, secrets, disabled, revision, created_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING`
 	}
-	return s.write(ctx, "put a hook", func(t tx) error {
-		n, err := t.exec(query, h.Name, some(h.Settings), secrets, h.Disabled, h.Revision, h.CreatedAt, h.UpdatedAt)
+	return s.inTransaction(ctx, "put a hook", func(t writeTx) error {
+		n, err := t.execCount(query, h.Name, nonNilBytes(h.Settings), secrets, h.Disabled, h.Revision, h.CreatedAt, h.UpdatedAt)
 		if err == nil && n == 0 {
 			return persistence.ErrStale
 		}
@@ -27,17 +27,17 @@ func (s *store) PutHook(ctx context.Context, h persistence.Hook) error {
 }
 
 func (s *store) Hook(ctx context.Context, name string) (*persistence.Hook, error) {
-	return first(ctx, &s.readers, "read a hook", listing.ScanHook, "SELECT "+listing.HookColumns+" FROM hooks WHERE name = ?", name)
+	return readFirst(ctx, &s.readers, "read a hook", listing.ScanHook, "SELECT "+listing.HookColumns+" FROM hooks WHERE name = ?", name)
 }
 
 func (s *store) ListHooks(ctx context.Context, after string, limit int) ([]persistence.Hook, error) {
-	return read(ctx, &s.readers, "list hooks", listing.ScanHook,
+	return readRows(ctx, &s.readers, "list hooks", listing.ScanHook,
 		"SELECT "+listing.HookColumns+" FROM hooks WHERE name > ? ORDER BY name LIMIT ?", after, limit)
 }
 
 func (s *store) DeleteHook(ctx context.Context, name string) error {
-	return s.write(ctx, "delete a hook", func(t tx) error {
-		n, err := t.exec("DELETE FROM hooks WHERE name = ?", name)
+	return s.inTransaction(ctx, "delete a hook", func(t writeTx) error {
+		n, err := t.execCount("DELETE FROM hooks WHERE name = ?", name)
 		if err == nil && n == 0 {
 			return persistence.ErrNotFound
 		}
@@ -48,15 +48,15 @@ func (s *store) DeleteHook(ctx context.Context, name string) error {
 func (s *store) BeginDelivery(ctx context.Context, d persistence.Delivery) (*persistence.Delivery, error) {
 	begun := int64(0)
 	for {
-		err := s.write(ctx, "begin a delivery", func(t tx) (err error) {
-			begun, err = t.exec("INSERT INTO deliveries (hook, id, digest, task, at, until) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+		err := s.inTransaction(ctx, "begin a delivery", func(t writeTx) (err error) {
+			begun, err = t.execCount("INSERT INTO deliveries (hook, id, digest, task, at, until) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
 				d.Hook, d.ID, d.Digest, d.Task, d.At, d.Until)
 			return err
 		})
 		if err != nil || begun == 1 {
 			return nil, err
 		}
-		known, err := first(ctx, &s.readers, "read a delivery", listing.ScanDelivery,
+		known, err := readFirst(ctx, &s.readers, "read a delivery", listing.ScanDelivery,
 			"SELECT "+listing.DeliveryColumns+" FROM deliveries WHERE hook = ? AND id = ?", d.Hook, d.ID)
 		if !errors.Is(err, persistence.ErrNotFound) { // it may have been forgotten in between
 			return known, err
@@ -65,16 +65,16 @@ func (s *store) BeginDelivery(ctx context.Context, d persistence.Delivery) (*per
 }
 
 func (s *store) EndDelivery(ctx context.Context, hook, id string, answer []byte) error {
-	return s.write(ctx, "end a delivery", func(t tx) error {
-		_, err := t.exec("UPDATE deliveries SET answer = coalesce(answer, ?) WHERE hook = ? AND id = ?", some(answer), hook, id)
+	return s.inTransaction(ctx, "end a delivery", func(t writeTx) error {
+		_, err := t.execCount("UPDATE deliveries SET answer = coalesce(answer, ?) WHERE hook = ? AND id = ?", nonNilBytes(answer), hook, id)
 		return err
 	})
 }
 
 func (s *store) ForgetDeliveries(ctx context.Context, before int64, limit int) (int, error) {
 	var deleted int64
-	err := s.write(ctx, "forget deliveries", func(t tx) (err error) {
-		deleted, err = t.exec("DELETE FROM deliveries WHERE (hook, id) IN (SELECT hook, id FROM deliveries WHERE until < ? ORDER BY until LIMIT ?)", before, limit)
+	err := s.inTransaction(ctx, "forget deliveries", func(t writeTx) (err error) {
+		deleted, err = t.execCount("DELETE FROM deliveries WHERE (hook, id) IN (SELECT hook, id FROM deliveries WHERE until < ? ORDER BY until LIMIT ?)", before, limit)
 		return err
 	})
 	return int(deleted), err

@@ -13,12 +13,12 @@ import (
 
 // Load reads snapshots and rows in one transaction, so that they fit each other.
 func (s *store) Load(ctx context.Context, ids []string) ([]*persistence.Record, error) {
-	t, err := s.readers.begin(ctx, loadQuery, loadRowsQuery, partsQuery)
+	t, err := s.readers.beginSnapshot(ctx, loadQuery, loadRowsQuery, partsQuery)
 	if err != nil {
-		return nil, wrap("load", err)
+		return nil, wrapError("load", err)
 	}
 	defer func() { _ = t.tx.Rollback() }() // it has only read
-	found, err := read(ctx, t, "load", scanLoaded, loadQuery, *listing.AsJSON(ids))
+	found, err := readRows(ctx, t, "load", scanLoaded, loadQuery, *listing.AsJSON(ids))
 	if err != nil {
 		return nil, err
 	}
@@ -35,9 +35,9 @@ func (s *store) Load(ctx context.Context, ids []string) ([]*persistence.Record, 
 	}
 	where, err := json.Marshal(journals)
 	if err != nil {
-		return nil, wrap("load", err)
+		return nil, wrapError("load", err)
 	}
-	rows, err := read(ctx, t, "load", scanLoadedRow, loadRowsQuery, string(where))
+	rows, err := readRows(ctx, t, "load", scanLoadedRow, loadRowsQuery, string(where))
 	for _, r := range rows {
 		records[r.at].Rows = append(records[r.at].Rows, r.Row)
 	}
@@ -47,14 +47,14 @@ func (s *store) Load(ctx context.Context, ids []string) ([]*persistence.Record, 
 	return records, err
 }
 
-// loaded is a task as it is loaded.
-type loaded struct {
+// loadedTask is a task as it is loaded.
+type loadedTask struct {
 	at, n int64 // among those that are asked for; the number of its journal
 	size  int64 // of all parts of the checkpoint that its snapshot is the first one of; 0 = it is none
 	persistence.Record
 }
 
-func scanLoaded(row listing.Row, l *loaded) error {
+func scanLoaded(row listing.Row, l *loadedTask) error {
 	return listing.Scan(row, &l.TaskRow, &l.Snapshot, &l.SnapshotSeq, &l.Resting, &l.at, &l.n, &l.size)
 }
 
@@ -89,7 +89,7 @@ func (s *store) Rows(ctx context.Context, task string, after int64, p persistenc
 func (s *store) Sizes(ctx context.Context, ids []string) ([]int64, error) {
 	sizes := make([]int64, len(ids))
 	for i, id := range ids {
-		n, err := first(ctx, &s.readers, "measure a task", listing.ScanValue[int64], sizeQuery, id)
+		n, err := readFirst(ctx, &s.readers, "measure a task", listing.ScanValue[int64], sizeQuery, id)
 		switch {
 		case err == nil:
 			sizes[i] = *n
@@ -106,7 +106,7 @@ const sizeQuery = "SELECT coalesce(c.size, length(t.snapshot), 0)" +
 	" FROM tasks t" + newestCheckpoint + " WHERE t.id = ?"
 
 func (s *store) Checkpoints(ctx context.Context, task string) ([]int64, error) {
-	return read(ctx, &s.readers, "list checkpoints", listing.ScanValue[int64], "SELECT seq FROM checkpoints WHERE task = ? AND part = 0 ORDER BY seq", task)
+	return readRows(ctx, &s.readers, "list checkpoints", listing.ScanValue[int64], "SELECT seq FROM checkpoints WHERE task = ? AND part = 0 ORDER BY seq", task)
 }
 
 func (s *store) Unfinished(ctx context.Context, shards persistence.ShardSet, after string, limit int) ([]string, error) {
@@ -123,7 +123,7 @@ func (s *store) DueWakes(ctx context.Context, shards persistence.ShardSet, befor
 func ofShards[T any](ctx context.Context, s *store, what string, scan func(listing.Row, *T) error, task func(T) string,
 	shards persistence.ShardSet, limit int, query string, arg any) ([]T, error) {
 	if shards == nil {
-		return read(ctx, &s.readers, what, scan, query, arg, limit)
+		return readRows(ctx, &s.readers, what, scan, query, arg, limit)
 	}
 	left := limit
 	enough := func(v *T) bool {

@@ -10,26 +10,26 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/lru"
 )
 
-// lane is the one connection that writes. Its statements are prepared once.
-type lane struct {
+// writeLane is the one connection that writes. Its statements are prepared once.
+type writeLane struct {
 	turn  chan struct{} // has room while nobody writes
 	conn  *sql.Conn
 	stmts map[string]*sql.Stmt
-	ends  *lru.Cache[*journal] // by task
-	files *files
-	log   *log
+	ends  *lru.Cache[*journalEnd] // by task
+	files *databaseFiles
+	log   *walFile
 }
 
 var errClosed = errors.New("the store is closed")
 
-func openLane(ctx context.Context, db *sql.DB, files *files) (lane, error) {
+func openLane(ctx context.Context, db *sql.DB, files *databaseFiles) (writeLane, error) {
 	conn, err := db.Conn(ctx)
-	return lane{turn: make(chan struct{}, 1), conn: conn, stmts: map[string]*sql.Stmt{}, ends: lru.New[*journal](endsBytes), files: files, log: newLog(files.path, logMost)}, err
+	return writeLane{turn: make(chan struct{}, 1), conn: conn, stmts: map[string]*sql.Stmt{}, ends: lru.New[*journalEnd](endsBytes), files: files, log: newLog(files.path, logMost)}, err
 }
 
-// write runs f in a transaction of its own. The context ends the wait for a turn; what has begun is
+// inTransaction runs f in a transaction of its own. The context ends the wait for a turn; what has begun is
 // finished, because a write interrupted half way costs more than it saves.
-func (l *lane) write(ctx context.Context, what string, f func(tx) error) error {
+func (l *writeLane) inTransaction(ctx context.Context, what string, f func(writeTx) error) error {
 	select {
 	case l.turn <- struct{}{}:
 		defer func() { <-l.turn }()
@@ -44,34 +44,34 @@ func (l *lane) write(ctx context.Context, what string, f func(tx) error) error {
 	if err := l.files.checkWritten(); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	t := tx{context.WithoutCancel(ctx), l}
-	err := l.transaction(t, f)
-	l.log.shorten(t)
-	l.files.note(err == nil)
-	return wrap(what, err)
+	t := writeTx{context.WithoutCancel(ctx), l}
+	err := l.runTransaction(t, f)
+	l.log.truncateIfLong(t)
+	l.files.recordState(err == nil)
+	return wrapError(what, err)
 }
 
-func (l *lane) transaction(t tx, f func(tx) error) error {
-	if _, err := t.exec("BEGIN IMMEDIATE"); err != nil {
+func (l *writeLane) runTransaction(t writeTx, f func(writeTx) error) error {
+	if _, err := t.execCount("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
-	err := l.files.raise(t)
+	err := l.files.raiseMark(t)
 	if err == nil {
 		err = f(t)
 	}
 	if err == nil {
-		_, err = t.exec("COMMIT")
+		_, err = t.execCount("COMMIT")
 	}
 	if err == nil {
 		return nil
 	}
 	t.lane.ends.Clear()
 	// After some failures SQLite has rolled back by itself and refuses to do it again.
-	_, _ = t.exec("ROLLBACK")
+	_, _ = t.execCount("ROLLBACK")
 	return err
 }
 
-func (l *lane) close() error {
+func (l *writeLane) close() error {
 	if l.turn == nil {
 		return nil // it was never opened
 	}
@@ -89,13 +89,13 @@ func (l *lane) close() error {
 	return err
 }
 
-// tx is the lane in the hands of the one whose turn it is.
-type tx struct {
+// writeTx is the lane in the hands of the one whose turn it is.
+type writeTx struct {
 	ctx  context.Context
-	lane *lane
+	lane *writeLane
 }
 
-func (t tx) prepared(query string) (*sql.Stmt, error) {
+func (t writeTx) prepareQuery(query string) (*sql.Stmt, error) {
 	if stmt := t.lane.stmts[query]; stmt != nil {
 		return stmt, nil
 	}
@@ -107,35 +107,35 @@ func (t tx) prepared(query string) (*sql.Stmt, error) {
 	return stmt, nil
 }
 
-func (t tx) do(query string, args ...any) (sql.Result, error) {
-	stmt, err := t.prepared(query)
+func (t writeTx) execPrepared(query string, args ...any) (sql.Result, error) {
+	stmt, err := t.prepareQuery(query)
 	if err != nil {
 		return nil, err
 	}
 	return stmt.ExecContext(t.ctx, args...)
 }
 
-// exec tells how many rows were written.
-func (t tx) exec(query string, args ...any) (int64, error) {
-	result, err := t.do(query, args...)
+// execCount tells how many rows were written.
+func (t writeTx) execCount(query string, args ...any) (int64, error) {
+	result, err := t.execPrepared(query, args...)
 	if err != nil {
 		return 0, err
 	}
 	return result.RowsAffected()
 }
 
-// one reads a single row; isNone when there is none.
-func (t tx) one(query string, args []any, dest ...any) error {
-	stmt, err := t.prepared(query)
+// queryOne reads a single row; isNone when there is none.
+func (t writeTx) queryOne(query string, args []any, dest ...any) error {
+	stmt, err := t.prepareQuery(query)
 	if err != nil {
 		return err
 	}
 	return stmt.QueryRowContext(t.ctx, args...).Scan(dest...)
 }
 
-// list reads the rows of a query.
-func list[T any](t tx, scan func(listing.Row, *T) error, query string, args ...any) ([]T, error) {
-	stmt, err := t.prepared(query)
+// queryRows reads the rows of a query.
+func queryRows[T any](t writeTx, scan func(listing.Row, *T) error, query string, args ...any) ([]T, error) {
+	stmt, err := t.prepareQuery(query)
 	if err != nil {
 		return nil, err
 	}
@@ -152,16 +152,16 @@ func list[T any](t tx, scan func(listing.Row, *T) error, query string, args ...a
 
 func isNone(err error) bool { return errors.Is(err, sql.ErrNoRows) }
 
-// blob keeps nil apart from empty.
-func blob(b []byte) any {
+// nullableBytes keeps nil apart from empty.
+func nullableBytes(b []byte) any {
 	if b == nil {
 		return nil
 	}
 	return b
 }
 
-// some makes nil empty.
-func some(b []byte) []byte {
+// nonNilBytes makes nil empty.
+func nonNilBytes(b []byte) []byte {
 	if b == nil {
 		return []byte{}
 	}

@@ -41,11 +41,11 @@ func TestTheLogStaysShortThoughSomebodyAlwaysReads(t *testing.T) {
 	}()
 	longest := int64(0)
 	for range 100 { // of more than 100 KB each
-		require.NoError(t, s.write(t.Context(), "write", func(tx tx) error {
-			_, err := tx.exec("INSERT INTO views (name, query, updated_at, updated_by) VALUES ('v', hex(randomblob(50000)), 0, '') ON CONFLICT (name) DO UPDATE SET query = excluded.query")
+		require.NoError(t, s.inTransaction(t.Context(), "write", func(tx writeTx) error {
+			_, err := tx.execCount("INSERT INTO views (name, query, updated_at, updated_by) VALUES ('v', hex(randomblob(50000)), 0, '') ON CONFLICT (name) DO UPDATE SET query = excluded.query")
 			return err
 		}))
-		longest = max(longest, s.log.size())
+		longest = max(longest, s.log.fileSize())
 	}
 	close(stop)
 	<-stopped

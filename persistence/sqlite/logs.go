@@ -8,14 +8,14 @@ import (
 )
 
 func (s *store) AppendLog(ctx context.Context, chunks []persistence.LogChunk, keep int) error {
-	return s.write(ctx, "append to logs", func(t tx) error {
+	return s.inTransaction(ctx, "append to logs", func(t writeTx) error {
 		tails, err := t.logTails(chunks)
 		if err != nil {
 			return err
 		}
 		grown := map[string]bool{}
 		for _, r := range tails.Add(chunks) {
-			if _, err := t.exec("INSERT INTO task_logs (task, n, job, source, number, chars_before, lines_before, chars, lines, content) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+			if _, err := t.execCount("INSERT INTO task_logs (task, n, job, source, number, chars_before, lines_before, chars, lines, content) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 				r.Task, r.N, r.Job, r.Source, r.Number, r.Before.Chars, r.Before.Lines, r.After.Chars, r.After.Lines, r.Content); err != nil {
 				return err
 			}
@@ -30,7 +30,7 @@ func (s *store) AppendLog(ctx context.Context, chunks []persistence.LogChunk, ke
 	})
 }
 
-func (t tx) logTails(chunks []persistence.LogChunk) (persistence.LogTails, error) {
+func (t writeTx) logTails(chunks []persistence.LogChunk) (persistence.LogTails, error) {
 	tails := persistence.LogTails{Tasks: map[string]int64{}, Jobs: map[string]persistence.LogSize{}, Sources: map[persistence.LogSource]int64{}}
 	for i := range chunks {
 		if err := t.logTail(&tails, &chunks[i]); err != nil {
@@ -40,10 +40,10 @@ func (t tx) logTails(chunks []persistence.LogChunk) (persistence.LogTails, error
 	return tails, nil
 }
 
-func (t tx) logTail(tails *persistence.LogTails, c *persistence.LogChunk) error {
+func (t writeTx) logTail(tails *persistence.LogTails, c *persistence.LogChunk) error {
 	if _, known := tails.Tasks[c.Task]; !known {
 		var last int64
-		err := t.one("SELECT coalesce((SELECT max(n) FROM task_logs WHERE task = t.id), 0) FROM tasks t WHERE id = ?", []any{c.Task}, &last)
+		err := t.queryOne("SELECT coalesce((SELECT max(n) FROM task_logs WHERE task = t.id), 0) FROM tasks t WHERE id = ?", []any{c.Task}, &last)
 		if isNone(err) {
 			return nil
 		}
@@ -58,9 +58,9 @@ func (t tx) logTail(tails *persistence.LogTails, c *persistence.LogChunk) error 
 	}
 	var size persistence.LogSize
 	var number int64
-	err := t.one("SELECT chars, lines FROM task_logs WHERE job = ? ORDER BY n DESC LIMIT 1", []any{c.Job}, &size.Chars, &size.Lines)
+	err := t.queryOne("SELECT chars, lines FROM task_logs WHERE job = ? ORDER BY n DESC LIMIT 1", []any{c.Job}, &size.Chars, &size.Lines)
 	if err == nil {
-		err = t.one("SELECT number FROM task_logs WHERE job = ? AND source = ? ORDER BY n DESC LIMIT 1", []any{c.Job, c.Source}, &number)
+		err = t.queryOne("SELECT number FROM task_logs WHERE job = ? AND source = ? ORDER BY n DESC LIMIT 1", []any{c.Job, c.Source}, &number)
 	}
 	if err != nil && !isNone(err) {
 		return err
@@ -70,11 +70,11 @@ func (t tx) logTail(tails *persistence.LogTails, c *persistence.LogChunk) error 
 }
 
 // cutLog deletes an attempt's chunks that begin among its first characters. The last one stays.
-func (t tx) cutLog(job string, chars int64) error {
+func (t writeTx) cutLog(job string, chars int64) error {
 	if chars == 0 {
 		return nil
 	}
-	_, err := t.exec(`DELETE FROM task_logs WHERE job = ?1 AND n < coalesce(
+	_, err := t.execCount(`DELETE FROM task_logs WHERE job = ?1 AND n < coalesce(
 			(SELECT n FROM task_logs WHERE job = ?1 AND chars_before >= ?2 ORDER BY n LIMIT 1),
 			(SELECT n FROM task_logs WHERE job = ?1 ORDER BY n DESC LIMIT 1))`, job, chars)
 	return err
@@ -86,7 +86,7 @@ func (s *store) ReadLog(ctx context.Context, f persistence.LogFilter) ([]persist
 	if f.Job != "" {
 		where, key = "l.job = ?", f.Job
 	}
-	list, err := read(ctx, &s.readers, "read a log", listing.ScanLog,
+	list, err := readRows(ctx, &s.readers, "read a log", listing.ScanLog,
 		"SELECT "+listing.LogColumns+oldest+where+" AND l.n > ? ORDER BY l.n LIMIT ?", key, f.After, f.Limit)
 	return listing.LogParts(list), err
 }

@@ -15,7 +15,7 @@ import (
 
 // fenceAll: the lock on the file proves that nobody from before is alive.
 func (s *store) fenceAll(ctx context.Context) error {
-	return s.write(ctx, "fence", func(t tx) error { return t.end(end, time.Now().UnixMilli()) })
+	return s.inTransaction(ctx, "fence", func(t writeTx) error { return t.fenceMembers(end, time.Now().UnixMilli()) })
 }
 
 const (
@@ -24,37 +24,37 @@ const (
 	endExpired = endOne + " AND lease_until <= ?"
 )
 
-// end fences members.
-func (t tx) end(query string, args ...any) error {
-	n, err := t.exec(query, args...)
+// fenceMembers fences members.
+func (t writeTx) fenceMembers(query string, args ...any) error {
+	n, err := t.execCount(query, args...)
 	if err == nil && n > 0 {
-		err = t.changed()
+		err = t.bumpGeneration()
 	}
 	return err
 }
 
-func (t tx) changed() error {
-	_, err := t.exec("UPDATE cluster SET generation = generation + 1")
+func (t writeTx) bumpGeneration() error {
+	_, err := t.execCount("UPDATE cluster SET generation = generation + 1")
 	return err
 }
 
 // Locked: the file's lock is held until Close, or until the process ends.
 func (s *store) Locked() bool { return true }
 
-// holder is the incarnation that may write.
-type holder struct {
+// leaseHolder is the incarnation that may write.
+type leaseHolder struct {
 	incarnation, name string
-	until             int64
+	leaseUntil        int64
 }
 
 // Join lives within one process, so it waits only for a predecessor of this same store.
 func (s *store) Join(ctx context.Context, j persistence.Joining) (string, error) {
 	incarnation := rand.Text()
-	var first holder
+	var first leaseHolder
 	for {
-		var now holder
-		err := s.write(ctx, "join", func(t tx) (err error) {
-			now, err = t.join(incarnation, j)
+		var now leaseHolder
+		err := s.inTransaction(ctx, "join", func(t writeTx) (err error) {
+			now, err = t.joinMember(incarnation, j)
 			return err
 		})
 		switch {
@@ -67,48 +67,48 @@ func (s *store) Join(ctx context.Context, j persistence.Joining) (string, error)
 		case first != now:
 			return "", fmt.Errorf("member %s (%s): %w", now.name, now.incarnation, persistence.ErrTaken)
 		}
-		if err := pause(ctx, now.until); err != nil {
+		if err := awaitLeaseEnd(ctx, now.leaseUntil); err != nil {
 			return "", fmt.Errorf("join: %w", err)
 		}
 	}
 }
 
-// join tells who holds the store afterwards.
-func (t tx) join(incarnation string, j persistence.Joining) (holder, error) {
-	if err := t.belong(j); err != nil {
-		return holder{}, err
+// joinMember tells who holds the store afterwards.
+func (t writeTx) joinMember(incarnation string, j persistence.Joining) (leaseHolder, error) {
+	if err := t.checkCluster(j); err != nil {
+		return leaseHolder{}, err
 	}
 	now := time.Now()
-	var old holder
-	err := t.one("SELECT incarnation, name, lease_until FROM members WHERE fenced_at = 0", nil,
-		&old.incarnation, &old.name, &old.until)
-	if err == nil && old.until > now.UnixMilli() {
+	var old leaseHolder
+	err := t.queryOne("SELECT incarnation, name, lease_until FROM members WHERE fenced_at = 0", nil,
+		&old.incarnation, &old.name, &old.leaseUntil)
+	if err == nil && old.leaseUntil > now.UnixMilli() {
 		return old, nil
 	}
 	if err != nil && !isNone(err) {
-		return holder{}, err
+		return leaseHolder{}, err
 	}
-	if err := t.end(end, now.UnixMilli()); err != nil {
-		return holder{}, err
+	if err := t.fenceMembers(end, now.UnixMilli()); err != nil {
+		return leaseHolder{}, err
 	}
-	h := holder{incarnation, j.Name, now.Add(j.TTL).UnixMilli()}
-	_, err = t.exec(`INSERT INTO members (incarnation, name, url, gossip, version, format, joined_at, lease_until, renewed_at)
+	h := leaseHolder{incarnation, j.Name, now.Add(j.TTL).UnixMilli()}
+	_, err = t.execCount(`INSERT INTO members (incarnation, name, url, gossip, version, format, joined_at, lease_until, renewed_at)
 		VALUES (?, ?, ?, ?, ?, ?, (SELECT max(?, coalesce(max(joined_at) + 1, 0)) FROM members), ?, ?)`,
-		h.incarnation, j.Name, j.URL, j.Gossip, j.Version, j.Format, now.UnixMilli(), h.until, now.UnixMilli())
+		h.incarnation, j.Name, j.URL, j.Gossip, j.Version, j.Format, now.UnixMilli(), h.leaseUntil, now.UnixMilli())
 	if err == nil {
-		_, err = t.exec("UPDATE cluster SET format = ?", j.Format)
+		_, err = t.execCount("UPDATE cluster SET format = ?", j.Format)
 	}
 	if err == nil {
-		err = t.changed()
+		err = t.bumpGeneration()
 	}
 	return h, err
 }
 
-// belong names the cluster, or finds out that it has another name, or journals that the member does not know.
-func (t tx) belong(j persistence.Joining) error {
+// checkCluster names the cluster, or finds out that it has another name, or journals that the member does not know.
+func (t writeTx) checkCluster(j persistence.Joining) error {
 	var name, values string
 	var written int
-	err := t.one("UPDATE cluster SET name = coalesce(name, ?), values_at = coalesce(nullif(?, ''), values_at) RETURNING name, format, values_at", []any{j.Cluster, j.Values}, &name, &written, &values)
+	err := t.queryOne("UPDATE cluster SET name = coalesce(name, ?), values_at = coalesce(nullif(?, ''), values_at) RETURNING name, format, values_at", []any{j.Cluster, j.Values}, &name, &written, &values)
 	switch {
 	case err != nil:
 		return err
@@ -118,8 +118,8 @@ func (t tx) belong(j persistence.Joining) error {
 	return cmp.Or(persistence.Fits(written, j.Format, true), persistence.Placed(values, j.Values, true))
 }
 
-// pause waits until a lease has run out, looking every now and then whether it was renewed.
-func pause(ctx context.Context, until int64) error {
+// awaitLeaseEnd waits until a lease has run out, looking every now and then whether it was renewed.
+func awaitLeaseEnd(ctx context.Context, until int64) error {
 	wait := time.NewTimer(min(time.Until(time.UnixMilli(until+1)), 100*time.Millisecond))
 	defer wait.Stop()
 	select {
@@ -132,13 +132,13 @@ func pause(ctx context.Context, until int64) error {
 
 func (s *store) Renew(ctx context.Context, incarnation string, ttl time.Duration) (persistence.Pulse, error) {
 	var p persistence.Pulse
-	err := s.write(ctx, "renew", func(t tx) error {
+	err := s.inTransaction(ctx, "renew", func(t writeTx) error {
 		p.Now = time.Now()
-		if err := t.one("SELECT generation, format, history, kept FROM cluster", nil, &p.Generation, &p.Format, &p.History, &p.Kept); err != nil {
+		if err := t.queryOne("SELECT generation, format, history, kept FROM cluster", nil, &p.Generation, &p.Format, &p.History, &p.Kept); err != nil {
 			return err
 		}
 		var fencedAt int64
-		err := t.one("SELECT renewed_at, renewals + 1, fenced_at FROM members WHERE incarnation = ?", []any{incarnation}, &p.Before, &p.Renewals, &fencedAt)
+		err := t.queryOne("SELECT renewed_at, renewals + 1, fenced_at FROM members WHERE incarnation = ?", []any{incarnation}, &p.Before, &p.Renewals, &fencedAt)
 		switch {
 		case isNone(err):
 			return persistence.ErrRewound
@@ -147,7 +147,7 @@ func (s *store) Renew(ctx context.Context, incarnation string, ttl time.Duration
 		case err != nil:
 			return err
 		}
-		_, err = t.exec("UPDATE members SET lease_until = ?, renewed_at = ?, renewals = renewals + 1 WHERE incarnation = ?",
+		_, err = t.execCount("UPDATE members SET lease_until = ?, renewed_at = ?, renewals = renewals + 1 WHERE incarnation = ?",
 			p.Now.Add(ttl).UnixMilli(), p.Now.UnixMilli(), incarnation)
 		return err
 	})
@@ -156,28 +156,28 @@ func (s *store) Renew(ctx context.Context, incarnation string, ttl time.Duration
 
 // BeginHistory also forgets the ends of journals: they are those of the history before.
 func (s *store) BeginHistory(ctx context.Context, known string, kept int64) error {
-	return s.write(ctx, "begin another history", func(t tx) error {
-		n, err := t.exec(`UPDATE cluster SET history = hex(randomblob(16)), kept = coalesce(nullif(?, 0), (SELECT max(renewed_at) FROM members), 0)
+	return s.inTransaction(ctx, "begin another history", func(t writeTx) error {
+		n, err := t.execCount(`UPDATE cluster SET history = hex(randomblob(16)), kept = coalesce(nullif(?, 0), (SELECT max(renewed_at) FROM members), 0)
 			WHERE history = ?`, kept, known)
 		if err != nil || n == 0 {
 			return err
 		}
 		t.lane.ends.Clear()
-		return t.end(end, time.Now().UnixMilli())
+		return t.fenceMembers(end, time.Now().UnixMilli())
 	})
 }
 
 func (s *store) Leave(ctx context.Context, incarnation string) error {
-	return s.write(ctx, "leave", func(t tx) error { return t.end(endOne, time.Now().UnixMilli(), incarnation) })
+	return s.inTransaction(ctx, "leave", func(t writeTx) error { return t.fenceMembers(endOne, time.Now().UnixMilli(), incarnation) })
 }
 
 func (s *store) Fence(ctx context.Context, incarnation string) (ended bool, err error) {
-	err = s.write(ctx, "fence", func(t tx) error {
+	err = s.inTransaction(ctx, "fence", func(t writeTx) error {
 		now := time.Now().UnixMilli()
-		if err := t.end(endExpired, now, incarnation, now); err != nil {
+		if err := t.fenceMembers(endExpired, now, incarnation, now); err != nil {
 			return err
 		}
-		err := t.fence(incarnation)
+		err := t.checkFence(incarnation)
 		ended = errors.Is(err, persistence.ErrFenced)
 		if ended {
 			return nil
@@ -189,18 +189,18 @@ func (s *store) Fence(ctx context.Context, incarnation string) (ended bool, err 
 
 // Cluster: whoever lives owns everything.
 func (s *store) Cluster(ctx context.Context) (*persistence.Cluster, error) {
-	t, err := s.readers.begin(ctx, generationQuery, membersQuery)
+	t, err := s.readers.beginSnapshot(ctx, generationQuery, membersQuery)
 	if err != nil {
-		return nil, wrap("read the cluster", err)
+		return nil, wrapError("read the cluster", err)
 	}
 	defer func() { _ = t.tx.Rollback() }() // it has only read
-	generation, err := first(ctx, t, "read the cluster", listing.ScanValue[int64], generationQuery)
+	generation, err := readFirst(ctx, t, "read the cluster", listing.ScanValue[int64], generationQuery)
 	if err != nil {
 		return nil, err
 	}
 	now := time.Now()
 	c := &persistence.Cluster{Generation: *generation, Now: now.UnixMilli(), Owners: make([]string, persistence.Shards)}
-	c.Members, err = read(ctx, t, "read the cluster", scanMember, membersQuery, now.Add(-persistence.Remembered).UnixMilli())
+	c.Members, err = readRows(ctx, t, "read the cluster", scanMember, membersQuery, now.Add(-persistence.Remembered).UnixMilli())
 	for _, m := range c.Members {
 		if m.FencedAt == 0 {
 			c.Owners = slices.Repeat([]string{m.Incarnation}, persistence.Shards)
@@ -221,7 +221,7 @@ func scanMember(row listing.Row, m *persistence.MemberRow) error {
 
 // Claim: the only member owns every shard already.
 func (s *store) Claim(ctx context.Context, incarnation string, shards []int) ([]int, error) {
-	err := s.write(ctx, "claim", func(t tx) error { return t.fence(incarnation) })
+	err := s.inTransaction(ctx, "claim", func(t writeTx) error { return t.checkFence(incarnation) })
 	if err != nil {
 		return nil, err
 	}
@@ -236,15 +236,15 @@ func (s *store) Moves(context.Context) ([]persistence.Move, error) { return nil,
 
 // Secret makes one that is kept only if there is none.
 func (s *store) Secret(ctx context.Context) (secret string, err error) {
-	err = s.write(ctx, "read the secret of the cluster", func(t tx) error {
-		return t.one("UPDATE cluster SET secret = coalesce(secret, ?) RETURNING secret", []any{rand.Text()}, &secret)
+	err = s.inTransaction(ctx, "read the secret of the cluster", func(t writeTx) error {
+		return t.queryOne("UPDATE cluster SET secret = coalesce(secret, ?) RETURNING secret", []any{rand.Text()}, &secret)
 	})
 	return secret, err
 }
 
 func (s *store) ValuesAt(ctx context.Context) (at string, err error) {
-	err = s.write(ctx, "read where large values are kept", func(t tx) error {
-		return t.one("SELECT values_at FROM cluster", nil, &at)
+	err = s.inTransaction(ctx, "read where large values are kept", func(t writeTx) error {
+		return t.queryOne("SELECT values_at FROM cluster", nil, &at)
 	})
 	return at, err
 }
@@ -252,10 +252,10 @@ func (s *store) ValuesAt(ctx context.Context) (at string, err error) {
 // Drain: there is nobody else.
 func (s *store) Drain(context.Context, string, bool) error { return nil }
 
-// fence says whether an incarnation may write.
-func (t tx) fence(incarnation string) error {
+// checkFence says whether an incarnation may write.
+func (t writeTx) checkFence(incarnation string) error {
 	var one int
-	err := t.one("SELECT 1 FROM members WHERE incarnation = ? AND fenced_at = 0", []any{incarnation}, &one)
+	err := t.queryOne("SELECT 1 FROM members WHERE incarnation = ? AND fenced_at = 0", []any{incarnation}, &one)
 	if isNone(err) {
 		return persistence.ErrFenced
 	}

@@ -13,8 +13,8 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// migrate brings the schema up to date. The lock on the file keeps others away meanwhile.
-func migrate(ctx context.Context, db *sql.DB) error {
+// migrateSchema brings the schema up to date. The lock on the file keeps others away meanwhile.
+func migrateSchema(ctx context.Context, db *sql.DB) error {
 	steps, hashes, err := schema.Steps(migrations, "migrations", func(text string) string { return text })
 	if err != nil {
 		return err
@@ -23,11 +23,11 @@ func migrate(ctx context.Context, db *sql.DB) error {
 	if err != nil {
 		return err
 	}
-	return schema.Update(ctx, p, hashes, func(ctx context.Context) (map[int64]string, error) { return made(ctx, db) })
+	return schema.Update(ctx, p, hashes, func(ctx context.Context) (map[int64]string, error) { return readHashes(ctx, db) })
 }
 
-// made reads by which texts the schema was made.
-func made(ctx context.Context, db *sql.DB) (map[int64]string, error) {
+// readHashes reads by which texts the schema was made.
+func readHashes(ctx context.Context, db *sql.DB) (map[int64]string, error) {
 	there := 0
 	if err := db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema WHERE name = 'migrations'").Scan(&there); err != nil || there == 0 {
 		return nil, err

@@ -15,10 +15,10 @@ const (
 	checkpointQuery = "SELECT size, snapshot FROM checkpoints WHERE task = ? AND seq = ? AND part = 0"
 )
 
-func (t tx) checkpoint(c *persistence.Commit) error {
+func (t writeTx) writeCheckpoint(c *persistence.Commit) error {
 	size := c.Snapshot.Len()
 	for n, part := range parts.Of(c.Snapshot) {
-		if _, err := t.exec(addPart, c.Task, c.Seq, n, size, part); err != nil {
+		if _, err := t.execCount(addPart, c.Task, c.Seq, n, size, part); err != nil {
 			return err
 		}
 		size = 0
@@ -29,14 +29,14 @@ func (t tx) checkpoint(c *persistence.Commit) error {
 // restOf reads what is behind the first part of a checkpoint; from is the transaction in which that was read, if there is one.
 func restOf(ctx context.Context, from querier, task string, seq int64, first []byte, size int64) ([]byte, error) {
 	return parts.Join[sql.RawBytes](first, size, func(scan func(listing.Row, *struct{}) error) error {
-		_, err := read(ctx, from, "read a checkpoint", scan, partsQuery, task, seq)
+		_, err := readRows(ctx, from, "read a checkpoint", scan, partsQuery, task, seq)
 		return err
 	})
 }
 
 // Checkpoint reads all parts of one.
 func (s *store) Checkpoint(ctx context.Context, task string, seq int64) ([]byte, error) {
-	h, err := first(ctx, &s.readers, "read a checkpoint", parts.ScanHead, checkpointQuery, task, seq)
+	h, err := readFirst(ctx, &s.readers, "read a checkpoint", parts.ScanHead, checkpointQuery, task, seq)
 	if err != nil {
 		return nil, err
 	}

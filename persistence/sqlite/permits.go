@@ -9,11 +9,11 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// permits makes the changes of a commit.
-func (t tx) permits(task string, c *persistence.PermitChanges) error {
+// writePermits makes the changes of a commit.
+func (t writeTx) writePermits(task string, c *persistence.PermitChanges) error {
 	for i := range c.Ask {
 		r := &c.Ask[i]
-		_, err := t.exec(`INSERT INTO permits (task, holder, key, shard, most, per_ms, when_full, urgency, fair, asked_at, turn)
+		_, err := t.execCount(`INSERT INTO permits (task, holder, key, shard, most, per_ms, when_full, urgency, fair, asked_at, turn)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
 			task, r.Holder, r.Key, persistence.ShardOf(r.Key), r.Limit, r.PerMS, r.Full, -r.Priority, r.Fair, r.AskedAt, r.Turn)
 		if err != nil {
@@ -21,12 +21,12 @@ func (t tx) permits(task string, c *persistence.PermitChanges) error {
 		}
 	}
 	for _, id := range c.Hold {
-		if _, err := t.exec("UPDATE permits SET state = 2 WHERE task = ? AND holder = ? AND key = ?", task, id.Holder, id.Key); err != nil {
+		if _, err := t.execCount("UPDATE permits SET state = 2 WHERE task = ? AND holder = ? AND key = ?", task, id.Holder, id.Key); err != nil {
 			return err
 		}
 	}
 	for _, id := range c.Release {
-		if _, err := t.exec("DELETE FROM permits WHERE task = ? AND holder = ? AND key = ?", task, id.Holder, id.Key); err != nil {
+		if _, err := t.execCount("DELETE FROM permits WHERE task = ? AND holder = ? AND key = ?", task, id.Holder, id.Key); err != nil {
 			return err
 		}
 	}
@@ -35,8 +35,8 @@ func (t tx) permits(task string, c *persistence.PermitChanges) error {
 
 // Rule has the lane to itself, so nobody else decides meanwhile.
 func (s *store) Rule(ctx context.Context, incarnation string, q persistence.PermitQuestion) (ruling persistence.Ruling, err error) {
-	err = s.write(ctx, "give permits", func(t tx) error {
-		if err := t.fence(incarnation); err != nil {
+	err = s.inTransaction(ctx, "give permits", func(t writeTx) error {
+		if err := t.checkFence(incarnation); err != nil {
 			return err
 		}
 		now := time.Now().UnixMilli()
@@ -46,24 +46,24 @@ func (s *store) Rule(ctx context.Context, incarnation string, q persistence.Perm
 		}
 		v := b.Decide()
 		ruling = persistence.Ruling{Again: v.Again, More: v.More}
-		if err := t.tellAgain(q, now, &ruling); err != nil {
+		if err := t.redeliverVerdicts(q, now, &ruling); err != nil {
 			return err
 		}
-		return t.rule(q.Key, now, &v, &ruling)
+		return t.writeRuling(q.Key, now, &v, &ruling)
 	})
 	return ruling, err
 }
 
-func (t tx) permitBook(key string, now int64) (*persistence.PermitBook, error) {
+func (t writeTx) permitBook(key string, now int64) (*persistence.PermitBook, error) {
 	b := &persistence.PermitBook{Now: now}
-	err := t.one("SELECT last, begun FROM permit_keys WHERE key = ?", []any{key}, &b.State.Cursor, &b.State.Begun)
+	err := t.queryOne("SELECT last, begun FROM permit_keys WHERE key = ?", []any{key}, &b.State.Cursor, &b.State.Begun)
 	if err != nil && !isNone(err) {
 		return nil, err
 	}
-	if err := t.one(countHeld, []any{key}, &b.Held, &b.Evicted); err != nil {
+	if err := t.queryOne(countHeld, []any{key}, &b.Held, &b.Evicted); err != nil {
 		return nil, err
 	}
-	if b.Waiting, err = t.waiting(key, b.State.Cursor); err != nil {
+	if b.Waiting, err = t.listWaiting(key, b.State.Cursor); err != nil {
 		return nil, err
 	}
 	if b.Hasty, err = t.listPermits(hasty, key, persistence.HastyAtOnce); err != nil {
@@ -75,11 +75,11 @@ func (t tx) permitBook(key string, now int64) (*persistence.PermitBook, error) {
 	return b, err
 }
 
-// waiting are the first of those who wait, in the order of persistence.InTurn. Of each of the next values of fair so many are read that they are enough
+// listWaiting are the first of those who wait, in the order of persistence.InTurn. Of each of the next values of fair so many are read that they are enough
 // together, as far as there are so many.
-func (t tx) waiting(key, cursor string) ([]persistence.PermitRow, error) {
+func (t writeTx) listWaiting(key, cursor string) ([]persistence.PermitRow, error) {
 	const enough = persistence.PermitsAtOnce
-	turns, err := t.turns(key, cursor)
+	turns, err := t.nextTurns(key, cursor)
 	if err != nil || len(turns) == 0 {
 		return nil, err
 	}
@@ -106,18 +106,18 @@ func (t tx) waiting(key, cursor string) ([]persistence.PermitRow, error) {
 const (
 	countHeld = "SELECT count(*), coalesce(sum(evicted), 0) FROM permits WHERE key = ? AND state IN (1, 2)"
 
-	ofFair   = "WHERE key = ? AND state = 0 AND fair = ? ORDER BY urgency, asked_at, turn, holder LIMIT ?"
-	nextFair = "SELECT fair FROM permits WHERE key = ? AND state = 0 AND fair > ? ORDER BY fair LIMIT 1"
-	hasty    = "INDEXED BY permits_hasty WHERE key = ? AND state = 0 AND when_full = 'refuse' ORDER BY asked_at, turn LIMIT ?"
-	untold   = "INDEXED BY permits_untold WHERE key = ?2 AND (state IN (1, 3) OR evicted) AND (?3 OR told_at <= ?4 OR told_at > ?1) ORDER BY told_at, given_at, asked_at, task, holder LIMIT ?5"
-	oneFair  = "SELECT fair FROM permits WHERE key = ? AND state = 0 ORDER BY fair LIMIT 1"
+	ofFair              = "WHERE key = ? AND state = 0 AND fair = ? ORDER BY urgency, asked_at, turn, holder LIMIT ?"
+	nextFair            = "SELECT fair FROM permits WHERE key = ? AND state = 0 AND fair > ? ORDER BY fair LIMIT 1"
+	hasty               = "INDEXED BY permits_hasty WHERE key = ? AND state = 0 AND when_full = 'refuse' ORDER BY asked_at, turn LIMIT ?"
+	undeliveredVerdicts = "INDEXED BY permits_untold WHERE key = ?2 AND (state IN (1, 3) OR evicted) AND (?3 OR told_at <= ?4 OR told_at > ?1) ORDER BY told_at, given_at, asked_at, task, holder LIMIT ?5"
+	oneFair             = "SELECT fair FROM permits WHERE key = ? AND state = 0 ORDER BY fair LIMIT 1"
 )
 
-// turns are the next values of fair, from behind the cursor on, and then those up to it.
-func (t tx) turns(key, cursor string) (turns []string, err error) {
+// nextTurns are the next values of fair, from behind the cursor on, and then those up to it.
+func (t writeTx) nextTurns(key, cursor string) (turns []string, err error) {
 	next := func(query string, args ...any) (fair string, found bool) {
 		if err == nil {
-			err = t.one(query, args, &fair)
+			err = t.queryOne(query, args, &fair)
 		}
 		if found = err == nil; isNone(err) {
 			err = nil
@@ -137,8 +137,8 @@ func (t tx) turns(key, cursor string) (turns []string, err error) {
 	return turns, err
 }
 
-// rule writes a decision down, and adds those who have to hear of it.
-func (t tx) rule(key string, now int64, v *persistence.PermitVerdict, ruling *persistence.Ruling) error {
+// writeRuling writes a decision down, and adds those who have to hear of it.
+func (t writeTx) writeRuling(key string, now int64, v *persistence.PermitVerdict, ruling *persistence.Ruling) error {
 	for _, part := range []struct {
 		rows []persistence.PermitRow
 		set  string
@@ -155,15 +155,15 @@ func (t tx) rule(key string, now int64, v *persistence.PermitVerdict, ruling *pe
 			}
 		}
 	}
-	_, err := t.exec(`INSERT INTO permit_keys (key, last, begun, idle_at) VALUES (?, ?, ?, ?)
+	_, err := t.execCount(`INSERT INTO permit_keys (key, last, begun, idle_at) VALUES (?, ?, ?, ?)
 		ON CONFLICT (key) DO UPDATE SET last = excluded.last, begun = excluded.begun, idle_at = excluded.idle_at`,
 		key, v.State.Cursor, v.State.Begun, v.IdleAt)
 	return err
 }
 
-// tellAgain adds those of earlier decisions who have not answered for long.
-func (t tx) tellAgain(q persistence.PermitQuestion, now int64, ruling *persistence.Ruling) error {
-	rows, err := t.changePermits(`told_at = ?1 WHERE key = ?2 AND (task, holder) IN (SELECT task, holder FROM permits `+untold+")",
+// redeliverVerdicts adds those of earlier decisions who have not answered for long.
+func (t writeTx) redeliverVerdicts(q persistence.PermitQuestion, now int64, ruling *persistence.Ruling) error {
+	rows, err := t.changePermits(`told_at = ?1 WHERE key = ?2 AND (task, holder) IN (SELECT task, holder FROM permits `+undeliveredVerdicts+")",
 		now, q.Key, q.Anew, now-persistence.PermitToldMS, persistence.PermitsToldAtOnce)
 	for _, r := range rows {
 		ruling.Add(r)
@@ -172,19 +172,19 @@ func (t tx) tellAgain(q persistence.PermitQuestion, now int64, ruling *persisten
 	return err
 }
 
-func (t tx) listPermits(where string, args ...any) ([]persistence.PermitRow, error) {
-	return list(t, listing.ScanPermit, "SELECT "+listing.PermitColumns+" FROM permits "+where, args...)
+func (t writeTx) listPermits(where string, args ...any) ([]persistence.PermitRow, error) {
+	return queryRows(t, listing.ScanPermit, "SELECT "+listing.PermitColumns+" FROM permits "+where, args...)
 }
 
 // changePermits changes permits, and tells which.
-func (t tx) changePermits(set string, args ...any) ([]persistence.PermitRow, error) {
-	return list(t, listing.ScanPermit, "UPDATE permits SET "+set+" RETURNING "+listing.PermitColumns, args...)
+func (t writeTx) changePermits(set string, args ...any) ([]persistence.PermitRow, error) {
+	return queryRows(t, listing.ScanPermit, "UPDATE permits SET "+set+" RETURNING "+listing.PermitColumns, args...)
 }
 
 // OpenKeys reads one row of each key. There is one member, which owns every shard, so hardly ever is one read in vain.
 func (s *store) OpenKeys(ctx context.Context, shards persistence.ShardSet, after string, limit int) (keys []string, err error) {
 	for len(keys) < limit {
-		page, err := read(ctx, &s.readers, "list keys", listing.ScanValue[string], openKeys, after, limit)
+		page, err := readRows(ctx, &s.readers, "list keys", listing.ScanValue[string], openKeys, after, limit)
 		if err != nil {
 			return nil, err
 		}
@@ -206,7 +206,7 @@ const openKeys = `WITH RECURSIVE k (key) AS (
 	SELECT key FROM k WHERE key IS NOT NULL LIMIT ?2`
 
 func (s *store) PermitsOf(ctx context.Context, task string) ([]persistence.PermitRow, error) {
-	return read(ctx, &s.readers, "list permits", listing.ScanPermitBefore, `SELECT `+listing.PermitColumns+`,
+	return readRows(ctx, &s.readers, "list permits", listing.ScanPermitBefore, `SELECT `+listing.PermitColumns+`,
 		CASE WHEN state <> 0 THEN 0 ELSE (SELECT count(*) FROM (SELECT 1 FROM permits o WHERE o.key = p.key AND o.state = 0 AND o.fair = p.fair
 			AND (o.urgency, o.asked_at, o.turn, o.holder) < (p.urgency, p.asked_at, p.turn, p.holder) LIMIT ?2)) END
 		FROM permits p WHERE task = ?1 ORDER BY holder, key`, task, persistence.MostBefore)
@@ -214,8 +214,8 @@ func (s *store) PermitsOf(ctx context.Context, task string) ([]persistence.Permi
 
 func (s *store) ForgetKeys(ctx context.Context, limit int) (int, error) {
 	var deleted int64
-	err := s.write(ctx, "forget keys", func(t tx) (err error) {
-		deleted, err = t.exec("DELETE FROM permit_keys WHERE key IN (SELECT key FROM permit_keys WHERE idle_at <= ? ORDER BY idle_at LIMIT ?)", time.Now().UnixMilli(), limit)
+	err := s.inTransaction(ctx, "forget keys", func(t writeTx) (err error) {
+		deleted, err = t.execCount("DELETE FROM permit_keys WHERE key IN (SELECT key FROM permit_keys WHERE idle_at <= ? ORDER BY idle_at LIMIT ?)", time.Now().UnixMilli(), limit)
 		return err
 	})
 	return int(deleted), err

@@ -162,7 +162,7 @@ func TestADecisionAboutAKeyReadsFewOfThoseWhoWait(t *testing.T) {
 		{nextFair, []any{"k", "f"}, "SEARCH permits USING COVERING INDEX permits_order (key=? AND state=? AND fair>?)"},
 		{oneFair, []any{"k"}, "SEARCH permits USING COVERING INDEX permits_order (key=? AND state=?)"},
 		{"SELECT * FROM permits " + hasty, []any{"k", 5}, "USING INDEX permits_hasty (key=?)"},
-		{"SELECT task, holder FROM permits " + untold, []any{1, "k", false, 1, 5}, "USING INDEX permits_untold (key=?)"},
+		{"SELECT task, holder FROM permits " + undeliveredVerdicts, []any{1, "k", false, 1, 5}, "USING INDEX permits_untold (key=?)"},
 		{openKeys, []any{"", 5}, "SEARCH p USING INDEX permits_open (key>?)"},
 	} {
 		plan := planOf(t, s, tt.query, tt.args...)
@@ -177,14 +177,14 @@ func TestOfThoseOfOneFairFewAreReadForADecision(t *testing.T) {
 	require.NoError(t, err)
 	defer opened.Close()
 	s := opened.(*store)
-	require.NoError(t, s.write(t.Context(), "plant", func(tx tx) error {
-		_, err := tx.exec(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
+	require.NoError(t, s.inTransaction(t.Context(), "plant", func(tx writeTx) error {
+		_, err := tx.execCount(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
 			INSERT INTO permits (task, holder, key, shard, most, per_ms, when_full, urgency, fair, asked_at, turn)
 			SELECT 't', i, 'k', 0, 1, 0, '', 0, CASE WHEN i < 4 THEN 'small' ELSE 'large' END, i, '' FROM n`)
 		return err
 	}))
-	require.NoError(t, s.write(t.Context(), "look", func(tx tx) error {
-		rows, err := tx.waiting("k", "")
+	require.NoError(t, s.inTransaction(t.Context(), "look", func(tx writeTx) error {
+		rows, err := tx.listWaiting("k", "")
 		require.Len(t, rows, persistence.PermitsAtOnce)
 		require.Equal(t, []string{"large", "small", "large", "small", "large", "small", "large", "large"},
 			[]string{rows[0].Fair, rows[1].Fair, rows[2].Fair, rows[3].Fair, rows[4].Fair, rows[5].Fair, rows[6].Fair, rows[7].Fair})
@@ -197,8 +197,8 @@ func TestKeysThatNobodyAsksForAreForgottenInPortions(t *testing.T) {
 	require.NoError(t, err)
 	defer opened.Close()
 	s := opened.(*store)
-	require.NoError(t, s.write(t.Context(), "plant", func(tx tx) error {
-		_, err := tx.exec("WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 30) INSERT INTO permit_keys (key, idle_at) SELECT 'k' || i, CASE WHEN i > 25 THEN ? ELSE i END FROM n",
+	require.NoError(t, s.inTransaction(t.Context(), "plant", func(tx writeTx) error {
+		_, err := tx.execCount("WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 30) INSERT INTO permit_keys (key, idle_at) SELECT 'k' || i, CASE WHEN i > 25 THEN ? ELSE i END FROM n",
 			time.Now().Add(time.Minute).UnixMilli())
 		return err
 	}))
@@ -207,7 +207,7 @@ func TestKeysThatNobodyAsksForAreForgottenInPortions(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, n)
 	}
-	left, err := read(t.Context(), &s.readers, "list keys", listing.ScanValue[string], "SELECT key FROM permit_keys ORDER BY key")
+	left, err := readRows(t.Context(), &s.readers, "list keys", listing.ScanValue[string], "SELECT key FROM permit_keys ORDER BY key")
 	require.NoError(t, err)
 	require.Equal(t, []string{"k26", "k27", "k28", "k29", "k30"}, left)
 }

@@ -20,10 +20,10 @@ func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64,
 		}
 	}
 	services = slices.Compact(slices.Sorted(slices.Values(services)))
-	var all lines
+	var all queueHeap
 	for _, service := range services {
-		l := &line{service: service, at: afterAt, turn: afterTurn, task: behindAll, piece: (limit + len(services) - 1) / len(services)}
-		if err := s.fill(ctx, l); err != nil {
+		l := &queueReader{service: service, at: afterAt, turn: afterTurn, task: behindAll, piece: (limit + len(services) - 1) / len(services)}
+		if err := s.readPiece(ctx, l); err != nil {
 			return nil, err
 		}
 		if len(l.rows) > 0 {
@@ -36,7 +36,7 @@ func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64,
 		first := all[0]
 		rows, first.rows = append(rows, first.rows[0]), first.rows[1:]
 		if len(first.rows) == 0 && first.more {
-			if err := s.fill(ctx, first); err != nil {
+			if err := s.readPiece(ctx, first); err != nil {
 				return nil, err
 			}
 		}
@@ -49,8 +49,8 @@ func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64,
 	return rows, nil
 }
 
-// line is the queue of a service as it is read, piece by piece, each twice as long as the one before.
-type line struct {
+// queueReader is the queue of a service as it is read, piece by piece, each twice as long as the one before.
+type queueReader struct {
 	service string
 	rows    []persistence.QueueRow // that are next
 	more    bool                   // there may be others
@@ -64,9 +64,9 @@ type line struct {
 // behindAll is no task, and behind all of them.
 const behindAll = "\U0010FFFF"
 
-// fill reads the next piece.
-func (s *store) fill(ctx context.Context, l *line) (err error) {
-	l.rows, err = read(ctx, &s.readers, "list the queue", listing.ScanJob, `SELECT job_id, task, service, enqueued_at, turn, size, labels FROM task_queue
+// readPiece reads the next piece.
+func (s *store) readPiece(ctx context.Context, l *queueReader) (err error) {
+	l.rows, err = readRows(ctx, &s.readers, "list the queue", listing.ScanJob, `SELECT job_id, task, service, enqueued_at, turn, size, labels FROM task_queue
 		WHERE service = ? AND (enqueued_at, turn, task, job_id) > (?, ?, ?, ?) ORDER BY enqueued_at, turn, task, job_id LIMIT ?`, l.service, l.at, l.turn, l.task, l.job, l.piece)
 	l.more = len(l.rows) == l.piece
 	l.piece *= 2
@@ -77,17 +77,17 @@ func (s *store) fill(ctx context.Context, l *line) (err error) {
 	return err
 }
 
-// lines is a heap of those that have rows: the one whose row is the next of all is the first.
-type lines []*line
+// queueHeap is a heap of those that have rows: the one whose row is the next of all is the first.
+type queueHeap []*queueReader
 
-func (l lines) Len() int { return len(l) }
-func (l lines) Less(i, j int) bool {
+func (l queueHeap) Len() int { return len(l) }
+func (l queueHeap) Less(i, j int) bool {
 	a, b := &l[i].rows[0], &l[j].rows[0]
 	return cmp.Or(cmp.Compare(a.EnqueuedAt, b.EnqueuedAt), cmp.Compare(a.Turn, b.Turn), cmp.Compare(a.Service, b.Service)) < 0
 }
-func (l lines) Swap(i, j int) { l[i], l[j] = l[j], l[i] }
-func (l *lines) Push(x any)   { *l = append(*l, x.(*line)) }
-func (l *lines) Pop() any {
+func (l queueHeap) Swap(i, j int) { l[i], l[j] = l[j], l[i] }
+func (l *queueHeap) Push(x any)   { *l = append(*l, x.(*queueReader)) }
+func (l *queueHeap) Pop() any {
 	old := *l
 	last := old[len(old)-1]
 	*l = old[:len(old)-1]
@@ -95,7 +95,7 @@ func (l *lines) Pop() any {
 }
 
 func (s *store) QueueFor(ctx context.Context, f persistence.QueueFilter, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {
-	return read(ctx, &s.readers, "list the queue", listing.ScanJob, `SELECT q.job_id, q.task, q.service, q.enqueued_at, q.turn, q.size, q.labels FROM task_queue q
+	return readRows(ctx, &s.readers, "list the queue", listing.ScanJob, `SELECT q.job_id, q.task, q.service, q.enqueued_at, q.turn, q.size, q.labels FROM task_queue q
 		WHERE q.service = ?1 AND (q.enqueued_at, q.turn) > (?2, ?3)
 		AND (q.labels IS NULL OR NOT EXISTS (SELECT 1 FROM json_each(q.labels) WHERE value NOT IN (SELECT value FROM json_each(?4))))
 		AND (?5 = '' OR (SELECT t.flow_id FROM tasks t WHERE t.id = q.task) = ?5)
@@ -104,14 +104,14 @@ func (s *store) QueueFor(ctx context.Context, f persistence.QueueFilter, afterAt
 
 // QueueServices steps through the index from one service to the next.
 func (s *store) QueueServices(ctx context.Context) ([]string, error) {
-	return read(ctx, &s.readers, "list the queue", listing.ScanValue[string], `WITH RECURSIVE s (service) AS (
+	return readRows(ctx, &s.readers, "list the queue", listing.ScanValue[string], `WITH RECURSIVE s (service) AS (
 			SELECT min(service) FROM task_queue
 			UNION ALL SELECT (SELECT min(service) FROM task_queue WHERE service > s.service) FROM s WHERE s.service IS NOT NULL)
 		SELECT service FROM s WHERE service IS NOT NULL`)
 }
 
 func (s *store) QueueBefore(ctx context.Context, task, job string, most int) (int, error) {
-	n, err := first(ctx, s.readers.db, "count the queue", listing.ScanValue[int], `SELECT (SELECT count(*) FROM (SELECT 1 FROM task_queue q
+	n, err := readFirst(ctx, s.readers.db, "count the queue", listing.ScanValue[int], `SELECT (SELECT count(*) FROM (SELECT 1 FROM task_queue q
 			WHERE q.service = j.service AND (q.enqueued_at, q.turn) < (j.enqueued_at, j.turn) LIMIT ?3))
 		FROM task_queue j WHERE j.task = ?1 AND j.job_id = ?2`, task, job, most)
 	if err != nil {
@@ -121,7 +121,7 @@ func (s *store) QueueBefore(ctx context.Context, task, job string, most int) (in
 }
 
 func (s *store) QueueDepth(ctx context.Context) (map[string]persistence.QueueStat, error) {
-	list, err := read(ctx, &s.readers, "count the queue", listing.ScanDepth, "SELECT service, count(*), count(DISTINCT task), min(enqueued_at) FROM task_queue GROUP BY service")
+	list, err := readRows(ctx, &s.readers, "count the queue", listing.ScanDepth, "SELECT service, count(*), count(DISTINCT task), min(enqueued_at) FROM task_queue GROUP BY service")
 	depth := map[string]persistence.QueueStat{}
 	for _, q := range list {
 		depth[q.Service] = q.QueueStat

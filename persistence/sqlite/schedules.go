@@ -16,18 +16,18 @@ func (s *store) PutSchedule(ctx context.Context, sc persistence.Schedule) error 
 	if err != nil {
 		return err
 	}
-	return s.write(ctx, "put a schedule", func(t tx) error {
+	return s.inTransaction(ctx, "put a schedule", func(t writeTx) error {
 		var flow string
-		if err := t.one("SELECT id FROM flows WHERE id = ?", []any{sc.FlowID}, &flow); isNone(err) {
+		if err := t.queryOne("SELECT id FROM flows WHERE id = ?", []any{sc.FlowID}, &flow); isNone(err) {
 			return persistence.ErrNotFound
 		} else if err != nil {
 			return err
 		}
 		if sc.Revision == 0 {
-			_, err := t.exec("INSERT INTO schedules (id, name, flow_id, revision, due_at, body) VALUES (?, ?, ?, 1, ?, ?)", sc.ID, sc.Name, sc.FlowID, sc.Due, body)
-			return duplicate(err)
+			_, err := t.execCount("INSERT INTO schedules (id, name, flow_id, revision, due_at, body) VALUES (?, ?, ?, 1, ?, ?)", sc.ID, sc.Name, sc.FlowID, sc.Due, body)
+			return mapDuplicate(err)
 		}
-		n, err := t.exec("UPDATE schedules SET flow_id = ?, revision = revision + 1, due_at = ?, body = ? WHERE id = ? AND revision = ?",
+		n, err := t.execCount("UPDATE schedules SET flow_id = ?, revision = revision + 1, due_at = ?, body = ? WHERE id = ? AND revision = ?",
 			sc.FlowID, sc.Due, body, sc.ID, sc.Revision)
 		if err == nil && n == 0 {
 			return persistence.ErrStale
@@ -37,7 +37,7 @@ func (s *store) PutSchedule(ctx context.Context, sc persistence.Schedule) error 
 }
 
 func (s *store) Schedule(ctx context.Context, name string) (*persistence.Schedule, error) {
-	return first(ctx, &s.readers, "read a schedule", listing.ScanSchedule, scheduleQuery+"WHERE name = ?", name)
+	return readFirst(ctx, &s.readers, "read a schedule", listing.ScanSchedule, scheduleQuery+"WHERE name = ?", name)
 }
 
 func (s *store) ListSchedules(ctx context.Context, f persistence.ScheduleFilter) ([]persistence.Schedule, error) {
@@ -46,9 +46,9 @@ func (s *store) ListSchedules(ctx context.Context, f persistence.ScheduleFilter)
 		limit = -1
 	}
 	if f.FlowID != "" {
-		return read(ctx, &s.readers, "list schedules", listing.ScanSchedule, scheduleQuery+"WHERE flow_id = ? AND name > ? ORDER BY name LIMIT ?", f.FlowID, f.After, limit)
+		return readRows(ctx, &s.readers, "list schedules", listing.ScanSchedule, scheduleQuery+"WHERE flow_id = ? AND name > ? ORDER BY name LIMIT ?", f.FlowID, f.After, limit)
 	}
-	return read(ctx, &s.readers, "list schedules", listing.ScanSchedule, scheduleQuery+"WHERE name > ? ORDER BY name LIMIT ?", f.After, limit)
+	return readRows(ctx, &s.readers, "list schedules", listing.ScanSchedule, scheduleQuery+"WHERE name > ? ORDER BY name LIMIT ?", f.After, limit)
 }
 
 // DueSchedules looks at the shards of what was read: the only member asks for all of them otherwise, so no column says which.
@@ -57,14 +57,14 @@ func (s *store) DueSchedules(ctx context.Context, shards persistence.ShardSet, b
 	if shards != nil {
 		some = -1
 	}
-	list, err := read(ctx, &s.readers, "list due schedules", listing.ScanSchedule, scheduleQuery+"WHERE due_at > 0 AND due_at <= ? ORDER BY due_at, id LIMIT ?", by, some)
+	list, err := readRows(ctx, &s.readers, "list due schedules", listing.ScanSchedule, scheduleQuery+"WHERE due_at > 0 AND due_at <= ? ORDER BY due_at, id LIMIT ?", by, some)
 	list = slices.DeleteFunc(list, func(sc persistence.Schedule) bool { return !shards.Has(sc.ID) })
 	return list[:min(limit, len(list))], err
 }
 
 func (s *store) DeleteSchedule(ctx context.Context, id string) error {
-	return s.write(ctx, "delete a schedule", func(t tx) error {
-		_, err := t.exec("DELETE FROM schedules WHERE id = ?", id)
+	return s.inTransaction(ctx, "delete a schedule", func(t writeTx) error {
+		_, err := t.execCount("DELETE FROM schedules WHERE id = ?", id)
 		return err
 	})
 }

@@ -27,8 +27,8 @@ type Options struct {
 }
 
 type store struct {
-	lane
-	readers readers
+	writeLane
+	readers readPool
 	writer  *sql.DB
 	lock    *os.File
 }
@@ -60,7 +60,7 @@ func Open(ctx context.Context, path string, o Options) (persistence.Store, error
 		return nil, errors.Join(fmt.Errorf("open the store: %w", err), lock.Close())
 	}
 	s := &store{lock: lock}
-	if err := s.open(ctx, path, o); err != nil {
+	if err := s.openStore(ctx, path, o); err != nil {
 		return nil, errors.Join(fmt.Errorf("open the store %s: %w", path, err), s.Close())
 	}
 	return s, nil
@@ -86,7 +86,7 @@ func takeLock(path string) (*os.File, error) {
 	}
 }
 
-func (s *store) open(ctx context.Context, path string, o Options) error {
+func (s *store) openStore(ctx context.Context, path string, o Options) error {
 	// Payloads are nobody else's business; SQLite gives its other files the rights of this one.
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -96,33 +96,33 @@ func (s *store) open(ctx context.Context, path string, o Options) error {
 		return err
 	}
 	unchecked := func() error { return nil }
-	if s.writer, err = connect(path, 1, unchecked, fmt.Sprintf("application_id(%d)", ourMark), "journal_mode(WAL)", "synchronous(FULL)", "cache_size(-16384)", "wal_autocheckpoint(4000)"); err != nil {
+	if s.writer, err = openPool(path, 1, unchecked, fmt.Sprintf("application_id(%d)", ourMark), "journal_mode(WAL)", "synchronous(FULL)", "cache_size(-16384)", "wal_autocheckpoint(4000)"); err != nil {
 		return err
 	}
-	if err := migrate(ctx, s.writer); err != nil {
+	if err := migrateSchema(ctx, s.writer); err != nil {
 		return err
 	}
 	if s.files, err = newFiles(path, s.lock); err != nil {
 		return err
 	}
 	s.readers.stmts = map[string]*sql.Stmt{}
-	if s.readers.db, err = connect(path, o.Readers, s.files.check, "query_only(1)"); err != nil {
+	if s.readers.db, err = openPool(path, o.Readers, s.files.checkFiles, "query_only(1)"); err != nil {
 		return err
 	}
-	if s.lane, err = openLane(ctx, s.writer, s.files); err != nil {
+	if s.writeLane, err = openLane(ctx, s.writer, s.files); err != nil {
 		return err
 	}
 	return s.fenceAll(ctx)
 }
 
-// connect returns a pool of connections to a file that is there. Each is made only while check finds nothing wrong.
-func connect(path string, size int, check func() error, pragmas ...string) (*sql.DB, error) {
+// openPool returns a pool of connections to a file that is there. Each is made only while check finds nothing wrong.
+func openPool(path string, size int, check func() error, pragmas ...string) (*sql.DB, error) {
 	how := url.Values{"mode": {"rw"}, "_pragma": append(pragmas, fmt.Sprintf("busy_timeout(%d)", busyWait.Milliseconds()))}
 	opener, err := openFile(path, how)
 	if err != nil {
 		return nil, err
 	}
-	db := sql.OpenDB(connector{opener.Driver(), nameOf(path, how), check})
+	db := sql.OpenDB(checkedConnector{opener.Driver(), nameOf(path, how), check})
 	db.SetMaxOpenConns(size)
 	db.SetMaxIdleConns(size)
 	return db, opener.Close()
@@ -142,15 +142,15 @@ func nameOf(path string, how url.Values) string {
 }
 
 func (s *store) Ping(ctx context.Context) error {
-	return wrap("ping the store", errors.Join(s.files.check(), s.readers.db.PingContext(ctx)))
+	return wrapError("ping the store", errors.Join(s.files.checkFiles(), s.readers.db.PingContext(ctx)))
 }
 
 func (s *store) Lanes() int { return 1 }
 
 // Close waits for the write under way. The lock goes last.
 func (s *store) Close() error {
-	whole := s.files != nil && s.conn != nil && s.files.check() == nil
-	err := errors.Join(s.readers.close(), s.lane.close())
+	whole := s.files != nil && s.conn != nil && s.files.checkFiles() == nil
+	err := errors.Join(s.readers.close(), s.writeLane.close())
 	if s.writer != nil {
 		err = errors.Join(err, s.writer.Close())
 	}
@@ -158,7 +158,7 @@ func (s *store) Close() error {
 		err = errors.Join(err, s.files.close())
 	}
 	if whole && err == nil {
-		err = s.files.forget()
+		err = s.files.clearMark()
 	}
 	if e := s.lock.Close(); !errors.Is(e, os.ErrClosed) {
 		err = errors.Join(err, e)

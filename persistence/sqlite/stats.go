@@ -10,7 +10,7 @@ import (
 )
 
 func (s *store) AddStats(ctx context.Context, rows []persistence.StatsRow) error {
-	return s.write(ctx, "add statistics", func(t tx) error {
+	return s.inTransaction(ctx, "add statistics", func(t writeTx) error {
 		for i := range rows {
 			if err := t.addStats(&rows[i]); err != nil {
 				return err
@@ -20,11 +20,11 @@ func (s *store) AddStats(ctx context.Context, rows []persistence.StatsRow) error
 	})
 }
 
-func (t tx) addStats(r *persistence.StatsRow) error {
+func (t writeTx) addStats(r *persistence.StatsRow) error {
 	spot := []any{r.Flow, r.OfNodes(), r.Width, r.Bucket, r.Scope, r.Node, r.Version}
 	var there []byte
 	sum := &r.Counts
-	err := t.one("SELECT counts FROM stats WHERE flow = ? AND of_nodes = ? AND width = ? AND bucket = ? AND scope = ? AND node = ? AND version = ?", spot, &there)
+	err := t.queryOne("SELECT counts FROM stats WHERE flow = ? AND of_nodes = ? AND width = ? AND bucket = ? AND scope = ? AND node = ? AND version = ?", spot, &there)
 	switch {
 	case err == nil:
 		old, err := stats.Decode(there)
@@ -36,7 +36,7 @@ func (t tx) addStats(r *persistence.StatsRow) error {
 	case !isNone(err):
 		return err
 	}
-	_, err = t.exec(`INSERT OR REPLACE INTO stats (flow, of_nodes, width, bucket, scope, node, version, counts)
+	_, err = t.execCount(`INSERT OR REPLACE INTO stats (flow, of_nodes, width, bucket, scope, node, version, counts)
 		SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 WHERE ?1 = '' OR EXISTS (SELECT 1 FROM flows WHERE id = ?1)`,
 		append(spot, sum.Append(nil))...)
 	return err
@@ -60,13 +60,13 @@ func (s *store) ReadStats(ctx context.Context, f persistence.StatsFilter) ([]per
 		where += " AND scope = ? AND node = ?"
 		args = append(args, f.Scope, f.Node)
 	}
-	return read(ctx, &s.readers, "read statistics", listing.ScanStats,
+	return readRows(ctx, &s.readers, "read statistics", listing.ScanStats,
 		"SELECT "+listing.StatsColumns+" FROM stats WHERE "+where+" ORDER BY flow, bucket, scope, node, version", args...)
 }
 
 func (s *store) DeleteStats(ctx context.Context, width, before int64, limit int) (deleted int, err error) {
-	err = s.write(ctx, "delete statistics", func(t tx) error {
-		n, err := t.exec(`DELETE FROM stats WHERE (flow, of_nodes, width, bucket, scope, node, version) IN
+	err = s.inTransaction(ctx, "delete statistics", func(t writeTx) error {
+		n, err := t.execCount(`DELETE FROM stats WHERE (flow, of_nodes, width, bucket, scope, node, version) IN
 			(SELECT flow, of_nodes, width, bucket, scope, node, version FROM stats WHERE width = ? AND bucket < ? ORDER BY bucket LIMIT ?)`, width, before, limit)
 		deleted = int(n)
 		return err

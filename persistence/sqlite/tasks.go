@@ -45,18 +45,18 @@ func init() {
 }
 
 func (s *store) Task(ctx context.Context, id string) (*persistence.TaskRow, error) {
-	return first(ctx, &s.readers, "read a task", listing.ScanTask, "SELECT "+listing.Columns+dialect.From()+" WHERE t.id = ?", id)
+	return readFirst(ctx, &s.readers, "read a task", listing.ScanTask, "SELECT "+listing.Columns+dialect.From()+" WHERE t.id = ?", id)
 }
 
 // few is how many jobs of a queue, or tasks with a label, of a flow or with the beginning of an id, are looked up one by one rather than asking each of the others
 // whether it is one.
 const few = 2_000
 
-// dialect knows what there is little of that a filter names.
-func (s *store) dialect(ctx context.Context, f persistence.TaskFilter) (d listing.Dialect, err error) {
+// dialectFor knows what there is little of that a filter names.
+func (s *store) dialectFor(ctx context.Context, f persistence.TaskFilter) (d listing.Dialect, err error) {
 	d = dialect
 	if f.Queued != "" {
-		if d.ByJobs, err = s.few(ctx, "SELECT 1 FROM task_queue WHERE service = ?", f.Queued); err != nil {
+		if d.ByJobs, err = s.findsFew(ctx, "SELECT 1 FROM task_queue WHERE service = ?", f.Queued); err != nil {
 			return d, err
 		}
 	}
@@ -64,7 +64,7 @@ func (s *store) dialect(ctx context.Context, f persistence.TaskFilter) (d listin
 		return d, nil
 	}
 	for _, key := range slices.Sorted(maps.Keys(f.Labels)) {
-		rare, err := s.few(ctx, "SELECT 1 FROM task_labels WHERE key = ? AND value = ?", key, f.Labels[key])
+		rare, err := s.findsFew(ctx, "SELECT 1 FROM task_labels WHERE key = ? AND value = ?", key, f.Labels[key])
 		if err != nil {
 			return d, err
 		}
@@ -74,40 +74,40 @@ func (s *store) dialect(ctx context.Context, f persistence.TaskFilter) (d listin
 		}
 	}
 	if f.FlowID != "" {
-		d.ByFlow, err = s.few(ctx, "SELECT 1 FROM tasks WHERE flow_id = ?", f.FlowID)
+		d.ByFlow, err = s.findsFew(ctx, "SELECT 1 FROM tasks WHERE flow_id = ?", f.FlowID)
 	}
 	return d, err
 }
 
-// few says whether a query finds few rows.
-func (s *store) few(ctx context.Context, query string, args ...any) (bool, error) {
-	n, err := first(ctx, &s.readers, "count rows", listing.ScanValue[int], "SELECT count(*) FROM ("+query+" LIMIT ?)", append(args, few)...)
+// findsFew says whether a query finds few rows.
+func (s *store) findsFew(ctx context.Context, query string, args ...any) (bool, error) {
+	n, err := readFirst(ctx, &s.readers, "count rows", listing.ScanValue[int], "SELECT count(*) FROM ("+query+" LIMIT ?)", append(args, few)...)
 	return err == nil && *n < few, err
 }
 
 func (s *store) ListTasks(ctx context.Context, f persistence.TaskFilter) ([]persistence.TaskRow, error) {
-	d, err := s.dialect(ctx, f)
+	d, err := s.dialectFor(ctx, f)
 	if err != nil {
 		return nil, err
 	}
 	if f.IDPrefix != "" {
-		some, err := s.few(ctx, "SELECT 1 FROM tasks WHERE id >= ? AND id < ?", f.IDPrefix, f.IDPrefix+"\U0010FFFF")
+		some, err := s.findsFew(ctx, "SELECT 1 FROM tasks WHERE id >= ? AND id < ?", f.IDPrefix, f.IDPrefix+"\U0010FFFF")
 		if err != nil {
 			return nil, err
 		}
 		d.ManyIDs = !some
 	}
 	q := listing.List(d, f)
-	return read(ctx, s.readers.db, "list tasks", listing.ScanTask, q.String(), q.Args...)
+	return readRows(ctx, s.readers.db, "list tasks", listing.ScanTask, q.String(), q.Args...)
 }
 
 func (s *store) CountTasks(ctx context.Context, f persistence.TaskFilter) (int, error) {
-	d, err := s.dialect(ctx, f)
+	d, err := s.dialectFor(ctx, f)
 	if err != nil {
 		return 0, err
 	}
 	q := listing.Count(d, f)
-	n, err := first(ctx, s.readers.db, "count tasks", listing.ScanValue[int], q.String(), q.Args...)
+	n, err := readFirst(ctx, s.readers.db, "count tasks", listing.ScanValue[int], q.String(), q.Args...)
 	if err != nil {
 		return 0, err
 	}
@@ -115,19 +115,19 @@ func (s *store) CountTasks(ctx context.Context, f persistence.TaskFilter) (int, 
 }
 
 func (s *store) CountTasksBy(ctx context.Context, f persistence.TaskFilter, by persistence.By) (map[string]persistence.Group, error) {
-	d, err := s.dialect(ctx, f)
+	d, err := s.dialectFor(ctx, f)
 	if err != nil {
 		return nil, err
 	}
 	q := listing.CountBy(d, f, by)
-	rows, err := read(ctx, s.readers.db, "count tasks", listing.ScanCounted, q.String(), q.Args...)
+	rows, err := readRows(ctx, s.readers.db, "count tasks", listing.ScanCounted, q.String(), q.Args...)
 	return listing.Groups(rows, f.Most), err
 }
 
 func (s *store) NewestOf(ctx context.Context, flows []string, each int) ([]persistence.TaskMark, error) {
 	var all []persistence.TaskMark
 	for _, id := range slices.Compact(slices.Sorted(slices.Values(flows))) {
-		list, err := read(ctx, &s.readers, "list the newest tasks", listing.ScanTaskMark,
+		list, err := readRows(ctx, &s.readers, "list the newest tasks", listing.ScanTaskMark,
 			"SELECT flow_id, id, status, created_at FROM tasks WHERE flow_id = ? ORDER BY created_at DESC, id DESC LIMIT ?", id, each)
 		if err != nil {
 			return nil, err
@@ -140,16 +140,16 @@ func (s *store) NewestOf(ctx context.Context, flows []string, each int) ([]persi
 // CountByShard hashes the ids of the tasks: the only member asks for all shards otherwise, so no column says which. Of those that have not ended the ones
 // under way have an index, too; the others are at rest.
 func (s *store) CountByShard(ctx context.Context) (map[int]persistence.ShardTasks, error) {
-	t, err := s.readers.begin(ctx, openIDs, unfinishedIDs)
+	t, err := s.readers.beginSnapshot(ctx, openIDs, unfinishedIDs)
 	if err != nil {
-		return nil, wrap("count tasks", err)
+		return nil, wrapError("count tasks", err)
 	}
 	defer func() { _ = t.tx.Rollback() }() // it has only read
-	open, err := read(ctx, t, "count tasks", listing.ScanValue[string], openIDs)
+	open, err := readRows(ctx, t, "count tasks", listing.ScanValue[string], openIDs)
 	if err != nil {
 		return nil, err
 	}
-	underWay, err := read(ctx, t, "count tasks", listing.ScanValue[string], unfinishedIDs)
+	underWay, err := readRows(ctx, t, "count tasks", listing.ScanValue[string], unfinishedIDs)
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +170,7 @@ const (
 )
 
 func (s *store) EndedBetween(ctx context.Context, from, before int64, limit int) ([]persistence.TaskEnd, error) {
-	return read(ctx, &s.readers, "list ended tasks", listing.ScanTaskEnd,
+	return readRows(ctx, &s.readers, "list ended tasks", listing.ScanTaskEnd,
 		"SELECT id, ended_at FROM tasks WHERE ended_at >= ? AND ended_at < ? AND ended_at > 0 ORDER BY ended_at, id LIMIT ?", from, before, limit)
 }
 
@@ -178,10 +178,10 @@ func (s *store) EndedBetween(ctx context.Context, from, before int64, limit int)
 const turnTasks = 50
 
 // inTurns deletes up to limit tasks by steps, each of which deletes up to so many, and fewer when there are no more.
-func (s *store) inTurns(ctx context.Context, what string, limit int, step func(t tx, most int) (int, error)) (deleted int, err error) {
+func (s *store) inTurns(ctx context.Context, what string, limit int, step func(t writeTx, most int) (int, error)) (deleted int, err error) {
 	for deleted < limit {
 		most, n := min(turnTasks, limit-deleted), 0
-		err := s.write(ctx, what, func(t tx) (err error) {
+		err := s.inTransaction(ctx, what, func(t writeTx) (err error) {
 			n, err = step(t, most)
 			return err
 		})
@@ -196,14 +196,14 @@ func (s *store) inTurns(ctx context.Context, what string, limit int, step func(t
 }
 
 func (s *store) DeleteEnded(ctx context.Context, before int64, limit int) (int, error) {
-	return s.inTurns(ctx, "delete ended tasks", limit, func(t tx, most int) (int, error) {
+	return s.inTurns(ctx, "delete ended tasks", limit, func(t writeTx, most int) (int, error) {
 		return t.deleteTasks(most, "SELECT n FROM tasks WHERE ended_at > 0 AND ended_at < ? ORDER BY ended_at, id LIMIT 1", before)
 	})
 }
 
 func (s *store) DeleteFlow(ctx context.Context, id string, limit int) (int, error) {
-	return s.inTurns(ctx, "delete a flow", limit, func(t tx, most int) (int, error) {
-		if _, err := t.exec("DELETE FROM schedules WHERE flow_id = ?", id); err != nil {
+	return s.inTurns(ctx, "delete a flow", limit, func(t writeTx, most int) (int, error) {
+		if _, err := t.execCount("DELETE FROM schedules WHERE flow_id = ?", id); err != nil {
 			return 0, err
 		}
 		deleted, err := t.deleteTasks(most, "SELECT n FROM tasks WHERE flow_id = ? ORDER BY created_at DESC, id DESC LIMIT 1", id)
@@ -211,7 +211,7 @@ func (s *store) DeleteFlow(ctx context.Context, id string, limit int) (int, erro
 			return deleted, err
 		}
 		for _, query := range []string{"DELETE FROM flow_versions WHERE flow_id = ?", "DELETE FROM stats WHERE flow = ?", "DELETE FROM flows WHERE id = ?"} {
-			if _, err := t.exec(query, id); err != nil {
+			if _, err := t.execCount(query, id); err != nil {
 				return 0, err
 			}
 		}
@@ -220,11 +220,11 @@ func (s *store) DeleteFlow(ctx context.Context, id string, limit int) (int, erro
 }
 
 // deleteTasks deletes up to so many tasks, each of which a query finds as the next one, with everything of theirs.
-func (t tx) deleteTasks(most int, next string, arg any) (deleted int, err error) {
+func (t writeTx) deleteTasks(most int, next string, arg any) (deleted int, err error) {
 	for ; deleted < most; deleted++ {
 		var id string
 		var n int64
-		err := t.one("DELETE FROM tasks WHERE n = ("+next+") RETURNING id, n", []any{arg}, &id, &n)
+		err := t.queryOne("DELETE FROM tasks WHERE n = ("+next+") RETURNING id, n", []any{arg}, &id, &n)
 		if isNone(err) {
 			break
 		}
@@ -239,9 +239,9 @@ func (t tx) deleteTasks(most int, next string, arg any) (deleted int, err error)
 }
 
 // deleteRest deletes what belongs to a deleted task.
-func (t tx) deleteRest(task string, n int64) error {
+func (t writeTx) deleteRest(task string, n int64) error {
 	t.lane.ends.Drop(task)
-	if _, err := t.exec("DELETE FROM task_events WHERE task = ?", n); err != nil {
+	if _, err := t.execCount("DELETE FROM task_events WHERE task = ?", n); err != nil {
 		return err
 	}
 	for _, query := range []string{
@@ -254,7 +254,7 @@ func (t tx) deleteRest(task string, n int64) error {
 		"DELETE FROM approvals WHERE task = ?",
 		"DELETE FROM task_logs WHERE task = ?",
 	} {
-		if _, err := t.exec(query, task); err != nil {
+		if _, err := t.execCount(query, task); err != nil {
 			return err
 		}
 	}

@@ -22,7 +22,7 @@ func TestWhoWaitsToWriteHasATurnWhileManyTasksAreDeleted(t *testing.T) {
 			plant(t, s, `INSERT INTO tasks (id, flow_id, version_id, status, cursor, last_action, error, paused, steps, followed, created_at, updated_at, ended_at, resting, body_hash, snapshot_seq)
 				SELECT 't' || i, 'f', 'v', 'completed', '', '', '', false, 0, 0, i, i, i, false, '', 0 FROM n`, many)
 			left := func() (n int) {
-				require.NoError(t, s.write(t.Context(), "look", func(tx tx) error { return tx.one("SELECT count(*) FROM tasks", nil, &n) }))
+				require.NoError(t, s.inTransaction(t.Context(), "look", func(tx writeTx) error { return tx.queryOne("SELECT count(*) FROM tasks", nil, &n) }))
 				return n
 			}
 			require.Equal(t, many, left())
@@ -48,8 +48,8 @@ func TestWhoWaitsToWriteHasATurnWhileManyTasksAreDeleted(t *testing.T) {
 // plant executes a statement that makes rows of n, which has a column i from 1 up.
 func plant(t *testing.T, s *store, statement string, many int) {
 	t.Helper()
-	require.NoError(t, s.write(t.Context(), "plant", func(tx tx) error {
-		_, err := tx.exec("WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) "+statement, many)
+	require.NoError(t, s.inTransaction(t.Context(), "plant", func(tx writeTx) error {
+		_, err := tx.execCount("WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) "+statement, many)
 		return err
 	}))
 }

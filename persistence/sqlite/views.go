@@ -8,20 +8,20 @@ import (
 )
 
 func (s *store) SetView(ctx context.Context, v persistence.SavedView) error {
-	return s.write(ctx, "set a view", func(x tx) error {
-		_, err := x.exec("INSERT INTO views ("+listing.ViewColumns+") VALUES (?1, ?2, ?3, ?4) ON CONFLICT (name) DO UPDATE SET query = ?2, updated_at = ?3, updated_by = ?4",
+	return s.inTransaction(ctx, "set a view", func(x writeTx) error {
+		_, err := x.execCount("INSERT INTO views ("+listing.ViewColumns+") VALUES (?1, ?2, ?3, ?4) ON CONFLICT (name) DO UPDATE SET query = ?2, updated_at = ?3, updated_by = ?4",
 			v.Name, v.Query, v.UpdatedAt, v.UpdatedBy)
 		return err
 	})
 }
 
 func (s *store) ListViews(ctx context.Context) ([]persistence.SavedView, error) {
-	return read(ctx, &s.readers, "list views", listing.ScanView, "SELECT "+listing.ViewColumns+" FROM views ORDER BY name")
+	return readRows(ctx, &s.readers, "list views", listing.ScanView, "SELECT "+listing.ViewColumns+" FROM views ORDER BY name")
 }
 
 func (s *store) DeleteView(ctx context.Context, name string) error {
-	return s.write(ctx, "delete a view", func(x tx) error {
-		n, err := x.exec("DELETE FROM views WHERE name = ?", name)
+	return s.inTransaction(ctx, "delete a view", func(x writeTx) error {
+		n, err := x.execCount("DELETE FROM views WHERE name = ?", name)
 		if err == nil && n == 0 {
 			return persistence.ErrNotFound
 		}

@@ -20,8 +20,8 @@ var reasons = map[int]string{
 	sqlite3.SQLITE_NOMEM:    "the member has no memory left",
 }
 
-// wrap returns err with what was attempted. It tells a value that was refused apart from a file that cannot be used.
-func wrap(what string, err error) error {
+// wrapError returns err with what was attempted. It tells a value that was refused apart from a file that cannot be used.
+func wrapError(what string, err error) error {
 	if err == nil {
 		return nil
 	}

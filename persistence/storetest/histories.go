@@ -19,33 +19,33 @@ import (
 func Histories(test *testing.T, s persistence.Store) {
 	Publish(test, s, "flow", "version")
 	rapid.Check(test, func(t *rapid.T) {
-		h := &history{T: t, model: model.New(model.Options{})}
+		h := &storeHistory{T: t, model: model.New(model.Options{})}
 		Publish(test, h.model, "flow", "version")
 		h.store = faulty.Wrap(s, faulty.Hooks{Commit: func(string, []persistence.Commit) faulty.Fault { return h.fault }})
-		h.takeover(t)
-		defer h.clear()
+		h.replaceMember(t)
+		defer h.clearStore()
 		t.Repeat(map[string]func(*rapid.T){
-			"commit":    h.commit,
-			"late":      h.late,
-			"takeover":  h.takeover,
-			"retention": h.retention,
-			"":          h.same,
+			"commit":    h.commitBoth,
+			"late":      h.landLate,
+			"takeover":  h.replaceMember,
+			"retention": h.deleteEnded,
+			"":          h.compareLoads,
 		})
-		h.lists()
+		h.compareLists()
 	})
 }
 
-// history is a store, a model, and what both have been told.
-type history struct {
+// storeHistory is a store, a model, and what both have been told.
+type storeHistory struct {
 	*rapid.T
 	store, model persistence.Store
-	fault        faulty.Fault // of the next batch
-	members      []pair       // the last one may write
-	waiting      []func()     // batches that land late
+	fault        faulty.Fault      // of the next batch
+	members      []incarnationPair // the last one may write
+	waiting      []func()          // batches that land late
 }
 
-// pair is one incarnation, as each of the two calls it.
-type pair struct{ store, model string }
+// incarnationPair is one incarnation, as each of the two calls it.
+type incarnationPair struct{ store, model string }
 
 var (
 	ctx      = context.Background()
@@ -54,10 +54,10 @@ var (
 	services = []string{"s", "t"}
 )
 
-// commit sends one batch to both, and to the model what a fault lets through.
-func (h *history) commit(t *rapid.T) {
+// commitBoth sends one batch to both, and to the model what a fault lets through.
+func (h *storeHistory) commitBoth(t *rapid.T) {
 	h.T = t
-	batch := h.batch()
+	batch := h.drawBatch()
 	from := h.members[len(h.members)-1]
 	if rapid.IntRange(0, 9).Draw(t, "old member") == 0 {
 		from = rapid.SampledFrom(h.members).Draw(t, "member")
@@ -89,20 +89,20 @@ func (h *history) commit(t *rapid.T) {
 	}
 }
 
-func (h *history) batch() []persistence.Commit {
+func (h *storeHistory) drawBatch() []persistence.Commit {
 	n := rapid.IntRange(1, len(taskIDs)).Draw(h.T, "size")
 	batch := make([]persistence.Commit, n)
 	for i, id := range rapid.Permutation(taskIDs).Draw(h.T, "tasks")[:n] {
-		batch[i] = h.one(id)
+		batch[i] = h.drawCommit(id)
 	}
 	return batch
 }
 
-// one is mostly what the task's owner would send next.
-func (h *history) one(id string) persistence.Commit {
+// drawCommit is mostly what the task's owner would send next.
+func (h *storeHistory) drawCommit(id string) persistence.Commit {
 	flip := func(what string, percent int) bool { return rapid.IntRange(0, 99).Draw(h.T, what) < percent }
 	last := int64(0)
-	if r := h.record(h.model, id); r != nil {
+	if r := h.loadRecord(h.model, id); r != nil {
 		last = r.SnapshotSeq + int64(len(r.Rows))
 	}
 	c := persistence.Commit{Task: id, Seq: last + 1, At: rapid.Int64Range(1, 99).Draw(h.T, "at"), Events: []byte("[]")}
@@ -123,7 +123,7 @@ func (h *history) one(id string) persistence.Commit {
 		}
 	}
 	if flip("snapshot", 20) {
-		c.Snapshot = pieces(fmt.Sprint(c.At))
+		c.Snapshot = newSnapshot(fmt.Sprint(c.At))
 	}
 	if flip("rest", 30) {
 		c.Rest = &persistence.Rest{Resting: flip("resting", 60)}
@@ -142,8 +142,8 @@ func (h *history) one(id string) persistence.Commit {
 	return c
 }
 
-// late lets a batch land that its sender has given up.
-func (h *history) late(t *rapid.T) {
+// landLate lets a batch land that its sender has given up.
+func (h *storeHistory) landLate(t *rapid.T) {
 	if len(h.waiting) == 0 {
 		t.Skip("nothing is on its way")
 	}
@@ -152,13 +152,13 @@ func (h *history) late(t *rapid.T) {
 	land()
 }
 
-func (h *history) takeover(t *rapid.T) {
+func (h *storeHistory) replaceMember(t *rapid.T) {
 	if len(h.members) > 0 {
 		old := h.members[len(h.members)-1]
 		require.NoError(t, h.store.Leave(ctx, old.store))
 		require.NoError(t, h.model.Leave(ctx, old.model))
 	}
-	var next pair
+	var next incarnationPair
 	var err error
 	next.store, err = h.store.Join(ctx, persistence.Joining{Name: "me", TTL: time.Hour})
 	require.NoError(t, err)
@@ -167,8 +167,8 @@ func (h *history) takeover(t *rapid.T) {
 	h.members = append(h.members, next)
 }
 
-// retention has no limit, because which one of two that ended at once goes first is nobody's promise.
-func (h *history) retention(t *rapid.T) {
+// deleteEnded has no limit, because which one of two that ended at once goes first is nobody's promise.
+func (h *storeHistory) deleteEnded(t *rapid.T) {
 	before := rapid.Int64Range(1, 99).Draw(t, "before")
 	got, err := h.store.DeleteEnded(ctx, before, 99)
 	require.NoError(t, err)
@@ -177,14 +177,14 @@ func (h *history) retention(t *rapid.T) {
 	require.Equal(t, want, got)
 }
 
-func (h *history) record(s persistence.Store, id string) *persistence.Record {
+func (h *storeHistory) loadRecord(s persistence.Store, id string) *persistence.Record {
 	records, err := s.Load(ctx, []string{id})
 	require.NoError(h, err)
 	return records[0]
 }
 
-// same compares what owners read.
-func (h *history) same(t *rapid.T) {
+// compareLoads compares what owners read.
+func (h *storeHistory) compareLoads(t *rapid.T) {
 	h.T = t
 	got, err := h.store.Load(ctx, taskIDs)
 	require.NoError(t, err)
@@ -205,8 +205,8 @@ func (h *history) same(t *rapid.T) {
 	}
 }
 
-// lists compares what everybody else reads.
-func (h *history) lists() {
+// compareLists compares what everybody else reads.
+func (h *storeHistory) compareLists() {
 	both := func(read func(persistence.Store) (any, error)) {
 		got, err := read(h.store)
 		require.NoError(h, err)
@@ -227,16 +227,16 @@ func (h *history) lists() {
 		return s.CountTasksBy(ctx, persistence.TaskFilter{}, persistence.By{})
 	})
 	for _, id := range taskIDs {
-		both(func(s persistence.Store) (any, error) { return s.Rows(ctx, id, 0, part(99)) })
+		both(func(s persistence.Store) (any, error) { return s.Rows(ctx, id, 0, rowsPart(99)) })
 	}
 }
 
-// clear leaves the store empty for the next history, by its own means.
-func (h *history) clear() {
+// clearStore leaves the store empty for the next history, by its own means.
+func (h *storeHistory) clearStore() {
 	h.fault = faulty.Fault{}
 	me := h.members[len(h.members)-1].store
 	for _, id := range taskIDs {
-		if rows, err := h.store.Rows(ctx, id, 0, part(1<<30)); err == nil && len(rows) > 0 {
+		if rows, err := h.store.Rows(ctx, id, 0, rowsPart(1<<30)); err == nil && len(rows) > 0 {
 			end := persistence.Commit{Task: id, Seq: int64(len(rows)), Columns: &persistence.Columns{EndedAt: 1}}
 			_, err = h.store.Commit(ctx, me, []persistence.Commit{end})
 			require.NoError(h, err)

@@ -11,31 +11,31 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-var owners = []behavior{
-	{"two owners never both extend a history", func(w *world) {
-		w.must(created("a"), created("b"))
+var owners = []storeBehavior{
+	{"two owners never both extend a history", func(w *testEnv) {
+		w.mustCommit(createCommit("a"), createCommit("b"))
 		var written atomic.Int64
 		var writers sync.WaitGroup
 		for owner := range 4 {
 			writers.Go(func() {
 				for seq := int64(2); seq <= 50; seq++ {
-					written.Add(contend(w, owner, seq))
+					written.Add(contendForRow(w, owner, seq))
 				}
 			})
 		}
 		writers.Wait()
 		require.EqualValues(w, 2*49, written.Load())
 		for _, id := range []string{"a", "b"} {
-			require.Len(w, w.load(id).Rows, 50)
+			require.Len(w, w.loadTask(id).Rows, 50)
 		}
 	}},
-	{"of many that create a task one succeeds", func(w *world) {
+	{"of many that create a task one succeeds", func(w *testEnv) {
 		for round := range 20 {
 			var written atomic.Int64
 			var writers sync.WaitGroup
 			for owner := range 4 {
 				writers.Go(func() {
-					c := with(created(fmt.Sprint("task", round)), func(c *persistence.Commit) { c.Create.BodyHash = fmt.Sprint(owner) })
+					c := changeCommit(createCommit(fmt.Sprint("task", round)), func(c *persistence.Commit) { c.Create.BodyHash = fmt.Sprint(owner) })
 					answers, err := w.Commit(w.ctx(), w.me, []persistence.Commit{c})
 					require.NoError(w, err)
 					if answers[0] == nil {
@@ -49,19 +49,19 @@ var owners = []behavior{
 			require.EqualValues(w, 1, written.Load())
 		}
 	}},
-	{"nothing is left of a busy task whose flow is deleted", func(w *world) {
+	{"nothing is left of a busy task whose flow is deleted", func(w *testEnv) {
 		for round := range 20 {
 			id := fmt.Sprint("task", round)
 			if round > 0 {
 				Publish(w.T, w, "flow", "version")
 			}
-			w.must(created(id))
+			w.mustCommit(createCommit(id))
 			var owner sync.WaitGroup
 			begun := make(chan struct{})
 			owner.Go(func() {
 				var answer error
 				for seq := int64(2); answer == nil; seq++ {
-					answer = w.commit(appended(id, seq))[0]
+					answer = w.commitBatch(appendCommit(id, seq))[0]
 					if seq == 5 {
 						close(begun)
 					}
@@ -73,16 +73,16 @@ var owners = []behavior{
 			require.NoError(w, err)
 			require.Equal(w, 1, n)
 			owner.Wait()
-			require.Empty(w, got[persistence.Row](w)(w.Rows(w.ctx(), id, 0, part(9))))
+			require.Empty(w, requireList[persistence.Row](w)(w.Rows(w.ctx(), id, 0, rowsPart(9))))
 		}
 	}},
 }
 
-// contend tries to write the next row of two tasks in one batch until somebody has, and tells how
+// contendForRow tries to write the next row of two tasks in one batch until somebody has, and tells how
 // many rows were ours.
-func contend(w *world, owner int, seq int64) int64 {
+func contendForRow(w *testEnv, owner int, seq int64) int64 {
 	row := func(id string) persistence.Commit {
-		return with(appended(id, seq), func(c *persistence.Commit) { c.Events = fmt.Append(nil, owner) })
+		return changeCommit(appendCommit(id, seq), func(c *persistence.Commit) { c.Events = fmt.Append(nil, owner) })
 	}
 	for {
 		answers, err := w.Commit(w.ctx(), w.me, []persistence.Commit{row("a"), row("b")})
@@ -95,7 +95,7 @@ func contend(w *world, owner int, seq int64) int64 {
 			}
 		}
 		// A stale answer may also mean that the row before is still under way.
-		if ours == 2 || len(w.load("a").Rows) >= int(seq) && len(w.load("b").Rows) >= int(seq) {
+		if ours == 2 || len(w.loadTask("a").Rows) >= int(seq) && len(w.loadTask("b").Rows) >= int(seq) {
 			return ours
 		}
 	}

@@ -15,50 +15,52 @@ import (
 // join, fall silent, leave, are fenced, and claim and release shards.
 func Ownership(test *testing.T, s persistence.Store) {
 	rapid.Check(test, func(t *rapid.T) {
-		o := &ownership{T: t, store: s, model: model.New(model.Options{}), names: map[string]string{"": ""}}
-		o.before = o.generation()
-		o.join(t)
-		defer o.clear()
+		o := &ownershipHistory{T: t, store: s, model: model.New(model.Options{}), names: map[string]string{"": ""}}
+		o.before = o.readGeneration()
+		o.joinBoth(t)
+		defer o.leaveAll()
 		t.Repeat(map[string]func(*rapid.T){
-			"join":    o.join,
-			"renew":   o.renew,
-			"leave":   o.leave,
-			"fence":   o.fence,
-			"claim":   o.claim,
-			"release": o.release,
+			"join":    o.joinBoth,
+			"renew":   o.renewBoth,
+			"leave":   o.leaveBoth,
+			"fence":   o.fenceBoth,
+			"claim":   o.claimBoth,
+			"release": o.releaseBoth,
 		})
-		o.same(t)
+		o.compareClusters(t)
 	})
 }
 
-type ownership struct {
+type ownershipHistory struct {
 	*rapid.T
 	store, model persistence.Store
-	members      []pair            // also those that have gone
+	members      []incarnationPair // also those that have gone
 	names        map[string]string // incarnations of the model by those of the store
 	before       int64             // generation of the store at the beginning
 }
 
-func (o *ownership) generation() int64 {
+func (o *ownershipHistory) readGeneration() int64 {
 	c, err := o.store.Cluster(ctx)
 	require.NoError(o, err)
 	return c.Generation
 }
 
-func (o *ownership) one(t *rapid.T) pair { return rapid.SampledFrom(o.members).Draw(t, "member") }
+func (o *ownershipHistory) drawMember(t *rapid.T) incarnationPair {
+	return rapid.SampledFrom(o.members).Draw(t, "member")
+}
 
-func (o *ownership) shards(t *rapid.T) []int {
+func (o *ownershipHistory) drawShards(t *rapid.T) []int {
 	return rapid.SliceOfNDistinct(rapid.IntRange(0, 9), 0, 5, rapid.ID[int]).Draw(t, "shards")
 }
 
-// lease has run out at once, or lasts for the whole history.
-func (o *ownership) lease(t *rapid.T) time.Duration {
+// drawLease has run out at once, or lasts for the whole history.
+func (o *ownershipHistory) drawLease(t *rapid.T) time.Duration {
 	return rapid.SampledFrom([]time.Duration{0, time.Hour}).Draw(t, "lease")
 }
 
-func (o *ownership) join(t *rapid.T) {
-	j := persistence.Joining{Name: "m", URL: "u", Gossip: "g", TTL: o.lease(t)}
-	var next pair
+func (o *ownershipHistory) joinBoth(t *rapid.T) {
+	j := persistence.Joining{Name: "m", URL: "u", Gossip: "g", TTL: o.drawLease(t)}
+	var next incarnationPair
 	var err error
 	next.store, err = o.store.Join(ctx, j)
 	require.NoError(t, err)
@@ -68,21 +70,21 @@ func (o *ownership) join(t *rapid.T) {
 	o.names[next.store] = next.model
 }
 
-func (o *ownership) renew(t *rapid.T) {
-	one, ttl := o.one(t), o.lease(t)
+func (o *ownershipHistory) renewBoth(t *rapid.T) {
+	one, ttl := o.drawMember(t), o.drawLease(t)
 	_, got := o.store.Renew(ctx, one.store, ttl)
 	_, want := o.model.Renew(ctx, one.model, ttl)
 	require.ErrorIs(t, got, want)
 }
 
-func (o *ownership) leave(t *rapid.T) {
-	one := o.one(t)
+func (o *ownershipHistory) leaveBoth(t *rapid.T) {
+	one := o.drawMember(t)
 	require.NoError(t, o.store.Leave(ctx, one.store))
 	require.NoError(t, o.model.Leave(ctx, one.model))
 }
 
-func (o *ownership) fence(t *rapid.T) {
-	one := o.one(t)
+func (o *ownershipHistory) fenceBoth(t *rapid.T) {
+	one := o.drawMember(t)
 	got, err := o.store.Fence(ctx, one.store)
 	require.NoError(t, err)
 	want, err := o.model.Fence(ctx, one.model)
@@ -90,22 +92,22 @@ func (o *ownership) fence(t *rapid.T) {
 	require.Equal(t, want, got)
 }
 
-func (o *ownership) claim(t *rapid.T) {
-	one, shards := o.one(t), o.shards(t)
+func (o *ownershipHistory) claimBoth(t *rapid.T) {
+	one, shards := o.drawMember(t), o.drawShards(t)
 	got, err := o.store.Claim(ctx, one.store, shards)
 	want, wantErr := o.model.Claim(ctx, one.model, shards)
 	require.ErrorIs(t, err, wantErr)
 	require.ElementsMatch(t, want, got)
 }
 
-func (o *ownership) release(t *rapid.T) {
-	one, next, shards := o.one(t), o.one(t), o.shards(t)
-	require.NoError(t, o.store.Release(ctx, one.store, to(next.store, shards...)))
-	require.NoError(t, o.model.Release(ctx, one.model, to(next.model, shards...)))
+func (o *ownershipHistory) releaseBoth(t *rapid.T) {
+	one, next, shards := o.drawMember(t), o.drawMember(t), o.drawShards(t)
+	require.NoError(t, o.store.Release(ctx, one.store, transfersTo(next.store, shards...)))
+	require.NoError(t, o.model.Release(ctx, one.model, transfersTo(next.model, shards...)))
 }
 
-// same compares what the two tell of the cluster. The store may have had members before.
-func (o *ownership) same(t *rapid.T) {
+// compareClusters compares what the two tell of the cluster. The store may have had members before.
+func (o *ownershipHistory) compareClusters(t *rapid.T) {
 	got, err := o.store.Cluster(ctx)
 	require.NoError(t, err)
 	want, err := o.model.Cluster(ctx)
@@ -122,7 +124,7 @@ func (o *ownership) same(t *rapid.T) {
 	}
 }
 
-func (o *ownership) clear() {
+func (o *ownershipHistory) leaveAll() {
 	for _, one := range o.members {
 		require.NoError(o, o.store.Leave(ctx, one.store))
 	}

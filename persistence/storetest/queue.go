@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-func job(id, service string, at int64) persistence.QueueRow {
+func newJob(id, service string, at int64) persistence.QueueRow {
 	return persistence.QueueRow{JobID: id, Task: "a", Service: service, EnqueuedAt: at, Turn: id, Size: len(id) + 7}
 }
 
@@ -19,106 +19,106 @@ func deepID(end string) string {
 	var id strings.Builder
 	id.WriteString("a.1.0.1.")
 	for range 20 {
-		id.WriteString(noise(rng))
+		id.WriteString(randomText(rng))
 	}
 	return id.String() + end
 }
 
-// enqueued makes task a with these jobs.
-func (w *world) enqueued(jobs ...persistence.QueueRow) {
+// createQueued makes task a with these jobs.
+func (w *testEnv) createQueued(jobs ...persistence.QueueRow) {
 	w.Helper()
-	w.must(with(created("a"), func(c *persistence.Commit) { c.Enqueue = jobs }))
+	w.mustCommit(changeCommit(createCommit("a"), func(c *persistence.Commit) { c.Enqueue = jobs }))
 }
 
-// jobs lists ids of jobs.
-func (w *world) jobs(services []string, afterAt int64, afterTurn string, limit int) []string {
+// listJobs lists ids of jobs.
+func (w *testEnv) listJobs(services []string, afterAt int64, afterTurn string, limit int) []string {
 	w.Helper()
 	list := []string{}
-	for _, q := range got[persistence.QueueRow](w)(w.QueueRows(w.ctx(), services, afterAt, afterTurn, limit)) {
+	for _, q := range requireList[persistence.QueueRow](w)(w.QueueRows(w.ctx(), services, afterAt, afterTurn, limit)) {
 		list = append(list, q.JobID)
 	}
 	return list
 }
 
-var queue = []behavior{
-	{"jobs of the same time wait in order of their turn, and are read on in it", func(w *world) {
+var queue = []storeBehavior{
+	{"jobs of the same time wait in order of their turn, and are read on in it", func(w *testEnv) {
 		turn := func(id, turn string, at int64) persistence.QueueRow {
-			j := job(id, "s", at)
+			j := newJob(id, "s", at)
 			j.Turn = turn
 			return j
 		}
-		w.enqueued(turn("a", "19", 2), turn("b", "210", 2), turn("c", "1Z", 2), turn("d", "1a", 2), turn("e", "0", 3))
-		require.Equal(w, []string{"a", "c", "d", "b", "e"}, w.jobs(nil, 0, "", 9))
-		require.Equal(w, []string{"d", "b", "e"}, w.jobs([]string{"s"}, 2, "1Z", 9))
-		rows := got[persistence.QueueRow](w)(w.QueueFor(w.ctx(), persistence.QueueFilter{Service: "s"}, 2, "1Z", 2))
+		w.createQueued(turn("a", "19", 2), turn("b", "210", 2), turn("c", "1Z", 2), turn("d", "1a", 2), turn("e", "0", 3))
+		require.Equal(w, []string{"a", "c", "d", "b", "e"}, w.listJobs(nil, 0, "", 9))
+		require.Equal(w, []string{"d", "b", "e"}, w.listJobs([]string{"s"}, 2, "1Z", 9))
+		rows := requireList[persistence.QueueRow](w)(w.QueueFor(w.ctx(), persistence.QueueFilter{Service: "s"}, 2, "1Z", 2))
 		require.Equal(w, []persistence.QueueRow{turn("d", "1a", 2), turn("b", "210", 2)}, rows)
 	}},
-	{"jobs wait in order of time", func(w *world) {
-		w.enqueued(job("c", "s", 2), job("b", "t", 1), job("a", "s", 2), job("d", "u", 1))
-		require.Equal(w, []string{"b", "d", "a", "c"}, w.jobs(nil, 0, "", 9))
-		require.Equal(w, []persistence.QueueRow{job("b", "t", 1)}, got[persistence.QueueRow](w)(w.QueueRows(w.ctx(), nil, 0, "", 1)))
+	{"jobs wait in order of time", func(w *testEnv) {
+		w.createQueued(newJob("c", "s", 2), newJob("b", "t", 1), newJob("a", "s", 2), newJob("d", "u", 1))
+		require.Equal(w, []string{"b", "d", "a", "c"}, w.listJobs(nil, 0, "", 9))
+		require.Equal(w, []persistence.QueueRow{newJob("b", "t", 1)}, requireList[persistence.QueueRow](w)(w.QueueRows(w.ctx(), nil, 0, "", 1)))
 	}},
-	{"the queue is read on from a position", func(w *world) {
-		w.enqueued(job("c", "s", 2), job("b", "t", 1), job("a", "s", 2), job("d", "u", 1))
-		require.Equal(w, []string{"d", "a"}, w.jobs(nil, 1, "b", 2))
-		require.Equal(w, []string{"c"}, w.jobs(nil, 2, "a", 2))
-		require.Empty(w, w.jobs(nil, 2, "c", 2))
+	{"the queue is read on from a position", func(w *testEnv) {
+		w.createQueued(newJob("c", "s", 2), newJob("b", "t", 1), newJob("a", "s", 2), newJob("d", "u", 1))
+		require.Equal(w, []string{"d", "a"}, w.listJobs(nil, 1, "b", 2))
+		require.Equal(w, []string{"c"}, w.listJobs(nil, 2, "a", 2))
+		require.Empty(w, w.listJobs(nil, 2, "c", 2))
 	}},
-	{"only the services asked for are listed", func(w *world) {
-		w.enqueued(job("c", "s", 2), job("b", "t", 1), job("a", "s", 2), job("d", "u", 1))
-		require.Equal(w, []string{"a", "c"}, w.jobs([]string{"s"}, 0, "", 9))
-		require.Equal(w, []string{"b", "a", "c"}, w.jobs([]string{"s", "t", "x", "s"}, 0, "", 9))
-		require.Equal(w, []string{"b", "a"}, w.jobs([]string{"s", "t"}, 0, "", 2))
-		require.Empty(w, w.jobs([]string{}, 0, "", 9))
+	{"only the services asked for are listed", func(w *testEnv) {
+		w.createQueued(newJob("c", "s", 2), newJob("b", "t", 1), newJob("a", "s", 2), newJob("d", "u", 1))
+		require.Equal(w, []string{"a", "c"}, w.listJobs([]string{"s"}, 0, "", 9))
+		require.Equal(w, []string{"b", "a", "c"}, w.listJobs([]string{"s", "t", "x", "s"}, 0, "", 9))
+		require.Equal(w, []string{"b", "a"}, w.listJobs([]string{"s", "t"}, 0, "", 2))
+		require.Empty(w, w.listJobs([]string{}, 0, "", 9))
 	}},
-	{"a job that is taken out is gone", func(w *world) {
-		w.enqueued(job("a", "s", 1), job("b", "s", 1), job("c", "s", 1))
-		w.must(with(appended("a", 2), func(c *persistence.Commit) { c.Dequeue = []string{"a", "c", "unknown"} }))
-		require.Equal(w, []string{"b"}, w.jobs(nil, 0, "", 9))
+	{"a job that is taken out is gone", func(w *testEnv) {
+		w.createQueued(newJob("a", "s", 1), newJob("b", "s", 1), newJob("c", "s", 1))
+		w.mustCommit(changeCommit(appendCommit("a", 2), func(c *persistence.Commit) { c.Dequeue = []string{"a", "c", "unknown"} }))
+		require.Equal(w, []string{"b"}, w.listJobs(nil, 0, "", 9))
 	}},
-	{"a job put in and taken out at once does not wait", func(w *world) {
-		w.enqueued(job("old", "s", 1))
-		w.must(with(appended("a", 2), func(c *persistence.Commit) {
-			c.Enqueue = []persistence.QueueRow{job("x", "s", 2), job("old", "s", 2), job("y", "s", 2)}
+	{"a job put in and taken out at once does not wait", func(w *testEnv) {
+		w.createQueued(newJob("old", "s", 1))
+		w.mustCommit(changeCommit(appendCommit("a", 2), func(c *persistence.Commit) {
+			c.Enqueue = []persistence.QueueRow{newJob("x", "s", 2), newJob("old", "s", 2), newJob("y", "s", 2)}
 			c.Dequeue = []string{"x", "old"}
 		}))
-		require.Equal(w, []string{"y"}, w.jobs(nil, 0, "", 9))
+		require.Equal(w, []string{"y"}, w.listJobs(nil, 0, "", 9))
 	}},
-	{"jobs of scopes however deep wait, are found and are taken out", func(w *world) {
-		x, y := job(deepID("x"), "s", 1), job(deepID("y"), "s", 2)
+	{"jobs of scopes however deep wait, are found and are taken out", func(w *testEnv) {
+		x, y := newJob(deepID("x"), "s", 1), newJob(deepID("y"), "s", 2)
 		x.Turn, y.Turn = "1", "2"
-		w.enqueued(x, y)
-		require.Equal(w, []persistence.QueueRow{x, y}, got[persistence.QueueRow](w)(w.QueueRows(w.ctx(), nil, 0, "", 9)))
-		require.Equal(w, []persistence.QueueRow{y}, got[persistence.QueueRow](w)(w.QueueFor(w.ctx(), persistence.QueueFilter{Service: "s"}, 1, "1", 9)))
+		w.createQueued(x, y)
+		require.Equal(w, []persistence.QueueRow{x, y}, requireList[persistence.QueueRow](w)(w.QueueRows(w.ctx(), nil, 0, "", 9)))
+		require.Equal(w, []persistence.QueueRow{y}, requireList[persistence.QueueRow](w)(w.QueueFor(w.ctx(), persistence.QueueFilter{Service: "s"}, 1, "1", 9)))
 		before, err := w.QueueBefore(w.ctx(), "a", y.JobID, 9)
 		require.NoError(w, err)
 		require.Equal(w, 1, before)
-		w.must(with(appended("a", 2), func(c *persistence.Commit) { c.Enqueue = []persistence.QueueRow{x} }))
-		w.must(with(appended("a", 3), func(c *persistence.Commit) { c.Dequeue = []string{x.JobID} }))
-		require.Equal(w, []string{y.JobID}, w.jobs(nil, 0, "", 9))
+		w.mustCommit(changeCommit(appendCommit("a", 2), func(c *persistence.Commit) { c.Enqueue = []persistence.QueueRow{x} }))
+		w.mustCommit(changeCommit(appendCommit("a", 3), func(c *persistence.Commit) { c.Dequeue = []string{x.JobID} }))
+		require.Equal(w, []string{y.JobID}, w.listJobs(nil, 0, "", 9))
 	}},
-	{"a job waits once", func(w *world) {
-		w.enqueued(job("a", "s", 1))
-		w.must(with(appended("a", 2), func(c *persistence.Commit) { c.Enqueue = []persistence.QueueRow{job("a", "s", 5)} }))
-		require.Equal(w, []persistence.QueueRow{job("a", "s", 1)}, got[persistence.QueueRow](w)(w.QueueRows(w.ctx(), nil, 0, "", 9)))
+	{"a job waits once", func(w *testEnv) {
+		w.createQueued(newJob("a", "s", 1))
+		w.mustCommit(changeCommit(appendCommit("a", 2), func(c *persistence.Commit) { c.Enqueue = []persistence.QueueRow{newJob("a", "s", 5)} }))
+		require.Equal(w, []persistence.QueueRow{newJob("a", "s", 1)}, requireList[persistence.QueueRow](w)(w.QueueRows(w.ctx(), nil, 0, "", 9)))
 	}},
-	{"jobs of many tasks change in one batch", func(w *world) {
-		w.enqueued(job("a1", "s", 1))
-		w.must(created("b"), created("c"))
+	{"jobs of many tasks change in one batch", func(w *testEnv) {
+		w.createQueued(newJob("a1", "s", 1))
+		w.mustCommit(createCommit("b"), createCommit("c"))
 		other := persistence.QueueRow{JobID: "b1", Task: "b", Service: "s", EnqueuedAt: 2}
-		w.must(
-			with(appended("a", 2), func(c *persistence.Commit) { c.Dequeue = []string{"a1"} }),
-			with(appended("b", 2), func(c *persistence.Commit) { c.Enqueue = []persistence.QueueRow{other} }),
-			appended("c", 2),
+		w.mustCommit(
+			changeCommit(appendCommit("a", 2), func(c *persistence.Commit) { c.Dequeue = []string{"a1"} }),
+			changeCommit(appendCommit("b", 2), func(c *persistence.Commit) { c.Enqueue = []persistence.QueueRow{other} }),
+			appendCommit("c", 2),
 		)
-		require.Equal(w, []persistence.QueueRow{other}, got[persistence.QueueRow](w)(w.QueueRows(w.ctx(), nil, 0, "", 9)))
+		require.Equal(w, []persistence.QueueRow{other}, requireList[persistence.QueueRow](w)(w.QueueRows(w.ctx(), nil, 0, "", 9)))
 	}},
-	{"a poller sees the jobs of its flow and those that ask for no label it has not", func(w *world) {
-		gpu, both := job("gpu", "s", 1), job("both", "s", 2)
+	{"a poller sees the jobs of its flow and those that ask for no label it has not", func(w *testEnv) {
+		gpu, both := newJob("gpu", "s", 1), newJob("both", "s", 2)
 		gpu.Labels, both.Labels = []string{"gpu"}, []string{"eu", `o"d'd`}
-		w.enqueued(gpu, both, job("plain", "s", 3), job("other", "t", 3))
+		w.createQueued(gpu, both, newJob("plain", "s", 3), newJob("other", "t", 3))
 		elsewhere := persistence.QueueRow{JobID: "b1", Task: "b", Service: "s", EnqueuedAt: 4}
-		w.must(with(created("b"), func(c *persistence.Commit) {
+		w.mustCommit(changeCommit(createCommit("b"), func(c *persistence.Commit) {
 			c.Create.FlowID, c.Enqueue = "elsewhere", []persistence.QueueRow{elsewhere}
 		}))
 		for _, tt := range []struct {
@@ -134,26 +134,26 @@ var queue = []behavior{
 			{persistence.QueueFilter{Service: "t"}, []string{"other"}},
 		} {
 			list := []string{}
-			for _, q := range got[persistence.QueueRow](w)(w.QueueFor(w.ctx(), tt.filter, 0, "", 9)) {
+			for _, q := range requireList[persistence.QueueRow](w)(w.QueueFor(w.ctx(), tt.filter, 0, "", 9)) {
 				list = append(list, q.JobID)
 			}
 			require.Equal(w, tt.want, list, "%+v", tt.filter)
 		}
-		page := got[persistence.QueueRow](w)(w.QueueFor(w.ctx(), persistence.QueueFilter{Service: "s", Labels: []string{"gpu"}}, 1, "gpu", 1))
-		require.Equal(w, []persistence.QueueRow{job("plain", "s", 3)}, page)
-		require.Equal(w, []string{"eu", `o"d'd`}, got[persistence.QueueRow](w)(w.QueueRows(w.ctx(), []string{"s"}, 1, "gpu", 1))[0].Labels)
+		page := requireList[persistence.QueueRow](w)(w.QueueFor(w.ctx(), persistence.QueueFilter{Service: "s", Labels: []string{"gpu"}}, 1, "gpu", 1))
+		require.Equal(w, []persistence.QueueRow{newJob("plain", "s", 3)}, page)
+		require.Equal(w, []string{"eu", `o"d'd`}, requireList[persistence.QueueRow](w)(w.QueueRows(w.ctx(), []string{"s"}, 1, "gpu", 1))[0].Labels)
 	}},
-	{"the services that have jobs are known by name", func(w *world) {
+	{"the services that have jobs are known by name", func(w *testEnv) {
 		services, err := w.QueueServices(w.ctx())
 		require.NoError(w, err)
 		require.Empty(w, services)
-		w.enqueued(job("a", "t", 3), job("b", "s", 2), job("c", "t", 5))
+		w.createQueued(newJob("a", "t", 3), newJob("b", "s", 2), newJob("c", "t", 5))
 		services, err = w.QueueServices(w.ctx())
 		require.NoError(w, err)
 		require.Equal(w, []string{"s", "t"}, services)
 	}},
-	{"it is known how many are before a job", func(w *world) {
-		w.enqueued(job("c", "s", 2), job("b", "t", 1), job("a", "s", 2), job("d", "s", 3))
+	{"it is known how many are before a job", func(w *testEnv) {
+		w.createQueued(newJob("c", "s", 2), newJob("b", "t", 1), newJob("a", "s", 2), newJob("d", "s", 3))
 		for id, want := range map[string]int{"a": 0, "b": 0, "c": 1, "d": 2} {
 			n, err := w.QueueBefore(w.ctx(), "a", id, 9)
 			require.NoError(w, err)
@@ -167,8 +167,8 @@ var queue = []behavior{
 			require.ErrorIs(w, err, persistence.ErrNotFound)
 		}
 	}},
-	{"its depth is known by service", func(w *world) {
-		w.enqueued(job("a", "s", 3), job("b", "s", 2), job("c", "t", 5))
+	{"its depth is known by service", func(w *testEnv) {
+		w.createQueued(newJob("a", "s", 3), newJob("b", "s", 2), newJob("c", "t", 5))
 		depth, err := w.QueueDepth(w.ctx())
 		require.NoError(w, err)
 		require.Equal(w, map[string]persistence.QueueStat{"s": {Waiting: 2, Tasks: 1, Oldest: 2}, "t": {Waiting: 1, Tasks: 1, Oldest: 5}}, depth)

@@ -15,10 +15,10 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// behavior is one promise, tried on a store of its own.
-type behavior struct {
+// storeBehavior is one promise, tried on a store of its own.
+type storeBehavior struct {
 	name string
-	try  func(*world)
+	try  func(*testEnv)
 }
 
 // Run tries every behavior. open gives an empty store, which Run closes.
@@ -31,7 +31,7 @@ func Run(t *testing.T, open func(*testing.T) persistence.Store) {
 	require.NoError(t, probe.Close())
 	for _, group := range []struct {
 		name string
-		list []behavior
+		list []storeBehavior
 		flow bool // that tasks are of is there
 	}{
 		{"store", store, true},
@@ -59,8 +59,8 @@ func Run(t *testing.T, open func(*testing.T) persistence.Store) {
 			for _, b := range group.list {
 				t.Run(b.name, func(t *testing.T) {
 					s := open(t)
-					w := &world{T: t, Store: s}
-					w.me = w.join("me", time.Hour)
+					w := &testEnv{T: t, Store: s}
+					w.me = w.joinMember("me", time.Hour)
 					if group.flow {
 						Publish(t, s, "flow", "version")
 					}
@@ -81,24 +81,24 @@ func Publish(t testing.TB, s persistence.Flows, flow, version string) {
 	require.NoError(t, s.CreateVersion(context.Background(), persistence.Version{ID: version, FlowID: flow, Status: "published"}))
 }
 
-// world is a test, its store, and a member that has joined.
-type world struct {
+// testEnv is a test, its store, and a member that has joined.
+type testEnv struct {
 	*testing.T
 	persistence.Store
 	me string
 }
 
-func (w *world) ctx() context.Context { return w.Context() }
+func (w *testEnv) ctx() context.Context { return w.Context() }
 
-func (w *world) join(name string, ttl time.Duration) string {
+func (w *testEnv) joinMember(name string, ttl time.Duration) string {
 	w.Helper()
 	incarnation, err := w.Join(w.ctx(), persistence.Joining{Name: name, TTL: ttl})
 	require.NoError(w, err)
 	return incarnation
 }
 
-// commit answers each commit of a batch that is written.
-func (w *world) commit(batch ...persistence.Commit) []error {
+// commitBatch answers each commit of a batch that is written.
+func (w *testEnv) commitBatch(batch ...persistence.Commit) []error {
 	w.Helper()
 	answers, err := w.Commit(w.ctx(), w.me, batch)
 	require.NoError(w, err)
@@ -106,16 +106,16 @@ func (w *world) commit(batch ...persistence.Commit) []error {
 	return answers
 }
 
-// must writes every commit of a batch.
-func (w *world) must(batch ...persistence.Commit) {
+// mustCommit writes every commit of a batch.
+func (w *testEnv) mustCommit(batch ...persistence.Commit) {
 	w.Helper()
-	for i, err := range w.commit(batch...) {
+	for i, err := range w.commitBatch(batch...) {
 		require.NoError(w, err, "commit %d of %s", i, batch[i].Task)
 	}
 }
 
-// load reads one task; nil when there is none.
-func (w *world) load(id string) *persistence.Record {
+// loadTask reads one task; nil when there is none.
+func (w *testEnv) loadTask(id string) *persistence.Record {
 	w.Helper()
 	records, err := w.Load(w.ctx(), []string{id})
 	require.NoError(w, err)
@@ -123,29 +123,29 @@ func (w *world) load(id string) *persistence.Record {
 	return records[0]
 }
 
-// created is the first commit of a task, which says nothing special.
-func created(id string) persistence.Commit {
+// createCommit is the first commit of a task, which says nothing special.
+func createCommit(id string) persistence.Commit {
 	return persistence.Commit{Task: id, Create: &persistence.Create{FlowID: "flow", VersionID: "version", CreatedAt: 1}, Seq: 1, Events: []byte("[1]"), At: 1}
 }
 
-// appended is a plain append.
-func appended(id string, seq int64) persistence.Commit {
+// appendCommit is a plain append.
+func appendCommit(id string, seq int64) persistence.Commit {
 	return persistence.Commit{Task: id, Seq: seq, Events: []byte("[2]"), At: seq}
 }
 
-// pieces is a snapshot with a text.
-func pieces(text string) flow.Snapshot {
+// newSnapshot is a snapshot with a text.
+func newSnapshot(text string) flow.Snapshot {
 	return flow.Snapshot{[]byte(text[:len(text)/2]), []byte(text[len(text)/2:])}
 }
 
-// with changes a commit.
-func with(c persistence.Commit, change func(*persistence.Commit)) persistence.Commit {
+// changeCommit changes a commit.
+func changeCommit(c persistence.Commit, change func(*persistence.Commit)) persistence.Commit {
 	change(&c)
 	return c
 }
 
-// got is a list without the error that must not be.
-func got[T any](w *world) func(list []T, err error) []T {
+// requireList is a list without the error that must not be.
+func requireList[T any](w *testEnv) func(list []T, err error) []T {
 	return func(list []T, err error) []T {
 		w.Helper()
 		require.NoError(w, err)
@@ -153,30 +153,30 @@ func got[T any](w *world) func(list []T, err error) []T {
 	}
 }
 
-var store = []behavior{
-	{"it can be reached and has a lane", func(w *world) {
+var store = []storeBehavior{
+	{"it can be reached and has a lane", func(w *testEnv) {
 		require.NoError(w, w.Ping(w.ctx()))
 		require.Positive(w, w.Lanes())
 	}},
-	{"an ended context is an error", func(w *world) {
+	{"an ended context is an error", func(w *testEnv) {
 		ctx, cancel := context.WithCancel(w.ctx())
 		cancel()
-		_, err := w.Commit(ctx, w.me, []persistence.Commit{created("a")})
+		_, err := w.Commit(ctx, w.me, []persistence.Commit{createCommit("a")})
 		require.ErrorIs(w, err, context.Canceled)
-		require.Nil(w, w.load("a"))
+		require.Nil(w, w.loadTask("a"))
 	}},
-	{"a value that is refused is refused with its whole batch", func(w *world) {
-		bad := with(created("b"), func(c *persistence.Commit) { c.Create.FlowID = "nul\x00nul" })
-		_, err := w.Commit(w.ctx(), w.me, []persistence.Commit{created("a"), bad, created("c")})
+	{"a value that is refused is refused with its whole batch", func(w *testEnv) {
+		bad := changeCommit(createCommit("b"), func(c *persistence.Commit) { c.Create.FlowID = "nul\x00nul" })
+		_, err := w.Commit(w.ctx(), w.me, []persistence.Commit{createCommit("a"), bad, createCommit("c")})
 		if err == nil { // a store may also keep what another cannot
-			require.Equal(w, "nul\x00nul", w.load("b").FlowID)
+			require.Equal(w, "nul\x00nul", w.loadTask("b").FlowID)
 			return
 		}
 		require.ErrorIs(w, err, persistence.ErrRefused)
 		require.False(w, errors.Is(err, persistence.ErrFenced))
 		for _, id := range []string{"a", "b", "c"} {
-			require.Nil(w, w.load(id))
+			require.Nil(w, w.loadTask(id))
 		}
-		w.must(created("a"), created("c"))
+		w.mustCommit(createCommit("a"), createCommit("c"))
 	}},
 }

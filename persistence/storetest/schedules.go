@@ -10,12 +10,12 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// scheduled is a new schedule that says nothing special.
-func scheduled(name string, due int64) persistence.Schedule {
+// newSchedule is a new schedule that says nothing special.
+func newSchedule(name string, due int64) persistence.Schedule {
 	return persistence.Schedule{ID: "id-" + name, Name: name, FlowID: "flow", Due: due, Enabled: true, Spec: schedule.Spec{Cron: "@daily"}}
 }
 
-func (w *world) putSchedule(s persistence.Schedule) persistence.Schedule {
+func (w *testEnv) putSchedule(s persistence.Schedule) persistence.Schedule {
 	w.Helper()
 	require.NoError(w, w.PutSchedule(w.ctx(), s))
 	s.Revision++
@@ -30,8 +30,8 @@ func namesOf(list []persistence.Schedule) []string {
 	return names
 }
 
-var schedules = []behavior{
-	{"a schedule comes back as it was put", func(w *world) {
+var schedules = []storeBehavior{
+	{"a schedule comes back as it was put", func(w *testEnv) {
 		want := w.putSchedule(persistence.Schedule{
 			ID: "id", Name: "nightly", FlowID: "flow", Due: 7, Enabled: true, Version: 3, CreatedAt: 1, UpdatedAt: 2,
 			Spec: schedule.Spec{Cron: "30 2 * * *", Timezone: "Europe/Berlin", CatchUp: schedule.CatchUpAll, Overlap: schedule.OverlapQueue, JitterMS: 9, StartAt: 4, EndAt: 5},
@@ -45,8 +45,8 @@ var schedules = []behavior{
 		_, err = w.Schedule(w.ctx(), "other")
 		require.ErrorIs(w, err, persistence.ErrNotFound)
 	}},
-	{"of those who read the same revision one writes", func(w *world) {
-		s := w.putSchedule(scheduled("a", 1))
+	{"of those who read the same revision one writes", func(w *testEnv) {
+		s := w.putSchedule(newSchedule("a", 1))
 		s.Due = 2
 		changed := w.putSchedule(s)
 		s.Due = 3
@@ -55,15 +55,15 @@ var schedules = []behavior{
 		require.NoError(w, err)
 		require.Equal(w, &changed, got)
 	}},
-	{"a name and an id are one schedule's", func(w *world) {
-		w.putSchedule(scheduled("a", 1))
-		require.ErrorIs(w, w.PutSchedule(w.ctx(), scheduled("a", 2)), persistence.ErrDuplicate)
-		other := scheduled("a", 2)
+	{"a name and an id are one schedule's", func(w *testEnv) {
+		w.putSchedule(newSchedule("a", 1))
+		require.ErrorIs(w, w.PutSchedule(w.ctx(), newSchedule("a", 2)), persistence.ErrDuplicate)
+		other := newSchedule("a", 2)
 		other.ID = "other"
 		require.ErrorIs(w, w.PutSchedule(w.ctx(), other), persistence.ErrDuplicate)
 	}},
-	{"there is no schedule of a flow that is not there", func(w *world) {
-		s := scheduled("a", 1)
+	{"there is no schedule of a flow that is not there", func(w *testEnv) {
+		s := newSchedule("a", 1)
 		s.FlowID = "x"
 		require.ErrorIs(w, w.PutSchedule(w.ctx(), s), persistence.ErrNotFound)
 		s.FlowID = "flow"
@@ -71,18 +71,18 @@ var schedules = []behavior{
 		s.FlowID = "x"
 		require.ErrorIs(w, w.PutSchedule(w.ctx(), s), persistence.ErrNotFound)
 	}},
-	{"a deleted schedule is not written again", func(w *world) {
-		s := w.putSchedule(scheduled("a", 1))
+	{"a deleted schedule is not written again", func(w *testEnv) {
+		s := w.putSchedule(newSchedule("a", 1))
 		require.NoError(w, w.DeleteSchedule(w.ctx(), s.ID))
 		require.NoError(w, w.DeleteSchedule(w.ctx(), s.ID))
 		require.ErrorIs(w, w.PutSchedule(w.ctx(), s), persistence.ErrStale)
 		_, err := w.Schedule(w.ctx(), "a")
 		require.ErrorIs(w, err, persistence.ErrNotFound)
 	}},
-	{"schedules are listed by name, and by flow", func(w *world) {
+	{"schedules are listed by name, and by flow", func(w *testEnv) {
 		Publish(w.T, w.Store, "other", "version-of-other")
 		for _, name := range []string{"b", "a", "C", "d"} {
-			s := scheduled(name, 1)
+			s := newSchedule(name, 1)
 			if name == "d" {
 				s.FlowID = "other"
 			}
@@ -98,19 +98,19 @@ var schedules = []behavior{
 			{persistence.ScheduleFilter{FlowID: "flow", After: "a"}, []string{"b"}},
 			{persistence.ScheduleFilter{FlowID: "x"}, []string{}},
 		} {
-			require.Equal(w, tt.want, namesOf(got[persistence.Schedule](w)(w.ListSchedules(w.ctx(), tt.filter))), "%+v", tt.filter)
+			require.Equal(w, tt.want, namesOf(requireList[persistence.Schedule](w)(w.ListSchedules(w.ctx(), tt.filter))), "%+v", tt.filter)
 		}
 	}},
-	{"due schedules of shards are listed, earliest first", func(w *world) {
+	{"due schedules of shards are listed, earliest first", func(w *testEnv) {
 		var shards persistence.ShardSet
 		for i, due := range []int64{5, 3, 0, 9, 4} {
-			s := w.putSchedule(scheduled(fmt.Sprint("s", i), due))
+			s := w.putSchedule(newSchedule(fmt.Sprint("s", i), due))
 			if i != 1 {
 				shards = append(shards, persistence.ShardOf(s.ID))
 			}
 		}
 		due := func(shards persistence.ShardSet, limit int) []string {
-			return namesOf(got[persistence.Schedule](w)(w.DueSchedules(w.ctx(), shards, 5, limit)))
+			return namesOf(requireList[persistence.Schedule](w)(w.DueSchedules(w.ctx(), shards, 5, limit)))
 		}
 		require.Equal(w, []string{"s1", "s4", "s0"}, due(nil, 9))
 		require.Equal(w, []string{"s1", "s4"}, due(nil, 2))
@@ -118,16 +118,16 @@ var schedules = []behavior{
 		require.Equal(w, []string{"s4"}, due(shards, 1))
 		require.Empty(w, due(persistence.ShardSet{}, 9))
 	}},
-	{"schedules go with their flow, with its first tasks already", func(w *world) {
+	{"schedules go with their flow, with its first tasks already", func(w *testEnv) {
 		Publish(w.T, w.Store, "other", "version-of-other")
-		w.must(created("t1"), created("t2"))
-		w.putSchedule(scheduled("a", 1))
-		s := scheduled("b", 1)
+		w.mustCommit(createCommit("t1"), createCommit("t2"))
+		w.putSchedule(newSchedule("a", 1))
+		s := newSchedule("b", 1)
 		s.FlowID = "other"
 		w.putSchedule(s)
 		n, err := w.DeleteFlow(w.ctx(), "flow", 1)
 		require.NoError(w, err)
 		require.Equal(w, 1, n)
-		require.Equal(w, []string{"b"}, namesOf(got[persistence.Schedule](w)(w.ListSchedules(w.ctx(), persistence.ScheduleFilter{}))))
+		require.Equal(w, []string{"b"}, namesOf(requireList[persistence.Schedule](w)(w.ListSchedules(w.ctx(), persistence.ScheduleFilter{}))))
 	}},
 }

@@ -13,20 +13,20 @@ import (
 )
 
 // single is what members do on a store on which only one can live.
-var single = []behavior{
-	{"a silent predecessor is waited for and fenced", func(w *world) {
+var single = []storeBehavior{
+	{"a silent predecessor is waited for and fenced", func(w *testEnv) {
 		begin, old := time.Now(), w.me
 		_, err := w.Renew(w.ctx(), old, 200*time.Millisecond)
 		require.NoError(w, err)
-		w.me = w.join("next", time.Hour)
+		w.me = w.joinMember("next", time.Hour)
 		require.GreaterOrEqual(w, time.Since(begin), 150*time.Millisecond)
 		_, err = w.Renew(w.ctx(), old, time.Hour)
 		require.ErrorIs(w, err, persistence.ErrFenced)
-		_, err = w.Commit(w.ctx(), old, []persistence.Commit{created("a")})
+		_, err = w.Commit(w.ctx(), old, []persistence.Commit{createCommit("a")})
 		require.ErrorIs(w, err, persistence.ErrFenced)
-		w.must(created("a"))
+		w.mustCommit(createCommit("a"))
 	}},
-	{"journals of a format that is not known are refused", func(w *world) {
+	{"journals of a format that is not known are refused", func(w *testEnv) {
 		require.NoError(w, w.Leave(w.ctx(), w.me))
 		for _, format := range []int{2, 5} {
 			incarnation, err := w.Join(w.ctx(), persistence.Joining{Name: "newer", Format: format, TTL: time.Hour})
@@ -40,14 +40,14 @@ var single = []behavior{
 		require.ErrorIs(w, err, persistence.ErrFormat)
 		require.ErrorContains(w, err, "use a newer program")
 	}},
-	{"a predecessor that renews is taken, by its name", func(w *world) {
+	{"a predecessor that renews is taken, by its name", func(w *testEnv) {
 		ctx, cancel := context.WithCancel(w.ctx())
 		var renewals sync.WaitGroup
 		renewals.Go(func() {
 			for ctx.Err() == nil {
 				_, err := w.Renew(ctx, w.me, time.Hour)
 				require.True(w, err == nil || errors.Is(err, context.Canceled), "%v", err)
-				wait(ctx, 50*time.Millisecond)
+				sleepContext(ctx, 50*time.Millisecond)
 			}
 		})
 		_, err := w.Join(w.ctx(), persistence.Joining{Name: "next", TTL: time.Hour})
@@ -55,24 +55,24 @@ var single = []behavior{
 		renewals.Wait()
 		require.ErrorIs(w, err, persistence.ErrTaken)
 		require.ErrorContains(w, err, "me")
-		w.must(created("a"))
+		w.mustCommit(createCommit("a"))
 	}},
-	{"waiting for a predecessor ends with the context", func(w *world) {
+	{"waiting for a predecessor ends with the context", func(w *testEnv) {
 		ctx, cancel := context.WithTimeout(w.ctx(), 50*time.Millisecond)
 		defer cancel()
 		_, err := w.Join(ctx, persistence.Joining{Name: "next", TTL: time.Hour})
 		require.ErrorIs(w, err, context.DeadlineExceeded)
-		w.must(created("a"))
+		w.mustCommit(createCommit("a"))
 	}},
-	{"the member owns every shard, from its first moment on", func(w *world) {
+	{"the member owns every shard, from its first moment on", func(w *testEnv) {
 		for range 2 {
-			c := w.cluster()
+			c := w.readCluster()
 			require.Equal(w, slices.Repeat([]string{w.me}, persistence.Shards), c.Owners)
-			require.Equal(w, []int{3, 7}, got[int](w)(w.Claim(w.ctx(), w.me, []int{7, 3})))
-			require.NoError(w, w.Release(w.ctx(), w.me, to("", 3)))
-			require.Equal(w, c.Owners, w.cluster().Owners)
-			w.succeed()
-			require.Greater(w, w.cluster().Generation, c.Generation)
+			require.Equal(w, []int{3, 7}, requireList[int](w)(w.Claim(w.ctx(), w.me, []int{7, 3})))
+			require.NoError(w, w.Release(w.ctx(), w.me, transfersTo("", 3)))
+			require.Equal(w, c.Owners, w.readCluster().Owners)
+			w.replaceMember()
+			require.Greater(w, w.readCluster().Generation, c.Generation)
 		}
 	}},
 }

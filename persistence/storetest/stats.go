@@ -29,7 +29,7 @@ func nodeOf(flowID, scope, node string, bucket int64) persistence.StatsRow {
 	return r
 }
 
-func (w *world) add(rows ...persistence.StatsRow) {
+func (w *testEnv) addStats(rows ...persistence.StatsRow) {
 	w.Helper()
 	for _, r := range rows {
 		if r.Flow == "" {
@@ -42,8 +42,8 @@ func (w *world) add(rows ...persistence.StatsRow) {
 	require.NoError(w, w.AddStats(w.ctx(), rows))
 }
 
-// counted are the rows of a filter, all minutes if it says nothing.
-func (w *world) counted(f persistence.StatsFilter) (rows []persistence.StatsRow) {
+// readStats are the rows of a filter, all minutes if it says nothing.
+func (w *testEnv) readStats(f persistence.StatsFilter) (rows []persistence.StatsRow) {
 	w.Helper()
 	if f.Width == 0 {
 		f.Width = persistence.StatsMinute
@@ -51,7 +51,7 @@ func (w *world) counted(f persistence.StatsFilter) (rows []persistence.StatsRow)
 	if f.To == 0 {
 		f.To = 1 << 50
 	}
-	return got[persistence.StatsRow](w)(w.ReadStats(w.ctx(), f))
+	return requireList[persistence.StatsRow](w)(w.ReadStats(w.ctx(), f))
 }
 
 func spotsOf(rows []persistence.StatsRow) (spots []persistence.StatsSpot) {
@@ -61,48 +61,48 @@ func spotsOf(rows []persistence.StatsRow) (spots []persistence.StatsSpot) {
 	return spots
 }
 
-var statistics = []behavior{
-	{"a node with a long name, in a scope as long as may be, is counted", func(w *world) {
+var statistics = []storeBehavior{
+	{"a node with a long name, in a scope as long as may be, is counted", func(w *testEnv) {
 		rng, scope := rand.New(rand.NewPCG(1, 1)), ""
 		for len(scope) < persistence.StatsScope {
-			scope += noise(rng)
+			scope += randomText(rng)
 		}
-		long := nodeOf("f", scope[:persistence.StatsScope], (noise(rng) + noise(rng))[:256], 60_000)
-		w.add(long, nodeOf("f", "", "pay", 60_000))
-		w.add(long)
-		rows := w.counted(persistence.StatsFilter{Flows: []string{"f"}, Nodes: true})
+		long := nodeOf("f", scope[:persistence.StatsScope], (randomText(rng) + randomText(rng))[:256], 60_000)
+		w.addStats(long, nodeOf("f", "", "pay", 60_000))
+		w.addStats(long)
+		rows := w.readStats(persistence.StatsFilter{Flows: []string{"f"}, Nodes: true})
 		require.Len(w, rows, 2)
 		require.Equal(w, long.StatsSpot, rows[1].StatsSpot)
 		require.EqualValues(w, 2, rows[1].Counts.Failed)
 	}},
-	{"what is added to a spot adds up, whoever adds", func(w *world) {
-		w.add(tasksOf("f", "v", 60_000, 10, 20), nodeOf("f", "", "pay", 60_000))
-		w.add(tasksOf("f", "v", 60_000, 30), nodeOf("f", "", "pay", 60_000), tasksOf("f", "v", 120_000, 5))
-		rows := w.counted(persistence.StatsFilter{Flows: []string{"f"}})
+	{"what is added to a spot adds up, whoever adds", func(w *testEnv) {
+		w.addStats(tasksOf("f", "v", 60_000, 10, 20), nodeOf("f", "", "pay", 60_000))
+		w.addStats(tasksOf("f", "v", 60_000, 30), nodeOf("f", "", "pay", 60_000), tasksOf("f", "v", 120_000, 5))
+		rows := w.readStats(persistence.StatsFilter{Flows: []string{"f"}})
 		require.Equal(w, []persistence.StatsSpot{tasksOf("f", "v", 60_000).StatsSpot, tasksOf("f", "v", 120_000).StatsSpot}, spotsOf(rows))
 		require.Equal(w, []int64{3, 60, 30}, []int64{rows[0].Counts.Completed, rows[0].Counts.Took.Sum(), rows[0].Counts.Took.Max()})
-		nodes := w.counted(persistence.StatsFilter{Flows: []string{"f"}, Nodes: true})
+		nodes := w.readStats(persistence.StatsFilter{Flows: []string{"f"}, Nodes: true})
 		require.Len(w, nodes, 1)
 		require.Equal(w, []any{int64(2), int64(6), "task"}, []any{nodes[0].Counts.Failed, nodes[0].Counts.Units, nodes[0].Counts.LastFailed})
 	}},
-	{"members that add at the same time lose nothing", func(w *world) {
+	{"members that add at the same time lose nothing", func(w *testEnv) {
 		var members sync.WaitGroup
 		for range 4 {
 			members.Go(func() {
 				for range 10 {
-					w.add(tasksOf("", "", 0, 1), tasksOf("f", "v", 0, 1))
+					w.addStats(tasksOf("", "", 0, 1), tasksOf("f", "v", 0, 1))
 				}
 			})
 		}
 		members.Wait()
-		for _, r := range w.counted(persistence.StatsFilter{Flows: []string{"", "f"}}) {
+		for _, r := range w.readStats(persistence.StatsFilter{Flows: []string{"", "f"}}) {
 			require.Equal(w, int64(40), r.Counts.Completed, r.StatsSpot)
 		}
 	}},
-	{"rows are picked by flow, version, node and time", func(w *world) {
+	{"rows are picked by flow, version, node and time", func(w *testEnv) {
 		hour := tasksOf("f", "v", 0, 1)
 		hour.Width = persistence.StatsHour
-		w.add(tasksOf("f", "v", 0, 1), tasksOf("f", "w", 0, 1), tasksOf("g", "x", 0, 1), tasksOf("", "", 0, 1), hour,
+		w.addStats(tasksOf("f", "v", 0, 1), tasksOf("f", "w", 0, 1), tasksOf("g", "x", 0, 1), tasksOf("", "", 0, 1), hour,
 			nodeOf("f", "", "a", 0), nodeOf("f", "sub", "a", 0), nodeOf("f", "", "a", 60_000))
 		for want, f := range map[int]persistence.StatsFilter{
 			0: {Flows: []string{"none", "no\x00text"}},
@@ -110,39 +110,39 @@ var statistics = []behavior{
 			2: {Flows: []string{"f"}, Nodes: true, Node: "a"},
 			3: {Flows: []string{"f", "g"}},
 		} {
-			require.Len(w, w.counted(f), want, "%+v", f)
+			require.Len(w, w.readStats(f), want, "%+v", f)
 		}
-		require.Empty(w, w.counted(persistence.StatsFilter{}))
-		require.Len(w, w.counted(persistence.StatsFilter{Flows: []string{""}}), 1)
-		require.Len(w, w.counted(persistence.StatsFilter{Flows: []string{"f"}, Width: persistence.StatsHour}), 1)
-		require.Equal(w, []persistence.StatsSpot{nodeOf("f", "sub", "a", 0).StatsSpot}, spotsOf(w.counted(persistence.StatsFilter{Flows: []string{"f"}, Nodes: true, Scope: "sub", Node: "a"})))
-		require.Len(w, w.counted(persistence.StatsFilter{Flows: []string{"f"}, Nodes: true, From: 60_000}), 1)
-		require.Len(w, w.counted(persistence.StatsFilter{Flows: []string{"f"}, Nodes: true, To: 60_000}), 2)
+		require.Empty(w, w.readStats(persistence.StatsFilter{}))
+		require.Len(w, w.readStats(persistence.StatsFilter{Flows: []string{""}}), 1)
+		require.Len(w, w.readStats(persistence.StatsFilter{Flows: []string{"f"}, Width: persistence.StatsHour}), 1)
+		require.Equal(w, []persistence.StatsSpot{nodeOf("f", "sub", "a", 0).StatsSpot}, spotsOf(w.readStats(persistence.StatsFilter{Flows: []string{"f"}, Nodes: true, Scope: "sub", Node: "a"})))
+		require.Len(w, w.readStats(persistence.StatsFilter{Flows: []string{"f"}, Nodes: true, From: 60_000}), 1)
+		require.Len(w, w.readStats(persistence.StatsFilter{Flows: []string{"f"}, Nodes: true, To: 60_000}), 2)
 	}},
-	{"the oldest of a width are deleted, so many at once", func(w *world) {
+	{"the oldest of a width are deleted, so many at once", func(w *testEnv) {
 		hour := tasksOf("f", "v", 0, 1)
 		hour.Width = persistence.StatsHour
-		w.add(hour, tasksOf("f", "v", 0, 1), tasksOf("f", "v", 60_000, 1), tasksOf("f", "v", 120_000, 1))
+		w.addStats(hour, tasksOf("f", "v", 0, 1), tasksOf("f", "v", 60_000, 1), tasksOf("f", "v", 120_000, 1))
 		for _, want := range []int{1, 1, 0} {
 			n, err := w.DeleteStats(w.ctx(), persistence.StatsMinute, 120_000, 1)
 			require.NoError(w, err)
 			require.Equal(w, want, n)
 		}
-		require.Len(w, w.counted(persistence.StatsFilter{Flows: []string{"f"}}), 1)
-		require.Len(w, w.counted(persistence.StatsFilter{Flows: []string{"f"}, Width: persistence.StatsHour}), 1)
+		require.Len(w, w.readStats(persistence.StatsFilter{Flows: []string{"f"}}), 1)
+		require.Len(w, w.readStats(persistence.StatsFilter{Flows: []string{"f"}, Width: persistence.StatsHour}), 1)
 	}},
-	{"a flow that is deleted takes its statistics along", func(w *world) {
-		w.add(tasksOf("flow", "version", 0, 1), tasksOf("", "", 0, 1), nodeOf("flow", "", "a", 0))
+	{"a flow that is deleted takes its statistics along", func(w *testEnv) {
+		w.addStats(tasksOf("flow", "version", 0, 1), tasksOf("", "", 0, 1), nodeOf("flow", "", "a", 0))
 		_, err := w.DeleteFlow(w.ctx(), "flow", 10)
 		require.NoError(w, err)
-		require.Len(w, w.counted(persistence.StatsFilter{Flows: []string{"", "flow"}}), 1)
-		require.Empty(w, w.counted(persistence.StatsFilter{Flows: []string{"flow"}, Nodes: true}))
+		require.Len(w, w.readStats(persistence.StatsFilter{Flows: []string{"", "flow"}}), 1)
+		require.Empty(w, w.readStats(persistence.StatsFilter{Flows: []string{"flow"}, Nodes: true}))
 	}},
-	{"what comes for a flow that was deleted is left out", func(w *world) {
+	{"what comes for a flow that was deleted is left out", func(w *testEnv) {
 		_, err := w.DeleteFlow(w.ctx(), "flow", 10)
 		require.NoError(w, err)
 		require.NoError(w, w.AddStats(w.ctx(), []persistence.StatsRow{tasksOf("", "", 0, 1), tasksOf("flow", "version", 0, 1), nodeOf("flow", "", "a", 0)}))
-		require.Len(w, w.counted(persistence.StatsFilter{Flows: []string{"", "flow"}}), 1)
-		require.Empty(w, w.counted(persistence.StatsFilter{Flows: []string{"flow"}, Nodes: true}))
+		require.Len(w, w.readStats(persistence.StatsFilter{Flows: []string{"", "flow"}}), 1)
+		require.Empty(w, w.readStats(persistence.StatsFilter{Flows: []string{"flow"}, Nodes: true}))
 	}},
 }

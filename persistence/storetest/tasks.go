@@ -10,14 +10,14 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// listed makes the tasks t1 to t6; t2 to t4 are of one moment and t1 was updated last.
-func (w *world) listed() {
+// createListed makes the tasks t1 to t6; t2 to t4 are of one moment and t1 was updated last.
+func (w *testEnv) createListed() {
 	w.Helper()
 	require.NoError(w, w.CreateFlow(w.ctx(), persistence.Flow{ID: "f1", Slug: "one", Name: "One"}))
 	require.NoError(w, w.CreateFlow(w.ctx(), persistence.Flow{ID: "f2", Name: "Two"}))
-	w.version("v1", "f1", 4, "")
-	w.version("v2", "f1", 5, "")
-	w.version("v3", "f2", 1, "")
+	w.createVersion("v1", "f1", 4, "")
+	w.createVersion("v2", "f1", 5, "")
+	w.createVersion("v3", "f2", 1, "")
 	for _, t := range []struct {
 		id, flow, version, status string
 		at                        int64
@@ -30,11 +30,11 @@ func (w *world) listed() {
 		{"t4", "f2", "v3", "failed", 20, false, nil},
 		{"t5", "flow", "version", "pending", 30, false, map[string]string{"env": "blue"}},
 	} {
-		w.must(persistence.Commit{Task: t.id, Seq: 1, Events: []byte("[]"), At: t.at,
+		w.mustCommit(persistence.Commit{Task: t.id, Seq: 1, Events: []byte("[]"), At: t.at,
 			Create:  &persistence.Create{FlowID: t.flow, VersionID: t.version, Labels: t.labels, CreatedAt: t.at},
 			Columns: &persistence.Columns{Status: t.status, Paused: t.paused}})
 	}
-	w.must(persistence.Commit{Task: "t4", Seq: 1, At: 20, Columns: &persistence.Columns{Status: "failed", EndedAt: 70, Error: "p2: Card 100% refused", Cursor: "pay"}},
+	w.mustCommit(persistence.Commit{Task: "t4", Seq: 1, At: 20, Columns: &persistence.Columns{Status: "failed", EndedAt: 70, Error: "p2: Card 100% refused", Cursor: "pay"}},
 		persistence.Commit{Task: "t2", Seq: 1, At: 20, Columns: &persistence.Columns{Status: "completed", EndedAt: 50}},
 		persistence.Commit{Task: "t5", Seq: 1, At: 30, Enqueue: []persistence.QueueRow{{JobID: "j1", Task: "t5", Service: "s", EnqueuedAt: 30}, {JobID: "j2", Task: "t5", Service: "s", EnqueuedAt: 30, Turn: "2"}}},
 		persistence.Commit{Task: "t3", Seq: 1, At: 20, Enqueue: []persistence.QueueRow{{JobID: "j3", Task: "t3", Service: "s", EnqueuedAt: 20}}, Rest: &persistence.Rest{Resting: true}, Columns: &persistence.Columns{Status: "running", Paused: true, Waits: flow.WaitEvent}},
@@ -128,17 +128,17 @@ var filters = map[string]struct {
 		Labels: map[string]string{"team": "blue"}, CreatedTo: 21, Paused: &no, Before: persistence.Spot{CreatedAt: 20, ID: "t4"}, ByUpdate: true, Limit: 5}, []string{"t1", "t2"}},
 }
 
-var tasks = []behavior{
-	{"the newest tasks of each flow are told by its id", func(w *world) {
-		w.listed()
-		marks := got[persistence.TaskMark](w)(w.NewestOf(w.ctx(), []string{"f2", "f1", "none", "no\x00text", "f1"}, 2))
+var tasks = []storeBehavior{
+	{"the newest tasks of each flow are told by its id", func(w *testEnv) {
+		w.createListed()
+		marks := requireList[persistence.TaskMark](w)(w.NewestOf(w.ctx(), []string{"f2", "f1", "none", "no\x00text", "f1"}, 2))
 		require.Equal(w, []persistence.TaskMark{{Flow: "f1", ID: "t3", Status: "running", CreatedAt: 20}, {Flow: "f1", ID: "t2", Status: "completed", CreatedAt: 20}, {Flow: "f2", ID: "t4", Status: "failed", CreatedAt: 20}}, marks)
-		require.Empty(w, got[persistence.TaskMark](w)(w.NewestOf(w.ctx(), nil, 2)))
+		require.Empty(w, requireList[persistence.TaskMark](w)(w.NewestOf(w.ctx(), nil, 2)))
 	}},
-	{"a filter picks tasks", func(w *world) {
-		w.listed()
+	{"a filter picks tasks", func(w *testEnv) {
+		w.createListed()
 		for name, tt := range filters {
-			list := got[persistence.TaskRow](w)(w.ListTasks(w.ctx(), tt.filter))
+			list := requireList[persistence.TaskRow](w)(w.ListTasks(w.ctx(), tt.filter))
 			ids := []string{}
 			for _, t := range list {
 				ids = append(ids, t.ID)
@@ -146,21 +146,21 @@ var tasks = []behavior{
 			require.Equal(w, tt.want, ids, name)
 		}
 	}},
-	{"counting ignores order and paging", func(w *world) {
-		w.listed()
+	{"counting ignores order and paging", func(w *testEnv) {
+		w.createListed()
 		for name, tt := range filters {
 			tt.filter.Offset, tt.filter.Limit = 0, 0
 			n, err := w.CountTasks(w.ctx(), tt.filter)
 			require.NoError(w, err)
-			require.Len(w, got[persistence.TaskRow](w)(w.ListTasks(w.ctx(), tt.filter)), n, name)
+			require.Len(w, requireList[persistence.TaskRow](w)(w.ListTasks(w.ctx(), tt.filter)), n, name)
 			tt.filter.Offset, tt.filter.Limit, tt.filter.ByUpdate = 1, 1, true
 			same, err := w.CountTasks(w.ctx(), tt.filter)
 			require.NoError(w, err)
 			require.Equal(w, n, same, name)
 		}
 	}},
-	{"tasks that a filter picks are counted by what they have", func(w *world) {
-		w.listed()
+	{"tasks that a filter picks are counted by what they have", func(w *testEnv) {
+		w.createListed()
 		for name, tt := range map[string]struct {
 			filter persistence.TaskFilter
 			by     persistence.By
@@ -205,16 +205,16 @@ var tasks = []behavior{
 			require.Equal(w, persistence.Group{Count: 1, More: true}, group)
 		}
 	}},
-	{"each state is counted up to a bound of its own", func(w *world) {
+	{"each state is counted up to a bound of its own", func(w *testEnv) {
 		require.NoError(w, w.CreateFlow(w.ctx(), persistence.Flow{ID: "f1", Slug: "one"}))
-		w.version("v1", "f1", 1, "")
+		w.createVersion("v1", "f1", 1, "")
 		blue := map[string]string{"team": "blue"}
 		for i, status := range []string{"completed", "completed", "completed", "failed", "failed", "canceled", "running", "running", "running"} {
 			c := persistence.Columns{Status: status}
 			if status != "running" {
 				c.EndedAt = 50
 			}
-			w.must(persistence.Commit{Task: fmt.Sprintf("t%d", i), Seq: 1, Events: []byte("[]"), At: 50, Columns: &c, Create: &persistence.Create{FlowID: "f1", VersionID: "v1", CreatedAt: int64(i), Labels: blue}})
+			w.mustCommit(persistence.Commit{Task: fmt.Sprintf("t%d", i), Seq: 1, Events: []byte("[]"), At: 50, Columns: &c, Create: &persistence.Create{FlowID: "f1", VersionID: "v1", CreatedAt: int64(i), Labels: blue}})
 		}
 		want := map[string]persistence.Group{"completed": {Count: 2, More: true}, "failed": {Count: 2}, "canceled": {Count: 1}, "running": {Count: 2, More: true}}
 		for _, f := range []persistence.TaskFilter{{Most: 2}, {Most: 2, FlowID: "f1"}, {Most: 2, FlowSlug: "one"}, {Most: 2, FlowIDs: []string{"f0", "f1"}}, {Most: 2, CreatedFrom: -1, CreatedTo: 9}} {
@@ -222,7 +222,7 @@ var tasks = []behavior{
 			require.NoError(w, err)
 			require.Equal(w, want, groups, "%+v", f)
 		}
-		w.must(persistence.Commit{Task: "t3", Seq: 1, At: 60, Columns: &persistence.Columns{Status: "running"}}, // it is retried
+		w.mustCommit(persistence.Commit{Task: "t3", Seq: 1, At: 60, Columns: &persistence.Columns{Status: "running"}}, // it is retried
 			persistence.Commit{Task: "t8", Seq: 1, At: 60, Columns: &persistence.Columns{Status: "failed", EndedAt: 60}})
 		groups, err := w.CountTasksBy(w.ctx(), persistence.TaskFilter{Most: 9, Labels: blue}, persistence.By{})
 		require.NoError(w, err)
@@ -235,16 +235,16 @@ var tasks = []behavior{
 			require.True(w, group.More || group.Count == groups[status].Count, status)
 		}
 	}},
-	{"tasks are counted by status", func(w *world) {
-		w.listed()
+	{"tasks are counted by status", func(w *testEnv) {
+		w.createListed()
 		counts, err := w.CountTasksBy(w.ctx(), persistence.TaskFilter{}, persistence.By{})
 		require.NoError(w, err)
 		require.Equal(w, map[string]persistence.Group{"running": {Count: 2}, "completed": {Count: 1}, "failed": {Count: 1}, "pending": {Count: 1}}, counts)
 	}},
-	{"tasks that have not ended are counted by shard", func(w *world) {
-		ended := with(created("ended"), func(c *persistence.Commit) { c.Columns = &persistence.Columns{Status: "completed", EndedAt: 5} })
-		w.must(created("a"), created("b"), created("rests"), ended)
-		w.must(persistence.Commit{Task: "rests", Seq: 1, Rest: &persistence.Rest{Resting: true, Due: 9}})
+	{"tasks that have not ended are counted by shard", func(w *testEnv) {
+		ended := changeCommit(createCommit("ended"), func(c *persistence.Commit) { c.Columns = &persistence.Columns{Status: "completed", EndedAt: 5} })
+		w.mustCommit(createCommit("a"), createCommit("b"), createCommit("rests"), ended)
+		w.mustCommit(persistence.Commit{Task: "rests", Seq: 1, Rest: &persistence.Rest{Resting: true, Due: 9}})
 		want := map[int]persistence.ShardTasks{}
 		for _, id := range []string{"a", "b", "rests"} {
 			want[persistence.ShardOf(id)] = want[persistence.ShardOf(id)].With(id == "rests")
@@ -253,17 +253,17 @@ var tasks = []behavior{
 		require.NoError(w, err)
 		require.Equal(w, want, counts)
 	}},
-	{"params are read with their task alone", func(w *world) {
-		w.must(with(created("a"), func(c *persistence.Commit) { c.Create.Params = []byte(`{"p":1}`) }))
-		for _, row := range got[persistence.TaskRow](w)(w.ListTasks(w.ctx(), persistence.TaskFilter{})) {
+	{"params are read with their task alone", func(w *testEnv) {
+		w.mustCommit(changeCommit(createCommit("a"), func(c *persistence.Commit) { c.Create.Params = []byte(`{"p":1}`) }))
+		for _, row := range requireList[persistence.TaskRow](w)(w.ListTasks(w.ctx(), persistence.TaskFilter{})) {
 			require.Nil(w, row.Params)
 		}
 		t, err := w.Task(w.ctx(), "a")
 		require.NoError(w, err)
 		require.JSONEq(w, `{"p":1}`, string(t.Params))
 	}},
-	{"a task is listed with its flow and version, when they exist", func(w *world) {
-		w.listed()
+	{"a task is listed with its flow and version, when they exist", func(w *testEnv) {
+		w.createListed()
 		t, err := w.Task(w.ctx(), "t1")
 		require.NoError(w, err)
 		require.Equal(w, &persistence.TaskRow{ID: "t1", FlowID: "f1", VersionID: "v1", FlowName: "One", FlowSlug: "one", VersionNumber: 4,
@@ -277,64 +277,64 @@ var tasks = []behavior{
 	}},
 }
 
-func ended(id string, at int64) persistence.Commit {
+func endCommit(id string, at int64) persistence.Commit {
 	return persistence.Commit{Task: id, Seq: 1, Columns: &persistence.Columns{Status: "completed", EndedAt: at}}
 }
 
-var retention = []behavior{
-	{"tasks that ended long ago are deleted, the oldest first", func(w *world) {
-		w.must(created("a"), created("b"), created("c"), created("d"), created("e"))
-		w.must(ended("a", 30), ended("b", 10), ended("c", 20), ended("d", 40))
-		require.Equal(w, []persistence.TaskEnd{{ID: "b", EndedAt: 10}, {ID: "c", EndedAt: 20}}, got[persistence.TaskEnd](w)(w.EndedBetween(w.ctx(), 0, 40, 2)))
-		require.Equal(w, []persistence.TaskEnd{{ID: "c", EndedAt: 20}, {ID: "a", EndedAt: 30}}, got[persistence.TaskEnd](w)(w.EndedBetween(w.ctx(), 20, 40, 9)))
+var retention = []storeBehavior{
+	{"tasks that ended long ago are deleted, the oldest first", func(w *testEnv) {
+		w.mustCommit(createCommit("a"), createCommit("b"), createCommit("c"), createCommit("d"), createCommit("e"))
+		w.mustCommit(endCommit("a", 30), endCommit("b", 10), endCommit("c", 20), endCommit("d", 40))
+		require.Equal(w, []persistence.TaskEnd{{ID: "b", EndedAt: 10}, {ID: "c", EndedAt: 20}}, requireList[persistence.TaskEnd](w)(w.EndedBetween(w.ctx(), 0, 40, 2)))
+		require.Equal(w, []persistence.TaskEnd{{ID: "c", EndedAt: 20}, {ID: "a", EndedAt: 30}}, requireList[persistence.TaskEnd](w)(w.EndedBetween(w.ctx(), 20, 40, 9)))
 		n, err := w.DeleteEnded(w.ctx(), 40, 2)
 		require.NoError(w, err)
 		require.Equal(w, 2, n)
-		require.Nil(w, w.load("b"))
-		require.Nil(w, w.load("c"))
-		require.NotNil(w, w.load("a"))
+		require.Nil(w, w.loadTask("b"))
+		require.Nil(w, w.loadTask("c"))
+		require.NotNil(w, w.loadTask("a"))
 		n, err = w.DeleteEnded(w.ctx(), 40, 2)
 		require.NoError(w, err)
 		require.Equal(w, 1, n)
-		require.NotNil(w, w.load("d"))
-		require.NotNil(w, w.load("e"))
+		require.NotNil(w, w.loadTask("d"))
+		require.NotNil(w, w.loadTask("e"))
 	}},
-	{"a deleted task is unknown to the owner that wrote its last row", func(w *world) {
-		w.must(created("a"), created("b"))
-		w.must(appended("a", 2), appended("b", 2))
-		w.must(with(appended("a", 3), func(c *persistence.Commit) { c.Columns = &persistence.Columns{Status: "failed", EndedAt: 10} }))
-		w.must(appended("a", 4), appended("b", 3))
+	{"a deleted task is unknown to the owner that wrote its last row", func(w *testEnv) {
+		w.mustCommit(createCommit("a"), createCommit("b"))
+		w.mustCommit(appendCommit("a", 2), appendCommit("b", 2))
+		w.mustCommit(changeCommit(appendCommit("a", 3), func(c *persistence.Commit) { c.Columns = &persistence.Columns{Status: "failed", EndedAt: 10} }))
+		w.mustCommit(appendCommit("a", 4), appendCommit("b", 3))
 		n, err := w.DeleteEnded(w.ctx(), 40, 9)
 		require.NoError(w, err)
 		require.Equal(w, 1, n)
-		answers := w.commit(appended("a", 5), appended("b", 4))
+		answers := w.commitBatch(appendCommit("a", 5), appendCommit("b", 4))
 		require.ErrorIs(w, answers[0], persistence.ErrUnknown)
 		require.NoError(w, answers[1])
-		require.Empty(w, got[persistence.Row](w)(w.Rows(w.ctx(), "a", 0, part(9))))
+		require.Empty(w, requireList[persistence.Row](w)(w.Rows(w.ctx(), "a", 0, rowsPart(9))))
 	}},
-	{"a task that goes on after its end is unfinished, and kept", func(w *world) {
-		w.must(created("a"))
-		w.must(ended("a", 10))
-		w.must(with(appended("a", 2), func(c *persistence.Commit) { c.Columns = &persistence.Columns{Status: "running", Steps: 1} }))
+	{"a task that goes on after its end is unfinished, and kept", func(w *testEnv) {
+		w.mustCommit(createCommit("a"))
+		w.mustCommit(endCommit("a", 10))
+		w.mustCommit(changeCommit(appendCommit("a", 2), func(c *persistence.Commit) { c.Columns = &persistence.Columns{Status: "running", Steps: 1} }))
 		t, err := w.Task(w.ctx(), "a")
 		require.NoError(w, err)
 		require.Equal(w, persistence.Columns{Status: "running", Steps: 1}, t.Columns)
-		require.Equal(w, []string{"a"}, w.unfinished())
+		require.Equal(w, []string{"a"}, w.listUnfinished())
 		n, err := w.DeleteEnded(w.ctx(), 40, 9)
 		require.NoError(w, err)
 		require.Zero(w, n)
-		w.must(with(rests("a", 5), func(c *persistence.Commit) { c.Seq = 2 }))
-		require.Equal(w, []persistence.Wake{{Task: "a", Due: 5}}, w.due(9))
+		w.mustCommit(changeCommit(restCommit("a", 5), func(c *persistence.Commit) { c.Seq = 2 }))
+		require.Equal(w, []persistence.Wake{{Task: "a", Due: 5}}, w.dueWakes(9))
 	}},
-	{"a flow is deleted with its versions and tasks, in parts", func(w *world) {
+	{"a flow is deleted with its versions and tasks, in parts", func(w *testEnv) {
 		require.NoError(w, w.CreateFlow(w.ctx(), persistence.Flow{ID: "other", Slug: "slug"}))
-		w.version("other1", "other", 1, "published")
-		other := created("x")
+		w.createVersion("other1", "other", 1, "published")
+		other := createCommit("x")
 		other.Create.FlowID, other.Create.VersionID = "other", "other1"
-		w.enqueued(job("j", "s", 1))
-		w.must(created("b"), created("c"), other)
-		w.must(rests("a", 5), rests("b", 6))
-		w.say(said("a", "j", 1, "text\n"))
+		w.createQueued(newJob("j", "s", 1))
+		w.mustCommit(createCommit("b"), createCommit("c"), other)
+		w.mustCommit(restCommit("a", 5), restCommit("b", 6))
+		w.appendLog(newLogChunk("a", "j", 1, "text\n"))
 		for _, want := range []int{2, 1, 0} {
 			n, err := w.DeleteFlow(w.ctx(), "flow", 2)
 			require.NoError(w, err)
@@ -342,35 +342,35 @@ var retention = []behavior{
 			_, err = w.Flow(w.ctx(), "flow")
 			require.Equal(w, want == 2, err == nil, "it goes with the last task")
 		}
-		require.Empty(w, got[persistence.Row](w)(w.Rows(w.ctx(), "a", 0, part(9))))
-		require.Empty(w, w.jobs(nil, 0, "", 9))
-		require.Empty(w, w.due(99))
-		require.Empty(w, w.log("a", "j"))
-		require.ErrorIs(w, w.commit(appended("a", 2))[0], persistence.ErrUnknown)
-		require.Empty(w, w.versions("flow"))
-		require.ErrorIs(w, w.commit(created("late"))[0], persistence.ErrNoVersion, "nothing of it begins any more")
+		require.Empty(w, requireList[persistence.Row](w)(w.Rows(w.ctx(), "a", 0, rowsPart(9))))
+		require.Empty(w, w.listJobs(nil, 0, "", 9))
+		require.Empty(w, w.dueWakes(99))
+		require.Empty(w, w.readTexts("a", "j"))
+		require.ErrorIs(w, w.commitBatch(appendCommit("a", 2))[0], persistence.ErrUnknown)
+		require.Empty(w, w.listVersions("flow"))
+		require.ErrorIs(w, w.commitBatch(createCommit("late"))[0], persistence.ErrNoVersion, "nothing of it begins any more")
 		require.ErrorIs(w, w.CreateVersion(w.ctx(), persistence.Version{ID: "late", FlowID: "flow"}), persistence.ErrNotFound)
-		require.NotNil(w, w.load("x"))
-		require.Equal(w, []string{"other1"}, w.versions("other"))
+		require.NotNil(w, w.loadTask("x"))
+		require.Equal(w, []string{"other1"}, w.listVersions("other"))
 		_, err := w.DeleteFlow(w.ctx(), "other", 2)
 		require.NoError(w, err)
 		_, err = w.FlowBySlug(w.ctx(), "slug")
 		require.ErrorIs(w, err, persistence.ErrNotFound)
 	}},
-	{"with a task everything of it is deleted", func(w *world) {
-		w.enqueued(job("j", "s", 1))
-		w.must(created("b"))
-		w.must(rests("a", 5), rests("b", 6))
-		w.say(said("a", "j", 1, "text\n"))
-		w.must(ended("a", 3))
+	{"with a task everything of it is deleted", func(w *testEnv) {
+		w.createQueued(newJob("j", "s", 1))
+		w.mustCommit(createCommit("b"))
+		w.mustCommit(restCommit("a", 5), restCommit("b", 6))
+		w.appendLog(newLogChunk("a", "j", 1, "text\n"))
+		w.mustCommit(endCommit("a", 3))
 		n, err := w.DeleteEnded(w.ctx(), 4, 10)
 		require.NoError(w, err)
 		require.Equal(w, 1, n)
-		require.Empty(w, got[persistence.Row](w)(w.Rows(w.ctx(), "a", 0, part(9))))
-		require.Empty(w, w.jobs(nil, 0, "", 9))
-		require.Equal(w, []persistence.Wake{{Task: "b", Due: 6}}, w.due(99))
-		require.Empty(w, w.log("a", "j"))
-		require.ErrorIs(w, w.commit(appended("a", 2))[0], persistence.ErrUnknown)
-		w.must(created("a"))
+		require.Empty(w, requireList[persistence.Row](w)(w.Rows(w.ctx(), "a", 0, rowsPart(9))))
+		require.Empty(w, w.listJobs(nil, 0, "", 9))
+		require.Equal(w, []persistence.Wake{{Task: "b", Due: 6}}, w.dueWakes(99))
+		require.Empty(w, w.readTexts("a", "j"))
+		require.ErrorIs(w, w.commitBatch(appendCommit("a", 2))[0], persistence.ErrUnknown)
+		w.mustCommit(createCommit("a"))
 	}},
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-var views = []behavior{
-	{"views are kept in order of name, and the last of a name counts", func(w *world) {
+var views = []storeBehavior{
+	{"views are kept in order of name, and the last of a name counts", func(w *testEnv) {
 		list, err := w.ListViews(w.ctx())
 		require.NoError(w, err)
 		require.Empty(w, list)
@@ -21,7 +21,7 @@ var views = []behavior{
 		require.NoError(w, err)
 		require.Equal(w, []persistence.SavedView{mine, late}, list)
 	}},
-	{"a deleted view is not there", func(w *world) {
+	{"a deleted view is not there", func(w *testEnv) {
 		require.ErrorIs(w, w.DeleteView(w.ctx(), "late"), persistence.ErrNotFound)
 		require.NoError(w, w.SetView(w.ctx(), persistence.SavedView{Name: "late", Query: "q=x"}))
 		require.NoError(w, w.DeleteView(w.ctx(), "late"))

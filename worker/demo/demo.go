@@ -13,28 +13,28 @@ import (
 	"github.com/troupe-engine/troupe/worker"
 )
 
-// service is a handler and its name.
-type service struct {
+// demoService is a handler and its name.
+type demoService struct {
 	name   string
 	handle worker.Handler
 }
 
-var pushed = []service{
-	{"transform", transform}, {"sum", sum}, {"route", route},
-	{"rows", rows}, {"price", price}, {"store", store},
-	{"reserve", issue("reservation", "R")}, {"pay", issue("payment", "P")}, {"ship", issue("parcel", "S")},
-	{"release", takeBack("reservation", "released")}, {"refund", takeBack("payment", "refunded")}, {"refuse", refuse},
+var pushServices = []demoService{
+	{"transform", transformInput}, {"sum", sumNumbers}, {"route", chooseRoute},
+	{"rows", readRows}, {"price", addPrice}, {"store", countStored},
+	{"reserve", issueNumber("reservation", "R")}, {"pay", issueNumber("payment", "P")}, {"ship", issueNumber("parcel", "S")},
+	{"release", takeBack("reservation", "released")}, {"refund", takeBack("payment", "refunded")}, {"refuse", refuseJob},
 }
 
-var pulled = []service{{"async-transform", asyncTransform}, {"email-service", email}, {"assess", assess}, {"clauses", clauses}}
+var pullServices = []demoService{{"async-transform", asyncTransform}, {"email-service", sendEmail}, {"assess", assessRisk}, {"clauses", splitClauses}}
 
 // PushServices are the names of the services of push workers.
-func PushServices() []string { return names(pushed) }
+func PushServices() []string { return serviceNames(pushServices) }
 
 // PullServices are the names of the services of pull workers.
-func PullServices() []string { return names(pulled) }
+func PullServices() []string { return serviceNames(pullServices) }
 
-func names(services []service) []string {
+func serviceNames(services []demoService) []string {
 	list := make([]string, len(services))
 	for i, s := range services {
 		list[i] = s.name
@@ -44,7 +44,7 @@ func names(services []service) []string {
 
 // Push makes w offer the push services.
 func Push(w *worker.Worker) {
-	for _, s := range pushed {
+	for _, s := range pushServices {
 		w.Handle(s.name, s.handle)
 	}
 }
@@ -61,17 +61,17 @@ func Pull(w *worker.Worker, o Options) {
 		o.Services = PullServices()
 	}
 	for _, name := range o.Services {
-		h := unknown
-		for _, s := range pulled {
+		h := failUnknown
+		for _, s := range pullServices {
 			if s.name == name {
 				h = s.handle
 			}
 		}
-		w.Handle(name, delayed(o.Delay, h))
+		w.Handle(name, delayHandler(o.Delay, h))
 	}
 }
 
-func delayed(d time.Duration, h worker.Handler) worker.Handler {
+func delayHandler(d time.Duration, h worker.Handler) worker.Handler {
 	if d <= 0 {
 		return h
 	}
@@ -87,14 +87,14 @@ func delayed(d time.Duration, h worker.Handler) worker.Handler {
 	}
 }
 
-func unknown(_ context.Context, job worker.Job) (any, error) {
+func failUnknown(_ context.Context, job worker.Job) (any, error) {
 	return nil, errors.New("unknown service: " + job.Service)
 }
 
-// transform changes the case of a string or multiplies a number.
-func transform(_ context.Context, job worker.Job) (any, error) {
-	params := object(job.Params)
-	switch in := value(job.Input).(type) {
+// transformInput changes the case of a string or multiplies a number.
+func transformInput(_ context.Context, job worker.Job) (any, error) {
+	params := decodeObject(job.Params)
+	switch in := decodeValue(job.Input).(type) {
 	case string:
 		switch params["op"] {
 		case "upper":
@@ -112,9 +112,9 @@ func transform(_ context.Context, job worker.Job) (any, error) {
 	return nil, errors.New("bad input")
 }
 
-// sum adds up the numbers of an array, and the strings that are numbers.
-func sum(_ context.Context, job worker.Job) (any, error) {
-	list, ok := value(job.Input).([]any)
+// sumNumbers adds up the numbers of an array, and the strings that are numbers.
+func sumNumbers(_ context.Context, job worker.Job) (any, error) {
+	list, ok := decodeValue(job.Input).([]any)
 	if !ok {
 		return nil, errors.New("bad input")
 	}
@@ -132,9 +132,9 @@ func sum(_ context.Context, job worker.Job) (any, error) {
 	return total, nil
 }
 
-// route names the action to go on with.
-func route(_ context.Context, job worker.Job) (any, error) {
-	action, _ := object(job.Params)["action"].(string)
+// chooseRoute names the action to go on with.
+func chooseRoute(_ context.Context, job worker.Job) (any, error) {
+	action, _ := decodeObject(job.Params)["action"].(string)
 	if action == "" {
 		action = "goB"
 	}
@@ -142,7 +142,7 @@ func route(_ context.Context, job worker.Job) (any, error) {
 }
 
 func asyncTransform(_ context.Context, job worker.Job) (any, error) {
-	in := value(job.Input)
+	in := decodeValue(job.Input)
 	if fields, ok := in.(map[string]any); ok {
 		if text, ok := fields["text"].(string); ok {
 			return fmt.Sprintf("[%v] %s", fields["title"], strings.ToUpper(text)), nil
@@ -150,7 +150,7 @@ func asyncTransform(_ context.Context, job worker.Job) (any, error) {
 	}
 	text, ok := in.(string)
 	if !ok {
-		text, ok = object(job.Params)["text"].(string)
+		text, ok = decodeObject(job.Params)["text"].(string)
 	}
 	if !ok {
 		return nil, errors.New("expected string input or params['text']")
@@ -158,17 +158,17 @@ func asyncTransform(_ context.Context, job worker.Job) (any, error) {
 	return strings.ToUpper(text) + " (ASYNC PROCESSED)", nil
 }
 
-func email(_ context.Context, job worker.Job) (any, error) {
-	to, _ := object(job.Params)["to"].(string)
+func sendEmail(_ context.Context, job worker.Job) (any, error) {
+	to, _ := decodeObject(job.Params)["to"].(string)
 	return map[string]string{"status": "sent", "to": to}, nil
 }
 
-func value(raw json.RawMessage) (v any) {
+func decodeValue(raw json.RawMessage) (v any) {
 	_ = json.Unmarshal(raw, &v) // what is no JSON is no input
 	return v
 }
 
-func object(raw json.RawMessage) map[string]any {
-	m, _ := value(raw).(map[string]any)
+func decodeObject(raw json.RawMessage) map[string]any {
+	m, _ := decodeValue(raw).(map[string]any)
 	return m
 }

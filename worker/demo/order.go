@@ -9,10 +9,10 @@ import (
 	"github.com/troupe-engine/troupe/worker"
 )
 
-// issue answers with the number of something that an order has now.
-func issue(what, prefix string) worker.Handler {
+// issueNumber answers with the number of something that an order has now.
+func issueNumber(what, prefix string) worker.Handler {
 	return func(_ context.Context, job worker.Job) (any, error) {
-		order, ok := object(job.Input)["order"]
+		order, ok := decodeObject(job.Input)["order"]
 		if !ok {
 			return nil, worker.Fatal(errors.New("expected an object with order"))
 		}
@@ -23,7 +23,7 @@ func issue(what, prefix string) worker.Handler {
 // takeBack answers with the number of what it has taken back.
 func takeBack(what, done string) worker.Handler {
 	return func(_ context.Context, job worker.Job) (any, error) {
-		number, ok := object(job.Input)[what]
+		number, ok := decodeObject(job.Input)[what]
 		if !ok {
 			return nil, worker.Fatal(fmt.Errorf("expected an object with %s", what))
 		}
@@ -31,18 +31,18 @@ func takeBack(what, done string) worker.Handler {
 	}
 }
 
-// refuse fails.
-func refuse(_ context.Context, job worker.Job) (any, error) {
-	reason, _ := object(job.Params)["reason"].(string)
+// refuseJob fails.
+func refuseJob(_ context.Context, job worker.Job) (any, error) {
+	reason, _ := decodeObject(job.Params)["reason"].(string)
 	if reason == "" {
 		reason = "refused"
 	}
 	return nil, worker.Fatal(errors.New(reason))
 }
 
-// assess says how risky a contract is: {"run": {"amount": …}}.
-func assess(_ context.Context, job worker.Job) (any, error) {
-	run, _ := object(job.Input)["run"].(map[string]any)
+// assessRisk says how risky a contract is: {"run": {"amount": …}}.
+func assessRisk(_ context.Context, job worker.Job) (any, error) {
+	run, _ := decodeObject(job.Input)["run"].(map[string]any)
 	amount, ok := run["amount"].(float64)
 	if !ok {
 		return nil, worker.Fatal(errors.New("expected run.amount"))
@@ -53,9 +53,9 @@ func assess(_ context.Context, job worker.Job) (any, error) {
 	return map[string]string{"risk": "low"}, nil
 }
 
-// clauses takes a contract apart into sentences: {"run": {"text": …}}.
-func clauses(_ context.Context, job worker.Job) (any, error) {
-	run, _ := object(job.Input)["run"].(map[string]any)
+// splitClauses takes a contract apart into sentences: {"run": {"text": …}}.
+func splitClauses(_ context.Context, job worker.Job) (any, error) {
+	run, _ := decodeObject(job.Input)["run"].(map[string]any)
 	text, ok := run["text"].(string)
 	if !ok {
 		return nil, worker.Fatal(errors.New("expected run.text"))

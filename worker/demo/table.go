@@ -12,9 +12,9 @@ import (
 	"github.com/troupe-engine/troupe/worker"
 )
 
-// rows reads a table in CSV: an object for each line below the first one. What reads as a number is one.
-func rows(_ context.Context, job worker.Job) (any, error) {
-	text, ok := value(job.Input).(string)
+// readRows reads a table in CSV: an object for each line below the first one. What reads as a number is one.
+func readRows(_ context.Context, job worker.Job) (any, error) {
+	text, ok := decodeValue(job.Input).(string)
 	if !ok {
 		return nil, worker.Fatal(errors.New("expected a text in CSV"))
 	}
@@ -29,23 +29,23 @@ func rows(_ context.Context, job worker.Job) (any, error) {
 	for _, line := range lines[1:] {
 		row := map[string]any{}
 		for i, text := range line {
-			row[lines[0][i]] = cell(text)
+			row[lines[0][i]] = parseCell(text)
 		}
 		list = append(list, row)
 	}
 	return list, nil
 }
 
-func cell(text string) any {
-	if number, ok := value(json.RawMessage(text)).(float64); ok {
+func parseCell(text string) any {
+	if number, ok := decodeValue(json.RawMessage(text)).(float64); ok {
 		return number
 	}
 	return text
 }
 
-// price adds to a row what its quantity costs.
-func price(_ context.Context, job worker.Job) (any, error) {
-	row := object(job.Input)
+// addPrice adds to a row what its quantity costs.
+func addPrice(_ context.Context, job worker.Job) (any, error) {
+	row := decodeObject(job.Input)
 	quantity, ok := row["quantity"].(float64)
 	each, also := row["price"].(float64)
 	if !ok || !also {
@@ -56,9 +56,9 @@ func price(_ context.Context, job worker.Job) (any, error) {
 	return priced, nil
 }
 
-// store says how many members it has stored of an array.
-func store(_ context.Context, job worker.Job) (any, error) {
-	list, ok := value(job.Input).([]any)
+// countStored says how many members it has stored of an array.
+func countStored(_ context.Context, job worker.Job) (any, error) {
+	list, ok := decodeValue(job.Input).([]any)
 	if !ok {
 		return nil, errors.New("bad input")
 	}

@@ -28,10 +28,10 @@ var ErrGone = errors.New("the reader of an answer is gone")
 
 // JSON writes a value, and a text behind it. Any error but ErrGone is that of a value which has no JSON, or that of what a value of a user refers to.
 func JSON(w io.Writer, v any, end string) error {
-	p := newPrinter(reader{w}, payload.Of(w))
-	p.value(reflect.ValueOf(v))
-	p.text(end)
-	return p.end()
+	p := newPrinter(clientWriter{w}, payload.Of(w))
+	p.writeValue(reflect.ValueOf(v))
+	p.writeText(end)
+	return p.flushAll()
 }
 
 // Check finds out whether what the values of users in an answer refer to is there. What is printed first can no longer become an error.
@@ -40,15 +40,15 @@ func Check(v any, values *payload.Store) error {
 		return nil
 	}
 	p := newPrinter(io.Discard, values)
-	p.checks = true
-	p.value(reflect.ValueOf(v))
-	return p.end()
+	p.checkOnly = true
+	p.writeValue(reflect.ValueOf(v))
+	return p.flushAll()
 }
 
-// reader is whom an answer is for.
-type reader struct{ io.Writer }
+// clientWriter is whom an answer is for.
+type clientWriter struct{ io.Writer }
 
-func (r reader) Write(b []byte) (int, error) {
+func (r clientWriter) Write(b []byte) (int, error) {
 	n, err := r.Writer.Write(b)
 	if err != nil {
 		err = fmt.Errorf("%w: %w", ErrGone, err)
@@ -62,8 +62,8 @@ type printer struct {
 	leaf *json.Encoder // writes what no values of users are in
 	err  error
 
-	values *payload.Store // what references stand for; nil = there are none
-	checks bool           // it only looks whether that is there
+	values    *payload.Store // what references stand for; nil = there are none
+	checkOnly bool           // it only looks whether that is there
 }
 
 const bufferSize = 16 << 10
@@ -74,23 +74,23 @@ var buffers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, buffer
 func newPrinter(w io.Writer, values *payload.Store) *printer {
 	p := &printer{to: buffers.Get().(*bufio.Writer), values: values}
 	p.to.Reset(w)
-	p.leaf = json.NewEncoder(unbroken{p.to})
+	p.leaf = json.NewEncoder(newlineTrimmer{p.to})
 	p.leaf.SetEscapeHTML(false)
 	return p
 }
 
-// unbroken leaves out the newline that an encoder ends with.
-type unbroken struct{ to *bufio.Writer }
+// newlineTrimmer leaves out the newline that an encoder ends with.
+type newlineTrimmer struct{ to *bufio.Writer }
 
-func (u unbroken) Write(b []byte) (int, error) {
+func (u newlineTrimmer) Write(b []byte) (int, error) {
 	if _, err := u.to.Write(b[:len(b)-1]); err != nil {
 		return 0, err
 	}
 	return len(b), nil
 }
 
-// end is the last that is asked of a printer.
-func (p *printer) end() error {
+// flushAll is the last that is asked of a printer.
+func (p *printer) flushAll() error {
 	if p.err == nil {
 		p.err = p.to.Flush()
 	}
@@ -100,35 +100,35 @@ func (p *printer) end() error {
 	return p.err
 }
 
-func (p *printer) text(s string) {
+func (p *printer) writeText(s string) {
 	if p.err == nil {
 		_, p.err = p.to.WriteString(s)
 	}
 }
 
-func (p *printer) value(v reflect.Value) {
+func (p *printer) writeValue(v reflect.Value) {
 	switch {
 	case p.err != nil:
 	case !v.IsValid():
-		p.text("null")
+		p.writeText("null")
 	case v.Type() == rawType:
-		p.raw(v.Bytes())
+		p.writeRaw(v.Bytes())
 	case v.Type() == textType:
-		p.quoted(v.Interface().(Text))
-	case !shapeOf(v.Type()).holds && p.checks:
-	case !shapeOf(v.Type()).holds:
+		p.writeQuoted(v.Interface().(Text))
+	case !shapeOf(v.Type()).holdsValues && p.checkOnly:
+	case !shapeOf(v.Type()).holdsValues:
 		p.err = p.leaf.Encode(v.Interface())
 	default:
-		p.inside(v)
+		p.writeInner(v)
 	}
 }
 
-func (p *printer) raw(value []byte) {
+func (p *printer) writeRaw(value []byte) {
 	if len(value) == 0 {
 		value = []byte("null")
 	}
 	switch {
-	case p.checks:
+	case p.checkOnly:
 		p.err = p.values.Reader(context.Background(), value).Check()
 	case p.values != nil:
 		p.err = p.values.Write(context.Background(), p.to, value)
@@ -137,59 +137,59 @@ func (p *printer) raw(value []byte) {
 	}
 }
 
-func (p *printer) inside(v reflect.Value) {
+func (p *printer) writeInner(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:
-		p.object(v)
+		p.writeObject(v)
 	case reflect.Map:
-		p.entries(v)
+		p.writeMap(v)
 	case reflect.Slice, reflect.Array:
-		p.list(v)
+		p.writeList(v)
 	default: // a pointer or an interface
-		p.value(v.Elem())
+		p.writeValue(v.Elem())
 	}
 }
 
-func (p *printer) object(v reflect.Value) {
-	p.text("{")
+func (p *printer) writeObject(v reflect.Value) {
+	p.writeText("{")
 	between := ""
 	for _, f := range shapeOf(v.Type()).fields {
 		field := v.FieldByIndex(f.index)
-		if f.omitted(field) {
+		if f.isOmitted(field) {
 			continue
 		}
-		p.text(between)
-		p.text(f.name)
+		p.writeText(between)
+		p.writeText(f.name)
 		switch {
 		case f.plain:
-			p.plain(field)
+			p.writePlain(field)
 		case f.time:
-			p.time(field.Interface().(wire.Time))
+			p.writeTime(field.Interface().(wire.Time))
 		default:
-			p.value(field)
+			p.writeValue(field)
 		}
 		between = ","
 	}
-	p.text("}")
+	p.writeText("}")
 }
 
-// plain writes a text or a whole number: most of an answer with many values are such fields, and most texts have nothing to escape.
-func (p *printer) plain(v reflect.Value) {
+// writePlain writes a text or a whole number: most of an answer with many values are such fields, and most texts have nothing to escape.
+func (p *printer) writePlain(v reflect.Value) {
 	switch {
-	case p.err != nil || p.checks:
+	case p.err != nil || p.checkOnly:
 	case v.CanInt():
 		_, p.err = p.to.Write(strconv.AppendInt(p.to.AvailableBuffer(), v.Int(), 10))
 	case asItIs(v.String()):
-		p.text(`"`)
-		p.text(v.String())
-		p.text(`"`)
+		p.writeText(`"`)
+		p.writeText(v.String())
+		p.writeText(`"`)
 	default:
 		p.err = p.leaf.Encode(v.Interface())
 	}
 }
 
-func (p *printer) time(t wire.Time) {
-	if p.err != nil || p.checks {
+func (p *printer) writeTime(t wire.Time) {
+	if p.err != nil || p.checkOnly {
 		return
 	}
 	b, _ := t.AppendText(append(p.to.AvailableBuffer(), '"'))
@@ -206,49 +206,49 @@ func asItIs(s string) bool {
 	return true
 }
 
-// entries writes a map, sorted by its keys.
-func (p *printer) entries(v reflect.Value) {
+// writeMap writes a map, sorted by its keys.
+func (p *printer) writeMap(v reflect.Value) {
 	if v.IsNil() {
-		p.text("null")
+		p.writeText("null")
 		return
 	}
 	keys := v.MapKeys()
 	slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
-	p.text("{")
+	p.writeText("{")
 	for i, key := range keys {
 		if i > 0 {
-			p.text(",")
+			p.writeText(",")
 		}
-		p.value(key)
-		p.text(":")
-		p.value(v.MapIndex(key))
+		p.writeValue(key)
+		p.writeText(":")
+		p.writeValue(v.MapIndex(key))
 	}
-	p.text("}")
+	p.writeText("}")
 }
 
-func (p *printer) list(v reflect.Value) {
+func (p *printer) writeList(v reflect.Value) {
 	if v.Kind() == reflect.Slice && v.IsNil() {
-		p.text("null")
+		p.writeText("null")
 		return
 	}
-	p.text("[")
+	p.writeText("[")
 	for i := range v.Len() {
 		if i > 0 {
-			p.text(",")
+			p.writeText(",")
 		}
-		p.value(v.Index(i))
+		p.writeValue(v.Index(i))
 	}
-	p.text("]")
+	p.writeText("]")
 }
 
-func (p *printer) quoted(t Text) {
-	p.text(`"`)
+func (p *printer) writeQuoted(t Text) {
+	p.writeText(`"`)
 	if p.err != nil {
 		return
 	}
-	inner := newPrinter(quoter{p.to}, p.values)
-	inner.checks = p.checks
-	inner.value(reflect.ValueOf(t.Of))
-	p.err = inner.end()
-	p.text(`"`)
+	inner := newPrinter(quoteWriter{p.to}, p.values)
+	inner.checkOnly = p.checkOnly
+	inner.writeValue(reflect.ValueOf(t.Of))
+	p.err = inner.flushAll()
+	p.writeText(`"`)
 }

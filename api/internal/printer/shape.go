@@ -20,14 +20,14 @@ var (
 	textMarshalerType = reflect.TypeFor[encoding.TextMarshaler]()
 )
 
-// shape is what is known of a type.
-type shape struct {
-	holds  bool // there may be values of users in it
-	fields []field
+// typeShape is what is known of a type.
+type typeShape struct {
+	holdsValues bool // there may be values of users in it
+	fields      []structField
 }
 
-// field is one of a struct as encoding/json sees it.
-type field struct {
+// structField is one of a struct as encoding/json sees it.
+type structField struct {
 	index               []int
 	name                string // quoted, with its colon
 	omitEmpty, omitZero bool
@@ -36,20 +36,20 @@ type field struct {
 
 var shapes sync.Map // of *shape by reflect.Type
 
-func shapeOf(t reflect.Type) *shape {
+func shapeOf(t reflect.Type) *typeShape {
 	if s, ok := shapes.Load(t); ok {
-		return s.(*shape)
+		return s.(*typeShape)
 	}
-	s := &shape{holds: holds(t, map[reflect.Type]bool{})}
-	if s.holds && t.Kind() == reflect.Struct {
+	s := &typeShape{holdsValues: canHoldValues(t, map[reflect.Type]bool{})}
+	if s.holdsValues && t.Kind() == reflect.Struct {
 		s.fields = fieldsOf(t)
 	}
 	shapes.Store(t, s)
 	return s
 }
 
-// holds says whether values of users may be in one of a type. What is printed in a way of its own holds none.
-func holds(t reflect.Type, seen map[reflect.Type]bool) bool {
+// canHoldValues says whether values of users may be in one of a type. What is printed in a way of its own holds none.
+func canHoldValues(t reflect.Type, seen map[reflect.Type]bool) bool {
 	switch {
 	case t == rawType || t == textType:
 		return true
@@ -61,12 +61,12 @@ func holds(t reflect.Type, seen map[reflect.Type]bool) bool {
 	case reflect.Interface:
 		return true
 	case reflect.Pointer, reflect.Slice, reflect.Array:
-		return holds(t.Elem(), seen)
+		return canHoldValues(t.Elem(), seen)
 	case reflect.Map:
-		return t.Key().Kind() == reflect.String && holds(t.Elem(), seen)
+		return t.Key().Kind() == reflect.String && canHoldValues(t.Elem(), seen)
 	case reflect.Struct:
 		for _, f := range reflect.VisibleFields(t) {
-			if holds(f.Type, seen) {
+			if canHoldValues(f.Type, seen) {
 				return true
 			}
 		}
@@ -74,7 +74,7 @@ func holds(t reflect.Type, seen map[reflect.Type]bool) bool {
 	return false
 }
 
-func fieldsOf(t reflect.Type) (fields []field) {
+func fieldsOf(t reflect.Type) (fields []structField) {
 	for _, f := range reflect.VisibleFields(t) {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if !f.IsExported() || f.Anonymous || name == "-" {
@@ -83,13 +83,13 @@ func fieldsOf(t reflect.Type) (fields []field) {
 		if name == "" {
 			name = f.Name
 		}
-		fields = append(fields, field{f.Index, strconv.Quote(name) + ":", strings.Contains(options, "omitempty"), strings.Contains(options, "omitzero"), plain(f.Type), f.Type == timeType})
+		fields = append(fields, structField{f.Index, strconv.Quote(name) + ":", strings.Contains(options, "omitempty"), strings.Contains(options, "omitzero"), isPlain(f.Type), f.Type == timeType})
 	}
 	return fields
 }
 
-// plain says of a type whether its values are texts or whole numbers, which are not printed in a way of their own.
-func plain(t reflect.Type) bool {
+// isPlain says of a type whether its values are texts or whole numbers, which are not printed in a way of their own.
+func isPlain(t reflect.Type) bool {
 	for _, own := range []reflect.Type{marshalerType, textMarshalerType} {
 		if t.Implements(own) || reflect.PointerTo(t).Implements(own) {
 			return false
@@ -98,7 +98,7 @@ func plain(t reflect.Type) bool {
 	return t.Kind() == reflect.String || reflect.Zero(t).CanInt()
 }
 
-func (f *field) omitted(v reflect.Value) bool {
+func (f *structField) isOmitted(v reflect.Value) bool {
 	return f.omitEmpty && isEmpty(v) || f.omitZero && isZero(v)
 }
 

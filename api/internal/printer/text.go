@@ -13,15 +13,15 @@ type Text struct{ Of any }
 func (t Text) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	p := newPrinter(&b, nil)
-	p.quoted(t)
-	err := p.end()
+	p.writeQuoted(t)
+	err := p.flushAll()
 	return b.Bytes(), err
 }
 
-// quoter writes what stands in quotes.
-type quoter struct{ to io.Writer }
+// quoteWriter writes what stands in quotes.
+type quoteWriter struct{ to io.Writer }
 
-func (q quoter) Write(b []byte) (int, error) {
+func (q quoteWriter) Write(b []byte) (int, error) {
 	done := 0
 	for i, c := range b {
 		if c >= ' ' && c != '"' && c != '\\' {
@@ -30,7 +30,7 @@ func (q quoter) Write(b []byte) (int, error) {
 		if _, err := q.to.Write(b[done:i]); err != nil {
 			return done, err
 		}
-		if err := q.escape(c); err != nil {
+		if err := q.writeEscaped(c); err != nil {
 			return i, err
 		}
 		done = i + 1
@@ -39,7 +39,7 @@ func (q quoter) Write(b []byte) (int, error) {
 	return done + n, err
 }
 
-func (q quoter) escape(c byte) error {
+func (q quoteWriter) writeEscaped(c byte) error {
 	escaped := "\\" + string(rune(c))
 	if c < ' ' {
 		escaped = fmt.Sprintf("\\u%04x", c)

@@ -19,21 +19,21 @@ import (
 // Run holds buckets to the contract. Each that is opened is empty.
 func Run(t *testing.T, open func(t *testing.T) objects.Bucket) {
 	for name, check := range map[string]func(*testing.T, objects.Bucket){
-		"what was written is read":                      written,
-		"what is not there is not":                      missing,
-		"a new one takes the place of the old one":      replaced,
-		"what is to be new is not written over another": once,
-		"of many who create one, one does":              race,
-		"only so much is read":                          bounded,
-		"a part is read":                                part,
-		"a list has what is below a prefix":             listed,
-		"the folders below a prefix are told":           folders,
-		"one that is removed is gone alone":             removed,
-		"a deleted prefix is gone with all below":       deleted,
+		"what was written is read":                      testWrite,
+		"what is not there is not":                      testMissing,
+		"a new one takes the place of the old one":      testReplace,
+		"what is to be new is not written over another": testCreateOnce,
+		"of many who create one, one does":              testCreateRace,
+		"only so much is read":                          testBoundedGet,
+		"a part is read":                                testRange,
+		"a list has what is below a prefix":             testList,
+		"the folders below a prefix are told":           testFolders,
+		"one that is removed is gone alone":             testRemove,
+		"a deleted prefix is gone with all below":       testDelete,
 		"what is written meanwhile may be deleted, too": deletedMeanwhile,
-		"nobody reads a half":                           whole,
-		"whose time is over does nothing":               late,
-		"an address tells objects apart":                addresses,
+		"nobody reads a half":                           testAtomicPut,
+		"whose time is over does nothing":               testCanceled,
+		"an address tells objects apart":                testAddresses,
 	} {
 		t.Run(name, func(t *testing.T) { check(t, open(t)) })
 	}
@@ -41,25 +41,25 @@ func Run(t *testing.T, open func(t *testing.T) objects.Bucket) {
 
 const plenty = 1 << 20
 
-func put(t *testing.T, b objects.Bucket, key, value string) {
+func putObject(t *testing.T, b objects.Bucket, key, value string) {
 	require.NoError(t, b.Put(t.Context(), key, []byte(value)))
 }
 
-func reads(t *testing.T, b objects.Bucket, key, want string) {
+func requireValue(t *testing.T, b objects.Bucket, key, want string) {
 	got, err := b.Get(t.Context(), key, plenty)
 	require.NoError(t, err)
 	require.Equal(t, want, string(got))
 }
 
-func written(t *testing.T, b objects.Bucket) {
-	put(t, b, "a/b/c.json", "1")
-	put(t, b, "a/empty", "")
-	reads(t, b, "a/b/c.json", "1")
-	reads(t, b, "a/empty", "")
+func testWrite(t *testing.T, b objects.Bucket) {
+	putObject(t, b, "a/b/c.json", "1")
+	putObject(t, b, "a/empty", "")
+	requireValue(t, b, "a/b/c.json", "1")
+	requireValue(t, b, "a/empty", "")
 }
 
-func missing(t *testing.T, b objects.Bucket) {
-	put(t, b, "file", "1")
+func testMissing(t *testing.T, b objects.Bucket) {
+	putObject(t, b, "file", "1")
 	for _, key := range []string{"a", "a/b", "runs/x/y", "file/below"} {
 		_, err := b.Get(t.Context(), key, plenty)
 		require.ErrorIs(t, err, fs.ErrNotExist)
@@ -70,19 +70,19 @@ func missing(t *testing.T, b objects.Bucket) {
 	require.NoError(t, b.Delete(t.Context(), "runs/x/"))
 }
 
-func replaced(t *testing.T, b objects.Bucket) {
-	put(t, b, "a/b", "long text")
-	put(t, b, "a/b", "x")
-	reads(t, b, "a/b", "x")
+func testReplace(t *testing.T, b objects.Bucket) {
+	putObject(t, b, "a/b", "long text")
+	putObject(t, b, "a/b", "x")
+	requireValue(t, b, "a/b", "x")
 }
 
-func once(t *testing.T, b objects.Bucket) {
+func testCreateOnce(t *testing.T, b objects.Bucket) {
 	require.NoError(t, b.Create(t.Context(), "a/b", []byte("first")))
 	require.ErrorIs(t, b.Create(t.Context(), "a/b", []byte("second")), fs.ErrExist)
-	reads(t, b, "a/b", "first")
+	requireValue(t, b, "a/b", "first")
 }
 
-func race(t *testing.T, b objects.Bucket) {
+func testCreateRace(t *testing.T, b objects.Bucket) {
 	var all sync.WaitGroup
 	errs := make([]error, 8)
 	for i := range errs {
@@ -91,7 +91,7 @@ func race(t *testing.T, b objects.Bucket) {
 	all.Wait()
 	first := slices.Index(errs, nil)
 	require.GreaterOrEqual(t, first, 0)
-	reads(t, b, "a/b", fmt.Sprint(first))
+	requireValue(t, b, "a/b", fmt.Sprint(first))
 	for i, err := range errs {
 		if i != first {
 			require.ErrorIs(t, err, fs.ErrExist)
@@ -99,8 +99,8 @@ func race(t *testing.T, b objects.Bucket) {
 	}
 }
 
-func bounded(t *testing.T, b objects.Bucket) {
-	put(t, b, "a", "0123456789")
+func testBoundedGet(t *testing.T, b objects.Bucket) {
+	putObject(t, b, "a", "0123456789")
 	for most, want := range map[int]string{3: "0123", 9: "0123456789", 10: "0123456789"} {
 		got, err := b.Get(t.Context(), "a", most)
 		require.NoError(t, err)
@@ -108,8 +108,8 @@ func bounded(t *testing.T, b objects.Bucket) {
 	}
 }
 
-func part(t *testing.T, b objects.Bucket) {
-	put(t, b, "a", "0123456789")
+func testRange(t *testing.T, b objects.Bucket) {
+	putObject(t, b, "a", "0123456789")
 	for _, tt := range []struct {
 		from int64
 		most int
@@ -123,33 +123,33 @@ func part(t *testing.T, b objects.Bucket) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
-func folders(t *testing.T, b objects.Bucket) {
+func testFolders(t *testing.T, b objects.Bucket) {
 	names, err := b.Folders(t.Context(), "values/")
 	require.NoError(t, err)
 	require.Empty(t, names)
 	for _, key := range []string{"values/a/1", "values/a/2", "values/b/c/3", "values/file", "others/d/4"} {
-		put(t, b, key, key)
+		putObject(t, b, key, key)
 	}
 	names, err = b.Folders(t.Context(), "values/")
 	require.NoError(t, err)
 	require.ElementsMatch(t, []string{"a", "b"}, names)
 }
 
-func removed(t *testing.T, b objects.Bucket) {
-	put(t, b, "a/1", "1")
-	put(t, b, "a/11", "stays")
+func testRemove(t *testing.T, b objects.Bucket) {
+	putObject(t, b, "a/1", "1")
+	putObject(t, b, "a/11", "stays")
 	require.NoError(t, b.Remove(t.Context(), "a/1"))
 	_, err := b.Get(t.Context(), "a/1", plenty)
 	require.ErrorIs(t, err, fs.ErrNotExist)
-	reads(t, b, "a/11", "stays")
+	requireValue(t, b, "a/11", "stays")
 	require.NoError(t, b.Remove(t.Context(), "a/1"))
 	require.NoError(t, b.Remove(t.Context(), "c/1"))
 }
 
-func listed(t *testing.T, b objects.Bucket) {
+func testList(t *testing.T, b objects.Bucket) {
 	keys := []string{"runs/r/1/spec.json", "runs/r/1/status.json", "runs/r/2/spec.json"}
 	for _, key := range append(keys, "runs/rr/1/spec.json", "other") {
-		put(t, b, key, key)
+		putObject(t, b, key, key)
 	}
 	list, err := b.List(t.Context(), "runs/r/")
 	require.NoError(t, err)
@@ -160,7 +160,7 @@ func listed(t *testing.T, b objects.Bucket) {
 	}
 	slices.Sort(got)
 	require.Equal(t, keys, got)
-	put(t, b, keys[0], "another")
+	putObject(t, b, keys[0], "another")
 	list, err = b.List(t.Context(), "runs/r/")
 	require.NoError(t, err)
 	for _, o := range list {
@@ -169,15 +169,15 @@ func listed(t *testing.T, b objects.Bucket) {
 	}
 }
 
-func deleted(t *testing.T, b objects.Bucket) {
-	put(t, b, "runs/r/1/spec.json", "1")
-	put(t, b, "runs/r/2/deep/er", "1")
-	put(t, b, "runs/rr/1", "stays")
+func testDelete(t *testing.T, b objects.Bucket) {
+	putObject(t, b, "runs/r/1/spec.json", "1")
+	putObject(t, b, "runs/r/2/deep/er", "1")
+	putObject(t, b, "runs/rr/1", "stays")
 	require.NoError(t, b.Delete(t.Context(), "runs/r/"))
 	list, err := b.List(t.Context(), "runs/")
 	require.NoError(t, err)
 	require.Len(t, list, 1)
-	reads(t, b, "runs/rr/1", "stays")
+	requireValue(t, b, "runs/rr/1", "stays")
 }
 
 func deletedMeanwhile(t *testing.T, b objects.Bucket) {
@@ -198,9 +198,9 @@ func deletedMeanwhile(t *testing.T, b objects.Bucket) {
 	}
 }
 
-func whole(t *testing.T, b objects.Bucket) {
+func testAtomicPut(t *testing.T, b objects.Bucket) {
 	texts := []string{strings.Repeat("a", 100_000), strings.Repeat("b", 200_000)}
-	put(t, b, "a", texts[0])
+	putObject(t, b, "a", texts[0])
 	over := make(chan error, 1)
 	go func() { // ends with its last write
 		var err error
@@ -222,7 +222,7 @@ func whole(t *testing.T, b objects.Bucket) {
 	}
 }
 
-func late(t *testing.T, b objects.Bucket) {
+func testCanceled(t *testing.T, b objects.Bucket) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.ErrorIs(t, b.Put(ctx, "a", nil), context.Canceled)
@@ -232,7 +232,7 @@ func late(t *testing.T, b objects.Bucket) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
-func addresses(t *testing.T, b objects.Bucket) {
+func testAddresses(t *testing.T, b objects.Bucket) {
 	require.NotEqual(t, b.Address("runs/a/spec.json"), b.Address("runs/b/spec.json"))
 	require.Contains(t, b.Address("runs/a/spec.json"), "spec.json")
 }

@@ -36,7 +36,7 @@ func Approvals(d Dialect, f persistence.ApprovalFilter) *Query {
 		q.Add(" AND task < ", f.Text+"\U0010FFFF")
 		q.Add(")")
 	}
-	q.between("since", "id", f.After, f.Through)
-	q.order("since", "id", f.Limit, f.Offset)
+	q.addBounds("since", "id", f.After, f.Through)
+	q.addOrder("since", "id", f.Limit, f.Offset)
 	return q
 }

@@ -12,37 +12,37 @@ func Count(d Dialect, f persistence.TaskFilter) *Query {
 	f.ByUpdate = false
 	q := &Query{mark: d.Mark, asc: f.Oldest}
 	q.Add("SELECT count(*) FROM (")
-	if d.saidByLabel(f) {
+	if d.countedByLabel(f) {
 		q.Add("SELECT 1 FROM " + d.Schema + "task_labels l")
-		q.where(d, f, "l.")
-		q.most(f.Most)
+		q.addWhere(d, f, "l.")
+		q.addLimit(f.Most)
 		return q
 	}
-	parts := d.parts(f)
+	parts := d.indexParts(f)
 	if len(parts) < 2 {
-		q.picked(d, f, func() { q.Add("1") })
+		q.addPicked(d, f, func() { q.Add("1") })
 		return q
 	}
 	for i, part := range parts { // state by state, from the indexes of these
 		q.Add([]string{"", " UNION ALL "}[min(i, 1)] + "SELECT 1 FROM " + d.Schema + "tasks t")
-		q.part(d, f, part)
+		q.addPart(d, f, part)
 	}
-	q.most(f.Most)
+	q.addLimit(f.Most)
 	return q
 }
 
-// saidByLabel says that a filter asks for nothing that the row of a label does not tell.
-func (d Dialect) saidByLabel(f persistence.TaskFilter) bool {
-	return d.LabelTable && len(f.Labels) == 1 && asks(f, func(rest *persistence.TaskFilter) { rest.Labels = nil })
+// countedByLabel says that a filter asks for nothing that the row of a label does not tell.
+func (d Dialect) countedByLabel(f persistence.TaskFilter) bool {
+	return d.LabelTable && len(f.Labels) == 1 && asksOnlyFor(f, func(rest *persistence.TaskFilter) { rest.Labels = nil })
 }
 
-// saidByIndex says the same of the indexes on states.
-func saidByIndex(f persistence.TaskFilter) bool {
-	return asks(f, func(rest *persistence.TaskFilter) { rest.FlowID, rest.FlowIDs, rest.FlowSlug = "", nil, "" })
+// countedByIndex says the same of the indexes on states.
+func countedByIndex(f persistence.TaskFilter) bool {
+	return asksOnlyFor(f, func(rest *persistence.TaskFilter) { rest.FlowID, rest.FlowIDs, rest.FlowSlug = "", nil, "" })
 }
 
-// asks says that a filter asks for states, times of creation, and else only for what without takes off.
-func asks(f persistence.TaskFilter, without func(*persistence.TaskFilter)) bool {
+// asksOnlyFor says that a filter asks for states, times of creation, and else only for what without takes off.
+func asksOnlyFor(f persistence.TaskFilter, without func(*persistence.TaskFilter)) bool {
 	f.Statuses, f.CreatedFrom, f.CreatedTo, f.Most, f.Oldest = nil, 0, 0, 0, false
 	if len(f.Labels) == 0 {
 		f.Labels = nil
@@ -63,7 +63,7 @@ func CountBy(d Dialect, f persistence.TaskFilter, by persistence.By) *Query {
 		return q
 	}
 	q.Add("SELECT 0, what, count(*) FROM (")
-	q.picked(d, f, func() {
+	q.addPicked(d, f, func() {
 		switch {
 		case by.Label != "":
 			q.Add("coalesce(")
@@ -86,22 +86,22 @@ var everyState = []string{"pending", "running", "canceling", "completed", "faile
 func (q *Query) byState(d Dialect, f persistence.TaskFilter) bool {
 	table, by := "tasks t", ""
 	switch {
-	case d.saidByLabel(f):
+	case d.countedByLabel(f):
 		table, by = "task_labels l", "l."
-	case !saidByIndex(f):
+	case !countedByIndex(f):
 		return false
 	}
 	if len(f.Statuses) == 0 {
 		f.Statuses = everyState
 	}
-	parts := d.states(f.Statuses, by)
+	parts := d.stateParts(f.Statuses, by)
 	f.Statuses = nil
 	for i, part := range parts {
 		q.Add([]string{"", " UNION ALL "}[min(i, 1)] + "SELECT " + strconv.Itoa(i) + ", ")
 		if part.only != "" {
 			q.Add("'" + part.only + "', count(*) FROM (SELECT 1 FROM " + d.Schema + table)
 		} else {
-			q.Add("what, count(*) FROM (SELECT " + column("status", by) + " AS what FROM " + d.Schema + table)
+			q.Add("what, count(*) FROM (SELECT " + columnName("status", by) + " AS what FROM " + d.Schema + table)
 		}
 		q.open = " WHERE "
 		q.And(part.Where)
@@ -109,8 +109,8 @@ func (q *Query) byState(d Dialect, f persistence.TaskFilter) bool {
 			q.Add(d.EndedOfFlow)
 		}
 		d.aside = part.only == "" && by == ""
-		q.conditions(d, f, by)
-		q.most(f.Most)
+		q.addConditions(d, f, by)
+		q.addLimit(f.Most)
 		if part.only == "" {
 			q.Add(" GROUP BY what")
 		}
@@ -118,21 +118,21 @@ func (q *Query) byState(d Dialect, f persistence.TaskFilter) bool {
 	return len(parts) > 0
 }
 
-// picked ends a part that reads something of each task that a filter picks, up to as many as are counted: those of one state no sooner than
+// addPicked ends a part that reads something of each task that a filter picks, up to as many as are counted: those of one state no sooner than
 // those of another.
-func (q *Query) picked(d Dialect, f persistence.TaskFilter, what func()) {
+func (q *Query) addPicked(d Dialect, f persistence.TaskFilter, what func()) {
 	from, by := " FROM "+d.Schema+"tasks t", ""
-	if d.goesByLabel(f) {
+	if d.usesLabel(f) {
 		from, by = d.byLabel(), "l."
 	}
 	q.Add("SELECT ")
 	what()
 	q.Add(from)
-	q.where(d, f, by)
-	q.most(f.Most)
+	q.addWhere(d, f, by)
+	q.addLimit(f.Most)
 }
 
-func (q *Query) most(n int) {
+func (q *Query) addLimit(n int) {
 	if n > 0 {
 		q.Add(" LIMIT ", n)
 	}

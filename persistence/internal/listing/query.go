@@ -80,8 +80,8 @@ func (d Dialect) Joins() string {
 	return " LEFT JOIN " + d.Schema + "flows f ON f.id = t.flow_id LEFT JOIN " + d.Schema + "flow_versions v ON v.id = t.version_id"
 }
 
-// goesByLabel says that the tasks of a filter are found by a label. In the order of their ends that pays only where few have it.
-func (d Dialect) goesByLabel(f persistence.TaskFilter) bool {
+// usesLabel says that the tasks of a filter are found by a label. In the order of their ends that pays only where few have it.
+func (d Dialect) usesLabel(f persistence.TaskFilter) bool {
 	return d.LabelTable && len(f.Labels) > 0 && !d.ByFlow && (!f.ByEnd || d.RareLabel != "")
 }
 
@@ -112,53 +112,53 @@ func List(d Dialect, f persistence.TaskFilter) *Query {
 	case f.ByUpdate:
 		created = "t.updated_at"
 	}
-	switch parts := d.parts(f); {
+	switch parts := d.indexParts(f); {
 	case f.Limit > 0 && len(parts) > 1:
-		q.merge(d, f, parts)
-	case !f.ByUpdate && d.goesByLabel(f):
+		q.mergeParts(d, f, parts)
+	case !f.ByUpdate && d.usesLabel(f):
 		if !f.ByEnd {
 			created, id = "l.created_at", "l.task"
 		}
 		q.Add(d.byLabel() + d.Joins())
-		q.where(d, f, "l.")
+		q.addWhere(d, f, "l.")
 	case d.Narrow && f.Limit > 0 && !f.ByEnd && f.EndedFrom > 0:
 		q.some = "" // these are sorted
 		q.Add(" FROM (SELECT t.id AS picked FROM " + d.Schema + "tasks t")
-		q.where(d, f, "")
-		q.order(created, id, f.Limit, f.Offset)
+		q.addWhere(d, f, "")
+		q.addOrder(created, id, f.Limit, f.Offset)
 		q.Add(") CROSS JOIN " + d.Schema + "tasks t ON t.id = picked" + d.Joins())
 		f.Limit, f.Offset = 0, 0
 	default:
 		q.Add(d.From())
-		q.where(d, f, "")
+		q.addWhere(d, f, "")
 	}
-	q.order(created, id, f.Limit, f.Offset)
+	q.addOrder(created, id, f.Limit, f.Offset)
 	return q
 }
 
-// parts are disjoint ones of what a filter picks, each of which has an index in the order of the list.
-func (d Dialect) parts(f persistence.TaskFilter) []Part {
+// indexParts are disjoint ones of what a filter picks, each of which has an index in the order of the list.
+func (d Dialect) indexParts(f persistence.TaskFilter) []Part {
 	switch {
 	case f.ByUpdate:
 		return d.ByUpdate
 	case len(f.Labels) > 0, f.ByEnd:
 		return nil
 	}
-	return d.states(f.Statuses, "")
+	return d.stateParts(f.Statuses, "")
 }
 
-// merge reads from each part no more than could be in the answer.
-func (q *Query) merge(d Dialect, f persistence.TaskFilter, parts []Part) {
+// mergeParts reads from each part no more than could be in the answer.
+func (q *Query) mergeParts(d Dialect, f persistence.TaskFilter, parts []Part) {
 	for i, part := range parts {
 		q.Add([]string{" FROM (", " UNION ALL "}[min(i, 1)] + "SELECT * FROM (SELECT * FROM " + d.Schema + "tasks t")
-		q.part(d, f, part)
-		q.order(part.Order, "t.id", f.Limit+f.Offset, 0)
+		q.addPart(d, f, part)
+		q.addOrder(part.Order, "t.id", f.Limit+f.Offset, 0)
 		q.Add(") p" + strconv.Itoa(i))
 	}
 	q.Add(") t" + d.Joins())
 }
 
-func (q *Query) order(column, id string, limit, offset int) {
+func (q *Query) addOrder(column, id string, limit, offset int) {
 	direction := " DESC"
 	if q.asc {
 		direction = ""
@@ -196,37 +196,37 @@ func (q *Query) And(text string, values ...any) {
 // String is the text of the statement.
 func (q *Query) String() string { return q.text.String() }
 
-// part has the conditions of a part of what a filter picks.
-func (q *Query) part(d Dialect, f persistence.TaskFilter, part Part) {
+// addPart has the conditions of a part of what a filter picks.
+func (q *Query) addPart(d Dialect, f persistence.TaskFilter, part Part) {
 	q.open = " WHERE "
 	q.And(part.Where)
 	if part.state {
 		f.Statuses = nil
-		d.aside = part.few()
+		d.aside = part.isSmall()
 	}
-	q.conditions(d, f, "")
+	q.addConditions(d, f, "")
 }
 
-// where has the conditions of a filter. By is "l." when the first of the labels leads to the tasks.
-func (q *Query) where(d Dialect, f persistence.TaskFilter, by string) {
+// addWhere has the conditions of a filter. By is "l." when the first of the labels leads to the tasks.
+func (q *Query) addWhere(d Dialect, f persistence.TaskFilter, by string) {
 	q.open = " WHERE "
-	d.aside = d.narrowed(f) && !d.ByFlow
-	q.conditions(d, f, by)
+	d.aside = d.isNarrowed(f) && !d.ByFlow
+	q.addConditions(d, f, by)
 }
 
-// narrowed says that there are few of the tasks that a filter picks, of whatever flow they are: its flow is nothing to go by.
-func (d Dialect) narrowed(f persistence.TaskFilter) bool {
+// isNarrowed says that there are few of the tasks that a filter picks, of whatever flow they are: its flow is nothing to go by.
+func (d Dialect) isNarrowed(f persistence.TaskFilter) bool {
 	if len(f.Statuses) == 0 {
 		return f.EndedFrom > 0 || f.Waits != 0 || f.Queued != "" || f.Paused != nil && *f.Paused
 	}
-	states := d.states(f.Statuses, "")
-	return len(states) == 1 && states[0].few()
+	states := d.stateParts(f.Statuses, "")
+	return len(states) == 1 && states[0].isSmall()
 }
 
-// few says of a part by states that few tasks are in them: all but those that are completed. Their indexes tell the flow.
-func (p *Part) few() bool { return p.only != "completed" }
+// isSmall says of a part by states that few tasks are in them: all but those that are completed. Their indexes tell the flow.
+func (p *Part) isSmall() bool { return p.only != "completed" }
 
-func (q *Query) conditions(d Dialect, f persistence.TaskFilter, by string) {
+func (q *Query) addConditions(d Dialect, f persistence.TaskFilter, by string) {
 	created, id, flow := "t.created_at", "t.id", "t.flow_id"
 	if by != "" {
 		created, id = "l.created_at", "l.task"
@@ -264,13 +264,13 @@ func (q *Query) conditions(d Dialect, f persistence.TaskFilter, by string) {
 		q.And("t.cursor = ", f.Node)
 	}
 	if f.Text != "" {
-		q.says(d, f.Text)
+		q.addTextSearch(d, f.Text)
 	}
 	if f.Failure != "" {
 		q.And("("+d.Failure+") = ", f.Failure)
 	}
 	if len(f.Statuses) > 0 {
-		q.status(d, f.Statuses, by)
+		q.addStatus(d, f.Statuses, by)
 	}
 	if f.CreatedFrom != 0 {
 		q.And(created+" >= ", f.CreatedFrom)
@@ -287,20 +287,20 @@ func (q *Query) conditions(d Dialect, f persistence.TaskFilter, by string) {
 		q.Add(" <> 0")
 	}
 	if f.Queued != "" {
-		q.queued(d, f.Queued)
+		q.addQueued(d, f.Queued)
 	}
-	q.ends(d, f)
+	q.addEndConditions(d, f)
 	if f.ByEnd {
 		created, id = "t.ended_at", "t.id"
 	}
-	q.between(created, id, f.Before, f.Through)
+	q.addBounds(created, id, f.Before, f.Through)
 	if len(f.Labels) > 0 {
-		q.labels(d, f.Labels, by)
+		q.addLabels(d, f.Labels, by)
 	}
 }
 
-// between asks for what is behind a place in the order of the list, and not behind another.
-func (q *Query) between(column, id string, after, through persistence.Spot) {
+// addBounds asks for what is behind a place in the order of the list, and not behind another.
+func (q *Query) addBounds(column, id string, after, through persistence.Spot) {
 	behind, until := ") < (", ") >= ("
 	if q.asc {
 		behind, until = ") > (", ") <= ("
@@ -316,8 +316,8 @@ func (q *Query) between(column, id string, after, through persistence.Spot) {
 	}
 }
 
-// queued asks for tasks with jobs in a queue.
-func (q *Query) queued(d Dialect, service string) {
+// addQueued asks for tasks with jobs in a queue.
+func (q *Query) addQueued(d Dialect, service string) {
 	q.And(d.Open) // a task that has ended has no jobs
 	if d.ByJobs {
 		q.And("t.id IN (SELECT q.task FROM "+d.Schema+"task_queue q WHERE q.service = ", service)
@@ -327,9 +327,9 @@ func (q *Query) queued(d Dialect, service string) {
 	q.Add(")")
 }
 
-// ends has the conditions about the end of a task. Nearly all tasks have one: that alone is nothing to go by, and comes last, because a
+// addEndConditions has the conditions about the end of a task. Nearly all tasks have one: that alone is nothing to go by, and comes last, because a
 // database that reads from the first bound would read nearly all.
-func (q *Query) ends(d Dialect, f persistence.TaskFilter) {
+func (q *Query) addEndConditions(d Dialect, f persistence.TaskFilter) {
 	for _, bound := range []struct {
 		text string
 		at   int64
@@ -348,8 +348,8 @@ func (q *Query) ends(d Dialect, f persistence.TaskFilter) {
 
 var likeEscaper = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
 
-// says asks for a text where people look for it.
-func (q *Query) says(d Dialect, text string) {
+// addTextSearch asks for a text where people look for it.
+func (q *Query) addTextSearch(d Dialect, text string) {
 	q.And("(t.id >= ", text)
 	q.Add(" AND t.id < ", text+"\U0010FFFF")
 	q.Add(" OR t.error "+d.Like+" ", "%"+likeEscaper.Replace(text)+"%")
@@ -358,8 +358,8 @@ func (q *Query) says(d Dialect, text string) {
 	q.Add(")")
 }
 
-// labels asks for all labels. One that few tasks have, or else the first one by name, is that by which tasks are found, if one is.
-func (q *Query) labels(d Dialect, labels map[string]string, by string) {
+// addLabels asks for all labels. One that few tasks have, or else the first one by name, is that by which tasks are found, if one is.
+func (q *Query) addLabels(d Dialect, labels map[string]string, by string) {
 	if by == "" {
 		d.Labels(q, labels)
 		return
@@ -373,9 +373,9 @@ func (q *Query) labels(d Dialect, labels map[string]string, by string) {
 	}
 }
 
-// status asks for states. Rows of a label tell theirs, and several states are found among them in the order of the list.
-func (q *Query) status(d Dialect, statuses []string, by string) {
-	known := d.states(statuses, by)
+// addStatus asks for states. Rows of a label tell theirs, and several states are found among them in the order of the list.
+func (q *Query) addStatus(d Dialect, statuses []string, by string) {
+	known := d.stateParts(statuses, by)
 	switch {
 	case by != "" && len(statuses) > 1:
 		q.And(d.Aside+by+"status IN (", toAny(statuses)...)
@@ -383,17 +383,17 @@ func (q *Query) status(d Dialect, statuses []string, by string) {
 	case len(known) == 1:
 		q.And(known[0].Where)
 	default:
-		q.And(column("status", by)+" IN (", toAny(statuses)...)
+		q.And(columnName("status", by)+" IN (", toAny(statuses)...)
 		q.Add(")")
 	}
 }
 
-// column is one of a task, or of the label that leads to it.
-func column(name, by string) string { return cmp.Or(by, "t.") + name }
+// columnName is one of a task, or of the label that leads to it.
+func columnName(name, by string) string { return cmp.Or(by, "t.") + name }
 
-// states are parts, each of which has an index, that together have some states; none if there is a word among them that is no state. By is "l."
+// stateParts are parts, each of which has an index, that together have some states; none if there is a word among them that is no state. By is "l."
 // when it is labels that tell the states.
-func (d Dialect) states(statuses []string, by string) (parts []Part) {
+func (d Dialect) stateParts(statuses []string, by string) (parts []Part) {
 	part := func(where, only string) {
 		parts = append(parts, Part{Where: where, Order: "t.created_at", state: true, only: only})
 	}

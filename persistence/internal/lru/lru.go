@@ -12,7 +12,7 @@ type Cache[V any] struct {
 	byUse list.List // of *entry[V], last used first
 }
 
-type entry[V any] struct {
+type cacheEntry[V any] struct {
 	key   string
 	value V
 	bytes int
@@ -33,7 +33,7 @@ func (c *Cache[V]) Get(key string) (value V, ok bool) {
 		return value, false
 	}
 	c.byUse.MoveToFront(e)
-	return e.Value.(*entry[V]).value, true
+	return e.Value.(*cacheEntry[V]).value, true
 }
 
 // Put keeps a value in the place of what has not been used for longest. One that is larger than all of the
@@ -45,9 +45,9 @@ func (c *Cache[V]) Put(key string, value V, bytes int) {
 		return
 	}
 	for c.bytes+bytes > c.most {
-		c.Drop(c.byUse.Back().Value.(*entry[V]).key)
+		c.Drop(c.byUse.Back().Value.(*cacheEntry[V]).key)
 	}
-	c.of[key] = c.byUse.PushFront(&entry[V]{key, value, bytes})
+	c.of[key] = c.byUse.PushFront(&cacheEntry[V]{key, value, bytes})
 	c.bytes += bytes
 }
 
@@ -61,7 +61,7 @@ func (c *Cache[V]) Clear() {
 // Drop forgets a value, if it is there.
 func (c *Cache[V]) Drop(key string) {
 	if e := c.of[key]; e != nil {
-		c.bytes -= c.byUse.Remove(e).(*entry[V]).bytes
+		c.bytes -= c.byUse.Remove(e).(*cacheEntry[V]).bytes
 		delete(c.of, key)
 	}
 }

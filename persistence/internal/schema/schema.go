@@ -56,16 +56,16 @@ func hashOf(text string) string {
 // Update migrates forward. It refuses a schema that is newer than this program, and one that was made by other texts of
 // the same migrations. kept reads the hashes that the schema has; it has none where there is no table for them.
 func Update(ctx context.Context, p *goose.Provider, hashes map[int64]string, kept func(context.Context) (map[int64]string, error)) error {
-	if err := check(ctx, p, hashes, kept); err != nil { // before anything is built upon it
+	if err := checkHashes(ctx, p, hashes, kept); err != nil { // before anything is built upon it
 		return err
 	}
 	if _, err := p.Up(ctx); err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
-	return check(ctx, p, hashes, kept) // another program may have migrated meanwhile
+	return checkHashes(ctx, p, hashes, kept) // another program may have migrated meanwhile
 }
 
-func check(ctx context.Context, p *goose.Provider, hashes map[int64]string, kept func(context.Context) (map[int64]string, error)) error {
+func checkHashes(ctx context.Context, p *goose.Provider, hashes map[int64]string, kept func(context.Context) (map[int64]string, error)) error {
 	current, known, err := p.GetVersions(ctx)
 	if err != nil {
 		return fmt.Errorf("migrate: %w", err)
